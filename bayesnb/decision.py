@@ -15,7 +15,8 @@ from bayesnb._util.html import card, table
 from bayesnb._util.warnings import warn
 from bayesnb.encoding import check_labels
 from bayesnb.fitted import Classifier, current_state, require_fitted
-from bayesnb.uncertainty.class_probabilities import Given, Method, choose_sampler, require_options
+from bayesnb.uncertainty.class_probabilities import choose_sampler, require_options
+from bayesnb.uncertainty.row_draws import Given, Method
 
 REJECT = "reject"
 _MOST_DISPLAYED_CLASSES = 12

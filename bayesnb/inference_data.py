@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import warnings
 from collections.abc import Hashable, Mapping, Sequence
+from contextlib import suppress
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -131,7 +132,8 @@ def to_arviz(
     drawn = draw_posterior(fitted, n_draws, seed)
     all_features = feature_masks(encoding, None)
     groups = {"posterior": _parameters(encoding, posterior, drawn, sample, all_features)}
-    if _is_proper(encoding, prior):
+    with suppress(ImproperPosteriorError):
+        require_proper(encoding, prior)
         prior_draws = draw_parameters(encoding, prior, n_draws, prior_seed)
         groups["prior"] = _parameters(encoding, prior, prior_draws, sample, all_features)
     if X is not None:
@@ -227,6 +229,8 @@ def elpd_data(pointwise: np.ndarray, se: float) -> Any:
 
 def _to_arviz_object(nb: Classifier, groups: Mapping[str, xr.Dataset], sampling: str, about: Mapping[str, str]) -> Any:
     """Return the groups as the object of the installed ArviZ, with attributes that say where the draws come from."""
+    import xarray as xr
+
     attributes = {
         "inference_library": "bayesnb",
         "inference_library_version": __version__,
@@ -234,17 +238,11 @@ def _to_arviz_object(nb: Classifier, groups: Mapping[str, xr.Dataset], sampling:
         "sampling": sampling,
         **about,
     }
-    return _group_reader()({name: group.assign_attrs(attributes) for name, group in groups.items()})
-
-
-def _group_reader() -> Any:
-    """Return the function that makes an object of the installed ArviZ from named groups."""
-    import xarray as xr
-
+    labelled = {name: group.assign_attrs(attributes) for name, group in groups.items()}
     arviz = _arviz()
     if "InferenceData" in vars(arviz):  # In 1.x `hasattr` would warn.
-        return lambda groups: arviz.InferenceData(**groups)
-    return xr.DataTree.from_dict
+        return arviz.InferenceData(**labelled)
+    return xr.DataTree.from_dict(labelled)
 
 
 def _arviz() -> Any:
@@ -254,15 +252,6 @@ def _arviz() -> Any:
         warnings.filterwarnings("ignore", "\\s*ArviZ is undergoing", FutureWarning)
         import arviz
     return arviz
-
-
-def _is_proper(encoding: Encoding, model: NaiveBayes) -> bool:
-    """Return whether all parameters have a proper distribution."""
-    try:
-        require_proper(encoding, model)
-    except ImproperPosteriorError:
-        return False
-    return True
 
 
 # -- names ---------------------------------------------------------------------------------------
@@ -329,12 +318,7 @@ def _sample_coordinates(sample: tuple[int, int]) -> dict[str, np.ndarray]:
 
 
 def _row_groups(
-    fitted: Fitted,
-    X: object,
-    y: object,
-    drawn: dict[str, np.ndarray],
-    sample: tuple[int, int],
-    seed: int,
+    fitted: Fitted, X: object, y: object, drawn: dict[str, np.ndarray], sample: tuple[int, int], seed: int
 ) -> dict[str, xr.Dataset]:
     """Return the groups of likelihoods, predictions and observed labels of rows."""
     import xarray as xr

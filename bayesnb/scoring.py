@@ -16,6 +16,7 @@ from jaxtyping import Float, Int, Shaped
 from bayesnb._util.precision import float64
 from bayesnb._util.progress import rows_progress
 from bayesnb.encoding import Encoding, Rows, blocks
+from bayesnb.families._pytree import Array
 from bayesnb.model import (
     Estimate,
     JointLikelihood,
@@ -229,14 +230,14 @@ def log_class(model: NaiveBayes, estimate: Estimate) -> Float[np.ndarray, "C"]:
 
 @float64
 def map_rows(
-    rows: tuple[Rows, ...], n: int, kernel: Callable[..., jax.Array], *arrays: np.ndarray, cells: float = 0.0
+    rows: tuple[Rows, ...], n: int, kernel: Callable[..., Array], *arrays: np.ndarray, cells: float = 0.0
 ) -> Shaped[np.ndarray, "n ..."]:
     """Compute (n, …) results by `kernel(x, *arrays)` for each block of rows, and of arrays with an entry a row."""
     return _map_rows(rows, n, kernel, *arrays, cells=cells)
 
 
 def _map_rows(
-    rows: tuple[Rows, ...], n: int, kernel: Callable[..., jax.Array], *arrays: np.ndarray, cells: float
+    rows: tuple[Rows, ...], n: int, kernel: Callable[..., Array], *arrays: np.ndarray, cells: float
 ) -> Shaped[np.ndarray, "n ..."]:
     """`map_rows` inside a scope of double precision."""
 

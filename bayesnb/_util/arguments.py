@@ -64,6 +64,17 @@ def require_probability(name: str, value: object) -> None:
     require_number(name, value, "a number between 0 and 1, such as 0.9", lambda number: 0 < number < 1)
 
 
+def require_interval(name: str, value: object, example: str) -> tuple[float, float]:
+    """Return the ends of an interval; raise ValueError unless they are two numbers, 0 < lower < upper < inf."""
+    try:
+        low, high = to_numbers(name, value)
+    except (TypeError, ValueError):
+        low, high = np.nan, np.nan
+    if not 0 < low < high < np.inf:
+        raise ValueError(f"{name}={shown(value)} must be two numbers, 0 < lower < upper, such as {example}.")
+    return float(low), float(high)
+
+
 def require_choice(name: str, value: object, allowed: tuple[str, ...]) -> None:
     """Raise ValueError unless `value` is one of `allowed`."""
     if not isinstance(value, str) or value not in allowed:

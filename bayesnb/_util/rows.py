@@ -1,7 +1,8 @@
-"""Selection of rows from any table that users pass."""
+"""Selection of rows from any table that users pass, and results of rows put in their order."""
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
@@ -12,3 +13,11 @@ from sklearn.utils import _safe_indexing
 def take_rows(X: Any, index: np.ndarray | slice) -> Any:
     """Return some rows of an array, list, sparse matrix or DataFrame."""
     return X.tocsr()[index] if sp.issparse(X) else _safe_indexing(X, index)
+
+
+def scatter_rows(parts: Sequence[tuple[np.ndarray, np.ndarray]]) -> np.ndarray:
+    """Return (N, …) values from parts, each with the mask (N,) of its rows."""
+    values = np.empty((len(parts[0][0]), *parts[0][1].shape[1:]))
+    for mask, part in parts:
+        values[mask] = part
+    return values

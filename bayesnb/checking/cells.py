@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import warnings
+from collections.abc import Sequence
 from dataclasses import dataclass
-from functools import partial
+from itertools import pairwise
 from typing import Any
 
 import jax
@@ -11,7 +13,7 @@ import numpy as np
 import scipy.sparse as sp
 
 from bayesnb._util.arguments import shown
-from bayesnb._util.level_pair_counts import count_pairs, pieces, sort_by_class
+from bayesnb._util.level_pair_counts import count_pairs, sort_by_class
 from bayesnb._util.precision import float64
 from bayesnb.encoding import Columns
 from bayesnb.families import Complete, Dirichlet, Family, supports
@@ -29,29 +31,37 @@ class LevelCells:
     Parameters
     ----------
     index : (F,) columns of X
-    code : (N, F) level of each cell, -1 where missing
+    code : (N, F) level of each cell, -1 where missing; a sparse matrix for presences of words
     alpha : (C, F, L) concentrations of the prior
     """
 
     index: np.ndarray
-    code: np.ndarray
+    code: Any
     alpha: np.ndarray
 
+    def take(self, at: np.ndarray) -> LevelCells:
+        """Return the cells of some of the features, by their positions."""
+        return LevelCells(self.index[at], self.code[:, at], self.alpha[:, at])
 
-@dataclass(frozen=True, eq=False)
-class PresenceCells:
-    """Features that are absent or present, in a sparse matrix.
+    def one_hot(self, rows: slice, dtype: type = np.float32) -> np.ndarray:
+        """(n, F · L) indicators of the levels; the indicators of a missing cell are zero."""
+        code = self.code[rows]
+        hot = (code.toarray() if sp.issparse(code) else code)[:, :, None] == np.arange(self.alpha.shape[2])
+        return np.asarray(hot.reshape(hot.shape[0], -1), dtype)
 
-    Parameters
-    ----------
-    index : (F,) columns of X
-    matrix : (N, F) ones where a feature is present
-    alpha : (C, F, 2) concentrations of the prior
-    """
-
-    index: np.ndarray
-    matrix: sp.csc_array
-    alpha: np.ndarray
+    def count_pairs(self, other: LevelCells, bounds: np.ndarray) -> np.ndarray:
+        """(C, F₁, L₁, F₂, L₂) number of rows of each class with each pair of levels."""
+        shape = (len(bounds) - 1, *self.alpha.shape[1:], *other.alpha.shape[1:])
+        if not (sp.issparse(self.code) and sp.issparse(other.code)):
+            flat = shape[1] * shape[2], shape[3] * shape[4]
+            return count_pairs(self.one_hot, other.one_hot, bounds, flat).reshape(shape)
+        counts = np.empty(shape)
+        for c, (start, stop) in enumerate(pairwise(bounds)):
+            x, y = self.code[start:stop], other.code[start:stop]
+            n_x, n_y, both = x.sum(axis=0)[:, None], y.sum(axis=0), (x.T @ y).toarray()
+            table = np.array([[stop - start - n_x - n_y + both, n_y - both], [n_x - both, both]])
+            counts[c] = table.transpose(2, 0, 3, 1)
+        return counts
 
 
 @dataclass(frozen=True, eq=False)
@@ -71,8 +81,23 @@ class NumberCells:
     centre: np.ndarray
     prior: Family
 
+    def take(self, at: np.ndarray) -> NumberCells:
+        """Return the cells of some of the features, by their positions."""
+        prior = jax.tree.map(lambda field: np.asarray(field)[:, at], self.prior)
+        return NumberCells(self.index[at], self.values[:, at], self.centre[:, at], prior)
 
-Cells = LevelCells | PresenceCells | NumberCells
+    def above_median(self, bounds: np.ndarray) -> LevelCells:
+        """Return numbers as two levels: above the median of the feature in its class, or not."""
+        code = np.full(self.values.shape, -1, np.int8)
+        for start, stop in pairwise(bounds):
+            values = self.values[start:stop]
+            with warnings.catch_warnings(action="ignore", category=RuntimeWarning):  # A column may have no cell.
+                median = np.nanmedian(values, axis=0) if len(values) else 0.0
+            code[start:stop] = np.where(np.isnan(values), -1, values > median)
+        return LevelCells(self.index, code, np.ones((len(bounds) - 1, len(self.index), 2)))
+
+
+Cells = LevelCells | NumberCells
 
 
 def read_cells(fitted: Fitted, X: object, y: object, chosen: set[int] | None) -> tuple[list[Cells], np.ndarray]:
@@ -96,81 +121,35 @@ def read_cells(fitted: Fitted, X: object, y: object, chosen: set[int] | None) ->
     rows = fitted.rows(table, alone=True)
     cells: list[Cells] = []
     blocks = zip(fitted.encoding.blocks, fitted.prior.blocks, rows, fitted.encoding.repeats, strict=True)
-    for block, family, x, repeats in blocks:
-        if repeats:  # A number in a network has cells in another block, which are compared.
-            continue
-        family, columns = fitted.prior_alone(block, family), block.base
-        index = np.asarray(columns.index)
+    for block, family, block_rows, repeats in blocks:
+        index = np.asarray(block.base.index)
         at = np.arange(len(index)) if chosen is None else np.flatnonzero(np.isin(index, list(chosen)))
-        if not len(at):
+        if repeats or not len(at):  # A number in a network has cells in another block, which are compared.
             continue
         # Features that are averaged over have the prior of the model in which they depend on the class.
-        family = getattr(family, "dependent", family)
-        if not columns.one_simplex:
-            _require_proper(columns, family, at)
-        if hasattr(x, "matrix"):
-            cells.append(_presences(columns, family, x.matrix, order, at))
+        prior = fitted.prior_alone(block, family)
+        prior = getattr(prior, "dependent", prior)
+        if not block.base.one_simplex:
+            _require_proper(block.base, prior, at)
+        if hasattr(block_rows, "matrix"):
+            present = sp.csc_array(block_rows.matrix) != 0
+            cells += _level_cells(block.base, prior, present.astype(np.float64).tocsr()[order].tocsc(), at)
             continue
-        x = x.block(0, table.n_rows, table.n_rows)
+        x = block_rows.block(0, table.n_rows, table.n_rows)
         if hasattr(x, "code"):
-            cells += _levels(columns, family, x.code, order, at)
-            continue
-        if not hasattr(family.statistics, "from_moments"):
+            cells += _level_cells(block.base, prior, np.asarray(x.code)[order], at)
+        elif hasattr(prior.statistics, "from_moments"):
+            values = np.asarray(x.values if isinstance(x, Complete) else x)[order].astype(np.float64)
+            cells.append(NumberCells(index, values, _class_means(values, bounds), prior).take(at))
+        else:
             raise NotImplementedError(
-                f"check_independence compares numbers by their moments, and {family.statistics.__name__}, the "
-                f"statistics of {columns.kind} columns, has no `from_moments`. Choose other columns by features=."
+                f"check_independence compares numbers by their moments, and {prior.statistics.__name__}, the "
+                f"statistics of {block.kind} columns, has no `from_moments`. Choose other columns by features=."
             )
-        values = np.asarray(x.values if isinstance(x, Complete) else x)[np.ix_(order, at)].astype(np.float64)
-        prior = jax.tree.map(lambda field, at=at: np.asarray(field)[:, at], family)
-        cells.append(NumberCells(index[at], values, _class_means(values, bounds), prior))
     return sorted(cells, key=_rank), bounds
 
 
-def take(cells: Any, at: np.ndarray) -> Any:
-    """Return the cells of some of the features, by their positions."""
-    if isinstance(cells, LevelCells):
-        return LevelCells(cells.index[at], cells.code[:, at], cells.alpha[:, at])
-    if isinstance(cells, PresenceCells):
-        return PresenceCells(cells.index[at], cells.matrix[:, at], cells.alpha[:, at])
-    prior = jax.tree.map(lambda field: field[:, at], cells.prior)
-    return NumberCells(cells.index[at], cells.values[:, at], cells.centre[:, at], prior)
-
-
-def above_median(cells: NumberCells, bounds: np.ndarray) -> LevelCells:
-    """Return numbers as two levels: above the median of the feature in its class, or not."""
-    code = np.full(cells.values.shape, -1, np.int8)
-    for _, rows in pieces(bounds, 1, whole=True):
-        values = cells.values[rows]
-        seen = ~np.isnan(values)
-        middle = [np.median(column[s]) if s.any() else 0.0 for column, s in zip(values.T, seen.T, strict=True)]
-        code[rows] = np.where(seen, values > middle, -1)
-    return LevelCells(cells.index, code, np.ones((len(bounds) - 1, len(cells.index), 2)))
-
-
-def one_hot(cells: LevelCells | PresenceCells, rows: slice, dtype: Any = np.float32) -> np.ndarray:
-    """(n, F · L) indicators of the levels; the indicators of a missing cell are zero."""
-    if isinstance(cells, PresenceCells):
-        present = cells.matrix[rows].toarray()
-        hot = np.stack([1 - present, present], axis=2)
-    else:
-        hot = cells.code[rows][:, :, None] == np.arange(cells.alpha.shape[2])
-    return hot.reshape(hot.shape[0], -1).astype(dtype)
-
-
-def tables(first: Any, second: Any, bounds: np.ndarray) -> np.ndarray:
-    """(C, F₁, L₁, F₂, L₂) number of rows of each class with each pair of levels."""
-    shape = (len(bounds) - 1, *first.alpha.shape[1:], *second.alpha.shape[1:])
-    flat = shape[1] * shape[2], shape[3] * shape[4]
-    if isinstance(first, PresenceCells) and isinstance(second, PresenceCells):
-        counts = np.zeros((shape[0], *flat))
-        for c, rows in pieces(bounds, max(flat)):
-            counts[c] += _co_occurrences(first.matrix[rows], second.matrix[rows])
-    else:
-        counts = count_pairs(partial(one_hot, first), partial(one_hot, second), bounds, flat)
-    return counts.reshape(shape)
-
-
-def require_memory(cells: list[Cells], n_classes: int, names: Any) -> None:
+def require_memory(cells: list[Cells], n_classes: int, names: Sequence[str]) -> None:
     """Raise ValueError if the table of two features would not fit into memory."""
     sizes = sorted((c.alpha.shape[2], int(j)) for c in cells if not isinstance(c, NumberCells) for j in c.index)
     if len(sizes) > 1 and (need := n_classes * sizes[-1][0] * sizes[-2][0]) > _TABLE:
@@ -181,50 +160,29 @@ def require_memory(cells: list[Cells], n_classes: int, names: Any) -> None:
         )
 
 
-def _co_occurrences(first: sp.csc_array, second: sp.csc_array) -> np.ndarray:
-    """(2 F₁, 2 F₂) counts of (absent, present) × (absent, present)."""
-    together = (first.T @ second).toarray().astype(np.float64)
-    rows, columns = (np.asarray(m.sum(axis=0), np.float64).ravel() for m in (first, second))
-    counts = np.empty((len(rows), 2, len(columns), 2))
-    counts[:, 1, :, 1] = together
-    counts[:, 1, :, 0] = rows[:, None] - together
-    counts[:, 0, :, 1] = columns - together
-    counts[:, 0, :, 0] = first.shape[0] - rows[:, None] - columns + together
-    return counts.reshape(2 * len(rows), -1)
-
-
-def _presences(columns: Columns, family: Dirichlet, matrix: Any, order: np.ndarray, at: np.ndarray) -> PresenceCells:
-    present = sp.csc_array(sp.csr_array(matrix)[order][:, at])
-    present = sp.csc_array((np.ones(present.nnz, np.float32), present.indices, present.indptr), present.shape)
-    n_classes = np.shape(family.concentration)[0]
-    alpha = np.broadcast_to(1.0, (n_classes, len(at), 2))
-    if not columns.one_simplex:
-        alpha = np.asarray(family.concentration).reshape(n_classes, -1, 2)[:, at]
-    return PresenceCells(np.asarray(columns.index)[at], present, alpha)
-
-
-def _levels(columns: Any, family: Dirichlet, code: Any, order: np.ndarray, at: np.ndarray) -> list[LevelCells]:
+def _level_cells(columns: Any, family: Dirichlet, code: Any, at: np.ndarray) -> list[LevelCells]:
     """Group features by their number of levels, so that the tables of a group are one array."""
+    alpha, index = np.asarray(family.concentration), np.asarray(columns.index)
+    if columns.one_simplex:  # Words are absent or present.
+        return [LevelCells(index[at], code[:, at], np.ones((len(alpha), len(at), 2)))]
     sizes = np.asarray(columns.sizes())
     start = np.cumsum(sizes) - sizes
-    alpha, index, code = np.asarray(family.concentration), np.asarray(columns.index), np.asarray(code)
     groups = []
     for size in np.unique(sizes[at]):
         same = at[sizes[at] == size]
         concentration = alpha[:, start[same][:, None] + np.arange(size, dtype=np.intp)]
-        groups.append(LevelCells(index[same], code[np.ix_(order, same)], concentration))
+        groups.append(LevelCells(index[same], code[:, same], concentration))
     return groups
 
 
 def _class_means(values: np.ndarray, bounds: np.ndarray) -> np.ndarray:
     """(C, F) means of the observed cells; zero where no cell is observed."""
     centre = np.zeros((len(bounds) - 1, values.shape[1]))
-    for c, rows in pieces(bounds, 1, whole=True):
-        seen = ~np.isnan(values[rows])
-        count = np.maximum(seen.sum(axis=0), 1)
+    for c, (start, stop) in enumerate(pairwise(bounds)):
+        count = np.maximum((~np.isnan(values[start:stop])).sum(axis=0), 1)
         # The second pass corrects the rounding of the first mean.
         for _ in range(2):
-            centre[c] += np.where(seen, values[rows] - centre[c], 0.0).sum(axis=0) / count
+            centre[c] += np.nansum(values[start:stop] - centre[c], axis=0) / count
     return centre
 
 
@@ -244,17 +202,3 @@ def _require_proper(columns: Columns, family: Family, at: np.ndarray) -> None:
             f"The prior of feature {shown(columns.names[int(improper[0])])} is improper: a parameter of it is zero. A "
             "Bayes factor needs a proper prior, such as alpha=0.5."
         )
-
-
-__all__ = [
-    "Cells",
-    "LevelCells",
-    "NumberCells",
-    "PresenceCells",
-    "above_median",
-    "one_hot",
-    "read_cells",
-    "require_memory",
-    "tables",
-    "take",
-]

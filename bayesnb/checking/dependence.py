@@ -13,7 +13,7 @@ from scipy.stats import random_table
 
 from bayesnb._util.level_pair_counts import pieces
 from bayesnb._util.precision import float64
-from bayesnb.checking.cells import LevelCells, NumberCells, PresenceCells, above_median, one_hot, tables
+from bayesnb.checking.cells import Cells, LevelCells, NumberCells
 from bayesnb.families import log_bayes_factor_of_levels, supports
 from bayesnb.families.protocol import PairDependence
 
@@ -42,12 +42,13 @@ class Evidence:
 
 
 @float64
-def compare(first: Any, second: Any, bounds: np.ndarray) -> Evidence:
+def compare(first: Cells, second: Cells, bounds: np.ndarray) -> Evidence:
     """Compare every feature of `first` with every feature of `second`, which has numbers if `first` has."""
-    if not isinstance(first, NumberCells):
-        if isinstance(second, NumberCells):
-            return _levels_and_numbers(first, second, bounds)
+    if isinstance(second, LevelCells):
+        assert isinstance(first, LevelCells)
         return _levels_and_levels(first, second, bounds)
+    if isinstance(first, LevelCells):
+        return _levels_and_numbers(first, second, bounds)
     moments = _moments(first, second, bounds)
     x, y, cross = moments
     if supports(first.prior, PairDependence):  # Such cells come last in the order of comparison: the second has it too.
@@ -56,23 +57,21 @@ def compare(first: Any, second: Any, bounds: np.ndarray) -> Evidence:
             second.prior, _counted(first, x, x.mean), _counted(second, y, y.mean), cross
         )
         return Evidence(x.n.sum(axis=0), terms.sum(axis=0), _correlation(moments))
-    evidence = _levels_and_numbers(above_median(first, bounds), second, bounds)
+    evidence = _levels_and_numbers(first.above_median(bounds), second, bounds)
     log_bayes_factor = evidence.log_bayes_factor
     if not supports(second.prior, PairDependence):
-        other = _levels_and_numbers(above_median(second, bounds), first, bounds).log_bayes_factor
+        other = _levels_and_numbers(second.above_median(bounds), first, bounds).log_bayes_factor
         log_bayes_factor = np.logaddexp(log_bayes_factor, other.T) - np.log(2.0)
     return Evidence(evidence.rows, log_bayes_factor, _correlation(moments))
 
 
-def _levels_and_levels(
-    first: LevelCells | PresenceCells, second: LevelCells | PresenceCells, bounds: np.ndarray
-) -> Evidence:
+def _levels_and_levels(first: LevelCells, second: LevelCells, bounds: np.ndarray) -> Evidence:
     """Evidence Σ_c log B(A + n)/B(A) - log B(A₁ + n₁)/B(A₁) - log B(A₂ + n₂)/B(A₂), A₁ and A₂ the marginals of A.
 
     A_lm = α_l α'_m / α₀, with α₀ the geometric mean of the totals of α and α': where these are the same, A₁ = α and
     A₂ = α'.
     """
-    count = tables(first, second, bounds)
+    count = first.count_pairs(second, bounds)
     alpha, other = first.alpha[:, :, :, None, None], second.alpha[:, None, None]
     # A feature without any observed cell has no levels, and its sums are empty.
     total, other_total = (
@@ -97,7 +96,7 @@ def _examine_tables(count: np.ndarray, draws: int, rng: np.random.Generator) -> 
 
     Given its margins, the mutual information of a table depends on Σ n log n alone.
     """
-    observed, p_value = _x_log_x(count).sum(axis=(1, 2, 3)), np.empty(len(count))
+    observed, p_value = _entropy_terms(count).sum(axis=(1, 2, 3)), np.empty(len(count))
     for pair, of_classes in enumerate(count):
         drawn = sum(_draw_log_counts(table, draws, rng) for table in of_classes)
         p_value[pair] = (1 + np.sum(drawn >= observed[pair] * (1.0 - _ROUNDING))) / (1 + draws)
@@ -108,27 +107,24 @@ def _draw_log_counts(table: np.ndarray, draws: int, rng: np.random.Generator) ->
     """(S,) Σ n log n of tables with the margins of this one, uniform over the orders of the rows."""
     row, column = (margin[margin > 0].astype(np.int64) for margin in (table.sum(axis=1), table.sum(axis=0)))
     if min(len(row), len(column)) < 2:
-        return np.full(draws, _x_log_x(table).sum())
+        return np.full(draws, _entropy_terms(table).sum())
     at_once = max(1, _MOST_CELLS // (len(row) * len(column)))
-    return np.concatenate(
-        [
-            _x_log_x(random_table.rvs(row, column, size=min(at_once, draws - done), random_state=rng)).sum(axis=(1, 2))
-            for done in range(0, draws, at_once)
-        ]
-    )
+    sizes = (min(at_once, draws - done) for done in range(0, draws, at_once))
+    drawn = (random_table.rvs(row, column, size=size, random_state=rng) for size in sizes)
+    return np.concatenate([_entropy_terms(count).sum(axis=(1, 2)) for count in drawn])
 
 
 def _table_information(count: np.ndarray) -> np.ndarray:
     """Mutual information Σ n/N log(n n_c / (n_l n_m)) of tables (..., C, L, M)."""
     total = count.sum(axis=(-1, -2))
-    parts = _x_log_x(count).sum(axis=(-1, -2)) + _x_log_x(total)
-    parts = parts - _x_log_x(count.sum(axis=-1)).sum(axis=-1) - _x_log_x(count.sum(axis=-2)).sum(axis=-1)
+    parts = _entropy_terms(count).sum(axis=(-1, -2)) + _entropy_terms(total)
+    parts = parts - _entropy_terms(count.sum(axis=-1)).sum(axis=-1) - _entropy_terms(count.sum(axis=-2)).sum(axis=-1)
     # Rounding may leave a value below zero.
     information: np.ndarray = np.maximum(parts.sum(axis=-1), 0.0) / np.maximum(total.sum(axis=-1), 1.0)
     return information
 
 
-def _levels_and_numbers(first: LevelCells | PresenceCells, second: NumberCells, bounds: np.ndarray) -> Evidence:
+def _levels_and_numbers(first: LevelCells, second: NumberCells, bounds: np.ndarray) -> Evidence:
     """Evidence of numbers that have a mean for each level against one mean for the class.
 
     The levels share the rows that the prior is worth.
@@ -137,7 +133,7 @@ def _levels_and_numbers(first: LevelCells | PresenceCells, second: NumberCells, 
     shape = (n_classes, n_first, n_levels, len(second.index))
     n, s, q, total = (np.zeros((n_classes, n_first * n_levels, len(second.index))) for _ in range(4))
     for c, rows in pieces(bounds, max(n_first * n_levels, 3 * len(second.index))):
-        hot = one_hot(first, rows, np.float64)
+        hot = first.one_hot(rows, np.float64)
         seen, deviation = _deviations(second, c, rows)
         n[c] += hot.T @ seen
         s[c] += hot.T @ deviation
@@ -221,12 +217,7 @@ def _correlation(moments: tuple[_Moments, _Moments, np.ndarray]) -> Examine:
 
 
 def _examine_residual(
-    n: np.ndarray,
-    unexplained: np.ndarray,
-    degrees: np.ndarray,
-    pick: np.ndarray,
-    draws: int,
-    rng: np.random.Generator,
+    n: np.ndarray, unexplained: np.ndarray, degrees: np.ndarray, pick: np.ndarray, draws: int, rng: np.random.Generator
 ) -> tuple[np.ndarray, np.ndarray]:
     """Mutual information and p-value from 1 - R² in each class, ~ Beta((n - k - 1)/2, k/2) under independence.
 
@@ -240,16 +231,14 @@ def _examine_residual(
         information = _weighted_log(weight, np.where(degrees > 0, unexplained, 1.0))
     # Pairs with the same n and k have one null distribution: without missing cells, all pairs.
     distinct, which = np.unique(np.hstack([n, degrees]), axis=0, return_inverse=True)
-    which, p_value = which.ravel(), np.ones(len(n))
-    order = np.argsort(which, kind="stable")
-    ends = np.searchsorted(which[order], np.arange(len(distinct) + 1))
+    p_value = np.ones(len(n))
     for u, row in enumerate(distinct):
         size, k = np.split(row, 2)
         null = np.ones((draws, len(size)))
         free = k > 0
         rest = rng.standard_gamma((size - k - 1)[free] / 2, (draws, free.sum()))
         null[:, free] = rest / (rest + rng.standard_gamma(k[free] / 2, rest.shape))
-        members = order[ends[u] : ends[u + 1]]
+        members = which.ravel() == u
         drawn = np.sort(_weighted_log(size / max(size.sum(), 1.0), null))
         below = np.searchsorted(drawn, information[members] * (1.0 - _SAME))
         p_value[members] = (1 + draws - below) / (1 + draws)
@@ -261,28 +250,11 @@ def _weighted_log(weight: np.ndarray, unexplained: np.ndarray) -> np.ndarray:
     return np.asarray(0.0 - 0.5 * np.sum(np.where(unexplained == 1.0, 0.0, weight * np.log(unexplained)), axis=-1))
 
 
-def _log_rising(a: Any, x: Any) -> np.ndarray:
-    """Log rising factorial log Γ(a + x) - log Γ(a); from a table where x has many entries and few values."""
-    log_rising: np.ndarray
-    if np.size(a) and np.size(x) > 4096 and np.ptp(a) == 0:
-        largest = np.max(x)
-        if largest < np.size(x) and np.array_equal(index := x.astype(np.intp), x):
-            first = np.ravel(a)[0]
-            log_rising = (gammaln(first + np.arange(largest + 1)) - gammaln(first))[index]
-            return log_rising
-    log_rising = gammaln(a + x) - gammaln(a)
-    return log_rising
+def _entropy_terms(n: np.ndarray) -> np.ndarray:
+    """Entries n log n of counts."""
+    return np.asarray(xlogy(n, n))
 
 
-def _x_log_x(x: np.ndarray) -> np.ndarray:
-    """Entries x log x of counts; from a table where x has many entries and few values."""
-    largest = int(np.max(x, initial=0))
-    if largest < x.size and x.size > 4096:
-        grid = np.arange(largest + 1)
-        table: np.ndarray = xlogy(grid, grid)
-        return table[x.astype(np.intp)]
-    entries: np.ndarray = xlogy(x, x)
-    return entries
-
-
-__all__ = ["Evidence", "compare"]
+def _log_rising(a: np.ndarray, x: np.ndarray) -> np.ndarray:
+    """Log rising factorial log Γ(a + x) - log Γ(a)."""
+    return np.asarray(gammaln(a + x) - gammaln(a))

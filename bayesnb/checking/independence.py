@@ -9,7 +9,7 @@ import numpy as np
 
 from bayesnb._util.arguments import require_integer, require_seed
 from bayesnb._util.progress import progress
-from bayesnb.checking.cells import Cells, NumberCells, read_cells, require_memory, take
+from bayesnb.checking.cells import Cells, NumberCells, read_cells, require_memory
 from bayesnb.checking.dependence import compare
 from bayesnb.families import supports
 from bayesnb.families.protocol import PairDependence
@@ -29,7 +29,7 @@ def check_independence(
     X: object,
     y: object,
     *,
-    features: Iterable[Any] | None = None,
+    features: Iterable[object] | None = None,
     top: int | None = None,
     draws: int = 200,
     seed: int = 0,
@@ -153,20 +153,17 @@ def check_independence(
     require_memory(cells, len(bounds) - 1, names)
     for group in cells:
         prior: Any = group.prior if isinstance(group, NumberCells) else None
-        if supports(prior, PairDependence):
-            refusal = prior.pairs_refusal([names[int(j)] for j in group.index])
-            if refusal is not None:
-                raise NotImplementedError(refusal)
+        if supports(prior, PairDependence) and (refusal := prior.pairs_refusal([names[int(j)] for j in group.index])):
+            raise NotImplementedError(refusal)
     rng = np.random.default_rng(seed)
     parts: list[pd.DataFrame] = []
     with progress("Pairs of features", n_pairs) as tick:
         for first, second, mask in _blocks(cells):
             evidence = compare(first, second, bounds)
             i, j = np.nonzero(mask)
-            pair = np.sort([first.index[i], second.index[j]], axis=0)
-            rows = evidence.rows[mask].astype(np.int64)
-            columns = {"first": pair[0], "second": pair[1], "rows": rows}
-            part = pd.DataFrame({**columns, "log_bayes_factor": evidence.log_bayes_factor[mask]})
+            lower, upper = np.sort([first.index[i], second.index[j]], axis=0)
+            part = pd.DataFrame({"first": lower, "second": upper, "rows": evidence.rows[mask].astype(np.int64)})
+            part["log_bayes_factor"] = evidence.log_bayes_factor[mask]
             if top is None:
                 part["mutual_information"], part["p_value"] = evidence.examine(mask, draws, rng)
             parts = [*parts, part] if top is None else [_strongest(pd.concat([*parts, part]), top)]
@@ -193,7 +190,7 @@ def _examine(
     with progress("Replicates", len(pairs)) as tick:
         for row, pair in enumerate(zip(pairs["first"], pairs["second"], strict=True)):
             (g, a), (h, b) = sorted(position[j] for j in pair)
-            evidence = compare(take(cells[g], np.array([a])), take(cells[h], np.array([b])), bounds)
+            evidence = compare(cells[g].take(np.array([a])), cells[h].take(np.array([b])), bounds)
             information[row : row + 1], p_value[row : row + 1] = evidence.examine(np.ones((1, 1), bool), draws, rng)
             tick()
     return information, p_value
@@ -204,11 +201,11 @@ def _blocks(cells: list[Cells]) -> Iterator[tuple[Cells, Cells, np.ndarray]]:
     blocks = []
     for group in cells:
         size = _NUMBERS if isinstance(group, NumberCells) else max(1, _LEVELS // max(1, group.alpha.shape[2]))
-        starts = range(0, len(group.index), size)
-        blocks += [take(group, np.arange(s, min(s + size, len(group.index)))) for s in starts]
-    for a, first in enumerate(blocks):
-        for b, second in enumerate(blocks[a:], a):
-            mask = np.ones((len(first.index), len(second.index)), bool)
+        blocks += [(group, at) for at in np.split(np.arange(len(group.index)), range(size, len(group.index), size))]
+    for a, (group, at) in enumerate(blocks):
+        first = group.take(at)
+        for b, (other, positions) in enumerate(blocks[a:], a):
+            mask = np.ones((len(at), len(positions)), bool)
             mask = np.triu(mask, 1) if a == b else mask
             if mask.any():
-                yield first, second, mask
+                yield first, other.take(positions), mask

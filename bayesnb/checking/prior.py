@@ -13,7 +13,7 @@ from bayesnb._util.arguments import require_integer, require_seed
 from bayesnb._util.precision import float64
 from bayesnb.capabilities import require_capability
 from bayesnb.encoding import Encoding
-from bayesnb.families.protocol import Simulation
+from bayesnb.families.protocol import Prior, Simulation
 from bayesnb.families.variates import Variates
 from bayesnb.fitted import Classifier, require_posterior
 from bayesnb.model import NaiveBayes, Statistics
@@ -104,10 +104,10 @@ def _draw(
         return probability
 
 
-def _draw_likelihood(family: Any, draws: int, rng: np.random.Generator) -> Any:
+def _draw_likelihood(family: Prior, draws: int, rng: np.random.Generator) -> Any:
     """Likelihood of a family under S draws of its parameters, (S, C, K) each."""
     return run(_draw_parameters, ask(_draw_parameters, family), draws, rng, family)
 
 
-def _draw_parameters(variates: Variates, n: int, family: Any) -> Any:
+def _draw_parameters(variates: Variates, n: int, family: Prior) -> Any:
     return family.draw(variates, n)

@@ -10,7 +10,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
-from bayesnb._util.arguments import require_integer, shown
+from bayesnb._util.arguments import require_integer, require_interval
 from bayesnb.fitted import Classifier, Fitted, require_posterior
 from bayesnb.model import Estimate, NaiveBayes, Statistics, log_normalize, undefined
 from bayesnb.scoring import map_rows, pad, pad_statistics
@@ -78,7 +78,7 @@ def prior_sensitivity(
     import pandas as pd
 
     fitted = require_posterior(nb, "prior_sensitivity")
-    low, high = _interval(alpha)
+    low, high = require_interval("alpha", alpha, "(0.1, 10)")
     require_integer("steps", steps, least=2)
     unit, strength = _strength(nb, fitted)
     grid = np.repeat(np.geomspace(low, high, steps)[:, None], len(strength), axis=1)
@@ -105,16 +105,6 @@ def prior_sensitivity(
     )
 
 
-def _interval(alpha: Any) -> tuple[float, float]:
-    try:
-        low, high = (float(a) for a in alpha)
-    except (TypeError, ValueError, OverflowError):
-        low, high = np.nan, np.nan
-    if not 0 < low < high < np.inf:
-        raise ValueError(f"alpha={shown(alpha)} must be two numbers, 0 < lower < upper, such as (0.1, 10).")
-    return low, high
-
-
 def _strength(nb: Classifier, fitted: Fitted) -> tuple[NaiveBayes, np.ndarray]:
     """Return the prior of strength 1, and for each block the strength of the prior of `nb`."""
     prior = fitted.prior
@@ -128,15 +118,11 @@ def _strength(nb: Classifier, fitted: Fitted) -> tuple[NaiveBayes, np.ndarray]:
     return unit.prior, np.where(levels, float(alpha), 1.0)
 
 
-# Least and greatest probability, and whether the label changes.
-_Range = tuple[jax.Array, jax.Array, jax.Array]
-
-
 @jax.jit(static_argnames="estimate")
 def _explore(
     unit: NaiveBayes,
     statistics: Statistics,
-    x: tuple[Any, ...],
+    x: tuple[object, ...],
     strength: jax.Array,
     grid: jax.Array,
     estimate: Estimate,
@@ -156,21 +142,18 @@ def _explore(
     def of_choice(values: jax.Array) -> jax.Array:
         return jnp.take_along_axis(values, choice[:, None], axis=1)[:, 0]
 
-    def step(carry: _Range, strength: jax.Array) -> tuple[_Range, None]:
-        lower, upper, changes = carry
+    def explore(strength: jax.Array) -> tuple[jax.Array, jax.Array]:
         other_scores = joint(strength)
-        probability = of_choice(jnp.exp(log_normalize(other_scores)))
         changed = ~undefined(other_scores) & (jnp.argmax(other_scores, axis=1) != choice)
-        return (jnp.minimum(lower, probability), jnp.maximum(upper, probability), changes | changed), None
+        return of_choice(jnp.exp(log_normalize(other_scores))), changed
 
     probability = of_choice(jnp.exp(log_normalize(scores)))
-    # Filled from an array with rows, so that all have one type.
-    start = (jnp.full_like(probability, jnp.inf), jnp.full_like(probability, -jnp.inf), jnp.zeros_like(choice, bool))
-    (lower, upper, changes), _ = jax.lax.scan(step, start, grid)
+    explored, changes = jax.lax.map(explore, grid)
+    lower, upper, changed = explored.min(axis=0), explored.max(axis=0), changes.any(axis=0)
     others = jnp.where(jnp.arange(scores.shape[1]) == choice[:, None], -jnp.inf, scores)
     weight = jax.nn.softmax(others, axis=1)
     mean_slope = jnp.sum(jnp.where(weight > 0, weight * slopes, 0.0), axis=1)
     finite = jnp.isfinite(of_choice(scores)) & jnp.any(jnp.isfinite(others), axis=1)
     slope = jnp.where(finite, of_choice(slopes) - mean_slope, jnp.nan)
     index = jnp.where(undefined(scores), -1, choice)
-    return jnp.stack([index, probability, lower, upper, changes & ~undefined(scores), slope], axis=1)
+    return jnp.stack([index, probability, lower, upper, changed & ~undefined(scores), slope], axis=1)

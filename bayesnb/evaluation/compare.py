@@ -4,14 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, NamedTuple, TypeVar
+from typing import TYPE_CHECKING
 
 import numpy as np
 from sklearn.base import clone
 
-from bayesnb._util.progress import progress as progress_bar
 from bayesnb._util.rows import take_rows
 from bayesnb.evaluation import estimates
+from bayesnb.evaluation.estimates import Fit, TableRows
 from bayesnb.evaluation.resampling import corrected_error, standard_error, stratified_splits
 from bayesnb.evaluation.scores import RowScores, average, pool, summarize
 from bayesnb.fitted import Classifier
@@ -19,7 +19,8 @@ from bayesnb.fitted import Classifier
 if TYPE_CHECKING:
     import pandas as pd
 
-T = TypeVar("T")
+Split = tuple[object, object, object, object]
+"""Rows to fit and their labels, rows to test and their labels."""
 DIFFERENCES = {"brier": "brier", "log_loss": "log_loss_clipped"}
 MLE = "mle"
 
@@ -30,8 +31,8 @@ def compare_estimates(
     y: object,
     X_test: object = None,
     y_test: object = None,
-    priors: Mapping[str, Any] | None = None,
-    baselines: Mapping[str, Any] | Iterable[Any] = (),
+    priors: Mapping[str, object] | None = None,
+    baselines: Mapping[str, object] | Iterable[object] = (),
     *,
     against: str = MLE,
     repeats: int | None = None,
@@ -123,36 +124,30 @@ def compare_estimates(
     mean           0.179     0.889       0.944
     predictive     0.135     0.889       0.925
     """
-    rows = estimates.TableRows.read(nb, priors, baselines)
+    rows = TableRows.read(nb, priors, baselines)
     rows.require(against)
     if (X_test is None) != (y_test is None) or (X_test is None) == (repeats is None):
         raise ValueError("Pass either X_test and y_test, or repeats=K for K random splits of X and y into both.")
     classes, y = estimates.labels(X, y, type(nb).__name__)
     if repeats is None:
         _, y_test = estimates.labels(X_test, y_test, type(nb).__name__, "_test")
-        fits: Iterator[Fit] = (Fit(clone(nb).fit(X, y), rows.fit_baselines(X, y), X_test, y_test) for _ in range(1))
-        ((scored, evidence),), same = score_fits(
-            fits, 1, rows, classes, lambda scored, fitted: (scored, estimates.log_evidence(fitted)), progress
-        )
-        return Scored(scored, same, evidence).table(against)
+        ((scored, readings),) = rows.score(_fit_each(nb, rows, [(X, y, X_test, y_test)]), 1, classes, progress)
+        return Scored(scored, rows, estimates.log_evidence(readings)).table(against)
     splits = stratified_splits(y, repeats, test_size, seed)
-    fits = _fit_splits(nb, X, y, splits, rows)
-
-    def summary(
-        scored: dict[str, RowScores], fitted: dict[str, Any]
-    ) -> tuple[dict[str, dict[str, float]], dict[str, float]]:
-        return summarize_each(scored), estimates.log_evidence(fitted)
-
-    parts, same = score_fits(fits, len(splits), rows, classes, summary, progress)
+    fits = _fit_each(nb, rows, _split_rows(X, y, splits))
+    parts = [
+        (summarize_each(scored), estimates.log_evidence(readings))
+        for scored, readings in rows.score(fits, len(splits), classes, progress)
+    ]
     summaries = {name: [scores[name] for scores, _ in parts] for name in rows.names}
+    evidence = {name: float(np.mean([e.get(name, np.nan) for _, e in parts])) for name in rows.names}
     sizes = len(splits[0][0]), len(splits[0][1])
 
     def difference(name: str, score: str) -> tuple[float, float]:
         values = paired_differences(summaries[name], summaries[against], score)
         return float(np.mean(values)), corrected_error(values, *sizes)
 
-    evidence = {name: float(np.mean([e.get(name, np.nan) for _, e in parts])) for name in rows.names}
-    return _table({name: average(scores) for name, scores in summaries.items()}, difference, evidence, same)
+    return _table({name: average(scores) for name, scores in summaries.items()}, difference, evidence, rows)
 
 
 def compare_folds(
@@ -160,8 +155,8 @@ def compare_folds(
     X: object,
     y: object,
     folds: Iterable[tuple[np.ndarray, np.ndarray]],
-    priors: Mapping[str, Any] | None = None,
-    baselines: Mapping[str, Any] | Iterable[Any] = (),
+    priors: Mapping[str, object] | None = None,
+    baselines: Mapping[str, object] | Iterable[object] = (),
     progress: str | None = "estimates",
     *,
     against: str = MLE,
@@ -202,19 +197,18 @@ def compare_folds(
     mean        0.078     0.132               -0.004                   0.002
     predictive  0.078     0.130               -0.005                   0.003
     """
-    rows, folds = estimates.TableRows.read(nb, priors, baselines), list(folds)
+    rows, folds = TableRows.read(nb, priors, baselines), list(folds)
     rows.require(against)
     classes, y = estimates.labels(X, y, type(nb).__name__)
-    evidence = estimates.log_evidence(rows.alternatives(clone(nb).unweighted.fit(X, y)))
-    fits = _fit_splits(nb, X, y, folds, rows)
-    parts, same = score_fits(fits, len(folds), rows, classes, lambda scored, _: scored, progress)
-    return Scored.pool(parts, same, evidence).table(against)
+    evidence = estimates.log_evidence(rows.readings(clone(nb).unweighted.fit(X, y)))
+    fits = _fit_each(nb, rows, _split_rows(X, y, folds))
+    return Scored.pool(rows.score(fits, len(folds), classes, progress), rows, evidence).table(against)
 
 
 def compare_fitted(
     nb: Classifier,
-    parts: Iterable[tuple[Any, Any, Any]],
-    priors: Mapping[str, Any] | None = None,
+    parts: Iterable[tuple[Classifier, object, object]],
+    priors: Mapping[str, object] | None = None,
     progress: str | None = "estimates",
 ) -> pd.DataFrame:
     """Compare estimates as `compare_folds` does, with classifiers that are already fitted.
@@ -254,16 +248,15 @@ def compare_fitted(
 
 def score_fitted(
     nb: Classifier,
-    parts: Iterable[tuple[Any, Any, Any]],
-    priors: Mapping[str, Any] | None = None,
+    parts: Iterable[tuple[Classifier, object, object]],
+    priors: Mapping[str, object] | None = None,
     progress: str | None = "estimates",
 ) -> Scored:
     """Score rows as `compare_fitted` does; return what its table is made of."""
-    rows, parts = estimates.TableRows.read(nb, priors, ()), list(parts)
-    evidence = estimates.log_evidence(rows.alternatives(nb))
+    rows, parts = TableRows.read(nb, priors, ()), list(parts)
+    evidence = estimates.log_evidence(rows.readings(nb))
     fits = (Fit(classifier, [], X, y) for classifier, X, y in parts)
-    scored, same = score_fits(fits, len(parts), rows, nb.classes_, lambda scored, _: scored, progress)
-    return Scored.pool(scored, same, evidence)
+    return Scored.pool(rows.score(fits, len(parts), nb.classes_, progress), rows, evidence)
 
 
 @dataclass(frozen=True, eq=False)
@@ -273,26 +266,34 @@ class Scored:
     Parameters
     ----------
     rows : dict {estimate: RowScores}
-    same : (E, E) bool
-        Which estimates coincide.
+    estimates : TableRows
+        Estimates, with those that coincide.
     evidence : dict {estimate: float}
         Log evidence of the estimates that have one.
     """
 
     rows: Mapping[str, RowScores]
-    same: np.ndarray
+    estimates: TableRows
     evidence: Mapping[str, float]
 
     @classmethod
-    def pool(cls, parts: Sequence[Mapping[str, RowScores]], same: np.ndarray, evidence: Mapping[str, float]) -> Scored:
-        """Pool the rows of several splits."""
-        return cls({name: pool([part[name] for part in parts]) for name in parts[0]}, same, evidence)
+    def pool(
+        cls,
+        parts: Iterable[tuple[Mapping[str, RowScores], object]],
+        estimates: TableRows,
+        evidence: Mapping[str, float],
+    ) -> Scored:
+        """Pool the rows of several splits, which `TableRows.score` yields."""
+        scored = [scores for scores, _ in parts]
+        return cls({name: pool([scores[name] for scores in scored]) for name in estimates.names}, estimates, evidence)
 
     @property
     def joined_names(self) -> dict[str, str]:
         """Names of all estimates that coincide, such as "mle = map", by the name of the first of them."""
-        names = list(self.rows)
-        return estimates.joined_names(names, estimates.same_as(names, self.same))
+        groups: dict[str, list[str]] = {}
+        for name, same in zip(self.rows, self.estimates.same_as(), strict=True):
+            groups.setdefault(same or name, []).append(name)
+        return {name: " = ".join(group) for name, group in groups.items()}
 
     def difference(self, name: str, against: str, score: str = "brier") -> tuple[float, float]:
         """Mean over the rows of the score of one estimate minus that of another, and its standard error."""
@@ -302,59 +303,7 @@ class Scored:
     def table(self, against: str = MLE) -> pd.DataFrame:
         """Return the table of `compare_estimates`."""
         scores = {name: summarize(rows) for name, rows in self.rows.items()}
-        return _table(scores, lambda name, score: self.difference(name, against, score), self.evidence, self.same)
-
-
-class Fit(NamedTuple):
-    """A classifier and the baselines fitted to the same rows, and other rows to score."""
-
-    classifier: Any
-    baselines: Sequence[Any]
-    X: object
-    y: object
-
-
-def score_fits(
-    fits: Iterable[Fit],
-    n_fits: int,
-    rows: estimates.TableRows,
-    classes: np.ndarray,
-    summary: Callable[[dict[str, RowScores], dict[str, Any]], T],
-    progress: str | None,
-) -> tuple[list[T], np.ndarray]:
-    """Score the rows of each fit by every estimate.
-
-    Parameters
-    ----------
-    fits : iterable of Fit
-        Fitted classifiers, and the rows to score.
-    n_fits : int
-        Number of fits.
-    rows : TableRows
-        Estimates to score.
-    classes : (C,) array
-        Labels of all classes.
-    summary : callable (scores, alternatives) -> object
-        Function of the scores of rows by estimate, and of the fitted `alternatives`.
-    progress : str or None
-        Title of the progress bar.
-
-    Returns
-    -------
-    summaries : list
-        Return value of `summary` for each fit.
-    same : (E, E) bool
-        Which estimates coincide in all fits.
-    """
-    summaries, same = [], np.ones((len(rows.names), len(rows.names)), bool)
-    with progress_bar(progress, n_fits * (len(rows.names) + 1)) as tick, estimates.warn_once():
-        for classifier, baselines, X, y in fits:
-            tick()
-            alternatives = rows.alternatives(classifier)
-            predictions = estimates.predict(alternatives, baselines, rows.names, X, classes, tick)
-            summaries.append(summary({name: p.score(y, classes) for name, p in predictions.items()}, alternatives))
-            same &= estimates.coincidences(predictions)
-    return summaries, same
+        return _table(scores, lambda name, score: self.difference(name, against, score), self.evidence, self.estimates)
 
 
 def paired_differences(
@@ -369,21 +318,23 @@ def summarize_each(scored: Mapping[str, RowScores]) -> dict[str, dict[str, float
     return {name: summarize(rows) for name, rows in scored.items()}
 
 
-def _fit_splits(
-    nb: Classifier, X: object, y: np.ndarray, splits: Iterable[tuple[np.ndarray, np.ndarray]], rows: estimates.TableRows
-) -> Iterator[Fit]:
-    """Fit the classifier and the baselines to the first rows of each split; yield the fits with the other rows."""
+def _split_rows(X: object, y: np.ndarray, splits: Iterable[tuple[np.ndarray, np.ndarray]]) -> Iterator[Split]:
+    """Yield rows to fit and rows to test with their labels."""
     for train, test in splits:
-        X_train, y_train = take_rows(X, train), y[train]
-        fitted = clone(nb).fit(X_train, y_train)
-        yield Fit(fitted, rows.fit_baselines(X_train, y_train), take_rows(X, test), y[test])
+        yield take_rows(X, train), y[train], take_rows(X, test), y[test]
+
+
+def _fit_each(nb: Classifier, rows: TableRows, splits: Iterable[Split]) -> Iterator[Fit]:
+    """Fit the classifier and the baselines to the first rows of each split; yield the fits with the other rows."""
+    for X, y, X_test, y_test in splits:
+        yield Fit(clone(nb).fit(X, y), rows.fit_baselines(X, y), X_test, y_test)
 
 
 def _table(
     scores: Mapping[str, Mapping[str, float]],
     difference: Callable[[str, str], tuple[float, float]],
     evidence: Mapping[str, float],
-    same: np.ndarray,
+    rows: TableRows,
 ) -> pd.DataFrame:
     """Table of `compare_estimates`; `difference` is a function of the estimate and the score, with standard error."""
     import pandas as pd
@@ -394,5 +345,4 @@ def _table(
         for title, score in DIFFERENCES.items():
             differences[f"{title}_difference"], differences[f"{title}_difference_se"] = difference(name, score)
         table.append({**values, **differences, "log_evidence": evidence.get(name, np.nan)})
-    names = list(scores)
-    return pd.DataFrame(table, pd.Index(names, name="estimate")).assign(same_as=estimates.same_as(names, same))
+    return pd.DataFrame(table, pd.Index(list(scores), name="estimate")).assign(same_as=rows.same_as())

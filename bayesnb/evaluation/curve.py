@@ -3,22 +3,23 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from itertools import pairwise
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import numpy as np
 from sklearn.base import clone
 
 from bayesnb._util.arguments import shown
 from bayesnb._util.rows import take_rows
-from bayesnb.evaluation import estimates
-from bayesnb.evaluation.compare import MLE, Fit, paired_differences, score_fits, summarize_each
+from bayesnb.evaluation.compare import MLE, paired_differences, summarize_each
+from bayesnb.evaluation.estimates import Fit, TableRows, labels
 from bayesnb.evaluation.resampling import nested_splits, standard_error
 from bayesnb.evaluation.scores import average
 from bayesnb.fitted import Classifier
 
 if TYPE_CHECKING:
     import pandas as pd
+
+_WITH_ERROR = ("brier", "log_loss_clipped")
 
 
 def learning_curve(
@@ -29,8 +30,8 @@ def learning_curve(
     repeats: int = 30,
     seed: int = 0,
     *,
-    priors: Mapping[str, Any] | None = None,
-    baselines: Mapping[str, Any] | Iterable[Any] = (),
+    priors: Mapping[str, object] | None = None,
+    baselines: Mapping[str, object] | Iterable[object] = (),
     progress: str | None = "learning curve",
 ) -> pd.DataFrame:
     """Compare maximum likelihood and the Bayesian estimates over the number of training rows.
@@ -105,9 +106,9 @@ def learning_curve(
     3         0.19  0.11  0.54        0.11
     20        0.13  0.11  0.12        0.11
     """
-    rows = estimates.TableRows.read(nb, priors, baselines)
+    rows = TableRows.read(nb, priors, baselines)
     sizes = _increasing(sizes)
-    classes, y = estimates.labels(X, y, type(nb).__name__)
+    classes, y = labels(X, y, type(nb).__name__)
     splits = nested_splits(y, sizes[-1], repeats, seed)
     # More than counts is learned, such as a tree or weights: from all rows at once.
     refits = not hasattr(clone(nb), "partial_fit") or nb.unweighted is not nb
@@ -126,45 +127,34 @@ def learning_curve(
                 counted = len(train)
                 yield Fit(fitted, rows.fit_baselines(X_train, y_train), X_test, y_test)
 
-    n_fits = len(splits) * len(sizes)
-    parts, same = score_fits(fits(), n_fits, rows, classes, lambda scored, _: summarize_each(scored), progress)
-    return _table(sizes, parts, estimates.same_as(rows.names, same))
+    scored = rows.score(fits(), len(splits) * len(sizes), classes, progress)
+    return _table(sizes, [summarize_each(scores) for scores, _ in scored], rows)
 
 
-def _table(
-    sizes: Sequence[int], parts: Sequence[Mapping[str, dict[str, float]]], same_as: Sequence[str]
-) -> pd.DataFrame:
+def _table(sizes: Sequence[int], parts: Sequence[Mapping[str, dict[str, float]]], rows: TableRows) -> pd.DataFrame:
     """Table of `learning_curve` from the scores of each repeat and size, sizes changing fastest."""
     import pandas as pd
 
     table = []
     for i, size in enumerate(sizes):
         repeats = parts[i :: len(sizes)]
-        baseline = [part[MLE] for part in repeats]
-        for name, same in zip(parts[0], same_as, strict=True):
+        for name, same in zip(rows.names, rows.same_as(), strict=True):
             scores = [part[name] for part in repeats]
-            difference = paired_differences(scores, baseline, "brier")
-            table.append(
-                {
-                    "size": size,
-                    "estimate": name,
-                    "repeats": len(scores),
-                    **average(scores),
-                    "brier_se": standard_error(np.array([part["brier"] for part in scores])),
-                    "log_loss_clipped_se": standard_error(np.array([part["log_loss_clipped"] for part in scores])),
-                    "brier_difference": float(np.mean(difference)),
-                    "brier_difference_se": standard_error(difference),
-                    "same_as": same,
-                }
-            )
+            difference = paired_differences(scores, [part[MLE] for part in repeats], "brier")
+            errors = {f"{s}_se": standard_error(np.array([part[s] for part in scores])) for s in _WITH_ERROR}
+            errors |= {
+                "brier_difference": float(np.mean(difference)),
+                "brier_difference_se": standard_error(difference),
+            }
+            row = {"size": size, "estimate": name, "repeats": len(scores), **average(scores), **errors, "same_as": same}
+            table.append(row)
     return pd.DataFrame(table)
 
 
 def _increasing(sizes: Iterable[int]) -> list[int]:
-    given: list[Any] = list(sizes) if isinstance(sizes, Iterable) else []
-    whole = all(isinstance(n, int | np.integer) and not isinstance(n, bool) and n > 0 for n in given)
-    if not given or not whole or any(a >= b for a, b in pairwise(given)):
+    values = np.array(list(sizes) if isinstance(sizes, Iterable) else [])
+    if values.dtype.kind not in "iu" or values.ndim != 1 or (np.diff(values, prepend=0) <= 0).any():
         raise ValueError(
             f"sizes={shown(sizes)} must be positive integers that increase: rows of each class, such as [3, 10]."
         )
-    return [int(n) for n in given]
+    return [int(n) for n in values]

@@ -3,15 +3,17 @@
 from __future__ import annotations
 
 import warnings
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
-from typing import Any
+from itertools import combinations
+from typing import Any, NamedTuple
 
 import numpy as np
 from sklearn.base import clone
 
 from bayesnb._util.arguments import require_iterable, require_mapping, shown
+from bayesnb._util.progress import progress as progress_bar
 from bayesnb.encoding import Encoding, Levels, check_labels
 from bayesnb.evaluation.scores import RowScores, score_rows
 from bayesnb.fitted import Classifier
@@ -22,17 +24,17 @@ WEIGHTED = "weighted"
 _SAME = 1e-12
 _PERKS = "1/L"
 
+Readings = dict[str, tuple[Classifier, str | None]]
+"""Classifier and estimate by the name of a row; None: the estimate of the classifier."""
 
-@dataclass(frozen=True, eq=False)
-class Predictions:
-    """Predictions of rows by one estimate: log probabilities (N, C) and predicted labels (N,)."""
 
-    log_proba: np.ndarray
-    labels: np.ndarray
+class Fit(NamedTuple):
+    """A classifier and the baselines fitted to the same rows, and other rows to score."""
 
-    def score(self, y: object, classes: np.ndarray) -> RowScores:
-        """Score each row by its true label."""
-        return score_rows(self.log_proba, y, classes, self.labels)
+    classifier: Classifier
+    baselines: Sequence[Any]
+    X: object
+    y: object
 
 
 @dataclass(frozen=True, eq=False)
@@ -45,11 +47,14 @@ class TableRows:
         Names of all estimates, in the order of the table.
     priors : dict {name: concentration}
     baselines : list of (name, classifier)
+    same : (E, E) bool
+        Whether each estimate has coincided with each later one in all fits that were scored.
     """
 
     names: tuple[str, ...]
     priors: dict[str, Any]
     baselines: list[tuple[str, Any]]
+    same: np.ndarray
 
     @classmethod
     def read(cls, nb: Classifier, priors: Any, baselines: Any) -> TableRows:
@@ -82,16 +87,21 @@ class TableRows:
                 "beside a classifier of bayesnb that does."
             )
         plain = nb.unweighted
-        if priors:
-            _require_alpha(plain, *next(iter(priors.items())))
+        owner = type(plain).__name__
+        if priors and "alpha" not in plain.get_params(deep=False):
+            raise ValueError(
+                f"priors={shown(priors)}: {owner} has no concentration `alpha` to set. Leave `priors` out; for other "
+                f"priors of {owner} pass classifiers as baselines, such as baselines=[{owner}(prior=...)]."
+            )
+        if priors and isinstance(getattr(plain, "prior", None), NaiveBayes):
+            raise ValueError(f"priors set `alpha`, which {owner}(prior=...) does not use; pass prior=None.")
         names = (*READINGS, *(() if plain is nb else (WEIGHTED,)), *priors, *(name for name, _ in named))
-        twice = [name for i, name in enumerate(names) if name in names[:i]]
-        if twice:
+        if twice := [name for i, name in enumerate(names) if name in names[:i]]:
             raise ValueError(
                 f"Two rows would be named {shown(twice[0])}; rename it in `priors`, or pass baselines as a dict of "
                 "names to classifiers."
             )
-        return cls(names, dict(priors), named)
+        return cls(names, dict(priors), named, np.ones((len(names), len(names)), bool))
 
     def require(self, against: str) -> None:
         """Raise ValueError unless `against` is the name of an estimate."""
@@ -99,10 +109,8 @@ class TableRows:
             choices = ", ".join(map(shown, self.names))
             raise ValueError(f"against={shown(against)} is no row of the table; choose from {choices}.")
 
-    def alternatives(self, fitted: Any) -> dict[str, Any]:
-        """Classifiers with the counts of `fitted`: "" is `fitted` without weights of terms.
-
-        Under "weighted" it is `fitted` itself, if its terms have weights; then follow the concentrations of `priors`.
+    def readings(self, fitted: Classifier) -> Readings:
+        """Return the classifier and the estimate to read for each row of the table, all with the counts of `fitted`.
 
         Raises
         ------
@@ -110,95 +118,65 @@ class TableRows:
             If a concentration cannot be used.
         """
         plain = fitted.unweighted
-        weighted = {} if plain is fitted else {WEIGHTED: fitted}
-        return {"": plain, **weighted, **{name: _with_alpha(plain, name, alpha) for name, alpha in self.priors.items()}}
+        readings: Readings = {estimate: (plain, estimate) for estimate in READINGS}
+        if plain is not fitted:
+            readings[WEIGHTED] = fitted, None
+        return readings | {name: (_with_alpha(plain, name, alpha), "predictive") for name, alpha in self.priors.items()}
 
     def fit_baselines(self, X: object, y: object) -> list[Any]:
         """Fit clones of the baselines."""
         return [clone(baseline).fit(X, y) for _, baseline in self.baselines]
 
+    def score(
+        self, fits: Iterable[Fit], n_fits: int, classes: np.ndarray, progress: str | None
+    ) -> Iterator[tuple[dict[str, RowScores], Readings]]:
+        """Yield the scores of the rows of each fit by every estimate, and the `readings` of the fit.
 
-def _require_alpha(nb: Classifier, name: str, alpha: object) -> None:
-    """Raise ValueError unless the prior of `nb` has a concentration `alpha`."""
-    owner = type(nb).__name__
-    if "alpha" not in nb.get_params(deep=False):
-        raise ValueError(
-            f"priors={{{shown(name)}: {shown(alpha)}}}: {owner} has no concentration `alpha` to set. Leave "
-            f"`priors` out; for other priors of {owner} pass classifiers as baselines, such as "
-            f"baselines=[{owner}(prior=...)]."
-        )
-    if isinstance(getattr(nb, "prior", None), NaiveBayes):
-        raise ValueError(f"priors set `alpha`, which {owner}(prior=...) does not use; pass prior=None.")
+        Parameters
+        ----------
+        fits : iterable of Fit
+            Fitted classifiers, and the rows to score.
+        n_fits : int
+            Number of fits.
+        classes : (C,) array
+            Labels of all classes.
+        progress : str or None
+            Title of the progress bar.
+        """
+        with progress_bar(progress, n_fits * (len(self.names) + 1)) as tick, warn_once():
+            for classifier, baselines, X, y in fits:
+                tick()
+                readings = self.readings(classifier)
+                readers: list[tuple[Any, dict[str, Any]]] = [(nb, {"estimate": e}) for nb, e in readings.values()]
+                readers += [(baseline, {}) for baseline in baselines]
+                log_probas, scores = [], {}
+                for name, (nb, reading) in zip(self.names, readers, strict=True):
+                    log_proba, labels = _predict(nb, X, reading, classes)
+                    log_probas.append(log_proba)
+                    scores[name] = score_rows(log_proba, y, classes, labels)
+                    tick()
+                for i, j in combinations(range(len(log_probas)), 2):
+                    self.same[i, j] &= _coincide(log_probas[i], log_probas[j])
+                yield scores, readings
 
-
-def predict(
-    fits: Mapping[str, Any],
-    baselines: Sequence[Any],
-    names: Sequence[str],
-    X: object,
-    classes: np.ndarray,
-    tick: Callable[[], object],
-) -> dict[str, Predictions]:
-    """Predictions of rows by every estimate.
-
-    Parameters
-    ----------
-    fits : dict of classifiers
-        Return value of `TableRows.alternatives`.
-    baselines : list of fitted classifiers
-        Further classifiers, one estimate each.
-    names : list of str
-        Names of all estimates.
-    X : array, sparse matrix or DataFrame of shape (N, F)
-        Rows to predict.
-    classes : (C,) array
-        Labels of all classes.
-    tick : callable () -> object
-        Function to call after each estimate.
-    """
-    readers: list[tuple[Any, dict[str, Any]]] = [(fits[""], {"estimate": estimate}) for estimate in READINGS]
-    readers += [(nb, {"estimate": None if name == WEIGHTED else "predictive"}) for name, nb in fits.items() if name]
-    readers += [(b, {}) for b in baselines]
-    predictions = {}
-    for name, (classifier, reading) in zip(names, readers, strict=True):
-        predictions[name] = _predict(classifier, X, reading, classes)
-        tick()
-    return predictions
+    def same_as(self) -> list[str]:
+        """Return for each estimate the name of the first one before it that coincides with it, or ""."""
+        first: list[str] = []
+        for j in range(len(self.names)):
+            first.append(next((self.names[i] for i in range(j) if self.same[i, j] and not first[i]), ""))
+        return first
 
 
-def log_evidence(fits: Mapping[str, Any]) -> dict[str, float]:
+def log_evidence(readings: Readings) -> dict[str, float]:
     """Log evidence of each estimate that has a prior; NaN if it has no closed form."""
-    values = {n: float("nan") if nb.no_posterior or nb.no_evidence else nb.log_evidence_ for n, nb in fits.items()}
-    value = values.pop("")
-    return {"map": value, "mean": value, "predictive": value, **values}
+    classifiers = {name: nb for name, (nb, _) in readings.items() if name != "mle"}
+    return {n: np.nan if nb.no_posterior or nb.no_evidence else nb.log_evidence_ for n, nb in classifiers.items()}
 
 
-def coincidences(predictions: Mapping[str, Predictions]) -> np.ndarray:
-    """(E, E) bool: which estimates coincide, to 1e-12 in the probability of each class of each row."""
-    given = list(predictions.values())
-    return np.array([[i >= j or _same(a, b) for j, b in enumerate(given)] for i, a in enumerate(given)])
-
-
-def same_as(names: Sequence[str], same: np.ndarray) -> list[str]:
-    """Return for each estimate the name of the first estimate before it that coincides with it, or "".
-
-    Of `same`, the return value of `coincidences`, only the part above the diagonal is read.
-    """
-    first: list[str] = []
-    for j in range(len(names)):
-        first.append(next((names[i] for i in range(j) if same[i, j] and not first[i]), ""))
-    return first
-
-
-def joined_names(names: Iterable[str], first: Iterable[str]) -> dict[str, str]:
-    """Names of all estimates that coincide, such as "mle = map", by the name of the first of them.
-
-    `first` is the return value of `same_as`.
-    """
-    groups: dict[str, list[str]] = {}
-    for name, same in zip(names, first, strict=True):
-        groups.setdefault(same or name, []).append(name)
-    return {name: " = ".join(group) for name, group in groups.items()}
+def _coincide(a: np.ndarray, b: np.ndarray) -> bool:
+    """Whether log probabilities agree: probabilities to 1e-12, and logarithms to 1e-9, as many are far below 1e-12."""
+    same = np.allclose(np.exp(a), np.exp(b), rtol=0, atol=_SAME, equal_nan=True)
+    return bool(same and np.allclose(a, b, rtol=1e-9, atol=1e-9, equal_nan=True))
 
 
 def labels(X: Any, y: object, owner: str, which: str = "") -> tuple[np.ndarray, np.ndarray]:
@@ -218,22 +196,21 @@ def labels(X: Any, y: object, owner: str, which: str = "") -> tuple[np.ndarray, 
 @contextmanager
 def warn_once() -> Iterator[None]:
     """Warn once of each warning of many fits and predictions; leave out undefined rows, which the table counts."""
-    try:
-        with warnings.catch_warnings(record=True) as caught:
-            warnings.simplefilter("always")
+    with warnings.catch_warnings(record=True) as caught:
+        warnings.simplefilter("always")
+        try:
             yield
-    finally:
-        told: dict[Any, warnings.WarningMessage] = {}
-        for w in caught:
-            text = str(w.message)
-            unknown = "levels that the model does not know" in text
-            if "rows have no class probabilities" not in text:
-                told.setdefault((w.category, "unknown levels" if unknown else text), w)
-        for w in told.values():
+        finally:
+            first: dict[str, warnings.WarningMessage] = {}
+            for w in caught:
+                text = str(w.message)
+                first.setdefault("unknown levels" if "levels that the model does not know" in text else text, w)
+    for text, w in first.items():
+        if "rows have no class probabilities" not in text:
             warnings.warn_explicit(w.message, w.category, w.filename, w.lineno)
 
 
-def _with_alpha(fitted: Any, name: str, alpha: object) -> Any:
+def _with_alpha(fitted: Classifier, name: str, alpha: object) -> Classifier:
     """Return a copy with another concentration; raise ValueError if it cannot be used."""
     if isinstance(alpha, str):
         if alpha != _PERKS:
@@ -241,10 +218,9 @@ def _with_alpha(fitted: Any, name: str, alpha: object) -> Any:
                 f"priors[{shown(name)}]={shown(alpha)} is unknown; give a concentration as `alpha` takes it, or "
                 f"{_PERKS!r}."
             )
-        alpha = _perks(fitted.encoding_)
-    other = fitted.with_priors({"alpha": alpha})
-    # The property derives the prior, and so raises the error of a bad concentration before anything is scored.
-    _ = other.prior_
+        alpha = _perks(fitted.fitted_.encoding)
+    other: Classifier = fitted.with_priors({"alpha": alpha})
+    _ = other.fitted_.prior  # A bad concentration is refused before anything is scored.
     return other
 
 
@@ -262,8 +238,10 @@ def _perks(encoding: Encoding) -> np.ndarray:
     return alpha
 
 
-def _predict(classifier: Any, X: object, reading: Mapping[str, Any], classes: np.ndarray) -> Predictions:
-    """Predictions of `classes`, of which those that the classifier does not know have log probability -inf."""
+def _predict(
+    classifier: Any, X: object, reading: Mapping[str, Any], classes: np.ndarray
+) -> tuple[np.ndarray, np.ndarray]:
+    """Log probabilities (N, C) and labels (N,); classes that the classifier does not know have log probability -inf."""
     with np.errstate(divide="ignore"):
         if hasattr(classifier, "predict_log_proba"):
             known = classifier.predict_log_proba(X, **reading)
@@ -273,13 +251,5 @@ def _predict(classifier: Any, X: object, reading: Mapping[str, Any], classes: np
     log_proba[:, Levels(tuple(classes)).index(classifier.classes_)] = known
     log_proba[np.isnan(known).any(axis=1)] = np.nan
     if not reading or np.isnan(log_proba).any():
-        return Predictions(log_proba, classifier.predict(X, **reading))
-    return Predictions(log_proba, classes[np.argmax(log_proba, axis=1)])
-
-
-def _same(a: Predictions, b: Predictions) -> bool:
-    """Whether predictions agree: probabilities to 1e-12, and logarithms to 1e-9, as many are far below 1e-12."""
-    return bool(
-        np.allclose(np.exp(a.log_proba), np.exp(b.log_proba), rtol=0, atol=_SAME, equal_nan=True)
-        and np.allclose(a.log_proba, b.log_proba, rtol=1e-9, atol=1e-9, equal_nan=True)
-    )
+        return log_proba, classifier.predict(X, **reading)
+    return log_proba, classes[np.argmax(log_proba, axis=1)]

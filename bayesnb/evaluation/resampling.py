@@ -7,7 +7,7 @@ from collections.abc import Iterator
 import numpy as np
 
 from bayesnb._util.arguments import require_integer, require_number, require_seed
-from bayesnb.encoding import Levels, check_labels
+from bayesnb.encoding import check_labels
 
 
 def stratified_splits(
@@ -129,23 +129,12 @@ def _orders(y: object, repeats: int, seed: int, least: int, meaning: str) -> Ite
     classes, label = check_labels(y, None, "A stratified split")
     count = np.bincount(label, minlength=len(classes))
     if (count < least).any():
-        raise ValueError(f"y: {_too_few(classes, count, least, meaning)}")
+        c, n = int(count.argmin()), int(count.min())
+        raise ValueError(
+            f"y: class {classes.values[c]!r} has {n} row{'' if n == 1 else 's'}; it needs {least}, {meaning}. Fit "
+            "fewer rows of each class, or leave out classes with few rows."
+        )
     groups = [np.flatnonzero(label == c) for c in range(len(classes))]
     rng = np.random.default_rng(seed)
     for _ in range(repeats):
         yield [rng.permutation(g) for g in groups]
-
-
-def _too_few(classes: Levels, count: np.ndarray, least: int, meaning: str) -> str:
-    """Message about the class with the fewest rows, with advice; classes are not left out if none would remain."""
-    names = [repr(value) for value in classes.values]
-    few, smallest, largest = np.flatnonzero(count < least), int(count.argmin()), int(count.argmax())
-    n = count[smallest]
-    message = f"class {names[smallest]} has {n} row{'' if n == 1 else 's'}; it needs {least}, {meaning}."
-    fewer = f"fit at most {n - 1} row{'' if n == 2 else 's'} of each class" if n > 1 else ""
-    if len(few) == len(names):
-        advice = f"{fewer}." if fewer else "are these labels?"
-        return f"{message} No class has so many, not even {names[largest]}: {advice}"
-    if len(few) > 1:
-        message += f" So do {len(few)} of {len(names)} classes."
-    return f"{message} Leave {'that class' if len(few) == 1 else 'them'} out{fewer and f', or {fewer}'}."

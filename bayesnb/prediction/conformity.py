@@ -26,14 +26,8 @@ from bayesnb.encoding import Encoding, Rows, Table, blocks
 from bayesnb.encoding.row_blocks import pad_rows
 from bayesnb.families import Known, posterior_for_removal
 from bayesnb.fitted import Classifier, Fitted
-from bayesnb.model import Estimate, JointLikelihood, NaiveBayes, Statistics, plus
-from bayesnb.selection.leave_one_out import (
-    CountedRows,
-    Quantity,
-    leave_one_out,
-    leave_one_out_of_average,
-    likelihood_of_own,
-)
+from bayesnb.model import Estimate, NaiveBayes, Statistics, plus
+from bayesnb.selection.leave_one_out import CountedRows, leave_one_out, leave_one_out_of_average, log_likelihoods
 
 _TIE = 1e-9  # relative to the log odds; leave-one-out is exact to 1e-10
 _LARGE = 1e300  # stands for infinite log odds, so that differences are no NaN
@@ -102,7 +96,7 @@ class FullRanks:
         is_shared = scoring.update_for_removal(fitted.empirical_prior, fitted.statistics).classes_share_parameters
         likelihood, groups = np.empty((len(counted.label), 0)), []
         if not is_shared:
-            likelihood = leave_one_out(fitted, _with_unit_weights(counted), estimate, "derived", _LIKELIHOODS)
+            likelihood = leave_one_out(fitted, _with_unit_weights(counted), estimate, "derived", log_likelihoods)
         for c in np.flatnonzero(np.bincount(counted.label)):
             taken = counted.take(mask := counted.label == c, fitted.encoding)
             groups.append(ClassRows(int(c), taken.rows, taken.weight, likelihood[mask]))
@@ -328,11 +322,3 @@ def _count_exceeding(excess: jax.Array, weight: jax.Array, bounds: jax.Array) ->
 def _finite(log_odds: jax.Array) -> jax.Array:
     """Replace log odds that are infinite or undefined by a large number."""
     return jnp.asarray(jnp.where(log_odds <= _LARGE, log_odds, _LARGE))
-
-
-def _refuse_shared(*arguments: Any, **options: Any) -> np.ndarray:
-    """Raise NotImplementedError: the likelihood of one class does not suffice where classes share parameters."""
-    raise NotImplementedError("Classes that share parameters change with every row.")
-
-
-_LIKELIHOODS = Quantity(JointLikelihood.prepare, likelihood_of_own, _refuse_shared)

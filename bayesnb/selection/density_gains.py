@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import numpy as np
 
+from bayesnb import scoring
 from bayesnb.encoding import Table
 from bayesnb.fitted import Fitted
-from bayesnb.selection.leave_one_out import FEWEST_EVENTS, TERMS, CountedRows, leave_one_out, log_class_without
+from bayesnb.selection.leave_one_out import FEWEST_EVENTS, CountedRows, leave_one_out, log_class_without
 
 MOST_ROWS = 10_000
 _MOST_SCORES = 2**25
@@ -62,9 +63,8 @@ def _label_scores(fitted: Fitted, table: Table, label: np.ndarray, weight: np.nd
     """Compute (N, F) log P(y | x_j, the other rows)."""
     rows = fitted.encoding.rows(table)
     counted = CountedRows(table, rows, label, np.minimum(weight, 1.0))
-    joint = (
-        leave_one_out(fitted, counted, "predictive", "derived", TERMS) + log_class_without(fitted, counted)[..., None]
-    )
+    terms = leave_one_out(fitted, counted, "predictive", "derived", scoring.terms_of_rows)
+    joint = terms + log_class_without(fitted, counted)[..., None]
     of_label = np.take_along_axis(joint, label[:, None, None], axis=1)[:, 0]
     # A cell that is impossible in every class, or too far out for float64, leaves all classes equally probable.
     with np.errstate(invalid="ignore"):

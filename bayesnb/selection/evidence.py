@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, fields
-from typing import Any
+from dataclasses import dataclass
 
+import jax
 import numpy as np
 
 from bayesnb._util.arguments import shown
@@ -102,52 +102,37 @@ def bayes_factor(nb1: Classifier, nb2: Classifier) -> BayesFactor:
     return BayesFactor(first - second, tuple(notes))
 
 
-def _require_same(fitted1: Fitted, fitted2: Fitted) -> None:
+def _require_same(first: Fitted, second: Fitted) -> None:
     """Raise ValueError unless two models have the same rows, columns and encoding."""
-    encodings = first, second = fitted1.encoding, fitted2.encoding
-    if list(first.classes.values) != list(second.classes.values):
-        raise ValueError(
-            f"bayes_factor: the classes differ, {list(first.classes.values)} and {list(second.classes.values)}."
-        )
-    columns = [{j: (c.kind, n) for c in e.blocks for j, n in zip(c.index, c.names, strict=True)} for e in encodings]
-    if sorted(columns[0]) != sorted(columns[1]):
-        raise ValueError(
-            f"bayes_factor: the columns differ, {len(columns[0])} and {len(columns[1])}; evidences of different "
-            "columns are not comparable."
-        )
-    for j in sorted(columns[0]):
-        if columns[0][j] != columns[1][j]:
-            (kind1, name1), (kind2, name2) = columns[0][j], columns[1][j]
+    for (what, names), other_names in zip(_encoding(first).items(), _encoding(second).values(), strict=True):
+        if names != other_names:
             raise ValueError(
-                f"bayes_factor: column {j} is {shown(name1)}, {kind1}, in the first model and {shown(name2)}, "
-                f"{kind2}, in the second: probabilities of different encodings are not comparable."
+                f"bayes_factor: the {what} differ, {shown(names)} and {shown(other_names)}; probabilities of different "
+                "encodings are not comparable."
             )
-    if [c.kind for c in first.blocks] != [c.kind for c in second.blocks]:
-        raise ValueError("bayes_factor: the models group their columns in different blocks.")
-    counts1, counts2 = fitted1.statistics, fitted2.statistics
-    if not np.allclose(counts1.class_count, counts2.class_count, rtol=1e-9):
-        raise ValueError(
-            "bayes_factor: both models must be fitted on the same rows. Class counts differ: "
-            f"{counts1.class_count.tolist()} and {counts2.class_count.tolist()}."
-        )
-    levels1, levels2 = _without_parents(fitted1), _without_parents(fitted2)
-    for (columns_1, a), (columns_2, b) in zip(levels1, levels2, strict=True):
-        if a.count.shape != b.count.shape:
+    for (what, statistics), (_, other) in zip(_statistics(first), _statistics(second), strict=True):
+        leaves = zip(jax.tree.leaves(statistics), jax.tree.leaves(other), strict=True)
+        if not all(np.allclose(a, b, rtol=1e-9, atol=1e-12) for a, b in leaves):
             raise ValueError(
-                f"bayes_factor: the {columns_1.kind} columns have {a.count.shape[1]} levels in the first model and "
-                f"{b.count.shape[1]} in the second; declare the same `categories`."
-            )
-        if list(columns_1.axis()[1] or ()) != list(columns_2.axis()[1] or ()):
-            raise ValueError(f"bayes_factor: the {columns_1.kind} columns have different levels.")
-        names = [field.name for field in fields(a)]
-        if not all(np.allclose(getattr(a, f), getattr(b, f), rtol=1e-9, atol=1e-12) for f in names):
-            raise ValueError(
-                "bayes_factor: both models must be fitted on the same rows. The statistics of their "
-                f"{columns_1.kind} columns differ."
+                f"bayes_factor: both models must be fitted on the same rows. The statistics of their {what} differ: "
+                f"{shown(statistics)} and {shown(other)}."
             )
 
 
-def _without_parents(fitted: Fitted) -> list[tuple[Any, Any]]:
-    """Return columns and statistics of each block; for a structure, statistics of features given the class alone."""
+def _encoding(fitted: Fitted) -> dict[str, list[object]]:
+    """Classes, columns and levels, without parents."""
+    bases = [block.base for block in fitted.encoding.blocks]
+    columns = [(j, f"{name} ({base.kind})") for base in bases for j, name in zip(base.index, base.names, strict=True)]
+    return {
+        "classes": list(fitted.encoding.classes.values),
+        "columns": [name for _, name in sorted(columns)],
+        "blocks of columns": [base.kind for base in bases],
+        "levels": [list(base.axis()[1] or ()) for base in bases],
+    }
+
+
+def _statistics(fitted: Fitted) -> list[tuple[str, object]]:
+    """Class counts, and statistics of each block; for a structure, statistics of features given the class alone."""
     blocks = zip(fitted.encoding.blocks, fitted.statistics.blocks, strict=True)
-    return [(c.base, s if c.network is None else c.network.counts_without_parents(s)) for c, s in blocks]
+    counts = [(c, s if c.network is None else c.network.counts_without_parents(s)) for c, s in blocks]
+    return [("classes", fitted.statistics.class_count), *((f"{c.base.kind} columns", s) for c, s in counts)]

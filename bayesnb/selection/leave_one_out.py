@@ -2,24 +2,22 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
-from functools import partial
+from collections.abc import Callable, Iterator
+from dataclasses import replace
 from typing import Any, Literal, NamedTuple
 
-import jax
-import jax.numpy as jnp
 import numpy as np
 
 from bayesnb import counting, scoring
 from bayesnb._util.arguments import require_choice, shown
 from bayesnb._util.precision import float64
-from bayesnb._util.progress import rows_progress
+from bayesnb._util.rows import scatter_rows
 from bayesnb._util.threads import map_in_threads
 from bayesnb.counting import Counted
 from bayesnb.encoding import Encoding, Rows, Table, check_weights
-from bayesnb.families import LevelCounts, posterior_for_removal
+from bayesnb.families import Known, LevelCounts, posterior_for_removal
 from bayesnb.fitted import Average, Classifier, Fitted, current_state, require_fitted
-from bayesnb.model import Estimate, JointLikelihood, NaiveBayes, log_normalize, plus
+from bayesnb.model import Estimate, NaiveBayes
 
 PriorOf = Literal["derived", "fixed"]
 
@@ -46,6 +44,8 @@ class CountedRows(NamedTuple):
 
     def take(self, mask: np.ndarray, encoding: Encoding) -> CountedRows:
         """Return the rows for which `mask` (N,) is true."""
+        if mask.all():
+            return self
         table = self.table.take(mask)
         # Values that are no level were reported with all rows.
         rows = encoding.rows(table, lambda columns, unknown: None)
@@ -77,11 +77,11 @@ def require_average(estimate: Estimate) -> Estimate:
     return estimate
 
 
-def label_weight_pairs(label: np.ndarray, weight: np.ndarray) -> Iterator[tuple[int, float]]:
-    """Yield the distinct pairs of class and weight: rows of a pair have the same posterior without the row."""
+def group_rows(label: np.ndarray, weight: np.ndarray) -> Iterator[tuple[np.ndarray, int, float]]:
+    """Yield a mask (N,), the class and the weight of rows of one class and weight: each leaves the same posterior."""
     for c in np.flatnonzero(np.bincount(label)):
         for w in np.unique(weight[label == c]):
-            yield int(c), float(w)
+            yield (label == c) & (weight == w), int(c), float(w)
 
 
 def counted_rows(fitted: Fitted, X: object, y: object, sample_weight: object, who: str) -> CountedRows:
@@ -107,59 +107,50 @@ def choose_prior(fitted: Fitted, prior: PriorOf) -> NaiveBayes:
     return fitted.prior if prior == "fixed" else fitted.empirical_prior
 
 
-class Quantity(NamedTuple):
-    """A quantity of rows that are left out, computed by the posterior of the other rows.
-
-    Parameters
-    ----------
-    prepare : function of a likelihood and of a block of rows
-        Lays the likelihood out for such blocks.
-    of_own : function for models in which a row informs the parameters of its own class only
-        Takes the prepared likelihoods with every row and without a row, log P(class) (n, C) without the row, the
-        indicators (n, C) of the row's class, and a block of rows.
-    shared : function for models in which classes share parameters
-        Takes the arguments of `scoring.score_rows`, for rows of one class and weight, whose `multiplicity` leaves them
-        out of all classes.
-    """
-
-    prepare: Callable[[JointLikelihood, tuple[Any, ...]], JointLikelihood]
-    of_own: Callable[[JointLikelihood, JointLikelihood, jax.Array, jax.Array, tuple[Any, ...]], jax.Array]
-    shared: Callable[..., np.ndarray]
-
-
 def leave_one_out(
-    fitted: Fitted, counted: CountedRows, estimate: Estimate, prior: PriorOf, quantity: Quantity
+    fitted: Fitted, counted: CountedRows, estimate: Estimate, prior: PriorOf, score: Callable[..., np.ndarray]
 ) -> np.ndarray:
-    """Compute (N, …) a quantity of each row by the posterior of the other rows.
+    """Compute (N, C, …) scores of each row and class by the posterior of the other rows.
 
-    `SCORES` are (N, 2, C) log p(class, row | the other rows), and log P(class | row, the other rows); `TERMS` the
-    (N, C, T) terms of log p(row | class, the other rows).
+    `score` is `log_likelihoods`, or `scoring.terms_of_rows`, for (N, C, T) terms.
     """
     encoding, n_classes = fitted.encoding, len(fitted.encoding.classes)
     posterior = scoring.update_for_removal(choose_prior(fitted, prior), fitted.statistics)
-    if not posterior.classes_share_parameters:
-        model, weights = scoring.pad(encoding, posterior), np.unique(counted.weight)
-        if len(weights) == 1:
-            return _own_class_without(model, encoding, counted, float(weights[0]), estimate, quantity)
-        parts = []
-        for w in weights:
-            group = counted.take(mask := counted.weight == w, encoding)
-            parts.append((mask, _own_class_without(model, encoding, group, float(w), estimate, quantity)))
-        return _scatter(parts)
 
-    def score_group(group: tuple[int, float]) -> tuple[np.ndarray, np.ndarray]:
-        c, w = group
-        rows = counted.take(mask := (counted.label == c) & (counted.weight == w), encoding)
-        without = -w * np.eye(n_classes)[c]
-        return mask, quantity.shared(encoding, posterior, rows.rows, len(rows.label), estimate, multiplicity=without)
+    def score_group(group: tuple[np.ndarray, np.ndarray]) -> tuple[np.ndarray, np.ndarray]:
+        mask, multiplicity = group
+        rows = counted.take(mask, encoding)
+        return mask, score(encoding, posterior, rows.rows, len(rows.label), estimate, multiplicity=multiplicity)
 
-    # Classes share parameters, so that all classes change without the row. One group keeps one core busy.
-    parts = []
-    with rows_progress("leave-one-out", len(counted.label)) as step:
-        for part in map_in_threads(score_group, list(label_weight_pairs(counted.label, counted.weight))):
-            parts.append(part)
-            step(int(part[0].sum()))
-    return _scatter(parts)
+    if posterior.classes_share_parameters:  # All classes change without the row.
+        groups = [(mask, -w * np.eye(n_classes)[c]) for mask, c, w in group_rows(counted.label, counted.weight)]
+        return scatter_rows(list(map_in_threads(score_group, groups)))  # One group keeps one core busy.
+    weights = np.unique(counted.weight)
+    without = scatter_rows([score_group((counted.weight == w, np.full(n_classes, -w))) for w in weights])
+    every = score(encoding, posterior, counted.rows, len(counted.label), estimate)
+    own = counted.label[:, None] == np.arange(n_classes)
+    return np.where(own.reshape(own.shape + (1,) * (every.ndim - 2)), without, every)
+
+
+def log_likelihoods(
+    encoding: Encoding,
+    model: NaiveBayes,
+    rows: tuple[Rows, ...],
+    n: int,
+    estimate: Estimate,
+    multiplicity: np.ndarray | None = None,
+) -> np.ndarray:
+    """Compute (n, C) log p(row | class), with the class biases of weights; arguments as for `scoring.score_rows`."""
+    known = replace(model, class_prior=Known(np.zeros((1, model.n_classes))))
+    return scoring.score_rows(encoding, known, rows, n, estimate, scoring.joint, multiplicity)
+
+
+def leave_one_out_joint(fitted: Fitted, counted: CountedRows, estimate: Estimate, prior: PriorOf) -> np.ndarray:
+    """Compute (N, C) log p(class, row | the other rows)."""
+    likelihood = leave_one_out(fitted, counted, estimate, prior, log_likelihoods)
+    log_class = log_class_without(fitted, counted)
+    with np.errstate(invalid="ignore"):
+        return np.where(np.isneginf(likelihood) | np.isneginf(log_class), -np.inf, likelihood + log_class)
 
 
 def leave_one_out_of_members(
@@ -170,7 +161,7 @@ def leave_one_out_of_members(
 
     def joint(member: Fitted, rows: tuple[Rows, ...], which: np.ndarray) -> np.ndarray:
         of_member = CountedRows(table.take(which), rows, label[which], weight[which])
-        return leave_one_out(member, of_member, estimate, prior, SCORES)[:, 0]
+        return leave_one_out_joint(member, of_member, estimate, prior)
 
     combine = average.each if each else average.mean
     return combine(table, rows, joint, less=weight)
@@ -190,84 +181,7 @@ def log_class_without(fitted: Fitted, counted: CountedRows) -> np.ndarray:
     (_, _, label, weight), count = counted, fitted.statistics.class_count
     posterior: Any = float64(posterior_for_removal)(fitted.prior.class_prior, LevelCounts(count[None]))
     log_class = np.empty((len(label), len(count)))
-    for c, w in label_weight_pairs(label, weight):
+    for mask, c, w in group_rows(label, weight):
         without = float64(posterior.update)(LevelCounts(-w * np.eye(len(count))[c][None]))
-        log_class[(label == c) & (weight == w)] = scoring.plug_in(without).log_theta[0]
+        log_class[mask] = scoring.plug_in(without).log_theta[0]
     return log_class
-
-
-def _scatter(parts: Sequence[tuple[np.ndarray, np.ndarray]]) -> np.ndarray:
-    """Return (N, …) values from parts, each with the mask (N,) of its rows."""
-    values = np.empty((len(parts[0][0]), *parts[0][1].shape[1:]))
-    for mask, part in parts:
-        values[mask] = part
-    return values
-
-
-def _own_class_without(
-    model: NaiveBayes, encoding: Encoding, counted: CountedRows, weight: float, estimate: Estimate, quantity: Quantity
-) -> np.ndarray:
-    """Compute `leave_one_out` for rows of one weight, each of which informs the parameters of its own class only."""
-    readings: list[Any] = []
-
-    def answer(x: tuple[Any, ...], label: np.ndarray) -> jax.Array:
-        if not readings:
-            readings.append(_readings(model, x, weight, estimate, quantity.prepare))
-        values: jax.Array = _answer(*readings[0], x, label, quantity.of_own)
-        return values
-
-    cells = model.n_classes * encoding.n_terms if quantity is TERMS else 0.0
-    return scoring.map_rows(counted.rows, len(counted.label), answer, counted.label, cells=cells)
-
-
-@jax.jit(static_argnames=("estimate", "prepare"))
-def _readings(
-    model: NaiveBayes, x: tuple[Any, ...], weight: Any, estimate: Estimate, prepare: Callable[..., JointLikelihood]
-) -> tuple[JointLikelihood, JointLikelihood, jax.Array]:
-    """Return likelihoods with every row and without a row, prepared for x, and (C, C) log P(class) without a row."""
-    without = model.read(estimate, jnp.full(model.n_classes, -weight))
-    each = -weight * jnp.eye(model.n_classes)
-    log_class = jax.vmap(lambda multiplicity: model.read(estimate, multiplicity).log_class)(each)
-    return prepare(model.read(estimate), x), prepare(without, x), log_class
-
-
-@jax.jit(static_argnames="of_own")
-def _answer(
-    every: JointLikelihood,
-    without: JointLikelihood,
-    log_class: jax.Array,
-    x: tuple[Any, ...],
-    label: jax.Array,
-    of_own: Callable[..., jax.Array],
-) -> jax.Array:
-    """Compute a quantity of a block of rows, each left out of its own class."""
-    own = label[:, None] == jnp.arange(log_class.shape[1])
-    return of_own(every, without, log_class[label], own, x)
-
-
-def _with_log_proba(joint: jax.Array) -> jax.Array:
-    """Return (n, 2, C) log p(class, row) and log P(class | row)."""
-    return jnp.stack([joint, log_normalize(joint)], axis=1)
-
-
-def likelihood_of_own(
-    every: JointLikelihood, without: JointLikelihood, log_class: jax.Array, own: jax.Array, x: tuple[Any, ...]
-) -> jax.Array:
-    """Compute (n, C) log p(row | class, the other rows); the arguments are those of `Quantity.of_own`."""
-    return jnp.where(own, without.log_likelihood(x), every.log_likelihood(x))
-
-
-def _scores_of_own(
-    every: JointLikelihood, without: JointLikelihood, log_class: jax.Array, own: jax.Array, x: tuple[Any, ...]
-) -> jax.Array:
-    return _with_log_proba(plus(likelihood_of_own(every, without, log_class, own, x), log_class))
-
-
-def _terms_of_own(
-    every: JointLikelihood, without: JointLikelihood, log_class: jax.Array, own: jax.Array, x: tuple[Any, ...]
-) -> jax.Array:
-    return jnp.where(own[..., None], without.terms(x), every.terms(x))
-
-
-SCORES = Quantity(JointLikelihood.prepare, _scores_of_own, partial(scoring.score_rows, output=_with_log_proba))
-TERMS = Quantity(lambda reading, x: reading, _terms_of_own, scoring.terms_of_rows)

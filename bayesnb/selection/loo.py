@@ -13,11 +13,10 @@ from bayesnb._util.html import card, table
 from bayesnb.fitted import Classifier
 from bayesnb.model import Estimate
 from bayesnb.selection.leave_one_out import (
-    SCORES,
     WEIGHTS,
     PriorOf,
     counted_rows,
-    leave_one_out,
+    leave_one_out_joint,
     leave_one_out_of_average,
     require_average,
     require_leave_one_out,
@@ -231,11 +230,11 @@ def loo(
     row = np.full(len(label), np.nan)
     if fitted.average is not None:
         joint = leave_one_out_of_average(fitted, counted, estimate, prior)
-        log_proba = scoring.read_scores(joint, scoring.log_proba)
     else:
-        joint, log_proba = leave_one_out(fitted, counted, estimate, prior, SCORES).swapaxes(0, 1)
+        joint = leave_one_out_joint(fitted, counted, estimate, prior)
         if fitted.prior.weights is None:
             row = joint[index, label] + scoring.log_base(rows, len(label))
+    log_proba = scoring.read_scores(joint, scoring.log_proba)
     chosen = " and ".join(fitted.chosen)
     notes = (f"Given {chosen}, chosen on these rows too; see `permutation_null`.",) if chosen else ()
     return LeaveOneOut(log_proba[index, label], row, log_proba, weight, label, fitted.encoding.classes.array(), notes)

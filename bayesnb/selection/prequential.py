@@ -2,18 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from copy import copy
 from dataclasses import dataclass
 from itertools import accumulate, pairwise
-from typing import Any
 
 import numpy as np
 
 from bayesnb import counting, scoring
 from bayesnb._util.arguments import require_integer
 from bayesnb._util.progress import progress
-from bayesnb.encoding import Encoding, Table
 from bayesnb.fitted import Classifier, require_evidence
 from bayesnb.model import Statistics
 from bayesnb.selection.leave_one_out import counted_rows
@@ -52,7 +49,7 @@ class Prequential:
     log_evidence: np.ndarray
     label: np.ndarray
     weight: np.ndarray
-    estimator: Any
+    estimator: Classifier
 
     def __repr__(self) -> str:
         name = type(self.estimator).__name__
@@ -105,27 +102,18 @@ def prequential(nb: Classifier, X: object, y: object, sample_weight: object = No
     """
     fitted = require_evidence(nb, "prequential")
     require_integer("points", points)
-    table, _, label, weight = counted_rows(fitted, X, y, sample_weight, "prequential")
-    sizes = np.unique(np.linspace(0, table.n_rows, points + 1).round().astype(int))
+    counted = counted_rows(fitted, X, y, sample_weight, "prequential")
+    row = np.arange(len(counted.label))
+    sizes = np.unique(np.linspace(0, len(row), points + 1).round().astype(int))
     encoding, total, log_evidence = fitted.encoding, fitted.statistics, [0.0]
+    parts = (counted.take((start <= row) & (row < stop), encoding) for start, stop in pairwise(sizes))
+    counts = (counting.count_rows(encoding, part.rows, part.label, part.weight) for part in parts)
     with progress("evidence", len(sizes) - 1) as tick:
-        for total in accumulate(_count_parts(encoding, table, label, weight, sizes), Statistics.merge):
+        for total in accumulate(counts, Statistics.merge):
             log_evidence.append(float(scoring.log_evidence(encoding, fitted.prior, total)))
             tick()
     _require_all(fitted.statistics, total)
-    return Prequential(sizes, np.array(log_evidence), label, weight, copy(nb))
-
-
-def _count_parts(
-    encoding: Encoding, table: Table, label: np.ndarray, weight: np.ndarray, sizes: np.ndarray
-) -> Iterator[Statistics]:
-    """Yield the statistics of the rows between each two consecutive sizes."""
-    row = np.arange(table.n_rows)
-    for start, stop in pairwise(sizes):
-        part = (start <= row) & (row < stop)
-        # Values that are no level were reported when all rows were checked.
-        rows = encoding.rows(table.take(part), lambda columns, unknown: None)
-        yield counting.count_rows(encoding, rows, label[part], weight[part])
+    return Prequential(sizes, np.array(log_evidence), counted.label, counted.weight, copy(nb))
 
 
 def _require_all(counted: Statistics, given: Statistics) -> None:

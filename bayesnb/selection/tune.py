@@ -11,7 +11,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
-from bayesnb._util.arguments import require_choice, shown, to_numbers
+from bayesnb._util.arguments import require_choice, require_interval, shown
 from bayesnb._util.html import card, table
 from bayesnb._util.precision import float64
 from bayesnb._util.progress import progress
@@ -20,7 +20,7 @@ from bayesnb.encoding import blocks
 from bayesnb.fitted import Classifier, Fitted, require_evidence, require_posterior
 from bayesnb.model import Estimate, NaiveBayes, Statistics, log_normalize
 from bayesnb.scoring import pad, pad_statistics
-from bayesnb.selection.leave_one_out import PriorOf, choose_prior, counted_rows, label_weight_pairs, require_average
+from bayesnb.selection.leave_one_out import PriorOf, choose_prior, counted_rows, group_rows, require_average
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -168,10 +168,8 @@ def tune_alpha(
     require_choice("by", by, ("loo", "evidence"))
     require_choice("prior", prior, ("derived", "fixed"))
     fitted = (require_posterior if by == "loo" else require_evidence)(nb, "tune_alpha")
-    numbers = to_numbers("bounds", bounds)
-    if numbers.shape != (2,) or not 0 < numbers[0] < numbers[1] < np.inf:
-        raise ValueError(f"bounds={shown(bounds)} must be two numbers, 0 < lower < upper, such as {_BOUNDS}.")
-    low, high = numbers.tolist()
+    limits = require_interval("bounds", bounds, str(_BOUNDS))
+    low, high = np.log(limits)
     names = _tuned_names(nb, fitted, tune)
     # Concentrations may be proportional to α: those at α = 1 are multiplied by each value.
     source = choose_prior(fitted, prior) if by == "loo" else fitted.prior
@@ -181,8 +179,9 @@ def tune_alpha(
     else:
         objective = _evidence_objective(unit, fitted.statistics, names)
     path: list[np.ndarray] = []
-    current = np.log(np.clip([_current_value(nb, fitted, name) for name in names], low, high))
-    starts = [current, *np.linspace(np.full(len(names), np.log(low)), np.log(high), 7)[1:-1]]
+    current = [float(getattr(nb, n)) if n in _CONCENTRATIONS else _median_value(fitted.prior, n) for n in names]
+    grid = np.linspace(low, high, 7)[1:-1]
+    starts = [np.log(np.clip(current, *limits)), *(np.full(len(names), value) for value in grid)]
     with progress("tune_alpha", None, "evaluations") as tick:
 
         def loss(log_values: np.ndarray) -> tuple[float, np.ndarray]:
@@ -198,22 +197,17 @@ def tune_alpha(
                 f"{type(nb).__name__} only the strength is tuned: give one that is proper, with location and scale."
             )
         best = starts[int(np.nanargmin(losses))]
-        optimum = minimize(loss, best, jac=True, method="L-BFGS-B", bounds=[(np.log(low), np.log(high))] * len(names))
+        optimum = minimize(loss, best, jac=True, method="L-BFGS-B", bounds=[(low, high)] * len(names))
     values = dict(zip(names, np.exp(optimum.x).tolist(), strict=True))
-    at_end = np.minimum(optimum.x - np.log(low), np.log(high) - optimum.x) < 0.01
+    at_end = np.minimum(optimum.x - low, high - optimum.x) < 0.01
     boundary = tuple(name for name, end in zip(names, at_end, strict=True) if end)
     if boundary:
         warn(
             f"tune_alpha: the optimum of {', '.join(boundary)} by {by} lies at the end of the interval {bounds}: "
             f"{', '.join(f'{values[name]:.3g}' for name in boundary)}. The data do not bound it there."
         )
-    return Tuned(
-        _refit(nb, fitted, values, choose_prior(fitted, prior)),
-        values,
-        pd.DataFrame(path, columns=[*names, "objective"]),
-        boundary,
-        by,
-    )
+    estimator = _refit(nb, fitted, values, choose_prior(fitted, prior))
+    return Tuned(estimator, values, pd.DataFrame(path, columns=[*names, "objective"]), boundary, by)
 
 
 def _tuned_names(nb: Classifier, fitted: Fitted, tune: Sequence[str] | None) -> tuple[str, ...]:
@@ -228,9 +222,8 @@ def _tuned_names(nb: Classifier, fitted: Fitted, tune: Sequence[str] | None) -> 
     if prior.class_prior.tunable and getattr(nb, "class_prior", None) is None:
         tunable.add("class_alpha")
     offered = [*(name for name in NAMES if name in tunable), *sorted(tunable - set(NAMES))]
-    names = (
-        [n for n in offered if n != "class_alpha"] if tune is None else [tune] if isinstance(tune, str) else list(tune)
-    )
+    chosen = [name for name in offered if name != "class_alpha"] if tune is None else tune
+    names = [chosen] if isinstance(chosen, str) else list(chosen)
     if not names or len(set(names)) < len(names) or not set(names) <= set(offered):
         raise ValueError(f"tune={shown(tune)} must name some of {offered}, each once: what {type(nb).__name__} has.")
     if isinstance(getattr(nb, "prior", None), NaiveBayes):
@@ -242,11 +235,9 @@ def _tuned_names(nb: Classifier, fitted: Fitted, tune: Sequence[str] | None) -> 
     return tuple(names)
 
 
-def _current_value(nb: Classifier, fitted: Fitted, name: str) -> float:
-    """Return the value of a hyperparameter from which the search starts; the median if features differ."""
-    if name in _CONCENTRATIONS:
-        return float(getattr(nb, name))
-    family = next(f for f in fitted.prior.blocks if name in f.tunable)
+def _median_value(prior: NaiveBayes, name: str) -> float:
+    """Return the median over the features of a hyperparameter, from which the search starts."""
+    family = next(f for f in prior.blocks if name in f.tunable)
     return float(np.median(getattr(family, family.tunable[name])))
 
 
@@ -284,20 +275,19 @@ def _loo_objective(
 ) -> Objective:
     """Return the objective Σ w log p(y | x, the other rows)."""
     encoding, estimate = fitted.encoding, require_average(fitted.estimate)
-    table, _, label, weight = counted_rows(fitted, X, y, sample_weight, "tune_alpha")
-    masks = (((label == c) & (weight == w), c, w) for c, w in label_weight_pairs(label, weight) if w > 0)
-    groups = [(encoding.rows(table.take(mask)), int(mask.sum()), c, w) for mask, c, w in masks]
+    counted = counted_rows(fitted, X, y, sample_weight, "tune_alpha")
+    masks = group_rows(counted.label, counted.weight)
+    groups = [(counted.take(mask, encoding), c, w) for mask, c, w in masks if w > 0]
     prior, statistics = pad(encoding, unit), pad_statistics(encoding, fitted.statistics)
     one_hot = np.eye(len(encoding.classes))
 
     @float64
     def objective(log_values: np.ndarray) -> tuple[float, np.ndarray]:
         value, gradient = 0.0, np.zeros(len(names))
-        for rows, n, c, w in groups:
-            for _, x, (real,) in blocks(rows, n, np.ones(n)):
-                score, slopes = _label_score(
-                    log_values, prior, statistics, x, real, -w * one_hot[c], c, names, estimate
-                )
+        for (_, rows, _, weight), c, w in groups:
+            for _, x, (real,) in blocks(rows, len(weight), weight):
+                model = log_values, prior, statistics
+                score, slopes = _label_score(*model, x, real, -w * one_hot[c], c, names, estimate)
                 value += w * float(score)
                 gradient += w * np.asarray(slopes)
         return value, gradient
@@ -310,7 +300,7 @@ def _label_score(
     log_values: jax.Array,
     prior: NaiveBayes,
     statistics: Statistics,
-    x: tuple[Any, ...],
+    x: tuple[object, ...],
     real: jax.Array,
     multiplicity: jax.Array,
     label: jax.Array,
@@ -325,8 +315,7 @@ def _label_score(
         return jnp.sum(jnp.where(real > 0, log_proba[:, label], 0.0))
 
     # Forward mode: hyperparameters are few, and rows many.
-    slopes = [jax.jvp(score, (log_values,), (axis,))[1] for axis in jnp.eye(len(names))]
-    return score(log_values), jnp.stack(slopes)
+    return score(log_values), jax.jacfwd(score)(log_values)
 
 
 def _refit(nb: Classifier, fitted: Fitted, values: dict[str, float], source: NaiveBayes) -> Any:

@@ -3,27 +3,25 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Hashable
-from typing import TYPE_CHECKING, Any, Literal
+from typing import TYPE_CHECKING
 
 import jax
 import numpy as np
 
-from bayesnb._util.arguments import (
-    require_choice,
-    require_integer,
-    require_probability,
-    require_seed,
-    shown,
-)
+from bayesnb._util.arguments import require_choice, require_integer, require_probability, require_seed, shown
+from bayesnb.encoding import Rows
 from bayesnb.families.protocol import Cumulants
 from bayesnb.fitted import Classifier, Fitted, require_posterior
 from bayesnb.model import NaiveBayes
 from bayesnb.uncertainty.draws import draw_posterior
 from bayesnb.uncertainty.row_draws import (
     DrawsFunction,
+    Given,
+    Method,
     PosteriorSampler,
     RowFunction,
     RowSampler,
+    map_blocks,
     map_rows,
     padded_posterior,
     sampler_of_draws,
@@ -32,9 +30,6 @@ from bayesnb.uncertainty.score_moments import probability_interval, row_cumulant
 
 if TYPE_CHECKING:
     import pandas as pd
-
-Given = Literal["row", "data"]
-Method = Literal["moments", "draws"]
 
 _WHAT = "P(class | row, θ)"
 
@@ -45,7 +40,7 @@ def predict_interval(
     prob: float = 0.9,
     method: Method = "moments",
     given: Given | None = None,
-    draws: Any = 1000,
+    draws: object = 1000,
     seed: int = 0,
 ) -> tuple[np.ndarray, np.ndarray]:
     """Equal-tailed posterior interval of P(class | row, θ) for each row and class.
@@ -125,15 +120,14 @@ def predict_interval(
     require_probability("prob", prob)
     tails = np.array([(1 - prob) / 2, (1 + prob) / 2])
 
-    def by_moments(weight: np.ndarray, scores: Cumulants, _: np.ndarray) -> np.ndarray:
-        return probability_interval(weight, scores, tails)
-
     def by_draws(log_proba: np.ndarray, _: np.ndarray) -> np.ndarray:
-        ends: np.ndarray = np.quantile(np.exp(log_proba), tails, axis=0)
-        return ends.swapaxes(0, 1)
+        return np.stack(np.quantile(np.exp(log_proba), tails, axis=0), axis=1)
 
     fitted = require_posterior(nb, _WHAT)
-    ends = _summarize(fitted, X, given, choose_sampler(fitted, given, method, draws, seed), by_moments, by_draws)
+    sampler = choose_sampler(fitted, given, method, draws, seed)
+    ends = _summarize(
+        fitted, X, sampler, lambda weight, scores, _: probability_interval(weight, scores, tails), by_draws
+    )
     return ends[:, 0], ends[:, 1]
 
 
@@ -142,7 +136,7 @@ def decompose_uncertainty(
     X: object,
     given: Given | None = None,
     method: Method = "moments",
-    draws: Any = 1000,
+    draws: object = 1000,
     seed: int = 0,
 ) -> pd.DataFrame:
     """Split the entropy of the class of each row into the part of the class and the part of the parameters.
@@ -208,14 +202,14 @@ def decompose_uncertainty(
 
     fitted = require_posterior(nb, _WHAT)
     sampler = choose_sampler(fitted, given, method, draws, seed)
-    values = _summarize(fitted, X, given, sampler, split_entropy, _split_drawn_entropy)
+    values = _summarize(fitted, X, sampler, split_entropy, _split_drawn_entropy)
     index = getattr(X, "index", None)  # A list has a method of this name.
     columns = ["total", "aleatoric", "epistemic", "p_top"]
     return pd.DataFrame(values, columns=columns, index=index if isinstance(index, pd.Index) else None)
 
 
 def log_odds_moments(
-    nb: Classifier, X: object, against: object = None, given: Given = "data", draws: Any = None
+    nb: Classifier, X: object, against: object = None, given: Given = "data", draws: object = None
 ) -> tuple[np.ndarray, np.ndarray]:
     """Compute the exact posterior mean and sd of log P(c | row, θ) - log P(against | row, θ).
 
@@ -280,18 +274,18 @@ def log_odds_moments(
             "independent; pass draws=posterior_draws(nb)."
         )
 
-    def refuse(x: tuple[Any, ...], n: int) -> np.ndarray:
+    def refuse(rows: tuple[Rows, ...], n: int) -> np.ndarray:
         raise NotImplementedError(
-            f"log_odds_moments: {n} rows or more have missing cells on arcs, and sums over them have no moments in "
+            f"log_odds_moments: {n} rows have missing cells on arcs, and sums over them have no moments in "
             "closed form; pass draws=posterior_draws(nb)."
         )
 
-    by_moments = _score_function(fitted, given, lambda weight, scores, _: _log_odds(weight, scores, a))
-    moments = map_rows(fitted, X, by_moments, RowFunction(refuse, by_moments.cells))
+    by_moments = _on_scores(fitted, given, lambda weight, scores, _: _log_odds(weight, scores, a))
+    moments = map_rows(fitted, X, by_moments, refuse)
     return moments[:, 0], moments[:, 1]
 
 
-def choose_sampler(fitted: Fitted, given: Given | None, method: Method, draws: Any, seed: int) -> RowSampler:
+def choose_sampler(fitted: Fitted, given: Given | None, method: Method, draws: object, seed: int) -> RowSampler:
     """Return a sampler of log P(class | row, θ); arguments as for `predict_interval`.
 
     Where classes share parameters the method is "draws", as their scores have no independent moments.
@@ -343,35 +337,28 @@ ScoresFunction = Callable[[np.ndarray, Cumulants, np.ndarray], np.ndarray]
 
 
 def _summarize(
-    fitted: Fitted,
-    X: object,
-    given: Given | None,
-    sampler: RowSampler,
-    by_moments: ScoresFunction,
-    by_draws: DrawsFunction,
+    fitted: Fitted, X: object, sampler: RowSampler, by_moments: ScoresFunction, by_draws: DrawsFunction
 ) -> np.ndarray:
     """Summarize P(class | row, θ) of each row, of two classes by the moments of their scores where these are asked for.
 
     Rows in which missing cells are summed out have no moments, and are summarized by draws.
     """
-    exact = sampler.without_moments()
-    if exact is sampler or len(fitted.encoding.classes) != 2:
+    if len(fitted.encoding.classes) != 2 or not isinstance(sampler, PosteriorSampler) or sampler.method == "draws":
         return sampler.map(fitted, X, by_draws)
-    by_scores = _score_function(fitted, resolve_given(fitted, given), by_moments)
-    return map_rows(fitted, X, by_scores, exact.row_function(fitted, by_draws))
+    return sampler.map(fitted, X, by_draws, _on_scores(fitted, sampler.given, by_moments))
 
 
-def _score_function(fitted: Fitted, given: Given, output: ScoresFunction) -> RowFunction:
+def _on_scores(fitted: Fitted, given: Given, output: ScoresFunction) -> RowFunction:
     model = padded_posterior(fitted)
 
-    def answer(x: tuple[Any, ...], n: int) -> np.ndarray:
+    def summarize_block(x: tuple[object, ...], n: int) -> np.ndarray:
         return output(*jax.tree.map(lambda values: np.asarray(values)[:n], _scores(model, x, given)))
 
-    return RowFunction(answer, 4 * len(fitted.encoding.classes) ** 2)
+    return lambda rows, n: map_blocks(rows, n, summarize_block, 4 * len(fitted.encoding.classes) ** 2)
 
 
 @jax.jit(static_argnames="given")
-def _scores(model: NaiveBayes, x: tuple[Any, ...], given: Given) -> tuple[jax.Array, Cumulants, jax.Array]:
+def _scores(model: NaiveBayes, x: tuple[object, ...], given: Given) -> tuple[jax.Array, Cumulants, jax.Array]:
     row = row_cumulants(model, x)
     return *score_cumulants(model, row, given), row.log_proba
 

@@ -14,10 +14,11 @@ from bayesnb._util.arguments import require_integer, require_seed
 from bayesnb._util.precision import float64
 from bayesnb.encoding import Encoding
 from bayesnb.families import supports
-from bayesnb.families.protocol import ConditionalDraws, Restrictable
+from bayesnb.families.protocol import ConditionalDraws, Prior, Restrictable
 from bayesnb.families.variates import Replayer, Variates
 from bayesnb.fitted import Classifier, Fitted, require_posterior
 from bayesnb.model import NaiveBayes
+from bayesnb.scoring import plug_in
 
 CLASS = "(class)"
 CLASS_PROB = "class_prob"
@@ -54,13 +55,14 @@ def require_proper(encoding: Encoding, model: NaiveBayes) -> None:
     for family in model.blocks:
         if supports(family, ConditionalDraws) and (reason := family.draws_refusal()) is not None:
             raise NotImplementedError(f"posterior draws: {reason}")
-    improper = _improper(model)
+    families = model.class_prior, *model.blocks
+    improper = [~np.asarray(float64(family.proper)()) for family in families]
     total = sum(int(cells.sum()) for cells in improper)
     if not total:
         return
     b = next(b for b, cells in enumerate(improper) if cells.any())
     # In an improper group of levels the posterior mean tells which levels have the zero concentration.
-    culprit = improper[b] & ~_has_mean((model.class_prior, *model.blocks)[b])
+    culprit = improper[b] & ~(next(iter(plug_in(families[b]).parameters().values())) > 0)
     c, k = (int(i[0]) for i in np.nonzero(culprit if culprit.any() else improper[b]))
     if b == 0:
         label, feature, level = encoding.classes.values[k], CLASS, encoding.classes.values[k]
@@ -74,20 +76,6 @@ def require_proper(encoding: Encoding, model: NaiveBayes) -> None:
         "parameters): its prior has a zero concentration and no data make up for it, so it has no draws and no "
         "interval. Choose a proper prior, such as alpha=0.5 and class_alpha=0.5."
     )
-
-
-@float64
-@jax.jit
-def _improper(model: NaiveBayes) -> Any:
-    """(C, K) whether a parameter has no proper posterior: first the class probabilities, then each block."""
-    return [~family.proper() for family in (model.class_prior, *model.blocks)]
-
-
-@float64
-@jax.jit
-def _has_mean(family: Any) -> Any:
-    """(C, K) whether the posterior mean is positive."""
-    return next(iter(family.mean().parameters().values())) > 0
 
 
 # -- draws of parameters -------------------------------------------------------------------------
@@ -129,7 +117,7 @@ def origin(fitted: Fitted, hyperprior: str = "none") -> dict[str, str]:
 
 
 def posterior_draws(
-    nb: Classifier, draws: int = 1000, seed: int = 0, features: Iterable[Any] | None = None
+    nb: Classifier, draws: int = 1000, seed: int = 0, features: Iterable[object] | None = None
 ) -> dict[str, np.ndarray]:
     """Independent draws of all parameters from the exact posterior.
 
@@ -177,23 +165,20 @@ def posterior_draws(
     return draw_posterior(require_posterior(nb, "posterior_draws"), int(draws), seed, features)
 
 
-def draw_posterior(fitted: Fitted, draws: int, seed: int, features: Iterable[Any] | None = None) -> ParameterDraws:
+def draw_posterior(fitted: Fitted, draws: int, seed: int, features: Iterable[object] | None = None) -> ParameterDraws:
     """Draw the parameters of a fitted classifier from its posterior; arguments as for `posterior_draws`."""
     require_proper(fitted.encoding, fitted.posterior)
     return ParameterDraws(draw_parameters(fitted.encoding, fitted.posterior, draws, seed, features), origin(fitted))
 
 
 def draw_parameters(
-    encoding: Encoding, model: NaiveBayes, draws: int, seed: int, features: Iterable[Any] | None = None
+    encoding: Encoding, model: NaiveBayes, draws: int, seed: int, features: Iterable[object] | None = None
 ) -> dict[str, np.ndarray]:
     """Draw the parameters from any proper distribution over them, a prior or a posterior.
 
     Returns sites and arrays as `posterior_draws` does.
     """
-    rngs = _generators(model, seed)
-    sites, masks = site_names(encoding, model), feature_masks(encoding, features)
-    class_prob = _draw(model.class_prior, draws, rngs[0])["theta"][:, 0]
-    return {CLASS_PROB: class_prob, **_draw_blocks(model.blocks, sites, masks, draws, rngs[1:])}
+    return _draw_sites(model, site_names(encoding, model), feature_masks(encoding, features), draws, seed)
 
 
 def draw_stacked(
@@ -212,19 +197,17 @@ def draw_stacked(
     seed : int or sequence of int
         The same seed gives the same draws.
     """
-    rngs, n_draws = _generators(models, seed), jax.tree.leaves(models)[0].shape[0]
-    class_prob = _draw(stack_as_classes(models.class_prior), 1, rngs[0])["theta"][0]
-    drawn = _draw_blocks([stack_as_classes(family) for family in models.blocks], sites, masks, 1, rngs[1:])
-    return {CLASS_PROB: class_prob, **{site: v.reshape(n_draws, -1, v.shape[-1]) for site, v in drawn.items()}}
+    return _draw_sites(stack_as_classes(models), sites, masks, 1, seed)
 
 
-def stack_as_classes(families: Any) -> Any:
-    """Return S families, whose arrays have a leading axis, as one family over S times as many classes."""
+def stack_as_classes(models: NaiveBayes) -> NaiveBayes:
+    """Return S models, whose arrays have a leading axis, as one model with S times as many classes."""
     # Parameters are (S, C, K); fields that the classes share, such as `group`, are (S, …).
-    return jax.tree.map(lambda v: v.reshape(-1, v.shape[-1]) if v.ndim == 3 else v[0], families)
+    stacked: NaiveBayes = jax.tree.map(lambda v: v.reshape(-1, v.shape[-1]) if v.ndim == 3 else v[0], models)
+    return stacked
 
 
-def feature_masks(encoding: Encoding, features: Iterable[Any] | None) -> list[np.ndarray]:
+def feature_masks(encoding: Encoding, features: Iterable[object] | None) -> list[np.ndarray]:
     """(K,) for each block whether a position of the last axis belongs to one of `features`; None: all do."""
     columns = [np.asarray(block.index)[block.axis()[0]] for block in encoding.blocks]
     if features is None:
@@ -243,54 +226,49 @@ def site_names(encoding: Encoding, model: NaiveBayes) -> list[dict[str, str]]:
     ]
 
 
-def parameter_shapes(family: Any) -> dict[str, tuple[int, ...]]:
+def parameter_shapes(family: Prior) -> dict[str, tuple[int, ...]]:
     """Shape (C, K) of each parameter of a family."""
     parameters = jax.eval_shape(lambda family: _parameters(ShapeRecorder(), 1, family), family)
     return {name: values.shape[1:] for name, values in parameters.items()}
 
 
-def _generators(model: NaiveBayes, seed: int | Sequence[int]) -> list[np.random.Generator]:
-    """Independent generators for the class probabilities and for each block."""
-    return [np.random.default_rng(s) for s in np.random.SeedSequence(seed).spawn(1 + len(model.blocks))]
-
-
-def _draw_blocks(
-    families: Sequence[Any],
+def _draw_sites(
+    model: NaiveBayes,
     sites: Sequence[Mapping[str, str]],
     masks: Sequence[np.ndarray],
     draws: int,
-    rngs: Sequence[np.random.Generator],
+    seed: int | Sequence[int],
 ) -> dict[str, np.ndarray]:
-    """(draws, C, K) draws by site of the masked positions of all blocks."""
-    drawn: dict[str, np.ndarray] = {}
-    for family, names, mask, rng in zip(families, sites, masks, rngs, strict=True):
+    """Draws by site of the masked positions of all blocks; those of S stacked models are S times as many."""
+    seeds = np.random.SeedSequence(seed).spawn(1 + len(model.blocks))
+    class_rng, *rngs = (np.random.default_rng(s) for s in seeds)
+    class_prob = _draw(model.class_prior, draws, class_rng)["theta"]
+    drawn: dict[str, np.ndarray] = {CLASS_PROB: class_prob.reshape(-1, class_prob.shape[-1])}
+    for family, names, mask, rng in zip(model.blocks, sites, masks, rngs, strict=True):
         if mask.any():
             restricted = supports(family, Restrictable) and not mask.all()
-            block = _draw(family.restrict(mask) if restricted else family, draws, rng)
             kept = slice(mask.sum()) if restricted or mask.all() else mask
-            drawn |= {names[parameter]: values[..., kept] for parameter, values in block.items()}
+            for parameter, values in _draw(family.restrict(mask) if restricted else family, draws, rng).items():
+                chosen = values[..., kept]
+                drawn[names[parameter]] = chosen.reshape(len(drawn[CLASS_PROB]), -1, chosen.shape[-1])
     return drawn
 
 
-def _draw(family: Any, draws: int, rng: np.random.Generator) -> dict[str, np.ndarray]:
+@float64
+def _draw(family: Prior, draws: int, rng: np.random.Generator) -> dict[str, np.ndarray]:
     """(draws, C, K) draws of each parameter, made in chunks and written into the result."""
     chunk = int(min(draws, max(1, _MOST_CELLS // np.size(jax.tree.leaves(family)[0]))))
+    asked = ask(_parameters, family)
     drawn: dict[str, np.ndarray] = {}
     for start in range(0, draws, chunk):
-        for name, values in _draw_chunk(family, rng, chunk).items():
+        for name, values in run(_parameters, asked, chunk, rng, family).items():
             if name not in drawn:
                 drawn[name] = np.empty((draws, *values.shape[1:]))
             drawn[name][start : start + chunk] = values[: draws - start]
     return drawn
 
 
-@float64
-def _draw_chunk(family: Any, rng: np.random.Generator, n: int) -> dict[str, np.ndarray]:
-    drawn: dict[str, np.ndarray] = run(_parameters, ask(_parameters, family), n, rng, family)
-    return drawn
-
-
-def _parameters(variates: Variates, n: int, family: Any) -> dict[str, jax.Array]:
+def _parameters(variates: Variates, n: int, family: Prior) -> dict[str, jax.Array]:
     parameters: dict[str, jax.Array] = family.draw(variates, n).parameters()
     return parameters
 

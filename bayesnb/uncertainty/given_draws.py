@@ -55,7 +55,7 @@ class Parameters:
         drawn = np.broadcast_to(prob, self.values[CLASS_PROB].shape)
         return replace(self, values={**self.values, CLASS_PROB: drawn})
 
-    def joints(self, fitted: Fitted, x: tuple[Any, ...]) -> Iterator[jax.Array]:
+    def joints(self, fitted: Fitted, x: tuple[object, ...]) -> Iterator[jax.Array]:
         """(s, n, C) log p(class, row | θ) of a block of rows, for some draws at a time."""
         size = max(1, _MOST_CELLS // (1 + sum(np.size(values[0]) for values in self.values.values())))
         for start in range(0, len(self), size):
@@ -89,7 +89,7 @@ class Hyperparameters:
         with np.errstate(divide="ignore"):
             return replace(self, prior=replace(self.prior, class_prior=Known(np.log(prob)[None])))
 
-    def joints(self, fitted: Fitted, x: tuple[Any, ...]) -> Iterator[jax.Array]:
+    def joints(self, fitted: Fitted, x: tuple[object, ...]) -> Iterator[jax.Array]:
         """(s, n, C) log p(class, row | D, φ) of a block of rows, for some draws at a time."""
         return (joint_given(model, x) for model in self.models(fitted.encoding))
 
@@ -107,7 +107,7 @@ class Hyperparameters:
             yield pad(encoding, jax.tree.map(np.asarray, models))
 
 
-def read_draws(fitted: Fitted, draws: Any) -> Parameters | Hyperparameters:
+def read_draws(fitted: Fitted, draws: object) -> Parameters | Hyperparameters:
     """Return the hyperparameters of draws of the posterior of `fitted`, and the parameters of all other draws.
 
     Parameters
@@ -136,7 +136,7 @@ def read_draws(fitted: Fitted, draws: Any) -> Parameters | Hyperparameters:
     return Hyperparameters(fitted.prior, fitted.statistics, hyperprior, require_sites(read_sites(draws), shapes))
 
 
-def read_parameters(fitted: Fitted, draws: Any) -> Parameters:
+def read_parameters(fitted: Fitted, draws: object) -> Parameters:
     """Return the parameters of draws, wherever the draws come from.
 
     Parameters
@@ -241,8 +241,7 @@ def _posteriors(
 ) -> NaiveBayes:
     sites = list(map(dict, names))
     posteriors = jax.vmap(lambda draw: prior_given(prior, sites, draw).update(statistics))(values)
-    stacked: NaiveBayes = stack_as_classes(posteriors)
-    return stacked
+    return stack_as_classes(posteriors)
 
 
 # -- scores of rows ------------------------------------------------------------------------------
@@ -261,14 +260,14 @@ def stacked_likelihood(encoding: Encoding, model: NaiveBayes, drawn: Draws, part
 
 
 @jax.jit
-def joint_of_draws(draws: JointLikelihood, x: tuple[Any, ...]) -> jax.Array:
+def joint_of_draws(draws: JointLikelihood, x: tuple[object, ...]) -> jax.Array:
     """(S, N, C) log p(class, row | draw), by log class probabilities (S, C) and likelihoods over S · C classes."""
     joint = JointLikelihood(jnp.ravel(draws.log_class), draws.likelihoods).prepare(x).log_joint(x)
     return jnp.reshape(joint, (-1, *draws.log_class.shape)).swapaxes(0, 1)
 
 
 @jax.jit
-def joint_given(model: NaiveBayes, x: tuple[Any, ...]) -> jax.Array:
+def joint_given(model: NaiveBayes, x: tuple[object, ...]) -> jax.Array:
     """(S, N, C) log p(class, row | D, φ_s), parameters integrated out, of S posteriors as one over S · C classes."""
     predictives = [family.predictive() for family in model.blocks]
     joint: jax.Array = joint_of_draws(model.weighted(jnp.asarray(model.class_prior.mean().log_theta), predictives), x)

@@ -6,20 +6,22 @@ the weight.
 
 from __future__ import annotations
 
-from abc import ABC, abstractmethod
 from collections.abc import Callable
 from dataclasses import dataclass, replace
-from functools import reduce
-from typing import Any, ClassVar, Self
+from functools import partial, reduce
+from typing import Any, Literal, Protocol
 
 import jax
 import jax.numpy as jnp
 import numpy as np
 
+from bayesnb import scoring
 from bayesnb._util.precision import float64
-from bayesnb._util.progress import progress
+from bayesnb._util.rows import scatter_rows
 from bayesnb._util.warnings import warn
 from bayesnb.encoding import Encoding, Rows, blocks
+from bayesnb.encoding.row_blocks import pad_rows
+from bayesnb.families import Family
 from bayesnb.families.variates import Variates
 from bayesnb.fitted import Fitted
 from bayesnb.model import JointLikelihood, NaiveBayes, kernel_log_base, log_normalize
@@ -37,6 +39,9 @@ from bayesnb.uncertainty.given_draws import (
 )
 from bayesnb.uncertainty.score_moments import row_cumulants, skewed, skewness
 
+Given = Literal["row", "data"]
+Method = Literal["moments", "draws"]
+
 _MOST_CELLS = 2**22
 _LABELLED_CELLS = 2**17
 _LEAST_SIZE = 100  # Five draws lie beyond each end of a 90% interval.
@@ -44,26 +49,13 @@ _LEAST_SIZE = 100  # Five draws lie beyond each end of a 90% interval.
 
 # -- rows, some at a time ------------------------------------------------------------------------
 
-
-@dataclass(frozen=True)
-class RowFunction:
-    """A function of blocks of encoded rows.
-
-    Parameters
-    ----------
-    answer : function of a block and of the number n of its rows that are not padding
-        Returns an array (n, …).
-    cells : float
-        Numbers in memory that a row needs.
-    """
-
-    answer: Callable[[tuple[Any, ...], int], np.ndarray]
-    cells: float
+RowFunction = Callable[[tuple[Rows, ...], int], np.ndarray]
+"""Function of encoded rows and of their number n; returns an array (n, …)."""
 
 
 @float64
 def map_rows(fitted: Fitted, X: object, function: RowFunction, summed: RowFunction | None = None) -> np.ndarray:
-    """(N, …) the answers of `function` for the rows of X, and of `summed` where missing cells on arcs are summed out.
+    """Compute (N, …) `function` of the rows of X, and `summed` of rows where missing cells on arcs are summed out.
 
     `summed` defaults to `function`.
     """
@@ -71,23 +63,24 @@ def map_rows(fitted: Fitted, X: object, function: RowFunction, summed: RowFuncti
     rows = fitted.rows(table)
     sums = reduce(np.logical_or, (r.summed for r in rows), np.zeros(table.n_rows, bool))
     if summed is None or not sums.any():
-        return _map_blocks(rows, table.n_rows, function)
-    order, answers = np.argsort(sums, kind="stable"), []
+        return function(rows, table.n_rows)
+    parts = []
     for mask, chosen in ((~sums, function), (sums, summed)):
         if mask.any():
             # Values that are no level were reported with the whole table.
             part = fitted.encoding.rows(table.take(mask), lambda columns, unknown: None)
-            answers.append(_map_blocks(part, int(mask.sum()), chosen))
-    return np.concatenate(answers)[np.argsort(order)]
+            parts.append((mask, chosen(part, int(mask.sum()))))
+    return scatter_rows(parts)
 
 
-def _map_blocks(rows: tuple[Rows, ...], n: int, function: RowFunction) -> np.ndarray:
-    answers = []
-    with progress("rows", n, "rows") as step:
-        for part, x, _ in blocks(rows, n, cells=function.cells):
-            answers.append(function.answer(x, part.stop - part.start))
-            step(part.stop - part.start)
-    return np.concatenate(answers)
+def map_blocks(
+    rows: tuple[Rows, ...], n: int, function: Callable[[tuple[object, ...], int], np.ndarray], cells: float
+) -> np.ndarray:
+    """Compute (n, …) `function` of each block of rows and of its number of rows without padding.
+
+    `cells` is the count of numbers in memory that a row needs.
+    """
+    return scoring.map_rows(rows, n, lambda x, real: function(x, int(real.sum())), np.ones(n), cells=cells)
 
 
 def padded_posterior(fitted: Fitted) -> NaiveBayes:
@@ -99,23 +92,19 @@ def padded_posterior(fitted: Fitted) -> NaiveBayes:
 # -- weights p(row | draw), and scores averaged with them ---------------------------------------
 
 
-@jax.jit
-def _log_row(joint: jax.Array) -> jax.Array:
-    return jax.nn.logsumexp(joint, axis=2)
+_log_row = jax.jit(partial(jax.nn.logsumexp, axis=2))
 
 
 def row_weights(joint: jax.Array) -> np.ndarray:
     """(S, N) weights p(row | draw) of draws, relative to the largest, from log p(class, row | draw) (S, N, C)."""
     log_weight = np.asarray(_log_row(joint))
     with np.errstate(invalid="ignore"):
-        weight: np.ndarray = np.exp(log_weight - log_weight.max(axis=0))
-        return weight
+        return np.asarray(np.exp(log_weight - log_weight.max(axis=0)))
 
 
 def effective_size(weight: np.ndarray) -> np.ndarray:
     """(N,) effective sample size (Σw)²/Σw² of S draws with weights (S, N) (Kish 1965)."""
-    size: np.ndarray = weight.sum(axis=0) ** 2 / (weight**2).sum(axis=0)
-    return size
+    return np.asarray(weight.sum(axis=0) ** 2 / (weight**2).sum(axis=0))
 
 
 def resample(weight: np.ndarray) -> np.ndarray:
@@ -154,83 +143,67 @@ def score_draws(
     """
     sizes = []
 
-    def score_block(x: tuple[Any, ...], n: int) -> np.ndarray:
+    def score_block(x: tuple[object, ...], n: int) -> np.ndarray:
         joint = jnp.concatenate(list(drawn.joints(fitted, x)))
         sizes.append(effective_size(row_weights(joint))[:n])
         return np.asarray(average_joint(joint, output))[:n]
 
-    scores = map_rows(fitted, X, RowFunction(score_block, len(drawn) * len(fitted.encoding.classes) / 4))
+    cells = len(drawn) * len(fitted.encoding.classes) / 4
+    scores = map_rows(fitted, X, lambda rows, n: map_blocks(rows, n, score_block, cells))
     warn_of_collapse(np.concatenate(sizes), len(drawn))
     return scores
 
 
 # -- draws of class probabilities ----------------------------------------------------------------
 
-# A function of draws (S, n, C) of log P(class | row, θ) and of log P(class | row) (n, C); it returns (n, …).
 DrawsFunction = Callable[[np.ndarray, np.ndarray], np.ndarray]
+"""Function of draws (S, n, C) of log P(class | row, θ) and of log P(class | row) (n, C); returns an array (n, …)."""
+
+DrawBlock = Callable[[tuple[object, ...]], tuple[Any, np.ndarray]]
+"""Function of a block of rows.
+
+Returns log p(class, row | draw) (M, n, C), whose average over M is that of the model, and draws (S, n, C) of
+log P(class | row, θ); M = S if draws are weighted.
+"""
 
 
-class RowSampler(ABC):
-    """Draws of log P(class | row, θ) for the rows of a table.
-
-    Attributes
-    ----------
-    cells_of_draw : float
-        Numbers in memory for a row, class and draw, on the scale of `encoding.blocks`.
-    """
-
-    cells_of_draw: ClassVar[float]
+class RowSampler(Protocol):
+    """Draws of log P(class | row, θ) for the rows of a table."""
 
     def map(self, fitted: Fitted, X: object, output: DrawsFunction) -> np.ndarray:
         """Apply `output` to draws (S, n, C) and to log P(class | row) (n, C), block by block of rows."""
-        sizes: list[np.ndarray] = []
-        exact = self.without_moments()
-        summed = None if exact is self else exact.row_function(fitted, output)
-        answers = map_rows(fitted, X, self.row_function(fitted, output, sizes), summed)
-        if sizes:
-            warn_of_collapse(np.concatenate(sizes), self.n_draws)
-        return answers
+        ...
 
-    def row_function(self, fitted: Fitted, output: DrawsFunction, sizes: list[np.ndarray] | None = None) -> RowFunction:
-        """Return `map` for one block of rows; effective sample sizes are appended to `sizes` if draws are weighted."""
-        draw = self.prepare(fitted)
 
-        def answer(x: tuple[Any, ...], n: int) -> np.ndarray:
+def _on_draws(
+    draw: DrawBlock, output: DrawsFunction, n_draws: int, cells: float, *, weighted: bool = False
+) -> RowFunction:
+    """Return the function of rows that applies `output` to draws.
+
+    With `weighted` the draws are of θ | D, and are drawn again with weights p(row | draw).
+    """
+
+    def summarize(rows: tuple[Rows, ...], n: int) -> np.ndarray:
+        sizes = []
+
+        def summarize_block(x: tuple[object, ...], n: int) -> np.ndarray:
             joint, drawn = draw(x)
-            if self.weighted:
+            if weighted:
                 weight = row_weights(joint)
-                if sizes is not None:
-                    sizes.append(effective_size(weight)[:n])
+                sizes.append(effective_size(weight)[:n])
                 drawn = np.take_along_axis(drawn, resample(weight)[..., None], axis=0)
             return output(drawn[:, :n], np.asarray(average_joint(joint))[:n])
 
-        return RowFunction(answer, self.cells_of_draw * self.n_draws * len(fitted.encoding.classes))
+        answers = map_blocks(rows, n, summarize_block, cells)
+        if weighted:
+            warn_of_collapse(np.concatenate(sizes), n_draws)
+        return answers
 
-    @property
-    @abstractmethod
-    def n_draws(self) -> int:
-        """Number of draws, S."""
-
-    @property
-    @abstractmethod
-    def weighted(self) -> bool:
-        """Whether draws are of θ | D, and are to be drawn again with weights p(row | draw)."""
-
-    @abstractmethod
-    def prepare(self, fitted: Fitted) -> Callable[[tuple[Any, ...]], tuple[Any, np.ndarray]]:
-        """Return a function of a block of rows.
-
-        It returns log p(class, row | draw) (M, n, C), whose average over M is that of the model, and draws (S, n, C) of
-        log P(class | row, θ); M = S if draws are `weighted`.
-        """
-
-    @abstractmethod
-    def without_moments(self) -> RowSampler:
-        """Return a sampler for rows whose scores have no closed moments; the sampler itself if it uses none."""
+    return summarize
 
 
 @dataclass(frozen=True)
-class PosteriorSampler(RowSampler):
+class PosteriorSampler:
     """Draws of log P(class | row, θ), θ from the posterior or, `given="row"`, from that with the row added.
 
     Under θ | D, row the class k of the row is drawn from P(k | row, D). Then the parameters of class k know the
@@ -240,7 +213,7 @@ class PosteriorSampler(RowSampler):
     ----------
     method : {"moments", "draws"}
         Whether the row's log-likelihoods are cubics of normal variates with three exact moments, or come from draws of
-        θ.
+        θ. Rows in which missing cells are summed out have no moments, and are always drawn.
     given : {"row", "data"}
         Whether the posterior knows the row.
     draws : int
@@ -252,64 +225,58 @@ class PosteriorSampler(RowSampler):
         the row added, the weight of each is p(row | D, φ_s).
     """
 
-    cells_of_draw = 1 / 16
-    method: str
-    given: str
+    method: Method
+    given: Given
     draws: int
     seed: int
     hyperparameters: Hyperparameters | None = None
 
-    @property
-    def n_draws(self) -> int:
-        """Number of draws, S."""
-        return self.draws * (1 if self.hyperparameters is None else len(self.hyperparameters))
+    def map(
+        self, fitted: Fitted, X: object, output: DrawsFunction, closed_form: RowFunction | None = None
+    ) -> np.ndarray:
+        """Apply `output` to draws (S, n, C) and to log P(class | row) (n, C), block by block of rows.
 
-    @property
-    def weighted(self) -> bool:
-        """Whether draws are of θ | D, and are to be drawn again with weights p(row | draw)."""
-        return self.hyperparameters is not None and len(self.hyperparameters) > 1
+        `closed_form` takes the place of draws by moments.
+        """
+        n_posteriors = 1 if self.hyperparameters is None else len(self.hyperparameters)
+        n_draws = self.draws * n_posteriors
+        cells = n_draws * len(fitted.encoding.classes) / 16
+        exact = replace(self, method="draws")._draw_block(fitted, n_draws)
+        by_draws = _on_draws(exact, output, n_draws, cells, weighted=n_posteriors > 1)
+        if self.method == "draws":
+            return map_rows(fitted, X, by_draws)
+        by_moments = closed_form or _on_draws(self._draw_block(fitted, n_draws), output, n_draws, cells)
+        return map_rows(fitted, X, by_moments, by_draws)
 
-    def without_moments(self) -> Self:
-        """Return a sampler for rows whose scores have no closed moments; the sampler itself if it uses none."""
-        return self if self.method == "draws" else replace(self, method="draws")
-
-    def prepare(self, fitted: Fitted) -> Callable[[tuple[Any, ...]], tuple[np.ndarray, np.ndarray]]:
-        """Return a function of a block of rows, which `RowSampler.prepare` describes."""
+    def _draw_block(self, fitted: Fitted, n_draws: int) -> DrawBlock:
         given = self.hyperparameters
         posterior = [] if given is not None else [padded_posterior(fitted)]
+        draw_likelihood = self._from_moments if self.method == "moments" else self._from_draws
 
-        def draw(x: tuple[Any, ...]) -> tuple[np.ndarray, np.ndarray]:
+        def draw(x: tuple[object, ...]) -> tuple[np.ndarray, np.ndarray]:
             # Every block has the same variates: the draws for a row do not depend on its place in X.
             rng = np.random.default_rng(self.seed)
-            order = (rng.permutation(self.n_draws) + rng.random(self.n_draws)) / self.n_draws
-            joints, draws, first = [], [], 0
+            order = (rng.permutation(n_draws) + rng.random(n_draws)) / n_draws
+            joints, draws = [], []
             for model in posterior if given is None else given.models(fitted.encoding):
-                joint, drawn = self._draw(model, x, order[first:], rng)
-                joints.append(joint)
-                draws.append(drawn)
-                first += len(drawn)
+                joint = joint_given(model, x)  # (M, n, C), of M posteriors
+                log_class, log_class_with_row = _draw_log_class(model.class_prior, (self.draws, len(joint)), rng)
+                in_class = None
+                if self.given == "row":
+                    order_of_model, order = np.split(order, [self.draws * len(joint)])
+                    in_class = _draw_class_of_row(joint, order_of_model.reshape(self.draws, -1))
+                if model.weights is not None:
+                    log_class = log_class + model.weights.class_bias
+                likelihood = draw_likelihood(model, x, in_class, rng)
+                log_proba = np.asarray(_combine(likelihood, log_class, log_class_with_row, in_class))
+                joints.append(np.asarray(joint))
+                draws.append(log_proba.reshape(-1, *joint.shape[1:]))
             return np.concatenate(joints), np.concatenate(draws)
 
         return draw
 
-    def _draw(
-        self, model: NaiveBayes, x: tuple[Any, ...], order: np.ndarray, rng: np.random.Generator
-    ) -> tuple[np.ndarray, np.ndarray]:
-        """(M, n, C) log p(class, row | D, φ) of M posteriors, and (draws · M, n, C) log P(class | row, θ)."""
-        joint = joint_given(model, x)
-        shape = self.draws, len(joint)
-        log_class, log_class_with_row = _draw_log_class(model.class_prior, shape, rng)
-        in_class = (
-            _draw_class_of_row(joint, order[: shape[0] * shape[1]].reshape(shape)) if self.given == "row" else None
-        )
-        if model.weights is not None:
-            log_class = log_class + model.weights.class_bias
-        likelihood = (self._from_moments if self.method == "moments" else self._from_draws)(model, x, in_class, rng)
-        log_proba = np.asarray(_combine(likelihood, log_class, log_class_with_row, in_class))
-        return np.asarray(joint), log_proba.reshape(-1, *joint.shape[1:])
-
     def _from_moments(
-        self, model: NaiveBayes, x: tuple[Any, ...], in_class: jax.Array | None, rng: np.random.Generator
+        self, model: NaiveBayes, x: tuple[object, ...], in_class: jax.Array | None, rng: np.random.Generator
     ) -> jax.Array:
         """(draws, 1, n, C) draws of log p(row | class, θ) by the cumulants under one posterior."""
         row = row_cumulants(model, x)
@@ -323,7 +290,7 @@ class PosteriorSampler(RowSampler):
         return without_row if in_class is None else jnp.where(in_class, draw(row.with_row), without_row)
 
     def _from_draws(
-        self, model: NaiveBayes, x: tuple[Any, ...], in_class: jax.Array | None, rng: np.random.Generator
+        self, model: NaiveBayes, x: tuple[object, ...], in_class: jax.Array | None, rng: np.random.Generator
     ) -> np.ndarray:
         """(draws, M, n, C) draws of log p(row | class, θ) by draws of θ from M posteriors."""
         total: Any = 0.0
@@ -347,41 +314,28 @@ class PosteriorSampler(RowSampler):
 
 
 @dataclass(frozen=True, eq=False)
-class GivenSampler(RowSampler):
+class GivenSampler:
     """Draws of log P(class | row, θ) from given draws of θ | data.
 
     For θ | data, row they are drawn again with weights p(row | θ), systematically.
     """
 
-    cells_of_draw = 1 / 4
     drawn: Parameters
-    given: str
+    given: Given
 
-    @property
-    def n_draws(self) -> int:
-        """Number of draws, S."""
-        return len(self.drawn)
+    def map(self, fitted: Fitted, X: object, output: DrawsFunction) -> np.ndarray:
+        """Apply `output` to draws (S, n, C) and to log P(class | row) (n, C), block by block of rows."""
 
-    @property
-    def weighted(self) -> bool:
-        """Whether draws are of θ | D, and are to be drawn again with weights p(row | draw)."""
-        return self.given == "row"
-
-    def without_moments(self) -> Self:
-        """Return a sampler for rows whose scores have no closed moments; the sampler itself if it uses none."""
-        return self
-
-    def prepare(self, fitted: Fitted) -> Callable[[tuple[Any, ...]], tuple[jax.Array, np.ndarray]]:
-        """Return a function of a block of rows, which `RowSampler.prepare` describes."""
-
-        def draw(x: tuple[Any, ...]) -> tuple[jax.Array, np.ndarray]:
+        def draw(x: tuple[object, ...]) -> tuple[jax.Array, np.ndarray]:
             joint = jnp.concatenate(list(self.drawn.joints(fitted, x)))
             return joint, np.asarray(_log_proba(joint))
 
-        return draw
+        n_draws = len(self.drawn)
+        cells = n_draws * len(fitted.encoding.classes) / 4
+        return map_rows(fitted, X, _on_draws(draw, output, n_draws, cells, weighted=self.given == "row"))
 
 
-def sampler_of_draws(fitted: Fitted, draws: Any, given: str, seed: int) -> RowSampler:
+def sampler_of_draws(fitted: Fitted, draws: object, given: Given, seed: int) -> RowSampler:
     """Return a sampler of log P(class | row, θ) by draws that a user passed.
 
     Given the row, draws of the same posterior serve for their hyperparameters, and θ is drawn anew; otherwise, or of
@@ -395,7 +349,7 @@ def sampler_of_draws(fitted: Fitted, draws: Any, given: str, seed: int) -> RowSa
     return PosteriorSampler("draws", given, 1, seed, drawn)
 
 
-def _draw_likelihood(variates: Variates, n: int, family: Any, rows: Any, in_class: Any) -> jax.Array:
+def _draw_likelihood(variates: Variates, n: int, family: Family, rows: Any, in_class: Any) -> jax.Array:
     scores: jax.Array = family.draw_log_likelihood(variates, n, rows, in_class)
     return scores
 
@@ -414,9 +368,7 @@ def _draw_log_class(
         return np.log(gamma), np.log(gamma + rng.standard_exponential((*shape, 1)))
 
 
-@jax.jit
-def _log_proba(joint: jax.Array) -> jax.Array:
-    return log_normalize(joint)
+_log_proba = jax.jit(log_normalize)
 
 
 @jax.jit
@@ -457,9 +409,7 @@ def score_labelled(
     n_parameters = sum(values[0].size for values in drawn.values())
     for piece, x, (labels,) in blocks(rows, len(label), label, cells=n_classes):
         n = piece.stop - piece.start
-        log_base = np.zeros(len(labels))
-        for r in rows:
-            log_base[:n] += r.log_base(piece.start, piece.stop)
+        log_base = pad_rows(np.zeros(n) + sum(r.log_base(piece.start, piece.stop) for r in rows), len(labels))
         chunk = max(1, min(n_draws, _LABELLED_CELLS // (n_classes * len(labels) + n_parameters)))
         for first in range(0, n_draws, chunk):
             # The last chunk overlaps the chunk before, so that all have one shape and one compilation.
@@ -484,7 +434,7 @@ def score_labelled(
 def _score_labelled(
     posterior: NaiveBayes,
     draws: JointLikelihood,
-    x: tuple[Any, ...],
+    x: tuple[object, ...],
     label: jax.Array,
     log_base: jax.Array,
     uniform: jax.Array,

@@ -27,16 +27,12 @@ from bayesnb.families.protocol import Cumulants, LogLikelihoodCumulants
 from bayesnb.families.special import polygammas
 from bayesnb.families.weighted_likelihoods import length_power
 from bayesnb.model import NaiveBayes, log_normalize
+from bayesnb.uncertainty.mixtures import mixture_quantiles
 
 _LARGEST_SKEWNESS = 3.0  # The cubic of a larger one has not the stated mean and variance.
 _NODES = 40
 _LARGEST_LOGIT = 1e100  # stands for an infinite logit
 _SMALLEST_SD = 1e-40  # stands for an sd of 0
-_TOLERANCE = 1e-10
-_NEAR = 1e-5  # largest error of a cumulative probability, relative to it, at which Newton's method is trusted
-_NEWTON_STEPS = 10
-_STEPS = 1000  # Bisection from 1e100 to the tolerance takes fewer.
-_SQRT_2PI = (2.0 * np.pi) ** 0.5
 
 
 # -- cumulants of scores -------------------------------------------------------------------------
@@ -60,7 +56,7 @@ class RowCumulants:
 
 
 @jax.jit
-def row_cumulants(model: NaiveBayes, x: tuple[Any, ...]) -> RowCumulants:
+def row_cumulants(model: NaiveBayes, x: tuple[object, ...]) -> RowCumulants:
     """Cumulants of the log-likelihoods of a block of rows.
 
     Features are independent given the class, so that their cumulants add. Weighted terms are no distribution of rows
@@ -80,7 +76,7 @@ def row_cumulants(model: NaiveBayes, x: tuple[Any, ...]) -> RowCumulants:
     return RowCumulants(log_proba, without_row, with_row)
 
 
-def _weighted_cumulants(family: Any, rows: Any, weight: Any, exponent: Any) -> Cumulants:
+def _weighted_cumulants(family: LogLikelihoodCumulants, rows: Any, weight: Any, exponent: Any) -> Cumulants:
     """κ_k = Σ_t w_tᵏ κ_k,t over the terms t of a block."""
     weighted: Cumulants
     if jnp.ndim(weight):
@@ -134,10 +130,10 @@ def skewed(z: Any, skew: Any) -> Any:
     return 2.0 * excess * (c * c + c + 1.0)
 
 
-def unskewed(y: Any, skew: Any) -> tuple[Any, Any]:
-    """Standard normal variate z by one of skewness `skew`, the inverse of `skewed`; and dz/dy."""
+def unskewed(y: Any, skew: Any) -> Any:
+    """Standard normal variate by one of skewness `skew`, the inverse of `skewed`."""
     c = np.cbrt(1.0 + 0.5 * skew * y)
-    return 3.0 * y / (c * c + c + 1.0) + skew / 6.0, 1.0 / (c * c)
+    return 3.0 * y / (c * c + c + 1.0) + skew / 6.0
 
 
 # -- two classes: the logit is a mixture of skewed variates --------------------------------------
@@ -148,11 +144,18 @@ def probability_interval(weight: np.ndarray, scores: Cumulants, tails: np.ndarra
 
     `weight` and `scores` are those of `score_cumulants`, `tails` the probabilities of the ends.
     """
-    from scipy.special import expit
+    from scipy.special import expit, ndtr, ndtri
 
-    low, high = _mixture_quantiles(weight, *_logit(scores), tails)
-    ends: np.ndarray = expit(np.stack([-high, low, -low, high], axis=1)).reshape(-1, 2, 2)
-    return ends
+    n = len(weight)
+    weight, mean, sd, skew = (np.tile(v.T, len(tails)) for v in (weight, *_logit(scores)))  # (K, Q · N)
+    q = np.repeat(tails, n)
+
+    def cdf(logit: np.ndarray, at: np.ndarray) -> np.ndarray:
+        with np.errstate(over="ignore", divide="ignore", invalid="ignore"):
+            return np.asarray(ndtr(unskewed((logit - mean[:, at]) / sd[:, at], skew[:, at])))
+
+    low, high = mixture_quantiles(weight, mean + sd * skewed(ndtri(q), skew), cdf, q).reshape(len(tails), n)
+    return np.asarray(expit(np.stack([-high, low, -low, high], axis=1)).reshape(-1, 2, 2))
 
 
 def split_entropy(weight: np.ndarray, scores: Cumulants, log_proba: np.ndarray) -> np.ndarray:
@@ -171,7 +174,7 @@ def split_entropy(weight: np.ndarray, scores: Cumulants, log_proba: np.ndarray) 
     # The entropy of Bernoulli(expit(z)) is log(1 + e^-|z|) + |z| expit(-|z|).
     z = abs(z)
     aleatoric = np.sum(probability * (np.log1p(np.exp(-z)) + z * expit(-z)), axis=(1, 2))
-    below = ndtr(unskewed(-logit / sd, skew)[0])
+    below = ndtr(unskewed(-logit / sd, skew))
     p_top = np.where((log_proba[:, 1] <= log_proba[:, 0])[:, None], below, 1.0 - below)
     known_tie = (logit == 0) & (sd == _SMALLEST_SD)
     p_top = np.sum(weight * np.where(known_tie, 1.0, p_top), axis=1)
@@ -184,38 +187,3 @@ def _logit(scores: Cumulants) -> tuple[Any, Any, Any]:
     variance = scores.variance[..., 0] + scores.variance[..., 1]
     skew = skewness(variance, scores.third[..., 1] - scores.third[..., 0])
     return logit, np.maximum(variance**0.5, _SMALLEST_SD), skew
-
-
-def _mixture_quantiles(
-    weight: np.ndarray, mean: np.ndarray, sd: np.ndarray, skew: np.ndarray, q: np.ndarray
-) -> np.ndarray:
-    """(Q, N) quantiles of mixtures of K skewed variates (N, K), by Newton's method in a bracket.
-
-    Bisection stands in where a step would leave the bracket, and after a few steps unless they are near the root.
-    """
-    from scipy.special import ndtr, ndtri
-
-    n = len(weight)
-    weight, mean, sd, skew = (np.tile(v.T, len(q)) for v in (weight, mean, sd, skew))  # (K, Q · N)
-    ends = mean + sd * skewed(np.repeat(ndtri(q), n), skew)
-    q = np.repeat(q, n)
-    low, high, quantile = ends.min(axis=0), ends.max(axis=0), np.sum(weight * ends, axis=0)
-    todo = np.arange(len(q))
-    for step in range(_STEPS):
-        w, s, x = weight[:, todo], sd[:, todo], quantile[todo]
-        with np.errstate(all="ignore"):
-            z, slope = unskewed((x - mean[:, todo]) / s, skew[:, todo])
-            excess = np.sum(w * ndtr(z), axis=0) - q[todo]
-            newton = x - excess / np.sum(w / s * slope * np.exp(-0.5 * z * z), axis=0) * _SQRT_2PI
-        below, above = np.where(excess < 0, x, low[todo]), np.where(excess > 0, x, high[todo])
-        inside = (newton >= below) & (newton <= above)
-        near = inside & (abs(excess) <= _NEAR * np.minimum(q[todo], 1.0 - q[todo]))
-        following = np.where(near | (inside & (step < _NEWTON_STEPS)), newton, 0.5 * (below + above))
-        low[todo], high[todo], quantile[todo] = below, above, following
-        # Near the root the error of Newton's method is about the square of its step; near a pole of the density its
-        # steps are small far from the root too.
-        error = np.where(near, (following - x) ** 2 / s.min(axis=0), above - below)
-        todo = todo[np.minimum(error, above - below) >= _TOLERANCE * (1.0 + abs(x))]
-        if not todo.size:
-            break
-    return np.reshape(quantile, (-1, n))

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Hashable, Iterable, Iterator, Sequence
+from collections.abc import Hashable, Iterable, Sequence
 from itertools import product
 from typing import TYPE_CHECKING, Any
 
@@ -21,6 +21,7 @@ from bayesnb.fitted import Classifier, Fitted, require_posterior
 from bayesnb.model import NaiveBayes, Statistics
 from bayesnb.scoring import plug_in
 from bayesnb.uncertainty.draws import CLASS, draw_parameters, feature_masks, require_proper, site_names
+from bayesnb.uncertainty.mixtures import mixture_quantiles
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -106,25 +107,21 @@ def tabulate(fitted: Fitted, prob: float) -> pd.DataFrame:
     require_probability("prob", prob)
     require_proper(fitted.encoding, fitted.posterior)
     of_classes, *of_blocks = _summarize(fitted.prior, fitted.statistics)
-    classes = fitted.encoding.classes.values
-    n_classes = len(classes)
-    # Parameters are sorted by class, column, and then level or parameter; class probabilities stand first.
-    stride = 1 + 2 * max(s["count"].shape[1] for block in (of_classes, *of_blocks) for s in block.values())
-    (summary,) = of_classes.values()
-    parts = [_columns(summary, np.arange(n_classes), np.full(n_classes, -1), [CLASS] * n_classes, classes, prob)]
+    classes = fitted.encoding.classes
+    label = np.arange(len(classes))
+    parts = [_describe(of_classes["theta"], prob, label, -1, label, [CLASS] * len(label), classes.values)]
     for columns, summaries in zip(fitted.encoding.blocks, of_blocks, strict=True):
         feature, levels = columns.axis()
-        label = np.repeat(np.arange(n_classes), len(feature))
-        first = np.asarray(columns.index)[feature] * stride + len(summaries) * np.arange(len(feature))
+        index, names = np.asarray(columns.index)[feature], [columns.names[j] for j in feature]
         for p, (parameter, summary) in enumerate(summaries.items()):
-            names = [columns.names[j] for j in feature] * n_classes
-            level = list([parameter] * len(feature) if levels is None else levels) * n_classes
-            parts.append(_columns(summary, label, np.tile(first + p, n_classes), names, level, prob))
-    values = {name: np.concatenate([part[name] for part in parts]) for name in parts[0]}
-    label, place = values.pop("label"), values.pop("place")
-    order = np.lexsort((place, label, place >= 0))
-    values = {"class": fitted.encoding.classes.array()[label], **values}
-    return pd.DataFrame({name: column[order] for name, column in values.items()}).astype({"level": object})
+            place = len(summaries) * np.arange(len(feature)) + p
+            level = [parameter] * len(feature) if levels is None else levels
+            parts.append(_describe(summary, prob, label[:, None], index, place, names, level))
+    table = pd.concat(parts, ignore_index=True)
+    # Class probabilities stand first, then parameters by class, column, and level or parameter.
+    table = table.iloc[np.lexsort((table["place"], table["column"], table["class"], table["column"] >= 0))]
+    table = table.drop(columns=["place", "column"]).reset_index(drop=True)
+    return table.assign(**{"class": classes.array()[table["class"]]})
 
 
 @pytree
@@ -169,89 +166,71 @@ def _summarize_family(prior: Any, statistics: Any) -> dict[str, _Summary]:
     }
 
 
-def _columns(
+def _describe(
     summary: _Summary,
+    prob: float,
     label: np.ndarray,
+    column: Any,
     place: np.ndarray,
     features: Sequence[str],
     levels: Sequence[Hashable],
-    prob: float,
-) -> dict[str, np.ndarray]:
-    """Columns of the table for one parameter, with the index of the class, and the place among all parameters."""
+) -> pd.DataFrame:
+    """Rows of the table for one parameter, with the index of the class, and the place among all parameters."""
+    import pandas as pd
+
+    shape = summary["mean"].shape
+    times = summary["mean"].size // len(features)
     lower, upper = _interval(summary, prob)
-    values = {name: np.ravel(summary[name]) for name in ("count", "mle", "map", "mean", "variance", "prior_weight")}
-    return {
-        "label": label,
+    values = {
+        "class": label,
+        "column": column,
         "place": place,
-        "feature": _objects(features),
-        "level": _objects(levels),
-        **{name: values[name] for name in ("count", "mle", "map", "mean")},
-        "sd": np.sqrt(values["variance"]),
+        **{name: summary[name] for name in ("count", "mle", "map", "mean")},
+        "sd": np.sqrt(summary["variance"]),
         "lower": lower,
         "upper": upper,
-        "prior_weight": values["prior_weight"],
+        "prior_weight": summary["prior_weight"],
     }
+    table = pd.DataFrame({name: np.broadcast_to(value, shape).ravel() for name, value in values.items()})
+    table.insert(1, "feature", list(features) * times)
+    table.insert(2, "level", pd.Series(list(levels) * times, dtype=object))
+    return table
 
 
-def _objects(values: Sequence[Hashable]) -> np.ndarray:
-    """Array of objects with one entry for each value, also where values are tuples."""
-    array = np.empty(len(values), dtype=object)
-    array[:] = values
-    return array
-
-
-def _interval(summary: _Summary, prob: float) -> tuple[np.ndarray, np.ndarray]:
-    """Quantiles (1 ∓ prob)/2 of the marginals, raveled; both are the mean where the parameter is certain."""
+def _interval(summary: _Summary, prob: float) -> list[np.ndarray]:
+    """(C, K) quantiles (1 ∓ prob)/2 of the marginals; both are the mean where the parameter is certain."""
     import pandas as pd
 
     mean, marginal = summary["mean"], summary["marginal"]
     arguments = [v for part in marginal for v in (part.weight, *part.arguments.values())]
     table = pd.DataFrame({i: np.broadcast_to(v, mean.shape).ravel() for i, v in enumerate(arguments)})
     # Many words share few counts, and quantiles take long: each is computed once.
-    index = table.groupby(list(table), sort=False, dropna=False).ngroup().to_numpy()
+    index = table.groupby(list(table), sort=False, dropna=False).ngroup().to_numpy().reshape(mean.shape)
     distinct = iter(table.drop_duplicates().to_numpy().T)
-    mixture = [(next(distinct), part, [next(distinct) for _ in part.arguments]) for part in marginal]
-    quantiles = [_mixture_quantile(mixture, q)[index] for q in ((1 - prob) / 2, (1 + prob) / 2)]
-    certain = np.ravel(summary["variance"]) == 0
-    lower, upper = (np.where(certain, mean.ravel(), quantile) for quantile in quantiles)
-    return lower, upper
+    components = [(next(distinct), part, [next(distinct) for _ in part.arguments]) for part in marginal]
+    quantiles = (_quantiles(components, q)[index] for q in ((1 - prob) / 2, (1 + prob) / 2))
+    return [np.where(summary["variance"] == 0, mean, quantile) for quantile in quantiles]
 
 
-def _mixture_quantile(mixture: list[tuple[np.ndarray, _Component, list[np.ndarray]]], q: float) -> np.ndarray:
-    """(M,) quantile of mixtures of components with weights (M,) and arguments (M,).
-
-    The quantile lies between the same quantiles of the components.
-    """
+def _quantiles(components: list[tuple[np.ndarray, _Component, list[np.ndarray]]], q: float) -> np.ndarray:
+    """(M,) quantiles of mixtures of components with weights (M,) and arguments (M,)."""
     from scipy import stats
-    from scipy.optimize.elementwise import find_root
 
-    def frozen(part: _Component, arguments: list[np.ndarray], at: Any) -> Any:
-        named = zip(part.arguments, (v[at] for v in arguments), strict=True)
-        return getattr(stats, part.distribution)(**dict(named))
+    def each(method: str, x: Any, at: Any) -> np.ndarray:
+        frozen = (
+            getattr(stats, part.distribution)(**dict(zip(part.arguments, [v[at] for v in values], strict=True)))
+            for _, part, values in components
+        )
+        return np.stack([getattr(distribution, method)(x) for distribution in frozen])
 
-    every = slice(None)
-    ends: np.ndarray = np.stack([frozen(part, arguments, every).ppf(q) for _, part, arguments in mixture])
-    if len(mixture) == 1:
-        quantile: np.ndarray = ends[0]
-        return quantile
-
-    def excess(x: np.ndarray, at: Any) -> np.ndarray:
-        total: Any = sum(weight[at] * (frozen(part, arguments, at).cdf(x) - q) for weight, part, arguments in mixture)
-        return np.asarray(total)
-
-    low, high = ends.min(axis=0), ends.max(axis=0)
-    above = excess(high, every) <= 0  # Rounding has lost all but the weight of one component.
-    between = np.flatnonzero((low < high) & ~above & (excess(low, every) < 0))
-    quantile = np.where(above, high, low)
-    if between.size:
-        quantile[between] = find_root(excess, (low[between], high[between]), args=(between,)).x
-    return quantile
+    ends, weight = each("ppf", q, slice(None)), np.stack([weight for weight, _, _ in components])
+    return mixture_quantiles(weight, ends, lambda x, at: each("cdf", x, at), np.full(len(weight[0]), q))
 
 
 # -- densities of binned columns -----------------------------------------------------------------
 
 
-def cut_table(nb: Classifier, features: Iterable[Any] | None = None) -> pd.DataFrame:
+def cut_table(nb: Classifier, features: Iterable[object] | None = None) -> pd.DataFrame:
     """Posterior probability of each cut of the densities of binned columns.
 
     Parameters
@@ -295,21 +274,20 @@ def cut_table(nb: Classifier, features: Iterable[Any] | None = None) -> pd.DataF
     import pandas as pd
 
     fitted = require_posterior(nb, "cut_table")
-    blocks = list(_binned(fitted.encoding, features, "cut_table"))
+    columns = _binned(fitted.encoding, features, "cut_table")
     require_proper(fitted.encoding, fitted.posterior)
+    cuts = {b: _cuts(fitted.posterior.blocks[b]) for b in {b for b, *_ in columns}}
     parts = []
-    for b, columns in blocks:
-        probability, best = _cuts(fitted.posterior.blocks[b])
-        for name, cells, edges in columns:
-            inner = slice(cells.start + 1, cells.stop)
-            cut = {"probability": np.minimum(probability[inner], 1.0), "most_probable": best[inner]}
-            parts.append(pd.DataFrame({"feature": name, "edge": edges, **cut}))
+    for b, name, cells, edges in columns:
+        probability, best = (values[cells][1:] for values in cuts[b])
+        cut = {"probability": np.minimum(probability, 1.0), "most_probable": best}
+        parts.append(pd.DataFrame({"feature": name, "edge": edges, **cut}))
     return pd.concat(parts, ignore_index=True)
 
 
 def density_table(
     nb: Classifier,
-    features: Iterable[Any] | None = None,
+    features: Iterable[object] | None = None,
     prob: float = 0.9,
     draws: int = 1000,
     seed: int = 0,
@@ -389,68 +367,52 @@ def density_table(
         require_integer("bars", bars)
     fitted = require_posterior(nb, "density_table")
     encoding, posterior = fitted.encoding, fitted.posterior
-    blocks = list(_binned(encoding, features, "density_table"))
+    columns = _binned(encoding, features, "density_table")
     require_proper(encoding, posterior)
-    chosen = encoding.positions(name for _, columns in blocks for name, _, _ in columns)
+    chosen = encoding.positions(name for _, name, _, _ in columns)
     drawn = draw_parameters(encoding, posterior, draws, seed, chosen)
     sites, masks = site_names(encoding, posterior), feature_masks(encoding, chosen)
-    tails, parts = ((1 - prob) / 2, (1 + prob) / 2), []
-    for b, columns in blocks:
-        (theta,) = (drawn[site] for site in sites[b].values())
-        kept, mean = np.flatnonzero(masks[b]), np.exp(plug_in(posterior.blocks[b]).log_theta)
-        for name, cells, edges in columns:
-            first = _first_cells(edges, bars)
-            ends = np.concatenate([[-np.inf], edges[first[1:] - 1], [np.inf]])
-            width = np.where(np.isfinite(np.diff(ends)), np.diff(ends), np.nan)
-            theta_of_column = theta[..., np.searchsorted(kept, np.arange(cells.start, cells.stop))]
-            lower, upper = np.quantile(np.add.reduceat(theta_of_column, first, axis=2), tails, axis=0)
-            joined_mean, joined_count = (
-                np.add.reduceat(v[:, cells], first, axis=1) for v in (mean, fitted.statistics.blocks[b].count)
-            )
-            for c, label in enumerate(encoding.classes.values):
-                parts.append(
-                    pd.DataFrame(
-                        {
-                            "class": label,
-                            "feature": name,
-                            "low": ends[:-1],
-                            "high": ends[1:],
-                            "count": joined_count[c],
-                            "probability": joined_mean[c],
-                            "density": joined_mean[c] / width,
-                            "lower": lower[c] / width,
-                            "upper": upper[c] / width,
-                        }
-                    )
-                )
+    means = {b: np.exp(plug_in(posterior.blocks[b]).log_theta) for b in {b for b, *_ in columns}}
+    tails, classes, parts = ((1 - prob) / 2, (1 + prob) / 2), encoding.classes.array(), []
+    for b, name, cells, edges in columns:
+        (site,) = sites[b].values()
+        is_of_column = np.zeros(len(masks[b]), bool)
+        is_of_column[cells] = True
+        theta = drawn[site][..., is_of_column[masks[b]]]
+        first = _first_cells(edges, bars)
+        ends = np.concatenate([[-np.inf], edges[first[1:] - 1], [np.inf]])
+        width = np.where(np.isfinite(np.diff(ends)), np.diff(ends), np.nan)
+        tables = fitted.statistics.blocks[b].count[:, cells], means[b][:, cells], theta
+        count, mean, theta = (np.add.reduceat(table, first, axis=-1) for table in tables)
+        lower, upper = np.quantile(theta, tails, axis=0) / width
+        values = {"count": count, "probability": mean, "density": mean / width, "lower": lower, "upper": upper}
+        ends_of_classes = {"low": np.tile(ends[:-1], len(classes)), "high": np.tile(ends[1:], len(classes))}
+        cell_columns = {"class": np.repeat(classes, len(first)), "feature": name, **ends_of_classes}
+        parts.append(pd.DataFrame(cell_columns | {column: value.ravel() for column, value in values.items()}))
     return pd.concat(parts, ignore_index=True)
 
 
 def _binned(
-    encoding: Encoding, features: Iterable[Any] | None, who: str
-) -> Iterator[tuple[int, list[tuple[str, slice, np.ndarray]]]]:
-    """Yield the number of each binned block, and name, cells on the last axis and edges of its chosen columns.
+    encoding: Encoding, features: Iterable[object] | None, who: str
+) -> list[tuple[int, str, slice, np.ndarray]]:
+    """Return the number of the block, the name, the cells on the last axis and the edges of each chosen binned column.
 
     Raises ValueError, with the name `who` of the function, if a chosen feature is not binned.
     """
-    binned = {j for block in encoding.blocks if block.kind == "binned" for j in block.index}
+    binned: dict[int, Any] = {b: block for b, block in enumerate(encoding.blocks) if block.kind == "binned"}
     if not binned:
         raise ValueError(f"{who}: there is no binned column; BinnedNB has them, and MixedNB(numbers='binned').")
-    wanted = binned if features is None else encoding.positions(features)
-    if others := sorted(wanted - binned):
+    known = {j for block in binned.values() for j in block.index}
+    wanted = known if features is None else encoding.positions(features)
+    if others := sorted(wanted - known):
         raise ValueError(f"{who}: features names column {encoding.feature_names[others[0]]!r}, which is not binned.")
-    for b, block in enumerate(encoding.blocks):
-        if block.kind == "binned" and wanted & set(block.index):
-            binned_block: Any = block
-            sizes = binned_block.sizes()
-            starts = (np.cumsum(sizes) - sizes).tolist()
-            each = zip(block.index, block.names, starts, sizes.tolist(), binned_block.edges, strict=True)
-            columns = [
-                (name, slice(start, start + size), np.zeros(0) if edges is None else edges)
-                for j, name, start, size, edges in each
-                if j in wanted
-            ]
-            yield b, columns
+    columns = []
+    for b, block in binned.items():
+        ends = np.cumsum(block.sizes()).tolist()
+        for j, name, start, end, edges in zip(block.index, block.names, [0, *ends], ends, block.edges, strict=False):
+            if j in wanted:
+                columns.append((b, name, slice(start, end), np.zeros(0) if edges is None else edges))
+    return columns
 
 
 def _first_cells(edges: np.ndarray, bars: int | None) -> np.ndarray:
@@ -474,7 +436,7 @@ def _cuts(family: Any) -> Any:
 # -- contexts of context-tree tables -------------------------------------------------------------
 
 
-def context_table(nb: Classifier, features: Iterable[Any] | None = None) -> pd.DataFrame:
+def context_table(nb: Classifier, features: Iterable[object] | None = None) -> pd.DataFrame:
     """Posterior probabilities that contexts, values of a column's first few parents, have their own distribution.
 
     Parameters
@@ -531,8 +493,13 @@ def context_table(nb: Classifier, features: Iterable[Any] | None = None) -> pd.D
     wanted = None if features is None else fitted.encoding.positions(features)
     classes = fitted.encoding.classes.array()
     parts = []
-    for columns, tables, last in _context_blocks(fitted):
-        network = columns.network
+    blocks = zip(fitted.encoding.blocks, fitted.statistics.blocks, fitted.posterior.blocks, strict=True)
+    for columns, statistics, family in blocks:
+        if not hasattr(family, "last_probability"):
+            continue
+        network: Any = columns.network
+        # Tables have an axis for each parent: rows, and for each number of parents P(these are the last that matter).
+        tables, *last = map(network.tables, (statistics.count, *_last_probability(family)))
         for g, (child, *parents) in enumerate(network.nodes):
             column = network.base.index[child]
             if not parents or not tables[g].size or (wanted is not None and column not in wanted):
@@ -546,19 +513,16 @@ def context_table(nb: Classifier, features: Iterable[Any] | None = None) -> pd.D
                 probability = np.stack([table[g][first] for table in last]).reshape(len(last), len(classes), -1)
                 label, context = np.nonzero(rows > 0)
                 labels = [", ".join(map("{}={}".format, names, given)) for given in product(*values[:depth])]
-                parts.append(
-                    pd.DataFrame(
-                        {
-                            "class": classes[label],
-                            "feature": network.names[g],
-                            "parents": depth,
-                            "context": np.array(labels, object)[context],
-                            "rows": rows[label, context],
-                            "reached": np.clip(probability[depth:].sum(axis=0), 0.0, 1.0)[label, context],
-                            "last": probability[depth][label, context],
-                        }
-                    )
-                )
+                values_of_contexts = {
+                    "class": classes[label],
+                    "feature": network.names[g],
+                    "parents": depth,
+                    "context": np.array(labels, object)[context],
+                    "rows": rows[label, context],
+                    "reached": np.clip(probability[depth:].sum(axis=0), 0.0, 1.0)[label, context],
+                    "last": probability[depth][label, context],
+                }
+                parts.append(pd.DataFrame(values_of_contexts))
     if not parts:
         raise ValueError(
             "context_table: there are no tables of contexts"
@@ -566,19 +530,6 @@ def context_table(nb: Classifier, features: Iterable[Any] | None = None) -> pd.D
         )
     table = pd.concat(parts, ignore_index=True)
     return table.sort_values(["feature", "class"], kind="stable", ignore_index=True)
-
-
-def _context_blocks(fitted: Fitted) -> Iterator[tuple[Any, list[np.ndarray], list[list[np.ndarray]]]]:
-    """Yield the columns of each block with context trees, and tables with an axis for each parent, for each column.
-
-    Tables are the rows counted, and for each number of parents the probability that they are the last that matter.
-    """
-    for columns, statistics, family in zip(
-        fitted.encoding.blocks, fitted.statistics.blocks, fitted.posterior.blocks, strict=True
-    ):
-        if hasattr(family, "last_probability"):
-            rows, *last = map(columns.network.tables, (statistics.count, *_last_probability(family)))
-            yield columns, rows, last
 
 
 @float64

@@ -23,7 +23,7 @@ from bayesnb import (
     PoissonNB,
 )
 from bayesnb.checking import check_independence
-from bayesnb.checking.cells import read_cells, take
+from bayesnb.checking.cells import read_cells
 from bayesnb.checking.dependence import compare
 from bayesnb.uncertainty import ImproperPosteriorError
 from tests.data import arff
@@ -336,7 +336,7 @@ def test_dependence_leaves_the_distribution_of_one_column_alone(others):
             CategoricalNB(categories=levels, alpha=0.7).fit(X, np.zeros(n)).fitted_, X, np.zeros(n), None
         )
         if len(cells) == 1:
-            cells = [take(cells[0], np.array([0])), take(cells[0], np.arange(1, len(prob) + 1))]
+            cells = [cells[0].take(np.array([0])), cells[0].take(np.arange(1, len(prob) + 1))]
         factor = np.exp(compare(*cells, bounds).log_bayes_factor)
         assert (factor @ prob).item() == pytest.approx(1, abs=1e-12)
 

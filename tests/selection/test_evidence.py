@@ -71,28 +71,32 @@ def named(*names):
 @pytest.mark.parametrize(
     ("first", "second", "message"),
     [
-        (categorical(), categorical(LEVELS[1:], LABEL[1:]), r"fitted on the same rows. Class counts differ: \["),
+        (
+            categorical(),
+            categorical(LEVELS[1:], LABEL[1:]),
+            r"on the same rows. The statistics of their classes differ",
+        ),
         (
             categorical(),
             categorical(LEVELS, np.roll(LABEL, 1)),
             "same rows. The statistics of their categorical columns differ",
         ),
-        (categorical(), categorical(LEVELS[:, :1]), "the columns differ, 4 and 1"),
+        (categorical(), categorical(LEVELS[:, :1]), "the columns differ"),
         (categorical(), categorical(LEVELS, CODE), "the classes differ"),
         (
             categorical(),
             categorical(categories=[[0, 1, 2, 3], *[[0, 1, 2]] * 3]),
-            "have 12 levels in the first model and 13 in the second",
+            "the levels differ",
         ),
-        (of_counts(bnb.MultinomialNB()), of_counts(bnb.BernoulliNB(), COUNTS > 0), "multinomial, in the first model"),
-        (of_counts(bnb.MultinomialNB()), of_counts(bnb.PoissonNB()), "poisson, in the"),
+        (of_counts(bnb.MultinomialNB()), of_counts(bnb.BernoulliNB(), COUNTS > 0), "0 \\(multinomial\\)"),
+        (of_counts(bnb.MultinomialNB()), of_counts(bnb.PoissonNB()), "0 \\(poisson\\)"),
         (of_counts(bnb.GaussianNB()), of_counts(bnb.PoissonNB()), "different encodings are not comparable"),
         (
             of_counts(bnb.BernoulliNB(binarize=0.5)),
             of_counts(bnb.BernoulliNB(binarize=1.5)),
             "same rows. The statistics of their bernoulli columns differ",
         ),
-        (named("a", "b", "c", "d"), named("b", "a", "c", "d"), "column 0 is 'a'"),
+        (named("a", "b", "c", "d"), named("b", "a", "c", "d"), "the columns differ, .*a .gaussian"),
         (categorical(alpha=0.0), categorical(alpha=0.0), "Both evidences are zero"),
     ],
 )

@@ -37,19 +37,14 @@ def test_quantiles_are_near_those_of_a_gamma_variate(skew):
 def test_without_skewness_it_is_normal():
     z = np.linspace(-9, 9, 19)
     np.testing.assert_array_equal(skewed(z, 0.0), z)
-    np.testing.assert_array_equal(unskewed(z, 0.0), (z, np.ones(19)))
+    np.testing.assert_array_equal(unskewed(z, 0.0), z)
 
 
 @given(st.floats(-8, 8), st.floats(-3, 3))
 def test_the_inverse_is_the_inverse(z, skew):
     y = skewed(z, skew)
-    back, slope = unskewed(y, skew)
     flat = abs(1 + skew * (z / 6 - skew / 36))  # where the cubic is flat, y does not tell z
-    assert abs(back - z) <= 1e-12 * (1 + abs(z)) + 1e-15 / max(flat, 1e-5) ** 2
-    if flat > 0.01:
-        step = 1e-6 * flat
-        numeric = (unskewed(y + step, skew)[0] - unskewed(y - step, skew)[0]) / (2 * step)
-        assert slope == pytest.approx(numeric, rel=1e-3)
+    assert abs(unskewed(y, skew) - z) <= 1e-12 * (1 + abs(z)) + 1e-15 / max(flat, 1e-5) ** 2
 
 
 @given(st.floats(-9, 9), st.floats(0, 1), st.floats(-3, 3))
@@ -75,7 +70,7 @@ def test_quantiles_of_mixtures_are_those_of_brent_also_where_the_density_has_a_p
     for i in range(n):
 
         def excess(x, q, i=i):
-            return weight[i] @ stats.norm.cdf(unskewed((x - mean[i]) / variance[i] ** 0.5, skew[i])[0]) - q
+            return weight[i] @ stats.norm.cdf(unskewed((x - mean[i]) / variance[i] ** 0.5, skew[i])) - q
 
         expected = [expit(brentq(excess, -60, 60, args=(end,), xtol=1e-13)) for end in q]
         np.testing.assert_allclose(found[i, :, 1], expected, rtol=0, atol=1e-9)
