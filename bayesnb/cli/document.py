@@ -7,7 +7,7 @@ import re
 from collections.abc import Iterator
 from dataclasses import dataclass
 from functools import cache
-from typing import TYPE_CHECKING, Any, ClassVar, Literal
+from typing import TYPE_CHECKING, Any, Literal
 
 from bayesnb.cli.terminal import WIDTH, fill, grid, printable
 
@@ -27,8 +27,6 @@ _MARKDOWN = re.compile(r"([\\`*_\[\]<>#|~&])")
 class Paragraph:
     """Running text; a role decides how it looks."""
 
-    kind: ClassVar[str] = "paragraph"
-
     text: str
     role: Literal["text", "run", "explanation", "verdict", "note"] = "text"
 
@@ -37,25 +35,12 @@ class Paragraph:
 class Bullets:
     """List of sentences."""
 
-    kind: ClassVar[str] = "bullets"
-
     items: tuple[str, ...]
-
-
-@dataclass(frozen=True)
-class Entries:
-    """List of names, each with a text about it."""
-
-    kind: ClassVar[str] = "entries"
-
-    items: tuple[tuple[str, str], ...]
 
 
 @dataclass(frozen=True)
 class Code:
     """Command or expression to copy."""
-
-    kind: ClassVar[str] = "code"
 
     text: str
 
@@ -63,8 +48,6 @@ class Code:
 @dataclass(frozen=True)
 class Table:
     """Cells as text, the first column for names."""
-
-    kind: ClassVar[str] = "table"
 
     header: tuple[str, ...]
     rows: tuple[tuple[str, ...], ...]
@@ -89,8 +72,6 @@ class Table:
 class Figure:
     """PNG image: the name of its file, the content, and its width in pixels of a page."""
 
-    kind: ClassVar[str] = "figure"
-
     file: str
     title: str
     png: bytes
@@ -102,7 +83,7 @@ class Figure:
         return base64.b64encode(self.png).decode()
 
 
-Block = Paragraph | Bullets | Entries | Code | Table | Figure
+Block = Paragraph | Bullets | Code | Table | Figure
 
 
 @dataclass(frozen=True)
@@ -190,8 +171,6 @@ def _text_block(block: Block) -> str:
             return fill(text)
         case Bullets(items):
             return "\n".join(fill(item, "- ", "  ") for item in items)
-        case Entries(items):
-            return "\n".join(fill(text, f"  {name:<12} ", " " * 15) for name, text in items)
         case Code(text):
             return f"    {printable(text)}"
         case Table(header, rows):
@@ -215,8 +194,6 @@ def _markdown_block(block: Block) -> str:
             return f"**{_escape(text)}**" if role == "verdict" else _escape(text)
         case Bullets(items):
             return "\n".join(f"- {_escape(item)}" for item in items)
-        case Entries(items):
-            return "\n".join(f"- **{_escape(name)}**: {_escape(text)}" for name, text in items)
         case Code(text):
             return f"```\n{printable(text)}\n```"
         case Table(header, rows):

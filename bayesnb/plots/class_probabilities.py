@@ -112,7 +112,7 @@ def prediction_intervals(
     ax.locator_params(axis="x", integer=True)
     ax.set_xlabel("rows, by probability")
     drawn = f"P({'predicted class' if label is None else names[label]} | row)"
-    ax.set_ylabel(drawn, fontfamily=families([drawn]))
+    ax.set_ylabel(drawn, fontfamily=families())
     lines = [
         f"{len(p):,} rows: {drawn}, on the scale of log odds",
         "Intervals are about the parameters, if naive Bayes holds",

@@ -8,11 +8,12 @@ import numpy as np
 from scipy.special import entr
 
 from bayesnb._util.arguments import require_integer
+from bayesnb._util.short_names import count_columns
 from bayesnb.encoding import NodeColumns
 from bayesnb.fitted import Classifier, require_fitted
 from bayesnb.plots import style
 from bayesnb.plots.fonts import families, require_matplotlib
-from bayesnb.plots.labels import count_columns, labels
+from bayesnb.plots.labels import labels
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -162,7 +163,7 @@ def structure(nb: Classifier, ax: Axes | None = None) -> Axes:
         _draw_arrow(ax, positions[parent], positions[child], width, (parent, child) in first_parents)
     for j, position in positions.items():
         ax.plot(*position, "o", color=style.COLOURS[0], markersize=4.5, zorder=3)
-        text: dict[str, Any] = {"va": "center", "fontsize": style.SMALL, "fontfamily": families([names[j]])}
+        text: dict[str, Any] = {"va": "center", "fontsize": style.SMALL, "fontfamily": families()}
         ax.annotate(names[j], position, (7, 0), textcoords="offset points", zorder=4, **text)
     ax.set_axis_off()
     many, left_out = len(network.nodes), len(nats) - len(drawn)
