@@ -128,20 +128,20 @@ def _recorded_warnings() -> Iterator[list[str]]:
 
 
 def _datasets(args: argparse.Namespace) -> list[Dataset]:
-    named = [(column, kind) for kind in KINDS for column in getattr(args, kind)]
+    flags = [(column, flag) for flag in (*KINDS, "drop") for column in getattr(args, flag)]
     if args.csv is None:
         marks = args.missing or args.missing_in or args.not_missing
-        if args.target is not None or named or args.drop or marks or args.estimator != "auto":
+        if args.target is not None or flags or marks or args.estimator != "auto":
             raise InputError("--target, --estimator, --missing and the columns' flags describe a file: --csv FILE.")
         return built_in_datasets()
     if args.target is None:
         raise InputError("--csv needs --target COLUMN, the column with the classes.")
-    if args.target in args.drop:
-        raise InputError(f"--drop leaves out the target {args.target!r}. Drop other columns, or name another target.")
-    kinds = dict(named)
-    for column, kind in named:
-        if kinds[column] != kind or column == args.target or column in args.drop:
-            raise InputError(f"Column {column!r} is named by two flags; choose one.")
+    named = dict(flags)
+    for column, flag in flags:
+        if named[column] != flag or column == args.target:
+            other = "target" if column == args.target else named[column]
+            raise InputError(f"Column {column!r} is named by two flags, --{other} and --{flag}; choose one.")
+    kinds = {column: flag for column, flag in named.items() if flag != "drop"}
     everywhere, values = frozenset(args.missing), frozenset(args.not_missing)
     if both := everywhere & values:
         raise InputError(f"{min(both)!r} is given to --missing and to --not-missing; choose one.")

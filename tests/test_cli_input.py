@@ -247,11 +247,9 @@ def test_names_with_commas(capsys, monkeypatch, tmp_path):
     assert "names no columns" in err
 
 
-def test_a_file_without_a_line_of_names(capsys, tmp_path):
+def test_a_file_without_a_line_of_names(tmp_path):
     path = tmp_path / "bare.csv"
     np.savetxt(path, np.c_[np.linspace(3, 4, 60), np.arange(60) % 2], "%.2f", ",")
-    _, _, err = run(capsys, "compare", "--csv", path, "--target", "class")
-    assert "If that is a row of data, add a line of names above it." in err
     assert "row of data" in load(path, "0.00").notes["the first line"]
     path.write_text("0,1\n" + "3.5,x\n2.5,z\n" * 9)  # as pandas writes a table without names
     assert load(path, "1").notes == {}
@@ -311,7 +309,7 @@ def test_long_names_are_cut_where_they_are_listed(capsys, tmp_path):
     code, _, err = run(capsys, "compare", "--csv", path, "--target", "z" * 10_000)
     assert (code, err.count("\n")) == (2, 1)
     assert len(err) < 1100
-    assert err.endswith("its first line names id, sky, windy, heat, play.\n")
+    assert "its first line names id, sky, windy, heat, play. Commas" in err
 
 
 def test_zeros_that_may_be_missing_cells_are_told(tmp_path):

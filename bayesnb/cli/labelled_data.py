@@ -200,14 +200,11 @@ def _require_columns(path: Path, names: Sequence[str], named: Iterable[str]) -> 
     """Raise InputError unless the file has all columns that the user named."""
     for name in named:
         if name not in names:
-            message = f"{path.name} has no column {name!r}; its first line names {enumerate_names(names, 12)}. "
-            if len(names) == 1:
-                message += "Commas, semicolons or tabs separate columns. "
-            if np.isfinite(to_numbers(names)).any():
-                message += "If that is a row of data, add a line of names above it. "
-            if any("," in other for other in names):
-                message += "A name with a comma is quoted within its flag: --drop '\"width, cm\",height'."
-            raise InputError(message.strip())
+            raise InputError(
+                f"{path.name} has no column {name!r}; its first line names {enumerate_names(names, 12)}. Commas, "
+                "semicolons or tabs separate columns; a name with a comma is quoted within its flag: --drop '\"width, "
+                "cm\",height'."
+            )
 
 
 def _require_classes(path: Path, labels: ColumnCounts) -> None:

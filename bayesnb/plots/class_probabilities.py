@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from matplotlib.artist import Artist
     from matplotlib.axes import Axes
 
-_FEW, _OUTSIDE = 100, 0.005
+_FEW = 100
 _BINS = 40
 _OUTSIDE = 0.005
 _LINES = ("-", "--", ":", "-.")
@@ -106,7 +106,11 @@ def prediction_intervals(
     (line,) = ax.step(rank, p, where="mid", color=style.COLOURS[0], linewidth=1.3, label="P(class | row)")
     marks: list[Artist] = [line, band]
     if y is not None:
-        marks.append(_mark_wrong_rows(ax, p, _wrong_rows(nb, top, y)[order]))
+        truth = np.asarray(y, dtype=object)
+        if truth.shape != top.shape:
+            raise ValueError(f"y has shape {truth.shape}; X has {len(top)} rows, and each needs one label.")
+        wrong = np.asarray(nb.classes_, dtype=object)[top] != truth
+        marks.append(_mark_wrong_rows(ax, p, np.flatnonzero(wrong[order])))
     ax.axhline(0.5, color=style.GREY, linewidth=0.8, linestyle=(0, (1, 2)), zorder=1)
     ax.set_xlim(-0.5, max(len(p) - 0.5, 0.5))
     ax.locator_params(axis="x", integer=True)
@@ -123,22 +127,13 @@ def prediction_intervals(
     return ax
 
 
-def _wrong_rows(nb: Classifier, top: np.ndarray, y: object) -> np.ndarray:
-    """Whether each row's predicted label, given by its position, differs from the true label."""
-    truth = np.asarray(y, dtype=object)
-    if truth.shape != top.shape:
-        raise ValueError(f"y has shape {truth.shape}; X has {len(top)} rows, and each needs one label.")
-    return np.array(np.asarray(nb.classes_, dtype=object)[top] != truth, dtype=bool)
-
-
-def _mark_wrong_rows(ax: Axes, p: np.ndarray, wrong: np.ndarray) -> Artist:
+def _mark_wrong_rows(ax: Axes, p: np.ndarray, rank: np.ndarray) -> Artist:
     """Draw crosses on the line, or ticks at the bottom if crosses would hide the line and each other."""
-    rank = np.flatnonzero(wrong)
     look: dict[str, Any] = {"label": f"predicted label wrong: {len(rank):,} of {len(p):,}", "color": style.WRONG}
     if len(rank) <= _FEW:
-        return ax.scatter(rank, p[wrong], 26, marker="x", linewidths=1.1, zorder=3, **look)
-    bottom = np.full(len(rank), 0.03)
-    return ax.scatter(rank, bottom, 60, marker="|", linewidths=0.6, transform=ax.get_xaxis_transform(), **look)
+        return ax.scatter(rank, p[rank], 26, marker="x", linewidths=1.1, zorder=3, **look)
+    look |= {"transform": ax.get_xaxis_transform(), "marker": "|", "linewidths": 0.6}
+    return ax.scatter(rank, np.full(len(rank), 0.03), 60, **look)
 
 
 def prior_predictive(values: Any, ax: Axes | None = None) -> Axes:
