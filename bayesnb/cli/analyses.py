@@ -6,9 +6,10 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from functools import cached_property, partial
 from io import BytesIO
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
+import pandas as pd
 
 from bayesnb import plots
 from bayesnb.checking import check_independence, prior_predictive, prior_sensitivity
@@ -27,12 +28,8 @@ from bayesnb.cli.formatting import (
 from bayesnb.cli.labelled_data import NUMBERS
 from bayesnb.evaluation import reliability
 from bayesnb.prediction import weight_table
+from bayesnb.prediction.weights import Weighed
 from bayesnb.uncertainty import decompose_uncertainty, predict_interval
-
-if TYPE_CHECKING:
-    import pandas as pd
-
-    from bayesnb.prediction.weights import Weighed
 
 NAMES = ("comparison", "reliability", "weights", "prior", "parameters", "sensitivity", "rows", "pairs")
 """Analyses that may have files: a table, a figure, or both."""
@@ -210,16 +207,12 @@ def _pairs(outcome: Outcome, _: float) -> Analysis:
 
 def _describe_held_out(folds: list[Fold], describe: Callable[[Fold], pd.DataFrame]) -> pd.DataFrame:
     """Number, label and description of each held-out row."""
-    import pandas as pd
-
     parts = [pd.DataFrame({"row": fold.rows, "truth": fold.y}).join(describe(fold)) for fold in folds]
     return pd.concat(parts, ignore_index=True)
 
 
 def _describe_uncertainty(prob: float, fold: Fold) -> pd.DataFrame:
     """Prediction, its probability and interval, and the parts of the entropy, of each row held out."""
-    import pandas as pd
-
     proba = fold.nb.predict_proba(fold.X)
     lower, upper = predict_interval(fold.nb, fold.X, prob=prob)
     top = proba.argmax(axis=1)

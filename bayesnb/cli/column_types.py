@@ -6,14 +6,12 @@ import re
 from collections import Counter
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Self
+from typing import Self
 
 import numpy as np
+import pandas as pd
 
 from bayesnb.streaming import MISSING
-
-if TYPE_CHECKING:
-    import pandas as pd
 
 Label = str | int
 """Label of a class, or level of a categorical column."""
@@ -107,8 +105,6 @@ class ColumnCounts:
 
     def add(self, cells: pd.Series) -> Self:
         """Count further cells; their index counts rows from 0."""
-        import pandas as pd
-
         code, texts = pd.factorize(cells.to_numpy())
         _, at, count = np.unique(code, return_index=True, return_counts=True)
         missing = self.marks.are_missing(self.name, texts)
@@ -193,8 +189,6 @@ def guess(column: ColumnCounts) -> tuple[str | None, str]:
 
 def to_numbers(cells: Iterable[str]) -> np.ndarray:
     """Numbers that cells spell, NaN for a cell that spells none."""
-    import pandas as pd
-
     return pd.to_numeric(pd.Series(list(cells), dtype=object), errors="coerce").to_numpy(float, copy=True)
 
 

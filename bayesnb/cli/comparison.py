@@ -5,9 +5,10 @@ from __future__ import annotations
 import warnings
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
+import pandas as pd
 
 from bayesnb.cli.column_types import Label
 from bayesnb.cli.conclusion import Base, Findings
@@ -26,9 +27,6 @@ from bayesnb.families import supports
 from bayesnb.families.protocol import FeatureUnits
 from bayesnb.selection.leave_one_out import FEWEST_EVENTS
 from bayesnb.uncertainty import CLASS, ImproperPosteriorError, parameter_table
-
-if TYPE_CHECKING:
-    import pandas as pd
 
 _MANY_CLASSES = 100
 _LONG = 300

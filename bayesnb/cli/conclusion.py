@@ -6,14 +6,12 @@ import math
 from collections.abc import Hashable, Iterator, Mapping
 from dataclasses import dataclass
 from functools import cached_property
-from typing import TYPE_CHECKING
+
+import pandas as pd
 
 from bayesnb.cli.document import fill_list, fill_template
 from bayesnb.cli.terminal import enumerate_names
 from bayesnb.evaluation.estimates import WEIGHTED
-
-if TYPE_CHECKING:
-    import pandas as pd
 
 NOISE, NOISE_OF_FOLDS = 2.0, 3.0
 """Standard errors from which a difference is more than noise; cross-validated standard errors are too small."""

@@ -14,15 +14,13 @@ from collections.abc import Iterator, Sequence
 from contextlib import contextmanager, suppress
 from itertools import chain, islice
 from pathlib import Path
-from typing import TYPE_CHECKING, BinaryIO, cast
+from typing import BinaryIO, cast
 
 import numpy as np
+import pandas as pd
 
 from bayesnb._util.progress import progress
 from bayesnb.cli.terminal import printable
-
-if TYPE_CHECKING:
-    import pandas as pd
 
 _GZIP = b"\x1f\x8b"
 _DECIMAL_COMMA = r"^([-+]?\d+),(\d+)$"
@@ -53,8 +51,6 @@ def read_cells(path: Path) -> Iterator[pd.DataFrame]:
         If the file is missing, empty, damaged, not UTF-8, ragged, without rows, has more than 10,000 columns, or a NUL
         character.
     """
-    import pandas as pd
-
     with _opened(path) as content, progress("reading", None, "rows") as advance:
         lines = io.TextIOWrapper(content, "utf-8-sig", "surrogateescape", newline="")
         first = lines.readline(_LONGEST_LINE)

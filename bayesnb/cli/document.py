@@ -6,13 +6,12 @@ import base64
 import re
 from dataclasses import dataclass
 from functools import cache
-from typing import TYPE_CHECKING, Any, Literal
+from typing import Any, Literal
+
+import jinja2
+import pandas as pd
 
 from bayesnb.cli.terminal import WIDTH, fill, grid, printable
-
-if TYPE_CHECKING:
-    import jinja2
-    import pandas as pd
 
 Format = Literal["text", "markdown", "html"]
 SUFFIXES: dict[Format, str] = {"text": ".txt", "markdown": ".md", "html": ".html"}
@@ -128,7 +127,6 @@ def render(section: Section, to: Format, depth: int = 1) -> str:
 @cache
 def templates() -> jinja2.Environment:
     """Templates of the package; in HTML control characters of values become escapes, and markup becomes text."""
-    import jinja2
 
     @jinja2.pass_eval_context
     def finalize(context: Any, value: object) -> Any:

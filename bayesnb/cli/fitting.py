@@ -8,9 +8,9 @@ from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 import numpy as np
+import pandas as pd
 from sklearn.base import clone
 from sklearn.model_selection import StratifiedKFold
 
@@ -20,9 +20,6 @@ from bayesnb.cli.csv_cells import InputError
 from bayesnb.estimators.base import NaiveBayesClassifier
 from bayesnb.estimators.defaults import ALPHA, CLASS_ALPHA
 from bayesnb.streaming import fit_stream
-
-if TYPE_CHECKING:
-    import pandas as pd
 
 Batch = tuple["pd.DataFrame", np.ndarray]
 
@@ -199,8 +196,6 @@ class Streamed:
 
 def concatenate(batches: Sequence[Batch]) -> Batch:
     """Join batches of the same columns."""
-    import pandas as pd
-
     X, y = zip(*batches, strict=True)
     return pd.concat(X), np.concatenate(y)
 

@@ -4,21 +4,18 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Iterable, Mapping
-from typing import TYPE_CHECKING, Any
+from typing import Any
+
+import pandas as pd
 
 from bayesnb.cli.conclusion import decimals
 from bayesnb.cli.labelled_data import NUMBERS
 from bayesnb.evaluation.compare import DIFFERENCES
 from bayesnb.uncertainty import CLASS
 
-if TYPE_CHECKING:
-    import pandas as pd
-
 
 def format_columns(frame: pd.DataFrame, names: Iterable[str]) -> pd.DataFrame:
     """Strings for some columns of a frame, under headings for readers."""
-    import pandas as pd
-
     columns = {name: [_FORMATS.get(name, str)(cell) for cell in frame[name]] for name in names}
     return pd.DataFrame(columns).rename(columns=lambda name: _HEADINGS.get(name, name.replace("_", " ")))
 
@@ -33,8 +30,6 @@ def format_scores(comparison: pd.DataFrame) -> pd.DataFrame:
 
 def format_differences(comparison: pd.DataFrame) -> pd.DataFrame:
     """Paired differences from the first estimate and their standard errors as strings, one row an estimate."""
-    import pandas as pd
-
     columns = {}
     for score, heading in zip(DIFFERENCES, ("brier difference", "clipped difference"), strict=True):
         pairs = comparison[[f"{score}_difference", f"{score}_difference_se"]].to_numpy()[1:]
@@ -57,8 +52,6 @@ def format_parameters(table: pd.DataFrame, kinds: Mapping[str, str], prob: float
     prob : float
         Probability of the intervals.
     """
-    import pandas as pd
-
     rows = []
     for row in table.to_dict("records"):
         write = number(f",.{decimals(row['sd'])}f")
@@ -75,11 +68,6 @@ def number(form: str) -> Callable[[float], str]:
 def probability(value: float) -> str:
     """Three decimals, but never 0 or 1: values that would be rounded to 0 or 1 become bounds."""
     return "<0.001" if value < 0.0005 else ">0.999" if value > 0.9995 else number(".3f")(value)
-
-
-def amount(value: float) -> str:
-    """Four decimals, but never 0 for a positive value."""
-    return "<0.0001" if 0 < value < 0.00005 else number(".4f")(value)
 
 
 def p_value(smallest: float) -> Callable[[float], str]:
@@ -122,6 +110,6 @@ _FORMATS: dict[str, Callable[[Any], str]] = {
     **dict.fromkeys(("log_evidence", "log_bayes_factor"), number(",.1f")),
     **dict.fromkeys(("weight", "mutual_information"), number(".3f")),
     **dict.fromkeys(("probability", "lower", "upper", "p_top"), probability),
-    **dict.fromkeys(("total", "aleatoric", "epistemic"), amount),
+    **dict.fromkeys(("total", "aleatoric", "epistemic"), number(".4f")),
     "label_changes": lambda changes: "yes" if changes else "no",
 }

@@ -7,9 +7,9 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 import numpy as np
+import pandas as pd
 
 from bayesnb import datasets, families
 from bayesnb.cli.column_types import ColumnCounts, Label, Marks, guess, to_levels, to_numbers
@@ -17,9 +17,6 @@ from bayesnb.cli.csv_cells import InputError, larger_than_memory, read_cells, ti
 from bayesnb.cli.fitting import Batch, InMemory, Streamed, concatenate
 from bayesnb.cli.terminal import enumerate_names
 from bayesnb.estimators.mixed import KINDS
-
-if TYPE_CHECKING:
-    import pandas as pd
 
 NUMBERS = {family.kind: family for family in (*families.OF_NUMBERS, families.Binned)}
 UNDECIDED = "numbers"
@@ -178,8 +175,6 @@ def _type_cells(
     cells: pd.DataFrame,
 ) -> Batch:
     """Return features of these names, and labels; columns without `levels` are numbers."""
-    import pandas as pd
-
     columns = {}
     for name in (*names, target):
         code, texts = pd.factorize(cells[name].to_numpy())
@@ -220,13 +215,11 @@ def _require_classes(path: Path, labels: ColumnCounts) -> None:
     target = f"{path.name}: the target {labels.name!r} has"
     if classes == 1:
         raise InputError(f"{target} one class only, {next(iter(labels.values))!r}.")
-    if labels.beyond or classes > n / 2:
-        many = f"more than {labels.limit}" if labels.beyond else classes
-        raise InputError(f"{target} {many} distinct values in {n} rows; these are no classes.")
-    if classes > _MOST_CLASSES:
+    if labels.beyond or classes > min(n / 2, _MOST_CLASSES):
+        many = f"more than {labels.limit}" if labels.beyond else f"{classes:,}"
         raise InputError(
-            f"{target} {classes:,} classes, and this command takes {_MOST_CLASSES:,}. Merge classes, or fit a "
-            "classifier of bayesnb in Python."
+            f"{target} {many} distinct values in {n} rows; classes have two rows or more on average, and this command "
+            f"takes {_MOST_CLASSES:,}. Merge classes, or fit a classifier of bayesnb in Python."
         )
 
 

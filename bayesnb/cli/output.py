@@ -7,7 +7,8 @@ import tempfile
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from pathlib import Path
-from typing import TYPE_CHECKING
+
+import pandas as pd
 
 from bayesnb._util.extras import require
 from bayesnb.cli.analyses import NAMES, Analysis, analyse
@@ -18,9 +19,6 @@ from bayesnb.cli.fitting import Settings
 from bayesnb.cli.report import file_stem, full_report
 from bayesnb.cli.terminal import enumerate_names
 from bayesnb.inference_data import to_arviz
-
-if TYPE_CHECKING:
-    import pandas as pd
 
 _FORMULA = ("=", "+", "-", "@", "\t", "\r", "\n", "＝", "＋", "－", "＠")
 _DRAWS = 500
