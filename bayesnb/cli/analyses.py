@@ -13,18 +13,11 @@ import pandas as pd
 
 from bayesnb import plots
 from bayesnb.checking import check_independence, prior_predictive, prior_sensitivity
+from bayesnb.cli import formatting
 from bayesnb.cli.comparison import Outcome
 from bayesnb.cli.conclusion import STRONG
 from bayesnb.cli.document import fill_template
 from bayesnb.cli.fitting import Fold
-from bayesnb.cli.formatting import (
-    format_columns,
-    format_differences,
-    format_parameters,
-    format_scores,
-    p_value,
-    probability,
-)
 from bayesnb.cli.labelled_data import NUMBERS
 from bayesnb.evaluation import reliability
 from bayesnb.prediction import weight_table
@@ -102,7 +95,7 @@ def analyse(outcome: Outcome, prob: float) -> dict[str, Analysis]:
 
 def _comparison(outcome: Outcome, _: float) -> Analysis:
     scores = outcome.findings.comparison
-    shown = format_scores(scores).join(format_differences(scores))
+    shown = formatting.format_scores(scores).join(formatting.format_differences(scores))
     return Analysis(_explain("comparison", outcome=outcome), "comparison", scores.reset_index(), shown)
 
 
@@ -140,13 +133,13 @@ def _weights(outcome: Outcome, _: float) -> Analysis:
     if len(table) == 1:  # the temperature
         return Analysis(text, "weights")
     ends = table.drop(index=table.index[half:-half]) if len(table) > _ROWS_SHOWN else table
-    return Analysis(text, "weights", table, format_columns(ends, ["term", "weight"]))
+    return Analysis(text, "weights", table, formatting.format_columns(ends, ["term", "weight"]))
 
 
 def _prior(outcome: Outcome, _: float) -> Analysis:
     values, kinds = prior_predictive(outcome.fits.nb), set(outcome.data.kinds.values())
     text = _explain(
-        "prior", values=values, mean=probability(values.mean()), kinds=kinds, numbers=NUMBERS.keys() & kinds
+        "prior", values=values, mean=formatting.probability(values.mean()), kinds=kinds, numbers=NUMBERS.keys() & kinds
     )
     return Analysis(text, "prior", figure=plots.detach(plots.prior_predictive(values)))
 
@@ -162,7 +155,9 @@ def _parameters(outcome: Outcome, prob: float) -> Analysis:
     text = _explain("parameters", outcome=outcome, shown=top)
     if top.empty:
         return Analysis(text, "parameters", table)
-    shown = format_parameters(table.loc[top.index], kinds, prob).assign(**{"moved (sd)": [f"{sd:+.2f}" for sd in top]})
+    shown = formatting.format_parameters(table.loc[top.index], kinds, prob).assign(
+        **{"moved (sd)": [f"{sd:+.2f}" for sd in top]}
+    )
     return Analysis(text, "parameters", table, shown, plots.detach(plots.shrinkage(outcome.fits.nb, prob=prob)))
 
 
@@ -174,7 +169,7 @@ def _sensitivity(outcome: Outcome, _: float) -> Analysis:
     concentrations, numbers = kinds - NUMBERS.keys(), kinds & NUMBERS.keys()
     facts = {"outcome": outcome, "table": table, "strengths": _STRENGTHS}
     text = _explain("sensitivity", **facts, concentrations=concentrations, numbers=numbers)
-    return Analysis(text, "sensitivity", table, format_columns(shown, [*_PREDICTION, "label_changes"]))
+    return Analysis(text, "sensitivity", table, formatting.format_columns(shown, [*_PREDICTION, "label_changes"]))
 
 
 def _rows(outcome: Outcome, prob: float) -> Analysis:
@@ -183,7 +178,7 @@ def _rows(outcome: Outcome, prob: float) -> Analysis:
     first = outcome.fits.folds[0]
     drawn = slice(None, None, -(-len(first.y) // _ROWS_DRAWN))
     figure = plots.prediction_intervals(first.nb, first.X[drawn], first.y[drawn], prob=prob)
-    shown = format_columns(table[:_ROWS_SHOWN], [*_PREDICTION, "total", "aleatoric", "epistemic", "p_top"])
+    shown = formatting.format_columns(table[:_ROWS_SHOWN], [*_PREDICTION, "total", "aleatoric", "epistemic", "p_top"])
     text = _explain("rows", outcome=outcome, table=table, shown=shown, n_drawn=len(first.y[drawn]))
     return Analysis(text, "rows", table, shown, plots.detach(figure))
 
@@ -200,8 +195,8 @@ def _pairs(outcome: Outcome, _: float) -> Analysis:
     table = check_independence(fits.nb, fits.X, fits.y, top=top, draws=_REPLICATES)
     text = _explain("pairs", outcome=outcome, table=table, n_pairs=n_pairs, threshold=STRONG, replicates=_REPLICATES)
     names = ["feature_1", "feature_2", "rows", "log_bayes_factor", "mutual_information"]
-    shown = format_columns(table[:_ROWS_SHOWN], names)
-    shown["p"] = table["p_value"][:_ROWS_SHOWN].map(p_value(1 / (_REPLICATES + 1)))
+    shown = formatting.format_columns(table[:_ROWS_SHOWN], names)
+    shown["p"] = table["p_value"][:_ROWS_SHOWN].map(formatting.p_value(1 / (_REPLICATES + 1)))
     return Analysis(text, "pairs", table, shown, plots.detach(plots.independence(table)))
 
 

@@ -30,13 +30,8 @@ from bayesnb.uncertainty import CLASS, ImproperPosteriorError, parameter_table
 
 _MANY_CLASSES = 100
 _LONG = 300
-_OF_ONE_KIND = {
-    **OF_KIND,
-    "binned": BinnedNB,
-    "bernoulli": BernoulliNB,
-    "multinomial": MultinomialNB,
-    "categorical": CategoricalNB,
-}
+_OF_LEVELS = {"categorical": CategoricalNB, "bernoulli": BernoulliNB, "multinomial": MultinomialNB}
+_OF_ONE_KIND: dict[str, type[NaiveBayesClassifier]] = {**_OF_LEVELS, **OF_KIND, "binned": BinnedNB}
 
 
 @dataclass(frozen=True, eq=False)
@@ -166,9 +161,7 @@ def classifier(data: Dataset, settings: Settings) -> NaiveBayesClassifier:
     """Classifier for the kinds of columns: `MixedNB`, or the classifier of the kind if there is only one."""
     kinds = _decided_kinds(data, settings)
     kind, *others = {*kinds.values()}
-    of_kind: type[NaiveBayesClassifier] = (
-        MixedNB if others or kind == UNDECIDED or settings.mixed else _OF_ONE_KIND[kind]
-    )
+    of_kind = MixedNB if others or kind == UNDECIDED or settings.mixed else _OF_ONE_KIND[kind]
     options: dict[str, Any] = {kind: [name for name, k in kinds.items() if k == kind] or None for kind in KINDS}
     options |= {"alpha": settings.alpha, "class_alpha": settings.class_alpha, "numbers": settings.numbers}
     options["categories"] = dict(data.levels) or "auto"

@@ -79,10 +79,8 @@ def built_in_datasets() -> list[Dataset]:
     from sklearn.datasets import load_breast_cancer
 
     cancer, melon = load_breast_cancer(as_frame=True), datasets.load_watermelon(language="en")
-    wisconsin, zhou = (
-        "scikit-learn's copy of the Wisconsin diagnostic data",
-        "Zhou Zhihua, Machine Learning (2016), table 4.3",
-    )
+    wisconsin = "scikit-learn's copy of the Wisconsin diagnostic data"
+    zhou = "Zhou Zhihua, Machine Learning (2016), table 4.3"
     return [
         _from_frame("breast_cancer", cancer.data, cancer.target_names[cancer.target], "diagnosis", wisconsin),
         _from_frame("watermelon", melon.data, melon.target.to_numpy(), "ripe", zhou),
@@ -96,12 +94,7 @@ def _from_frame(name: str, X: pd.DataFrame, y: np.ndarray, target: str, about: s
 
 
 def load_csv(
-    path: Path,
-    target: str,
-    marks: Marks,
-    kinds: Mapping[str, str],
-    default: str | None,
-    drop: Sequence[str],
+    path: Path, target: str, marks: Marks, kinds: Mapping[str, str], default: str | None, drop: Sequence[str]
 ) -> Dataset:
     """Read a file and type its columns; a file larger than memory is read in pieces, now and whenever rows are needed.
 
