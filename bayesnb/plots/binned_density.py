@@ -24,7 +24,7 @@ _FEW = 3
 
 
 def density(
-    nb: Classifier, feature: Any, X: object = None, y: object = None, prob: float = 0.9, ax: Axes | None = None
+    nb: Classifier, feature: object, X: object = None, y: object = None, prob: float = 0.9, ax: Axes | None = None
 ) -> Axes:
     """Show where a number tells the classes apart: the density of a binned column in each class, with its interval.
 

@@ -25,7 +25,7 @@ _LINES = ("-", "--", ":", "-.")
 
 
 def prediction_intervals(
-    nb: Classifier, X: object, y: object = None, label: Any = None, prob: float = 0.9, ax: Axes | None = None
+    nb: Classifier, X: object, y: object = None, label: object = None, prob: float = 0.9, ax: Axes | None = None
 ) -> Axes:
     """Show how sure the classifier is of rows, and what the data leave open: sorted probabilities with intervals.
 
@@ -136,7 +136,7 @@ def _mark_wrong_rows(ax: Axes, p: np.ndarray, rank: np.ndarray) -> Artist:
     return ax.scatter(rank, np.full(len(rank), 0.03), 60, **look)
 
 
-def prior_predictive(values: Any, ax: Axes | None = None) -> Axes:
+def prior_predictive(values: object, ax: Axes | None = None) -> Axes:
     """Show how sure a prior is of a class before any data: the distribution of P(class | row) under its draws.
 
     Read the figure at .5 and .99. The prior expects to be wrong on rows left of one half. Where nearly all draws lie
@@ -200,7 +200,7 @@ def prior_predictive(values: Any, ax: Axes | None = None) -> Axes:
     return ax
 
 
-def _checked_draws(values: Any) -> dict[Any, np.ndarray]:
+def _checked_draws(values: object) -> dict[Any, np.ndarray]:
     """(draws,) class probabilities of each prior by name; raise ValueError unless they are numbers from 0 to 1."""
     priors = values if isinstance(values, Mapping) else {"": values}
     if not priors:

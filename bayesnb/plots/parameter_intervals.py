@@ -25,7 +25,7 @@ _MOST_COLOURED = 12  # classes
 
 def forest(
     nb: Classifier,
-    features: Iterable[Any] | None = None,
+    features: Iterable[object] | None = None,
     prob: float = 0.9,
     ax: Axes | None = None,
     parameter: str | None = None,
@@ -112,7 +112,7 @@ def shrinkage(
     prob: float = 0.9,
     ax: Axes | None = None,
     parameter: str | None = None,
-    features: Iterable[Any] | None = None,
+    features: Iterable[object] | None = None,
 ) -> Axes:
     """Show which parameters the prior moves, and how far: maximum likelihood against the posterior mean.
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from bayesnb._util.arguments import require_iterable, shown
 from bayesnb.families import supports
@@ -46,7 +46,7 @@ class ParametersInUnits:
 
 
 def select_parameters(
-    nb: Classifier, prob: float, parameter: str | None = None, features: Iterable[Any] | None = None
+    nb: Classifier, prob: float, parameter: str | None = None, features: Iterable[object] | None = None
 ) -> ParametersInUnits:
     """Parameters called `parameter`, by default the most frequent kind, of all or of some features.
 
@@ -99,7 +99,7 @@ def _describe_kinds(fitted: Fitted, table: pd.DataFrame) -> pd.DataFrame:
     return pd.concat(parts).sort_index()
 
 
-def _feature_names(fitted: Fitted, features: Iterable[Any]) -> list[str]:
+def _feature_names(fitted: Fitted, features: Iterable[object]) -> list[str]:
     """Names of columns that are given by name or by index."""
     features = [features] if isinstance(features, str) else features
     require_iterable("features", features, "a list of columns, by name or by index")

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from bayesnb._util.arguments import require_iterable, shown
 from bayesnb.plots import style
@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 _MOST_ROWS = 40
 
 
-def weights(table: pd.DataFrame, ax: Axes | None = None, names: Iterable[Any] | None = None) -> Axes:
+def weights(table: pd.DataFrame, ax: Axes | None = None, names: Iterable[object] | None = None) -> Axes:
     """Show how much each term counts: weights with their intervals, the largest first, and the temperature.
 
     Read how far a dot is from 1, where naive Bayes counts every term. A term that repeats others has a small weight.
@@ -90,7 +90,7 @@ def weights(table: pd.DataFrame, ax: Axes | None = None, names: Iterable[Any] | 
     return ax
 
 
-def _select_terms(table: pd.DataFrame, names: Iterable[Any]) -> pd.DataFrame:
+def _select_terms(table: pd.DataFrame, names: Iterable[object]) -> pd.DataFrame:
     """Rows of the named terms; raise ValueError unless the table has each of them, and there is one."""
     names = [names] if isinstance(names, str) else names
     require_iterable("names", names, "a list of terms of the table")
