@@ -7,24 +7,21 @@ import csv
 import os
 import sys
 import warnings
-from _thread import interrupt_main
-from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager
-from dataclasses import replace
-from itertools import chain
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager, nullcontext
+from dataclasses import fields, replace
 from pathlib import Path
-from threading import Timer
 from typing import Any, NoReturn
 
 from bayesnb._util import interrupt
+from bayesnb._util.short_names import shorten
 from bayesnb.cli import comparison, output, report
 from bayesnb.cli.column_types import Marks
-from bayesnb.cli.command import Command
 from bayesnb.cli.csv_cells import InputError, title
 from bayesnb.cli.document import SUFFIXES, Format, render
 from bayesnb.cli.fitting import Settings
 from bayesnb.cli.labelled_data import NUMBERS, Dataset, built_in_datasets, load_csv
-from bayesnb.cli.terminal import fill, printable, squeeze
+from bayesnb.cli.terminal import fill, printable
 from bayesnb.estimators.defaults import ALPHA, CLASS_ALPHA
 from bayesnb.estimators.mixed import KINDS
 from bayesnb.version import __version__
@@ -50,7 +47,7 @@ _LONGEST_MESSAGE = 1000
 
 
 class OutputError(Exception):
-    """Standard output cannot be written."""
+    """Standard output cannot be written; the argument is the OSError."""
 
 
 def main(argv: Sequence[str] | None = None) -> int:
@@ -61,111 +58,61 @@ def main(argv: Sequence[str] | None = None) -> int:
     """
     try:
         interrupt.restore_default()
-        with _interrupts_repeated():
-            return _run(argv)
+        arguments = sys.argv[1:] if argv is None else argv
+        args = _parser().parse_args(arguments or ["--help"])
+        if hasattr(sys.stdout, "reconfigure"):
+            sys.stdout.reconfigure(errors="replace")
+        _compare(args, arguments)
     except InputError as error:
         return _complain(f"error: {error}", 2)
     except OutputError as error:
-        _discard_output()
-        return _complain(f"error: standard output: {error}.", 1)
-    except BrokenPipeError:
-        _discard_output()
-        return 141
+        # Flushing stdout would fail once more when Python closes it.
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        (reason,) = error.args
+        if isinstance(reason, BrokenPipeError):
+            return 141
+        return _complain(f"error: standard output: {reason.strerror}.", 1)
     except KeyboardInterrupt:
         return _complain("interrupted.", 130)
-
-
-@contextmanager
-def _interrupts_repeated() -> Iterator[None]:
-    """Send a Ctrl-C once more if it hits a callback that cannot raise, such as one of the garbage collector."""
-    before = sys.unraisablehook
-
-    def hook(ignored: sys.UnraisableHookArgs) -> None:
-        if not issubclass(ignored.exc_type, KeyboardInterrupt):
-            before(ignored)
-            return
-        again = Timer(0.05, interrupt_main)
-        again.daemon = True
-        again.start()
-
-    sys.unraisablehook = hook
-    try:
-        yield
-    finally:
-        sys.unraisablehook = before
-
-
-def _run(argv: Sequence[str] | None) -> int:
-    parser = _parser()
-    try:
-        args = parser.parse_args(argv)
-    except SystemExit:  # The user asked for help or for the version.
-        if sys.stdout is not None:  # It is None if it was closed from the beginning.
-            with _output_errors():
-                sys.stdout.flush()
-        raise
-    if hasattr(sys.stdout, "reconfigure"):
-        sys.stdout.reconfigure(errors="replace")
-    if args.command is None:
-        _say(parser.format_help())
-    else:
-        _compare(args, Command.from_arguments(sys.argv[1:] if argv is None else argv))
     return 0
 
 
 def _say(text: str = "") -> None:
     """Print and flush, so that an output that is full is noticed before anything else is computed."""
-    with _output_errors():
-        print(text, flush=True)
-
-
-@contextmanager
-def _output_errors() -> Iterator[None]:
     try:
-        yield
-    except BrokenPipeError:
-        raise
+        print(text, flush=True)
     except OSError as error:
-        raise OutputError(error.strerror or error) from None
+        raise OutputError(error) from None
 
 
 def _complain(message: str, code: int) -> int:
     if sys.stderr is not None:
-        print(f"bayesnb: {squeeze(printable(message), _LONGEST_MESSAGE)}", file=sys.stderr)
+        print(f"bayesnb: {shorten(printable(message), _LONGEST_MESSAGE)}", file=sys.stderr)
     return code
 
 
-def _discard_output() -> None:
-    """Redirect stdout, since flushing it would fail once more when Python closes it."""
-    os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
-
-
-def _compare(args: argparse.Namespace, typed: Command) -> None:
-    mixed = args.estimator == "mixed"
-    settings = Settings(
-        args.test_size, args.seed, args.alpha, args.class_alpha, args.prob, mixed, args.weights, args.numbers
-    )
+def _compare(args: argparse.Namespace, typed: Sequence[str]) -> None:
+    options = {field.name: getattr(args, field.name) for field in fields(Settings) if hasattr(args, field.name)}
+    settings = Settings(**options, mixed=args.estimator == "mixed")
     names = output.file_names([title(args.csv)] if args.csv else [data.name for data in built_in_datasets()])
-    if args.out is not None:
-        output.require_free(args.out, names, args.overwrite)
     printed: Format = "text" if args.out is not None or args.format is None else args.format
-    outcomes, sections = [], []
-    for dataset in _datasets(args):
-        with _recorded_warnings() as messages:
-            outcome = comparison.run(dataset, settings)
-        outcomes.append(replace(outcome, notes=[*outcome.notes, *messages]))
-        sections.append(report.overview(outcomes[-1], settings))
-        if printed == "text":
-            _say(f"{render(sections[-1], 'text', depth=2)}\n")
-    if args.out is not None:
-        with _recorded_warnings() as messages, output.filled(args.out, names) as folder:
-            output.write_files(outcomes, settings, typed, args.format or "html", folder)
+    outcomes, sections, written = [], [], []
+    with output.filled(args.out, names, args.overwrite) if args.out else nullcontext() as folder:
+        for dataset in _datasets(args):
+            with _recorded_warnings() as messages:
+                outcome = comparison.run(dataset, settings)
+            outcomes.append(replace(outcome, notes=[*outcome.notes, *messages]))
+            sections.append(report.overview(outcomes[-1], settings))
+            if printed == "text":
+                _say(f"{render(sections[-1], 'text', depth=2)}\n")
+        if folder is not None:
+            with _recorded_warnings() as messages:
+                output.write_files(outcomes, settings, typed, args.format or "html", folder)
+            for message in messages:
+                _say(fill(f"note: {message}", rest="      "))
             written = sorted(file.name for file in folder.iterdir())
-        for message in messages:
-            _say(fill(f"note: {message}", rest="      "))
-        for name in written:
-            _say(f"wrote {printable(str(args.out / name))}")
-        _say()
+    for name in written:
+        _say(f"wrote {printable(str(args.out / name))}")
     guide = report.guide()
     _say(render(guide, "text", depth=2) if printed == "text" else render(report.enclose([*sections, guide]), printed))
 
@@ -181,44 +128,29 @@ def _recorded_warnings() -> Iterator[list[str]]:
 
 
 def _datasets(args: argparse.Namespace) -> list[Dataset]:
-    named = [(column, kind) for kind in KINDS for column in _split(getattr(args, kind))]
+    flags = [(column, flag) for flag in (*KINDS, "drop") for column in getattr(args, flag)]
     if args.csv is None:
         marks = args.missing or args.missing_in or args.not_missing
-        if args.target is not None or named or args.drop or marks or args.estimator != "auto":
+        if args.target is not None or flags or marks or args.estimator != "auto":
             raise InputError("--target, --estimator, --missing and the columns' flags describe a file: --csv FILE.")
         return built_in_datasets()
     if args.target is None:
         raise InputError("--csv needs --target COLUMN, the column with the classes.")
-    kinds, target, drop = dict(named), args.target.strip(), _split(args.drop)
-    if target in drop:
-        raise InputError(f"--drop leaves out the target {target!r}. Drop other columns, or name another target.")
-    for column, kind in named:
-        if kinds[column] != kind or column == target or column in drop:
-            raise InputError(f"Column {column!r} is named by two flags; choose one.")
-    default = args.estimator if args.estimator in KINDS else None
-    return [load_csv(args.csv, target, _marks(args), kinds, default, drop)]
-
-
-def _marks(args: argparse.Namespace) -> Marks:
-    everywhere, values = (frozenset(map(str.strip, given)) for given in (args.missing, args.not_missing))
+    named = dict(flags)
+    for column, flag in flags:
+        if named[column] != flag or column == args.target:
+            other = "target" if column == args.target else named[column]
+            raise InputError(f"Column {column!r} is named by two flags, --{other} and --{flag}; choose one.")
+    kinds = {column: flag for column, flag in named.items() if flag != "drop"}
+    everywhere, values = frozenset(args.missing), frozenset(args.not_missing)
     if both := everywhere & values:
         raise InputError(f"{min(both)!r} is given to --missing and to --not-missing; choose one.")
     within: dict[str, frozenset[str]] = {}
     for mark, columns in args.missing_in:
-        for column in _split([columns]):
+        for column in _column_names(columns):
             within[column] = within.get(column, frozenset()) | {mark.strip()}
-    return Marks(everywhere, within, values)
-
-
-def _split(groups: Sequence[str]) -> list[str]:
-    """Names in groups that are lines of CSV: commas separate names, and quotes enclose names with commas."""
-    names: list[str] = []
-    for group in groups:
-        try:
-            names += chain.from_iterable(csv.reader([group], skipinitialspace=True, strict=True))
-        except csv.Error as error:
-            raise InputError(f"{group!r} names no columns: {error}.") from None
-    return [name.strip() for name in names if name.strip()]
+    default = args.estimator if args.estimator in KINDS else None
+    return [load_csv(args.csv, args.target, Marks(everywhere, within, values), kinds, default, args.drop)]
 
 
 class _Parser(argparse.ArgumentParser):
@@ -226,6 +158,9 @@ class _Parser(argparse.ArgumentParser):
 
     def error(self, message: str) -> NoReturn:
         raise InputError(f"{message}. {self.prog} --help lists the flags.")
+
+    def _print_message(self, message: str, file: object = None) -> None:
+        _say(message.rstrip())
 
 
 def _parser() -> argparse.ArgumentParser:
@@ -235,24 +170,22 @@ def _parser() -> argparse.ArgumentParser:
     compare = commands.add_parser(
         "compare", help="maximum likelihood beside the Bayesian estimates", description=_COMPARE, epilog=_RULES
     )
-    repeatable: dict[str, Any] = {"action": "append", "default": []}
-    mark: dict[str, Any] = {**repeatable, "metavar": "MARK"}
-    columns: dict[str, Any] = {**repeatable, "metavar": "COLS"}
+    mark: dict[str, Any] = {"action": "append", "default": [], "type": str.strip, "metavar": "MARK"}
+    columns: dict[str, Any] = {"action": "extend", "default": [], "type": _column_names, "metavar": "COLS"}
 
     add = compare.add_argument_group("the file").add_argument
     add("--csv", type=_path, metavar="FILE", help="table whose first line names the columns; may be gzipped")
-    add("--target", metavar="COLUMN", help="column with the classes")
+    add("--target", type=str.strip, metavar="COLUMN", help="column with the classes")
     usual = "empty cells, NA, nan, null and the like"
     add("--missing", **mark, help=f"mark of a missing cell, such as '?', besides {usual}; repeatable")
     only = "mark of a missing cell in these columns only, such as the 0 of a blood pressure; repeatable"
-    add("--missing-in", **repeatable, nargs=2, metavar=("MARK", "COLS"), help=only)
+    add("--missing-in", **{**mark, "metavar": ("MARK", "COLS")}, nargs=2, help=only)
     add("--not-missing", **mark, help="one of those that is a value after all, such as NA for Namibia; repeatable")
 
     syntax = "COLS: names with commas between, quoted if they have some: '\"width, cm\",height'; repeatable"
     add = compare.add_argument_group(f"the columns ({syntax})").add_argument
-    kinds = ["auto", *KINDS, "mixed"]
     default_kind = "kind of all columns that no flag below names; auto and mixed: guess"
-    add("--estimator", choices=kinds, default="auto", help=default_kind)
+    add("--estimator", choices=["auto", *KINDS, "mixed"], default="auto", help=default_kind)
     for kind in KINDS:
         add(f"--{kind}", **columns, help=_LEVELS.get(kind) or NUMBERS[kind].words.columns)
     add("--drop", **columns, help="columns to leave out")
@@ -260,7 +193,7 @@ def _parser() -> argparse.ArgumentParser:
     add = compare.add_argument_group("the model and its test").add_argument
     for name, value, subject in (("--alpha", ALPHA, "levels"), ("--class-alpha", CLASS_ALPHA, "classes")):
         concentration = f"Dirichlet concentration of the {subject} (default {value:g})"
-        add(name, type=_number(0, None), default=value, help=concentration)
+        add(name, type=_concentration, default=value, help=concentration)
     add(
         "--numbers",
         choices=["gaussian", "binned", "auto"],
@@ -277,9 +210,9 @@ def _parser() -> argparse.ArgumentParser:
         "temperature for all, or none (default auto: one a feature, a temperature for more than 256 features, none for "
         "more than 100 classes)",
     )
-    add("--prob", type=_number(0, 1), default=0.9, help="posterior probability of the intervals (default 0.9)")
+    add("--prob", type=_fraction, default=0.9, help="posterior probability of the intervals (default 0.9)")
     share = "share of the rows to hold out (default 0.3; fewer than 1,000 rows are cross-validated instead)"
-    add("--test-size", type=_number(0, 1), metavar="SHARE", help=share)
+    add("--test-size", type=_fraction, metavar="SHARE", help=share)
     add("--seed", type=_seed, default=0, help="seed of the choice of held-out rows (default 0)")
 
     add = compare.add_argument_group("the report").add_argument
@@ -292,17 +225,25 @@ def _parser() -> argparse.ArgumentParser:
     return parser
 
 
-def _number(low: float, high: float | None) -> Callable[[str], float]:
-    def parse(text: str) -> float:
-        value = float(text)
-        if high is None and not low <= value < float("inf"):
-            raise argparse.ArgumentTypeError(f"{text} must be a number of at least {low}")
-        if high is not None and not low < value < high:
-            raise argparse.ArgumentTypeError(f"{text} must lie between {low} and {high}")
-        return value
+def _column_names(text: str) -> list[str]:
+    """Names in a line of CSV: commas separate names, and quotes enclose names with commas."""
+    try:
+        (names,) = csv.reader([text or " "], skipinitialspace=True, strict=True)
+    except csv.Error as error:
+        raise argparse.ArgumentTypeError(f"{text!r} names no columns: {error}") from None
+    return [name.strip() for name in names if name.strip()]
 
-    parse.__name__ = "number"
-    return parse
+
+def _concentration(text: str) -> float:
+    if not 0 <= float(text) < float("inf"):
+        raise argparse.ArgumentTypeError(f"{text} must be a number of at least 0")
+    return float(text)
+
+
+def _fraction(text: str) -> float:
+    if not 0 < float(text) < 1:
+        raise argparse.ArgumentTypeError(f"{text} must lie between 0 and 1")
+    return float(text)
 
 
 def _seed(text: str) -> int:

@@ -54,9 +54,7 @@ def test_a_clear_win():
         "more than noise."
     )
     assert c.details[0] == "Predictive: -0.0050 ± 0.0040 from maximum likelihood, no difference beyond noise."
-    assert c.steps == (
-        Step("Weights won: predict with them.", code="bayesnb.WeightedNB(bayesnb.GaussianNB()).fit(X, y)"),
-    )
+    assert c.steps == (Step("Weights won: predict with them.", "bayesnb.WeightedNB(bayesnb.GaussianNB()).fit(X, y)"),)
     assert "y is the column y, and X the table without y:" in c.about
     about = found(WIN, target="diagnosis", left_out=("number",)).about
     assert "y is the column diagnosis, and X the table without diagnosis, number:" in about
@@ -111,7 +109,7 @@ def test_the_winner_is_beyond_noise_also_where_another_is_lower():
     c = found(TIE | {"alpha=0.5": row(0.29, (-0.01, 0.002)), "weighted": row(0.28, (-0.02, 0.02))})
     assert c.verdict.startswith("Alpha=0.5 wins")
     assert c.verdict.endswith("Weighted is lower still, but within noise of maximum likelihood.")
-    assert c.steps == (Step("The prior alpha=0.5 won: make it that of the model.", {"alpha": "0.5"}),)
+    assert c.steps == (Step("The prior alpha=0.5 won: make it that of the model.", "--alpha 0.5"),)
 
 
 def test_estimates_that_all_agree():
@@ -204,7 +202,7 @@ def test_log_loss_that_says_something_else():
 def test_weights_that_were_off():
     table = {name: TIE[name] for name in ("mle", "predictive")}
     (step,) = found(table, weights=False, dependent=(5, 10)).steps
-    assert step.flags == {"weights": "auto"}
+    assert step.code == "--weights auto"
     assert found(table, weights=False, kinds=["gaussian"]).steps == ()
 
 
@@ -247,9 +245,9 @@ def test_dependence_that_weights_do_not_mend():
     assert "5 of 10 pairs" in step.why
     assert "weights still state too much" in step.why
     assert step.code == "bayesnb.WeightedNB().fit(X, y)"
-    structure, density = found(TIE, dependent=(200, 19900), more=True, density_open=True).steps
-    assert "200 or more of 19,900 pairs" in structure.why
-    assert density.flags == {"numbers": "auto"}
+    structure, density = found(TIE, dependent=(200, 19900), density_open=True).steps
+    assert "at least 200 of 19,900 pairs" in structure.why
+    assert density.code == "--numbers auto"
     few = {name: TIE[name] for name in ("mle", "predictive")}
     assert found(few, dependent=(1, 3)).steps[0].code == 'bayesnb.TAN("evidence", numbers="binned").fit(X, y)'
     levels = found(few, dependent=(1, 3), kinds=["categorical", "categorical"])

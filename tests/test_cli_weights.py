@@ -190,7 +190,7 @@ def test_what_the_other_sections_say_is_of_the_plain_model(witnesses):
     assert all(isinstance(fold.nb, WeightedNB) for fold in outcome.weighted.folds)
     assert other.weighted is None
     pd.testing.assert_frame_equal(outcome.parameters, other.parameters)
-    pd.testing.assert_frame_equal(outcome.comparison.drop(index="weighted"), other.comparison)
+    pd.testing.assert_frame_equal(outcome.findings.comparison.drop(index="weighted"), other.findings.comparison)
     np.testing.assert_array_equal(outcome.fits.nb.predict_proba(X), GaussianNB().fit(X, y).predict_proba(X))
 
 
@@ -213,7 +213,7 @@ def test_base_rates_are_those_of_the_rows_that_were_scored(witnesses):
     loaded = labelled_data.load_csv(path, "play", Marks(), {}, None, [])
     outcome = comparison.run(loaded, Settings(weights="feature", test_size=0.2))
     ((_, test),) = split(y, Settings(test_size=0.2))[0]
-    counts, base = Counter(y.tolist()), outcome.base
+    counts, base = Counter(y.tolist()), outcome.findings.base
     (fold,) = outcome.weighted.folds
     assert base.label in counts
     assert counts[base.label] == max(counts.values())
@@ -225,4 +225,4 @@ def test_base_rates_are_those_of_the_rows_that_were_scored(witnesses):
         gain.append(((proba - hit) ** 2).sum() - idle[-1])
     assert base.brier == pytest.approx(np.mean(idle))
     assert base.gains["weighted"] == pytest.approx((np.mean(gain), np.std(gain, ddof=1) / np.sqrt(len(gain))))
-    assert base.gains.keys() == set(outcome.comparison.index)
+    assert base.gains.keys() == set(outcome.findings.comparison.index)

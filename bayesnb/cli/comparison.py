@@ -5,11 +5,13 @@ from __future__ import annotations
 import warnings
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
+import pandas as pd
 
-from bayesnb.cli.conclusion import Base
+from bayesnb.cli.column_types import Label
+from bayesnb.cli.conclusion import Base, Findings
 from bayesnb.cli.csv_cells import InputError
 from bayesnb.cli.fitting import Fits, Settings
 from bayesnb.cli.labelled_data import NUMBERS, UNDECIDED, Dataset
@@ -23,15 +25,13 @@ from bayesnb.evaluation.estimates import WEIGHTED
 from bayesnb.evaluation.resampling import standard_error
 from bayesnb.families import supports
 from bayesnb.families.protocol import FeatureUnits
-from bayesnb.fitted import Fitted
 from bayesnb.selection.leave_one_out import FEWEST_EVENTS
 from bayesnb.uncertainty import CLASS, ImproperPosteriorError, parameter_table
 
-if TYPE_CHECKING:
-    import pandas as pd
-
 _MANY_CLASSES = 100
-_OF_ONE_KIND = {**OF_KIND, "binned": BinnedNB, "bernoulli": BernoulliNB, "multinomial": MultinomialNB}
+_LONG = 300
+_OF_LEVELS = {"categorical": CategoricalNB, "bernoulli": BernoulliNB, "multinomial": MultinomialNB}
+_OF_ONE_KIND: dict[str, type[NaiveBayesClassifier]] = {**_OF_LEVELS, **OF_KIND, "binned": BinnedNB}
 
 
 @dataclass(frozen=True, eq=False)
@@ -45,31 +45,19 @@ class Outcome:
         Fits to all rows, and to the rows that are not held out.
     weighted : Fits or None
         The same fits with weights of terms, if there are weights.
-    comparison : DataFrame
-        Scores; estimates that agree are one row.
-    weighting : (float, float) or None
-        Brier score with weights less the predictive one without, and the standard error; None without weights.
-    base : Base
-        Scores of predictions that ignore the row.
+    findings : Findings
+        Scores of the estimates, and what else a conclusion rests on.
     parameters : DataFrame or None
         Table of `bayesnb.uncertainty.parameter_table`; None if the posterior is improper.
-    uncertain : DataFrame or None
-        Most uncertain rows of `parameters`.
     notes : list of str
-    density_open : bool
-        Whether there are columns whose density `--numbers` decides.
     """
 
     data: Dataset
     fits: Fits
     weighted: Fits | None
-    comparison: pd.DataFrame
-    weighting: tuple[float, float] | None
-    base: Base
+    findings: Findings
     parameters: pd.DataFrame | None
-    uncertain: pd.DataFrame | None
     notes: Sequence[str]
-    density_open: bool = False
 
 
 def run(data: Dataset, settings: Settings) -> Outcome:
@@ -84,8 +72,7 @@ def run(data: Dataset, settings: Settings) -> Outcome:
     for column, note in data.notes.items():
         about.setdefault(note, []).append(column)
     notes = [f"{enumerate_names(columns, 8)}: {note}" for note, columns in about.items()]
-    rare = sorted(label for label, n in data.class_count.items() if n == 1)
-    notes += [f"class {label} has one row, which is never held out" for label in rare]
+    notes += [f"class {label} has one row, which is never held out" for label, n in data.class_count.items() if n == 1]
     weighted, density_open = None, UNDECIDED in data.kinds.values()
     try:
         if settings.weights != "none":
@@ -94,26 +81,35 @@ def run(data: Dataset, settings: Settings) -> Outcome:
             except ValueError as error:
                 note = f"No weights. {error}"
             notes += filter(None, [note])
-        fits = weighted or data.rows.fit(classifier(data, settings), settings, data.name)
+        fits = (weighted or data.rows.fit(classifier(data, settings), settings, data.name)).unweighted
         kinds = _decided_kinds(data, settings)
-        data = replace(data, kinds=fits.unweighted.nb.kinds_ if UNDECIDED in kinds.values() else kinds)
+        data = replace(data, kinds=fits.nb.kinds_ if UNDECIDED in kinds.values() else kinds)
         priors = {f"alpha={a:g}": a for a in (1.0, 0.5) if a != settings.alpha}  # Laplace's and Jeffreys's
         has_levels = not NUMBERS.keys() >= set(data.kinds.values())
-        parts = [(fold.nb, fold.X, fold.y) for fold in fits.folds]
-        scored = score_fitted(fits.nb, parts, priors if has_levels else {}, progress=data.name)
+        parts = [(fold.nb, fold.X, fold.y) for fold in (weighted or fits).folds]
+        scored = score_fitted((weighted or fits).nb, parts, priors if has_levels else {}, progress=data.name)
     except (ValueError, TypeError) as error:
         raise InputError(f"{data.name}: {' '.join(str(error).split())}") from None
-    fits = fits.unweighted
-    parameters = uncertain = None
     try:
         parameters = parameter_table(fits.nb, settings.prob)
-        uncertain = most_uncertain(parameters, fits.nb, data.kinds)
     except ImproperPosteriorError as error:
+        parameters = None
         notes.append(f"No parameter table. {error}")
-    gain = scored.difference(WEIGHTED, "predictive") if WEIGHTED in scored.rows else None
-    comparison = merge_equal(scored.table(), scored.joined_names)
-    base = base_scores(scored, data.class_count, np.concatenate([fold.y for fold in fits.folds]))
-    return Outcome(data, fits, weighted, comparison, gain, base, parameters, uncertain, notes, density_open)
+    y = np.concatenate([fold.y for fold in fits.folds])
+    findings = Findings(
+        merge_equal(scored.table(), scored.joined_names),
+        len(y),
+        len(fits.folds),
+        base_scores(scored, data.class_count, y),
+        _expression(fits.nb),
+        data.kinds,
+        weights=settings.weights != "none",
+        density_open=density_open and settings.numbers == "gaussian",
+        weighting=scored.difference(WEIGHTED, "predictive") if WEIGHTED in scored.rows else None,
+        target=data.target,
+        left_out=tuple(data.left_out),
+    )
+    return Outcome(data, fits, weighted, findings, parameters, notes)
 
 
 def merge_equal(comparison: pd.DataFrame, names: Mapping[str, str]) -> pd.DataFrame:
@@ -124,7 +120,7 @@ def merge_equal(comparison: pd.DataFrame, names: Mapping[str, str]) -> pd.DataFr
     return table.rename(index=names)
 
 
-def base_scores(scored: Scored, class_count: Mapping[Any, int], y: np.ndarray) -> Base:
+def base_scores(scored: Scored, class_count: Mapping[Label, int], y: np.ndarray) -> Base:
     """Scores of always predicting a most frequent class, and of predicting the share of each class.
 
     Parameters
@@ -154,32 +150,39 @@ def _fit_weighted(data: Dataset, settings: Settings) -> tuple[Fits | None, str]:
     with warnings.catch_warnings():
         warnings.filterwarnings("ignore", ".* is not weighted")  # by each fold
         fits = data.rows.fit(nb, settings, data.name)
-    fitted: list[Any] = [fits.nb, *(fold.nb for fold in fits.folds)]
-    plain = sum(nb.weights_ is None for nb in fitted)
-    if fitted[0].weights_ is None:
+    is_plain = [fitted.weights_ is None for fitted in (fits.nb, *(fold.nb for fold in fits.folds))]
+    if is_plain[0]:
         return None, f"No weights. They take {FEWEST_EVENTS} rows or more outside the largest class."
-    return fits, f"weighted: {plain} of {len(fitted)} fits have too few rows for weights, and are plain." * (plain > 0)
+    note = f"weighted: {sum(is_plain)} of {len(is_plain)} fits have too few rows for weights, and are plain."
+    return fits, note * any(is_plain)
 
 
-def classifier(data: Dataset, settings: Settings) -> Any:
+def classifier(data: Dataset, settings: Settings) -> NaiveBayesClassifier:
     """Classifier for the kinds of columns: `MixedNB`, or the classifier of the kind if there is only one."""
     kinds = _decided_kinds(data, settings)
-    kind = next(iter(kinds.values()))
-    common: dict[str, Any] = {"class_alpha": settings.class_alpha}
-    common |= (
-        {} if set(kinds.values()) == {kind} and kind in NUMBERS and not settings.mixed else {"alpha": settings.alpha}
-    )
-    levels: dict[str, Any] = {"categories": dict(data.levels) or "auto"}
-    if set(kinds.values()) != {kind} or kind == UNDECIDED or settings.mixed:
-        columns: dict[str, Any] = {kind: [name for name, k in kinds.items() if k == kind] for kind in KINDS}
-        return MixedNB(**common, **levels, **columns, numbers=settings.numbers)
-    return CategoricalNB(**common, **levels) if kind == "categorical" else _OF_ONE_KIND[kind](**common)
+    kind, *others = {*kinds.values()}
+    of_kind = MixedNB if others or kind == UNDECIDED or settings.mixed else _OF_ONE_KIND[kind]
+    options: dict[str, Any] = {kind: [name for name, k in kinds.items() if k == kind] or None for kind in KINDS}
+    options |= {"alpha": settings.alpha, "class_alpha": settings.class_alpha, "numbers": settings.numbers}
+    options["categories"] = dict(data.levels) or "auto"
+    known = of_kind().get_params(deep=False)
+    return of_kind(**{name: value for name, value in options.items() if name in known})
 
 
 def _decided_kinds(data: Dataset, settings: Settings) -> dict[str, str]:
     """Kinds of the columns, where numbers are what the settings say."""
     numbers = UNDECIDED if settings.numbers == "auto" else settings.numbers
     return {name: numbers if kind == UNDECIDED else kind for name, kind in data.kinds.items()}
+
+
+def _expression(nb: NaiveBayesClassifier) -> str:
+    """The classifier in Python, with its arguments that are no default, and its columns unless they are many."""
+    default = type(nb)().get_params(deep=False)
+    arguments = {name: value for name, value in nb.get_params(deep=False).items() if value != default[name]}
+    arguments.pop("categories", None)
+    if len(str(arguments)) > _LONG:
+        arguments = {name: value for name, value in arguments.items() if name not in KINDS}
+    return f"bayesnb.{type(nb).__name__}({', '.join(f'{name}={value!r}' for name, value in arguments.items())})"
 
 
 def most_uncertain(
@@ -191,24 +194,16 @@ def most_uncertain(
     feature's sd over all rows; variances are not ranked. At most one row a class and feature, since the levels of a
     feature share their uncertainty, and one row of the class probabilities.
     """
-    kinds_of_rows = parameters["feature"].map({**kinds, CLASS: "class"})
+    location = {name: NUMBERS[kind].location for name, kind in kinds.items() if kind in NUMBERS}
     ranked = parameters[
-        [
-            kind not in NUMBERS or NUMBERS[kind].location in ("", level)
-            for kind, level in zip(kinds_of_rows, parameters["level"], strict=True)
-        ]
+        [location.get(f, "") in ("", v) for f, v in zip(parameters["feature"], parameters["level"], strict=True)]
     ]
-    unit = ranked["feature"].map({**_spread(nb.fitted_), CLASS: 1.0}).fillna(1.0).replace(0.0, 1.0)
+    unit = {CLASS: 1.0}
+    for columns, statistics in zip(nb.fitted_.encoding.blocks, nb.fitted_.statistics.blocks, strict=True):
+        if supports(statistics, FeatureUnits):
+            unit |= dict(zip(columns.names, statistics.spread().tolist(), strict=True))
+    relative = ranked["sd"] / ranked["feature"].map(unit).fillna(1.0).replace(0.0, 1.0)
     group = ranked["class"].astype(str).where(ranked["feature"] != CLASS, "")
-    ranked = ranked.assign(relative=(ranked["sd"] / unit).astype(float), group=group)
+    ranked = ranked.assign(relative=relative.astype(float), group=group)
     ranked = ranked.sort_values("relative", ascending=False, kind="stable").drop_duplicates(["group", "feature"])
     return ranked.head(n).drop(columns=["group", "relative"])
-
-
-def _spread(fitted: Fitted) -> dict[str, float]:
-    """Unit of the sd of the location of each feature of numbers."""
-    spread: dict[str, float] = {}
-    for columns, statistics in zip(fitted.encoding.blocks, fitted.statistics.blocks, strict=True):
-        if supports(statistics, FeatureUnits):
-            spread |= dict(zip(columns.names, statistics.spread().tolist(), strict=True))
-    return spread

@@ -3,17 +3,15 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator, Mapping
-from dataclasses import dataclass, field
+from collections.abc import Hashable, Iterator, Mapping
+from dataclasses import dataclass
 from functools import cached_property
-from typing import TYPE_CHECKING, Any
+
+import pandas as pd
 
 from bayesnb.cli.document import fill_list, fill_template
 from bayesnb.cli.terminal import enumerate_names
 from bayesnb.evaluation.estimates import WEIGHTED
-
-if TYPE_CHECKING:
-    import pandas as pd
 
 NOISE, NOISE_OF_FOLDS = 2.0, 3.0
 """Standard errors from which a difference is more than noise; cross-validated standard errors are too small."""
@@ -100,9 +98,8 @@ class Findings:
         Number of held-out rows whose label depends on the strength of the prior, and of all held-out rows; None if
         this was not computed.
     dependent : (int, int) or None
-        Number of pairs of features that depend on each other given the class by strong evidence, and of all pairs.
-    more : bool
-        Whether there may be more dependent pairs than were counted.
+        Number of pairs of features that were found to depend on each other given the class by strong evidence, and of
+        all pairs.
     weighting : (float, float) or None
         Brier score with weights less the score without weights, row by row, and the standard error.
     target : str
@@ -121,13 +118,12 @@ class Findings:
     density_open: bool = False
     moved: tuple[int, int] | None = None
     dependent: tuple[int, int] | None = None
-    more: bool = False
     weighting: tuple[float, float] | None = None
     target: str = "y"
     left_out: tuple[str, ...] = ()
 
     @cached_property
-    def scores(self) -> dict[str, dict[Any, Any]]:
+    def scores(self) -> dict[str, dict[Hashable, float]]:
         """Scores by estimate; estimates that agree share a name such as "mean = predictive"."""
         return {str(name): row for name, row in self.comparison.to_dict("index").items()}
 
@@ -139,7 +135,7 @@ class Findings:
     @property
     def predictive(self) -> str:
         """Name of the predictive estimate, or the last estimate."""
-        return next((name for name in self.scores if "predictive" in name.split(" = ")), next(reversed(self.scores)))
+        return self.named("predictive") or next(reversed(self.scores))
 
     @property
     def lowest(self) -> str:
@@ -149,13 +145,13 @@ class Findings:
     @property
     def winner(self) -> str | None:
         """Estimate with the lowest Brier score of all that are better than maximum likelihood beyond noise."""
-        better = [name for name in self.scores if name != self.first and self.brier(name).sign < 0]
+        better = [name for name in self.scores if name != self.first and self.loss(name).sign < 0]
         return min(better, key=lambda name: self.scores[name]["brier"], default=None)
 
     @property
     def weighted_leads(self) -> bool:
         """Whether the winner, or else the lowest score, is weighted, and weights are better than none beyond noise."""
-        return WEIGHTED in (self.winner or self.lowest).split(" = ") and self.gain_by_weights.sign < 0
+        return self.named(WEIGHTED) == (self.winner or self.lowest) and self.gain_by_weights.sign < 0
 
     @property
     def gain_by_weights(self) -> Difference:
@@ -165,7 +161,8 @@ class Findings:
     @property
     def weights_decide(self) -> bool:
         """Whether the winner is weighted, or the leader is."""
-        return self.weighting is not None and (self.weighted_leads or WEIGHTED in (self.winner or "").split(" = "))
+        weighted = self.named(WEIGHTED)
+        return self.weighting is not None and (self.weighted_leads or weighted == self.winner is not None)
 
     @property
     def noise(self) -> float:
@@ -176,15 +173,14 @@ class Findings:
         """Difference with the noise of this data set."""
         return Difference(mean, se, self.noise)
 
-    def brier(self, name: str) -> Difference:
-        """Brier score of an estimate less that of maximum likelihood."""
-        row = self.scores[name]
-        return self.difference(row["brier_difference"], row["brier_difference_se"])
+    def named(self, estimate: str) -> str | None:
+        """Name under which the scores have an estimate, or None if they lack it."""
+        return next((name for name in self.scores if estimate in name.split(" = ")), None)
 
-    def log_loss(self, name: str) -> Difference:
-        """Log loss of an estimate less that of maximum likelihood."""
+    def loss(self, name: str, score: str = "brier") -> Difference:
+        """Brier score, or "log_loss", of an estimate less that of maximum likelihood."""
         row = self.scores[name]
-        return self.difference(row["log_loss_difference"], row["log_loss_difference_se"])
+        return self.difference(row[f"{score}_difference"], row[f"{score}_difference_se"])
 
     def overconfidence(self, name: str) -> Difference:
         """Stated confidence less observed accuracy; the standard error is that of a share of as many rows."""
@@ -195,11 +191,10 @@ class Findings:
 
 @dataclass(frozen=True)
 class Step:
-    """Suggestion and its reason: options of the same command, or an expression in Python."""
+    """Suggestion and its reason, and what to type: options to add to the command, or an expression in Python."""
 
     why: str
-    flags: Mapping[str, str] = field(default_factory=dict)
-    code: str = ""
+    code: str
 
 
 @dataclass(frozen=True)
@@ -233,7 +228,7 @@ def conclude(findings: Findings) -> Conclusion:
     'No estimate is better than'
     """
     predictive = findings.predictive
-    subject = findings.winner or (findings.lowest if findings.brier(predictive).sign > 0 else predictive)
+    subject = findings.winner or (findings.lowest if findings.loss(predictive).sign > 0 else predictive)
     without = enumerate_names([findings.target, *findings.left_out], 8)
     return Conclusion(
         fill_template("conclusion.txt", "verdict", f=findings),
@@ -243,52 +238,46 @@ def conclude(findings: Findings) -> Conclusion:
         ),
         fill_list("conclusion.txt", "details", f=findings, subject=subject),
         tuple(_steps(findings)),
-        f"In Python y is the column {findings.target}, and X the table without {without}: numbers as floats, levels as "
-        "text, missing cells as NaN. New models were not scored here; compare them with these numbers before you trust "
-        "them.",
+        f"Options are to be added to the command. In Python y is the column {findings.target}, and X the table without "
+        f"{without}: numbers as floats, levels as text, missing cells as NaN. New models were not scored here; compare "
+        "them with these numbers before you trust them.",
     )
 
 
 def _steps(findings: Findings) -> Iterator[Step]:
     several, leads, winner = len(findings.kinds) > 1, findings.weighted_leads, findings.winner
+    weighted, kinds = findings.named(WEIGHTED), list(findings.kinds.values())
     if not findings.weights and several:
         why = "Weights of features were off. Naive Bayes counts what features have in common more than once; "
-        yield Step(f"{why}weights can mend that.", {"weights": "auto"})
+        yield Step(f"{why}weights can mend that.", "--weights auto")
     if leads:
         why = "won" if winner else "have the lowest score, and a better one than none beyond noise"
-        yield Step(f"Weights {why}: predict with them.", code=f"bayesnb.WeightedNB({findings.model}).fit(X, y)")
+        yield Step(f"Weights {why}: predict with them.", f"bayesnb.WeightedNB({findings.model}).fit(X, y)")
     alpha = next((part[6:] for part in (winner or "").split(" = ") if part.startswith("alpha=")), None)
     moved, rows = findings.moved or (0, 0)
     if alpha is not None:
-        yield Step(f"The prior alpha={alpha} won: make it that of the model.", {"alpha": alpha})
+        yield Step(f"The prior alpha={alpha} won: make it that of the model.", f"--alpha {alpha}")
     elif moved > max(1, _MANY_CHANGES * rows):
+        why = f"The strength of the prior decides the label of {moved:,} of {rows:,} held-out rows: "
         tuned = f"bayesnb.tune_alpha({findings.model}.fit(X, y), X, y).estimator"
-        weighted = leads and "binned" not in findings.kinds.values()
-        yield Step(
-            f"The strength of the prior decides the label of {moved:,} of {rows:,} held-out rows: let leave-one-out "
-            "choose it.",
-            code=f"bayesnb.WeightedNB({tuned}).fit(X, y)" if weighted else tuned,
-        )
-    if findings.weights and several:
-        yield from _remedies_for_dependence(findings)
-
-
-def _remedies_for_dependence(findings: Findings) -> Iterator[Step]:
-    """Structures and densities, if features depend on each other and weights have not mended that."""
-    weighted = next((name for name in findings.scores if WEIGHTED in name.split(" = ")), None)
+        code = f"bayesnb.WeightedNB({tuned}).fit(X, y)" if leads and "binned" not in kinds else tuned
+        yield Step(f"{why}let leave-one-out choose it.", code)
+    # Structures and densities, if features depend on each other and weights have not mended that.
     helped = findings.gain_by_weights.sign < 0
+    mended = helped and weighted is not None and findings.overconfidence(weighted).sign <= 0
     strong, pairs = findings.dependent or (0, 0)
-    if not strong or (helped and weighted is not None and findings.overconfidence(weighted).sign <= 0):
+    if not (findings.weights and several and strong) or mended:
         return
     because = "still state too much" if helped else "are not better beyond noise" if weighted else "were not found"
-    count = f"{strong:,}{' or more' * findings.more} of {pairs:,}"
-    why = f"By strong evidence {count} pairs of features depend on each other given the class, and weights {because}: "
-    kinds = list(findings.kinds.values())
+    why = (
+        f"By strong evidence at least {strong:,} of {pairs:,} pairs of features depend on each other given the class, "
+        f"and weights {because}: "
+    )
     if "multinomial" not in kinds:
         levels = sum(kind in _LEVELS for kind in kinds) > 1
         tree = 'bayesnb.TAN("evidence")' if levels else 'bayesnb.TAN("evidence", numbers="binned")'
         code = "bayesnb.WeightedNB()" if weighted else tree
-        yield Step(f"{why}let features have others as parents.", code=f"{code}.fit(X, y)")
+        yield Step(f"{why}let features have others as parents.", f"{code}.fit(X, y)")
         why = "Densities may be at fault, too: "
     if findings.density_open:
-        yield Step(f"{why}let each column of numbers have a density of its own shape.", {"numbers": "auto"})
+        yield Step(f"{why}let each column of numbers have a density of its own shape.", "--numbers auto")

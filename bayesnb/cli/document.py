@@ -4,16 +4,14 @@ from __future__ import annotations
 
 import base64
 import re
-from collections.abc import Iterator
 from dataclasses import dataclass
 from functools import cache
-from typing import TYPE_CHECKING, Any, ClassVar, Literal
+from typing import Any, Literal
+
+import jinja2
+import pandas as pd
 
 from bayesnb.cli.terminal import WIDTH, fill, grid, printable
-
-if TYPE_CHECKING:
-    import jinja2
-    import pandas as pd
 
 Format = Literal["text", "markdown", "html"]
 SUFFIXES: dict[Format, str] = {"text": ".txt", "markdown": ".md", "html": ".html"}
@@ -27,8 +25,6 @@ _MARKDOWN = re.compile(r"([\\`*_\[\]<>#|~&])")
 class Paragraph:
     """Running text; a role decides how it looks."""
 
-    kind: ClassVar[str] = "paragraph"
-
     text: str
     role: Literal["text", "run", "explanation", "verdict", "note"] = "text"
 
@@ -37,25 +33,12 @@ class Paragraph:
 class Bullets:
     """List of sentences."""
 
-    kind: ClassVar[str] = "bullets"
-
     items: tuple[str, ...]
-
-
-@dataclass(frozen=True)
-class Entries:
-    """List of names, each with a text about it."""
-
-    kind: ClassVar[str] = "entries"
-
-    items: tuple[tuple[str, str], ...]
 
 
 @dataclass(frozen=True)
 class Code:
     """Command or expression to copy."""
-
-    kind: ClassVar[str] = "code"
 
     text: str
 
@@ -63,8 +46,6 @@ class Code:
 @dataclass(frozen=True)
 class Table:
     """Cells as text, the first column for names."""
-
-    kind: ClassVar[str] = "table"
 
     header: tuple[str, ...]
     rows: tuple[tuple[str, ...], ...]
@@ -89,8 +70,6 @@ class Table:
 class Figure:
     """PNG image: the name of its file, the content, and its width in pixels of a page."""
 
-    kind: ClassVar[str] = "figure"
-
     file: str
     title: str
     png: bytes
@@ -102,7 +81,7 @@ class Figure:
         return base64.b64encode(self.png).decode()
 
 
-Block = Paragraph | Bullets | Entries | Code | Table | Figure
+Block = Paragraph | Bullets | Code | Table | Figure
 
 
 @dataclass(frozen=True)
@@ -140,26 +119,28 @@ def render(section: Section, to: Format, depth: int = 1) -> str:
     | :-- | --: |
     | mle | 0.30 |
     """
-    if to == "html":
-        return templates().get_template("report.html").render(document=section)
-    return "\n\n".join(_text(section, depth) if to == "text" else _markdown(section, depth))
+    template = templates().overlay(trim_blocks=True).get_template(f"report{SUFFIXES[to]}")
+    report = template.render(document=section, depth=depth)
+    return re.sub(r"\n{3,}", "\n\n", report).strip("\n")
 
 
 @cache
 def templates() -> jinja2.Environment:
     """Templates of the package; in HTML control characters of values become escapes, and markup becomes text."""
-    import jinja2
 
     @jinja2.pass_eval_context
     def finalize(context: Any, value: object) -> Any:
         return printable(str(value)) if context.autoescape and not hasattr(value, "__html__") else value
 
-    return jinja2.Environment(
+    environment = jinja2.Environment(
         loader=jinja2.PackageLoader("bayesnb.cli"),
         autoescape=jinja2.select_autoescape(["html"]),
         undefined=jinja2.StrictUndefined,
         finalize=finalize,
     )
+    environment.filters |= {"fill": fill, "grid": grid, "printable": printable, "escaped": _escape}
+    environment.globals["width"] = WIDTH
+    return environment
 
 
 def fill_template(template: str, macro: str, **facts: Any) -> str:
@@ -171,60 +152,6 @@ def fill_list(template: str, macro: str, **facts: Any) -> tuple[str, ...]:
     """Items of a macro of a template, each of which begins with an asterisk on a new line."""
     _, *items = getattr(templates().get_template(template).module, macro)(**facts).split("\n* ")
     return tuple(" ".join(item.split()) for item in items)
-
-
-def _text(section: Section, depth: int) -> Iterator[str]:
-    rule = {1: "═", 2: "─"}.get(depth)
-    title = fill(section.title, rest="  ")
-    blocks = "\n\n".join(map(_text_block, section.blocks))
-    yield f"{rule * WIDTH}\n{title}\n\n{blocks}".rstrip() if rule else f"{title}\n{blocks}"
-    for part in section.sections:
-        yield from _text(part, depth + 1)
-
-
-def _text_block(block: Block) -> str:
-    match block:
-        case Paragraph(text, "note"):
-            return fill(f"note: {text}", rest=" " * 6)
-        case Paragraph(text):
-            return fill(text)
-        case Bullets(items):
-            return "\n".join(fill(item, "- ", "  ") for item in items)
-        case Entries(items):
-            return "\n".join(fill(text, f"  {name:<12} ", " " * 15) for name, text in items)
-        case Code(text):
-            return f"    {printable(text)}"
-        case Table(header, rows):
-            return grid(header, rows)
-        case Figure(file):
-            return f"Figure: {file}"
-
-
-def _markdown(section: Section, depth: int) -> Iterator[str]:
-    yield f"{'#' * depth} {_escape(section.title)}"
-    yield from map(_markdown_block, section.blocks)
-    for part in section.sections:
-        yield from _markdown(part, depth + 1)
-
-
-def _markdown_block(block: Block) -> str:
-    match block:
-        case Paragraph(text, "note"):
-            return f"> **Note:** {_escape(text)}"
-        case Paragraph(text, role):
-            return f"**{_escape(text)}**" if role == "verdict" else _escape(text)
-        case Bullets(items):
-            return "\n".join(f"- {_escape(item)}" for item in items)
-        case Entries(items):
-            return "\n".join(f"- **{_escape(name)}**: {_escape(text)}" for name, text in items)
-        case Code(text):
-            return f"```\n{printable(text)}\n```"
-        case Table(header, rows):
-            alignments = [":--" if look else "--:" for look in block.looks]
-            lines = [map(_escape, header), alignments, *(map(_escape, row) for row in rows)]
-            return "\n".join(f"| {' | '.join(cells)} |" for cells in lines)
-        case Figure(file, title):
-            return f"![{_escape(title)}]({file})"
 
 
 def _escape(text: str) -> str:

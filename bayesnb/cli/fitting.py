@@ -8,20 +8,18 @@ from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
 
 import numpy as np
+import pandas as pd
 from sklearn.base import clone
 from sklearn.model_selection import StratifiedKFold
 
 from bayesnb._util.progress import progress
+from bayesnb.cli.column_types import Label
 from bayesnb.cli.csv_cells import InputError
 from bayesnb.estimators.base import NaiveBayesClassifier
 from bayesnb.estimators.defaults import ALPHA, CLASS_ALPHA
 from bayesnb.streaming import fit_stream
-
-if TYPE_CHECKING:
-    import pandas as pd
 
 Batch = tuple["pd.DataFrame", np.ndarray]
 
@@ -151,7 +149,7 @@ class Streamed:
 
     path: Path
     batches: Callable[[], Iterator[Batch]]
-    class_count: Mapping[Any, int]
+    class_count: Mapping[Label, int]
     n_columns: int
 
     def fit(self, nb: NaiveBayesClassifier, settings: Settings, title: str) -> Fits:
@@ -173,42 +171,31 @@ class Streamed:
         of_counted = Sample(held_out.others, min(1.0, most / (n - size)) if weighted else 0.0, settings.seed)
         test: list[Batch] = []
         to_weigh: list[Batch] = []
-        counted = self._counted(held_out, test, of_counted, to_weigh)
-        fitted: Any = fit_stream(nb, counted, classes=list(self.class_count), progress=False)
+
+        def counted_rows() -> Iterator[Batch]:
+            for X, y in self.batches():
+                for sample, rows in ((held_out, test), (of_counted, to_weigh)):
+                    drawn = sample.draw(y)
+                    rows.append((X[drawn], y[drawn]))
+                    if sample is held_out:
+                        X, y = X[~drawn], y[~drawn]
+                if len(y):
+                    yield X, y
+
+        fitted = fit_stream(nb, counted_rows(), classes=list(self.class_count), progress=False)
         if any(held_out.left.values()):
-            raise self._changed()
+            raise InputError(f"{self.path.name} has changed while it was read; start again.")
         if weighted:
             fitted.weigh(*concatenate(to_weigh))
         X, y = concatenate(test)
         fold = Fold(fitted, X.index.to_numpy(), X.reset_index(drop=True), y)
         whole = copy.copy(fitted).partial_fit(fold.X, y)
         reason = " (a sample that fits into memory)" if settings.share > most / n else ""
-        description = f"{size:,} rows held out, stratified{reason}; fitted to the other {n - size:,}"
-        return Fits(whole, [fold], description, fold.X, y)
-
-    def _counted(
-        self, held_out: Sample, test: list[Batch], of_counted: Sample, to_weigh: list[Batch]
-    ) -> Iterator[Batch]:
-        """Yield rows that are not held out; append the others to `test`, and a sample of the yielded to `to_weigh`."""
-        for X, y in self.batches():
-            drawn = held_out.draw(y)
-            if min(held_out.left.values()) < 0:
-                raise self._changed()
-            test.append((X[drawn], y[drawn]))
-            X, y = X[~drawn], y[~drawn]
-            drawn = of_counted.draw(y)
-            to_weigh.append((X[drawn], y[drawn]))
-            if len(y):
-                yield X, y
-
-    def _changed(self) -> InputError:
-        return InputError(f"{self.path.name} has changed while it was read; start again.")
+        return Fits(whole, [fold], f"{_describe_split(size, n)}{reason}", fold.X, y)
 
 
 def concatenate(batches: Sequence[Batch]) -> Batch:
     """Join batches of the same columns."""
-    import pandas as pd
-
     X, y = zip(*batches, strict=True)
     return pd.concat(X), np.concatenate(y)
 
@@ -219,27 +206,27 @@ def split(y: np.ndarray, settings: Settings) -> tuple[list[tuple[np.ndarray, np.
     Few rows are cross-validated; of many a share is held out once. A class keeps at least one row to learn from, so the
     only row of a class is never held out.
     """
-    class_count = Counter(y.tolist())
-    if settings.test_size is None and len(y) < _FEW_ROWS:
+    n, class_count = len(y), Counter(y.tolist())
+    if settings.test_size is None and n < _FEW_ROWS:
         several = np.flatnonzero([class_count[label] > 1 for label in y.tolist()])
         n_folds = min(_FOLDS, max(class_count.values()))
-        tests = [several[test] for test in _folds(y[several], n_folds, settings.seed)] if len(several) else []
-        which = "each row" if len(several) == len(y) else f"{len(several):,} rows each"
+        seed = np.random.RandomState(np.random.MT19937(settings.seed))
+        with warnings.catch_warnings():
+            warnings.filterwarnings("ignore", "The least populated class")  # is in fewer folds
+            folds = StratifiedKFold(n_folds, shuffle=True, random_state=seed).split(several, y[several])
+            tests = [several[test] for _, test in folds] if len(several) else []
+        which = "each row" if len(several) == n else f"{len(several):,} rows each"
         description = f"stratified {n_folds}-fold cross-validation, {which} scored once by a fit without it"
     else:
         tests = [np.flatnonzero(Sample(class_count, settings.share, settings.seed).draw(y))]
-        n = len(tests[0])
-        description = f"{n:,} rows held out, stratified; fitted to the other {len(y) - n:,}"
+        description = _describe_split(len(tests[0]), n)
     if not sum(map(len, tests)):
         raise InputError(_NONE_HELD_OUT)
-    return [(np.setdiff1d(np.arange(len(y)), test), test) for test in tests], description
+    return [(np.setdiff1d(np.arange(n), test), test) for test in tests], description
 
 
-def _folds(y: np.ndarray, n: int, seed: int) -> list[np.ndarray]:
-    splitter = StratifiedKFold(n, shuffle=True, random_state=np.random.RandomState(np.random.MT19937(seed)))
-    with warnings.catch_warnings():
-        warnings.filterwarnings("ignore", "The least populated class")  # is in fewer folds
-        return [test for _, test in splitter.split(y, y)]
+def _describe_split(held_out: int, n: int) -> str:
+    return f"{held_out:,} rows held out, stratified; fitted to the other {n - held_out:,}"
 
 
 class Sample:
@@ -263,9 +250,9 @@ class Sample:
         Number of rows of each class that are not drawn.
     """
 
-    def __init__(self, class_count: Mapping[Any, int], share: float, seed: int) -> None:
+    def __init__(self, class_count: Mapping[Label, int], share: float, seed: int) -> None:
         rng = np.random.default_rng(seed)
-        self.left = dict(class_count)
+        self.left = Counter(class_count)
         self._drawn = {c: rng.choice(n, min(round(share * n), n - 1), replace=False) for c, n in class_count.items()}
         self.others = {c: n - len(self._drawn[c]) for c, n in class_count.items()}
 
@@ -278,5 +265,5 @@ class Sample:
         for label in np.unique(y).tolist():
             rows = np.flatnonzero(y == label)
             self.left[label] -= len(rows)
-            chosen[rows] = np.isin(self.left[label] + np.arange(len(rows))[::-1], self._drawn[label])
+            chosen[rows] = np.isin(self.left[label] + np.arange(len(rows))[::-1], self._drawn.get(label, ()))
         return chosen

@@ -5,29 +5,24 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
-from difflib import get_close_matches
 from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
 
 import numpy as np
+import pandas as pd
 
 from bayesnb import datasets, families
-from bayesnb.cli.column_types import ColumnCounts, Marks, guess, to_levels, to_numbers
+from bayesnb.cli.column_types import ColumnCounts, Label, Marks, guess, to_levels, to_numbers
 from bayesnb.cli.csv_cells import InputError, larger_than_memory, read_cells, title
 from bayesnb.cli.fitting import Batch, InMemory, Streamed, concatenate
 from bayesnb.cli.terminal import enumerate_names
 from bayesnb.estimators.mixed import KINDS
-
-if TYPE_CHECKING:
-    import pandas as pd
 
 NUMBERS = {family.kind: family for family in (*families.OF_NUMBERS, families.Binned)}
 UNDECIDED = "numbers"
 """Kind of a column of numbers whose density is chosen when a classifier is fitted."""
 _NONNEGATIVE = ("multinomial", *(kind for kind, family in NUMBERS.items() if family.nonnegative))
 _MOST_LEVELS = 100_000
-_MANY_CLASSES = 20
 _MOST_CLASSES = 1000
 _ZEROS = "some cells are 0, and no other is near it; if 0 means “not measured”: --missing-in 0 COLUMNS"
 
@@ -64,8 +59,8 @@ class Dataset:
     name: str
     rows: InMemory | Streamed
     kinds: Mapping[str, str]
-    levels: Mapping[str, Sequence[Any]]
-    class_count: Mapping[Any, int]
+    levels: Mapping[str, Sequence[Label]]
+    class_count: Mapping[Label, int]
     target: str
     missing: Mapping[str, int] = field(default_factory=dict)
     left_out: Mapping[str, str] = field(default_factory=dict)
@@ -84,37 +79,22 @@ def built_in_datasets() -> list[Dataset]:
     from sklearn.datasets import load_breast_cancer
 
     cancer, melon = load_breast_cancer(as_frame=True), datasets.load_watermelon(language="en")
-    diagnosis, ripe = cancer.target_names[cancer.target], melon.target.to_numpy()
-    levels = {name: melon.data[name].unique().tolist() for name in melon.data.select_dtypes(exclude="number")}
+    wisconsin = "scikit-learn's copy of the Wisconsin diagnostic data"
+    zhou = "Zhou Zhihua, Machine Learning (2016), table 4.3"
     return [
-        Dataset(
-            "breast_cancer",
-            InMemory(cancer.data, diagnosis),
-            dict.fromkeys(cancer.data, UNDECIDED),
-            {},
-            Counter(diagnosis.tolist()),
-            "diagnosis",
-            about="scikit-learn's copy of the Wisconsin diagnostic data",
-        ),
-        Dataset(
-            "watermelon",
-            InMemory(melon.data, ripe),
-            {name: "categorical" if name in levels else UNDECIDED for name in melon.data},
-            levels,
-            Counter(ripe.tolist()),
-            "ripe",
-            about="Zhou Zhihua, Machine Learning (2016), table 4.3",
-        ),
+        _from_frame("breast_cancer", cancer.data, cancer.target_names[cancer.target], "diagnosis", wisconsin),
+        _from_frame("watermelon", melon.data, melon.target.to_numpy(), "ripe", zhou),
     ]
 
 
+def _from_frame(name: str, X: pd.DataFrame, y: np.ndarray, target: str, about: str) -> Dataset:
+    levels = {str(column): X[column].unique().tolist() for column in X.select_dtypes(exclude="number")}
+    kinds = {column: "categorical" if column in levels else UNDECIDED for column in map(str, X)}
+    return Dataset(name, InMemory(X, y), kinds, levels, Counter(y.tolist()), target, about=about)
+
+
 def load_csv(
-    path: Path,
-    target: str,
-    marks: Marks,
-    kinds: Mapping[str, str],
-    default: str | None,
-    drop: Sequence[str],
+    path: Path, target: str, marks: Marks, kinds: Mapping[str, str], default: str | None, drop: Sequence[str]
 ) -> Dataset:
     """Read a file and type its columns; a file larger than memory is read in pieces, now and whenever rows are needed.
 
@@ -141,147 +121,109 @@ def load_csv(
     """
     streamed = larger_than_memory(path)
     pieces: Iterable[pd.DataFrame] = read_cells(path) if streamed else list(read_cells(path))
-    limit = _MOST_LEVELS if streamed else np.inf
-    counts = _count_cells(path, pieces, (target, *kinds, *drop, *marks.within), drop, marks, limit)
+    counts: dict[str, ColumnCounts] = {}
+    for cells in pieces:
+        if not counts:
+            _require_columns(path, [*map(str, cells)], (target, *kinds, *drop, *marks.within))
+            limit = _MOST_LEVELS if streamed else np.inf
+            counts = {name: ColumnCounts(name, marks, limit) for name in map(str, cells) if name not in drop}
+        for name, column in counts.items():
+            column.add(cells[name])
     labels = counts.pop(target)
-    classes = _classes(path, target, labels)
-    chosen, left_out, notes = _kinds(path, counts, kinds, default, marks)
-    if note := _doubts_about_classes(labels):
-        notes[target] = note
+    _require_classes(path, labels)
+    chosen, left_out, notes = _choose_kinds(path, counts, kinds, default)
     names = [target, *counts]
     if np.isfinite(to_numbers(names)).all() and sorted(names) != sorted(map(str, range(len(names)))):
         notes["the first line"] = "taken for the columns' names; if it is a row of data, add a line of names above it"
     if not chosen:
         reasons = "".join(f" {name}: {reason}." for name, reason in list(left_out.items())[:3])
         raise InputError(f"{path.name}: no column is left to learn from beside the target {target!r}.{reasons}")
-    left_out |= dict.fromkeys(drop, "by --drop")
     levels = {name: to_levels(counts[name].values) for name, kind in chosen.items() if kind == "categorical"}
-    meanings = {name: {**cells, **dict.fromkeys(counts[name].marked)} for name, cells in levels.items()}
-    typed = partial(_type_cells, path, target, list(chosen), {**meanings, target: classes}, marks)
+    classes = to_levels(labels.values)
+    typed = partial(_type_cells, path, target, list(chosen), {**levels, target: classes}, marks)
     class_count = {classes[cell]: n for cell, n in labels.values.items()}
-    rows: InMemory | Streamed
-    if streamed:
-        rows = Streamed(path, lambda: map(typed, read_cells(path)), class_count, len(chosen))
-    else:
-        rows = InMemory(*concatenate(list(map(typed, pieces))))
-    about = f"from {path.name}" + ", read in pieces as it does not fit into memory" * streamed
-    values = {name: list(cells.values()) for name, cells in levels.items()}
-    missing = {name: counts[name].missing for name in chosen if counts[name].missing}
-    guessed = default is None
-    return Dataset(title(path), rows, chosen, values, class_count, target, missing, left_out, notes, about, guessed)
+    return Dataset(
+        title(path),
+        Streamed(path, lambda: map(typed, read_cells(path)), class_count, len(chosen))
+        if streamed
+        else InMemory(*concatenate(list(map(typed, pieces)))),
+        chosen,
+        {name: list(cells.values()) for name, cells in levels.items()},
+        class_count,
+        target,
+        {name: counts[name].missing for name in chosen if counts[name].missing},
+        left_out | dict.fromkeys(drop, "by --drop"),
+        notes,
+        f"from {path.name}" + ", read in pieces as it does not fit into memory" * streamed,
+        guessed=default is None,
+    )
 
 
 def _type_cells(
     path: Path,
     target: str,
     names: Sequence[str],
-    meanings: Mapping[str, Mapping[str, Any]],
+    levels: Mapping[str, Mapping[str, Label]],
     marks: Marks,
     cells: pd.DataFrame,
 ) -> Batch:
-    """Return features of these names, and labels.
-
-    `meanings` has the value of each text by column, None for a missing cell; all other columns are numbers.
-    """
-    import pandas as pd
-
+    """Return features of these names, and labels; columns without `levels` are numbers."""
     columns = {}
     for name in (*names, target):
         code, texts = pd.factorize(cells[name].to_numpy())
-        if name not in meanings:
-            of_column = marks.column_marks(name)
-            columns[name] = np.where([text in of_column for text in texts], np.nan, to_numbers(texts))[code]
-            continue
-        if new := [text for text in texts if text not in meanings[name]]:
-            raise InputError(f"{path.name} has changed while it was read: column {name!r} has a new {new[0]!r}.")
-        columns[name] = np.array([meanings[name][text] for text in texts], object)[code]
+        missing = marks.are_missing(name, texts)
+        if name in levels:
+            values = np.array([levels[name].get(text) for text in texts], object)
+            values[missing] = None
+        else:
+            values = np.where(missing, np.nan, to_numbers(texts))
+        if pd.isna(values)[~missing].any() or (name == target and missing.any()):
+            raise InputError(f"{path.name} has changed while it was read; start again.")
+        columns[name] = pd.Series(values[code], cells.index, values.dtype)
     y = np.array(columns.pop(target).tolist())
-    return pd.DataFrame({name: pd.Series(column, cells.index, column.dtype) for name, column in columns.items()}), y
+    return pd.DataFrame(columns), y
 
 
-def _count_cells(
-    path: Path,
-    pieces: Iterable[pd.DataFrame],
-    named: Sequence[str],
-    drop: Sequence[str],
-    marks: Marks,
-    limit: float,
-) -> dict[str, ColumnCounts]:
-    counts: dict[str, ColumnCounts] = {}
-    for cells in pieces:
-        if not counts:
-            names = [str(name) for name in cells]
-            if unknown := [name for name in named if name not in names]:
-                raise InputError(_unknown_column(path, unknown[0], names))
-            counts = {name: ColumnCounts(marks.column_marks(name), limit) for name in names if name not in drop}
-        for name, of_column in counts.items():
-            of_column.add(cells[name])
-    return counts
+def _require_columns(path: Path, names: Sequence[str], named: Iterable[str]) -> None:
+    """Raise InputError unless the file has all columns that the user named."""
+    for name in named:
+        if name not in names:
+            raise InputError(
+                f"{path.name} has no column {name!r}; its first line names {enumerate_names(names, 12)}. Commas, "
+                "semicolons or tabs separate columns; a name with a comma is quoted within its flag: --drop '\"width, "
+                "cm\",height'."
+            )
 
 
-def _unknown_column(path: Path, name: str, names: Sequence[str]) -> str:
-    """Message that names the columns, the one that was perhaps meant, and how the first line may have been misread."""
-    spellings = {other.lower(): other for other in reversed(names)}
-    alike = get_close_matches(name.lower(), list(spellings), 1)
-    meant = f" (is {spellings[alike[0]]!r} meant?)" if alike else ""
-    message = f"{path.name} has no column {name!r}{meant}; its first line names {enumerate_names(names, 12)}."
-    if len(names) == 1:
-        message += " Commas, semicolons or tabs separate columns."
-    if any("," in other for other in names):
-        message += " A name with a comma is quoted within its flag: --drop '\"width, cm\",height'."
-    if np.isfinite(to_numbers(names)).any():
-        message += " If that is a row of data, add a line of names above it."
-    return message
-
-
-def _classes(path: Path, target: str, labels: ColumnCounts) -> dict[str, Any]:
-    """Label of each text in the target."""
-    n, classes = labels.present + labels.missing, sorted(labels.values)
+def _require_classes(path: Path, labels: ColumnCounts) -> None:
+    """Raise InputError unless the target has a label in each row, and few enough classes."""
+    n, classes = labels.present + labels.missing, len(labels.values)
     if labels.missing:
+        mark, row = labels.first["missing"]
+        advice = f"; if {mark!r} is a value: --not-missing {mark!r}" if mark else ""
         raise InputError(
-            f"{_place(path, target, labels, 'missing')}: the label is missing ({labels.missing} of {n} rows); "
-            f"remove such rows{_unless_value(labels.first['missing'][0])}."
+            f"{path.name}, row {row}, column {labels.name!r}: the label is missing ({labels.missing} of {n} rows); "
+            f"remove such rows{advice}."
         )
-    if len(classes) == 1:
-        raise InputError(f"{path.name}: the target {target!r} has one class only, {classes[0]!r}.")
-    if labels.beyond or len(classes) > n / 2:
-        many = f"more than {labels.limit}" if labels.beyond else len(classes)
+    target = f"{path.name}: the target {labels.name!r} has"
+    if classes == 1:
+        raise InputError(f"{target} one class only, {next(iter(labels.values))!r}.")
+    if labels.beyond or classes > min(n / 2, _MOST_CLASSES):
+        many = f"more than {labels.limit}" if labels.beyond else f"{classes:,}"
         raise InputError(
-            f"{path.name}: the target {target!r} has {many} distinct values in {n} rows; these are no classes."
+            f"{target} {many} distinct values in {n} rows; classes have two rows or more on average, and this command "
+            f"takes {_MOST_CLASSES:,}. Merge classes, or fit a classifier of bayesnb in Python."
         )
-    if len(classes) > _MOST_CLASSES:
-        raise InputError(
-            f"{path.name}: the target {target!r} has {len(classes):,} classes, and this command takes "
-            f"{_MOST_CLASSES:,}. Merge classes, or fit a classifier of bayesnb in Python."
-        )
-    return to_levels(labels.values)
 
 
-def _doubts_about_classes(labels: ColumnCounts) -> str:
-    """Note on labels that the user may not have meant."""
-    notes = []
-    if labels.numbers == labels.present and len(labels.values) > _MANY_CLASSES:
-        count = len(labels.values)
-        notes.append(f"each of its {count} numbers is a class; of a number cut into ranges each range is one")
-    spellings: dict[str, list[str]] = {}
-    for cell in labels.values:
-        spellings.setdefault(cell.casefold(), []).append(cell)
-    if several := [cells for cells in spellings.values() if len(cells) > 1]:
-        notes.append(f"{' and '.join(map(repr, several[0]))} are different classes, as they are spelt")
-    return "; ".join(notes)
-
-
-def _kinds(
-    path: Path, counts: Mapping[str, ColumnCounts], kinds: Mapping[str, str], default: str | None, marks: Marks
+def _choose_kinds(
+    path: Path, counts: Mapping[str, ColumnCounts], kinds: Mapping[str, str], default: str | None
 ) -> tuple[dict[str, str], dict[str, str], dict[str, str]]:
     """Return kinds of the columns that are used, reasons for columns left out, and notes."""
     chosen, left_out, notes = {}, {}, {}
     for name, column in counts.items():
-        if default is None and name not in kinds and (value := column.constant) is not None:
-            left_out[name] = f"every cell is {value!r}"
-            continue
-        kind, note = guess(column)
-        kind = kinds.get(name, kind if kind is None or default is None else default)
+        guessed, note = guess(column)
+        kind = kinds.get(name, guessed and (default or guessed))
         if kind == "categorical" and column.beyond:
             if name in kinds:
                 raise InputError(f"{path.name}, column {name!r}: {column.too_many}; --drop it.")
@@ -289,46 +231,27 @@ def _kinds(
         if kind is None:
             left_out[name] = note
             continue
-        remarks = [note]
-        if kind == "categorical":
-            assumed = sorted((column.marked & marks.column_marks(name).assumed) - marks.column_marks(name).named - {""})
-            if assumed:
-                texts = enumerate_names([*map(repr, assumed)], 5)
-                remarks.append(f"{texts} marks missing cells{_unless_value(assumed[0])}")
-        else:
-            _require_numbers(path, name, column, kind if kind in KINDS else "numeric")
-            remarks.append(_ZEROS if name not in kinds and column.zeros_stand_apart else "")
-        unseen = marks.unseen(name, column.marked)
-        remarks += [f"no cell is {mark!r}, which is to mark its missing cells" for mark in unseen]
-        if any(remarks):
-            notes[name] = "; ".join(filter(None, remarks))
+        if kind != "categorical":
+            _require_numbers(path, column, kind if kind in KINDS else "numeric")
+        zeros = _ZEROS if kind != "categorical" and name not in kinds and column.zeros_stand_apart else ""
+        if note or zeros:
+            notes[name] = "; ".join(filter(None, [note, zeros]))
         chosen[name] = kind
     return chosen, left_out, notes
 
 
-def _require_numbers(path: Path, name: str, column: ColumnCounts, kind: str) -> None:
-    advice = "mark it with --missing, or use --categorical or --drop for the column."
-    odd = column.present - column.numbers
-    problems = {
-        "odd": f"is not a number ({odd} such cells), as {kind} columns need; {advice}",
-        "infinite": f"is infinity or too large, and {kind} columns need finite numbers; {advice}",
-    }
+def _require_numbers(path: Path, column: ColumnCounts, kind: str) -> None:
+    """Raise InputError unless all cells of a column are numbers that columns of this kind hold."""
+    problems = {"odd": "is not a number", "infinite": "is infinity or too large"}
     if kind in _NONNEGATIVE:
-        problems["negative"] = f"is negative, and {kind} columns hold numbers from 0 on; {advice}"
+        problems["negative"] = "is negative"
     if kind == "multinomial":
-        problems["missing"] = (
-            f"is missing ({column.missing} such cells), and a multinomial column takes none; fill in a count, or "
-            "--drop the column."
-        )
-    for problem, message in problems.items():
+        problems["missing"] = "is missing"
+    for problem, text in problems.items():
         if problem in column.first:
-            cell = column.first[problem][0]
-            raise InputError(f"{_place(path, name, column, problem)}: {repr(cell) if cell else 'the cell'} {message}")
-
-
-def _unless_value(mark: str) -> str:
-    return f"; if {mark!r} is a value: --not-missing {mark!r}" if mark else ""
-
-
-def _place(path: Path, name: str, column: ColumnCounts, problem: str) -> str:
-    return f"{path.name}, row {column.first[problem][1]}, column {name!r}"
+            cell, row = column.first[problem]
+            raise InputError(
+                f"{path.name}, row {row}, column {column.name!r}: {repr(cell) if cell else 'the cell'} {text}, which "
+                f"{kind} columns do not take; correct it, mark it with --missing, or use --categorical or --drop for "
+                "the column."
+            )

@@ -2,47 +2,48 @@
 
 from __future__ import annotations
 
+import os
 import re
+import shlex
 from collections.abc import Iterator, Mapping, Sequence
-from functools import partial
-from typing import Any
+from dataclasses import replace
+from datetime import UTC, datetime
 
 from bayesnb.cli.analyses import DPI, Analysis, summarize_weights
-from bayesnb.cli.command import Command
-from bayesnb.cli.comparison import Outcome
-from bayesnb.cli.conclusion import STRONG, Conclusion, Findings, conclude
-from bayesnb.cli.document import Block, Bullets, Code, Entries, Figure, Paragraph, Section, Table, fill_template
+from bayesnb.cli.comparison import Outcome, most_uncertain
+from bayesnb.cli.conclusion import STRONG, Conclusion, conclude
+from bayesnb.cli.document import Block, Bullets, Code, Figure, Paragraph, Section, Table, fill_template
 from bayesnb.cli.fitting import Settings
 from bayesnb.cli.formatting import format_parameters, format_scores
-from bayesnb.cli.labelled_data import NUMBERS, Dataset
+from bayesnb.cli.labelled_data import Dataset
 from bayesnb.cli.terminal import enumerate_names
-from bayesnb.estimators.defaults import ALPHA, CLASS_ALPHA
 from bayesnb.estimators.mixed import KINDS
 from bayesnb.version import __version__
 
-_LONG = 300
+_RANKING = "by the sd of a probability, or of a mean or rate in units of its feature; variances not ranked"
 
 
 def overview(outcome: Outcome, settings: Settings) -> Section:
     """Summary, columns, scores, verdict, weights and most uncertain parameters of one data set."""
-    data, conclusion = outcome.data, _conclude(outcome, settings, {})
+    data, conclusion = outcome.data, conclude(outcome.findings)
     n_rows = f"{data.n_rows:,} rows"
     guessed = ", as guessed; --categorical, --gaussian, … and --drop override" * data.guessed
     verdict = Paragraph(f"{conclusion.verdict} {conclusion.confidence[0]}")
     sections = [
-        Section(f"Columns{guessed}", (Entries(tuple(_describe_columns(data))),)),
+        Section(f"Columns{guessed}", (Bullets(tuple(_describe_columns(data))),)),
         Section(
             f"Scores ({outcome.fits.description}); log evidence of all {n_rows}",
-            (Table.from_frame(format_scores(outcome.comparison)),),
+            (Table.from_frame(format_scores(outcome.findings.comparison)),),
         ),
         Section("Conclusion", (verdict,)),
     ]
     if outcome.weighted is not None:
         summary = Paragraph(summarize_weights(outcome.weighted.nb))
         sections.append(Section("How much the evidence of each feature counts", (summary,)))
-    if outcome.uncertain is not None:
-        table = Table.from_frame(format_parameters(outcome.uncertain, data.kinds, settings.prob))
-        title = f"The most uncertain parameters, fitted to all {n_rows} ({_ranking(data)})"
+    if outcome.parameters is not None:
+        uncertain = most_uncertain(outcome.parameters, outcome.fits.nb, data.kinds)
+        table = Table.from_frame(format_parameters(uncertain, data.kinds, settings.prob))
+        title = f"The most uncertain parameters, fitted to all {n_rows} ({_RANKING})"
         sections.append(Section(title, (table,)))
     return Section(f"{data.name}: {summarize(outcome)}", tuple(_notes(outcome)), tuple(sections))
 
@@ -51,12 +52,14 @@ def full_report(
     outcomes: Sequence[Outcome],
     analyses: Sequence[Mapping[str, Analysis]],
     settings: Settings,
-    command: Command,
+    arguments: Sequence[str],
 ) -> Section:
-    """Document with conclusions and all analyses of each data set, and how to read them."""
-    chapters = map(partial(_chapter, settings=settings, command=command), outcomes, analyses)
-    run = Paragraph(f"bayesnb {__version__}, run on {command.day} (UTC), seed {settings.seed}:", "run")
-    return enclose([*chapters, guide()], (run, Code(command.typed)))
+    """Document with conclusions and all analyses of each data set, and how to read them; `arguments` were typed."""
+    epoch = os.environ.get("SOURCE_DATE_EPOCH", "")  # seconds, for reports that can be reproduced
+    now = datetime.fromtimestamp(int(epoch), UTC) if epoch.isdecimal() else datetime.now(UTC)
+    run = Paragraph(f"bayesnb {__version__}, run on {now.date()} (UTC), seed {settings.seed}:", "run")
+    command = Code(shlex.join(["python", "-m", "bayesnb", *arguments]))
+    return enclose([*map(_chapter, outcomes, analyses), guide()], (run, command))
 
 
 def enclose(sections: Sequence[Section], blocks: tuple[Block, ...] = ()) -> Section:
@@ -89,21 +92,18 @@ def file_stem(data_set: str, analysis: str) -> str:
     return f"{stem}-{analysis}"
 
 
-def _chapter(outcome: Outcome, analyses: Mapping[str, Analysis], settings: Settings, command: Command) -> Section:
-    data, conclusion = outcome.data, _conclude(outcome, settings, analyses)
+def _chapter(outcome: Outcome, analyses: Mapping[str, Analysis]) -> Section:
+    data, conclusion = outcome.data, _conclude(outcome, analyses)
     next_steps: list[Block] = []
     for step in conclusion.steps:
-        next_steps += Paragraph(step.why), Code(step.code or command.again(step.flags))
-    if not next_steps:
-        next_steps.append(Paragraph("These numbers ask for no other model."))
-    if any(step.code for step in conclusion.steps):
-        next_steps.append(Paragraph(conclusion.about))
+        next_steps += Paragraph(step.why), Code(step.code)
+    next_steps.append(Paragraph(conclusion.about if next_steps else "These numbers ask for no other model."))
     verdict = Paragraph(conclusion.verdict, "verdict")
     confidence = Paragraph(" ".join(conclusion.confidence))
     sections = [
         Section("Conclusion", (verdict, confidence, Bullets(conclusion.details)), role="box"),
         Section("What to try next", tuple(next_steps), role="box"),
-        Section("Columns", (Entries(tuple(_describe_columns(data))),), role="fold"),
+        Section("Columns", (Bullets(tuple(_describe_columns(data))),), role="fold"),
         *(Section(title, tuple(_blocks(data.name, title, analysis))) for title, analysis in analyses.items()),
     ]
     return Section(data.name, (Paragraph(f"{summarize(outcome)}."), *_notes(outcome)), tuple(sections))
@@ -122,49 +122,19 @@ def _notes(outcome: Outcome) -> Iterator[Paragraph]:
     return (Paragraph(note, "note") for note in outcome.notes)
 
 
-def _conclude(outcome: Outcome, settings: Settings, analyses: Mapping[str, Analysis]) -> Conclusion:
+def _conclude(outcome: Outcome, analyses: Mapping[str, Analysis]) -> Conclusion:
     """Conclusion from the scores, and from the analyses of the prior's strength and of pairs if they were made."""
-    data, fits = outcome.data, outcome.fits
-    tables = {analysis.name: analysis.table for analysis in analyses.values()}
-    sensitivity, pairs, n = tables.get("sensitivity"), tables.get("pairs"), len(data.kinds)
-    n_pairs = n * (n - 1) // 2
-    strong = None if pairs is None else int((pairs["log_bayes_factor"] > STRONG).sum())
-    return conclude(
-        Findings(
-            outcome.comparison,
-            sum(len(fold.y) for fold in fits.folds),
-            len(fits.folds),
-            outcome.base,
-            _expression(outcome, settings),
-            data.kinds,
-            weights=settings.weights != "none",
-            density_open=outcome.density_open and settings.numbers == "gaussian",
-            moved=None if sensitivity is None else (int(sensitivity["label_changes"].sum()), len(sensitivity)),
-            dependent=None if strong is None else (strong, n_pairs),
-            more=pairs is not None and strong == len(pairs) < n_pairs,
-            weighting=outcome.weighting,
-            target=data.target,
-            left_out=tuple(data.left_out),
-        )
-    )
+    findings, n = outcome.findings, len(outcome.data.kinds)
+    for analysis in analyses.values():
+        if analysis.table is not None and analysis.name == "sensitivity":
+            findings = replace(findings, moved=(int(analysis.table["label_changes"].sum()), len(analysis.table)))
+        if analysis.table is not None and analysis.name == "pairs":
+            strong = int((analysis.table["log_bayes_factor"] > STRONG).sum())
+            findings = replace(findings, dependent=(strong, n * (n - 1) // 2))
+    return conclude(findings)
 
 
-def _expression(outcome: Outcome, settings: Settings) -> str:
-    """The classifier in Python; a `MixedNB` lists its columns unless the list is long."""
-    nb, kinds = outcome.fits.nb, outcome.data.kinds
-    name, known = type(nb).__name__, nb.get_params(deep=False)
-    arguments: dict[str, Any] = {}
-    if name == "MixedNB":
-        arguments = {kind: [column for column, k in kinds.items() if k == kind] for kind in KINDS}
-        arguments = {kind: columns for kind, columns in arguments.items() if columns}
-        if sum(map(len, map(repr, arguments.values()))) > _LONG:
-            arguments = {"numbers": settings.numbers if "binned" in kinds.values() else "gaussian"}
-    arguments |= {"alpha": settings.alpha} if settings.alpha != ALPHA and "alpha" in known else {}
-    arguments |= {"class_alpha": settings.class_alpha} if settings.class_alpha != CLASS_ALPHA else {}
-    return f"bayesnb.{name}({', '.join(f'{key}={value!r}' for key, value in arguments.items())})"
-
-
-def _describe_columns(data: Dataset) -> Iterator[tuple[str, str]]:
+def _describe_columns(data: Dataset) -> Iterator[str]:
     """Kinds, each with its columns and their numbers of levels and missing cells; then columns left out."""
     for kind in KINDS:
         names = []
@@ -173,17 +143,6 @@ def _describe_columns(data: Dataset) -> Iterator[tuple[str, str]]:
             remarks += [f"{data.missing[name]:,} missing"] if name in data.missing else []
             names.append(f"{name} ({', '.join(remarks)})" if remarks else name)
         if names:
-            yield kind, enumerate_names(names, 40)
+            yield f"{kind}: {enumerate_names(names, 40)}"
     for name, reason in data.left_out.items():
-        yield "left out", f"{name}: {reason}"
-
-
-def _ranking(data: Dataset) -> str:
-    """Quantities by which the parameters are ranked."""
-    kinds = set(data.kinds.values())
-    units = ["by the sd of a probability"]  # Classes have probabilities, whatever the columns are.
-    for kind, family in NUMBERS.items():
-        if kind in kinds and family.location:
-            name = family.words.parameters.get(family.location, family.location)
-            units.append(f"by the sd of a {name} in units of {family.words.spread}")
-    return ", ".join(units) + "; variances not ranked" * ("gaussian" in kinds)
+        yield f"left out: {name}, {reason}"

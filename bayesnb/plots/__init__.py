@@ -12,8 +12,6 @@ user's font lacks characters, an installed font that has them is added. Characte
 as boxes, with a warning, and different names never become the same label.
 """
 
-from typing import NoReturn
-
 from bayesnb.plots.binned_density import density
 from bayesnb.plots.class_probabilities import prediction_intervals, prior_predictive
 from bayesnb.plots.feature_dependence import independence, structure
@@ -22,27 +20,6 @@ from bayesnb.plots.reliability_diagram import reliability
 from bayesnb.plots.style import detach
 from bayesnb.plots.waterfall import explain
 from bayesnb.plots.weight_intervals import weights
-
-_REPLACEMENTS = {
-    "alpha_path": 'tuned.path.sort_values("alpha").plot(x="alpha", y="objective", logx=True)',
-    "arcs": "pyplot.pcolormesh(arcs.columns, arcs.index, arcs)",
-    "contexts": 'table.eval("n = rows * last").pivot_table("n", "feature", "parents", "sum").plot.barh(stacked=True)',
-    "inclusion": "pd.Series(nb.inclusion_probability_, nb.feature_names_in_).sort_values().plot.barh()",
-    "learning_curve": 'curve.pivot(index="size", columns="estimate", values="brier").plot(logx=True)',
-    "pointwise_loo": "pd.Series(first.pointwise - second.pointwise).sort_values(ignore_index=True).plot()",
-    "prequential": "pd.Series(first.log_evidence - second.log_evidence, first.sizes).plot()",
-    "prevalence": "pd.DataFrame(result.draws, columns=result.classes).plot.box()",
-    "set_sizes": "pd.Series(sets.size).value_counts(normalize=True).sort_index().plot.bar()",
-    "uncertainty_map": "DecisionBoundaryDisplay.from_estimator(nb, X)",
-}
-"""Lines of pandas, matplotlib and scikit-learn that draw the figures of earlier versions."""
-
-
-def __getattr__(name: str) -> NoReturn:
-    """Raise AttributeError, which says what to use instead of a figure of an earlier version."""
-    instead = f"; use {_REPLACEMENTS[name]}" if name in _REPLACEMENTS else ""
-    raise AttributeError(f"module 'bayesnb.plots' has no attribute {name!r}{instead}")
-
 
 __all__ = [
     "density",

@@ -24,7 +24,7 @@ _FEW = 3
 
 
 def density(
-    nb: Classifier, feature: Any, X: object = None, y: object = None, prob: float = 0.9, ax: Axes | None = None
+    nb: Classifier, feature: object, X: object = None, y: object = None, prob: float = 0.9, ax: Axes | None = None
 ) -> Axes:
     """Show where a number tells the classes apart: the density of a binned column in each class, with its interval.
 
@@ -102,7 +102,7 @@ def density(
     length = 0.25 * cuts["probability"]
     ax.vlines(edges, 1.0 - length, 1.0, color=style.GREY, linewidth=1.1, transform=ax.get_xaxis_transform())
     (title,) = labels([name], 48).values()
-    ax.set_xlabel(title, fontfamily=families([title]))
+    ax.set_xlabel(title, fontfamily=families())
     ax.set_ylabel("density")
     if len(values):
         marks.append(style.legend_mark("normal density", linestyle=":", color=style.GREY))

@@ -18,14 +18,14 @@ if TYPE_CHECKING:
     from matplotlib.artist import Artist
     from matplotlib.axes import Axes
 
-_FEW, _OUTSIDE = 100, 0.005
+_FEW = 100
 _BINS = 40
 _OUTSIDE = 0.005
 _LINES = ("-", "--", ":", "-.")
 
 
 def prediction_intervals(
-    nb: Classifier, X: object, y: object = None, label: Any = None, prob: float = 0.9, ax: Axes | None = None
+    nb: Classifier, X: object, y: object = None, label: object = None, prob: float = 0.9, ax: Axes | None = None
 ) -> Axes:
     """Show how sure the classifier is of rows, and what the data leave open: sorted probabilities with intervals.
 
@@ -106,13 +106,17 @@ def prediction_intervals(
     (line,) = ax.step(rank, p, where="mid", color=style.COLOURS[0], linewidth=1.3, label="P(class | row)")
     marks: list[Artist] = [line, band]
     if y is not None:
-        marks.append(_mark_wrong_rows(ax, p, _wrong_rows(nb, top, y)[order]))
+        truth = np.asarray(y, dtype=object)
+        if truth.shape != top.shape:
+            raise ValueError(f"y has shape {truth.shape}; X has {len(top)} rows, and each needs one label.")
+        wrong = np.asarray(nb.classes_, dtype=object)[top] != truth
+        marks.append(_mark_wrong_rows(ax, p, np.flatnonzero(wrong[order])))
     ax.axhline(0.5, color=style.GREY, linewidth=0.8, linestyle=(0, (1, 2)), zorder=1)
     ax.set_xlim(-0.5, max(len(p) - 0.5, 0.5))
     ax.locator_params(axis="x", integer=True)
     ax.set_xlabel("rows, by probability")
     drawn = f"P({'predicted class' if label is None else names[label]} | row)"
-    ax.set_ylabel(drawn, fontfamily=families([drawn]))
+    ax.set_ylabel(drawn, fontfamily=families())
     lines = [
         f"{len(p):,} rows: {drawn}, on the scale of log odds",
         "Intervals are about the parameters, if naive Bayes holds",
@@ -123,25 +127,16 @@ def prediction_intervals(
     return ax
 
 
-def _wrong_rows(nb: Classifier, top: np.ndarray, y: object) -> np.ndarray:
-    """Whether each row's predicted label, given by its position, differs from the true label."""
-    truth = np.asarray(y, dtype=object)
-    if truth.shape != top.shape:
-        raise ValueError(f"y has shape {truth.shape}; X has {len(top)} rows, and each needs one label.")
-    return np.array(np.asarray(nb.classes_, dtype=object)[top] != truth, dtype=bool)
-
-
-def _mark_wrong_rows(ax: Axes, p: np.ndarray, wrong: np.ndarray) -> Artist:
+def _mark_wrong_rows(ax: Axes, p: np.ndarray, rank: np.ndarray) -> Artist:
     """Draw crosses on the line, or ticks at the bottom if crosses would hide the line and each other."""
-    rank = np.flatnonzero(wrong)
     look: dict[str, Any] = {"label": f"predicted label wrong: {len(rank):,} of {len(p):,}", "color": style.WRONG}
     if len(rank) <= _FEW:
-        return ax.scatter(rank, p[wrong], 26, marker="x", linewidths=1.1, zorder=3, **look)
-    bottom = np.full(len(rank), 0.03)
-    return ax.scatter(rank, bottom, 60, marker="|", linewidths=0.6, transform=ax.get_xaxis_transform(), **look)
+        return ax.scatter(rank, p[rank], 26, marker="x", linewidths=1.1, zorder=3, **look)
+    look |= {"transform": ax.get_xaxis_transform(), "marker": "|", "linewidths": 0.6}
+    return ax.scatter(rank, np.full(len(rank), 0.03), 60, **look)
 
 
-def prior_predictive(values: Any, ax: Axes | None = None) -> Axes:
+def prior_predictive(values: object, ax: Axes | None = None) -> Axes:
     """Show how sure a prior is of a class before any data: the distribution of P(class | row) under its draws.
 
     Read the figure at .5 and .99. The prior expects to be wrong on rows left of one half. Where nearly all draws lie
@@ -205,7 +200,7 @@ def prior_predictive(values: Any, ax: Axes | None = None) -> Axes:
     return ax
 
 
-def _checked_draws(values: Any) -> dict[Any, np.ndarray]:
+def _checked_draws(values: object) -> dict[Any, np.ndarray]:
     """(draws,) class probabilities of each prior by name; raise ValueError unless they are numbers from 0 to 1."""
     priors = values if isinstance(values, Mapping) else {"": values}
     if not priors:

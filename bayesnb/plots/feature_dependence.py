@@ -2,17 +2,19 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from scipy.special import entr
 
 from bayesnb._util.arguments import require_integer
+from bayesnb._util.short_names import count_columns
 from bayesnb.encoding import NodeColumns
 from bayesnb.fitted import Classifier, require_fitted
 from bayesnb.plots import style
 from bayesnb.plots.fonts import families, require_matplotlib
-from bayesnb.plots.labels import count_columns, labels
+from bayesnb.plots.labels import labels
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -23,9 +25,6 @@ _THINNEST, _WIDEST = 0.4, 4.0
 _MOST_ROWS, _MOST_LOOSE = 40, 10
 _FIRST, _FURTHER = "#66AAD1", "#E89E66"  # lighter blue and vermilion, opaque where arcs share their way
 _STEP = 60.0  # points from a generation to the next, at most
-
-Arcs = dict[tuple[int, int], float]
-"""Information of each arc, by its (parent, child), in nats."""
 
 
 def independence(table: pd.DataFrame, top: int = 20, ax: Axes | None = None) -> Axes:
@@ -79,7 +78,10 @@ def independence(table: pd.DataFrame, top: int = 20, ax: Axes | None = None) -> 
     strongest_first = table.sort_values("log_bayes_factor", ascending=False, kind="stable")
     features = list(dict.fromkeys(strongest_first[["feature_1", "feature_2"]].to_numpy().ravel().tolist()))
     n = min(len(features), top if ax is None else max(2, min(top, int(min(style.measure(ax)) / _CELL))))
-    matrix = _symmetric_matrix(table, features[:n])
+    factors = table.pivot_table("log_bayes_factor", "feature_1", "feature_2").reindex(
+        features[:n], columns=features[:n]
+    )
+    matrix = factors.fillna(factors.T).to_numpy()
     names = list(labels(features, 22).values())[:n]
     margin = 0.58 * style.SMALL / 72 * max(map(count_columns, names))
     side = margin + max(2.6, 1.4 * _CELL / 72 * n)
@@ -98,12 +100,6 @@ def independence(table: pd.DataFrame, top: int = 20, ax: Axes | None = None) -> 
     left_out = f"{n} of {len(features)} features: strongest pairs" if n < len(features) else ""
     style.write_header(ax, ["Dependence given the class", left_out])
     return ax
-
-
-def _symmetric_matrix(table: pd.DataFrame, features: list[str]) -> np.ndarray:
-    """(F, F) log Bayes factors of the features' pairs, NaN on the diagonal and for pairs that are not in the table."""
-    matrix = table.pivot_table("log_bayes_factor", "feature_1", "feature_2").reindex(features, columns=features)
-    return matrix.fillna(matrix.T).to_numpy()
 
 
 def structure(nb: Classifier, ax: Axes | None = None) -> Axes:
@@ -147,22 +143,30 @@ def structure(nb: Classifier, ax: Axes | None = None) -> Axes:
     ['sepal length (cm)', 'sepal width (cm)', 'petal length (cm)', 'petal width (cm)']
     >>> figure = bnb.plots.detach(ax)
     """
+    require_fitted(nb, "plots.structure")
     network, counts = _network_of(nb)
     nats = _arc_information(network, counts)
-    shown = _strongest_features(network, nats)
-    positions = _positions(network, shown)
+    strongest = dict.fromkeys(j for arc in sorted(nats, key=lambda arc: -nats[arc]) for j in arc)
+    loose = [child for child, *_ in network.nodes if child not in strongest]
+    features = [*strongest, *(loose if len(loose) <= _MOST_LOOSE or not strongest else ())]
+    shown = set(features[:_MOST_ROWS])
+    positions = _positions([node for node in network.nodes if node[0] in shown], shown)
     drawn = {arc: information for arc, information in nats.items() if shown.issuperset(arc)}
     largest = max(drawn.values(), default=0.0)
     ax = style.open_axes(ax, 6.4, 1.2 + 1.3 * style.ROW / 72 * len(shown))
     names = list(labels(network.base.names, 30).values())
-    _set_limits(ax, positions, names)
-    first_parents = {tuple(node[1::-1]) for node in network.nodes}
+    # Limits that leave room for the names, generations at most `_STEP` points apart.
+    width = style.measure(ax)[0] - 12
+    room = [(width - 0.62 * style.SMALL * count_columns(names[j])) / x for j, (x, _) in positions.items() if x]
+    step = max(6.0, min([_STEP, *room]))
+    ax.set(xlim=(-8 / step, (width + 4) / step), ylim=(-len(positions) + 0.2, 0.8))
+    first_parents = {(node[1], node[0]) for node in network.nodes if len(node) > 1}
     for (parent, child), information in drawn.items():
-        width = _THINNEST + (_WIDEST * information / largest if largest > 0 else 0.0)
-        _draw_arrow(ax, positions[parent], positions[child], width, (parent, child) in first_parents)
+        thickness = _THINNEST + (_WIDEST * information / largest if largest > 0 else 0.0)
+        _draw_arrow(ax, positions[parent], positions[child], thickness, (parent, child) in first_parents)
     for j, position in positions.items():
         ax.plot(*position, "o", color=style.COLOURS[0], markersize=4.5, zorder=3)
-        text: dict[str, Any] = {"va": "center", "fontsize": style.SMALL, "fontfamily": families([names[j]])}
+        text: dict[str, Any] = {"va": "center", "fontsize": style.SMALL, "fontfamily": families()}
         ax.annotate(names[j], position, (7, 0), textcoords="offset points", zorder=4, **text)
     ax.set_axis_off()
     many, left_out = len(network.nodes), len(nats) - len(drawn)
@@ -176,68 +180,39 @@ def structure(nb: Classifier, ax: Axes | None = None) -> Axes:
 
 def _network_of(nb: Classifier) -> tuple[NodeColumns, np.ndarray]:
     """The network of a fitted classifier and its counts; raise ValueError if there is not one network."""
-    require_fitted(nb, "plots.structure")
-    fitted = getattr(nb, "fitted_", None)
-    blocks = zip(fitted.encoding.blocks, fitted.statistics.blocks, strict=True) if fitted else ()
-    for columns, statistics in blocks:
-        network = columns.network
-        if network is not None and len({node[0] for node in network.nodes}) == len(network.nodes):
-            return network, statistics.count
+    if (fitted := getattr(nb, "fitted_", None)) is not None:
+        for columns, statistics in zip(fitted.encoding.blocks, fitted.statistics.blocks, strict=True):
+            network = columns.network
+            if network is not None and len({node[0] for node in network.nodes}) == len(network.nodes):
+                return network, statistics.count
     raise ValueError(f"{type(nb).__name__} is no single network; pass a fitted TAN, SPODE or NetworkNB.")
 
 
-def _arc_information(network: NodeColumns, counts: np.ndarray) -> Arcs:
-    """I(child; parent | class, the child's other parents) of each arc, from entropies of the child's table."""
+def _arc_information(network: NodeColumns, counts: np.ndarray) -> dict[tuple[int, int], float]:
+    """I(child; parent | class, the child's other parents) in nats of each arc (parent, child), from its table."""
     nats = {}
     for (child, *parents), table in zip(network.nodes, network.tables(counts), strict=True):
         for axis, parent in enumerate(parents, 1):
-            with_parent, with_child, without = table.sum(axis=-1), table.sum(axis=axis), table.sum(axis=(axis, -1))
-            information = _entropy(with_parent) + _entropy(with_child) - _entropy(table) - _entropy(without)
-            nats[parent, child] = max(information, 0.0)
+            sides = table.sum(axis=-1), table.sum(axis=axis), table, table.sum(axis=(axis, -1))
+            with_parent, with_child, both, neither = (entr(n / max(float(n.sum()), 1.0)).sum() for n in sides)
+            nats[parent, child] = max(float(with_parent + with_child - both - neither), 0.0)
     return nats
 
 
-def _entropy(counts: np.ndarray) -> float:
-    return float(entr(counts / max(float(counts.sum()), 1.0)).sum())
-
-
-def _strongest_features(network: NodeColumns, nats: Arcs) -> set[int]:
-    """Features that have a row: those of the widest arcs, then features without arcs if they are few."""
-    features = dict.fromkeys(j for arc in sorted(nats, key=lambda arc: -nats[arc]) for j in arc)
-    loose = [node[0] for node in network.nodes if node[0] not in features]
-    if len(loose) <= _MOST_LOOSE or not features:
-        features |= dict.fromkeys(loose)
-    return set(list(features)[:_MOST_ROWS])
-
-
-def _positions(network: NodeColumns, shown: set[int]) -> dict[int, tuple[float, float]]:
+def _positions(nodes: Sequence[tuple[int, ...]], shown: set[int]) -> dict[int, tuple[float, float]]:
     """Generation and row of each feature; a feature stands below its first parent and that parent's other children."""
-    parents = {child: [p for p in own if p in shown] for child, *own in network.nodes if child in shown}
-    generation: dict[int, int] = {}
-    for child in (network.nodes[i][0] for i in network.order()):
-        if child in parents:
-            generation[child] = 1 + max((generation[p] for p in parents[child]), default=-1)
-    rows: list[int] = []
+    import networkx as nx
 
-    def append_with_descendants(j: int) -> None:
-        rows.append(j)
-        for child in parents:
-            if parents[child][:1] == [j]:
-                append_with_descendants(child)
-
-    having_children = {p for own in parents.values() for p in own}
-    roots = [j for j in parents if not parents[j]]
-    for root in sorted(roots, key=lambda j: j not in having_children):
-        append_with_descendants(root)
-    return {j: (float(generation[j]), -float(row)) for row, j in enumerate(rows)}
-
-
-def _set_limits(ax: Axes, positions: dict[int, tuple[float, float]], names: list[str]) -> None:
-    """Set limits that leave room for the names, generations at most `_STEP` points apart."""
-    width = style.measure(ax)[0] - 12
-    room = [(width - 0.62 * style.SMALL * count_columns(names[j])) / x for j, (x, _) in positions.items() if x]
-    step = max(6.0, min([_STEP, *room]))
-    ax.set(xlim=(-8 / step, (width + 4) / step), ylim=(-len(positions) + 0.2, 0.8))
+    arcs, first_arcs = nx.DiGraph(), nx.DiGraph()
+    arcs.add_nodes_from(child for child, *_ in nodes)
+    parents = {child: [parent for parent in others if parent in shown] for child, *others in nodes}
+    arcs.add_edges_from((parent, child) for child in parents for parent in parents[child])
+    # Features without any arc come last.
+    for child in sorted(parents, key=lambda j: arcs.degree(j) == 0):
+        first_arcs.add_edge(parents[child][0] if parents[child] else "root", child)
+    generations = {j: x for x, generation in enumerate(nx.topological_generations(arcs)) for j in generation}
+    _, *rows = nx.dfs_preorder_nodes(first_arcs, "root")
+    return {j: (float(generations[j]), -float(row)) for row, j in enumerate(rows)}
 
 
 def _draw_arrow(ax: Axes, start: tuple[float, float], end: tuple[float, float], width: float, first: bool) -> None:

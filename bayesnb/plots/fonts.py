@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
-from contextlib import suppress
 from functools import cache
 
 from bayesnb._util.extras import require
@@ -21,63 +19,29 @@ def require_matplotlib() -> None:
     require("A figure", "plots", "matplotlib")
 
 
-def families(texts: Iterable[str]) -> list[str]:
-    """The user's font families, then an installed family with the characters that they lack, for matplotlib texts."""
-    return [*_default_families(), *_fallback_families(frozenset("".join(texts)) - _default_characters())]
+def families() -> list[str]:
+    """The user's font families, then all installed families with Chinese, Japanese and Korean glyphs.
 
-
-def undrawable_characters(text: str) -> frozenset[str]:
-    """Characters of the text that neither the user's fonts nor an installed fallback has."""
-    missing = frozenset(text) - _default_characters()
-    return missing.difference(*map(_family_characters, _fallback_families(missing)))
-
-
-def _fallback_families(missing: frozenset[str]) -> list[str]:
-    """The installed family that has most of these characters, or no family if none has any."""
-    if missing and not _families_with(missing):
-        _add_new_fonts()
-    return _families_with(missing)[:1]
-
-
-def _families_with(missing: frozenset[str]) -> list[str]:
-    """Installed families that have some of these characters, that with most of them first."""
+    Matplotlib draws each character of a text by the first of these families that has the character.
+    """
+    require_matplotlib()
+    from matplotlib import rcParams
     from matplotlib.font_manager import fontManager
 
     installed = set(fontManager.get_font_names())
-    number = {family: len(missing & _family_characters(family)) for family in _CJK if missing and family in installed}
-    return sorted(filter(number.get, number), key=lambda family: -number[family])
+    return [*rcParams["font.family"], *(family for family in _CJK if family in installed)]
 
 
-@cache
-def _add_new_fonts() -> None:
-    """Add fonts to matplotlib's list that were installed after matplotlib made the list, which it keeps on disk."""
-    from matplotlib.font_manager import findSystemFonts, fontManager
-
-    known = {font.fname for font in fontManager.ttflist}
-    for path in set(findSystemFonts()) - known:
-        with suppress(RuntimeError, OSError):  # no font that matplotlib can read
-            fontManager.addfont(path)
-
-
-def _default_characters() -> frozenset[str]:
-    return frozenset().union(*map(_family_characters, _default_families()))
-
-
-def _default_families() -> list[str]:
-    require_matplotlib()
-    import matplotlib
-
-    return list(matplotlib.rcParams["font.family"])
-
-
-def _family_characters(family: str) -> frozenset[str]:
+def undrawable_characters(text: str) -> set[str]:
+    """Characters of the text that neither the user's fonts nor an installed fallback has."""
     from matplotlib.font_manager import FontProperties, findfont
 
-    return _file_characters(findfont(FontProperties(family=[family])))
+    files = [findfont(FontProperties(family=[family])) for family in families()]
+    return set(text).difference(" ", *map(_file_characters, files))
 
 
 @cache
 def _file_characters(path: str) -> frozenset[str]:
     from matplotlib.font_manager import get_font
 
-    return frozenset(map(chr, get_font(path).get_charmap())) | {" "}
+    return frozenset(map(chr, get_font(path).get_charmap()))

@@ -25,7 +25,7 @@ _MOST_COLOURED = 12  # classes
 
 def forest(
     nb: Classifier,
-    features: Iterable[Any] | None = None,
+    features: Iterable[object] | None = None,
     prob: float = 0.9,
     ax: Axes | None = None,
     parameter: str | None = None,
@@ -98,13 +98,12 @@ def forest(
     about = "What the data say of parameters, if naive Bayes holds"
     if left_out := len(table) - len(rows):
         about = f"{len(rows)} of {len(table)} intervals, widest features first; {left_out} left out"
-    filled = style.legend_mark(
-        f"posterior mean, {style.format_percent(prob)} interval", marker="o", color=style.GREY, markersize=4.5
-    )
-    hollow = style.legend_mark(
-        "maximum likelihood", marker="o", color=style.GREY, markersize=6.5, markerfacecolor="none"
-    )
-    style.write_header(ax, [about, _describe_others(parameters)], [filled, hollow], names)
+    grey: dict[str, Any] = {"marker": "o", "color": style.GREY}
+    marks = [
+        style.legend_mark(f"posterior mean, {style.format_percent(prob)} interval", **grey, markersize=4.5),
+        style.legend_mark("maximum likelihood", **grey, markersize=6.5, markerfacecolor="none"),
+    ]
+    style.write_header(ax, [about, parameters.left_out], marks, names)
     return ax
 
 
@@ -113,7 +112,7 @@ def shrinkage(
     prob: float = 0.9,
     ax: Axes | None = None,
     parameter: str | None = None,
-    features: Iterable[Any] | None = None,
+    features: Iterable[object] | None = None,
 ) -> Axes:
     """Show which parameters the prior moves, and how far: maximum likelihood against the posterior mean.
 
@@ -189,16 +188,12 @@ def shrinkage(
     without = len(parameters.table) - len(table)
     lines = [
         f"{parameters.axis}, with {style.format_percent(prob)} intervals",
-        _describe_others(parameters),
+        parameters.left_out,
         f"{without} have no maximum likelihood estimate" if without else "",
         f"{len(names)} classes, all in one colour" if one_colour else "",
     ]
-    marks = (
-        []
-        if one_colour
-        else [style.legend_mark(n, markersize=6, **style.look(i)) for i, n in enumerate(names.values())]
-    )
-    style.write_header(ax, lines, [*marks, *style.dot_marks(counts, "cell")])
+    marks = [style.legend_mark(n, markersize=6, **style.look(i)) for i, n in enumerate(names.values())]
+    style.write_header(ax, lines, [*([] if one_colour else marks), *style.dot_marks(counts, "cell")])
     return ax
 
 
@@ -233,15 +228,14 @@ def _equate_axes(ax: Axes, table: pd.DataFrame, are_words: bool) -> None:
     values = table[["mle", "mean", "lower", "upper"]].to_numpy()
     values = values[np.isfinite(values)] if np.isfinite(values).any() else np.array([0.0, 1.0])
     low, high = values.min(), values.max()
+    margin = 0.04 * (high - low) or 1.0
+    low, high = low - margin, high + margin
     if are_words:
         # Probabilities of words span decades, and zero is the value to see.
         smallest = table["mle"][table["mle"] > 0].min() if (table["mle"] > 0).any() else 1.0
-        low, high = -0.2 * smallest, high * 1.5
+        low, high = -0.2 * smallest, 1.5 * values.max()
         ax.set_xscale("symlog", linthresh=smallest)
         ax.set_yscale("symlog", linthresh=smallest)
-    else:
-        margin = 0.04 * (high - low) or 1.0
-        low, high = low - margin, high + margin
     ax.plot([low, high], [low, high], color=style.GREY, linewidth=0.8, linestyle="--", zorder=1)
     ax.set(xlim=(low, high), ylim=(low, high), box_aspect=1)
 
@@ -256,9 +250,3 @@ def _row_names(nb: Classifier, parameters: ParametersInUnits, rows: pd.DataFrame
     level = {f: labels(own["level"], 14) for f, own in of_feature}
     cells = zip(rows["feature"], rows["level"], rows["class"], strict=True)
     return [f"{feature[f]} = {level[f][v]} | {label[c]}" for f, v, c in cells]
-
-
-def _describe_others(parameters: ParametersInUnits) -> str:
-    """Return how many parameters of other kinds the figure does not have."""
-    counts = ", ".join(f"{n} {name}" for name, n in parameters.others.items())
-    return f"Not in this figure: {counts}" if counts else ""

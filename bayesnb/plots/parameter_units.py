@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from bayesnb._util.arguments import require_iterable, shown
 from bayesnb.families import supports
@@ -30,8 +30,8 @@ class ParametersInUnits:
         is about the level "absent" of a Bernoulli feature.
     axis : str
         What the numbers are, with their unit: the label of an axis.
-    others : dict of str to int
-        Numbers of parameters of the other kinds, by name.
+    left_out : str
+        Numbers of parameters of the other kinds, in words.
     are_levels : bool
         Whether the parameters are probabilities of levels of separate features.
     are_words : bool
@@ -40,13 +40,13 @@ class ParametersInUnits:
 
     table: pd.DataFrame
     axis: str
-    others: dict[str, int]
+    left_out: str
     are_levels: bool
     are_words: bool
 
 
 def select_parameters(
-    nb: Classifier, prob: float, parameter: str | None = None, features: Iterable[Any] | None = None
+    nb: Classifier, prob: float, parameter: str | None = None, features: Iterable[object] | None = None
 ) -> ParametersInUnits:
     """Parameters called `parameter`, by default the most frequent kind, of all or of some features.
 
@@ -68,12 +68,12 @@ def select_parameters(
         parameter = max(numbers, key=lambda kind: numbers[kind] * (kind != "sigma2"))
     if not isinstance(parameter, str) or parameter not in numbers:
         raise ValueError(f"parameter={shown(parameter)}: the parameters of these features are {list(numbers)}.")
-    del numbers[parameter]
+    others = ", ".join(f"{n} {kind}" for kind, n in numbers.items() if kind != parameter)
     table = table[table["kind"] == parameter].reset_index(drop=True)
     are_words = bool(table["is_word"].all())
     are_levels = bool(table["is_level"].any()) and not are_words
-    axis = "P(word | class)" if are_words else "P(level | class)" if are_levels else None
-    return ParametersInUnits(table, axis or ", ".join(sorted(set(table["unit"]))), numbers, are_levels, are_words)
+    unit = "P(word | class)" if are_words else "P(level | class)" if are_levels else ", ".join(sorted({*table["unit"]}))
+    return ParametersInUnits(table, unit, f"Not in this figure: {others}" * bool(others), are_levels, are_words)
 
 
 def _describe_kinds(fitted: Fitted, table: pd.DataFrame) -> pd.DataFrame:
@@ -99,7 +99,7 @@ def _describe_kinds(fitted: Fitted, table: pd.DataFrame) -> pd.DataFrame:
     return pd.concat(parts).sort_index()
 
 
-def _feature_names(fitted: Fitted, features: Iterable[Any]) -> list[str]:
+def _feature_names(fitted: Fitted, features: Iterable[object]) -> list[str]:
     """Names of columns that are given by name or by index."""
     features = [features] if isinstance(features, str) else features
     require_iterable("features", features, "a list of columns, by name or by index")

@@ -9,8 +9,8 @@ from typing import TYPE_CHECKING, Any, Literal
 import numpy as np
 
 from bayesnb._util.arguments import require_result
+from bayesnb._util.short_names import count_columns
 from bayesnb.plots.fonts import families, require_matplotlib
-from bayesnb.plots.labels import count_columns
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -147,9 +147,9 @@ def write_header(ax: Axes, lines: Iterable[str], marks: Sequence[Artist] = (), r
         columnspacing=1.2,
         handletextpad=0.6,
         handlelength=1.5,
-        prop={"size": SMALL, "family": families([*lines, *texts])},
+        prop={"size": SMALL, "family": families()},
     )
-    legend.get_title().set(fontsize=SMALL + 1, fontfamily=families(lines))
+    legend.get_title().set(fontsize=SMALL + 1, fontfamily=families())
 
 
 def measure(ax: Axes) -> tuple[float, float]:
@@ -166,7 +166,7 @@ def name_rows(ax: Axes, heights: Sequence[float] | np.ndarray, names: Sequence[s
 
 def write_names(axis: Any, positions: Iterable[float], names: Sequence[str], rotation: float = 0) -> None:
     """Write names as small tick labels at the positions of an axis."""
-    axis.set_ticks(list(positions), labels=names, fontsize=SMALL, rotation=rotation, fontfamily=families(names))
+    axis.set_ticks(list(positions), labels=names, fontsize=SMALL, rotation=rotation, fontfamily=families())
     axis.set_tick_params(length=0)
 
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import numpy as np
 
@@ -22,7 +22,7 @@ _ROW = 1.9 * style.SMALL
 _SDS = 1.6449  # of a normal 90% interval
 
 
-def explain(frame: pd.DataFrame, row: Any = None, ax: Axes | None = None) -> Axes:
+def explain(frame: pd.DataFrame, row: object = None, ax: Axes | None = None) -> Axes:
     """Show why a row gets its label: a waterfall from the log odds of the classes, feature by feature, to the row's.
 
     Read the figure downwards. Each bar moves the log odds from where the bar above has left them, in the colour of the
@@ -107,7 +107,7 @@ def explain(frame: pd.DataFrame, row: Any = None, ax: Axes | None = None) -> Axe
     return ax
 
 
-def _select_row(frame: pd.DataFrame, row: Any) -> pd.DataFrame:
+def _select_row(frame: pd.DataFrame, row: object) -> pd.DataFrame:
     """Contributions to one row of X: that of the classes first, then the largest."""
     names = frame["row"].drop_duplicates().tolist()
     if row is None and len(names) > 1:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from bayesnb._util.arguments import require_iterable, shown
 from bayesnb.plots import style
@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 _MOST_ROWS = 40
 
 
-def weights(table: pd.DataFrame, ax: Axes | None = None, names: Iterable[Any] | None = None) -> Axes:
+def weights(table: pd.DataFrame, ax: Axes | None = None, names: Iterable[object] | None = None) -> Axes:
     """Show how much each term counts: weights with their intervals, the largest first, and the temperature.
 
     Read how far a dot is from 1, where naive Bayes counts every term. A term that repeats others has a small weight.
@@ -70,18 +70,16 @@ def weights(table: pd.DataFrame, ax: Axes | None = None, names: Iterable[Any] | 
     colour = style.COLOURS[0]
     ax.hlines(rows.index, rows["lower"], rows["upper"], color=colour, linewidth=1.6, alpha=0.6)
     has_zero = (rows["lower"] <= 0) & (rows["upper"] >= 0)
-    filled: dict[str, Any] = {"marker": "o", "linestyle": "none", "color": colour, "markersize": 4.5}
-    hollow = {**filled, "markerfacecolor": "white", "markeredgewidth": 1.1}
-    for of_kind, look in ((~has_zero, filled), (has_zero, hollow)):
-        ax.plot(rows["weight"][of_kind], rows.index[of_kind], **look)
     interval = f"{style.format_percent(attributes['prob'])} interval" if "prob" in attributes else "interval"
-    marks = [style.legend_mark(f"weight, {interval}", **filled)]
-    if has_zero.any():
-        marks.append(style.legend_mark("0 is in the interval", **hollow))
+    filled, hollow = rows[~has_zero], rows[has_zero]
+    marks = ax.plot(filled["weight"], filled.index, "o", color=colour, markersize=4.5, label=f"weight, {interval}")
+    dots = ax.plot(hollow["weight"], hollow.index, "o", color=colour, markersize=4.5, markeredgewidth=1.1)
+    dots[0].set(markerfacecolor="white", label="0 is in the interval")
+    marks += dots if has_zero.any() else []
     if (temperature := attributes.get("temperature")) is not None:
-        line: dict[str, Any] = {"color": style.WRONG, "linewidth": 1.2, "linestyle": "--"}
-        ax.axvline(temperature, zorder=1, **line)
-        marks.append(style.legend_mark(f"temperature {temperature:.3g}", **line))
+        line = ax.axvline(temperature, zorder=1, color=style.WRONG, linewidth=1.2, linestyle="--")
+        line.set_label(f"temperature {temperature:.3g}")
+        marks.append(line)
     of_term = labels(table["term"], 26)
     row_names = [of_term[term] for term in rows["term"]]
     style.name_rows(ax, list(rows.index), row_names)
@@ -92,7 +90,7 @@ def weights(table: pd.DataFrame, ax: Axes | None = None, names: Iterable[Any] | 
     return ax
 
 
-def _select_terms(table: pd.DataFrame, names: Iterable[Any]) -> pd.DataFrame:
+def _select_terms(table: pd.DataFrame, names: Iterable[object]) -> pd.DataFrame:
     """Rows of the named terms; raise ValueError unless the table has each of them, and there is one."""
     names = [names] if isinstance(names, str) else names
     require_iterable("names", names, "a list of terms of the table")
