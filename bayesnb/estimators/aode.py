@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import copy
-from dataclasses import replace
+from dataclasses import KW_ONLY, dataclass, replace
 from numbers import Number
 from typing import Any, NoReturn, TypeVar
 
@@ -15,7 +15,7 @@ from bayesnb.counting import Counted
 from bayesnb.encoding import CellColumns, Encoding, Node, NodeColumns, Rows
 from bayesnb.estimators import classifier_state
 from bayesnb.estimators.binned import most_probable_cuts
-from bayesnb.estimators.defaults import ALPHA, CELLS, CLASS_ALPHA
+from bayesnb.estimators.defaults import CELLS
 from bayesnb.estimators.network_base import StructuredNB
 from bayesnb.estimators.networks import SPODE, NetworkNB
 from bayesnb.estimators.pair_counts import pair_counts
@@ -27,6 +27,7 @@ NB = TypeVar("NB", bound=StructuredNB)
 _LEVELS = "levels"
 
 
+@dataclass(eq=False, repr=False)
 class AODE(StructuredNB):
     """Averaged one-dependence estimators: each column in turn is the parent of all others, and members are averaged.
 
@@ -116,39 +117,14 @@ class AODE(StructuredNB):
     array(['out'], dtype='<U3')
     """
 
+    min_count: int = 1
+    _: KW_ONLY
+    estimate: Estimate = "predictive"
+    cells: int = CELLS
+    tables: str = "full"
+
     prior = None
     _has_margins = False
-
-    def __init__(
-        self,
-        min_count: int = 1,
-        *,
-        alpha: object = ALPHA,
-        class_alpha: object = CLASS_ALPHA,
-        class_prior: object = None,
-        estimate: Estimate = "predictive",
-        categories: object = "auto",
-        handle_unknown: str = "ignore",
-        missing_values: object = None,
-        gaussian: object = "auto",
-        gaussian_prior: object = "within",
-        numbers: str = "gaussian",
-        cells: int = CELLS,
-        tables: str = "full",
-    ) -> None:
-        self.min_count = min_count
-        self.alpha = alpha
-        self.class_alpha = class_alpha
-        self.class_prior = class_prior
-        self.estimate = estimate
-        self.categories = categories
-        self.handle_unknown = handle_unknown
-        self.missing_values = missing_values
-        self.gaussian = gaussian
-        self.gaussian_prior = gaussian_prior
-        self.numbers = numbers
-        self.cells = cells
-        self.tables = tables
 
     @property
     def members_(self) -> list[SPODE]:

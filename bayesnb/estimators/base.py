@@ -43,6 +43,7 @@ class NaiveBayesClassifier(FittedClassifier):
     class_alpha: object
     class_prior: object
     prior: object
+    tables: str  # hyperparameter of structures
     _estimates: ClassVar[tuple[Estimate, ...]] = ESTIMATES  # readings that `estimate` may name
     _counts_margins = False
     """Whether columns with parents are counted given the class alone too."""

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from dataclasses import KW_ONLY, dataclass
 from typing import Any
 
 import jax
@@ -21,6 +22,7 @@ from bayesnb.model import Estimate
 _MOST_CELLS = 256
 
 
+@dataclass(eq=False, repr=False)
 class BinnedNB(NaiveBayesClassifier):
     """Naive Bayes for numbers with densities of any shape: piecewise constant, averaged over all binnings.
 
@@ -89,22 +91,13 @@ class BinnedNB(NaiveBayesClassifier):
     array(['in', 'out'], dtype='<U3')
     """
 
-    def __init__(
-        self,
-        *,
-        cells: int = CELLS,
-        edges: Any = None,
-        prior: object = "independent",
-        class_alpha: object = CLASS_ALPHA,
-        class_prior: object = None,
-        estimate: Estimate = "predictive",
-    ) -> None:
-        self.cells = cells
-        self.edges = edges
-        self.prior = prior
-        self.class_alpha = class_alpha
-        self.class_prior = class_prior
-        self.estimate = estimate
+    _: KW_ONLY
+    cells: int = CELLS
+    edges: object = None
+    prior: object = "independent"
+    class_alpha: object = CLASS_ALPHA
+    class_prior: object = None
+    estimate: Estimate = "predictive"
 
     no_counts = "numbers are counted in cells, whose ends are taken from rows."
     no_em = (

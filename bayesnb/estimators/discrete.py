@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Hashable, Iterable, Mapping, Sequence
+from dataclasses import KW_ONLY, dataclass
 from typing import Any
 
 import numpy as np
@@ -25,6 +26,7 @@ from bayesnb.model import Estimate
 HANDLE_UNKNOWN = ("ignore", "error", "level")
 
 
+@dataclass(eq=False, repr=False)
 class CategoricalNB(NaiveBayesClassifier):
     """Naive Bayes for categorical features: θ_cj ~ Dirichlet(α) over the levels of feature j.
 
@@ -88,26 +90,15 @@ class CategoricalNB(NaiveBayesClassifier):
     array(['in'], dtype='<U3')
     """
 
-    def __init__(
-        self,
-        *,
-        alpha: object = ALPHA,
-        class_alpha: object = CLASS_ALPHA,
-        class_prior: object = None,
-        estimate: Estimate = "predictive",
-        categories: object = "auto",
-        handle_unknown: str = "ignore",
-        missing_values: object = None,
-        prior: object = None,
-    ) -> None:
-        self.alpha = alpha
-        self.class_alpha = class_alpha
-        self.class_prior = class_prior
-        self.estimate = estimate
-        self.categories = categories
-        self.handle_unknown = handle_unknown
-        self.missing_values = missing_values
-        self.prior = prior
+    _: KW_ONLY
+    alpha: object = ALPHA
+    class_alpha: object = CLASS_ALPHA
+    class_prior: object = None
+    estimate: Estimate = "predictive"
+    categories: object = "auto"
+    handle_unknown: str = "ignore"
+    missing_values: object = None
+    prior: object = None
 
     def _columns(self, table: Table) -> tuple[Columns, ...]:
         index = range(len(table.names))
@@ -144,6 +135,7 @@ class CategoricalNB(NaiveBayesClassifier):
         return tags
 
 
+@dataclass(eq=False, repr=False)
 class BernoulliNB(NaiveBayesClassifier):
     """Naive Bayes for features that are absent or present: θ_cj ~ Beta(α, α).
 
@@ -194,22 +186,13 @@ class BernoulliNB(NaiveBayesClassifier):
     array([[0.23, 0.77]])
     """
 
-    def __init__(
-        self,
-        *,
-        alpha: object = ALPHA,
-        class_alpha: object = CLASS_ALPHA,
-        class_prior: object = None,
-        estimate: Estimate = "predictive",
-        binarize: float | None = 0.0,
-        prior: object = None,
-    ) -> None:
-        self.alpha = alpha
-        self.class_alpha = class_alpha
-        self.class_prior = class_prior
-        self.estimate = estimate
-        self.binarize = binarize
-        self.prior = prior
+    _: KW_ONLY
+    alpha: object = ALPHA
+    class_alpha: object = CLASS_ALPHA
+    class_prior: object = None
+    estimate: Estimate = "predictive"
+    binarize: float | None = 0.0
+    prior: object = None
 
     def _columns(self, table: Table) -> tuple[Columns, ...]:
         n = len(table.names)
@@ -235,6 +218,7 @@ class BernoulliNB(NaiveBayesClassifier):
         return tags
 
 
+@dataclass(eq=False, repr=False)
 class MultinomialNB(NaiveBayesClassifier):
     """Naive Bayes for counts over one simplex, such as a bag of words: θ_c ~ Dirichlet(α).
 
@@ -288,20 +272,12 @@ class MultinomialNB(NaiveBayesClassifier):
     array([[0.66, 0.34]])
     """
 
-    def __init__(
-        self,
-        *,
-        alpha: object = ALPHA,
-        class_alpha: object = CLASS_ALPHA,
-        class_prior: object = None,
-        estimate: Estimate = "predictive",
-        prior: object = None,
-    ) -> None:
-        self.alpha = alpha
-        self.class_alpha = class_alpha
-        self.class_prior = class_prior
-        self.estimate = estimate
-        self.prior = prior
+    _: KW_ONLY
+    alpha: object = ALPHA
+    class_alpha: object = CLASS_ALPHA
+    class_prior: object = None
+    estimate: Estimate = "predictive"
+    prior: object = None
 
     def _columns(self, table: Table) -> tuple[Columns, ...]:
         n = len(table.names)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import KW_ONLY, dataclass
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -23,6 +24,7 @@ if TYPE_CHECKING:
     import pandas as pd
 
 
+@dataclass(eq=False, repr=False)
 class FeatureAveragedNB(NaiveBayesClassifier):
     """Exact Bayesian average over all 2^F sets of features that depend on the class.
 
@@ -82,20 +84,15 @@ class FeatureAveragedNB(NaiveBayesClassifier):
     array([1.  , 0.38])
     """
 
+    estimator: Any = None
+    _: KW_ONLY
+    inclusion: object = 0.5
+    expected_features: float | None = None
+    estimate: Estimate = "predictive"
+
     _estimates = ("predictive", "mean")
 
-    def __init__(
-        self,
-        estimator: Any = None,
-        *,
-        inclusion: Any = 0.5,
-        expected_features: float | None = None,
-        estimate: Estimate = "predictive",
-    ) -> None:
-        self.estimator = estimator
-        self.inclusion = inclusion
-        self.expected_features = expected_features
-        self.estimate = estimate
+    def __post_init__(self) -> None:
         require_unnested(self)
 
     @property

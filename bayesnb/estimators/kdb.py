@@ -5,7 +5,7 @@ from __future__ import annotations
 import copy
 import warnings
 from collections.abc import Sequence
-from dataclasses import replace
+from dataclasses import KW_ONLY, dataclass, replace
 from typing import Any, Self
 
 import numpy as np
@@ -16,7 +16,6 @@ from bayesnb._util.level_pair_counts import MOST_COUNTS
 from bayesnb._util.progress import progress
 from bayesnb.encoding import Encoding, Node, NodeColumns, Rows, Table, declare_levels
 from bayesnb.estimators import classifier_state
-from bayesnb.estimators.defaults import ALPHA, CLASS_ALPHA, DEPENDENCE_CELLS
 from bayesnb.estimators.network_base import StructuredNB
 from bayesnb.fitted import Fitted
 from bayesnb.model import Estimate, NaiveBayes
@@ -29,6 +28,7 @@ _FEW_CELLS, _CELLS_A_ROW = 2**10, 8
 _CHUNK = 2**24
 
 
+@dataclass(eq=False, repr=False)
 class KDB(StructuredNB):
     """k-dependence Bayes: each column has up to k other columns as parents, learned from the rows.
 
@@ -130,41 +130,15 @@ class KDB(StructuredNB):
     1
     """
 
+    k: Any = "auto"
+    max_features: Any = "auto"
+    _: KW_ONLY
+    estimate: Estimate = "predictive"
+    numbers: str = "binned"
+    prior: object = None
+
     _learned = "the network"
     tables = "context"
-
-    def __init__(
-        self,
-        k: Any = "auto",
-        max_features: Any = "auto",
-        *,
-        alpha: object = ALPHA,
-        class_alpha: object = CLASS_ALPHA,
-        class_prior: object = None,
-        estimate: Estimate = "predictive",
-        categories: object = "auto",
-        handle_unknown: str = "ignore",
-        missing_values: object = None,
-        gaussian: object = "auto",
-        gaussian_prior: object = "within",
-        numbers: str = "binned",
-        cells: int = DEPENDENCE_CELLS,
-        prior: object = None,
-    ) -> None:
-        self.k = k
-        self.max_features = max_features
-        self.alpha = alpha
-        self.class_alpha = class_alpha
-        self.class_prior = class_prior
-        self.estimate = estimate
-        self.categories = categories
-        self.handle_unknown = handle_unknown
-        self.missing_values = missing_values
-        self.gaussian = gaussian
-        self.gaussian_prior = gaussian_prior
-        self.numbers = numbers
-        self.cells = cells
-        self.prior = prior
 
     @property
     def k_(self) -> int:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import replace
+from dataclasses import KW_ONLY, dataclass, replace
 from typing import Any, Self
 
 import numpy as np
@@ -27,6 +27,7 @@ _NUMBERS = ("gaussian", "binned", "auto")
 _ROUNDING = 1e-9
 
 
+@dataclass(eq=False, repr=False)
 class MixedNB(NaiveBayesClassifier):
     """Naive Bayes for tables with columns of several kinds, such as the watermelon table.
 
@@ -116,56 +117,30 @@ class MixedNB(NaiveBayesClassifier):
            [0.5 , 0.5 ]])
     """
 
-    def __init__(
-        self,
-        *,
-        categorical: Any = None,
-        gaussian: object = None,
-        binned: Any = None,
-        bernoulli: Any = None,
-        poisson: Any = None,
-        exponential: Any = None,
-        multinomial: Any = None,
-        numbers: str = "auto",
-        alpha: object = ALPHA,
-        class_alpha: object = CLASS_ALPHA,
-        class_prior: object = None,
-        estimate: Estimate = "predictive",
-        categories: object = "auto",
-        handle_unknown: str = "ignore",
-        missing_values: object = None,
-        binarize: float | None = 0.0,
-        gaussian_prior: object = "within",
-        binned_prior: Any = "independent",
-        cells: int = CELLS,
-        edges: Any = None,
-        poisson_prior: Any = "pooled",
-        exponential_prior: Any = "pooled",
-        prior: object = None,
-    ) -> None:
-        self.categorical = categorical
-        self.gaussian = gaussian
-        self.binned = binned
-        self.bernoulli = bernoulli
-        self.poisson = poisson
-        self.exponential = exponential
-        self.multinomial = multinomial
-        self.numbers = numbers
-        self.alpha = alpha
-        self.class_alpha = class_alpha
-        self.class_prior = class_prior
-        self.estimate = estimate
-        self.categories = categories
-        self.handle_unknown = handle_unknown
-        self.missing_values = missing_values
-        self.binarize = binarize
-        self.gaussian_prior = gaussian_prior
-        self.binned_prior = binned_prior
-        self.cells = cells
-        self.edges = edges
-        self.poisson_prior = poisson_prior
-        self.exponential_prior = exponential_prior
-        self.prior = prior
+    _: KW_ONLY
+    categorical: object = None
+    gaussian: object = None
+    binned: object = None
+    bernoulli: object = None
+    poisson: object = None
+    exponential: object = None
+    multinomial: object = None
+    numbers: str = "auto"
+    alpha: object = ALPHA
+    class_alpha: object = CLASS_ALPHA
+    class_prior: object = None
+    estimate: Estimate = "predictive"
+    categories: object = "auto"
+    handle_unknown: str = "ignore"
+    missing_values: object = None
+    binarize: float | None = 0.0
+    gaussian_prior: object = "within"
+    binned_prior: object = "independent"
+    cells: int = CELLS
+    edges: object = None
+    poisson_prior: object = "pooled"
+    exponential_prior: object = "pooled"
+    prior: object = None
 
     @property
     def no_counts(self) -> str | None:  # type: ignore[override]

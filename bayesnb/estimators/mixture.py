@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import KW_ONLY, dataclass
 from typing import Any, Self
 
 import jax
@@ -23,6 +24,7 @@ from bayesnb.estimators.semi_supervised import clone_for_em, count_in_first_clas
 from bayesnb.fitted import Fitted, Output
 
 
+@dataclass(eq=False, repr=False)
 class NaiveBayesMixture(DensityMixin, Displayed):
     """Mixture of K components within which features are independent, of any family: a latent class model, by EM.
 
@@ -97,27 +99,20 @@ class NaiveBayesMixture(DensityMixin, Displayed):
     array([ True])
     """
 
+    n_components: int = 1
+    _: KW_ONLY
+    estimator: Any = None
+    tol: float = 1e-5
+    max_iter: int = 200
+    n_init: int = 10
+    seed: int = 0
+
     no_posterior = (
         "NaiveBayesMixture has the parameters at which EM ended, and no posterior of them: no draws, intervals, "
         "evidence or leave-one-out scores. `bic` compares numbers of components."
     )
 
-    def __init__(
-        self,
-        n_components: int = 1,
-        *,
-        estimator: Any = None,
-        tol: float = 1e-5,
-        max_iter: int = 200,
-        n_init: int = 10,
-        seed: int = 0,
-    ) -> None:
-        self.n_components = n_components
-        self.estimator = estimator
-        self.tol = tol
-        self.max_iter = max_iter
-        self.n_init = n_init
-        self.seed = seed
+    def __post_init__(self) -> None:
         require_unnested(self)
 
     def fit(self, X: object, y: object = None, sample_weight: object = None) -> Self:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import replace
+from dataclasses import KW_ONLY, dataclass, replace
 from graphlib import CycleError
 from typing import TYPE_CHECKING, Any, ClassVar, Self
 
@@ -33,7 +33,7 @@ from bayesnb.encoding import (
 from bayesnb.estimators import classifier_state
 from bayesnb.estimators.base import NaiveBayesClassifier, same_layout
 from bayesnb.estimators.binned import cell_columns
-from bayesnb.estimators.defaults import ALPHA
+from bayesnb.estimators.defaults import ALPHA, CLASS_ALPHA, DEPENDENCE_CELLS
 from bayesnb.estimators.discrete import level_columns
 from bayesnb.estimators.mixed import MixedNB, is_number
 from bayesnb.estimators.queries import query
@@ -48,12 +48,25 @@ _DENSITIES = {"gaussian", "binned"}
 _TABLES: dict[str, type[NodeColumns]] = {"full": NodeColumns, "context": ContextColumns}
 
 
+@dataclass(eq=False, repr=False)
 class StructuredNB(NaiveBayesClassifier):
     """Base class of the classifiers in which categorical features may depend on each other given the class.
 
     A structure is an encoding: a feature with parents has the levels (parents, feature), grouped by the parents. A
     subclass chooses the parents in `_arcs`.
     """
+
+    _: KW_ONLY
+    alpha: object = ALPHA
+    class_alpha: object = CLASS_ALPHA
+    class_prior: object = None
+    categories: object = "auto"
+    handle_unknown: str = "ignore"
+    missing_values: object = None
+    gaussian: object = "auto"
+    gaussian_prior: object = "within"
+    numbers: str = "gaussian"
+    cells: int = DEPENDENCE_CELLS
 
     _needs_arcs = True
     """Whether a warning is due if there are too few categorical columns for arcs."""
@@ -62,15 +75,6 @@ class StructuredNB(NaiveBayesClassifier):
     """Whether columns of the network have densities of numbers, and tables given the class alone, as margins."""
     _learned: ClassVar[str | None] = None
     """Name of the structure that `fit` learns from the rows; None if the structure is given."""
-
-    categories: object
-    handle_unknown: Any
-    missing_values: object
-    gaussian: object
-    gaussian_prior: object
-    numbers: Any
-    cells: Any
-    tables: Any
 
     @property
     def edges_(self) -> dict[str, np.ndarray]:

@@ -3,18 +3,18 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
-from dataclasses import replace
+from dataclasses import KW_ONLY, dataclass, replace
 from typing import Any
 
 import numpy as np
 
 from bayesnb._util.arguments import shown
 from bayesnb.encoding import Encoding, Node, NodeColumns
-from bayesnb.estimators.defaults import ALPHA, CLASS_ALPHA, DEPENDENCE_CELLS
 from bayesnb.estimators.network_base import StructuredNB, position
 from bayesnb.model import Estimate
 
 
+@dataclass(eq=False, repr=False)
 class NetworkNB(StructuredNB):
     """Naive Bayes augmented by a given acyclic network of the categorical features.
 
@@ -118,40 +118,13 @@ class NetworkNB(StructuredNB):
     {'0': None, '1': '0'}
     """
 
-    _needs_arcs = False
+    parents: Mapping[Any, Any] | None = None
+    _: KW_ONLY
+    estimate: Estimate = "predictive"
+    tables: str = "full"
+    prior: object = None
 
-    def __init__(
-        self,
-        parents: Mapping[Any, Any] | None = None,
-        *,
-        alpha: object = ALPHA,
-        class_alpha: object = CLASS_ALPHA,
-        class_prior: object = None,
-        estimate: Estimate = "predictive",
-        categories: object = "auto",
-        handle_unknown: str = "ignore",
-        missing_values: object = None,
-        gaussian: object = "auto",
-        gaussian_prior: object = "within",
-        numbers: str = "gaussian",
-        cells: int = DEPENDENCE_CELLS,
-        tables: str = "full",
-        prior: object = None,
-    ) -> None:
-        self.parents = parents
-        self.alpha = alpha
-        self.class_alpha = class_alpha
-        self.class_prior = class_prior
-        self.estimate = estimate
-        self.categories = categories
-        self.handle_unknown = handle_unknown
-        self.missing_values = missing_values
-        self.gaussian = gaussian
-        self.gaussian_prior = gaussian_prior
-        self.numbers = numbers
-        self.cells = cells
-        self.tables = tables
-        self.prior = prior
+    _needs_arcs = False
 
     def _arcs(
         self, encoding: Encoding, columns: NodeColumns, rows: Any, label: np.ndarray, weight: np.ndarray
@@ -183,6 +156,7 @@ class NetworkNB(StructuredNB):
         self._require_order(replace(columns, nodes=given))
 
 
+@dataclass(eq=False, repr=False)
 class SPODE(StructuredNB):
     """Superparent one-dependence estimator: one column is the parent of all others.
 
@@ -273,38 +247,11 @@ class SPODE(StructuredNB):
     {'0': None, '1': '0'}
     """
 
-    def __init__(
-        self,
-        parent: Any = None,
-        *,
-        alpha: object = ALPHA,
-        class_alpha: object = CLASS_ALPHA,
-        class_prior: object = None,
-        estimate: Estimate = "predictive",
-        categories: object = "auto",
-        handle_unknown: str = "ignore",
-        missing_values: object = None,
-        gaussian: object = "auto",
-        gaussian_prior: object = "within",
-        numbers: str = "gaussian",
-        cells: int = DEPENDENCE_CELLS,
-        tables: str = "full",
-        prior: object = None,
-    ) -> None:
-        self.parent = parent
-        self.alpha = alpha
-        self.class_alpha = class_alpha
-        self.class_prior = class_prior
-        self.estimate = estimate
-        self.categories = categories
-        self.handle_unknown = handle_unknown
-        self.missing_values = missing_values
-        self.gaussian = gaussian
-        self.gaussian_prior = gaussian_prior
-        self.numbers = numbers
-        self.cells = cells
-        self.tables = tables
-        self.prior = prior
+    parent: object = None
+    _: KW_ONLY
+    estimate: Estimate = "predictive"
+    tables: str = "full"
+    prior: object = None
 
     def _arcs(
         self, encoding: Encoding, columns: NodeColumns, rows: Any, label: np.ndarray, weight: np.ndarray

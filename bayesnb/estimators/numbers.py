@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import KW_ONLY, dataclass
 from typing import Any, ClassVar
 
 import numpy as np
@@ -14,23 +15,17 @@ from bayesnb.families import GammaExponential, GammaPoisson, NormalInverseGamma
 from bayesnb.model import Estimate
 
 
+@dataclass(eq=False, repr=False)
 class NumbersNB(NaiveBayesClassifier):
     """Naive Bayes for numbers of one conjugate family, the class attribute `family` of a subclass."""
 
-    family: ClassVar[Any]
+    _: KW_ONLY
+    prior: object = "pooled"
+    class_alpha: object = CLASS_ALPHA
+    class_prior: object = None
+    estimate: Estimate = "predictive"
 
-    def __init__(
-        self,
-        *,
-        prior: object = "pooled",
-        class_alpha: object = CLASS_ALPHA,
-        class_prior: object = None,
-        estimate: Estimate = "predictive",
-    ) -> None:
-        self.prior = prior
-        self.class_alpha = class_alpha
-        self.class_prior = class_prior
-        self.estimate = estimate
+    family: ClassVar[Any]
 
     def _columns(self, table: Table) -> tuple[Columns, ...]:
         n = len(table.names)
@@ -44,6 +39,7 @@ class NumbersNB(NaiveBayesClassifier):
         return tags
 
 
+@dataclass(eq=False, repr=False)
 class GaussianNB(NumbersNB):
     """Naive Bayes for Gaussian features with unknown means and variances.
 
@@ -98,17 +94,10 @@ class GaussianNB(NumbersNB):
     array(['high'], dtype='<U4')
     """
 
-    family = NormalInverseGamma
+    _: KW_ONLY
+    prior: object = "within"
 
-    def __init__(
-        self,
-        *,
-        prior: object = "within",
-        class_alpha: object = CLASS_ALPHA,
-        class_prior: object = None,
-        estimate: Estimate = "predictive",
-    ) -> None:
-        super().__init__(prior=prior, class_alpha=class_alpha, class_prior=class_prior, estimate=estimate)
+    family = NormalInverseGamma
 
     @property
     def theta_(self) -> np.ndarray:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import KW_ONLY, dataclass
 from typing import Any
 
 import numpy as np
@@ -9,7 +10,6 @@ import numpy as np
 from bayesnb._util.arguments import require_choice, shown
 from bayesnb._util.warnings import warn
 from bayesnb.encoding import Columns, Encoding, Node, NodeColumns
-from bayesnb.estimators.defaults import ALPHA, CLASS_ALPHA, DEPENDENCE_CELLS
 from bayesnb.estimators.network_base import StructuredNB, position
 from bayesnb.model import Estimate
 from bayesnb.networks import learning as structure
@@ -22,12 +22,13 @@ class _Criterion:
     """Descriptor of `score`: set as the hyperparameter that scores arcs, read as scikit-learn's method, accuracy."""
 
     def __get__(self, instance: Any, owner: type | None = None) -> Any:
-        return StructuredNB.score if instance is None else StructuredNB.score.__get__(instance)
+        return "mi" if instance is None else StructuredNB.score.__get__(instance)
 
     def __set__(self, instance: Any, value: object) -> None:
         vars(instance)["score"] = value
 
 
+@dataclass(eq=False, repr=False)
 class TAN(StructuredNB):
     """Tree-augmented naive Bayes: each column has at most one other column as a parent, learned from the rows.
 
@@ -134,43 +135,14 @@ class TAN(StructuredNB):
     {'0': None, '1': '0'}
     """
 
-    _learned = "the tree"
     score: Any = _Criterion()
+    root: object = None
+    _: KW_ONLY
+    estimate: Estimate = "predictive"
+    tables: str = "full"
+    prior: object = None
 
-    def __init__(
-        self,
-        score: str = "mi",
-        root: Any = None,
-        *,
-        alpha: object = ALPHA,
-        class_alpha: object = CLASS_ALPHA,
-        class_prior: object = None,
-        estimate: Estimate = "predictive",
-        categories: object = "auto",
-        handle_unknown: str = "ignore",
-        missing_values: object = None,
-        gaussian: object = "auto",
-        gaussian_prior: object = "within",
-        numbers: str = "gaussian",
-        cells: int = DEPENDENCE_CELLS,
-        tables: str = "full",
-        prior: object = None,
-    ) -> None:
-        self.score = score
-        self.root = root
-        self.alpha = alpha
-        self.class_alpha = class_alpha
-        self.class_prior = class_prior
-        self.estimate = estimate
-        self.categories = categories
-        self.handle_unknown = handle_unknown
-        self.missing_values = missing_values
-        self.gaussian = gaussian
-        self.gaussian_prior = gaussian_prior
-        self.numbers = numbers
-        self.cells = cells
-        self.tables = tables
-        self.prior = prior
+    _learned = "the tree"
 
     def get_params(self, deep: bool = True) -> dict[str, Any]:
         """Return the hyperparameters by name; `score` is the score of arcs."""

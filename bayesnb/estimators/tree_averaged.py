@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import KW_ONLY, dataclass
 from typing import TYPE_CHECKING, Any, NoReturn
 
 import jax
@@ -13,7 +14,7 @@ from bayesnb._util.arguments import require_integer, require_seed
 from bayesnb._util.precision import float64
 from bayesnb.encoding import CellColumns, Encoding, Node, NodeColumns, PairColumns, Rows
 from bayesnb.estimators.binned import most_probable_cuts
-from bayesnb.estimators.defaults import ALPHA, CELLS, CLASS_ALPHA
+from bayesnb.estimators.defaults import ALPHA, CELLS
 from bayesnb.estimators.network_base import StructuredNB
 from bayesnb.estimators.pair_counts import pair_counts
 from bayesnb.families.variates import Variates
@@ -25,6 +26,7 @@ if TYPE_CHECKING:
     import pandas as pd
 
 
+@dataclass(eq=False, repr=False)
 class TreeAveragedNB(StructuredNB):
     r"""Naive Bayes augmented by an unknown tree: the exact average over all trees between the columns.
 
@@ -119,35 +121,14 @@ class TreeAveragedNB(StructuredNB):
     np.float64(1.0)
     """
 
+    alpha: float = ALPHA
+    _: KW_ONLY
+    numbers: str = "binned"
+    cells: int = CELLS
+    prior: object = None
+
     estimate: Estimate = "predictive"
     _has_margins = False
-
-    def __init__(
-        self,
-        alpha: float = ALPHA,
-        *,
-        class_alpha: object = CLASS_ALPHA,
-        class_prior: object = None,
-        categories: object = "auto",
-        handle_unknown: str = "ignore",
-        missing_values: object = None,
-        gaussian: object = "auto",
-        gaussian_prior: object = "within",
-        numbers: str = "binned",
-        cells: int = CELLS,
-        prior: object = None,
-    ) -> None:
-        self.alpha = alpha
-        self.class_alpha = class_alpha
-        self.class_prior = class_prior
-        self.categories = categories
-        self.handle_unknown = handle_unknown
-        self.missing_values = missing_values
-        self.gaussian = gaussian
-        self.gaussian_prior = gaussian_prior
-        self.numbers = numbers
-        self.cells = cells
-        self.prior = prior
 
     @property
     def arc_probability_(self) -> pd.DataFrame:

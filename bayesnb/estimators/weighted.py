@@ -5,7 +5,7 @@ from __future__ import annotations
 import copy
 import warnings
 from collections.abc import Callable
-from dataclasses import replace
+from dataclasses import KW_ONLY, dataclass, replace
 from typing import Any, Self
 
 import numpy as np
@@ -35,6 +35,7 @@ _KINDS = ("auto", "feature", "temperature")
 Fit = Callable[[NaiveBayesClassifier], NaiveBayesClassifier]
 
 
+@dataclass(eq=False, repr=False)
 class WeightedNB(FittedClassifier):
     r"""Weighted naive Bayes: calibrated class probabilities by weights of the terms of a classifier.
 
@@ -146,16 +147,14 @@ class WeightedNB(FittedClassifier):
     [0.99, 0.84]
     """
 
-    weights_: Weights | None
-    model_: NaiveBayesClassifier
-    """Fitted estimator, with the margins of columns that have parents."""
+    estimator: Any = None
+    weights: Any = "auto"
+    _: KW_ONLY
+    max_rows: int = 100_000
+    seed: int = 0
 
-    def __init__(self, estimator: Any = None, weights: Any = "auto", *, max_rows: int = 100_000, seed: int = 0) -> None:
-        self.estimator = estimator
+    def __post_init__(self) -> None:
         require_unnested(self)
-        self.weights = weights
-        self.max_rows = max_rows
-        self.seed = seed
 
     @property
     def estimate(self) -> Any:  # type: ignore[override]
