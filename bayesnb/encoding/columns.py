@@ -242,33 +242,29 @@ class RealColumns(FixedColumns):
     index: Sequence[int]
     names: Sequence[str]
     n_features: int
-    family: type
+    family: Any
 
     @property
     def kind(self) -> str:
-        return str(self._family.kind)
+        return str(self.family.kind)
 
     @property
     def hyperparameter(self) -> str:
         return f"{self.kind}_prior"
 
     def prior(self, given: object, argument: str, n_classes: int) -> Any:
-        return prior_of_numbers(given, self._family, (n_classes, len(self.index)), argument)
+        return prior_of_numbers(given, self.family, (n_classes, len(self.index)), argument)
 
     def open(self, table: Table) -> RealRows:
         values = table.numbers(self.index)
-        if self._family.nonnegative:
+        if self.family.nonnegative:
             values = np.asarray(values)
             table.check_nonnegative(values, self.index)
-        return RealRows(values, self._family.statistics, partial(table.check_finite, index=self.index, missing=True))
+        return RealRows(values, self.family.statistics, partial(table.check_finite, index=self.index, missing=True))
 
     def check(self) -> None:
         if not hasattr(getattr(self.family, "statistics", None), "values"):
             raise ValueError(f"columns of numbers have the family {self.family.__name__}.")
-
-    @property
-    def _family(self) -> Any:
-        return self.family
 
     def rows(self, opened: RealRows, policy: UnknownPolicy | None = None) -> Rows:
         return opened

@@ -78,7 +78,7 @@ class Table:
     @property
     def is_sparse(self) -> bool:
         """Whether the input is a sparse matrix."""
-        return bool(sp.issparse(self.data))
+        return not isinstance(self.data, np.ndarray | list)
 
     def take(self, mask: np.ndarray) -> Table:
         """Return the rows where `mask` is true."""
@@ -134,12 +134,12 @@ class Table:
         ValueError
             If a cell is no number; the message names the first one.
         """
+        data: np.ndarray | list[Any] = self.data
         if self.is_sparse:
             raise TypeError(f"Sparse data was passed for X, but {self.owner} takes dense data here; use X.toarray().")
-        if self.is_frame:
-            columns = [_to_float(_series_to_array(self.data[j]), self.label(j)) for j in index]
+        if isinstance(data, list):
+            columns = [_to_float(_series_to_array(data[j]), self.label(j)) for j in index]
             return StackedColumns(tuple(columns))
-        data = np.asarray(self.data)
         if data.dtype.kind in "biuf":
             return data if len(index) == data.shape[1] else data[:, list(index)]
         return row_major([_to_float(data[:, j], self.label(j)) for j in index])
@@ -215,6 +215,8 @@ def check_table(X: Any, owner: str) -> Table:
     ValueError
         If X is empty, complex, or not two-dimensional.
     """
+    if type(X) is np.ndarray and X.ndim == 2 and X.size and X.dtype in (np.float64, np.float32, np.int64):
+        return Table(X, Positions(X.shape[1]), X.shape[0], owner)
     if hasattr(X, "columns") and (hasattr(X, "iloc") or hasattr(X, "get_column")):
         n_rows, n_columns = X.shape
         _check_size(n_rows, n_columns, owner)

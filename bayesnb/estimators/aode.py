@@ -129,7 +129,6 @@ class AODE(StructuredNB):
     @property
     def members_(self) -> list[SPODE]:
         """Fitted classifiers, one for each categorical column as the parent of all others."""
-        self._require_fitted("members_")
         n = 0 if self._nodes is None else len(self._nodes.base.index)
         return [self._member(self.fitted_.counted, p) for p in range(n)]
 
@@ -170,7 +169,6 @@ class AODE(StructuredNB):
     # -- shared machinery ------------------------------------------------------------------------
 
     def _refuse(self, name: str) -> NoReturn:
-        self._require_fitted(name)
         raise NotOfferedError(f"{name}: {self.no_posterior}")
 
     @property

@@ -117,14 +117,18 @@ class NaiveBayesClassifier(FittedClassifier):
         >>> nb.partial_fit([["rain"], ["sun"]], ["in", "out"]).class_count_
         array([1., 2.])
         """
-        first = not self.__sklearn_is_fitted__()
-        if first and classes is None:
+        before = vars(self).get("fitted_")
+        if before is None and classes is None:
             raise ValueError("classes must be passed on the first call to partial_fit.")
-        updated = classifier_state.copy_unfitted(self) if first else copy.copy(self)
-        known = Levels(()) if first else updated.encoding_.classes
+        updated = classifier_state.copy_unfitted(self) if before is None else copy.copy(self)
+        known = Levels(()) if before is None else before.encoding.classes
         if classes is not None:
-            known = known.union(check_labels(classes, None, type(self).__name__, "classes")[0])
-        return classifier_state.add_rows(self, updated, X, y, sample_weight, known, grow=False)
+            more, _ = check_labels(classes, None, type(self).__name__, "classes")
+            known = Levels.from_values((*known.values, *more.values))
+        counted = classifier_state.count_batch(updated, X, y, sample_weight, known)
+        if before is not None:
+            counted = counting.merge(before.counted, counted)
+        return classifier_state.commit(self, updated, counted, before)
 
     def forget(self, X: object, y: object, sample_weight: object = None) -> Self:
         """Remove rows that were counted: the inverse of `partial_fit`.
@@ -161,8 +165,8 @@ class NaiveBayesClassifier(FittedClassifier):
                [0., 1.]])]
         """
         check_is_fitted(self)
-        updated = copy.copy(self)
-        table, encoding = updated._table(X), updated.encoding_
+        updated, before = copy.copy(self), self.fitted_
+        table, encoding = updated._table(X), before.encoding
         label = encoding.label_index(y, table.n_rows, type(self).__name__)
         weight = check_weights(sample_weight, table.n_rows)
         keep = weight > 0
@@ -176,7 +180,7 @@ class NaiveBayesClassifier(FittedClassifier):
             report_unknown(columns, unknown)
 
         counted = Counted(encoding, counting.count_rows(encoding, encoding.rows(table, policy), label, weight))
-        return classifier_state.commit(self, updated, counting.remove(updated.fitted_.counted, counted), on_top=True)
+        return classifier_state.commit(self, updated, counting.remove(before.counted, counted), before)
 
     def decay(self, factor: float) -> Self:
         """Multiply the weight of every counted row by a factor, so that old data fade.
@@ -199,9 +203,9 @@ class NaiveBayesClassifier(FittedClassifier):
         """
         check_is_fitted(self)
         require_number("factor", factor, "a number in (0, 1]", lambda value: 0 < value <= 1)
-        updated = copy.copy(self)
-        scaled = Counted(updated.encoding_, updated.statistics_.scale(factor))
-        return classifier_state.commit(self, updated, scaled, on_top=True)
+        before = self.fitted_
+        scaled = Counted(before.encoding, before.statistics.scale(factor))
+        return classifier_state.commit(self, copy.copy(self), scaled, before)
 
     # -- the posterior ---------------------------------------------------------------------------
 
@@ -432,21 +436,10 @@ class NaiveBayesClassifier(FittedClassifier):
     def _with_counter(self, model: Self) -> Self:
         return model
 
-    def _count_further(self, X: object, y: object, sample_weight: object, classes: Levels) -> None:
-        classifier_state.add_rows(self, copy.copy(self), X, y, sample_weight, classes, grow=True)
-
-    def _stored(self) -> dict[str, Any]:
-        state = {name: value for name, value in vars(self).items() if name.endswith("_")}
-        if (fitted := state.pop("fitted_", None)) is not None:
-            state |= {"encoding_": fitted.encoding, "statistics_": fitted.statistics}
-        return state
-
     def _restore(self, stored: dict[str, Any]) -> None:
-        for name, value in stored.items():
-            if name not in ("encoding_", "statistics_"):
-                setattr(self, name, value)
-        counted = Counted(stored["encoding_"], stored["statistics_"])
+        counted = Counted(stored.pop("encoding_"), stored.pop("statistics_"))
         counting.check(counted)
+        self.__dict__.update(stored)
         self.fitted_ = self._state(counted)
 
 

@@ -111,7 +111,6 @@ class BinnedNB(NaiveBayesClassifier):
     @property
     def edges_(self) -> dict[str, np.ndarray]:
         """Ends of the cells of each column."""
-        self._require_fitted("edges_")
         return cell_edges(self.encoding_.blocks)
 
     def _made_choices(self, encoding: Encoding) -> tuple[str, ...]:

@@ -7,7 +7,7 @@ from collections.abc import Callable
 from dataclasses import replace
 from itertools import compress
 from threading import Lock
-from typing import Any, Protocol, TypeVar
+from typing import TYPE_CHECKING, Any, TypeVar
 
 import numpy as np
 from sklearn.base import BaseEstimator
@@ -18,84 +18,48 @@ from bayesnb.encoding import (
     Columns,
     Encoding,
     Levels,
-    Rows,
     Table,
     check_labels,
     check_weights,
     declare_levels,
     index_of_labels,
 )
-from bayesnb.fitted import Fitted
-from bayesnb.model import NaiveBayes
+
+if TYPE_CHECKING:
+    from bayesnb.estimators.base import NaiveBayesClassifier
 
 _commits = Lock()
 _ANY = object()
+NB = TypeVar("NB", bound="NaiveBayesClassifier")
+Any_NB = TypeVar("Any_NB", bound=BaseEstimator)
 
 
-class Counting(Protocol):
-    """Classifier whose state is an encoding and statistics, with the methods that read rows."""
-
-    fitted_: Fitted
-    _counts_margins: bool
-
-    def _table(self, X: object, reset: bool = False) -> Table: ...
-
-    def _columns(self, table: Table) -> tuple[Columns, ...]: ...
-
-    def _structured(
-        self, encoding: Encoding, table: Table, rows: tuple[Rows, ...], label: np.ndarray, weight: np.ndarray
-    ) -> tuple[Encoding, tuple[Rows, ...]]: ...
-
-    def _empirical_prior(self, counted: Counted) -> NaiveBayes: ...
-
-    def _state(self, counted: Counted) -> Fitted: ...
-
-
-class Stored(Protocol):
-    """Classifier whose state can be written to a file and read from one."""
-
-    def _stored(self) -> dict[str, Any]: ...
-
-    def _restore(self, stored: dict[str, Any]) -> None: ...
-
-    def _check(self) -> None: ...
-
-
-class Delegating(Protocol):
-    """Classifier that counts rows itself, or lets its estimator count them, as `WeightedNB` does."""
-
-    def _counter(self, X: object) -> Any: ...
-
-    def _with_counter(self, model: Any) -> Any: ...
-
-    def _count_further(self, X: object, y: object, sample_weight: object, classes: Levels) -> None: ...
-
-
-NB = TypeVar("NB", bound=Counting)
-
-
-def is_fitted(nb: Counting) -> bool:
+def is_fitted(nb: object) -> bool:
     """Return whether a classifier has counted rows."""
     return "fitted_" in vars(nb)
 
 
-def collect_state(nb: Stored) -> dict[str, Any]:
+def collect_state(nb: BaseEstimator) -> dict[str, Any]:
     """Return the fitted state of a classifier, by name, as a file has it beside the hyperparameters."""
-    return nb._stored()
+    state = {name: value for name, value in vars(nb).items() if name.endswith("_")}
+    fitted = state.pop("fitted_", None)
+    if (model := state.pop("model_", None)) is not None:
+        return collect_state(model) | state
+    return state if fitted is None else state | {"encoding_": fitted.encoding, "statistics_": fitted.statistics}
 
 
-def restore(nb: Stored, values: dict[str, Any]) -> None:
+def restore(nb: Any, values: dict[str, Any]) -> None:
     """Give a classifier the state of a file; raise ValueError if the values contradict each other."""
     nb._restore(values)
     nb._check()
 
 
-def check(nb: Stored) -> None:
+def check(nb: Any) -> None:
     """Raise ValueError if the fitted state contradicts itself or the hyperparameters."""
     nb._check()
 
 
-def copy_unfitted(nb: NB) -> NB:
+def copy_unfitted(nb: Any_NB) -> Any_NB:
     """Return a copy without fitted attributes."""
     unfitted = copy.copy(nb)
     fitted = [name for name in vars(unfitted) if name.endswith("_") and not name.startswith("_")]
@@ -104,7 +68,7 @@ def copy_unfitted(nb: NB) -> NB:
     return unfitted
 
 
-def copy_without_state(nb: NB) -> NB:
+def copy_without_state(nb: Any_NB) -> Any_NB:
     """Return a copy that has the names of the columns of `fit`, but no counts."""
     unfitted = copy.copy(nb)
     for name in ("fitted_", "model_"):
@@ -141,10 +105,10 @@ def without_margins(nb: NB) -> NB:
 
 def fit(nb: NB, X: object, y: object, sample_weight: object) -> NB:
     """Count rows with an unfitted classifier, which becomes a fitted one."""
-    return commit(nb, nb, count_batch(nb, X, y, sample_weight, Levels(()), grow=True))
+    return commit(nb, nb, count_batch(nb, X, y, sample_weight, Levels(())))
 
 
-def count_batch(nb: Counting, X: object, y: object, sample_weight: object, classes: Levels, *, grow: bool) -> Counted:
+def count_batch(nb: NaiveBayesClassifier, X: object, y: object, sample_weight: object, classes: Levels) -> Counted:
     """Encode one batch of rows and count its sufficient statistics; the classifier is not changed.
 
     An unfitted classifier chooses its columns by these rows.
@@ -160,19 +124,17 @@ def count_batch(nb: Counting, X: object, y: object, sample_weight: object, class
     sample_weight : array-like of shape (N,), optional
         Weights of the rows; default: 1.
     classes : Levels
-        Known classes.
-    grow : bool
-        Whether labels beside `classes` are new classes; otherwise they raise ValueError.
+        Known classes, or none, if the labels are the classes.
     """
     table = nb._table(X, reset=not is_fitted(nb))
     labels, label = check_labels(y, table.n_rows, type(nb).__name__)
-    classes = classes.union(labels) if grow else classes
+    classes = classes if len(classes) else labels
     weight = check_weights(sample_weight, table.n_rows)
     return count_table(nb, classes, table, index_of_labels(classes, labels, label), weight)
 
 
 def count_table(
-    nb: Counting,
+    nb: NaiveBayesClassifier,
     classes: Levels,
     table: Table,
     label: np.ndarray,
@@ -229,18 +191,15 @@ def subset_fitter(nb: NB, fitted: NB, X: object, y: object, sample_weight: objec
     return fit
 
 
-def commit(nb: NB, updated: NB, counted: Counted, *, on_top: bool = False) -> NB:
-    """Fit an updated copy of a classifier to these counts, and give the classifier its state.
-
-    With `on_top` the counts include those of the copy; RuntimeError is raised if the classifier no longer has these.
-    """
-    before, fitted = vars(updated).get("fitted_") if on_top else _ANY, updated._state(counted)
+def commit(nb: NB, updated: NB, counted: Counted, before: object = _ANY) -> NB:
+    """Fit an updated copy of a classifier to these counts, and give the classifier its state; see `replace_state`."""
+    fitted = updated._state(counted)
     fitted.prior  # noqa: B018  A prior that cannot be used raises here, before the classifier is changed.
     updated.fitted_ = fitted
     return replace_state(nb, updated, before)
 
 
-def replace_state(nb: NB, updated: NB, before: Any = _ANY) -> NB:
+def replace_state(nb: Any_NB, updated: Any_NB, before: object = _ANY) -> Any_NB:
     """Give a classifier the attributes of its updated copy; raise RuntimeError unless its state is still `before`."""
     with _commits:
         if before is not _ANY and vars(nb).get("fitted_") is not before:
@@ -255,25 +214,13 @@ def replace_state(nb: NB, updated: NB, before: Any = _ANY) -> NB:
     return nb
 
 
-def make_counter(nb: Delegating, X: object) -> Any:
+def make_counter(nb: Any, X: object) -> Any:
     """Return an unfitted copy that counts rows such as X; for a `WeightedNB` a copy of its estimator."""
     return nb._counter(X)
 
 
-def commit_counter(nb: NB, updated: Delegating, model: Any) -> NB:
+def commit_counter(nb: Any_NB, updated: Any, model: NaiveBayesClassifier) -> Any_NB:
     """Give a classifier the counts of `model`, which `make_counter` has made of `updated`, a copy of the classifier."""
-    fitted: NB = updated._with_counter(model)
-    fitted.fitted_.prior  # noqa: B018  A prior that cannot be used raises here, before the classifier is changed.
+    model.fitted_.prior  # noqa: B018  A prior that cannot be used raises here, before the classifier is changed.
+    fitted: Any_NB = updated._with_counter(model)
     return replace_state(nb, fitted)
-
-
-def count_further(nb: Delegating, X: object, y: object, sample_weight: object, classes: Levels) -> None:
-    """Count further rows, whose labels may be new classes beside `classes`."""
-    nb._count_further(X, y, sample_weight, classes)
-
-
-def add_rows(nb: NB, updated: NB, X: object, y: object, sample_weight: object, classes: Levels, *, grow: bool) -> NB:
-    """Count rows on top of the counts of an updated copy, and give the classifier its state; see `count_batch`."""
-    batch = count_batch(updated, X, y, sample_weight, classes, grow=grow)
-    first = not is_fitted(updated)
-    return commit(nb, updated, batch if first else counting.merge(updated.fitted_.counted, batch), on_top=True)

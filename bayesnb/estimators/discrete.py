@@ -107,20 +107,17 @@ class CategoricalNB(NaiveBayesClassifier):
     @property
     def categories_(self) -> list[np.ndarray]:
         """Levels of each feature, in the order of the level axes."""
-        self._require_fitted("categories_")
         columns: Any = self.encoding_.blocks[0]
         return [Levels(tuple(columns.level_names(j))).array() for j in range(len(columns.index))]
 
     @property
     def category_count_(self) -> list[np.ndarray]:
         """(C, L_j) weight of the rows with each level, one array per feature."""
-        self._require_fitted("category_count_")
         return self._split_by_feature(self.statistics_.blocks[0].count)
 
     @property
     def feature_log_prob_(self) -> list[np.ndarray]:
         """(C, L_j) log posterior mean of P(level | class), one array per feature."""
-        self._require_fitted("feature_log_prob_")
         return self._split_by_feature(scoring.plug_in(self.posterior_.blocks[0]).log_theta)
 
     def _split_by_feature(self, flat: np.ndarray) -> list[np.ndarray]:
@@ -201,13 +198,11 @@ class BernoulliNB(NaiveBayesClassifier):
     @property
     def feature_count_(self) -> np.ndarray:
         """(C, F) weight of the rows in which the feature is present."""
-        self._require_fitted("feature_count_")
         return np.asarray(self.statistics_.blocks[0].count[:, 1::2])
 
     @property
     def feature_log_prob_(self) -> np.ndarray:
         """(C, F) log posterior mean of P(present | class)."""
-        self._require_fitted("feature_log_prob_")
         return np.asarray(scoring.plug_in(self.posterior_.blocks[0]).log_theta[:, 1::2])
 
     def __sklearn_tags__(self) -> Any:
@@ -286,13 +281,11 @@ class MultinomialNB(NaiveBayesClassifier):
     @property
     def feature_count_(self) -> np.ndarray:
         """(C, F) count of each word in each class."""
-        self._require_fitted("feature_count_")
         return np.asarray(self.statistics_.blocks[0].count)
 
     @property
     def feature_log_prob_(self) -> np.ndarray:
         """(C, F) log posterior mean of the probability of each word."""
-        self._require_fitted("feature_log_prob_")
         return np.asarray(scoring.plug_in(self.posterior_.blocks[0]).log_theta)
 
     def __sklearn_tags__(self) -> Any:

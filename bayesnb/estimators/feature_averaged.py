@@ -98,7 +98,6 @@ class FeatureAveragedNB(NaiveBayesClassifier):
     @property
     def inclusion_probability_(self) -> np.ndarray:
         """(F,) posterior probability that each feature depends on the class, in the order of the columns of X."""
-        self._require_fitted("inclusion_probability_")
         return np.asarray(expit(self._dependence_log_odds(self.posterior_)))
 
     def inclusion_by_kappa(self, kappa: tuple[float, ...] = (0.01, 0.1, 1.0)) -> pd.DataFrame:

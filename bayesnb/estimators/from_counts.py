@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-import re
-from collections.abc import Hashable, Sequence, Sized
+from collections.abc import Callable, Hashable, Mapping, Sized
 from decimal import Decimal
 from numbers import Integral, Real
 from typing import TYPE_CHECKING, Any, TypeVar
@@ -26,9 +25,7 @@ if TYPE_CHECKING:
 NB = TypeVar("NB", bound=NaiveBayesClassifier)
 
 _COLUMNS = ("class", "feature", "type", "level", "count", "mean", "m2")
-_TRUE, _FALSE = ("true", "t", "1", "1.0"), ("false", "f", "0", "0.0")
-_TYPES: dict[str, Any] = {"str": str, "int": lambda level: _to_integer(level), "bool": lambda level: _to_boolean(level)}
-_WHOLE = re.compile(r"\s*([+-]?\d{1,1000})(\.0*)?\s*", re.ASCII)
+_BOOLEANS = dict.fromkeys(("true", "t", "1", "1.0"), True) | dict.fromkeys(("false", "f", "0", "0.0"), False)
 _EXACT = 2**53
 """Largest integer up to which float64 represents every integer."""
 
@@ -75,50 +72,81 @@ def from_counts(nb: NB, table: Any, *, log_base: float | None = None) -> NB:
     >>> from_counts(CategoricalNB(), rows).predict_proba(pd.DataFrame({"colour": ["dark"]})).round(2)
     array([[0.19, 0.81]])
     """
-    _require_countable(nb)
+    if getattr(nb, "no_counts", None) is not None:
+        raise NotOfferedError(f"{type(nb).__name__}: {nb.no_counts}")
+    if not isinstance(nb, NaiveBayesClassifier):
+        raise TypeError(f"from_counts fits the classifiers of this package, and nb is {shown(nb)}.")
     frame = _read_frame(table)
-    class_rows = frame[frame["feature"].isna()]
-    feature_rows = frame[frame["feature"].notna()]
-    if not len(class_rows) or not len(feature_rows):
+    of_class = frame["feature"].isna().to_numpy()
+    class_rows, cells = frame[of_class], frame[~of_class]
+    if not len(class_rows) or not len(cells):
         lacks = "feature" if len(class_rows) else "class by itself (a row whose feature is empty)"
         raise ValueError(f"table has no row of a {lacks}; see bayesnb.sql.counts.")
     classes, label = check_labels(class_rows["class"], len(class_rows), type(nb).__name__, "table['class']")
     try:
-        class_index = classes.index(feature_rows["class"])
+        cell_label = classes.index(cells["class"])
     except TypeError as error:
         raise ValueError(f"table: a class is not hashable: {error}.") from None
-    if (class_index < 0).any():
-        row = feature_rows.iloc[int(np.argmax(class_index < 0))]
+    if (cell_label < 0).any():
+        row = cells.iloc[int(np.argmax(cell_label < 0))]
         raise ValueError(
             f"table: class {shown(row['class'])} of feature {shown(row['feature'])} has no row of its own, whose "
             "feature is empty; its count is the weight of all rows of the class."
         )
     for name in ("type", "level", "mean", "m2"):
-        given = class_rows[name].notna().to_numpy()
-        if given.any():
+        if (given := class_rows[name].notna().to_numpy()).any():
             row = class_rows.iloc[int(np.argmax(given))]
             raise ValueError(
                 f"table: a row of class {shown(row['class'])} has the {name} {shown(row[name])} and no feature. A row "
                 "without a feature has the weight of its class. Name the feature, or leave that cell empty."
             )
     class_count = np.bincount(label, _read_numbers(class_rows, "count"), minlength=len(classes))
+    level, count = _read_levels(cells), _read_numbers(cells, "count")
+    rows_by_feature = cells.groupby("feature", sort=False).indices
+    levels = {
+        str(name): list(dict.fromkeys(value for value in level[rows] if value is not None))
+        for name, rows in rows_by_feature.items()
+    }
     unfitted = classifier_state.copy_unfitted(nb)
-    cells = _Cells(feature_rows, class_index)
-    levels = cells.levels()
     sample = unfitted._table(_make_sample(levels), reset=True)
-    encoding, rows = Encoding(classes, unfitted._columns(sample)).learn(sample)
-    blocks = tuple(
-        _block_statistics(columns, block_rows, levels, cells, len(classes))
-        for columns, block_rows in zip(encoding.blocks, rows, strict=True)
-    )
-    if any(_has_base_measure(columns) for columns in encoding.blocks):
+    encoding, sample_rows = Encoding(classes, unfitted._columns(sample)).learn(sample)
+    blocks = []
+    for columns, block_rows in zip(encoding.blocks, sample_rows, strict=True):
+        rows = np.concatenate([rows_by_feature[name] for name in columns.names])
+        feature = np.repeat(np.arange(len(columns.names)), [len(rows_by_feature[name]) for name in columns.names])
+        where = cell_label[rows], feature
+        has_levels = not columns.one_simplex and not hasattr(columns.family.statistics, "from_moments")
+        wrong = np.array([(value is not None) != has_levels for value in level[rows]])
+        if wrong.any():
+            row = cells.iloc[rows[int(np.argmax(wrong))]]
+            has, wanted = ("no levels", "levels") if has_levels else ("a level", "numbers or words, which have none")
+            raise ValueError(
+                f"table: a row of class {shown(row['class'])}, feature {shown(row['feature'])} has {has}. Columns that "
+                f"are {columns.kind} count {wanted}. Give all rows of the feature one form, or choose another "
+                "classifier."
+            )
+        shape = len(classes), len(columns.names)
+        if has_levels:
+            position = _level_positions(columns, block_rows, levels, feature, level[rows])
+            blocks.append(LevelCounts(_sum_cells((shape[0], len(columns.axis()[0])), where[0], position, count[rows])))
+        elif columns.one_simplex:
+            blocks.append(LevelCounts(_sum_cells(shape, *where, count[rows])))
+        else:
+            mean, m2 = (_read_numbers(cells.iloc[rows], name) for name in ("mean", "m2"))
+            with np.errstate(over="ignore", invalid="ignore"):  # `counting.check` refuses moments that overflow.
+                n = _sum_cells(shape, *where, count[rows])
+                total_mean = _sum_cells(shape, *where, count[rows] * mean) / np.where(n, n, 1.0)
+                within = m2 + count[rows] * (mean - total_mean[where]) ** 2
+                moments = columns.family.statistics.from_moments(n, total_mean, _sum_cells(shape, *where, within))
+            blocks.append(moments)
+    if any(map(_has_base_measure, encoding.blocks)):
         if log_base is None:
             raise ValueError(
                 f"{type(nb).__name__}: log_evidence_ has the base measures of the rows, Σ log multinomial coefficients "
                 "or -log x!, and counts do not tell them. Give log_base=; 0 suffices for comparisons on the same rows."
             )
         require_number("log_base", log_base, "a number", np.isfinite)
-    counted = Counted(encoding, Statistics(class_count, blocks, np.array(float(log_base or 0.0))))
+    counted = Counted(encoding, Statistics(class_count, tuple(blocks), np.array(float(log_base or 0.0))))
     try:
         counting.check(counted)
     except ValueError as error:
@@ -126,98 +154,33 @@ def from_counts(nb: NB, table: Any, *, log_base: float | None = None) -> NB:
     return classifier_state.commit(nb, unfitted, counted)
 
 
-class _Cells:
-    """Rows of the table about features: index of the class, level of the stated type, and weight of each."""
-
-    def __init__(self, frame: pd.DataFrame, class_index: np.ndarray) -> None:
-        self.level = _read_levels(frame)
-        self.count = _read_numbers(frame, "count")
-        self.frame, self.class_index = frame, class_index
-        self._rows_by_feature = frame.groupby("feature", sort=False).indices
-
-    def rows_of(self, name: str, *, with_levels: bool, kind: str) -> np.ndarray:
-        """Return the positions of the rows about a feature; raise ValueError unless all have a level, or none has."""
-        rows = np.asarray(self._rows_by_feature[name])
-        wrong = np.array([(level is not None) != with_levels for level in self.level[rows]])
-        if wrong.any():
-            label = self.frame["class"].iloc[rows[int(np.argmax(wrong))]]
-            has, wanted = ("no level", "levels") if with_levels else ("a level", "numbers or words, which have none")
-            raise ValueError(
-                f"table: a row of class {shown(label)}, feature {shown(name)} has {has}. Columns that are {kind} count "
-                f"{wanted}. Give all rows of the feature one form, or choose another classifier."
-            )
-        return rows
-
-    def levels(self) -> dict[str, list[Hashable]]:
-        """Return the distinct levels of each feature, by name; none for features of numbers."""
-        return {
-            str(name): list(dict.fromkeys(level for level in self.level[rows] if level is not None))
-            for name, rows in self._rows_by_feature.items()
-        }
-
-    def moments(self, family: Any, names: Sequence[str], kind: str, n_classes: int) -> Any:
-        """Compute the statistics of features of numbers; rows of the same class and feature are merged."""
-        total = family.from_moments(*np.zeros((3, n_classes, len(names))))
-        positions = [self.rows_of(name, with_levels=False, kind=kind) for name in names]
-        rows, feature = np.concatenate(positions), np.repeat(np.arange(len(names)), list(map(len, positions)))
-        frame = self.frame.iloc[rows]
-        given = np.stack([self.count[rows], _read_numbers(frame, "mean"), _read_numbers(frame, "m2")])
-        repetition = frame.groupby([self.class_index[rows], feature]).cumcount().to_numpy()
-        for k in range(int(repetition.max()) + 1):
-            fields, chosen = np.zeros((3, n_classes, len(names))), repetition == k
-            fields[:, self.class_index[rows[chosen]], feature[chosen]] = given[:, chosen]
-            with np.errstate(over="ignore", invalid="ignore"):  # `counting.check` refuses moments that overflow.
-                total = total.merge(family.from_moments(*fields))
-        return total
+def _sum_cells(shape: tuple[int, int], label: np.ndarray, position: np.ndarray, values: np.ndarray) -> np.ndarray:
+    """Sum the values with the same class and the same position on the last axis."""
+    total = np.zeros(shape)
+    np.add.at(total, (label, position), values)
+    return total
 
 
-def _block_statistics(
-    columns: Columns, rows: Rows, levels: dict[str, list[Hashable]], cells: _Cells, n_classes: int
-) -> Any:
-    """Return the sufficient statistics of one block; `rows` are those of the sample."""
-    kind = columns.kind
-    if columns.one_simplex:
-        count = np.zeros((n_classes, len(columns.names)))
-        for j, name in enumerate(columns.names):
-            positions = cells.rows_of(name, with_levels=False, kind=kind)
-            np.add.at(count, (cells.class_index[positions], j), cells.count[positions])
-        return LevelCounts(count)
-    if hasattr(columns.family.statistics, "from_moments"):
-        return cells.moments(columns.family.statistics, columns.names, kind, n_classes)
-    for name in columns.names:
-        if not levels[name]:
-            raise ValueError(
-                f"table: feature {shown(name)} has no levels, and {columns.kind} columns count levels; numbers are of "
-                "GaussianNB, ExponentialNB and others, or of MixedNB."
-            )
+def _level_positions(
+    columns: Columns, rows: Rows, levels: Mapping[str, list[Hashable]], feature: np.ndarray, level: np.ndarray
+) -> np.ndarray:
+    """Return the positions of levels of features on the last axis of the statistics; `rows` are those of the sample."""
+    names = columns.names
     # Each row of the sample is counted separately, so that its counts show the positions of its levels.
-    encoding = Encoding(Levels((0,)), (columns,))
-    n = max(map(len, levels.values()))
-    (single,) = counting.single_rows(encoding, (rows,), n).blocks
-    feature = columns.axis()[0]
-    count = np.zeros((n_classes, single.count.shape[1]))
-    for j, name in enumerate(columns.names):
-        index = {level: i for i, level in enumerate(levels[name])}
-        positions = cells.rows_of(name, with_levels=True, kind=kind)
-        row, position = np.nonzero(single.count[: len(index)] * (feature == j))
-        place = np.full(len(index), -1)
-        place[row] = position
-        if (place < 0).any():
-            level = levels[name][int(np.argmax(place < 0))]
-            raise ValueError(
-                f"table: level {shown(level)} of feature {shown(name)} is none that the classifier counts: it is "
-                "missing, or not among the declared ones."
-            )
-        level_positions = place[[index[level] for level in cells.level[positions]]]
-        np.add.at(count, (cells.class_index[positions], level_positions), cells.count[positions])
-    return LevelCounts(count)
-
-
-def _require_countable(nb: Any) -> None:
-    if getattr(nb, "no_counts", None) is not None:
-        raise NotOfferedError(f"{type(nb).__name__}: {nb.no_counts}")
-    if not isinstance(nb, NaiveBayesClassifier):
-        raise TypeError(f"from_counts fits the classifiers of this package, and nb is {shown(nb)}.")
+    n = max(len(levels[name]) for name in names)
+    (single,) = counting.single_rows(Encoding(Levels((0,)), (columns,)), (rows,), n).blocks
+    row, position = np.nonzero(single.count)
+    places = np.full((n, len(names)), -1)
+    places[row, columns.axis()[0][position]] = position
+    row_of = [{value: i for i, value in enumerate(levels[name])} for name in names]
+    found = places[[row_of[j][value] for j, value in zip(feature, level, strict=True)], feature]
+    if (found < 0).any():
+        i = int(np.argmax(found < 0))
+        raise ValueError(
+            f"table: level {shown(level[i])} of feature {shown(names[feature[i]])} is none that the classifier counts: "
+            "it is missing, or not among the declared ones."
+        )
+    return found
 
 
 def _read_frame(table: Any) -> pd.DataFrame:
@@ -244,17 +207,15 @@ def _read_frame(table: Any) -> pd.DataFrame:
 
 
 def _read_numbers(frame: pd.DataFrame, column: str) -> np.ndarray:
-    series = frame[column]
-    numeric = isinstance(series.dtype, np.dtype) and series.dtype.kind in "iuf"
-    values = series.to_numpy(np.float64) if numeric else np.array([_to_float(value) for value in series], np.float64)
+    values = np.array([_to_float(value) for value in frame[column]], np.float64)
     bad = ~np.isfinite(values) | ((column != "mean") & (values < 0))
     if bad.any():
         row = frame.iloc[int(np.argmax(bad))]
         least = "" if column == "mean" else " of at least 0"
-        hint = " A query leaves it empty where a weight or a cell is no number." if _is_missing(row[column]) else ""
         raise ValueError(
             f"table: {column} of class {shown(row['class'])}, feature {shown(row['feature'])}, level "
-            f"{shown(row['level'])} is {shown(row[column])}, and must be a number{least}.{hint}"
+            f"{shown(row['level'])} is {shown(row[column])}, and must be a number{least}. A query leaves it empty "
+            "where a weight or a cell is no number."
         )
     return values
 
@@ -267,58 +228,43 @@ def _to_float(value: object) -> float:
         return float("nan")
 
 
-def _is_missing(value: Any) -> bool:
-    import pandas as pd
-
-    return bool(pd.api.types.is_scalar(value) and pd.isna(value))
-
-
 def _read_levels(frame: pd.DataFrame) -> np.ndarray:
     """Levels as their types say, None for rows without one."""
+    empty, typed = frame["level"].isna().to_numpy(), frame["type"].notna().to_numpy()
     levels = np.empty(len(frame), object)
     for i, (feature, kind, level) in enumerate(zip(frame["feature"], frame["type"], frame["level"], strict=True)):
-        empty = _is_missing(level)
-        typed = not _is_missing(kind)
-        if typed and (not isinstance(kind, str) or kind not in ("float", *_TYPES)):
-            raise ValueError(
-                f"table: type {shown(kind)} of feature {shown(feature)} is unknown; use {', '.join(_TYPES)}, float, or "
-                "leave it empty."
-            )
-        if typed and empty != (kind == "float"):
-            state = "is empty" if empty else f"is {shown(level)}"
-            raise ValueError(
-                f"table: level of feature {shown(feature)}, type {kind}, {state}. A row of type str, int or bool has a "
-                "level; one of type float has numbers: count, mean and m2."
-            )
         try:
-            levels[i] = None if empty else _TYPES[kind](level) if typed else level
+            if typed[i] and empty[i] != (kind == "float"):
+                raise ValueError
+            levels[i] = None if empty[i] else _READ[kind](level) if typed[i] else level
             hash(levels[i])
-        except ValueError as error:
+        except (ValueError, KeyError, TypeError):
             raise ValueError(
-                f"table: level {shown(level)} of feature {shown(feature)} is not of its type, {kind}{error}."
+                f"table: level {shown(level)} of feature {shown(feature)} is not of its type, {kind}. A row of type "
+                "str, int or bool has a level of this type, and an integer beyond 2**53 no floating-point number: cast "
+                "it to BIGINT in the query. A row of type float has count, mean and m2. A level must be hashable."
             ) from None
-        except TypeError:
-            raise ValueError(f"table: level {shown(level)} of feature {shown(feature)} is not hashable.") from None
     return levels
 
 
-def _to_integer(level: Any) -> int:
+def _to_integer(level: object) -> int:
     """Convert a level, an integer or its text, to exactly that integer; raise ValueError for others."""
-    if isinstance(level, Integral):
-        return int(level)
-    text = str(level)
-    whole = _WHOLE.fullmatch(text)
-    if not whole or (whole[2] and abs(int(whole[1])) > _EXACT):
-        lost = "e" in text.lower() or whole is not None
-        raise ValueError("; as a floating-point number it may have lost digits: cast it to BIGINT in the query" * lost)
-    return int(whole[1])
+    text = str(int(level) if isinstance(level, Integral) else level)
+    try:
+        return int(text)
+    except ValueError:
+        number = float(text)
+        if not number.is_integer() or abs(number) > _EXACT:
+            raise
+        return int(number)
 
 
-def _to_boolean(level: Any) -> bool:
-    text = str(level).lower()
-    if text not in (*_TRUE, *_FALSE):
-        raise ValueError
-    return text in _TRUE
+_READ: dict[str, Callable[[Any], Hashable]] = {
+    "str": str,
+    "int": _to_integer,
+    "bool": lambda level: _BOOLEANS[str(level).lower()],
+}
+"""Functions from a cell of a query's result to a level of a type."""
 
 
 def _make_sample(levels: dict[str, list[Hashable]]) -> pd.DataFrame:

@@ -143,13 +143,11 @@ class KDB(StructuredNB):
     @property
     def k_(self) -> int:
         """Largest number of parents of a column in the network."""
-        self._require_fitted("k_")
         return 0 if self._nodes is None else max((len(node) - 1 for node in self._nodes.nodes), default=0)
 
     @property
     def order_(self) -> tuple[str, ...]:
         """Names of the columns of the network, the most informative about the class first."""
-        self._require_fitted("order_")
         return () if self._nodes is None else tuple(self._nodes.names)
 
     @staticmethod

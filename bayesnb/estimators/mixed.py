@@ -157,14 +157,12 @@ class MixedNB(NaiveBayesClassifier):
     @property
     def kinds_(self) -> dict[str, str]:
         """Kind of each column."""
-        self._require_fitted("kinds_")
         kinds = {j: (name, b.kind) for b in self.encoding_.blocks for j, name in zip(b.index, b.names, strict=True)}
         return dict(kinds[j] for j in sorted(kinds))
 
     @property
     def edges_(self) -> dict[str, np.ndarray]:
         """Ends of the cells of each binned column."""
-        self._require_fitted("edges_")
         return cell_edges(self.encoding_.blocks)
 
     def with_priors(self, priors: Mapping[str, Any], chosen: tuple[str, ...] = ()) -> Self:

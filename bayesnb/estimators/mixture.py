@@ -8,7 +8,7 @@ from typing import Any, Self
 
 import jax
 import numpy as np
-from sklearn.base import DensityMixin
+from sklearn.base import BaseEstimator, DensityMixin
 from sklearn.utils.validation import check_is_fitted
 
 from bayesnb import em, scoring
@@ -16,16 +16,16 @@ from bayesnb._util.arguments import require_integer, shown
 from bayesnb._util.warnings import warn
 from bayesnb.counting import Counted, require_numbers
 from bayesnb.encoding import Levels, Rows, check_weights
-from bayesnb.estimators import classifier_state
+from bayesnb.estimators import classifier_state, display
 from bayesnb.estimators.base import NaiveBayesClassifier, check_features
-from bayesnb.estimators.display import Displayed, require_unnested
+from bayesnb.estimators.display import require_unnested
 from bayesnb.estimators.mixed import MixedNB
 from bayesnb.estimators.semi_supervised import clone_for_em, count_in_first_class, use_pooled_priors
 from bayesnb.fitted import Fitted, Output
 
 
 @dataclass(eq=False, repr=False)
-class NaiveBayesMixture(DensityMixin, Displayed):
+class NaiveBayesMixture(DensityMixin, BaseEstimator):
     """Mixture of K components within which features are independent, of any family: a latent class model, by EM.
 
     Parameters
@@ -106,6 +106,11 @@ class NaiveBayesMixture(DensityMixin, Displayed):
     max_iter: int = 200
     n_init: int = 10
     seed: int = 0
+
+    __dir__ = display.list_attributes
+    _repr_html_inner = display.show_html
+    _repr_mimebundle_ = display.show_mimebundle
+    _get_fitted_attr_html = display.show_stored_attributes
 
     no_posterior = (
         "NaiveBayesMixture has the parameters at which EM ended, and no posterior of them: no draws, intervals, "
@@ -238,12 +243,8 @@ class NaiveBayesMixture(DensityMixin, Displayed):
         em.check_options(self.max_iter, self.tol, self.seed)
         self._base()
 
-    def _stored(self) -> dict[str, Any]:
-        return {name: value for name, value in vars(self).items() if name.endswith("_")}
-
     def _restore(self, stored: dict[str, Any]) -> None:
-        for name, value in stored.items():
-            setattr(self, name, value)
+        self.__dict__.update(stored)
 
     def _check(self) -> None:
         """Raise ValueError if the fitted state contradicts itself or the hyperparameters."""

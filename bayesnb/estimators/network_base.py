@@ -79,7 +79,6 @@ class StructuredNB(NaiveBayesClassifier):
     @property
     def edges_(self) -> dict[str, np.ndarray]:
         """Ends of the cells of each column of numbers that takes part in the structure."""
-        self._require_fitted("edges_")
         if (columns := self._nodes) is None:
             return {}
         pairs = zip(columns.base.names, columns.base.cuts, strict=False)
@@ -88,7 +87,6 @@ class StructuredNB(NaiveBayesClassifier):
     @property
     def parents_(self) -> dict[str, str | tuple[str, ...] | None]:
         """Parent of each column besides the class: a name, a tuple of several names, or None."""
-        self._require_fitted("parents_")
         named_parents: dict[int, tuple[str, Any]] = {}
         for columns in reversed(self.encoding_.blocks):  # The structure, the first block, overrides margins.
             nodes = [(j,) for j in columns.index] if columns.network is None else columns.network.nodes
@@ -100,7 +98,6 @@ class StructuredNB(NaiveBayesClassifier):
     @property
     def categories_(self) -> list[np.ndarray | None]:
         """Levels of each column, None for a Gaussian one."""
-        self._require_fitted("categories_")
         levels: list[np.ndarray | None] = [None] * self.n_features_in_
         if (columns := self._nodes) is not None:
             for j, column in enumerate(columns.base.index):
@@ -405,7 +402,7 @@ class StructuredNB(NaiveBayesClassifier):
             return encoding, rows
         cuts = self._cuts(encoding, numbers, rows[-1], label, weight)
         known = encoding.blocks[0].network
-        base = LevelColumns((), (), len(table.names), (), (), self.handle_unknown) if known is None else known.base
+        base = level_columns(table, (), "auto", self.handle_unknown, None) if known is None else known.base
         columns = self._table_type.from_base(base.with_numbers(numbers.index, numbers.names, cuts))
         return replace(encoding, blocks=(columns,)), (columns.rows(columns.open(table)),)
 

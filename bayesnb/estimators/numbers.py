@@ -102,13 +102,11 @@ class GaussianNB(NumbersNB):
     @property
     def theta_(self) -> np.ndarray:
         """(C, F) posterior means of the means."""
-        self._require_fitted("theta_")
         return np.asarray(scoring.plug_in(self.posterior_.blocks[0]).mu)
 
     @property
     def var_(self) -> np.ndarray:
         """(C, F) posterior means of the variances."""
-        self._require_fitted("var_")
         return np.asarray(scoring.plug_in(self.posterior_.blocks[0]).sigma2)
 
 
@@ -169,13 +167,11 @@ class PoissonNB(NumbersNB):
     @property
     def feature_count_(self) -> np.ndarray:
         """(C, F) sum of the counts of each feature."""
-        self._require_fitted("feature_count_")
         return np.asarray(self.statistics_.blocks[0].total)
 
     @property
     def rate_(self) -> np.ndarray:
         """(C, F) posterior means of the rates."""
-        self._require_fitted("rate_")
         return np.asarray(scoring.plug_in(self.posterior_.blocks[0]).rate)
 
 
@@ -234,7 +230,6 @@ class ExponentialNB(NumbersNB):
     @property
     def rate_(self) -> np.ndarray:
         """(C, F) posterior means of the rates, one over the unit of X."""
-        self._require_fitted("rate_")
         return np.asarray(scoring.plug_in(self.posterior_.blocks[0]).rate)
 
 

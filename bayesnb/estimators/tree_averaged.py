@@ -135,7 +135,6 @@ class TreeAveragedNB(StructuredNB):
         """(F, F) posterior probability that the arc between two columns is real; 0 on the diagonal."""
         import pandas as pd
 
-        self._require_fitted("arc_probability_")
         names, tree_posterior = self._tree_posterior()
         n = len(names)
         matrix = np.zeros((n, n))
@@ -167,7 +166,6 @@ class TreeAveragedNB(StructuredNB):
         >>> trees.shape, trees[:2].tolist()
         ((1000, 2), [[1, -1], [1, -1]])
         """
-        self._require_fitted("draw_trees")
         require_integer("draws", draws)
         require_seed(seed)
         names, tree_posterior = self._tree_posterior()
@@ -195,7 +193,6 @@ class TreeAveragedNB(StructuredNB):
     @property
     def parents_(self) -> NoReturn:
         """Not offered: trees are averaged, see `arc_probability_`."""
-        self._require_fitted("parents_")
         raise NotOfferedError("parents_: all trees are averaged; see arc_probability_ and draw_trees.")
 
     def query(self, variables: Any, given: object = None) -> NoReturn:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import copy
-import warnings
 from collections.abc import Callable
 from dataclasses import KW_ONLY, dataclass, replace
 from typing import Any, Self
@@ -16,17 +15,16 @@ from sklearn.utils.validation import check_is_fitted
 from bayesnb._util.arguments import require_integer, require_seed, shown
 from bayesnb._util.warnings import warn
 from bayesnb.counting import Counted
-from bayesnb.encoding import Encoding, Levels, check_weights
+from bayesnb.encoding import Encoding, check_weights
 from bayesnb.estimators import classifier_state
 from bayesnb.estimators.base import NaiveBayesClassifier, require_same_prior
 from bayesnb.estimators.discrete import MultinomialNB
 from bayesnb.estimators.display import require_unnested
 from bayesnb.estimators.kdb import KDB
-from bayesnb.estimators.predictions import FittedClassifier
+from bayesnb.estimators.weight_attributes import WeightAttributes
 from bayesnb.fitted import Output, current_state
 from bayesnb.model import Estimate
 from bayesnb.prediction.cross_fitting import TooFewRowsError, choose_simplest, cross_fit, weigh_cross_fit
-from bayesnb.prediction.terms import term_names
 from bayesnb.prediction.weight_draws import read_weight_draws
 from bayesnb.prediction.weights import Weights
 from bayesnb.selection.leave_one_out import WEIGHTS
@@ -36,7 +34,7 @@ Fit = Callable[[NaiveBayesClassifier], NaiveBayesClassifier]
 
 
 @dataclass(eq=False, repr=False)
-class WeightedNB(FittedClassifier):
+class WeightedNB(WeightAttributes):
     r"""Weighted naive Bayes: calibrated class probabilities by weights of the terms of a classifier.
 
     Naive Bayes counts evidence more than once if features depend on each other, and is then overconfident. The weighted
@@ -156,11 +154,6 @@ class WeightedNB(FittedClassifier):
     def __post_init__(self) -> None:
         require_unnested(self)
 
-    @property
-    def estimate(self) -> Any:  # type: ignore[override]
-        """Reading of the posterior by the estimator."""
-        return self._inner.estimate
-
     # -- fitting ---------------------------------------------------------------------------------
 
     def fit(self, X: object, y: object, sample_weight: object = None) -> Self:
@@ -237,24 +230,22 @@ class WeightedNB(FittedClassifier):
         Candidates become more complex, and the search ends with the second in a row that is no better than the
         candidates before. Given weights are kept, without a search.
         """
-        if not self._fits_weights:
+        if isinstance(self.weights, Weights):
             return self._around(fit(base), self.weights)
-        models: list[NaiveBayesClassifier] = []
-        weights_by_model: list[Weights] = []
+        fits: list[tuple[NaiveBayesClassifier, Weights]] = []
         losses: list[np.ndarray] = []
-        row_weight = np.empty(0)
         for candidate in base._candidates():
-            models.append(fit(candidate))
-            if (weighed := self._fit_weights(models[-1], X, y, sample_weight)) is None:
-                return self._around(classifier_state.with_counts_of(base, models[-1]), None)
+            model = fit(candidate)
+            if (weighed := self._fit_weights(model, X, y, sample_weight)) is None:
+                return self._around(classifier_state.with_counts_of(base, model), None)
             weights, row_losses, row_weight = weighed
-            weights_by_model.append(weights)
+            fits.append((model, weights))
             losses.append(row_losses)
-            mean_losses = [w.log_loss for w in weights_by_model]
-            if len(mean_losses) > 2 and min(mean_losses[-2:]) >= min(mean_losses[:-2]):
+            means = [w.log_loss for _, w in fits]
+            if len(means) > 2 and min(means[-2:]) >= min(means[:-2]):
                 break
-        chosen = choose_simplest(losses, row_weight)
-        return self._around(classifier_state.with_counts_of(base, models[chosen]), weights_by_model[chosen])
+        model, weights = fits[choose_simplest(losses, row_weight)]
+        return self._around(classifier_state.with_counts_of(base, model), weights)
 
     def _may_count(self) -> bool:
         return callable(self._inner.partial_fit)  # Reading the attribute raises AttributeError, with the reason.
@@ -402,11 +393,12 @@ class WeightedNB(FittedClassifier):
         """
         check_is_fitted(self)
         self._require_arguments()
-        before, fitted = self.model_, self.fitted_
-        fitted.label_index(y, fitted.table(X).n_rows)
-        weighed = self._fit_weights(before, X, y, sample_weight) if self._fits_weights else (self.weights,)
-        updated = self._around(before, None if weighed is None else weighed[0])
-        return classifier_state.replace_state(self, updated, fitted)
+        model, before = self.model_, self.fitted_
+        before.label_index(y, before.table(X).n_rows)
+        weights: Weights | None = self.weights if isinstance(self.weights, Weights) else None
+        if weights is None and (weighed := self._fit_weights(model, X, y, sample_weight)) is not None:
+            weights = weighed[0]
+        return classifier_state.replace_state(self, self._around(model, weights), before)
 
     def _fit_weights(
         self, model: NaiveBayesClassifier, X: object, y: object, sample_weight: object
@@ -419,96 +411,6 @@ class WeightedNB(FittedClassifier):
             warn(f"{type(model).__name__} is not weighted: {reason} Its predictions are those of the plain model.")
             return None
         return *weigh_cross_fit(crossed, classes), crossed.row_weight
-
-    # -- fitted attributes -----------------------------------------------------------------------
-
-    @property
-    def estimator_(self) -> Any:
-        """Fitted estimator, without the weights."""
-        self._require_fitted("estimator_")
-        return self.unweighted
-
-    @property
-    def unweighted(self) -> NaiveBayesClassifier:
-        """Estimator without the weights, fitted or not."""
-        if not self.__sklearn_is_fitted__():
-            return classifier_state.copy_unfitted(self._base())
-        return classifier_state.without_margins(self.model_)
-
-    @property
-    def weight_(self) -> np.ndarray:
-        """(T,) weight of each term."""
-        weights = self._read_weights("weight_")
-        return np.ones(len(self.term_names_)) if weights is None else weights.weight
-
-    @property
-    def term_names_(self) -> tuple[str, ...]:
-        """(T,) name of each term."""
-        self._require_fitted("term_names_")
-        return term_names(self.fitted_) if self.weights_ is None else self.weights_.names
-
-    @property
-    def class_bias_(self) -> np.ndarray:
-        """(C,) number that is added to the log probability of each class, in nats."""
-        weights = self._read_weights("class_bias_")
-        classes = self.fitted_.encoding.classes
-        return np.zeros(len(classes)) if weights is None else weights.align_bias(classes, weights.class_bias)
-
-    @property
-    def temperature_(self) -> float:
-        """Common mean of the weights."""
-        weights = self._read_weights("temperature_")
-        return 1.0 if weights is None else weights.temperature
-
-    @property
-    def shrinkage_(self) -> float:
-        """Standard deviation of the weights around the temperature."""
-        weights = self._read_weights("shrinkage_")
-        return 0.0 if weights is None else weights.shrinkage
-
-    @property
-    def dependence_temperature_(self) -> float:
-        """Common mean of the weights of dependences; 0 without such terms."""
-        weights = self._read_weights("dependence_temperature_")
-        return 0.0 if weights is None else weights.dependence_temperature
-
-    @property
-    def dependence_shrinkage_(self) -> float:
-        """Standard deviation of the weights of dependences around their temperature."""
-        weights = self._read_weights("dependence_shrinkage_")
-        return 0.0 if weights is None else weights.dependence_shrinkage
-
-    @property
-    def length_exponent_(self) -> float:
-        """Exponent of the decrease of the weight of a count row with its total; 0 without count rows."""
-        weights = self._read_weights("length_exponent_")
-        return 0.0 if weights is None else weights.exponent
-
-    @property
-    def expected_log_loss_(self) -> float:
-        """Expected log loss of the label of a new row, in nats; NaN without weights."""
-        weights = self._read_weights("expected_log_loss_")
-        return np.nan if weights is None else weights.log_loss
-
-    @property
-    def loo_log_loss_(self) -> float:
-        """Deprecated name of `expected_log_loss_`."""
-        warnings.warn("loo_log_loss_ is called expected_log_loss_ now.", FutureWarning, stacklevel=2)
-        return self.expected_log_loss_
-
-    def _read_weights(self, name: str) -> Weights | None:
-        self._require_fitted(name)
-        return self.weights_
-
-    _no_evidence = (
-        "its terms are weighted, which leaves no joint distribution of rows and labels, and so no evidence; that "
-        "of the model without weights is estimator_.log_evidence_."
-    )
-
-    @property
-    def no_posterior(self) -> str | None:
-        """Reason why the estimator has no exact posterior, or None."""
-        return self._inner.no_posterior
 
     no_counts = "weights are fitted to halves of the rows; make one of its base."
     no_em = (
@@ -538,11 +440,6 @@ class WeightedNB(FittedClassifier):
             raise ValueError(f"estimator={shown(base)} must be {wanted}; it is {kind}.")
         return base
 
-    @property
-    def _inner(self) -> NaiveBayesClassifier:
-        """Classifier whose terms are weighted, fitted if the `WeightedNB` is."""
-        return self.model_ if self.__sklearn_is_fitted__() else self._base()
-
     def _counter(self, X: object) -> NaiveBayesClassifier:
         """Return an unfitted copy of the estimator that counts margins too."""
         model = classifier_state.copy_unfitted(self._base(X))
@@ -555,12 +452,15 @@ class WeightedNB(FittedClassifier):
         updated.model_, updated.weights_ = model, weights
         classifier_state.copy_features(updated, model)
         fitted = model.fitted_
-        prior = fitted.empirical_prior
+        prior, chosen = fitted.empirical_prior, fitted.chosen
+        if weights is not None:
+            prior = replace(prior, weights=weights.to_term_weights(fitted))
+            chosen = chosen if isinstance(self.weights, Weights) else (*chosen, WEIGHTS)
         updated.fitted_ = replace(
             fitted,
             name=type(self).__name__,
-            empirical_prior=prior if weights is None else replace(prior, weights=weights.to_term_weights(fitted)),
-            chosen=(*fitted.chosen, WEIGHTS) if weights is not None and self._fits_weights else fitted.chosen,
+            empirical_prior=prior,
+            chosen=chosen,
             no_evidence_as_such=self._no_evidence,
             table=classifier_state.copy_without_state(updated)._table,
         )
@@ -569,27 +469,12 @@ class WeightedNB(FittedClassifier):
     def _with_counter(self, model: NaiveBayesClassifier) -> Self:
         return self._around(model, None)
 
-    def _count_further(self, X: object, y: object, sample_weight: object, classes: Levels) -> None:
-        self._change(lambda model: classifier_state.count_further(model, X, y, sample_weight, classes), X)
-
-    @property
-    def _fits_weights(self) -> bool:
-        """Whether `fit` fits the weights; otherwise they are given."""
-        return not isinstance(self.weights, Weights)
-
-    def _stored(self) -> dict[str, Any]:
-        state = {name: value for name, value in vars(self).items() if name.endswith("_")}
-        if state.pop("fitted_", None) is not None:
-            state = {**classifier_state.collect_state(state.pop("model_")), **state}
-        return state
-
     def _restore(self, stored: dict[str, Any]) -> None:
-        attributes = {name: stored[name] for name in ("weights_", "rows_counted_", "first_rows_") if name in stored}
+        attributes = {name: stored.pop(name) for name in ("weights_", "rows_counted_", "first_rows_") if name in stored}
         model = self._counter(stored["encoding_"])
-        classifier_state.restore(model, {name: value for name, value in stored.items() if name not in attributes})
-        classifier_state.replace_state(self, self._around(model, attributes.pop("weights_", None)))
-        for name, value in attributes.items():
-            setattr(self, name, value)
+        classifier_state.restore(model, stored)
+        restored = self._around(model, attributes.get("weights_"))
+        self.__dict__.update(restored.__dict__ | attributes)
 
     def _check(self) -> None:
         self._require_arguments()

@@ -11,7 +11,6 @@ from typing import Any
 from bayesnb import encoding, estimators, families
 from bayesnb._util.arguments import shown
 from bayesnb.encoding.table import Positions
-from bayesnb.estimators.display import Displayed
 from bayesnb.model import NaiveBayes, Statistics, TermWeights
 from bayesnb.prediction import Weights
 from bayesnb.prediction.weights import WeightPath
@@ -88,7 +87,7 @@ def collect_types(user_estimators: Iterable[Any] = ()) -> KnownTypes:
         raise TypeError(f"estimators={name}: give a list of classes, [{name}].")
     types, estimators_by_name = dict(_TYPES), dict(_ESTIMATORS)
     for cls in user_estimators:
-        if not (isinstance(cls, type) and issubclass(cls, Displayed)):
+        if not (isinstance(cls, type) and hasattr(cls, "no_posterior")):
             raise TypeError(f"estimators: {shown(cls)} is no class of classifiers of bayesnb.")
         family = getattr(cls, "family", None)
         _add_class(cls, estimators_by_name)
