@@ -160,7 +160,7 @@ def _count_batch(start: Any, X: object, y: object, weight: Any) -> _BlockCounts:
     if np.shape(weight) in ((), (n,)) and weight is not None and not np.any(weight):
         return _BlockCounts(check_labels(y, n, type(start).__name__)[0])
     columns = start if classifier_state.is_fitted(start) else classifier_state.make_counter(start, X)
-    counted = classifier_state.count_batch(columns, X, y, weight, Levels(()))
+    counted = classifier_state.count_batch(columns, X, y, weight)
     if not classifier_state.is_fitted(columns):
         columns.fitted_ = _UncountedState(counted.encoding)
     return _BlockCounts(counted.encoding.classes, columns, counted)

@@ -18,7 +18,6 @@ from bayesnb.encoding import (
     Encoding,
     LevelColumns,
     Levels,
-    Rows,
     Table,
     Unknown,
     check_labels,
@@ -28,6 +27,8 @@ from bayesnb.encoding import (
     report_unknown,
 )
 from bayesnb.estimators import classifier_state
+from bayesnb.estimators.classifier_state import LabelledRows
+from bayesnb.estimators.display import require_unnested
 from bayesnb.estimators.predictions import FittedClassifier
 from bayesnb.fitted import ESTIMATES, Average, Fitted, require_estimate
 from bayesnb.model import Estimate, NaiveBayes
@@ -45,6 +46,8 @@ class NaiveBayesClassifier(FittedClassifier):
     prior: object
     tables: str  # hyperparameter of structures
     _estimates: ClassVar[tuple[Estimate, ...]] = ESTIMATES  # readings that `estimate` may name
+    _tags: ClassVar[tuple[str, ...]] = ()
+    """Names of scikit-learn's input tags that hold, and "poor_score" of its classifier tags."""
     _counts_margins = False
     """Whether columns with parents are counted given the class alone too."""
 
@@ -169,8 +172,7 @@ class NaiveBayesClassifier(FittedClassifier):
         table, encoding = updated._table(X), before.encoding
         label = encoding.label_index(y, table.n_rows, type(self).__name__)
         weight = check_weights(sample_weight, table.n_rows)
-        keep = weight > 0
-        table, label, weight = table.take(keep), label[keep], weight[keep]
+        table, label, weight = table.take(weight > 0), label[weight > 0], weight[weight > 0]
 
         def policy(columns: LevelColumns, unknown: list[Unknown]) -> None:
             grown = [u for u in unknown if not columns.declared[u.feature]]
@@ -250,6 +252,12 @@ class NaiveBayesClassifier(FittedClassifier):
         """Classifier with the same counts and without weights of terms: the classifier itself."""
         return self
 
+    def __sklearn_tags__(self) -> Any:
+        tags = super().__sklearn_tags__()
+        for name in self._tags:
+            setattr(tags.classifier_tags if name == "poor_score" else tags.input_tags, name, True)
+        return tags
+
     # -- for subclasses --------------------------------------------------------------------------
 
     def _columns(self, table: Table) -> tuple[Columns, ...]:
@@ -276,8 +284,7 @@ class NaiveBayesClassifier(FittedClassifier):
         [0.94, 0.77, 0.63]
         """
         changed = copy.copy(self)
-        for name, value in priors.items():
-            setattr(changed, name, value)
+        changed.__dict__.update(priors)
         if chosen:
             changed.tuned_ = chosen
         return changed.with_counts(self.fitted_.counted) if classifier_state.is_fitted(self) else changed
@@ -302,11 +309,9 @@ class NaiveBayesClassifier(FittedClassifier):
         changed.fitted_ = changed._state(counted)
         return changed
 
-    def _structured(
-        self, encoding: Encoding, table: Table, rows: tuple[Rows, ...], label: np.ndarray, weight: np.ndarray
-    ) -> tuple[Encoding, tuple[Rows, ...]]:
-        """Return the encoding with the structure that labelled rows determine, and its rows; default: unchanged."""
-        return encoding, rows
+    def _structured(self, batch: LabelledRows) -> LabelledRows:
+        """Return labelled rows under the encoding with the structure that the rows determine; default: unchanged."""
+        return batch
 
     def _warn_of_counts(self) -> None:
         """Warn of parameters that the counted rows do not determine; default: nothing."""
@@ -443,6 +448,17 @@ class NaiveBayesClassifier(FittedClassifier):
         self.fitted_ = self._state(counted)
 
 
+def wrapped_estimator(nb: Any, default: NaiveBayesClassifier) -> NaiveBayesClassifier:
+    """Return the hyperparameter `estimator` of a classifier, or the default; raise ValueError if it cannot be used."""
+    require_unnested(nb)
+    base = default if nb.estimator is None else nb.estimator
+    if not isinstance(base, NaiveBayesClassifier):
+        kind = "a class" if isinstance(base, type) else f"a {type(base).__module__}.{type(base).__name__}"
+        wanted = "a classifier of bayesnb, such as MixedNB(), that has no weights"
+        raise ValueError(f"estimator={shown(base)} must be {wanted}; it is {kind}.")
+    return base
+
+
 def require_same_prior(stated: NaiveBayes, used: NaiveBayes) -> None:
     """Raise ValueError unless the prior that hyperparameters state is the one that predictions use."""
     leaves, expected = jax.tree.leaves(stated), jax.tree.leaves(used)
@@ -461,9 +477,5 @@ def check_features(nb: NaiveBayesClassifier, encoding: Encoding) -> None:
 
 def same_layout(a: tuple[Columns, ...], b: tuple[Columns, ...]) -> bool:
     """Return whether two tuples of blocks have the same kinds, and the same columns of the table."""
-
-    def alike(x: Columns, y: Columns) -> bool:
-        same_index = x.base.index == y.base.index or list(x.base.index) == list(y.base.index)
-        return type(x) is type(y) and x.kind == y.kind and same_index
-
-    return len(a) == len(b) and all(map(alike, a, b))
+    first, second = ([(type(block), block.kind, list(block.base.index)) for block in blocks] for blocks in (a, b))
+    return first == second

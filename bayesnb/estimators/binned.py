@@ -116,10 +116,7 @@ class BinnedNB(NaiveBayesClassifier):
     def _made_choices(self, encoding: Encoding) -> tuple[str, ...]:
         return (*chosen_cells(self.edges, encoding), *super()._made_choices(encoding))
 
-    def __sklearn_tags__(self) -> Any:
-        tags = super().__sklearn_tags__()
-        tags.input_tags.allow_nan = True
-        return tags
+    _tags = ("allow_nan",)
 
 
 def cell_columns(table: Table, index: Sequence[int], cells: Any, edges: Any) -> CellColumns:
@@ -156,12 +153,9 @@ def _best_cuts(prior: Binned, statistics: LevelCounts) -> jax.Array:
 
 def cell_edges(blocks: tuple[Columns, ...]) -> dict[str, np.ndarray]:
     """Return the ends of the cells of each binned column, by name; none for a column without observed cells."""
-    return {
-        name: np.zeros(0) if edges is None else edges
-        for columns in blocks
-        for name, edges in zip(columns.names, getattr(columns, "edges", [None] * len(columns.names)), strict=True)
-        if columns.kind == "binned"
-    }
+    binned: list[Any] = [columns for columns in blocks if columns.kind == "binned"]
+    pairs = (pair for columns in binned for pair in zip(columns.names, columns.edges, strict=True))
+    return {name: np.zeros(0) if edges is None else edges for name, edges in pairs}
 
 
 def chosen_cells(edges: Any, encoding: Encoding) -> tuple[str, ...]:

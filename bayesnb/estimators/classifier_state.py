@@ -7,7 +7,7 @@ from collections.abc import Callable
 from dataclasses import replace
 from itertools import compress
 from threading import Lock
-from typing import TYPE_CHECKING, Any, TypeVar
+from typing import TYPE_CHECKING, Any, NamedTuple, TypeVar
 
 import numpy as np
 from sklearn.base import BaseEstimator
@@ -18,6 +18,8 @@ from bayesnb.encoding import (
     Columns,
     Encoding,
     Levels,
+    Node,
+    Rows,
     Table,
     check_labels,
     check_weights,
@@ -32,6 +34,28 @@ _commits = Lock()
 _ANY = object()
 NB = TypeVar("NB", bound="NaiveBayesClassifier")
 Any_NB = TypeVar("Any_NB", bound=BaseEstimator)
+
+
+class LabelledRows(NamedTuple):
+    """Labelled rows of a table, encoded."""
+
+    encoding: Encoding
+    rows: tuple[Rows, ...]
+    table: Table
+    label: np.ndarray
+    weight: np.ndarray
+
+    def add(self, columns: Columns) -> LabelledRows:
+        """Append a block of columns, which have learned their levels."""
+        encoding = replace(self.encoding, blocks=(*self.encoding.blocks, columns))
+        return self._replace(encoding=encoding, rows=(*self.rows, columns.rows(columns.open(self.table))))
+
+    def with_nodes(self, nodes: tuple[Node, ...]) -> LabelledRows:
+        """Replace the nodes of the network, which is the first block."""
+        (network, *blocks), (cells, *rows) = self.encoding.blocks, self.rows
+        columns = replace(network.network, nodes=nodes)
+        node_rows: Any = replace(cells, nodes=nodes, capacity=columns.capacity)  # type: ignore[type-var]
+        return self._replace(encoding=replace(self.encoding, blocks=(columns, *blocks)), rows=(node_rows, *rows))
 
 
 def is_fitted(nb: object) -> bool:
@@ -62,8 +86,7 @@ def check(nb: Any) -> None:
 def copy_unfitted(nb: Any_NB) -> Any_NB:
     """Return a copy without fitted attributes."""
     unfitted = copy.copy(nb)
-    fitted = [name for name in vars(unfitted) if name.endswith("_") and not name.startswith("_")]
-    for name in fitted:
+    for name in [name for name in vars(nb) if name.endswith("_") and not name.startswith("_")]:
         delattr(unfitted, name)
     return unfitted
 
@@ -105,10 +128,12 @@ def without_margins(nb: NB) -> NB:
 
 def fit(nb: NB, X: object, y: object, sample_weight: object) -> NB:
     """Count rows with an unfitted classifier, which becomes a fitted one."""
-    return commit(nb, nb, count_batch(nb, X, y, sample_weight, Levels(())))
+    return commit(nb, nb, count_batch(nb, X, y, sample_weight))
 
 
-def count_batch(nb: NaiveBayesClassifier, X: object, y: object, sample_weight: object, classes: Levels) -> Counted:
+def count_batch(
+    nb: NaiveBayesClassifier, X: object, y: object, sample_weight: object, classes: Levels | None = None
+) -> Counted:
     """Encode one batch of rows and count its sufficient statistics; the classifier is not changed.
 
     An unfitted classifier chooses its columns by these rows.
@@ -123,12 +148,12 @@ def count_batch(nb: NaiveBayesClassifier, X: object, y: object, sample_weight: o
         Labels of the rows.
     sample_weight : array-like of shape (N,), optional
         Weights of the rows; default: 1.
-    classes : Levels
-        Known classes, or none, if the labels are the classes.
+    classes : Levels, optional
+        Known classes; default: the labels.
     """
     table = nb._table(X, reset=not is_fitted(nb))
     labels, label = check_labels(y, table.n_rows, type(nb).__name__)
-    classes = classes if len(classes) else labels
+    classes = labels if classes is None else classes
     weight = check_weights(sample_weight, table.n_rows)
     return count_table(nb, classes, table, index_of_labels(classes, labels, label), weight)
 
@@ -161,12 +186,11 @@ def count_table(
     """
     if columns is None:
         columns = nb.fitted_.encoding.blocks if is_fitted(nb) else nb._columns(table)
-    keep = weight > 0
-    if not keep.all():
+    if not (keep := weight > 0).all():
         table, label, weight = table.take(keep), label[keep], weight[keep]
     learned, rows = Encoding(classes, columns).learn(table)
-    encoding, rows = nb._structured(learned, table, rows, label, weight)
-    return counting.prune(Counted(encoding, counting.count_rows(encoding, rows, label, weight)))
+    batch = nb._structured(LabelledRows(learned, rows, table, label, weight))
+    return counting.prune(Counted(batch.encoding, counting.count_rows(batch.encoding, batch.rows, label, weight)))
 
 
 def subset_fitter(nb: NB, fitted: NB, X: object, y: object, sample_weight: object) -> Callable[[np.ndarray], NB]:

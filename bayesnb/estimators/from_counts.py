@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Hashable, Mapping, Sized
+from collections.abc import Callable, Hashable, Sized
 from decimal import Decimal
 from numbers import Integral, Real
 from typing import TYPE_CHECKING, Any, TypeVar
@@ -12,7 +12,7 @@ import numpy as np
 from bayesnb import counting
 from bayesnb._util.arguments import require_iterable, require_number, shown
 from bayesnb.counting import Counted
-from bayesnb.encoding import Columns, Encoding, Levels, Rows, check_labels
+from bayesnb.encoding import Columns, check_labels
 from bayesnb.estimators import classifier_state
 from bayesnb.estimators.base import NaiveBayesClassifier
 from bayesnb.families import LevelCounts
@@ -72,6 +72,8 @@ def from_counts(nb: NB, table: Any, *, log_base: float | None = None) -> NB:
     >>> from_counts(CategoricalNB(), rows).predict_proba(pd.DataFrame({"colour": ["dark"]})).round(2)
     array([[0.19, 0.81]])
     """
+    import pandas as pd
+
     if getattr(nb, "no_counts", None) is not None:
         raise NotOfferedError(f"{type(nb).__name__}: {nb.no_counts}")
     if not isinstance(nb, NaiveBayesClassifier):
@@ -102,43 +104,45 @@ def from_counts(nb: NB, table: Any, *, log_base: float | None = None) -> NB:
             )
     class_count = np.bincount(label, _read_numbers(class_rows, "count"), minlength=len(classes))
     level, count = _read_levels(cells), _read_numbers(cells, "count")
-    rows_by_feature = cells.groupby("feature", sort=False).indices
-    levels = {
-        str(name): list(dict.fromkeys(value for value in level[rows] if value is not None))
-        for name, rows in rows_by_feature.items()
-    }
+    feature, names = pd.factorize(cells["feature"])
+    with_level = np.array([value is not None for value in level])
+    rows: dict[str, np.ndarray] = {}
+    missing = np.full(len(cells), None)
+    for j, name in enumerate(map(str, names)):
+        # A row of levels has one cell, and the others are missing. Numbers and words are counted below.
+        rows[name] = np.where(feature == j, level, missing) if with_level[feature == j].any() else np.zeros(len(cells))
     unfitted = classifier_state.copy_unfitted(nb)
-    sample = unfitted._table(_make_sample(levels), reset=True)
-    encoding, sample_rows = Encoding(classes, unfitted._columns(sample)).learn(sample)
-    blocks = []
-    for columns, block_rows in zip(encoding.blocks, sample_rows, strict=True):
-        rows = np.concatenate([rows_by_feature[name] for name in columns.names])
-        feature = np.repeat(np.arange(len(columns.names)), [len(rows_by_feature[name]) for name in columns.names])
-        where = cell_label[rows], feature
-        has_levels = not columns.one_simplex and not hasattr(columns.family.statistics, "from_moments")
-        wrong = np.array([(value is not None) != has_levels for value in level[rows]])
+    table_of_rows = unfitted._table(pd.DataFrame(rows), reset=True)
+    columns = unfitted._columns(table_of_rows)
+    for block in columns:
+        wrong = np.isin(feature, block.index) & (with_level != _counts_levels(block))
         if wrong.any():
-            row = cells.iloc[rows[int(np.argmax(wrong))]]
-            has, wanted = ("no levels", "levels") if has_levels else ("a level", "numbers or words, which have none")
+            row = cells.iloc[int(np.argmax(wrong))]
+            has, wanted = ("no levels", "levels") if _counts_levels(block) else ("a level", "numbers or words")
             raise ValueError(
                 f"table: a row of class {shown(row['class'])}, feature {shown(row['feature'])} has {has}. Columns that "
-                f"are {columns.kind} count {wanted}. Give all rows of the feature one form, or choose another "
-                "classifier."
+                f"are {block.kind} count {wanted}. Give all rows of the feature one form, or choose another classifier."
             )
-        shape = len(classes), len(columns.names)
-        if has_levels:
-            position = _level_positions(columns, block_rows, levels, feature, level[rows])
-            blocks.append(LevelCounts(_sum_cells((shape[0], len(columns.axis()[0])), where[0], position, count[rows])))
-        elif columns.one_simplex:
-            blocks.append(LevelCounts(_sum_cells(shape, *where, count[rows])))
+    encoding, statistics = classifier_state.count_table(unfitted, classes, table_of_rows, cell_label, count, columns)
+    blocks = []
+    for block, counted_levels in zip(encoding.blocks, statistics.blocks, strict=True):
+        of_block = np.isin(feature, block.index)
+        where = cell_label[of_block], np.searchsorted(block.index, feature[of_block])
+        n = np.zeros((len(classes), len(block.index)))
+        np.add.at(n, where, count[of_block])
+        if _counts_levels(block):
+            observed = np.bincount(block.axis()[0], counted_levels.count.sum(axis=0), minlength=n.shape[1])
+            if (lost := ~np.isclose(observed, n.sum(axis=0))).any():
+                name = shown(block.names[int(np.argmax(lost))])
+                raise ValueError(
+                    f"table: feature {name} has a level that the classifier does not count: it is a mark of missing "
+                    "cells, or not among the declared levels."
+                )
+            blocks.append(counted_levels)
+        elif block.one_simplex:
+            blocks.append(LevelCounts(n))
         else:
-            mean, m2 = (_read_numbers(cells.iloc[rows], name) for name in ("mean", "m2"))
-            with np.errstate(over="ignore", invalid="ignore"):  # `counting.check` refuses moments that overflow.
-                n = _sum_cells(shape, *where, count[rows])
-                total_mean = _sum_cells(shape, *where, count[rows] * mean) / np.where(n, n, 1.0)
-                within = m2 + count[rows] * (mean - total_mean[where]) ** 2
-                moments = columns.family.statistics.from_moments(n, total_mean, _sum_cells(shape, *where, within))
-            blocks.append(moments)
+            blocks.append(_sum_moments(block, cells[of_block], n, where))
     if any(map(_has_base_measure, encoding.blocks)):
         if log_base is None:
             raise ValueError(
@@ -154,33 +158,20 @@ def from_counts(nb: NB, table: Any, *, log_base: float | None = None) -> NB:
     return classifier_state.commit(nb, unfitted, counted)
 
 
-def _sum_cells(shape: tuple[int, int], label: np.ndarray, position: np.ndarray, values: np.ndarray) -> np.ndarray:
-    """Sum the values with the same class and the same position on the last axis."""
-    total = np.zeros(shape)
-    np.add.at(total, (label, position), values)
-    return total
+def _counts_levels(columns: Columns) -> bool:
+    """Return whether a block counts levels, and not words or the moments of numbers."""
+    return not columns.one_simplex and not hasattr(columns.family.statistics, "from_moments")
 
 
-def _level_positions(
-    columns: Columns, rows: Rows, levels: Mapping[str, list[Hashable]], feature: np.ndarray, level: np.ndarray
-) -> np.ndarray:
-    """Return the positions of levels of features on the last axis of the statistics; `rows` are those of the sample."""
-    names = columns.names
-    # Each row of the sample is counted separately, so that its counts show the positions of its levels.
-    n = max(len(levels[name]) for name in names)
-    (single,) = counting.single_rows(Encoding(Levels((0,)), (columns,)), (rows,), n).blocks
-    row, position = np.nonzero(single.count)
-    places = np.full((n, len(names)), -1)
-    places[row, columns.axis()[0][position]] = position
-    row_of = [{value: i for i, value in enumerate(levels[name])} for name in names]
-    found = places[[row_of[j][value] for j, value in zip(feature, level, strict=True)], feature]
-    if (found < 0).any():
-        i = int(np.argmax(found < 0))
-        raise ValueError(
-            f"table: level {shown(level[i])} of feature {shown(names[feature[i]])} is none that the classifier counts: "
-            "it is missing, or not among the declared ones."
-        )
-    return found
+def _sum_moments(columns: Columns, cells: pd.DataFrame, n: np.ndarray, where: tuple[np.ndarray, np.ndarray]) -> Any:
+    """Merge the moments of rows with the same class and feature, at the positions `where` of `n`, the sum of counts."""
+    count, mean, m2 = (_read_numbers(cells, name) for name in ("count", "mean", "m2"))
+    total, within = np.zeros(n.shape), np.zeros(n.shape)
+    with np.errstate(over="ignore", invalid="ignore"):  # `counting.check` refuses moments that overflow.
+        np.add.at(total, where, count * mean)
+        means = total / np.where(n, n, 1.0)
+        np.add.at(within, where, m2 + count * (mean - means[where]) ** 2)
+        return columns.family.statistics.from_moments(n, means, within)
 
 
 def _read_frame(table: Any) -> pd.DataFrame:
@@ -191,15 +182,13 @@ def _read_frame(table: Any) -> pd.DataFrame:
     if not isinstance(table, pd.DataFrame):
         rows = list(table)
         for i, row in enumerate(rows):
-            if isinstance(row, str | bytes) or not isinstance(row, Sized) or len(row) != len(_COLUMNS):
-                n = f"{len(row)} cells" if isinstance(row, Sized) else f"no cells, but is {shown(row)}"
-                raise ValueError(f"table: row {i} has {n}; they are {', '.join(_COLUMNS)}.")
+            if not isinstance(row, Sized) or len(row) != len(_COLUMNS):
+                raise ValueError(f"table: row {i} is {shown(row)}; it must have the cells {', '.join(_COLUMNS)}.")
         table = pd.DataFrame(rows, columns=list(_COLUMNS), dtype=object)
     names = list(table.columns)
     for name in _COLUMNS:
-        if names.count(name) != 1 and (name in names or name in ("class", "feature", "level", "count")):
-            times = f"{names.count(name)} columns" if name in names else "no column"
-            raise ValueError(f"table has {times} {shown(name)}, only {shown(names)}.")
+        if names.count(name) > 1 or (name not in names and name in ("class", "feature", "level", "count")):
+            raise ValueError(f"table has {names.count(name) or 'no'} column {shown(name)}, only {shown(names)}.")
     table = table.reindex(columns=list(_COLUMNS)).reset_index(drop=True)
     feature = table["feature"].astype(object)
     frame: pd.DataFrame = table.assign(feature=feature.where(feature.isna(), feature.map(str)))
@@ -265,22 +254,6 @@ _READ: dict[str, Callable[[Any], Hashable]] = {
     "bool": lambda level: _BOOLEANS[str(level).lower()],
 }
 """Functions from a cell of a query's result to a level of a type."""
-
-
-def _make_sample(levels: dict[str, list[Hashable]]) -> pd.DataFrame:
-    """Make rows in which each level occurs, and two numbers in each column of numbers."""
-    import pandas as pd
-
-    n = max(2, *map(len, levels.values()))
-    cells: dict[str, Any] = {}
-    for name, values in levels.items():
-        if values:
-            column = np.empty(n, object)
-            column[:] = [values[i % len(values)] for i in range(n)]
-            cells[name] = column
-        else:
-            cells[name] = np.arange(n) % 2 + 0.0
-    return pd.DataFrame(cells)
 
 
 def _has_base_measure(columns: Columns) -> bool:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping
 from dataclasses import KW_ONLY, dataclass, replace
 from typing import Any
 
@@ -10,6 +10,7 @@ import numpy as np
 
 from bayesnb._util.arguments import shown
 from bayesnb.encoding import Encoding, Node, NodeColumns
+from bayesnb.estimators.mixed import as_list
 from bayesnb.estimators.network_base import StructuredNB, position
 from bayesnb.model import Estimate
 
@@ -126,9 +127,7 @@ class NetworkNB(StructuredNB):
 
     _needs_arcs = False
 
-    def _arcs(
-        self, encoding: Encoding, columns: NodeColumns, rows: Any, label: np.ndarray, weight: np.ndarray
-    ) -> tuple[Node, ...]:
+    def _arcs(self, encoding: Encoding, columns: NodeColumns, counts: np.ndarray | None) -> tuple[Node, ...]:
         names = columns.base.names
         if self.parents is not None and not isinstance(self.parents, Mapping):
             raise ValueError(
@@ -137,7 +136,7 @@ class NetworkNB(StructuredNB):
         parents_of: dict[int, list[int]] = {}
         named: set[int] = set()
         for column, value in (self.parents or {}).items():
-            (index,), parents = encoding.positions([column], "parents"), _as_tuple(value)
+            (index,), parents = encoding.positions([column], "parents"), as_list(value)
             if index in named:
                 name = dict(zip(columns.base.index, names, strict=True)).get(index, column)
                 raise ValueError(f"parents names column {shown(name)} twice, by name and by index.")
@@ -152,7 +151,7 @@ class NetworkNB(StructuredNB):
 
     def _check_nodes(self, columns: NodeColumns) -> None:
         super()._check_nodes(columns)
-        given = self._arcs(self.encoding_, columns, None, np.zeros(0), np.zeros(0))
+        given = self._arcs(self.encoding_, columns, None)
         self._require_order(replace(columns, nodes=given))
 
 
@@ -253,19 +252,11 @@ class SPODE(StructuredNB):
     tables: str = "full"
     prior: object = None
 
-    def _arcs(
-        self, encoding: Encoding, columns: NodeColumns, rows: Any, label: np.ndarray, weight: np.ndarray
-    ) -> tuple[Node, ...]:
+    def _arcs(self, encoding: Encoding, columns: NodeColumns, counts: np.ndarray | None) -> tuple[Node, ...]:
         if self.parent is not None:
             return columns.superparent_nodes(position(encoding, columns, self.parent, "parent"))
         return columns.superparent_nodes(int(np.argmax(columns.base.sizes() > 0)) if columns.nodes else 0)
 
     def _check_nodes(self, columns: NodeColumns) -> None:
         super()._check_nodes(columns)
-        self._arcs(self.encoding_, columns, None, np.zeros(0), np.zeros(0))
-
-
-def _as_tuple(parents: Any) -> tuple[Any, ...]:
-    if parents is None:
-        return ()
-    return tuple(parents) if isinstance(parents, Iterable) and not isinstance(parents, str) else (parents,)
+        self._arcs(self.encoding_, columns, None)

@@ -31,12 +31,9 @@ class NumbersNB(NaiveBayesClassifier):
         n = len(table.names)
         return (RealColumns(range(n), table.names, n, self.family),)
 
-    def __sklearn_tags__(self) -> Any:
-        tags = super().__sklearn_tags__()
-        tags.input_tags.allow_nan = True
-        tags.input_tags.positive_only = self.family.nonnegative
-        tags.classifier_tags.poor_score = self.family.nonnegative
-        return tags
+    @property
+    def _tags(self) -> tuple[str, ...]:  # type: ignore[override]
+        return ("allow_nan", *(("positive_only", "poor_score") if self.family.nonnegative else ()))
 
 
 @dataclass(eq=False, repr=False)

@@ -149,36 +149,25 @@ class TAN(StructuredNB):
         params: dict[str, Any] = super().get_params(deep)
         return params | {"score": vars(self)["score"]}
 
-    @staticmethod
-    def _warn_of_missing_parents(columns: NodeColumns, nodes: tuple[Node, ...], n_both: np.ndarray) -> None:
-        names = columns.base.names
-        seldom = {
-            names[child]: names[parents[0]]
-            for child, *parents in nodes
-            if parents and n_both[child, parents[0]] < _FEWEST * n_both[child, child]
-        }
-        if seldom:
-            warn(
-                "TAN: the parents of these columns are missing in most of the rows that have them, {column: parent}: "
-                f"{seldom}. Such rows do not count for the columns. Leave such parents out, or give missing cells a "
-                "level of their own."
-            )
-
-    def _arcs(
-        self, encoding: Encoding, columns: NodeColumns, rows: Any, label: np.ndarray, weight: np.ndarray
-    ) -> tuple[Node, ...]:
+    def _arcs(self, encoding: Encoding, columns: NodeColumns, counts: np.ndarray | None) -> tuple[Node, ...]:
         criterion, root = self._criterion(encoding, columns)
-        if not columns.nodes:
+        if counts is None:
             return ()
         n_classes, sizes = len(encoding.classes), columns.base.sizes()
-        counts = structure.count_level_pairs(columns.base, rows.base, label, weight, n_classes)
         if criterion == "mi":
             n_both = structure.observed_pairs(counts, sizes)
             # An arc is scored by its gain in log likelihood, as few common rows have much information by chance.
             gain = n_both * structure.mutual_information(counts, sizes)
             nodes = structure.maximum_spanning_tree(gain, root)
             nodes = tuple(node[:1] if len(node) == 2 and not n_both[node] else node for node in nodes)
-            self._warn_of_missing_parents(columns, nodes, n_both)
+            arcs, names = [node for node in nodes if len(node) == 2], columns.base.names
+            seldom = {names[child]: names[p] for child, p in arcs if n_both[child, p] < _FEWEST * n_both[child, child]}
+            if seldom:
+                warn(
+                    "TAN: the parents of these columns are missing in most of the rows that have them, {column: "
+                    f"parent}}: {seldom}. Such rows do not count for the columns. Leave such parents out, or give "
+                    "missing cells a level of their own."
+                )
             return nodes
         alpha = np.asarray(self._without_parents(columns, n_classes).concentration)
         if not (alpha > 0).all():

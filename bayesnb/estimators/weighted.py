@@ -17,7 +17,7 @@ from bayesnb._util.warnings import warn
 from bayesnb.counting import Counted
 from bayesnb.encoding import Encoding, check_weights
 from bayesnb.estimators import classifier_state
-from bayesnb.estimators.base import NaiveBayesClassifier, require_same_prior
+from bayesnb.estimators.base import NaiveBayesClassifier, require_same_prior, wrapped_estimator
 from bayesnb.estimators.discrete import MultinomialNB
 from bayesnb.estimators.display import require_unnested
 from bayesnb.estimators.kdb import KDB
@@ -187,11 +187,11 @@ class WeightedNB(WeightAttributes):
         (array([50., 50., 50.]), 150)
         """
         self._require_arguments()
-        base = self._counter(X)
-        updated = self._fit_candidates(
-            base, X, y, sample_weight, lambda candidate: classifier_state.fit(candidate, X, y, sample_weight)
-        )
-        classifier_state.replace_state(self, updated)
+
+        def fit(candidate: NaiveBayesClassifier) -> NaiveBayesClassifier:
+            return classifier_state.fit(candidate, X, y, sample_weight)
+
+        classifier_state.replace_state(self, self._fit_candidates(X, y, sample_weight, fit))
         self.unweighted._warn_of_counts()
         return self
 
@@ -220,16 +220,15 @@ class WeightedNB(WeightAttributes):
         def fit(candidate: NaiveBayesClassifier) -> NaiveBayesClassifier:
             return classifier_state.subset_fitter(candidate, known, X, y, sample_weight)(weight)
 
-        return self._fit_candidates(self._counter(X), X, y, sample_weight, fit)
+        return self._fit_candidates(X, y, sample_weight, fit)
 
-    def _fit_candidates(
-        self, base: NaiveBayesClassifier, X: object, y: object, sample_weight: object, fit: Fit
-    ) -> Self:
+    def _fit_candidates(self, X: object, y: object, sample_weight: object, fit: Fit) -> Self:
         """Return a copy with weights around the simplest candidate whose expected loss is near the least.
 
         Candidates become more complex, and the search ends with the second in a row that is no better than the
         candidates before. Given weights are kept, without a search.
         """
+        base = self._counter(X)
         if isinstance(self.weights, Weights):
             return self._around(fit(base), self.weights)
         fits: list[tuple[NaiveBayesClassifier, Weights]] = []
@@ -395,18 +394,18 @@ class WeightedNB(WeightAttributes):
         self._require_arguments()
         model, before = self.model_, self.fitted_
         before.label_index(y, before.table(X).n_rows)
-        weights: Weights | None = self.weights if isinstance(self.weights, Weights) else None
-        if weights is None and (weighed := self._fit_weights(model, X, y, sample_weight)) is not None:
-            weights = weighed[0]
+        if isinstance(self.weights, Weights):
+            weights: Weights | None = self.weights
+        else:
+            weights, *_ = self._fit_weights(model, X, y, sample_weight) or (None,)
         return classifier_state.replace_state(self, self._around(model, weights), before)
 
     def _fit_weights(
         self, model: NaiveBayesClassifier, X: object, y: object, sample_weight: object
     ) -> tuple[Weights, np.ndarray, np.ndarray] | None:
         """Return weights of a model, and (N,) expected losses and weights of rows; None for too few rows."""
-        options = self.weights, int(self.max_rows), self.seed
         try:
-            classes, crossed = cross_fit(model, X, y, sample_weight, *options)
+            classes, crossed = cross_fit(model, X, y, sample_weight, self.weights, int(self.max_rows), self.seed)
         except TooFewRowsError as reason:
             warn(f"{type(model).__name__} is not weighted: {reason} Its predictions are those of the plain model.")
             return None
@@ -430,15 +429,8 @@ class WeightedNB(WeightAttributes):
 
     def _base(self, X: object = None) -> NaiveBayesClassifier:
         """Return the estimator; by default one that suits X, rows or their encoding."""
-        require_unnested(self)
-        base = self.estimator
-        if base is None:
-            return MultinomialNB() if _holds_counts(X) else KDB(gaussian="dtype", max_features=None)
-        if not isinstance(base, NaiveBayesClassifier):
-            kind = "a class" if isinstance(base, type) else f"a {type(base).__module__}.{type(base).__name__}"
-            wanted = "a classifier of bayesnb, such as MixedNB()"
-            raise ValueError(f"estimator={shown(base)} must be {wanted}; it is {kind}.")
-        return base
+        counts = X.blocks[0].one_simplex if isinstance(X, Encoding) else getattr(X, "is_sparse", sp.issparse(X))
+        return wrapped_estimator(self, MultinomialNB() if counts else KDB(gaussian="dtype", max_features=None))
 
     def _counter(self, X: object) -> NaiveBayesClassifier:
         """Return an unfitted copy of the estimator that counts margins too."""
@@ -497,10 +489,3 @@ class WeightedNB(WeightAttributes):
         if self.estimator is None:  # The default estimator of a sparse matrix is MultinomialNB.
             tags.input_tags.sparse = True
         return tags
-
-
-def _holds_counts(X: object) -> bool:
-    """Return whether X, rows or their encoding, is a sparse matrix of counts."""
-    if isinstance(X, Encoding):
-        return X.blocks[0].one_simplex
-    return bool(getattr(X, "is_sparse", sp.issparse(X)))
