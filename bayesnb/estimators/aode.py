@@ -238,6 +238,4 @@ class AODE(StructuredNB):
         if columns is not None:
             encoding = replace(encoding, blocks=(columns, *encoding.blocks[1:]))
             statistics = replace(statistics, blocks=(LevelCounts(count), *statistics.blocks[1:]))
-        classifier_state.copy_features(member, self)
-        member.fitted_ = member._state(Counted(encoding, statistics))
-        return member
+        return classifier_state.fit_to_counts(member, self, Counted(encoding, statistics))

@@ -320,7 +320,7 @@ class NaiveBayesClassifier(FittedClassifier):
         """Return an unfitted copy with the hyperparameters that `fit` has chosen by scores, such as k of `KDB`."""
         return classifier_state.copy_unfitted(self)
 
-    def fit_parts(self, X: object, y: object, sample_weight: object = None) -> Callable[[np.ndarray], Self]:
+    def fit_parts(self, X: object, y: object, sample_weight: object = None) -> Callable[..., Self]:
         """Return a function that fits copies to some of these rows, for halves and folds.
 
         Parameters
@@ -334,7 +334,7 @@ class NaiveBayesClassifier(FittedClassifier):
 
         Returns
         -------
-        function of weights (N,) of the rows
+        function of weights (N,) of the rows, by default `sample_weight`
             Returns a copy that is fitted to the rows with these weights. Its levels are those of this classifier;
             structure, cells and densities are learned anew.
 
@@ -349,7 +349,7 @@ class NaiveBayesClassifier(FittedClassifier):
         """
         return classifier_state.subset_fitter(self._settled(), self, X, y, sample_weight)
 
-    def refit(self, X: Any, y: Any, sample_weight: Any = None) -> Self:
+    def refit(self, X: object, y: object, sample_weight: object = None) -> Self:
         """Return a copy that is fitted to other rows, with the levels of this classifier.
 
         Parameters
@@ -368,7 +368,7 @@ class NaiveBayesClassifier(FittedClassifier):
         >>> nb.refit([["sun"]], ["out"]).categories_
         [array(['rain', 'sun'], dtype='<U4')]
         """
-        return self.fit_parts(X, y, sample_weight)(check_weights(sample_weight, len(y)))
+        return self.fit_parts(X, y, sample_weight)()
 
     def _candidates(self) -> list[Self]:
         """Return the unfitted classifiers that `WeightedNB` chooses from by their expected loss, simplest first."""

@@ -119,7 +119,7 @@ class BinnedNB(NaiveBayesClassifier):
     _tags = ("allow_nan",)
 
 
-def cell_columns(table: Table, index: Sequence[int], cells: Any, edges: Any) -> CellColumns:
+def cell_columns(table: Table, index: Sequence[int], cells: int, edges: Any) -> CellColumns:
     """Make binned columns of a table, with the given edges."""
     require_integer("cells", cells, least=2, most=_MOST_CELLS)
     given = check_edges(edges, table, index)

@@ -106,12 +106,12 @@ def copy_features(nb: BaseEstimator, source: BaseEstimator) -> None:
             setattr(nb, name, vars(source)[name])
 
 
-def with_counts_of(nb: NB, source: NB) -> NB:
-    """Return a copy with the columns and counts of another classifier of its type, under its own hyperparameters."""
-    copied = copy.copy(nb)
-    copy_features(copied, source)
-    copied.fitted_ = copied._state(source.fitted_.counted)
-    return copied
+def fit_to_counts(nb: NB, source: NaiveBayesClassifier, counted: Counted) -> NB:
+    """Return a copy with other counts, of the columns of the table that `source` was fitted to."""
+    fitted = copy_unfitted(nb)
+    copy_features(fitted, source)
+    fitted.fitted_ = fitted._state(counted)
+    return fitted
 
 
 def without_margins(nb: NB) -> NB:
@@ -193,7 +193,7 @@ def count_table(
     return counting.prune(Counted(batch.encoding, counting.count_rows(batch.encoding, batch.rows, label, weight)))
 
 
-def subset_fitter(nb: NB, fitted: NB, X: object, y: object, sample_weight: object) -> Callable[[np.ndarray], NB]:
+def subset_fitter(nb: NB, fitted: NB, X: object, y: object, sample_weight: object) -> Callable[..., NB]:
     """Return a function that fits copies of a classifier to subsets of these rows, by weights (N,) of the rows.
 
     The copies have the levels of `fitted`, a fitted classifier of the same type, and cells of numbers between quantiles
@@ -203,14 +203,12 @@ def subset_fitter(nb: NB, fitted: NB, X: object, y: object, sample_weight: objec
     weight = check_weights(sample_weight, table.n_rows)
     classes, label = check_labels(y, table.n_rows, type(nb).__name__)
     counted = table if (weight > 0).all() else table.take(weight > 0)
-    learned = [block.learn(block.open(counted)) for block in copy_unfitted(nb)._columns(counted)]
+    nb = copy_unfitted(nb)
+    learned = [block.learn(block.open(counted)) for block in nb._columns(counted)]
     columns = declare_levels(learned, fitted.fitted_.encoding.blocks)
 
-    def fit(weight: np.ndarray) -> NB:
-        subset_model = copy_unfitted(nb)
-        copy_features(subset_model, fitted)
-        subset_model.fitted_ = subset_model._state(count_table(subset_model, classes, table, label, weight, columns))
-        return subset_model
+    def fit(weight: np.ndarray = weight) -> NB:
+        return fit_to_counts(nb, fitted, count_table(nb, classes, table, label, weight, columns))
 
     return fit
 

@@ -282,7 +282,7 @@ class MultinomialNB(NaiveBayesClassifier):
     _tags = ("sparse", "positive_only", "poor_score")
 
 
-def binary_columns(table: Table, index: Sequence[int], binarize: Any) -> BinaryColumns:
+def binary_columns(table: Table, index: Sequence[int], binarize: float | None) -> BinaryColumns:
     """Make Bernoulli columns of a table, with the threshold `binarize`."""
     if binarize is not None:
         require_number("binarize", binarize, "a finite number, or None where cells are 0 or 1", lambda _: True)

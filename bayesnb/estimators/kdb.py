@@ -151,7 +151,7 @@ class KDB(StructuredNB):
         return () if self._nodes is None else tuple(self._nodes.names)
 
     @staticmethod
-    def parents_from(pairs: Any, k: int = 2) -> dict[str, tuple[str, ...]]:
+    def parents_from(pairs: object, k: int = 2) -> dict[str, tuple[str, ...]]:
         """Return the parents that a `KDB` would learn, from counts of all pairs of columns.
 
         `AODE` and `TreeAveragedNB` count pairs in one pass over any stream, or with dask. A second pass can then count

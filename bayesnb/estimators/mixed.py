@@ -290,7 +290,7 @@ class MixedNB(NaiveBayesClassifier):
     _tags = ("allow_nan",)
 
 
-def as_list(columns: Any) -> list[Any]:
+def as_list(columns: object) -> list[object]:
     """Return a list of columns, of which one may be given by itself, and None for no columns."""
     if columns is None:
         return []
@@ -308,7 +308,7 @@ def is_number(column: Any) -> bool:
     return bool(dtype.is_numeric()) if hasattr(dtype, "is_numeric") else getattr(dtype, "kind", "O") in "iuf"
 
 
-def _learn_block(columns: Any, table: Table) -> tuple[Columns, Rows]:
+def _learn_block(columns: Columns, table: Table) -> tuple[Columns, Rows]:
     """Return columns that have learned their levels or edges from a table, and the encoded rows of the table."""
     opened = columns.open(table)
     learned = columns.learn(opened)

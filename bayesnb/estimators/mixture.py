@@ -15,7 +15,7 @@ from bayesnb import em, scoring
 from bayesnb._util.arguments import require_integer
 from bayesnb._util.warnings import warn
 from bayesnb.counting import require_numbers
-from bayesnb.encoding import Levels, Rows, check_weights
+from bayesnb.encoding import Levels, check_weights
 from bayesnb.estimators import classifier_state, display
 from bayesnb.estimators.base import NaiveBayesClassifier, check_features, wrapped_estimator
 from bayesnb.estimators.display import require_unnested
@@ -193,11 +193,7 @@ class NaiveBayesMixture(DensityMixin, BaseEstimator):
 
     def score_samples(self, X: object) -> np.ndarray:
         """Compute (N,) log p(row | θ), with multinomial coefficients, -½ log 2π and -log x!."""
-        check_is_fitted(self)
-        fitted = self.estimator_.fitted_
-        rows, n = fitted.encode(X)
-        log_prob: np.ndarray = _score_rows(fitted, rows, n, scoring.row) + scoring.log_base(rows, n)
-        return log_prob
+        return self._score(X, scoring.row)
 
     def score(self, X: object, y: object = None, sample_weight: object = None) -> float:
         """Mean log-likelihood of the rows, weighted by `sample_weight`; see `score_samples`."""
@@ -258,9 +254,12 @@ class NaiveBayesMixture(DensityMixin, BaseEstimator):
         return float(-2.0 * (weight @ log_prob) + self.n_parameters_ * price(weight.sum()))
 
     def _score(self, X: object, output: Output) -> np.ndarray:
+        """Apply `output` to log p(component, row | θ); add base measures to log p(row | θ)."""
         check_is_fitted(self)
-        fitted = self.estimator_.fitted_
-        return _score_rows(fitted, *fitted.encode(X), output)
+        fitted: Fitted = self.estimator_.fitted_
+        rows, n = fitted.encode(X)
+        scores = scoring.score_rows(fitted.encoding, fitted.posterior, rows, n, "penalized_mle", output)
+        return scores + scoring.log_base(rows, n) if output is scoring.row else scores
 
     def _base(self) -> NaiveBayesClassifier:
         return wrapped_estimator(self, MixedNB())
@@ -269,7 +268,3 @@ class NaiveBayesMixture(DensityMixin, BaseEstimator):
         tags = super().__sklearn_tags__()
         tags.input_tags = self._base().__sklearn_tags__().input_tags
         return tags
-
-
-def _score_rows(fitted: Fitted, rows: tuple[Rows, ...], n: int, output: Output) -> np.ndarray:
-    return scoring.score_rows(fitted.encoding, fitted.posterior, rows, n, "penalized_mle", output)

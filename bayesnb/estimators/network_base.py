@@ -87,7 +87,7 @@ class StructuredNB(NaiveBayesClassifier):
     @property
     def parents_(self) -> dict[str, str | tuple[str, ...] | None]:
         """Parent of each column besides the class: a name, a tuple of several names, or None."""
-        named_parents: dict[int, tuple[str, Any]] = {}
+        named_parents: dict[int, tuple[str, str | tuple[str, ...] | None]] = {}
         for columns in reversed(self.encoding_.blocks):  # The structure, the first block, overrides margins.
             nodes = [(j,) for j in columns.index] if columns.network is None else columns.network.nodes
             for j, name, (_, *parents) in zip(columns.index, columns.names, nodes, strict=True):
@@ -118,7 +118,7 @@ class StructuredNB(NaiveBayesClassifier):
             "them; give it a classifier with full tables."
         )
 
-    def query(self, variables: Any, given: Mapping[Any, Any] | None = None) -> pd.Series:
+    def query(self, variables: object, given: Mapping[Any, object] | None = None) -> pd.Series:
         """Compute exact posterior predictive probabilities P(variables | given) of variables of the network.
 
         Parameters
@@ -414,7 +414,7 @@ class StructuredNB(NaiveBayesClassifier):
 
     def _select_gaussian(self, table: Table) -> tuple[int, ...]:
         """Return the indices of the columns of numbers, in ascending order."""
-        named: Any = self.gaussian
+        named = self.gaussian
         if isinstance(named, str) and named in ("auto", "dtype"):
             candidates = () if table.is_sparse else range(len(table.names))
             if named == "dtype":
@@ -423,7 +423,7 @@ class StructuredNB(NaiveBayesClassifier):
         return tuple(sorted({table.position(column, "gaussian") for column in as_list(named)}))
 
 
-def position(encoding: Encoding, columns: NodeColumns, column: Any, argument: str) -> int:
+def position(encoding: Encoding, columns: NodeColumns, column: object, argument: str) -> int:
     """Return the position of a column, given by name or index, among the categorical columns."""
     (j,) = encoding.positions([column], argument)
     if j not in columns.base.index:

@@ -119,7 +119,7 @@ class NetworkNB(StructuredNB):
     {'0': None, '1': '0'}
     """
 
-    parents: Mapping[Any, Any] | None = None
+    parents: Mapping[Any, object] | None = None
     _: KW_ONLY
     estimate: Estimate = "predictive"
     tables: str = "full"

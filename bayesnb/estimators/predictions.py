@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any
 
 import numpy as np
 from sklearn.base import BaseEstimator, ClassifierMixin
@@ -20,11 +19,11 @@ from bayesnb.uncertainty.given_draws import read_draws
 from bayesnb.uncertainty.row_draws import score_draws
 
 
-def _empty_labels(nb: FittedClassifier, no_rows: Any) -> np.ndarray:
+def _empty_labels(nb: FittedClassifier, no_rows: object) -> np.ndarray:
     return _empty_scores(nb, no_rows)[:, 0].astype(nb.classes_.dtype)
 
 
-def _empty_scores(nb: FittedClassifier, no_rows: Any) -> np.ndarray:
+def _empty_scores(nb: FittedClassifier, no_rows: object) -> np.ndarray:
     """Return the (0, C) scores of a table without rows, whose columns are checked."""
     check_is_fitted(nb)
     validate_data(nb, no_rows, reset=False, skip_check_array=True)
@@ -107,7 +106,7 @@ class FittedClassifier(ClassifierMixin, BaseEstimator):
 
     @accept_dask(_empty_labels)
     def predict(
-        self, X: object, *, estimate: Estimate | None = None, class_prior: object = None, draws: Any = None
+        self, X: object, *, estimate: Estimate | None = None, class_prior: object = None, draws: object = None
     ) -> np.ndarray:
         """Return the (N,) most probable class of each row; a priori for rows without class probabilities.
 
@@ -139,7 +138,7 @@ class FittedClassifier(ClassifierMixin, BaseEstimator):
 
     @accept_dask(_empty_scores)
     def predict_log_proba(
-        self, X: object, *, estimate: Estimate | None = None, class_prior: object = None, draws: Any = None
+        self, X: object, *, estimate: Estimate | None = None, class_prior: object = None, draws: object = None
     ) -> np.ndarray:
         """Compute (N, C) log P(class | row); NaN in rows where it is undefined.
 
@@ -168,7 +167,7 @@ class FittedClassifier(ClassifierMixin, BaseEstimator):
 
     @accept_dask(_empty_scores)
     def predict_proba(
-        self, X: object, *, estimate: Estimate | None = None, class_prior: object = None, draws: Any = None
+        self, X: object, *, estimate: Estimate | None = None, class_prior: object = None, draws: object = None
     ) -> np.ndarray:
         """Compute (N, C) P(class | row) under the model; NaN in rows where it is undefined.
 
@@ -287,7 +286,7 @@ class FittedClassifier(ClassifierMixin, BaseEstimator):
     # -- shared machinery ------------------------------------------------------------------------
 
     def _score(
-        self, X: object, output: Output, estimate: Estimate | None, class_prior: object, draws: Any = None
+        self, X: object, output: Output, estimate: Estimate | None, class_prior: object, draws: object = None
     ) -> np.ndarray:
         """Apply `output`, a function of `scoring`, to the joint log probabilities of the rows of X."""
         if "fitted_" not in vars(self):
@@ -297,7 +296,7 @@ class FittedClassifier(ClassifierMixin, BaseEstimator):
         return self._score_draws(draws, X, output, estimate, class_prior)
 
     def _score_draws(
-        self, draws: Any, X: object, output: Output, estimate: Estimate | None, class_prior: object
+        self, draws: object, X: object, output: Output, estimate: Estimate | None, class_prior: object
     ) -> np.ndarray:
         """Apply `output` to the log of the average of p(class, row) over draws of the parameters."""
         fitted = current_state(self)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Hashable, Iterable, Mapping
+from collections.abc import Hashable, Mapping
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -10,6 +10,7 @@ import numpy as np
 from bayesnb import scoring
 from bayesnb._util.arguments import require_mapping, shown
 from bayesnb.encoding import Levels
+from bayesnb.estimators.mixed import as_list
 from bayesnb.fitted import Fitted, fill_empty_tables
 from bayesnb.uncertainty import CLASS
 
@@ -17,7 +18,7 @@ if TYPE_CHECKING:
     import pandas as pd
 
 
-def query(fitted: Fitted, variables: Any, given: Mapping[Any, Any] | None) -> pd.Series:
+def query(fitted: Fitted, variables: object, given: Mapping[Any, object] | None) -> pd.Series:
     """Compute P(variables | given) of a network; see `NetworkNB.query` for arguments and errors."""
     import pandas as pd
 
@@ -35,15 +36,14 @@ def query(fitted: Fitted, variables: Any, given: Mapping[Any, Any] | None) -> pd
             levels[name] = columns.base.level_names(child)
             names |= {name: name, columns.base.index[child]: name}
 
-    def find(variable: Any) -> str:
+    def find(variable: object) -> str:
         if not isinstance(variable, Hashable) or variable not in names:
             raise ValueError(
                 f"query: there is no categorical variable {shown(variable)}; there are {list(levels)[:12]}."
             )
         return names[variable]
 
-    is_single = isinstance(variables, str) or not isinstance(variables, Iterable)
-    asked = [find(variable) for variable in ([variables] if is_single else variables)]
+    asked = [find(variable) for variable in as_list(variables)]
     if not asked or len(set(asked)) < len(asked):
         raise ValueError(f"variables={shown(variables)} must name one variable or more, each once.")
     given = {} if given is None else given

@@ -78,11 +78,11 @@ def fit_em(
     X: object,
     y: object,
     X_unlabeled: object = None,
-    weight: Any = 1.0,
+    weight: float = 1.0,
     *,
     sample_weight: object = None,
     max_iter: int = 100,
-    tol: Any = 1e-5,
+    tol: float = 1e-5,
     restarts: int = 0,
     seed: int = 0,
 ) -> EM:
@@ -269,12 +269,7 @@ def use_pooled_priors(nb: NaiveBayesClassifier) -> None:
 
 def _split(y: object, n_rows: int, owner: str) -> tuple[Levels, np.ndarray]:
     """Return the classes, and (N,) the index of the class of each row, -1 where it has no label."""
-    try:
-        labels, index = check_labels(y, n_rows, owner)
-    except ValueError as error:
-        if "NaN" in str(error):
-            raise ValueError(f"{error} The mark of a row without a label is -1.") from None
-        raise
+    labels, index = check_labels(y, n_rows, owner)
     if str(UNLABELED) in labels.values and len(labels) > 1:
         raise ValueError(
             f"y has labels {str(UNLABELED)!r}, a string. An array of strings made it of the number -1, the mark "

@@ -21,10 +21,10 @@ _FEWEST = 0.5
 class _Criterion:
     """Descriptor of `score`: set as the hyperparameter that scores arcs, read as scikit-learn's method, accuracy."""
 
-    def __get__(self, instance: Any, owner: type | None = None) -> Any:
-        return "mi" if instance is None else StructuredNB.score.__get__(instance)
+    def __get__(self, instance: object, owner: type | None = None) -> Any:
+        return StructuredNB.score if instance is None else StructuredNB.score.__get__(instance)
 
-    def __set__(self, instance: Any, value: object) -> None:
+    def __set__(self, instance: object, value: object) -> None:
         vars(instance)["score"] = value
 
 
@@ -135,7 +135,7 @@ class TAN(StructuredNB):
     {'0': None, '1': '0'}
     """
 
-    score: Any = _Criterion()
+    score: Any = "mi"
     root: object = None
     _: KW_ONLY
     estimate: Estimate = "predictive"
@@ -198,3 +198,6 @@ class TAN(StructuredNB):
         self._criterion(self.encoding_, columns)
         if any(len(node) > 2 for node in columns.nodes):
             raise ValueError("its tree has a column with several parents.")
+
+
+TAN.score = _Criterion()  # The field gives the default of `__init__`.

@@ -195,7 +195,7 @@ class TreeAveragedNB(StructuredNB):
         """Not offered: trees are averaged, see `arc_probability_`."""
         raise NotOfferedError("parents_: all trees are averaged; see arc_probability_ and draw_trees.")
 
-    def query(self, variables: Any, given: object = None) -> NoReturn:
+    def query(self, variables: object, given: object = None) -> NoReturn:
         """Raise NotImplementedError: an average of networks is no network."""
         raise NotImplementedError("query: all trees are averaged; TAN or NetworkNB answer for one network.")
 

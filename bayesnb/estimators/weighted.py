@@ -15,7 +15,7 @@ from sklearn.utils.validation import check_is_fitted
 from bayesnb._util.arguments import require_integer, require_seed, shown
 from bayesnb._util.warnings import warn
 from bayesnb.counting import Counted
-from bayesnb.encoding import Encoding, check_weights
+from bayesnb.encoding import Encoding
 from bayesnb.estimators import classifier_state
 from bayesnb.estimators.base import NaiveBayesClassifier, require_same_prior, wrapped_estimator
 from bayesnb.estimators.discrete import MultinomialNB
@@ -195,7 +195,7 @@ class WeightedNB(WeightAttributes):
         self.unweighted._warn_of_counts()
         return self
 
-    def refit(self, X: object, y: Any, sample_weight: Any = None) -> Self:
+    def refit(self, X: object, y: object, sample_weight: object = None) -> Self:
         """Return a copy that is fitted to other rows, weights included, with the levels of this classifier.
 
         Parameters
@@ -215,10 +215,10 @@ class WeightedNB(WeightAttributes):
         >>> WeightedNB(GaussianNB()).fit(X[::2], y[::2]).refit(X, y).class_count_
         array([50., 50., 50.])
         """
-        known, weight = self.model_, check_weights(sample_weight, len(y))
+        known = self.model_
 
         def fit(candidate: NaiveBayesClassifier) -> NaiveBayesClassifier:
-            return classifier_state.subset_fitter(candidate, known, X, y, sample_weight)(weight)
+            return classifier_state.subset_fitter(candidate, known, X, y, sample_weight)()
 
         return self._fit_candidates(X, y, sample_weight, fit)
 
@@ -236,7 +236,7 @@ class WeightedNB(WeightAttributes):
         for candidate in base._candidates():
             model = fit(candidate)
             if (weighed := self._fit_weights(model, X, y, sample_weight)) is None:
-                return self._around(classifier_state.with_counts_of(base, model), None)
+                return self._around(classifier_state.fit_to_counts(base, model, model.fitted_.counted), None)
             weights, row_losses, row_weight = weighed
             fits.append((model, weights))
             losses.append(row_losses)
@@ -244,7 +244,7 @@ class WeightedNB(WeightAttributes):
             if len(means) > 2 and min(means[-2:]) >= min(means[:-2]):
                 break
         model, weights = fits[choose_simplest(losses, row_weight)]
-        return self._around(classifier_state.with_counts_of(base, model), weights)
+        return self._around(classifier_state.fit_to_counts(base, model, model.fitted_.counted), weights)
 
     def _may_count(self) -> bool:
         return callable(self._inner.partial_fit)  # Reading the attribute raises AttributeError, with the reason.
@@ -471,13 +471,14 @@ class WeightedNB(WeightAttributes):
     def _check(self) -> None:
         self._require_arguments()
         self.model_._check()
-        model = classifier_state.with_counts_of(self._counter(self.encoding_), self.model_)
-        require_same_prior(model.fitted_.prior, self.model_.fitted_.prior)
+        base, fitted = self._counter(self.encoding_), self.model_.fitted_
+        model = classifier_state.fit_to_counts(base, self.model_, fitted.counted)
+        require_same_prior(model.fitted_.prior, fitted.prior)
         if self.weights_ is not None:
             self.weights_.check()
 
     def _score_draws(
-        self, draws: Any, X: object, output: Output, estimate: Estimate | None, class_prior: object
+        self, draws: object, X: object, output: Output, estimate: Estimate | None, class_prior: object
     ) -> np.ndarray:
         weight_draws = None if self.weights_ is None else read_weight_draws(self.weights_, draws)
         if weight_draws is None:
