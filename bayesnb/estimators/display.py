@@ -33,7 +33,7 @@ def list_attributes(nb: BaseEstimator) -> list[str]:
     if not fitted:
         return [name for name in names if hasattr(nb, name)]
     members = {name: inspect.getattr_static(type(nb), name, None) for name in names}
-    refused = {name for name, member in members.items() if _is_refusal(member)}
+    refused = {name for name, member in members.items() if name[0] != "_" and _is_refusal(member)}
     with suppress(Exception):  # Completion must not fail, whatever was set after `fit`.
         if nb.no_posterior is not None or nb.no_evidence is not None:
             refused.add("log_evidence_")
