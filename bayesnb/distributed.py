@@ -148,7 +148,7 @@ def _count_block(counter: Any, batches: Iterable[object], number: int, decides: 
                 counts = _BlockCounts(check_labels(y, n, type(counter).__name__)[0])
             elif decides or classifier_state.is_fitted(counter):
                 counter = counter if classifier_state.is_fitted(counter) else classifier_state.make_counter(counter, X)
-                counted = classifier_state.count_batch(counter, X, y, weight, Levels(()), grow=True)
+                counted = classifier_state.count_batch(counter, X, y, weight)
                 if not classifier_state.is_fitted(counter):
                     counter.fitted_ = _UncountedState(counted.encoding)
                 counts = _BlockCounts(counted.encoding.classes, counter, counted, number)

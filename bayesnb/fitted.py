@@ -285,9 +285,9 @@ class Fitted:
         class_prior : (C,) array, optional
             Class probabilities in place of the learned ones.
         """
-        estimate = self.estimate if estimate is None else estimate
         if self.average is None:
-            return self.score_rows(*self.encode(X), output, estimate, class_prior)
+            table = self.table(X)
+            return self.score_rows(self.rows(table), table.n_rows, output, estimate, class_prior)
         weights_per_member = self.weights is not None and self.weights.has_members
         joint = self.score_members(X, estimate, class_prior, each=weights_per_member)
         if self.weights is not None:
@@ -303,8 +303,11 @@ class Fitted:
         class_prior: object = None,
     ) -> np.ndarray:
         """Apply `output` to the joint log probabilities of n encoded rows; see `score` for arguments."""
-        estimate, encoding = self.estimate if estimate is None else estimate, self.encoding
-        require_estimate(estimate)
+        if estimate is None:
+            estimate = self.estimate
+        else:
+            require_estimate(estimate)
+        encoding = self.encoding
         likelihood = self._likelihood(estimate, class_prior)
         rows = rows if estimate == "predictive" else tuple(r.linear_rows() for r in rows)
         if estimate not in ("mle", "map") or all(columns.network is None for columns in encoding.blocks):
@@ -510,8 +513,10 @@ def current_state(nb: Classifier) -> Fitted:
     not take it.
     """
     fitted = nb.fitted_
+    if nb.estimate is fitted.estimate:
+        return fitted
     require_estimate(nb.estimate, fitted.estimates)
-    return fitted if nb.estimate == fitted.estimate else replace(fitted, estimate=nb.estimate)
+    return replace(fitted, estimate=nb.estimate)
 
 
 def require_posterior(nb: Classifier, who: str) -> Fitted:

@@ -17,6 +17,7 @@ from bayesnb._util.precision import float64
 from bayesnb._util.progress import rows_progress
 from bayesnb.encoding import Encoding, Rows, blocks
 from bayesnb.families._pytree import Array
+from bayesnb.families.protocol import ReadyLikelihood
 from bayesnb.model import (
     Estimate,
     JointLikelihood,
@@ -116,8 +117,9 @@ def score_by(
 
     def score_block(x: tuple[Any, ...]) -> jax.Array:
         if not prepared:
-            likelihoods = tuple(_prepare(p, block) for p, block in zip(reading.likelihoods, x, strict=True))
-            prepared.append(JointLikelihood(reading.log_class, likelihoods))
+            pairs = zip(reading.likelihoods, x, strict=True)
+            likelihoods = (p if isinstance(p, ReadyLikelihood) else _prepare(p, rows) for p, rows in pairs)
+            prepared.append(JointLikelihood(reading.log_class, tuple(likelihoods)))
         scores: jax.Array = _score(prepared[0], x, output)
         return scores
 
@@ -240,9 +242,15 @@ def _map_rows(
     rows: tuple[Rows, ...], n: int, kernel: Callable[..., Array], *arrays: np.ndarray, cells: float
 ) -> Shaped[np.ndarray, "n ..."]:
     """`map_rows` inside a scope of double precision."""
+    pieces = blocks(rows, n, *arrays, cells=cells)
+    first = next(pieces, None)
+    if first is None:
+        return np.empty(0)
+    if first[0].stop == n:
+        return np.asarray(kernel(first[1], *first[2]))[:n].copy()
 
     def block_results() -> Iterator[tuple[slice, jax.Array | np.ndarray]]:
-        for piece, x, block_arrays in blocks(rows, n, *arrays, cells=cells):
+        for piece, x, block_arrays in chain([first], pieces):
             yield piece, kernel(x, *block_arrays)
 
     results = np.empty(0)

@@ -121,10 +121,11 @@ def fit_stream(
             if skip:
                 X, y, weight = (take_rows(part, slice(skip, None)) for part in (X, y, weight))
                 n, skip = n - skip, 0
+            labels, _ = check_labels(y, n, type(nb).__name__)
             if weight is None or np.any(weight):
-                classifier_state.count_further(draft, X, y, weight, declared)
+                draft.partial_fit(X, y, [*declared.values, *labels.values], weight)
             else:  # Rows of weight zero leave their classes, as in `fit`.
-                declared = declared.union(check_labels(y, n, type(nb).__name__)[0])
+                declared = declared.union(labels)
             if not is_counted:
                 first_rows.compare(X, y, weight)
             counted += n

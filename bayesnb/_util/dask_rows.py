@@ -24,7 +24,7 @@ def accept_dask(prepare: Callable[[Any, Any], np.ndarray]) -> Callable[[Method],
     def decorate(method: Method) -> Method:
         @wraps(method)
         def call(self: Any, X: object, *args: Any, **kwargs: Any) -> Any:
-            if not is_collection(X):
+            if not hasattr(X, "__dask_graph__"):
                 return method(self, X, *args, **kwargs)
             # The result is computed later; a fit in between must not change it.
             snapshot = copy.copy(self)

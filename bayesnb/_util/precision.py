@@ -14,6 +14,13 @@ import numpy as np
 P = ParamSpec("P")
 R = TypeVar("R")
 
+_FORKED = (
+    "This process was forked after JAX had been used, whose threads a forked process does not have: it would wait for "
+    "them forever. Start workers by 'spawn' or 'forkserver', as multiprocessing.get_context('spawn') and "
+    "concurrent.futures' mp_context= do, by joblib's loky (scikit-learn's n_jobs=), or before anything is fitted, "
+    "loaded or predicted."
+)
+
 
 class ForkedError(RuntimeError):
     """A process was forked after JAX had been used in its parent."""
@@ -34,7 +41,8 @@ def float64(function: Callable[P, R]) -> Callable[P, R]:
 
     @wraps(function)
     def in_float64(*args: P.args, **kwargs: P.kwargs) -> R:
-        _require_threads()
+        if _first_process() != os.getpid():
+            raise ForkedError(_FORKED)
         with _settings():
             result: R = jax.tree.map(_to_numpy, function(*args, **kwargs))
             return result
@@ -46,17 +54,6 @@ def float64(function: Callable[P, R]) -> Callable[P, R]:
 def _first_process() -> int:
     """Id of the process in which the first kernel ran; a forked process has the id of its parent cached."""
     return os.getpid()
-
-
-def _require_threads() -> None:
-    """Raise ForkedError if this process has not the threads of JAX."""
-    if _first_process() != os.getpid():
-        raise ForkedError(
-            "This process was forked after JAX had been used, whose threads a forked process does not have: it would "
-            "wait for them forever. Start workers by 'spawn' or 'forkserver', as multiprocessing.get_context('spawn') "
-            "and concurrent.futures' mp_context= do, by joblib's loky (scikit-learn's n_jobs=), or before anything is "
-            "fitted, loaded or predicted."
-        )
 
 
 @contextmanager

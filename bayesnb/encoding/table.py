@@ -61,7 +61,7 @@ class Table:
     @property
     def is_sparse(self) -> bool:
         """Whether the input is a sparse matrix."""
-        return bool(sp.issparse(self.data))
+        return not isinstance(self.data, np.ndarray | list)
 
     def take(self, mask: np.ndarray) -> Table:
         """Return the rows where `mask` is true."""
@@ -199,6 +199,8 @@ def check_table(X: Any, owner: str) -> Table:
     ValueError
         If X is empty, complex, or not two-dimensional.
     """
+    if type(X) is np.ndarray and X.ndim == 2 and X.size and X.dtype in (np.float64, np.float32, np.int64):
+        return Table(X, Positions(X.shape[1]), X.shape[0], owner)
     if hasattr(X, "columns") and (hasattr(X, "iloc") or hasattr(X, "get_column")):
         n_rows, n_columns = X.shape
         _check_size(n_rows, n_columns, owner)

@@ -3,19 +3,18 @@
 from __future__ import annotations
 
 import copy
-from dataclasses import replace
+from dataclasses import KW_ONLY, dataclass, replace
 from numbers import Number
-from typing import Any, NoReturn, TypeVar
+from typing import NoReturn, TypeVar
 
 import numpy as np
 from sklearn.utils.validation import check_is_fitted
 
 from bayesnb._util.arguments import require_integer, shown
 from bayesnb.counting import Counted
-from bayesnb.encoding import CellColumns, Encoding, Node, NodeColumns, Rows
+from bayesnb.encoding import Encoding, Node, NodeColumns
 from bayesnb.estimators import classifier_state
-from bayesnb.estimators.binned import most_probable_cuts
-from bayesnb.estimators.defaults import ALPHA, CELLS, CLASS_ALPHA
+from bayesnb.estimators.defaults import CELLS
 from bayesnb.estimators.network_base import StructuredNB
 from bayesnb.estimators.networks import SPODE, NetworkNB
 from bayesnb.estimators.pair_counts import pair_counts
@@ -27,6 +26,7 @@ NB = TypeVar("NB", bound=StructuredNB)
 _LEVELS = "levels"
 
 
+@dataclass(eq=False, repr=False)
 class AODE(StructuredNB):
     """Averaged one-dependence estimators: each column in turn is the parent of all others, and members are averaged.
 
@@ -116,46 +116,19 @@ class AODE(StructuredNB):
     array(['out'], dtype='<U3')
     """
 
+    min_count: int = 1
+    _: KW_ONLY
+    estimate: Estimate = "predictive"
+    cells: int = CELLS
+    tables: str = "full"
+
     prior = None
     _has_margins = False
-
-    def __init__(
-        self,
-        min_count: int = 1,
-        *,
-        alpha: object = ALPHA,
-        class_alpha: object = CLASS_ALPHA,
-        class_prior: object = None,
-        estimate: Estimate = "predictive",
-        categories: object = "auto",
-        handle_unknown: str = "ignore",
-        missing_values: object = None,
-        gaussian: object = "auto",
-        gaussian_prior: object = "within",
-        numbers: str = "gaussian",
-        cells: int = CELLS,
-        tables: str = "full",
-    ) -> None:
-        self.min_count = min_count
-        self.alpha = alpha
-        self.class_alpha = class_alpha
-        self.class_prior = class_prior
-        self.estimate = estimate
-        self.categories = categories
-        self.handle_unknown = handle_unknown
-        self.missing_values = missing_values
-        self.gaussian = gaussian
-        self.gaussian_prior = gaussian_prior
-        self.numbers = numbers
-        self.cells = cells
-        self.tables = tables
 
     @property
     def members_(self) -> list[SPODE]:
         """Fitted classifiers, one for each categorical column as the parent of all others."""
-        self._require_fitted("members_")
-        n = 0 if self._nodes is None else len(self._nodes.base.index)
-        return [self._member(self.fitted_.counted, p) for p in range(n)]
+        return self._fit_members(self.fitted_.counted)[0]
 
     def pair_counts(self) -> tuple[NodeColumns, np.ndarray]:
         """Return the categorical columns, and the (C, L, L) weight of the rows of each class with both of two levels.
@@ -194,7 +167,6 @@ class AODE(StructuredNB):
     # -- shared machinery ------------------------------------------------------------------------
 
     def _refuse(self, name: str) -> NoReturn:
-        self._require_fitted(name)
         raise NotOfferedError(f"{name}: {self.no_posterior}")
 
     @property
@@ -205,34 +177,23 @@ class AODE(StructuredNB):
             "ask its members_, or use TAN or SPODE."
         )
 
-    def _cuts(
-        self, encoding: Encoding, numbers: CellColumns, rows: Rows, label: np.ndarray, weight: np.ndarray
-    ) -> list[np.ndarray]:
-        return most_probable_cuts(encoding.classes, numbers, rows, label, weight)
-
     def _average(self, counted: Counted) -> Average:
-        columns = next((c.network for c in counted.encoding.blocks if c.network is not None), None)
-        n = 0 if columns is None else len(columns.base.index)
+        (members, naive), columns = self._fit_members(counted), counted.encoding.blocks[0].network
+        alone = () if columns is None else columns.base.tables(naive.statistics_.blocks[0].count)
         return Average(
             names=("naive Bayes",) if columns is None else tuple(columns.base.names),
-            members=tuple(self._member(counted, p).fitted_ for p in range(n)),
-            occurrences=tuple(np.append(_level_counts(counted, p).sum(axis=0), -np.inf) for p in range(n)),
+            members=tuple(member.fitted_ for member in members),
+            occurrences=tuple(np.append(table.sum(axis=0), -np.inf) for table in alone),
             min_count=self.min_count,
-            without_members=self._make_naive_bayes(counted).fitted_,
+            without_members=naive.fitted_,
         )
 
-    def _arcs(
-        self, encoding: Encoding, columns: NodeColumns, rows: Any, label: np.ndarray, weight: np.ndarray
-    ) -> tuple[Node, ...]:
+    def _arcs(self, encoding: Encoding, columns: NodeColumns, counts: np.ndarray | None) -> tuple[Node, ...]:
         """Return the nodes of all members: each column given each other column, and alone."""
         return tuple(node for p in range(len(columns.base.index)) for node in columns.superparent_nodes(p))
 
-    def _warn_of_counts(self) -> None:
-        """Give no warning: a table that one member lacks for a class does not matter in the average."""
-
     def _check_nodes(self, columns: NodeColumns) -> None:
-        nothing = np.zeros(0)
-        if columns.nodes != self._arcs(self.encoding_, columns, None, nothing, nothing):
+        if columns.nodes != self._arcs(self.encoding_, columns, None):
             raise ValueError("its network is not that of all pairs of columns.")
 
     def _empirical_prior(self, counted: Counted) -> NaiveBayes:
@@ -251,43 +212,30 @@ class AODE(StructuredNB):
         with_alpha.class_alpha = 1.0
         return super(AODE, with_alpha)._empirical_prior(counted)
 
-    def _member(self, counted: Counted, p: int) -> SPODE:
-        """Return the member whose parent is column p of the network."""
-        columns: Any = counted.encoding.blocks[0].network
-        n, bounds = len(columns.base.index), np.append(columns.start(), columns.sizes().sum())
-        member = SPODE(columns.base.names[p], **self._member_params(int(columns.base.sizes()[p])))
-        nodes = replace(columns, nodes=columns.nodes[p * n : (p + 1) * n])
-        return self._fit_member(member, counted, nodes, slice(bounds[p * n], bounds[(p + 1) * n]))
-
-    def _make_naive_bayes(self, counted: Counted) -> NetworkNB:
-        """Return naive Bayes, for rows without a member."""
-        naive, columns = NetworkNB(**self._member_params(1)), counted.encoding.blocks[0].network
+    def _fit_members(self, counted: Counted) -> tuple[list[SPODE], NetworkNB]:
+        """Return the member of each column of the network as the parent, and naive Bayes for rows without a member."""
+        columns, params = counted.encoding.blocks[0].network, self.get_params(deep=False)
+        del params["min_count"]
+        levels_prior = isinstance(self.class_alpha, str)
+        naive = NetworkNB(**params | ({"class_alpha": 1.0} if levels_prior else {}))
         if columns is None:
-            return self._set_state(naive, counted)
-        n, bounds = len(columns.base.index), np.append(columns.start(), columns.sizes().sum())
-        alone = [np.arange(bounds[i], bounds[i + 1]) for i in range(0, n * n, n + 1)]
-        return self._fit_member(naive, counted, self._table_type.from_base(columns.base), np.concatenate(alone))
+            return [], self._fit_member(naive, counted)
+        members, n, count = [], len(columns.base.index), counted.statistics.blocks[0].count
+        bounds = np.append(columns.start(), columns.sizes().sum())
+        for p, (name, n_levels) in enumerate(zip(columns.base.names, columns.base.sizes().tolist(), strict=True)):
+            member = SPODE(name, **params | ({"class_alpha": float(n_levels)} if levels_prior else {}))
+            nodes = replace(columns, nodes=columns.nodes[p * n : (p + 1) * n])
+            pairs = count[:, bounds[p * n] : bounds[(p + 1) * n]]
+            members.append(self._fit_member(member, counted, nodes, pairs))
+        alone = np.concatenate([count[:, bounds[i] : bounds[i + 1]] for i in range(0, n * n, n + 1)], axis=1)
+        return members, self._fit_member(naive, counted, self._table_type.from_base(columns.base), alone)
 
-    def _member_params(self, n_levels: int) -> dict[str, Any]:
-        """Return the hyperparameters of a member whose parent has `n_levels` levels."""
-        params = {name: value for name, value in self.get_params(deep=False).items() if name != "min_count"}
-        return params | ({"class_alpha": float(n_levels)} if isinstance(self.class_alpha, str) else {})
-
-    def _fit_member(self, member: NB, counted: Counted, columns: NodeColumns, levels: Any) -> NB:
-        """Return a member fitted to the counts of some levels of the pairs, an index array or a slice."""
-        encoding, (pairs, *rest) = counted.encoding, counted.statistics.blocks
-        blocks = LevelCounts(pairs.count[:, levels]), *rest
-        statistics = replace(counted.statistics, blocks=blocks)
-        return self._set_state(member, Counted(replace(encoding, blocks=(columns, *encoding.blocks[1:])), statistics))
-
-    def _set_state(self, member: NB, counted: Counted) -> NB:
-        classifier_state.copy_features(member, self)
-        member.fitted_ = member._state(counted)
-        return member
-
-
-def _level_counts(counted: Counted, p: int) -> np.ndarray:
-    """Return (C, L) counts of the levels of a column alone."""
-    columns: Any = counted.encoding.blocks[0].network
-    start = columns.start()[p * (len(columns.base.index) + 1)]
-    return np.asarray(counted.statistics.blocks[0].count[:, start : start + columns.base.sizes()[p]])
+    def _fit_member(
+        self, member: NB, counted: Counted, columns: NodeColumns | None = None, count: np.ndarray | None = None
+    ) -> NB:
+        """Return a member fitted to the (C, L) counts of the nodes of `columns`, and to the numbers."""
+        encoding, statistics = counted
+        if columns is not None:
+            encoding = replace(encoding, blocks=(columns, *encoding.blocks[1:]))
+            statistics = replace(statistics, blocks=(LevelCounts(count), *statistics.blocks[1:]))
+        return classifier_state.fit_to_counts(member, self, Counted(encoding, statistics))

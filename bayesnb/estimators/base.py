@@ -18,7 +18,6 @@ from bayesnb.encoding import (
     Encoding,
     LevelColumns,
     Levels,
-    Rows,
     Table,
     Unknown,
     check_labels,
@@ -28,6 +27,8 @@ from bayesnb.encoding import (
     report_unknown,
 )
 from bayesnb.estimators import classifier_state
+from bayesnb.estimators.classifier_state import LabelledRows
+from bayesnb.estimators.display import require_unnested
 from bayesnb.estimators.predictions import FittedClassifier
 from bayesnb.fitted import ESTIMATES, Average, Fitted, require_estimate
 from bayesnb.model import Estimate, NaiveBayes
@@ -43,7 +44,10 @@ class NaiveBayesClassifier(FittedClassifier):
     class_alpha: object
     class_prior: object
     prior: object
+    tables: str  # hyperparameter of structures
     _estimates: ClassVar[tuple[Estimate, ...]] = ESTIMATES  # readings that `estimate` may name
+    _tags: ClassVar[tuple[str, ...]] = ()
+    """Names of scikit-learn's input tags that hold, and "poor_score" of its classifier tags."""
     _counts_margins = False
     """Whether columns with parents are counted given the class alone too."""
 
@@ -116,14 +120,18 @@ class NaiveBayesClassifier(FittedClassifier):
         >>> nb.partial_fit([["rain"], ["sun"]], ["in", "out"]).class_count_
         array([1., 2.])
         """
-        first = not self.__sklearn_is_fitted__()
-        if first and classes is None:
+        before = vars(self).get("fitted_")
+        if before is None and classes is None:
             raise ValueError("classes must be passed on the first call to partial_fit.")
-        updated = classifier_state.copy_unfitted(self) if first else copy.copy(self)
-        known = Levels(()) if first else updated.encoding_.classes
+        updated = classifier_state.copy_unfitted(self) if before is None else copy.copy(self)
+        known = Levels(()) if before is None else before.encoding.classes
         if classes is not None:
-            known = known.union(check_labels(classes, None, type(self).__name__, "classes")[0])
-        return classifier_state.add_rows(self, updated, X, y, sample_weight, known, grow=False)
+            more, _ = check_labels(classes, None, type(self).__name__, "classes")
+            known = Levels.from_values((*known.values, *more.values))
+        counted = classifier_state.count_batch(updated, X, y, sample_weight, known)
+        if before is not None:
+            counted = counting.merge(before.counted, counted)
+        return classifier_state.commit(self, updated, counted, before)
 
     def forget(self, X: object, y: object, sample_weight: object = None) -> Self:
         """Remove rows that were counted: the inverse of `partial_fit`.
@@ -160,12 +168,11 @@ class NaiveBayesClassifier(FittedClassifier):
                [0., 1.]])]
         """
         check_is_fitted(self)
-        updated = copy.copy(self)
-        table, encoding = updated._table(X), updated.encoding_
+        updated, before = copy.copy(self), self.fitted_
+        table, encoding = updated._table(X), before.encoding
         label = encoding.label_index(y, table.n_rows, type(self).__name__)
         weight = check_weights(sample_weight, table.n_rows)
-        keep = weight > 0
-        table, label, weight = table.take(keep), label[keep], weight[keep]
+        table, label, weight = table.take(weight > 0), label[weight > 0], weight[weight > 0]
 
         def policy(columns: LevelColumns, unknown: list[Unknown]) -> None:
             grown = [u for u in unknown if not columns.declared[u.feature]]
@@ -175,7 +182,7 @@ class NaiveBayesClassifier(FittedClassifier):
             report_unknown(columns, unknown)
 
         counted = Counted(encoding, counting.count_rows(encoding, encoding.rows(table, policy), label, weight))
-        return classifier_state.commit(self, updated, counting.remove(updated.fitted_.counted, counted), on_top=True)
+        return classifier_state.commit(self, updated, counting.remove(before.counted, counted), before)
 
     def decay(self, factor: float) -> Self:
         """Multiply the weight of every counted row by a factor, so that old data fade.
@@ -198,9 +205,9 @@ class NaiveBayesClassifier(FittedClassifier):
         """
         check_is_fitted(self)
         require_number("factor", factor, "a number in (0, 1]", lambda value: 0 < value <= 1)
-        updated = copy.copy(self)
-        scaled = Counted(updated.encoding_, updated.statistics_.scale(factor))
-        return classifier_state.commit(self, updated, scaled, on_top=True)
+        before = self.fitted_
+        scaled = Counted(before.encoding, before.statistics.scale(factor))
+        return classifier_state.commit(self, copy.copy(self), scaled, before)
 
     # -- the posterior ---------------------------------------------------------------------------
 
@@ -245,6 +252,12 @@ class NaiveBayesClassifier(FittedClassifier):
         """Classifier with the same counts and without weights of terms: the classifier itself."""
         return self
 
+    def __sklearn_tags__(self) -> Any:
+        tags = super().__sklearn_tags__()
+        for name in self._tags:
+            setattr(tags.classifier_tags if name == "poor_score" else tags.input_tags, name, True)
+        return tags
+
     # -- for subclasses --------------------------------------------------------------------------
 
     def _columns(self, table: Table) -> tuple[Columns, ...]:
@@ -271,8 +284,7 @@ class NaiveBayesClassifier(FittedClassifier):
         [0.94, 0.77, 0.63]
         """
         changed = copy.copy(self)
-        for name, value in priors.items():
-            setattr(changed, name, value)
+        changed.__dict__.update(priors)
         if chosen:
             changed.tuned_ = chosen
         return changed.with_counts(self.fitted_.counted) if classifier_state.is_fitted(self) else changed
@@ -297,11 +309,9 @@ class NaiveBayesClassifier(FittedClassifier):
         changed.fitted_ = changed._state(counted)
         return changed
 
-    def _structured(
-        self, encoding: Encoding, table: Table, rows: tuple[Rows, ...], label: np.ndarray, weight: np.ndarray
-    ) -> tuple[Encoding, tuple[Rows, ...]]:
-        """Return the encoding with the structure that labelled rows determine, and its rows; default: unchanged."""
-        return encoding, rows
+    def _structured(self, batch: LabelledRows) -> LabelledRows:
+        """Return labelled rows under the encoding with the structure that the rows determine; default: unchanged."""
+        return batch
 
     def _warn_of_counts(self) -> None:
         """Warn of parameters that the counted rows do not determine; default: nothing."""
@@ -310,7 +320,7 @@ class NaiveBayesClassifier(FittedClassifier):
         """Return an unfitted copy with the hyperparameters that `fit` has chosen by scores, such as k of `KDB`."""
         return classifier_state.copy_unfitted(self)
 
-    def fit_parts(self, X: object, y: object, sample_weight: object = None) -> Callable[[np.ndarray], Self]:
+    def fit_parts(self, X: object, y: object, sample_weight: object = None) -> Callable[..., Self]:
         """Return a function that fits copies to some of these rows, for halves and folds.
 
         Parameters
@@ -324,7 +334,7 @@ class NaiveBayesClassifier(FittedClassifier):
 
         Returns
         -------
-        function of weights (N,) of the rows
+        function of weights (N,) of the rows, by default `sample_weight`
             Returns a copy that is fitted to the rows with these weights. Its levels are those of this classifier;
             structure, cells and densities are learned anew.
 
@@ -339,7 +349,7 @@ class NaiveBayesClassifier(FittedClassifier):
         """
         return classifier_state.subset_fitter(self._settled(), self, X, y, sample_weight)
 
-    def refit(self, X: Any, y: Any, sample_weight: Any = None) -> Self:
+    def refit(self, X: object, y: object, sample_weight: object = None) -> Self:
         """Return a copy that is fitted to other rows, with the levels of this classifier.
 
         Parameters
@@ -358,7 +368,7 @@ class NaiveBayesClassifier(FittedClassifier):
         >>> nb.refit([["sun"]], ["out"]).categories_
         [array(['rain', 'sun'], dtype='<U4')]
         """
-        return self.fit_parts(X, y, sample_weight)(check_weights(sample_weight, len(y)))
+        return self.fit_parts(X, y, sample_weight)()
 
     def _candidates(self) -> list[Self]:
         """Return the unfitted classifiers that `WeightedNB` chooses from by their expected loss, simplest first."""
@@ -431,22 +441,22 @@ class NaiveBayesClassifier(FittedClassifier):
     def _with_counter(self, model: Self) -> Self:
         return model
 
-    def _count_further(self, X: object, y: object, sample_weight: object, classes: Levels) -> None:
-        classifier_state.add_rows(self, copy.copy(self), X, y, sample_weight, classes, grow=True)
-
-    def _stored(self) -> dict[str, Any]:
-        state = {name: value for name, value in vars(self).items() if name.endswith("_")}
-        if (fitted := state.pop("fitted_", None)) is not None:
-            state |= {"encoding_": fitted.encoding, "statistics_": fitted.statistics}
-        return state
-
     def _restore(self, stored: dict[str, Any]) -> None:
-        for name, value in stored.items():
-            if name not in ("encoding_", "statistics_"):
-                setattr(self, name, value)
-        counted = Counted(stored["encoding_"], stored["statistics_"])
+        counted = Counted(stored.pop("encoding_"), stored.pop("statistics_"))
         counting.check(counted)
+        self.__dict__.update(stored)
         self.fitted_ = self._state(counted)
+
+
+def wrapped_estimator(nb: Any, default: NaiveBayesClassifier) -> NaiveBayesClassifier:
+    """Return the hyperparameter `estimator` of a classifier, or the default; raise ValueError if it cannot be used."""
+    require_unnested(nb)
+    base = default if nb.estimator is None else nb.estimator
+    if not isinstance(base, NaiveBayesClassifier):
+        kind = "a class" if isinstance(base, type) else f"a {type(base).__module__}.{type(base).__name__}"
+        wanted = "a classifier of bayesnb, such as MixedNB(), that has no weights"
+        raise ValueError(f"estimator={shown(base)} must be {wanted}; it is {kind}.")
+    return base
 
 
 def require_same_prior(stated: NaiveBayes, used: NaiveBayes) -> None:
@@ -467,9 +477,5 @@ def check_features(nb: NaiveBayesClassifier, encoding: Encoding) -> None:
 
 def same_layout(a: tuple[Columns, ...], b: tuple[Columns, ...]) -> bool:
     """Return whether two tuples of blocks have the same kinds, and the same columns of the table."""
-
-    def alike(x: Columns, y: Columns) -> bool:
-        same_index = x.base.index == y.base.index or list(x.base.index) == list(y.base.index)
-        return type(x) is type(y) and x.kind == y.kind and same_index
-
-    return len(a) == len(b) and all(map(alike, a, b))
+    first, second = ([(type(block), block.kind, list(block.base.index)) for block in blocks] for blocks in (a, b))
+    return first == second

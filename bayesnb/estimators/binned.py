@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from dataclasses import KW_ONLY, dataclass
 from typing import Any
 
 import jax
@@ -21,6 +22,7 @@ from bayesnb.model import Estimate
 _MOST_CELLS = 256
 
 
+@dataclass(eq=False, repr=False)
 class BinnedNB(NaiveBayesClassifier):
     """Naive Bayes for numbers with densities of any shape: piecewise constant, averaged over all binnings.
 
@@ -89,22 +91,13 @@ class BinnedNB(NaiveBayesClassifier):
     array(['in', 'out'], dtype='<U3')
     """
 
-    def __init__(
-        self,
-        *,
-        cells: int = CELLS,
-        edges: Any = None,
-        prior: object = "independent",
-        class_alpha: object = CLASS_ALPHA,
-        class_prior: object = None,
-        estimate: Estimate = "predictive",
-    ) -> None:
-        self.cells = cells
-        self.edges = edges
-        self.prior = prior
-        self.class_alpha = class_alpha
-        self.class_prior = class_prior
-        self.estimate = estimate
+    _: KW_ONLY
+    cells: int = CELLS
+    edges: object = None
+    prior: object = "independent"
+    class_alpha: object = CLASS_ALPHA
+    class_prior: object = None
+    estimate: Estimate = "predictive"
 
     no_counts = "numbers are counted in cells, whose ends are taken from rows."
     no_em = (
@@ -118,19 +111,15 @@ class BinnedNB(NaiveBayesClassifier):
     @property
     def edges_(self) -> dict[str, np.ndarray]:
         """Ends of the cells of each column."""
-        self._require_fitted("edges_")
         return cell_edges(self.encoding_.blocks)
 
     def _made_choices(self, encoding: Encoding) -> tuple[str, ...]:
         return (*chosen_cells(self.edges, encoding), *super()._made_choices(encoding))
 
-    def __sklearn_tags__(self) -> Any:
-        tags = super().__sklearn_tags__()
-        tags.input_tags.allow_nan = True
-        return tags
+    _tags = ("allow_nan",)
 
 
-def cell_columns(table: Table, index: Sequence[int], cells: Any, edges: Any) -> CellColumns:
+def cell_columns(table: Table, index: Sequence[int], cells: int, edges: Any) -> CellColumns:
     """Make binned columns of a table, with the given edges."""
     require_integer("cells", cells, least=2, most=_MOST_CELLS)
     given = check_edges(edges, table, index)
@@ -164,12 +153,9 @@ def _best_cuts(prior: Binned, statistics: LevelCounts) -> jax.Array:
 
 def cell_edges(blocks: tuple[Columns, ...]) -> dict[str, np.ndarray]:
     """Return the ends of the cells of each binned column, by name; none for a column without observed cells."""
-    return {
-        name: np.zeros(0) if edges is None else edges
-        for columns in blocks
-        for name, edges in zip(columns.names, getattr(columns, "edges", [None] * len(columns.names)), strict=True)
-        if columns.kind == "binned"
-    }
+    binned: list[Any] = [columns for columns in blocks if columns.kind == "binned"]
+    pairs = (pair for columns in binned for pair in zip(columns.names, columns.edges, strict=True))
+    return {name: np.zeros(0) if edges is None else edges for name, edges in pairs}
 
 
 def chosen_cells(edges: Any, encoding: Encoding) -> tuple[str, ...]:

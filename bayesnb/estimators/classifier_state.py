@@ -7,7 +7,7 @@ from collections.abc import Callable
 from dataclasses import replace
 from itertools import compress
 from threading import Lock
-from typing import Any, Protocol, TypeVar
+from typing import TYPE_CHECKING, Any, NamedTuple, TypeVar
 
 import numpy as np
 from sklearn.base import BaseEstimator
@@ -18,6 +18,7 @@ from bayesnb.encoding import (
     Columns,
     Encoding,
     Levels,
+    Node,
     Rows,
     Table,
     check_labels,
@@ -26,86 +27,72 @@ from bayesnb.encoding import (
     ignore_unknown,
     index_of_labels,
 )
-from bayesnb.fitted import Fitted
-from bayesnb.model import NaiveBayes
+
+if TYPE_CHECKING:
+    from bayesnb.estimators.base import NaiveBayesClassifier
 
 _commits = Lock()
 _ANY = object()
+NB = TypeVar("NB", bound="NaiveBayesClassifier")
+Any_NB = TypeVar("Any_NB", bound=BaseEstimator)
 
 
-class Counting(Protocol):
-    """Classifier whose state is an encoding and statistics, with the methods that read rows."""
+class LabelledRows(NamedTuple):
+    """Labelled rows of a table, encoded."""
 
-    fitted_: Fitted
-    _counts_margins: bool
+    encoding: Encoding
+    rows: tuple[Rows, ...]
+    table: Table
+    label: np.ndarray
+    weight: np.ndarray
 
-    def _table(self, X: object, reset: bool = False) -> Table: ...
+    def add(self, columns: Columns) -> LabelledRows:
+        """Append a block of columns, which have learned their levels."""
+        encoding = replace(self.encoding, blocks=(*self.encoding.blocks, columns))
+        return self._replace(encoding=encoding, rows=(*self.rows, columns.rows(self.table)))
 
-    def _columns(self, table: Table) -> tuple[Columns, ...]: ...
-
-    def _structured(
-        self, encoding: Encoding, table: Table, rows: tuple[Rows, ...], label: np.ndarray, weight: np.ndarray
-    ) -> tuple[Encoding, tuple[Rows, ...]]: ...
-
-    def _empirical_prior(self, counted: Counted) -> NaiveBayes: ...
-
-    def _state(self, counted: Counted) -> Fitted: ...
-
-
-class Stored(Protocol):
-    """Classifier whose state can be written to a file and read from one."""
-
-    def _stored(self) -> dict[str, Any]: ...
-
-    def _restore(self, stored: dict[str, Any]) -> None: ...
-
-    def _check(self) -> None: ...
+    def with_nodes(self, nodes: tuple[Node, ...]) -> LabelledRows:
+        """Replace the nodes of the network, which is the first block."""
+        (network, *blocks), (cells, *rows) = self.encoding.blocks, self.rows
+        columns = replace(network.network, nodes=nodes)
+        node_rows: Any = replace(cells, nodes=nodes, sizes=columns.sizes())  # type: ignore[type-var]
+        return self._replace(encoding=replace(self.encoding, blocks=(columns, *blocks)), rows=(node_rows, *rows))
 
 
-class Delegating(Protocol):
-    """Classifier that counts rows itself, or lets its estimator count them, as `WeightedNB` does."""
-
-    def _counter(self, X: object) -> Any: ...
-
-    def _with_counter(self, model: Any) -> Any: ...
-
-    def _count_further(self, X: object, y: object, sample_weight: object, classes: Levels) -> None: ...
-
-
-NB = TypeVar("NB", bound=Counting)
-
-
-def is_fitted(nb: Counting) -> bool:
+def is_fitted(nb: object) -> bool:
     """Return whether a classifier has counted rows."""
     return "fitted_" in vars(nb)
 
 
-def collect_state(nb: Stored) -> dict[str, Any]:
+def collect_state(nb: BaseEstimator) -> dict[str, Any]:
     """Return the fitted state of a classifier, by name, as a file has it beside the hyperparameters."""
-    return nb._stored()
+    state = {name: value for name, value in vars(nb).items() if name.endswith("_")}
+    fitted = state.pop("fitted_", None)
+    if (model := state.pop("model_", None)) is not None:
+        return collect_state(model) | state
+    return state if fitted is None else state | {"encoding_": fitted.encoding, "statistics_": fitted.statistics}
 
 
-def restore(nb: Stored, values: dict[str, Any]) -> None:
+def restore(nb: Any, values: dict[str, Any]) -> None:
     """Give a classifier the state of a file; raise ValueError if the values contradict each other."""
     nb._restore(values)
     nb._check()
 
 
-def check(nb: Stored) -> None:
+def check(nb: Any) -> None:
     """Raise ValueError if the fitted state contradicts itself or the hyperparameters."""
     nb._check()
 
 
-def copy_unfitted(nb: NB) -> NB:
+def copy_unfitted(nb: Any_NB) -> Any_NB:
     """Return a copy without fitted attributes."""
     unfitted = copy.copy(nb)
-    fitted = [name for name in vars(unfitted) if name.endswith("_") and not name.startswith("_")]
-    for name in fitted:
+    for name in [name for name in vars(nb) if name.endswith("_") and not name.startswith("_")]:
         delattr(unfitted, name)
     return unfitted
 
 
-def copy_without_state(nb: NB) -> NB:
+def copy_without_state(nb: Any_NB) -> Any_NB:
     """Return a copy that has the names of the columns of `fit`, but no counts."""
     unfitted = copy.copy(nb)
     for name in ("fitted_", "model_"):
@@ -120,12 +107,12 @@ def copy_features(nb: BaseEstimator, source: BaseEstimator) -> None:
             setattr(nb, name, vars(source)[name])
 
 
-def with_counts_of(nb: NB, source: NB) -> NB:
-    """Return a copy with the columns and counts of another classifier of its type, under its own hyperparameters."""
-    copied = copy.copy(nb)
-    copy_features(copied, source)
-    copied.fitted_ = copied._state(source.fitted_.counted)
-    return copied
+def fit_to_counts(nb: NB, source: NaiveBayesClassifier, counted: Counted) -> NB:
+    """Return a copy with other counts, of the columns of the table that `source` was fitted to."""
+    fitted = copy_unfitted(nb)
+    copy_features(fitted, source)
+    fitted.fitted_ = fitted._state(counted)
+    return fitted
 
 
 def without_margins(nb: NB) -> NB:
@@ -142,10 +129,12 @@ def without_margins(nb: NB) -> NB:
 
 def fit(nb: NB, X: object, y: object, sample_weight: object) -> NB:
     """Count rows with an unfitted classifier, which becomes a fitted one."""
-    return commit(nb, nb, count_batch(nb, X, y, sample_weight, Levels(()), grow=True))
+    return commit(nb, nb, count_batch(nb, X, y, sample_weight))
 
 
-def count_batch(nb: Counting, X: object, y: object, sample_weight: object, classes: Levels, *, grow: bool) -> Counted:
+def count_batch(
+    nb: NaiveBayesClassifier, X: object, y: object, sample_weight: object, classes: Levels | None = None
+) -> Counted:
     """Encode one batch of rows and count its sufficient statistics; the classifier is not changed.
 
     An unfitted classifier chooses its columns by these rows.
@@ -160,20 +149,18 @@ def count_batch(nb: Counting, X: object, y: object, sample_weight: object, class
         Labels of the rows.
     sample_weight : array-like of shape (N,), optional
         Weights of the rows; default: 1.
-    classes : Levels
-        Known classes.
-    grow : bool
-        Whether labels beside `classes` are new classes; otherwise they raise ValueError.
+    classes : Levels, optional
+        Known classes; default: the labels.
     """
     table = nb._table(X, reset=not is_fitted(nb))
     labels, label = check_labels(y, table.n_rows, type(nb).__name__)
-    classes = classes.union(labels) if grow else classes
+    classes = labels if classes is None else classes
     weight = check_weights(sample_weight, table.n_rows)
     return count_table(nb, classes, table, index_of_labels(classes, labels, label), weight)
 
 
 def count_table(
-    nb: Counting,
+    nb: NaiveBayesClassifier,
     classes: Levels,
     table: Table,
     label: np.ndarray,
@@ -200,15 +187,14 @@ def count_table(
     """
     if columns is None:
         columns = nb.fitted_.encoding.blocks if is_fitted(nb) else nb._columns(table)
-    keep = weight > 0
-    if not keep.all():
+    if not (keep := weight > 0).all():
         table, label, weight = table.take(keep), label[keep], weight[keep]
     learned, rows = Encoding(classes, columns).learn(table)
-    encoding, rows = nb._structured(learned, table, rows, label, weight)
-    return counting.prune(Counted(encoding, counting.count_rows(encoding, rows, label, weight)))
+    batch = nb._structured(LabelledRows(learned, rows, table, label, weight))
+    return counting.prune(Counted(batch.encoding, counting.count_rows(batch.encoding, batch.rows, label, weight)))
 
 
-def subset_fitter(nb: NB, fitted: NB, X: object, y: object, sample_weight: object) -> Callable[[np.ndarray], NB]:
+def subset_fitter(nb: NB, fitted: NB, X: object, y: object, sample_weight: object) -> Callable[..., NB]:
     """Return a function that fits copies of a classifier to subsets of these rows, by weights (N,) of the rows.
 
     The copies have the levels of `fitted`, a fitted classifier of the same type, and cells of numbers between quantiles
@@ -218,30 +204,25 @@ def subset_fitter(nb: NB, fitted: NB, X: object, y: object, sample_weight: objec
     weight = check_weights(sample_weight, table.n_rows)
     classes, label = check_labels(y, table.n_rows, type(nb).__name__)
     counted = table if (weight > 0).all() else table.take(weight > 0)
-    learned = [block.learn(counted, ignore_unknown)[0] for block in copy_unfitted(nb)._columns(counted)]
+    nb = copy_unfitted(nb)
+    learned = [block.learn(counted, ignore_unknown)[0] for block in nb._columns(counted)]
     columns = declare_levels(learned, fitted.fitted_.encoding.blocks)
 
-    def fit(weight: np.ndarray) -> NB:
-        subset_model = copy_unfitted(nb)
-        copy_features(subset_model, fitted)
-        subset_model.fitted_ = subset_model._state(count_table(subset_model, classes, table, label, weight, columns))
-        return subset_model
+    def fit(weight: np.ndarray = weight) -> NB:
+        return fit_to_counts(nb, fitted, count_table(nb, classes, table, label, weight, columns))
 
     return fit
 
 
-def commit(nb: NB, updated: NB, counted: Counted, *, on_top: bool = False) -> NB:
-    """Fit an updated copy of a classifier to these counts, and give the classifier its state.
-
-    With `on_top` the counts include those of the copy; RuntimeError is raised if the classifier no longer has these.
-    """
-    before, fitted = vars(updated).get("fitted_") if on_top else _ANY, updated._state(counted)
+def commit(nb: NB, updated: NB, counted: Counted, before: object = _ANY) -> NB:
+    """Fit an updated copy of a classifier to these counts, and give the classifier its state; see `replace_state`."""
+    fitted = updated._state(counted)
     fitted.prior  # noqa: B018  A prior that cannot be used raises here, before the classifier is changed.
     updated.fitted_ = fitted
     return replace_state(nb, updated, before)
 
 
-def replace_state(nb: NB, updated: NB, before: Any = _ANY) -> NB:
+def replace_state(nb: Any_NB, updated: Any_NB, before: object = _ANY) -> Any_NB:
     """Give a classifier the attributes of its updated copy; raise RuntimeError unless its state is still `before`."""
     with _commits:
         if before is not _ANY and vars(nb).get("fitted_") is not before:
@@ -256,25 +237,13 @@ def replace_state(nb: NB, updated: NB, before: Any = _ANY) -> NB:
     return nb
 
 
-def make_counter(nb: Delegating, X: object) -> Any:
+def make_counter(nb: Any, X: object) -> Any:
     """Return an unfitted copy that counts rows such as X; for a `WeightedNB` a copy of its estimator."""
     return nb._counter(X)
 
 
-def commit_counter(nb: NB, updated: Delegating, model: Any) -> NB:
+def commit_counter(nb: Any_NB, updated: Any, model: NaiveBayesClassifier) -> Any_NB:
     """Give a classifier the counts of `model`, which `make_counter` has made of `updated`, a copy of the classifier."""
-    fitted: NB = updated._with_counter(model)
-    fitted.fitted_.prior  # noqa: B018  A prior that cannot be used raises here, before the classifier is changed.
+    model.fitted_.prior  # noqa: B018  A prior that cannot be used raises here, before the classifier is changed.
+    fitted: Any_NB = updated._with_counter(model)
     return replace_state(nb, fitted)
-
-
-def count_further(nb: Delegating, X: object, y: object, sample_weight: object, classes: Levels) -> None:
-    """Count further rows, whose labels may be new classes beside `classes`."""
-    nb._count_further(X, y, sample_weight, classes)
-
-
-def add_rows(nb: NB, updated: NB, X: object, y: object, sample_weight: object, classes: Levels, *, grow: bool) -> NB:
-    """Count rows on top of the counts of an updated copy, and give the classifier its state; see `count_batch`."""
-    batch = count_batch(updated, X, y, sample_weight, classes, grow=grow)
-    first = not is_fitted(updated)
-    return commit(nb, updated, batch if first else counting.merge(updated.fitted_.counted, batch), on_top=True)

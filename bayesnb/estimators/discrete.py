@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Hashable, Iterable, Mapping, Sequence
-from typing import Any
+from dataclasses import KW_ONLY, dataclass
+from typing import Any, cast
 
 import numpy as np
 
@@ -18,6 +19,7 @@ from bayesnb.encoding import (
     Table,
     declared_categories,
 )
+from bayesnb.encoding.level_columns import HandleUnknown
 from bayesnb.estimators.base import NaiveBayesClassifier
 from bayesnb.estimators.defaults import ALPHA, CLASS_ALPHA
 from bayesnb.model import Estimate
@@ -25,6 +27,7 @@ from bayesnb.model import Estimate
 HANDLE_UNKNOWN = ("ignore", "error", "level")
 
 
+@dataclass(eq=False, repr=False)
 class CategoricalNB(NaiveBayesClassifier):
     """Naive Bayes for categorical features: θ_cj ~ Dirichlet(α) over the levels of feature j.
 
@@ -88,26 +91,15 @@ class CategoricalNB(NaiveBayesClassifier):
     array(['in'], dtype='<U3')
     """
 
-    def __init__(
-        self,
-        *,
-        alpha: object = ALPHA,
-        class_alpha: object = CLASS_ALPHA,
-        class_prior: object = None,
-        estimate: Estimate = "predictive",
-        categories: object = "auto",
-        handle_unknown: str = "ignore",
-        missing_values: object = None,
-        prior: object = None,
-    ) -> None:
-        self.alpha = alpha
-        self.class_alpha = class_alpha
-        self.class_prior = class_prior
-        self.estimate = estimate
-        self.categories = categories
-        self.handle_unknown = handle_unknown
-        self.missing_values = missing_values
-        self.prior = prior
+    _: KW_ONLY
+    alpha: object = ALPHA
+    class_alpha: object = CLASS_ALPHA
+    class_prior: object = None
+    estimate: Estimate = "predictive"
+    categories: object = "auto"
+    handle_unknown: str = "ignore"
+    missing_values: object = None
+    prior: object = None
 
     def _columns(self, table: Table) -> tuple[Columns, ...]:
         index = range(len(table.names))
@@ -116,34 +108,27 @@ class CategoricalNB(NaiveBayesClassifier):
     @property
     def categories_(self) -> list[np.ndarray]:
         """Levels of each feature, in the order of the level axes."""
-        self._require_fitted("categories_")
         columns: Any = self.encoding_.blocks[0]
         return [Levels(tuple(columns.level_names(j))).array() for j in range(len(columns.index))]
 
     @property
     def category_count_(self) -> list[np.ndarray]:
         """(C, L_j) weight of the rows with each level, one array per feature."""
-        self._require_fitted("category_count_")
         return self._split_by_feature(self.statistics_.blocks[0].count)
 
     @property
     def feature_log_prob_(self) -> list[np.ndarray]:
         """(C, L_j) log posterior mean of P(level | class), one array per feature."""
-        self._require_fitted("feature_log_prob_")
         return self._split_by_feature(scoring.plug_in(self.posterior_.blocks[0]).log_theta)
 
     def _split_by_feature(self, flat: np.ndarray) -> list[np.ndarray]:
         columns: Any = self.encoding_.blocks[0]
         return np.split(flat, columns.start()[1:], axis=1)
 
-    def __sklearn_tags__(self) -> Any:
-        tags = super().__sklearn_tags__()
-        tags.input_tags.categorical = True
-        tags.input_tags.allow_nan = True
-        tags.classifier_tags.poor_score = True
-        return tags
+    _tags = ("categorical", "allow_nan", "poor_score")
 
 
+@dataclass(eq=False, repr=False)
 class BernoulliNB(NaiveBayesClassifier):
     """Naive Bayes for features that are absent or present: θ_cj ~ Beta(α, α).
 
@@ -194,22 +179,13 @@ class BernoulliNB(NaiveBayesClassifier):
     array([[0.23, 0.77]])
     """
 
-    def __init__(
-        self,
-        *,
-        alpha: object = ALPHA,
-        class_alpha: object = CLASS_ALPHA,
-        class_prior: object = None,
-        estimate: Estimate = "predictive",
-        binarize: float | None = 0.0,
-        prior: object = None,
-    ) -> None:
-        self.alpha = alpha
-        self.class_alpha = class_alpha
-        self.class_prior = class_prior
-        self.estimate = estimate
-        self.binarize = binarize
-        self.prior = prior
+    _: KW_ONLY
+    alpha: object = ALPHA
+    class_alpha: object = CLASS_ALPHA
+    class_prior: object = None
+    estimate: Estimate = "predictive"
+    binarize: float | None = 0.0
+    prior: object = None
 
     def _columns(self, table: Table) -> tuple[Columns, ...]:
         n = len(table.names)
@@ -218,23 +194,17 @@ class BernoulliNB(NaiveBayesClassifier):
     @property
     def feature_count_(self) -> np.ndarray:
         """(C, F) weight of the rows in which the feature is present."""
-        self._require_fitted("feature_count_")
         return np.asarray(self.statistics_.blocks[0].count[:, 1::2])
 
     @property
     def feature_log_prob_(self) -> np.ndarray:
         """(C, F) log posterior mean of P(present | class)."""
-        self._require_fitted("feature_log_prob_")
         return np.asarray(scoring.plug_in(self.posterior_.blocks[0]).log_theta[:, 1::2])
 
-    def __sklearn_tags__(self) -> Any:
-        tags = super().__sklearn_tags__()
-        tags.input_tags.sparse = True
-        tags.input_tags.allow_nan = True
-        tags.classifier_tags.poor_score = True
-        return tags
+    _tags = ("sparse", "allow_nan", "poor_score")
 
 
+@dataclass(eq=False, repr=False)
 class MultinomialNB(NaiveBayesClassifier):
     """Naive Bayes for counts over one simplex, such as a bag of words: θ_c ~ Dirichlet(α).
 
@@ -288,20 +258,12 @@ class MultinomialNB(NaiveBayesClassifier):
     array([[0.66, 0.34]])
     """
 
-    def __init__(
-        self,
-        *,
-        alpha: object = ALPHA,
-        class_alpha: object = CLASS_ALPHA,
-        class_prior: object = None,
-        estimate: Estimate = "predictive",
-        prior: object = None,
-    ) -> None:
-        self.alpha = alpha
-        self.class_alpha = class_alpha
-        self.class_prior = class_prior
-        self.estimate = estimate
-        self.prior = prior
+    _: KW_ONLY
+    alpha: object = ALPHA
+    class_alpha: object = CLASS_ALPHA
+    class_prior: object = None
+    estimate: Estimate = "predictive"
+    prior: object = None
 
     def _columns(self, table: Table) -> tuple[Columns, ...]:
         n = len(table.names)
@@ -310,24 +272,17 @@ class MultinomialNB(NaiveBayesClassifier):
     @property
     def feature_count_(self) -> np.ndarray:
         """(C, F) count of each word in each class."""
-        self._require_fitted("feature_count_")
         return np.asarray(self.statistics_.blocks[0].count)
 
     @property
     def feature_log_prob_(self) -> np.ndarray:
         """(C, F) log posterior mean of the probability of each word."""
-        self._require_fitted("feature_log_prob_")
         return np.asarray(scoring.plug_in(self.posterior_.blocks[0]).log_theta)
 
-    def __sklearn_tags__(self) -> Any:
-        tags = super().__sklearn_tags__()
-        tags.input_tags.sparse = True
-        tags.input_tags.positive_only = True
-        tags.classifier_tags.poor_score = True
-        return tags
+    _tags = ("sparse", "positive_only", "poor_score")
 
 
-def binary_columns(table: Table, index: Sequence[int], binarize: Any) -> BinaryColumns:
+def binary_columns(table: Table, index: Sequence[int], binarize: float | None) -> BinaryColumns:
     """Make Bernoulli columns of a table, with the threshold `binarize`."""
     if binarize is not None:
         require_number("binarize", binarize, "a finite number, or None where cells are 0 or 1", lambda _: True)
@@ -340,59 +295,41 @@ def level_columns(
 ) -> LevelColumns:
     """Make categorical columns of a table, with the levels that are declared for them."""
     require_choice("handle_unknown", handle_unknown, HANDLE_UNKNOWN)
-    marks = () if missing_values is None else _as_tuple(missing_values)
-    marks = tuple(
-        mark for mark in marks if type(mark).__name__ != "NAType"
-    )  # pd.NA is missing anyway, and equals nothing.
-    for mark in marks:
-        if not isinstance(mark, Hashable):
-            raise ValueError(
-                f"missing_values: {shown(mark)} cannot be the value of a cell; use a value or a list of values."
-            )
-    marked, declared = Levels.from_values(marks), []
-    if isinstance(categories, Mapping):
-        features = {*table.names, *range(len(table.names))}
-        unknown = [key for key in categories if key not in features]
-        if unknown:
-            raise ValueError(
-                f"categories names a feature {shown(unknown[0])} that X does not have: {list(table.names)}."
-            )
-    for position, j in enumerate(index):
-        levels = _read_declared_levels(categories, position, j, table, len(index))
-        declared.append(declared_categories(table.column(j)) if levels is None and not table.is_sparse else levels)
-    levels = tuple(Levels.from_values(v for v in (d if d is not None else ()) if v not in marked) for d in declared)
-    for j, d, known in zip(index, declared, levels, strict=True):
-        if d is not None and not len(known):
-            raise ValueError(f"categories: no level is declared for feature {shown(table.names[j])}.")
-    flags = tuple(d is not None for d in declared)
-    names = tuple(table.names[j] for j in index)
-    return LevelColumns(index, names, len(table.names), levels, flags, handle_unknown, marks)  # type: ignore[arg-type]
-
-
-def _read_declared_levels(categories: object, position: int, j: int, table: Table, n: int) -> Any:
-    if isinstance(categories, str):
-        if categories != "auto":
-            raise ValueError(f"categories={shown(categories)} is unknown; use 'auto' or the levels of each feature.")
-        return None
-    if isinstance(categories, Mapping):
-        levels = categories.get(table.names[j], categories.get(j))
-    else:
-        if not isinstance(categories, Sequence | np.ndarray):
-            raise ValueError(
-                f"categories={shown(categories)} must be 'auto', a list with the levels of each feature, or a dict "
-                "{feature: levels}."
-            )
-        if len(categories) != n:
-            raise ValueError(f"categories has {len(categories)} entries, but there are {n} categorical features.")
-        levels = categories[position]
-    if levels is None or (isinstance(levels, str) and levels == "auto"):
-        return None
-    if isinstance(levels, str | bytes) or not isinstance(levels, Iterable):
+    is_list = isinstance(missing_values, Iterable) and not isinstance(missing_values, str | bytes)
+    given_marks: Any = missing_values if is_list else [] if missing_values is None else [missing_values]
+    marks = tuple(mark for mark in given_marks if type(mark).__name__ != "NAType")  # pd.NA is missing anyway
+    if not all(isinstance(mark, Hashable) for mark in marks):
         raise ValueError(
-            f"categories: the levels of feature {shown(table.names[j])} are {shown(levels)}; give a list of them."
+            f"missing_values={shown(missing_values)} has what no cell can be; use a value or a list of values."
         )
-    return levels
+    marked, known, declared = Levels.from_values(marks), [], []
+    for j, given in zip(index, _read_categories(table, index, categories), strict=True):
+        if given is None or (isinstance(given, str) and given == "auto"):
+            given = None if table.is_sparse else declared_categories(table.column(j))
+        elif isinstance(given, str | bytes) or not isinstance(given, Iterable):
+            raise ValueError(
+                f"categories: the levels of feature {shown(table.names[j])} are {shown(given)}; give a list of them."
+            )
+        known.append(Levels.from_values(v for v in (() if given is None else given) if v not in marked))
+        declared.append(given is not None)
+        if declared[-1] and not len(known[-1]):
+            raise ValueError(f"categories: no level is declared for feature {shown(table.names[j])}.")
+    names, unknown = tuple(table.names[j] for j in index), cast(HandleUnknown, handle_unknown)
+    return LevelColumns(index, names, len(table.names), tuple(known), tuple(declared), unknown, marks)
 
 
-def _as_tuple(values: Any) -> tuple[Any, ...]:
-    return tuple(values) if isinstance(values, Iterable) and not isinstance(values, str | bytes) else (values,)
+def _read_categories(table: Table, index: Sequence[int], categories: object) -> list[Any]:
+    """Return the levels that are given for each column, or None."""
+    if isinstance(categories, str) and categories == "auto":
+        return [None] * len(index)
+    if isinstance(categories, Mapping):
+        by_column = {table.position(key, "categories"): levels for key, levels in categories.items()}
+        return [by_column.get(j) for j in index]
+    levels: Any = categories
+    is_list = isinstance(levels, Sequence | np.ndarray) and not isinstance(levels, str)
+    if not is_list or len(levels) != len(index):
+        raise ValueError(
+            f"categories={shown(categories)} must be 'auto', a list with the levels of each of the {len(index)} "
+            "categorical features, or a dict {feature: levels}."
+        )
+    return list(levels)

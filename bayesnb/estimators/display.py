@@ -1,4 +1,4 @@
-"""Base class of estimators whose displays compute nothing."""
+"""Displays of estimators that do not compute properties, such as the posterior."""
 
 from __future__ import annotations
 
@@ -23,52 +23,47 @@ def require_unnested(nb: BaseEstimator) -> None:
             raise ValueError(f"estimator: a {name} takes no other {name}. Give it the classifier that the other wraps.")
 
 
-class Displayed(BaseEstimator):
-    """Estimator whose displays and completion do not compute its properties, such as the posterior.
+def list_attributes(nb: BaseEstimator) -> list[str]:
+    """Return the names of the attributes that exist; properties of a fitted classifier are listed without reading them.
 
-    scikit-learn reads every attribute to list those that exist, and to show those of a fitted estimator in HTML. This
-    class lists properties without reading them, and shows stored attributes only.
+    scikit-learn's list reads every attribute, and so computes the posterior. Left out are names that other classifiers
+    have, and this one refuses.
     """
-
-    def __dir__(self) -> list[str]:
-        names, fitted = object.__dir__(self), "n_features_in_" in vars(self)
-        refused = self._refused() if fitted else frozenset()
-        unread = {name for name in names if fitted and _is_property(type(self), name)}
-        return [name for name in names if name not in refused and (name in unread or hasattr(self, name))]
-
-    def _refused(self) -> frozenset[str]:
-        """Return the names of attributes that other classifiers have, and this one refuses."""
-        refused = {name for name in dir(type(self)) if name[0] != "_" and _is_refusal(type(self), name)}
-        with suppress(Exception):  # Completion must not fail, whatever was set after `fit`.
-            nb: Any = self
-            if nb.no_posterior is not None or nb.no_evidence is not None:
-                refused.add("log_evidence_")
-        return frozenset(refused)
-
-    def _repr_html_inner(self) -> str:
-        html: str = super()._repr_html_inner()
-        return html + summary(self)
-
-    def _repr_mimebundle_(self, **kwargs: Any) -> dict[str, str]:
-        bundle: dict[str, str] = super()._repr_mimebundle_(**kwargs)
-        if "text/html" in bundle:
-            bundle["text/html"] += summary(self)
-        return bundle
-
-    def _get_fitted_attr_html(self, doc_link: str = "") -> Any:
-        displayed = BaseEstimator()
-        for name in {*vars(self), "classes_", "class_count_"} - {"fitted_", "model_"}:
-            if hasattr(self, name):
-                setattr(displayed, name, getattr(self, name))
-        return BaseEstimator._get_fitted_attr_html(displayed, doc_link)
+    names, fitted = object.__dir__(nb), "n_features_in_" in vars(nb)
+    if not fitted:
+        return [name for name in names if hasattr(nb, name)]
+    members = {name: inspect.getattr_static(type(nb), name, None) for name in names}
+    refused = {name for name, member in members.items() if name[0] != "_" and _is_refusal(member)}
+    with suppress(Exception):  # Completion must not fail, whatever was set after `fit`.
+        if nb.no_posterior is not None or nb.no_evidence is not None:
+            refused.add("log_evidence_")
+    return [n for n in names if n not in refused and (isinstance(members[n], property) or hasattr(nb, n))]
 
 
-def _is_property(owner: type, name: str) -> bool:
-    return isinstance(inspect.getattr_static(owner, name, None), property)
-
-
-def _is_refusal(owner: type, name: str) -> bool:
+def _is_refusal(member: object) -> bool:
     """Return whether a property or method is annotated as never returning."""
-    attribute = inspect.getattr_static(owner, name, None)
-    function = attribute.fget if isinstance(attribute, property) else attribute
+    function = member.fget if isinstance(member, property) else member
     return getattr(function, "__annotations__", {}).get("return") == "NoReturn"
+
+
+def show_html(nb: BaseEstimator) -> str:
+    """Return the diagram of scikit-learn, and the summary of a fitted classifier."""
+    html: str = BaseEstimator._repr_html_inner(nb)
+    return html + summary(nb)
+
+
+def show_mimebundle(nb: BaseEstimator, **kwargs: object) -> dict[str, str]:
+    """Return text and HTML for a notebook."""
+    bundle: dict[str, str] = BaseEstimator._repr_mimebundle_(nb, **kwargs)
+    if "text/html" in bundle:
+        bundle["text/html"] += summary(nb)
+    return bundle
+
+
+def show_stored_attributes(nb: BaseEstimator, doc_link: str = "") -> Any:
+    """Return scikit-learn's table of fitted attributes, of those that are stored: properties would be computed."""
+    displayed = BaseEstimator()
+    for name in {*vars(nb), "classes_", "class_count_"} - {"fitted_", "model_"}:
+        if hasattr(nb, name):
+            setattr(displayed, name, getattr(nb, name))
+    return BaseEstimator._get_fitted_attr_html(displayed, doc_link)

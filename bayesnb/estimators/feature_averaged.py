@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import KW_ONLY, dataclass
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -12,7 +13,7 @@ from bayesnb._util.arguments import require_number, shown, to_numbers
 from bayesnb._util.precision import float64
 from bayesnb.counting import Counted
 from bayesnb.encoding import Columns, Encoding, Table
-from bayesnb.estimators.base import NaiveBayesClassifier
+from bayesnb.estimators.base import NaiveBayesClassifier, wrapped_estimator
 from bayesnb.estimators.discrete import CategoricalNB
 from bayesnb.estimators.display import require_unnested
 from bayesnb.families import EmpiricalAveraged, averaged
@@ -23,6 +24,7 @@ if TYPE_CHECKING:
     import pandas as pd
 
 
+@dataclass(eq=False, repr=False)
 class FeatureAveragedNB(NaiveBayesClassifier):
     """Exact Bayesian average over all 2^F sets of features that depend on the class.
 
@@ -82,27 +84,21 @@ class FeatureAveragedNB(NaiveBayesClassifier):
     array([1.  , 0.38])
     """
 
+    estimator: Any = None
+    _: KW_ONLY
+    inclusion: object = 0.5
+    expected_features: float | None = None
+    estimate: Estimate = "predictive"
+
     _estimates = ("predictive", "mean")
 
-    def __init__(
-        self,
-        estimator: Any = None,
-        *,
-        inclusion: Any = 0.5,
-        expected_features: float | None = None,
-        estimate: Estimate = "predictive",
-    ) -> None:
-        self.estimator = estimator
-        self.inclusion = inclusion
-        self.expected_features = expected_features
-        self.estimate = estimate
+    def __post_init__(self) -> None:
         require_unnested(self)
 
     @property
     def inclusion_probability_(self) -> np.ndarray:
         """(F,) posterior probability that each feature depends on the class, in the order of the columns of X."""
-        self._require_fitted("inclusion_probability_")
-        return np.asarray(expit(self._dependence_log_odds(self.posterior_)))
+        return np.asarray(expit(self.encoding_.sort_columns(block.log_odds for block in self.posterior_.blocks)))
 
     def inclusion_by_kappa(self, kappa: tuple[float, ...] = (0.01, 0.1, 1.0)) -> pd.DataFrame:
         """Posterior inclusion probability of the Gaussian features for several strengths κ of their prior.
@@ -156,35 +152,17 @@ class FeatureAveragedNB(NaiveBayesClassifier):
         return (*super()._made_choices(encoding), *getattr(self._base(), "tuned_", ()))
 
     def _base(self) -> NaiveBayesClassifier:
-        require_unnested(self)
-        base = CategoricalNB() if self.estimator is None else self.estimator
-        if hasattr(base, "weigh"):
-            raise ValueError(
-                f"estimator={shown(base)} has weights, and averages have none: WeightedNB(FeatureAveragedNB())."
-            )
-        if not isinstance(base, NaiveBayesClassifier):
-            raise ValueError(
-                f"estimator={shown(base)} must be a classifier of bayesnb over categorical or real features."
-            )
-        return base
+        return wrapped_estimator(self, CategoricalNB())
 
     def _columns(self, table: Table) -> tuple[Columns, ...]:
         columns = self._base()._columns(table)
         for block in columns:
-            if block.network is not None:
+            if block.network is not None or block.one_simplex or block.family.classes_share_parameters:
+                kind = "columns with arcs" if block.network is not None else f"{block.kind} columns"
                 raise NotImplementedError(
-                    "FeatureAveragedNB averages over sets of features that are independent given the class, and cannot "
-                    "have arcs between features. Use CategoricalNB as its estimator."
-                )
-            if getattr(block.family, "classes_share_parameters", False):
-                raise NotImplementedError(
-                    f"FeatureAveragedNB averages over features that may not depend on the class, and {block.kind} "
-                    "columns do so already, in that they may have no cut: use GaussianNB, or BinnedNB by itself."
-                )
-            if block.one_simplex:
-                raise NotImplementedError(
-                    "FeatureAveragedNB needs features that are independent given the class, and the words of a "
-                    "multinomial share a simplex: use BernoulliNB (presence) or PoissonNB (counts) as its estimator."
+                    "FeatureAveragedNB averages over sets of features that are independent given the class, with "
+                    f"parameters of their own in each class, and {kind} are not. Use CategoricalNB, BernoulliNB (words "
+                    "as presence), PoissonNB (words as counts) or GaussianNB as its estimator."
                 )
         return columns
 
@@ -198,26 +176,15 @@ class FeatureAveragedNB(NaiveBayesClassifier):
         ]
         return NaiveBayes(base.class_prior, tuple(blocks))
 
-    def _dependence_log_odds(self, model: NaiveBayes) -> np.ndarray:
-        """Return the (F,) log odds that each feature depends on the class, in the order of the columns of X."""
-        return self.encoding_.sort_columns(block.log_odds for block in model.blocks)
-
     def _prior_log_odds(self, n_features: int) -> np.ndarray:
-        inclusion = self.inclusion
-        if self.expected_features is not None:
+        if (expected := self.expected_features) is not None:
             wanted = f"between 0 and {n_features}, the number of features"
-            inclusion = require_number(
-                "expected_features", self.expected_features, wanted, lambda expected: 0 < expected < n_features
-            )
-            inclusion /= n_features
-        inclusion = to_numbers("inclusion", inclusion)
-        try:
-            inclusion = np.broadcast_to(inclusion, n_features)
-        except ValueError:
+            require_number("expected_features", expected, wanted, lambda number: 0 < number < n_features)
+            return np.full(n_features, logit(expected / n_features))
+        inclusion = to_numbers("inclusion", self.inclusion)
+        if inclusion.shape not in ((), (n_features,)) or not ((inclusion > 0) & (inclusion < 1)).all():
             raise ValueError(
-                f"inclusion has shape {np.shape(inclusion)}; expected a probability, or {n_features}, one a feature."
-            ) from None
-        if not ((inclusion > 0) & (inclusion < 1)).all():
-            j = int(np.argmax(~((inclusion > 0) & (inclusion < 1))))
-            raise ValueError(f"inclusion of feature {j} is {inclusion[j]}; it must be between 0 and 1, ends excluded.")
-        return np.asarray(logit(inclusion))
+                f"inclusion={shown(self.inclusion)} must be a probability between 0 and 1, ends excluded, or "
+                f"{n_features}, one a feature."
+            )
+        return np.broadcast_to(logit(inclusion), n_features)

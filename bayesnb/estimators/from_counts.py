@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-import re
-from collections.abc import Hashable, Sequence, Sized
+from collections.abc import Callable, Hashable, Sized
 from decimal import Decimal
 from numbers import Integral, Real
 from typing import TYPE_CHECKING, Any, TypeVar
@@ -13,7 +12,7 @@ import numpy as np
 from bayesnb import counting
 from bayesnb._util.arguments import require_iterable, require_number, shown
 from bayesnb.counting import Counted
-from bayesnb.encoding import Columns, Encoding, Levels, Rows, check_labels
+from bayesnb.encoding import Columns, check_labels
 from bayesnb.estimators import classifier_state
 from bayesnb.estimators.base import NaiveBayesClassifier
 from bayesnb.families import LevelCounts
@@ -26,9 +25,7 @@ if TYPE_CHECKING:
 NB = TypeVar("NB", bound=NaiveBayesClassifier)
 
 _COLUMNS = ("class", "feature", "type", "level", "count", "mean", "m2")
-_TRUE, _FALSE = ("true", "t", "1", "1.0"), ("false", "f", "0", "0.0")
-_TYPES: dict[str, Any] = {"str": str, "int": lambda level: _to_integer(level), "bool": lambda level: _to_boolean(level)}
-_WHOLE = re.compile(r"\s*([+-]?\d{1,1000})(\.0*)?\s*", re.ASCII)
+_BOOLEANS = dict.fromkeys(("true", "t", "1", "1.0"), True) | dict.fromkeys(("false", "f", "0", "0.0"), False)
 _EXACT = 2**53
 """Largest integer up to which float64 represents every integer."""
 
@@ -75,50 +72,85 @@ def from_counts(nb: NB, table: Any, *, log_base: float | None = None) -> NB:
     >>> from_counts(CategoricalNB(), rows).predict_proba(pd.DataFrame({"colour": ["dark"]})).round(2)
     array([[0.19, 0.81]])
     """
-    _require_countable(nb)
+    import pandas as pd
+
+    if getattr(nb, "no_counts", None) is not None:
+        raise NotOfferedError(f"{type(nb).__name__}: {nb.no_counts}")
+    if not isinstance(nb, NaiveBayesClassifier):
+        raise TypeError(f"from_counts fits the classifiers of this package, and nb is {shown(nb)}.")
     frame = _read_frame(table)
-    class_rows = frame[frame["feature"].isna()]
-    feature_rows = frame[frame["feature"].notna()]
-    if not len(class_rows) or not len(feature_rows):
+    of_class = frame["feature"].isna().to_numpy()
+    class_rows, cells = frame[of_class], frame[~of_class]
+    if not len(class_rows) or not len(cells):
         lacks = "feature" if len(class_rows) else "class by itself (a row whose feature is empty)"
         raise ValueError(f"table has no row of a {lacks}; see bayesnb.sql.counts.")
     classes, label = check_labels(class_rows["class"], len(class_rows), type(nb).__name__, "table['class']")
     try:
-        class_index = classes.index(feature_rows["class"])
+        cell_label = classes.index(cells["class"])
     except TypeError as error:
         raise ValueError(f"table: a class is not hashable: {error}.") from None
-    if (class_index < 0).any():
-        row = feature_rows.iloc[int(np.argmax(class_index < 0))]
+    if (cell_label < 0).any():
+        row = cells.iloc[int(np.argmax(cell_label < 0))]
         raise ValueError(
             f"table: class {shown(row['class'])} of feature {shown(row['feature'])} has no row of its own, whose "
             "feature is empty; its count is the weight of all rows of the class."
         )
     for name in ("type", "level", "mean", "m2"):
-        given = class_rows[name].notna().to_numpy()
-        if given.any():
+        if (given := class_rows[name].notna().to_numpy()).any():
             row = class_rows.iloc[int(np.argmax(given))]
             raise ValueError(
                 f"table: a row of class {shown(row['class'])} has the {name} {shown(row[name])} and no feature. A row "
                 "without a feature has the weight of its class. Name the feature, or leave that cell empty."
             )
     class_count = np.bincount(label, _read_numbers(class_rows, "count"), minlength=len(classes))
+    level, count = _read_levels(cells), _read_numbers(cells, "count")
+    feature, names = pd.factorize(cells["feature"])
+    with_level = np.array([value is not None for value in level])
+    rows: dict[str, np.ndarray] = {}
+    missing = np.full(len(cells), None)
+    for j, name in enumerate(map(str, names)):
+        # A row of levels has one cell, and the others are missing. Numbers and words are counted below.
+        rows[name] = np.where(feature == j, level, missing) if with_level[feature == j].any() else np.zeros(len(cells))
     unfitted = classifier_state.copy_unfitted(nb)
-    cells = _Cells(feature_rows, class_index)
-    levels = cells.levels()
-    sample = unfitted._table(_make_sample(levels), reset=True)
-    encoding, rows = Encoding(classes, unfitted._columns(sample)).learn(sample)
-    blocks = tuple(
-        _block_statistics(columns, block_rows, levels, cells, len(classes))
-        for columns, block_rows in zip(encoding.blocks, rows, strict=True)
-    )
-    if any(_has_base_measure(columns) for columns in encoding.blocks):
+    table_of_rows = unfitted._table(pd.DataFrame(rows), reset=True)
+    columns = unfitted._columns(table_of_rows)
+    for block in columns:
+        wrong = np.isin(feature, block.index) & (with_level != _counts_levels(block))
+        if wrong.any():
+            row = cells.iloc[int(np.argmax(wrong))]
+            has, wanted = ("no levels", "levels") if _counts_levels(block) else ("a level", "numbers or words")
+            raise ValueError(
+                f"table: a row of class {shown(row['class'])}, feature {shown(row['feature'])} has {has}. Columns that "
+                f"are {block.kind} count {wanted}. Give all rows of the feature one form, or choose another classifier."
+            )
+    encoding, statistics = classifier_state.count_table(unfitted, classes, table_of_rows, cell_label, count, columns)
+    blocks = []
+    for block, counted_levels in zip(encoding.blocks, statistics.blocks, strict=True):
+        of_block = np.isin(feature, block.index)
+        where = cell_label[of_block], np.searchsorted(block.index, feature[of_block])
+        n = np.zeros((len(classes), len(block.index)))
+        np.add.at(n, where, count[of_block])
+        if _counts_levels(block):
+            observed = np.bincount(block.axis()[0], counted_levels.count.sum(axis=0), minlength=n.shape[1])
+            if (lost := ~np.isclose(observed, n.sum(axis=0))).any():
+                name = shown(block.names[int(np.argmax(lost))])
+                raise ValueError(
+                    f"table: feature {name} has a level that the classifier does not count: it is a mark of missing "
+                    "cells, or not among the declared levels."
+                )
+            blocks.append(counted_levels)
+        elif block.one_simplex:
+            blocks.append(LevelCounts(n))
+        else:
+            blocks.append(_sum_moments(block, cells[of_block], n, where))
+    if any(map(_has_base_measure, encoding.blocks)):
         if log_base is None:
             raise ValueError(
                 f"{type(nb).__name__}: log_evidence_ has the base measures of the rows, Σ log multinomial coefficients "
                 "or -log x!, and counts do not tell them. Give log_base=; 0 suffices for comparisons on the same rows."
             )
         require_number("log_base", log_base, "a number", np.isfinite)
-    counted = Counted(encoding, Statistics(class_count, blocks, np.array(float(log_base or 0.0))))
+    counted = Counted(encoding, Statistics(class_count, tuple(blocks), np.array(float(log_base or 0.0))))
     try:
         counting.check(counted)
     except ValueError as error:
@@ -126,98 +158,20 @@ def from_counts(nb: NB, table: Any, *, log_base: float | None = None) -> NB:
     return classifier_state.commit(nb, unfitted, counted)
 
 
-class _Cells:
-    """Rows of the table about features: index of the class, level of the stated type, and weight of each."""
-
-    def __init__(self, frame: pd.DataFrame, class_index: np.ndarray) -> None:
-        self.level = _read_levels(frame)
-        self.count = _read_numbers(frame, "count")
-        self.frame, self.class_index = frame, class_index
-        self._rows_by_feature = frame.groupby("feature", sort=False).indices
-
-    def rows_of(self, name: str, *, with_levels: bool, kind: str) -> np.ndarray:
-        """Return the positions of the rows about a feature; raise ValueError unless all have a level, or none has."""
-        rows = np.asarray(self._rows_by_feature[name])
-        wrong = np.array([(level is not None) != with_levels for level in self.level[rows]])
-        if wrong.any():
-            label = self.frame["class"].iloc[rows[int(np.argmax(wrong))]]
-            has, wanted = ("no level", "levels") if with_levels else ("a level", "numbers or words, which have none")
-            raise ValueError(
-                f"table: a row of class {shown(label)}, feature {shown(name)} has {has}. Columns that are {kind} count "
-                f"{wanted}. Give all rows of the feature one form, or choose another classifier."
-            )
-        return rows
-
-    def levels(self) -> dict[str, list[Hashable]]:
-        """Return the distinct levels of each feature, by name; none for features of numbers."""
-        return {
-            str(name): list(dict.fromkeys(level for level in self.level[rows] if level is not None))
-            for name, rows in self._rows_by_feature.items()
-        }
-
-    def moments(self, family: Any, names: Sequence[str], kind: str, n_classes: int) -> Any:
-        """Compute the statistics of features of numbers; rows of the same class and feature are merged."""
-        total = family.from_moments(*np.zeros((3, n_classes, len(names))))
-        positions = [self.rows_of(name, with_levels=False, kind=kind) for name in names]
-        rows, feature = np.concatenate(positions), np.repeat(np.arange(len(names)), list(map(len, positions)))
-        frame = self.frame.iloc[rows]
-        given = np.stack([self.count[rows], _read_numbers(frame, "mean"), _read_numbers(frame, "m2")])
-        repetition = frame.groupby([self.class_index[rows], feature]).cumcount().to_numpy()
-        for k in range(int(repetition.max()) + 1):
-            fields, chosen = np.zeros((3, n_classes, len(names))), repetition == k
-            fields[:, self.class_index[rows[chosen]], feature[chosen]] = given[:, chosen]
-            with np.errstate(over="ignore", invalid="ignore"):  # `counting.check` refuses moments that overflow.
-                total = total.merge(family.from_moments(*fields))
-        return total
+def _counts_levels(columns: Columns) -> bool:
+    """Return whether a block counts levels, and not words or the moments of numbers."""
+    return not columns.one_simplex and not hasattr(columns.family.statistics, "from_moments")
 
 
-def _block_statistics(
-    columns: Columns, rows: Rows, levels: dict[str, list[Hashable]], cells: _Cells, n_classes: int
-) -> Any:
-    """Return the sufficient statistics of one block; `rows` are those of the sample."""
-    kind = columns.kind
-    if columns.one_simplex:
-        count = np.zeros((n_classes, len(columns.names)))
-        for j, name in enumerate(columns.names):
-            positions = cells.rows_of(name, with_levels=False, kind=kind)
-            np.add.at(count, (cells.class_index[positions], j), cells.count[positions])
-        return LevelCounts(count)
-    if hasattr(columns.family.statistics, "from_moments"):
-        return cells.moments(columns.family.statistics, columns.names, kind, n_classes)
-    for name in columns.names:
-        if not levels[name]:
-            raise ValueError(
-                f"table: feature {shown(name)} has no levels, and {columns.kind} columns count levels; numbers are of "
-                "GaussianNB, ExponentialNB and others, or of MixedNB."
-            )
-    # Each row of the sample is counted separately, so that its counts show the positions of its levels.
-    encoding = Encoding(Levels((0,)), (columns,))
-    n = max(map(len, levels.values()))
-    (single,) = counting.single_rows(encoding, (rows,), n).blocks
-    feature = columns.axis()[0]
-    count = np.zeros((n_classes, single.count.shape[1]))
-    for j, name in enumerate(columns.names):
-        index = {level: i for i, level in enumerate(levels[name])}
-        positions = cells.rows_of(name, with_levels=True, kind=kind)
-        row, position = np.nonzero(single.count[: len(index)] * (feature == j))
-        place = np.full(len(index), -1)
-        place[row] = position
-        if (place < 0).any():
-            level = levels[name][int(np.argmax(place < 0))]
-            raise ValueError(
-                f"table: level {shown(level)} of feature {shown(name)} is none that the classifier counts: it is "
-                "missing, or not among the declared ones."
-            )
-        level_positions = place[[index[level] for level in cells.level[positions]]]
-        np.add.at(count, (cells.class_index[positions], level_positions), cells.count[positions])
-    return LevelCounts(count)
-
-
-def _require_countable(nb: Any) -> None:
-    if getattr(nb, "no_counts", None) is not None:
-        raise NotOfferedError(f"{type(nb).__name__}: {nb.no_counts}")
-    if not isinstance(nb, NaiveBayesClassifier):
-        raise TypeError(f"from_counts fits the classifiers of this package, and nb is {shown(nb)}.")
+def _sum_moments(columns: Columns, cells: pd.DataFrame, n: np.ndarray, where: tuple[np.ndarray, np.ndarray]) -> Any:
+    """Merge the moments of rows with the same class and feature, at the positions `where` of `n`, the sum of counts."""
+    count, mean, m2 = (_read_numbers(cells, name) for name in ("count", "mean", "m2"))
+    total, within = np.zeros(n.shape), np.zeros(n.shape)
+    with np.errstate(over="ignore", invalid="ignore"):  # `counting.check` refuses moments that overflow.
+        np.add.at(total, where, count * mean)
+        means = total / np.where(n, n, 1.0)
+        np.add.at(within, where, m2 + count * (mean - means[where]) ** 2)
+        return columns.family.statistics.from_moments(n, means, within)
 
 
 def _read_frame(table: Any) -> pd.DataFrame:
@@ -228,15 +182,13 @@ def _read_frame(table: Any) -> pd.DataFrame:
     if not isinstance(table, pd.DataFrame):
         rows = list(table)
         for i, row in enumerate(rows):
-            if isinstance(row, str | bytes) or not isinstance(row, Sized) or len(row) != len(_COLUMNS):
-                n = f"{len(row)} cells" if isinstance(row, Sized) else f"no cells, but is {shown(row)}"
-                raise ValueError(f"table: row {i} has {n}; they are {', '.join(_COLUMNS)}.")
+            if not isinstance(row, Sized) or len(row) != len(_COLUMNS):
+                raise ValueError(f"table: row {i} is {shown(row)}; it must have the cells {', '.join(_COLUMNS)}.")
         table = pd.DataFrame(rows, columns=list(_COLUMNS), dtype=object)
     names = list(table.columns)
     for name in _COLUMNS:
-        if names.count(name) != 1 and (name in names or name in ("class", "feature", "level", "count")):
-            times = f"{names.count(name)} columns" if name in names else "no column"
-            raise ValueError(f"table has {times} {shown(name)}, only {shown(names)}.")
+        if names.count(name) > 1 or (name not in names and name in ("class", "feature", "level", "count")):
+            raise ValueError(f"table has {names.count(name) or 'no'} column {shown(name)}, only {shown(names)}.")
     table = table.reindex(columns=list(_COLUMNS)).reset_index(drop=True)
     feature = table["feature"].astype(object)
     frame: pd.DataFrame = table.assign(feature=feature.where(feature.isna(), feature.map(str)))
@@ -244,17 +196,15 @@ def _read_frame(table: Any) -> pd.DataFrame:
 
 
 def _read_numbers(frame: pd.DataFrame, column: str) -> np.ndarray:
-    series = frame[column]
-    numeric = isinstance(series.dtype, np.dtype) and series.dtype.kind in "iuf"
-    values = series.to_numpy(np.float64) if numeric else np.array([_to_float(value) for value in series], np.float64)
+    values = np.array([_to_float(value) for value in frame[column]], np.float64)
     bad = ~np.isfinite(values) | ((column != "mean") & (values < 0))
     if bad.any():
         row = frame.iloc[int(np.argmax(bad))]
         least = "" if column == "mean" else " of at least 0"
-        hint = " A query leaves it empty where a weight or a cell is no number." if _is_missing(row[column]) else ""
         raise ValueError(
             f"table: {column} of class {shown(row['class'])}, feature {shown(row['feature'])}, level "
-            f"{shown(row['level'])} is {shown(row[column])}, and must be a number{least}.{hint}"
+            f"{shown(row['level'])} is {shown(row[column])}, and must be a number{least}. A query leaves it empty "
+            "where a weight or a cell is no number."
         )
     return values
 
@@ -267,74 +217,43 @@ def _to_float(value: object) -> float:
         return float("nan")
 
 
-def _is_missing(value: Any) -> bool:
-    import pandas as pd
-
-    return bool(pd.api.types.is_scalar(value) and pd.isna(value))
-
-
 def _read_levels(frame: pd.DataFrame) -> np.ndarray:
     """Levels as their types say, None for rows without one."""
+    empty, typed = frame["level"].isna().to_numpy(), frame["type"].notna().to_numpy()
     levels = np.empty(len(frame), object)
     for i, (feature, kind, level) in enumerate(zip(frame["feature"], frame["type"], frame["level"], strict=True)):
-        empty = _is_missing(level)
-        typed = not _is_missing(kind)
-        if typed and (not isinstance(kind, str) or kind not in ("float", *_TYPES)):
-            raise ValueError(
-                f"table: type {shown(kind)} of feature {shown(feature)} is unknown; use {', '.join(_TYPES)}, float, or "
-                "leave it empty."
-            )
-        if typed and empty != (kind == "float"):
-            state = "is empty" if empty else f"is {shown(level)}"
-            raise ValueError(
-                f"table: level of feature {shown(feature)}, type {kind}, {state}. A row of type str, int or bool has a "
-                "level; one of type float has numbers: count, mean and m2."
-            )
         try:
-            levels[i] = None if empty else _TYPES[kind](level) if typed else level
+            if typed[i] and empty[i] != (kind == "float"):
+                raise ValueError
+            levels[i] = None if empty[i] else _READ[kind](level) if typed[i] else level
             hash(levels[i])
-        except ValueError as error:
+        except (ValueError, KeyError, TypeError):
             raise ValueError(
-                f"table: level {shown(level)} of feature {shown(feature)} is not of its type, {kind}{error}."
+                f"table: level {shown(level)} of feature {shown(feature)} is not of its type, {kind}. A row of type "
+                "str, int or bool has a level of this type, and an integer beyond 2**53 no floating-point number: cast "
+                "it to BIGINT in the query. A row of type float has count, mean and m2. A level must be hashable."
             ) from None
-        except TypeError:
-            raise ValueError(f"table: level {shown(level)} of feature {shown(feature)} is not hashable.") from None
     return levels
 
 
-def _to_integer(level: Any) -> int:
+def _to_integer(level: object) -> int:
     """Convert a level, an integer or its text, to exactly that integer; raise ValueError for others."""
-    if isinstance(level, Integral):
-        return int(level)
-    text = str(level)
-    whole = _WHOLE.fullmatch(text)
-    if not whole or (whole[2] and abs(int(whole[1])) > _EXACT):
-        lost = "e" in text.lower() or whole is not None
-        raise ValueError("; as a floating-point number it may have lost digits: cast it to BIGINT in the query" * lost)
-    return int(whole[1])
+    text = str(int(level) if isinstance(level, Integral) else level)
+    try:
+        return int(text)
+    except ValueError:
+        number = float(text)
+        if not number.is_integer() or abs(number) > _EXACT:
+            raise
+        return int(number)
 
 
-def _to_boolean(level: Any) -> bool:
-    text = str(level).lower()
-    if text not in (*_TRUE, *_FALSE):
-        raise ValueError
-    return text in _TRUE
-
-
-def _make_sample(levels: dict[str, list[Hashable]]) -> pd.DataFrame:
-    """Make rows in which each level occurs, and two numbers in each column of numbers."""
-    import pandas as pd
-
-    n = max(2, *map(len, levels.values()))
-    cells: dict[str, Any] = {}
-    for name, values in levels.items():
-        if values:
-            column = np.empty(n, object)
-            column[:] = [values[i % len(values)] for i in range(n)]
-            cells[name] = column
-        else:
-            cells[name] = np.arange(n) % 2 + 0.0
-    return pd.DataFrame(cells)
+_READ: dict[str, Callable[[Any], Hashable]] = {
+    "str": str,
+    "int": _to_integer,
+    "bool": lambda level: _BOOLEANS[str(level).lower()],
+}
+"""Functions from a cell of a query's result to a level of a type."""
 
 
 def _has_base_measure(columns: Columns) -> bool:

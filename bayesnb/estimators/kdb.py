@@ -2,10 +2,9 @@
 
 from __future__ import annotations
 
-import copy
 import warnings
 from collections.abc import Sequence
-from dataclasses import replace
+from dataclasses import KW_ONLY, dataclass, replace
 from typing import Any, Self
 
 import numpy as np
@@ -14,12 +13,12 @@ from bayesnb import scoring
 from bayesnb._util.arguments import require_integer, shown
 from bayesnb._util.level_pair_counts import MOST_COUNTS
 from bayesnb._util.progress import progress
-from bayesnb.encoding import Encoding, Node, NodeColumns, Rows, Table, declare_levels, ignore_unknown
+from bayesnb.encoding import Encoding, Node, NodeColumns, Table, declare_levels, ignore_unknown
 from bayesnb.estimators import classifier_state
-from bayesnb.estimators.defaults import ALPHA, CLASS_ALPHA, DEPENDENCE_CELLS
+from bayesnb.estimators.classifier_state import LabelledRows
 from bayesnb.estimators.network_base import StructuredNB
 from bayesnb.fitted import Fitted
-from bayesnb.model import Estimate, NaiveBayes
+from bayesnb.model import Estimate
 from bayesnb.networks import learning as structure
 from bayesnb.prediction.cross_fitting import N_SPLITS, NEGLIGIBLE, random_halves
 
@@ -29,6 +28,7 @@ _FEW_CELLS, _CELLS_A_ROW = 2**10, 8
 _CHUNK = 2**24
 
 
+@dataclass(eq=False, repr=False)
 class KDB(StructuredNB):
     """k-dependence Bayes: each column has up to k other columns as parents, learned from the rows.
 
@@ -130,56 +130,28 @@ class KDB(StructuredNB):
     1
     """
 
+    k: Any = "auto"
+    max_features: Any = "auto"
+    _: KW_ONLY
+    estimate: Estimate = "predictive"
+    numbers: str = "binned"
+    prior: object = None
+
     _learned = "the network"
     tables = "context"
-
-    def __init__(
-        self,
-        k: Any = "auto",
-        max_features: Any = "auto",
-        *,
-        alpha: object = ALPHA,
-        class_alpha: object = CLASS_ALPHA,
-        class_prior: object = None,
-        estimate: Estimate = "predictive",
-        categories: object = "auto",
-        handle_unknown: str = "ignore",
-        missing_values: object = None,
-        gaussian: object = "auto",
-        gaussian_prior: object = "within",
-        numbers: str = "binned",
-        cells: int = DEPENDENCE_CELLS,
-        prior: object = None,
-    ) -> None:
-        self.k = k
-        self.max_features = max_features
-        self.alpha = alpha
-        self.class_alpha = class_alpha
-        self.class_prior = class_prior
-        self.estimate = estimate
-        self.categories = categories
-        self.handle_unknown = handle_unknown
-        self.missing_values = missing_values
-        self.gaussian = gaussian
-        self.gaussian_prior = gaussian_prior
-        self.numbers = numbers
-        self.cells = cells
-        self.prior = prior
 
     @property
     def k_(self) -> int:
         """Largest number of parents of a column in the network."""
-        self._require_fitted("k_")
         return 0 if self._nodes is None else max((len(node) - 1 for node in self._nodes.nodes), default=0)
 
     @property
     def order_(self) -> tuple[str, ...]:
         """Names of the columns of the network, the most informative about the class first."""
-        self._require_fitted("order_")
         return () if self._nodes is None else tuple(self._nodes.names)
 
     @staticmethod
-    def parents_from(pairs: Any, k: int = 2) -> dict[str, tuple[str, ...]]:
+    def parents_from(pairs: object, k: int = 2) -> dict[str, tuple[str, ...]]:
         """Return the parents that a `KDB` would learn, from counts of all pairs of columns.
 
         `AODE` and `TreeAveragedNB` count pairs in one pass over any stream, or with dask. A second pass can then count
@@ -224,49 +196,38 @@ class KDB(StructuredNB):
 
     def _undecided(self) -> tuple[bool, bool]:
         """Return whether `fit` chooses the number of parents, and the number of columns; raise for invalid numbers."""
-        chosen = []
-        for name, value, least in (("k", self.k, 0), ("max_features", self.max_features, 1)):
-            chosen.append(isinstance(value, str) and value == "auto")
-            if not chosen[-1] and (value is not None or name == "k"):
-                require_integer(name, value, least=least)
-        return chosen[0], chosen[1]
+        any_k, any_number = (isinstance(value, str) and value == "auto" for value in (self.k, self.max_features))
+        if not any_k:
+            require_integer("k", self.k, least=0)
+        if not any_number and self.max_features is not None:
+            require_integer("max_features", self.max_features)
+        return any_k, any_number
 
-    def _arcs(
-        self, encoding: Encoding, columns: NodeColumns, rows: Any, label: np.ndarray, weight: np.ndarray
-    ) -> tuple[Node, ...]:
+    def _arcs(self, encoding: Encoding, columns: NodeColumns, counts: np.ndarray | None) -> tuple[Node, ...]:
         any_k, any_number = self._undecided()
-        if not columns.nodes:
+        if counts is None:
             return ()
-        n_classes, sizes = len(encoding.classes), columns.base.sizes()
-        counts = structure.count_level_pairs(columns.base, rows.base, label, weight, n_classes)
-        nodes = _learn_network(counts, sizes, _MOST_PARENTS if any_k else self.k)
+        nodes = _learn_network(counts, columns.base.sizes(), _MOST_PARENTS if any_k else self.k)
         return nodes if any_number else nodes[: self.max_features]
 
-    def _choose_structure(
-        self, encoding: Encoding, table: Table, rows: tuple[Rows, ...], label: np.ndarray, weight: np.ndarray
-    ) -> tuple[Encoding, tuple[Rows, ...]]:
+    def _choose_structure(self, batch: LabelledRows) -> LabelledRows:
         any_k, any_number = self._undecided()
         if not (any_k or any_number):
-            return encoding, rows
-        columns: Any
-        columns, *gaussian = encoding.blocks
+            return batch
+        encoding, _, table, label, weight = batch
+        columns: Any = encoding.blocks[0]
         most = max((len(node) - 1 for node in columns.nodes), default=0)
-        full = classifier_state.copy_unfitted(self)
-        full.k, full.max_features = most if any_k else self.k, None if any_number else self.max_features
+        limits = range(most + 1) if any_k else [most]
+        full = self._with_parents(most if any_k else self.k)
         fresh = declare_levels([block.learn(table, ignore_unknown)[0] for block in self._columns(table)], [columns])
         losses = np.zeros(())
         sides = [s for half in random_halves(label, N_SPLITS, seed=0) for s in (half, ~half)]
         with progress("halves of networks", len(sides)) as tick, warnings.catch_warnings():
             warnings.simplefilter("ignore", UserWarning)  # The fit to all rows gives the same warnings.
             for side in sides:
-                half_model = copy.copy(full)
-                half_model.fitted_ = half_model._state(
-                    classifier_state.count_table(half_model, encoding.classes, table, label, weight * side, fresh)
-                )
-                limits = range(most + 1) if any_k else [most]
-                losses = losses + _held_out_losses(
-                    half_model.fitted_, limits, table.take(~side), label[~side], weight[~side]
-                )
+                counted = classifier_state.count_table(full, encoding.classes, table, label, weight * side, fresh)
+                rest = table.take(~side), label[~side], weight[~side]
+                losses = losses + _held_out_losses(full._state(counted), limits, *rest)
                 tick()
         if not any_number:
             losses = losses[:, -1:]
@@ -274,24 +235,19 @@ class KDB(StructuredNB):
         best = int(np.argmax(least <= least.min() + NEGLIGIBLE * N_SPLITS * weight.sum()))
         n = int(np.argmin(losses[best]))
         nodes = columns.nodes[: n + 1] if any_number else columns.nodes
-        columns = replace(columns, nodes=tuple(node[: 1 + best] for node in nodes) if any_k else nodes)
-        cells: Any = replace(rows[0], nodes=columns.nodes, sizes=columns.sizes())  # type: ignore[type-var]
-        return replace(encoding, blocks=(columns, *gaussian)), (cells, *rows[1:])
+        return batch.with_nodes(tuple(node[: 1 + best] for node in nodes) if any_k else nodes)
 
-    def _settled(self) -> Self:
+    def _with_parents(self, k: int) -> Self:
+        """Return an unfitted copy with up to k parents per column, and all columns unless their number is given."""
         copied = classifier_state.copy_unfitted(self)
-        if self.k == "auto":
-            copied.k, copied.max_features = self.k_, None if self.max_features == "auto" else self.max_features
+        copied.k, copied.max_features = k, None if self._undecided()[1] else self.max_features
         return copied
 
+    def _settled(self) -> Self:
+        return self._with_parents(self.k_) if self._undecided()[0] else classifier_state.copy_unfitted(self)
+
     def _candidates(self) -> list[Self]:
-        any_k, any_number = self._undecided()
-        candidates = []
-        for k in range(1 + _MOST_PARENTS) if any_k else [self.k]:
-            candidate = classifier_state.copy_unfitted(self)
-            candidate.k, candidate.max_features = k, None if any_number else self.max_features
-            candidates.append(candidate)
-        return candidates
+        return [self._with_parents(k) for k in (range(1 + _MOST_PARENTS) if self._undecided()[0] else [self.k])]
 
     def _check_nodes(self, columns: NodeColumns) -> None:
         self._undecided()
@@ -331,7 +287,9 @@ def _held_out_losses(
     sizes = [len(columns.index) for columns in encoding.blocks]
     total = np.zeros((len(limits), len(nodes)))
     size = max(1, _CHUNK // (len(encoding.classes) * encoding.n_terms))
-    limited = [replace(fitted, empirical_prior=_limited(fitted.empirical_prior, k)).posterior for k in limits]
+    prior = fitted.empirical_prior
+    priors = [replace(prior, blocks=(prior.blocks[0].limit(k), *prior.blocks[1:])) for k in limits]
+    limited = [replace(fitted, empirical_prior=limited_prior).posterior for limited_prior in priors]
     for start in range(0, len(label), size):
         chunk = np.zeros(len(label), bool)
         chunk[start : start + size] = True
@@ -348,12 +306,6 @@ def _held_out_losses(
             possible = np.isfinite(np.take_along_axis(outside, true_class, axis=1)[:, 0])
             loss += weight[chunk][possible] @ (np.logaddexp.reduce(joint, axis=1) - true_joint)[possible]
     return np.where(np.isnan(total), np.inf, total)
-
-
-def _limited(prior: NaiveBayes, most: int) -> NaiveBayes:
-    """Return the prior under which no feature of the network has more than `most` parents."""
-    network, *margins = prior.blocks
-    return replace(prior, blocks=(network.limit(most), *margins))
 
 
 __all__ = ["KDB"]

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import replace
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import KW_ONLY, dataclass, replace
 from typing import Any, Self
 
 import numpy as np
@@ -11,10 +11,11 @@ import numpy as np
 from bayesnb import counting, families
 from bayesnb._util.arguments import require_choice, shown
 from bayesnb.counting import Counted
-from bayesnb.encoding import Columns, CountColumns, Encoding, RealColumns, Rows, Table
+from bayesnb.encoding import Columns, CountColumns, Encoding, RealColumns, Table
 from bayesnb.estimators import classifier_state
 from bayesnb.estimators.base import NaiveBayesClassifier
 from bayesnb.estimators.binned import BinnedNB, cell_columns, cell_edges, chosen_cells
+from bayesnb.estimators.classifier_state import LabelledRows
 from bayesnb.estimators.defaults import ALPHA, CELLS, CLASS_ALPHA
 from bayesnb.estimators.discrete import HANDLE_UNKNOWN, binary_columns, level_columns
 from bayesnb.families import NormalInverseGamma
@@ -27,6 +28,7 @@ _NUMBERS = ("gaussian", "binned", "auto")
 _ROUNDING = 1e-9
 
 
+@dataclass(eq=False, repr=False)
 class MixedNB(NaiveBayesClassifier):
     """Naive Bayes for tables with columns of several kinds, such as the watermelon table.
 
@@ -116,80 +118,52 @@ class MixedNB(NaiveBayesClassifier):
            [0.5 , 0.5 ]])
     """
 
-    def __init__(
-        self,
-        *,
-        categorical: Any = None,
-        gaussian: object = None,
-        binned: Any = None,
-        bernoulli: Any = None,
-        poisson: Any = None,
-        exponential: Any = None,
-        multinomial: Any = None,
-        numbers: str = "auto",
-        alpha: object = ALPHA,
-        class_alpha: object = CLASS_ALPHA,
-        class_prior: object = None,
-        estimate: Estimate = "predictive",
-        categories: object = "auto",
-        handle_unknown: str = "ignore",
-        missing_values: object = None,
-        binarize: float | None = 0.0,
-        gaussian_prior: object = "within",
-        binned_prior: Any = "independent",
-        cells: int = CELLS,
-        edges: Any = None,
-        poisson_prior: Any = "pooled",
-        exponential_prior: Any = "pooled",
-        prior: object = None,
-    ) -> None:
-        self.categorical = categorical
-        self.gaussian = gaussian
-        self.binned = binned
-        self.bernoulli = bernoulli
-        self.poisson = poisson
-        self.exponential = exponential
-        self.multinomial = multinomial
-        self.numbers = numbers
-        self.alpha = alpha
-        self.class_alpha = class_alpha
-        self.class_prior = class_prior
-        self.estimate = estimate
-        self.categories = categories
-        self.handle_unknown = handle_unknown
-        self.missing_values = missing_values
-        self.binarize = binarize
-        self.gaussian_prior = gaussian_prior
-        self.binned_prior = binned_prior
-        self.cells = cells
-        self.edges = edges
-        self.poisson_prior = poisson_prior
-        self.exponential_prior = exponential_prior
-        self.prior = prior
+    _: KW_ONLY
+    categorical: object = None
+    gaussian: object = None
+    binned: object = None
+    bernoulli: object = None
+    poisson: object = None
+    exponential: object = None
+    multinomial: object = None
+    numbers: str = "auto"
+    alpha: object = ALPHA
+    class_alpha: object = CLASS_ALPHA
+    class_prior: object = None
+    estimate: Estimate = "predictive"
+    categories: object = "auto"
+    handle_unknown: str = "ignore"
+    missing_values: object = None
+    binarize: float | None = 0.0
+    gaussian_prior: object = "within"
+    binned_prior: object = "independent"
+    cells: int = CELLS
+    edges: object = None
+    poisson_prior: object = "pooled"
+    exponential_prior: object = "pooled"
+    prior: object = None
 
     @property
     def no_counts(self) -> str | None:  # type: ignore[override]
         """Reason why counts of levels and moments of numbers do not suffice, or None."""
-        if self.numbers == "gaussian" and not _as_list(self.binned):
+        if self.numbers == "gaussian" and not as_list(self.binned):
             return None
         return f'{BinnedNB.no_counts} Or choose numbers="gaussian".'
 
     @property
     def no_em(self) -> str | None:  # type: ignore[override]
         """Reason why EM cannot count rows with responsibilities, or None."""
-        return BinnedNB.no_em if self.numbers == "binned" or _as_list(self.binned) else None
+        return BinnedNB.no_em if self.numbers == "binned" or as_list(self.binned) else None
 
     @property
     def kinds_(self) -> dict[str, str]:
         """Kind of each column."""
-        self._require_fitted("kinds_")
         kinds = {j: (name, b.kind) for b in self.encoding_.blocks for j, name in zip(b.index, b.names, strict=True)}
         return dict(kinds[j] for j in sorted(kinds))
 
     @property
     def edges_(self) -> dict[str, np.ndarray]:
         """Ends of the cells of each binned column."""
-        self._require_fitted("edges_")
         return cell_edges(self.encoding_.blocks)
 
     def with_priors(self, priors: Mapping[str, Any], chosen: tuple[str, ...] = ()) -> Self:
@@ -226,24 +200,22 @@ class MixedNB(NaiveBayesClassifier):
                 require_choice(name, prior, tuple(family.empirical))
         return self._blocks(table, self._kinds(table))
 
-    def _structured(
-        self, encoding: Encoding, table: Table, rows: tuple[Rows, ...], label: np.ndarray, weight: np.ndarray
-    ) -> tuple[Encoding, tuple[Rows, ...]]:
+    def _structured(self, batch: LabelledRows) -> LabelledRows:
         if not self._chooses_densities or classifier_state.is_fitted(self):
-            return encoding, rows
-        kinds, named = self._kinds(table), self._named(table)
+            return batch
+        kinds, named = self._kinds(batch.table), self._named(batch.table)
         undecided = [j for j, kind in enumerate(named) if kind is None and kinds[j] == "gaussian"]
         if not undecided:
-            return encoding, rows
-        for j in self._select_binned(encoding, table, undecided, label, weight):
+            return batch
+        for j in self._select_binned(batch, undecided):
             kinds[j] = "binned"
-        known = {block.kind: (block, block_rows) for block, block_rows in zip(encoding.blocks, rows, strict=True)}
+        known = {block.kind: (block, rows) for block, rows in zip(batch.encoding.blocks, batch.rows, strict=True)}
         decided = [
-            block.learn(table) if block.kind in ("gaussian", "binned") else known[block.kind]
-            for block in self._blocks(table, kinds)
+            block.learn(batch.table) if block.kind in ("gaussian", "binned") else known[block.kind]
+            for block in self._blocks(batch.table, kinds)
         ]
         blocks, cells = zip(*decided, strict=True)
-        return replace(encoding, blocks=blocks), cells
+        return batch._replace(encoding=replace(batch.encoding, blocks=blocks), rows=cells)
 
     @property
     def _chooses_densities(self) -> bool:
@@ -255,46 +227,41 @@ class MixedNB(NaiveBayesClassifier):
 
     def _made_choices(self, encoding: Encoding) -> tuple[str, ...]:
         kinds = [block.kind for block in encoding.blocks for _ in block.index if block.kind in ("gaussian", "binned")]
-        undecided = len(kinds) > len(_as_list(self.gaussian)) + len(_as_list(self.binned))
+        undecided = len(kinds) > len(as_list(self.gaussian)) + len(as_list(self.binned))
         densities = ("the densities of numbers",) if undecided and self._chooses_densities else ()
         return (*densities, *chosen_cells(self.edges, encoding), *super()._made_choices(encoding))
 
-    def _select_binned(
-        self, encoding: Encoding, table: Table, undecided: Sequence[int], label: np.ndarray, weight: np.ndarray
-    ) -> list[int]:
+    def _select_binned(self, batch: LabelledRows, undecided: Sequence[int]) -> list[int]:
         """Return the columns whose binned densities have better leave-one-out scores of the labels than normal ones."""
-        names = tuple(table.names[j] for j in undecided)
-        normal = RealColumns(tuple(undecided), names, len(table.names), NormalInverseGamma)
+        _, _, table, label, weight = batch
         fits = []
-        for block in (normal, cell_columns(table, tuple(undecided), self.cells, self.edges)):
-            columns, rows = block.learn(table)
-            block_encoding = Encoding(encoding.classes, (columns,))
-            counted = Counted(block_encoding, counting.count_rows(block_encoding, (rows,), label, weight))
+        normal = real_columns(table, undecided, NormalInverseGamma)
+        for block in (normal, cell_columns(table, undecided, self.cells, self.edges)):
+            encoding, rows = Encoding(batch.encoding.classes, (block,)).learn(table)
+            counted = Counted(encoding, counting.count_rows(encoding, rows, label, weight))
             fits.append(classifier_state.copy_unfitted(self)._state(counted))
         column_gains = compute_gains(fits[0], fits[1], table, label, weight)
         return [j for j, gain in zip(undecided, column_gains, strict=True) if gain > _ROUNDING]
 
     def _blocks(self, table: Table, kinds: Sequence[str]) -> tuple[Columns, ...]:
         """Make the blocks of columns, given the kind of each column."""
-        index = {kind: tuple(j for j, k in enumerate(kinds) if k == kind) for kind in KINDS}
-        n = len(kinds)
-
-        def names(kind: str) -> tuple[str, ...]:
-            return tuple(table.names[j] for j in index[kind])
-
-        def number_columns(family: Any) -> Callable[[tuple[int, ...], tuple[str, ...]], Columns]:
-            return lambda i, names: RealColumns(i, names, n, family)
-
-        levels: dict[str, Callable[[tuple[int, ...], tuple[str, ...]], Columns]] = {
-            "categorical": lambda i, _: level_columns(
-                table, i, self.categories, self.handle_unknown, self.missing_values
-            ),
-            "binned": lambda i, _: cell_columns(table, i, self.cells, self.edges),
-            "bernoulli": lambda i, _: binary_columns(table, i, self.binarize),
-            "multinomial": lambda i, names: CountColumns(i, names, n),
-        }
-        make = levels | {family.kind: number_columns(family) for family in families.OF_NUMBERS}
-        return tuple(make[kind](index[kind], names(kind)) for kind in KINDS if index[kind])
+        family_of_kind = {family.kind: family for family in families.OF_NUMBERS}
+        blocks: list[Columns] = []
+        for kind in KINDS:
+            index = tuple(j for j, column_kind in enumerate(kinds) if column_kind == kind)
+            if not index:
+                continue
+            if kind == "categorical":
+                blocks.append(level_columns(table, index, self.categories, self.handle_unknown, self.missing_values))
+            elif kind == "binned":
+                blocks.append(cell_columns(table, index, self.cells, self.edges))
+            elif kind == "bernoulli":
+                blocks.append(binary_columns(table, index, self.binarize))
+            elif kind == "multinomial":
+                blocks.append(CountColumns(index, tuple(table.names[j] for j in index), len(kinds)))
+            else:
+                blocks.append(real_columns(table, index, family_of_kind[kind]))
+        return tuple(blocks)
 
     def _kinds(self, table: Table) -> list[str]:
         """Return the kind of each column, as named or by dtype; "gaussian" for numbers that `fit` may still bin."""
@@ -311,7 +278,7 @@ class MixedNB(NaiveBayesClassifier):
         """Return the kind of each column that a list names, None for other columns."""
         kinds: list[str | None] = [None] * len(table.names)
         for kind in KINDS:
-            for column in _as_list(getattr(self, kind)):
+            for column in as_list(getattr(self, kind)):
                 j = table.position(column, kind)
                 if kinds[j] == kind:
                     raise ValueError(f"{kind} names column {shown(table.names[j])} twice.")
@@ -320,16 +287,19 @@ class MixedNB(NaiveBayesClassifier):
                 kinds[j] = kind
         return kinds
 
-    def __sklearn_tags__(self) -> Any:
-        tags = super().__sklearn_tags__()
-        tags.input_tags.allow_nan = True
-        return tags
+    _tags = ("allow_nan",)
 
 
-def _as_list(columns: Any) -> list[Any]:
+def as_list(columns: object) -> list[object]:
+    """Return a list of columns, of which one may be given by itself, and None for no columns."""
     if columns is None:
         return []
     return list(columns) if isinstance(columns, Iterable) and not isinstance(columns, str) else [columns]
+
+
+def real_columns(table: Table, index: Sequence[int], family: Any) -> RealColumns:
+    """Make columns of numbers of a table, of one conjugate family."""
+    return RealColumns(tuple(index), tuple(table.names[j] for j in index), len(table.names), family)
 
 
 def is_number(column: Any) -> bool:

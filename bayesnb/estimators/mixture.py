@@ -3,27 +3,29 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import KW_ONLY, dataclass
 from typing import Any, Self
 
 import jax
 import numpy as np
-from sklearn.base import DensityMixin
+from sklearn.base import BaseEstimator, DensityMixin
 from sklearn.utils.validation import check_is_fitted
 
 from bayesnb import em, scoring
-from bayesnb._util.arguments import require_integer, shown
+from bayesnb._util.arguments import require_integer
 from bayesnb._util.warnings import warn
-from bayesnb.counting import Counted, require_numbers
-from bayesnb.encoding import Levels, Rows, check_weights
-from bayesnb.estimators import classifier_state
-from bayesnb.estimators.base import NaiveBayesClassifier, check_features
-from bayesnb.estimators.display import Displayed, require_unnested
+from bayesnb.counting import require_numbers
+from bayesnb.encoding import Levels, check_weights
+from bayesnb.estimators import classifier_state, display
+from bayesnb.estimators.base import NaiveBayesClassifier, check_features, wrapped_estimator
+from bayesnb.estimators.display import require_unnested
 from bayesnb.estimators.mixed import MixedNB
-from bayesnb.estimators.semi_supervised import clone_for_em, count_in_first_class, use_pooled_priors
+from bayesnb.estimators.semi_supervised import clone_for_em, count_in_first_class, fit_to_best_run, use_pooled_priors
 from bayesnb.fitted import Fitted, Output
 
 
-class NaiveBayesMixture(DensityMixin, Displayed):
+@dataclass(eq=False, repr=False)
+class NaiveBayesMixture(DensityMixin, BaseEstimator):
     """Mixture of K components within which features are independent, of any family: a latent class model, by EM.
 
     Parameters
@@ -97,27 +99,25 @@ class NaiveBayesMixture(DensityMixin, Displayed):
     array([ True])
     """
 
+    n_components: int = 1
+    _: KW_ONLY
+    estimator: Any = None
+    tol: float = 1e-5
+    max_iter: int = 200
+    n_init: int = 10
+    seed: int = 0
+
+    __dir__ = display.list_attributes
+    _repr_html_inner = display.show_html
+    _repr_mimebundle_ = display.show_mimebundle
+    _get_fitted_attr_html = display.show_stored_attributes
+
     no_posterior = (
         "NaiveBayesMixture has the parameters at which EM ended, and no posterior of them: no draws, intervals, "
         "evidence or leave-one-out scores. `bic` compares numbers of components."
     )
 
-    def __init__(
-        self,
-        n_components: int = 1,
-        *,
-        estimator: Any = None,
-        tol: float = 1e-5,
-        max_iter: int = 200,
-        n_init: int = 10,
-        seed: int = 0,
-    ) -> None:
-        self.n_components = n_components
-        self.estimator = estimator
-        self.tol = tol
-        self.max_iter = max_iter
-        self.n_init = n_init
-        self.seed = seed
+    def __post_init__(self) -> None:
         require_unnested(self)
 
     def fit(self, X: object, y: object = None, sample_weight: object = None) -> Self:
@@ -160,25 +160,16 @@ class NaiveBayesMixture(DensityMixin, Displayed):
         rng = np.random.default_rng(self.seed)
         starts = (em.random_start(encoding, rows, rng) for _ in range(self.n_init))
         runs = em.run_starts(encoding, prior, nothing, rows, starts, self.n_init, self.max_iter, self.tol)
-        best = max(runs, key=lambda run: run.objective[-1])
-        if not best.converged:
-            warn(
-                f"EM has not converged after max_iter={self.max_iter} iterations; let it have more, or raise "
-                f"tol={self.tol}."
-            )
         nb.unlabeled_weight_ = 1.0
-        classifier_state.commit(nb, nb, Counted(encoding, best.statistics))
+        best = fit_to_best_run(nb, encoding, runs, self.max_iter, self.tol)
         self.estimator_ = nb
         self.converged_ = best.converged
         self.n_iter_ = len(best.objective)
         self.lower_bounds_ = (best.objective / weight.sum()).tolist()
         self.lower_bound_ = self.lower_bounds_[-1]
         self.weights_ = np.exp(nb.class_log_prior_)
-        self.n_features_in_ = nb.n_features_in_
-        if hasattr(nb, "feature_names_in_"):
-            self.feature_names_in_ = nb.feature_names_in_
-        elif hasattr(self, "feature_names_in_"):
-            del self.feature_names_in_
+        self.__dict__.pop("feature_names_in_", None)
+        classifier_state.copy_features(self, nb)
         return self
 
     def fit_predict(self, X: object, y: object = None, sample_weight: object = None) -> np.ndarray:
@@ -202,11 +193,7 @@ class NaiveBayesMixture(DensityMixin, Displayed):
 
     def score_samples(self, X: object) -> np.ndarray:
         """Compute (N,) log p(row | θ), with multinomial coefficients, -½ log 2π and -log x!."""
-        check_is_fitted(self)
-        fitted = self.estimator_.fitted_
-        rows, n = fitted.encode(X)
-        log_prob: np.ndarray = _score_rows(fitted, rows, n, scoring.row) + scoring.log_base(rows, n)
-        return log_prob
+        return self._score(X, scoring.row)
 
     def score(self, X: object, y: object = None, sample_weight: object = None) -> float:
         """Mean log-likelihood of the rows, weighted by `sample_weight`; see `score_samples`."""
@@ -232,8 +219,6 @@ class NaiveBayesMixture(DensityMixin, Displayed):
     @property
     def n_parameters_(self) -> int:
         """Number of free parameters: K - 1 of the components unless they are known, and those of each feature."""
-        if not hasattr(self, "estimator_"):
-            raise AttributeError("'NaiveBayesMixture' object has no attribute 'n_parameters_' before fit.")
         n_parameters: int = self.estimator_.n_parameters_
         return n_parameters
 
@@ -243,26 +228,23 @@ class NaiveBayesMixture(DensityMixin, Displayed):
         em.check_options(self.max_iter, self.tol, self.seed)
         self._base()
 
-    def _stored(self) -> dict[str, Any]:
-        return {name: value for name, value in vars(self).items() if name.endswith("_")}
-
     def _restore(self, stored: dict[str, Any]) -> None:
-        for name, value in stored.items():
-            setattr(self, name, value)
+        self.__dict__.update(stored)
 
     def _check(self) -> None:
         """Raise ValueError if the fitted state contradicts itself or the hyperparameters."""
         self._check_hyperparameters()
         nb = self.estimator_
         nb._check()
+        n_classes = len(nb.encoding_.classes)
         check_features(self, nb.encoding_)
-        if nb.encoding_.classes.values != tuple(range(len(nb.encoding_.classes))):
-            raise ValueError("its components are not numbered.")
-        require_numbers("weights_", self.weights_, (len(nb.encoding_.classes),))
-        if not np.allclose(self.weights_, np.exp(nb.class_log_prior_)):
-            raise ValueError("weights_ are not the class probabilities of estimator_.")
+        require_numbers("weights_", self.weights_, (n_classes,))
         bounds = np.array(self.lower_bounds_, dtype=np.float64)
         require_numbers("lower_bounds_", bounds, (self.n_iter_,))
+        if nb.encoding_.classes.values != tuple(range(n_classes)):
+            raise ValueError("its components are not numbered.")
+        if not np.allclose(self.weights_, np.exp(nb.class_log_prior_)):
+            raise ValueError("weights_ are not the class probabilities of estimator_.")
         if type(self.converged_) is not bool or self.lower_bound_ != bounds[-1]:
             raise ValueError("converged_ and lower_bound_ are not those of the iterations.")
 
@@ -272,24 +254,17 @@ class NaiveBayesMixture(DensityMixin, Displayed):
         return float(-2.0 * (weight @ log_prob) + self.n_parameters_ * price(weight.sum()))
 
     def _score(self, X: object, output: Output) -> np.ndarray:
+        """Apply `output` to log p(component, row | θ); add base measures to log p(row | θ)."""
         check_is_fitted(self)
-        fitted = self.estimator_.fitted_
-        return _score_rows(fitted, *fitted.encode(X), output)
+        fitted: Fitted = self.estimator_.fitted_
+        rows, n = fitted.encode(X)
+        scores = scoring.score_rows(fitted.encoding, fitted.posterior, rows, n, "penalized_mle", output)
+        return scores + scoring.log_base(rows, n) if output is scoring.row else scores
 
     def _base(self) -> NaiveBayesClassifier:
-        require_unnested(self)
-        base = MixedNB() if self.estimator is None else self.estimator
-        if not isinstance(base, NaiveBayesClassifier):
-            raise ValueError(f"estimator={shown(base)} must be a classifier of bayesnb, such as CategoricalNB().")
-        return base
+        return wrapped_estimator(self, MixedNB())
 
     def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()
-        base = MixedNB() if self.estimator is None else self.estimator
-        if isinstance(base, NaiveBayesClassifier):
-            tags.input_tags = base.__sklearn_tags__().input_tags
+        tags.input_tags = self._base().__sklearn_tags__().input_tags
         return tags
-
-
-def _score_rows(fitted: Fitted, rows: tuple[Rows, ...], n: int, output: Output) -> np.ndarray:
-    return scoring.score_rows(fitted.encoding, fitted.posterior, rows, n, "penalized_mle", output)

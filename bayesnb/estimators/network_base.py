@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import replace
+from collections.abc import Mapping
+from dataclasses import KW_ONLY, dataclass, replace
 from graphlib import CycleError
 from typing import TYPE_CHECKING, Any, ClassVar, Self
 
@@ -15,7 +15,6 @@ from bayesnb._util.arguments import require_choice, shown
 from bayesnb._util.warnings import warn
 from bayesnb.counting import Counted
 from bayesnb.encoding import (
-    CellColumns,
     Columns,
     ContextColumns,
     Encoding,
@@ -24,21 +23,21 @@ from bayesnb.encoding import (
     MarginColumns,
     Node,
     NodeColumns,
-    RealColumns,
     RootColumns,
-    Rows,
     Table,
     select_level_columns,
 )
 from bayesnb.estimators import classifier_state
 from bayesnb.estimators.base import NaiveBayesClassifier, same_layout
-from bayesnb.estimators.binned import cell_columns
-from bayesnb.estimators.defaults import ALPHA
+from bayesnb.estimators.binned import cell_columns, most_probable_cuts
+from bayesnb.estimators.classifier_state import LabelledRows
+from bayesnb.estimators.defaults import ALPHA, CLASS_ALPHA, DEPENDENCE_CELLS
 from bayesnb.estimators.discrete import level_columns
-from bayesnb.estimators.mixed import MixedNB, is_number
+from bayesnb.estimators.mixed import MixedNB, as_list, is_number, real_columns
 from bayesnb.estimators.queries import query
 from bayesnb.families import Dirichlet, NormalInverseGamma
 from bayesnb.model import NaiveBayes, TermWeights
+from bayesnb.networks.learning import count_level_pairs
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -48,6 +47,7 @@ _DENSITIES = {"gaussian", "binned"}
 _TABLES: dict[str, type[NodeColumns]] = {"full": NodeColumns, "context": ContextColumns}
 
 
+@dataclass(eq=False, repr=False)
 class StructuredNB(NaiveBayesClassifier):
     """Base class of the classifiers in which categorical features may depend on each other given the class.
 
@@ -55,27 +55,30 @@ class StructuredNB(NaiveBayesClassifier):
     subclass chooses the parents in `_arcs`.
     """
 
+    _: KW_ONLY
+    alpha: object = ALPHA
+    class_alpha: object = CLASS_ALPHA
+    class_prior: object = None
+    categories: object = "auto"
+    handle_unknown: str = "ignore"
+    missing_values: object = None
+    gaussian: object = "auto"
+    gaussian_prior: object = "within"
+    numbers: str = "gaussian"
+    cells: int = DEPENDENCE_CELLS
+
     _needs_arcs = True
     """Whether a warning is due if there are too few categorical columns for arcs."""
     binned_prior: ClassVar[str] = "independent"
     _has_margins: ClassVar[bool] = True
-    """Whether columns of the network have densities of numbers, and tables given the class alone, as margins."""
+    """Whether numbers have densities beside their cells, which are then quantiles. Otherwise a number counts as its
+    cell, and the labels determine the ends of cells."""
     _learned: ClassVar[str | None] = None
     """Name of the structure that `fit` learns from the rows; None if the structure is given."""
-
-    categories: object
-    handle_unknown: Any
-    missing_values: object
-    gaussian: object
-    gaussian_prior: object
-    numbers: Any
-    cells: Any
-    tables: Any
 
     @property
     def edges_(self) -> dict[str, np.ndarray]:
         """Ends of the cells of each column of numbers that takes part in the structure."""
-        self._require_fitted("edges_")
         if (columns := self._nodes) is None:
             return {}
         pairs = zip(columns.base.names, columns.base.cuts, strict=False)
@@ -84,8 +87,7 @@ class StructuredNB(NaiveBayesClassifier):
     @property
     def parents_(self) -> dict[str, str | tuple[str, ...] | None]:
         """Parent of each column besides the class: a name, a tuple of several names, or None."""
-        self._require_fitted("parents_")
-        named_parents: dict[int, tuple[str, Any]] = {}
+        named_parents: dict[int, tuple[str, str | tuple[str, ...] | None]] = {}
         for columns in reversed(self.encoding_.blocks):  # The structure, the first block, overrides margins.
             nodes = [(j,) for j in columns.index] if columns.network is None else columns.network.nodes
             for j, name, (_, *parents) in zip(columns.index, columns.names, nodes, strict=True):
@@ -96,19 +98,13 @@ class StructuredNB(NaiveBayesClassifier):
     @property
     def categories_(self) -> list[np.ndarray | None]:
         """Levels of each column, None for a Gaussian one."""
-        self._require_fitted("categories_")
         levels: list[np.ndarray | None] = [None] * self.n_features_in_
         if (columns := self._nodes) is not None:
             for j, column in enumerate(columns.base.index):
                 levels[column] = Levels(tuple(columns.base.level_names(j))).array()
         return levels
 
-    def __sklearn_tags__(self) -> Any:
-        tags = super().__sklearn_tags__()
-        tags.input_tags.categorical = True
-        tags.input_tags.allow_nan = True
-        tags.classifier_tags.poor_score = True
-        return tags
+    _tags = ("categorical", "allow_nan", "poor_score")
 
     no_counts = "features are counted together with their parents, and such a table counts each feature by itself."
 
@@ -122,7 +118,7 @@ class StructuredNB(NaiveBayesClassifier):
             "them; give it a classifier with full tables."
         )
 
-    def query(self, variables: Any, given: Mapping[Any, Any] | None = None) -> pd.Series:
+    def query(self, variables: object, given: Mapping[Any, object] | None = None) -> pd.Series:
         """Compute exact posterior predictive probabilities P(variables | given) of variables of the network.
 
         Parameters
@@ -204,10 +200,12 @@ class StructuredNB(NaiveBayesClassifier):
 
     # -- for subclasses --------------------------------------------------------------------------
 
-    def _arcs(
-        self, encoding: Encoding, columns: NodeColumns, rows: Any, label: np.ndarray, weight: np.ndarray
-    ) -> tuple[Node, ...]:
-        """Return the nodes of the network, from the categorical columns or from labelled rows, which are `NodeRows`."""
+    def _arcs(self, encoding: Encoding, columns: NodeColumns, counts: np.ndarray | None) -> tuple[Node, ...]:
+        """Return the nodes of the network of the categorical columns.
+
+        A structure that is learned has `counts`: the (C, L, L) weight of the rows of each class with both of two
+        levels, unless there are no categorical columns.
+        """
         raise NotImplementedError
 
     # -- shared machinery ------------------------------------------------------------------------
@@ -229,22 +227,21 @@ class StructuredNB(NaiveBayesClassifier):
             return same_layout(columns, tuple(blocks))
         if blocks[0].network is None:
             return False
-        network, numbers = blocks[0].network, list(columns[-1].index)
-        all_columns = sorted(j for block in columns for j in block.base.index)
-        cut = [j for j, cuts in zip(network.base.index, network.base.cuts, strict=False) if cuts is not None]
-        dense = [j for block in blocks[1:] for j in block.index]
-        kinds = {block.kind for block in blocks[1:]}
+        base, numbers = blocks[0].network.base, list(columns[-1].index)
+        cut = [j for j, cuts in zip(base.index, base.cuts, strict=False) if cuts is not None]
+        dense = {j for block in blocks[1:] for j in block.index}
+        every = sorted(j for block in columns for j in block.base.index)
         return (
-            list(network.base.index) == all_columns
-            and cut == numbers
-            and set(dense) <= set(cut)
-            and kinds <= _DENSITIES
+            (list(base.index), cut) == (every, numbers)
+            and dense <= {*cut}
+            and all(block.kind in _DENSITIES for block in blocks[1:])
         )
 
     @property
     def _nodes(self) -> NodeColumns | None:
         """Categorical columns, or None if there are none."""
-        return next((c.network for c in self.encoding_.blocks if c.network is not None), None)
+        network: NodeColumns | None = self.encoding_.blocks[0].network
+        return network
 
     def _columns(self, table: Table) -> tuple[Columns, ...]:
         """Return the blocks of columns before anything is learned: levels, then numbers."""
@@ -255,70 +252,61 @@ class StructuredNB(NaiveBayesClassifier):
         if index:
             base = level_columns(table, index, self.categories, self.handle_unknown, self.missing_values)
             blocks.append(self._table_type.from_base(base))
-        if real and self._cuts_numbers:
+        if real and self.numbers == "binned" and isinstance(self.gaussian, str):
             blocks.append(cell_columns(table, real, self.cells, None))
         elif real:
-            blocks.append(_normal_columns(table, real))
+            blocks.append(real_columns(table, real, NormalInverseGamma))
         return tuple(blocks)
 
-    def _structured(
-        self, encoding: Encoding, table: Table, rows: tuple[Rows, ...], label: np.ndarray, weight: np.ndarray
-    ) -> tuple[Encoding, tuple[Rows, ...]]:
+    def _structured(self, batch: LabelledRows) -> LabelledRows:
         if classifier_state.is_fitted(self):
-            return encoding, rows
-        if self._cuts_numbers:
-            encoding, rows = self._cut(encoding, table, rows, label, weight)
-        first = encoding.blocks[0]
-        if first.network is None:
-            self._arcs(encoding, NO_COLUMNS, None, label, weight)  # It refuses arcs between columns that do not exist.
-            self._warn_if_nothing_depends(encoding)
-            return encoding, rows
-        cells: Any = rows[0]
-        columns = replace(first.network, nodes=self._arcs(encoding, first.network, cells, label, weight))
-        self._require_order(columns)
+            return batch
+        if batch.encoding.blocks[-1].kind == "binned":
+            batch = self._cut(batch)
+        encoding, network = batch.encoding, batch.encoding.blocks[0].network
+        counts = None
+        if self._learned is not None and network is not None:
+            cells: Any = batch.rows[0]
+            counts = count_level_pairs(network.base, cells.base, batch.label, batch.weight, len(encoding.classes))
+        nodes = self._arcs(encoding, NO_COLUMNS if network is None else network, counts)
         self._warn_if_nothing_depends(encoding)
-        columns.require_memory(len(encoding.classes))
-        cells = replace(cells, nodes=columns.nodes, sizes=columns.sizes())
-        encoding = replace(encoding, blocks=(columns, *encoding.blocks[1:]))
-        encoding, rows = self._choose_structure(encoding, table, (cells, *rows[1:]), label, weight)
+        if network is None:
+            return batch
+        batch = batch.with_nodes(nodes)
+        network = batch.encoding.blocks[0].network
+        self._require_order(network)
+        network.require_memory(len(encoding.classes))
+        batch = self._choose_structure(batch)
         if not self._has_margins:
-            return encoding, rows
-        encoding, rows = self._add_densities(encoding, table, rows, label, weight)
-        network: Any = encoding.blocks[0].network
-        encoding, rows = _add_columns(
-            RootColumns, encoding, rows, table, _select_numbers(network, _select_children(network, with_parents=True))
-        )
-        return self._add_margins(encoding, rows, table) if self._counts_margins else (encoding, rows)
+            return batch
+        batch = self._add_densities(batch)
+        network = batch.encoding.blocks[0].network
+        numbers = [cuts is not None for cuts in network.base.cuts or (None,) * len(network.base.index)]
+        levels = sorted(child for child, *_ in network.nodes if not numbers[child])
+        children = sorted(child for child, *parents in network.nodes if parents)
+        alone: list[tuple[type[RootColumns], list[int]]] = [(RootColumns, [j for j in children if numbers[j]])]
+        if self._counts_margins:  # of levels, as `WeightedNB` counts them
+            # Context tables have another prior than naive Bayes.
+            alone += [(MarginColumns, levels)] if self._table_type is not NodeColumns else []
+            alone.append((RootColumns, [j for j in children if not numbers[j]]))
+        for kind, features in alone:
+            batch = batch.add(select_level_columns(kind, network.base, features)) if features else batch
+        return batch
 
-    def _add_margins(
-        self, encoding: Encoding, rows: tuple[Rows, ...], table: Table
-    ) -> tuple[Encoding, tuple[Rows, ...]]:
-        """Return the encoding and rows with the margins of levels that have parents, as `WeightedNB` counts them."""
-        network: Any = encoding.blocks[0].network
-        levels, children = (
-            [j for j in children if j not in _select_numbers(network, children)]
-            for children in (_select_children(network, with_parents=with_parents) for with_parents in (False, True))
-        )
-        if self._table_type is not NodeColumns:  # Context tables have another prior than naive Bayes.
-            encoding, rows = _add_columns(MarginColumns, encoding, rows, table, levels)
-        return _add_columns(RootColumns, encoding, rows, table, children)
-
-    def _add_densities(
-        self, encoding: Encoding, table: Table, rows: tuple[Rows, ...], label: np.ndarray, weight: np.ndarray
-    ) -> tuple[Encoding, tuple[Rows, ...]]:
+    def _add_densities(self, batch: LabelledRows) -> LabelledRows:
         """Add normal or binned densities, chosen by the rows, of the numbers that are cells in the network."""
-        network: Any = encoding.blocks[0].network
-        numbers = _select_numbers(network, (child for child, *_ in network.nodes))
-        if not numbers:
-            return encoding, rows
-        index = sorted(network.base.index[j] for j in numbers)
+        network: Any = batch.encoding.blocks[0].network
+        used = [child for child, *_ in network.nodes] if network.base.cuts else []
+        index = sorted(network.base.index[child] for child in used if network.base.cuts[child] is not None)
+        if not index:
+            return batch
         margins = MixedNB(numbers="auto", gaussian_prior=self.gaussian_prior, class_alpha=self.class_alpha)
-        binned = margins._select_binned(encoding, table, index, label, weight)
-        normal = [j for j in index if j not in binned]
-        blocks: list[Any] = [_normal_columns(table, normal)] if normal else []
-        blocks += [cell_columns(table, binned, margins.cells, None)] if binned else []
-        learned, more = Encoding(encoding.classes, tuple(blocks)).learn(table)
-        return replace(encoding, blocks=(*encoding.blocks, *learned.blocks)), (*rows, *more)
+        binned = margins._select_binned(batch, index)
+        kinds = ["binned" if j in binned else "gaussian" if j in index else "" for j in range(len(batch.table.names))]
+        learned, _ = Encoding(batch.encoding.classes, margins._blocks(batch.table, kinds)).learn(batch.table)
+        for columns in learned.blocks:
+            batch = batch.add(columns)
+        return batch
 
     def _require_order(self, columns: NodeColumns) -> None:
         """Raise ValueError if the network has a cycle, with which scores would be no probabilities."""
@@ -330,11 +318,9 @@ class StructuredNB(NaiveBayesClassifier):
             cycle = " → ".join(repr(columns.base.names[j]) for j in error.args[1])
             raise ValueError(f"The structure has a cycle, {cycle}: no column may depend on itself.") from None
 
-    def _choose_structure(
-        self, encoding: Encoding, table: Table, rows: tuple[Rows, ...], label: np.ndarray, weight: np.ndarray
-    ) -> tuple[Encoding, tuple[Rows, ...]]:
+    def _choose_structure(self, batch: LabelledRows) -> LabelledRows:
         """Return the part of the structure that scores of the rows choose; default: all of the structure."""
-        return encoding, rows
+        return batch
 
     def _without_parents(self, columns: NodeColumns, n_classes: int) -> Dirichlet:
         """Return the prior of all categorical columns given the class alone."""
@@ -381,10 +367,6 @@ class StructuredNB(NaiveBayesClassifier):
         require_choice("tables", self.tables, tuple(_TABLES))
         return _TABLES[self.tables]
 
-    @property
-    def _cuts_numbers(self) -> bool:
-        return self.numbers == "binned" and isinstance(self.gaussian, str)
-
     def _made_choices(self, encoding: Encoding) -> tuple[str, ...]:
         network = encoding.blocks[0].network
         cut = network is not None and any(cuts is not None for cuts in network.base.cuts)
@@ -392,24 +374,17 @@ class StructuredNB(NaiveBayesClassifier):
         cells = ("the cells and densities of numbers",) if cut else ()
         return (*learned, *cells, *super()._made_choices(encoding))
 
-    def _cut(
-        self, encoding: Encoding, table: Table, rows: tuple[Rows, ...], label: np.ndarray, weight: np.ndarray
-    ) -> tuple[Encoding, tuple[Rows, ...]]:
-        """Return the encoding and rows in which columns of numbers are categorical, with their cells as levels."""
+    def _cut(self, batch: LabelledRows) -> LabelledRows:
+        """Return rows in which columns of numbers are categorical, with their cells as levels."""
+        encoding, rows, table, label, weight = batch
         numbers: Any = encoding.blocks[-1]
-        if numbers.kind != "binned":
-            return encoding, rows
-        cuts = self._cuts(encoding, numbers, rows[-1], label, weight)
+        cuts = [np.zeros(0) if edges is None else edges for edges in numbers.edges]
+        if not self._has_margins:
+            cuts = most_probable_cuts(encoding.classes, numbers, rows[-1], label, weight)
         known = encoding.blocks[0].network
-        base = LevelColumns((), (), len(table.names), (), (), self.handle_unknown) if known is None else known.base
+        base = level_columns(table, (), "auto", self.handle_unknown, None) if known is None else known.base
         columns = self._table_type.from_base(base.with_numbers(numbers.index, numbers.names, cuts))
-        return replace(encoding, blocks=(columns,)), (columns.rows(table),)
-
-    def _cuts(
-        self, encoding: Encoding, numbers: CellColumns, rows: Rows, label: np.ndarray, weight: np.ndarray
-    ) -> list[np.ndarray]:
-        """Return the ends of the cells of each column of numbers: quantiles, which do not depend on labels."""
-        return [np.zeros(0) if edges is None else edges for edges in numbers.edges]
+        return batch._replace(encoding=replace(encoding, blocks=()), rows=()).add(columns)
 
     def _warn_if_nothing_depends(self, encoding: Encoding) -> None:
         columns = encoding.blocks[0]
@@ -422,6 +397,8 @@ class StructuredNB(NaiveBayesClassifier):
             )
 
     def _warn_of_counts(self) -> None:
+        if not self._has_margins:  # Averages do not depend on a table that one member lacks for a class.
+            return
         never = [
             (self.encoding_.classes.values[c], name)
             for columns, counted in zip(self.encoding_.blocks, self.statistics_.blocks, strict=True)
@@ -437,46 +414,16 @@ class StructuredNB(NaiveBayesClassifier):
 
     def _select_gaussian(self, table: Table) -> tuple[int, ...]:
         """Return the indices of the columns of numbers, in ascending order."""
-        named: Any = self.gaussian
+        named = self.gaussian
         if isinstance(named, str) and named in ("auto", "dtype"):
             candidates = () if table.is_sparse else range(len(table.names))
             if named == "dtype":
                 return tuple(j for j in candidates if is_number(table.column(j)))
             return tuple(j for j in candidates if _is_continuous(table.column(j), table.is_frame))
-        if named is None:
-            return ()
-        is_single = isinstance(named, str) or not isinstance(named, Iterable)
-        return tuple(sorted({table.position(column, "gaussian") for column in ([named] if is_single else named)}))
+        return tuple(sorted({table.position(column, "gaussian") for column in as_list(named)}))
 
 
-def _normal_columns(table: Table, index: Sequence[int]) -> RealColumns:
-    return RealColumns(tuple(index), tuple(table.names[j] for j in index), len(table.names), NormalInverseGamma)
-
-
-def _select_numbers(columns: NodeColumns, features: Iterable[int]) -> list[int]:
-    """Return the features, by their positions, that are numbers in cells."""
-    cuts = columns.base.cuts or (None,) * len(columns.base.index)
-    return [j for j in features if cuts[j] is not None]
-
-
-def _select_children(network: NodeColumns, *, with_parents: bool) -> list[int]:
-    """Return the positions of the features in the network, or only of the features with parents."""
-    return sorted(child for child, *parents in network.nodes if parents or not with_parents)
-
-
-def _add_columns(
-    kind: type[RootColumns], encoding: Encoding, rows: tuple[Rows, ...], table: Table, features: Sequence[int]
-) -> tuple[Encoding, tuple[Rows, ...]]:
-    """Add columns of features of the network, by position, given the class alone, unless they exist."""
-    base: Any = encoding.blocks[0].base
-    known = {j for columns in encoding.blocks if columns.role == kind.role for j in columns.index}
-    if not features or base.index[features[0]] in known:
-        return encoding, rows
-    alone = select_level_columns(kind, base, features)
-    return replace(encoding, blocks=(*encoding.blocks, alone)), (*rows, alone.rows(table))
-
-
-def position(encoding: Encoding, columns: NodeColumns, column: Any, argument: str) -> int:
+def position(encoding: Encoding, columns: NodeColumns, column: object, argument: str) -> int:
     """Return the position of a column, given by name or index, among the categorical columns."""
     (j,) = encoding.positions([column], argument)
     if j not in columns.base.index:

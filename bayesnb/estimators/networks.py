@@ -2,19 +2,20 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
-from dataclasses import replace
+from collections.abc import Mapping
+from dataclasses import KW_ONLY, dataclass, replace
 from typing import Any
 
 import numpy as np
 
 from bayesnb._util.arguments import shown
 from bayesnb.encoding import Encoding, Node, NodeColumns
-from bayesnb.estimators.defaults import ALPHA, CLASS_ALPHA, DEPENDENCE_CELLS
+from bayesnb.estimators.mixed import as_list
 from bayesnb.estimators.network_base import StructuredNB, position
 from bayesnb.model import Estimate
 
 
+@dataclass(eq=False, repr=False)
 class NetworkNB(StructuredNB):
     """Naive Bayes augmented by a given acyclic network of the categorical features.
 
@@ -118,44 +119,15 @@ class NetworkNB(StructuredNB):
     {'0': None, '1': '0'}
     """
 
+    parents: Mapping[Any, object] | None = None
+    _: KW_ONLY
+    estimate: Estimate = "predictive"
+    tables: str = "full"
+    prior: object = None
+
     _needs_arcs = False
 
-    def __init__(
-        self,
-        parents: Mapping[Any, Any] | None = None,
-        *,
-        alpha: object = ALPHA,
-        class_alpha: object = CLASS_ALPHA,
-        class_prior: object = None,
-        estimate: Estimate = "predictive",
-        categories: object = "auto",
-        handle_unknown: str = "ignore",
-        missing_values: object = None,
-        gaussian: object = "auto",
-        gaussian_prior: object = "within",
-        numbers: str = "gaussian",
-        cells: int = DEPENDENCE_CELLS,
-        tables: str = "full",
-        prior: object = None,
-    ) -> None:
-        self.parents = parents
-        self.alpha = alpha
-        self.class_alpha = class_alpha
-        self.class_prior = class_prior
-        self.estimate = estimate
-        self.categories = categories
-        self.handle_unknown = handle_unknown
-        self.missing_values = missing_values
-        self.gaussian = gaussian
-        self.gaussian_prior = gaussian_prior
-        self.numbers = numbers
-        self.cells = cells
-        self.tables = tables
-        self.prior = prior
-
-    def _arcs(
-        self, encoding: Encoding, columns: NodeColumns, rows: Any, label: np.ndarray, weight: np.ndarray
-    ) -> tuple[Node, ...]:
+    def _arcs(self, encoding: Encoding, columns: NodeColumns, counts: np.ndarray | None) -> tuple[Node, ...]:
         names = columns.base.names
         if self.parents is not None and not isinstance(self.parents, Mapping):
             raise ValueError(
@@ -164,7 +136,7 @@ class NetworkNB(StructuredNB):
         parents_of: dict[int, list[int]] = {}
         named: set[int] = set()
         for column, value in (self.parents or {}).items():
-            (index,), parents = encoding.positions([column], "parents"), _as_tuple(value)
+            (index,), parents = encoding.positions([column], "parents"), as_list(value)
             if index in named:
                 name = dict(zip(columns.base.index, names, strict=True)).get(index, column)
                 raise ValueError(f"parents names column {shown(name)} twice, by name and by index.")
@@ -179,10 +151,11 @@ class NetworkNB(StructuredNB):
 
     def _check_nodes(self, columns: NodeColumns) -> None:
         super()._check_nodes(columns)
-        given = self._arcs(self.encoding_, columns, None, np.zeros(0), np.zeros(0))
+        given = self._arcs(self.encoding_, columns, None)
         self._require_order(replace(columns, nodes=given))
 
 
+@dataclass(eq=False, repr=False)
 class SPODE(StructuredNB):
     """Superparent one-dependence estimator: one column is the parent of all others.
 
@@ -273,52 +246,17 @@ class SPODE(StructuredNB):
     {'0': None, '1': '0'}
     """
 
-    def __init__(
-        self,
-        parent: Any = None,
-        *,
-        alpha: object = ALPHA,
-        class_alpha: object = CLASS_ALPHA,
-        class_prior: object = None,
-        estimate: Estimate = "predictive",
-        categories: object = "auto",
-        handle_unknown: str = "ignore",
-        missing_values: object = None,
-        gaussian: object = "auto",
-        gaussian_prior: object = "within",
-        numbers: str = "gaussian",
-        cells: int = DEPENDENCE_CELLS,
-        tables: str = "full",
-        prior: object = None,
-    ) -> None:
-        self.parent = parent
-        self.alpha = alpha
-        self.class_alpha = class_alpha
-        self.class_prior = class_prior
-        self.estimate = estimate
-        self.categories = categories
-        self.handle_unknown = handle_unknown
-        self.missing_values = missing_values
-        self.gaussian = gaussian
-        self.gaussian_prior = gaussian_prior
-        self.numbers = numbers
-        self.cells = cells
-        self.tables = tables
-        self.prior = prior
+    parent: object = None
+    _: KW_ONLY
+    estimate: Estimate = "predictive"
+    tables: str = "full"
+    prior: object = None
 
-    def _arcs(
-        self, encoding: Encoding, columns: NodeColumns, rows: Any, label: np.ndarray, weight: np.ndarray
-    ) -> tuple[Node, ...]:
+    def _arcs(self, encoding: Encoding, columns: NodeColumns, counts: np.ndarray | None) -> tuple[Node, ...]:
         if self.parent is not None:
             return columns.superparent_nodes(position(encoding, columns, self.parent, "parent"))
         return columns.superparent_nodes(int(np.argmax(columns.base.sizes() > 0)) if columns.nodes else 0)
 
     def _check_nodes(self, columns: NodeColumns) -> None:
         super()._check_nodes(columns)
-        self._arcs(self.encoding_, columns, None, np.zeros(0), np.zeros(0))
-
-
-def _as_tuple(parents: Any) -> tuple[Any, ...]:
-    if parents is None:
-        return ()
-    return tuple(parents) if isinstance(parents, Iterable) and not isinstance(parents, str) else (parents,)
+        self._arcs(self.encoding_, columns, None)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import KW_ONLY, dataclass
 from typing import Any, ClassVar
 
 import numpy as np
@@ -14,36 +15,28 @@ from bayesnb.families import GammaExponential, GammaPoisson, NormalInverseGamma
 from bayesnb.model import Estimate
 
 
+@dataclass(eq=False, repr=False)
 class NumbersNB(NaiveBayesClassifier):
     """Naive Bayes for numbers of one conjugate family, the class attribute `family` of a subclass."""
 
-    family: ClassVar[Any]
+    _: KW_ONLY
+    prior: object = "pooled"
+    class_alpha: object = CLASS_ALPHA
+    class_prior: object = None
+    estimate: Estimate = "predictive"
 
-    def __init__(
-        self,
-        *,
-        prior: object = "pooled",
-        class_alpha: object = CLASS_ALPHA,
-        class_prior: object = None,
-        estimate: Estimate = "predictive",
-    ) -> None:
-        self.prior = prior
-        self.class_alpha = class_alpha
-        self.class_prior = class_prior
-        self.estimate = estimate
+    family: ClassVar[Any]
 
     def _columns(self, table: Table) -> tuple[Columns, ...]:
         n = len(table.names)
         return (RealColumns(range(n), table.names, n, self.family),)
 
-    def __sklearn_tags__(self) -> Any:
-        tags = super().__sklearn_tags__()
-        tags.input_tags.allow_nan = True
-        tags.input_tags.positive_only = self.family.nonnegative
-        tags.classifier_tags.poor_score = self.family.nonnegative
-        return tags
+    @property
+    def _tags(self) -> tuple[str, ...]:  # type: ignore[override]
+        return ("allow_nan", *(("positive_only", "poor_score") if self.family.nonnegative else ()))
 
 
+@dataclass(eq=False, repr=False)
 class GaussianNB(NumbersNB):
     """Naive Bayes for Gaussian features with unknown means and variances.
 
@@ -98,28 +91,19 @@ class GaussianNB(NumbersNB):
     array(['high'], dtype='<U4')
     """
 
-    family = NormalInverseGamma
+    _: KW_ONLY
+    prior: object = "within"
 
-    def __init__(
-        self,
-        *,
-        prior: object = "within",
-        class_alpha: object = CLASS_ALPHA,
-        class_prior: object = None,
-        estimate: Estimate = "predictive",
-    ) -> None:
-        super().__init__(prior=prior, class_alpha=class_alpha, class_prior=class_prior, estimate=estimate)
+    family = NormalInverseGamma
 
     @property
     def theta_(self) -> np.ndarray:
         """(C, F) posterior means of the means."""
-        self._require_fitted("theta_")
         return np.asarray(scoring.plug_in(self.posterior_.blocks[0]).mu)
 
     @property
     def var_(self) -> np.ndarray:
         """(C, F) posterior means of the variances."""
-        self._require_fitted("var_")
         return np.asarray(scoring.plug_in(self.posterior_.blocks[0]).sigma2)
 
 
@@ -180,13 +164,11 @@ class PoissonNB(NumbersNB):
     @property
     def feature_count_(self) -> np.ndarray:
         """(C, F) sum of the counts of each feature."""
-        self._require_fitted("feature_count_")
         return np.asarray(self.statistics_.blocks[0].total)
 
     @property
     def rate_(self) -> np.ndarray:
         """(C, F) posterior means of the rates."""
-        self._require_fitted("rate_")
         return np.asarray(scoring.plug_in(self.posterior_.blocks[0]).rate)
 
 
@@ -245,7 +227,6 @@ class ExponentialNB(NumbersNB):
     @property
     def rate_(self) -> np.ndarray:
         """(C, F) posterior means of the rates, one over the unit of X."""
-        self._require_fitted("rate_")
         return np.asarray(scoring.plug_in(self.posterior_.blocks[0]).rate)
 
 

@@ -2,40 +2,41 @@
 
 from __future__ import annotations
 
-from typing import Any
+from collections.abc import Sequence
 
 import numpy as np
-from sklearn.base import ClassifierMixin
+from sklearn.base import BaseEstimator, ClassifierMixin
 from sklearn.utils.validation import check_is_fitted, validate_data
 
 from bayesnb import scoring
 from bayesnb._util.arguments import shown
 from bayesnb._util.dask_rows import accept_dask, compute_dask
 from bayesnb.encoding import Encoding, Table, check_labels, check_table, check_weights, priors
-from bayesnb.estimators.display import Displayed
+from bayesnb.estimators import display
 from bayesnb.fitted import Fitted, Output, current_state, warn_undefined
 from bayesnb.model import Estimate, NaiveBayes, Statistics
 from bayesnb.uncertainty.given_draws import read_draws
 from bayesnb.uncertainty.row_draws import score_draws
 
 
-def _empty_labels(nb: FittedClassifier, no_rows: Any) -> np.ndarray:
+def _empty_labels(nb: FittedClassifier, no_rows: object) -> np.ndarray:
     return _empty_scores(nb, no_rows)[:, 0].astype(nb.classes_.dtype)
 
 
-def _empty_indices(nb: FittedClassifier, no_rows: Any) -> np.ndarray:
-    return _empty_scores(nb, no_rows)[:, 0].astype(np.int64)
-
-
-def _empty_scores(nb: FittedClassifier, no_rows: Any) -> np.ndarray:
+def _empty_scores(nb: FittedClassifier, no_rows: object) -> np.ndarray:
     """Return the (0, C) scores of a table without rows, whose columns are checked."""
     check_is_fitted(nb)
     validate_data(nb, no_rows, reset=False, skip_check_array=True)
     return np.empty((0, len(nb.classes_)))
 
 
-class FittedClassifier(ClassifierMixin, Displayed):
+class FittedClassifier(ClassifierMixin, BaseEstimator):
     """Base class of classifiers with a state, `fitted_`: posterior as attributes, class probabilities of rows."""
+
+    __dir__ = display.list_attributes
+    _repr_html_inner = display.show_html
+    _repr_mimebundle_ = display.show_mimebundle
+    _get_fitted_attr_html = display.show_stored_attributes
 
     estimate: Estimate
     fitted_: Fitted
@@ -46,22 +47,22 @@ class FittedClassifier(ClassifierMixin, Displayed):
     @property
     def encoding_(self) -> Encoding:
         """Meaning of the axes of `statistics_`: classes, and the columns with their levels."""
-        return self._state_of("encoding_").encoding
+        return self.fitted_.encoding
 
     @property
     def statistics_(self) -> Statistics:
         """Sufficient statistics of the counted rows."""
-        return self._state_of("statistics_").statistics
+        return self.fitted_.statistics
 
     @property
     def prior_(self) -> NaiveBayes:
         """Prior with one entry per class and level; "within" and "pooled" priors are those of the counted rows."""
-        return self._state_of("prior_").prior
+        return self.fitted_.prior
 
     @property
     def posterior_(self) -> NaiveBayes:
         """Posterior distribution of all parameters, `prior_.update(statistics_)`."""
-        return self._state_of("posterior_").posterior
+        return self.fitted_.posterior
 
     @property
     def log_evidence_(self) -> float:
@@ -75,7 +76,7 @@ class FittedClassifier(ClassifierMixin, Displayed):
         NotOfferedError
             If the evidence has no closed form: a NotImplementedError and an AttributeError; `hasattr` is false.
         """
-        return self._state_of("log_evidence_").log_evidence
+        return self.fitted_.log_evidence
 
     @property
     def no_evidence(self) -> str | None:
@@ -85,27 +86,27 @@ class FittedClassifier(ClassifierMixin, Displayed):
     @property
     def classes_(self) -> np.ndarray:
         """Class labels, in the order of the class axis of every array."""
-        return self._state_of("classes_").encoding.classes.array()
+        return self.fitted_.encoding.classes.array()
 
     @property
     def n_parameters_(self) -> int:
         """Number of free parameters: C - 1 for the classes unless `class_prior` is known, and those of each block."""
-        model = self._state_of("n_parameters_").prior
+        model = self.fitted_.prior
         return int(model.class_prior.n_free() + sum(block.n_free() for block in model.blocks))
 
     @property
     def class_count_(self) -> np.ndarray:
         """(C,) weight of the rows of each class."""
-        return np.asarray(self._state_of("class_count_").statistics.class_count)
+        return np.asarray(self.fitted_.statistics.class_count)
 
     @property
     def class_log_prior_(self) -> np.ndarray:
         """(C,) log of the posterior mean of each class probability."""
-        return self._state_of("class_log_prior_").class_log_prior
+        return self.fitted_.class_log_prior
 
     @accept_dask(_empty_labels)
     def predict(
-        self, X: object, *, estimate: Estimate | None = None, class_prior: object = None, draws: Any = None
+        self, X: object, *, estimate: Estimate | None = None, class_prior: object = None, draws: object = None
     ) -> np.ndarray:
         """Return the (N,) most probable class of each row; a priori for rows without class probabilities.
 
@@ -127,12 +128,17 @@ class FittedClassifier(ClassifierMixin, Displayed):
         >>> nb.predict([[2.9], [0.7]])
         array(['high', 'low'], dtype='<U4')
         """
-        choice = self._choose(X, estimate, class_prior, draws)
-        return self.classes_[choice]
+        choice: np.ndarray = self._score(X, scoring.decision, estimate, class_prior, draws)
+        if (undefined := choice < 0).any():
+            warn_undefined(undefined)
+            a_priori = self.fitted_.class_log_prior if class_prior is None else np.asarray(class_prior)
+            choice = np.where(undefined, int(np.argmax(a_priori)), choice)
+        labels: np.ndarray = self.classes_[choice]
+        return labels
 
     @accept_dask(_empty_scores)
     def predict_log_proba(
-        self, X: object, *, estimate: Estimate | None = None, class_prior: object = None, draws: Any = None
+        self, X: object, *, estimate: Estimate | None = None, class_prior: object = None, draws: object = None
     ) -> np.ndarray:
         """Compute (N, C) log P(class | row); NaN in rows where it is undefined.
 
@@ -161,7 +167,7 @@ class FittedClassifier(ClassifierMixin, Displayed):
 
     @accept_dask(_empty_scores)
     def predict_proba(
-        self, X: object, *, estimate: Estimate | None = None, class_prior: object = None, draws: Any = None
+        self, X: object, *, estimate: Estimate | None = None, class_prior: object = None, draws: object = None
     ) -> np.ndarray:
         """Compute (N, C) P(class | row) under the model; NaN in rows where it is undefined.
 
@@ -208,7 +214,8 @@ class FittedClassifier(ClassifierMixin, Displayed):
         >>> nb.predict_proba([[2.1]], class_prior=[0.1, 0.9]).round(3)  # where nine in ten are low
         array([[0.189, 0.811]])
         """
-        proba: np.ndarray = self.predict_log_proba(X, estimate=estimate, class_prior=class_prior, draws=draws)
+        proba = self._score(X, scoring.log_proba, estimate, class_prior, draws)
+        warn_undefined(np.isnan(proba[:, 0]))
         np.exp(proba, out=proba)
         return proba
 
@@ -269,24 +276,27 @@ class FittedClassifier(ClassifierMixin, Displayed):
         >>> nb.score([[0.9], [2.9], [2.7]], ["low", "high", "low"], sample_weight=[1, 2, 1])
         0.75
         """
-        choice, y, sample_weight = map(compute_dask, (self._choose(X, estimate, class_prior), y, sample_weight))
-        labels, label = check_labels(y, len(choice), type(self).__name__)
-        correct = self.encoding_.classes.index(labels.values)[label] == choice
-        return float(np.average(correct, weights=check_weights(sample_weight, len(choice))))
+        predicted = self.predict(X, estimate=estimate, class_prior=class_prior)
+        predicted, y, sample_weight = map(compute_dask, (predicted, y, sample_weight))
+        n, owner = len(predicted), type(self).__name__
+        (labels, label), (classes, choice) = check_labels(y, n, owner), check_labels(predicted, n, owner)
+        correct = classes.index(labels.values)[label] == choice
+        return float(np.average(correct, weights=check_weights(sample_weight, n)))
 
     # -- shared machinery ------------------------------------------------------------------------
 
     def _score(
-        self, X: object, output: Output, estimate: Estimate | None, class_prior: object, draws: Any = None
+        self, X: object, output: Output, estimate: Estimate | None, class_prior: object, draws: object = None
     ) -> np.ndarray:
         """Apply `output`, a function of `scoring`, to the joint log probabilities of the rows of X."""
-        check_is_fitted(self)
+        if "fitted_" not in vars(self):
+            check_is_fitted(self)
         if draws is None:
             return current_state(self).score(X, output, estimate, class_prior)
         return self._score_draws(draws, X, output, estimate, class_prior)
 
     def _score_draws(
-        self, draws: Any, X: object, output: Output, estimate: Estimate | None, class_prior: object
+        self, draws: object, X: object, output: Output, estimate: Estimate | None, class_prior: object
     ) -> np.ndarray:
         """Apply `output` to the log of the average of p(class, row) over draws of the parameters."""
         fitted = current_state(self)
@@ -302,32 +312,15 @@ class FittedClassifier(ClassifierMixin, Displayed):
             parameter_draws = parameter_draws.known_classes(np.exp(scoring.plug_in(known).log_theta[0]))
         return score_draws(fitted, X, parameter_draws, output)
 
-    @accept_dask(_empty_indices)
-    def _choose(self, X: object, estimate: Estimate | None, class_prior: object, draws: Any = None) -> np.ndarray:
-        """Return the (N,) index of the class that `predict` returns."""
-        choice: np.ndarray = self._score(X, scoring.decision, estimate, class_prior, draws)
-        undefined = choice < 0
-        warn_undefined(undefined)
-        if not undefined.any():
-            return choice
-        a_priori = self.fitted_.class_log_prior if class_prior is None else np.asarray(class_prior)
-        return np.where(undefined, int(np.argmax(a_priori)), choice)
-
     def _table(self, X: object, reset: bool = False) -> Table:
         """Return X as a table; raise ValueError if its columns are not those of `fit`, or with `reset` store them."""
-        table = check_table(X, type(self).__name__)
-        validate_data(self, X, reset=reset, skip_check_array=True)
-        names = getattr(self, "feature_names_in_", None)
+        table, known = check_table(X, type(self).__name__), vars(self)
+        names: Sequence[str] | None = known.get("feature_names_in_")
+        unnamed = names is None and isinstance(X, np.ndarray)
+        if reset or not unnamed or len(table.names) != known.get("n_features_in_"):
+            validate_data(self, X, reset=reset, skip_check_array=True)
+            names = known.get("feature_names_in_")
         return table if names is None else Table(table.data, tuple(names), table.n_rows, table.owner)
-
-    def _state_of(self, name: str) -> Fitted:
-        """Return the fitted state; raise AttributeError, which names attribute `name`, before `fit`."""
-        self._require_fitted(name)
-        return self.fitted_
-
-    def _require_fitted(self, name: str) -> None:
-        if not self.__sklearn_is_fitted__():
-            raise AttributeError(f"{type(self).__name__!r} object has no attribute {shown(name)} before fit.")
 
     def __sklearn_is_fitted__(self) -> bool:
         return "fitted_" in vars(self)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -13,7 +14,7 @@ from bayesnb._util.arguments import require_integer, require_number, shown
 from bayesnb._util.html import card, table
 from bayesnb._util.warnings import warn
 from bayesnb.counting import Counted
-from bayesnb.encoding import Columns, Levels, Table, check_labels, check_weights, ignore_unknown
+from bayesnb.encoding import Columns, Encoding, Levels, Table, check_labels, check_weights, ignore_unknown
 from bayesnb.estimators import classifier_state
 from bayesnb.estimators.base import NaiveBayesClassifier
 from bayesnb.families import OF_NUMBERS
@@ -77,11 +78,11 @@ def fit_em(
     X: object,
     y: object,
     X_unlabeled: object = None,
-    weight: Any = 1.0,
+    weight: float = 1.0,
     *,
     sample_weight: object = None,
     max_iter: int = 100,
-    tol: Any = 1e-5,
+    tol: float = 1e-5,
     restarts: int = 0,
     seed: int = 0,
 ) -> EM:
@@ -181,7 +182,16 @@ def fit_em(
         more = model._table(X_unlabeled)
         arguments.append(("X_unlabeled", more, np.full(more.n_rows, weight)))
     arguments = [(name, rows, w) for name, rows, w in arguments if w.any()]
-    _require_classes(classes, known, bool(arguments))
+    if not known.any():
+        raise ValueError(
+            "y: no row has a label and positive weight; -1 means that there is none. NaiveBayesMixture is for rows "
+            "without any."
+        )
+    if arguments and len(classes) < 2:
+        raise ValueError(
+            f"y: the only label is {shown(classes.values[0])}, so that every unlabelled row is of that class; -1 "
+            "means that there is no label. If it is the name of a class, give that another name."
+        )
     if arguments:
         use_pooled_priors(model)
 
@@ -203,11 +213,19 @@ def fit_em(
         starts += [statistics.merge(em.random_start(encoding, unlabeled, rng)) for _ in range(restarts)]
         model.unlabeled_weight_ = weight
     runs = em.run_starts(encoding, prior, statistics, unlabeled, starts, len(starts), max_iter, tol)
-    best = max(runs, key=lambda run: run.objective[-1])
+    best = fit_to_best_run(model, encoding, runs, max_iter, tol)
+    return EM(model, best.objective, best.converged, np.array([run.objective[-1] for run in runs]))
+
+
+def fit_to_best_run(
+    nb: NaiveBayesClassifier, encoding: Encoding, runs: Sequence[em.Run], max_iter: int, tol: float
+) -> em.Run:
+    """Fit a classifier to the expected counts of the run with the best objective, and return this run."""
+    best = max(runs, key=lambda run: float(run.objective[-1]))
     if not best.converged:
         warn(f"EM has not converged after max_iter={max_iter} iterations; let it have more, or raise tol={tol}.")
-    classifier_state.commit(model, model, Counted(encoding, best.statistics))
-    return EM(model, best.objective, best.converged, np.array([run.objective[-1] for run in runs]))
+    classifier_state.commit(nb, nb, Counted(encoding, best.statistics))
+    return best
 
 
 def clone_for_em(nb: NaiveBayesClassifier, who: str) -> NaiveBayesClassifier:
@@ -251,12 +269,7 @@ def use_pooled_priors(nb: NaiveBayesClassifier) -> None:
 
 def _split(y: object, n_rows: int, owner: str) -> tuple[Levels, np.ndarray]:
     """Return the classes, and (N,) the index of the class of each row, -1 where it has no label."""
-    try:
-        labels, index = check_labels(y, n_rows, owner)
-    except ValueError as error:
-        if "NaN" in str(error):
-            raise ValueError(f"{error} The mark of a row without a label is -1.") from None
-        raise
+    labels, index = check_labels(y, n_rows, owner)
     if str(UNLABELED) in labels.values and len(labels) > 1:
         raise ValueError(
             f"y has labels {str(UNLABELED)!r}, a string. An array of strings made it of the number -1, the mark "
@@ -264,16 +277,3 @@ def _split(y: object, n_rows: int, owner: str) -> tuple[Levels, np.ndarray]:
         )
     classes = Levels(tuple(v for v in labels.values if v != UNLABELED))
     return classes, classes.index(labels.values).clip(min=-1).astype(np.int32)[index]
-
-
-def _require_classes(classes: Levels, known: np.ndarray, some_unlabeled: bool) -> None:
-    if not known.any():
-        raise ValueError(
-            "y: no row has a label and positive weight; -1 means that there is none. NaiveBayesMixture is for rows "
-            "without any."
-        )
-    if some_unlabeled and len(classes) < 2:
-        raise ValueError(
-            f"y: the only label is {shown(classes.values[0])}, so that every unlabelled row is of that class; -1 "
-            "means that there is no label. If it is the name of a class, give that another name."
-        )

@@ -17,8 +17,8 @@ _HOLDS = "Its posterior follows from these rows. Class probabilities and their i
 
 def summary(nb: Any) -> str:
     """Return the summary as HTML, without the sections that fail; "" for an unfitted classifier."""
-    title = "".join(_try_section(_describe_data, nb))
     sections = (_tabulate_features, _tabulate_classes, _tabulate_weights, _tabulate_iterations)
+    title = "".join(_try_section(_describe_data, nb))
     tables = [html for section in sections for html in _try_section(section, nb)]
     return card(type(nb).__name__, title, *tables, notes=_try_section(_list_notes, nb)) if title else ""
 
@@ -29,65 +29,47 @@ def _try_section(section: Callable[[Any], Iterator[str]], nb: Any) -> Iterator[s
         yield from list(section(nb))
 
 
-def _get_counting_classifier(nb: Any) -> Any:
-    """Return the classifier that has the encoding and the statistics: for a mixture its estimator."""
-    return vars(nb).get("estimator_", nb)
+def _counts(nb: Any) -> tuple[Any, np.ndarray, str]:
+    """Return the classifier that has the statistics (of a mixture its estimator), its class weights, and their name."""
+    is_mixture = "estimator_" in vars(nb)
+    counting = nb.estimator_ if is_mixture else nb
+    return counting, np.asarray(counting.class_count_, dtype=float), "component" if is_mixture else "class"
 
 
 def _describe_data(nb: Any) -> Iterator[str]:
-    counting = _get_counting_classifier(nb)
-    count = np.asarray(counting.class_count_, dtype=float)
-    n, groups = nb.n_features_in_, ("class", "classes") if counting is nb else ("component", "components")
-    features = f"{n} feature{'s' * (n != 1)}"
-    yield f"fitted to {count.sum():.10g} rows of {features}, {len(count)} {groups[len(count) != 1]}"
+    _, count, word = _counts(nb)
+    n, groups = nb.n_features_in_, word if len(count) == 1 else {"class": "classes"}.get(word, f"{word}s")
+    yield f"fitted to {count.sum():.10g} rows of {n} feature{'s' * (n != 1)}, {len(count)} {groups}"
 
 
 def _tabulate_features(nb: Any) -> Iterator[str]:
-    counting = _get_counting_classifier(nb)
-    blocks = [(columns, columns.base) for columns in counting.encoding_.blocks]
-    rows = [(base.kind, len(base.index), _describe_prior(counting, columns)) for columns, base in blocks]
+    counting, _, _ = _counts(nb)
+    base = getattr(counting, "unweighted", counting)
+    base = base._base() if hasattr(base, "_base") else base
+    rows = []
+    for columns in counting.encoding_.blocks:
+        name = "prior" if getattr(base, "prior", None) is not None else columns.hyperparameter
+        value = getattr(base, name, None)
+        text = f"array {value.shape}" if isinstance(value, np.ndarray) else shown(value)
+        rows.append((columns.base.kind, len(columns.base.index), "" if value is None else f"{name} = {text}"))
     yield table(rows, ("features", "columns", "prior"))
 
 
-def _describe_prior(nb: Any, columns: Any) -> str:
-    """Return the name and the value of the hyperparameter that holds the prior of a block."""
-    base = getattr(nb, "unweighted", nb)
-    base = base._base() if hasattr(base, "_base") else base
-    complete = getattr(base, "prior", None)
-    name = "prior" if complete is not None else columns.hyperparameter
-    value = getattr(base, name, None)
-    if value is None:
-        return ""
-    return f"{name} = array {value.shape}" if isinstance(value, np.ndarray) else f"{name} = {shown(value)}"
-
-
 def _tabulate_classes(nb: Any) -> Iterator[str]:
-    counting = _get_counting_classifier(nb)
-    labels, count = counting.classes_.tolist(), np.asarray(counting.class_count_, dtype=float)
-    total = count.sum() or 1.0
-    listed = list(zip(labels, count, strict=True))[:_MOST_CLASSES]
-    rows: list[tuple[Any, ...]] = [
-        (label if isinstance(label, str) else shown(label), n, f"{100 * n / total:.3g}%") for label, n in listed
-    ]
-    if len(labels) > len(rows):
-        rest = count[len(rows) :].sum()
-        rows.append((f"{len(labels) - len(rows)} more", rest, f"{100 * rest / total:.3g}%"))
-    yield table(rows, ("class" if counting is nb else "component", "rows", "share"))
+    counting, count, word = _counts(nb)
+    total, labels = count.sum() or 1.0, [v if isinstance(v, str) else shown(v) for v in counting.classes_.tolist()]
+    if len(labels) > _MOST_CLASSES:
+        labels = [*labels[:_MOST_CLASSES], f"{len(labels) - _MOST_CLASSES} more"]
+        count = np.append(count[:_MOST_CLASSES], count[_MOST_CLASSES:].sum())
+    rows = [(label, n, f"{100 * n / total:.3g}%") for label, n in zip(labels, count, strict=True)]
+    yield table(rows, (word, "rows", "share"))
 
 
 def _tabulate_weights(nb: Any) -> Iterator[str]:
     weights = vars(nb)["weights_"]
-    least, greatest = float(weights.weight.min()), float(weights.weight.max())
-    yield table(
-        [
-            ("weights", len(weights.weight)),
-            ("temperature", weights.temperature),
-            ("least", least),
-            ("greatest", greatest),
-            ("expected log loss", weights.log_loss),
-            ("without weights", weights.plain_log_loss),
-        ]
-    )
+    rows = [("weights", len(weights.weight)), ("temperature", weights.temperature)]
+    rows += [("least", float(weights.weight.min())), ("greatest", float(weights.weight.max()))]
+    yield table([*rows, ("expected log loss", weights.log_loss), ("without weights", weights.plain_log_loss)])
 
 
 def _tabulate_iterations(nb: Any) -> Iterator[str]:
@@ -98,7 +80,6 @@ def _list_notes(nb: Any) -> Iterator[str]:
     if nb.no_posterior is not None:
         yield f"No exact posterior: {nb.no_posterior}"
         return
-    chosen = nb.fitted_.chosen
     yield _HOLDS
-    if chosen:
+    if chosen := nb.fitted_.chosen:
         yield f"Given {' and '.join(chosen)}, chosen on these rows too."

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import KW_ONLY, dataclass
 from typing import Any
 
 import numpy as np
@@ -9,7 +10,6 @@ import numpy as np
 from bayesnb._util.arguments import require_choice, shown
 from bayesnb._util.warnings import warn
 from bayesnb.encoding import Columns, Encoding, Node, NodeColumns
-from bayesnb.estimators.defaults import ALPHA, CLASS_ALPHA, DEPENDENCE_CELLS
 from bayesnb.estimators.network_base import StructuredNB, position
 from bayesnb.model import Estimate
 from bayesnb.networks import learning as structure
@@ -21,13 +21,14 @@ _FEWEST = 0.5
 class _Criterion:
     """Descriptor of `score`: set as the hyperparameter that scores arcs, read as scikit-learn's method, accuracy."""
 
-    def __get__(self, instance: Any, owner: type | None = None) -> Any:
+    def __get__(self, instance: object, owner: type | None = None) -> Any:
         return StructuredNB.score if instance is None else StructuredNB.score.__get__(instance)
 
-    def __set__(self, instance: Any, value: object) -> None:
+    def __set__(self, instance: object, value: object) -> None:
         vars(instance)["score"] = value
 
 
+@dataclass(eq=False, repr=False)
 class TAN(StructuredNB):
     """Tree-augmented naive Bayes: each column has at most one other column as a parent, learned from the rows.
 
@@ -134,79 +135,39 @@ class TAN(StructuredNB):
     {'0': None, '1': '0'}
     """
 
-    _learned = "the tree"
-    score: Any = _Criterion()
+    score: Any = "mi"
+    root: object = None
+    _: KW_ONLY
+    estimate: Estimate = "predictive"
+    tables: str = "full"
+    prior: object = None
 
-    def __init__(
-        self,
-        score: str = "mi",
-        root: Any = None,
-        *,
-        alpha: object = ALPHA,
-        class_alpha: object = CLASS_ALPHA,
-        class_prior: object = None,
-        estimate: Estimate = "predictive",
-        categories: object = "auto",
-        handle_unknown: str = "ignore",
-        missing_values: object = None,
-        gaussian: object = "auto",
-        gaussian_prior: object = "within",
-        numbers: str = "gaussian",
-        cells: int = DEPENDENCE_CELLS,
-        tables: str = "full",
-        prior: object = None,
-    ) -> None:
-        self.score = score
-        self.root = root
-        self.alpha = alpha
-        self.class_alpha = class_alpha
-        self.class_prior = class_prior
-        self.estimate = estimate
-        self.categories = categories
-        self.handle_unknown = handle_unknown
-        self.missing_values = missing_values
-        self.gaussian = gaussian
-        self.gaussian_prior = gaussian_prior
-        self.numbers = numbers
-        self.cells = cells
-        self.tables = tables
-        self.prior = prior
+    _learned = "the tree"
 
     def get_params(self, deep: bool = True) -> dict[str, Any]:
         """Return the hyperparameters by name; `score` is the score of arcs."""
         params: dict[str, Any] = super().get_params(deep)
         return params | {"score": vars(self)["score"]}
 
-    @staticmethod
-    def _warn_of_missing_parents(columns: NodeColumns, nodes: tuple[Node, ...], n_both: np.ndarray) -> None:
-        names = columns.base.names
-        seldom = {
-            names[child]: names[parents[0]]
-            for child, *parents in nodes
-            if parents and n_both[child, parents[0]] < _FEWEST * n_both[child, child]
-        }
-        if seldom:
-            warn(
-                "TAN: the parents of these columns are missing in most of the rows that have them, {column: parent}: "
-                f"{seldom}. Such rows do not count for the columns. Leave such parents out, or give missing cells a "
-                "level of their own."
-            )
-
-    def _arcs(
-        self, encoding: Encoding, columns: NodeColumns, rows: Any, label: np.ndarray, weight: np.ndarray
-    ) -> tuple[Node, ...]:
+    def _arcs(self, encoding: Encoding, columns: NodeColumns, counts: np.ndarray | None) -> tuple[Node, ...]:
         criterion, root = self._criterion(encoding, columns)
-        if not columns.nodes:
+        if counts is None:
             return ()
         n_classes, sizes = len(encoding.classes), columns.base.sizes()
-        counts = structure.count_level_pairs(columns.base, rows.base, label, weight, n_classes)
         if criterion == "mi":
             n_both = structure.observed_pairs(counts, sizes)
             # An arc is scored by its gain in log likelihood, as few common rows have much information by chance.
             gain = n_both * structure.mutual_information(counts, sizes)
             nodes = structure.maximum_spanning_tree(gain, root)
             nodes = tuple(node[:1] if len(node) == 2 and not n_both[node] else node for node in nodes)
-            self._warn_of_missing_parents(columns, nodes, n_both)
+            arcs, names = [node for node in nodes if len(node) == 2], columns.base.names
+            seldom = {names[child]: names[p] for child, p in arcs if n_both[child, p] < _FEWEST * n_both[child, child]}
+            if seldom:
+                warn(
+                    "TAN: the parents of these columns are missing in most of the rows that have them, {column: "
+                    f"parent}}: {seldom}. Such rows do not count for the columns. Leave such parents out, or give "
+                    "missing cells a level of their own."
+                )
             return nodes
         alpha = np.asarray(self._without_parents(columns, n_classes).concentration)
         if not (alpha > 0).all():
@@ -237,3 +198,6 @@ class TAN(StructuredNB):
         self._criterion(self.encoding_, columns)
         if any(len(node) > 2 for node in columns.nodes):
             raise ValueError("its tree has a column with several parents.")
+
+
+TAN.score = _Criterion()  # The field gives the default of `__init__`.

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import KW_ONLY, dataclass
 from typing import TYPE_CHECKING, Any, NoReturn
 
 import jax
@@ -11,20 +12,19 @@ from sklearn.utils.validation import check_is_fitted
 
 from bayesnb._util.arguments import require_integer, require_seed
 from bayesnb._util.precision import float64
-from bayesnb.encoding import CellColumns, Encoding, Node, NodeColumns, PairColumns, Rows
-from bayesnb.estimators.binned import most_probable_cuts
-from bayesnb.estimators.defaults import ALPHA, CELLS, CLASS_ALPHA
+from bayesnb.encoding import Encoding, Node, NodeColumns, PairColumns
+from bayesnb.estimators.defaults import ALPHA, CELLS
 from bayesnb.estimators.network_base import StructuredNB
 from bayesnb.estimators.pair_counts import pair_counts
 from bayesnb.families.variates import Variates
 from bayesnb.fitted import NotOfferedError
-from bayesnb.model import Estimate
 from bayesnb.uncertainty.draws import ask, run
 
 if TYPE_CHECKING:
     import pandas as pd
 
 
+@dataclass(eq=False, repr=False)
 class TreeAveragedNB(StructuredNB):
     r"""Naive Bayes augmented by an unknown tree: the exact average over all trees between the columns.
 
@@ -119,47 +119,24 @@ class TreeAveragedNB(StructuredNB):
     np.float64(1.0)
     """
 
-    estimate: Estimate = "predictive"
-    _has_margins = False
+    alpha: float = ALPHA
+    _: KW_ONLY
+    numbers: str = "binned"
+    cells: int = CELLS
+    prior: object = None
 
-    def __init__(
-        self,
-        alpha: float = ALPHA,
-        *,
-        class_alpha: object = CLASS_ALPHA,
-        class_prior: object = None,
-        categories: object = "auto",
-        handle_unknown: str = "ignore",
-        missing_values: object = None,
-        gaussian: object = "auto",
-        gaussian_prior: object = "within",
-        numbers: str = "binned",
-        cells: int = CELLS,
-        prior: object = None,
-    ) -> None:
-        self.alpha = alpha
-        self.class_alpha = class_alpha
-        self.class_prior = class_prior
-        self.categories = categories
-        self.handle_unknown = handle_unknown
-        self.missing_values = missing_values
-        self.gaussian = gaussian
-        self.gaussian_prior = gaussian_prior
-        self.numbers = numbers
-        self.cells = cells
-        self.prior = prior
+    estimate = "predictive"
+    _has_margins = False
 
     @property
     def arc_probability_(self) -> pd.DataFrame:
         """(F, F) posterior probability that the arc between two columns is real; 0 on the diagonal."""
         import pandas as pd
 
-        self._require_fitted("arc_probability_")
         names, tree_posterior = self._tree_posterior()
-        n = len(names)
-        matrix = np.zeros((n, n))
-        if n > 1:
-            matrix[np.triu_indices(n, 1)] = _arc_probability(tree_posterior)
+        matrix = np.zeros((len(names), len(names)))
+        if len(names) > 1:
+            matrix[np.triu_indices(len(names), 1)] = float64(_arc_probability)(tree_posterior)
         return pd.DataFrame(matrix + matrix.T, names, names)
 
     def draw_trees(self, draws: int = 1000, seed: int = 0) -> np.ndarray:
@@ -186,11 +163,13 @@ class TreeAveragedNB(StructuredNB):
         >>> trees.shape, trees[:2].tolist()
         ((1000, 2), [[1, -1], [1, -1]])
         """
-        self._require_fitted("draw_trees")
         require_integer("draws", draws)
         require_seed(seed)
         names, tree_posterior = self._tree_posterior()
-        return _draw_trees(tree_posterior, draws, np.random.default_rng(seed)) if names else np.empty((draws, 0), int)
+        if not names:
+            return np.empty((draws, 0), int)
+        variates = float64(ask)(_draw_trees, tree_posterior)
+        return np.asarray(float64(run)(_draw_trees, variates, draws, np.random.default_rng(seed), tree_posterior))
 
     def pair_counts(self) -> tuple[NodeColumns, np.ndarray]:
         """Return the categorical columns, and the (C, L, L) weight of the rows of each class with both of two levels.
@@ -214,10 +193,9 @@ class TreeAveragedNB(StructuredNB):
     @property
     def parents_(self) -> NoReturn:
         """Not offered: trees are averaged, see `arc_probability_`."""
-        self._require_fitted("parents_")
         raise NotOfferedError("parents_: all trees are averaged; see arc_probability_ and draw_trees.")
 
-    def query(self, variables: Any, given: object = None) -> NoReturn:
+    def query(self, variables: object, given: object = None) -> NoReturn:
         """Raise NotImplementedError: an average of networks is no network."""
         raise NotImplementedError("query: all trees are averaged; TAN or NetworkNB answer for one network.")
 
@@ -225,48 +203,26 @@ class TreeAveragedNB(StructuredNB):
 
     def _tree_posterior(self) -> tuple[list[str], Any]:
         """Return the names of the columns in the tree, and the posterior of the tree, or None without such columns."""
-        for columns, family in zip(self.encoding_.blocks, self.fitted_.posterior.blocks, strict=True):
-            if columns.network is not None:
-                return list(columns.names), family
-        return [], None
+        network = self._nodes
+        return ([], None) if network is None else (list(network.names), self.fitted_.posterior.blocks[0])
 
     @property
     def _table_type(self) -> type[NodeColumns]:
         return PairColumns
 
-    def _cuts(
-        self, encoding: Encoding, numbers: CellColumns, rows: Rows, label: np.ndarray, weight: np.ndarray
-    ) -> list[np.ndarray]:
-        return most_probable_cuts(encoding.classes, numbers, rows, label, weight)
-
-    def _arcs(
-        self, encoding: Encoding, columns: NodeColumns, rows: Any, label: np.ndarray, weight: np.ndarray
-    ) -> tuple[Node, ...]:
+    def _arcs(self, encoding: Encoding, columns: NodeColumns, counts: np.ndarray | None) -> tuple[Node, ...]:
         return columns.nodes
 
     def _check_nodes(self, columns: NodeColumns) -> None:
         columns.check()
 
-    def _warn_of_counts(self) -> None:
-        """Give no warning: an arc between columns that are never observed together has no effect."""
-
-
-@float64
-def _arc_probability(family: Any) -> np.ndarray:
-    return np.asarray(_arc_probability_kernel(family))
-
 
 @jax.jit
-def _arc_probability_kernel(family: Any) -> jax.Array:
+def _arc_probability(family: Any) -> jax.Array:
     return jnp.asarray(family.arc_probability())
 
 
-@float64
-def _draw_trees(family: Any, draws: int, rng: np.random.Generator) -> np.ndarray:
-    return np.asarray(run(_call_draw_trees, ask(_call_draw_trees, family), draws, rng, family))
-
-
-def _call_draw_trees(variates: Variates, n: int, family: Any) -> Any:
+def _draw_trees(variates: Variates, n: int, family: Any) -> Any:
     return family.draw_trees(variates, n)
 
 

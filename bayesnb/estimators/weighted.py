@@ -3,9 +3,8 @@
 from __future__ import annotations
 
 import copy
-import warnings
 from collections.abc import Callable
-from dataclasses import replace
+from dataclasses import KW_ONLY, dataclass, replace
 from typing import Any, Self
 
 import numpy as np
@@ -16,17 +15,16 @@ from sklearn.utils.validation import check_is_fitted
 from bayesnb._util.arguments import require_integer, require_seed, shown
 from bayesnb._util.warnings import warn
 from bayesnb.counting import Counted
-from bayesnb.encoding import Encoding, Levels, check_weights
+from bayesnb.encoding import Encoding
 from bayesnb.estimators import classifier_state
-from bayesnb.estimators.base import NaiveBayesClassifier, require_same_prior
+from bayesnb.estimators.base import NaiveBayesClassifier, require_same_prior, wrapped_estimator
 from bayesnb.estimators.discrete import MultinomialNB
 from bayesnb.estimators.display import require_unnested
 from bayesnb.estimators.kdb import KDB
-from bayesnb.estimators.predictions import FittedClassifier
+from bayesnb.estimators.weight_attributes import WeightAttributes
 from bayesnb.fitted import Output, current_state
 from bayesnb.model import Estimate
 from bayesnb.prediction.cross_fitting import TooFewRowsError, choose_simplest, cross_fit, weigh_cross_fit
-from bayesnb.prediction.terms import term_names
 from bayesnb.prediction.weights import Weights, read_weight_draws
 from bayesnb.selection.leave_one_out import WEIGHTS
 
@@ -34,7 +32,8 @@ _KINDS = ("auto", "feature", "temperature")
 Fit = Callable[[NaiveBayesClassifier], NaiveBayesClassifier]
 
 
-class WeightedNB(FittedClassifier):
+@dataclass(eq=False, repr=False)
+class WeightedNB(WeightAttributes):
     r"""Weighted naive Bayes: calibrated class probabilities by weights of the terms of a classifier.
 
     Naive Bayes counts evidence more than once if features depend on each other, and is then overconfident. The weighted
@@ -145,21 +144,14 @@ class WeightedNB(FittedClassifier):
     [0.99, 0.84]
     """
 
-    weights_: Weights | None
-    model_: NaiveBayesClassifier
-    """Fitted estimator, with the margins of columns that have parents."""
+    estimator: Any = None
+    weights: Any = "auto"
+    _: KW_ONLY
+    max_rows: int = 100_000
+    seed: int = 0
 
-    def __init__(self, estimator: Any = None, weights: Any = "auto", *, max_rows: int = 100_000, seed: int = 0) -> None:
-        self.estimator = estimator
+    def __post_init__(self) -> None:
         require_unnested(self)
-        self.weights = weights
-        self.max_rows = max_rows
-        self.seed = seed
-
-    @property
-    def estimate(self) -> Any:  # type: ignore[override]
-        """Reading of the posterior by the estimator."""
-        return self._inner.estimate
 
     # -- fitting ---------------------------------------------------------------------------------
 
@@ -194,15 +186,15 @@ class WeightedNB(FittedClassifier):
         (array([50., 50., 50.]), 150)
         """
         self._require_arguments()
-        base = self._counter(X)
-        updated = self._fit_candidates(
-            base, X, y, sample_weight, lambda candidate: classifier_state.fit(candidate, X, y, sample_weight)
-        )
-        classifier_state.replace_state(self, updated)
+
+        def fit(candidate: NaiveBayesClassifier) -> NaiveBayesClassifier:
+            return classifier_state.fit(candidate, X, y, sample_weight)
+
+        classifier_state.replace_state(self, self._fit_candidates(X, y, sample_weight, fit))
         self.unweighted._warn_of_counts()
         return self
 
-    def refit(self, X: object, y: Any, sample_weight: Any = None) -> Self:
+    def refit(self, X: object, y: object, sample_weight: object = None) -> Self:
         """Return a copy that is fitted to other rows, weights included, with the levels of this classifier.
 
         Parameters
@@ -222,39 +214,36 @@ class WeightedNB(FittedClassifier):
         >>> WeightedNB(GaussianNB()).fit(X[::2], y[::2]).refit(X, y).class_count_
         array([50., 50., 50.])
         """
-        known, weight = self.model_, check_weights(sample_weight, len(y))
+        known = self.model_
 
         def fit(candidate: NaiveBayesClassifier) -> NaiveBayesClassifier:
-            return classifier_state.subset_fitter(candidate, known, X, y, sample_weight)(weight)
+            return classifier_state.subset_fitter(candidate, known, X, y, sample_weight)()
 
-        return self._fit_candidates(self._counter(X), X, y, sample_weight, fit)
+        return self._fit_candidates(X, y, sample_weight, fit)
 
-    def _fit_candidates(
-        self, base: NaiveBayesClassifier, X: object, y: object, sample_weight: object, fit: Fit
-    ) -> Self:
+    def _fit_candidates(self, X: object, y: object, sample_weight: object, fit: Fit) -> Self:
         """Return a copy with weights around the simplest candidate whose expected loss is near the least.
 
         Candidates become more complex, and the search ends with the second in a row that is no better than the
         candidates before. Given weights are kept, without a search.
         """
-        if not self._fits_weights:
+        base = self._counter(X)
+        if isinstance(self.weights, Weights):
             return self._around(fit(base), self.weights)
-        models: list[NaiveBayesClassifier] = []
-        weights_by_model: list[Weights] = []
+        fits: list[tuple[NaiveBayesClassifier, Weights]] = []
         losses: list[np.ndarray] = []
-        row_weight = np.empty(0)
         for candidate in base._candidates():
-            models.append(fit(candidate))
-            if (weighed := self._fit_weights(models[-1], X, y, sample_weight)) is None:
-                return self._around(classifier_state.with_counts_of(base, models[-1]), None)
+            model = fit(candidate)
+            if (weighed := self._fit_weights(model, X, y, sample_weight)) is None:
+                return self._around(classifier_state.fit_to_counts(base, model, model.fitted_.counted), None)
             weights, row_losses, row_weight = weighed
-            weights_by_model.append(weights)
+            fits.append((model, weights))
             losses.append(row_losses)
-            mean_losses = [w.log_loss for w in weights_by_model]
-            if len(mean_losses) > 2 and min(mean_losses[-2:]) >= min(mean_losses[:-2]):
+            means = [w.log_loss for _, w in fits]
+            if len(means) > 2 and min(means[-2:]) >= min(means[:-2]):
                 break
-        chosen = choose_simplest(losses, row_weight)
-        return self._around(classifier_state.with_counts_of(base, models[chosen]), weights_by_model[chosen])
+        model, weights = fits[choose_simplest(losses, row_weight)]
+        return self._around(classifier_state.fit_to_counts(base, model, model.fitted_.counted), weights)
 
     def _may_count(self) -> bool:
         return callable(self._inner.partial_fit)  # Reading the attribute raises AttributeError, with the reason.
@@ -402,113 +391,24 @@ class WeightedNB(FittedClassifier):
         """
         check_is_fitted(self)
         self._require_arguments()
-        before, fitted = self.model_, self.fitted_
-        fitted.label_index(y, fitted.table(X).n_rows)
-        weighed = self._fit_weights(before, X, y, sample_weight) if self._fits_weights else (self.weights,)
-        updated = self._around(before, None if weighed is None else weighed[0])
-        return classifier_state.replace_state(self, updated, fitted)
+        model, before = self.model_, self.fitted_
+        before.label_index(y, before.table(X).n_rows)
+        if isinstance(self.weights, Weights):
+            weights: Weights | None = self.weights
+        else:
+            weights, *_ = self._fit_weights(model, X, y, sample_weight) or (None,)
+        return classifier_state.replace_state(self, self._around(model, weights), before)
 
     def _fit_weights(
         self, model: NaiveBayesClassifier, X: object, y: object, sample_weight: object
     ) -> tuple[Weights, np.ndarray, np.ndarray] | None:
         """Return weights of a model, and (N,) expected losses and weights of rows; None for too few rows."""
-        options = self.weights, int(self.max_rows), self.seed
         try:
-            classes, crossed = cross_fit(model, X, y, sample_weight, *options)
+            classes, crossed = cross_fit(model, X, y, sample_weight, self.weights, int(self.max_rows), self.seed)
         except TooFewRowsError as reason:
             warn(f"{type(model).__name__} is not weighted: {reason} Its predictions are those of the plain model.")
             return None
         return *weigh_cross_fit(crossed, classes), crossed.row_weight
-
-    # -- fitted attributes -----------------------------------------------------------------------
-
-    @property
-    def estimator_(self) -> Any:
-        """Fitted estimator, without the weights."""
-        self._require_fitted("estimator_")
-        return self.unweighted
-
-    @property
-    def unweighted(self) -> NaiveBayesClassifier:
-        """Estimator without the weights, fitted or not."""
-        if not self.__sklearn_is_fitted__():
-            return classifier_state.copy_unfitted(self._base())
-        return classifier_state.without_margins(self.model_)
-
-    @property
-    def weight_(self) -> np.ndarray:
-        """(T,) weight of each term."""
-        weights = self._read_weights("weight_")
-        return np.ones(len(self.term_names_)) if weights is None else weights.weight
-
-    @property
-    def term_names_(self) -> tuple[str, ...]:
-        """(T,) name of each term."""
-        self._require_fitted("term_names_")
-        return term_names(self.fitted_) if self.weights_ is None else self.weights_.names
-
-    @property
-    def class_bias_(self) -> np.ndarray:
-        """(C,) number that is added to the log probability of each class, in nats."""
-        weights = self._read_weights("class_bias_")
-        classes = self.fitted_.encoding.classes
-        return np.zeros(len(classes)) if weights is None else weights.align_bias(classes, weights.class_bias)
-
-    @property
-    def temperature_(self) -> float:
-        """Common mean of the weights."""
-        weights = self._read_weights("temperature_")
-        return 1.0 if weights is None else weights.temperature
-
-    @property
-    def shrinkage_(self) -> float:
-        """Standard deviation of the weights around the temperature."""
-        weights = self._read_weights("shrinkage_")
-        return 0.0 if weights is None else weights.shrinkage
-
-    @property
-    def dependence_temperature_(self) -> float:
-        """Common mean of the weights of dependences; 0 without such terms."""
-        weights = self._read_weights("dependence_temperature_")
-        return 0.0 if weights is None else weights.dependence_temperature
-
-    @property
-    def dependence_shrinkage_(self) -> float:
-        """Standard deviation of the weights of dependences around their temperature."""
-        weights = self._read_weights("dependence_shrinkage_")
-        return 0.0 if weights is None else weights.dependence_shrinkage
-
-    @property
-    def length_exponent_(self) -> float:
-        """Exponent of the decrease of the weight of a count row with its total; 0 without count rows."""
-        weights = self._read_weights("length_exponent_")
-        return 0.0 if weights is None else weights.exponent
-
-    @property
-    def expected_log_loss_(self) -> float:
-        """Expected log loss of the label of a new row, in nats; NaN without weights."""
-        weights = self._read_weights("expected_log_loss_")
-        return np.nan if weights is None else weights.log_loss
-
-    @property
-    def loo_log_loss_(self) -> float:
-        """Deprecated name of `expected_log_loss_`."""
-        warnings.warn("loo_log_loss_ is called expected_log_loss_ now.", FutureWarning, stacklevel=2)
-        return self.expected_log_loss_
-
-    def _read_weights(self, name: str) -> Weights | None:
-        self._require_fitted(name)
-        return self.weights_
-
-    _no_evidence = (
-        "its terms are weighted, which leaves no joint distribution of rows and labels, and so no evidence; that "
-        "of the model without weights is estimator_.log_evidence_."
-    )
-
-    @property
-    def no_posterior(self) -> str | None:
-        """Reason why the estimator has no exact posterior, or None."""
-        return self._inner.no_posterior
 
     no_counts = "weights are fitted to halves of the rows; make one of its base."
     no_em = (
@@ -528,20 +428,8 @@ class WeightedNB(FittedClassifier):
 
     def _base(self, X: object = None) -> NaiveBayesClassifier:
         """Return the estimator; by default one that suits X, rows or their encoding."""
-        require_unnested(self)
-        base = self.estimator
-        if base is None:
-            return MultinomialNB() if _holds_counts(X) else KDB(gaussian="dtype", max_features=None)
-        if not isinstance(base, NaiveBayesClassifier):
-            kind = "a class" if isinstance(base, type) else f"a {type(base).__module__}.{type(base).__name__}"
-            wanted = "a classifier of bayesnb, such as MixedNB()"
-            raise ValueError(f"estimator={shown(base)} must be {wanted}; it is {kind}.")
-        return base
-
-    @property
-    def _inner(self) -> NaiveBayesClassifier:
-        """Classifier whose terms are weighted, fitted if the `WeightedNB` is."""
-        return self.model_ if self.__sklearn_is_fitted__() else self._base()
+        counts = X.blocks[0].one_simplex if isinstance(X, Encoding) else getattr(X, "is_sparse", sp.issparse(X))
+        return wrapped_estimator(self, MultinomialNB() if counts else KDB(gaussian="dtype", max_features=None))
 
     def _counter(self, X: object) -> NaiveBayesClassifier:
         """Return an unfitted copy of the estimator that counts margins too."""
@@ -555,12 +443,15 @@ class WeightedNB(FittedClassifier):
         updated.model_, updated.weights_ = model, weights
         classifier_state.copy_features(updated, model)
         fitted = model.fitted_
-        prior = fitted.empirical_prior
+        prior, chosen = fitted.empirical_prior, fitted.chosen
+        if weights is not None:
+            prior = replace(prior, weights=weights.to_term_weights(fitted))
+            chosen = chosen if isinstance(self.weights, Weights) else (*chosen, WEIGHTS)
         updated.fitted_ = replace(
             fitted,
             name=type(self).__name__,
-            empirical_prior=prior if weights is None else replace(prior, weights=weights.to_term_weights(fitted)),
-            chosen=(*fitted.chosen, WEIGHTS) if weights is not None and self._fits_weights else fitted.chosen,
+            empirical_prior=prior,
+            chosen=chosen,
             no_evidence_as_such=self._no_evidence,
             table=classifier_state.copy_without_state(updated)._table,
         )
@@ -569,38 +460,24 @@ class WeightedNB(FittedClassifier):
     def _with_counter(self, model: NaiveBayesClassifier) -> Self:
         return self._around(model, None)
 
-    def _count_further(self, X: object, y: object, sample_weight: object, classes: Levels) -> None:
-        self._change(lambda model: classifier_state.count_further(model, X, y, sample_weight, classes), X)
-
-    @property
-    def _fits_weights(self) -> bool:
-        """Whether `fit` fits the weights; otherwise they are given."""
-        return not isinstance(self.weights, Weights)
-
-    def _stored(self) -> dict[str, Any]:
-        state = {name: value for name, value in vars(self).items() if name.endswith("_")}
-        if state.pop("fitted_", None) is not None:
-            state = {**classifier_state.collect_state(state.pop("model_")), **state}
-        return state
-
     def _restore(self, stored: dict[str, Any]) -> None:
-        attributes = {name: stored[name] for name in ("weights_", "rows_counted_", "first_rows_") if name in stored}
+        attributes = {name: stored.pop(name) for name in ("weights_", "rows_counted_", "first_rows_") if name in stored}
         model = self._counter(stored["encoding_"])
-        classifier_state.restore(model, {name: value for name, value in stored.items() if name not in attributes})
-        classifier_state.replace_state(self, self._around(model, attributes.pop("weights_", None)))
-        for name, value in attributes.items():
-            setattr(self, name, value)
+        classifier_state.restore(model, stored)
+        restored = self._around(model, attributes.get("weights_"))
+        self.__dict__.update(restored.__dict__ | attributes)
 
     def _check(self) -> None:
         self._require_arguments()
         self.model_._check()
-        model = classifier_state.with_counts_of(self._counter(self.encoding_), self.model_)
-        require_same_prior(model.fitted_.prior, self.model_.fitted_.prior)
+        base, fitted = self._counter(self.encoding_), self.model_.fitted_
+        model = classifier_state.fit_to_counts(base, self.model_, fitted.counted)
+        require_same_prior(model.fitted_.prior, fitted.prior)
         if self.weights_ is not None:
             self.weights_.check()
 
     def _score_draws(
-        self, draws: Any, X: object, output: Output, estimate: Estimate | None, class_prior: object
+        self, draws: object, X: object, output: Output, estimate: Estimate | None, class_prior: object
     ) -> np.ndarray:
         weight_draws = None if self.weights_ is None else read_weight_draws(self.weights_, draws)
         if weight_draws is None:
@@ -612,10 +489,3 @@ class WeightedNB(FittedClassifier):
         if self.estimator is None:  # The default estimator of a sparse matrix is MultinomialNB.
             tags.input_tags.sparse = True
         return tags
-
-
-def _holds_counts(X: object) -> bool:
-    """Return whether X, rows or their encoding, is a sparse matrix of counts."""
-    if isinstance(X, Encoding):
-        return X.blocks[0].one_simplex
-    return bool(getattr(X, "is_sparse", sp.issparse(X)))

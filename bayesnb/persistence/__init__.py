@@ -20,7 +20,6 @@ from sklearn.utils.validation import check_is_fitted
 from bayesnb._util.arguments import require_path, shown
 from bayesnb._util.atomic_files import write_atomically
 from bayesnb.estimators import classifier_state
-from bayesnb.estimators.display import Displayed
 from bayesnb.persistence.known_types import FORMAT, collect_types, user_classes
 from bayesnb.persistence.migrations import current_version, migrate
 from bayesnb.persistence.trees import Decoder, Encoder, Tree
@@ -73,7 +72,7 @@ def save(nb: BaseEstimator, path: str | os.PathLike[str]) -> None:
     """
     from safetensors.numpy import save as to_bytes
 
-    if not isinstance(nb, Displayed):
+    if not hasattr(type(nb), "no_posterior"):
         raise TypeError(f"save takes a fitted classifier of bayesnb, and got {shown(nb)}.")
     check_is_fitted(nb)
     require_path("path", path)

@@ -10,7 +10,6 @@ from typing import Any
 from bayesnb import encoding, estimators, families
 from bayesnb._util.arguments import shown
 from bayesnb.encoding.table import Positions
-from bayesnb.estimators.display import Displayed
 from bayesnb.model import NaiveBayes, Statistics, TermWeights
 from bayesnb.prediction import Weights
 from bayesnb.prediction.weights import WeightPath
@@ -46,7 +45,7 @@ def collect_types(user_estimators: Iterable[object] = ()) -> Mapping[str, type]:
         raise TypeError(f"estimators={name}: give a list of classes, [{name}].")
     known = dict(_KNOWN)
     for estimator in user_estimators:
-        if not (isinstance(estimator, type) and issubclass(estimator, Displayed)):
+        if not (isinstance(estimator, type) and hasattr(estimator, "no_posterior")):
             raise TypeError(f"estimators: {shown(estimator)} is no class of classifiers of bayesnb.")
         family = getattr(estimator, "family", None)
         parts = () if family is None else (family, family.statistics, *map(type, family.empirical.values()))
@@ -61,7 +60,7 @@ def collect_types(user_estimators: Iterable[object] = ()) -> Mapping[str, type]:
 def user_classes(nb: object) -> list[type]:
     """Return the classes of a classifier and of the estimator that it wraps, without those of bayesnb."""
     classes = (type(nb), type(getattr(nb, "estimator", None)))
-    return [cls for cls in classes if issubclass(cls, Displayed) and cls not in _KNOWN.values()]
+    return [cls for cls in classes if hasattr(cls, "no_posterior") and cls not in _KNOWN.values()]
 
 
 _LABELS = ("str", "int", "float", "bool", "Timestamp", "NoneType")

@@ -688,7 +688,7 @@ def test_what_has_no_meaning_for_weights_is_refused():
     refused("fit_em: weights are fitted to labels", bnb.fit_em, nb, LEVELS, LABEL, LEVELS, **not_offered)
     refused("tune_alpha: the prior of WeightedNB is that of its", bnb.tune_alpha, nb, LEVELS, LABEL, **not_offered)
     refused("under weighted terms rows have no likelihood", bnb.to_arviz, nb, LEVELS, LABEL, **not_offered)
-    refused("has weights, and averages have none", bnb.FeatureAveragedNB(bnb.WeightedNB()).fit, LEVELS, LABEL)
+    refused("must be a classifier .* that has no weights", bnb.FeatureAveragedNB(bnb.WeightedNB()).fit, LEVELS, LABEL)
 
 
 @pytest.mark.parametrize("kind", [bnb.WeightedNB, bnb.FeatureAveragedNB, bnb.NaiveBayesMixture])

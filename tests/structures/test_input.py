@@ -390,7 +390,7 @@ def test_a_cycle_is_refused_whoever_found_it():
         def __init__(self):
             vars(self).update(bnb.NetworkNB().get_params())
 
-        def _arcs(self, encoding, columns, rows, label, weight):
+        def _arcs(self, encoding, columns, counts):
             return tuple((j, (j + 1) % 4) for j in range(4))
 
     refused("The structure has a cycle, '0' → '3' → '2' → '1' → '0': no column", Ring().fit, X, Y)

@@ -1,0 +1,108 @@
+"""Fitted attributes of weighted naive Bayes."""
+
+from __future__ import annotations
+
+import warnings
+
+import numpy as np
+
+from bayesnb.estimators import classifier_state
+from bayesnb.estimators.base import NaiveBayesClassifier
+from bayesnb.estimators.predictions import FittedClassifier
+from bayesnb.model import Estimate
+from bayesnb.prediction.terms import term_names
+from bayesnb.prediction.weights import Weights
+
+
+class WeightAttributes(FittedClassifier):
+    """Base class of `WeightedNB`: the weights as attributes, and the classifier whose terms have these weights."""
+
+    weights_: Weights | None
+    model_: NaiveBayesClassifier
+    """Fitted estimator, with the margins of columns that have parents."""
+
+    _no_evidence = (
+        "its terms are weighted, which leaves no joint distribution of rows and labels, and so no evidence; that "
+        "of the model without weights is estimator_.log_evidence_."
+    )
+
+    def _base(self, X: object = None) -> NaiveBayesClassifier:
+        """Return the unfitted estimator; by default one that suits X, rows or their encoding."""
+        raise NotImplementedError
+
+    @property
+    def _inner(self) -> NaiveBayesClassifier:
+        """Classifier whose terms are weighted, fitted if the `WeightedNB` is."""
+        return self.model_ if classifier_state.is_fitted(self) else self._base()
+
+    @property
+    def estimate(self) -> Estimate:  # type: ignore[override]
+        """Reading of the posterior by the estimator."""
+        return self._inner.estimate
+
+    @property
+    def no_posterior(self) -> str | None:
+        """Reason why the estimator has no exact posterior, or None."""
+        return self._inner.no_posterior
+
+    @property
+    def estimator_(self) -> NaiveBayesClassifier:
+        """Fitted estimator, without the weights."""
+        return classifier_state.without_margins(self.model_)
+
+    @property
+    def unweighted(self) -> NaiveBayesClassifier:
+        """Estimator without the weights, fitted or not."""
+        return self.estimator_ if classifier_state.is_fitted(self) else classifier_state.copy_unfitted(self._base())
+
+    @property
+    def weight_(self) -> np.ndarray:
+        """(T,) weight of each term."""
+        return np.ones(len(self.term_names_)) if self.weights_ is None else self.weights_.weight
+
+    @property
+    def term_names_(self) -> tuple[str, ...]:
+        """(T,) name of each term."""
+        return term_names(self.fitted_) if self.weights_ is None else self.weights_.names
+
+    @property
+    def class_bias_(self) -> np.ndarray:
+        """(C,) number that is added to the log probability of each class, in nats."""
+        weights, classes = self.weights_, self.fitted_.encoding.classes
+        return np.zeros(len(classes)) if weights is None else weights.align_bias(classes, weights.class_bias)
+
+    @property
+    def temperature_(self) -> float:
+        """Common mean of the weights."""
+        return 1.0 if self.weights_ is None else self.weights_.temperature
+
+    @property
+    def shrinkage_(self) -> float:
+        """Standard deviation of the weights around the temperature."""
+        return 0.0 if self.weights_ is None else self.weights_.shrinkage
+
+    @property
+    def dependence_temperature_(self) -> float:
+        """Common mean of the weights of dependences; 0 without such terms."""
+        return 0.0 if self.weights_ is None else self.weights_.dependence_temperature
+
+    @property
+    def dependence_shrinkage_(self) -> float:
+        """Standard deviation of the weights of dependences around their temperature."""
+        return 0.0 if self.weights_ is None else self.weights_.dependence_shrinkage
+
+    @property
+    def length_exponent_(self) -> float:
+        """Exponent of the decrease of the weight of a count row with its total; 0 without count rows."""
+        return 0.0 if self.weights_ is None else self.weights_.exponent
+
+    @property
+    def expected_log_loss_(self) -> float:
+        """Expected log loss of the label of a new row, in nats; NaN without weights."""
+        return np.nan if self.weights_ is None else self.weights_.log_loss
+
+    @property
+    def loo_log_loss_(self) -> float:
+        """Deprecated name of `expected_log_loss_`."""
+        warnings.warn("loo_log_loss_ is called expected_log_loss_ now.", FutureWarning, stacklevel=2)
+        return self.expected_log_loss_
