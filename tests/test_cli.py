@@ -5,18 +5,16 @@ import re
 import subprocess
 import sys
 import unicodedata
-from dataclasses import replace
 
 import numpy as np
 import pandas as pd
 import pytest
 from scipy import stats
 from sklearn import metrics
-from sklearn.base import clone
 from sklearn.datasets import load_breast_cancer
 from sklearn.naive_bayes import GaussianNB as ScikitGaussianNB
 
-from bayesnb import CategoricalNB, GaussianNB, MixedNB, PoissonNB, WeightedNB, __version__
+from bayesnb import GaussianNB, MixedNB, WeightedNB, __version__
 from bayesnb.__main__ import main
 from bayesnb.cli.column_types import ColumnCounts, guess
 from bayesnb.cli.fitting import Settings, split
@@ -184,30 +182,6 @@ def test_one_estimator_for_all_columns(capsys, table, kind):
 
 
 @pytest.mark.slow("compiles kernels of its own")
-def test_missing_marks(capsys, tmp_path):
-    data = weather(300)
-    data["heat"] = data["heat"].astype(object)
-    data.loc[::10, "heat"] = ""
-    data.loc[5::10, "heat"] = "none"
-    data.loc[::7, "sky"] = "?"
-    path = tmp_path / "holes.csv"
-    data.to_csv(path, index=False)
-    _, out, _ = run(capsys, "compare", "--csv", path, "--target", "play")
-    assert "note: sky: has the level '?'" in out
-    assert "note: heat: numbers but for 'none'" in out
-    marks = ["--missing", "?", "--missing", "none", "--out", tmp_path]
-    code, out, _ = run(capsys, "compare", "--csv", path, "--target", "play", *marks)
-    assert code == 0
-    assert "note" not in out
-    parameters = pd.read_csv(tmp_path / "holes-parameters.csv")
-    heat = pd.to_numeric(data["heat"].replace({"": None, "none": None}))
-    mean = heat[data["play"] == "yes"].mean()
-    mine = parameters.query("feature == 'heat' and level == 'mu' and `class` == 'yes'")
-    assert mine["mle"].item() == pytest.approx(mean)
-    assert set(parameters.query("feature == 'sky'")["level"]) == {"sun", "rain", "cloud"}
-
-
-@pytest.mark.slow("compiles kernels of its own")
 def test_labels_that_are_integers_stay_integers(capsys, tmp_path):
     path = tmp_path / "numbers.csv"
     y = np.arange(40) % 11
@@ -228,17 +202,6 @@ def test_other_separators_decimal_commas_and_a_byte_order_mark(capsys, tmp_path,
     assert code == 0
     assert re.search(r"gaussian +heat\n", out)
     assert "60 rows" in out
-
-
-@pytest.mark.slow("compiles kernels of its own")
-def test_quoted_cells(capsys, tmp_path):
-    path = tmp_path / "quoted.csv"
-    rows = "".join(f'"a, {i % 2}\nb", {i / 3} ,"{"xy"[i % 3 == 0]}"\n' for i in range(30))
-    path.write_text('text,"the number",class\n' + rows)
-    code, out, _ = run(capsys, "compare", "--csv", path, "--target", "class")
-    assert code == 0
-    assert "30 rows, 2 features" in out
-    assert re.search(r"gaussian +the number\n", out)
 
 
 BAD = {
@@ -357,16 +320,6 @@ def test_improper_prior_says_why_there_is_no_table(capsys, tmp_path):
         assert not re.search("<img|<table", part)
 
 
-@pytest.mark.slow("compiles kernels of its own")
-def test_a_class_of_one_row_is_said(capsys, tmp_path):
-    path = tmp_path / "rare.csv"
-    path.write_text("a,y\n" + "p,x\nq,z\n" * 10 + "p,odd\n")
-    code, out, _ = run(capsys, "compare", "--csv", path, "--target", "y")
-    assert code == 0
-    assert "note: class odd has one row, which is never held out" in out
-    assert "20 rows each scored once by a fit without it" in out
-
-
 @pytest.mark.slow("a second view of what quick tests see")
 def test_seed_and_prob(capsys, table):
     base = ["compare", "--csv", table, "--target", "play"]
@@ -436,14 +389,6 @@ def test_every_fit_knows_every_class(counts, test_size):
         assert set(y[train]) == set(y)
 
 
-def test_held_out_share_and_rare_classes():
-    y = np.array(["a"] * 90 + ["b"] * 9 + ["c"])
-    ((train, test),), said = split(y, Settings(test_size=0.2))
-    assert [int((y[test] == c).sum()) for c in "abc"] == [18, 2, 0]
-    assert set(y[train]) == {"a", "b", "c"}
-    assert "20 rows held out" in said
-
-
 def test_tables_align_wide_characters():
     text = grid(["name", "n"], [["西瓜", "1"], ["melon", "1,000"], ["半角ab", "x"]])
     assert {columns_of(line) for line in text.splitlines()} == {5 + 2 + 6}
@@ -464,22 +409,6 @@ def test_published_evidence_of_vote(capsys, tmp_path):
     assert code == 0
     comparison = pd.read_csv(tmp_path / "vote-comparison.csv", index_col="estimate")
     assert comparison.loc["mean = predictive", "log_evidence"] == pytest.approx(-3576.655346689, abs=1e-8)
-
-
-@pytest.mark.slow("folds of real tables")
-def test_adult_with_blanks_after_commas(capsys, tmp_path):
-    rows = path_of("adult-train.csv").read_text().splitlines()[:2000]
-    names = "age,work,weight,education,years,marital,occupation,relationship,race,sex,gain,loss,hours,country,income"
-    path = tmp_path / "adult.csv"
-    path.write_text("\n".join([names, *(row for row in rows if row)]))
-    flags = ["--csv", path, "--target", "income", "--missing", "?", "--out", tmp_path]
-    code, out, err = run(capsys, "compare", *flags)
-    assert (code, err) == (0, "")
-    assert re.search(r"gaussian +age, weight, years, gain, loss, hours\n", out)
-    parameters = pd.read_csv(tmp_path / "adult-parameters.csv")
-    ours = parameters.query("`class` == '<=50K' and feature == 'hours' and level == 'mu'")["mle"].item()
-    cells = [[cell.strip() for cell in row.split(",")] for row in rows if row]
-    assert ours == pytest.approx(np.mean([float(row[12]) for row in cells if row[14] == "<=50K"]))
 
 
 @pytest.mark.slow("a second view of what quick tests see")
@@ -514,87 +443,6 @@ def test_scores_are_those_of_the_estimator(capsys, table, tmp_path):
     assert comparison.loc["predictive", "log_evidence"] == pytest.approx(
         GaussianNB().fit(data[["heat"]], y).log_evidence_
     )
-
-
-LEVELS = [["cloud", "rain", "sun"], [0, 1]]
-STRENGTHS = [*np.geomspace(0.1, 10, 21), 1.0]
-
-
-def of_strength(nb, X, y, strength):
-    """A refit under a prior that counts for `strength` times as many rows: at alpha=1, concentrations of `strength`."""
-    if isinstance(nb, CategoricalNB):
-        return clone(nb).set_params(alpha=strength).fit(X, y)
-    prior = clone(nb).fit(X, y).prior_
-    fields = ("kappa", "concentration", "rate")
-
-    def scaled(block):
-        return replace(block, **{f: getattr(block, f) * strength for f in fields if hasattr(block, f)})
-
-    return clone(nb).set_params(prior=replace(prior, blocks=tuple(map(scaled, prior.blocks)))).fit(X, y)
-
-
-@pytest.mark.slow("compiles kernels of its own")
-@pytest.mark.parametrize(
-    ("nb", "columns", "flags"),
-    [
-        (CategoricalNB(categories=LEVELS), ["sky", "windy"], []),
-        (GaussianNB(), ["heat"], []),
-        (PoissonNB(), ["windy", "size"], ["--poisson", "windy,size"]),
-        (
-            MixedNB(categorical=["sky"], gaussian=["heat"], categories={"sky": LEVELS[0]}),
-            ["sky", "heat"],
-            ["--gaussian", "heat"],
-        ),
-    ],
-    ids=lambda value: type(value).__name__,
-)
-def test_sensitivity_to_the_prior_is_that_of_refits(capsys, tmp_path, nb, columns, flags):
-    data = weather().assign(size=np.arange(60) % 7)
-    X, y = data[columns], data["play"].to_numpy()
-    path = tmp_path / "weather.csv"
-    data[[*columns, "play"]].to_csv(path, index=False)
-    assert run(capsys, "compare", "--csv", path, "--target", "play", "--out", tmp_path, *flags)[0] == 0
-    found = pd.read_csv(tmp_path / "weather-sensitivity.csv")
-    changes = {}
-    for train, test in split(y, Settings())[0]:
-        own = clone(nb).fit(X.iloc[train], y[train])
-        at = np.arange(len(test)), own.predict_proba(X.iloc[test]).argmax(axis=1)
-        refits = [of_strength(nb, X.iloc[train], y[train], s).predict_proba(X.iloc[test]) for s in STRENGTHS]
-        mine = found.set_index("row").loc[test]
-        np.testing.assert_array_equal(mine["truth"], y[test])
-        np.testing.assert_array_equal(mine["prediction"], own.classes_[at[1]])
-        np.testing.assert_allclose(mine["lower"], np.min([p[at] for p in refits], axis=0), rtol=1e-9)
-        np.testing.assert_allclose(mine["upper"], np.max([p[at] for p in refits], axis=0), rtol=1e-9)
-        other = np.any([p.argmax(axis=1) != at[1] for p in refits], axis=0)
-        changes |= dict(zip(test.tolist(), other.tolist(), strict=True))
-    np.testing.assert_array_equal(found["label_changes"], found["row"].map(changes))
-    assert (np.diff(found["upper"] - found["lower"]) <= 0).all()
-
-    page = (tmp_path / "report.html").read_text(encoding="utf-8")
-    part = section(page, "Does the strength of the prior decide?")
-    assert f"{sum(changes.values())} of 60 held-out rows get another label" in part
-    header, *rows = cells(part)
-    assert len(rows) == 12
-    assert header[-1] == "label changes"
-    assert [row[-1] for row in rows] == ["yes" if changes[int(row[0])] else "no" for row in rows]
-    assert "<img" in section(page, "What the prior says before any data")
-
-
-@pytest.mark.slow("compiles kernels of its own")
-def test_what_the_prior_says_is_what_simulation_says(capsys, table, tmp_path):
-    """Two features of three and two levels, two classes, all concentrations 1: the mean of P(class | row)."""
-    run(capsys, "compare", "--csv", table, "--target", "play", "--drop", "id,heat", "--out", tmp_path)
-    part = section((tmp_path / "report.html").read_text(encoding="utf-8"), "What the prior says before any data")
-    said = float(re.search(r"The average, (0\.\d+),", part)[1])
-    rng, n = np.random.default_rng(1), 20_000
-    joint = rng.dirichlet([1, 1], n)
-    label = (rng.random(n) > joint[:, 0]).astype(int)
-    for levels in (3, 2):
-        theta = rng.dirichlet(np.ones(levels), (n, 2))
-        level = (rng.random(n)[:, None] > theta[np.arange(n), label].cumsum(axis=1)[:, :-1]).sum(axis=1)
-        joint = joint * theta[np.arange(n), :, level]
-    p = joint[np.arange(n), label] / joint.sum(axis=1)
-    assert abs(said - p.mean()) < 4 * p.std() / np.sqrt(1000) + 0.0005
 
 
 @pytest.mark.slow("compiles kernels of its own")

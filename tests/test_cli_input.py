@@ -5,8 +5,6 @@ import io
 import os
 import re
 import sys
-from contextlib import suppress
-from pathlib import Path
 from threading import Thread
 
 import numpy as np
@@ -210,18 +208,6 @@ def test_a_file_is_read_without_pyarrow(monkeypatch, tmp_path):
     assert load(path).n_rows == 60
 
 
-def test_a_first_line_that_is_no_text_or_alone(tmp_path):
-    path = tmp_path / "first.csv"
-    for content, message in (
-        (b"a\xff,y\n1,x\n", "first line is not text in UTF-8"),
-        (b"a,y", "no rows"),
-        (b'"a,y\n', "first"),
-    ):
-        path.write_bytes(content)
-        with pytest.raises(csv_cells.InputError, match=message):
-            load(path, "y")
-
-
 DAMAGED = {
     "cut": (lambda b: b[:-20], "ended before the end-of-stream marker"),
     "changed": (lambda b: b[:40] + bytes(99) + b[139:], "damaged.csv.gz: "),
@@ -291,40 +277,6 @@ def test_text_of_any_language_is_printed_as_it_is():
     assert fill("a\x1bb c", "- ") == r"- a\x1bb c"
     assert grid(["a\nb", "1"], [["c", "2"]]).splitlines() == [r"a\nb  1", "c     2"]
     assert printable("\ud800") == r"\ud800"
-
-
-def test_a_device_or_a_pipe_without_text_is_not_read_to_its_end(monkeypatch, tmp_path):
-    if not Path("/dev/zero").exists():
-        pytest.skip("needs /dev/zero, which this system does not have")
-    with pytest.raises(csv_cells.InputError, match=r"/dev/zero is a device\. Name a file or a pipe"):
-        next(csv_cells.read_cells(Path("/dev/zero")))
-    os.mkfifo(tmp_path / "pipe")
-
-    def pour():
-        with suppress(BrokenPipeError), (tmp_path / "pipe").open("wb") as pipe:
-            for _ in range(1000):
-                pipe.write(bytes(2**20))
-
-    writer = Thread(target=pour)
-    writer.start()
-    with pytest.raises(csv_cells.InputError, match="pipe: the first line has more than"):
-        next(csv_cells.read_cells(tmp_path / "pipe"))
-    writer.join(timeout=60)
-    monkeypatch.setattr(csv_cells, "_LONGEST_LINE", 100)
-    (tmp_path / "line.csv").write_text("a" * 101)
-    with pytest.raises(csv_cells.InputError, match="the first line has more than 100 characters"):
-        next(csv_cells.read_cells(tmp_path / "line.csv"))
-
-
-def test_long_names_are_cut_where_they_are_listed(capsys, tmp_path):
-    path = tmp_path / "long.csv"
-    weather().replace({"play": {"yes": "x" * 10_000}}).to_csv(path, index=False)
-    _, out, _ = run(capsys, "compare", "--csv", path, "--target", "play", "--weights", "none")
-    assert max(map(len, out.splitlines())) <= 100
-    code, _, err = run(capsys, "compare", "--csv", path, "--target", "z" * 10_000)
-    assert (code, err.count("\n")) == (2, 1)
-    assert len(err) < 1100
-    assert err.endswith("its first line names id, sky, windy, heat, play.\n")
 
 
 def test_zeros_that_may_be_missing_cells_are_told(tmp_path):

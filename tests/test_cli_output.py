@@ -125,15 +125,6 @@ def test_an_output_that_takes_nothing(capsys, monkeypatch, table, tmp_path, kind
     assert not (tmp_path / "new").exists()
 
 
-@pytest.mark.slow("starts processes that import JAX")
-def test_an_output_that_was_closed_from_the_beginning(monkeypatch, table, tmp_path):  # noqa: F811
-    monkeypatch.setattr(output, "write_files", standing_in(report_html="all of it"))
-    monkeypatch.setattr(sys, "stdout", None)
-    flags = ["--csv", table, "--target", "play", "--out", tmp_path / "new"]
-    assert main(["compare", *map(str, flags)]) == 0
-    assert listing(tmp_path / "new") == {"report.html": b"all of it"}
-
-
 def test_files_of_an_earlier_run_are_named_before_they_are_replaced(capsys, monkeypatch, table, tmp_path):  # noqa: F811
     out = tmp_path / "out"
     flags = ["compare", "--csv", table, "--target", "play", "--out", out]
@@ -155,15 +146,6 @@ def test_files_of_an_earlier_run_are_named_before_they_are_replaced(capsys, monk
     assert f"wrote {out / 'report.html'}\n" in printed
     # The second run had no posterior: that of the first is not to be taken for its own.
     assert listing(out) == {"notes.txt": b"mine", "report.html": b"2", "weather-comparison.csv": b"2"}
-
-
-@pytest.mark.slow("other variants compile kernels of their own", but="first")
-@pytest.mark.parametrize("below", ["", "a/b"])
-def test_a_folder_that_cannot_be_written(tmp_path, below):
-    (tmp_path / "file").write_text("")
-    with pytest.raises(InputError, match="Not a directory"):
-        output.require_free(tmp_path / "file" / below, ["report.html"], False)
-    assert listing(tmp_path) == {"file": b""}
 
 
 def test_formulas_are_quoted_in_tables():
@@ -209,32 +191,6 @@ def test_a_real_interrupt(tmp_path):
     _, err = started.communicate(timeout=120)
     assert (started.returncode, err) == (130, "bayesnb: interrupted.\n")
     assert {p.name for p in tmp_path.iterdir()} == {"large.csv"}
-
-
-@pytest.mark.usefixtures("heeded")
-def test_an_interrupt_while_it_imports(tmp_path):
-    """In place of a module that takes its time, one that waits."""
-    (tmp_path / "sitecustomize.py").write_text(
-        "import sys, time\n"
-        "class Slow:\n"
-        "    def find_spec(self, name, *_):\n"
-        "        if name == 'bayesnb.datasets':\n"
-        "            print('importing', flush=True)\n"
-        "            time.sleep(60)\n"
-        "sys.meta_path.insert(0, Slow())\n"
-    )
-    environment = os.environ | {"PYTHONPATH": os.pathsep.join([str(tmp_path), *sys.path])}
-    started = subprocess.Popen(
-        command("--help"),
-        stdout=subprocess.PIPE,
-        stderr=subprocess.PIPE,
-        encoding="utf-8",
-        env=environment,
-    )
-    assert started.stdout.readline() == "importing\n"
-    started.send_signal(signal.SIGINT)
-    _, err = started.communicate(timeout=60)
-    assert (started.returncode, err) == (130, "bayesnb: interrupted.\n")
 
 
 @pytest.mark.parametrize(

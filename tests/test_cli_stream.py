@@ -10,16 +10,11 @@ import pandas as pd
 import pytest
 from scipy import stats
 from sklearn.base import clone
-from sklearn.model_selection import StratifiedKFold
 
-from bayesnb import GaussianNB, MixedNB
-from bayesnb.__main__ import main
 from bayesnb.cli import comparison, csv_cells, fitting, labelled_data
 from bayesnb.cli.column_types import ColumnCounts, Marks
 from bayesnb.cli.fitting import InMemory, Sample, Settings, split
-from bayesnb.evaluation import compare_folds
-from bayesnb.evaluation.compare import compare_fitted
-from tests.test_cli import BAD, run, weather
+from tests.test_cli import run, weather
 
 
 @pytest.fixture
@@ -126,60 +121,6 @@ def test_the_rows_held_out_are_those_of_the_whole_file(monkeypatch, tmp_path):
         assert fold.rows.tolist() == test.tolist()
 
 
-@pytest.fixture
-def sampled(small_memory, monkeypatch, tmp_path):
-    """A file, its table, how many rows are held out, and how that is said."""
-    monkeypatch.setattr(fitting, "_MOST_ROWS", 40)
-    data = weather(203)
-    data.to_csv(tmp_path / "weather.csv", index=False)
-    n_held = sum(round(40 / 203 * n) for n in data["play"].value_counts())
-    said = f"{n_held} rows held out, stratified (a sample that fits into memory); fitted to the other {203 - n_held}"
-    return tmp_path / "weather.csv", data, n_held, said
-
-
-@pytest.mark.slow("compiles kernels of its own")
-def test_what_is_printed(capsys, sampled):
-    path, _, _, said = sampled
-    code, out, err = run(capsys, "compare", "--csv", path, "--target", "play")
-    assert (code, err) == (0, "")
-    out = re.sub(r"\s+", " ", out)
-    assert "MixedNB on 203 rows, 3 features, 2 classes" in out
-    assert "read in pieces as it does not fit into memory" in out
-    assert said in out
-    assert "log evidence of all 203 rows" in out
-    assert "fitted to all 203 rows" in out
-
-
-@pytest.mark.slow("large arrays, many files or long histories")
-def test_what_is_written(capsys, sampled, tmp_path):
-    path, data, n_held, said = sampled
-    assert run(capsys, "compare", "--csv", path, "--target", "play", "--out", tmp_path)[0] == 0
-    names = {p.name for p in tmp_path.iterdir()} - {"weather.csv"}
-    kinds = ("comparison.csv", "pairs.csv", "parameters.csv", "rows.csv", "sensitivity.csv", "posterior.nc")
-    figures = ("pairs.png", "parameters.png", "prior.png", "reliability.png", "rows.png")
-    assert names == {"report.html", *(f"weather-{name}" for name in (*kinds, *figures))}
-    page = (tmp_path / "report.html").read_text(encoding="utf-8")
-    assert f"Asked of the {n_held} held-out rows only." in page
-    assert said in page
-    parameters = pd.read_csv(tmp_path / "weather-parameters.csv").set_index(["class", "feature", "level"])
-    for label, rows in data.groupby("play"):
-        assert parameters.loc[(label, "sky", "sun"), "count"] == (rows["sky"] == "sun").sum()
-        assert parameters.loc[(label, "heat", "mu"), "mle"] == pytest.approx(rows["heat"].mean())
-    described = pd.read_csv(tmp_path / "weather-rows.csv")
-    assert described["truth"].tolist() == data["play"].to_numpy()[described["row"]].tolist()
-
-
-@pytest.mark.parametrize("name", BAD)
-def test_bad_files_are_refused_as_in_memory(capsys, monkeypatch, tmp_path, name):
-    path = tmp_path / "bad.csv"
-    path.write_bytes(BAD[name][0])
-    expected = run(capsys, "compare", "--csv", path, "--target", "y")
-    monkeypatch.setattr(csv_cells, "available_memory", lambda: 0)
-    monkeypatch.setattr(csv_cells, "_ROWS", 2 + BAD[name][0].count(b"\n") // 50)
-    assert run(capsys, "compare", "--csv", path, "--target", "y") == expected
-    assert expected[0] == 2
-
-
 DEEP = {
     "ragged": (b"1,2.5,x,0\n", [], "row 502: 4 cells, but the first line has 3"),
     "label missing": (b"1,2.5,\n", [], "row 502, column 'y': the label is missing (1 of 1001 rows)"),
@@ -281,13 +222,6 @@ def test_every_sample_is_as_probable_as_any_other():
     assert stats.chisquare(list(found.values())).pvalue > 1e-4
 
 
-@pytest.mark.slow("a second view of what quick tests see")
-def test_a_sample_of_very_many_rows():
-    n, y = 4 * 10**9, np.zeros(200_000, int)
-    drawn = [Sample({0: n}, 1e5 / n, seed).draw(y).sum() for seed in range(40)]
-    assert abs(np.mean(drawn) - 5) < 5 * np.sqrt(5 / 40)
-
-
 def test_memory_decides(monkeypatch, tmp_path):
     path = tmp_path / "weather.csv"
     weather().to_csv(path, index=False)
@@ -340,28 +274,3 @@ def test_a_survey_in_pieces():
     assert (whole.low, whole.high, whole.numbers) == (min(numbers), max(numbers), len(numbers))
     assert whole.values == Counter(c for c in cells if c not in ("?", ""))
     assert whole.first["odd"] == ("x", 2 + cells.tolist().index("x"))
-
-
-@pytest.mark.slow("compiles kernels of its own")
-def test_units_of_the_ranking():
-    data = weather(50).assign(size=np.arange(50) % 7)
-    data.loc[::5, "heat"] = np.nan
-    nb = MixedNB(poisson=["size"]).fit(data[["sky", "heat", "size"]], data["play"])
-    expected = {"heat": data["heat"].std(ddof=0), "size": np.sqrt(data["size"].mean())}
-    assert comparison._spread(nb.fitted_) == pytest.approx(expected)
-
-
-@pytest.mark.slow("compiles kernels of its own")
-def test_fits_at_hand_compare_as_folds_do():
-    data = weather(90)
-    X, y = data[["heat"]], data["play"].to_numpy()
-    folds = list(StratifiedKFold(3).split(X, y))
-    parts = [(GaussianNB().fit(X.iloc[train], y[train]), X.iloc[test], y[test]) for train, test in folds]
-    found = compare_fitted(GaussianNB().fit(X, y), parts)
-    pd.testing.assert_frame_equal(found, compare_folds(GaussianNB(), X, y, folds))
-
-
-def test_help_says_how_large_files_are_read(capsys):
-    with pytest.raises(SystemExit):
-        main(["compare", "--help"])
-    assert "A file that does not fit into memory is read twice" in re.sub(r"\s+", " ", capsys.readouterr().out)

@@ -9,7 +9,6 @@ import warnings
 
 import numpy as np
 import pandas as pd
-import polars as pl
 import pytest
 import scipy.sparse as sp
 
@@ -111,23 +110,6 @@ def test_what_no_classifier_reads(case, spoil, says):
     all_methods(case, spoil(case.X), says=says)
 
 
-@pytest.mark.slow("other variants compile kernels of their own", but="CategoricalNB")
-@each
-def test_empty_data_frames(case):
-    no_rows, no_columns = pd.DataFrame(case.X[:0], columns=list("abcd")), pd.DataFrame(index=range(N))
-    assert_refused(case.make(), "fit", no_rows, case.y[:0], says=("0 sample", "minimum of 1"))
-    assert_refused(case.make(), "fit", no_columns, case.y, says=("0 feature",))
-
-
-@pytest.mark.slow("other variants compile kernels of their own", but="CategoricalNB")
-@each
-def test_infinity_in_a_data_frame(case):
-    """MixedNB reads the kinds from the dtypes, so the frame is one of floats for all."""
-    for make in (pd.DataFrame, lambda X, columns: pl.DataFrame(X, schema=columns)):
-        good, bad = (make(X, columns=list("abcd")) for X in (case.X.astype(float), spoiled(case.X, np.inf)))
-        counting_refuses(case.make().fit(good, case.y), bad, case.y, ("inf", f"row {ROW}", "column 'c'"), good)
-
-
 # Classifiers of numbers; a cell; the tables with it, where a zero of a sparse matrix is a zero; what is said of it.
 CELLS = (
     (("MultinomialNB",), np.nan, [float], ("input X", "nan", "impute|drop")),
@@ -153,18 +135,6 @@ CELLS = (
 )
 def test_cells_that_are_no_such_numbers(case, value, form, says):
     all_methods(case, spoiled(case.X, value, form), says=(*says, *PLACE))
-
-
-@pytest.mark.slow("compiles kernels of its own")
-@pytest.mark.parametrize("kind", ["poisson", "multinomial"])
-def test_negative_counts_among_other_columns(kind):
-    """The place is that in the whole table."""
-    case = CASES["PoissonNB"]
-    X = np.column_stack([CASES["GaussianNB"].X[:, :1], case.X])
-    nb = bnb.MixedNB(gaussian=[0], **{kind: [1, 2, 3, 4]}).fit(X, case.y)
-    bad = X.copy()
-    bad[ROW, 3] = -2
-    counting_refuses(nb, bad, case.y, ("negative", "-2", f"row {ROW}", "column '3'"), X)
 
 
 @some("BernoulliNB")
@@ -216,14 +186,6 @@ def test_missing_labels(case, mark):
     y = with_sixth(case.y.astype(object), mark)
     for labels in (y, pd.Series(y), y.tolist()):
         counting_refuses(case.fit(), case.X, labels, ("input y", "row 5", "drop|label it"), case.X)
-
-
-@pytest.mark.slow("other variants compile kernels of their own", but="CategoricalNB")
-@each
-def test_continuous_labels(case):
-    y = np.linspace(0, 1, N)
-    for labels in (y, list(y), pd.Series(y), pl.Series(y), pd.Series(y, dtype="Float64")):
-        counting_refuses(case.fit(), case.X, labels, ("unknown label type: continuous",), case.X)
 
 
 @pytest.mark.slow("other variants compile kernels of their own", but="CategoricalNB")
@@ -349,17 +311,6 @@ def test_alpha_as_a_distribution_must_be_grouped_as_the_levels_are():
         assert_refused(bnb.CategoricalNB(alpha=alpha), "fit", X, y, says=(r"\balpha\b", "group|level"))
 
 
-@pytest.mark.slow("compiles kernels of its own")
-@pytest.mark.parametrize("kind", ["categorical", "bernoulli", "multinomial"])
-def test_alpha_of_mixed_columns(kind):
-    case = CASES["MixedNB"]
-    X = np.column_stack([case.X[:, :2], CASES["BernoulliNB"].X[:, :2]])
-    options = {kind: [2, 3], "numbers": "gaussian"}
-    assert_option_refused(case, {"alpha": -1, **options}, r"\balpha\b", "-1", X=X)
-    assert_option_refused(case, {"alpha": [1, 1], **options}, r"\balpha\b", r"\(4,\)", X=X)
-    assert_option_refused(case, {"alpha": [1, 1, 1, -3], **options}, r"\balpha\[3\]", "-3", X=X)
-
-
 CLASS_PRIORS = {
     "short": ([0.5, 0.5], (r"\(2,\)", r"\(3,\)")),
     "negative": ([0.5, 0.6, -0.1], (r"class_prior\[2\]", "-0.1", "non-negative")),
@@ -407,13 +358,6 @@ def test_options_of_a_prediction(case, option, value, says):
 
 @pytest.mark.slow("other variants compile kernels of their own", but="CategoricalNB")
 @each
-def test_estimate_beside_a_given_prior(case):
-    options = {"estimate": "median", "prior": case.fit().prior_}
-    assert_option_refused(case, options, "estimate", "'median'")
-
-
-@pytest.mark.slow("other variants compile kernels of their own", but="CategoricalNB")
-@each
 @pytest.mark.parametrize("kind", ["name", "number", "family"])
 def test_prior_of_another_kind(case, kind):
     """What cannot be used must not be passed over in silence."""
@@ -433,12 +377,6 @@ def test_prior_of_a_model_with_other_axes(case):
     assert_option_refused(case, {"prior": smaller.prior_}, r"\bprior\b", "2", "3")
     fewer = case.make(**plain(case)).fit(case.X[:, :3], case.y)
     assert_option_refused(case, {"prior": fewer.prior_}, r"\bprior\b")
-
-
-def test_prior_of_a_model_of_another_family():
-    gaussian, poisson = (CASES[name].fit() for name in ("GaussianNB", "PoissonNB"))
-    assert_option_refused(CASES["PoissonNB"], {"prior": gaussian.prior_}, r"\bprior\b")
-    assert_option_refused(CASES["GaussianNB"], {"prior": poisson.prior_}, r"\bprior\b")
 
 
 def test_prior_of_a_model_whose_levels_are_grouped_otherwise():
@@ -534,14 +472,6 @@ def test_forgetting_more_rows_than_were_counted(case):
     says = ("forget", "negative", "class 'high'", "nothing was changed|left as")
     assert_refused(nb, "forget", case.X, case.y, sample_weight=2, says=says, good=case.X)
     assert_refused(nb, "forget", case.X, case.y, sample_weight=1 + 1e-6, says=says, good=case.X)
-
-
-@pytest.mark.slow("other variants compile kernels of their own", but="CategoricalNB")
-@each
-def test_forgetting_rows_of_a_class_without_rows(case):
-    some = case.y != "mid"
-    nb = case.make(**plain(case)).partial_fit(case.X[some], case.y[some], classes=np.unique(case.y))
-    assert_refused(nb, "forget", case.X[some], ["mid"] * sum(some), says=("negative", "class 'mid'"), good=case.X)
 
 
 @pytest.mark.slow("other variants compile kernels of their own", but="CategoricalNB")
@@ -664,19 +594,6 @@ def test_counts_of_a_million_millions():
     np.testing.assert_allclose(nb.rate_, (X + 1) / 2, rtol=1e-15)
 
 
-@pytest.mark.slow("other variants compile kernels of their own", but="CategoricalNB")
-@each
-def test_weights_of_a_million_millions(case):
-    n = 10**12
-    nb = case.make(**plain(case)).fit(case.X, case.y, sample_weight=np.full(N, n))
-    one = case.fit(**plain(case))
-    np.testing.assert_array_equal(nb.class_count_, one.class_count_ * n)
-    assert np.isfinite(nb.log_evidence_)
-    np.testing.assert_allclose(
-        nb.predict_proba(case.X), one.predict_proba(case.X, estimate="mle"), rtol=1e-6, atol=1e-9
-    )
-
-
 # -- what must not be refused ------------------------------------------------------------------------
 
 
@@ -773,17 +690,6 @@ def test_the_class_of_an_undefined_row_is_the_most_probable_of_the_given_prior()
 
 @pytest.mark.slow("other variants compile kernels of their own", but="CategoricalNB")
 @each
-def test_defined_rows_bring_no_warning(case):
-    nb = case.fit()
-    for estimate in ("mean", "predictive"):
-        for method in ("predict", "predict_proba", "predict_log_proba", "predict_joint_log_proba", "score"):
-            arguments = (case.X, case.y) if method == "score" else (case.X,)
-            call = getattr(nb, method)
-            assert recorded(lambda call=call, a=arguments, e=estimate: call(*a, estimate=e))[1] == []
-
-
-@pytest.mark.slow("other variants compile kernels of their own", but="CategoricalNB")
-@each
 def test_warnings_point_to_the_line_of_the_user(case):
     """A warning that blames a line of the library cannot be found, nor silenced by module."""
     X = np.array([[1, 0], [1, 0], [0, 1]])
@@ -876,29 +782,6 @@ def test_point_masses():
     assert nb.predict([[1.0, -50.0]]).tolist() == ["point"]
 
 
-@pytest.mark.slow("a second view of what quick tests see")
-def test_a_point_mass_in_one_feature_and_off_another():
-    nb = bnb.GaussianNB(estimate="mle").fit([[1.0, 2.0], [1.0, 2.0], [0.0, 3.0], [5.0, 9.0]], list("aabb"))
-    joint = nb.predict_joint_log_proba([[1.0, 3.0], [1.0, 2.0], [np.nan, 2.0], [np.nan, np.nan]])
-    assert joint[0, 0] == -np.inf
-    assert joint[1, 0] == np.inf
-    assert joint[2, 0] == np.inf
-    assert joint[3, 0] == pytest.approx(math.log(0.5))
-
-
-@pytest.mark.slow("other variants compile kernels of their own", but="first")
-@pytest.mark.parametrize("n", [20, 2, 3, 10, 1000])
-def test_equal_cells_have_exactly_no_variance(n):
-    """Rounding of a mean must not turn a point mass into a spike."""
-    values = np.resize([0.1, 1 / 3, 1e5 + 0.1, 1e-5, -7.7], (3, 4))
-    y = np.repeat([0, 1, 2], n)
-    nb = bnb.GaussianNB(prior=bnb.NormalInverseGamma(0.0, 0.0, 1.0, 0.0)).fit(values[y], y)
-    assert not nb.statistics_.blocks[0].m2.any()
-    assert nb.theta_.tolist() == values.tolist()
-    masses = np.where(y[:, None] == [0, 1, 2], np.inf, -np.inf)
-    np.testing.assert_array_equal(nb.predict_joint_log_proba(values[y], estimate="mle"), masses)
-
-
 # -- the error leaves no trace in what was passed ----------------------------------------------------
 
 
@@ -934,18 +817,6 @@ def test_a_masked_cell_is_not_silently_a_number():
 def test_a_threshold_that_is_no_number(make, binarize):
     says = ("binarize", re.escape(repr(binarize)), "finite")
     assert_refused(make(binarize=binarize), "fit", [[1, 0], [0, 1]], [0, 1], says=says)
-
-
-@pytest.mark.slow("compiles kernels of its own")
-def test_infinity_beyond_the_first_block_of_rows():
-    X = np.zeros((70_000, 2))
-    X[::2] = 1.0
-    y = np.arange(len(X)) % 2
-    bad = X.copy()
-    bad[-1, 1] = np.inf
-    nb = bnb.GaussianNB().fit(X, y)
-    for method, args in (("fit", (bad, y)), ("predict", (bad,))):
-        assert_refused(nb, method, *args, says=("infinity", "row 69999", "column '1'"), good=X[:3])
 
 
 @pytest.mark.parametrize(

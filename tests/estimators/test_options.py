@@ -15,9 +15,8 @@ from scipy.special import gammaln
 from scipy.stats import nbinom, norm, poisson, t
 
 import bayesnb as bnb
-from tests.estimators.cases import CASES, N, each, mixed_frame, some
+from tests.estimators.cases import CASES, N, each, mixed_frame
 from tests.refusals import refused
-from tests.strategies import thorough
 
 NAN = float("nan")
 
@@ -463,17 +462,6 @@ def test_missing_categories_are_marginalised(mark):
         assert_model(mixed, form, joint, evidence)
 
 
-def test_several_marks_of_missing_cells_on_integers():
-    X, y = ragged_table()
-    holes = np.random.default_rng(5).uniform(size=X.shape) < 0.2
-    marked = np.where(holes, np.where(X > 0, -1, 5), X)
-    numbers = np.where(holes, NAN, X)
-    joint, evidence = brute_categorical(numbers, y, flat(1, 1, 1, 1), numbers)
-    for dtype in (np.int64, np.int8, float):
-        nb = bnb.CategoricalNB(missing_values=[-1, 5]).fit(marked.astype(dtype), y)
-        assert_model(nb, marked.astype(dtype), joint, evidence)
-
-
 def test_missing_values_reach_data_frames_of_integers():
     X, y = ragged_table()
     X[3, 1] = 5
@@ -482,50 +470,6 @@ def test_missing_values_reach_data_frames_of_integers():
         nb = bnb.CategoricalNB(missing_values=5).fit(form, y)
         assert [levels.tolist() for levels in nb.categories_] == [list(range(n)) for n in SIZES]
         assert nb.category_count_[1].sum() == N - 1
-
-
-@pytest.mark.slow("compiles kernels of its own")
-@some("CategoricalNB", "BernoulliNB", "GaussianNB", "PoissonNB", "MixedNB")
-@pytest.mark.parametrize("alone", thorough([True, False], [False]))
-def test_a_column_without_an_observed_cell_says_nothing(case, alone):
-    X = case.X[:, :1].astype(object if case.make is bnb.CategoricalNB else float)
-    empty = np.full_like(X, None if case.make is bnb.CategoricalNB else NAN)
-    table, rest = (empty, None) if alone else (np.hstack([X, empty]), X)
-    nb = case.make().fit(table, case.y)
-    for estimate in ("mle", "mean", "predictive"):
-        expected = (
-            nb.class_count_ / N + np.zeros((N, 3))
-            if rest is None
-            else case.make().fit(rest, case.y).predict_proba(rest, estimate=estimate)
-        )
-        np.testing.assert_allclose(nb.predict_proba(table, estimate=estimate), expected, rtol=1e-12)
-    alone_evidence = log_beta(nb.class_count_ + 1) - log_beta(np.ones(3))
-    evidence = alone_evidence if rest is None else case.make().fit(rest, case.y).log_evidence_
-    assert nb.log_evidence_ == pytest.approx(evidence, rel=1e-12)
-
-
-@pytest.mark.slow("compiles kernels of its own")
-def test_a_mixed_table_with_a_column_of_nothing():
-    frame = pd.DataFrame({"empty": [None] * N, "length": CASES["MixedNB"].X[:, 0]})
-    nb = bnb.MixedNB().fit(frame, CASES["MixedNB"].y)
-    expected = bnb.MixedNB().fit(frame[["length"]], CASES["MixedNB"].y)
-    np.testing.assert_allclose(nb.predict_proba(frame), expected.predict_proba(frame[["length"]]), rtol=1e-12)
-
-
-@pytest.mark.slow("a second view of what quick tests see")
-@some("GaussianNB", "PoissonNB", "BernoulliNB", "CategoricalNB")
-def test_missing_cells_contribute_nothing(case):
-    """Each feature alone, on the rows where it is seen: the joint adds up, the class counted once."""
-    X = case.X.astype(float)
-    X[np.random.default_rng(2).uniform(size=X.shape) < 0.3] = NAN
-    nb = case.make().fit(X, case.y)
-    log_class = nb.class_log_prior_
-    joint = np.tile(log_class, (N, 1))
-    for j in range(4):
-        seen = ~np.isnan(X[:, j])
-        single = case.make(class_prior=np.exp(log_class)).fit(X[seen][:, [j]], case.y[seen])
-        joint[seen] += single.predict_joint_log_proba(X[seen][:, [j]]) - log_class
-    np.testing.assert_allclose(nb.predict_joint_log_proba(X), joint, rtol=1e-11)
 
 
 # -- levels ------------------------------------------------------------------------------------------
@@ -721,14 +665,6 @@ def test_a_negative_threshold():
     refused(r"binarize=-1\.0.*sparse", bnb.BernoulliNB(binarize=-1.0).fit, sp.csr_matrix(X), list("aab"))
 
 
-@pytest.mark.parametrize("dtype", [bool, np.int8, float])
-def test_cells_that_are_binary_already(dtype):
-    X, y = CASES["BernoulliNB"].X, CASES["BernoulliNB"].y
-    expected = CASES["BernoulliNB"].fit().predict_joint_log_proba(X)
-    nb = bnb.BernoulliNB(binarize=None).fit(X.astype(dtype), y)
-    np.testing.assert_array_equal(nb.predict_joint_log_proba(X.astype(dtype)), expected)
-
-
 @pytest.mark.parametrize("binarize", [None, 0.0, 0.5])
 def test_missing_is_looked_at_before_the_threshold(binarize):
     X, y = CASES["BernoulliNB"].X.astype(float), CASES["BernoulliNB"].y
@@ -802,17 +738,6 @@ def test_columns_by_name_and_by_position():
         nb = bnb.MixedNB(poisson=age).fit(frame, y)
         assert nb.kinds_ == by_name.kinds_
         np.testing.assert_array_equal(nb.predict_log_proba(frame), by_name.predict_log_proba(frame))
-
-
-@pytest.mark.slow("compiles kernels of its own")
-def test_a_name_overrides_the_dtype():
-    frame, y = mixed_frame(), CASES["MixedNB"].y
-    nb = bnb.MixedNB(categorical=["age"], bernoulli=["ripe"]).fit(frame, y)
-    assert nb.kinds_["age"] == "categorical"
-    assert nb.kinds_["ripe"] == "bernoulli"
-    alone = bnb.CategoricalNB().fit(frame[["age"]], y)
-    only = bnb.MixedNB(categorical=["age"]).fit(frame[["age"]], y)
-    np.testing.assert_array_equal(only.predict_log_proba(frame[["age"]]), alone.predict_log_proba(frame[["age"]]))
 
 
 # -- weights -----------------------------------------------------------------------------------------
@@ -907,13 +832,6 @@ def test_labels_of_any_type(name, y, classes):
         np.testing.assert_array_equal(streamed.predict_log_proba(X), nb.predict_log_proba(X))
     nb.partial_fit(X, y).forget(X, y)
     np.testing.assert_allclose(nb.predict_log_proba(X), streamed.predict_log_proba(X), rtol=1e-9, atol=1e-12)
-
-
-def test_classes_are_sorted_whatever_their_order():
-    X, y = CASES["GaussianNB"].X, CASES["GaussianNB"].y
-    nb = bnb.GaussianNB().partial_fit(X, y, classes=["mid", "low", "high", "low"])
-    assert nb.classes_.tolist() == ["high", "low", "mid"]
-    np.testing.assert_array_equal(nb.predict_log_proba(X), bnb.GaussianNB().fit(X, y).predict_log_proba(X))
 
 
 @pytest.mark.slow("other variants compile kernels of their own", but="CategoricalNB")

@@ -11,23 +11,18 @@ import polars as pl
 import pytest
 import scipy.sparse as sp
 import sklearn
-from sklearn.base import clone, is_classifier
-from sklearn.calibration import CalibratedClassifierCV
-from sklearn.compose import ColumnTransformer
+from sklearn.base import clone
 from sklearn.datasets import load_iris
 from sklearn.ensemble import BaggingClassifier, VotingClassifier
 from sklearn.exceptions import NotFittedError
-from sklearn.feature_extraction.text import CountVectorizer
-from sklearn.frozen import FrozenEstimator
 from sklearn.inspection import permutation_importance
 from sklearn.model_selection import GridSearchCV, cross_validate
 from sklearn.multiclass import OneVsRestClassifier
 from sklearn.pipeline import Pipeline, make_pipeline
-from sklearn.preprocessing import KBinsDiscretizer, OneHotEncoder, OrdinalEncoder, StandardScaler
 from sklearn.utils.estimator_checks import parametrize_with_checks
 
 import bayesnb as bnb
-from tests.estimators.cases import CASES, each, mixed_frame, state
+from tests.estimators.cases import CASES, each, state
 from tests.refusals import refused
 
 
@@ -45,32 +40,6 @@ def test_check_estimator(estimator, check):
 
 
 # -- conventions -------------------------------------------------------------------------------------
-
-
-@pytest.mark.slow("other variants compile kernels of their own", but="CategoricalNB")
-@each
-def test_is_a_classifier(case):
-    assert is_classifier(case.make())
-    assert sklearn.utils.get_tags(case.make()).target_tags.required
-
-
-@pytest.mark.slow("other variants compile kernels of their own", but="CategoricalNB")
-@each
-def test_hyperparameters_are_stored_as_given(case):
-    nb = case.make()
-    for name in nb.get_params():
-        marker = object()
-        assert getattr(clone(nb).set_params(**{name: marker}), name) is marker
-
-
-@pytest.mark.slow("other variants compile kernels of their own", but="CategoricalNB")
-@each
-def test_clone_forgets_the_data(case):
-    nb = case.fit(class_alpha=2.5, estimate="mean")
-    copy = clone(nb)
-    assert copy.get_params() == nb.get_params()
-    assert not hasattr(copy, "classes_")
-    np.testing.assert_array_equal(copy.fit(case.X, case.y).predict_log_proba(case.X), nb.predict_log_proba(case.X))
 
 
 @pytest.mark.slow("other variants compile kernels of their own", but="CategoricalNB")
@@ -119,13 +88,6 @@ def test_pickle_round_trip(case, through, tmp_path):
 
 @pytest.mark.slow("other variants compile kernels of their own", but="CategoricalNB")
 @each
-def test_evidence_and_score_are_floats(case):
-    assert isinstance(case.fit().log_evidence_, float)
-    assert isinstance(case.fit().score(case.X, case.y), float)
-
-
-@pytest.mark.slow("other variants compile kernels of their own", but="CategoricalNB")
-@each
 def test_fitted_attributes_do_not_exist_before_fit(case):
     nb = case.make()
     public = [name for name in dir(type(nb)) if name.endswith("_") and not name.startswith("_")]
@@ -156,14 +118,6 @@ def test_repr_shows_what_differs_from_the_default(case):
     assert name in case.fit()._repr_html_()
 
 
-def test_repr_of_distributions_names_their_fields():
-    nb = bnb.GaussianNB(prior=bnb.NormalInverseGamma(loc=0.0, kappa=1.0, concentration=2.0, rate=3.0))
-    text = repr(nb)
-    assert text.startswith("GaussianNB(prior=NormalInverseGamma(")
-    assert all(f"{name}=" in text for name in ("loc", "kappa", "concentration", "rate"))
-    assert "alpha=array([1., 2.])" in repr(bnb.MultinomialNB(alpha=np.array([1.0, 2.0])))
-
-
 # -- meta-estimators ---------------------------------------------------------------------------------
 
 
@@ -177,58 +131,6 @@ def test_pipeline_passes_weights_and_keywords(case):
     expected = nb.fit(case.X, case.y, sample_weight=weight).predict_proba(case.X, estimate="mle")
     np.testing.assert_array_equal(pipeline.predict_proba(case.X, estimate="mle"), expected)
     np.testing.assert_array_equal(pipeline.classes_, nb.classes_)
-
-
-@pytest.mark.slow("compiles kernels of its own")
-def test_pipelines_of_real_preprocessing():
-    X, y = load_iris(return_X_y=True)
-    ordinal, onehot = (
-        KBinsDiscretizer(5, encode=encode, quantile_method="averaged_inverted_cdf") for encode in ("ordinal", "onehot")
-    )
-    for step, nb in (
-        (StandardScaler(), bnb.GaussianNB()),
-        (ordinal, bnb.CategoricalNB()),
-        (onehot, bnb.BernoulliNB()),
-        (onehot, bnb.MultinomialNB()),
-    ):
-        pipeline = make_pipeline(step, nb)
-        assert pipeline.fit(X, y).score(X, y) > 0.85
-    words = make_pipeline(CountVectorizer(), bnb.MultinomialNB())
-    words.fit(["cheap pills", "win cash", "see you", "at home"], ["spam", "spam", "ham", "ham"])
-    assert words.predict(["cash now", "you home"]).tolist() == ["spam", "ham"]
-
-
-@pytest.mark.slow("compiles kernels of its own")
-def test_column_transformer():
-    frame, y = mixed_frame(), CASES["GaussianNB"].y
-    ordinal = ColumnTransformer([("codes", OrdinalEncoder(), ["colour", "size", "ripe"])])
-    onehot = ColumnTransformer([("flags", OneHotEncoder(), ["colour", "size", "ripe"])])
-    scaled = ColumnTransformer([("scale", StandardScaler(), ["length"])], remainder="passthrough")
-    direct = bnb.CategoricalNB().fit(frame[["colour", "ripe"]], y)
-    coded = make_pipeline(ColumnTransformer([("c", OrdinalEncoder(), ["colour", "ripe"])]), bnb.CategoricalNB())
-    np.testing.assert_allclose(
-        coded.fit(frame, y).predict_proba(frame), direct.predict_proba(frame[["colour", "ripe"]])
-    )
-    assert make_pipeline(ordinal, bnb.CategoricalNB()).fit(frame, y).score(frame, y) > 0.4
-    assert make_pipeline(onehot, bnb.BernoulliNB()).fit(frame, y).score(frame, y) > 0.4
-    # With DataFrames all the way, MixedNB reads the kinds of columns from their dtypes.
-    whole = make_pipeline(scaled, bnb.MixedNB()).set_output(transform="pandas").fit(frame, y)
-    kinds = {"scale__length": "gaussian", "remainder__age": "gaussian"}
-    categorical = ["remainder__colour", "remainder__ripe", "remainder__size"]
-    assert whole[-1].kinds_ == kinds | dict.fromkeys(categorical, "categorical")
-    assert list(whole[-1].feature_names_in_) == list(whole[-1].kinds_)
-
-
-@pytest.mark.slow("other variants compile kernels of their own", but="CategoricalNB")
-@each
-@pytest.mark.parametrize("container", ["pandas", "polars"])
-def test_set_output_of_the_step_before(case, container):
-    """A transformer that hands over DataFrames gives the same model as one that hands over arrays."""
-    scaler = ColumnTransformer([("keep", "passthrough", [0, 1, 2, 3])]).set_output(transform=container)
-    X = pd.DataFrame(case.X, columns=list("abcd"))
-    pipeline = make_pipeline(scaler, case.make()).fit(X, case.y)
-    assert list(pipeline[-1].feature_names_in_) == ["keep__a", "keep__b", "keep__c", "keep__d"]
-    np.testing.assert_array_equal(pipeline.predict_log_proba(X), case.fit().predict_log_proba(case.X))
 
 
 @pytest.mark.slow("other variants compile kernels of their own", but="CategoricalNB")
@@ -254,16 +156,6 @@ def test_cross_validate_in_two_processes():
         )
         for name in ("test_accuracy", "test_neg_log_loss"):
             np.testing.assert_array_equal(here[name], there[name])
-
-
-@pytest.mark.slow("other variants compile kernels of their own", but="CategoricalNB")
-@each
-def test_calibrated_classifier(case):
-    calibrated = CalibratedClassifierCV(case.make(), method="isotonic", cv=3).fit(case.X, case.y)
-    np.testing.assert_allclose(calibrated.predict_proba(case.X).sum(axis=1), 1)
-    assert calibrated.score(case.X, case.y) > 0.4
-    frozen = CalibratedClassifierCV(FrozenEstimator(case.fit()), method="isotonic", cv=3).fit(case.X, case.y)
-    assert frozen.score(case.X, case.y) > 0.4
 
 
 @pytest.mark.slow("other variants compile kernels of their own", but="CategoricalNB")
