@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from fractions import Fraction
 from functools import cache
 from typing import Any
 
@@ -12,7 +11,6 @@ import pytest
 import scipy.sparse as sp
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from scipy import stats
 from scipy.special import logsumexp
 from sklearn.base import clone
 
@@ -89,21 +87,7 @@ def knowing_all(problem: Any) -> Any:
     return with_prior_of(problem.nb, problem.fit()).set_params(prior=problem.nb.prior)
 
 
-def test_p_values_of_seven_rows_are_those_of_refits():
-    rng = np.random.default_rng(0)
-    X, y, weight = (
-        rng.integers(0, 3, (8, 4)),
-        np.array(CLASSES)[[0, 1, 2, 0, 1, 2, 2]],
-        np.array([1.0, 2, 1, 1, 1, 1, 2]),
-    )
-    blank = bnb.CategoricalNB(alpha=0.7, categories=[[0, 1, 2]] * 4)
-    rows = X[:7], y, weight
-    for by_class in (False, True):
-        found = by_refits(blank, *rows, X[7:], by_class)
-        assert_p_values(found, fitted(blank, *rows), rows, X[7:], by_class)
-
-
-@pytest.mark.slow("compiles kernels of its own")
+@pytest.mark.slow("other variants compile kernels of their own", but="categorical")
 @pytest.mark.parametrize("kind", KINDS)
 @settings(max_examples=10)
 @given(data=st.data())
@@ -214,39 +198,6 @@ def test_sets_of_weighted_models_cover_on_few_rows_of_many_columns(informative):
 
 
 @pytest.mark.slow("compiles kernels of its own")
-def test_five_rows_in_fractions():
-    """One column of two levels, two classes, α = 1: all scores by hand."""
-    rows = [("a", "p"), ("a", "p"), ("b", "p"), ("b", "q"), ("b", "q")]
-
-    def score(others: list[tuple[str, str]], x: str, y: str) -> Fraction:
-        """P(y | x, others)."""
-        joint = {}
-        for k in "pq":
-            n, m = sum(label == k for _, label in others), sum(row == (x, k) for row in others)
-            joint[k] = Fraction(n + 1, len(others) + 2) * Fraction(m + 1, n + 2)
-        return joint[y] / sum(joint.values())
-
-    # P(p | b, D) = 4/7 · 2/5 : 3/7 · 3/4 = 32 : 45.
-    assert score(rows, "b", "p") == Fraction(32, 77)
-    expected = {}
-    for x in "ab":
-        for y in "pq":
-            bag = [*rows, (x, y)]
-            scores = [score(bag[:i] + bag[i + 1 :], *bag[i]) for i in range(6)]
-            expected[x, y] = Fraction(sum(s <= scores[5] for s in scores), 6)
-    # (a, q) scores 5/21, and so does (b, p) when (a, q) is there; with (b, q) the two (a, p) score 15/23.
-    assert expected == {
-        ("a", "p"): 1,
-        ("a", "q"): Fraction(1, 3),
-        ("b", "p"): Fraction(2, 3),
-        ("b", "q"): Fraction(2, 3),
-    }
-    X, y = np.array([[x] for x, _ in rows]), [label for _, label in rows]
-    found = bnb.conformal(bnb.CategoricalNB().fit(X, y), X, y).p_values([["a"], ["b"]])
-    np.testing.assert_array_equal(found, [[float(expected[x, y]) for y in "pq"] for x in "ab"])
-
-
-@pytest.mark.slow("compiles kernels of its own")
 @pytest.mark.parametrize("kind", thorough(["categorical", "gaussian"], ["categorical"]))
 @settings(max_examples=3)
 @given(data=st.data())
@@ -285,25 +236,6 @@ def test_order_names_and_company_change_nothing(blank, X):
     np.testing.assert_allclose(found, expected[:, np.argsort(name)], rtol=0, atol=1e-12)
     for i in (0, 69):
         np.testing.assert_allclose(predictor.p_values(new[i : i + 1]), expected[i : i + 1], rtol=0, atol=1e-12)
-
-
-@pytest.mark.slow("compiles kernels of its own")
-def test_a_row_of_weight_two_is_two_rows():
-    weight = np.array([2.0, 1.0, 0.0, 1.0] * 15)
-    twice = np.repeat(np.arange(N), weight.astype(int))
-    rows = TABLE[twice], LABEL[twice]
-    expected = bnb.conformal(bnb.CategoricalNB().fit(*rows), *rows).p_values(TABLE)
-    rows = TABLE, LABEL, weight
-    found = bnb.conformal(bnb.CategoricalNB().fit(*rows), *rows).p_values(TABLE)
-    np.testing.assert_array_equal(found, expected)
-
-
-@pytest.mark.slow("compiles kernels of its own")
-def test_a_value_that_is_no_level_is_missing():
-    predictor = bnb.conformal(of_levels(), TABLE, LABEL)
-    with pytest.warns(UserWarning, match="9"):
-        found = predictor.p_values([[9.0, 1, 0, 1]])
-    np.testing.assert_array_equal(found, predictor.p_values([[np.nan, 1, 0, 1]]))
 
 
 @pytest.mark.slow("other variants compile kernels of their own", but="CategoricalNB")
@@ -423,8 +355,3 @@ def test_they_cover_where_the_model_is_wrong():
         for c in (0, 1):
             of_class = by_class[label == c] > 1 - coverage
             assert of_class.mean() >= coverage - margin(coverage, len(of_class))
-
-
-@pytest.mark.slow("simulates many data sets or draws")
-def test_with_random_ties_they_are_uniform():
-    assert stats.kstest(simulated()[1], "uniform").pvalue > 1e-3

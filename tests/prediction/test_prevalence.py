@@ -83,17 +83,6 @@ class TestMode:
         assert minus_log_density(found.mode) <= best.fun + 1e-6
         assert found.mode.sum() == pytest.approx(1.0, abs=1e-12)
 
-    def test_it_is_the_best_of_a_grid(self):
-        rows = np.random.default_rng(0).integers(0, LEVELS, 60)
-        grid = np.linspace(0, 1, 100_001)
-        with np.errstate(divide="ignore"):
-            density = 0.4 * np.log(grid) + 2.0 * np.log1p(-grid)
-        for level, n in enumerate(np.bincount(rows, minlength=LEVELS)):
-            own = likelihood(np.array([level]), 2)[0]
-            density += n * np.log(own[0] * (1 - grid) + own[1] * grid)
-        found = estimate(2, rows, alpha=[3.0, 1.4])
-        assert found.mode[1] == pytest.approx(grid[np.argmax(density)], abs=2e-5)
-
     @pytest.mark.slow("compiles kernels of its own")
     @pytest.mark.parametrize(
         "nb",
@@ -170,13 +159,6 @@ class TestTwoClasses:
         np.testing.assert_allclose(found.draws.sum(axis=1), 1.0, rtol=0, atol=1e-12)
         np.testing.assert_array_equal(found.effective_draws, 4000)
 
-    @pytest.mark.slow("compiles kernels of its own")
-    def test_many_rows(self):
-        rows = np.random.default_rng(2).choice(LEVELS, 100_000, p=[0.7, 0.3] @ likelihood(np.arange(LEVELS), 2).T)
-        found = estimate(2, rows)
-        assert abs(found.mean[0] - 0.7) < FAR * found.sd[0] < 0.1
-        assert found.mean[0] == pytest.approx(found.mode[0], abs=0.05 * found.sd[0])
-
 
 class TestMoreClasses:
     @pytest.mark.parametrize("alpha", [1.0, [0.3, 2.0, 1.0]])
@@ -193,27 +175,6 @@ class TestMoreClasses:
         sd = np.sqrt(second - mean**2)
         assert (abs(found.mean - mean) < FAR * sd / np.sqrt(found.effective_draws)).all()
         np.testing.assert_allclose(found.sd, sd, rtol=0.15)
-
-    @pytest.mark.slow("compiles kernels of its own")
-    def test_of_two_classes_gibbs_sampling_agrees_with_quadrature(self):
-        """A third class that no row can be of: under a small α it takes no part."""
-        counts = np.vstack([table(2), np.zeros(LEVELS, int)])
-        counts = np.hstack([counts, [[0], [0], [60]]])
-        y, x = (np.repeat(index.ravel(), counts.ravel()) for index in np.indices(counts.shape))
-        options = {"categories": [list(range(LEVELS + 1))], "estimate": "mean", "alpha": 0.0}
-        three, two = (
-            bnb.CategoricalNB(**options).fit(x[some, None], y[some]) for some in (np.full(len(y), True), y < 2)
-        )
-        X = np.random.default_rng(3).integers(0, LEVELS, (40, 1))
-        found = bnb.estimate_prevalence(three, X, alpha=[2.0, 1.0, 1e-3], draws=1000, given="scores")
-        exact = bnb.estimate_prevalence(two, X, alpha=[2.0, 1.0], given="scores")
-        error = exact.sd / np.sqrt(found.effective_draws[:2])
-        assert (abs(found.mean[:2] - exact.mean) < FAR * error).all()
-        np.testing.assert_allclose(found.sd[:2], exact.sd, rtol=0.15)
-        for ends in ("lower", "upper"):
-            np.testing.assert_allclose(getattr(found, ends)[:2], getattr(exact, ends), atol=0.3 * exact.sd[0])
-        # α = 1e-3 and no row: the share of a class that is not there is next to 0.
-        assert found.upper[2] < 1e-3
 
     @pytest.mark.slow("simulates many data sets or draws")
     def test_rows_that_stand_there_often_are_drawn_as_if_one_by_one(self, monkeypatch):
@@ -358,30 +319,6 @@ class TestGivenTheData:
         assert "given the data" in repr(found)
 
     @pytest.mark.slow("compiles kernels of its own")
-    def test_weights_count_there_too(self):
-        """One witness heard three times: without weights the interval is nowhere near the truth, which is 1."""
-        rng = np.random.default_rng(13)
-        y = rng.integers(0, 2, 5000)
-        X, U = (np.repeat(rng.normal(mean[:, None], 1.5), 3, axis=1) for mean in (y, np.ones(300)))
-        plain = bnb.estimate_prevalence(bnb.GaussianNB().fit(X, y), U)
-        assert plain.upper[1] < 0.9
-        weighted = bnb.WeightedNB(bnb.GaussianNB()).fit(X, y)
-        scores, data = (bnb.estimate_prevalence(weighted, U, given=given) for given in ("scores", "data"))
-        # Of 5,000 rows the parameters are all but known.
-        assert (abs(data.mean - scores.mean) < FAR * data.sd / 10).all()
-        np.testing.assert_allclose(data.sd, scores.sd, rtol=0.3)
-        assert min(scores.upper[1], data.upper[1]) > 0.95
-
-    @pytest.mark.slow("simulates many data sets or draws")
-    def test_in_parts_it_is_the_same_distribution(self, monkeypatch):
-        nb, X = of_levels(2), np.random.default_rng(11).integers(0, LEVELS, (50, 1))
-        found = bnb.estimate_prevalence(nb, X, given="data")
-        monkeypatch.setattr("bayesnb.prediction.prevalence._MOST_CELLS", 1000)
-        other = bnb.estimate_prevalence(nb, X, given="data")
-        error = found.sd * np.sqrt(1 / found.effective_draws + 1 / other.effective_draws)
-        assert (abs(found.mean - other.mean) < FAR * error).all()
-
-    @pytest.mark.slow("compiles kernels of its own")
     def test_there_has_to_be_a_posterior(self):
         said = r"given='data' averages over the posterior, and .* with responsibilities by EM.*\. Pass given='scores'"
         refused(said, bnb.estimate_prevalence, in_shares(), COUNTS, error=NotImplementedError)
@@ -428,34 +365,9 @@ def test_a_class_that_no_row_can_be_of():
     np.testing.assert_allclose(found.upper[1], stats.beta(1, 10).ppf(0.95), rtol=1e-4)
 
 
-@pytest.mark.slow("compiles kernels of its own")
-def test_one_class_has_all_rows():
-    found = bnb.estimate_prevalence(bnb.CategoricalNB().fit([[0]] * 3, [0] * 3), [[0]] * 4, draws=20)
-    np.testing.assert_allclose(found.draws, 1.0, rtol=0, atol=1e-12)
-    np.testing.assert_allclose(found.to_frame().to_numpy()[0, 1:], [1, 1, 0, 1, 1], rtol=0, atol=1e-12)
-
-
 def test_the_seed_decides_the_draws_and_nothing_else():
     rows = np.arange(LEVELS)
     one, same, other = (estimate(2, rows, seed=seed, draws=30) for seed in (1, 1, 2))
     np.testing.assert_array_equal(one.draws, same.draws)
     assert (one.draws != other.draws).any()
     np.testing.assert_array_equal(one.mean, other.mean)
-
-
-def test_the_table_and_what_is_printed():
-    found = estimate(3, np.arange(LEVELS), draws=50, prob=0.5)
-    frame = found.to_frame()
-    assert list(frame) == ["training", "mode", "mean", "sd", "lower", "upper"]
-    assert list(frame.index) == list(of_levels(3).classes_)
-    np.testing.assert_array_equal(frame["mean"], found.mean)
-    assert repr(found).startswith("Prevalence in 5 rows, 50% intervals given the scores, if")
-    assert repr(frame.round(4)) in repr(found)
-
-
-@pytest.mark.slow("compiles kernels of its own")
-def test_rows_of_a_dask_array():
-    dask = pytest.importorskip("dask.array")
-    rows = np.random.default_rng(12).integers(0, LEVELS, (50, 1))
-    found = bnb.estimate_prevalence(of_levels(2), dask.from_array(rows, chunks=(20, 1)), given="scores")
-    np.testing.assert_array_equal(found.draws, estimate(2, rows.ravel()).draws)

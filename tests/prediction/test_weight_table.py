@@ -185,17 +185,6 @@ def test_of_words_weights_are_those_of_typical_rows(words):
     np.testing.assert_allclose(words.predict_proba(TEXTS, draws=drawn), averaged(terms, drawn), rtol=1e-10)
 
 
-@pytest.mark.slow("compiles kernels of its own")
-def test_averages_of_models_have_one_weight():
-    nb = bnb.WeightedNB(bnb.AODE(gaussian=None), "temperature").fit(LEVELS, LABEL)
-    drawn, base = drawn_for(nb), nb.estimator_
-    values = (base.predict_joint_log_proba(LEVELS) - nb.class_log_prior_)[..., None]
-    terms = bnb.prediction.Terms(values, np.tile(nb.class_log_prior_, (N, 1)), ("average",), nb.classes_)
-    np.testing.assert_allclose(nb.predict_proba(LEVELS, draws=drawn), averaged(terms, drawn), rtol=1e-10)
-    with pytest.raises(NotImplementedError, match="draws: AODE averages several classifiers"):
-        nb.predict_proba(LEVELS, draws={"theta": np.zeros((3, 2))})
-
-
 def test_readings_prevalence_and_blocks_of_rows(weighted, monkeypatch):
     drawn = drawn_for(weighted)
     terms = bnb.terms(weighted.estimator_, LEVELS, estimate="mean")
@@ -203,26 +192,6 @@ def test_readings_prevalence_and_blocks_of_rows(weighted, monkeypatch):
     monkeypatch.setattr("bayesnb.encoding.row_blocks.CELLS", 2000)
     found = weighted.predict_proba(LEVELS, estimate="mean", class_prior=[0.1, 0.1, 0.8], draws=drawn)
     np.testing.assert_allclose(found, averaged(terms, drawn), rtol=1e-10)
-
-
-@pytest.mark.slow("compiles kernels of its own")
-def test_a_class_that_comes_later_has_no_bias_in_any_draw(weighted):
-    drawn, later = drawn_for(weighted), copy(weighted).partial_fit(LEVELS[:4], ["beech"] * 4, classes=["beech"])
-    expected = {**drawn, "class_bias": np.insert(drawn["class_bias"], 1, 0.0, axis=1)}
-    found = later.predict_proba(LEVELS, draws=drawn)
-    np.testing.assert_allclose(found, averaged(bnb.terms(later.estimator_, LEVELS), expected), rtol=1e-10)
-
-
-@pytest.mark.slow("compiles kernels of its own")
-def test_draws_of_parameters_are_still_those(weighted):
-    """Weighted by p(row | θ), as before: of one draw, its scores."""
-    drawn = {site: values[:1] for site, values in bnb.posterior_draws(weighted, 2).items()}
-    found = weighted.predict_log_proba(LEVELS[:3], draws=drawn)
-    log_theta, first = np.log(drawn["theta"][0]), np.cumsum([0, *(len(c) for c in weighted.estimator_.categories_)])
-    joint = np.log(drawn["class_prob"][0]) + weighted.class_bias_
-    for j, w in enumerate(weighted.weight_):
-        joint = joint + w * log_theta[:, first[j] + LEVELS[:3, j].astype(int)].T
-    np.testing.assert_allclose(found, log_softmax(joint, axis=1), rtol=1e-9)
 
 
 # -- the program -----------------------------------------------------------------------------------
@@ -268,13 +237,6 @@ def test_it_counts_rows_by_their_weight():
     value, _ = objective(scores, CODE, 0.0, biased=False, weight=weight)
     found = density(nb, NUMBERS, {"temperature": 0.4}, weight)
     assert found == pytest.approx(-value(np.r_[np.zeros(3), 0.4, np.zeros(4)])[0], rel=1e-10)
-
-
-def test_its_rows_are_those_that_were_weighed():
-    nb = bnb.WeightedNB(bnb.CategoricalNB(), "temperature", max_rows=30).fit(LEVELS, LABEL)
-    found = terms_by_halves(nb, LEVELS)
-    assert found.terms.values.shape == (6 * 30, 3, 1)
-    assert nb.weights_.n_rows == 30
 
 
 # -- draws by NUTS -----------------------------------------------------------------------------------
@@ -360,38 +322,6 @@ def test_a_temperature_against_an_integral(kind):
     assert not data["posterior"]["class_bias"].any()
 
 
-@pytest.mark.slow("NumPyro compiles for seconds")
-def test_members_of_an_average_have_draws_too():
-    from tests.programs.monte_carlo import quiet
-
-    nb = bnb.WeightedNB(bnb.AODE(gaussian=None)).fit(LEVELS, LABEL)
-    data = quiet(nb, X=LEVELS, y=LABEL, draws=500, warmup=300)
-    terms = bnb.terms(nb.estimator_, LEVELS)
-    np.testing.assert_allclose(nb.predict_proba(LEVELS, draws=data), averaged(terms, flat(data)), rtol=1e-10)
-
-
-@pytest.mark.slow("NumPyro compiles for seconds")
-def test_the_seed_says_which_draws(words):
-    first, again, other = (
-        bnb.run_nuts(words, X=TEXTS, y=LABEL, draws=20, warmup=100, chains=1, seed=seed, progress=False)
-        for seed in (4, 4, 5)
-    )
-    drawn = [data["posterior"]["temperature"].to_numpy() for data in (first, again, other)]
-    np.testing.assert_array_equal(drawn[0], drawn[1])
-    assert (drawn[0] != drawn[2]).any()
-
-
-@pytest.mark.slow("NumPyro compiles for seconds")
-def test_labels_that_are_told_without_error_are_said_to_bound_little():
-    y = np.arange(200) % 2
-    nb = bnb.WeightedNB(bnb.BernoulliNB(), "temperature").fit(np.repeat(y[:, None], 40, axis=1), y)
-    assert nb.expected_log_loss_ < 1e-6
-    with pytest.warns(UserWarning, match="they hardly bound the weights"):
-        data = bnb.run_nuts(nb, X=np.repeat(y[:, None], 40, axis=1), y=y, draws=200, warmup=200, progress=False)
-    assert data["posterior"]["temperature"].min() > 0  # but they bound them from below
-    assert bnb.weight_table(nb)["lower"][0] < 0
-
-
 # -- bad input -----------------------------------------------------------------------------------------
 
 
@@ -441,9 +371,3 @@ def test_bad_arguments_of_nuts(weighted):
     later = copy(of_two_classes()).partial_fit(LEVELS[:4], ["elm"] * 4, classes=["elm"])
     said = r"run_nuts: there are classes \['ash', 'elm', .*nb.weigh\(X, y\) fits them"
     refused(said, bnb.run_nuts, later, X=LEVELS[here], y=LABEL[here])
-
-
-def test_analyses_of_parameters_take_no_draws_of_weights(weighted):
-    drawn = drawn_for(weighted)
-    refused("draws have no 'class_prob'", weighted.estimator_.predict_proba, LEVELS, draws=drawn)
-    refused("draws have no 'class_prob'", bnb.predict_interval, weighted, LEVELS, given="data", draws=drawn)

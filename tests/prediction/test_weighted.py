@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import warnings
 from copy import copy
-from dataclasses import replace
 from functools import cache, partial
 from itertools import product
 from types import SimpleNamespace
@@ -325,12 +324,6 @@ def test_leave_one_out_of_weights_that_these_labels_taught_is_refused():
         bnb.loo(weighted_numbers(), NUMBERS, LABEL)
 
 
-def test_its_leave_one_out_terms_are_weighted():
-    nb, of_base = weighted_numbers(), bnb.loo_terms(weighted_numbers().estimator_, NUMBERS, LABEL)
-    found = bnb.loo_terms(nb, NUMBERS, LABEL)
-    np.testing.assert_allclose(found.values, of_base.values * nb.weight_, rtol=1e-9)
-
-
 def test_the_loss_without_weights_is_that_of_the_halves():
     nb, scores = weighted(), crossed(weighted().estimator, LEVELS)
     log_p = log_softmax(scores.joint(), axis=1)[np.arange(SPLITS * N), np.tile(CODE, SPLITS)]
@@ -380,17 +373,6 @@ def test_parameters_move_the_weighted_scores(method):
     lower, upper = bnb.predict_interval(nb, rows, given="data", method=method, draws=4000)
     expected = np.quantile(np.exp(log_softmax(scores, axis=2)), [0.05, 0.95], axis=0)
     np.testing.assert_allclose([lower, upper], expected, atol=0.02)
-
-
-@pytest.mark.slow("compiles kernels of its own")
-def test_biases_of_three_classes_move_the_interval():
-    """Of three classes moments are drawn from; a bias moves the scores of its class, whichever method draws them."""
-    plain = bnb.WeightedNB(bnb.GaussianNB(), "feature").fit(NUMBERS, LABEL)
-    biased = replace(plain.weights_, class_bias=np.array([-1.0, 0.0, 1.0]))
-    nb, rows = bnb.WeightedNB(bnb.GaussianNB(), biased).fit(NUMBERS, LABEL), NUMBERS[:8]
-    found = bnb.predict_interval(nb, rows, draws=4000)
-    np.testing.assert_allclose(found, bnb.predict_interval(nb, rows, method="draws", draws=4000), atol=0.03)
-    assert abs(found[0] - bnb.predict_interval(plain, rows, draws=4000)[0]).max() > 0.1
 
 
 def test_intervals_and_decisions_are_given_the_data_by_default():
@@ -493,15 +475,6 @@ def test_weights_of_other_rows_are_kept():
 
 
 @pytest.mark.slow("compiles kernels of its own")
-def test_files_hold_the_weights(tmp_path):
-    nb = bnb.WeightedNB(bnb.TAN(gaussian=None)).fit(LEVELS, LABEL)
-    bnb.save(nb, tmp_path / "nb")
-    loaded = bnb.load(tmp_path / "nb")
-    np.testing.assert_array_equal(loaded.predict_proba(LEVELS), nb.predict_proba(LEVELS))
-    pd.testing.assert_frame_equal(bnb.weight_table(loaded), bnb.weight_table(nb))
-
-
-@pytest.mark.slow("compiles kernels of its own")
 def test_shifted_prevalence_and_readings():
     nb = weighted_numbers()
     shifted = nb.predict_log_proba(NUMBERS, class_prior=[0.1, 0.1, 0.8])
@@ -546,14 +519,6 @@ def test_members_that_do_not_vote_are_as_the_others():
     np.testing.assert_allclose(values[:, 1], values[:, [0, 2, 3]].mean(axis=1))
     nothing = bnb.terms(nb.estimator_, np.full((1, 4), np.nan)).values[0]
     np.testing.assert_allclose(nothing - nothing[0], 0.0, atol=1e-12)
-
-
-@pytest.mark.slow("compiles kernels of its own")
-def test_dask_rows_are_predicted_lazily():
-    da = pytest.importorskip("dask.array")
-    nb = weighted_numbers()
-    lazy = nb.predict_proba(da.from_array(NUMBERS, chunks=(25, 4)))
-    np.testing.assert_allclose(lazy.compute(), nb.predict_proba(NUMBERS), rtol=1e-12)
 
 
 # -- bad input -----------------------------------------------------------------------------------
@@ -614,12 +579,6 @@ def test_known_class_probabilities_are_not_undone(known, weights):
     np.testing.assert_array_equal(nb.class_bias_, learned.class_bias_)
     expected = learned.predict_proba(LEVELS[ASKED], class_prior=known)
     np.testing.assert_allclose(nb.predict_proba(LEVELS[ASKED]), expected, rtol=1e-12)
-
-
-def test_a_sample_of_few_rows_is_few_rows():
-    with pytest.warns(UserWarning, match="only 6 rows are outside"):
-        nb = bnb.WeightedNB(bnb.CategoricalNB(), max_rows=9).fit(LEVELS, LABEL)
-    assert nb.weights_ is None
 
 
 @pytest.mark.filterwarnings("error")
@@ -711,11 +670,3 @@ def test_what_the_estimator_cannot_count_it_says():
         _ = bnb.WeightedNB(bnb.TAN()).partial_fit
     assert "TAN has partial_fit only once fit has found the tree" in str(caught.value.__cause__.__cause__)
     assert not hasattr(bnb.WeightedNB("a name"), "partial_fit")
-
-
-def test_weights_are_shown_in_a_line():
-    """They are a hyperparameter too, which the repr of an estimator shows."""
-    nb = weighted("temperature")
-    shown = f"Weights(4 terms around {nb.temperature_:.3g}, by halves of 60 rows)"
-    assert repr(nb.weights_) == shown
-    assert shown in " ".join(repr(bnb.WeightedNB(bnb.CategoricalNB(), nb.weights_)).split())
