@@ -11,7 +11,6 @@ import tracemalloc
 import numpy as np
 import pytest
 from sklearn.base import clone
-from sklearn.exceptions import NotFittedError
 
 import bayesnb as bnb
 from bayesnb.persistence.bag_of_words import PATTERNS
@@ -51,23 +50,6 @@ def test_functions_are_not_written(name, tmp_path):
     bag = BagOfWords(**{name: str.lower if name == "preprocessor" else str.split}).fit(DOCUMENTS)
     refused(f"{name}: <.*cannot be written to a file", bag.save, tmp_path / "words.json")
     assert not list(tmp_path.iterdir())
-
-
-def test_a_file_is_replaced_whole_or_not_at_all(tmp_path, monkeypatch):
-    path = tmp_path / "words.json"
-    BagOfWords().fit(DOCUMENTS).save(path)
-    before = path.read_bytes()
-
-    def full(handle):
-        raise OSError(28, "No space left on device")
-
-    with monkeypatch.context() as patch:
-        patch.setattr("bayesnb._util.atomic_files.os.fsync", full)
-        refused(r"is as it was before: No space left", BagOfWords(min_df=1).fit(DOCUMENTS).save, path, error=OSError)
-    assert path.read_bytes() == before
-    assert list(tmp_path.iterdir()) == [path]
-    with pytest.raises(NotFittedError):
-        BagOfWords().save(path)
 
 
 def test_damaged_files_are_refused(tmp_path):

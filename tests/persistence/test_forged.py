@@ -6,7 +6,6 @@ import copy
 import os
 import socket
 import struct
-import sys
 import tracemalloc
 from itertools import cycle, islice
 
@@ -16,7 +15,7 @@ import pytest
 
 import bayesnb as bnb
 from bayesnb.estimators import classifier_state
-from tests.persistence.forger import MODULUS, TENSORS, WRAPPERS, complaints, costly, forged, of_type, parts, signed
+from tests.persistence.forger import MODULUS, TENSORS, WRAPPERS, complaints, forged, of_type, parts, signed
 from tests.persistence.models import FIXTURES, LABELS, LEVELS, MODELS, fitted
 from tests.refusals import refused
 
@@ -216,35 +215,6 @@ def test_models_that_were_forgotten_and_faded_for_long(tmp_path):
 
 
 # -- files that choose how long they take --------------------------------------------------------------------------
-
-
-def calls(run) -> int:
-    """How many functions are called."""
-    counted = 0
-
-    def count(frame, event, argument):
-        nonlocal counted
-        counted += event in ("call", "c_call")
-
-    sys.setprofile(count)
-    try:
-        run()
-    finally:
-        sys.setprofile(None)
-    return counted
-
-
-@pytest.mark.filterwarnings("ignore")
-def test_nested_colliding_and_time_zone_files(whole, tmp_path):
-    """Those that load are consistent; none makes the loader work out of proportion to its size."""
-    rng, path = np.random.default_rng(0), tmp_path / "model"
-    files = [whole[name] for name in ("categorical", "reserved level", "Gaussian")]
-    for content in files:
-        load(content, path)
-    for i, content in enumerate(islice(cycle(files), 24)):
-        changed, found = costly(content, rng, most=300), []
-        assert calls(lambda changed=changed, found=found: found.append(load(changed, path))) < 20_000 + len(changed), i
-        assert found == [None] or complaints(found[0]) == [], i
 
 
 @pytest.mark.parametrize("kind", [*WRAPPERS, "CategoricalNB", "GaussianNB"])

@@ -49,11 +49,6 @@ def test_heights_are_those_of_the_table_and_cuts_hang_as_long_as_they_are_probab
     assert "normal density" in said(ax)
 
 
-def test_classes_that_find_no_room_are_counted():
-    nb, *_ = fitted(9)
-    assert "7 largest of 9 classes; 2 left out" in said(plots.density(nb, "size"))
-
-
 def test_bad_arguments():
     nb, X, y = fitted(2)
     refused("X and y come together", plots.density, nb, "size", X)

@@ -9,8 +9,6 @@ import pandas as pd
 import pytest
 
 pytest.importorskip("matplotlib")
-from matplotlib import rc_context
-from matplotlib.font_manager import fontManager
 
 import bayesnb as bnb
 from bayesnb import plots
@@ -65,21 +63,6 @@ def test_without_a_font_no_figure_is_silent(name, drawing, monkeypatch):
     assert "□" in drawn
     assert {str(w.message) for w in caught if "No font at hand" in str(w.message)}
     assert not any("\u4e00" <= c <= "\u9fff" for c in drawn)
-
-
-def test_fonts_that_were_installed_after_matplotlib_made_its_list_are_found(monkeypatch):
-    # Computer Modern has no Cyrillic; DejaVu Serif is taken from the list, as if it had come later.
-    later = [font for font in fontManager.ttflist if font.name == "DejaVu Serif"]
-    monkeypatch.setattr(fontManager, "ttflist", [font for font in fontManager.ttflist if font.name != "DejaVu Serif"])
-    monkeypatch.setattr(fonts, "_CJK", ("DejaVu Serif",))
-    monkeypatch.setattr("matplotlib.font_manager.findSystemFonts", lambda: [later[0].fname])
-    fonts._add_new_fonts.cache_clear()
-    try:
-        with rc_context({"font.family": ["cmr10"], "axes.unicode_minus": False}):
-            assert fonts.families(["цвет"]) == ["cmr10", "DejaVu Serif"]
-            assert labels(["цвет"]) == {"цвет": "цвет"}
-    finally:
-        fonts._add_new_fonts.cache_clear()
 
 
 def test_boxes_are_told_apart_by_the_position_of_the_name(monkeypatch):

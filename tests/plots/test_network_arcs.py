@@ -111,27 +111,6 @@ def test_names_do_not_overlap_nor_leave_the_canvas(n):
         assert box.x1 <= ax.figure.bbox.x1 + 1
 
 
-def test_a_deep_tree_stays_on_the_canvas():
-    ax = bnb.plots.structure(network_of(25, {j: [j - 1] for j in range(1, 25)}))
-    assert all(box.x1 <= ax.figure.bbox.x1 + 1 for _, box in shown_texts(ax.figure))
-
-
-def test_features_without_arcs_are_left_out_if_they_are_many():
-    ax = bnb.plots.structure(network_of(30, {1: [0]}))
-    assert len(ax.texts) == 2
-    assert "1 arc between 30 features" in said(ax)
-    assert "Shown are 2 of 30 features" in said(ax)
-
-
-def test_without_arcs_and_in_axes_of_ones_own():
-    from matplotlib import pyplot
-
-    figure, ax = pyplot.subplots()
-    assert bnb.plots.structure(bnb.NetworkNB().fit(TABLE, Y), ax=ax) is ax
-    pyplot.close(figure)
-    assert not arrows(ax)
-
-
 def test_it_takes_a_member_but_not_the_average():
     nb = bnb.AODE().fit(TABLE, Y)
     bnb.plots.detach(bnb.plots.structure(nb.members_[1]))

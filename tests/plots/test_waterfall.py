@@ -10,7 +10,6 @@ from tests.refusals import refused
 
 pytest.importorskip("matplotlib")
 from matplotlib.colors import same_color
-from matplotlib.figure import Figure
 
 from bayesnb import plots
 from bayesnb.plots.style import COLOURS, GREY
@@ -85,14 +84,6 @@ def test_one_row_of_several_in_any_order_of_its_lines():
     refused("frame is about 2 rows; say which with row=", plots.explain, frame)
     refused("row='c' is not in the frame", plots.explain, frame, row="c")
     refused(r"frame has 2 lines of '\(class\)' for row 'a'", plots.explain, frame.assign(row="a"))
-
-
-def test_low_and_narrow_axes_show_fewer():
-    figure = Figure(figsize=(5, 3.2), layout="constrained")
-    ax = figure.add_subplot()
-    assert plots.explain(reasons(30), ax=ax) is ax
-    assert 4 < len(ax.patches) < 12
-    check(ax)
 
 
 def test_cells_are_named_and_missing_ones_said_to_be():
