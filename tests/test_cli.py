@@ -62,14 +62,6 @@ def weather(n=60, seed=0):
     )
 
 
-def test_figures_need_matplotlib_and_nothing_is_computed_without(capsys, tmp_path, monkeypatch):
-    monkeypatch.setitem(sys.modules, "matplotlib", None)
-    code, out, err = run(capsys, "compare", "--out", tmp_path / "new")
-    assert (code, out) == (2, "")
-    assert err.startswith("bayesnb: error: --out needs matplotlib, not installed here: pip install")
-    assert not list(tmp_path.iterdir())
-
-
 @pytest.fixture
 def table(tmp_path):
     path = tmp_path / "weather.csv"

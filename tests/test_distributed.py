@@ -66,14 +66,6 @@ def test_it_is_fit_on_all_rows(kind, data):
     same(nb, problem.fit(weight=weight))
 
 
-@pytest.mark.slow("other variants compile kernels of their own", but="first")
-@pytest.mark.parametrize("nb", [bnb.CategoricalNB(), bnb.NetworkNB({0: 1, 2: [0, 1]}), bnb.AODE()])
-def test_levels_and_classes_come_late(nb):
-    same_bits(fit(clone(nb), X, Y), clone(nb).fit(LEVELS, LABELS))
-    nb.set_params(handle_unknown="level")
-    same_bits(fit(clone(nb), X, Y), clone(nb).fit(LEVELS, LABELS))
-
-
 @pytest.mark.slow("compiles kernels of its own")
 def test_sparse_blocks():
     sparse = X.rechunk((60, -1)).map_blocks(sp.csr_array)
@@ -317,23 +309,6 @@ def test_predictions_are_lazy(nb):
         with pytest.raises(Computed):
             waiting.compute()
     assert nb.score(blocks, frame()["y"] if mixed else Y) == np.mean(nb.predict(blocks).compute() == labels)
-
-
-@pytest.mark.slow("compiles kernels of its own")
-def test_options_of_predictions():
-    nb = bnb.CategoricalNB().fit(LEVELS, LABELS)
-    shifted = {"estimate": "mle", "class_prior": [0.1, 0.2, 0.3, 0.4]}
-    np.testing.assert_allclose(nb.predict_proba(X, **shifted).compute(), nb.predict_proba(LEVELS, **shifted))
-    draws = bnb.posterior_draws(nb, draws=20)
-    lazy = nb.predict_proba(X, draws=draws)
-    np.testing.assert_allclose(lazy.compute(), nb.predict_proba(LEVELS, draws=draws), rtol=1e-12)
-    expected, lazy = nb.predict(LEVELS), nb.predict(X)
-    nb.fit(LEVELS[::-1] % 2, LABELS)  # what was asked before is answered by what was known then
-    np.testing.assert_array_equal(lazy.compute(), expected)
-    few = X[(X[:, 0] == 1) & (X < 2).all(axis=1)]  # of unknown sizes, some of them 0
-    here = LEVELS[(LEVELS[:, 0] == 1) & (LEVELS < 2).all(axis=1)]
-    np.testing.assert_array_equal(nb.predict(few).compute(), nb.predict(here))
-    assert nb.predict(X[:0]).compute().shape == (0,)
 
 
 @pytest.mark.slow("compiles kernels of its own")

@@ -192,16 +192,6 @@ def test_each_iteration_is_that_of_em_written_out(kind, alpha):
     np.testing.assert_allclose(mine, some, rtol=1e-8, atol=1e-12)
 
 
-@pytest.mark.slow("compiles kernels of its own")
-def test_categorical_levels_are_bernoulli_ones():
-    rng = np.random.default_rng(5)
-    X = rng.integers(0, 2, (30, 4))
-    y = np.where(np.arange(30) < 6, np.arange(30) % 2, -1)
-    one, other = bnb.fit_em(bnb.CategoricalNB(alpha=0.3), X, y), bnb.fit_em(bnb.BernoulliNB(alpha=0.3), X, y)
-    np.testing.assert_allclose(one.objective, other.objective, rtol=1e-12)
-    np.testing.assert_allclose(one.estimator.predict_proba(X), other.estimator.predict_proba(X), rtol=1e-10)
-
-
 # -- penalty and peak ---------------------------------------------------------------------------------
 
 FAMILIES = [
@@ -307,19 +297,6 @@ def test_levels_are_learned_from_all_rows_that_count():
     assert em.estimator.categories_[0].tolist() == ["a", "b", "c", "e", "f", "g"]
     labelled = bnb.fit_em(bnb.CategoricalNB(), X[:3], y[:3], [["e", "k", "k"]], weight=0)
     assert labelled.estimator.categories_[0].tolist() == ["a", "b", "c"]
-
-
-@pytest.mark.slow("compiles kernels of its own")
-def test_frames_of_mixed_columns():
-    X, label = simulated(80)
-    frame = pd.DataFrame({"n": X[:, 0], "w": X[:, 1] + 0.5, "s": np.where(X[:, 2] > 1, "hi", "lo")})
-    y = np.where(np.arange(80) < 10, label, -1)
-    nb = bnb.MixedNB(poisson="n")
-    em = bnb.fit_em(nb, frame[:40], y[:40], frame[40:])
-    assert list(em.estimator.feature_names_in_) == ["n", "w", "s"]
-    whole = bnb.fit_em(nb, frame, y)
-    np.testing.assert_allclose(whole.objective, em.objective, rtol=1e-11)
-    refused("feature names", bnb.fit_em, nb, frame[:40], y[:40], frame[40:].rename(columns={"n": "m"}))
 
 
 @pytest.mark.slow("compiles kernels of its own")

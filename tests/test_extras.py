@@ -13,7 +13,6 @@ import numpy as np
 import pytest
 
 import bayesnb as bnb
-from bayesnb._util.extras import require
 from bayesnb.streaming import read_table
 from tests.refusals import refused
 from tests.test_cli import run
@@ -118,7 +117,3 @@ def test_what_is_imported_is_installed_by_something():
     for module, path in imported():
         name = module.partition(".")[0]
         assert name in sys.stdlib_module_names or BROUGHT.get(name, name) in known, (path, name)
-
-
-def test_nothing_is_said_of_what_is_there():
-    require("This", "files", "json", "numpy")

@@ -139,28 +139,6 @@ def test_words():
         bnb.from_counts(bnb.MultinomialNB(), table)
 
 
-@pytest.mark.slow("compiles kernels of its own")
-def test_counts_of_events_need_their_base_measure():
-    frame = cars()
-    query = sql.counts("cars", "make", {"doors": float})
-    whole = bnb.PoissonNB().fit(frame[["doors"]], frame["make"])
-    with pytest.raises(ValueError, match="Give log_base="):
-        bnb.from_counts(bnb.PoissonNB(), in_sqlite(frame, query))
-    found = bnb.from_counts(bnb.PoissonNB(), in_sqlite(frame, query), log_base=float(whole.statistics_.log_base))
-    assert_alike(found, whole, frame[["doors"]])
-
-
-def test_it_goes_on_as_after_fit(tmp_path):
-    frame = cars()
-    X, y = frame[LEVELS], frame["make"]
-    query = sql.counts("cars", "make", {name: COLUMNS[name] for name in LEVELS})
-    found = bnb.from_counts(bnb.CategoricalNB(), in_sqlite(frame, query))
-    found.partial_fit(X[:50], y[:50]).forget(X[:20], y[:20])
-    whole = bnb.CategoricalNB().fit(X, y).partial_fit(X[:50], y[:50]).forget(X[:20], y[:20])
-    bnb.save(found, tmp_path / "model")
-    assert_alike(bnb.load(tmp_path / "model"), whole, X)
-
-
 GOOD = [
     ("a", None, None, None, 3, None, None),
     ("b", None, None, None, 2, None, None),
@@ -321,18 +299,6 @@ def test_weights_that_fit_refuses_are_refused(weights):
         bnb.from_counts(bnb.CategoricalNB(), rows)
 
 
-def test_texts_and_infinity_are_no_numbers():
-    """SQLite adds up texts as zeros."""
-    for cell in ("dark", "", np.inf):
-        frame = pd.DataFrame({"k": [1.0, cell, 2.0, 3.0], "make": list("aabb")})
-        rows = in_sqlite(frame, sql.counts("cars", "make", {"k": float}))
-        with pytest.raises(ValueError, match="mean of class 'a', feature 'k', level None is None"):
-            bnb.from_counts(bnb.GaussianNB(), rows)
-    frame = pd.DataFrame({"k": ["1.5", "2", "2.25", "3"], "make": list("aabb")})  # as SQLite imports a CSV file
-    found = bnb.from_counts(bnb.GaussianNB(), in_sqlite(frame, sql.counts("cars", "make", {"k": float})))
-    np.testing.assert_allclose(found.statistics_.blocks[0].mean.ravel(), [1.75, 2.625])
-
-
 @every_database
 def test_a_class_of_weight_zero_stays(ask):
     frame = pd.DataFrame({"k": list("uvuvu"), "w": [1, 2, 3, 1, 0], "make": list("aabbc")})
@@ -340,13 +306,6 @@ def test_a_class_of_weight_zero_stays(ask):
     assert list(found.classes_) == ["a", "b", "c"]
     np.testing.assert_array_equal(found.class_count_, [3, 4, 0])
     np.testing.assert_array_equal(found.category_count_[0], [[1, 2], [3, 1], [0, 0]])
-
-
-def test_names_that_are_no_text_become_text():
-    rows = [(c, None if name is None else 7, *rest) for c, name, *rest in GOOD]
-    assert list(bnb.from_counts(bnb.CategoricalNB(), rows).feature_names_in_) == ["7"]
-    with pytest.raises(TypeError, match="table"):
-        bnb.from_counts(bnb.CategoricalNB(), None)
 
 
 def test_a_level_beside_the_declared_ones_is_refused():

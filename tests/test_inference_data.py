@@ -8,7 +8,6 @@ import matplotlib
 import numpy as np
 import pandas as pd
 import pytest
-import scipy.sparse as sp
 from scipy import stats
 from scipy.special import logsumexp
 
@@ -23,9 +22,7 @@ from bayesnb import (
     posterior_draws,
 )
 from bayesnb.datasets import load_watermelon
-from bayesnb.encoding import row_blocks as rows
 from bayesnb.inference_data import to_arviz
-from bayesnb.uncertainty import row_draws
 from tests.refusals import refused
 
 matplotlib.use("Agg")
@@ -138,18 +135,6 @@ def test_names_and_likelihoods(nb, X, kinds):
 
 
 @pytest.mark.slow("compiles kernels of its own")
-def test_mixed_blocks_that_share_a_dimension():
-    posterior = to_arviz(MIXED.fit(FRAME, Y), draws=6, chains=2)["posterior"]
-    assert posterior["theta_categorical"].dims[3] == "level_categorical"
-    levels = [f"{name}={value}" for name in ("colour", "leaf") for value in sorted(FRAME[name].dropna().unique())]
-    assert posterior["level_categorical"].values.tolist() == levels
-    assert posterior["level_bernoulli"].values.tolist() == ["ripe=absent", "ripe=present"]
-    assert posterior["feature_multinomial"].values.tolist() == ["a", "b"]
-    assert posterior["mu"].dims[3] == posterior["sigma2"].dims[3] == "feature_gaussian"
-    assert posterior["feature_poisson"].values.tolist() == ["spots"]
-
-
-@pytest.mark.slow("compiles kernels of its own")
 def test_watermelons_through_a_file(tmp_path):
     import arviz as az
 
@@ -173,22 +158,6 @@ def test_watermelons_through_a_file(tmp_path):
     assert attributes["inference_library"] == "bayesnb"
     assert attributes["estimator"] == "MixedNB()"
     assert "independent" in attributes["sampling"]
-
-
-@pytest.mark.slow("compiles kernels of its own")
-def test_summary_and_forest():
-    import arviz as az
-
-    nb = PoissonNB().fit(COUNTS, Y)
-    data = to_arviz(nb, COUNTS, Y, draws=500)
-    table = az.summary(data, round_to="none")
-    rates = table[[name.startswith("rate") for name in table.index]]
-    posterior = nb.posterior_.blocks[0]
-    exact = stats.gamma(posterior.concentration.ravel(), scale=1 / posterior.rate.ravel())
-    assert (np.abs(rates["mean"] - exact.mean()) < 5 * exact.std() / np.sqrt(2000)).all()
-    assert (table["r_hat"] < 1.01).all()
-    assert (np.abs(table["ess_bulk"] / 2000 - 1) < 0.25).all()
-    az.plot_forest(data, var_names=["rate"])
 
 
 @pytest.mark.slow("compiles kernels of its own")
@@ -255,28 +224,6 @@ def test_predicted_labels_have_the_probabilities_of_their_draws():
     assert abs(((predicted == nb.classes_[0]) * half).sum() - (proba[0] * half).sum()) < 4.5 * error
 
 
-@pytest.mark.slow("compiles kernels of its own")
-def test_small_blocks_make_no_difference(monkeypatch):
-    X, y = RNG.poisson(2.0, (50, 3)), np.array(["a", "b"])[np.arange(50) % 2]
-    nb = PoissonNB().fit(X, y)
-    whole = to_arviz(nb, X, y, draws=25, seed=1)["log_likelihood"]
-    monkeypatch.setattr(row_draws, "_LABELLED_CELLS", 300)
-    monkeypatch.setattr(rows, "CELLS", 100)
-    pieces = to_arviz(nb, X, y, draws=25, seed=1)["log_likelihood"]
-    for name in ("row", "label"):
-        np.testing.assert_allclose(pieces[name].values, whole[name].values, rtol=1e-12, atol=1e-12)
-
-
-@pytest.mark.slow("compiles kernels of its own")
-@pytest.mark.parametrize("make", [MultinomialNB, BernoulliNB])
-def test_sparse_rows(make):
-    dense, sparse = make().fit(COUNTS, Y), make().fit(sp.csr_array(COUNTS), Y)
-    a = to_arviz(dense, COUNTS, Y, draws=5)["log_likelihood"]
-    b = to_arviz(sparse, sp.csr_array(COUNTS), Y, draws=5)["log_likelihood"]
-    for name in ("row", "label"):
-        np.testing.assert_allclose(a[name].values, b[name].values, rtol=1e-10, atol=1e-10)
-
-
 def test_prior_draws_have_the_moments_of_the_prior():
     prior = to_arviz(CategoricalNB(alpha=2.0).fit(COUNTS[:, :1], Y), draws=1000)["prior"]
     draws = prior["theta"].values.reshape(4000, -1)
@@ -317,14 +264,6 @@ def test_labels_of_other_types(labels, names, tmp_path):
     assert data["observed_data"]["label"].values.tolist() == names * 3
     assert data["posterior"]["level"].values.tolist() == ["'0'=1", "'0'='1'"]
     data.to_netcdf(str(tmp_path / "labels.nc"))
-
-
-@pytest.mark.slow("a second view of what quick tests see")
-def test_known_class_probabilities():
-    nb = BernoulliNB(class_prior=[0.5, 0.2, 0.3]).fit(COUNTS, Y)
-    data = to_arviz(nb, COUNTS, Y, draws=4)
-    np.testing.assert_allclose(data["posterior"]["class_prob"].values[..., 1], 0.2)
-    assert np.isfinite(data["log_likelihood"]["label"].values).all()
 
 
 @pytest.mark.slow("other variants compile kernels of their own", but="first")

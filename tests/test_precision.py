@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import pickle
 from concurrent.futures import ThreadPoolExecutor
 
 import jax
@@ -154,20 +153,6 @@ def test_threads_compute_in_float64_and_leave_their_configuration(kind):
         for result, x64, dtype in pool.map(work, range(4)):
             assert_same_bits(result, expected)
             assert (x64, dtype) == (False, "float32")
-
-
-@pytest.mark.slow("other variants compile kernels of their own", but="categorical")
-@every_kind
-def test_what_was_fitted_in_one_configuration_predicts_the_same_in_another(kind, configure):
-    make, X = CASES[kind]
-    configure(jax_enable_x64=True)
-    nb = make().fit(X, Y)
-    on = nb.predict_proba(X)
-    configure(jax_enable_x64=False)
-    np.testing.assert_array_equal(nb.predict_proba(X), on)
-    again = pickle.loads(pickle.dumps(nb))
-    np.testing.assert_array_equal(again.predict_proba(X), on)
-    assert again.log_evidence_ == nb.log_evidence_
 
 
 @pytest.mark.slow("other variants compile kernels of their own", but="categorical")

@@ -12,8 +12,6 @@ import numpy as np
 import pandas as pd
 import pytest
 import scipy.sparse as sp
-from joblib import Parallel, delayed
-from sklearn.base import clone
 
 import bayesnb as bnb
 from tests.estimators.cases import CASES
@@ -149,19 +147,6 @@ def test_the_configuration_of_every_thread_is_its_own():
     assert jax.config.jax_enable_x64 == process
 
 
-@pytest.mark.slow("starts processes that import JAX")
-@pytest.mark.parametrize("prefer", ["threads", pytest.param("processes", marks=pytest.mark.slow)])
-def test_joblib(prefer):
-    some = (0, 2, 4, 7)
-    own = {i: fitted(i) for i in some}
-    tasks = [(clone(own[i]), TASKS[i][1], labels(TASKS[i][1].shape[0], i)) for i in some]
-    results = Parallel(n_jobs=2, prefer=prefer)(delayed(type(nb).fit)(nb, X, y) for nb, X, y in tasks)
-    for i, nb in zip(some, results, strict=True):
-        assert nb.encoding_.classes.values == own[i].encoding_.classes.values
-        assert_equal(jax.tree.leaves(nb.statistics_), jax.tree.leaves(own[i].statistics_))
-        np.testing.assert_array_equal(nb.predict_proba(TASKS[i][1]), own[i].predict_proba(TASKS[i][1]))
-
-
 # -- buffers -------------------------------------------------------------------------------------
 
 N, SIZE = 200, 50
@@ -283,14 +268,3 @@ def test_decay_is_refused_too(monkeypatch):
             nb.decay(0.5)
     assert nb.class_count_.sum() == 120
     assert nb.decay(0.5).class_count_.sum() == 60
-
-
-def test_fitting_anew_needs_no_agreement():
-    X, y = TABLE
-    nb, slow = bnb.CategoricalNB().fit(X, y), Slow(X)
-    with ThreadPoolExecutor(1) as pool:
-        late = pool.submit(nb.fit, slow, y)
-        assert slow.asked.wait(60)
-        nb.partial_fit(X, y)
-        slow.go.set()
-        assert late.result().class_count_.sum() == 60
