@@ -165,21 +165,6 @@ def test_probabilities_of_all_rows_add_up(kind):
     np.testing.assert_allclose(np.exp(predicted(own, own.brute.complete_rows())).sum(axis=0), 1.0, rtol=1e-12)
 
 
-@pytest.mark.slow("compiles kernels of its own")
-@some
-def test_the_evidence_is_a_product_of_predictions_of_each_row_from_those_before(own):
-    total, posterior = 0.0, own.prior
-    for i in range(12):
-        one = replace(own, X=own.X[i : i + 1], y=own.y[i : i + 1], weight=np.ones(1))
-        total += float(terms(posterior, encoded(one.X, own.brute.sizes), None)[0, own.y[i]].sum())
-        posterior = posterior.update(one.counts())
-    first = replace(own, X=own.X[:12], y=own.y[:12], weight=np.ones(12))
-    assert float(log_evidence(own.prior, first.counts())[0, 0]) == pytest.approx(total, abs=1e-10)
-    after = log_evidence(first.posterior, own.counts())
-    both = log_evidence(own.prior, LevelCounts(own.counts().count + first.counts().count))
-    assert float(after[0, 0]) == pytest.approx(float(both[0, 0]) - total, abs=1e-10)
-
-
 # -- symmetry ----------------------------------------------------------------------------------------
 
 
@@ -227,26 +212,6 @@ def test_a_prior_worth_a_multiple_of_rows(own):
 
 
 # -- limits ------------------------------------------------------------------------------------------
-
-
-@pytest.mark.slow("compiles kernels of its own")
-@pytest.mark.parametrize("scale", [1e6, 1e12])
-def test_of_very_many_rows_only_the_best_structure_is_left_with_its_frequencies(scale):
-    own = KINDS["three classes"]
-    many = replace(own, weight=own.weight * scale)
-    rows = own.X[:6]
-    best = real_arcs(4)[own.brute.posterior(*replace(own, weight=own.weight * 1e3).rows).argmax()]
-    expected = np.zeros((6, 3))
-    for pair, real in zip([*((f,) for f in range(4)), *own.brute.pairs], [*[True] * 4, *best], strict=True):
-        n = own.brute.table(*many.rows, pair) + 1.0 / np.prod([own.brute.sizes[f] for f in pair])
-        share = n / n.sum(axis=tuple(range(1, n.ndim)), keepdims=True)
-        ratio = share if len(pair) == 1 else share / share.sum(2, keepdims=True) / share.sum(1, keepdims=True)
-        expected += real * np.log([ratio[(slice(None), *row[list(pair)])] for row in rows])
-    rounded = 4 * np.finfo(float).eps * abs(own.brute.log_bayes(*many.rows)).sum()
-    np.testing.assert_allclose(predicted(many, rows), expected, rtol=0, atol=1e-12 + rounded)
-    assert np.isfinite(log_evidence(many.prior, many.counts())).all()
-    less = predicted(many, rows, -many.weight[0] * np.eye(3)[own.y[0]])
-    assert np.isfinite(less[0]).all()
 
 
 @pytest.mark.slow("compiles kernels of its own")

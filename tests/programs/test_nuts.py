@@ -2,10 +2,7 @@
 
 from __future__ import annotations
 
-import os
 import re
-import subprocess
-import sys
 import warnings
 from dataclasses import replace
 from functools import cache
@@ -67,14 +64,6 @@ def fitted_arff(name: str) -> Any:
     return bnb.CategoricalNB(categories=data.levels).fit(X, data.y)
 
 
-def fitted_text(n_classes: int) -> Any:
-    """500 words whose frequencies fall as those of words do; many a word never occurs in a class."""
-    rng = np.random.default_rng(0)
-    words = rng.dirichlet(10.0 / np.arange(1, 501), n_classes)
-    y = np.arange(100) % n_classes
-    return bnb.MultinomialNB().fit(np.stack([rng.multinomial(30, words[c]) for c in y]), y)
-
-
 @pytest.mark.parametrize(
     "name", ["iris", *(pytest.param(name, marks=pytest.mark.calibration) for name in ("car", "vote"))]
 )
@@ -86,20 +75,6 @@ def test_tables_against_the_exact_posterior(name):
     wrong = replace(nb.prior_, blocks=tuple(map(one_more, nb.prior_.blocks)))
     with pytest.raises(AssertionError):
         assert_exact(data, exact_posterior(nb, wrong))
-
-
-@pytest.mark.calibration
-@pytest.mark.parametrize("n_classes", [2, 4])
-def test_500_words_against_the_exact_posterior(n_classes):
-    nb = fitted_text(n_classes)
-    data = quiet(nb, draws=500, warmup=300, seed=1)
-    assert_uniform(data, exact_posterior(nb))
-    # One word of one class whose concentration is off by one would be seen.
-    alpha = nb.prior_.blocks[0].concentration.copy()
-    alpha[0, -1] += 1.0
-    wrong = replace(nb.prior_, blocks=(replace(nb.prior_.blocks[0], concentration=alpha),))
-    with pytest.raises(AssertionError):
-        assert_uniform(data, exact_posterior(nb, wrong))
 
 
 @pytest.mark.calibration
@@ -289,19 +264,6 @@ def test_seeds_and_kept_features():
     other = quiet(nb, COIN_PRIOR, seed=4, features=[])["posterior"]
     assert set(other.data_vars) == {"alpha", "class_prob"}
     assert not (other["alpha"].values == all_["alpha"].values).any()
-
-
-def test_chains_in_parallel_on_several_devices():
-    code = """
-import numpy as np, jax, bayesnb as bnb
-nb = bnb.PoissonNB().fit(np.arange(12.0).reshape(6, 2), [0, 1] * 3)
-rate = bnb.run_nuts(nb, chains=2)["posterior"]["rate"].to_numpy()
-a, b = nb.posterior_.blocks[0].concentration, nb.posterior_.blocks[0].rate
-assert jax.local_device_count() == 2 and rate.dtype == np.float64 and rate.shape == (2, 1000, 2, 2)
-assert (np.abs(rate.mean(axis=(0, 1)) - a / b) < 5 * np.sqrt(a) / b / np.sqrt(1000)).all()
-"""
-    flags = {"XLA_FLAGS": "--xla_force_host_platform_device_count=2", "JAX_PLATFORMS": "cpu"}
-    subprocess.run([sys.executable, "-c", code], env={**os.environ, **flags}, check=True, timeout=600)
 
 
 # -- warnings --------------------------------------------------------------------------------------

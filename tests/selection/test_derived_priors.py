@@ -121,16 +121,3 @@ def test_tuning_maximises_what_refits_score():
     fixed = bnb.tune_alpha(nb, X, y, sample_weight=WEIGHT, bounds=(0.01, 100.0), prior="fixed")
     assert fixed.objective == pytest.approx(bnb.loo(fixed.estimator, X, y, WEIGHT).elpd, rel=1e-9)
     assert fixed.objective != pytest.approx(tuned.objective, rel=1e-3)
-
-
-def test_a_tuned_derived_prior_is_saved(tmp_path):
-    from bayesnb.families import EmpiricalNormal
-
-    nb = bnb.GaussianNB(prior=EmpiricalNormal("within", 2.0, 3.0)).fit(REAL, LABEL)
-    bnb.save(nb, tmp_path / "model")
-    loaded = bnb.load(tmp_path / "model")
-    assert loaded.log_evidence_ == nb.log_evidence_
-    assert (loaded.prior_.blocks[0].kappa == 2.0).all()
-    for bad in (EmpiricalNormal("between"), EmpiricalNormal("within", -1.0)):
-        with pytest.raises(ValueError, match=r"'between'|kappa is -1"):
-            bnb.GaussianNB(prior=bad).fit(REAL, LABEL)

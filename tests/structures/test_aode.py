@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import math
-
 import numpy as np
 import pandas as pd
 import pytest
@@ -163,20 +161,6 @@ def test_known_class_probabilities():
     assert known.n_parameters_ == nb.n_parameters_ - 1
 
 
-def test_one_concentration_a_column():
-    X, y = table(60, 3)
-    alpha = np.array([0.2, 1.0, 3.0, 0.5])
-    nb = bnb.AODE(alpha=alpha).fit(X, y)
-    joints = [np.exp(bnb.SPODE(p, alpha=alpha).fit(X, y).predict_joint_log_proba(X)) for p in range(4)]
-    np.testing.assert_allclose(np.exp(nb.predict_joint_log_proba(X)), np.mean(joints, axis=0), rtol=1e-12)
-
-
-def test_concentrations_of_levels_would_be_others_for_each_member():
-    X, y = table(60, 3)
-    width = bnb.AODE().fit(X, y).statistics_.blocks[0].count.shape[1]
-    refused("alpha", bnb.AODE(alpha=np.ones((2, width))).fit, X, y)
-
-
 def test_parameters_are_counted_once():
     X, y = table(60, 3)
     v = [2, 3, 2, 3]
@@ -199,15 +183,6 @@ def test_gaussian_columns_are_those_of_every_member():
     assert member.parents_["size"] is None
     refit = bnb.AODE().fit(frame[each != 5], y[each != 5])  # which derives the Gaussian prior anew
     np.testing.assert_allclose(found.log_proba[5:6], refit.predict_log_proba(frame[5:6]), rtol=0, atol=1e-9)
-
-
-@pytest.mark.slow("compiles kernels of its own")
-def test_only_gaussian_columns_make_gaussian_naive_bayes():
-    X, y = np.random.default_rng(0).normal(size=(40, 2)), np.arange(40) % 2
-    nb, gaussian = bnb.AODE(gaussian=[0, 1]).fit(X, y), bnb.GaussianNB().fit(X, y)
-    np.testing.assert_allclose(nb.predict_proba(X), gaussian.predict_proba(X), rtol=1e-12)
-    np.testing.assert_allclose(bnb.loo(nb, X, y).log_proba, bnb.loo(gaussian, X, y).log_proba, rtol=1e-12)
-    assert nb.members_ == []
 
 
 def test_a_reserved_level_does_not_vote_where_it_was_not_counted():
@@ -249,12 +224,6 @@ def test_the_average_has_no_posterior(call):
     refused(r"AODE averages.*members_", call, bnb.AODE().fit(X, Y), error=NotImplementedError)
 
 
-def test_before_fit_nothing_is_there():
-    nb = bnb.AODE()
-    for name in [name for name in dir(type(nb)) if name.endswith("_") and not name.startswith("_")]:
-        assert not hasattr(nb, name), name
-
-
 @pytest.mark.slow("compiles kernels of its own")
 def test_each_member_has_all_analyses():
     nb = bnb.AODE(alpha=0.5).fit(X, Y)
@@ -268,49 +237,3 @@ def test_each_member_has_all_analyses():
         nb.members_[0].log_evidence_ - nb.members_[1].log_evidence_
     )
     np.testing.assert_array_equal(clone(nb.members_[2]).fit(X, Y).predict_proba(X), nb.members_[2].predict_proba(X))
-
-
-def test_decisions_have_an_action_and_a_risk():
-    nb = bnb.AODE().fit(X, Y)
-    found = bnb.decide(nb, X, [[0, 5], [1, 0]], reject_cost=0.4)
-    proba = nb.predict_proba(X)
-    risk = np.column_stack([5 * proba[:, 1], proba[:, 0], np.full(60, 0.4)])
-    np.testing.assert_allclose(found.risk, risk.min(axis=1))
-    np.testing.assert_array_equal(found.action, np.array(["ash", "elm", "reject"])[risk.argmin(axis=1)])
-    assert np.isnan(found.p_optimal).all()
-    assert np.isnan(found.regret).all()
-    assert "Decisions of 60 rows" in repr(found)
-
-
-@pytest.mark.slow("compiles kernels of its own")
-def test_labels_are_compared_and_rows_are_not():
-    nb = bnb.AODE().fit(X, Y)
-    found = bnb.loo(nb, X, Y)
-    assert float(found.to_elpd()["elpd_loo"] if "elpd_loo" in dir(found.to_elpd()) else found.to_elpd().elpd) == (
-        pytest.approx(found.elpd)
-    )
-    refused("labels only", found.to_elpd, kind="row", error=NotImplementedError)
-    refused("takes 'predictive' or 'mean'", bnb.loo, nb, X, Y, estimate="map")
-    refused("fitted on", bnb.loo, nb, np.repeat(X, 2, axis=0), np.repeat(Y, 2))
-
-
-@pytest.mark.slow("compiles kernels of its own")
-def test_scores_of_estimates_and_learning_curves():
-    nb = bnb.AODE()
-    scores = bnb.compare_estimates(nb, X[:40], Y[:40], X[40:], Y[40:])
-    proba = nb.fit(X[:40], Y[:40]).predict_proba(X[40:])
-    own = proba[np.arange(20), (Y[40:] == "elm").astype(int)]
-    row = scores[[("predictive" in str(name)) for name in scores.index]].iloc[0]
-    assert row["log_loss"] == pytest.approx(-np.log(own).mean())
-    assert math.isnan(row["log_evidence"])
-    curve = bnb.learning_curve(bnb.AODE(), X, Y, sizes=[5, 10], repeats=2)
-    assert len(curve)
-
-
-def test_no_column_has_one_parent():
-    """Each is the parent of all others in some member: `parents_` of a single tree would be that of one of them."""
-    try:
-        parents = bnb.AODE().fit(X, Y).parents_
-    except (AttributeError, NotImplementedError):
-        return
-    assert not any(isinstance(own, str) for own in parents.values())

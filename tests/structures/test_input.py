@@ -2,20 +2,17 @@
 
 from __future__ import annotations
 
-import inspect
 import pickle
 
-import joblib
 import numpy as np
 import pandas as pd
 import polars as pl
 import pytest
 import scipy.sparse as sp
 import sklearn
-from sklearn.base import clone, is_classifier
+from sklearn.base import clone
 from sklearn.model_selection import GridSearchCV, cross_val_score
 from sklearn.pipeline import make_pipeline
-from sklearn.preprocessing import KBinsDiscretizer
 from sklearn.utils.estimator_checks import parametrize_with_checks
 
 import bayesnb as bnb
@@ -59,43 +56,6 @@ def test_check_estimator_of_the_others(estimator, check):
 # -- hyperparameters ---------------------------------------------------------------------------------
 
 
-@pytest.mark.slow("other variants compile kernels of their own", but="first")
-@every
-def test_hyperparameters_are_stored_as_given(nb):
-    assert is_classifier(nb)
-    assert set(nb.get_params()) == set(inspect.signature(type(nb)).parameters)
-    for name in nb.get_params():
-        marker = object()
-        changed = clone(nb).set_params(**{name: marker})
-        assert changed.get_params()[name] is marker
-        assert name == "score" or getattr(changed, name) is marker
-
-
-@pytest.mark.slow("other variants compile kernels of their own", but="first")
-@every
-def test_clones_copies_and_files(nb, tmp_path):
-    nb = clone(nb).fit(X, Y)
-    expected = nb.predict_log_proba(X)
-    assert clone(nb).get_params() == nb.get_params()
-    assert not hasattr(clone(nb), "classes_")
-    np.testing.assert_array_equal(clone(nb).fit(X, Y).predict_log_proba(X), expected)
-    joblib.dump(nb, tmp_path / "nb")
-    for other in (pickle.loads(pickle.dumps(nb)), joblib.load(tmp_path / "nb")):
-        np.testing.assert_array_equal(other.predict_log_proba(X), expected)
-        assert other.get_params() == nb.get_params()
-        other.partial_fit(X, Y)
-        np.testing.assert_allclose(other.forget(X, Y).predict_log_proba(X), expected, rtol=1e-12)
-
-
-def test_repr():
-    assert repr(bnb.TAN()) == "TAN()"
-    assert repr(bnb.TAN("evidence", root=1)) == "TAN(root=1, score='evidence')"
-    assert repr(bnb.NetworkNB({1: 0}, alpha=2)) == "NetworkNB(alpha=2, parents={1: 0})"
-    assert repr(bnb.SPODE("a")) == "SPODE(parent='a')"
-    assert repr(bnb.AODE(3, class_alpha="levels")) == "AODE(class_alpha='levels', min_count=3)"
-    assert "evidence" in bnb.TAN("evidence")._repr_html_()
-
-
 @pytest.mark.slow("compiles kernels of its own")
 @pytest.mark.parametrize("score", ["mi", "evidence"])
 def test_the_criterion_does_not_hide_the_method(score):
@@ -114,15 +74,6 @@ def test_the_criterion_does_not_hide_the_method(score):
     with sklearn.config_context(enable_metadata_routing=True):
         routed = bnb.TAN(score).set_score_request(sample_weight=True).set_fit_request(sample_weight=True)
         assert make_pipeline("passthrough", routed).fit(X, Y, sample_weight=np.ones(60)).score(X, Y) > 0.5
-
-
-def test_a_pipeline_of_bins():
-    rng = np.random.default_rng(0)
-    y = np.arange(60) % 2
-    rows = rng.normal(size=(60, 4)) + y[:, None]
-    bins = KBinsDiscretizer(3, encode="ordinal", quantile_method="averaged_inverted_cdf")
-    for nb in (bnb.TAN(), bnb.AODE()):
-        assert make_pipeline(bins, nb).fit(rows, y).score(rows, y) > 0.75
 
 
 # -- names -------------------------------------------------------------------------------------------
@@ -144,14 +95,6 @@ def test_names_of_columns(frame):
     assert member.parents_ == {"sky": "boat", "wind": "boat", "sea": "boat", "boat": None, "size": None}
     np.testing.assert_array_equal(member.feature_names_in_, nb.feature_names_in_)
     refused("feature names", nb.predict, frame.rename({"sky": "x"}, **({"axis": 1} if frame is FRAME else {})))
-
-
-@pytest.mark.slow("compiles kernels of its own")
-def test_polars_and_pandas_agree():
-    other = pl.DataFrame(dict(FRAME.items()))
-    for nb in ALL:
-        mine, theirs = clone(nb).fit(FRAME, Y), clone(nb).fit(other, Y)
-        np.testing.assert_array_equal(mine.predict_log_proba(FRAME), theirs.predict_log_proba(other))
 
 
 def test_dtypes_of_a_frame():
@@ -233,15 +176,6 @@ def test_declared_levels_that_do_not_occur_are_levels(nb):
 
 @pytest.mark.slow("other variants compile kernels of their own", but="first")
 @every
-def test_marks_of_missing_cells(nb):
-    marked, holes = X.copy(), X.copy()
-    marked[::7, 1], holes[::7, 1] = "?", None
-    a, b = clone(nb).set_params(missing_values="?").fit(marked, Y), clone(nb).fit(holes, Y)
-    np.testing.assert_array_equal(a.predict_log_proba(marked), b.predict_log_proba(holes))
-
-
-@pytest.mark.slow("other variants compile kernels of their own", but="first")
-@every
 def test_weights_of_zero_and_repeated_rows(nb):
     weight = np.arange(60) % 3
     some = np.repeat(np.arange(60), weight)
@@ -261,16 +195,6 @@ def test_a_column_without_any_cell(nb, column):
     if isinstance(nb, bnb.AODE):
         rest = np.delete(rows, column, axis=1)
         np.testing.assert_allclose(fitted.predict_proba(rows), bnb.AODE(3).fit(rest, Y).predict_proba(rest), rtol=1e-12)
-
-
-@pytest.mark.slow("other variants compile kernels of their own", but="first")
-@every
-def test_columns_without_any_cell_leave_the_class(nb):
-    rows = np.full((60, 4), None)
-    fitted = clone(nb).fit(rows, Y)
-    np.testing.assert_allclose(fitted.predict_log_proba(rows), np.log(0.5))
-    grown = fitted.partial_fit(X, Y)
-    assert grown.categories_[0].tolist() == ["u", "v"]
 
 
 @pytest.mark.slow("other variants compile kernels of their own", but="first")

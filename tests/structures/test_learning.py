@@ -7,7 +7,6 @@ import math
 
 import networkx as nx
 import numpy as np
-import pandas as pd
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -198,19 +197,6 @@ def test_alpha_by_evidence_is_tuned_as_it_is_shared(by):
     assert found.objective >= max(objective(found.alpha * factor) for factor in (0.7, 0.9, 1.1, 1.4)) - 1e-9
 
 
-@pytest.mark.slow("compiles kernels of its own")
-def test_sensitivity_by_evidence_is_that_of_refits():
-    X, y = table(60, 1)
-    nb = bnb.TAN("evidence", alpha=0.7).fit(X, y)
-    found = bnb.prior_sensitivity(nb, X[:5], alpha=(0.1, 2.0), steps=2)
-    np.testing.assert_allclose(found["probability"], nb.predict_proba(X[:5]).max(axis=1), rtol=1e-12)
-    ends = []
-    for alpha in (0.1, 0.7, 2.0):
-        own = nb.with_priors({"alpha": alpha})
-        ends.append(own.predict_proba(X[:5])[np.arange(5), nb.predict_proba(X[:5]).argmax(axis=1)])
-    np.testing.assert_allclose(found[["lower", "upper"]], np.stack([np.min(ends, axis=0), np.max(ends, axis=0)], 1))
-
-
 @given(st.integers(0, 2**32 - 1), st.sampled_from([0.3, 2.0, 12.0]))
 def test_of_one_total_an_arc_is_worth_the_same_both_ways(seed, total):
     """Likelihood equivalence of the BDeu score (Heckerman, Geiger & Chickering, 1995, theorem 8)."""
@@ -326,24 +312,3 @@ def test_nodes_that_do_not_fit_are_refused_with_their_size(monkeypatch):
     with pytest.raises(ValueError, match=r"43 combinations of levels in 2 classes.*'3' and its parents have 36"):
         nb.fit(X, y)
     assert not hasattr(nb, "classes_")
-
-
-def test_more_rows_than_a_piece():
-    """Several pieces of rows, and a class without any."""
-    rng = np.random.default_rng(0)
-    n = 70_000
-    X, y = rng.integers(0, 3, (n, 3)), rng.integers(0, 2, n)
-    nb = bnb.AODE().partial_fit(X, y, classes=[0, 1, 2])
-    member = nb.members_[1]
-    of_two = member.encoding_.blocks[0].tables(member.statistics_.blocks[0].count)[2]
-    for c, a, b in itertools.product(range(3), repeat=3):
-        assert of_two[c, a, b] == ((y == c) & (X[:, 1] == a) & (X[:, 2] == b)).sum()
-
-
-def test_a_tree_by_evidence_is_asked_for_independence_with_the_prior_of_each_column_alone():
-    X, y = table(40, 3)
-    found, naive = (
-        bnb.check_independence(nb.fit(X, y), X, y, draws=1) for nb in (bnb.TAN("evidence"), bnb.CategoricalNB())
-    )
-    columns = ["feature_1", "feature_2", "log_bayes_factor"]
-    pd.testing.assert_frame_equal(found[columns], naive[columns])

@@ -57,20 +57,6 @@ def test_all_readings_are_sums_of_the_joint_table(nb):
         np.testing.assert_allclose(found, joint, rtol=1e-12, atol=1e-15)
 
 
-def test_the_mode_too():
-    nb = bnb.NetworkNB({1: [0, 2], 3: [1, 0]}, alpha=1.5, class_alpha=1.5).fit(HOLES, Y)
-    joint = summed(nb, joint_table(nb, 0.5, 0.5), HOLES)
-    np.testing.assert_allclose(np.exp(nb.predict_joint_log_proba(HOLES, estimate="map")), joint, rtol=1e-12)
-
-
-@pytest.mark.slow("a second view of what quick tests see")
-def test_predictions_are_queries(nb):
-    for row in HOLES[:4]:
-        known = {j: v for j, v in enumerate(row) if v is not None}
-        np.testing.assert_allclose(nb.query("(class)", known), nb.predict_proba(row[None])[0], rtol=1e-10)
-    np.testing.assert_allclose(nb.predict_proba(HOLES[:1])[0], np.exp(nb.class_log_prior_), rtol=1e-12)
-
-
 @pytest.mark.slow("a second view of what quick tests see")
 def test_leaving_out_is_refitting(nb):
     found, brute = bnb.loo(nb, HOLES, Y), brute_of(nb)

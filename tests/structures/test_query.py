@@ -119,23 +119,6 @@ def test_many_given_cells_do_not_underflow():
 
 
 @pytest.mark.slow("compiles kernels of its own")
-def test_a_column_without_any_cell_has_no_say():
-    X, y = table(40, 0)
-    X[:, 1] = None
-    nb = bnb.NetworkNB({0: 2}).fit(X, y)
-    without = bnb.NetworkNB({0: 1}).fit(X[:, [0, 2, 3]], y)
-    np.testing.assert_allclose(nb.query("0", {"3": "u"}), without.query("0", {"2": "u"}), rtol=1e-12)
-
-
-def test_gaussian_columns_are_no_variables():
-    X, y = table(40, 0)
-    frame = pd.DataFrame(X, columns=list("abcd")).assign(size=np.arange(40.0))
-    nb = bnb.TAN().fit(frame, y)
-    pd.testing.assert_series_equal(nb.query("a"), bnb.TAN().fit(frame[list("abcd")], y).query("a"))
-    refused(r"no categorical variable 'size'", nb.query, "size")
-
-
-@pytest.mark.slow("compiles kernels of its own")
 def test_a_table_too_large_is_refused_with_its_size():
     rng = np.random.default_rng(0)
     nb = bnb.NetworkNB().fit(rng.integers(0, 10, (30, 12)), rng.integers(0, 2, 30))

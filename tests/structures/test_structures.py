@@ -127,15 +127,6 @@ def check_order(problem, nb):
 
 
 @pytest.mark.slow("compiles kernels of its own")
-def test_the_evidence_as_a_learning_curve():
-    X, y = table(25, 6)
-    nb = bnb.NetworkNB({1: [0, 3], 2: 1}).fit(X, y)
-    brute, curve = brute_of(nb), bnb.prequential(nb, X, y, points=6)
-    expected = [brute.evidence(brute.count(X[:n], y[:n], np.ones(n))) for n in curve.sizes]
-    np.testing.assert_allclose(curve.log_evidence, expected, rtol=0, atol=1e-9)
-
-
-@pytest.mark.slow("compiles kernels of its own")
 def test_many_levels_and_parents_do_not_wrap_around():
     """Joint codes beyond 127, 255 and 32,767, where small integers end."""
     rng = np.random.default_rng(0)

@@ -9,7 +9,6 @@ import numpy as np
 import pytest
 from scipy.special import logsumexp
 
-import bayesnb as bnb
 from bayesnb.uncertainty import decompose_uncertainty, log_odds_moments, posterior_draws, predict_interval
 from tests.strategies import thorough
 from tests.uncertainty.simulated import SIMULATED
@@ -68,15 +67,6 @@ def test_analyses_of_draws_are_near_those_of_the_posterior(kind, given):
     entropy = -(weight[..., 0] * (p * exact).sum(axis=2)).sum(axis=0)
     np.testing.assert_allclose(found["aleatoric"], entropy, atol=0.003)
     assert (found["epistemic"] >= -1e-12).all()
-
-
-@pytest.mark.slow("compiles kernels of its own")
-def test_all_that_holds_draws_is_read():
-    nb, X = problem("mixed", 3)
-    data = bnb.to_arviz(nb, draws=50, chains=2, seed=4)
-    data["posterior"].attrs.clear()
-    same = dict(posterior_draws(nb, 100, 4))
-    np.testing.assert_array_equal(nb.predict_proba(X, draws=data), nb.predict_proba(X, draws=same))
 
 
 @pytest.mark.slow("compiles kernels of its own")

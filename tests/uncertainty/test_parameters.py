@@ -2,7 +2,6 @@
 
 import math
 
-import jax
 import numpy as np
 import pandas as pd
 import pytest
@@ -29,8 +28,6 @@ RNG = np.random.default_rng(7)
 Y = np.array(["no", "yes", "no", "yes", "yes", "no", "no"])
 REAL = RNG.normal(size=(7, 2)) * [1, 30] + [0, 5]
 COUNTS = np.array([[3, 0, 1], [0, 2, 2], [1, 1, 0], [4, 0, 0], [0, 5, 1], [2, 2, 2], [0, 0, 1]])
-# Gamma(1, 1/m) with m the mean over all rows, updated with 6 in 4 cells.
-POOLED_UPPER = stats.gamma.ppf(0.95, 7, scale=1 / (0.7 + 4))
 LEVELS = np.array([["a", "u"], ["b", "u"], ["a", "v"], ["c", "u"], ["b", "w"], ["a", "w"], ["b", "u"]])
 
 
@@ -168,50 +165,6 @@ def test_prior_weight_mixes_prior_mean_and_mle():
         np.testing.assert_allclose(table["mean"], mixed, rtol=1e-12)
 
 
-N_SETS, N_ROWS = 2000, 12
-
-
-def simulated(family, rng):
-    """Two classes times `N_SETS` features, each a data set of its own from a fixed proper prior."""
-    shape = (2, N_SETS)
-    label = np.repeat([0, 1], N_ROWS)
-    if family == "gaussian":
-        sigma2 = 3.0 / rng.gamma(2.5, size=shape)
-        mu = 1.0 + np.sqrt(sigma2 / 0.5) * rng.normal(size=shape)
-        x = mu[label] + np.sqrt(sigma2)[label] * rng.normal(size=(2 * N_ROWS, N_SETS))
-        nb = GaussianNB(prior=NormalInverseGamma(1.0, 0.5, 2.5, 3.0))
-        return nb.fit(x, label), {"mu": mu, "sigma2": sigma2}
-    if family == "poisson":
-        rate = rng.gamma(2.0, size=shape) / 0.7
-        nb = PoissonNB(prior=GammaPoisson(2.0, 0.7))
-        return nb.fit(rng.poisson(rate[label]), label), {"rate": rate}
-    if family == "bernoulli":
-        theta = rng.beta(0.7, 0.7, size=shape)
-        x = (rng.random((2 * N_ROWS, N_SETS)) < theta[label]).astype(float)
-        return BernoulliNB(alpha=0.7).fit(x, label), {"present": theta}
-    theta = rng.dirichlet([1.5] * 3, size=shape)
-    u = rng.random((2 * N_ROWS, N_SETS))
-    x = (u[..., None] > np.cumsum(theta, axis=-1)[label]).sum(axis=-1)
-    nb = CategoricalNB(alpha=1.5, categories=[[0, 1, 2]] * N_SETS)
-    return nb.fit(x, label), {level: theta[..., level] for level in range(3)}
-
-
-@pytest.mark.slow("simulates many data sets or draws")
-@pytest.mark.parametrize("family", ["gaussian", "poisson", "bernoulli", "categorical"])
-def test_intervals_cover(family):
-    """90% intervals cover in 88-92% of 4,000 data sets simulated from the prior (4 standard errors: 2%)."""
-    nb, truth = simulated(family, np.random.default_rng(11))
-    table = parameter_table(nb)
-    for level, values in truth.items():
-        found = table[(table["level"] == level) & (table["feature"] != "(class)")]
-        for c in range(2):
-            mine = found[found["class"] == c]
-            assert mine["feature"].tolist() == [str(j) for j in range(N_SETS)]
-        # The table stands by class, then feature: as `values` is raveled.
-        covered = (found["lower"].to_numpy() <= values.ravel()) & (values.ravel() <= found["upper"].to_numpy())
-        assert 0.88 < covered.mean() < 0.92
-
-
 def test_estimates_that_do_not_exist_are_nan():
     x = np.tile([[np.nan], [np.nan], [1.0], [3.0]], (1, 2))
     y = ["empty", "empty", "full", "full"]
@@ -306,43 +259,3 @@ def test_labels_and_levels_keep_their_types():
 def test_reserved_level_has_its_rows():
     table = parameter_table(CategoricalNB(handle_unknown="level").fit([["a"], ["b"]], [0, 1]))
     assert row(table, 0, "0", "<unknown>")["mean"] == pytest.approx(1 / 4)
-
-
-def test_doubled_weights_narrow_intervals():
-    once = parameter_table(GaussianNB(prior=NormalInverseGamma(0.0, 1.0, 2.0, 1.0)).fit(REAL, Y))
-    nb = GaussianNB(prior=NormalInverseGamma(0.0, 1.0, 2.0, 1.0))
-    twice = parameter_table(nb.fit(REAL, Y, sample_weight=np.full(7, 2.0)))
-    means = once["level"] == "mu"
-    assert (twice["sd"][means] < once["sd"][means]).all()
-    np.testing.assert_allclose(once["mle"], twice["mle"])
-    np.testing.assert_allclose(2 * once["count"], twice["count"])
-
-
-def test_huge_counts():
-    nb = MultinomialNB().fit(np.array([[10**12, 10**12], [1, 3]]), [0, 1])
-    found = row(parameter_table(nb), 0, "0", "theta")
-    assert found["mean"] == pytest.approx(0.5, rel=1e-14)
-    assert found["sd"] == pytest.approx(0.5 / math.sqrt(2e12), rel=1e-6)
-    assert found["upper"] - 0.5 == pytest.approx(stats.norm.ppf(0.95) * found["sd"], rel=1e-4)
-
-
-def test_double_precision_without_touching_the_configuration():
-    before = jax.config.jax_enable_x64
-    table = parameter_table(PoissonNB().fit(COUNTS, Y))
-    assert jax.config.jax_enable_x64 == before
-    assert set(table[COLUMNS[3:]].dtypes) == {np.dtype(np.float64)}
-    # In single precision the interval would be off by 1e-7.
-    assert row(table, "no", "0", "rate")["upper"] == pytest.approx(POOLED_UPPER, rel=1e-12)
-
-
-@pytest.mark.slow("compiles kernels of its own")
-def test_many_words_are_one_call():
-    rng = np.random.default_rng(0)
-    X = sp.random_array((30, 20_000), density=0.01, rng=rng, data_sampler=lambda size: rng.integers(1, 4, size))
-    y = np.arange(30) % 4
-    table = parameter_table(MultinomialNB().fit(X, y))
-    assert len(table) == 4 + 4 * 20_000
-    total = X.tocsr()[y == 2].sum(axis=0)
-    mine = table[(table["class"] == 2) & (table["feature"] != "(class)")]
-    upper = stats.beta.ppf(0.95, 1 + total, 19_999 + total.sum() - total)
-    np.testing.assert_allclose(mine["upper"], upper, rtol=1e-9)
