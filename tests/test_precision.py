@@ -12,6 +12,7 @@ import pytest
 import scipy.sparse as sp
 
 from bayesnb import BernoulliNB, CategoricalNB, GaussianNB, MixedNB, MultinomialNB, PoissonNB
+from tests.strategies import thorough
 
 RNG = np.random.default_rng(0)
 N = 60
@@ -30,7 +31,7 @@ CASES = {
     "poisson": (lambda: PoissonNB(class_prior=[0.2, 0.3, 0.5]), COUNTS),
     "mixed": (lambda: MixedNB(poisson="n", multinomial=["w"]), FRAME),
 }
-every_kind = pytest.mark.parametrize("kind", CASES)
+every_kind = pytest.mark.parametrize("kind", thorough(CASES, ("categorical",)))
 ATTRIBUTES = ("class_log_prior_", "class_count_", "feature_log_prob_", "feature_count_", "theta_", "var_", "rate_")
 
 
@@ -80,7 +81,6 @@ def configure():
     update(**was)
 
 
-@pytest.mark.slow("other variants compile kernels of their own", but="categorical")
 @every_kind
 def test_everything_is_numpy_in_float64(kind):
     for leaf in arrays(everything(kind)):
@@ -89,7 +89,6 @@ def test_everything_is_numpy_in_float64(kind):
             assert leaf.dtype == np.float64
 
 
-@pytest.mark.slow("other variants compile kernels of their own", but="categorical")
 @every_kind
 def test_the_same_bits_with_x64_off_on_and_scoped(kind, configure):
     configure(jax_enable_x64=False)
@@ -140,7 +139,6 @@ def test_a_user_of_strict_promotion_gets_the_same_numbers(kind, configure):
     assert jax.config.jax_numpy_dtype_promotion == "strict"
 
 
-@pytest.mark.slow("other variants compile kernels of their own", but="categorical")
 @every_kind
 def test_threads_compute_in_float64_and_leave_their_configuration(kind):
     expected = everything(kind)
@@ -155,7 +153,6 @@ def test_threads_compute_in_float64_and_leave_their_configuration(kind):
             assert (x64, dtype) == (False, "float32")
 
 
-@pytest.mark.slow("other variants compile kernels of their own", but="categorical")
 @every_kind
 def test_all_fitted_state_is_numpy(kind):
     make, X = CASES[kind]

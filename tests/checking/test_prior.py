@@ -93,7 +93,6 @@ def test_one_draw_of_the_class():
     assert mean == pytest.approx(stats.beta.moment(2, 1, 3) + stats.beta.moment(2, 3, 1), abs=error)
 
 
-@pytest.mark.slow("other variants compile kernels of their own", but="CategoricalNB")
 @each
 def test_the_seed_and_blocks_of_draws(case):
     nb = case.fit()

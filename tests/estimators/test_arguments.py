@@ -14,7 +14,7 @@ from sklearn.pipeline import make_pipeline
 
 import bayesnb as bnb
 from bayesnb import checking, evaluation
-from tests.estimators.cases import CASES, each, some, state
+from tests.estimators.cases import CASES, NAMES, each, some, state
 
 HUGE = 10**400
 GIANT = 10**5000  # which Python refuses to write
@@ -42,8 +42,7 @@ def assert_refused(call, *says, error=(ValueError, TypeError)):
 # -- numbers that no float64 holds -------------------------------------------------------------------
 
 
-@pytest.mark.slow("other variants compile kernels of their own", but="GaussianNB")
-@some("GaussianNB", "PoissonNB", "MultinomialNB", "BernoulliNB")
+@some("GaussianNB", "PoissonNB", "MultinomialNB", "BernoulliNB", quick=["GaussianNB"])
 @pytest.mark.parametrize("form", [np.asarray, pd.DataFrame, np.ndarray.tolist], ids=["array", "frame", "list"])
 def test_a_cell_too_large_for_a_number(case, form):
     cells = case.X.astype(object)
@@ -63,7 +62,6 @@ def test_a_level_may_be_as_large_as_it_likes():
     assert bnb.CategoricalNB().fit(X, [HUGE, 1] * 4).classes_.tolist() == [1, HUGE]
 
 
-@pytest.mark.slow("other variants compile kernels of their own", but="CategoricalNB")
 @each
 @pytest.mark.parametrize("huge", [HUGE, -HUGE, GIANT], ids=["huge", "-huge", "giant"])
 def test_hyperparameters_and_weights_too_large(case, huge):
@@ -274,7 +272,7 @@ PRIORS = {
 }
 
 
-@each
+@some(*NAMES)
 @pytest.mark.parametrize("huge", [1e76, 1e308])
 def test_finite_numbers_whose_sums_overflow(case, huge):
     weights = np.ones(len(case.y))

@@ -92,7 +92,6 @@ def table(names, rows):
 PLACE = (f"row {ROW}", "column '2'")
 
 
-@pytest.mark.slow("other variants compile kernels of their own", but="CategoricalNB")
 @each
 @table(
     ("spoil", "says"),
@@ -144,8 +143,7 @@ def test_cells_that_are_not_binary(case):
         counting_refuses(nb, X, case.y, ("input X", r"\b(2|0\.5)", *PLACE, "binarize"), None)
 
 
-@pytest.mark.slow("other variants compile kernels of their own", but="CategoricalNB")
-@some("CategoricalNB", "MixedNB")
+@some("CategoricalNB", "MixedNB", quick=["CategoricalNB"])
 def test_a_level_must_be_hashable(case):
     X = case.X.astype(object)
     X[ROW, COLUMN] = ["a list"]
@@ -162,7 +160,6 @@ def with_sixth(y, value):
     return y
 
 
-@pytest.mark.slow("other variants compile kernels of their own", but="CategoricalNB")
 @each
 @table(
     ("labels", "says"),
@@ -179,7 +176,6 @@ def test_what_cannot_be_labels(case, labels, says):
     counting_refuses(case.fit(), case.X, labels(case.y), says, case.X)
 
 
-@pytest.mark.slow("other variants compile kernels of their own", but="CategoricalNB")
 @each
 @pytest.mark.parametrize("mark", [None, np.nan, pd.NA])
 def test_missing_labels(case, mark):
@@ -188,13 +184,11 @@ def test_missing_labels(case, mark):
         counting_refuses(case.fit(), case.X, labels, ("input y", "row 5", "drop|label it"), case.X)
 
 
-@pytest.mark.slow("other variants compile kernels of their own", but="CategoricalNB")
 @each
 def test_the_first_partial_fit_needs_classes(case):
     assert_refused(case.make(), "partial_fit", case.X, case.y, says=("classes", "first call"))
 
 
-@pytest.mark.slow("other variants compile kernels of their own", but="CategoricalNB")
 @each
 def test_labels_that_were_not_declared(case):
     says = ("'mid'", "row [0-9]+", "high.*low", r"partial_fit\(classes")
@@ -210,14 +204,12 @@ def test_labels_that_were_not_declared(case):
     assert nb.classes_.tolist() == ["high", "low", "mid"]
 
 
-@pytest.mark.slow("other variants compile kernels of their own", but="CategoricalNB")
 @each
 def test_forgetting_a_label_that_the_model_does_not_know(case):
     y = with_sixth(case.y.astype(object), "huge")
     assert_refused(case.fit(), "forget", case.X, y, says=("'huge'", "row 5", "high.*low.*mid"), good=case.X)
 
 
-@pytest.mark.slow("other variants compile kernels of their own", but="CategoricalNB")
 @each
 @pytest.mark.parametrize("classes", [np.linspace(0, 1, 4), ["a", None], [["a", "b"]]])
 def test_classes_that_cannot_be_labels(case, classes):
@@ -227,7 +219,6 @@ def test_classes_that_cannot_be_labels(case, classes):
 # -- weights -----------------------------------------------------------------------------------------
 
 
-@pytest.mark.slow("other variants compile kernels of their own", but="CategoricalNB")
 @each
 @table(
     ("weight", "says"),
@@ -260,17 +251,15 @@ def assert_option_refused(case, options, *says, X=None):
 
 
 LEVELS = {"CategoricalNB": [5, 5, 5, 5], "BernoulliNB": [2, 2, 2, 2], "MultinomialNB": [1, 1, 1, 1]}
-discrete = some(*LEVELS)
+discrete = some(*LEVELS, quick=["CategoricalNB"])
 
 
-@pytest.mark.slow("other variants compile kernels of their own", but="CategoricalNB")
 @discrete
 @pytest.mark.parametrize("alpha", [-1, -1e-300, np.nan, np.inf])
 def test_alpha_must_be_a_concentration(case, alpha):
     assert_option_refused(case, {"alpha": alpha}, r"\balpha\b", re.escape(str(alpha)), "finite", "at least 0")
 
 
-@pytest.mark.slow("other variants compile kernels of their own", but="CategoricalNB")
 @discrete
 def test_a_bad_entry_of_alpha_is_named_as_it_was_given(case):
     assert_option_refused(case, {"alpha": [1, 1, -2, 1]}, r"\balpha\[2\]", "-2")
@@ -284,7 +273,6 @@ def test_a_bad_entry_of_alpha_is_named_as_it_was_given(case):
         assert_option_refused(case, {"alpha": ragged}, r"\balpha\[2\]\[1\]", "-2")
 
 
-@pytest.mark.slow("other variants compile kernels of their own", but="CategoricalNB")
 @discrete
 @table(
     "alpha",
@@ -324,7 +312,6 @@ def class_dirichlet(concentration):
     return bnb.Dirichlet(concentration, np.zeros(concentration.shape[1], int), 1)
 
 
-@pytest.mark.slow("other variants compile kernels of their own", but="CategoricalNB")
 @each
 @table(
     ("option", "value", "says"),
@@ -344,7 +331,6 @@ def test_options_of_every_classifier(case, option, value, says):
     assert_option_refused(case, {option: value}, option, *says)
 
 
-@pytest.mark.slow("other variants compile kernels of their own", but="CategoricalNB")
 @each
 @table(
     ("option", "value", "says"),
@@ -356,7 +342,6 @@ def test_options_of_a_prediction(case, option, value, says):
         assert_refused(nb, method, case.X, says=(option, *says), **{option: value})
 
 
-@pytest.mark.slow("other variants compile kernels of their own", but="CategoricalNB")
 @each
 @pytest.mark.parametrize("kind", ["name", "number", "family"])
 def test_prior_of_another_kind(case, kind):
@@ -369,7 +354,6 @@ def test_prior_of_another_kind(case, kind):
     assert_option_refused(case, {"prior": prior}, r"\bprior\b")
 
 
-@pytest.mark.slow("other variants compile kernels of their own", but="CategoricalNB")
 @each
 def test_prior_of_a_model_with_other_axes(case):
     two = case.y != "mid"
@@ -454,7 +438,6 @@ def test_options_of_one_classifier(name, options, says):
     assert_option_refused(CASES[name], options, *says)
 
 
-@pytest.mark.slow("other variants compile kernels of their own", but="CategoricalNB")
 @each
 @pytest.mark.parametrize("factor", [0, -1, 1.5, np.nan, np.inf])
 def test_decay_factor(case, factor):
@@ -465,7 +448,6 @@ def test_decay_factor(case, factor):
 # -- forgetting what was never counted ---------------------------------------------------------------
 
 
-@pytest.mark.slow("other variants compile kernels of their own", but="CategoricalNB")
 @each
 def test_forgetting_more_rows_than_were_counted(case):
     nb = case.fit()
@@ -474,8 +456,7 @@ def test_forgetting_more_rows_than_were_counted(case):
     assert_refused(nb, "forget", case.X, case.y, sample_weight=1 + 1e-6, says=says, good=case.X)
 
 
-@pytest.mark.slow("other variants compile kernels of their own", but="CategoricalNB")
-@some("CategoricalNB", "BernoulliNB", "MultinomialNB", "PoissonNB")
+@some("CategoricalNB", "BernoulliNB", "MultinomialNB", "PoissonNB", quick=["CategoricalNB"])
 def test_forgetting_cells_that_were_never_counted(case):
     """In class "high" the third feature never takes the largest value there is."""
     X = case.X.copy()
@@ -507,8 +488,7 @@ def test_forgetting_a_level_that_was_never_seen(case):
 # -- the ends of float64 -----------------------------------------------------------------------------
 
 
-@pytest.mark.slow("other variants compile kernels of their own", but="GaussianNB")
-@some("GaussianNB", "MixedNB")
+@some("GaussianNB", "MixedNB", quick=["GaussianNB"])
 @pytest.mark.parametrize("value", [1e300, -1e160, 1.7e308])
 def test_values_whose_squares_overflow_cannot_be_counted(case, value):
     nb = case.fit()
@@ -527,8 +507,7 @@ def test_values_whose_squares_underflow_cannot_be_counted(case):
     assert_refused(case.make(), "partial_fit", X, case.y, classes=np.unique(case.y), says=says)
 
 
-@pytest.mark.slow("other variants compile kernels of their own", but="GaussianNB")
-@some("GaussianNB", "MixedNB")
+@some("GaussianNB", "MixedNB", quick=["GaussianNB"])
 @pytest.mark.parametrize("value", [1e300, -1e300, 1.7e308, 1e-300, 5e-324])
 def test_predictive_is_finite_to_the_ends_of_float64(case, value):
     """The tails of Student's t fall so slowly that no number is impossible."""
@@ -563,8 +542,7 @@ def test_gaussian_is_equivariant_to_the_ends_of_float64(case, scale):
     assert np.isfinite(scaled.log_evidence_)
 
 
-@pytest.mark.slow("other variants compile kernels of their own", but="MultinomialNB")
-@some("MultinomialNB", "PoissonNB", "BernoulliNB")
+@some("MultinomialNB", "PoissonNB", "BernoulliNB", quick=["MultinomialNB"])
 @pytest.mark.parametrize("value", [1e15, 1e300, 1e-300, 5e-324])
 def test_extreme_counts_never_give_nan(case, value):
     with np.errstate(all="ignore"):
@@ -611,7 +589,6 @@ def test_one_class_only_has_probability_one(case, estimate):
     assert np.isfinite(nb.log_evidence_)
 
 
-@pytest.mark.slow("other variants compile kernels of their own", but="CategoricalNB")
 @each
 @pytest.mark.parametrize("value", [0, 1, 3])
 def test_constant_features(case, value):
@@ -626,7 +603,6 @@ def test_constant_features(case, value):
     np.testing.assert_allclose(proba, 1 / 3, rtol=1e-9)
 
 
-@pytest.mark.slow("other variants compile kernels of their own", but="CategoricalNB")
 @each
 def test_a_declared_class_without_rows(case):
     rows = case.y != "mid"
@@ -688,7 +664,6 @@ def test_the_class_of_an_undefined_row_is_the_most_probable_of_the_given_prior()
         assert nb.predict([["x", "q"]], class_prior=[0.1, 0.9]).tolist() == ["seldom"]
 
 
-@pytest.mark.slow("other variants compile kernels of their own", but="CategoricalNB")
 @each
 def test_warnings_point_to_the_line_of_the_user(case):
     """A warning that blames a line of the library cannot be found, nor silenced by module."""
@@ -747,7 +722,6 @@ def test_evidence_under_an_improper_prior_is_minus_infinity(nb):
     assert nb.fit(X, case.y).log_evidence_ == -math.inf
 
 
-@pytest.mark.slow("other variants compile kernels of their own", but="CategoricalNB")
 @each
 def test_evidence_of_known_classes_that_cannot_be(case):
     assert case.fit(class_prior=[0.5, 0.5, 0.0]).log_evidence_ == -math.inf
@@ -785,7 +759,6 @@ def test_point_masses():
 # -- the error leaves no trace in what was passed ----------------------------------------------------
 
 
-@pytest.mark.slow("other variants compile kernels of their own", but="CategoricalNB")
 @each
 def test_input_is_not_written_to(case):
     X, y, weight = case.X.copy(), case.y.copy(), np.arange(N) % 3

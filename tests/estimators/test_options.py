@@ -279,7 +279,6 @@ def test_readings_of_poisson_features():
         np.testing.assert_allclose(nb.predict_joint_log_proba(X, estimate=name), expected, rtol=1e-10)
 
 
-@pytest.mark.slow("other variants compile kernels of their own", but="CategoricalNB")
 @each
 @pytest.mark.parametrize("estimate", ["mle", "map", "mean", "predictive"])
 def test_estimate_of_a_prediction_overrides_the_constructors(case, estimate):
@@ -295,7 +294,6 @@ def test_estimate_of_a_prediction_overrides_the_constructors(case, estimate):
         assert nb.estimate == other
 
 
-@pytest.mark.slow("other variants compile kernels of their own", but="CategoricalNB")
 @each
 def test_probabilities_are_normalised_joints(case):
     nb = case.fit()
@@ -310,7 +308,6 @@ def test_probabilities_are_normalised_joints(case):
 # -- class probabilities -----------------------------------------------------------------------------
 
 
-@pytest.mark.slow("other variants compile kernels of their own", but="CategoricalNB")
 @each
 def test_class_alpha(case):
     for class_alpha in (0.0, 0.5, [1.0, 2.0, 3.0]):
@@ -319,7 +316,6 @@ def test_class_alpha(case):
         np.testing.assert_allclose(np.exp(nb.class_log_prior_), posterior / posterior.sum(), rtol=1e-14)
 
 
-@pytest.mark.slow("other variants compile kernels of their own", but="CategoricalNB")
 @each
 def test_known_class_probabilities_do_not_learn(case):
     prior = np.array([0.2, 0.3, 0.5])
@@ -339,7 +335,6 @@ def test_known_class_probabilities_do_not_learn(case):
     np.testing.assert_allclose(nb.class_log_prior_, np.log(prior), rtol=1e-15)
 
 
-@pytest.mark.slow("other variants compile kernels of their own", but="CategoricalNB")
 @each
 def test_class_prior_as_a_distribution_is_class_alpha(case):
     prior = bnb.Dirichlet(np.array([[0.5, 2.0, 3.0]]), np.zeros(3, int), 1)
@@ -349,7 +344,6 @@ def test_class_prior_as_a_distribution_is_class_alpha(case):
     assert nb.log_evidence_ == same.log_evidence_
 
 
-@pytest.mark.slow("other variants compile kernels of their own", but="CategoricalNB")
 @each
 @pytest.mark.parametrize("estimate", ["mle", "mean", "predictive"])
 def test_class_prior_of_a_prediction_is_a_shifted_prevalence(case, estimate):
@@ -372,7 +366,6 @@ def test_class_prior_of_a_prediction_is_a_shifted_prevalence(case, estimate):
 # -- priors ------------------------------------------------------------------------------------------
 
 
-@pytest.mark.slow("other variants compile kernels of their own", but="CategoricalNB")
 @each
 def test_prior_of_another_model(case):
     """The posterior of the first half as the prior of the second gives the posterior of the whole."""
@@ -743,7 +736,6 @@ def test_columns_by_name_and_by_position():
 # -- weights -----------------------------------------------------------------------------------------
 
 
-@pytest.mark.slow("other variants compile kernels of their own", but="CategoricalNB")
 @each
 def test_a_row_of_weight_zero_is_not_even_looked_at(case):
     bad = np.vstack([case.X, case.X[:1]]).astype(object if case.make is bnb.CategoricalNB else float)
@@ -834,7 +826,6 @@ def test_labels_of_any_type(name, y, classes):
     np.testing.assert_allclose(nb.predict_log_proba(X), streamed.predict_log_proba(X), rtol=1e-9, atol=1e-12)
 
 
-@pytest.mark.slow("other variants compile kernels of their own", but="CategoricalNB")
 @each
 def test_fit_starts_anew(case):
     nb = case.make().fit(case.X[:30], np.arange(30) % 2)

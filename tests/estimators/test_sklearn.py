@@ -59,7 +59,6 @@ def test_clone_with_distributions_and_arrays(nb):
     np.testing.assert_array_equal(clone(nb).fit(X, y).predict_log_proba(X), expected)
 
 
-@pytest.mark.slow("other variants compile kernels of their own", but="CategoricalNB")
 @each
 def test_clone_with_the_prior_of_a_fitted_model(case):
     """A refit under a fixed prior is `clone(nb).set_params(prior=nb.prior_)`."""
@@ -69,7 +68,6 @@ def test_clone_with_the_prior_of_a_fitted_model(case):
     assert again.log_evidence_ == pytest.approx(nb.log_evidence_, rel=1e-13)
 
 
-@pytest.mark.slow("other variants compile kernels of their own", but="CategoricalNB")
 @each
 @pytest.mark.parametrize("through", ["pickle", "joblib"])
 def test_pickle_round_trip(case, through, tmp_path):
@@ -86,7 +84,6 @@ def test_pickle_round_trip(case, through, tmp_path):
     assert not hasattr(pickle.loads(pickle.dumps(case.make())), "classes_")
 
 
-@pytest.mark.slow("other variants compile kernels of their own", but="CategoricalNB")
 @each
 def test_fitted_attributes_do_not_exist_before_fit(case):
     nb = case.make()
@@ -96,7 +93,6 @@ def test_fitted_attributes_do_not_exist_before_fit(case):
         assert not hasattr(nb, name), name
 
 
-@pytest.mark.slow("other variants compile kernels of their own", but="CategoricalNB")
 @each
 def test_unfitted_use(case):
     for call in (
@@ -108,7 +104,6 @@ def test_unfitted_use(case):
         refused(case.make.__name__, call, case.make(), case.X, case.y, error=(NotFittedError, AttributeError))
 
 
-@pytest.mark.slow("other variants compile kernels of their own", but="CategoricalNB")
 @each
 def test_repr_shows_what_differs_from_the_default(case):
     name = case.make.__name__
@@ -121,7 +116,6 @@ def test_repr_shows_what_differs_from_the_default(case):
 # -- meta-estimators ---------------------------------------------------------------------------------
 
 
-@pytest.mark.slow("other variants compile kernels of their own", but="CategoricalNB")
 @each
 def test_pipeline_passes_weights_and_keywords(case):
     weight = np.random.default_rng(0).integers(1, 4, len(case.y))
@@ -133,7 +127,6 @@ def test_pipeline_passes_weights_and_keywords(case):
     np.testing.assert_array_equal(pipeline.classes_, nb.classes_)
 
 
-@pytest.mark.slow("other variants compile kernels of their own", but="CategoricalNB")
 @each
 @pytest.mark.filterwarnings("ignore:.*rows have no class probabilities:UserWarning")
 def test_grid_search(case):
@@ -158,7 +151,6 @@ def test_cross_validate_in_two_processes():
             np.testing.assert_array_equal(here[name], there[name])
 
 
-@pytest.mark.slow("other variants compile kernels of their own", but="CategoricalNB")
 @each
 def test_voting_bagging_one_versus_rest_and_importance(case):
     nb = case.fit()
@@ -176,7 +168,6 @@ def test_voting_bagging_one_versus_rest_and_importance(case):
 # -- metadata routing --------------------------------------------------------------------------------
 
 
-@pytest.mark.slow("other variants compile kernels of their own", but="CategoricalNB")
 @each
 def test_routing_of_sample_weight(case):
     weight = np.random.default_rng(0).integers(1, 5, len(case.y))
@@ -193,7 +184,6 @@ def test_routing_of_sample_weight(case):
         np.testing.assert_array_equal(search.predict_proba(case.X), expected.predict_proba(case.X))
 
 
-@pytest.mark.slow("other variants compile kernels of their own", but="CategoricalNB")
 @each
 def test_routing_to_the_other_methods(case):
     weight = np.ones(len(case.y))
@@ -221,7 +211,6 @@ def frames(case):
     return {"pandas": pandas, "polars": pl.DataFrame({name: pandas[name].to_numpy() for name in pandas})}
 
 
-@pytest.mark.slow("other variants compile kernels of their own", but="CategoricalNB")
 @each
 @pytest.mark.parametrize("container", ["pandas", "polars"])
 def test_data_frames_are_as_good_as_arrays(case, container):
@@ -239,7 +228,6 @@ def test_data_frames_are_as_good_as_arrays(case, container):
     np.testing.assert_allclose(nb.predict_log_proba(frame), expected.predict_log_proba(case.X), rtol=1e-10)
 
 
-@pytest.mark.slow("other variants compile kernels of their own", but="CategoricalNB")
 @each
 def test_labels_in_series(case):
     expected = case.fit().predict_proba(case.X)
@@ -253,7 +241,6 @@ def test_labels_in_series(case):
         np.testing.assert_array_equal(case.make().fit(case.X, y).predict_proba(case.X), expected)
 
 
-@pytest.mark.slow("other variants compile kernels of their own", but="CategoricalNB")
 @each
 @pytest.mark.parametrize("method", ["predict", "partial_fit", "forget"])
 @pytest.mark.parametrize("container", ["pandas", "polars"])
@@ -276,7 +263,6 @@ def test_wrong_names(case, method, container, names, message):
     assert state(nb) == before
 
 
-@pytest.mark.slow("other variants compile kernels of their own", but="CategoricalNB")
 @each
 @pytest.mark.parametrize("method", ["predict", "predict_proba", "predict_joint_log_proba", "partial_fit", "forget"])
 @pytest.mark.parametrize("columns", [[0, 1, 2], [0, 1, 2, 3, 3]])
@@ -289,7 +275,6 @@ def test_wrong_number_of_features(case, method, columns):
     assert state(nb) == before
 
 
-@pytest.mark.slow("other variants compile kernels of their own", but="CategoricalNB")
 @each
 def test_names_on_one_side_only_bring_scikit_learns_warning(case):
     frame = frames(case)["pandas"]

@@ -34,7 +34,6 @@ def test_one_row(kind, data):
     assert abs(log_predictive(before, row) - gain) <= 1e-9 * max(1.0, abs(before.log_evidence_))
 
 
-@pytest.mark.slow("other variants compile kernels of their own", but=["categorical", "gaussian"])
 @every_kind
 @given(data=st.data())
 def test_rows_in_sequence_each_as_often_as_its_weight_says(kind, data):
