@@ -14,7 +14,7 @@ from sklearn import metrics
 from sklearn.datasets import load_breast_cancer
 from sklearn.naive_bayes import GaussianNB as ScikitGaussianNB
 
-from bayesnb import GaussianNB, MixedNB, WeightedNB, __version__
+from bayesnb import GaussianNB, WeightedNB, __version__
 from bayesnb.__main__ import main
 from bayesnb.cli.column_types import ColumnCounts, guess
 from bayesnb.cli.fitting import Settings, split
@@ -312,15 +312,6 @@ def test_improper_prior_says_why_there_is_no_table(capsys, tmp_path):
         assert not re.search("<img|<table", part)
 
 
-@pytest.mark.slow("a second view of what quick tests see")
-def test_seed_and_prob(capsys, table):
-    base = ["compare", "--csv", table, "--target", "play"]
-    first, second = run(capsys, *base)[1], run(capsys, *base)[1]
-    assert first == second
-    assert run(capsys, *base, "--seed", "1")[1] != first
-    assert "97.5% interval" in run(capsys, *base, "--prob", "0.975")[1]
-
-
 @pytest.mark.slow("starts processes that import JAX")
 def test_as_a_process(table):
     command = [sys.executable, "-m", "bayesnb", "compare", "--csv", str(table), "--target", "play"]
@@ -401,23 +392,6 @@ def test_published_evidence_of_vote(capsys, tmp_path):
     assert code == 0
     comparison = pd.read_csv(tmp_path / "vote-comparison.csv", index_col="estimate")
     assert comparison.loc["mean = predictive", "log_evidence"] == pytest.approx(-3576.655346689, abs=1e-8)
-
-
-@pytest.mark.slow("a second view of what quick tests see")
-def test_densities_of_numbers(capsys, tmp_path):
-    data = weather().assign(size=np.arange(60) % 7 / 3)[["sky", "heat", "size", "play"]]
-    path = tmp_path / "weather.csv"
-    data.to_csv(path, index=False)
-    flags = ["compare", "--csv", path, "--target", "play", "--weights", "none", "--drop", "sky", "--test-size", "0.3"]
-    code, out, err = run(capsys, *flags, "--numbers", "binned")
-    assert (code, err) == (0, "")
-    assert "BinnedNB on 60 rows" in out
-    assert re.search(r"binned +heat, size\n", out)
-    assert re.search(r"P\((heat|size) in \(.*\] \| ", out)
-    code, out, err = run(capsys, *flags, "--numbers", "auto", "--gaussian", "size")
-    assert (code, err) == (0, "")
-    kinds = MixedNB(gaussian=["size"]).fit(data[["heat", "size"]], data["play"]).kinds_
-    assert re.search(rf"{kinds['heat']} +.*heat", out)
 
 
 @pytest.mark.slow("compiles kernels of its own")

@@ -212,33 +212,6 @@ def test_only_the_command_line_handles_interrupts_of_its_own(monkeypatch, argv, 
     assert interrupt.is_command_line() == expected
 
 
-@pytest.mark.slow("starts processes that import JAX")
-@pytest.mark.parametrize("most", [1, 200])
-def test_a_real_limit_of_what_can_be_written(table, tmp_path, most):  # noqa: F811
-    """A file may grow to so many KiB: tables are cut, and what HDF5 writes, which crashed when Python ended."""
-    there = listing(tmp_path)
-    flags = ["--csv", table, "--target", "play", "--out", tmp_path / "new"]
-    done = subprocess.run(
-        ["bash", "-c", f'ulimit -f {most}; exec "$@"', "bash", *command(*flags)],
-        capture_output=True,
-        encoding="utf-8",
-        check=False,
-        env={k: v for k, v in os.environ.items() if k != "JAX_COMPILATION_CACHE_DIR"},
-    )
-    assert (done.returncode, done.stderr) == (2, f"bayesnb: error: --out {tmp_path / 'new'}: File too large.\n")
-    assert listing(tmp_path) == there
-
-
-@pytest.mark.slow("starts processes that import JAX")
-def test_a_reader_that_leaves(table, tmp_path):  # noqa: F811
-    shell = f"{sys.executable} -m bayesnb compare --csv {table} --target play --out {tmp_path / 'new'} | true; "
-    done = subprocess.run(
-        ["bash", "-c", shell + "exit ${PIPESTATUS[0]}"], capture_output=True, encoding="utf-8", check=False
-    )
-    assert (done.returncode, done.stderr) == (141, "")
-    assert not (tmp_path / "new").exists()
-
-
 def test_files_that_cannot_all_be_moved_leave_the_folder_as_it_was(tmp_path, monkeypatch):
     out = tmp_path / "out"
     out.mkdir()

@@ -12,8 +12,8 @@ from scipy import stats
 from sklearn.base import clone
 
 from bayesnb.cli import comparison, csv_cells, fitting, labelled_data
-from bayesnb.cli.column_types import ColumnCounts, Marks
-from bayesnb.cli.fitting import InMemory, Sample, Settings, split
+from bayesnb.cli.column_types import Marks
+from bayesnb.cli.fitting import InMemory, Sample, Settings
 from tests.test_cli import run, weather
 
 
@@ -108,17 +108,6 @@ def test_fits_are_those_of_the_whole_file(monkeypatch, tmp_path, options):
     ):
         assert found.log_evidence_ == pytest.approx(expected.log_evidence_, rel=1e-10)
         np.testing.assert_allclose(found.predict_proba(X), expected.predict_proba(X), rtol=1e-9)
-
-
-@pytest.mark.slow("a second view of what quick tests see")
-def test_the_rows_held_out_are_those_of_the_whole_file(monkeypatch, tmp_path):
-    path = tmp_path / "weather.csv"
-    weather(300).to_csv(path, index=False)
-    whole, pieces = both(monkeypatch, path)
-    for settings in (Settings(test_size=0.3), Settings(test_size=0.1, seed=2**70)):
-        ((_, test),), _ = split(whole.rows.y, settings)
-        (fold,) = pieces.rows.fit(comparison.classifier(pieces, settings), settings, "").folds
-        assert fold.rows.tolist() == test.tolist()
 
 
 DEEP = {
@@ -260,17 +249,3 @@ def test_peak_memory_does_not_grow_with_the_file(monkeypatch, tmp_path):
         peaks.append(tracemalloc.get_traced_memory()[1])
         tracemalloc.stop()
     assert peaks[2] < 1.1 * peaks[1] + 200_000
-
-
-def test_a_survey_in_pieces():
-    rng = np.random.default_rng(0)
-    cells = pd.Series(rng.choice(["1", "2.5", "x", "?", "", "-3"], 200).astype(object))
-    whole = ColumnCounts({"", "?"}).add(cells)
-    pieces = ColumnCounts({"", "?"})
-    for part in np.array_split(np.arange(200), 13):
-        pieces.add(cells.iloc[part])
-    assert vars(pieces) == vars(whole)
-    numbers = [float(c) for c in cells if c not in ("x", "?", "")]
-    assert (whole.low, whole.high, whole.numbers) == (min(numbers), max(numbers), len(numbers))
-    assert whole.values == Counter(c for c in cells if c not in ("?", ""))
-    assert whole.first["odd"] == ("x", 2 + cells.tolist().index("x"))

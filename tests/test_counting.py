@@ -294,34 +294,6 @@ def test_blocks_cover_all_rows_once_and_pad_with_nothing():
     assert sum(weights) == WEIGHT.sum()
 
 
-@pytest.mark.slow("a second view of what quick tests see")
-@pytest.mark.parametrize("kind", ["int8", "float64", "sparse"])
-def test_many_blocks_are_counted_and_scored_as_numpy_would(kind):
-    n = 300_000
-    rng = np.random.default_rng(1)
-    y = rng.integers(0, 4, n)
-    X = rng.integers(0, 3, (n, 8), dtype=np.int8)
-    weight = rng.integers(0, 3, n).astype(float)
-    if kind == "float64":
-        X = X + rng.normal(size=X.shape)
-        moments = GaussianNB().fit(X, y, weight).statistics_.blocks[0]
-        mean = by_class(X, y, weight) / by_class(np.ones((n, 8)), y, weight)
-        np.testing.assert_allclose(moments.mean, mean, rtol=1e-12)
-        np.testing.assert_allclose(moments.m2, by_class((X - mean[y]) ** 2, y, weight), rtol=1e-12)
-    elif kind == "sparse":
-        nb = MultinomialNB().fit(sp.csr_array(X), y, weight)
-        np.testing.assert_array_equal(nb.feature_count_, by_class(X, y, weight))
-        expected = X @ nb.feature_log_prob_.T + nb.class_log_prior_
-        np.testing.assert_allclose(nb.predict_joint_log_proba(sp.csr_array(X), estimate="mean"), expected, rtol=1e-11)
-    else:
-        nb = CategoricalNB().fit(X, y, weight)
-        log_theta = np.stack(nb.feature_log_prob_)
-        for j, count in enumerate(nb.category_count_):
-            np.testing.assert_array_equal(count, by_class(X[:, [j]] == np.arange(3), y, weight))
-        expected = sum(log_theta[j][:, X[:, j]].T for j in range(8)) + nb.class_log_prior_
-        np.testing.assert_allclose(nb.predict_joint_log_proba(X, estimate="mean"), expected, rtol=1e-11)
-
-
 # -- compilations --------------------------------------------------------------------------------------
 
 

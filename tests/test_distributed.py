@@ -12,7 +12,6 @@ import dask
 import dask.array as da
 import dask.bag as db
 import dask.dataframe as dd
-import jax
 import numpy as np
 import pandas as pd
 import pytest
@@ -64,16 +63,6 @@ def test_it_is_fit_on_all_rows(kind, data):
             arrays = da.from_array(problem.X, (chunks, 2)), da.from_array(problem.y, 3), da.from_array(weight, 5)
             nb = fit(clone(problem.nb), *arrays, classes=CLASSES)
     same(nb, problem.fit(weight=weight))
-
-
-@pytest.mark.slow("compiles kernels of its own")
-def test_sparse_blocks():
-    sparse = X.rechunk((60, -1)).map_blocks(sp.csr_array)
-    nb = fit(bnb.MultinomialNB(), sparse, Y)
-    same(nb, bnb.MultinomialNB().fit(sp.csr_array(LEVELS), LABELS))
-    expected = nb.predict_log_proba(sp.csr_array(LEVELS))
-    np.testing.assert_allclose(nb.predict_log_proba(sparse).compute(), expected, rtol=1e-12)
-    np.testing.assert_array_equal(nb.predict(sparse).compute(), nb.predict(sp.csr_array(LEVELS)))
 
 
 @pytest.mark.slow("compiles kernels of its own")
@@ -157,23 +146,6 @@ def test_the_first_block_says_where_cells_end_and_which_density_a_column_has():
         streamed = bnb.fit_stream(type(nb)(cells=8), parts, classes=np.unique(LABELS), progress=False)
         same(found, streamed)
         assert all(np.array_equal(found.edges_[name], edges) for name, edges in streamed.edges_.items())
-
-
-@pytest.mark.slow("compiles kernels of its own")
-def test_double_precision_in_every_thread():
-    assert not jax.config.jax_enable_x64
-    n = 40
-    weight = np.full(n, 2.0**23)
-    weight[::5] += 1  # 40 · 2²³ + 8 is no float32
-    values = np.tile([[0, 1]], (n, 1))
-    with dask.config.set(scheduler="threads", num_workers=4):
-        arrays = da.from_array(values, (5, 2)), da.from_array(np.zeros(n, int), 5), da.from_array(weight, 5)
-        for nb in (bnb.CategoricalNB(), bnb.GaussianNB(), bnb.PoissonNB()):
-            fit(nb, *arrays)
-            assert nb.class_count_.tolist() == [n * 2.0**23 + 8]
-        fitted = bnb.GaussianNB().fit(REAL, LABELS)
-        lazy = fitted.predict_joint_log_proba(da.from_array(REAL, (50, 4)))
-        np.testing.assert_allclose(lazy.compute(), fitted.predict_joint_log_proba(REAL), rtol=1e-13)
 
 
 def test_what_cannot_be_fitted(monkeypatch):

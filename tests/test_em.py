@@ -280,16 +280,6 @@ def test_ways_to_say_the_same(nb):
     assert list(named.estimator.classes_) == ["a", "b"]
 
 
-@pytest.mark.slow("compiles kernels of its own")
-@pytest.mark.parametrize("nb", [bnb.MultinomialNB(), bnb.BernoulliNB()], ids=lambda nb: type(nb).__name__)
-def test_sparse_is_dense(nb):
-    X, label = simulated()
-    y = np.where(np.arange(60) < 8, label, -1)
-    dense, sparse = bnb.fit_em(nb, X, y), bnb.fit_em(nb, sp.csr_array(X[:30]), y[:30], sp.csr_matrix(X[30:]))
-    np.testing.assert_allclose(sparse.objective, dense.objective, rtol=1e-12)
-    np.testing.assert_allclose(sparse.estimator.predict_proba(X), dense.estimator.predict_proba(X), rtol=1e-9)
-
-
 def test_levels_are_learned_from_all_rows_that_count():
     X = np.array([[v, "k", "k"] for v in "abcfgd"])
     y = ["x", "y", "z", -1, -1, -1]

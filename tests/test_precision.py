@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from concurrent.futures import ThreadPoolExecutor
-
 import jax
 import jax.numpy as jnp
 import numpy as np
@@ -137,20 +135,6 @@ def test_a_user_of_strict_promotion_gets_the_same_numbers(kind, configure):
     configure(jax_numpy_dtype_promotion="strict")
     assert_same_bits(everything(kind), expected)
     assert jax.config.jax_numpy_dtype_promotion == "strict"
-
-
-@every_kind
-def test_threads_compute_in_float64_and_leave_their_configuration(kind):
-    expected = everything(kind)
-
-    def work(_):
-        result = everything(kind)
-        return result, jax.config.jax_enable_x64, str(jnp.ones(1).dtype)
-
-    with ThreadPoolExecutor(2) as pool:
-        for result, x64, dtype in pool.map(work, range(4)):
-            assert_same_bits(result, expected)
-            assert (x64, dtype) == (False, "float32")
 
 
 @every_kind

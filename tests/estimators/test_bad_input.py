@@ -532,46 +532,6 @@ def test_plug_in_of_a_value_beyond_all_classes_is_undefined_and_not_nan_in_silen
     assert np.isfinite(np.delete(proba, ROW, axis=0)).all()
 
 
-@some("GaussianNB")
-@pytest.mark.parametrize("scale", [1e-140, 1e140])
-def test_gaussian_is_equivariant_to_the_ends_of_float64(case, scale):
-    """P(class | row) does not depend on the unit of a feature."""
-    expected = np.exp(case.fit().predict_log_proba(case.X))
-    scaled = case.make().fit(case.X * scale, case.y)
-    np.testing.assert_allclose(np.exp(scaled.predict_log_proba(case.X * scale)), expected, rtol=1e-9)
-    assert np.isfinite(scaled.log_evidence_)
-
-
-@some("MultinomialNB", "PoissonNB", "BernoulliNB", quick=["MultinomialNB"])
-@pytest.mark.parametrize("value", [1e15, 1e300, 1e-300, 5e-324])
-def test_extreme_counts_never_give_nan(case, value):
-    with np.errstate(all="ignore"):
-        joint = case.fit().predict_joint_log_proba(spoiled(case.X, value))
-    assert not np.isnan(joint).any()
-    assert np.isfinite(np.delete(joint, ROW, axis=0)).all()
-
-
-@pytest.mark.slow("compiles kernels of its own")
-def test_counts_of_a_million_millions():
-    """Counts are exact in float64, and the predictive uses ratios, which lose no digits."""
-    n = 10**12
-    X, y = np.array([[n, 1], [1, n + 1]]), ["a", "b"]
-    for form in (np.asarray, sp.csr_matrix):
-        nb = bnb.MultinomialNB().fit(form(X), y)
-        assert nb.feature_count_.tolist() == [[n, 1], [1, n + 1]]
-        # P(x = (1, 1) | a) ∝ α'₁ α'₂ / (α'₀ (α'₀ + 1)), exactly
-        a, b = (n + 1, 2), (2, n + 2)
-        expected = [math.log(p * q) - math.log((p + q) * (p + q + 1)) for p, q in (a, b)]
-        joint = nb.predict_joint_log_proba(form(np.array([[1, 1]])))[0] - nb.class_log_prior_
-        np.testing.assert_allclose(joint, expected, rtol=1e-14)
-        assert np.isfinite(nb.log_evidence_)
-        nb.partial_fit(form(X), y).forget(form(X), y)
-        assert nb.feature_count_.tolist() == [[n, 1], [1, n + 1]]
-    nb = bnb.PoissonNB(prior=bnb.GammaPoisson(1.0, 1.0)).fit(X, y)
-    assert nb.feature_count_.tolist() == [[n, 1], [1, n + 1]]
-    np.testing.assert_allclose(nb.rate_, (X + 1) / 2, rtol=1e-15)
-
-
 # -- what must not be refused ------------------------------------------------------------------------
 
 
@@ -679,22 +639,6 @@ def test_warnings_point_to_the_line_of_the_user(case):
     assert [w.filename for w in caught] == [__file__]
 
 
-@some("CategoricalNB")
-def test_warnings_of_unknown_levels_point_to_the_line_of_the_user(case):
-    X = spoiled(case.X, "violet", object)
-    nb = case.fit(categories=[range(5)] * 4)
-    for call in (
-        lambda: nb.predict(X),
-        lambda: nb.predict_proba(X),
-        lambda: nb.predict_joint_log_proba(X),
-        lambda: case.make(categories=[range(5)] * 4).fit(X, case.y),
-        lambda: nb.partial_fit(X, case.y),
-    ):
-        with pytest.warns(UserWarning, match="violet") as caught:
-            call()
-        assert [w.filename for w in caught] == [__file__]
-
-
 @pytest.mark.slow("other variants compile kernels of their own", but="CategoricalNB")
 @pytest.mark.parametrize(
     "nb",
@@ -729,31 +673,6 @@ def test_evidence_of_known_classes_that_cannot_be(case):
     nb = case.make(class_prior=[0.5, 0.5, 0.0]).partial_fit(case.X[two], case.y[two], classes=np.unique(case.y))
     assert np.isfinite(nb.log_evidence_)
     np.testing.assert_array_equal(nb.predict_proba(case.X)[:, 2], 0)
-
-
-# -- point masses: a Gaussian MLE with variance zero -------------------------------------------------
-
-
-@pytest.mark.slow("compiles kernels of its own")
-def test_point_masses():
-    """+inf on the mass, -inf off it; the impossible outweighs the certain; two certain classes undo a row."""
-    X = [[1.0, 0.0], [1.0, 2.0], [1.0, 5.0], [1.0, 9.0], [4.0, 4.0], [6.0, 8.0]]
-    y = ["point"] * 2 + ["also"] * 2 + ["spread"] * 2
-    nb = bnb.GaussianNB(estimate="mle", class_alpha=0).fit(X, y)
-    also, point, spread = range(3)
-    joint = nb.predict_joint_log_proba([[1.0, 1.0], [4.0, 1.0]])
-    assert np.isposinf(joint[0, [also, point]]).all()
-    assert np.isneginf(joint[1, [also, point]]).all()
-    assert np.isfinite(joint[:, spread]).all()
-    proba, messages = recorded(lambda: nb.predict_proba([[1.0, 1.0], [4.0, 1.0]]))
-    assert np.isnan(proba[0]).all()
-    np.testing.assert_array_equal(proba[1], [0, 0, 1])
-    assert len(messages) == 1
-    assert_says(messages[0], "1 of 2 rows")
-    # With one of the two classes gone, a row on the mass is certain.
-    nb = bnb.GaussianNB(estimate="mle").fit(X[:2] + X[4:], y[:2] + y[4:])
-    np.testing.assert_array_equal(nb.predict_proba([[1.0, 1.0]]), [[1.0, 0.0]])
-    assert nb.predict([[1.0, -50.0]]).tolist() == ["point"]
 
 
 # -- the error leaves no trace in what was passed ----------------------------------------------------

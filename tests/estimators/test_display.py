@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import inspect
-
 import pytest
 from sklearn.pipeline import make_pipeline
 
@@ -58,17 +56,6 @@ every = pytest.mark.parametrize("name", FITTED)
 
 @pytest.mark.slow("other variants compile kernels of their own", but="CategoricalNB")
 @every
-def test_members_and_attributes_can_be_walked_through(fitted, name):
-    nb = fitted(name)
-    members = dict(inspect.getmembers(nb))
-    assert "n_features_in_" in members
-    for attribute in dir(type(nb)):
-        assert hasattr(nb, attribute) == (attribute in members), attribute
-    assert not set(ABSENT.get(name, ())) & set(members)
-
-
-@pytest.mark.slow("other variants compile kernels of their own", but="CategoricalNB")
-@every
 def test_the_html_of_a_pipeline_shows_it(fitted, name):
     nb = fitted(name)
     text = make_pipeline("passthrough", nb)._repr_html_()
@@ -106,26 +93,6 @@ def test_what_is_shown_computes_nothing(fitted, name, monkeypatch):
     assert all(type(nb).__name__ in text for text in shown)
     dir(nb)
     assert not calls
-
-
-def test_a_hyperparameter_set_after_fit_waits_for_the_next_one(fitted):
-    """As in scikit-learn; where it cannot be used, `fit` refuses it, and displays show it."""
-    nb = CASES["CategoricalNB"].fit()
-    before = nb.posterior_
-    nb.set_params(alpha=-1)
-    assert "alpha=-1" in repr(nb)
-    assert "CategoricalNB" in make_pipeline(nb)._repr_html_()
-    assert nb.posterior_ is before
-    with pytest.raises(ValueError, match="alpha"):
-        nb.fit(CASES["CategoricalNB"].X, CASES["CategoricalNB"].y)
-
-
-def test_completion_offers_what_there_is():
-    nb = bnb.TAN()
-    assert "partial_fit" not in dir(nb)
-    assert "posterior_" not in dir(nb)
-    nb.fit(X, Y)
-    assert {"partial_fit", "posterior_", "classes_", "parents_", "predict_proba", "n_features_in_"} <= set(dir(nb))
 
 
 OF_A_POSTERIOR = {

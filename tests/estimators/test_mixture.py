@@ -8,7 +8,6 @@ from typing import Any
 import numpy as np
 import pandas as pd
 import pytest
-import scipy.sparse as sp
 from scipy.special import gammaln, logsumexp
 from scipy.stats import norm, poisson
 from sklearn.base import clone
@@ -181,23 +180,6 @@ def test_the_bound_never_falls_and_the_best_start_is_kept():
     assert found[1].lower_bound_ >= found[0].lower_bound_
     again = clone(found[1]).fit(X)
     np.testing.assert_array_equal(again.predict_proba(X), found[1].predict_proba(X))
-
-
-@pytest.mark.slow("compiles kernels of its own")
-def test_frames_and_sparse_matrices():
-    X, label = three_gaussians(200)
-    frame = pd.DataFrame({"a": X[:, 0], "b": X[:, 1], "c": np.where(label == 0, "x", "y")})
-    mixture = NaiveBayesMixture(3, n_init=2).fit(frame)
-    assert list(mixture.feature_names_in_) == ["a", "b", "c"]
-    assert mixture.n_features_in_ == 3
-    assert matched(mixture.predict(frame), label, 3)[0] > 0.9
-    assert mixture.estimator_.kinds_ == {"a": "gaussian", "b": "gaussian", "c": "categorical"}
-    words = sp.random_array((100, 30), density=0.2, rng=np.random.default_rng(0), format="csr")
-    words.data = np.ceil(words.data * 3)
-    topics = NaiveBayesMixture(2, estimator=bnb.MultinomialNB(), n_init=2)
-    sparse, dense = topics.fit(words).score_samples(words), clone(topics).fit(words.toarray()).score_samples(words)
-    np.testing.assert_allclose(sparse, dense, rtol=1e-9)
-    refused("Sparse data was passed", NaiveBayesMixture(2).fit, words, error=TypeError)
 
 
 @pytest.mark.slow("compiles kernels of its own")

@@ -2,9 +2,6 @@
 
 from __future__ import annotations
 
-import pickle
-
-import joblib
 import numpy as np
 import pandas as pd
 import polars as pl
@@ -13,11 +10,8 @@ import scipy.sparse as sp
 import sklearn
 from sklearn.base import clone
 from sklearn.datasets import load_iris
-from sklearn.ensemble import BaggingClassifier, VotingClassifier
 from sklearn.exceptions import NotFittedError
-from sklearn.inspection import permutation_importance
 from sklearn.model_selection import GridSearchCV, cross_validate
-from sklearn.multiclass import OneVsRestClassifier
 from sklearn.pipeline import Pipeline, make_pipeline
 from sklearn.utils.estimator_checks import parametrize_with_checks
 
@@ -60,40 +54,6 @@ def test_clone_with_distributions_and_arrays(nb):
 
 
 @each
-def test_clone_with_the_prior_of_a_fitted_model(case):
-    """A refit under a fixed prior is `clone(nb).set_params(prior=nb.prior_)`."""
-    nb = case.fit()
-    again = clone(nb).set_params(prior=nb.prior_).fit(case.X, case.y)
-    np.testing.assert_allclose(again.predict_log_proba(case.X), nb.predict_log_proba(case.X), rtol=1e-13)
-    assert again.log_evidence_ == pytest.approx(nb.log_evidence_, rel=1e-13)
-
-
-@each
-@pytest.mark.parametrize("through", ["pickle", "joblib"])
-def test_pickle_round_trip(case, through, tmp_path):
-    nb = case.fit()
-    if through == "pickle":
-        copy = pickle.loads(pickle.dumps(nb))
-    else:
-        joblib.dump(nb, tmp_path / "nb.joblib")
-        copy = joblib.load(tmp_path / "nb.joblib")
-    assert state(copy) == state(nb)
-    np.testing.assert_array_equal(copy.predict_log_proba(case.X), nb.predict_log_proba(case.X))
-    copy.partial_fit(case.X, case.y)
-    assert copy.class_count_.sum() == 2 * nb.class_count_.sum()
-    assert not hasattr(pickle.loads(pickle.dumps(case.make())), "classes_")
-
-
-@each
-def test_fitted_attributes_do_not_exist_before_fit(case):
-    nb = case.make()
-    public = [name for name in dir(type(nb)) if name.endswith("_") and not name.startswith("_")]
-    assert {"classes_", "prior_", "posterior_", "log_evidence_", "n_parameters_"} <= set(public)
-    for name in public:
-        assert not hasattr(nb, name), name
-
-
-@each
 def test_unfitted_use(case):
     for call in (
         *(lambda nb, X, y: nb.predict(X), lambda nb, X, y: nb.predict_proba(X)),
@@ -102,15 +62,6 @@ def test_unfitted_use(case):
         *(lambda nb, X, y: nb.posterior_, lambda nb, X, y: nb.log_evidence_),
     ):
         refused(case.make.__name__, call, case.make(), case.X, case.y, error=(NotFittedError, AttributeError))
-
-
-@each
-def test_repr_shows_what_differs_from_the_default(case):
-    name = case.make.__name__
-    assert repr(case.make()) == f"{name}()"
-    assert repr(case.fit(estimate="mean")) == f"{name}(estimate='mean')"
-    assert repr(case.fit(class_prior=[0.2, 0.3, 0.5])) == f"{name}(class_prior=[0.2, 0.3, 0.5])"
-    assert name in case.fit()._repr_html_()
 
 
 # -- meta-estimators ---------------------------------------------------------------------------------
@@ -149,20 +100,6 @@ def test_cross_validate_in_two_processes():
         )
         for name in ("test_accuracy", "test_neg_log_loss"):
             np.testing.assert_array_equal(here[name], there[name])
-
-
-@each
-def test_voting_bagging_one_versus_rest_and_importance(case):
-    nb = case.fit()
-    voting = VotingClassifier([("a", case.make()), ("b", case.make(estimate="mean"))], voting="soft")
-    expected = (nb.predict_proba(case.X) + nb.predict_proba(case.X, estimate="mean")) / 2
-    np.testing.assert_allclose(voting.fit(case.X, case.y).predict_proba(case.X), expected, rtol=1e-12)
-    bagging = BaggingClassifier(case.make(), n_estimators=3, random_state=0).fit(case.X, case.y)
-    assert bagging.score(case.X, case.y) > 0.4
-    rest = OneVsRestClassifier(case.make()).fit(case.X, case.y)
-    assert rest.score(case.X, case.y) > 0.4
-    importance = permutation_importance(nb, case.X, case.y, n_repeats=2, random_state=0)
-    assert importance.importances_mean.shape == (4,)
 
 
 # -- metadata routing --------------------------------------------------------------------------------
@@ -260,18 +197,6 @@ def test_wrong_names(case, method, container, names, message):
     )
     before = state(nb)
     refused(message, getattr(nb, method), frame, *([] if method == "predict" else [case.y]))
-    assert state(nb) == before
-
-
-@each
-@pytest.mark.parametrize("method", ["predict", "predict_proba", "predict_joint_log_proba", "partial_fit", "forget"])
-@pytest.mark.parametrize("columns", [[0, 1, 2], [0, 1, 2, 3, 3]])
-def test_wrong_number_of_features(case, method, columns):
-    nb = case.fit()
-    before = state(nb)
-    message = f"X has {len(columns)} features, but {case.make.__name__} is expecting 4 features"
-    with pytest.raises(ValueError, match=message):
-        getattr(nb, method)(case.X[:, columns], *([case.y] if method in ("partial_fit", "forget") else []))
     assert state(nb) == before
 
 

@@ -173,31 +173,6 @@ def test_the_evidence_of_rows_after_others_is_that_of_all_less_that_of_those(own
     np.testing.assert_allclose(log_evidence(own.prior.update(some), rest), whole - first, rtol=0, atol=1e-10)
 
 
-def test_values_of_parents_and_levels_in_another_order():
-    rng, orders = np.random.default_rng(2), []
-    for f, shape in enumerate(SHAPES):
-        entries = np.arange(START[f], START[f + 1]).reshape(shape)
-        orders.append(entries[np.ix_(*map(rng.permutation, shape))].ravel())
-    order = np.concatenate(orders)
-    moved = EVEN.prior.update(LevelCounts(EVEN.count[:, order]))
-    np.testing.assert_allclose(mean(moved).theta, np.asarray(mean(EVEN.posterior).theta)[:, order], rtol=1e-12)
-    found = log_evidence(EVEN.prior, LevelCounts(EVEN.count[:, order]))
-    np.testing.assert_allclose(found, log_evidence(EVEN.prior, LevelCounts(EVEN.count)), rtol=0, atol=1e-11)
-
-
-@pytest.mark.slow("compiles kernels of its own")
-def test_padding_changes_nothing():
-    wide, x = EVEN.posterior.pad(7), cells()
-    np.testing.assert_allclose(mean(wide).theta[:, :L], mean(EVEN.posterior).theta, rtol=1e-13)
-    found = log_evidence(EVEN.prior.pad(7), LevelCounts(np.pad(EVEN.count, ((0, 0), (0, 7)))))
-    expected = np.sum(log_evidence(EVEN.prior, LevelCounts(EVEN.count)))
-    assert float(np.sum(found)) == pytest.approx(float(expected), rel=1e-12)
-    np.testing.assert_allclose(mode(wide).theta[:, :L], mode(EVEN.posterior).theta, rtol=1e-13)
-    np.testing.assert_allclose(variance(wide)["theta"][:, :L], variance(EVEN.posterior)["theta"], rtol=1e-12)
-    for found, expected in zip(*(jax.tree.leaves(cumulants(p, x, 1.0)) for p in (wide, EVEN.posterior)), strict=True):
-        np.testing.assert_allclose(found, expected, rtol=1e-12)
-
-
 @pytest.mark.parametrize("most", [0, 1, 2])
 def test_a_tree_of_fewer_parents_is_the_tree_of_their_counts(most):
     found = mean(limit(EVEN.posterior, most)).theta
@@ -207,15 +182,6 @@ def test_a_tree_of_fewer_parents_is_the_tree_of_their_counts(most):
             fewer = EVEN.brute(c, f).count.reshape(*own.shape[1:]).sum(axis=-2)
             expected = AllPrunings(fewer, ALPHA[c, f] / shape[-1]).mean()[..., None, :]
             np.testing.assert_allclose(own[c], np.broadcast_to(expected, own[c].shape), rtol=1e-12)
-
-
-def test_alpha_is_a_factor():
-    other = ContextTree.from_shapes(SHAPES, 2.5 * ALPHA).update(LevelCounts(2.0 * EVEN.count))
-    for scaled in (
-        EVEN.prior.with_hyperparameters({"alpha": 2.5}).update(LevelCounts(2.0 * EVEN.count)),
-        EVEN.prior.with_hyperparameters({"alpha": 1.25}).update(LevelCounts(EVEN.count)).scale(2.0),
-    ):
-        np.testing.assert_allclose(mean(scaled).theta, mean(other).theta, rtol=1e-13)
 
 
 # -- limits ------------------------------------------------------------------------------------------

@@ -158,44 +158,7 @@ def test_terms_are_those_of_naive_bayes_and_one_for_the_arcs(own):
     np.testing.assert_allclose(predicted(own, rows), found.sum(axis=2), rtol=0, atol=1e-12)
 
 
-@pytest.mark.slow("compiles kernels of its own")
-@pytest.mark.parametrize("kind", ["three classes", "five features", "two features", "one feature"])
-def test_probabilities_of_all_rows_add_up(kind):
-    own = KINDS[kind]
-    np.testing.assert_allclose(np.exp(predicted(own, own.brute.complete_rows())).sum(axis=0), 1.0, rtol=1e-12)
-
-
 # -- symmetry ----------------------------------------------------------------------------------------
-
-
-@pytest.mark.slow("other variants compile kernels of their own", but="first")
-@some
-def test_features_levels_and_classes_in_another_order(own):
-    rng = np.random.default_rng(5)
-    feature, label = rng.permutation(4), rng.permutation(3)
-    level = [rng.permutation(size) for size in own.brute.sizes]
-    renamed = np.stack([np.where(x < 0, -1, p[x]) for x, p in zip(own.X.T, level, strict=True)], axis=1)
-    sizes = tuple(own.brute.sizes[f] for f in feature)
-    other = Problem(AllTrees(sizes, 3), renamed[:, feature], label[own.y], own.weight)
-    found, expected = (log_evidence(p.prior, p.counts())[0, 0] for p in (other, own))
-    assert float(found) == pytest.approx(float(expected), abs=1e-11)
-    np.testing.assert_allclose(predicted(other, other.X[:6])[:, label], predicted(own, own.X[:6]), rtol=0, atol=1e-11)
-    at = {pair: p for p, pair in enumerate(own.brute.pairs)}
-    moved = [at[min(feature[[u, v]]), max(feature[[u, v]])] for u, v in own.brute.pairs]
-    np.testing.assert_allclose(arc_probability(other), arc_probability(own)[moved], rtol=0, atol=1e-12)
-
-
-@pytest.mark.slow("compiles kernels of its own")
-@some
-def test_padding_changes_nothing(own):
-    x, wide = encoded(own.X, own.brute.sizes), own.posterior.pad(7)
-    np.testing.assert_array_equal(terms(wide, x, None), terms(own.posterior, x, None))
-    found = jax.jit(TreeAveraged.arc_probability)(wide)
-    np.testing.assert_array_equal(found, arc_probability(own))
-    count = np.pad(own.counts().count, ((0, 0), (0, 7)))
-    np.testing.assert_allclose(
-        log_evidence(own.prior.pad(7), LevelCounts(count)), log_evidence(own.prior, own.counts()), rtol=1e-14
-    )
 
 
 @pytest.mark.slow("compiles kernels of its own")

@@ -145,19 +145,6 @@ def test_all_four_estimates_meet_as_the_weights_grow(kind, data):
     assert (distance[1] <= 2e-3 * distance[0] + rounding).all()
 
 
-@given(data=st.data())
-def test_map_predictions_are_mle_predictions_at_alpha_one(data):
-    for kind in ("categorical", "bernoulli", "multinomial"):
-        problem = data.draw(problems(kind, min_rows=5))
-        nb = problem.fit(of_declared_levels(problem).set_params(alpha=1.0))
-        np.testing.assert_allclose(
-            nb.predict_joint_log_proba(problem.X, estimate="map"),
-            nb.predict_joint_log_proba(problem.X, estimate="mle"),
-            rtol=1e-12,
-            atol=1e-12,
-        )
-
-
 @given(x=st.lists(quarters, min_size=2, max_size=11))
 def test_a_point_mass_is_certain_on_its_point_and_impossible_off_it(x):
     rows, y = np.tile(np.array([*x, 100.0, 100.0, 100.0, 0.0, 1.0])[:, None], 3), [0] * len(x) + [1] * 3 + [2] * 2

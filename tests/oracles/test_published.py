@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from fractions import Fraction
-
 import numpy as np
 import pytest
 from sklearn.feature_extraction.text import CountVectorizer
@@ -98,20 +96,6 @@ def test_watermelon(options, good, bad):
     joint = melon_joint(**options)
     assert joint["是"] == pytest.approx(good, abs=5e-8)
     assert joint["否"] == pytest.approx(bad, abs=5e-11)
-
-
-def test_watermelon_laplace_fractions():
-    X, y, _ = watermelon()
-    nb = bnb.CategoricalNB(alpha=1, class_alpha=1).fit(X[:, :6], y)
-    good, bad = list(nb.classes_).index("是"), list(nb.classes_).index("否")
-
-    def prob(feature, level, c):
-        return np.exp(nb.feature_log_prob_[feature][c, list(nb.categories_[feature]).index(level)])
-
-    assert np.exp(nb.class_log_prior_[good]) == pytest.approx(float(Fraction(9, 19)), rel=1e-14)
-    assert prob(0, "青绿", good) == pytest.approx(float(Fraction(4, 11)), rel=1e-14)
-    assert prob(0, "青绿", bad) == pytest.approx(float(Fraction(4, 12)), rel=1e-14)
-    assert prob(2, "清脆", good) == pytest.approx(float(Fraction(1, 11)), rel=1e-14)
 
 
 # -- text --------------------------------------------------------------------------------------------

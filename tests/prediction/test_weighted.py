@@ -11,7 +11,6 @@ from types import SimpleNamespace
 import numpy as np
 import pandas as pd
 import pytest
-import scipy.sparse as sp
 from scipy.optimize import minimize, minimize_scalar
 from scipy.special import log_softmax
 from scipy.stats import norm
@@ -261,15 +260,6 @@ def test_the_expected_loss_is_that_of_weights_that_do_not_know_the_row(case, mon
     assert nb.expected_log_loss_ == pytest.approx(np.mean(losses), abs=1e-6)
 
 
-def test_halves_have_half_of_each_class():
-    label = np.repeat([0, 1, 2], [10, 7, 2])
-    first = random_halves(label, 40, seed=0)
-    for c, n in enumerate([10, 7, 2]):
-        assert set(first[:, label == c].sum(axis=1)) == {n // 2 + n % 2}
-    assert len({half.tobytes() for half in first}) == 40
-    np.testing.assert_allclose(first[:, :10].mean(axis=0), 0.5, atol=0.3)
-
-
 def test_of_more_rows_a_sample_of_each_class():
     """Weights of the sample, by leave-one-out of all rows."""
     nb, again, other = (
@@ -294,17 +284,6 @@ def test_scores_are_weighted_terms(case):
     np.testing.assert_allclose(nb.predict_joint_log_proba(rows), joint, rtol=1e-10)
     np.testing.assert_allclose(bnb.terms(nb, rows).joint(), joint, rtol=1e-10)
     np.testing.assert_array_equal(nb.predict(rows), nb.classes_[joint.argmax(axis=1)])
-
-
-def test_sparse_presences_are_weighted_as_dense_ones():
-    presence = (LEVELS > 0).astype(float)
-    dense = bnb.WeightedNB(bnb.BernoulliNB(), weighted().weights_).fit(presence, LABEL)
-    sparse = bnb.WeightedNB(bnb.BernoulliNB(), weighted().weights_).fit(sp.csr_array(presence), LABEL)
-    found, expected = (nb.predict_log_proba(X) for nb, X in ((sparse, sp.csr_array(presence)), (dense, presence)))
-    np.testing.assert_allclose(found, expected, rtol=1e-10)
-    terms = bnb.terms(dense.estimator_, presence)
-    joint = terms.log_class_prior + dense.class_bias_ + terms.values @ weighted().weight_
-    np.testing.assert_allclose(expected, log_softmax(joint, axis=1), rtol=1e-10)
 
 
 def test_hyperparameters_of_single_levels_are_those_of_all_rows():
@@ -344,18 +323,6 @@ def test_one_witness_heard_many_times_is_one_witness():
     assert heard.temperature_ == pytest.approx(1 / 4, rel=0.1)
     for nb in (heard, bnb.WeightedNB().fit(often, label)):
         np.testing.assert_allclose(nb.predict_proba(often[ASKED]), plain.predict_proba(x[ASKED]), atol=0.02)
-
-
-def test_the_order_of_columns_does_not_matter():
-    columns = np.random.default_rng(1).permutation(4)
-    other = bnb.WeightedNB(bnb.CategoricalNB()).fit(LEVELS[:, columns], LABEL)
-    np.testing.assert_allclose(other.weight_, weighted().weight_[columns], atol=1e-9)
-
-
-def test_missing_cells_say_nothing():
-    nb = weighted()
-    expected = log_softmax(nb.class_log_prior_ + nb.class_bias_)
-    np.testing.assert_allclose(nb.predict_log_proba(np.full((1, 4), np.nan))[0], expected, rtol=1e-12)
 
 
 @pytest.mark.slow("compiles kernels of its own")
@@ -483,17 +450,6 @@ def test_shifted_prevalence_and_readings():
     mean = bnb.terms(nb.estimator_, NUMBERS, estimate="mean")
     joint = mean.log_class_prior + nb.class_bias_ + mean.values @ nb.weight_
     np.testing.assert_allclose(nb.predict_joint_log_proba(NUMBERS, estimate="mean"), joint, rtol=1e-10)
-
-
-@pytest.mark.slow("a second view of what quick tests see")
-def test_averages_of_models_have_a_temperature():
-    nb = bnb.WeightedNB(bnb.AODE(gaussian=None), "temperature").fit(LEVELS, LABEL)
-    assert nb.term_names_ == ("average",)
-    plain = nb.estimator_.predict_joint_log_proba(LEVELS)
-    joint = nb.class_log_prior_ + nb.temperature_ * (plain - nb.class_log_prior_)
-    np.testing.assert_allclose(nb.predict_joint_log_proba(LEVELS), joint, rtol=1e-12)
-    with pytest.raises(NotImplementedError, match="AODE averages several classifiers"):
-        bnb.predict_interval(nb, LEVELS, given="data")
 
 
 def test_or_a_weight_a_member():

@@ -192,39 +192,6 @@ def pooled() -> tuple[Any, list[warnings.WarningMessage]]:
     return data, caught
 
 
-def test_hyperparameters_have_names_and_coordinates():
-    posterior = pooled()[0]["posterior"]
-    dims = {
-        "alpha_categorical": (),
-        "base_measure_categorical": ("level_categorical",),
-        "alpha_bernoulli": (),
-        "base_measure_bernoulli": ("level_bernoulli",),
-        "alpha_multinomial": (),
-        "base_measure_multinomial": ("feature_multinomial",),
-        "loc": ("feature_gaussian",),
-        "rate_of_sigma2": ("feature_gaussian",),  # "rate" is the parameter of the Poisson features
-        "class_prob": ("class",),
-        "theta_categorical": ("class", "level_categorical"),
-        "theta_bernoulli": ("class", "level_bernoulli"),
-        "theta_multinomial": ("class", "feature_multinomial"),
-        "mu": ("class", "feature_gaussian"),
-        "sigma2": ("class", "feature_gaussian"),
-        "rate": ("class", "feature_poisson"),
-    }
-    assert {site: v.dims for site, v in posterior.data_vars.items()} == {
-        site: ("chain", "draw", *own) for site, own in dims.items()
-    }
-    assert posterior["level_categorical"].values.tolist() == ["colour=blue", "colour=green", "colour=red"]
-    assert posterior["feature_poisson"].values.tolist() == ["spots"]
-    assert posterior["class"].values.tolist() == ["maybe", "no", "yes"]
-    for block, levels in (("categorical", 3), ("bernoulli", 2), ("multinomial", 2)):
-        base = posterior[f"base_measure_{block}"]
-        assert base.shape == (2, 50, levels)
-        np.testing.assert_allclose(base.sum(axis=2), 1.0, rtol=1e-12)
-        np.testing.assert_allclose(posterior[f"theta_{block}"].sum(axis=3), 1.0, rtol=1e-12)
-    assert {str(v.dtype) for v in posterior.data_vars.values()} == {"float64"}
-
-
 def test_poisson_features_keep_their_exact_posterior():
     """Nothing about them is unknown but the rates: these are independent draws."""
     nb = mixed()

@@ -11,10 +11,9 @@ import pandas as pd
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from scipy.special import gammaln, logsumexp, xlogy
+from scipy.special import gammaln, logsumexp
 
 import bayesnb as bnb
-from bayesnb.uncertainty.class_probabilities import choose_sampler
 from tests.data import arff
 from tests.prediction.tables import CODE, LABEL, LEVELS
 from tests.refusals import refused
@@ -138,23 +137,6 @@ def test_published_inclusion(name, feature, published):
     assert nb.inclusion_probability_.argmin() == feature
 
 
-@pytest.mark.slow("compiles kernels of its own")
-def test_ten_features_and_the_ends_of_inclusion():
-    """Almost surely in: naive Bayes. Almost surely out: the classes alone."""
-    rng = np.random.default_rng(0)
-    X, y = rng.integers(0, 3, (40, 10)), rng.integers(0, 2, 40)
-    base = bnb.CategoricalNB(categories=[[0, 1, 2]] * 10)
-    naive = base.fit(X, y)
-    surely = bnb.FeatureAveragedNB(base, inclusion=1 - 1e-15).fit(X, y)
-    np.testing.assert_allclose(surely.predict_log_proba(X), naive.predict_log_proba(X), atol=1e-9)
-    never = bnb.FeatureAveragedNB(base, inclusion=1e-300).fit(X, y)
-    np.testing.assert_allclose(never.predict_log_proba(X), np.tile(never.class_log_prior_, (40, 1)), atol=1e-9)
-    by_number = bnb.FeatureAveragedNB(base, expected_features=2.5).fit(X, y)
-    np.testing.assert_array_equal(
-        by_number.inclusion_probability_, bnb.FeatureAveragedNB(base, inclusion=0.25).fit(X, y).inclusion_probability_
-    )
-
-
 def test_inclusion_follows_kappa():
     X = np.random.default_rng(2).normal(CODE[:, None] * [0.0, 0.2, 3.0, 3.0], 1.0)
     nb = bnb.FeatureAveragedNB(bnb.GaussianNB()).fit(X, LABEL)
@@ -249,24 +231,6 @@ def test_its_draws_average_to_its_predictive(kind):
     mean, sd = bnb.log_odds_moments(nb, X[:6], draws=drawn)
     assert np.isfinite(mean).all()
     assert (sd[:, 1] > 0).all()
-
-
-@pytest.mark.slow("simulates many data sets or draws")
-def test_in_300_columns_draws_still_average_to_the_predictive():
-    """Law 9, where weights p(row | θ) of draws of θ | D leave one of them."""
-    rng = np.random.default_rng(12)
-    present = np.repeat(rng.beta(0.5, 0.5, (1, 300)), 2, axis=0)
-    present[1, :10] = rng.beta(0.5, 0.5, 10)
-    y = np.arange(30) % 2
-    X, new = ((rng.random((len(k), 300)) < present[k]).astype(float) for k in (y, y[:10]))
-    nb = bnb.FeatureAveragedNB(bnb.BernoulliNB()).fit(X, y)
-    mean = choose_sampler(nb.fitted_, "row", "draws", 2000, 0).map(
-        nb.fitted_, new, lambda drawn, _: np.exp(drawn).mean(axis=0)
-    )
-    p = nb.predict_proba(new)
-    assert (abs(mean - p) <= 5 * np.sqrt(p * (1 - p) / 2000)).all()
-    split = bnb.decompose_uncertainty(nb, new, draws=2000)
-    np.testing.assert_allclose(split["total"], -xlogy(p, p).sum(axis=1), atol=0.05)
 
 
 @pytest.mark.slow("compiles kernels of its own")

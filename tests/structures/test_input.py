@@ -2,17 +2,12 @@
 
 from __future__ import annotations
 
-import pickle
-
 import numpy as np
 import pandas as pd
 import polars as pl
 import pytest
 import scipy.sparse as sp
-import sklearn
 from sklearn.base import clone
-from sklearn.model_selection import GridSearchCV, cross_val_score
-from sklearn.pipeline import make_pipeline
 from sklearn.utils.estimator_checks import parametrize_with_checks
 
 import bayesnb as bnb
@@ -51,29 +46,6 @@ def test_check_estimator(estimator, check):
 )
 def test_check_estimator_of_the_others(estimator, check):
     check(estimator)
-
-
-# -- hyperparameters ---------------------------------------------------------------------------------
-
-
-@pytest.mark.slow("compiles kernels of its own")
-@pytest.mark.parametrize("score", ["mi", "evidence"])
-def test_the_criterion_does_not_hide_the_method(score):
-    nb = bnb.TAN(score).fit(X, Y)
-    assert nb.score(X, Y) == np.mean(nb.predict(X) == Y)
-    assert nb.score(X, Y, sample_weight=np.arange(60.0)) == np.average(nb.predict(X) == Y, weights=np.arange(60.0))
-    assert nb.get_params()["score"] == score
-    assert clone(nb).get_params()["score"] == score
-    assert nb.set_params(score="mi").get_params()["score"] == "mi"
-    assert cross_val_score(bnb.TAN(score), X, Y, cv=3, error_score="raise").shape == (3,)
-    search = GridSearchCV(bnb.TAN(), {"score": ["mi", "evidence"]}, cv=3, error_score="raise").fit(X, Y)
-    assert search.best_params_["score"] in ("mi", "evidence")
-    assert search.score(X, Y) == search.best_estimator_.score(X, Y)
-    assert pickle.loads(pickle.dumps(nb)).score(X, Y) == nb.score(X, Y)
-    assert bnb.TAN.score is not None
-    with sklearn.config_context(enable_metadata_routing=True):
-        routed = bnb.TAN(score).set_score_request(sample_weight=True).set_fit_request(sample_weight=True)
-        assert make_pipeline("passthrough", routed).fit(X, Y, sample_weight=np.ones(60)).score(X, Y) > 0.5
 
 
 # -- names -------------------------------------------------------------------------------------------
@@ -195,14 +167,6 @@ def test_a_column_without_any_cell(nb, column):
     if isinstance(nb, bnb.AODE):
         rest = np.delete(rows, column, axis=1)
         np.testing.assert_allclose(fitted.predict_proba(rows), bnb.AODE(3).fit(rest, Y).predict_proba(rest), rtol=1e-12)
-
-
-@pytest.mark.slow("other variants compile kernels of their own", but="first")
-@every
-def test_missing_every_cell_of_a_row_gives_the_class_prior(nb):
-    fitted = clone(nb).fit(X[:45], Y[:45])
-    found = fitted.predict_log_proba(np.full((60, 4), None))
-    np.testing.assert_allclose(found, np.tile(fitted.class_log_prior_, (60, 1)), rtol=1e-12)
 
 
 @pytest.mark.slow("compiles kernels of its own")

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import itertools
-from functools import cache
 
 import numpy as np
 import pandas as pd
@@ -30,11 +29,6 @@ DECLARED = [list(LEVELS[:size]) for size in SIZES]
 X, Y = table(40, 0)
 WEIGHT = np.random.default_rng(1).choice([0.5, 1.0, 2.0], 40)
 HOLES = np.where(np.random.default_rng(2).random(X.shape) < 0.15, None, X)
-
-
-@cache
-def fitted(k=2, max_features=3):
-    return bnb.KDB(k, max_features, categories=DECLARED).fit(HOLES, Y, WEIGHT)
 
 
 def contexts(parents):
@@ -92,16 +86,6 @@ def test_information_is_that_of_weighted_frequencies():
         expected = [at.sum() * mutual_info_score(rows[at, i].tolist(), rows[at, j].tolist()) for at in share]
         assert pairs[i, j] == pytest.approx(sum(expected) / both.sum(), abs=1e-12)
     np.testing.assert_allclose(class_information(np.zeros((2, 10, 10)), np.array(SIZES)), 0.0)
-
-
-@pytest.mark.slow("compiles kernels of its own")
-def test_columns_in_another_order_have_the_same_network():
-    rows, labels = table(120, 3)
-    order = np.array([2, 0, 3, 1])
-    one, other = bnb.KDB(2, None).fit(rows, labels), bnb.KDB(2, None).fit(rows[:, order], labels)
-    back = {str(i): str(j) for i, j in enumerate(order)}
-    assert [back[name] for name in other.order_] == list(one.order_)
-    np.testing.assert_allclose(other.predict_proba(rows[:, order]), one.predict_proba(rows), rtol=1e-11)
 
 
 def test_a_parent_is_passed_over_where_a_table_would_be_too_large(monkeypatch):
@@ -218,17 +202,6 @@ def test_k_and_columns_have_the_least_loss_of_the_other_half(seed, monkeypatch):
 
 
 @pytest.mark.slow("compiles kernels of its own")
-def test_without_parents_it_is_naive_bayes_of_the_most_telling_columns():
-    nb = fitted(0, 2)
-    own = sorted(map(int, nb.order_))
-    naive = bnb.CategoricalNB(alpha=[1 / SIZES[j] for j in own], categories=[DECLARED[j] for j in own])
-    naive.fit(HOLES[:, own], Y, WEIGHT)
-    np.testing.assert_allclose(nb.predict_proba(HOLES), naive.predict_proba(HOLES[:, own]), rtol=1e-12)
-    assert nb.log_evidence_ == pytest.approx(naive.log_evidence_, rel=1e-12)
-    assert set(nb.parents_) == set(nb.order_)
-
-
-@pytest.mark.slow("compiles kernels of its own")
 @pytest.mark.parametrize(("options", "n"), [({"class_alpha": 0.0}, 1), ({"class_prior": [0.0, 0.5, 0.5]}, 4)], ids=str)
 def test_labels_that_are_impossible_in_every_network_do_not_choose(options, n):
     rows = np.random.default_rng(0).integers(0, 2, (120, 3))
@@ -294,16 +267,6 @@ def test_numbers_are_bins_and_gaussian_columns_are_never_left_out():
     joint -= np.log(levels.class_count_ + 1) - np.log(42)
     np.testing.assert_allclose(beside.predict_joint_log_proba(frame), joint, rtol=0, atol=1e-10)
     assert beside.parents_ == {**levels.parents_, "r": None}
-
-
-@pytest.mark.slow("compiles kernels of its own")
-def test_gaussian_columns_have_a_say_in_how_many_parents_there_are():
-    """What they say already needs no column."""
-    rows = np.random.default_rng(0).integers(0, 2, (80, 2)).astype(object)
-    label = np.array(CLASSES)[(rows[:, 0] ^ rows[:, 1]).astype(int)]
-    frame = pd.DataFrame({"a": rows[:, 0], "b": rows[:, 1], "told": (label == "elm") * 40.0 + np.arange(80) % 7})
-    assert bnb.KDB(gaussian=["told"]).fit(frame[["a", "b", "told"]], label).k_ == 0
-    assert bnb.KDB().fit(frame[["a", "b"]], label).k_ == 1
 
 
 # -- citizens ----------------------------------------------------------------------------------------

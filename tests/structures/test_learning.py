@@ -233,28 +233,6 @@ def test_the_tree_by_mutual_information_has_the_most_likelihood():
     assert found(bnb.TAN(root=3)) == pytest.approx(best, rel=1e-12)
 
 
-@pytest.mark.slow("simulates many data sets or draws")
-@pytest.mark.parametrize("p", [[1 / 3, 1 / 3, 1 / 3], [0.8, 0.15, 0.05]])
-@pytest.mark.parametrize("rows", [5, 20])
-def test_independent_columns_have_hardly_an_arc(p, rows):
-    """Slow as a simulation: eight columns of three levels, 40 tables; there were 6.6 arcs of 7 in uniform ones."""
-    rng = np.random.default_rng(0)
-    y = np.repeat([0, 1], rows)
-    arcs = []
-    for _ in range(40):
-        X = rng.choice(3, (2 * rows, 8), p=p)
-        parents = bnb.TAN("evidence", categories=[range(3)] * 8).fit(X, y).parents_.values()
-        arcs.append(sum(parent is not None for parent in parents))
-    assert np.mean(arcs) <= 1.0
-
-
-def test_noise_has_a_tree_and_no_forest():
-    rng = np.random.default_rng(0)
-    X, y = rng.integers(0, [2, 3, 2, 3], (60, 4)), rng.integers(0, 2, 60)
-    assert sum(p is not None for p in bnb.TAN().fit(X, y).parents_.values()) == 3
-    assert set(bnb.TAN("evidence").fit(X, y).parents_.values()) == {None}
-
-
 @pytest.mark.slow("other variants compile kernels of their own", but="first")
 @pytest.mark.parametrize("score", ["mi", "evidence"])
 def test_rows_columns_and_names_of_levels_in_another_order(score):

@@ -109,16 +109,6 @@ def test_no_moments_in_closed_form(nb):
         bnb.log_odds_moments(nb, rows)
 
 
-@pytest.mark.slow("compiles kernels of its own")
-def test_a_row_does_not_depend_on_its_neighbours(nb):
-    """Rows with closed forms keep them beside rows that have none; and these have the same draws anywhere."""
-    rows = np.vstack([X[:3], [[None, None, "u", "w"]], X[3:5]])
-    together = bnb.predict_interval(nb, rows, draws=50)
-    apart = [bnb.predict_interval(nb, part, draws=50) for part in (rows[:3], rows[3:4], rows[4:])]
-    for mine, theirs in zip(together, zip(*apart, strict=True), strict=True):
-        np.testing.assert_allclose(mine, np.concatenate(theirs), rtol=1e-9)
-
-
 def test_a_network_that_is_too_wide_is_refused():
     wide = np.random.default_rng(0).integers(0, 18, (60, 7)).astype(object)
     holes = wide.copy()

@@ -109,16 +109,6 @@ def test_a_chain_of_many_columns_is_summed_over_exactly():
 
 
 @pytest.mark.slow("compiles kernels of its own")
-def test_many_given_cells_do_not_underflow():
-    """600 columns of ten levels: the product of so many probabilities is below the least float64."""
-    rng = np.random.default_rng(0)
-    X, y = rng.integers(0, 10, (50, 600)), rng.integers(0, 2, 50)
-    nb = bnb.NetworkNB({j: j - 1 for j in range(1, 600)}).fit(X, y)
-    found = nb.query(CLASS, {str(j): int(value) for j, value in enumerate(X[0])})
-    np.testing.assert_allclose(found.to_numpy(), nb.predict_proba(X[:1])[0], rtol=0, atol=1e-10)
-
-
-@pytest.mark.slow("compiles kernels of its own")
 def test_a_table_too_large_is_refused_with_its_size():
     rng = np.random.default_rng(0)
     nb = bnb.NetworkNB().fit(rng.integers(0, 10, (30, 12)), rng.integers(0, 2, 30))

@@ -44,20 +44,6 @@ def test_a_structure_without_arcs_is_naive_bayes(problem):
     assert nb.n_parameters_ == naive.n_parameters_
 
 
-@pytest.mark.slow("a second view of what quick tests see")
-@pytest.mark.filterwarnings("ignore:.*rows have no class probabilities:UserWarning")
-@given(strategies.problems("categorical"))
-def test_without_arcs_leaving_out_and_draws_are_those_of_naive_bayes(problem):
-    naive, nb = problem.fit(), problem.fit(bnb.NetworkNB({}, alpha=0.7))
-    mine, theirs = (bnb.loo(model, problem.X, problem.y, problem.weight) for model in (nb, naive))
-    for name in ("pointwise", "row_pointwise", "log_proba"):
-        np.testing.assert_allclose(getattr(mine, name), getattr(theirs, name), rtol=1e-12, atol=1e-12)
-    mine, theirs = (bnb.posterior_draws(model, 7, seed=3) for model in (nb, naive))
-    assert list(mine) == list(theirs)
-    for name in mine:
-        np.testing.assert_allclose(mine[name], theirs[name], rtol=1e-12)
-
-
 @pytest.mark.slow("other variants compile kernels of their own", but="first")
 @pytest.mark.parametrize("nb", [bnb.TAN(), bnb.TAN("evidence"), bnb.SPODE(), bnb.AODE(), bnb.NetworkNB()], ids=repr)
 def test_one_column_leaves_nothing_to_depend_on(nb):

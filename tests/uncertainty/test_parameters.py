@@ -15,7 +15,6 @@ from bayesnb import (
     Dirichlet,
     GammaPoisson,
     GaussianNB,
-    MixedNB,
     MultinomialNB,
     NormalInverseGamma,
     PoissonNB,
@@ -225,26 +224,6 @@ def test_certain_parameters_have_no_width():
 def test_prob_is_validated(prob):
     with pytest.raises(ValueError, match="prob"):
         parameter_table(BernoulliNB().fit([[0], [1]], [0, 1]), prob=prob)
-
-
-@pytest.mark.slow("compiles kernels of its own")
-def test_mixed_stands_in_the_order_of_the_columns():
-    X = pd.DataFrame({"real": REAL[:, 0], "kind": LEVELS[:, 0], "n": COUNTS[:, 0], "flag": COUNTS[:, 1] > 0})
-    X["word"], X["other"] = COUNTS[:, 2], COUNTS[:, 1]
-    X["flag"] = X["flag"].astype(float)
-    nb = MixedNB(poisson=["n"], bernoulli=["flag"], multinomial=["word", "other"]).fit(X, Y)
-    table = parameter_table(nb)
-    no = table[(table["class"] == "no") & (table["feature"] != "(class)")]
-    features = ["real", "real", "kind", "kind", "kind", "n", "flag", "flag", "word", "other"]
-    assert no["feature"].tolist() == features
-    assert no["level"].tolist() == ["mu", "sigma2", "a", "b", "c", "rate", "absent", "present", "theta", "theta"]
-    assert table["class"].tolist() == ["no", "yes"] + ["no"] * 10 + ["yes"] * 10
-    alone = parameter_table(CategoricalNB().fit(X[["kind"]], Y))
-    columns = ["mle", "map", "mean", "sd", "lower", "upper"]
-    pd.testing.assert_frame_equal(
-        table.loc[table["feature"] == "kind", columns].reset_index(drop=True),
-        alone.loc[alone["feature"] == "kind", columns].reset_index(drop=True),
-    )
 
 
 def test_labels_and_levels_keep_their_types():
