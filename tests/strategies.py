@@ -145,6 +145,13 @@ def thorough(values: Iterable[Any], quick: Container[Any] = ("categorical", "gau
     return [v if v in quick else pytest.param(v, marks=pytest.mark.slow) for v in values]
 
 
+def variants(names: Any, values: Iterable[Any], ids: Any = None) -> Any:
+    """As `pytest.mark.parametrize`. All but the first are slow, as each compiles kernels of its own."""
+    first, *others = values
+    slow = [pytest.param(*(v if isinstance(names, tuple) else (v,)), marks=pytest.mark.slow) for v in others]
+    return pytest.mark.parametrize(names, [first, *slow], ids=ids)
+
+
 def with_prior_of(nb: Any, known: Any) -> Any:
     """A clone of `nb` whose prior, and whose levels, are those of the fitted `known`."""
     fixed = clone(nb)

@@ -21,7 +21,7 @@ from bayesnb.cli.fitting import Settings, split
 from bayesnb.cli.formatting import probability
 from bayesnb.cli.terminal import fill, grid, shorten
 from tests.data import path_of
-from tests.strategies import thorough
+from tests.strategies import thorough, variants
 
 
 def run(capsys, *args):
@@ -224,8 +224,7 @@ BAD = {
 }
 
 
-@pytest.mark.slow("other variants compile kernels of their own", but="first")
-@pytest.mark.parametrize("name", BAD)
+@variants("name", BAD)
 def test_bad_files(capsys, tmp_path, name):
     content, message = BAD[name]
     path = tmp_path / "bad.csv"
@@ -239,8 +238,7 @@ def test_bad_files(capsys, tmp_path, name):
     assert message in err
 
 
-@pytest.mark.slow("other variants compile kernels of their own", but="first")
-@pytest.mark.parametrize(
+@variants(
     ("flags", "message"),
     [
         (["--csv", "{tmp}/none.csv", "--target", "play"], "none.csv: No such file"),
@@ -323,8 +321,7 @@ def test_as_a_process(table):
     assert "Traceback" not in bad.stderr
 
 
-@pytest.mark.slow("other variants compile kernels of their own", but="first")
-@pytest.mark.parametrize(
+@variants(
     ("cells", "kind"),
     [
         (["1.5", "2", "-3e2"] * 4, "numbers"),
@@ -346,10 +343,7 @@ def test_guessing_rule(cells, kind):
     assert guess(ColumnCounts().add(pd.Series(cells, dtype=object)))[0] == kind
 
 
-@pytest.mark.slow("other variants compile kernels of their own", but="first")
-@pytest.mark.parametrize(
-    ("n", "settings", "parts"), [(60, Settings(), 5), (60, Settings(seed=2**70), 5), (1200, Settings(), 1)]
-)
+@variants(("n", "settings", "parts"), [(60, Settings(), 5), (60, Settings(seed=2**70), 5), (1200, Settings(), 1)])
 def test_held_out_rows_are_stratified_and_never_fitted(n, settings, parts):
     y = np.random.default_rng(0).choice(["a", "b", "c"], size=n, p=[0.6, 0.3, 0.1])
     folds, _ = split(y, settings)

@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 
 from bayesnb import BernoulliNB, CategoricalNB, GaussianNB, MixedNB, MultinomialNB, PoissonNB, counting, scoring
 from bayesnb.encoding import row_blocks as encoded_rows
-from tests.strategies import assert_leaves, thorough
+from tests.strategies import assert_leaves, thorough, variants
 
 RNG = np.random.default_rng(0)
 N, F, C = 300, 5, 3
@@ -222,8 +222,7 @@ def test_huge_counts_add_up_and_score(make, big):
     assert np.isfinite(a.log_evidence_)
 
 
-@pytest.mark.slow("other variants compile kernels of their own", but="first")
-@pytest.mark.parametrize("dtype", ["int64", "uint64"])
+@variants("dtype", ["int64", "uint64"])
 def test_integers_near_the_ends_of_their_type_are_levels_like_others(dtype):
     info = np.iinfo(dtype)
     column = np.array([info.max, info.max - 1, info.min, info.min + 1, info.max, 5], dtype)[:, None]

@@ -23,7 +23,7 @@ from sklearn.base import clone
 import bayesnb as bnb
 from bayesnb.distributed import fit
 from tests.refusals import refused
-from tests.strategies import CLASSES, KINDS, assert_leaves, problems, thorough
+from tests.strategies import CLASSES, KINDS, assert_leaves, problems, thorough, variants
 from tests.test_streaming import FRAME, LABELS, LEVELS, RNG, N, same
 
 X, Y = da.from_array(LEVELS, chunks=(60, 3)), da.from_array(LABELS, chunks=47)
@@ -255,8 +255,7 @@ def fail(rows):
     return rows
 
 
-@pytest.mark.slow("other variants compile kernels of their own", but="first")
-@pytest.mark.parametrize("nb", [bnb.CategoricalNB(), bnb.AODE(), bnb.MixedNB(categorical=["a", "b"])])
+@variants("nb", [bnb.CategoricalNB(), bnb.AODE(), bnb.MixedNB(categorical=["a", "b"])])
 def test_predictions_are_lazy(nb):
     mixed = isinstance(nb, bnb.MixedNB)
     rows, labels = (FRAME[FEATURES], FRAME["y"]) if mixed else (LEVELS, LABELS)

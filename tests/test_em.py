@@ -32,7 +32,7 @@ from bayesnb.families import (
 from tests.data import newsgroups
 from tests.prediction.tables import LEVELS, declared
 from tests.refusals import refused
-from tests.strategies import CLASSES, KINDS, Problem, problems, thorough
+from tests.strategies import CLASSES, KINDS, Problem, problems, thorough, variants
 
 each_kind = pytest.mark.parametrize(
     "kind", thorough([k for k in KINDS if k != "binned"], ("categorical", "sparse bernoulli", "gaussian", "poisson"))
@@ -218,8 +218,7 @@ log_likelihood = jax.jit(lambda at, statistics: at.log_likelihood(statistics).su
 mean = jax.jit(lambda family: family.mean())
 
 
-@pytest.mark.slow("other variants compile kernels of their own", but="first")
-@pytest.mark.parametrize(("prior", "statistics"), FAMILIES, ids=lambda v: type(v).__name__)
+@variants(("prior", "statistics"), FAMILIES, ids=lambda v: type(v).__name__)
 def test_a_posteriors_penalty_is_the_priors_and_the_likelihood(prior, statistics, x64):
     """Up to a constant; and the peak is its maximum."""
     posterior, before, after = peaks(prior, statistics)
@@ -340,8 +339,7 @@ def test_the_given_classifier_and_what_it_was_fitted_on_stay():
     assert em.estimator is not nb
 
 
-@pytest.mark.slow("other variants compile kernels of their own", but="first")
-@pytest.mark.parametrize("alpha", [0.0, 1e-12])
+@variants("alpha", [0.0, 1e-12])
 def test_without_a_prior_what_was_not_counted_is_impossible(alpha):
     X, y = np.eye(4), [0, 1, 2, -1]
     if alpha:
@@ -386,8 +384,7 @@ def test_it_predicts_and_has_no_posterior():
 X8, Y8 = LEVELS[:8], np.array([0, 1, 2, 0, -1, -1, -1, -1])
 
 
-@pytest.mark.slow("other variants compile kernels of their own", but="first")
-@pytest.mark.parametrize(
+@variants(
     ("nb", "y", "options", "error", "message"),
     [
         (bnb.FeatureAveragedNB(), Y8, {}, NotImplementedError, "Two models of unlike number"),

@@ -24,6 +24,7 @@ from bayesnb import (
 from bayesnb.datasets import load_watermelon
 from bayesnb.inference_data import to_arviz
 from tests.refusals import refused
+from tests.strategies import variants
 
 matplotlib.use("Agg")
 
@@ -266,8 +267,7 @@ def test_labels_of_other_types(labels, names, tmp_path):
     data.to_netcdf(str(tmp_path / "labels.nc"))
 
 
-@pytest.mark.slow("other variants compile kernels of their own", but="first")
-@pytest.mark.parametrize(
+@variants(
     ("arguments", "message"),
     [
         ({"X": COUNTS}, "X was given without y"),

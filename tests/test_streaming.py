@@ -13,7 +13,7 @@ from sklearn.base import clone
 import bayesnb as bnb
 from bayesnb.streaming import read_table
 from tests.refusals import refused
-from tests.strategies import CLASSES, KINDS, assert_leaves, problems, thorough
+from tests.strategies import CLASSES, KINDS, assert_leaves, problems, thorough, variants
 
 RNG = np.random.default_rng(0)
 N = 500
@@ -69,8 +69,7 @@ def cut_off(parts, after):
         yield part
 
 
-@pytest.mark.slow("other variants compile kernels of their own", but="first")
-@pytest.mark.parametrize("every", [1, 60, 10_000])
+@variants("every", [1, 60, 10_000])
 def test_it_resumes_where_it_was(every, tmp_path):
     path, expected = tmp_path / "checkpoint", bnb.CategoricalNB().fit(LEVELS, LABELS)
     options = {"checkpoint": path, "every": every, "progress": False}
@@ -84,8 +83,7 @@ def test_it_resumes_where_it_was(every, tmp_path):
     assert bnb.load(path).rows_counted_ == N
 
 
-@pytest.mark.slow("other variants compile kernels of their own", but="first")
-@pytest.mark.parametrize("format", ["csv", "parquet"])
+@variants("format", ["csv", "parquet"])
 def test_files(format, tmp_path):
     path = tmp_path / f"table.{format}"
     FRAME.to_csv(path, index=False) if format == "csv" else FRAME.to_parquet(path)

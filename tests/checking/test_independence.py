@@ -25,6 +25,7 @@ from bayesnb import (
 from bayesnb.checking import check_independence
 from bayesnb.uncertainty import ImproperPosteriorError
 from tests.refusals import refused
+from tests.strategies import variants
 
 COLUMNS = ["feature_1", "feature_2", "rows", "log_bayes_factor", "mutual_information", "p_value"]
 N = 24
@@ -100,8 +101,7 @@ def only(table):
     return table.iloc[0]
 
 
-@pytest.mark.slow("other variants compile kernels of their own", but="first")
-@pytest.mark.parametrize("alpha", [1.0, 0.3, ([0.5, 2.0], [1.5, 0.2, 1.0])])
+@variants("alpha", [1.0, 0.3, ([0.5, 2.0], [1.5, 0.2, 1.0])])
 def test_levels_against_the_chain_rule(alpha):
     a, b = (np.full(n, alpha) for n in (2, 3)) if isinstance(alpha, float) else map(np.array, alpha)
     first, second = RNG.integers(0, 2, N), RNG.integers(0, 3, N)
@@ -400,8 +400,7 @@ X0 = np.tile([[0, 1, 1], [1, 0, 1], [1, 1, 0], [0, 0, 0]], (1, 2))
 Y0 = [0, 1, 0, 1]
 
 
-@pytest.mark.slow("other variants compile kernels of their own", but="first")
-@pytest.mark.parametrize(
+@variants(
     ("options", "message"),
     [
         ({"top": 0}, "top=0"),

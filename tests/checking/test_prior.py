@@ -21,6 +21,7 @@ from bayesnb import (
 from bayesnb.checking import prior_predictive
 from bayesnb.uncertainty import ImproperPosteriorError
 from tests.estimators.cases import CASES, each, mixed_frame
+from tests.strategies import variants
 
 Y = [0, 1]
 SURE = 1e9  # a concentration that leaves nothing to draw
@@ -124,8 +125,7 @@ def test_bad_input():
         prior_predictive(BernoulliNB())
 
 
-@pytest.mark.slow("other variants compile kernels of their own", but="first")
-@pytest.mark.parametrize("base", [GaussianNB(prior=NormalInverseGamma(0.0, 0.1, 1.0, 1.0)), CategoricalNB()])
+@variants("base", [GaussianNB(prior=NormalInverseGamma(0.0, 0.1, 1.0, 1.0)), CategoricalNB()])
 def test_features_that_may_not_depend_on_the_class(base):
     """Never included they leave the class probabilities, always included they are those of the plain classifier."""
     X = np.array([[0.0], [1.0], [1.0], [2.0]])

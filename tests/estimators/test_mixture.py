@@ -19,7 +19,7 @@ import bayesnb as bnb
 from bayesnb import NaiveBayesMixture
 from tests.estimators.cases import CASES
 from tests.refusals import refused
-from tests.strategies import thorough
+from tests.strategies import thorough, variants
 
 FLAT = bnb.NormalInverseGamma(0.0, 0.0, -1.5, 0.0)  # under which the mode is the maximum likelihood estimate
 
@@ -211,8 +211,7 @@ def test_a_row_that_no_component_can_have():
         assert mixture.predict(row) == mixture.weights_.argmax()
 
 
-@pytest.mark.slow("other variants compile kernels of their own", but="first")
-@pytest.mark.parametrize(
+@variants(
     ("options", "error", "message"),
     [
         ({"n_components": 0}, ValueError, "n_components=0 must be"),

@@ -17,6 +17,7 @@ from scipy.stats import nbinom, norm, poisson, t
 import bayesnb as bnb
 from tests.estimators.cases import CASES, N, each, mixed_frame
 from tests.refusals import refused
+from tests.strategies import variants
 
 NAN = float("nan")
 
@@ -87,8 +88,7 @@ def groups(sizes):
     return np.repeat(np.arange(len(sizes)), sizes)
 
 
-@pytest.mark.slow("other variants compile kernels of their own", but="first")
-@pytest.mark.parametrize(
+@variants(
     ("alpha", "meaning"),
     [
         (0.7, flat(*[0.7] * 4)),
@@ -637,8 +637,7 @@ def test_the_reserved_level_keeps_its_place_as_levels_grow():
 # -- binarize ----------------------------------------------------------------------------------------
 
 
-@pytest.mark.slow("other variants compile kernels of their own", but="first")
-@pytest.mark.parametrize("threshold", [0.0, 1.0, 1.5, 2])
+@variants("threshold", [0.0, 1.0, 1.5, 2])
 def test_a_cell_is_present_where_it_exceeds_the_threshold(threshold):
     X, y = CASES["MultinomialNB"].X.copy(), CASES["MultinomialNB"].y
     X[::5] *= -1  # so that a sparse matrix has cells below zero

@@ -22,7 +22,7 @@ from bayesnb.families.sparse_counts import PairedCounts
 from bayesnb.families.variates import Replayer
 from bayesnb.uncertainty.draws import ShapeRecorder, draw_variates
 from tests.families.test_rows import alphas, dirichlet, make
-from tests.strategies import thorough
+from tests.strategies import thorough, variants
 
 DRAWS, CHUNK = 200_000, 20_000
 N_CLASSES = 3
@@ -91,8 +91,7 @@ def cumulants(posterior: Any, x: Any, multiplicity: float) -> list[jax.Array]:
     return jax.tree.leaves(posterior.log_likelihood_cumulants(x, multiplicity))
 
 
-@pytest.mark.slow("other variants compile kernels of their own", but="first")
-@pytest.mark.parametrize(
+@variants(
     "kind",
     [
         "categorical, packed",

@@ -17,6 +17,7 @@ import bayesnb as bnb
 from bayesnb import streaming
 from bayesnb.streaming import read_table
 from tests.refusals import refused
+from tests.strategies import variants
 
 X = np.array([[0, 1], [1, 2], [2, 0], [0, 0]])
 Y = np.array([0, 1, 0, 1])
@@ -38,8 +39,7 @@ def counts(nb: Any) -> list[Any]:
 TWICE = counts(bnb.CategoricalNB().fit(np.concatenate([X, X]), np.concatenate([Y, Y])))
 
 
-@pytest.mark.slow("other variants compile kernels of their own", but="first")
-@pytest.mark.parametrize(
+@variants(
     "batches",
     [
         [(X, Y), (X[:0], Y[:0]), (X, Y)],
@@ -74,8 +74,7 @@ def generator(error: Exception) -> Any:
     raise error
 
 
-@pytest.mark.slow("other variants compile kernels of their own", but="first")
-@pytest.mark.parametrize(
+@variants(
     ("batches", "error", "message"),
     [
         ([(X, Y), (X, Y[:0])], ValueError, "batch 1 has 4 rows in X and 0 labels in y"),
@@ -120,8 +119,7 @@ def test_classes_may_be_declared_when_all_rows_were_counted_before(tmp_path):
         np.testing.assert_array_equal(mine, theirs)
 
 
-@pytest.mark.slow("other variants compile kernels of their own", but="first")
-@pytest.mark.parametrize("weights", [[0, 1, 2], [1, 0, 2], [1, 2, 0], [0, 0, 1]])
+@variants("weights", [[0, 1, 2], [1, 0, 2], [1, 2, 0], [0, 0, 1]])
 def test_batches_of_no_weight_leave_their_classes(weights, tmp_path):
     path, batches = tmp_path / "checkpoint", [(X + i, Y + i, np.full(4, w)) for i, w in enumerate(weights)]
     expected = bnb.CategoricalNB().fit(*map(np.concatenate, zip(*batches, strict=True)))
@@ -132,8 +130,7 @@ def test_batches_of_no_weight_leave_their_classes(weights, tmp_path):
     assert bnb.load(path).rows_counted_ == 12
 
 
-@pytest.mark.slow("other variants compile kernels of their own", but="first")
-@pytest.mark.parametrize("other", [0.5 + 1e-12, 0.7])
+@variants("other", [0.5 + 1e-12, 0.7])
 def test_a_checkpoint_of_other_hyperparameters_is_refused(other, tmp_path):
     """Also where they differ in the last digits, or in the midst of a long array, which a message does not show."""
     path, rows = tmp_path / "checkpoint", np.zeros((4, 2000), int)
@@ -145,8 +142,7 @@ def test_a_checkpoint_of_other_hyperparameters_is_refused(other, tmp_path):
     refused("and nb is MultinomialNB", fit, bnb.MultinomialNB(alpha=changed), [(rows, Y)], checkpoint=path)
 
 
-@pytest.mark.slow("other variants compile kernels of their own", but="first")
-@pytest.mark.parametrize(
+@variants(
     "batch",
     [
         (X.tolist(), Y.tolist()),

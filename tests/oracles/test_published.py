@@ -10,6 +10,7 @@ from sklearn.model_selection import StratifiedKFold, train_test_split
 
 import bayesnb as bnb
 from tests.data import arff, newsgroups, sms, watermelon
+from tests.strategies import variants
 
 LOG_EVIDENCE = {"car": -13677.211567516, "vote": -3576.655346689, "breast.cancer": -2985.467527180}
 
@@ -28,10 +29,7 @@ def log_likelihood_at_mle(nb, X, y):
 # -- car, vote, breast.cancer ------------------------------------------------------------------------
 
 
-@pytest.mark.slow("other variants compile kernels of their own", but="first")
-@pytest.mark.parametrize(
-    ("columns", "expected"), [(slice(None), -13503.6883427047687), (slice(0, 1), -3724.18038821656)]
-)
+@variants(("columns", "expected"), [(slice(None), -13503.6883427047687), (slice(0, 1), -3724.18038821656)])
 def test_car_log_likelihood_at_the_mle(columns, expected):
     """Constants of the test suite of the R package bnclassify."""
     assert log_likelihood_at_mle(*fitted("car", columns)) == pytest.approx(expected, rel=1e-14)
@@ -56,8 +54,7 @@ def test_car_conditional_mutual_information_from_the_counts():
     assert information / len(data.y) == pytest.approx(0.07199921, abs=5e-9)
 
 
-@pytest.mark.slow("other variants compile kernels of their own", but="first")
-@pytest.mark.parametrize("name", LOG_EVIDENCE)
+@variants("name", LOG_EVIDENCE)
 def test_log_evidence_under_uniform_priors(name):
     """Whatever the order of declared levels; marks of missing cells are as good as none."""
     data = arff(name)
@@ -82,8 +79,7 @@ def melon_joint(**options):
     return dict(zip(nb.classes_, np.exp(nb.predict_joint_log_proba(MELON)[0]), strict=True))
 
 
-@pytest.mark.slow("other variants compile kernels of their own", but="first")
-@pytest.mark.parametrize(
+@variants(
     ("options", "good", "bad"),
     [
         ({"estimate": "mle"}, 0.0445523, 4.36588e-5),

@@ -13,6 +13,7 @@ from sklearn.preprocessing import OrdinalEncoder
 
 import bayesnb as bnb
 from tests.data import arff, newsgroups
+from tests.strategies import variants
 
 PLUG_IN = {"class_alpha": 0, "estimate": "mean"}
 # The improper limit, under which posterior means are maximum likelihood estimates.
@@ -120,16 +121,14 @@ def test_four_newsgroups(name):
     assert_same_joint(ours, theirs, newsgroups("test")[0], newsgroups("test")[0], 1e-10)
 
 
-@pytest.mark.slow("other variants compile kernels of their own", but="first")
-@pytest.mark.parametrize("name", ["iris", "wine", "breast_cancer", "digits"])
+@variants("name", ["iris", "wine", "breast_cancer", "digits"])
 def test_gaussian_at_the_mle(name):
     X, y = real(name)
     theirs = sk.GaussianNB(var_smoothing=0).fit(X, y)
     assert_same_predictions(bnb.GaussianNB(class_alpha=0, estimate="mle").fit(X, y), theirs, X, 1e-8)
 
 
-@pytest.mark.slow("other variants compile kernels of their own", but="first")
-@pytest.mark.parametrize("name", ["iris", "wine", "breast_cancer", "digits"])
+@variants("name", ["iris", "wine", "breast_cancer", "digits"])
 def test_gaussian_attributes_under_the_limit_prior(name):
     """`theta_` and `var_` are posterior means, so the improper limit prior makes them scikit-learn's."""
     X, y = real(name)

@@ -17,7 +17,7 @@ import bayesnb as bnb
 from bayesnb.persistence import migrations
 from tests.persistence.models import FIXTURES, LEVELS, MODELS, fitted
 from tests.refusals import refused
-from tests.strategies import thorough
+from tests.strategies import thorough, variants
 
 #: A file of a classifier that was removed.
 POLYA = FIXTURES / "model-1-Polya.safetensors"
@@ -66,8 +66,7 @@ def test_it_goes_on_as_if_nothing_had_happened(name, tmp_path):
     same_bits(loaded.statistics_, nb.statistics_)
 
 
-@pytest.mark.slow("other variants compile kernels of their own", but="first")
-@pytest.mark.parametrize(
+@variants(
     "labels",
     [
         ["a", "é\ud800b"[:2]],
@@ -91,8 +90,7 @@ def test_labels_and_levels_of_these_types(labels, tmp_path):
     assert loaded.predict(X).tolist() == nb.predict(X).tolist()
 
 
-@pytest.mark.slow("other variants compile kernels of their own", but="first")
-@pytest.mark.parametrize("labels", [[(1, 2), (3,)], [b"a", b"b"], [frozenset("a"), frozenset("b")]])
+@variants("labels", [[(1, 2), (3,)], [b"a", b"b"], [frozenset("a"), frozenset("b")]])
 def test_others_are_refused_and_the_old_file_stays(labels, tmp_path):
     path = tmp_path / "model"
     bnb.save(bnb.CategoricalNB().fit(LEVELS, LEVELS[:, 0]), path)

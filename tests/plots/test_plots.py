@@ -18,6 +18,7 @@ import bayesnb
 from bayesnb import CategoricalNB, GaussianNB, parameter_table, plots
 from bayesnb.plots.labels import count_columns, labels
 from tests.plots.figures import LONG, check, dots, said, segments, shown_texts
+from tests.strategies import variants
 
 
 @pytest.fixture(scope="module", params=[2, 20, 200])
@@ -71,14 +72,12 @@ class TestNothingOverlaps:
         assert plots.forest(gaussian, ax=ax) is ax
         check(ax)
 
-    @pytest.mark.slow("other variants compile kernels of their own", but="first")
-    @pytest.mark.parametrize("n", [2, 3, 20, 200])
+    @variants("n", [2, 3, 20, 200])
     def test_independence(self, n):
         ax = check(plots.independence(pairs_table(n)))
         assert ("strongest" in said(ax)) == (n > 20)
 
-    @pytest.mark.slow("other variants compile kernels of their own", but="first")
-    @pytest.mark.parametrize("n", [2, 20, 200])
+    @variants("n", [2, 20, 200])
     def test_rows(self, n, monkeypatch):
         nb, X, y = stub_rows(n, 3, monkeypatch)
         check(plots.prediction_intervals(nb, X, y))

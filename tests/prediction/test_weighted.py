@@ -36,6 +36,7 @@ from tests.prediction.tables import (
     weighted_numbers,
 )
 from tests.refusals import refused
+from tests.strategies import variants
 
 CASES = {
     "categorical": (bnb.CategoricalNB(), LEVELS),
@@ -572,8 +573,7 @@ def test_infinite_scores_are_refused():
         refused(said, bnb.WeightedNB(estimator).fit, X[:, :1], y)
 
 
-@pytest.mark.slow("other variants compile kernels of their own", but="first")
-@pytest.mark.parametrize(
+@variants(
     ("options", "message"),
     [
         ({"weights": "feet"}, "weights='feet' is unknown"),

@@ -17,7 +17,7 @@ import bayesnb as bnb
 from tests.data import arff
 from tests.prediction.tables import CODE, LABEL, LEVELS
 from tests.refusals import refused
-from tests.strategies import CLASSES, KINDS, Problem, problems, thorough
+from tests.strategies import CLASSES, KINDS, Problem, problems, thorough, variants
 
 OFFERED = [kind for kind in KINDS if "multinomial" not in kind and kind != "binned"]
 INCLUSION = np.array([0.2, 0.5, 0.7, 0.4, 0.9, 0.3])
@@ -127,8 +127,7 @@ def test_leaving_a_row_out_changes_the_odds_of_inclusion_too(kind, data):
         np.testing.assert_allclose(found.row_pointwise[i], gain, rtol=1e-10, atol=1e-10)
 
 
-@pytest.mark.slow("other variants compile kernels of their own", but="first")
-@pytest.mark.parametrize(("name", "feature", "published"), [("car", 2, 2.62947e-05), ("vote", 1, 0.115662)])
+@variants(("name", "feature", "published"), [("car", 2, 2.62947e-05), ("vote", 1, 0.115662)])
 def test_published_inclusion(name, feature, published):
     data = arff(name)
     X = np.where(data.X == "?", None, data.X)
@@ -148,8 +147,7 @@ def test_inclusion_follows_kappa():
     refused("there are none", bnb.FeatureAveragedNB().fit(LEVELS, LABEL).inclusion_by_kappa)
 
 
-@pytest.mark.slow("other variants compile kernels of their own", but="first")
-@pytest.mark.parametrize(
+@variants(
     ("nb", "error", "message"),
     [
         (

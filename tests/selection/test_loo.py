@@ -11,7 +11,7 @@ import bayesnb as bnb
 from tests.data import arff
 from tests.prediction.tables import LABEL, LEVELS, N, declared, of_levels
 from tests.refusals import refused
-from tests.strategies import CLASSES, KINDS, Problem, problems, thorough, with_prior_of
+from tests.strategies import CLASSES, KINDS, Problem, problems, thorough, variants, with_prior_of
 
 ESTIMATES = ("predictive", "mean")
 
@@ -66,8 +66,7 @@ def fitted(name: str):
     return bnb.CategoricalNB(categories=data.levels).fit(X, data.y), X, data.y
 
 
-@pytest.mark.slow("other variants compile kernels of their own", but="first")
-@pytest.mark.parametrize("name", PUBLISHED)
+@variants("name", PUBLISHED)
 def test_published_sums(name):
     nb, X, y = fitted(name)
     found = bnb.loo(nb, X, y)

@@ -13,6 +13,7 @@ from bayesnb.families import EmpiricalNormal
 from bayesnb.selection import tune
 from tests.prediction.tables import COUNTS, LABEL, LEVELS, N
 from tests.refusals import refused
+from tests.strategies import variants
 
 WEIGHT = 1.0 + np.arange(N) % 2
 
@@ -87,8 +88,7 @@ def test_an_optimum_at_the_end_of_the_interval_is_reported():
     assert "at the end of the interval: alpha" in repr(found)
 
 
-@pytest.mark.slow("other variants compile kernels of their own", but="first")
-@pytest.mark.parametrize(
+@variants(
     ("nb", "options", "error", "message"),
     [
         (bnb.MultinomialNB(), {"by": "accuracy"}, ValueError, "by='accuracy'"),

@@ -13,6 +13,7 @@ import bayesnb as bnb
 from bayesnb import counting
 from bayesnb.encoding.node_rows import NodeRows
 from tests.refusals import refused
+from tests.strategies import variants
 from tests.structures.networks import CLASSES, Brute, log_proba, problems, table
 
 
@@ -218,8 +219,7 @@ REFUSED = {
 }
 
 
-@pytest.mark.slow("other variants compile kernels of their own", but="first")
-@pytest.mark.parametrize("call", [pytest.param(call, id=name) for name, call in REFUSED.items()])
+@variants("call", [pytest.param(call, id=name) for name, call in REFUSED.items()])
 def test_the_average_has_no_posterior(call):
     refused(r"AODE averages.*members_", call, bnb.AODE().fit(X, Y), error=NotImplementedError)
 

@@ -14,6 +14,7 @@ import bayesnb as bnb
 from bayesnb.estimators.network_base import StructuredNB
 from tests.estimators.cases import state
 from tests.refusals import refused
+from tests.strategies import variants
 from tests.structures.networks import table
 
 X, Y = table(60, 0)
@@ -230,8 +231,7 @@ BAD = {
 }
 
 
-@pytest.mark.slow("other variants compile kernels of their own", but="first")
-@pytest.mark.parametrize(("nb", "rows", "message"), BAD.values(), ids=BAD)
+@variants(("nb", "rows", "message"), BAD.values(), ids=BAD)
 def test_what_cannot_be_fitted(nb, rows, message):
     """Neither a new one is, nor one that was fitted before; both stay as they were."""
     fitted = type(nb)().fit(X, Y)

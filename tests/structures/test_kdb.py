@@ -20,7 +20,7 @@ from bayesnb.networks.learning import class_information, k_dependence, mutual_in
 from bayesnb.prediction.cross_fitting import random_halves
 from tests.estimators.cases import state
 from tests.refusals import refused
-from tests.strategies import counted
+from tests.strategies import counted, variants
 from tests.structures.contexts import Contexts
 from tests.structures.networks import CLASSES, LEVELS, log_proba, table
 
@@ -122,8 +122,7 @@ def by_the_book(rows, labels, k):
     return found
 
 
-@pytest.mark.slow("other variants compile kernels of their own", but="first")
-@pytest.mark.parametrize("k", [1, 2, 4])
+@variants("k", [1, 2, 4])
 @either
 def test_arcs_are_those_of_the_book(k, rows):
     expected = by_the_book(rows, Y, k)
@@ -288,8 +287,7 @@ BAD = {
 }
 
 
-@pytest.mark.slow("other variants compile kernels of their own", but="first")
-@pytest.mark.parametrize("bad", BAD)
+@variants("bad", BAD)
 def test_bad_hyperparameters_are_refused_before_and_after_fit(bad):
     options, match = BAD[bad]
     blank = bnb.KDB(**options)

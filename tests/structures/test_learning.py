@@ -16,7 +16,7 @@ from sklearn.metrics import mutual_info_score
 import bayesnb as bnb
 from bayesnb._util import level_pair_counts as pairs
 from bayesnb.networks import learning as structure
-from tests.strategies import thorough
+from tests.strategies import thorough, variants
 from tests.structures.networks import Brute, problems, table
 
 
@@ -233,8 +233,7 @@ def test_the_tree_by_mutual_information_has_the_most_likelihood():
     assert found(bnb.TAN(root=3)) == pytest.approx(best, rel=1e-12)
 
 
-@pytest.mark.slow("other variants compile kernels of their own", but="first")
-@pytest.mark.parametrize("score", ["mi", "evidence"])
+@variants("score", ["mi", "evidence"])
 def test_rows_columns_and_names_of_levels_in_another_order(score):
     X, y = table(60, 3)
     nb = bnb.TAN(score).fit(X, y)

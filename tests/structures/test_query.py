@@ -10,6 +10,7 @@ from hypothesis import strategies as st
 
 import bayesnb as bnb
 from tests.refusals import refused
+from tests.strategies import variants
 from tests.structures.networks import CLASSES, brute_of, problems, table
 from tests.structures.test_structures import fitted
 
@@ -53,8 +54,7 @@ def test_any_variables_given_any_others(problem, data):
         np.testing.assert_allclose(found.to_numpy(), expected, rtol=0, atol=1e-10)
 
 
-@pytest.mark.slow("other variants compile kernels of their own", but="first")
-@pytest.mark.parametrize("nb", [bnb.TAN(), bnb.TAN("evidence"), bnb.SPODE(1)], ids=repr)
+@variants("nb", [bnb.TAN(), bnb.TAN("evidence"), bnb.SPODE(1)], ids=repr)
 def test_learned_structures_answer_too(nb):
     X, y = table(40, 0)
     brute = brute_of(nb.fit(X, y))
@@ -116,8 +116,7 @@ def test_a_table_too_large_is_refused_with_its_size():
         nb.query([str(j) for j in range(12)])
 
 
-@pytest.mark.slow("other variants compile kernels of their own", but="first")
-@pytest.mark.parametrize(
+@variants(
     ("variables", "known", "message"),
     [
         ("4", None, "no categorical variable '4'"),

@@ -13,7 +13,7 @@ from bayesnb import counting
 from tests import strategies
 from tests.estimators.cases import state
 from tests.refusals import refused
-from tests.strategies import ESTIMATES, assert_leaves, counted
+from tests.strategies import ESTIMATES, assert_leaves, counted, variants
 from tests.structures.networks import CLASSES, Brute, brute_of, log_proba, problems, table
 from tests.test_counting import Compilations
 
@@ -44,8 +44,7 @@ def test_a_structure_without_arcs_is_naive_bayes(problem):
     assert nb.n_parameters_ == naive.n_parameters_
 
 
-@pytest.mark.slow("other variants compile kernels of their own", but="first")
-@pytest.mark.parametrize("nb", [bnb.TAN(), bnb.TAN("evidence"), bnb.SPODE(), bnb.AODE(), bnb.NetworkNB()], ids=repr)
+@variants("nb", [bnb.TAN(), bnb.TAN("evidence"), bnb.SPODE(), bnb.AODE(), bnb.NetworkNB()], ids=repr)
 def test_one_column_leaves_nothing_to_depend_on(nb):
     X, y = table(40, 0)
     naive = Brute([("u", "v")], {}, [1.0], [1.0, 1.0], CLASSES[:2])
@@ -211,8 +210,7 @@ def test_a_missing_cell_beside_the_arcs_does_not_matter_to_the_evidence():
     assert nb.log_evidence_ == pytest.approx(brute_of(nb).evidence(counts), abs=1e-9)
 
 
-@pytest.mark.slow("other variants compile kernels of their own", but="first")
-@pytest.mark.parametrize("nb", [bnb.NetworkNB({1: 0}), bnb.NetworkNB({0: 1, 2: [0, 1]}), bnb.SPODE(1)], ids=repr)
+@variants("nb", [bnb.NetworkNB({1: 0}), bnb.NetworkNB({0: 1, 2: [0, 1]}), bnb.SPODE(1)], ids=repr)
 def test_a_column_without_any_cell(nb):
     """A parent of nothing, or a child of whatever it may be: what is said of the other columns stands."""
     X, y = table(30, 2)
@@ -307,8 +305,7 @@ def test_rows_that_were_not_counted_are_not_forgotten(make):
     assert state(nb) == before
 
 
-@pytest.mark.slow("other variants compile kernels of their own", but="first")
-@pytest.mark.parametrize("score", ["mi", "evidence"])
+@variants("score", ["mi", "evidence"])
 def test_a_tree_once_found_is_counted_for(score):
     chunks = stream()
     nb = bnb.TAN(score)

@@ -14,6 +14,7 @@ from scipy import stats
 import bayesnb as bnb
 from bayesnb.uncertainty import ImproperPosteriorError, draw_parameters, posterior_draws
 from tests.refusals import refused
+from tests.strategies import variants
 from tests.uncertainty.simulated import LEVELS, NORMAL, POISSON, SIMULATED, WORDS
 
 DRAWS = 10_000
@@ -86,8 +87,7 @@ def test_levels_are_beta_within_their_feature(kind):
             assert_distributed(theta[:, c, k], beta(count, (y == c).sum(), n_levels))
 
 
-@pytest.mark.slow("other variants compile kernels of their own", but="first")
-@pytest.mark.parametrize("features", [None, [3, 1], ["0"], "2"])
+@variants("features", [None, [3, 1], ["0"], "2"])
 def test_words_are_beta_whichever_are_asked_for(features):
     """A few words have the marginals and the covariances that they have among all."""
     nb, X, y = fitted("multinomial")
@@ -214,14 +214,12 @@ def test_memory_is_that_of_the_result():
     assert float(result.stdout) < 1.3
 
 
-@pytest.mark.slow("other variants compile kernels of their own", but="first")
-@pytest.mark.parametrize("draws", [0, -3, 2.5, "10", None])
+@variants("draws", [0, -3, 2.5, "10", None])
 def test_draws_are_a_positive_number(draws):
     refused(r"draws=.* must be a positive integer", posterior_draws, make_prior_only(1.0), draws=draws)
 
 
-@pytest.mark.slow("other variants compile kernels of their own", but="first")
-@pytest.mark.parametrize("feature", ["colour", 3, -1, 0.5])
+@variants("feature", ["colour", 3, -1, 0.5])
 def test_features_are_columns(feature):
     with pytest.raises(ValueError, match=r"features: there is no column .*X has \['0', '1', '2'\]"):
         posterior_draws(make_prior_only(1.0), features=[feature])

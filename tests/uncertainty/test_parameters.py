@@ -21,6 +21,7 @@ from bayesnb import (
 )
 from bayesnb.datasets import load_watermelon
 from bayesnb.uncertainty import ImproperPosteriorError, parameter_table
+from tests.strategies import variants
 
 COLUMNS = ["class", "feature", "level", "count", "mle", "map", "mean", "sd", "lower", "upper", "prior_weight"]
 RNG = np.random.default_rng(7)
@@ -49,8 +50,7 @@ def check_beta(found, count, total, alpha, n_levels, prob):
     np.testing.assert_allclose(found["prior_weight"], n_levels * alpha / (n_levels * alpha + total), rtol=1e-12)
 
 
-@pytest.mark.slow("other variants compile kernels of their own", but="first")
-@pytest.mark.parametrize("alpha", [0.5, 1.0, 3.0])
+@variants("alpha", [0.5, 1.0, 3.0])
 def test_categorical_from_counts(alpha):
     table = parameter_table(CategoricalNB(alpha=alpha, class_alpha=2.0).fit(LEVELS, Y), prob=0.8)
     assert list(table.columns) == COLUMNS
@@ -84,8 +84,7 @@ def test_laplace_fractions_of_the_textbook():
     np.testing.assert_allclose([found["lower"], found["upper"]], bounds, rtol=1e-10)
 
 
-@pytest.mark.slow("other variants compile kernels of their own", but="first")
-@pytest.mark.parametrize("convert", [np.asarray, sp.csr_array])
+@variants("convert", [np.asarray, sp.csr_array])
 def test_bernoulli_from_counts(convert):
     table = parameter_table(BernoulliNB(alpha=1.0).fit(convert(COUNTS), Y))
     for label in ("no", "yes"):
@@ -95,8 +94,7 @@ def test_bernoulli_from_counts(convert):
             check_beta(row(table, label, str(j), "absent"), (~present[:, j]).sum(), len(present), 1.0, 2, 0.9)
 
 
-@pytest.mark.slow("other variants compile kernels of their own", but="first")
-@pytest.mark.parametrize("convert", [np.asarray, sp.csr_array])
+@variants("convert", [np.asarray, sp.csr_array])
 def test_multinomial_from_counts(convert):
     table = parameter_table(MultinomialNB(alpha=0.5).fit(convert(COUNTS), Y))
     for label in ("no", "yes"):
@@ -219,8 +217,7 @@ def test_certain_parameters_have_no_width():
     assert row(table, 0, "(class)", 0)["prior_weight"] == 1
 
 
-@pytest.mark.slow("other variants compile kernels of their own", but="first")
-@pytest.mark.parametrize("prob", [0, 1, -0.1, 1.5, math.nan])
+@variants("prob", [0, 1, -0.1, 1.5, math.nan])
 def test_prob_is_validated(prob):
     with pytest.raises(ValueError, match="prob"):
         parameter_table(BernoulliNB().fit([[0], [1]], [0, 1]), prob=prob)

@@ -16,7 +16,7 @@ from bayesnb.uncertainty import (
     predict_interval,
 )
 from tests.refusals import refused
-from tests.strategies import thorough
+from tests.strategies import thorough, variants
 from tests.uncertainty.test_rows import DRAWS, each_given, each_method, problem
 
 
@@ -134,15 +134,13 @@ def test_against_is_a_label():
     refused("against='z' is no class", log_odds_moments, nb, rows, against="z")
 
 
-@pytest.mark.slow("other variants compile kernels of their own", but="first")
-@pytest.mark.parametrize("function", [predict_interval, decompose_uncertainty, log_odds_moments])
+@variants("function", [predict_interval, decompose_uncertainty, log_odds_moments])
 def test_improper_posteriors(function):
     nb = bnb.CategoricalNB(alpha=0).fit([["a"], ["b"], ["a"]], ["x", "x", "y"])
     refused(r"class 'y', feature '0', 'b'", function, nb, [["a"]], error=ImproperPosteriorError)
 
 
-@pytest.mark.slow("other variants compile kernels of their own", but="first")
-@pytest.mark.parametrize(
+@variants(
     ("function", "options", "message"),
     [
         (predict_interval, {"prob": 0.0}, "prob=0.0 must be"),

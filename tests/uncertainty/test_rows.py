@@ -25,7 +25,7 @@ from bayesnb.uncertainty import (
 )
 from bayesnb.uncertainty.row_draws import PosteriorSampler
 from bayesnb.uncertainty.score_moments import row_cumulants, score_cumulants, skewed, unskewed
-from tests.strategies import thorough
+from tests.strategies import thorough, variants
 from tests.uncertainty.simulated import SIMULATED
 
 DRAWS = 20_000
@@ -141,8 +141,7 @@ def moments_of(proba: np.ndarray) -> np.ndarray:
     return np.stack([proba.mean(axis=0), proba.std(axis=0)], axis=1)
 
 
-@pytest.mark.slow("other variants compile kernels of their own", but="first")
-@pytest.mark.parametrize("level", [0.0, 1.0])
+@variants("level", [0.0, 1.0])
 def test_law_9_by_quadrature(level):
     """One Bernoulli feature, two classes: both ways of writing the mean of P(c | x, θ) over θ | D, x.
 
