@@ -9,13 +9,11 @@ import unicodedata
 import numpy as np
 import pandas as pd
 import pytest
-from scipy import stats
 from sklearn import metrics
-from sklearn.datasets import load_breast_cancer
-from sklearn.naive_bayes import GaussianNB as ScikitGaussianNB
 
-from bayesnb import GaussianNB, WeightedNB, __version__
+from bayesnb import GaussianNB, __version__
 from bayesnb.__main__ import main
+from bayesnb.cli import csv_cells
 from bayesnb.cli.column_types import ColumnCounts, guess
 from bayesnb.cli.fitting import Settings, split
 from bayesnb.cli.formatting import probability
@@ -100,31 +98,6 @@ def test_of_the_embedded_data_a_folder_of_files(capsys, tmp_path):
     assert page.count('<img alt="') == page.count('src="data:image/png;base64,') == 9
     assert not re.search(r"https?://|<script|<link|<iframe|@import|url\(", page)  # nothing to load from elsewhere
     assert set(re.findall(r'(?:href|src)="(#|data:)?', page)) == {"#", "data:"}
-    assert "if naive Bayes holds" in page
-    assert "breast_cancer" in page
-    assert "sugar" in page
-
-    cancer = load_breast_cancer()
-    y = cancer.target_names[cancer.target]
-    scores = pd.read_csv(tmp_path / "new" / "folder" / "breast_cancer-comparison.csv", index_col="estimate")
-    hits, losses = [], {"mle": [], "weighted": []}
-    for train, test in split(y, Settings())[0]:
-        own = np.arange(len(test)), cancer.target[test] ^ 1
-        reference = ScikitGaussianNB(var_smoothing=0).fit(cancer.data[train], y[train])
-        weighted = WeightedNB(GaussianNB()).fit(cancer.data[train], y[train])
-        hits += (reference.predict(cancer.data[test]) == y[test]).tolist()
-        losses["mle"] += (-reference.predict_log_proba(cancer.data[test])[own]).tolist()
-        losses["weighted"] += (-weighted.predict_log_proba(cancer.data[test])[own]).tolist()
-    assert len(hits) == len(y)
-    assert scores.loc["mle", "accuracy"] == pytest.approx(np.mean(hits))
-    for name, loss in losses.items():
-        assert scores.loc[name, "log_loss"] == pytest.approx(np.mean(loss), rel=1e-6)
-    assert scores.loc["weighted", "log_loss"] < scores.loc["predictive", "log_loss"] / 2
-
-    melon = pd.read_csv(tmp_path / "new" / "folder" / "watermelon-parameters.csv")
-    found = melon.query("`class` == 'yes' and feature == 'sound' and level == 'crisp'").iloc[0]
-    assert (found["mle"], found["mean"]) == (0, pytest.approx(1 / 11))
-    assert found["upper"] == pytest.approx(stats.beta.ppf(0.95, 1, 10))
 
 
 @pytest.mark.slow("compiles kernels of its own")
@@ -224,8 +197,12 @@ BAD = {
 }
 
 
+@pytest.mark.parametrize("memory", ["whole", "pieces"])
 @variants("name", BAD)
-def test_bad_files(capsys, tmp_path, name):
+def test_bad_files(capsys, monkeypatch, tmp_path, name, memory):
+    if memory == "pieces":
+        monkeypatch.setattr(csv_cells, "available_memory", lambda: 0)
+        monkeypatch.setattr(csv_cells, "_ROWS", 7)
     content, message = BAD[name]
     path = tmp_path / "bad.csv"
     path.write_bytes(content)
@@ -432,3 +409,11 @@ def test_a_probability_that_is_shown_is_never_0_or_1():
     assert [probability(p) for p in (0.0, 1e-9, 0.0006, 0.5, 0.9994, 1 - 1e-12, 1.0, np.nan)] == [
         *("<0.001", "<0.001", "0.001", "0.500", "0.999", ">0.999", ">0.999", "-"),
     ]
+
+
+def test_held_out_share_and_rare_classes():
+    y = np.array(["a"] * 90 + ["b"] * 9 + ["c"])
+    ((train, test),), said = split(y, Settings(test_size=0.2))
+    assert [int((y[test] == c).sum()) for c in "abc"] == [18, 2, 0]
+    assert set(y[train]) == {"a", "b", "c"}
+    assert "20 rows held out" in said

@@ -5,6 +5,8 @@ import io
 import os
 import re
 import sys
+from contextlib import suppress
+from pathlib import Path
 from threading import Thread
 
 import numpy as np
@@ -339,3 +341,26 @@ def test_where_no_column_is_left_it_is_said_why(tmp_path):
     path.write_text("a,b,y\n" + "1,x,p\n1,x,q\n" * 9)
     with pytest.raises(csv_cells.InputError, match=r"no column is left .*'y'\. a: every cell is '1'\. b: "):
         load(path, "y")
+
+
+def test_a_device_or_a_pipe_without_text_is_not_read_to_its_end(monkeypatch, tmp_path):
+    if not Path("/dev/zero").exists():
+        pytest.skip("needs /dev/zero, which this system does not have")
+    with pytest.raises(csv_cells.InputError, match=r"/dev/zero is a device\. Name a file or a pipe"):
+        next(csv_cells.read_cells(Path("/dev/zero")))
+    os.mkfifo(tmp_path / "pipe")
+
+    def pour():
+        with suppress(BrokenPipeError), (tmp_path / "pipe").open("wb") as pipe:
+            for _ in range(1000):
+                pipe.write(bytes(2**20))
+
+    writer = Thread(target=pour)
+    writer.start()
+    with pytest.raises(csv_cells.InputError, match="pipe: the first line has more than"):
+        next(csv_cells.read_cells(tmp_path / "pipe"))
+    writer.join(timeout=60)
+    monkeypatch.setattr(csv_cells, "_LONGEST_LINE", 100)
+    (tmp_path / "line.csv").write_text("a" * 101)
+    with pytest.raises(csv_cells.InputError, match="the first line has more than 100 characters"):
+        next(csv_cells.read_cells(tmp_path / "line.csv"))

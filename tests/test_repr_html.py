@@ -157,3 +157,23 @@ def test_conformal_and_its_sets(nb):
     assert [page.row(c)[0] for c in sets.classes] == sets.members.sum(axis=0).tolist()
     assert "coverage 0.8" in page.text
     assert "exchangeable" in page.text
+
+
+def test_a_posterior_shows_shapes_and_ranges(nb):
+    model, family = nb.posterior_, nb.posterior_.blocks[0]
+    page = shown(model)
+    (loc,) = (row for row in page.rows if row[0].endswith(".loc"))
+    assert loc[1] == "(2, 2)"
+    close([float(loc[2]), float(loc[3])], family.loc.min(), family.loc.max())
+    assert ["loc", "(2, 2)", *loc[2:]] in shown(family).rows
+    assert len(repr(model)) < 500
+    assert repr(family).startswith("NormalInverseGamma(loc=(2, 2) from ")
+    assert shown(nb.statistics_).rows
+
+
+def test_weights_are_told(nb):
+    weighted = bnb.WeightedNB(bnb.GaussianNB()).fit(X, Y)
+    page = Cells(summary.summary(weighted))
+    close(page.row("temperature"), weighted.temperature_)
+    close(page.row("least"), weighted.weight_.min())
+    close(page.row("expected log loss"), weighted.expected_log_loss_)

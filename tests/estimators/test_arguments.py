@@ -417,3 +417,9 @@ def test_a_sparse_row_is_no_table(make, form):
     made, row = make().fit(REAL, Y), form(np.array([0, 1]))
     assert_refused(lambda: made.predict(row), "Expected 2D array, got 1D sparse", r"reshape\(1, -1\)")
     assert_refused(lambda: make().fit(row, ["a", "b"]), "Expected 2D array, got 1D sparse")
+
+
+@pytest.mark.parametrize("progress", [True, False, 0, pd.Series([1])], ids=["True", "False", "0", "Series"])
+def test_a_title_of_progress_is_a_text_or_none(nb, progress):
+    assert_refused(lambda: bnb.learning_curve(nb, X, Y, [1], 2, progress=progress), "progress=", "title", "None")
+    assert_refused(lambda: bnb.compare_estimates(nb, X, Y, repeats=2, progress=progress), "progress=", "title", "None")

@@ -170,6 +170,7 @@ def with_sixth(y, value):
         "two columns": (lambda y: np.column_stack([y, y]), ("y should be a 1d array", r"\(60, 2\)")),
         "infinite": (lambda y: with_sixth(np.ones(N), np.inf), ("input y", "inf", "row 5")),
         "complex": (lambda y: np.ones(N) * 1j, ("complex",)),
+        "continuous": (lambda y: np.linspace(0, 1, N), ("unknown label type: continuous",)),
     },
 )
 def test_what_cannot_be_labels(case, labels, says):
@@ -718,3 +719,16 @@ def test_a_threshold_that_is_no_number(make, binarize):
 def test_numbers_given_text_name_the_estimator_that_takes_it(nb, X):
     assert_refused(nb, "fit", X, ["a", "b"], says=("could not convert 'sun' at row 0", "MixedNB"))
     assert bnb.MixedNB().fit(pd.DataFrame(X).rename(columns=str), ["a", "b"]).classes_.tolist() == ["a", "b"]
+
+
+@each
+def test_empty_data_frames(case):
+    no_rows, no_columns = pd.DataFrame(case.X[:0], columns=list("abcd")), pd.DataFrame(index=range(N))
+    assert_refused(case.make(), "fit", no_rows, case.y[:0], says=("0 sample", "minimum of 1"))
+    assert_refused(case.make(), "fit", no_columns, case.y, says=("0 feature",))
+
+
+def test_prior_of_a_model_of_another_family():
+    gaussian, poisson = (CASES[name].fit() for name in ("GaussianNB", "PoissonNB"))
+    assert_option_refused(CASES["PoissonNB"], {"prior": gaussian.prior_}, r"\bprior\b")
+    assert_option_refused(CASES["GaussianNB"], {"prior": poisson.prior_}, r"\bprior\b")

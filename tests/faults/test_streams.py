@@ -15,7 +15,7 @@ from pyarrow import csv
 
 import bayesnb as bnb
 from bayesnb import streaming
-from bayesnb.streaming import read_table
+from bayesnb.streaming import read_arrays, read_table
 from tests.refusals import refused
 from tests.strategies import variants
 
@@ -227,3 +227,54 @@ def test_where_a_csv_file_is_bad(monkeypatch, tmp_path, line, message, names):
     path.write_bytes(b"a,b,y\n" + b"1,2,p\n" * 5 + line + b"3,4,q\n")
     with pytest.raises(ValueError, match=rf"table\.csv', {message}"):
         list(read_table(path, "y", names=names))
+
+
+@pytest.mark.slow("other variants compile kernels of their own", but="first")
+@pytest.mark.parametrize(
+    "arrays",
+    [
+        (X, np.concatenate([Y, Y])),
+        (np.concatenate([X, X]), Y),
+        (X, Y, np.ones(8)),
+        (X, Y, np.ones(2)),
+        (sp.csr_array(X), Y[:2]),
+    ],
+)
+def test_arrays_of_different_lengths_are_refused(arrays):
+    refused("inconsistent numbers of samples", fit, bnb.MultinomialNB(), read_arrays(*arrays, batch_rows=4))
+
+
+def test_arrays_keep_what_they_are():
+    """Names of columns, sparseness, types of a list's cells, masks."""
+    nb = fit(bnb.CategoricalNB(), read_arrays(FRAME, pd.Series(Y, index=[9, 8, 7, 6]), batch_rows=2))
+    assert nb.feature_names_in_.tolist() == ["a", "b"]
+    np.testing.assert_array_equal(nb.class_count_, [2, 2])
+    sparse = fit(bnb.MultinomialNB(), read_arrays(sp.csr_array(X), Y, batch_rows=3))
+    np.testing.assert_array_equal(sparse.feature_count_, (np.arange(2)[:, None] == Y) @ X)
+    mixed = fit(bnb.CategoricalNB(), read_arrays([["u", 1], ["v", 2], ["u", 1]], ["p", "q", "p"], batch_rows=2))
+    assert [levels.tolist() for levels in mixed.categories_] == [["u", "v"], [1, 2]]
+    refused("masked", fit, bnb.CategoricalNB(), read_arrays(np.ma.masked_equal(X, 2), Y), error=TypeError)
+
+
+@pytest.mark.slow("other variants compile kernels of their own", but="first")
+@pytest.mark.parametrize("format", ["csv", "parquet"])
+def test_every_file_has_the_columns(format, tmp_path):
+    small, large = {"a": [1, 2], "y": [0, 1]}, {"a": [1, 2], "b": [3, 4], "y": [0, 1]}
+    for name, tables, message in (
+        ("less", (large, small), r"1\.\w+' has no column 'b'"),
+        ("more", (small, large), r"1\.\w+' has a column 'b'"),
+    ):
+        folder = tmp_path / name
+        folder.mkdir()
+        with pytest.raises(ValueError, match=message):
+            fit(bnb.CategoricalNB(), read_table(written(folder, *tables, format=format), "y", format=format))
+    chosen = fit(bnb.CategoricalNB(), read_table(folder, "y", columns=["a"], format=format))
+    assert chosen.category_count_[0].tolist() == [[2, 0], [0, 2]]
+
+
+@pytest.mark.slow("other variants compile kernels of their own", but="first")
+@pytest.mark.parametrize(
+    "options", [{"columns": ["a", "a"]}, {"columns": ["a", "y"]}, {"weight": "y"}, {"columns": ["a"], "weight": "a"}]
+)
+def test_a_column_is_asked_for_twice(options, tmp_path):
+    refused("is asked for twice", list, read_table(written(tmp_path, {"a": [1, 2], "y": [0, 1]}), "y", **options))

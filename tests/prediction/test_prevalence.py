@@ -371,3 +371,13 @@ def test_the_seed_decides_the_draws_and_nothing_else():
     np.testing.assert_array_equal(one.draws, same.draws)
     assert (one.draws != other.draws).any()
     np.testing.assert_array_equal(one.mean, other.mean)
+
+
+def test_the_table_and_what_is_printed():
+    found = estimate(3, np.arange(LEVELS), draws=50, prob=0.5)
+    frame = found.to_frame()
+    assert list(frame) == ["training", "mode", "mean", "sd", "lower", "upper"]
+    assert list(frame.index) == list(of_levels(3).classes_)
+    np.testing.assert_array_equal(frame["mean"], found.mean)
+    assert repr(found).startswith("Prevalence in 5 rows, 50% intervals given the scores, if")
+    assert repr(frame.round(4)) in repr(found)

@@ -96,7 +96,6 @@ def averaged(problem: Problem) -> Any:
 SLOW = thorough(OFFERED, ("categorical",))
 
 
-@pytest.mark.slow("compiles kernels of its own")
 @pytest.mark.parametrize("kind", SLOW)
 @settings(max_examples=3)
 @given(data=st.data())

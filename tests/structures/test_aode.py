@@ -237,3 +237,15 @@ def test_each_member_has_all_analyses():
         nb.members_[0].log_evidence_ - nb.members_[1].log_evidence_
     )
     np.testing.assert_array_equal(clone(nb.members_[2]).fit(X, Y).predict_proba(X), nb.members_[2].predict_proba(X))
+
+
+def test_decisions_have_an_action_and_a_risk():
+    nb = bnb.AODE().fit(X, Y)
+    found = bnb.decide(nb, X, [[0, 5], [1, 0]], reject_cost=0.4)
+    proba = nb.predict_proba(X)
+    risk = np.column_stack([5 * proba[:, 1], proba[:, 0], np.full(60, 0.4)])
+    np.testing.assert_allclose(found.risk, risk.min(axis=1))
+    np.testing.assert_array_equal(found.action, np.array(["ash", "elm", "reject"])[risk.argmin(axis=1)])
+    assert np.isnan(found.p_optimal).all()
+    assert np.isnan(found.regret).all()
+    assert "Decisions of 60 rows" in repr(found)

@@ -20,6 +20,7 @@ from bayesnb.encoding import Conditional
 from bayesnb.uncertainty.row_draws import PosteriorSampler
 from tests.estimators.cases import state
 from tests.families.prunings import AllPrunings
+from tests.persistence.forger import parts, signed
 from tests.prediction.tables import margins_and_dependences
 from tests.prediction.test_conformal import assert_p_values, ranks
 from tests.refusals import refused
@@ -201,6 +202,8 @@ def test_tables_of_contexts_say_which_prunings_are_probable():
             last += weight * (context in pruning)
             reached += weight * any(other[: len(context)] == context for other in pruning)
         np.testing.assert_allclose([line["last"], line["reached"]], [last, reached], rtol=0, atol=1e-10)
+    refused("no tables of contexts", bnb.context_table, bnb.CategoricalNB().fit(X, Y))
+    refused("no column 'z'", bnb.context_table, fitted(), ["z"])
 
 
 @pytest.mark.slow("simulates many data sets or draws")
@@ -388,3 +391,21 @@ def test_a_column_that_a_class_never_had_is_no_reason_for_a_warning():
     nb = MAKE["network"]().fit(rows, Y)
     cells = bnb.explain(nb, X[:1], "elm", "ash")
     assert np.isfinite(cells["contribution"]).all()
+
+
+def test_files_with_a_prior_and_forged_ones(tmp_path):
+    path = tmp_path / "model"
+    nb = clone(fitted()).set_params(prior=fitted().prior_).fit(HOLES, Y)
+    bnb.save(nb, path)
+    np.testing.assert_array_equal(bnb.load(path).predict_proba(HOLES), nb.predict_proba(HOLES))
+    bnb.save(fitted(), path)
+    tree, arrays = parts(path.read_bytes())
+    count = tree["fitted"]["statistics_"]["blocks"]["values"][0]["count"]["name"]
+    path.write_bytes(signed(tree, arrays | {count: arrays[count] - 100.0}))
+    refused(".", bnb.load, path, error=bnb.CorruptModelError)
+    path.write_bytes(signed(tree, arrays | {count: arrays[count] + 100.0}))
+    refused(".", bnb.load, path, error=bnb.CorruptModelError)
+    path.write_bytes(signed(tree | {"parameters": tree["parameters"] | {"tables": "half"}}, arrays))
+    refused("tables", bnb.load, path, error=bnb.CorruptModelError)
+    path.write_bytes(signed(tree | {"parameters": tree["parameters"] | {"tables": "full"}}, arrays))
+    refused(".", bnb.load, path, error=bnb.CorruptModelError)

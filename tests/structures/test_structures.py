@@ -250,7 +250,7 @@ def same(a, b, X):
     for one, other in zip(a.statistics_.blocks, b.statistics_.blocks, strict=True):
         np.testing.assert_array_equal(one.count, other.count)
     np.testing.assert_array_equal(a.class_count_, b.class_count_)
-    if isinstance(a, bnb.AODE):
+    if isinstance(a, bnb.AODE | bnb.TreeAveragedNB):
         np.testing.assert_allclose(a.predict_log_proba(X), b.predict_log_proba(X), rtol=1e-12)
     else:
         assert_leaves(a.posterior_, b.posterior_)
@@ -260,6 +260,9 @@ MAKE = {
     "network": lambda: bnb.NetworkNB({0: 2, 1: [0, 2], 3: 1}),
     "spode": lambda: bnb.SPODE(2),
     "aode": lambda: bnb.AODE(),
+    "contexts": lambda: bnb.NetworkNB({0: 2, 1: [0, 2], 3: 1}, tables="context"),
+    "aode of contexts": lambda: bnb.AODE(tables="context"),
+    "all trees": lambda: bnb.TreeAveragedNB(),
 }
 each = pytest.mark.parametrize("make", [pytest.param(make, id=name) for name, make in MAKE.items()])
 

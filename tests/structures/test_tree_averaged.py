@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import itertools
+from dataclasses import replace
 from functools import cache
 
 import numpy as np
@@ -293,3 +294,15 @@ def test_where_cells_were_missing_no_parameters_are_drawn():
     for draw in (bnb.posterior_draws, lambda nb: bnb.predict_interval(nb, X[:2])):
         refused("tables of pairs and of their features do not agree", draw, nb, error=NotImplementedError)
     assert np.isfinite(fitted(True).predict_log_proba(HOLES)).all()
+
+
+def test_a_complete_prior_is_one_over_the_same_pairs():
+    nb = fitted()
+    again = clone(nb).set_params(prior=nb.prior_).fit(X, Y, WEIGHT)
+    np.testing.assert_array_equal(again.predict_log_proba(X), nb.predict_log_proba(X))
+    family = nb.prior_.blocks[0]
+    turned = replace(family, levels=family.levels[::-1])
+    without = replace(family, concentration=0.0 * family.concentration)
+    for own, says in ((turned, "another structure"), (without, "zeros"), (nb.posterior_.blocks[0], "no posterior")):
+        prior = replace(nb.prior_, blocks=(own,))
+        refused(says, clone(nb).set_params(prior=prior).fit, X, Y)
