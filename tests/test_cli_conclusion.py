@@ -78,14 +78,6 @@ def test_a_tie_is_a_conclusion_and_asks_for_nothing():
     assert worse.verdict.startswith("No estimate is better than maximum likelihood beyond noise: predictive has")
 
 
-def test_bayes_loses():
-    c = found(LOSS)
-    assert c.verdict.startswith("Maximum likelihood wins: the Brier score of predictive is worse by +0.050 ± 0.010")
-    assert c.confidence[0].startswith("Maximum likelihood states a confidence of 0.800")
-    within = found(LOSS | {"weighted": row(0.28, (-0.02, 0.03))})
-    assert within.verdict.startswith("Nothing is better than maximum likelihood beyond noise: weighted has the lowest")
-
-
 @pytest.mark.parametrize(("times", "wins"), [(1.99, False), (2.01, True), (-2.01, False)])
 def test_noise_is_two_standard_errors(times, wins):
     c = found({"mle": row(0.3), "predictive": row(0.3 - 0.01 * times, (-0.01 * times, 0.01))})
@@ -100,19 +92,6 @@ def test_without_a_standard_error_nothing_is_claimed(se):
     assert "too few rows for a standard error" in c.verdict
 
 
-def test_the_winner_is_beyond_noise_also_where_another_is_lower():
-    c = found(TIE | {"alpha=0.5": row(0.29, (-0.01, 0.002)), "weighted": row(0.28, (-0.02, 0.02))})
-    assert c.verdict.startswith("Alpha=0.5 wins")
-    assert c.verdict.endswith("Weighted is lower still, but within noise of maximum likelihood.")
-    assert c.steps == (Step("The prior alpha=0.5 won: make it that of the model.", {"alpha": "0.5"}),)
-
-
-def test_estimates_that_all_agree():
-    c = found({"mle = map = mean = predictive": row(0.3)})
-    assert c.verdict.startswith("All estimates agree in every row")
-    assert c.confidence[0].startswith("Maximum likelihood (= map = mean = predictive) states")
-
-
 def test_cross_validation_understates_and_it_is_said():
     """So a difference of two to three standard errors is none."""
     table = {"mle": row(0.3), "predictive": row(0.275, (-0.025, 0.01))}
@@ -122,22 +101,6 @@ def test_cross_validation_understates_and_it_is_said():
     assert any("too small. So 3 of them count as more than noise here, not 2." in text for text in crossed.details)
     assert found(WIN, fits=5).verdict == found(WIN).verdict
     assert any("17 rows a standard error is itself a rough guess" in text for text in found(TIE, rows=17).details)
-
-
-def test_confidence_against_accuracy():
-    for stated, said in (
-        (0.9, "too sure, by more than noise"),
-        (0.7, "not sure enough"),
-        (0.82, "no gap beyond noise"),
-    ):
-        (sentence,) = found({"mle": row(0.3), "predictive": row(0.3, (0.0, 0.1), confidence=stated)}).confidence
-        assert (
-            f"Predictive states a confidence of {stated:.3f} on average and is right in 0.800 of 400 rows" in sentence
-        )
-        assert said in sentence
-        assert f"({stated - 0.8:+.3f} ± 0.020)" in sentence
-    perfect = row(0.0, (0.0, 0.1), accuracy=1.0, confidence=0.999)
-    assert "no gap beyond noise" in found({"mle": row(0.3), "predictive": perfect}).confidence[0]
 
 
 @pytest.mark.parametrize(("moved", "asked"), [((1, 17), False), ((2, 17), True), ((8, 400), False), ((9, 400), True)])

@@ -15,7 +15,6 @@ import pandas as pd
 import pytest
 
 from bayesnb.__main__ import main
-from bayesnb._util import interrupt
 from bayesnb.cli import comparison, output
 from bayesnb.cli.csv_cells import InputError
 from bayesnb.cli.document import Bullets, Paragraph, Section, Table, render
@@ -191,25 +190,6 @@ def test_a_real_interrupt(tmp_path):
     _, err = started.communicate(timeout=120)
     assert (started.returncode, err) == (130, "bayesnb: interrupted.\n")
     assert {p.name for p in tmp_path.iterdir()} == {"large.csv"}
-
-
-@pytest.mark.parametrize(
-    ("argv", "expected"),
-    [
-        (["-m", "bayesnb", "compare", "--csv", "a"], True),
-        (["-mbayesnb"], True),
-        (["/somewhere/bin/bayesnb", "compare"], True),
-        (["-m", "pytest", "bayesnb"], False),
-        (["script.py", "-m", "bayesnb"], False),
-        (["-c"], False),
-        ([""], False),
-    ],
-)
-def test_only_the_command_line_handles_interrupts_of_its_own(monkeypatch, argv, expected):
-    monkeypatch.setattr(sys, "orig_argv", ["python", "-X", "utf8", *argv])
-    module = argv[0].startswith("-m")
-    monkeypatch.setattr(sys, "argv", ["-m", *argv[1 + (argv[0] == "-m") :]] if module else argv)
-    assert interrupt.is_command_line() == expected
 
 
 def test_files_that_cannot_all_be_moved_leave_the_folder_as_it_was(tmp_path, monkeypatch):

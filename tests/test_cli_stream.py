@@ -168,24 +168,6 @@ def test_more_levels_than_are_remembered(capsys, small_memory, monkeypatch, tmp_
         assert message in err
 
 
-@pytest.mark.slow("compiles kernels of its own")
-def test_a_class_of_one_row_and_one_of_two(capsys, small_memory, tmp_path):
-    path = tmp_path / "rare.csv"
-    path.write_text("a,y\n" + "p,x\nq,z\n" * 20 + "p,odd\nq,pair\np,pair\n")
-    code, out, _ = run(capsys, "compare", "--csv", path, "--target", "y", "--test-size", "0.9")
-    assert code == 0
-    assert "note: class odd has one row, which is never held out" in out
-    for seed in range(5):
-        data = load(path, "y")
-        fits = data.rows.fit(comparison.classifier(data, Settings()), Settings(0.9, seed), "")
-        held = Counter(fits.folds[0].y.tolist())
-        assert held == {"x": 18, "z": 18, "pair": 1}
-        assert (fits.folds[0].nb.class_count_ >= 1).all()
-    code, _, err = run(capsys, "compare", "--csv", path, "--target", "y", "--test-size", "0.001")
-    assert code == 2
-    assert "held out" in err
-
-
 @pytest.mark.parametrize("change", ["p,x\n", "p,new\n", "p,\n", "new,x\n", None])
 def test_a_file_that_changes_between_the_passes(small_memory, tmp_path, change):
     path = tmp_path / "moving.csv"
@@ -220,17 +202,6 @@ def test_memory_decides(monkeypatch, tmp_path):
         monkeypatch.setattr(csv_cells, "available_memory", lambda available=available: available)
         assert csv_cells.larger_than_memory(path) is larger
         assert isinstance(load(path).rows, fitting.Streamed) is larger
-
-
-def test_available_memory_is_the_least_of_what_is_known(monkeypatch, tmp_path):
-    info, limit, none = tmp_path / "info", tmp_path / "limit", tmp_path / "none"
-    info.write_text("MemTotal:   9000 kB\nMemAvailable:   700 kB\n")
-    names = {str(info): r"MemAvailable:\s+", str(limit): "", str(none): ""}
-    monkeypatch.setattr(csv_cells, "_MEMORY_FILES", names)
-    limit.write_text("max\n")
-    assert csv_cells.available_memory() == 700 * 1024
-    limit.write_text("5000\n")
-    assert csv_cells.available_memory() == 5000
 
 
 @pytest.mark.slow("large arrays, many files or long histories")

@@ -9,9 +9,9 @@ import pytest
 from sklearn import metrics
 
 from bayesnb import GaussianNB, WeightedNB
-from bayesnb.cli import comparison, csv_cells, fitting, labelled_data
+from bayesnb.cli import csv_cells, fitting, labelled_data
 from bayesnb.cli.column_types import Marks
-from bayesnb.cli.fitting import Sample, Settings, split
+from bayesnb.cli.fitting import Settings, split
 from tests.test_cli import cells, run, section, weather
 
 TITLE = "How much the evidence of each feature counts"
@@ -115,32 +115,3 @@ def test_a_file_larger_than_memory(capsys, monkeypatch, tmp_path, most):
     assert code == 0
     assert re.search(r"^weighted ", out, re.MULTILINE)
     assert f"halves of the {len(rows)} rows" in re.sub(r"\s+", " ", out)
-
-
-def test_a_share_of_nothing_draws_nothing():
-    sample = Sample({"a": 5, "b": 2}, 0.0, 0)
-    assert not sample.draw(np.array(["a", "b"])).any()
-    assert sample.others == {"a": 5, "b": 2}
-    assert Sample({"a": 5, "b": 2}, 0.4, 0).others == {"a": 3, "b": 1}
-
-
-@pytest.mark.slow("compiles kernels of its own")
-def test_base_rates_are_those_of_the_rows_that_were_scored(witnesses):
-    """By hand, a row at a time: classes that are never held out have a share, and no row."""
-    path, X, y = witnesses
-    loaded = labelled_data.load_csv(path, "play", Marks(), {}, None, [])
-    outcome = comparison.run(loaded, Settings(weights="feature", test_size=0.2))
-    ((_, test),) = split(y, Settings(test_size=0.2))[0]
-    counts, base = Counter(y.tolist()), outcome.base
-    (fold,) = outcome.weighted.folds
-    assert base.label in counts
-    assert counts[base.label] == max(counts.values())
-    assert base.accuracy == pytest.approx(np.mean(y[test] == base.label))
-    idle, gain = [], []
-    for i, proba in zip(test, fold.nb.predict_proba(X.iloc[test]), strict=True):
-        hit = fold.nb.classes_ == y[i]
-        idle.append(sum((counts[c] / len(y) - (c == y[i])) ** 2 for c in counts))
-        gain.append(((proba - hit) ** 2).sum() - idle[-1])
-    assert base.brier == pytest.approx(np.mean(idle))
-    assert base.gains["weighted"] == pytest.approx((np.mean(gain), np.std(gain, ddof=1) / np.sqrt(len(gain))))
-    assert base.gains.keys() == set(outcome.comparison.index)

@@ -91,17 +91,6 @@ def test_declared_categories():
         fit(nb, df[["a"]].assign(a=df["a"].cat.as_unknown()), df["y"])
 
 
-def test_batches():
-    expected = bnb.CategoricalNB().fit(LEVELS, LABELS)
-    parts = [(LEVELS[i : i + 30], LABELS[i : i + 30]) for i in range(0, N, 30)]
-    same_bits(fit(bnb.CategoricalNB(), map(dask.delayed, parts)), expected)
-    weighted = [(*part, weight) for part, weight in zip(parts, [0, *[3] * 16], strict=True)]
-    later = bnb.CategoricalNB().fit(LEVELS, LABELS, np.repeat([0, 3], [30, N - 30]))
-    same_bits(fit(bnb.CategoricalNB(), map(dask.delayed, weighted)), later)
-    with dask.config.set(scheduler="threads"):
-        same_bits(fit(bnb.CategoricalNB(), db.from_sequence(parts, npartitions=4)), expected)
-
-
 @pytest.mark.slow("compiles kernels of its own")
 def test_every_block_is_read_once():
     reads = []

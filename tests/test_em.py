@@ -288,20 +288,6 @@ def test_levels_are_learned_from_all_rows_that_count():
     assert labelled.estimator.categories_[0].tolist() == ["a", "b", "c"]
 
 
-@pytest.mark.slow("compiles kernels of its own")
-def test_a_structure_is_that_of_the_labelled_rows():
-    rng = np.random.default_rng(1)
-    a = rng.integers(0, 3, (200, 1))
-    X = np.concatenate([a, (a + (rng.random((200, 1)) < 0.1)) % 3, rng.integers(0, 2, (200, 1))], axis=1)
-    y = np.where(np.arange(200) < 50, (a[:, 0] == 1) ^ (rng.random(200) < 0.1), -1)
-    fitted = bnb.TAN().fit(X[:50], y[:50])
-    em = bnb.fit_em(bnb.TAN(), X, y)
-    assert em.estimator.parents_ == fitted.parents_
-    assert (np.diff(em.objective) >= -1e-9 * abs(em.objective[1:])).all()
-    flat = bnb.fit_em(bnb.NetworkNB(), X, y)
-    np.testing.assert_allclose(flat.objective, bnb.fit_em(bnb.CategoricalNB(), X, y).objective, rtol=1e-12)
-
-
 # -- starts and ends ----------------------------------------------------------------------------------
 
 
@@ -328,15 +314,6 @@ def test_too_few_iterations_are_reported():
     assert len(em.objective) == 2
     assert "not converged after 2 iterations" in repr(em)
     assert repr(bnb.fit_em(bnb.MultinomialNB(), X, y)).startswith("EM(MultinomialNB, objective -")
-
-
-def test_the_given_classifier_and_what_it_was_fitted_on_stay():
-    X, y = counted()
-    nb = bnb.MultinomialNB().fit(X, np.arange(16) % 3)
-    before = copy.deepcopy(nb.statistics_)
-    em = bnb.fit_em(nb, X, y)
-    same(nb.statistics_, before, rtol=0)
-    assert em.estimator is not nb
 
 
 @variants("alpha", [0.0, 1e-12])

@@ -100,14 +100,6 @@ def test_undefined_rows_take_the_label_that_was_passed_or_none():
     assert scores(log_proba, ["x", "y"], ["x", "y"], ["x", "x"])["accuracy"] == 0.5
 
 
-def test_improbable_is_not_impossible():
-    """exp(-1000) underflows, but its logarithm is known."""
-    ours = scores([[-1000.0, 0.0]], [0], [0, 1])
-    assert ours["log_loss"] == 1000
-    assert ours["log_loss_clipped"] == pytest.approx(15 * math.log(10))
-    assert ours["impossible_rows"] == 0
-
-
 def test_labels_that_the_model_does_not_know_are_impossible():
     ours = scores(np.log([[0.6, 0.4]]), ["new"], ["a", "b"])
     assert ours["log_loss"] == math.inf
@@ -322,14 +314,6 @@ def test_weighted_folds_are_pooled_and_fitted_ones_are_taken_as_they_are():
     assert table.loc["weighted", "log_loss"] == pytest.approx(expected["log_loss"], rel=1e-12)
     assert table.loc["predictive", "log_evidence"] == CategoricalNB().fit(X, y).log_evidence_
     pd.testing.assert_frame_equal(compare_fitted(clone(nb).fit(X, y), fits), table)
-
-
-def test_without_weights_weighted_is_the_plain_model():
-    """One row of a class: leave-one-out says nothing."""
-    X = levels(20)[0]
-    with pytest.warns(UserWarning, match="CategoricalNB is not weighted"):
-        table = compare_estimates(WeightedNB(CategoricalNB()), X, np.arange(20) == 3, X, np.ones(20, bool))
-    assert table["same_as"].to_dict() == {"mle": "", "map": "mle", "mean": "", "predictive": "mean", "weighted": "mean"}
 
 
 def test_priors_of_weighted_terms_need_alpha_of_the_estimator():

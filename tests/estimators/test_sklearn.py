@@ -9,7 +9,6 @@ import pytest
 import scipy.sparse as sp
 import sklearn
 from sklearn.base import clone
-from sklearn.datasets import load_iris
 from sklearn.exceptions import NotFittedError
 from sklearn.model_selection import GridSearchCV, cross_validate
 from sklearn.pipeline import Pipeline, make_pipeline
@@ -90,18 +89,6 @@ def test_grid_search(case):
     assert search.best_estimator_.predict(case.X).shape == case.y.shape
 
 
-@pytest.mark.slow("starts processes that import JAX")
-def test_cross_validate_in_two_processes():
-    X, y = load_iris(return_X_y=True)
-    for nb in (bnb.GaussianNB(), bnb.CategoricalNB()):
-        here, there = (
-            cross_validate(nb, X, y, cv=4, n_jobs=n, scoring=["accuracy", "neg_log_loss"], error_score="raise")
-            for n in (1, 2)
-        )
-        for name in ("test_accuracy", "test_neg_log_loss"):
-            np.testing.assert_array_equal(here[name], there[name])
-
-
 # -- metadata routing --------------------------------------------------------------------------------
 
 
@@ -163,19 +150,6 @@ def test_data_frames_are_as_good_as_arrays(case, container):
     assert nb.feature_names_in_.tolist() == list("abcd")
     nb.forget(frame, case.y)
     np.testing.assert_allclose(nb.predict_log_proba(frame), expected.predict_log_proba(case.X), rtol=1e-10)
-
-
-@each
-def test_labels_in_series(case):
-    expected = case.fit().predict_proba(case.X)
-    for y in (
-        pd.Series(case.y, index=np.arange(len(case.y))[::-1]),
-        pd.Series(pd.Categorical(case.y)),
-        pl.Series(case.y),
-        case.y.tolist(),
-        case.y.astype(object),
-    ):
-        np.testing.assert_array_equal(case.make().fit(case.X, y).predict_proba(case.X), expected)
 
 
 @each

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import warnings
 
-import numpy as np
 import pandas as pd
 import pytest
 
@@ -15,7 +14,6 @@ from bayesnb import plots
 from bayesnb.datasets import load_watermelon
 from bayesnb.evaluation import reliability
 from bayesnb.plots import fonts
-from bayesnb.plots.labels import labels
 from tests.plots.figures import shown_texts
 
 pytestmark = pytest.mark.slow("draws every figure")
@@ -63,9 +61,3 @@ def test_without_a_font_no_figure_is_silent(name, drawing, monkeypatch):
     assert "□" in drawn
     assert {str(w.message) for w in caught if "No font at hand" in str(w.message)}
     assert not any("\u4e00" <= c <= "\u9fff" for c in drawn)
-
-
-def test_boxes_are_told_apart_by_the_position_of_the_name(monkeypatch):
-    monkeypatch.setattr(fonts, "_CJK", ())
-    with pytest.warns(UserWarning, match="Install a font that has them"):
-        assert list(labels(np.array(["青绿", "乌黑", "plain"])).values()) == ["□□ #0", "□□ #1", "plain"]

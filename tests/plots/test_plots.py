@@ -111,16 +111,6 @@ class TestAxes:
 
 
 class TestShrinkage:
-    def test_axes_hold_what_is_drawn_and_little_else(self):
-        y = np.arange(400) % 2
-        X = np.random.default_rng(0).choice(3, size=(400, 2), p=[0.2, 0.25, 0.55])
-        ax = check(plots.shrinkage(CategoricalNB().fit(X, y)))
-        ends = np.concatenate([dots(ax)[:, 1], segments(ax)[:, :, 1].ravel(), dots(ax)[:, 0]])
-        low, high = ax.get_ylim()
-        assert (low, high) == ax.get_xlim()
-        assert low < ends.min() < ends.max() < high
-        assert high - low < 1.1 * np.ptp(ends) < 0.9
-
     def test_positions_are_those_of_the_table(self, melons):
         ax = check(plots.shrinkage(melons, prob=0.8))
         table = parameter_table(melons, 0.8).iloc[2:]
@@ -128,14 +118,6 @@ class TestShrinkage:
         ends = segments(ax)
         np.testing.assert_allclose(rows(ends[:, :, 1]), rows(table[["lower", "upper"]]))
         assert "80% intervals" in said(ax)
-
-    def test_area_grows_with_count(self, melons):
-        ax = plots.shrinkage(melons)
-        points = next(c for c in ax.collections if type(c).__name__ == "PathCollection")
-        # Here n is 0, 1 or 2 of 2, and the maximum likelihood estimate n/2.
-        area = {round(2 * x): s for x, s in zip(points.get_offsets()[:, 0], points.get_sizes(), strict=True)}
-        assert area[0] < area[1] < area[2]
-        assert area[2] - area[1] == pytest.approx(area[1] - area[0])
 
     def test_means_in_standard_deviations_of_the_feature(self):
         rng = np.random.default_rng(1)
@@ -152,15 +134,6 @@ class TestShrinkage:
         ax = check(plots.shrinkage(nb))
         assert len(dots(ax)) == 6
         assert "6 have no maximum likelihood estimate" in said(ax)
-
-    def test_ten_classes_differ_by_colour_and_mark(self):
-        y = np.arange(200) % 10
-        nb = GaussianNB().fit(np.random.default_rng(0).normal(size=(200, 2)), y)
-        ax = check(plots.shrinkage(nb))
-        table = parameter_table(nb).query("level == 'mu'")
-        assert len(dots(ax)) == len(table) == 20
-        looks = [(c.get_paths()[0].vertices.shape, tuple(f)) for c in ax.collections[1:] for f in c.get_facecolor()]
-        assert len(set(looks)) == 10
 
 
 class TestForest:
@@ -193,15 +166,6 @@ class TestForest:
         ax = plots.forest(gaussian)
         assert len(ax.get_yticks()) == min(n, 30)
         assert (f"30 of {n} intervals, widest features first; {n - 30} left out" in said(ax)) == (n > 30)
-
-    @pytest.mark.slow("compiles kernels of its own")
-    def test_features_by_name_and_index(self, gaussian):
-        name = gaussian.feature_names_in_[1]
-        for feature in ([name], name, [1]):
-            ax = plots.forest(gaussian, features=feature)
-            assert len(ax.get_yticks()) == 2
-        refused("there is no column 'nobody'", plots.forest, gaussian, features=["nobody"])
-        refused("there is no column 999", plots.forest, gaussian, features=[999])
 
 
 class Stub:
@@ -254,12 +218,6 @@ class TestPredictionIntervals:
         assert f"predicted label wrong: {wrong.sum()} of 40" in said(ax)
         assert "50% interval" in said(ax)
 
-    def test_of_many_classes_the_predicted_one(self, monkeypatch):
-        nb, X, _ = stub_rows(30, 4, monkeypatch)
-        ax = check(plots.prediction_intervals(nb, X))
-        np.testing.assert_allclose(ax.lines[0].get_ydata(), np.sort(X.max(axis=1)))
-        assert "predicted class" in ax.get_ylabel()
-
     def test_undefined_rows_are_counted(self, monkeypatch):
         nb, X, y = stub_rows(9, 2, monkeypatch)
         X[3] = np.nan
@@ -300,11 +258,6 @@ class TestPriorPredictive:
         expected = np.diff(beta(0.5, 2).cdf(edges))
         assert share.sum() == pytest.approx(1)
         assert np.all(np.abs(share - expected) < 5 * np.sqrt(expected * (1 - expected) / n) + 1e-12)
-
-    def test_several_priors_by_name(self):
-        ax = check(plots.prior_predictive({"Laplace": [0.01, 0.4], "Jeffreys": [0.0, 1.0, 1.0]}))
-        assert said(ax) == "2 to 3 draws from the prior\nLaplace\nJeffreys\nuniform"
-        assert [patch.get_data()[0].max() for patch in ax.patches] == pytest.approx([1 / 2, 2 / 3])
 
     @pytest.mark.parametrize("values", [[1.5], [-0.1, 0.5], [np.nan], [], {"a": [0.1], "b": [7.0]}, {}])
     def test_bad_values(self, values):
@@ -380,19 +333,12 @@ def test_what_cannot_be_drawn(melons, monkeypatch):
 
 
 class TestNames:
-    def test_short_names_stay(self):
-        assert labels(["a", 0.7, True, ("x", 1)]) == {"a": "a", 0.7: "0.7", True: "True", ("x", 1): "('x', 1)"}
-
     @pytest.mark.parametrize("width", [8, 12, 24])
     def test_long_names_are_told_apart(self, width):
         names = [f"{LONG} {i} of the array" for i in range(150)] + [f"{'x' * i}y" for i in range(40)]
         short = labels(names, width)
         assert len(set(short.values())) == len(names)
         assert max(count_columns(s) for s in short.values()) <= width + len(" #189")
-
-    def test_the_part_that_differs_is_shown(self):
-        short = labels([f"{LONG} {i:03d} of the array" for i in range(100)], 20)
-        assert all(f"{i:03d}" in s for i, s in enumerate(short.values()))
 
     def test_dollars_are_no_formulas(self, melons):
         frame = pd.DataFrame({"$x_1$": ["$5", "$6", "$7"], "_hidden": list("abc")})

@@ -177,14 +177,6 @@ def test_class_probabilities_are_averages(case, alike):
     np.testing.assert_array_equal(nb.predict(X, draws=drawn), nb.classes_[expected.argmax(axis=1)])
 
 
-@pytest.mark.slow("compiles kernels of its own")
-def test_of_words_weights_are_those_of_typical_rows(words):
-    drawn, terms = drawn_for(words), bnb.terms(words.estimator_, TEXTS)
-    length = np.log1p(TEXTS.sum(axis=1))
-    terms.values[:] *= np.exp(-words.length_exponent_ * (length - length.mean()))[:, None, None]
-    np.testing.assert_allclose(words.predict_proba(TEXTS, draws=drawn), averaged(terms, drawn), rtol=1e-10)
-
-
 def test_readings_prevalence_and_blocks_of_rows(weighted, monkeypatch):
     drawn = drawn_for(weighted)
     terms = bnb.terms(weighted.estimator_, LEVELS, estimate="mean")
@@ -226,17 +218,6 @@ def test_its_density_is_the_objective(weighted):
     value, _ = objective(crossed(weighted.estimator, LEVELS), CODE, 0.3)
     found = density(weighted, LEVELS, {"class_bias": at[:3], "temperature": at[3], "deviation": at[4:]})
     assert found == pytest.approx(-value(at)[0], rel=1e-10)
-
-
-@pytest.mark.slow("NumPyro compiles for seconds")
-def test_it_counts_rows_by_their_weight():
-    """A row of weight 2 is in one half, and counts twice there."""
-    weight = 1.0 + (np.arange(N) % 3 == 0)
-    nb = bnb.WeightedNB(bnb.GaussianNB(), "temperature").fit(NUMBERS, LABEL, weight)
-    scores = crossed(bnb.GaussianNB(), NUMBERS, weight=weight)
-    value, _ = objective(scores, CODE, 0.0, biased=False, weight=weight)
-    found = density(nb, NUMBERS, {"temperature": 0.4}, weight)
-    assert found == pytest.approx(-value(np.r_[np.zeros(3), 0.4, np.zeros(4)])[0], rel=1e-10)
 
 
 # -- draws by NUTS -----------------------------------------------------------------------------------

@@ -287,18 +287,6 @@ def test_scores_are_weighted_terms(case):
     np.testing.assert_array_equal(nb.predict(rows), nb.classes_[joint.argmax(axis=1)])
 
 
-def test_hyperparameters_of_single_levels_are_those_of_all_rows():
-    """A level that only one row has is not in every half; its concentration is."""
-    X = LEVELS.copy()
-    X[7, 0] = 9.0
-    alphas = [np.array([1.0, 2.0, 0.5, 1.0]), *[np.array([1.0, 2.0, 0.5])] * 3]
-    with_levels = bnb.CategoricalNB(alpha=alphas, categories=[[0.0, 1.0, 2.0, 9.0], *[[0.0, 1.0, 2.0]] * 3])
-    found, expected = (bnb.WeightedNB(nb).fit(X, LABEL) for nb in (bnb.CategoricalNB(alpha=alphas), with_levels))
-    np.testing.assert_allclose(found.weight_, expected.weight_, rtol=1e-12)
-    unknown = bnb.WeightedNB(bnb.CategoricalNB(handle_unknown="error")).fit(X, LABEL)
-    np.testing.assert_allclose(unknown.weight_, bnb.WeightedNB(bnb.CategoricalNB()).fit(X, LABEL).weight_, rtol=1e-12)
-
-
 def test_leave_one_out_of_weights_that_these_labels_taught_is_refused():
     with pytest.raises(NotImplementedError, match=r"would be too low\. nb\.expected_log_loss_ is the loss to expect"):
         bnb.loo(weighted_numbers(), NUMBERS, LABEL)
@@ -409,16 +397,6 @@ def test_a_class_that_comes_later_has_no_bias():
     terms = bnb.terms(nb.estimator_, rows)
     joint = terms.log_class_prior + nb.class_bias_ + terms.values @ nb.weight_
     np.testing.assert_allclose(nb.predict_log_proba(rows), log_softmax(joint, axis=1), rtol=1e-10)
-
-
-@pytest.mark.slow("other variants compile kernels of their own", but="CategoricalNB")
-@pytest.mark.parametrize("estimator", [bnb.CategoricalNB(), bnb.AODE()], ids=lambda nb: type(nb).__name__)
-def test_before_it_weighs_it_predicts_as_its_estimator(estimator):
-    """An average was read as the one network that its counts look like."""
-    nb = bnb.WeightedNB(estimator).partial_fit(LEVELS, LABEL, np.unique(LABEL))
-    expected = clone(estimator).partial_fit(LEVELS, LABEL, np.unique(LABEL))
-    np.testing.assert_array_equal(nb.predict_log_proba(LEVELS[ASKED]), expected.predict_log_proba(LEVELS[ASKED]))
-    np.testing.assert_array_equal(bnb.loo(nb, LEVELS, LABEL).pointwise, bnb.loo(expected, LEVELS, LABEL).pointwise)
 
 
 def test_streams_count_and_weigh_afterwards():

@@ -326,3 +326,30 @@ def test_gaussian_columns_are_a_factor(named):
     assert nb.log_evidence_ == pytest.approx(parts, abs=1e-9)
     assert nb.n_parameters_ == network.n_parameters_ + gaussian.n_parameters_ - 1
     assert [own is None for own in nb.categories_] == [False, True, False, False, True]
+
+
+EVERY = {
+    "network": bnb.NetworkNB({"b": "a"}),
+    "tree": bnb.TAN(),
+    "superparent": bnb.SPODE("b"),
+    "aode": bnb.AODE(),
+    "all trees": bnb.TreeAveragedNB(),
+    "contexts": bnb.NetworkNB({"b": "a"}, tables="context"),
+    "kdb": bnb.KDB(1, None),
+}
+
+
+@pytest.mark.slow("compiles kernels of its own")
+@pytest.mark.parametrize("blank", EVERY.values(), ids=EVERY)
+def test_the_rows_of_any_structure_with_numbers_are_those_without_times_their_densities(blank):
+    levels, numbers = pd.DataFrame(X, columns=list("abcd")), np.random.default_rng(0).normal(size=(60, 2))
+    numbers += (Y == "elm")[:, None]
+    frame = levels.assign(s=numbers[:, 0], t=numbers[:, 1])
+    nb = clone(blank).set_params(numbers="gaussian").fit(frame, Y)
+    parts = clone(blank).fit(levels, Y), bnb.GaussianNB().fit(numbers, Y)
+    expected = parts[0].predict_joint_log_proba(levels) + parts[1].predict_joint_log_proba(numbers)
+    np.testing.assert_allclose(nb.predict_joint_log_proba(frame), expected - nb.class_log_prior_, rtol=0, atol=1e-10)
+    found, others = bnb.loo(nb, frame, Y), np.arange(60) != 5
+    refit = clone(nb).fit(frame[others], Y[others])  # which derives the prior of the numbers anew
+    if blank.__class__ in (bnb.NetworkNB, bnb.SPODE, bnb.AODE, bnb.TreeAveragedNB):
+        np.testing.assert_allclose(found.log_proba[5:6], refit.predict_log_proba(frame[5:6]), rtol=0, atol=1e-9)

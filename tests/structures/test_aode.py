@@ -95,22 +95,6 @@ def test_pairs_are_counted_as_nodes_are(problem, fractional):
 
 
 @pytest.mark.slow("compiles kernels of its own")
-@given(anything)
-@settings(max_examples=5)
-def test_fractional_weights_and_leave_one_out(problem):
-    weight = problem.weight / 4  # sums of quarters are exact
-    nb = bnb.AODE(**problem.options).partial_fit(problem.X, problem.y, CLASSES, weight)
-    each = np.arange(len(problem.y))
-    found = bnb.loo(nb, problem.X, problem.y, weight)
-    for i in each[: 3 if len(each) > 1 else 0]:
-        refit = bnb.AODE(**problem.options)
-        refit.partial_fit(problem.X[each != i], problem.y[each != i], CLASSES, weight[each != i])
-        np.testing.assert_allclose(
-            found.log_proba[i : i + 1], refit.predict_log_proba(problem.X[i : i + 1]), rtol=0, atol=1e-10
-        )
-
-
-@pytest.mark.slow("compiles kernels of its own")
 def test_weights_that_make_up_a_whole_count_as_one():
     """Ten rows of weight 0.1, one after the other, are one row, though they sum to 0.9999999999999999."""
     X, y = table(40, 0)
@@ -167,23 +151,6 @@ def test_parameters_are_counted_once():
     v = [2, 3, 2, 3]
     pairs = sum(v[p] * (v[j] - 1) for p in range(4) for j in range(4) if j != p)
     assert bnb.AODE().fit(X, y).n_parameters_ == 1 + 2 * (sum(v) - 4 + pairs)
-
-
-@pytest.mark.slow("compiles kernels of its own")
-def test_gaussian_columns_are_those_of_every_member():
-    X, y = table(60, 4)
-    frame = pd.DataFrame(X[:, :2], columns=list("ab"))
-    frame["size"] = np.random.default_rng(0).normal(size=60) + (y == "elm")
-    nb, without = bnb.AODE().fit(frame, y), bnb.AODE().fit(frame[list("ab")], y)
-    numbers = bnb.GaussianNB().fit(frame[["size"]], y)
-    expected = without.predict_joint_log_proba(frame[list("ab")]) - nb.class_log_prior_
-    expected = expected + numbers.predict_joint_log_proba(frame[["size"]])
-    np.testing.assert_allclose(nb.predict_joint_log_proba(frame), expected, rtol=0, atol=1e-10)
-    each, found = np.arange(60), bnb.loo(nb, frame, y)
-    member = nb.members_[0]
-    assert member.parents_["size"] is None
-    refit = bnb.AODE().fit(frame[each != 5], y[each != 5])  # which derives the Gaussian prior anew
-    np.testing.assert_allclose(found.log_proba[5:6], refit.predict_log_proba(frame[5:6]), rtol=0, atol=1e-9)
 
 
 def test_a_reserved_level_does_not_vote_where_it_was_not_counted():

@@ -328,14 +328,9 @@ def test_fractional_weights_leave_no_missing_parent_where_none_is(tmp_path):
 
 
 @pytest.mark.slow("compiles kernels of its own")
-def test_numbers_beside_the_tables_are_a_factor_and_cut_they_are_levels():
+def test_numbers_that_are_cut_are_levels():
     size = np.random.default_rng(3).normal(size=40) + 3.0 * (X[:, 1] == "u")
     frame = pd.DataFrame(X, columns=list("abcd")).assign(size=size)
-    nb = bnb.NetworkNB({"b": "a"}, tables="context").fit(frame, Y)
-    levels, normal = bnb.NetworkNB({1: 0}, tables="context").fit(X, Y), bnb.GaussianNB(prior="within")
-    expected = levels.predict_joint_log_proba(X) + normal.fit(size[:, None], Y).predict_joint_log_proba(size[:, None])
-    expected -= np.log(levels.class_count_ + 1) - np.log(42)
-    np.testing.assert_allclose(nb.predict_joint_log_proba(frame), expected, rtol=0, atol=1e-10)
     # Where numbers take part: log p(x | c) + log p(cell | c, parents) - log p(cell | c).
     nb = bnb.NetworkNB({"size": ["b", "a"]}, tables="context", numbers="binned").fit(frame, Y)
     cut = frame.assign(size=np.searchsorted(nb.edges_["size"], size, side="left").astype(str))

@@ -90,18 +90,6 @@ def test_given_parameters_the_row_is_summed_too():
         np.testing.assert_allclose(nb.predict_proba(HOLES[:16], draws=one), expected, rtol=1e-11)
 
 
-@pytest.mark.slow("a second view of what quick tests see")
-def test_columns_of_noise_do_not_win_because_cells_are_missing():
-    """One density of the same observed cells each: arcs between noise cost, and gain nothing by leaving cells out."""
-    rng = np.random.default_rng(0)
-    noise = np.where(rng.random((200, 4)) < 0.3, None, np.array(["u", "v", "w"], object)[rng.integers(0, 3, (200, 4))])
-    y = np.arange(200) % 2
-    rows = {
-        type(nb): bnb.loo(nb.fit(noise, y), noise, y).row_pointwise.sum() for nb in (bnb.TAN(), bnb.CategoricalNB())
-    }
-    assert -80 < rows[bnb.TAN] - rows[bnb.CategoricalNB] < 0
-
-
 @pytest.mark.slow("compiles kernels of its own")
 def test_no_moments_in_closed_form(nb):
     rows = np.array([["u", "v", "u", "w"], ["u", "v", None, "w"], [None, None, "u", "w"]], dtype=object)
@@ -181,29 +169,6 @@ def test_intervals_and_entropies_are_those_of_draws(nb, given):
             assert split["total"][i] == pytest.approx(stats.entropy(drawn.mean(axis=0)), abs=most)
             top = nb.predict_proba(rows)[i].argmax()
             assert decided.p_optimal[i] == pytest.approx((drawn.argmax(axis=1) == top).mean(), abs=0.02)
-
-
-@pytest.mark.slow("compiles kernels of its own")
-def test_many_summed_cells_neither_overflow_nor_underflow():
-    """40 pairs of which the parent is missing and the child is what no row had: the joint is below 1e-400."""
-    rng = np.random.default_rng(0)
-    pairs, alpha = 40, 1e-10
-    many = rng.integers(0, 7, (60, 2 * pairs)).astype(object)
-    row = np.where(np.arange(2 * pairs) % 2, 7, None)[None]
-    parents = {2 * k + 1: 2 * k for k in range(pairs)}
-    nb = bnb.NetworkNB(parents, categories=[list(range(8))] * (2 * pairs), alpha=alpha).fit(many, Y)
-    known = dict.fromkeys(parents, 7)
-    np.testing.assert_allclose(nb.predict_proba(row)[0], nb.query("(class)", known), rtol=1e-9)
-    total = np.zeros(2)
-    for i, c in enumerate(nb.classes_):
-        for k in range(pairs):
-            own = many[c == Y]
-            u = np.array([(own[:, 2 * k] == v).sum() + alpha for v in range(8)])
-            both = [((own[:, 2 * k] == v) & (own[:, 2 * k + 1] == 7)).sum() + alpha for v in range(8)]
-            total[i] += np.log(np.sum(u / u.sum() * np.array(both) / (u + 7 * alpha)))
-    assert (total < -400 * np.log(10)).all()
-    expected = nb.class_log_prior_ + total
-    np.testing.assert_allclose(nb.predict_joint_log_proba(row)[0], expected, rtol=1e-10)
 
 
 def test_a_class_without_a_row_that_has_the_parent_is_told():

@@ -90,16 +90,6 @@ def test_a_row_of_nothing_has_the_class_prior(rows):
 
 
 @pytest.mark.slow("compiles kernels of its own")
-def test_one_column_is_naive_bayes():
-    nb, naive = bnb.TreeAveragedNB().fit(X[:, :1], Y), bnb.CategoricalNB(alpha=0.5).fit(X[:, :1], Y)
-    np.testing.assert_allclose(nb.predict_proba(X[:, :1]), naive.predict_proba(X[:, :1]), rtol=1e-12)
-    assert nb.log_evidence_ == pytest.approx(naive.log_evidence_, rel=1e-12)
-    assert nb.arc_probability_.to_numpy() == 0
-    np.testing.assert_array_equal(nb.draw_trees(3), -np.ones((3, 1)))
-    assert bnb.loo(nb, X[:, :1], Y).elpd == pytest.approx(bnb.loo(naive, X[:, :1], Y).elpd, rel=1e-12)
-
-
-@pytest.mark.slow("compiles kernels of its own")
 def test_a_class_without_rows_and_a_column_without_cells():
     rows = X.copy()
     rows[:, 1] = None
@@ -139,19 +129,6 @@ def test_tenths_of_rows_that_are_forgotten_leave_the_others():
 
 
 # -- numbers -----------------------------------------------------------------------------------------
-
-
-@pytest.mark.slow("compiles kernels of its own")
-def test_gaussian_columns_are_a_factor():
-    size = np.random.default_rng(3).normal(size=(40, 2)) + (Y == "ash")[:, None]
-    frame = pd.DataFrame(X, columns=list("abcd")).assign(size=size[:, 0], age=size[:, 1])
-    nb = bnb.TreeAveragedNB(numbers="gaussian").fit(frame, Y)
-    trees, normal = bnb.TreeAveragedNB().fit(X, Y), bnb.GaussianNB(prior="within").fit(size, Y)
-    prior = np.log(trees.class_count_ + 1) - np.log(42)
-    expected = trees.predict_joint_log_proba(X) + normal.predict_joint_log_proba(size) - prior
-    np.testing.assert_allclose(nb.predict_joint_log_proba(frame), expected, rtol=0, atol=1e-10)
-    assert list(nb.arc_probability_.columns) == list("abcd")
-    np.testing.assert_allclose(nb.arc_probability_, trees.arc_probability_, rtol=0, atol=1e-12)
 
 
 @pytest.mark.slow("compiles kernels of its own")

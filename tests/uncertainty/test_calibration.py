@@ -9,7 +9,7 @@ import pytest
 from scipy import stats
 
 import bayesnb as bnb
-from bayesnb.uncertainty import parameter_table, posterior_draws, predict_interval
+from bayesnb.uncertainty import parameter_table, predict_interval
 from tests.strategies import thorough
 from tests.uncertainty.simulated import LENGTH, NORMAL, POISSON, SIMULATED
 
@@ -63,17 +63,6 @@ def test_parameter_intervals_cover(family):
     values = np.stack([truth[name] for name in truth], axis=2).reshape(SETS, -1)  # mu, sigma2 of each feature
     covered = ((lower <= values) & (values <= upper)).mean(axis=0)
     assert ((covered > 0.88) & (covered < 0.92)).all()
-
-
-@pytest.mark.parametrize("family", thorough(FAMILIES, ("multinomial",)))
-def test_truth_has_any_rank_among_the_draws(family):
-    """Simulation-based calibration (Talts et al. 2018): among 99 draws all 100 ranks are equally frequent."""
-    nb, truth = data_sets(family, np.random.default_rng(6))
-    drawn = posterior_draws(nb, draws=99)
-    for name, values in truth.items():
-        rank = (drawn[name] < values).sum(axis=0)
-        for k in range(values.shape[1]):
-            assert stats.chisquare(np.bincount(rank[:, k] // 5, minlength=20)).pvalue > 1e-4
 
 
 def test_class_probabilities_cover():
