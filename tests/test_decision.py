@@ -110,10 +110,7 @@ def test_a_dominated_action_is_named_and_never_taken():
     ("loss", "options", "message"),
     [
         ([[0, np.inf, 1], [1, 0, 1], [1, 1, 0]], {}, r"loss\['ash', 'elm'\] is inf; every loss must be finite"),
-        ([[0, np.nan, 1], [1, 0, 1]], {}, "is nan; every loss must be finite"),
         ([[0, 1], [1, 0], [2, 2]], {}, r"loss has shape \(3, 2\)"),
-        ([0, 1, 2], {}, r"loss has shape \(3,\)"),
-        (np.zeros((0, 3)), {}, r"loss has shape \(0, 3\)"),
         ([["a", "b", "c"], ["d", "e", "f"]], {}, "loss must be numbers"),
         (zero_one(["ash", "elm", "yew"]), {}, "where the classes"),
         (zero_one(CLASSES), {"reject_cost": np.inf}, "reject_cost=inf must be a finite number"),

@@ -10,7 +10,6 @@ from itertools import pairwise
 
 import dask
 import dask.array as da
-import dask.bag as db
 import dask.dataframe as dd
 import numpy as np
 import pandas as pd
@@ -148,27 +147,20 @@ def test_what_cannot_be_fitted(monkeypatch):
         ((X, da.from_array(unlabelled, 60)), ValueError, "Block 1: Input y contains NaN. The label of row 10"),
         ((X, Y, da.from_array(np.full(N, -1.0), 60)), ValueError, "Block 0: Negative values.*sample_weight"),
         ((X, Y, da.zeros(N)), ValueError, "sample_weight is zero for every row"),
-        ((X, Y[1:]), ValueError, "X has 500 rows, y has 499"),
         ((unknown, Y), ValueError, "X has 9 blocks of rows, and y has 11"),
         ((frame()[FEATURES], frame(3)["y"]), ValueError, "X has 6 blocks of rows, and y has 3"),
-        ((frame()["a"], frame()["y"]), ValueError, "X must have 2 dimensions"),
         ((dask.delayed(LEVELS), Y), TypeError, "X is a dask.delayed"),
-        ((db.from_sequence([1]), Y), TypeError, "X is a dask.bag"),
         ((X[:0], Y[:0]), ValueError, "X is empty"),
-        (([],), ValueError, "X is empty"),
         ((X,), ValueError, "requires y"),
         ((X[:, 0], Y), ValueError, "X must have 2 dimensions"),
         ((LEVELS, LABELS), TypeError, "X is a numpy.ndarray.*from_array"),
         ((X, LABELS), TypeError, "y is a numpy.ndarray"),
-        ((LEVELS,), TypeError, "fit_stream"),
         (([(LEVELS, LABELS)],), TypeError, "delayed batches"),
-        (([dask.delayed(LEVELS)],), ValueError, "Block 0: batch 0 is a ndarray"),
         (
             ([dask.delayed((LEVELS, LABELS)), dask.delayed((LEVELS[:, :2], LABELS))],),
             ValueError,
             "Block 1: X has 2 features, but MultinomialNB is expecting 4",
         ),
-        (([dask.delayed((LEVELS[:0], LABELS))],), ValueError, "Block 0: .*0 rows in X and 500 labels"),
     ]
     for arguments, error, message in cases:
         refused(message, fit, nb, *arguments, error=error)
