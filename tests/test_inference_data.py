@@ -21,7 +21,6 @@ from bayesnb import (
     PoissonNB,
     posterior_draws,
 )
-from bayesnb.datasets import load_watermelon
 from bayesnb.inference_data import to_arviz
 from tests.refusals import refused
 from tests.strategies import variants
@@ -133,32 +132,6 @@ def test_names_and_likelihoods(nb, X, kinds):
     assert sum(dim.startswith("level") for (dim,) in dims) == levels
     assert sum(dim.startswith("feature") for (dim,) in dims) == len(set(kinds.values())) - levels
     assert all(("_" in dim) == (nb is MIXED) for (dim,) in dims)
-
-
-@pytest.mark.slow("compiles kernels of its own")
-def test_watermelons_through_a_file(tmp_path):
-    import arviz as az
-
-    melons = load_watermelon()
-    nb = MixedNB().fit(melons.data, melons.target)
-    data = to_arviz(nb, melons.data, melons.target, draws=40)
-    data.to_netcdf(str(tmp_path / "posterior.nc"))
-    read = az.from_netcdf(str(tmp_path / "posterior.nc"))
-    for group in ("posterior", "prior", "log_likelihood", "posterior_predictive", "observed_data"):
-        assert set(read[group].data_vars) == set(data[group].data_vars)
-        for name, variable in data[group].variables.items():
-            assert read[group][name].dims == variable.dims
-            np.testing.assert_array_equal(read[group][name].values, variable.values)
-    assert read["posterior"]["class"].values.tolist() == ["否", "是"]
-    crisp = read["posterior"]["theta"].sel({"class": "是", "level": "敲声=清脆"})
-    # No good melon of 8 sounds crisp: Beta(1, 8 + 2) under Laplace's prior.
-    assert stats.kstest(crisp.values.ravel(), stats.beta(1, 10).cdf).pvalue > 1e-4
-    assert read["posterior"]["mu"].sel(feature="含糖率").shape == (4, 40, 2)
-    assert read["observed_data"]["label"].values.tolist() == melons.target.tolist()
-    attributes = read["posterior"].attrs
-    assert attributes["inference_library"] == "bayesnb"
-    assert attributes["estimator"] == "MixedNB()"
-    assert "independent" in attributes["sampling"]
 
 
 @pytest.mark.slow("compiles kernels of its own")

@@ -5,7 +5,6 @@ import math
 import numpy as np
 import pandas as pd
 import pytest
-import scipy.sparse as sp
 from sklearn.datasets import load_iris
 from sklearn.linear_model import LogisticRegression
 
@@ -72,15 +71,6 @@ def test_the_seed_alone_decides():
     frames = [learning_curve(MultinomialNB(), X, y, [2, 6], 3, seed, progress=None) for seed in (0, 0, 1)]
     pd.testing.assert_frame_equal(frames[0], frames[1])
     assert not frames[0].equals(frames[2])
-
-
-@pytest.mark.slow("compiles kernels of its own")
-def test_sparse_rows_lists_and_frames_are_the_same():
-    X, y = words()
-    expected = learning_curve(MultinomialNB(), X, y, [2, 6], 3, priors={"Perks": "1/L"}, progress=None)
-    for other in (sp.csr_array(X), sp.coo_array(X), X.tolist(), pd.DataFrame(X)):
-        frame = learning_curve(MultinomialNB(), other, list(y), [2, 6], 3, priors={"Perks": "1/L"}, progress=None)
-        pd.testing.assert_frame_equal(frame, expected, rtol=1e-9)
 
 
 def test_splits_are_nested_and_balanced():

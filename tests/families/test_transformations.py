@@ -15,7 +15,6 @@ from bayesnb.families import Durations, GammaExponential, Known, LevelCounts, Mo
 from bayesnb.families.count_rows import Dense
 from bayesnb.model import Statistics
 from tests.families.oracles import gradient
-from tests.strategies import assert_leaves
 
 RNG = np.random.default_rng(0)
 COUNTS = RNG.integers(0, 5, (7, 5)).astype(float)
@@ -47,36 +46,6 @@ each_family = pytest.mark.parametrize("name", CASES)
 def with_statistics(name):
     family, empty, x, fields = CASES[name]
     return family, empty.observe(x, LABEL, WEIGHT), x, fields
-
-
-def everything(family, statistics, x):
-    """All that a family says, as one pytree."""
-    posterior = family.update(statistics)
-    return (
-        posterior,
-        family.improper().update(statistics).mean(),
-        posterior.mean(),
-        posterior.mode(),
-        posterior.variance(),
-        posterior.predictive().log_prob(x),
-        posterior.mean().log_prob(x),
-        posterior.log_predictive(x),
-        posterior.log_likelihood_cumulants(x),
-        family.log_evidence(statistics),
-    )
-
-
-everything_jitted = jax.jit(everything)
-
-
-@pytest.mark.slow("a second view of what quick tests see")
-@each_family
-def test_jit_changes_nothing(name):
-    family, statistics, x, _ = with_statistics(name)
-    jitted = everything_jitted(family, statistics, x)
-    posterior = family.update(statistics)
-    assert_leaves(jitted[0], posterior, 1e-12)
-    assert_leaves(jitted[2], posterior.mean(), 1e-12)
 
 
 @pytest.mark.slow("other variants compile kernels of their own", but="first")

@@ -193,27 +193,6 @@ def test_a_disk_that_becomes_full(tmp_path):
     assert_resumes(path)
 
 
-def test_a_folder_that_becomes_unwritable(folder):
-    path = folder / "checkpoint"
-    nb = bnb.CategoricalNB().fit([[0], [1], [0]], ["a", "a", "b"])
-    before, closed = dict(vars(nb)), unwritable(folder)
-
-    def batches():
-        for number, batch in enumerate(growing()):
-            if number == 5:
-                closed.__enter__()
-            yield batch
-
-    try:
-        with pytest.raises(PermissionError, match="checkpoint was not written, and is as it was before: Permission"):
-            bnb.fit_stream(nb, batches(), checkpoint=path, every=20, progress=False)
-    finally:
-        closed.__exit__(None, None, None)
-    assert_untouched(nb, before)
-    assert bnb.load(path).rows_counted_ == 100
-    assert_resumes(path)
-
-
 def test_a_checkpoint_that_cannot_be_written_is_refused_before_the_first_row(folder):
     asked = []
 

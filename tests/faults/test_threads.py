@@ -58,25 +58,6 @@ def fitted(i: int) -> Any:
     return make().fit(X, labels(X.shape[0], i))
 
 
-def quick(i: int) -> list[np.ndarray]:
-    nb, X = fitted(i % 4), TASKS[i % 4][1]
-    return [*jax.tree.leaves(nb.statistics_), nb.predict_proba(X), nb.predict(X)]
-
-
-def whole(i: int) -> list[np.ndarray]:
-    """Everything that an estimator does: fit, more of it, less of it, predictions of every kind."""
-    make, X = TASKS[i]
-    n = X.shape[0]
-    y = labels(n, i)
-    head, tail = (X.iloc[: n // 2], X.iloc[n // 2 :]) if hasattr(X, "iloc") else (X[: n // 2], X[n // 2 :])
-    nb = make().fit(head, y[: n // 2])
-    nb.partial_fit(tail, y[n // 2 :])
-    found = [*jax.tree.leaves(nb.statistics_), np.asarray(nb.log_evidence_)]
-    found += [nb.predict_proba(X, estimate=e) for e in ("mean", "predictive")] + [nb.predict(X)]
-    nb.forget(tail, y[n // 2 :])
-    return [*found, *jax.tree.leaves(nb.statistics_)]
-
-
 def together(function: Callable[[int], Any], n: int = THREADS) -> list[Any]:
     """Results of n threads that start at once."""
     barrier = threading.Barrier(n)
@@ -92,17 +73,6 @@ def together(function: Callable[[int], Any], n: int = THREADS) -> list[Any]:
 def assert_equal(found: Any, expected: Any) -> None:
     for mine, theirs in zip(found, expected, strict=True):
         np.testing.assert_array_equal(mine, theirs)
-
-
-@pytest.mark.slow("compiles kernels of its own")
-@pytest.mark.parametrize("work", [quick, pytest.param(whole, marks=pytest.mark.slow)])
-def test_threads_with_estimators_of_their_own(work):
-    """To the bit what one thread finds, one after another, with kernels that were compiled anew."""
-    jax.clear_caches()
-    results = together(work)
-    jax.clear_caches()
-    for i, found in enumerate(results):
-        assert_equal(found, work(i))
 
 
 @pytest.mark.slow("many fits at a time")
@@ -197,27 +167,6 @@ def test_buffers_that_are_used_again(make, kind, spoilt, weighted, tmp_path):
     assert nb.encoding_.classes.values == expected.encoding_.classes.values
     assert_equal(jax.tree.leaves(nb.statistics_), jax.tree.leaves(expected.statistics_))
     assert nb.class_count_.sum() == (N if weight is None else weight.sum())
-
-
-@pytest.mark.slow("other variants compile kernels of their own", but="MultinomialNB")
-@pytest.mark.parametrize("make", [bnb.MultinomialNB, bnb.BernoulliNB])
-def test_sparse_buffers_that_are_used_again(make):
-    """The arrays behind a CSR matrix are views of one buffer."""
-    y = labels(N, 3)
-    data, indices, indptr = np.empty(SIZE * 6, float), np.empty(SIZE * 6, np.int32), np.empty(SIZE + 1, np.int32)
-
-    def batches():
-        for start in range(0, N, SIZE):
-            part = sp.csr_array(WORDS[start : start + SIZE].astype(float))
-            data[: part.nnz], indices[: part.nnz], indptr[:] = part.data, part.indices, part.indptr
-            yield sp.csr_array((data[: part.nnz], indices[: part.nnz], indptr), part.shape), y[start : start + SIZE]
-            data[:], indices[:] = 1e6, 0
-
-    nb = bnb.fit_stream(make(), batches(), progress=False)
-    own = y[:, None] == LABELS
-    counted = WORDS if make is bnb.MultinomialNB else WORDS > 0
-    np.testing.assert_array_equal(nb.feature_count_, own.T.astype(float) @ counted)
-    np.testing.assert_array_equal(nb.class_count_, own.sum(axis=0))
 
 
 class Slow:

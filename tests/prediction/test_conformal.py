@@ -181,22 +181,6 @@ def test_folds_that_lack_a_level_know_it_where_hyperparameters_are_about_it():
     assert np.isfinite(bnb.conformal(nb, X, LABEL).p_values(X[ASKED])).all()
 
 
-@pytest.mark.slow("simulates many data sets or draws")
-@pytest.mark.parametrize("informative", [0, 40])
-def test_sets_of_weighted_models_cover_on_few_rows_of_many_columns(informative):
-    covered = []
-    for seed in range(15):
-        rng = np.random.default_rng(seed)
-        y = rng.integers(0, 2, 2100)
-        told = rng.random((2100, 40)) < 0.42 + 0.16 * y[:, None]
-        X = np.where(np.arange(40) < informative, told, rng.integers(0, 8, (2100, 40)))
-        nb = bnb.WeightedNB(bnb.CategoricalNB(categories=[range(8)] * 40)).fit(X[:100], y[:100])
-        covered.append(bnb.conformal(nb, X[:100], y[:100]).predict_set(X[100:], 0.9).covered(y[100:]).mean())
-    error = np.std(covered, ddof=1) / np.sqrt(15)
-    assert np.mean(covered) > 0.9 - 3 * error
-    assert np.mean(covered) < 0.95
-
-
 @pytest.mark.slow("compiles kernels of its own")
 @pytest.mark.parametrize("kind", thorough(["categorical", "gaussian"], ["categorical"]))
 @settings(max_examples=3)

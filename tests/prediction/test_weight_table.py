@@ -18,7 +18,7 @@ from sklearn.exceptions import NotFittedError
 import bayesnb as bnb
 from bayesnb.prediction import cross_fitting, weight_optimum
 from tests.prediction import tables
-from tests.prediction.tables import CLASSES, CODE, COUNTS, LABEL, LEVELS, NUMBERS, N, of_levels
+from tests.prediction.tables import CODE, COUNTS, LABEL, LEVELS, NUMBERS, N, of_levels
 from tests.prediction.test_weighted import CASES, crossed, objective, of_two_classes, solved, splits, terms_of
 from tests.refusals import refused
 
@@ -221,52 +221,6 @@ def test_its_density_is_the_objective(weighted):
 
 
 # -- draws by NUTS -----------------------------------------------------------------------------------
-
-
-@pytest.fixture(scope="module")
-def many():
-    """4,000 rows, of which the posterior of the weights is as good as normal."""
-    rng = np.random.default_rng(2)
-    y = rng.integers(0, 3, 4000)
-    X = rng.normal(size=(4000, 4)) + y[:, None] * [1.0, 0.5, 0.3, 0.0]
-    X = np.column_stack([X, X[:, 0] + rng.normal(size=4000)])
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(weight_optimum, "GRID", ((0.3,),))
-        nb = bnb.WeightedNB(bnb.GaussianNB()).fit(X, np.array(CLASSES)[y])
-    return nb, X, np.array(CLASSES)[y]
-
-
-@pytest.mark.slow("NumPyro compiles for seconds")
-def test_draws_agree_with_laplace_where_rows_are_many(many):
-    from tests.programs.monte_carlo import quiet
-
-    nb, X, y = many
-    data = quiet(nb, X=X, y=y, draws=500, warmup=300, seed=1)
-    posterior, exact = data["posterior"], bnb.weight_table(nb)
-    assert posterior["weight"].dims == ("chain", "draw", "term")
-    assert posterior["term"].values.tolist() == list(nb.term_names_)
-    assert posterior["class"].values.tolist() == CLASSES
-    assert "generalised" in posterior.attrs["posterior"]
-    size = 1000  # nearly all of the 2,000 draws are effective
-    np.testing.assert_allclose(
-        posterior["weight"].mean(("chain", "draw")), exact["weight"], atol=0.15 * exact["sd"].min()
-    )
-    table = bnb.weight_table(nb, draws=data)
-    np.testing.assert_allclose(table["sd"] / exact["sd"], 1.0, atol=4 / np.sqrt(2 * size))
-    assert (abs(table["lower"] - exact["lower"]) < 0.25 * exact["sd"]).all()
-    assert (abs(table["upper"] - exact["upper"]) < 0.25 * exact["sd"]).all()
-    bias = posterior["class_bias"].to_numpy().reshape(-1, 3)
-    scores, code = crossed(nb.estimator, X, y), np.searchsorted(CLASSES, y)
-    value, _ = objective(scores, code, 0.3)
-    np.testing.assert_allclose(np.cov(bias.T), covariance(value, solved(scores, code, 0.3).x)[:3, :3], atol=0.05)
-    assert data["sample_stats"]["diverging"].sum() == 0
-    assert float(data["sample_stats"]["n_steps"].mean()) < 16  # the inverse mass matrix is the covariance
-    expected = averaged(bnb.terms(nb.estimator_, X[:20]), flat(data))
-    np.testing.assert_allclose(nb.predict_proba(X[:20], draws=data), expected, rtol=1e-10)
-
-
-def flat(data: Any) -> dict[str, np.ndarray]:
-    return {n: v.to_numpy().reshape(-1, v.shape[-1]) for n, v in data["posterior"].data_vars.items() if v.ndim == 3}
 
 
 @pytest.mark.slow("NumPyro compiles for seconds")

@@ -39,21 +39,6 @@ def assert_exact(data: Any, exact: Exact) -> None:
     assert np.abs(every).max() < max(4.0, stats.norm.isf(0.005 / every.size))
 
 
-def assert_uniform(data: Any, exact: Exact) -> None:
-    """The same of F(θ), which is uniform: for thousands of parameters, most of them skewed.
-
-    The bound is then so far out that the error of the mean of a skewed square, in units of its own estimate, is not
-    normal there: of rare words, whose θ is nearly exponential, it fell below -5 in one run of three and never rose
-    above 3.2. F(θ) has short tails, and a mean or sd of θ that is off shows in it. A family-wise .1%, as other
-    processors make other chains of the same seed.
-    """
-    centred = [posterior.cdf(_values(data, site)) - 0.5 for site, posterior in exact.items()]
-    every = _scores([*centred, *(values**2 - 1 / 12 for values in centred)])
-    assert np.abs(every).max() < stats.norm.isf(0.0005 / every.size)
-    # They are no smaller either than standard normal variates are.
-    assert 0.9 < np.sqrt(np.mean(every**2)) < 1.1
-
-
 def _values(data: Any, site: str) -> np.ndarray:
     """(chains, draws, ...) without divergences, R-hat below 1.01."""
     assert not data["sample_stats"]["diverging"].to_numpy().any()

@@ -21,9 +21,9 @@ from sklearn.exceptions import NotFittedError
 import bayesnb as bnb
 from bayesnb.sampling import nuts
 from bayesnb.uncertainty import site_names
-from tests.data import arff, sms
+from tests.data import arff
 from tests.programs.fitted import one_more
-from tests.programs.monte_carlo import Exact, assert_exact, assert_uniform, errors, quiet
+from tests.programs.monte_carlo import Exact, assert_exact, errors, quiet
 from tests.refusals import refused
 
 pytestmark = pytest.mark.slow("NumPyro compiles for seconds")
@@ -75,21 +75,6 @@ def test_tables_against_the_exact_posterior(name):
     wrong = replace(nb.prior_, blocks=tuple(map(one_more, nb.prior_.blocks)))
     with pytest.raises(AssertionError):
         assert_exact(data, exact_posterior(nb, wrong))
-
-
-@pytest.mark.calibration
-def test_500_words_of_messages_against_the_exact_posterior():
-    messages, y = sms()
-    bags = [message.lower().split() for message in messages]
-    words, count = np.unique(np.concatenate(bags), return_counts=True)
-    column = {word: j for j, word in enumerate(words[np.argsort(-count, kind="stable")[:500]])}
-    X = np.zeros((len(bags), 500))
-    for i, bag in enumerate(bags):
-        for word in bag:
-            if word in column:
-                X[i, column[word]] += 1
-    nb = bnb.MultinomialNB(alpha=0.5).fit(X, y)
-    assert_uniform(quiet(nb, draws=500, seed=1), exact_posterior(nb))
 
 
 @cache
@@ -190,16 +175,6 @@ def pooled() -> tuple[Any, list[warnings.WarningMessage]]:
         warnings.simplefilter("always")
         data = bnb.run_nuts(mixed(), "pooled", draws=50, warmup=1, chains=2, progress=False)
     return data, caught
-
-
-def test_poisson_features_keep_their_exact_posterior():
-    """Nothing about them is unknown but the rates: these are independent draws."""
-    nb = mixed()
-    exact = exact_posterior(nb)["rate"]
-    mean, sd = exact.mean(), exact.std()
-    rate = pooled()[0]["posterior"]["rate"].to_numpy().reshape(100, 3, 1)
-    assert (abs(rate.mean(axis=0) - mean) < 5 * sd / 10).all()
-    assert (abs(rate.std(axis=0) / sd - 1) < 0.4).all()
 
 
 def test_arviz_reads_it(tmp_path):

@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 import bayesnb as bnb
 from tests.refusals import refused
 from tests.strategies import variants
-from tests.structures.networks import CLASSES, brute_of, problems, table
+from tests.structures.networks import CLASSES, problems, table
 from tests.structures.test_structures import fitted
 
 CLASS = "(class)"
@@ -52,17 +52,6 @@ def test_any_variables_given_any_others(problem, data):
     for row, expected in zip(problem.X, nb.predict_proba(problem.X), strict=True):
         found = nb.query(CLASS, {str(j): value for j, value in enumerate(row)})
         np.testing.assert_allclose(found.to_numpy(), expected, rtol=0, atol=1e-10)
-
-
-@variants("nb", [bnb.TAN(), bnb.TAN("evidence"), bnb.SPODE(1)], ids=repr)
-def test_learned_structures_answer_too(nb):
-    X, y = table(40, 0)
-    brute = brute_of(nb.fit(X, y))
-    joint = brute.table(brute.count(X, y, np.ones(40)))
-    found = nb.query([2, CLASS], {0: "v"})
-    np.testing.assert_allclose(found, (joint[:, 1].sum(axis=(1, 3)).T / joint[:, 1].sum()).ravel(), rtol=0, atol=1e-12)
-    assert found.name == "P"
-    assert found.sum() == pytest.approx(1)
 
 
 def test_by_name_by_index_and_of_one_name():

@@ -15,7 +15,7 @@ import bayesnb as bnb
 from bayesnb.uncertainty import ImproperPosteriorError, draw_parameters, posterior_draws
 from tests.refusals import refused
 from tests.strategies import variants
-from tests.uncertainty.simulated import LEVELS, NORMAL, POISSON, SIMULATED, WORDS
+from tests.uncertainty.simulated import LEVELS, NORMAL, SIMULATED, WORDS
 
 DRAWS = 10_000
 N = 40
@@ -103,24 +103,6 @@ def test_words_are_beta_whichever_are_asked_for(features):
             assert_distributed(both, stats.beta(*((1 + total[w]).sum() for w in (chosen, np.delete(range(5), chosen)))))
         else:
             np.testing.assert_allclose(both, 1.0, rtol=1e-14)
-
-
-def test_gaussians_are_normal_inverse_gamma():
-    nb, X, y = fitted("gaussian")
-    drawn = posterior_draws(nb, DRAWS)
-    assert drawn["mu"].shape == drawn["sigma2"].shape == (DRAWS, 3, 3)
-    for c in range(3):
-        for j in range(3):
-            assert_normal_inverse_gamma(drawn["mu"][:, c, j], drawn["sigma2"][:, c, j], X[y == c, j])
-
-
-def test_rates_are_gamma():
-    nb, X, y = fitted("poisson")
-    rate = posterior_draws(nb, DRAWS)["rate"]
-    for c in range(3):
-        for j in range(3):
-            a, b = POISSON.concentration + X[y == c, j].sum(), POISSON.rate + (y == c).sum()
-            assert_distributed(rate[:, c, j], stats.gamma(a, scale=1 / b))
 
 
 def test_classes_and_features_are_independent():

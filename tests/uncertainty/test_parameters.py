@@ -5,7 +5,6 @@ import math
 import numpy as np
 import pandas as pd
 import pytest
-import scipy.sparse as sp
 from scipy import stats
 from sklearn.naive_bayes import GaussianNB as ScikitGaussianNB
 
@@ -84,25 +83,6 @@ def test_laplace_fractions_of_the_textbook():
     np.testing.assert_allclose([found["lower"], found["upper"]], bounds, rtol=1e-10)
 
 
-@variants("convert", [np.asarray, sp.csr_array])
-def test_bernoulli_from_counts(convert):
-    table = parameter_table(BernoulliNB(alpha=1.0).fit(convert(COUNTS), Y))
-    for label in ("no", "yes"):
-        present = COUNTS[label == Y] > 0
-        for j in range(3):
-            check_beta(row(table, label, str(j), "present"), present[:, j].sum(), len(present), 1.0, 2, 0.9)
-            check_beta(row(table, label, str(j), "absent"), (~present[:, j]).sum(), len(present), 1.0, 2, 0.9)
-
-
-@variants("convert", [np.asarray, sp.csr_array])
-def test_multinomial_from_counts(convert):
-    table = parameter_table(MultinomialNB(alpha=0.5).fit(convert(COUNTS), Y))
-    for label in ("no", "yes"):
-        total = COUNTS[label == Y].sum(axis=0)
-        for j in range(3):
-            check_beta(row(table, label, str(j), "theta"), total[j], total.sum(), 0.5, 3, 0.9)
-
-
 def test_gaussian_by_hand():
     m, kappa, a, b = 0.5, 0.4, 2.5, 1.5
     nb = GaussianNB(prior=NormalInverseGamma(m, kappa, a, b)).fit(REAL, Y)
@@ -131,23 +111,6 @@ def test_gaussian_by_hand():
             assert (mu["count"], sigma2["count"]) == (n, n)
             np.testing.assert_allclose(mu["prior_weight"], kappa / (kappa + n))
             np.testing.assert_allclose(sigma2["prior_weight"], b / b1[j])
-
-
-def test_poisson_by_hand():
-    a, b = 2.0, 0.5
-    table = parameter_table(PoissonNB(prior=GammaPoisson(a, b)).fit(COUNTS, Y))
-    for label in ("no", "yes"):
-        x = COUNTS[label == Y]
-        a1, b1 = a + x.sum(axis=0), b + len(x)
-        for j in range(3):
-            found = row(table, label, str(j), "rate")
-            np.testing.assert_allclose(found["mle"], x[:, j].mean())
-            np.testing.assert_allclose(found["map"], (a1[j] - 1) / b1)
-            np.testing.assert_allclose(found["mean"], a1[j] / b1)
-            np.testing.assert_allclose(found["sd"], math.sqrt(a1[j]) / b1)
-            ends = stats.chi2.ppf([0.05, 0.95], 2 * a1[j]) / (2 * b1)
-            np.testing.assert_allclose([found["lower"], found["upper"]], ends, rtol=1e-9)
-            np.testing.assert_allclose(found["prior_weight"], b / b1)
 
 
 def test_prior_weight_mixes_prior_mean_and_mle():
