@@ -278,30 +278,6 @@ def test_perks_is_one_over_the_number_of_levels(kind):
 # -- weights -------------------------------------------------------------------------------------
 
 
-def assert_scored(table, name, nb, X_test, y_test, **reading):
-    """The scores of a row are those of these predictions, and differences those from maximum likelihood."""
-    log_proba, plain = nb.predict_log_proba(X_test, **reading), getattr(nb, "estimator_", nb)
-    expected = scores(log_proba, y_test, nb.classes_, nb.predict(X_test, **reading))
-    assert table.loc[name, COLUMNS].tolist() == pytest.approx(list(expected.values()), rel=1e-12), name
-    mle = scores(plain.predict_log_proba(X_test, estimate="mle"), y_test, nb.classes_)
-    assert table.loc[name, "brier_difference"] == pytest.approx(expected["brier"] - mle["brier"], abs=1e-12)
-
-
-@pytest.mark.slow("a second view of what quick tests see")
-def test_of_weighted_terms_plain_and_weighted():
-    X, y = levels(80)
-    X = np.column_stack([X, X[:, 0]])  # one feature twice
-    train, test = slice(0, 50), slice(50, None)
-    nb = WeightedNB(CategoricalNB(alpha=2.0))
-    table = compare_estimates(nb, X[train], y[train], X[test], y[test], priors={"Jeffreys": 0.5})
-    assert not hasattr(nb, "statistics_")
-    assert table.index.tolist() == ["mle", "map", "mean", "predictive", "weighted", "Jeffreys"]
-    of_others = compare_estimates(nb.estimator, X[train], y[train], X[test], y[test], priors={"Jeffreys": 0.5})
-    pd.testing.assert_frame_equal(table.drop(index="weighted"), of_others)
-    assert np.isnan(table.loc["weighted", "log_evidence"])
-    assert_scored(table, "weighted", WeightedNB(CategoricalNB(alpha=2.0)).fit(X[train], y[train]), X[test], y[test])
-
-
 @pytest.mark.slow("compiles kernels of its own")
 def test_weighted_folds_are_pooled_and_fitted_ones_are_taken_as_they_are():
     X, y = levels(80)

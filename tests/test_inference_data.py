@@ -150,38 +150,6 @@ def test_average_likelihood_of_a_row_is_its_predictive():
     assert ratio.std() / np.sqrt(ratio.size) < 0.05
 
 
-@pytest.fixture(scope="module")
-def small():
-    """30 rows of three binary features, and the exact leave-one-out scores of rows and labels, by refits."""
-    rng = np.random.default_rng(2)
-    y = np.repeat(["a", "b"], 15)
-    X = (rng.random((30, 3)) < np.where(y == "a", 0.7, 0.35)[:, None]).astype(int)
-    row, label = np.full(30, BernoulliNB().fit(X, y).log_evidence_), np.empty(30)
-    for i in range(30):
-        rest = np.arange(30) != i
-        nb = BernoulliNB().fit(X[rest], y[rest])
-        label[i] = nb.predict_log_proba(X[[i]])[0, int(y[i] == "b")]
-        row[i] -= nb.log_evidence_
-    return X, y, {"row": row, "label": label}
-
-
-@pytest.mark.slow("a second view of what quick tests see")
-@pytest.mark.parametrize("kind", ["row", "label"])
-def test_leave_one_out(small, kind):
-    import arviz as az
-
-    X, y, exact = small
-    data = to_arviz(BernoulliNB().fit(X, y), X, y, draws=1000, seed=5)
-    found = az.loo(data, var_name=kind, pointwise=True)
-    assert np.max(found.pareto_k) < 0.6
-    inverse = np.exp(-data["log_likelihood"][kind].values.reshape(4000, 30))
-    relative = inverse / inverse.mean(axis=0)
-    total = found.elpd if hasattr(found, "elpd") else found.elpd_loo
-    assert abs(total - exact[kind].sum()) < 4 * relative.sum(axis=1).std() / np.sqrt(4000)
-    pointwise = np.asarray(found.elpd_i if hasattr(found, "elpd_i") else found.loo_i)
-    assert (np.abs(pointwise - exact[kind]) < 5 * relative.std(axis=0) / np.sqrt(4000)).all()
-
-
 @pytest.mark.slow("compiles kernels of its own")
 def test_predicted_labels_have_the_probabilities_of_their_draws():
     nb = MIXED.fit(FRAME, Y)
@@ -196,14 +164,6 @@ def test_predicted_labels_have_the_probabilities_of_their_draws():
     half = proba[0] > np.median(proba[0], axis=(0, 1))
     error = np.sqrt((proba[0] * (1 - proba[0]) * half).sum())
     assert abs(((predicted == nb.classes_[0]) * half).sum() - (proba[0] * half).sum()) < 4.5 * error
-
-
-def test_prior_draws_have_the_moments_of_the_prior():
-    prior = to_arviz(CategoricalNB(alpha=2.0).fit(COUNTS[:, :1], Y), draws=1000)["prior"]
-    draws = prior["theta"].values.reshape(4000, -1)
-    n_levels = prior.sizes["level"]
-    exact = stats.beta(2, 2 * (n_levels - 1))
-    assert (np.abs(draws.mean(axis=0) - exact.mean()) < 5 * exact.std() / np.sqrt(4000)).all()
 
 
 def test_improper_prior_is_left_out_and_improper_posterior_refused():

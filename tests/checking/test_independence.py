@@ -1,6 +1,5 @@
 """Bayes factors against chains of predictives, integration and brute force; order, blocks, bad input."""
 
-import itertools
 import warnings
 
 import numpy as np
@@ -20,7 +19,6 @@ from bayesnb import (
     MixedNB,
     MultinomialNB,
     NormalInverseGamma,
-    PoissonNB,
 )
 from bayesnb.checking import check_independence
 from bayesnb.uncertainty import ImproperPosteriorError
@@ -181,25 +179,6 @@ def test_levels_and_numbers_against_the_chain_rule(kind):
     assert found["mutual_information"] == pytest.approx(sum(explained), rel=1e-10)
 
 
-def above(x):
-    """Above the median of its class."""
-    return sum((c == Y) & (x > np.median(x[c == Y])) for c in (0, 1)).astype(int)
-
-
-@pytest.mark.slow("a second view of what quick tests see")
-def test_poisson_pairs_are_levels_and_numbers():
-    X = RNG.poisson(4, (N, 3)) + RNG.poisson(3, (N, 1))
-    nb = PoissonNB(prior=GammaPoisson(2.0, 0.5)).fit(X, Y)
-    found = check_independence(nb, X, Y).set_index(["feature_1", "feature_2"])
-
-    for i, j in itertools.combinations(range(3), 2):
-        both = [
-            by_class(np.ones(N, bool), poisson_gain(above(X[:, a]), X[:, b], 2.0, 0.5)) for a, b in ((i, j), (j, i))
-        ]
-        expected = np.log(np.mean(np.exp(both)))
-        assert found.loc[(str(i), str(j)), "log_bayes_factor"] == pytest.approx(expected, abs=1e-9)
-
-
 def test_words_are_their_presence():
     X = RNG.poisson(0.7, (N, 6))
     words = check_independence(MultinomialNB(alpha=0.01).fit(X, Y), X, Y)
@@ -257,21 +236,6 @@ def test_order_and_names_do_not_matter(how):
     for pair, (rows, log_factor) in before.items():
         assert after[pair][0] == rows
         assert after[pair][1] == pytest.approx(log_factor, abs=1e-9)
-
-
-@pytest.mark.slow("a second view of what quick tests see")
-def test_top_and_features_are_parts_of_the_whole():
-    frame, nb = many_kinds()
-    nb.fit(frame, Y)
-    whole = check_independence(nb, frame, Y)
-    exact = COLUMNS[:5]
-    # A product of one column rounds otherwise than that of many.
-    pd.testing.assert_frame_equal(check_independence(nb, frame, Y, top=7)[exact], whole[exact][:7], rtol=1e-9)
-    pd.testing.assert_frame_equal(check_independence(nb, frame, Y, top=99)[exact], whole[exact], rtol=1e-9)
-    some = check_independence(nb, frame, Y, features=["flag", 2, "calls"])
-    inside = whole["feature_1"].isin(["flag", "length", "calls"]) & whole["feature_2"].isin(["flag", "length", "calls"])
-    pd.testing.assert_frame_equal(some[exact], whole.loc[inside, exact].reset_index(drop=True), rtol=1e-9)
-    assert (whole["log_bayes_factor"].diff()[1:] <= 0).all()
 
 
 @pytest.mark.slow("compiles kernels of its own")

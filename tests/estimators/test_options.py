@@ -136,36 +136,6 @@ def test_alpha_of_binary_features(alpha, meaning, form):
     assert_model(nb, form(X), *brute_categorical(X, y, meaning, X))
 
 
-def brute_multinomial(X, y, alpha, rows):
-    classes = np.unique(y)
-    a = np.broadcast_to(alpha, (len(classes), X.shape[1])).astype(float)
-    count = np.array([X[y == c].sum(axis=0) for c in classes])
-    class_posterior = class_counts(y, classes) + 1
-    log_class = np.log(class_posterior / class_posterior.sum())
-    post = a + count
-    predictive = np.array([[log_beta(p + row) - log_beta(p) for p in post] for row in rows])
-    base = np.sum(gammaln(X.sum(axis=1) + 1) - gammaln(X + 1).sum(axis=1))
-    evidence = log_beta(class_posterior) - log_beta(np.ones(len(classes))) + np.sum(log_beta(post) - log_beta(a)) + base
-    return log_class + predictive, log_class + rows @ np.log(post / post.sum(axis=1, keepdims=True)).T, evidence
-
-
-@pytest.mark.slow("a second view of what quick tests see")
-@pytest.mark.parametrize(
-    "alpha",
-    [0.7, [0.5, 1, 2, 3], np.array([0.5, 1, 2, 3]), np.arange(1, 13).reshape(3, 4) / 4],
-    ids=["scalar", "(F,) list", "(F,)", "(C, L)"],
-)
-@pytest.mark.parametrize("form", [np.asarray, sp.csr_matrix], ids=["dense", "sparse"])
-def test_alpha_of_words(alpha, form):
-    X, y = CASES["MultinomialNB"].X, CASES["MultinomialNB"].y
-    predictive, mean, evidence = brute_multinomial(X, y, alpha, X)
-    concentration = np.broadcast_to(np.asarray(alpha, float), (3, 4))
-    for given in (alpha, bnb.Dirichlet(concentration, np.zeros(4, int), 1)):
-        nb = bnb.MultinomialNB(alpha=given).fit(form(X), y)
-        assert_model(nb, form(X), predictive, evidence)
-        np.testing.assert_allclose(nb.predict_joint_log_proba(form(X), estimate="mean"), mean, rtol=1e-12)
-
-
 @pytest.mark.slow("compiles kernels of its own")
 def test_alpha_of_mixed_columns_has_an_entry_a_column_of_the_table():
     """One entry a column, those of real columns without a meaning; a list may give arrays."""

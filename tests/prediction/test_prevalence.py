@@ -9,7 +9,6 @@ import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from numpyro.diagnostics import effective_sample_size
 from scipy import stats
 from scipy.integrate import quad
 from scipy.optimize import minimize
@@ -17,7 +16,6 @@ from scipy.special import gammaln
 
 import bayesnb as bnb
 from bayesnb.prediction.prevalence import Prevalence
-from bayesnb.prediction.share_posterior import effective_size
 from tests.estimators.cases import CASES, each
 from tests.prediction.tables import COUNTS, in_shares
 from tests.refusals import refused
@@ -185,19 +183,6 @@ class TestMoreClasses:
         error = found.sd * np.sqrt(1 / found.effective_draws + 1 / other.effective_draws)
         assert (abs(found.mean - other.mean) < FAR * error).all()
         assert (found.draws != other.draws).any()
-
-    @pytest.mark.slow("simulates many data sets or draws")
-    def test_effective_draws_are_those_of_an_independent_estimate(self):
-        rng = np.random.default_rng(4)
-        for correlation in (0.0, 0.5, 0.9):
-            chain = rng.standard_normal((4000, 2))
-            for s in range(1, len(chain)):
-                chain[s] = correlation * chain[s - 1] + np.sqrt(1 - correlation**2) * chain[s]
-            other = [effective_sample_size(chain[None, :, k]) for k in range(2)]
-            np.testing.assert_allclose(effective_size(chain), other, rtol=0.15)
-            exact = len(chain) * (1 - correlation) / (1 + correlation)
-            np.testing.assert_allclose(effective_size(chain), exact, rtol=0.25)
-        np.testing.assert_array_equal(effective_size(np.ones((7, 2))), 7)
 
     @pytest.mark.slow("simulates many data sets or draws")
     def test_classes_that_rows_hardly_tell_apart(self):

@@ -5,8 +5,6 @@ from __future__ import annotations
 import numpy as np
 import pandas as pd
 import pytest
-from scipy import stats
-from scipy.special import logsumexp
 from sklearn.base import clone
 
 import bayesnb as bnb
@@ -73,29 +71,6 @@ def test_every_refit_derives_the_prior_without_the_row(kind, weight):
         scores = np.nan_to_num(abs(found.row_pointwise), nan=0.0, posinf=0.0)
         for mine, theirs, score in zip(found.log_proba, expected, scores, strict=True):
             np.testing.assert_allclose(mine, theirs, rtol=1e-10, atol=1e-10 + 4 * np.finfo(float).eps * score)
-
-
-@pytest.mark.slow("a second view of what quick tests see")
-@pytest.mark.parametrize("prior", ["within", pytest.param("pooled", marks=pytest.mark.slow)])
-def test_it_is_the_students_t_of_the_other_rows(prior):
-    """By SciPy, from the formulas of the prior and its update."""
-    X = REAL[:, :3]
-    expected = np.empty((N, 3))
-    for i in range(N):
-        others = np.arange(N) != i
-        x, y = X[others], LABEL[others]
-        residual = x - (x.mean(axis=0) if prior == "pooled" else np.array([x[y == c].mean(axis=0) for c in y]))
-        m, v, kappa, a = x.mean(axis=0), np.mean(residual**2, axis=0), 0.1, 1.0
-        for c in range(3):
-            own = x[y == c]
-            n, mean = len(own), own.mean(axis=0)
-            b = v + 0.5 * np.sum((own - mean) ** 2, axis=0) + kappa * n / (kappa + n) * (mean - m) ** 2 / 2
-            a1, k1, m1 = a + n / 2, kappa + n, (kappa * m + n * mean) / (kappa + n)
-            t = stats.t(2 * a1, m1, np.sqrt(b * (k1 + 1) / (a1 * k1)))
-            expected[i, c] = np.log((n + 1) / (N - 1 + 3)) + t.logpdf(X[i]).sum()
-    found = bnb.loo(bnb.GaussianNB(prior=prior).fit(X, LABEL), X, LABEL)
-    np.testing.assert_allclose(found.row_pointwise, expected[np.arange(N), LABEL], rtol=1e-10)
-    np.testing.assert_allclose(found.log_proba, expected - logsumexp(expected, axis=1, keepdims=True), atol=1e-10)
 
 
 @pytest.mark.slow("a second view of what quick tests see")

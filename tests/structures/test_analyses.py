@@ -107,21 +107,6 @@ def test_every_parameter_has_its_beta_distribution(nb):
             np.testing.assert_allclose(row["mle"], np.divide(own - 1, alpha.sum() - len(alpha)), rtol=1e-12)
 
 
-@pytest.mark.slow("compiles kernels of its own")
-@each
-def test_draws_have_the_posterior_means(nb):
-    drawn, size = bnb.posterior_draws(nb, 4000, seed=1), 4000
-    model = nb.posterior_
-    for values, family in ((drawn["class_prob"], model.class_prior), (drawn["theta"], model.blocks[0])):
-        alpha, group = np.asarray(family.concentration), np.asarray(family.group)
-        total = np.stack([np.bincount(group, row) for row in alpha])[:, group]
-        mean = (alpha / total).reshape(values.shape[1:])
-        sd = np.sqrt(mean * (1 - mean) / (total.reshape(mean.shape) + 1))
-        assert (abs(values.mean(axis=0) - mean) < 5 * sd / np.sqrt(size)).all()
-    averaged = nb.predict_proba(X[:10], draws=dict(drawn))
-    np.testing.assert_allclose(averaged, nb.predict_proba(X[:10]), rtol=0, atol=0.02)
-
-
 def test_draws_of_some_columns():
     whole = bnb.posterior_draws(fitted("network"), 5, features=["3"])["theta"]
     assert whole.shape == (5, 2, 2 * 3 * 3)
@@ -250,17 +235,6 @@ def test_prior_predictive_draws_rows_from_the_network(nb):
 
 def depth(brute, j):
     return 1 + max((depth(brute, p) for p in brute.parents.get(j, ())), default=0)
-
-
-@pytest.mark.slow("a second view of what quick tests see")
-@each
-def test_independence_is_a_question_about_the_columns_without_arcs(nb):
-    holes = X.copy()
-    holes[4, 1] = None
-    for rows in (X, holes):
-        model = clone(nb).fit(rows, Y)
-        expected = bnb.check_independence(bnb.CategoricalNB().fit(rows, Y), rows, Y)
-        pd.testing.assert_frame_equal(bnb.check_independence(model, rows, Y), expected)
 
 
 # -- others' objects ---------------------------------------------------------------------------------

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import numpy as np
-import pandas as pd
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
@@ -189,21 +188,6 @@ REFUSED = {
 @variants("call", [pytest.param(call, id=name) for name, call in REFUSED.items()])
 def test_the_average_has_no_posterior(call):
     refused(r"AODE averages.*members_", call, bnb.AODE().fit(X, Y), error=NotImplementedError)
-
-
-@pytest.mark.slow("compiles kernels of its own")
-def test_each_member_has_all_analyses():
-    nb = bnb.AODE(alpha=0.5).fit(X, Y)
-    for p, member in enumerate(nb.members_[:2]):
-        alone = bnb.SPODE(p, alpha=0.5).fit(X, Y)
-        assert member.log_evidence_ == pytest.approx(alone.log_evidence_, rel=1e-13)
-        pd.testing.assert_frame_equal(bnb.parameter_table(member), bnb.parameter_table(alone))
-        np.testing.assert_array_equal(bnb.posterior_draws(member, 3)["theta"], bnb.posterior_draws(alone, 3)["theta"])
-        np.testing.assert_allclose(bnb.loo(member, X, Y).pointwise, bnb.loo(alone, X, Y).pointwise, rtol=1e-12)
-    assert bnb.bayes_factor(nb.members_[0], nb.members_[1]).log == pytest.approx(
-        nb.members_[0].log_evidence_ - nb.members_[1].log_evidence_
-    )
-    np.testing.assert_array_equal(clone(nb.members_[2]).fit(X, Y).predict_proba(X), nb.members_[2].predict_proba(X))
 
 
 def test_decisions_have_an_action_and_a_risk():

@@ -144,16 +144,6 @@ def test_dependence_that_naive_bayes_cannot_see_is_found():
     assert bnb.WeightedNB(bnb.KDB()).fit(rows, label).score(rows, label) == 1.0
 
 
-@pytest.mark.slow("compiles kernels of its own")
-def test_under_weights_the_number_of_parents_is_chosen_by_the_expected_loss():
-    nb = bnb.WeightedNB(bnb.KDB(categories=DECLARED)).fit(X, Y)
-    each = [bnb.WeightedNB(bnb.KDB(k, None, categories=DECLARED)).fit(X, Y) for k in range(4)]
-    losses, k = [own.expected_log_loss_ for own in each], nb.estimator_.k_
-    assert k <= np.argmin(losses)  # the fewest parents that are not clearly worse
-    assert nb.expected_log_loss_ == pytest.approx(losses[k], rel=1e-9)
-    np.testing.assert_allclose(nb.predict_proba(X), each[k].predict_proba(X), rtol=1e-7, atol=1e-9)
-
-
 # -- how many ----------------------------------------------------------------------------------------
 
 

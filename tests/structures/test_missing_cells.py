@@ -10,7 +10,7 @@ from scipy import stats
 
 import bayesnb as bnb
 from tests.strategies import thorough
-from tests.structures.networks import CLASSES, brute_of, table
+from tests.structures.networks import brute_of, table
 
 X, Y = table(60, 0)
 HOLES = np.where(np.random.default_rng(1).random(X.shape) < 0.3, None, X)
@@ -55,19 +55,6 @@ def test_all_readings_are_sums_of_the_joint_table(nb):
         joint = summed(nb, joint_table(nb, alpha, alpha), HOLES)
         found = np.exp(nb.predict_joint_log_proba(HOLES, estimate=estimate))
         np.testing.assert_allclose(found, joint, rtol=1e-12, atol=1e-15)
-
-
-@pytest.mark.slow("a second view of what quick tests see")
-def test_leaving_out_is_refitting(nb):
-    found, brute = bnb.loo(nb, HOLES, Y), brute_of(nb)
-    for i in range(0, 60, 13):
-        keep = np.arange(60) != i
-        refit = bnb.NetworkNB(brute.parents, categories=[list(v) for v in brute.levels])
-        refit.partial_fit(HOLES[keep], Y[keep], list(nb.classes_))
-        own = CLASSES.index(Y[i])
-        np.testing.assert_allclose(found.log_proba[i], refit.predict_log_proba(HOLES[[i]])[0], rtol=0, atol=1e-10)
-        joint = refit.predict_joint_log_proba(HOLES[[i]])[0, own]
-        np.testing.assert_allclose(found.row_pointwise[i], joint, rtol=0, atol=1e-10)
 
 
 @pytest.mark.slow("compiles kernels of its own")

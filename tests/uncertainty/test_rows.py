@@ -277,26 +277,6 @@ def test_draws_are_of_the_posterior(kind, n_classes, given):
         assert (abs(below - q) <= 5 * np.hypot(error, np.sqrt(q * (1 - q) / n))).all()
 
 
-@pytest.mark.slow("other variants compile kernels of their own")
-@each_given
-@each_method
-@pytest.mark.parametrize("n_classes", [2, 3])
-@each_kind
-def test_entropy_splits(kind, n_classes, method, given):
-    nb, X = problem(kind, n_classes)
-    found = decompose_uncertainty(nb, X, given=given, method=method, draws=2000)
-    assert list(found.columns) == ["total", "aleatoric", "epistemic", "p_top"]
-    np.testing.assert_allclose(found["total"] - found["aleatoric"], found["epistemic"], rtol=0, atol=1e-12)
-    assert (found["epistemic"] >= -1e-12).all()
-    assert (found["aleatoric"] >= 0).all()
-    assert (found["total"] <= np.log(n_classes) + 1e-12).all()
-    assert found["p_top"].between(0, 1).all()
-    if given == "row" and method == "draws":
-        p = nb.predict_proba(X)
-        # Of 2,000 draws P is known to 0.01 at worst, the entropy to about as much.
-        np.testing.assert_allclose(found["total"], -xlogy(p, p).sum(axis=1), rtol=0, atol=0.03)
-
-
 def flipped(kind: str) -> tuple[Any, Any, Any]:
     """The same data with labels 0 and 1, and with -0 and -1: the order of the classes is the other."""
     rng = np.random.default_rng(8)
