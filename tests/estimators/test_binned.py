@@ -181,22 +181,6 @@ def test_tables_say_what_the_posterior_does(nb):
     assert set(bnb.cut_table(mixed)["feature"]) == {"shift", "humps"}
 
 
-def test_humps_are_cut_and_noise_is_not(nb):
-    expected = bnb.cut_table(nb).groupby("feature")["probability"].sum()
-    assert expected["humps"] > 2.5
-    assert expected["noise"] < 1.5
-
-
-@pytest.mark.slow("compiles kernels of its own")
-def test_tuning_its_concentration_climbs(nb):
-    for by in ("evidence", "loo"):
-        tuned = bnb.tune_alpha(nb, FRAME, Y, by=by)
-        assert list(tuned.values) == ["a"]
-        score = (lambda m: m.log_evidence_) if by == "evidence" else (lambda m: bnb.loo(m, FRAME, Y).elpd)
-        assert score(tuned.estimator) >= score(nb)
-        assert len(tuned.path) > 7  # it left the grid
-
-
 # -- which density ---------------------------------------------------------------------------------
 
 
@@ -317,14 +301,3 @@ def test_all_structures_do(make, tmp_path):
     other = make(numbers="binned").fit(-FRAME, Y)
     with pytest.raises(ValueError, match="was cut into other cells"):
         counting.merge(nb.fitted_.counted, other.fitted_.counted)
-
-
-@pytest.mark.slow("simulates many data sets or draws")
-def test_law_9_the_average_given_the_row_is_the_prediction(nb):
-    """Entropy of the average of draws, within its Monte Carlo error."""
-    proba = nb.predict_proba(FRAME[:20])
-    found = bnb.decompose_uncertainty(nb, FRAME[:20], draws=4000)
-    entropy = -(proba * np.log(proba)).sum(axis=1)
-    slope = abs(np.log(proba[:, 1] / proba[:, 0]))
-    np.testing.assert_array_less(abs(found["total"] - entropy), 4.5 * slope * 0.5 / np.sqrt(4000) + 1e-3)
-    assert (found["epistemic"] > 0).all()

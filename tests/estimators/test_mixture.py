@@ -107,16 +107,6 @@ def test_scores_are_sums_by_hand(kind):
     np.testing.assert_allclose(mixture.aic(X), -2 * log_prob.sum() + 2 * free, rtol=1e-12)
 
 
-@pytest.mark.slow("compiles kernels of its own")
-def test_one_component_is_the_fit_of_one_class():
-    X, _ = three_gaussians(50)
-    mixture = NaiveBayesMixture(n_init=1).fit(X)
-    one = bnb.GaussianNB().fit(X, np.zeros(50))
-    np.testing.assert_allclose(mixture.estimator_.posterior_.blocks[0].rate, one.posterior_.blocks[0].rate, rtol=1e-12)
-    assert mixture.weights_.tolist() == [1.0]
-    assert (mixture.predict(X) == 0).all()
-
-
 # -- classes that are known ---------------------------------------------------------------------------
 
 
@@ -180,14 +170,6 @@ def test_the_bound_never_falls_and_the_best_start_is_kept():
     assert found[1].lower_bound_ >= found[0].lower_bound_
     again = clone(found[1]).fit(X)
     np.testing.assert_array_equal(again.predict_proba(X), found[1].predict_proba(X))
-
-
-@pytest.mark.slow("compiles kernels of its own")
-def test_a_structure_can_be_given():
-    X, _, _ = latent_classes(200)
-    mixture = NaiveBayesMixture(2, estimator=bnb.NetworkNB({1: 0}), n_init=2).fit(X)
-    assert mixture.estimator_.parents_["1"] == "0"
-    assert np.isfinite(mixture.score_samples(X)).all()
 
 
 @pytest.mark.slow("compiles kernels of its own")
