@@ -32,11 +32,7 @@ ESTIMATES = ("mle", "map", "mean", "predictive")
 EDGES = ([-5.0, 0.0, 0.25, 2.5],) * 3
 
 # Values of four levels a column, of several types; 1, 1.0 and True are one level. None is a missing cell.
-LEVELS = (
-    ("a", "b", "", "é", None),
-    (0, 7, -3, 0.5, None),
-    ("a", 1, 1.0, True, 0.5, 10**8, None),
-)
+LEVELS = (("a", "b", "", "é", None), (0, 7, -3, 0.5, None), ("a", 1, 1.0, True, 0.5, 10**8, None))
 
 binary = st.sampled_from([0.0, 1.0, np.nan])
 counts = st.integers(0, 6).map(float)

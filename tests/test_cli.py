@@ -236,8 +236,7 @@ def test_bad_flags(capsys, table, tmp_path, flags, message):
 
 
 @pytest.mark.parametrize(
-    "flags",
-    [["--alpha", "-1"], ["--prob", "1"], ["--test-size", "x"], ["--seed", "x"], ["--out", ""], ["--nonsense"]],
+    "flags", [["--alpha", "-1"], ["--prob", "1"], ["--test-size", "x"], ["--seed", "x"], ["--out", ""], ["--nonsense"]]
 )
 def test_argparse_refuses_with_code_2(capsys, flags):
     code, out, err = run(capsys, "compare", *flags)
@@ -374,7 +373,7 @@ def test_numbers_of_the_page_are_those_of_the_files(capsys, table, tmp_path):
 
 def test_a_probability_that_is_shown_is_never_0_or_1():
     assert [probability(p) for p in (0.0, 1e-9, 0.0006, 0.5, 0.9994, 1 - 1e-12, 1.0, np.nan)] == [
-        *("<0.001", "<0.001", "0.001", "0.500", "0.999", ">0.999", ">0.999", "-"),
+        *("<0.001", "<0.001", "0.001", "0.500", "0.999", ">0.999", ">0.999", "-")
     ]
 
 

@@ -102,10 +102,7 @@ def test_fits_are_those_of_the_whole_file(monkeypatch, tmp_path, options):
     assert fold.y.tolist() == y[fold.rows].tolist()
     assert Counter(fold.y.tolist()) == {c: round(0.4 * n) for c, n in Counter(y.tolist()).items()}
     others = np.setdiff1d(np.arange(len(y)), fold.rows)
-    for found, expected in (
-        (fits.nb, clone(nb).fit(X, y)),
-        (fold.nb, clone(nb).fit(X.iloc[others], y[others])),
-    ):
+    for found, expected in ((fits.nb, clone(nb).fit(X, y)), (fold.nb, clone(nb).fit(X.iloc[others], y[others]))):
         assert found.log_evidence_ == pytest.approx(expected.log_evidence_, rel=1e-10)
         np.testing.assert_allclose(found.predict_proba(X), expected.predict_proba(X), rtol=1e-9)
 

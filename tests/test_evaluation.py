@@ -18,14 +18,7 @@ from sklearn.linear_model import LogisticRegression
 from sklearn.model_selection import StratifiedKFold, cross_val_predict
 
 from bayesnb import BernoulliNB, CategoricalNB, GaussianNB, MixedNB, MultinomialNB, PoissonNB, WeightedNB
-from bayesnb.evaluation import (
-    compare_estimates,
-    compare_fitted,
-    compare_folds,
-    reliability,
-    scores,
-    stratified_splits,
-)
+from bayesnb.evaluation import compare_estimates, compare_fitted, compare_folds, reliability, scores, stratified_splits
 from tests.refusals import refused
 
 COLUMNS = [

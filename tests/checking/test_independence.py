@@ -143,8 +143,7 @@ def test_gaussian_pairs_against_the_chain_rule():
     seen = ~np.isnan(X).any(axis=1)
     x, y = X.T
     expected = by_class(
-        seen,
-        lambda i: log_contrast_pairs(x[i], y[i], b) - log_contrasts(x[i], b[0]) - log_contrasts(y[i], b[1]),
+        seen, lambda i: log_contrast_pairs(x[i], y[i], b) - log_contrasts(x[i], b[0]) - log_contrasts(y[i], b[1])
     )
     assert found["log_bayes_factor"] == pytest.approx(expected, abs=1e-9)
     assert found["rows"] == seen.sum() == N - 4

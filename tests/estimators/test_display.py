@@ -32,10 +32,7 @@ FITTED = {
     "EM": lambda: bnb.fit_em(bnb.CategoricalNB(), X, Y, X_unlabeled=X).estimator,
     "NaiveBayesMixture": lambda: bnb.NaiveBayesMixture(2, estimator=bnb.CategoricalNB(), n_init=1).fit(X),
 }
-ABSENT = {
-    "AODE": ("prior_", "posterior_", "parents_", "log_evidence_"),
-    "EM": ("log_evidence_",),
-}
+ABSENT = {"AODE": ("prior_", "posterior_", "parents_", "log_evidence_"), "EM": ("log_evidence_",)}
 
 
 @pytest.fixture(scope="module")
@@ -113,10 +110,7 @@ OF_A_POSTERIOR = {
     "prior_predictive": bnb.prior_predictive,
     "prequential": lambda nb: bnb.prequential(nb, X, Y),
 }
-WHY_NOT = {
-    "AODE": r"AODE averages.*members_",
-    "EM": "counted with responsibilities by EM",
-}
+WHY_NOT = {"AODE": r"AODE averages.*members_", "EM": "counted with responsibilities by EM"}
 
 
 @pytest.mark.slow("other variants compile kernels of their own", but=["AODE", "EM"])

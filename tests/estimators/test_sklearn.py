@@ -121,8 +121,7 @@ def test_routing_to_the_other_methods(case):
             pipeline.predict_proba(case.X, estimate="mean"), expected.predict_proba(case.X, estimate="mean")
         )
         np.testing.assert_array_equal(
-            pipeline.predict(case.X, class_prior=[0.8, 0.1, 0.1]),
-            expected.predict(case.X, class_prior=[0.8, 0.1, 0.1]),
+            pipeline.predict(case.X, class_prior=[0.8, 0.1, 0.1]), expected.predict(case.X, class_prior=[0.8, 0.1, 0.1])
         )
         refused("sample_weight", pipeline.fit, case.X, case.y, sample_weight=weight, error=TypeError)
 
@@ -157,10 +156,7 @@ def test_data_frames_are_as_good_as_arrays(case, container):
 @pytest.mark.parametrize("container", ["pandas", "polars"])
 @pytest.mark.parametrize(
     ("names", "message"),
-    [
-        (["a", "b", "c", "e"], r"(?s)feature names should match.*\be\b.*\bd\b"),
-        (["b", "a", "c", "d"], "same order"),
-    ],
+    [(["a", "b", "c", "e"], r"(?s)feature names should match.*\be\b.*\bd\b"), (["b", "a", "c", "d"], "same order")],
     ids=["other", "order"],
 )
 def test_wrong_names(case, method, container, names, message):

@@ -14,14 +14,7 @@ from scipy import stats
 
 from bayesnb.capabilities import require_capability
 from bayesnb.families import LevelCounts, OneHot, TreeAveraged
-from bayesnb.families.protocol import (
-    LogOddsCumulants,
-    MeanReading,
-    Parametric,
-    Program,
-    Restrictable,
-    Simulation,
-)
+from bayesnb.families.protocol import LogOddsCumulants, MeanReading, Parametric, Program, Restrictable, Simulation
 from bayesnb.families.variates import KeyVariates
 from tests.families.oracles import jitted
 from tests.families.trees import AllTrees, arcs_of, real_arcs

@@ -159,8 +159,7 @@ def test_everything_can_be_forgotten_row_by_row_in_any_order(kind, data):
 
 
 @given(
-    values=st.permutations(["b", 0.5, 7, True, "a", 10**8, (1, 2), -3]),
-    cuts=st.lists(st.integers(1, 7), max_size=4),
+    values=st.permutations(["b", 0.5, 7, True, "a", 10**8, (1, 2), -3]), cuts=st.lists(st.integers(1, 7), max_size=4)
 )
 def test_levels_of_any_type_may_arrive_in_any_order(values, cuts):
     column = np.empty((8, 1), object)

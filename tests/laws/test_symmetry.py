@@ -102,11 +102,7 @@ def test_exchanging_absent_and_present_changes_nothing(kind, data):
 @pytest.mark.filterwarnings("ignore:.*have no class probabilities")
 @pytest.mark.parametrize("prior", ["pooled", "within"])
 @pytest.mark.parametrize("estimate", ESTIMATES)
-@given(
-    data=st.data(),
-    s=st.sampled_from([0.01, -0.5, 3.0, -1000.0]),
-    t=st.sampled_from([0.0, -3.5, 100.0]),
-)
+@given(data=st.data(), s=st.sampled_from([0.01, -0.5, 3.0, -1000.0]), t=st.sampled_from([0.0, -3.5, 100.0]))
 def test_gaussian_scale_and_shift_leave_the_classes_and_move_the_evidence(prior, estimate, data, s, t):
     """x → s·x + t moves the evidence by -log|s| a cell; features whose variance is zero get b = 1, so not those."""
     n = data.draw(st.integers(4, 8))

@@ -300,10 +300,7 @@ QUESTIONS = {
     "averaged": (bnb.FeatureAveragedNB(), LEVELS),
     "tree": (bnb.TAN(gaussian=None), LEVELS),
     "network": (NETWORK, LEVELS),
-    "beside numbers": (
-        bnb.SPODE(0, gaussian=[2, 3]),
-        np.column_stack([LEVELS[:, :2], NUMBERS[:, :2]]),
-    ),
+    "beside numbers": (bnb.SPODE(0, gaussian=[2, 3]), np.column_stack([LEVELS[:, :2], NUMBERS[:, :2]])),
     "weighted": (bnb.WeightedNB(bnb.CategoricalNB(), "feature"), LEVELS),
 }
 
@@ -368,12 +365,7 @@ NUMBERS_ASKED = {
         np.exp(LOGARITHMIC),
         LOGARITHMIC + np.log(LOGARITHMIC[1] - LOGARITHMIC[0]),
     ),
-    "averaged": (
-        bnb.FeatureAveragedNB(bnb.GaussianNB()),
-        NUMBERS,
-        EVEN,
-        np.full(len(EVEN), np.log(EVEN[1] - EVEN[0])),
-    ),
+    "averaged": (bnb.FeatureAveragedNB(bnb.GaussianNB()), NUMBERS, EVEN, np.full(len(EVEN), np.log(EVEN[1] - EVEN[0]))),
 }
 
 

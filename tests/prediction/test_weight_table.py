@@ -293,13 +293,7 @@ def test_bad_arguments_of_nuts(weighted):
     refused("hyperprior: of a WeightedNB its weights are drawn", bnb.run_nuts, weighted, "symmetric", **rows)
     refused("features: of a WeightedNB its weights are drawn", bnb.run_nuts, weighted, features=[0], **rows)
     one = LABEL == "ash"
-    refused(
-        "run_nuts: only 0 rows are outside the largest",
-        bnb.run_nuts,
-        weighted,
-        X=LEVELS[one],
-        y=LABEL[one],
-    )
+    refused("run_nuts: only 0 rows are outside the largest", bnb.run_nuts, weighted, X=LEVELS[one], y=LABEL[one])
     refused("draws=0 must be a positive integer", bnb.run_nuts, weighted, draws=0, **rows)
     refused("are for the weights of a WeightedNB", bnb.run_nuts, weighted.estimator_, **rows)
     here = LABEL != "elm"

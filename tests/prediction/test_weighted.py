@@ -56,8 +56,7 @@ def fails(estimator) -> dict[str, str]:
 
 @pytest.mark.slow("scikit-learn's checks fit some sixty times")
 @parametrize_with_checks(
-    [bnb.WeightedNB(nb) for nb in (None, bnb.GaussianNB(), bnb.MultinomialNB())],
-    expected_failed_checks=fails,
+    [bnb.WeightedNB(nb) for nb in (None, bnb.GaussianNB(), bnb.MultinomialNB())], expected_failed_checks=fails
 )
 def test_check_estimator(estimator, check):
     check(estimator)

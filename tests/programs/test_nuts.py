@@ -309,12 +309,7 @@ def test_hyperpriors_that_are_refused(hyperprior, message):
 
 @pytest.mark.parametrize(
     "hyperprior",
-    [
-        dist.Uniform(0.0, 3.0),
-        dist.HalfCauchy(1.0),
-        dist.TruncatedNormal(1.0, 2.0, low=0.0),
-        dist.Pareto(0.1, 2.0),
-    ],
+    [dist.Uniform(0.0, 3.0), dist.HalfCauchy(1.0), dist.TruncatedNormal(1.0, 2.0, low=0.0), dist.Pareto(0.1, 2.0)],
 )
 def test_hyperpriors_of_positive_numbers_are_taken(hyperprior):
     assert nuts._target(coins()[0].fitted_, hyperprior).alpha is hyperprior

@@ -12,14 +12,7 @@ import pytest
 from numpyro.infer import Predictive
 from scipy import stats
 
-from bayesnb import (
-    Dirichlet,
-    GammaPoisson,
-    MixedNB,
-    MultinomialNB,
-    NormalInverseGamma,
-    posterior_draws,
-)
+from bayesnb import Dirichlet, GammaPoisson, MixedNB, MultinomialNB, NormalInverseGamma, posterior_draws
 from bayesnb._util.precision import float64
 from bayesnb.sampling import programs
 from bayesnb.uncertainty import site_names

@@ -98,13 +98,7 @@ def test_a_class_without_rows_and_a_column_without_cells():
     np.testing.assert_allclose(nb.predict_joint_log_proba(X[:6]), expected, rtol=0, atol=1e-10)
     unknown = bnb.TreeAveragedNB().fit(rows, Y)
     assert unknown.categories_[1].size == 0
-    refused(
-        r"missing on the arcs to \['1'\]",
-        getattr,
-        unknown,
-        "log_evidence_",
-        error=NotImplementedError,
-    )
+    refused(r"missing on the arcs to \['1'\]", getattr, unknown, "log_evidence_", error=NotImplementedError)
     assert (unknown.arc_probability_["1"].drop("1") > 0).all()  # nothing is known of it
     np.testing.assert_allclose(unknown.predict_proba(rows[:6]).sum(axis=1), 1.0, rtol=1e-12)
     np.testing.assert_allclose(
