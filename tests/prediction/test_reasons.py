@@ -29,7 +29,7 @@ from tests.prediction.tables import (
     of_numbers,
 )
 from tests.refusals import refused
-from tests.strategies import thorough, variants
+from tests.strategies import thorough
 
 SOME = [0, 3, 11]
 NETWORK = bnb.NetworkNB({1: 0, 2: (0, 1)}, gaussian=None)
@@ -107,7 +107,7 @@ WHOLE = CASES | {
 AVERAGES = ("weighted", "tempered", "averaged")  # of these there is neither mode nor MLE
 
 
-@variants("kind", thorough(WHOLE, ("weighted", "words")))
+@pytest.mark.parametrize("kind", thorough(WHOLE, ("weighted", "words")))
 def test_contributions_add_up_to_the_log_odds_that_are_stated(kind):
     """By every reading of the posterior that `predict_proba` has."""
     nb, X = WHOLE[kind]

@@ -185,7 +185,7 @@ REFUSED = {
 }
 
 
-@variants("call", [pytest.param(call, id=name) for name, call in REFUSED.items()])
+@variants("call", REFUSED.values(), ids=REFUSED)
 def test_the_average_has_no_posterior(call):
     refused(r"AODE averages.*members_", call, bnb.AODE().fit(X, Y), error=NotImplementedError)
 
