@@ -1,4 +1,4 @@
-"""Shapes as types, checked at run time: what jaxtyping's annotations of the package promise."""
+"""Run-time checks of the package's jaxtyping annotations."""
 
 from __future__ import annotations
 

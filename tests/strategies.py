@@ -1,4 +1,4 @@
-"""Small random classification problems for all seven estimators, and helpers that look at them from outside.
+"""Hypothesis strategies for small classification problems of every kind, and helpers to compare models.
 
 The number of features and of classes is fixed, so that the kernels compile once. Classes and levels that no
 row has, missing cells and integer weights occur everywhere.

@@ -1,4 +1,4 @@
-"""The command line: what it prints and writes, against calculations of its own, and every bad file."""
+"""The command line: printed text and written files against independent calculations; bad files and flags."""
 
 import html
 import re

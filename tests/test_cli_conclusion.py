@@ -1,4 +1,4 @@
-"""What the report concludes, from constructed comparisons: every rule once, and at its edge."""
+"""Conclusions of the report, from constructed comparisons at the edge of each rule."""
 
 import math
 import re

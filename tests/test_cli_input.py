@@ -1,4 +1,4 @@
-"""The command line on files as they come: missing cells, packed files, names with commas and commands in them."""
+"""Input files of the command line: missing cells, compressed files, unusual names and quotes."""
 
 import gzip
 import io

@@ -1,4 +1,4 @@
-"""What the command line leaves behind: interrupted, on outputs and disks that are full, in folders with files."""
+"""Output of the command line after interrupts, write errors and earlier runs."""
 
 import errno
 import gc

@@ -1,4 +1,4 @@
-"""The page of the report: what it says of the run, and that its texts, tables and figures agree."""
+"""The report page agrees with its tables and figures, in every format."""
 
 import contextlib
 import html

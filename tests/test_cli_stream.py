@@ -1,4 +1,4 @@
-"""The command line on files that do not fit into memory: what it says and fits, against the whole file in memory."""
+"""The command line on files larger than memory gives the results of reading the file whole."""
 
 import re
 import tracemalloc

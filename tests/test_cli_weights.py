@@ -1,4 +1,4 @@
-"""`--weights` of the command line: what it prints and writes, against classifiers fitted by hand."""
+"""`--weights` of the command line against weighted classifiers fitted by hand."""
 
 import re
 from collections import Counter

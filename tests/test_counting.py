@@ -1,4 +1,4 @@
-"""Blocks, formats and dtypes: the statistics are those of the numbers, however they are stored and cut."""
+"""Counts do not depend on block size, sparse format, dtype or memory layout."""
 
 from __future__ import annotations
 

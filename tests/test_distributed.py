@@ -1,4 +1,4 @@
-"""Blocks counted anywhere, by anyone, are the rows of one table; predictions of blocks wait until asked for."""
+"""Fitting Dask blocks equals fitting all rows; predictions of blocks are lazy."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""EM against EM written out in NumPy, and against what must hold whatever the data."""
+"""EM against an implementation in NumPy, and against laws."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Raw cells and labels to levels: any hashable value is a level, of whatever container it comes in."""
+"""Encoding of cells and labels: any hashable value, in any container, is a level."""
 
 from __future__ import annotations
 

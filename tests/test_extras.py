@@ -1,4 +1,4 @@
-"""What only some functions need is refused in a line where it is not installed; all else works without."""
+"""Functions that need an optional package say so in one line; the others work without it."""
 
 from __future__ import annotations
 

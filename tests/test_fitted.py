@@ -1,4 +1,4 @@
-"""The contract between classifiers and analyses: computed from once, and nothing beside it is used."""
+"""Analyses use the fitted state of a classifier only, and compute prior and posterior once."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Counts that a database has made, against the rows themselves."""
+"""Classifiers from counts of a database, against fits to the rows."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Results are float64, and the same bits, whatever JAX is configured to do; the configuration stays the user's."""
+"""Results are float64 and identical for every configuration of JAX, which stays unchanged."""
 
 from __future__ import annotations
 

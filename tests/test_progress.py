@@ -1,4 +1,4 @@
-"""What may take two seconds has a progress bar, which ends at its total; there is none where none is wanted."""
+"""Functions that may take two seconds show a progress bar that reaches its total."""
 
 from __future__ import annotations
 

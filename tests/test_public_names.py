@@ -1,4 +1,4 @@
-"""What `import bayesnb` offers, and what it takes from others."""
+"""Public names of the package and its modules, and imports from other packages."""
 
 import ast
 import importlib

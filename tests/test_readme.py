@@ -1,4 +1,4 @@
-"""Every Python block of the README and of docs/ runs and prints what stands below it; so do examples of docstrings."""
+"""Code blocks of the README, the documentation and docstrings run and print the output shown."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""docs/reference lists every public name, and each has an example; conf.py makes its pages."""
+"""The reference documents every public name, each with an example."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What notebooks show: HTML that parses, is escaped, has the colours of the page, and the numbers of the attributes."""
+"""HTML displays are valid, escaped, in the colours of the page, and show the attributes' values."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""A stream has the posterior of all its rows at once, whatever the batches, and however often it was cut off."""
+"""Fitting a stream equals fitting all rows, for any batches and after any interruption."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Bayes factors against chains of predictives, integration and brute force; order, blocks, bad input."""
+"""Bayes factors of dependence against chains of predictives, integrals and brute force; bad input."""
 
 import warnings
 

@@ -1,4 +1,4 @@
-"""Arguments that cannot be used are named, with their value and what to do, by every function that takes them."""
+"""Every public function refuses unusable arguments, and the error names the argument and its value."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Bad input: what is refused, with which words, and that nothing changes; and what must not be refused."""
+"""Classifiers refuse bad input, name the argument and the value, and stay unchanged; edge cases are accepted."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Numbers in cells: where these end, what is refused, and which density a column gets."""
+"""Binned columns: their edges, the density that `MixedNB` chooses for a column, and bad input."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What an estimator shows: attributes that a model does not have are not there, and a display computes nothing."""
+"""Displays of an estimator compute nothing and omit the attributes that a model does not have."""
 
 from __future__ import annotations
 

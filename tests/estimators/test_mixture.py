@@ -1,4 +1,4 @@
-"""Latent class models: against scikit-learn's mixture of Gaussians, sums by hand, and classes that are known."""
+"""Latent class models against scikit-learn's Gaussian mixture, sums by hand and simulated classes."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Hyperparameters against brute force: the formulas of the contracts, one cell at a time."""
+"""Hyperparameters against brute-force formulas, one cell at a time."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The six classifiers as citizens of scikit-learn."""
+"""Classifiers follow scikit-learn's conventions: checks, cloning, pipelines, metadata routing, column names."""
 
 from __future__ import annotations
 

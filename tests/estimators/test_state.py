@@ -1,4 +1,4 @@
-"""The state of a fitted classifier: made by fit, immutable, and independent of what is set or counted later."""
+"""The state of a fitted classifier is immutable and does not change when hyperparameters are set later."""
 
 import dataclasses
 import pickle

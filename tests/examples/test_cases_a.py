@@ -1,4 +1,4 @@
-"""The cases of taxonomy, record linkage and annotators: what their functions must give whatever the data."""
+"""Functions of the examples on taxonomy, record linkage and annotators, against laws and simulations."""
 
 from __future__ import annotations
 

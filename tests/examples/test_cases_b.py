@@ -1,4 +1,4 @@
-"""The cases of missing tests and of a daily filter: what their functions say, against laws and by hand."""
+"""Functions of the examples on missing tests and a daily filter, against laws and calculations by hand."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""All prunings of a tree of contexts one by one, and averages over them by loops."""
+"""Averages over all prunings of a context tree, by loops over an enumeration."""
 
 from __future__ import annotations
 

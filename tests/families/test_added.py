@@ -1,4 +1,4 @@
-"""Log-likelihoods of rows that may themselves be among the data: moments and draws, `multiplicity` times counted.
+"""Moments and draws of log-likelihoods of rows that may themselves be among the data.
 
 Against posteriors that counted the row, derivatives of log normalisers written out here, and Monte Carlo.
 """

@@ -1,4 +1,4 @@
-"""Interfaces of families: a small core, capabilities that a family has or lacks, and one definition of each method."""
+"""Interfaces of families: a small core, optional capabilities, and one definition of each method."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Trees of contexts, against each pruning of each tree; moments of draws, symmetries and limits."""
+"""Averages over context trees against an enumeration of all prunings; moments of draws, and limits."""
 
 from __future__ import annotations
 

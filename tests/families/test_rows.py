@@ -1,4 +1,4 @@
-"""The fast kinds of rows against the dense matrix of counts that they stand for, by brute force in NumPy.
+"""Compact encodings of rows against the dense matrix of counts, by brute force in NumPy.
 
 The rows come from the encoders, as in the estimators: packed and not, padded, with missing cells.
 """

@@ -1,4 +1,4 @@
-"""Families are pure: they may be jitted, mapped and differentiated, in the precision of the caller."""
+"""Families are pure functions: JAX can map and differentiate them in the caller's precision."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The average over all trees, against each of them with each set of its arcs."""
+"""The average over all trees and arc sets, against an enumeration."""
 
 from __future__ import annotations
 

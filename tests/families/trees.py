@@ -1,4 +1,4 @@
-"""All spanning trees one by one, and the average over them by loops."""
+"""The average over all spanning trees, by loops over an enumeration."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Whole histories of use, in any order, against a plain list of rows with the classes and levels ever seen."""
+"""Histories of fitting, forgetting, decay and saving, in any order, against a list of rows."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""A stream that is cut off, by a kill or by the disk, goes on from a checkpoint that is whole."""
+"""A stream that was killed, or stopped by a full disk, resumes from a complete checkpoint."""
 
 from __future__ import annotations
 

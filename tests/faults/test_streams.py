@@ -1,4 +1,4 @@
-"""Batches as a careless or hostile program yields them: counted rightly, or refused with nothing changed."""
+"""Streams of irregular or invalid batches are counted exactly, or refused without a change."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Threads, processes and iterators that use their buffers again change no number."""
+"""Threads, processes and reused buffers do not change results."""
 
 from __future__ import annotations
 

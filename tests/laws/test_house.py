@@ -1,4 +1,4 @@
-"""The test of the house: a new conjugate family is one new file, and every analysis works on it."""
+"""A new conjugate family is one new file, and every analysis works with it."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Law 4: what remains when a row is forgotten is what a fit without that row would have been."""
+"""Law 4: forgetting a row gives the same posterior as a fit without the row."""
 
 from __future__ import annotations
 

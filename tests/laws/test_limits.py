@@ -1,4 +1,4 @@
-"""Law 5: where the four estimates meet, and Laplace smoothing as a posterior mean."""
+"""Law 5: limits in which the four estimates agree; Laplace smoothing as a posterior mean."""
 
 from __future__ import annotations
 

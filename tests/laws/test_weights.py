@@ -1,4 +1,4 @@
-"""Weights are replication counts: a row of weight w is that row w times."""
+"""Sample weights are replication counts: a row of weight w counts as w rows."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Files with the right checksum, whatever is in them; and a judge of what was loaded, in plain NumPy."""
+"""Forged model files with a valid checksum, and an independent check of loaded models in plain NumPy."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""One small fitted classifier of each kind, with rows to ask it about."""
+"""One small fitted classifier of each kind, with rows to predict."""
 
 from __future__ import annotations
 

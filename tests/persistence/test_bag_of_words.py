@@ -1,4 +1,4 @@
-"""Files of dictionaries of words: what was saved is loaded, and all else is refused as `bnb.load` refuses it."""
+"""Files of `BagOfWords`: round trips, and refusal of damaged and forged files."""
 
 from __future__ import annotations
 

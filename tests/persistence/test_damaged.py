@@ -1,4 +1,4 @@
-"""Damaged and hostile files: always our error; no crash, no hang, no execution, no memory beyond the file's size."""
+"""Loading a damaged or hostile file raises our error, executes nothing and takes bounded memory."""
 
 from __future__ import annotations
 

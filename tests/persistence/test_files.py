@@ -1,4 +1,4 @@
-"""A file is the old one or the new one, whole, whatever happens while it is written."""
+"""Saving is atomic: after an interruption the file is the complete old one or the complete new one."""
 
 from __future__ import annotations
 

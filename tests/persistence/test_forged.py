@@ -1,4 +1,4 @@
-"""Files with the right checksum that contradict themselves are no models; what is loaded answers, and saves again."""
+"""Forged files with a valid checksum and contradictory content are refused."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What is loaded is what was saved, to the bit."""
+"""Saving and loading returns the same model, bit by bit."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The figure of a density: what is drawn is what the tables say."""
+"""The figure of a binned density shows the values of its tables."""
 
 from __future__ import annotations
 

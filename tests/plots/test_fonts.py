@@ -1,4 +1,4 @@
-"""Names in any script: a font that is installed draws them, or boxes and a warning do; never boxes in silence."""
+"""Figures draw names in any script, or warn if no installed font has the characters."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The figure of a network: arcs as given, one row a feature."""
+"""The figure of a network shows its arcs, with the width of what each arc contributes."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Figures: nothing overlaps or leaves the canvas, and what is drawn is what the tables say."""
+"""Figures show the values of their tables, and no label overlaps or leaves the canvas."""
 
 from itertools import combinations
 

@@ -1,4 +1,4 @@
-"""Figures of earlier versions: the error names a line that draws the same numbers, and the line is in the gallery."""
+"""The error for a removed figure names a replacement that is in the gallery."""
 
 from __future__ import annotations
 

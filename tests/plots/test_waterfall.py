@@ -1,4 +1,4 @@
-"""Waterfalls: bars are the contributions, each from where the one before has ended."""
+"""Bars of a waterfall are the contributions, each starting where the previous one ended."""
 
 from __future__ import annotations
 

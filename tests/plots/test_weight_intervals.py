@@ -1,4 +1,4 @@
-"""The figure of weights: what is drawn is what the table says."""
+"""The figure of weights shows the values of its table."""
 
 from __future__ import annotations
 

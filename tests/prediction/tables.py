@@ -1,4 +1,4 @@
-"""One table for each kind of column, and classifiers of them that tests only read.
+"""One table for each kind of column, and cached classifiers of these tables that no test may change.
 
 All have four columns and three classes, the same 60 rows of them fitted and the same 16 asked about: each kernel is
 compiled once.

@@ -1,4 +1,4 @@
-"""Reasons: contributions against rows with fewer cells; the value of an answer against every answer filled in."""
+"""Contributions against rows with fewer cells; the value of information against every possible answer."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Terms: what a row's log-likelihood is the sum of, against classifiers that see fewer cells, and refits."""
+"""Terms of a row's log-likelihood, against classifiers with fewer cells and refits."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Weights with their uncertainty: by another Hessian, other optima, integrals, and averages written out in NumPy."""
+"""Intervals of weights against an independent Hessian, other optimisers, integrals and averages in NumPy."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Weighted terms: the optimum by another solver, what weights do and do not change, and what they are for."""
+"""Weights of terms against another optimiser, and the properties of weighted classifiers."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Whether draws of a Markov chain agree with exact moments."""
+"""Agreement of Markov chain draws with exact moments."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""`run_nuts`: against exact posteriors and integrals, what it warns of and refuses, and what it returns."""
+"""`run_nuts` against exact posteriors and integrals; its warnings, refusals and result."""
 
 from __future__ import annotations
 

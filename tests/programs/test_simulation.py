@@ -1,4 +1,4 @@
-"""Without data the programs simulate: labels and cells have the exact prior and posterior predictive distribution."""
+"""Programs without data simulate labels and cells with the exact predictive distributions."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Feature averaging against the enumeration of all subsets of features, each with ordinary models of its own."""
+"""Feature averaging against an enumeration of all subsets of features."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Leave-one-out under priors that are derived from the data: real refits, which derive them without the row too."""
+"""Leave-one-out under priors derived from the data, against refits that derive the prior again."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Leave-one-out where a prior is small beside what a row counts, against rational arithmetic."""
+"""Leave-one-out with tiny priors or large weights, against rational arithmetic."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Permuted labels against SciPy's permutation test; what was chosen on the rows is said beside the numbers."""
+"""Permutation tests against SciPy's; notes on choices made with the same rows."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Bayesian networks below a class by NumPy loops, and small random ones: what the classifiers are held against."""
+"""Reference Bayesian networks with a class node, by NumPy loops; small random problems."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What is offered for posteriors holds for structures: each against its definition, or refits."""
+"""Posterior analyses of classifiers with structure, against definitions and refits."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""AODE against a brute-force average of its members; what it cannot have, it says."""
+"""AODE against a brute-force average of its members, and refusal of what an average does not have."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Classifiers with tables="context": random networks against the recursion, draws and files, refits of all kinds."""
+"""Classifiers with tables="context" against the recursion over contexts, and refits."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Citizens of scikit-learn, and what cannot be fitted: the message says where and why, and nothing is changed."""
+"""Classifiers with structure follow scikit-learn's conventions and refuse bad input unchanged."""
 
 from __future__ import annotations
 

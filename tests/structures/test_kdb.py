@@ -1,4 +1,4 @@
-"""KDB: arcs and choices against loops and refits, what is between its columns and the network, and bad input."""
+"""KDB against Sahami's algorithm in loops, the least held-out loss, and refits; bad input."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What arcs are worth, and the trees grown of them, against brute force over all trees and forests."""
+"""Scores of arcs and learned trees, against brute force over all trees and forests."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Margins and dependences: numbers in structures, and weights of structures, against what they are made of."""
+"""Numeric columns in structures, and weights of margins and dependences, against their parts."""
 
 from __future__ import annotations
 

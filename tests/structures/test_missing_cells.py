@@ -1,4 +1,4 @@
-"""Missing cells on arcs are summed out: the joint table by NumPy, sums over completions, refits; no kernel of ours."""
+"""Missing cells on arcs are summed out, against the joint table in NumPy."""
 
 from __future__ import annotations
 

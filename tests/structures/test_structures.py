@@ -1,4 +1,4 @@
-"""Networks of features below the class, against joint tables by brute force; naive Bayes where there are no arcs."""
+"""Network classifiers against joint tables by brute force; without arcs, against naive Bayes."""
 
 from __future__ import annotations
 

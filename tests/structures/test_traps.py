@@ -1,4 +1,4 @@
-"""What would go wrong in silence: it is refused, or told."""
+"""Mistakes that would change results silently are refused or warned of."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""TreeAveragedNB against all trees one by one, refits and laws; what an average of trees cannot have, it says."""
+"""TreeAveragedNB against an enumeration of all trees, refits and laws."""
 
 from __future__ import annotations
 

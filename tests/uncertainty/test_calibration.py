@@ -1,4 +1,4 @@
-"""Simulated from a fixed proper prior, posterior intervals cover as often as they say."""
+"""Posterior intervals cover simulated parameters as often as stated."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Draws in place of the exact posterior: averages against closed forms, and against weights by SciPy's densities."""
+"""Predictions from given draws, against closed forms and importance weights."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Draws of this model's posterior: hyperparameters are averaged over, and nothing else.
+"""Draws of hyperparameters are averaged over, and the parameters are integrated out exactly.
 
 Against integrals by SciPy, sums by hand, and weights p(row | θ) where these are still good.
 """

@@ -1,4 +1,4 @@
-"""P(class | row, θ) at the edges: what is certain, impossible, far away or not allowed."""
+"""Row intervals and moments in limiting cases: certain, impossible, distant or improper."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The cubic of a normal variate: against SciPy's gamma distribution, by quadrature, as a bijection, and in mixtures."""
+"""A skewed normal variate (a cubic) against SciPy's gamma distribution, quadrature and mixtures."""
 
 import numpy as np
 import pytest
