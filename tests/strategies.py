@@ -142,7 +142,7 @@ def thorough(values: Iterable[Any], quick: Container[Any] = ("categorical", "gau
 
 
 def variants(names: Any, values: Iterable[Any], ids: Any = None) -> Any:
-    """As `pytest.mark.parametrize`. All but the first are slow, as each compiles kernels of its own."""
+    """Parametrize a test. All values but the first are slow, because each compiles its own kernels."""
     first, *others = values
     slow = [pytest.param(*(v if isinstance(names, tuple) else (v,)), marks=pytest.mark.slow) for v in others]
     return pytest.mark.parametrize(names, [first, *slow], ids=ids)

@@ -13,7 +13,7 @@ EVEN = {"a": 0.5, "b": 0.5}
 
 
 def row(brier, difference=(0.0, 0.0), log=None, accuracy=0.8, confidence=0.8, impossible=0, undefined=0):
-    """Of a comparison; differences from maximum likelihood are (mean, standard error)."""
+    """One row of a comparison; differences from maximum likelihood are (mean, standard error)."""
     log = difference if log is None else log
     return {
         "brier": brier,
@@ -93,7 +93,7 @@ def test_without_a_standard_error_nothing_is_claimed(se):
 
 
 def test_cross_validation_understates_and_it_is_said():
-    """So a difference of two to three standard errors is none."""
+    """Differences of two to three standard errors are not significant across folds."""
     table = {"mle": row(0.3), "predictive": row(0.275, (-0.025, 0.01))}
     assert found(table).verdict.startswith("Predictive wins")
     crossed = found(table, fits=5)

@@ -68,7 +68,7 @@ def test_a_table_for_fit_stream_has_the_same_missing_cells(marked):
 
 
 def typed(monkeypatch, *flags):
-    """What the command line makes of a file, before it is fitted."""
+    """The loaded data set of the command line, before it is fitted."""
     found = []
 
     def keep(data, settings):
@@ -246,7 +246,7 @@ def test_control_characters_are_not_obeyed(capsys, tmp_path):
 
 
 def test_zeros_that_may_be_missing_cells_are_told(tmp_path):
-    """Where no other number is near: not of counts, nor of amounts of which some are small."""
+    """A note appears only if no other value is near zero: not for counts, nor for small amounts."""
     rng = np.random.default_rng(0)
     n = 200
     often = rng.random(n) < 0.1

@@ -17,7 +17,7 @@ from tests.test_cli import cells, run, section, weather
 
 
 def commands(page):
-    """What stands on the page as code, as typed."""
+    """Code blocks of the page, as typed."""
     return [html.unescape(re.sub("<.*?>", "", code)) for code in re.findall("<pre>(.*?)</pre>", page)]
 
 
@@ -98,7 +98,7 @@ def test_every_format_has_every_text_as_it_is():
 @pytest.mark.slow("compiles kernels of its own")
 @pytest.mark.parametrize(("name", "suffix"), [("markdown", "md"), ("text", "txt"), ("html", "html")])
 def test_the_report_in_a_format(made, name, suffix):
-    """The same analyses, numbers and figures as on the page."""
+    """Every format has the analyses, numbers and figures of the page."""
     page, folder, _ = made()
     titles = re.findall("<h3 id.*?>(.*?)</h3>", page)
     (folder / "report.html").unlink()

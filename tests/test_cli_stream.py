@@ -19,7 +19,7 @@ from tests.test_cli import run, weather
 
 @pytest.fixture
 def small_memory(monkeypatch):
-    """As if no file fitted into memory; pieces of seven rows."""
+    """Pretend that no file fits into memory, and read pieces of seven rows."""
     monkeypatch.setattr(csv_cells, "available_memory", lambda: 0)
     monkeypatch.setattr(csv_cells, "_ROWS", 7)
 
@@ -30,7 +30,7 @@ def load(path, target="play", missing=(), kinds=None, default=None, drop=(), val
 
 
 def both(monkeypatch, *args, **kwargs):
-    """The same file read whole, and in pieces."""
+    """Load the same file whole and in pieces."""
     whole = load(*args, **kwargs)
     monkeypatch.setattr(csv_cells, "available_memory", lambda: 0)
     monkeypatch.setattr(csv_cells, "_ROWS", 7)

@@ -134,7 +134,7 @@ def test_every_dtype_holds_the_same_numbers(make, dtype):
 
 
 def layouts(X: np.ndarray, folder):
-    """The same array in other places and orders of memory."""
+    """The same array in other memory layouts."""
     memmap = np.memmap(folder / "X", dtype=X.dtype, mode="w+", shape=X.shape)
     memmap[:] = X
     memmap.flush()
@@ -236,7 +236,7 @@ def test_integers_near_the_ends_of_their_type_are_levels_like_others(dtype):
 
 
 def test_a_million_small_weights_are_not_lost():
-    """In float32 a count stops growing at 2²⁴."""
+    """A float32 count would stop growing at 2²⁴."""
     nb = BernoulliNB().fit(np.ones((1, 1)), [0], [2.0**25]).partial_fit(np.ones((1, 1)), [0], sample_weight=[1.0])
     assert nb.class_count_[0] == 2**25 + 1
     assert nb.feature_count_[0, 0] == 2**25 + 1

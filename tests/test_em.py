@@ -220,7 +220,7 @@ mean = jax.jit(lambda family: family.mean())
 
 @variants(("prior", "statistics"), FAMILIES, ids=lambda v: type(v).__name__)
 def test_a_posteriors_penalty_is_the_priors_and_the_likelihood(prior, statistics, x64):
-    """Up to a constant; and the peak is its maximum."""
+    """Penalties agree up to a constant, and the peak is the maximum."""
     posterior, before, after = peaks(prior, statistics)
 
     def gain(of):

@@ -367,7 +367,7 @@ def test_repeats_are_the_corrected_resampled_t(against):
 
 @pytest.mark.filterwarnings("ignore:.*levels that the model does not know")
 def test_what_does_not_coincide_in_every_split_is_not_the_same():
-    """Where "rare" is not among the rows fitted there is one level, and all readings agree."""
+    """If "rare" is not among the fitted rows there is one level, and all estimates agree."""
     X, y = np.array([["often"]] * 9 + [["rare"]]), np.arange(10) % 2
     splits = stratified_splits(y, 8, 0.3, 1)
     assert {9 in train for train, _ in splits} == {True, False}

@@ -27,7 +27,7 @@ Y = np.arange(20) % 2
 
 
 def names(requirements):
-    """Of the packages, those of extras of this one included."""
+    """Package names of requirements, with those of this package's own extras."""
     for requirement in requirements:
         name, extras = re.fullmatch(r"([\w.-]+)(?:\[(.*?)\])?.*", requirement).groups()
         if name == PROJECT["name"]:
@@ -97,7 +97,7 @@ def test_extras_install_what_messages_say():
 
 
 def requirements_of(source):
-    """What a module asks `require` for: extras and packages."""
+    """Extras and packages that a module passes to `require`."""
     if "bayesnb._util.extras" not in source:
         return
     tree = ast.parse(source)

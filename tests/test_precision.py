@@ -155,7 +155,7 @@ def test_all_fitted_state_is_numpy(kind):
 
 
 def test_an_evidence_of_a_hundred_million_rows_is_right_to_the_ninth_digit():
-    """In float32 its first digit is wrong."""
+    """In float32 the first digit would be wrong."""
     from scipy.special import betaln
 
     n, k = 10**8, 31_415_926

@@ -52,7 +52,7 @@ def listed(page: Path) -> list[str]:
 
 
 def found(name: str) -> object:
-    """What a name of the reference is: as autosummary finds it."""
+    """The object of a reference entry, as autosummary finds it."""
     *path, last = f"bayesnb.{name}".split(".")
     owner = importlib.import_module(path[0])
     for n in range(1, len(path)):
@@ -94,7 +94,7 @@ def methods(name: str) -> list[str]:
 
 @pytest.mark.parametrize("name", [name for name in NAMES if methods(name)])
 def test_each_method_is_in_an_example(name):
-    """Of its own docstring, or of its class's."""
+    """The example is in the docstring of the method or of its class."""
     owner = found(name)
     shown = {n: ">>>" in (inspect.getdoc(getattr(owner, n)) or "") for n in methods(name)}
     used = inspect.getdoc(owner) or ""

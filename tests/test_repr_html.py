@@ -103,7 +103,7 @@ HALF = ["<b>", "x"] * 10
 
 
 def test_a_display_never_fails(nb):
-    """Whatever was set after `fit`: what cannot be said is left out."""
+    """Values that cannot be displayed are left out, whatever was set after `fit`."""
 
     class Bad:
         def __repr__(self):

@@ -98,7 +98,7 @@ def test_files(format, tmp_path):
 
 @pytest.mark.slow("compiles kernels of its own")
 def test_text_is_counted_by_the_dictionaries_of_a_file(tmp_path):
-    """Each group of rows has its own, and a batch may have several."""
+    """Each group of rows has its own dictionary, and a batch may span several groups."""
     rng = np.random.default_rng(0)
     words = np.array(["ash", "elm", "oak", None], object)
     X = pd.DataFrame({name: np.sort(words[rng.integers(0, 4, N)].astype(str)) for name in "ab"}).replace({"None": None})
@@ -176,7 +176,7 @@ def test_a_checkpoint_of_bags_of_words(tmp_path):
 
 
 def test_a_checkpoint_without_digests_goes_on(tmp_path):
-    """As versions before wrote them."""
+    """Earlier versions wrote such checkpoints."""
     path, whole = tmp_path / "checkpoint", bnb.CategoricalNB().fit(LEVELS, LABELS)
     parts = cut_off(batches(LEVELS, LABELS, 50), 4)
     with pytest.raises(Cut):

@@ -32,18 +32,18 @@ LATER = ["win the lottery", "", "cash cash at the café", "nothing known"]
 
 
 def tokens(document: str) -> list[str]:
-    """What CountVectorizer's default pattern finds, by its definition: two or more word characters."""
+    """Words of two or more word characters, as CountVectorizer's default pattern defines them."""
     return re.findall(r"\b\w\w+\b", document.lower())
 
 
 def transform(bag: BagOfWords, documents: list[str]):
-    """Of documents with a word that is not in the dictionary: a warning, if the reserved word is untrained."""
+    """Transform documents; unknown words warn if the reserved word is untrained."""
     with pytest.warns(UserWarning, match="never occurred in training") if not bag.unknown_count_ else nullcontext():
         return bag.transform(documents)
 
 
 def same(a, b) -> bool:
-    """To the bit: values, types and layout, but for the order of entries in a row; the first is a sparse array."""
+    """Whether sparse arrays are equal in values, types and layout, up to the order of entries in a row."""
     a, b = a.sorted_indices(), b.sorted_indices()
     parts = [(getattr(a, n), getattr(b, n)) for n in ("data", "indices", "indptr")]
     return (

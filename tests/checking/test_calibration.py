@@ -115,7 +115,7 @@ def test_p_values_of_tables_hold_what_they_say(n_levels, rows, skewed):
 
 
 def test_p_values_of_two_by_two_tables_are_exact():
-    """Of two classes, by all tables with the margins: hypergeometric in each."""
+    """Reference: the sum over all tables with the same margins, hypergeometric in each of two classes."""
     rng = np.random.default_rng(8)
     y = np.repeat([0, 1], [14, 9])
     x = rng.integers(0, 2, 23)

@@ -89,7 +89,7 @@ def poisson_gain(codes, x, a, b):
 
 
 def one_class(nb, X):
-    """All rows are of the first class; of the other there are none."""
+    """Labels that put all rows into the first class; the second class has none."""
     return nb.partial_fit(X, np.zeros(len(X), int), classes=[0, 1])
 
 
@@ -403,7 +403,7 @@ def test_too_many_pairs_and_levels():
 @pytest.mark.slow("compiles kernels of its own")
 @pytest.mark.parametrize("scale", [1e-22, 1e30])
 def test_the_scale_of_numbers_changes_nothing(scale):
-    """In double precision, also where it is asked whether a prior is proper."""
+    """Checks double precision, including the test for a proper prior."""
     rng = np.random.default_rng(0)
     y = rng.integers(0, 2, 40)
     X = rng.normal(y[:, None], 1.0, (40, 2))

@@ -88,7 +88,7 @@ def test_features_of_several_levels_add_up():
 
 
 def test_one_draw_of_the_class():
-    """Without a feature that says anything P(class | row) is the class probability: E π² / π = E Σ π²."""
+    """If no feature is informative, P(class | row) is the class probability: E π² / π = E Σ π²."""
     nb = BernoulliNB(alpha=SURE, class_alpha=[1.0, 3.0]).fit([[0], [1]], Y)
     mean, error = mean_and_error(nb)
     assert mean == pytest.approx(stats.beta.moment(2, 1, 3) + stats.beta.moment(2, 3, 1), abs=error)

@@ -16,7 +16,7 @@ STEP = 1e-4
 
 
 def check(nb, X, y, rows, refit, own, interval, steps, estimate=None):
-    """All columns, from refits under each strength and one a little off the own one."""
+    """Compare all columns with refits under each strength and by finite differences."""
     found = prior_sensitivity(nb, rows, interval, steps=steps)
     assert list(found.columns) == COLUMNS
     before = nb.predict_proba(rows, estimate=estimate)

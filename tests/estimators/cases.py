@@ -31,7 +31,7 @@ class Case:
 
     @cached_property
     def _fitted(self) -> Any:
-        """Without options, fitted once in each process."""
+        """The estimator with default options, fitted once in each process."""
         return self.make().fit(self.X, self.y)
 
 
@@ -82,7 +82,7 @@ def mixed_frame() -> pd.DataFrame:
 
 
 def state(nb: Any) -> dict[str, Any]:
-    """All that an estimator holds, as bytes and texts that can be compared."""
+    """Attributes of an estimator, as bytes and texts that can be compared."""
     return {name: _plain(value) for name, value in vars(nb).items()}
 
 

@@ -252,7 +252,7 @@ CHOICES = {
 
 @pytest.mark.parametrize("name", CHOICES)
 def test_a_word_that_is_no_choice_is_refused(nb, name):
-    """Also where nothing depends on it here: the error names the argument, the word and what there is to choose."""
+    """The error names the argument, the word and the choices, even where the result does not depend on the choice."""
     (choice, call), argument = CHOICES[name], name.split()[1]
     assert_refused(lambda: call(nb, **{argument: "zz"}), f"^{argument}='zz'", choice)
 

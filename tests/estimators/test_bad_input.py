@@ -346,7 +346,7 @@ def test_options_of_a_prediction(case, option, value, says):
 @each
 @pytest.mark.parametrize("kind", ["name", "number", "family"])
 def test_prior_of_another_kind(case, kind):
-    """What cannot be used must not be passed over in silence."""
+    """An unusable prior must not be ignored silently."""
     if case.make in (bnb.GaussianNB, bnb.PoissonNB):
         family = bnb.Dirichlet(np.ones((1, 4)), np.zeros(4, int), 1)
     else:
@@ -459,7 +459,7 @@ def test_forgetting_more_rows_than_were_counted(case):
 
 @some("CategoricalNB", "BernoulliNB", "MultinomialNB", "PoissonNB", quick=["CategoricalNB"])
 def test_forgetting_cells_that_were_never_counted(case):
-    """In class "high" the third feature never takes the largest value there is."""
+    """In class "high" the third feature never takes its largest value."""
     X = case.X.copy()
     X[case.y == "high", COLUMN] = 0
     top = X[:, COLUMN].max()
@@ -500,7 +500,7 @@ def test_values_whose_squares_overflow_cannot_be_counted(case, value):
 
 @some("GaussianNB")
 def test_values_whose_squares_underflow_cannot_be_counted(case):
-    """Else their variance would be zero, and each value a point mass."""
+    """Otherwise the variance would be zero, and each value a point mass."""
     X = case.X.copy()
     X[:, COLUMN] *= 1e-200
     says = ("input X", "column '2'", "too small|so small", "rescale")

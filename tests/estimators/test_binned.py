@@ -237,7 +237,7 @@ def test_em_takes_normal_densities():
 
 
 def test_gains_compare_what_each_column_says_of_the_label_without_the_row():
-    """Against refits of one column without the row, at a prior that no row decides."""
+    """Reference: refits of one column without the row, with a fixed prior."""
     X, y = FRAME.to_numpy()[:24, :2].copy(), np.arange(24) % 2
     X[3, 0] = np.nan
     priors = [NormalInverseGamma(0.0, kappa, 2.0, 1.0) for kappa in (0.5, 3.0)]
@@ -252,7 +252,7 @@ def test_gains_compare_what_each_column_says_of_the_label_without_the_row():
 
 
 def test_gains_are_shrunk_to_their_common_mean():
-    """Against the posterior of a normal model of effects, at its method-of-moments variance."""
+    """Reference: the posterior of a normal model of effects, with the variance by the method of moments."""
     effects = np.array([0.3, 0.0, -0.2, 0.1])
     gain = effects + rng.normal(0.0, [0.1, 3.0, 1.0, 0.5], (400, 4))
     weight = np.ones(400)

@@ -37,7 +37,7 @@ ABSENT = {"AODE": ("prior_", "posterior_", "parents_", "log_evidence_"), "EM": (
 
 @pytest.fixture(scope="module")
 def fitted():
-    """Each estimator, fitted when it is first asked for."""
+    """Cached fitted estimator of this name."""
     found = {}
 
     def get(name):
@@ -80,7 +80,7 @@ def test_a_function_that_refuses_a_model_has_no_attribute_missing(fitted):
 @pytest.mark.slow("other variants compile kernels of their own", but=["CategoricalNB", "EM"])
 @every
 def test_what_is_shown_computes_nothing(fitted, name, monkeypatch):
-    """Of four million parameters the posterior and its evidence took four seconds, at every display of a notebook."""
+    """The posterior and evidence of four million parameters took four seconds at every display in a notebook."""
     nb = fitted(name)
     calls = []
     for kernel in ("update", "log_evidence", "plug_in"):

@@ -117,7 +117,7 @@ class AllPrunings:
         return found
 
     def and_cell(self, cell: Context, more: float) -> AllPrunings:
-        """With so many more rows in a cell."""
+        """Return a copy with more rows counted in one cell."""
         count = self.count.copy()
         count[cell] += more
         return AllPrunings(count, self.alpha, self.log_odds)

@@ -40,7 +40,7 @@ class Case:
         return np.asarray(values)[..., : len(self.dense), :]
 
     def statistics(self, i: int) -> Any:
-        """Of row i, counted once in every class."""
+        """Statistics of row i, counted once in every class."""
         row = np.broadcast_to(self.dense[i], (N_CLASSES, self.dense.shape[1]))
         if isinstance(self.posterior, Dirichlet):
             return LevelCounts(row)

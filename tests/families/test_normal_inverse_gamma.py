@@ -93,7 +93,7 @@ def test_moments_are_weighted_count_mean_and_centred_sum_of_squares(x, label, we
     st.integers(0, 2**32 - 1),
 )
 def test_blocks_far_from_each_other_lose_no_digits(blocks, seed):
-    """Each block has a mean, a standard deviation and a number of rows of its own."""
+    """Each block has its own mean, standard deviation and number of rows."""
     rng, counted, rows = np.random.default_rng(seed), Moments(*np.zeros((3, 1, 1))), []
     for mean, sd, n in blocks:
         x = rng.normal(mean, sd, (64, 1))
@@ -269,7 +269,7 @@ def test_draws_have_the_marginals_and_moments():
 
 @pytest.mark.slow("compiles kernels of its own")
 def test_cumulants_of_the_log_likelihood_do_not_cancel_where_much_data_has_been_seen():
-    """In exact arithmetic at n = 1e12: the terms a r²/4 and r/2 nearly cancel."""
+    """Reference: exact arithmetic at n = 1e12, where the terms a r²/4 and r/2 nearly cancel."""
     from fractions import Fraction
 
     from scipy.special import polygamma

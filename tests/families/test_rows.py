@@ -26,7 +26,7 @@ N_CLASSES = 3
 
 @dataclass(frozen=True, eq=False)
 class Case:
-    """The same rows as a kernel sees them, padded, and as dense counts (N, L) over groups."""
+    """Rows as a kernel receives them (padded), and as dense counts (N, L) over groups."""
 
     rows: Any
     x: Any

@@ -20,7 +20,7 @@ in_tree = jax.jit(jax.grad(lambda weight, index: spanning_trees.log_sum(weight[i
 
 
 def symmetric(weight: np.ndarray, n: int) -> np.ndarray:
-    """Of (0, 1), (0, 2), …, (n - 2, n - 1); what stands on the diagonal is not read."""
+    """Symmetric matrix of the weights of (0, 1), (0, 2), …, (n - 2, n - 1); the diagonal is not read."""
     matrix = np.full((n, n), 1e3)
     matrix[np.triu_indices(n, 1)] = matrix.T[np.triu_indices(n, 1)] = weight
     return matrix

@@ -122,7 +122,7 @@ def test_log_joint_is_the_sum_over_class_prior_and_blocks(known):
 
 
 def test_no_class_is_taken_for_another():
-    """By the structures under which `jit` keeps what it has compiled; fields have the same names."""
+    """`jit` caches by tree structure, which must tell classes with equal field names apart."""
     for mine, other in [
         (Totals(ZERO, ZERO), Durations(ZERO, ZERO)),
         (GammaPoisson(ZERO, ZERO), GammaExponential(ZERO, ZERO)),

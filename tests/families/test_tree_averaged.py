@@ -51,7 +51,7 @@ class Problem:
         return LevelCounts(np.concatenate(tables, axis=1))
 
     def and_rows(self, row: np.ndarray, more: Any) -> Problem:
-        """With the row among the data so many more times in each class."""
+        """Return a copy that counts the row more often in each class."""
         classes = np.arange(self.brute.n_classes)
         X = np.vstack([self.X, np.repeat(row[None], len(classes), axis=0)])
         return replace(self, X=X, y=np.append(self.y, classes), weight=np.append(self.weight, more))

@@ -113,7 +113,7 @@ class History(RuleBasedStateMachine):
 
     @rule(data=st.data())
     def merge(self, data):
-        """What somebody else has counted."""
+        """Merge counts of another estimator."""
         rows = self.draw_rows(data)
         other, theirs = self.kind.make().fit(*self.arrays(rows)), self.new_ledger()
         theirs.add(rows, {label for _, label, _ in rows})
@@ -146,7 +146,7 @@ class History(RuleBasedStateMachine):
 
     @rule(data=st.data())
     def refuse(self, data):
-        """What cannot be done, and leaves everything as it was."""
+        """Try an operation that is refused and must change nothing."""
         rows = self.draw_rows(data)
         X, y, weight = self.arrays(rows)
         bad_weight, strange = weight.copy(), y.copy()
@@ -283,7 +283,7 @@ class History(RuleBasedStateMachine):
 
 
 def state(nb: Any) -> Any:
-    """All that an estimator knows, as values."""
+    """Attributes of an estimator, as comparable values."""
     levels = [nb.encoding_.classes, *(v for b in nb.encoding_.blocks for v in getattr(b, "levels", ()))]
     names = [[(type(v).__name__, v) for v in one.values] for one in levels]
     leaves = [(leaf.shape, leaf.tobytes()) for leaf in map(np.asarray, jax.tree.leaves(nb.statistics_))]

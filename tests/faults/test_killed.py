@@ -58,7 +58,7 @@ for number in range({KILLS}):
 
 
 def rows(kind: str) -> tuple[np.ndarray, np.ndarray]:
-    """All rows: a level and a class that come late, or numbers."""
+    """Rows of the stream: a level and a class that occur late, or numbers."""
     rng, n = np.random.default_rng(0), BATCHES * SIZE
     y = rng.integers(0, 3, n)
     y[: n // 100] = 0

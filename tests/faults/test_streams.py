@@ -126,7 +126,7 @@ def test_batches_of_no_weight_leave_their_classes(weights, tmp_path):
 
 @variants("other", [0.5 + 1e-12, 0.7])
 def test_a_checkpoint_of_other_hyperparameters_is_refused(other, tmp_path):
-    """Also where they differ in the last digits, or in the midst of a long array, which a message does not show."""
+    """Differences in the last digits, or inside a long array, count although the message does not show them."""
     path, rows = tmp_path / "checkpoint", np.zeros((4, 2000), int)
     alpha = np.full(2000, 0.5)
     fit(bnb.MultinomialNB(alpha=alpha), [(rows, Y)], checkpoint=path)

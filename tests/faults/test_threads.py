@@ -131,7 +131,7 @@ def dense(kind: str) -> np.ndarray:
 
 
 def refilled(X: np.ndarray, y: np.ndarray, weight: np.ndarray | None, spoilt: Any):
-    """The same three arrays every time, overwritten before and after."""
+    """Yield the same three arrays for every batch, overwritten before and after."""
     rows, label, weights = np.empty((SIZE, X.shape[1]), X.dtype), np.empty(SIZE, y.dtype), np.empty(SIZE)
     for start in range(0, N, SIZE):
         piece = slice(start, start + SIZE)

@@ -40,7 +40,7 @@ PRIOR = BetaGeometric(SUCCESSES, FAILURES)
 
 
 class GeometricNB(NumbersNB):
-    """All that an estimator of the new family has to say."""
+    """Minimal estimator of the new family."""
 
     family = BetaGeometric
 
@@ -73,7 +73,7 @@ def log_predictive(x, a, b):
 
 
 def log_evidence(x, a=SUCCESSES, b=FAILURES) -> float:
-    """Of cells of one class, from the definition."""
+    """Log evidence of the cells of one class, from the definition."""
     return betaln(a + len(x), b + x.sum()) - betaln(a, b)
 
 
@@ -193,7 +193,7 @@ def test_conformal_p_values_are_those_of_refits(prior):
     y, both = np.array(["calm", "calm", "rush", "calm", "rush"]), np.concatenate([X, new])
 
     def log_odds(labels, i) -> float:
-        """Of the label of row i, given the others."""
+        """Log odds of the label of row i, given the other rows."""
         others = fit(np.delete(both, i, axis=0), np.delete(labels, i), prior)
         joint, own = others.predict_joint_log_proba(both[[i]])[0], CLASSES.index(labels[i])
         return joint[own] - joint[1 - own]
@@ -302,7 +302,7 @@ def test_tuning_finds_the_strength_that_leave_one_out_and_evidence_prefer():
 
 @pytest.mark.slow("compiles kernels of its own")
 def test_dependence_is_told_by_its_own_evidence():
-    """Of numbers above the median of the other feature and below it, both ways round."""
+    """Numbers are split at the median of the other feature, in both directions."""
     X, y = some_rows()
     X, nats = X[:, [0, 0]], 0.0
     for c in CLASSES:

@@ -116,7 +116,7 @@ def test_class_probabilities_meet_in_the_same_way(data, class_prior):
 
 
 def of_declared_levels(problem: Problem) -> Any:
-    """Its estimator, of which all examples have as many levels."""
+    """The problem's estimator with declared levels, so that all examples have equally many."""
     levels = {"categories": [list(dict.fromkeys(v for v in pool if v is not None)) for pool in LEVELS]}
     return clone(problem.nb).set_params(**levels if problem.kind == "categorical" else {})
 
@@ -133,7 +133,7 @@ def whole_numbers(problem: Problem) -> Problem:
 @pytest.mark.parametrize("kind", thorough([k for k in KINDS if k != "binned"]))
 @given(data=st.data())
 def test_all_four_estimates_meet_as_the_weights_grow(kind, data):
-    """Their distance is O(1/n); rows that the MLE calls impossible or undefined are left out."""
+    """The distance between estimates is O(1/n); rows that the MLE calls impossible or undefined are left out."""
     problem = whole_numbers(data.draw(problems(kind, min_rows=5)))
     distance = []
     for n in (1e7, 1e10):

@@ -56,7 +56,7 @@ def test_car_conditional_mutual_information_from_the_counts():
 
 @variants("name", LOG_EVIDENCE)
 def test_log_evidence_under_uniform_priors(name):
-    """Whatever the order of declared levels; marks of missing cells are as good as none."""
+    """The order of declared levels does not matter, and marks of missing cells are equivalent to None."""
     data = arff(name)
     reverse = [levels[::-1] for levels in data.levels]
     holes = np.where(data.X == "?", None, data.X)

@@ -47,7 +47,7 @@ def assert_same_joint(ours, theirs, rows, X, tolerance):
 
 
 def assert_same_predictions(ours, theirs, X, tolerance, form=np.asarray):
-    """Of the same rows, which ours may take in another form."""
+    """Compare predictions for the same rows; ours may take another container."""
     rows = form(X) if isinstance(X, np.ndarray) else X
     np.testing.assert_allclose(ours.predict_log_proba(rows), theirs.predict_log_proba(X), rtol=0, atol=tolerance)
     np.testing.assert_allclose(ours.predict_proba(rows), theirs.predict_proba(X), rtol=0, atol=tolerance)

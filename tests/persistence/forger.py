@@ -207,7 +207,7 @@ WRAPPERS = ["WeightedNB", "FeatureAveragedNB", "NaiveBayesMixture"]
 
 
 def complaints(nb: Any) -> list[str]:
-    """What is inconsistent about a classifier that was loaded; it says nothing of whether it is true."""
+    """Internal contradictions of a loaded classifier, as a list of messages."""
     name = type(nb).__name__
     found: list[str] = []
     if name == "NaiveBayesMixture":

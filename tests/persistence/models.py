@@ -38,7 +38,7 @@ def fitted(name: str) -> tuple[Any, Any]:
 
 
 def semi_supervised() -> Any:
-    """Whatever it is given, rows 20 … 39 have no label."""
+    """Fit by EM; rows 20 … 39 have no label, whatever labels are given."""
 
     class Fitted:
         def fit(self, X: Any, y: Any, sample_weight: Any = None) -> Any:

@@ -111,7 +111,7 @@ def forged(whole: dict, change: dict) -> str:
     ids=lambda value: str(value)[:40],
 )
 def test_forged_files_of_words(change, message, tmp_path):
-    """Each has the right checksum. The error is that of `bnb.load`."""
+    """Each file has a valid checksum."""
     path = tmp_path / "words.json"
     BagOfWords().fit(DOCUMENTS).save(path)
     path.write_text(forged(json.loads(path.read_text()), dict(change)))

@@ -28,7 +28,7 @@ def files(tmp_path_factory):
 
 
 def attempt(content: bytes, path) -> bool:
-    """Whether it loads; if not, with our error."""
+    """Whether the file loads; if it does not, the error must be ours."""
     path.write_bytes(content)
     try:
         bnb.load(path)

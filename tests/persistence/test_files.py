@@ -131,7 +131,7 @@ def test_what_killed_writers_left_is_removed_and_what_living_ones_write_is_not(t
 
 
 def test_a_name_that_is_too_long(tmp_path):
-    """With the ending of a temporary file it is: what was there stays, and the error says so."""
+    """The name of the temporary file is too long: the old file stays, and the error says so."""
     with pytest.raises(OSError, match=r"was not written, and is as it was before: File name too long"):
         write_atomically(tmp_path / ("x" * 245), b"new")
     assert not os.listdir(tmp_path)

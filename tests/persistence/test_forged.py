@@ -188,7 +188,7 @@ def test_nothing_but_brackets(tmp_path):
 
 
 def test_what_save_writes_load_reads(tmp_path):
-    """So that it does not write what was changed by hand."""
+    """Saving refuses a model that was modified by hand."""
     path = tmp_path / "model"
     nb = bnb.CategoricalNB().fit(LEVELS, LABELS)
     nb.statistics_.blocks[0].count[0, 0] += 1000
@@ -254,7 +254,7 @@ def test_values_of_one_hash(kind, place, whole, tmp_path):
 
 
 def test_keys_of_a_dictionary_are_names_or_positions_or_few(whole, tmp_path):
-    """As their hashes may differ, and collide in the places of a dictionary even so."""
+    """Keys with different hashes can still collide in the slots of a dictionary."""
     tree, arrays = parts(whole["categorical"])
     numbers = [i << 20 for i in range(5_000)]
     keys = {"few": numbers[:4_000], "many": numbers, "positions": list(range(9_000)), "names": ["x"] * 9_000}

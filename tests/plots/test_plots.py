@@ -38,13 +38,13 @@ def melons():
 
 
 def rows(values) -> np.ndarray:
-    """In one order, so that sets of points compare."""
+    """Points in sorted order, so that sets of points can be compared."""
     values = np.asarray(values, float).reshape(len(values), -1)
     return values[np.lexsort(values.round(9).T)]
 
 
 def standardised(nb, parameter: str, frame: pd.DataFrame) -> pd.DataFrame:
-    """Of `parameter_table`, in units computed from the rows themselves."""
+    """The parameter table, in units computed from the rows."""
     table = parameter_table(nb).query("level == @parameter")
     centre = table["feature"].map(frame.mean() if parameter == "mu" else dict.fromkeys(frame, 0.0))
     unit = table["feature"].map({"mu": frame.std(ddof=0), "sigma2": frame.var(ddof=0), "rate": frame.mean()}[parameter])

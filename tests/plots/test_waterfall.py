@@ -15,7 +15,7 @@ from tests.plots.figures import LONG, check, said, segments
 
 
 def reasons(n: int, row: object = 0, seed: int = 0) -> pd.DataFrame:
-    """As `explain` has them: the classes, then n features, the largest contributions first."""
+    """A table like that of `explain`: the class term, then n features by decreasing size."""
     rng = np.random.default_rng(seed)
     size = np.sort(rng.exponential(size=n))[::-1] * rng.choice([-1, 1], n)
     return pd.DataFrame(

@@ -15,7 +15,7 @@ from tests.plots.figures import LONG, check, said, segments
 
 
 def table_of(n: int) -> pd.DataFrame:
-    """As `weight_table` returns it, terms in no order."""
+    """A table like that of `weight_table`, with terms in random order."""
     rng = np.random.default_rng(n)
     weight, sd = rng.normal(0.6, 0.4, n), rng.uniform(0.05, 0.4, n)
     columns = {"term": [f"{LONG} {t:03d}" for t in range(n)], "weight": weight, "lower": weight - 1.64 * sd}

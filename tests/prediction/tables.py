@@ -57,7 +57,7 @@ def of_numbers() -> Any:
 
 @cache
 def in_shares() -> Any:
-    """By EM: of its parameters there is no posterior."""
+    """Classifier fitted by EM, which has no posterior of its parameters."""
     return bnb.fit_em(bnb.MultinomialNB(), COUNTS[ASKED], np.where(np.arange(16) < 9, CODE[ASKED], -1)).estimator
 
 

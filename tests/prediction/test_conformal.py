@@ -186,7 +186,7 @@ def test_folds_that_lack_a_level_know_it_where_hyperparameters_are_about_it():
 @settings(max_examples=3)
 @given(data=st.data())
 def test_over_a_bag_of_rows_they_are_uniform(kind, data):
-    """Each row in turn as the new one: the p-values with random ties are uniform, exactly, and nothing is simulated."""
+    """With each row in turn as the new one, p-values with random ties are exactly uniform."""
     problem = data.draw(problems(kind, min_rows=5, max_rows=5, max_weight=1))
     blank, n = knowing_all(problem), len(problem)
     share, ends = np.random.default_rng(0).random(), []
@@ -262,7 +262,7 @@ def test_sets_hold_the_labels_with_large_p_values():
 
 @pytest.mark.slow("compiles kernels of its own")
 def test_few_rows_leave_out_no_label():
-    """With N < 9 rows no p-value is 1/10 or less; and 1/10 of ten is."""
+    """With N < 9 rows no p-value is below 1/10."""
     for n, p in ((8, 0.0), (9, 0.15)):
         X, y = NUMBERS[:n], LABEL[:n]
         found = bnb.conformal(bnb.GaussianNB().fit(X, y), X, y).predict_set([[50.0, -50, 50, 0]])
@@ -304,7 +304,7 @@ SETS, ROWS = 2_000, 60
 
 @cache
 def simulated() -> tuple[np.ndarray, ...]:
-    """Of 2,000 data sets of a model that is wrong: what is said of one new row each.
+    """Prediction sets of one new row in each of 2,000 data sets of a misspecified model.
 
     Two witnesses, of whom one is heard five times and the other three times. p-values of the true label with ties
     conservative, random, and by class; whether the model's own set of 90% has the label; the label.

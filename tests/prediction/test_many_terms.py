@@ -51,7 +51,7 @@ def test_sparse_terms_are_the_dense_ones(both):
 
 @pytest.mark.parametrize("tau", [(0.0, 0.0), (0.3, 0.0), (1.0, 0.3)])
 def test_lbfgs_finds_the_optimum_of_newtons_method(both, tau):
-    """And an evidence that is not above the exact one, by Fischer's inequality; that is exact where τ = 0."""
+    """The approximate evidence is at most the exact one, by Fischer's inequality, and equal where τ = 0."""
     prior = Prior.from_groups(GROUPS, np.array(tau), C, biased=True)
     exact, found = (terms.maximize(prior) for terms in both)
     for name in ("bias", "weight", "temperature"):
@@ -85,7 +85,7 @@ def words(n_words: int, n_rows: int = 60) -> tuple[sp.csr_matrix, np.ndarray]:
 
 
 def test_words_have_a_weight_each(monkeypatch):
-    """Of a sparse matrix by L-BFGS what Newton's method finds for a dense one."""
+    """L-BFGS on a sparse matrix finds the optimum of Newton's method on the dense matrix."""
     monkeypatch.setattr(weight_optimum, "GRID", ((0.3,),))
     X, y = words(40)
     dense = bnb.WeightedNB(bnb.BernoulliNB()).fit(X.toarray(), y)

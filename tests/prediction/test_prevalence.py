@@ -270,7 +270,7 @@ class TestLaws:
 class TestGivenTheData:
     @pytest.mark.slow("compiles kernels of its own")
     def test_each_draw_is_the_posterior_given_its_parameters(self):
-        """By hand: θ is Beta, the posterior given θ on a grid, averaged over many θ."""
+        """Reference: beta draws of θ, and the posterior given θ on a grid, averaged."""
         nb = bnb.BernoulliNB(alpha=1.0).fit([[1]] * 6 + [[0]] * 2 + [[1]] * 1 + [[0]] * 5, [0] * 8 + [1] * 6)
         X = np.repeat([[0], [1]], [30, 20], axis=0)
         found = bnb.estimate_prevalence(nb, X, draws=2000, given="data")

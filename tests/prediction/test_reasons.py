@@ -75,7 +75,7 @@ def parents_first(nb) -> list[int]:
 @pytest.mark.slow("other variants compile kernels of their own", but="categorical")
 @pytest.mark.parametrize("kind", thorough(CASES, QUICK))
 def test_a_contribution_is_what_the_cell_adds_to_the_log_odds(kind):
-    """To those of `predict_proba`, and to the variance that `log_odds_moments` has: of rows with one cell more."""
+    """Reference: `predict_proba` and `log_odds_moments` of rows with one cell more."""
     nb, X = fitted(kind)
     elm, oak = (list(nb.classes_).index(label) for label in ("elm", "oak"))
     found = bnb.explain(nb, X[SOME], of="elm", against="oak")
@@ -109,7 +109,7 @@ AVERAGES = ("weighted", "tempered", "averaged")  # of these there is neither mod
 
 @pytest.mark.parametrize("kind", thorough(WHOLE, ("weighted", "words")))
 def test_contributions_add_up_to_the_log_odds_that_are_stated(kind):
-    """By every reading of the posterior that `predict_proba` has."""
+    """Checks every estimate of `predict_proba`."""
     nb, X = WHOLE[kind]
     inner = nb.estimator if isinstance(nb, bnb.WeightedNB) else nb
     readings = ["predictive", "mean"] + ["map"] * (not any(name in kind for name in AVERAGES))
@@ -204,7 +204,7 @@ def test_words(sparse, weighted, estimate):
 @pytest.mark.slow("other variants compile kernels of their own")
 @pytest.mark.parametrize("kind", thorough(("gaussian", "bernoulli"), ("bernoulli",)))
 def test_features_that_may_not_matter_have_moments_of_a_mixture(kind):
-    """By draws: the log odds are γ d with probability ρ of γ = 1."""
+    """Reference: draws; the log odds are γ d with P(γ = 1) = ρ."""
     nb, X = CASES[kind]
     nb = bnb.FeatureAveragedNB(nb).fit(X, LABEL)
     draws = bnb.posterior_draws(nb, draws=4000, seed=1)

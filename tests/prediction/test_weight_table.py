@@ -25,7 +25,7 @@ from tests.refusals import refused
 
 @pytest.fixture(scope="module")
 def weighted():
-    """Each term with a weight of its own."""
+    """Classifier with one weight for each term."""
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(weight_optimum, "GRID", ((0.3,),))
         return bnb.WeightedNB(bnb.CategoricalNB()).fit(LEVELS, LABEL)
@@ -226,7 +226,7 @@ def test_its_density_is_the_objective(weighted):
 @pytest.mark.slow("NumPyro compiles for seconds")
 @pytest.mark.parametrize("kind", ["numbers", "words"])
 def test_a_temperature_against_an_integral(kind):
-    """Of few rows, where the posterior is far from normal; words are counted as in rows of typical length."""
+    """Few rows, where the posterior is far from normal; word counts are scaled to rows of typical length."""
     from tests.programs.monte_carlo import errors, quiet
 
     nb, X = {"numbers": (bnb.GaussianNB(), NUMBERS), "words": (bnb.MultinomialNB(), TEXTS)}[kind]

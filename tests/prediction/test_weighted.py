@@ -207,7 +207,7 @@ def test_a_temperature_is_temperature_scaling():
 
 @pytest.mark.slow("compiles kernels of its own")
 def test_long_rows_count_for_less():
-    """Of counts over one simplex T (t + 1)^-β, both at the optimum: by Nelder and Mead."""
+    """Reference: T and β of T (t + 1)^-β by the Nelder-Mead method."""
     nb = bnb.WeightedNB(bnb.MultinomialNB()).fit(COUNTS, LABEL)
     scores, length, label = (
         crossed(bnb.MultinomialNB(), COUNTS),
@@ -234,7 +234,7 @@ def test_long_rows_count_for_less():
 
 @pytest.mark.parametrize("case", ["categorical", "gaussian", "binary"])
 def test_the_expected_loss_is_that_of_weights_that_do_not_know_the_row(case, monkeypatch):
-    """By weights that another solver fits to other rows and halves without the row; τ = 1 fits most.
+    """Reference: weights of another solver, fitted to rows and halves without the row; τ = 1 fits most.
 
     Rows that the same halves score are held out by quarters, those of a class one after the other; the class is rarer
     by the row, as stratified halves know its share.
@@ -445,7 +445,7 @@ def test_or_a_weight_a_member():
 
 @pytest.mark.slow("compiles kernels of its own")
 def test_members_that_do_not_vote_are_as_the_others():
-    """Where the parent of a member is missing it says what the others say on average."""
+    """A member whose parent is missing gets the average score of the other members."""
     X = LEVELS.copy()
     X[::4, 1] = np.nan
     nb = bnb.WeightedNB(bnb.AODE(gaussian=None)).fit(X, LABEL)
@@ -494,7 +494,7 @@ def of_two_classes() -> bnb.WeightedNB:
 
 
 def test_a_class_without_rows_here_has_no_bias():
-    """Its rows were counted, and weights are found from those of the other two: as were there no other class."""
+    """Weights come from rows of the other two classes, as if the third class did not exist."""
     here, of_two = LABEL != "elm", of_two_classes()
     nb = bnb.WeightedNB(bnb.CategoricalNB(class_alpha=0.0)).partial_fit(LEVELS, LABEL, CLASSES)
     nb.weigh(LEVELS[here], LABEL[here])
@@ -506,7 +506,7 @@ def test_a_class_without_rows_here_has_no_bias():
 @pytest.mark.parametrize("weights", ["feature", "temperature"])
 @pytest.mark.parametrize("known", [[0.7, 0.2, 0.1], [0.0, 0.5, 0.5]])
 def test_known_class_probabilities_are_not_undone(known, weights):
-    """What rows are drawn with is no reason for a bias against what is known."""
+    """The class frequencies of the sample do not bias known class probabilities."""
     nb = bnb.WeightedNB(bnb.CategoricalNB(class_prior=known), weights).fit(LEVELS, LABEL)
     learned = weighted(weights)
     np.testing.assert_array_equal(nb.weight_, learned.weight_)
@@ -517,7 +517,7 @@ def test_known_class_probabilities_are_not_undone(known, weights):
 
 @pytest.mark.filterwarnings("error")
 def test_two_rows_of_high_weight_have_losses():
-    """Without the one row no other row may be left to fit weights to: they are then those of the prior."""
+    """If no row is left to fit weights to, the weights are those of the prior."""
     nb = bnb.WeightedNB(bnb.CategoricalNB(), "temperature", max_rows=2).fit(LEVELS, LABEL, np.full(N, 20.0))
     assert nb.weights_.n_rows == 2
     assert np.isfinite(nb.expected_log_loss_)
@@ -584,7 +584,7 @@ def test_what_has_no_meaning_for_weights_is_refused():
 
 @pytest.mark.parametrize("kind", [bnb.WeightedNB, bnb.FeatureAveragedNB, bnb.NaiveBayesMixture])
 def test_no_classifier_wraps_another_of_its_class(kind):
-    """Else `repr` takes 2^n steps for n of them."""
+    """Nested wrappers would make `repr` take 2^n steps."""
     message = f"a {kind.__name__} takes no other {kind.__name__}"
     for inner in (kind(), bnb.WeightedNB(kind()) if kind is not bnb.WeightedNB else bnb.FeatureAveragedNB(kind())):
         refused(message, kind, estimator=inner)

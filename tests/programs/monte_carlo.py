@@ -28,7 +28,7 @@ def errors(values: np.ndarray) -> np.ndarray:
 
 
 def assert_exact(data: Any, exact: Exact) -> None:
-    """All means and sds within four Monte Carlo standard errors, R-hat below 1.01, no divergences.
+    """Assert means and sds within four Monte Carlo standard errors, R-hat below 1.01 and no divergences.
 
     Of K comparisons some exceed four by chance with probability K / 16,000 or less: for more than 160 the bound is
     that of a family-wise 1%.

@@ -46,7 +46,7 @@ def counts(draw: Any) -> tuple[np.ndarray, np.ndarray]:
 
 
 def evidence(count: np.ndarray, sizes: np.ndarray) -> Callable[[Any], Any]:
-    """Of a symmetric Dirichlet, as a function of α, from the histogram of the counts."""
+    """Evidence of a symmetric Dirichlet as a function of α, from the histogram of the counts."""
     counted = Histogram.from_counts(count, np.repeat(np.arange(len(sizes)), sizes), len(sizes))
     return lambda alpha: Symmetric(alpha).log_evidence(counted)
 
@@ -269,7 +269,7 @@ def test_posterior_given_the_hyperparameters(kind):
 
 @pytest.mark.parametrize("kind", KINDS)
 def test_each_draw_has_its_own_hyperparameters(kind):
-    """Of 2,000 draws of θ for each of two values of the hyperparameters, means and variances are the exact ones."""
+    """Means and variances of 2,000 draws of θ for each of two hyperparameter values, against exact moments."""
     fitted, target, hyper = hierarchy(kind, "mixed")
     n, masks = 2_000, [np.ones(len(columns.axis()[0]), bool) for columns in fitted.nb.encoding_.blocks]
     samples = {site: np.tile(values[:2], (n, *[1] * (values.ndim - 1))) for site, values in hyper.items()}

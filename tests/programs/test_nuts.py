@@ -197,7 +197,7 @@ def test_arviz_reads_it(tmp_path):
 
 
 def test_seeds_and_kept_features():
-    """The same seed gives the same draws, with a progress bar and without, and whatever is kept of them."""
+    """Equal seeds give equal draws, with or without a progress bar and for any kept features."""
     nb, _ = coins()
     all_, again = coin_draws()["posterior"], bnb.run_nuts(nb, COIN_PRIOR, seed=3, features=[7, 2])["posterior"]
     np.testing.assert_array_equal(again["alpha"].values, all_["alpha"].values)
@@ -257,7 +257,7 @@ def test_each_warning(samples, diverging, message):
 
 
 def test_a_size_that_is_estimated_to_be_negative_is_no_size():
-    """Of eight draws that go to and fro NumPyro estimates -41."""
+    """NumPyro estimates -41 for eight alternating draws."""
     draws = np.array([2.0, 2, 0, 2, 1, 2, 0, 2])
     (found,) = (text for text in raised({"alpha": draws[None]}, np.zeros((1, 8), bool)) if "effective" in text)
     assert re.match(

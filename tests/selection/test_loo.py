@@ -77,7 +77,7 @@ def test_published_sums(name):
 
 @pytest.mark.slow("compiles kernels of its own")
 def test_an_outlier_far_out():
-    """What the other rows say of it, and it of them, by the Student's t of SciPy."""
+    """Reference: SciPy's Student's t for the outlier and for the other rows."""
     from scipy import stats
 
     x = np.array([0.1, -0.2, 0.3, 1e4])

@@ -32,7 +32,7 @@ def rising(a: Fraction, n: int) -> Fraction:
 
 
 def log(p: Fraction) -> float:
-    """Of a number that float may not hold, from its binary exponent."""
+    """Logarithm of a rational number beyond the range of floats, from its binary exponent."""
     shift = p.numerator.bit_length() - p.denominator.bit_length()
     return math.log(p * Fraction(2) ** -shift) + shift * math.log(2)
 

@@ -213,7 +213,7 @@ def test_sensitivity_is_that_of_refits():
 @pytest.mark.slow("other variants compile kernels of their own", but="network")
 @each
 def test_prior_predictive_draws_rows_from_the_network(nb):
-    """By ancestral sampling in loops: a class, then each column given its parents."""
+    """Reference: ancestral sampling in loops."""
     nb, size, rng = bnb.NetworkNB(nb.parents_, alpha=0.4).fit(X, Y), 1500, np.random.default_rng(0)
     brute = brute_of(nb)
     order = sorted(range(4), key=lambda j: depth(brute, j))

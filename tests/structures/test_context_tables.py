@@ -311,7 +311,7 @@ def test_conformal_p_values_are_those_of_refits(rows, by_class):
 
 @pytest.mark.slow("compiles kernels of its own")
 def test_fractional_weights_leave_no_missing_parent_where_none_is(tmp_path):
-    """What is missing is a difference of sums."""
+    """The count of missing cells is a difference of sums, which may not round to a positive number."""
     rows, labels = table(300, 0)
     weight = np.random.default_rng(0).choice([0.1, 0.3, 0.7], 300)
     nb = MAKE["aode"]().fit(rows, labels, weight)

@@ -105,7 +105,7 @@ def test_a_column_called_as_the_class_is():
 @pytest.mark.slow("other variants compile kernels of their own", but="TAN")
 @pytest.mark.parametrize("nb", [bnb.TAN(), bnb.SPODE(), bnb.AODE(), bnb.NetworkNB({1: 0})], ids=repr)
 def test_averaging_over_features_does_not_drop_the_arcs_unsaid(nb):
-    """It is over features that are independent given the class; one silent average of naive Bayes is another model."""
+    """Feature averaging assumes independent features, so a structure must be refused."""
     with pytest.raises((ValueError, NotImplementedError)):
         bnb.FeatureAveragedNB(nb).fit(X, Y)
 
@@ -173,7 +173,7 @@ def test_a_column_without_any_cell(nb, column):
 @pytest.mark.slow("compiles kernels of its own")
 @every
 def test_numbers_only(nb):
-    """Without categorical columns there is nothing to have arcs, and this is Gaussian naive Bayes."""
+    """Without categorical columns there are no arcs, and the model is Gaussian naive Bayes."""
     rows = np.random.default_rng(0).normal(size=(60, 2))
     free = {"parents": None, "parent": 0}
     nb = clone(nb).set_params(gaussian=[0, 1], **{k: v for k, v in free.items() if k in nb.get_params()})

@@ -142,7 +142,7 @@ def shared(alpha, parents, sizes):
 @pytest.mark.slow("compiles kernels of its own")
 @pytest.mark.parametrize("seed", thorough(range(4), [0]))
 def test_the_tree_by_evidence_is_the_most_probable(seed):
-    """Of all forests, by log-gammas; a priori each of three candidates is a third as probable as no parent."""
+    """Reference: log-gammas over all forests; a priori each of three parents is a third as probable as none."""
     alpha = [1.0, 0.4, 3.0, 0.1][seed]
     X, y = table(60, seed, n_classes=2 + seed % 2)
     nb = bnb.TAN("evidence", alpha=alpha).fit(X, y)
@@ -165,7 +165,7 @@ def test_the_tree_by_evidence_is_the_most_probable(seed):
 
 @pytest.mark.slow("compiles kernels of its own")
 def test_by_evidence_every_analysis_sees_the_prior_of_the_scores(tmp_path):
-    """The same tables from a network that is told its concentrations column by column, and from streams and files."""
+    """Reference: a network with the same concentrations for each column; also streams and files."""
     X, y = table(60, 1)
     nb = bnb.TAN("evidence", alpha=0.7).fit(X, y)
     parents = {int(j): (int(p),) for j, p in nb.parents_.items() if p is not None}
@@ -243,7 +243,7 @@ def test_missing_cells_and_weights_of_zero_do_not_enter():
 
 
 def test_weights_above_whole_small_numbers_are_exact():
-    """Where sums would leave the integers of float32, or are none."""
+    """Sums beyond the integers of float32, or of fractions."""
     X, y = table(40, 5)
     for weight in (np.full(40, 257.0), np.full(40, 3e7 + 1), np.linspace(0.1, 3, 40)):
         nb = bnb.AODE().fit(X, y, weight)

@@ -159,7 +159,7 @@ def test_intervals_and_entropies_are_those_of_draws(nb, given):
 
 
 def test_a_class_without_a_row_that_has_the_parent_is_told():
-    """There nothing is known of the child but its prior, however many cells of its own the class has."""
+    """Nothing but the prior is known of the child in such a class."""
     rows = [["done", "high"], ["done", "low"], [None, "low"], [None, "low"], [None, "high"]]
     labels = ["ill", "ill", "well", "well", "well"]
     nb = bnb.NetworkNB({1: 0})

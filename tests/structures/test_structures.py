@@ -132,7 +132,7 @@ def test_many_levels_and_parents_do_not_wrap_around():
 @pytest.mark.parametrize("nb", [bnb.SPODE(), bnb.TAN(), bnb.AODE()], ids=repr)
 @pytest.mark.parametrize("estimate", ["mle", "map"])
 def test_a_class_that_never_had_the_parents_value_is_impossible(nb, estimate):
-    """By maximum likelihood p(x_p | c) = 0, whatever is then to be said of the children: as in naive Bayes."""
+    """By maximum likelihood p(x_p | c) = 0, whatever the children are: as in naive Bayes."""
     X = np.array([["a", "p"], ["a", "q"], ["b", "p"], ["b", "p"]], dtype=object)
     y = ["s", "s", "t", "t"]
     found = nb.fit(X, y).predict_joint_log_proba(X, estimate=estimate)
@@ -171,7 +171,7 @@ def test_a_cell_counts_with_all_its_parents_and_missing_ones_are_summed_out(prob
 
 
 def check_refusals(problem, nb):
-    """Where cells are missing on arcs there is no evidence, and the columns are named."""
+    """Assert that the evidence is refused if cells on arcs are missing, and that the error names the columns."""
     names = names_on_arcs(problem)
     if not names:
         assert nb.log_evidence_ == pytest.approx(problem.brute.evidence(problem.counts()), abs=1e-9)

@@ -66,7 +66,7 @@ def test_parameter_intervals_cover(family):
 
 
 def test_class_probabilities_cover():
-    """Each of 1,000 class probabilities has its own truth; those of one data set are not independent."""
+    """Class probabilities of one data set are dependent, so each data set is one observation."""
     rng = np.random.default_rng(7)
     covered = []
     for _ in range(20):
@@ -113,7 +113,7 @@ def test_intervals_of_class_probabilities_cover(family, method, given):
     ],
 )
 def test_intervals_by_draws_cover_in_many_columns(averaged, columns, sets):
-    """As above, of Bernoulli features by draws of θ; half of them depend on the class where they are averaged over.
+    """Bernoulli features by draws of θ; half of the features depend on the class.
 
     The interval is that of the less probable class: of the other P(class | row, θ) is 1 to the precision of float64.
     """

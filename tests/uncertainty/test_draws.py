@@ -132,7 +132,7 @@ def test_of_the_prior():
 @pytest.mark.slow("other variants compile kernels of their own", but="CategoricalNB")
 @pytest.mark.parametrize("make", [bnb.MultinomialNB, bnb.CategoricalNB])
 def test_small_concentrations_do_not_underflow(make):
-    """Of 0.01 a quarter of all gamma variates is below 1e-60, and one in a thousand below any float."""
+    """At shape 0.01 a quarter of all gamma variates is below 1e-60, and one in a thousand below any float."""
     X = np.arange(4)[:, None] if make is bnb.CategoricalNB else np.eye(4)
     nb = make(alpha=0.01, class_alpha=0.01).partial_fit(X, [0] * 4, classes=[0, 1])
     drawn = posterior_draws(nb, DRAWS)

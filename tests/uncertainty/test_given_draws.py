@@ -20,7 +20,7 @@ each_kind = pytest.mark.parametrize("kind", thorough(SIMULATED, ("multinomial", 
 
 @cache
 def drawn(kind: str) -> dict[str, np.ndarray]:
-    """Of θ, and nobody knows from where."""
+    """Draws of θ without a record of their origin."""
     return dict(posterior_draws(problem(kind, 3)[0], DRAWS, seed=3))
 
 
@@ -71,7 +71,7 @@ def test_analyses_of_draws_are_near_those_of_the_posterior(kind, given):
 
 @pytest.mark.slow("compiles kernels of its own")
 def test_another_class_prior():
-    """Of draws whose classes are known, P(class | row, θ) by Bayes' rule."""
+    """Reference: Bayes' rule for each draw of θ."""
     nb, X = problem("gaussian", 2)
     draws = dict(posterior_draws(nb, 50))
     flat = dict(draws, class_prob=np.full((50, 2), 0.5))

@@ -36,7 +36,7 @@ def wide() -> tuple[Any, np.ndarray, np.ndarray, np.ndarray]:
 
 
 def hyperparameters(nb: Any, kind: str, **values: Any) -> ParameterDraws:
-    """As `run_nuts(nb, kind, features=[])` returns them."""
+    """Draws like those of `run_nuts(nb, kind, features=[])`."""
     return ParameterDraws({site: np.asarray(v, float) for site, v in values.items()}, origin(nb.fitted_, kind))
 
 

@@ -43,7 +43,7 @@ def test_what_is_certain_has_no_width(class_prior, method, given):
 @pytest.mark.parametrize("n_classes", thorough([2, 3], [3]))
 @pytest.mark.filterwarnings("error")
 def test_a_class_of_probability_zero_takes_no_part(n_classes, method, given):
-    """As if there were only the others, also where the row is likely under it."""
+    """The result is that of the other classes alone, even if the row is likely under the class."""
     y = [0, 0, 0, 1, 1, 1]
     X = np.array([["a"], ["b"], ["a"], ["b"], ["b"], ["a"]])
     if n_classes == 2:

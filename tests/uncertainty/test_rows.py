@@ -73,7 +73,7 @@ def weighted_mean(values: np.ndarray, weight: np.ndarray) -> tuple[np.ndarray, n
 
 
 def counted(nb: Any, X: Any, i: int, label: Any) -> Any:
-    """The same estimator after it has seen row i of X with this label."""
+    """The estimator after counting row i of X with this label."""
     row = X.iloc[[i]] if hasattr(X, "iloc") else X[[i]]
     return deepcopy(nb).partial_fit(row, [label])
 
@@ -273,7 +273,7 @@ def test_draws_are_of_the_posterior(kind, n_classes, given):
 
 
 def flipped(kind: str) -> tuple[Any, Any, Any]:
-    """The same data with labels 0 and 1, and with -0 and -1: the order of the classes is the other."""
+    """The same data with labels 0 and 1, and with labels -0 and -1, which reverses the order of the classes."""
     rng = np.random.default_rng(8)
     simulated = SIMULATED[kind]
     truth = simulated.truth(rng)
