@@ -110,3 +110,17 @@ def test_every_class_keeps_a_row_to_test():
 )
 def test_what_to_do_where_classes_have_too_few_rows(y, message):
     refused(message, nested_splits, list(y), 20, 3)
+
+
+def test_rows_are_counted_once(monkeypatch):
+    counted = []
+    original = MultinomialNB.partial_fit
+    monkeypatch.setattr(
+        MultinomialNB, "partial_fit", lambda self, X, y, **k: counted.append(len(y)) or original(self, X, y, **k)
+    )
+    monkeypatch.setattr(MultinomialNB, "fit", None)
+    X, y = words()
+    nb = MultinomialNB(alpha=0.3)
+    learning_curve(nb, X, y, [2, 6, 9], 2, priors={"Laplace": 1}, progress=None)
+    assert counted == [4, 8, 6] * 2
+    assert not hasattr(nb, "statistics_")

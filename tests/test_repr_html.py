@@ -177,3 +177,10 @@ def test_weights_are_told(nb):
     close(page.row("temperature"), weighted.temperature_)
     close(page.row("least"), weighted.weight_.min())
     close(page.row("expected log loss"), weighted.expected_log_loss_)
+
+
+def test_decisions_that_are_never_taken_and_have_no_regret():
+    found = bnb.decide(bnb.AODE().fit(LEVELS, HALF), LEVELS[:2], [[0, 1], [1, 0]], reject_cost=0.9)
+    page = shown(found)
+    assert ["reject", "0", "", ""] in page.rows
+    assert ["expected regret", "nan"] in page.rows

@@ -433,3 +433,19 @@ def test_levels_and_durations_of_all_lengths_by_their_sums():
     nb = MixedNB(numbers="gaussian", exponential="x", exponential_prior=GammaExponential(a, b)).fit(table, y)
     found = check_independence(nb, table, y, draws=5)["log_bayes_factor"]
     np.testing.assert_allclose(found, nats, rtol=1e-9)
+
+
+def above(x):
+    """Above the median of its class."""
+    return sum((c == Y) & (x > np.median(x[c == Y])) for c in (0, 1)).astype(int)
+
+
+def test_poisson_and_gaussian():
+    frame = pd.DataFrame({"x": RNG.normal(size=N), "count": RNG.poisson(5, N)})
+    prior = NormalInverseGamma(0.3, KAPPA, A, 1.1)
+    found = only(
+        check_independence(MixedNB(numbers="gaussian", poisson="count", gaussian_prior=prior).fit(frame, Y), frame, Y)
+    )
+    gain = gaussian_gain(above(frame["count"].to_numpy()), frame["x"].to_numpy(), 1.1)
+    assert found["log_bayes_factor"] == pytest.approx(by_class(np.ones(N, bool), gain), abs=1e-9)
+    assert (found["feature_1"], found["feature_2"]) == ("x", "count")

@@ -301,3 +301,9 @@ def test_all_structures_do(make, tmp_path):
     other = make(numbers="binned").fit(-FRAME, Y)
     with pytest.raises(ValueError, match="was cut into other cells"):
         counting.merge(nb.fitted_.counted, other.fitted_.counted)
+
+
+def test_humps_are_cut_and_noise_is_not(nb):
+    expected = bnb.cut_table(nb).groupby("feature")["probability"].sum()
+    assert expected["humps"] > 2.5
+    assert expected["noise"] < 1.5

@@ -208,3 +208,11 @@ def test_without_concentration_there_is_no_posterior(x64):
     assert not np.asarray(prior.proper()).any()
     assert np.asarray(prior.log_evidence(LevelCounts(np.ones((2, 4))))) == -np.inf
     assert np.isnan(np.asarray(prior.update(LevelCounts(np.ones((2, 4)))).mean().log_theta)).all()
+
+
+def test_draws_are_probabilities_of_the_cells_of_each_column(model, x64):
+    prior, count = model
+    sample = jax.jit(lambda prior, count, key: prior.update(LevelCounts(count)).sample(key, 3).theta)
+    theta = np.asarray(sample(prior, count, jax.random.key(0)))
+    for own in FEATURES:
+        np.testing.assert_allclose(theta[..., own].sum(axis=2), 1.0, rtol=1e-12)
