@@ -43,7 +43,7 @@ def _few_kernels():
 
 @pytest.hookimpl(trylast=True)
 def pytest_collection_finish():
-    """What collecting leaves is there to stay: the collector of garbage need not walk through it again and again."""
+    """Objects made by collection stay: exclude these from garbage collection."""
     gc.collect()
     gc.freeze()
     gc.enable()
@@ -99,7 +99,7 @@ def pytest_collection_modifyitems(config, items):
 
 
 def _is_excepted(item, mark, is_first):
-    """Whether a variant is one of those that `slow(reason, but=names)` leaves to the quick tier."""
+    """Whether `slow(reason, but=names)` leaves this variant to the quick tier."""
     if mark.name != "slow" or "but" not in mark.kwargs:
         return False
     names = {mark.kwargs["but"]} if isinstance(mark.kwargs["but"], str) else set(mark.kwargs["but"])

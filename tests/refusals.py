@@ -1,4 +1,4 @@
-"""What is refused, in a line."""
+"""One-line assertion that a call raises an error with a given message."""
 
 from __future__ import annotations
 

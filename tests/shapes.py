@@ -1,4 +1,4 @@
-"""Shapes as types, checked at run time: what jaxtyping's annotations of the package promise."""
+"""Run-time checks of the package's jaxtyping annotations."""
 
 from __future__ import annotations
 
@@ -42,7 +42,7 @@ def checked(function: Callable[..., Any]) -> Callable[..., Any]:
 
 
 def _options(hint: Any) -> tuple[Any, ...]:
-    """Of arrays of JAX or of NumPy either."""
+    """Alternatives of an annotation for JAX and NumPy arrays."""
     return typing.get_args(hint) or (hint,)
 
 

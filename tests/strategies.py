@@ -1,4 +1,4 @@
-"""Small random classification problems for all seven estimators, and helpers that look at them from outside.
+"""Hypothesis strategies for small classification problems of every kind, and helpers to compare models.
 
 The number of features and of classes is fixed, so that the kernels compile once. Classes and levels that no
 row has, missing cells and integer weights occur everywhere.
@@ -32,11 +32,7 @@ ESTIMATES = ("mle", "map", "mean", "predictive")
 EDGES = ([-5.0, 0.0, 0.25, 2.5],) * 3
 
 # Values of four levels a column, of several types; 1, 1.0 and True are one level. None is a missing cell.
-LEVELS = (
-    ("a", "b", "", "é", None),
-    (0, 7, -3, 0.5, None),
-    ("a", 1, 1.0, True, 0.5, 10**8, None),
-)
+LEVELS = (("a", "b", "", "é", None), (0, 7, -3, 0.5, None), ("a", 1, 1.0, True, 0.5, 10**8, None))
 
 binary = st.sampled_from([0.0, 1.0, np.nan])
 counts = st.integers(0, 6).map(float)
@@ -143,6 +139,13 @@ KINDS = tuple(_MAKE)
 def thorough(values: Iterable[Any], quick: Container[Any] = ("categorical", "gaussian", "sparse multinomial")) -> list:
     """Parameters of a test: variants not in `quick` are slow, as each compiles kernels of its own."""
     return [v if v in quick else pytest.param(v, marks=pytest.mark.slow) for v in values]
+
+
+def variants(names: Any, values: Iterable[Any], ids: Any = None) -> Any:
+    """Parametrize a test. All values but the first are slow, because each compiles its own kernels."""
+    first, *others = values
+    slow = [pytest.param(*(v if isinstance(names, tuple) else (v,)), marks=pytest.mark.slow) for v in others]
+    return pytest.mark.parametrize(names, [first, *slow], ids=ids)
 
 
 def with_prior_of(nb: Any, known: Any) -> Any:

@@ -1,4 +1,4 @@
-"""The command line on files as they come: missing cells, packed files, names with commas and commands in them."""
+"""Input files of the command line: missing cells, compressed files, unusual names and quotes."""
 
 import gzip
 import io
@@ -15,7 +15,6 @@ import pytest
 
 from bayesnb.__main__ import main
 from bayesnb.cli import comparison, csv_cells, fitting
-from bayesnb.cli.terminal import fill, grid, printable
 from bayesnb.streaming import MISSING, read_table
 from tests.test_cli import run, weather
 from tests.test_cli_stream import load
@@ -67,7 +66,7 @@ def test_a_table_for_fit_stream_has_the_same_missing_cells(marked):
 
 
 def typed(monkeypatch, *flags):
-    """What the command line makes of a file, before it is fitted."""
+    """The loaded data set of the command line, before it is fitted."""
     found = []
 
     def keep(data, settings):
@@ -145,33 +144,6 @@ def test_packed_files(monkeypatch, tmp_path):
     pd.testing.assert_frame_equal(*tables_read)
 
 
-def test_a_pipe_and_packed_files_whose_names_do_not_say_so(monkeypatch, tmp_path):
-    content = weather(200).to_csv(index=False).encode()
-    plain, packed, named = (tmp_path / name for name in ("weather.csv", "packed.csv", "plain.csv.gz"))
-    for path, held in ((plain, content), (packed, gzip.compress(content)), (named, content)):
-        path.write_bytes(held)
-    expected = load(plain)
-    for path in (packed, named):
-        pd.testing.assert_frame_equal(load(path).rows.X, expected.rows.X)
-    if not hasattr(os, "mkfifo"):
-        pytest.skip("needs named pipes, which this system does not have")
-    os.mkfifo(tmp_path / "pipe")
-    monkeypatch.setattr(csv_cells, "available_memory", lambda: 0)  # it is read only once
-    for held in (content, gzip.compress(content)):
-        Thread(target=(tmp_path / "pipe").write_bytes, args=[held]).start()
-        pd.testing.assert_frame_equal(load(tmp_path / "pipe").rows.X, expected.rows.X)
-
-
-def test_quotes_after_blanks_and_columns_without_names(tmp_path):
-    path = tmp_path / "cities.csv"
-    path.write_text('"city", ,"state", y,\n' + ' "Yuma",1.5, AZ,"p",z\n  Reno,2.5,"""NV""", "q",x\n' * 9)
-    data = load(path, "y", default="categorical")
-    assert data.levels["city"] == ["Yuma", "Reno"]
-    assert data.levels["state"] == ["AZ", '"NV"']
-    assert [*data.kinds] == ["city", "column 2", "state", "column 5"]
-    assert data.class_count == {"p": 9, "q": 9}
-
-
 def test_rows_are_counted_as_a_spreadsheet_does(capsys, tmp_path):
     """That of the names is the first, and one with line breaks is one."""
     path = tmp_path / "rows.csv"
@@ -199,18 +171,6 @@ def test_a_file_is_read_without_pyarrow(monkeypatch, tmp_path):
     weather(60).to_csv(path, index=False)
     monkeypatch.setitem(sys.modules, "pyarrow", None)
     assert load(path).n_rows == 60
-
-
-def test_a_first_line_that_is_no_text_or_alone(tmp_path):
-    path = tmp_path / "first.csv"
-    for content, message in (
-        (b"a\xff,y\n1,x\n", "the first line: there is a NUL character, or no UTF-8"),
-        (b"a,y", "no rows"),
-        (b'"a,y\n', "unexpected end of data"),
-    ):
-        path.write_bytes(content)
-        with pytest.raises(csv_cells.InputError, match=message):
-            load(path, "y")
 
 
 DAMAGED = {
@@ -274,46 +234,8 @@ def test_control_characters_are_not_obeyed(capsys, tmp_path):
         assert not CONTROL.search(err)
 
 
-def test_text_of_any_language_is_printed_as_it_is():
-    for text in ("西瓜", "می\u200cخواهم", "heat, °C", "a\u00a0b", "👩\u200d🌾"):
-        assert printable(text) == text
-    assert fill("a\x1bb c", "- ") == r"- a\x1bb c"
-    assert grid(["a\nb", "1"], [["c", "2"]]).splitlines() == [r"a\nb  1", "c     2"]
-    assert printable("\ud800") == r"\ud800"
-
-
-def test_a_device_or_a_pipe_without_text_is_not_read_to_its_end(tmp_path):
-    if not Path("/dev/zero").exists():
-        pytest.skip("needs /dev/zero, which this system does not have")
-    with pytest.raises(csv_cells.InputError, match=r"/dev/zero is a device\. Name a file or a pipe"):
-        next(csv_cells.read_cells(Path("/dev/zero")))
-    os.mkfifo(tmp_path / "pipe")
-
-    def pour():
-        with suppress(BrokenPipeError), (tmp_path / "pipe").open("wb") as pipe:
-            for _ in range(1000):
-                pipe.write(bytes(2**20))
-
-    writer = Thread(target=pour)
-    writer.start()
-    with pytest.raises(csv_cells.InputError, match="pipe: field larger than field limit"):
-        next(csv_cells.read_cells(tmp_path / "pipe"))
-    writer.join(timeout=60)
-
-
-def test_long_names_are_cut_where_they_are_listed(capsys, tmp_path):
-    path = tmp_path / "long.csv"
-    weather().replace({"play": {"yes": "x" * 10_000}}).to_csv(path, index=False)
-    _, out, _ = run(capsys, "compare", "--csv", path, "--target", "play", "--weights", "none")
-    assert max(map(len, out.splitlines())) <= 100
-    code, _, err = run(capsys, "compare", "--csv", path, "--target", "z" * 10_000)
-    assert (code, err.count("\n")) == (2, 1)
-    assert len(err) < 1100
-    assert "its first line names id, sky, windy, heat, play. Commas" in err
-
-
 def test_zeros_that_may_be_missing_cells_are_told(tmp_path):
-    """Where no other number is near: not of counts, nor of amounts of which some are small."""
+    """A note appears only if no other value is near zero: not for counts, nor for small amounts."""
     rng = np.random.default_rng(0)
     n = 200
     often = rng.random(n) < 0.1
@@ -357,6 +279,37 @@ def test_marks_that_are_numbers_leave_codes_and_values_alone(tmp_path):
     with pytest.raises(csv_cells.InputError, match="--not-missing '0'"):
         load(path, "label", missing=["0.0"])
     assert load(path, "label", missing=["0.0"], values=["0"]).class_count == {0: 9, 1: 9}
+
+
+def test_a_device_or_a_pipe_without_text_is_not_read_to_its_end(monkeypatch, tmp_path):
+    if not Path("/dev/zero").exists():
+        pytest.skip("needs /dev/zero, which this system does not have")
+    with pytest.raises(csv_cells.InputError, match=r"/dev/zero is a device\. Name a file or a pipe"):
+        next(csv_cells.read_cells(Path("/dev/zero")))
+    os.mkfifo(tmp_path / "pipe")
+
+    def pour():
+        with suppress(BrokenPipeError), (tmp_path / "pipe").open("wb") as pipe:
+            for _ in range(1000):
+                pipe.write(bytes(2**20))
+
+    writer = Thread(target=pour)
+    writer.start()
+    with pytest.raises(csv_cells.InputError, match="pipe: the first line has more than"):
+        next(csv_cells.read_cells(tmp_path / "pipe"))
+    writer.join(timeout=60)
+    monkeypatch.setattr(csv_cells, "_LONGEST_LINE", 100)
+    (tmp_path / "line.csv").write_text("a" * 101)
+    with pytest.raises(csv_cells.InputError, match="the first line has more than 100 characters"):
+        next(csv_cells.read_cells(tmp_path / "line.csv"))
+
+
+def test_labels_that_may_not_be_meant_are_told(tmp_path):
+    path = tmp_path / "labels.csv"
+    path.write_text("x,y\n" + "1.5,yes\n2.5,Yes\n3.5,no\n" * 9)
+    assert load(path, "y").notes == {"y": "'yes' and 'Yes' are different classes, as they are spelt"}
+    path.write_text("x,age\n" + "".join(f"{i % 7}.5,{20 + i % 25}\n" for i in range(100)))
+    assert "each of its 25 numbers is a class" in load(path, "age").notes["age"]
 
 
 def test_where_no_column_is_left_it_is_said_why(tmp_path):

@@ -1,4 +1,4 @@
-"""What the command line leaves behind: interrupted, on outputs and disks that are full, in folders with files."""
+"""Output of the command line after interrupts, write errors and earlier runs."""
 
 import errno
 import os
@@ -14,7 +14,6 @@ import pandas as pd
 import pytest
 
 from bayesnb.__main__ import main
-from bayesnb._util import interrupt
 from bayesnb.cli import comparison, output
 from bayesnb.cli.csv_cells import InputError
 from bayesnb.cli.document import Bullets, Paragraph, Section, Table, render
@@ -108,15 +107,6 @@ def test_an_output_that_takes_nothing(capsys, monkeypatch, table, tmp_path, kind
     assert not (tmp_path / "new").exists()
 
 
-@pytest.mark.slow("starts processes that import JAX")
-def test_an_output_that_was_closed_from_the_beginning(monkeypatch, table, tmp_path):  # noqa: F811
-    monkeypatch.setattr(output, "write_files", standing_in(report_html="all of it"))
-    monkeypatch.setattr(sys, "stdout", None)
-    flags = ["--csv", table, "--target", "play", "--out", tmp_path / "new"]
-    assert main(["compare", *map(str, flags)]) == 0
-    assert listing(tmp_path / "new") == {"report.html": b"all of it"}
-
-
 def test_files_of_an_earlier_run_are_named_before_they_are_replaced(capsys, monkeypatch, table, tmp_path):  # noqa: F811
     out = tmp_path / "out"
     flags = ["compare", "--csv", table, "--target", "play", "--out", out]
@@ -138,16 +128,6 @@ def test_files_of_an_earlier_run_are_named_before_they_are_replaced(capsys, monk
     assert f"wrote {out / 'report.html'}\n" in printed
     # The second run had no posterior: that of the first is not to be taken for its own.
     assert listing(out) == {"notes.txt": b"mine", "report.html": b"2", "weather-comparison.csv": b"2"}
-
-
-@pytest.mark.slow("other variants compile kernels of their own", but="first")
-@pytest.mark.parametrize("below", ["", "a/b"])
-def test_a_folder_that_cannot_be_written(tmp_path, below):
-    (tmp_path / "file").write_text("")
-    folder = tmp_path / "file" / below
-    with pytest.raises(InputError, match=r"Not a directory|File exists"), filled(folder, ["report.html"], False):
-        pass
-    assert listing(tmp_path) == {"file": b""}
 
 
 def test_formulas_are_quoted_in_tables():
@@ -193,78 +173,6 @@ def test_a_real_interrupt(tmp_path):
     _, err = started.communicate(timeout=120)
     assert (started.returncode, err) == (130, "bayesnb: interrupted.\n")
     assert {p.name for p in tmp_path.iterdir()} == {"large.csv"}
-
-
-@pytest.mark.usefixtures("heeded")
-def test_an_interrupt_while_it_imports(tmp_path):
-    """In place of a module that takes its time, one that waits."""
-    (tmp_path / "sitecustomize.py").write_text(
-        "import sys, time\n"
-        "class Slow:\n"
-        "    def find_spec(self, name, *_):\n"
-        "        if name == 'bayesnb.datasets':\n"
-        "            print('importing', flush=True)\n"
-        "            time.sleep(60)\n"
-        "sys.meta_path.insert(0, Slow())\n"
-    )
-    environment = os.environ | {"PYTHONPATH": os.pathsep.join([str(tmp_path), *sys.path])}
-    started = subprocess.Popen(
-        command("--help"),
-        stdout=subprocess.PIPE,
-        stderr=subprocess.PIPE,
-        encoding="utf-8",
-        env=environment,
-    )
-    assert started.stdout.readline() == "importing\n"
-    started.send_signal(signal.SIGINT)
-    _, err = started.communicate(timeout=60)
-    assert (started.returncode, err) == (130, "bayesnb: interrupted.\n")
-
-
-@pytest.mark.parametrize(
-    ("argv", "expected"),
-    [
-        (["-m", "bayesnb", "compare", "--csv", "a"], True),
-        (["-mbayesnb"], True),
-        (["/somewhere/bin/bayesnb", "compare"], True),
-        (["-m", "pytest", "bayesnb"], False),
-        (["script.py", "-m", "bayesnb"], False),
-        (["-c"], False),
-        ([""], False),
-    ],
-)
-def test_only_the_command_line_handles_interrupts_of_its_own(monkeypatch, argv, expected):
-    monkeypatch.setattr(sys, "orig_argv", ["python", "-X", "utf8", *argv])
-    module = argv[0].startswith("-m")
-    monkeypatch.setattr(sys, "argv", ["-m", *argv[1 + (argv[0] == "-m") :]] if module else argv)
-    assert interrupt.is_command_line() == expected
-
-
-@pytest.mark.slow("starts processes that import JAX")
-@pytest.mark.parametrize("most", [1, 200])
-def test_a_real_limit_of_what_can_be_written(table, tmp_path, most):  # noqa: F811
-    """A file may grow to so many KiB: tables are cut, and what HDF5 writes, which crashed when Python ended."""
-    there = listing(tmp_path)
-    flags = ["--csv", table, "--target", "play", "--out", tmp_path / "new"]
-    done = subprocess.run(
-        ["bash", "-c", f'ulimit -f {most}; exec "$@"', "bash", *command(*flags)],
-        capture_output=True,
-        encoding="utf-8",
-        check=False,
-        env={k: v for k, v in os.environ.items() if k != "JAX_COMPILATION_CACHE_DIR"},
-    )
-    assert (done.returncode, done.stderr) == (2, f"bayesnb: error: --out {tmp_path / 'new'}: File too large.\n")
-    assert listing(tmp_path) == there
-
-
-@pytest.mark.slow("starts processes that import JAX")
-def test_a_reader_that_leaves(table, tmp_path):  # noqa: F811
-    shell = f"{sys.executable} -m bayesnb compare --csv {table} --target play --out {tmp_path / 'new'} | true; "
-    done = subprocess.run(
-        ["bash", "-c", shell + "exit ${PIPESTATUS[0]}"], capture_output=True, encoding="utf-8", check=False
-    )
-    assert (done.returncode, done.stderr) == (141, "")
-    assert not (tmp_path / "new").exists()
 
 
 def test_a_folder_or_a_dangling_link_is_not_replaced(tmp_path):

@@ -1,4 +1,4 @@
-"""The command line on files that do not fit into memory: what it says and fits, against the whole file in memory."""
+"""The command line on files larger than memory gives the results of reading the file whole."""
 
 import re
 import tracemalloc
@@ -10,21 +10,16 @@ import pandas as pd
 import pytest
 from scipy import stats
 from sklearn.base import clone
-from sklearn.model_selection import StratifiedKFold
 
-from bayesnb import GaussianNB
-from bayesnb.__main__ import main
 from bayesnb.cli import comparison, csv_cells, fitting, labelled_data
-from bayesnb.cli.column_types import ColumnCounts, Marks
-from bayesnb.cli.fitting import InMemory, Sample, Settings, split
-from bayesnb.evaluation import compare_folds
-from bayesnb.evaluation.compare import compare_fitted
-from tests.test_cli import BAD, run, weather
+from bayesnb.cli.column_types import Marks
+from bayesnb.cli.fitting import InMemory, Sample, Settings
+from tests.test_cli import run, weather
 
 
 @pytest.fixture
 def small_memory(monkeypatch):
-    """As if no file fitted into memory; pieces of seven rows."""
+    """Pretend that no file fits into memory, and read pieces of seven rows."""
     monkeypatch.setattr(csv_cells, "available_memory", lambda: 0)
     monkeypatch.setattr(csv_cells, "_ROWS", 7)
 
@@ -35,7 +30,7 @@ def load(path, target="play", missing=(), kinds=None, default=None, drop=(), val
 
 
 def both(monkeypatch, *args, **kwargs):
-    """The same file read whole, and in pieces."""
+    """Load the same file whole and in pieces."""
     whole = load(*args, **kwargs)
     monkeypatch.setattr(csv_cells, "available_memory", lambda: 0)
     monkeypatch.setattr(csv_cells, "_ROWS", 7)
@@ -107,77 +102,9 @@ def test_fits_are_those_of_the_whole_file(monkeypatch, tmp_path, options):
     assert fold.y.tolist() == y[fold.rows].tolist()
     assert Counter(fold.y.tolist()) == {c: round(0.4 * n) for c, n in Counter(y.tolist()).items()}
     others = np.setdiff1d(np.arange(len(y)), fold.rows)
-    for found, expected in (
-        (fits.nb, clone(nb).fit(X, y)),
-        (fold.nb, clone(nb).fit(X.iloc[others], y[others])),
-    ):
+    for found, expected in ((fits.nb, clone(nb).fit(X, y)), (fold.nb, clone(nb).fit(X.iloc[others], y[others]))):
         assert found.log_evidence_ == pytest.approx(expected.log_evidence_, rel=1e-10)
         np.testing.assert_allclose(found.predict_proba(X), expected.predict_proba(X), rtol=1e-9)
-
-
-@pytest.mark.slow("a second view of what quick tests see")
-def test_the_rows_held_out_are_those_of_the_whole_file(monkeypatch, tmp_path):
-    path = tmp_path / "weather.csv"
-    weather(300).to_csv(path, index=False)
-    whole, pieces = both(monkeypatch, path)
-    for settings in (Settings(test_size=0.3), Settings(test_size=0.1, seed=2**70)):
-        ((_, test),), _ = split(whole.rows.y, settings)
-        (fold,) = pieces.rows.fit(comparison.classifier(pieces, settings), settings, "").folds
-        assert fold.rows.tolist() == test.tolist()
-
-
-@pytest.fixture
-def sampled(small_memory, monkeypatch, tmp_path):
-    """A file, its table, how many rows are held out, and how that is said."""
-    monkeypatch.setattr(fitting, "_MOST_ROWS", 40)
-    data = weather(203)
-    data.to_csv(tmp_path / "weather.csv", index=False)
-    n_held = sum(round(40 / 203 * n) for n in data["play"].value_counts())
-    said = f"{n_held} rows held out, stratified (a sample that fits into memory); fitted to the other {203 - n_held}"
-    return tmp_path / "weather.csv", data, n_held, said
-
-
-@pytest.mark.slow("compiles kernels of its own")
-def test_what_is_printed(capsys, sampled):
-    path, _, _, said = sampled
-    code, out, err = run(capsys, "compare", "--csv", path, "--target", "play")
-    assert (code, err) == (0, "")
-    out = re.sub(r"\s+", " ", out)
-    assert "MixedNB on 203 rows, 3 features, 2 classes" in out
-    assert "read in pieces as it does not fit into memory" in out
-    assert said in out
-    assert "log evidence of all 203 rows" in out
-    assert "fitted to all 203 rows" in out
-
-
-@pytest.mark.slow("large arrays, many files or long histories")
-def test_what_is_written(capsys, sampled, tmp_path):
-    path, data, n_held, said = sampled
-    assert run(capsys, "compare", "--csv", path, "--target", "play", "--out", tmp_path)[0] == 0
-    names = {p.name for p in tmp_path.iterdir()} - {"weather.csv"}
-    kinds = ("comparison.csv", "pairs.csv", "parameters.csv", "rows.csv", "sensitivity.csv", "posterior.nc")
-    figures = ("pairs.png", "parameters.png", "prior.png", "reliability.png", "rows.png")
-    assert names == {"report.html", *(f"weather-{name}" for name in (*kinds, *figures))}
-    page = (tmp_path / "report.html").read_text(encoding="utf-8")
-    assert f"Asked of the {n_held} held-out rows only." in page
-    assert said in page
-    parameters = pd.read_csv(tmp_path / "weather-parameters.csv").set_index(["class", "feature", "level"])
-    for label, rows in data.groupby("play"):
-        assert parameters.loc[(label, "sky", "sun"), "count"] == (rows["sky"] == "sun").sum()
-        assert parameters.loc[(label, "heat", "mu"), "mle"] == pytest.approx(rows["heat"].mean())
-    described = pd.read_csv(tmp_path / "weather-rows.csv")
-    assert described["truth"].tolist() == data["play"].to_numpy()[described["row"]].tolist()
-
-
-@pytest.mark.parametrize("name", BAD)
-def test_bad_files_are_refused_as_in_memory(capsys, monkeypatch, tmp_path, name):
-    path = tmp_path / "bad.csv"
-    path.write_bytes(BAD[name][0])
-    expected = run(capsys, "compare", "--csv", path, "--target", "y")
-    monkeypatch.setattr(csv_cells, "available_memory", lambda: 0)
-    monkeypatch.setattr(csv_cells, "_ROWS", 2 + BAD[name][0].count(b"\n") // 50)
-    assert run(capsys, "compare", "--csv", path, "--target", "y") == expected
-    assert expected[0] == 2
 
 
 DEEP = {
@@ -237,24 +164,6 @@ def test_more_levels_than_are_remembered(capsys, small_memory, monkeypatch, tmp_
         assert message in err
 
 
-@pytest.mark.slow("compiles kernels of its own")
-def test_a_class_of_one_row_and_one_of_two(capsys, small_memory, tmp_path):
-    path = tmp_path / "rare.csv"
-    path.write_text("a,y\n" + "p,x\nq,z\n" * 20 + "p,odd\nq,pair\np,pair\n")
-    code, out, _ = run(capsys, "compare", "--csv", path, "--target", "y", "--test-size", "0.9")
-    assert code == 0
-    assert "note: class odd has one row, which is never held out" in out
-    for seed in range(5):
-        data = load(path, "y")
-        fits = data.rows.fit(comparison.classifier(data, Settings()), Settings(0.9, seed), "")
-        held = Counter(fits.folds[0].y.tolist())
-        assert held == {"x": 18, "z": 18, "pair": 1}
-        assert (fits.folds[0].nb.class_count_ >= 1).all()
-    code, _, err = run(capsys, "compare", "--csv", path, "--target", "y", "--test-size", "0.001")
-    assert code == 2
-    assert "held out" in err
-
-
 @pytest.mark.parametrize("change", ["p,x\n", "p,new\n", "p,\n", "new,x\n", None])
 def test_a_file_that_changes_between_the_passes(small_memory, tmp_path, change):
     path = tmp_path / "moving.csv"
@@ -280,13 +189,6 @@ def test_every_sample_is_as_probable_as_any_other():
     assert stats.chisquare(list(found.values())).pvalue > 1e-4
 
 
-@pytest.mark.slow("a second view of what quick tests see")
-def test_a_sample_of_very_many_rows():
-    n, y = 4 * 10**9, np.zeros(200_000, int)
-    drawn = [Sample({0: n}, 1e5 / n, seed).draw(y).sum() for seed in range(40)]
-    assert abs(np.mean(drawn) - 5) < 5 * np.sqrt(5 / 40)
-
-
 def test_memory_decides(monkeypatch, tmp_path):
     path = tmp_path / "weather.csv"
     weather().to_csv(path, index=False)
@@ -296,17 +198,6 @@ def test_memory_decides(monkeypatch, tmp_path):
         monkeypatch.setattr(csv_cells, "available_memory", lambda available=available: available)
         assert csv_cells.larger_than_memory(path) is larger
         assert isinstance(load(path).rows, fitting.Streamed) is larger
-
-
-def test_available_memory_is_the_least_of_what_is_known(monkeypatch, tmp_path):
-    info, limit, none = tmp_path / "info", tmp_path / "limit", tmp_path / "none"
-    info.write_text("MemTotal:   9000 kB\nMemAvailable:   700 kB\n")
-    names = {str(info): (r"MemAvailable:\s+(\d+)", 1024), str(limit): (r"^(\d+)", 1), str(none): ("", 1)}
-    monkeypatch.setattr(csv_cells, "_MEMORY_FILES", names)
-    limit.write_text("max\n")
-    assert csv_cells.available_memory() == 700 * 1024
-    limit.write_text("5000\n")
-    assert csv_cells.available_memory() == 5000
 
 
 @pytest.mark.slow("large arrays, many files or long histories")
@@ -325,34 +216,3 @@ def test_peak_memory_does_not_grow_with_the_file(monkeypatch, tmp_path):
         peaks.append(tracemalloc.get_traced_memory()[1])
         tracemalloc.stop()
     assert peaks[2] < 1.1 * peaks[1] + 200_000
-
-
-def test_a_survey_in_pieces():
-    rng = np.random.default_rng(0)
-    cells = pd.Series(rng.choice(["1", "2.5", "x", "?", "", "-3"], 200).astype(object))
-    marks = Marks(frozenset("?"))
-    whole = ColumnCounts("x", marks).add(cells)
-    pieces = ColumnCounts("x", marks)
-    for part in np.array_split(np.arange(200), 13):
-        pieces.add(cells.iloc[part])
-    assert vars(pieces) == vars(whole)
-    numbers = [float(c) for c in cells if c not in ("x", "?", "")]
-    assert (whole.low, whole.high, whole.numbers) == (min(numbers), max(numbers), len(numbers))
-    assert whole.values == Counter(c for c in cells if c not in ("?", ""))
-    assert whole.first["odd"] == ("x", 2 + cells.tolist().index("x"))
-
-
-@pytest.mark.slow("compiles kernels of its own")
-def test_fits_at_hand_compare_as_folds_do():
-    data = weather(90)
-    X, y = data[["heat"]], data["play"].to_numpy()
-    folds = list(StratifiedKFold(3).split(X, y))
-    parts = [(GaussianNB().fit(X.iloc[train], y[train]), X.iloc[test], y[test]) for train, test in folds]
-    found = compare_fitted(GaussianNB().fit(X, y), parts)
-    pd.testing.assert_frame_equal(found, compare_folds(GaussianNB(), X, y, folds))
-
-
-def test_help_says_how_large_files_are_read(capsys):
-    with pytest.raises(SystemExit):
-        main(["compare", "--help"])
-    assert "A file that does not fit into memory is read twice" in re.sub(r"\s+", " ", capsys.readouterr().out)

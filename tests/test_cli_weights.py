@@ -1,4 +1,4 @@
-"""`--weights` of the command line: what it prints and writes, against classifiers fitted by hand."""
+"""`--weights` of the command line against weighted classifiers fitted by hand."""
 
 import re
 from collections import Counter
@@ -9,9 +9,9 @@ import pytest
 from sklearn import metrics
 
 from bayesnb import GaussianNB, WeightedNB
-from bayesnb.cli import comparison, csv_cells, fitting, labelled_data
+from bayesnb.cli import csv_cells, fitting, labelled_data
 from bayesnb.cli.column_types import Marks
-from bayesnb.cli.fitting import Sample, Settings, split
+from bayesnb.cli.fitting import Settings, split
 from tests.test_cli import cells, run, section, weather
 
 TITLE = "How much the evidence of each feature counts"
@@ -60,45 +60,6 @@ def test_plain_and_weighted_stand_side_by_side(capsys, witnesses, tmp_path):
     assert header == ["feature", "weight"]
     assert [float(row[1]) for row in rows] == pytest.approx(found["weight"], abs=5e-4)
     assert "are to mend that" in section(page, "Stated confidence and observed accuracy")
-
-
-@pytest.mark.slow("a second view of what quick tests see")
-def test_one_temperature_is_a_number_and_no_table(capsys, witnesses, tmp_path):
-    path, X, y = witnesses
-    flags = ["--csv", path, "--target", "play", "--weights", "temperature", "--out", tmp_path]
-    _, out, _ = run(capsys, "compare", *flags)
-    said = f"where naive Bayes has 1: {weighted(X, y, 'temperature').temperature_:.3g} for all features."
-    assert said in re.sub(r"\s+", " ", out)
-    assert not (tmp_path / "weather-weights.csv").exists()
-    part = section((tmp_path / "report.html").read_text(encoding="utf-8"), TITLE)
-    assert said in part
-    assert "<table" not in part
-
-
-@pytest.mark.slow("a second view of what quick tests see")
-def test_without_weights(capsys, witnesses, tmp_path):
-    path, *_ = witnesses
-    _, out, _ = run(capsys, "compare", "--csv", path, "--target", "play", "--weights", "none", "--out", tmp_path)
-    assert "Weights" not in out
-    assert "weighted" not in pd.read_csv(tmp_path / "weather-comparison.csv")["estimate"].tolist()
-    assert TITLE not in (tmp_path / "report.html").read_text(encoding="utf-8")
-
-
-@pytest.mark.slow("compiles kernels of its own")
-def test_long_rows_count_for_less(capsys, tmp_path):
-    """Counts in bursts: the weight falls with their number, and the number that is shown is of a typical row."""
-    rng = np.random.default_rng(0)
-    y = rng.choice(["p", "q"], 240)
-    burst = rng.geometric(0.1, (240, 4)) * (rng.random((240, 4)) < 0.4 + 0.3 * (y == "p")[:, None] * [1, -1, 1, -1])
-    frame = pd.DataFrame(burst, columns=list("abcd")).assign(y=y)
-    frame.to_csv(tmp_path / "words.csv", index=False)
-    flags = ["--csv", tmp_path / "words.csv", "--target", "y", "--estimator", "multinomial", "--out", tmp_path]
-    _, out, _ = run(capsys, "compare", *flags)
-    (found,) = re.findall(r"([\d.]+) for all features, of t counts times \(\(t \+ 1\)/([\d.]+)\)\^-([\d.]+)\.", out)
-    temperature, typical, exponent = map(float, found)
-    assert typical == pytest.approx(np.exp(np.log1p(burst.sum(axis=1)).mean()), rel=0.01)
-    assert exponent > 0.1
-    assert 0 < temperature < 1
 
 
 @pytest.mark.slow("compiles kernels of its own")
@@ -154,75 +115,3 @@ def test_a_file_larger_than_memory(capsys, monkeypatch, tmp_path, most):
     assert code == 0
     assert re.search(r"^weighted ", out, re.MULTILINE)
     assert f"halves of the {len(rows)} rows" in re.sub(r"\s+", " ", out)
-
-
-def test_a_share_of_nothing_draws_nothing():
-    sample = Sample({"a": 5, "b": 2}, 0.0, 0)
-    assert not sample.draw(np.array(["a", "b"])).any()
-    assert sample.others == {"a": 5, "b": 2}
-    assert Sample({"a": 5, "b": 2}, 0.4, 0).others == {"a": 3, "b": 1}
-
-
-def test_other_words_are_refused(capsys):
-    code, out, err = run(capsys, "compare", "--weights", "heavy")
-    assert (code, out, err.count("\n")) == (2, "", 1)
-    assert "--weights" in err
-
-
-def test_for_many_classes_weights_wait_to_be_asked_for(monkeypatch, tmp_path):
-    monkeypatch.setattr(comparison, "_MANY_CLASSES", 2)
-    path = tmp_path / "table.csv"
-    path.write_text("a,y\n" + "p,x\nq,z\np,w\n" * 10)
-    data = labelled_data.load_csv(path, "y", Marks(), {}, None, [])
-    monkeypatch.setattr(type(data.rows), "fit", lambda self, nb, *_: pytest.fail(f"fits {nb}"))
-    said = "No weights. Weights for more than 2 classes take minutes: --weights feature finds them."
-    assert comparison._fit_weighted(data, Settings()) == (None, said)
-    with pytest.raises(pytest.fail.Exception, match="fits WeightedNB"):
-        comparison._fit_weighted(data, Settings(weights="feature"))
-
-
-@pytest.mark.slow("a second view of what quick tests see")
-def test_what_the_other_sections_say_is_of_the_plain_model(witnesses):
-    path, X, y = witnesses
-    loaded = labelled_data.load_csv(path, "play", Marks(), {}, None, [])
-    outcome, other = (comparison.run(loaded, Settings(weights=kind)) for kind in ("feature", "none"))
-    assert isinstance(outcome.fits.nb, GaussianNB)
-    assert all(isinstance(fold.nb, WeightedNB) for fold in outcome.weighted.folds)
-    assert other.weighted is None
-    pd.testing.assert_frame_equal(outcome.parameters, other.parameters)
-    pd.testing.assert_frame_equal(outcome.findings.comparison.drop(index="weighted"), other.findings.comparison)
-    np.testing.assert_array_equal(outcome.fits.nb.predict_proba(X), GaussianNB().fit(X, y).predict_proba(X))
-
-
-@pytest.mark.slow("compiles kernels of its own")
-def test_of_what_the_page_speaks_where_weights_won(capsys, witnesses, tmp_path):
-    path, *_ = witnesses
-    for kind, told in (("feature", True), ("none", False)):
-        flags = ["--csv", path, "--target", "play", "--weights", kind, "--out", tmp_path / kind]
-        assert run(capsys, "compare", *flags)[0] == 0
-        page = (tmp_path / kind / "report.html").read_text(encoding="utf-8")
-        for title in ("Does the strength of the prior decide?", "The rows that are most uncertain, 90% intervals"):
-            assert ("naive Bayes without weights." in section(page, title)) is told
-        assert "naive Bayes without weights." not in section(page, "Do features depend on each other, given the class?")
-
-
-@pytest.mark.slow("compiles kernels of its own")
-def test_base_rates_are_those_of_the_rows_that_were_scored(witnesses):
-    """By hand, a row at a time: classes that are never held out have a share, and no row."""
-    path, X, y = witnesses
-    loaded = labelled_data.load_csv(path, "play", Marks(), {}, None, [])
-    outcome = comparison.run(loaded, Settings(weights="feature", test_size=0.2))
-    ((_, test),) = split(y, Settings(test_size=0.2))[0]
-    counts, base = Counter(y.tolist()), outcome.findings.base
-    (fold,) = outcome.weighted.folds
-    assert base.label in counts
-    assert counts[base.label] == max(counts.values())
-    assert base.accuracy == pytest.approx(np.mean(y[test] == base.label))
-    idle, gain = [], []
-    for i, proba in zip(test, fold.nb.predict_proba(X.iloc[test]), strict=True):
-        hit = fold.nb.classes_ == y[i]
-        idle.append(sum((counts[c] / len(y) - (c == y[i])) ** 2 for c in counts))
-        gain.append(((proba - hit) ** 2).sum() - idle[-1])
-    assert base.brier == pytest.approx(np.mean(idle))
-    assert base.gains["weighted"] == pytest.approx((np.mean(gain), np.std(gain, ddof=1) / np.sqrt(len(gain))))
-    assert base.gains.keys() == set(outcome.findings.comparison.index)

@@ -1,4 +1,4 @@
-"""Blocks, formats and dtypes: the statistics are those of the numbers, however they are stored and cut."""
+"""Counts do not depend on block size, sparse format, dtype or memory layout."""
 
 from __future__ import annotations
 
@@ -11,11 +11,10 @@ import pytest
 import scipy.sparse as sp
 from hypothesis import given
 from hypothesis import strategies as st
-from scipy.special import softmax
 
 from bayesnb import BernoulliNB, CategoricalNB, GaussianNB, MixedNB, MultinomialNB, PoissonNB, counting, scoring
 from bayesnb.encoding import row_blocks as encoded_rows
-from tests.strategies import assert_leaves, thorough
+from tests.strategies import assert_leaves, thorough, variants
 
 RNG = np.random.default_rng(0)
 N, F, C = 300, 5, 3
@@ -92,18 +91,6 @@ def test_unsorted_and_duplicate_entries_and_stored_zeros_are_added_up(make):
     np.testing.assert_allclose(a.predict_joint_log_proba(X), b.predict_joint_log_proba(X.toarray()), rtol=1e-12)
 
 
-@pytest.mark.slow("other variants compile kernels of their own", but="BernoulliNB")
-@pytest.mark.parametrize("make", [BernoulliNB, MultinomialNB])
-def test_sparse_matrices_with_64_bit_indices_and_without_entries(make):
-    X = sp.csr_array(COUNTS)
-    X.indices, X.indptr = X.indices.astype(np.int64), X.indptr.astype(np.int64)
-    assert_same_statistics(make().fit(X, Y), make().fit(COUNTS, Y), rtol=1e-14)
-    empty, y = sp.csr_array((N, F)), np.arange(N) % C
-    a, b = make().fit(empty, y), make().fit(np.zeros((N, F)), y)
-    assert_same_statistics(a, b)
-    np.testing.assert_allclose(softmax(a.predict_joint_log_proba(empty, estimate="mean"), axis=1), 1 / C, rtol=1e-14)
-
-
 @pytest.mark.slow("compiles kernels of its own")
 @pytest.mark.parametrize("make", [BernoulliNB, MultinomialNB])
 @given(seed=st.integers(0, 2**32 - 1))
@@ -146,18 +133,8 @@ def test_every_dtype_holds_the_same_numbers(make, dtype):
     np.testing.assert_allclose(a.predict_joint_log_proba(X), expected, rtol=0, atol=1e-10)
 
 
-@pytest.mark.slow("compiles kernels of its own")
-@pytest.mark.parametrize("make", [BernoulliNB, MultinomialNB])
-@pytest.mark.parametrize("dtype", [d for d in DTYPES if d != "float16"])
-def test_every_dtype_of_sparse_data_holds_the_same_numbers(make, dtype):
-    X = sp.csr_array((COUNTS > 0).astype(dtype) if dtype == "bool" else COUNTS.astype(dtype))
-    b = make().fit(X.toarray().astype(float), Y)
-    assert_same_statistics(make().fit(X, Y), b, rtol=1e-14)
-    np.testing.assert_allclose(b.predict_proba(X), make().fit(X, Y).predict_proba(X), rtol=1e-10)
-
-
 def layouts(X: np.ndarray, folder):
-    """The same array in other places and orders of memory."""
+    """The same array in other memory layouts."""
     memmap = np.memmap(folder / "X", dtype=X.dtype, mode="w+", shape=X.shape)
     memmap[:] = X
     memmap.flush()
@@ -245,17 +222,7 @@ def test_huge_counts_add_up_and_score(make, big):
     assert np.isfinite(a.log_evidence_)
 
 
-def test_huge_sparse_counts_are_those_of_the_dense_array():
-    X = np.array([[2**62, 2**62, 0], [2**62, 2**62, 2**62], [1, 0, 2**62]])
-    a, b = MultinomialNB().fit(sp.csr_array(X), [0, 0, 1]), MultinomialNB().fit(X.astype(float), [0, 0, 1])
-    assert_same_statistics(a, b, rtol=1e-14)
-    np.testing.assert_allclose(
-        a.predict_joint_log_proba(sp.csr_array(X)), b.predict_joint_log_proba(X.astype(float)), rtol=1e-12
-    )
-
-
-@pytest.mark.slow("other variants compile kernels of their own", but="first")
-@pytest.mark.parametrize("dtype", ["int64", "uint64"])
+@variants("dtype", ["int64", "uint64"])
 def test_integers_near_the_ends_of_their_type_are_levels_like_others(dtype):
     info = np.iinfo(dtype)
     column = np.array([info.max, info.max - 1, info.min, info.min + 1, info.max, 5], dtype)[:, None]
@@ -268,17 +235,8 @@ def test_integers_near_the_ends_of_their_type_are_levels_like_others(dtype):
     np.testing.assert_array_equal(nb.predict(near), [0, 0, 0, 1, 1, 1])
 
 
-@pytest.mark.slow("other variants compile kernels of their own", but="first")
-@pytest.mark.parametrize("dtype", DTYPES[:8])
-def test_an_unknown_level_of_any_integer_type_is_a_missing_cell(dtype):
-    nb = CategoricalNB().fit(np.array([[1, 2], [3, 2], [1, 4]], dtype), [0, 1, 0])
-    with pytest.warns(UserWarning, match=r"7.*row 1"):
-        proba = nb.predict_proba(np.array([[1, 2], [7, 2]], dtype))
-    np.testing.assert_allclose(proba[1], nb.predict_proba(np.array([[None, 2]], object))[0], rtol=1e-14)
-
-
 def test_a_million_small_weights_are_not_lost():
-    """In float32 a count stops growing at 2²⁴."""
+    """A float32 count would stop growing at 2²⁴."""
     nb = BernoulliNB().fit(np.ones((1, 1)), [0], [2.0**25]).partial_fit(np.ones((1, 1)), [0], sample_weight=[1.0])
     assert nb.class_count_[0] == 2**25 + 1
     assert nb.feature_count_[0, 0] == 2**25 + 1
@@ -333,34 +291,6 @@ def test_blocks_cover_all_rows_once_and_pad_with_nothing():
         weights.append(weight.sum())
     assert seen == list(range(N))
     assert sum(weights) == WEIGHT.sum()
-
-
-@pytest.mark.slow("a second view of what quick tests see")
-@pytest.mark.parametrize("kind", ["int8", "float64", "sparse"])
-def test_many_blocks_are_counted_and_scored_as_numpy_would(kind):
-    n = 300_000
-    rng = np.random.default_rng(1)
-    y = rng.integers(0, 4, n)
-    X = rng.integers(0, 3, (n, 8), dtype=np.int8)
-    weight = rng.integers(0, 3, n).astype(float)
-    if kind == "float64":
-        X = X + rng.normal(size=X.shape)
-        moments = GaussianNB().fit(X, y, weight).statistics_.blocks[0]
-        mean = by_class(X, y, weight) / by_class(np.ones((n, 8)), y, weight)
-        np.testing.assert_allclose(moments.mean, mean, rtol=1e-12)
-        np.testing.assert_allclose(moments.m2, by_class((X - mean[y]) ** 2, y, weight), rtol=1e-12)
-    elif kind == "sparse":
-        nb = MultinomialNB().fit(sp.csr_array(X), y, weight)
-        np.testing.assert_array_equal(nb.feature_count_, by_class(X, y, weight))
-        expected = X @ nb.feature_log_prob_.T + nb.class_log_prior_
-        np.testing.assert_allclose(nb.predict_joint_log_proba(sp.csr_array(X), estimate="mean"), expected, rtol=1e-11)
-    else:
-        nb = CategoricalNB().fit(X, y, weight)
-        log_theta = np.stack(nb.feature_log_prob_)
-        for j, count in enumerate(nb.category_count_):
-            np.testing.assert_array_equal(count, by_class(X[:, [j]] == np.arange(3), y, weight))
-        expected = sum(log_theta[j][:, X[:, j]].T for j in range(8)) + nb.class_log_prior_
-        np.testing.assert_allclose(nb.predict_joint_log_proba(X, estimate="mean"), expected, rtol=1e-11)
 
 
 # -- compilations --------------------------------------------------------------------------------------
@@ -436,28 +366,3 @@ def test_forty_sizes_of_batches_compile_a_few_kernels(make, convert, extra):
     assert len(compiled.names) <= 4 * 3 + 3 + extra, compiled.names
     assert counting._observe_block._cache_size() - before[0] <= 3 + extra
     assert scoring._score._cache_size() - before[1] <= 2 * (3 + extra)
-
-
-@pytest.mark.slow("compiles kernels of its own")
-def test_levels_that_grow_compile_seldom():
-    """150 levels arrive one after the other: rooms are powers of two."""
-    nb = CategoricalNB()
-    with Compilations() as compiled:
-        for i in range(150):
-            X = np.array([[f"level {i}", i % 7], [f"level {i // 2}", i % 3]], object)
-            nb.partial_fit(X, [0, 1], classes=[0, 1])
-            nb.predict_proba(X)
-    assert len(nb.categories_[0]) == 150
-    assert len(compiled.names) <= 45, compiled.names
-
-
-@pytest.mark.slow("compiles kernels of its own")
-def test_classes_that_are_declared_later_compile_once_each():
-    nb = GaussianNB()
-    rng = np.random.default_rng(7)
-    with Compilations() as compiled:
-        for i in range(12):
-            nb.partial_fit(rng.normal(size=(5 + i, 4)), np.full(5 + i, i // 4), classes=range(i // 4 + 1))
-            nb.predict_proba(rng.normal(size=(3 + i, 4)))
-            assert np.isfinite(nb.log_evidence_)
-    assert len(compiled.names) <= 3 * 5, compiled.names

@@ -100,15 +100,6 @@ def test_of_a_frame_the_names_count_and_not_the_order():
     refused("y has the label 'unclear'", found.observed_risk, ["unclear"] * len(X2))
 
 
-@pytest.mark.slow("compiles kernels of its own")
-def test_the_same_loss_in_other_units_is_the_same_decision():
-    loss = np.array([[0.0, 10.0], [1.0, 0.0]])
-    first, second = bnb.decide(of_two(), X2, loss), bnb.decide(of_two(), X2, 5 * loss + 3)
-    np.testing.assert_array_equal(first.action, second.action)
-    np.testing.assert_allclose(second.p_optimal, first.p_optimal, atol=1e-12)
-    np.testing.assert_allclose(second.regret, 5 * first.regret, atol=1e-10)
-
-
 def test_a_dominated_action_is_named_and_never_taken():
     with pytest.warns(UserWarning, match="the action 2 is dominated: 1 never costs more"):
         found = bnb.decide(of_numbers(), ROWS, [[0, 5, 5], [1, 0, 1], [1, 3, 1], [5, 5, 0]], draws=50)
@@ -119,10 +110,7 @@ def test_a_dominated_action_is_named_and_never_taken():
     ("loss", "options", "message"),
     [
         ([[0, np.inf, 1], [1, 0, 1], [1, 1, 0]], {}, r"loss\['ash', 'elm'\] is inf; every loss must be finite"),
-        ([[0, np.nan, 1], [1, 0, 1]], {}, "is nan; every loss must be finite"),
         ([[0, 1], [1, 0], [2, 2]], {}, r"loss has shape \(3, 2\)"),
-        ([0, 1, 2], {}, r"loss has shape \(3,\)"),
-        (np.zeros((0, 3)), {}, r"loss has shape \(0, 3\)"),
         ([["a", "b", "c"], ["d", "e", "f"]], {}, "loss must be numbers"),
         (zero_one(["ash", "elm", "yew"]), {}, "where the classes"),
         (zero_one(CLASSES), {"reject_cost": np.inf}, "reject_cost=inf must be a finite number"),

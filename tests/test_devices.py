@@ -1,4 +1,4 @@
-"""Rows that lie on several devices: each counts its own, and their statistics merge."""
+"""Statistics of rows on several devices merge into those of one device."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Blocks counted anywhere, by anyone, are the rows of one table; predictions of blocks wait until asked for."""
+"""Fitting Dask blocks equals fitting all rows; predictions of blocks are lazy."""
 
 from __future__ import annotations
 
@@ -10,9 +10,7 @@ from itertools import pairwise
 
 import dask
 import dask.array as da
-import dask.bag as db
 import dask.dataframe as dd
-import jax
 import numpy as np
 import pandas as pd
 import pytest
@@ -24,7 +22,7 @@ from sklearn.base import clone
 import bayesnb as bnb
 from bayesnb.distributed import fit
 from tests.refusals import refused
-from tests.strategies import CLASSES, KINDS, assert_leaves, problems, thorough
+from tests.strategies import CLASSES, KINDS, assert_leaves, problems, thorough, variants
 from tests.test_streaming import FRAME, LABELS, LEVELS, RNG, N, same
 
 X, Y = da.from_array(LEVELS, chunks=(60, 3)), da.from_array(LABELS, chunks=47)
@@ -66,24 +64,6 @@ def test_it_is_fit_on_all_rows(kind, data):
     same(nb, problem.fit(weight=weight))
 
 
-@pytest.mark.slow("other variants compile kernels of their own", but="first")
-@pytest.mark.parametrize("nb", [bnb.CategoricalNB(), bnb.NetworkNB({0: 1, 2: [0, 1]}), bnb.AODE()])
-def test_levels_and_classes_come_late(nb):
-    same_bits(fit(clone(nb), X, Y), clone(nb).fit(LEVELS, LABELS))
-    nb.set_params(handle_unknown="level")
-    same_bits(fit(clone(nb), X, Y), clone(nb).fit(LEVELS, LABELS))
-
-
-@pytest.mark.slow("compiles kernels of its own")
-def test_sparse_blocks():
-    sparse = X.rechunk((60, -1)).map_blocks(sp.csr_array)
-    nb = fit(bnb.MultinomialNB(), sparse, Y)
-    same(nb, bnb.MultinomialNB().fit(sp.csr_array(LEVELS), LABELS))
-    expected = nb.predict_log_proba(sp.csr_array(LEVELS))
-    np.testing.assert_allclose(nb.predict_log_proba(sparse).compute(), expected, rtol=1e-12)
-    np.testing.assert_array_equal(nb.predict(sparse).compute(), nb.predict(sp.csr_array(LEVELS)))
-
-
 @pytest.mark.slow("compiles kernels of its own")
 def test_dataframes():
     numbered = FRAME.assign(i=np.arange(N))
@@ -108,17 +88,6 @@ def test_declared_categories():
     assert "p" in nb.encoding_.blocks[0].levels[0].values
     with pytest.raises(ValueError, match=r"categories of column 'a' are not known.*X\.categorize"):
         fit(nb, df[["a"]].assign(a=df["a"].cat.as_unknown()), df["y"])
-
-
-def test_batches():
-    expected = bnb.CategoricalNB().fit(LEVELS, LABELS)
-    parts = [(LEVELS[i : i + 30], LABELS[i : i + 30]) for i in range(0, N, 30)]
-    same_bits(fit(bnb.CategoricalNB(), map(dask.delayed, parts)), expected)
-    weighted = [(*part, weight) for part, weight in zip(parts, [0, *[3] * 16], strict=True)]
-    later = bnb.CategoricalNB().fit(LEVELS, LABELS, np.repeat([0, 3], [30, N - 30]))
-    same_bits(fit(bnb.CategoricalNB(), map(dask.delayed, weighted)), later)
-    with dask.config.set(scheduler="threads"):
-        same_bits(fit(bnb.CategoricalNB(), db.from_sequence(parts, npartitions=4)), expected)
 
 
 @pytest.mark.slow("compiles kernels of its own")
@@ -167,23 +136,6 @@ def test_the_first_block_says_where_cells_end_and_which_density_a_column_has():
         assert all(np.array_equal(found.edges_[name], edges) for name, edges in streamed.edges_.items())
 
 
-@pytest.mark.slow("compiles kernels of its own")
-def test_double_precision_in_every_thread():
-    assert not jax.config.jax_enable_x64
-    n = 40
-    weight = np.full(n, 2.0**23)
-    weight[::5] += 1  # 40 · 2²³ + 8 is no float32
-    values = np.tile([[0, 1]], (n, 1))
-    with dask.config.set(scheduler="threads", num_workers=4):
-        arrays = da.from_array(values, (5, 2)), da.from_array(np.zeros(n, int), 5), da.from_array(weight, 5)
-        for nb in (bnb.CategoricalNB(), bnb.GaussianNB(), bnb.PoissonNB()):
-            fit(nb, *arrays)
-            assert nb.class_count_.tolist() == [n * 2.0**23 + 8]
-        fitted = bnb.GaussianNB().fit(REAL, LABELS)
-        lazy = fitted.predict_joint_log_proba(da.from_array(REAL, (50, 4)))
-        np.testing.assert_allclose(lazy.compute(), fitted.predict_joint_log_proba(REAL), rtol=1e-13)
-
-
 def test_what_cannot_be_fitted(monkeypatch):
     nb = bnb.MultinomialNB().fit(LEVELS, LABELS)
     before = dict(vars(nb))
@@ -195,27 +147,20 @@ def test_what_cannot_be_fitted(monkeypatch):
         ((X, da.from_array(unlabelled, 60)), ValueError, "Block 1: Input y contains NaN. The label of row 10"),
         ((X, Y, da.from_array(np.full(N, -1.0), 60)), ValueError, "Block 0: Negative values.*sample_weight"),
         ((X, Y, da.zeros(N)), ValueError, "sample_weight is zero for every row"),
-        ((X, Y[1:]), ValueError, "X has 500 rows, y has 499"),
         ((unknown, Y), ValueError, "X has 9 blocks of rows, and y has 11"),
         ((frame()[FEATURES], frame(3)["y"]), ValueError, "X has 6 blocks of rows, and y has 3"),
-        ((frame()["a"], frame()["y"]), ValueError, "X must have 2 dimensions"),
         ((dask.delayed(LEVELS), Y), TypeError, "X is a dask.delayed"),
-        ((db.from_sequence([1]), Y), TypeError, "X is a dask.bag"),
         ((X[:0], Y[:0]), ValueError, "X is empty"),
-        (([],), ValueError, "X is empty"),
         ((X,), ValueError, "requires y"),
         ((X[:, 0], Y), ValueError, "X must have 2 dimensions"),
         ((LEVELS, LABELS), TypeError, "X is a numpy.ndarray.*from_array"),
         ((X, LABELS), TypeError, "y is a numpy.ndarray"),
-        ((LEVELS,), TypeError, "fit_stream"),
         (([(LEVELS, LABELS)],), TypeError, "delayed batches"),
-        (([dask.delayed(LEVELS)],), ValueError, "Block 0: batch 0 is a ndarray"),
         (
             ([dask.delayed((LEVELS, LABELS)), dask.delayed((LEVELS[:, :2], LABELS))],),
             ValueError,
             "Block 1: X has 2 features, but MultinomialNB is expecting 4",
         ),
-        (([dask.delayed((LEVELS[:0], LABELS))],), ValueError, "Block 0: .*0 rows in X and 500 labels"),
     ]
     for arguments, error, message in cases:
         refused(message, fit, nb, *arguments, error=error)
@@ -291,8 +236,7 @@ def fail(rows):
     return rows
 
 
-@pytest.mark.slow("other variants compile kernels of their own", but="first")
-@pytest.mark.parametrize("nb", [bnb.CategoricalNB(), bnb.AODE(), bnb.MixedNB(categorical=["a", "b"])])
+@variants("nb", [bnb.CategoricalNB(), bnb.AODE(), bnb.MixedNB(categorical=["a", "b"])])
 def test_predictions_are_lazy(nb):
     mixed = isinstance(nb, bnb.MixedNB)
     rows, labels = (FRAME[FEATURES], FRAME["y"]) if mixed else (LEVELS, LABELS)
@@ -317,23 +261,6 @@ def test_predictions_are_lazy(nb):
         with pytest.raises(Computed):
             waiting.compute()
     assert nb.score(blocks, frame()["y"] if mixed else Y) == np.mean(nb.predict(blocks).compute() == labels)
-
-
-@pytest.mark.slow("compiles kernels of its own")
-def test_options_of_predictions():
-    nb = bnb.CategoricalNB().fit(LEVELS, LABELS)
-    shifted = {"estimate": "mle", "class_prior": [0.1, 0.2, 0.3, 0.4]}
-    np.testing.assert_allclose(nb.predict_proba(X, **shifted).compute(), nb.predict_proba(LEVELS, **shifted))
-    draws = bnb.posterior_draws(nb, draws=20)
-    lazy = nb.predict_proba(X, draws=draws)
-    np.testing.assert_allclose(lazy.compute(), nb.predict_proba(LEVELS, draws=draws), rtol=1e-12)
-    expected, lazy = nb.predict(LEVELS), nb.predict(X)
-    nb.fit(LEVELS[::-1] % 2, LABELS)  # what was asked before is answered by what was known then
-    np.testing.assert_array_equal(lazy.compute(), expected)
-    few = X[(X[:, 0] == 1) & (X < 2).all(axis=1)]  # of unknown sizes, some of them 0
-    here = LEVELS[(LEVELS[:, 0] == 1) & (LEVELS < 2).all(axis=1)]
-    np.testing.assert_array_equal(nb.predict(few).compute(), nb.predict(here))
-    assert nb.predict(X[:0]).compute().shape == (0,)
 
 
 @pytest.mark.slow("compiles kernels of its own")

@@ -1,4 +1,4 @@
-"""Raw cells and labels to levels: any hashable value is a level, of whatever container it comes in."""
+"""Encoding of cells and labels: any hashable value, in any container, is a level."""
 
 from __future__ import annotations
 
@@ -15,7 +15,6 @@ from hypothesis import strategies as st
 from bayesnb import BernoulliNB, CategoricalNB, GaussianNB, MixedNB, MultinomialNB
 from bayesnb.encoding import Levels
 from bayesnb.encoding.levels import factorize
-from tests.persistence.forger import chain
 from tests.refusals import refused
 from tests.strategies import take
 
@@ -53,50 +52,6 @@ def test_levels_are_ordered_by_the_name_of_their_type_and_then_by_value():
     mixed = ["b", 2, True, -1.5, "a", b"z", 10, False, 0.5, (2, 1), (1, 9)]
     expected = [False, True, b"z", -1.5, 0.5, 2, 10, "a", "b", (1, 9), (2, 1)]
     assert typed(Levels.from_values(mixed).values) == typed(expected)
-
-
-def steps(keys) -> int:
-    """Places that a dictionary of CPython looks at while these keys are put into it."""
-    size, total = 1 << (3 * len(keys) // 2).bit_length(), 0
-    taken = [False] * size
-    for key in keys:
-        rest = hash(key) % 2**64
-        at = rest % size
-        while taken[at]:
-            rest >>= 5
-            at = (5 * at + rest + 1) % size
-            total += 1
-        taken[at] = True
-    return total
-
-
-def test_no_integers_can_be_chosen_that_make_a_dictionary_of_levels_slow():
-    """Integers of different hashes, each of which walks past the places of half the others."""
-    chosen = chain(1_000)
-    assert len(set(chosen)) == len({*map(hash, chosen)})
-    levels = Levels.from_values(chosen)
-    assert steps(chosen) > 100 * len(chosen)
-    assert steps(levels._index) < 3 * len(chosen)
-    assert levels.index(levels.values).tolist() == list(range(len(levels)))
-
-
-def test_levels_are_not_compared_with_every_mark_of_a_missing_cell():
-    """A table of 400 levels and 400 marks: a few comparisons a level."""
-    compared = 0
-
-    class Value(str):
-        __hash__ = str.__hash__
-
-        def __eq__(self, other):
-            nonlocal compared
-            compared += 1
-            return str.__eq__(self, other)
-
-    values = [Value(i) for i in range(800)]
-    nb = CategoricalNB(categories=[values[:400]], missing_values=values[400:])
-    nb.fit(column(values), np.arange(800) % 2)
-    assert nb.category_count_[0].sum() == 400
-    assert compared < 800 * 20
 
 
 def test_levels_that_cannot_be_compared_have_an_order_too():
@@ -144,23 +99,6 @@ def test_factorize_can_be_undone(v):
     for code, cell in zip(codes, v, strict=True):
         missing = cell is None or cell != cell
         assert (code == -1) if missing else (distinct[code] == cell)
-
-
-@pytest.mark.parametrize(
-    "dtype", ["int8", "uint8", "int64", "uint64", "bool", "float16", "float32", "float64", "U3", "S2"]
-)
-def test_factorize_of_every_dtype_gives_python_values(dtype):
-    column = np.array([1, 0, 1, 1, 0]).astype(dtype)
-    codes, distinct = factorize(column, "here")
-    assert [distinct[c] for c in codes] == column.tolist()
-    assert all(type(v).__module__ == "builtins" for v in distinct)
-
-
-def test_factorize_of_far_apart_integers_does_not_tabulate_their_range():
-    column = np.array([10**15, -(10**15), 3])
-    codes, distinct = factorize(column, "here")
-    assert [distinct[c] for c in codes] == column.tolist()
-    assert len(distinct) == 3
 
 
 @pytest.mark.parametrize(
@@ -374,15 +312,6 @@ def test_a_mixed_table_has_missing_cells_of_both_kinds():
 )
 def test_a_missing_label_is_refused_with_its_row(y):
     refused(r"y contains NaN.*row 1", CategoricalNB().fit, np.arange(4)[:, None], y)
-
-
-# -- names ---------------------------------------------------------------------------------------------------
-
-
-def test_the_name_of_the_column_is_in_a_warning():
-    frame = pd.DataFrame({"colour": ["r", "g", "r", "g"], "size": [1, 2, 3, 4]})
-    with pytest.warns(UserWarning, match=r"'purple'.*'colour'|'colour'.*'purple'"):
-        CategoricalNB().fit(frame, Y).predict(frame.assign(colour="purple"))
 
 
 # -- odd numbers -------------------------------------------------------------------------------------------

@@ -17,15 +17,8 @@ from sklearn.datasets import load_iris
 from sklearn.linear_model import LogisticRegression
 from sklearn.model_selection import StratifiedKFold, cross_val_predict
 
-from bayesnb import AODE, BernoulliNB, CategoricalNB, GaussianNB, MixedNB, MultinomialNB, PoissonNB, WeightedNB
-from bayesnb.evaluation import (
-    compare_estimates,
-    compare_fitted,
-    compare_folds,
-    reliability,
-    scores,
-    stratified_splits,
-)
+from bayesnb import BernoulliNB, CategoricalNB, GaussianNB, MixedNB, MultinomialNB, PoissonNB, WeightedNB
+from bayesnb.evaluation import compare_estimates, compare_fitted, compare_folds, reliability, scores, stratified_splits
 from tests.refusals import refused
 
 COLUMNS = [
@@ -100,14 +93,6 @@ def test_undefined_rows_take_the_label_that_was_passed_or_none():
     assert scores(log_proba, ["x", "y"], ["x", "y"], ["x", "x"])["accuracy"] == 0.5
 
 
-def test_improbable_is_not_impossible():
-    """exp(-1000) underflows, but its logarithm is known."""
-    ours = scores([[-1000.0, 0.0]], [0], [0, 1])
-    assert ours["log_loss"] == 1000
-    assert ours["log_loss_clipped"] == pytest.approx(15 * math.log(10))
-    assert ours["impossible_rows"] == 0
-
-
 def test_labels_that_the_model_does_not_know_are_impossible():
     ours = scores(np.log([[0.6, 0.4]]), ["new"], ["a", "b"])
     assert ours["log_loss"] == math.inf
@@ -119,17 +104,6 @@ def test_labels_that_the_model_does_not_know_are_impossible():
 @pytest.mark.parametrize("y", [[], [0], [0, 1, 1]])
 def test_shapes_must_agree(y):
     refused("log_proba has shape", scores, np.zeros((2, 2)), y, [0, 1])
-
-
-def test_bins_are_fifteenths():
-    """A right and a wrong row cancel in the same bin, and add up in two bins."""
-
-    def ece(*confidence):
-        return scores(np.log([[p, 1 - p] for p in confidence]), [0, 1], [0, 1], [0, 0])["ece"]
-
-    low, high = 8 / 15, 9 / 15
-    assert ece(low + 1e-9, high - 1e-9) == pytest.approx(abs(0.5 - (low + high) / 2), abs=1e-8)
-    assert ece(low - 1e-9, low + 1e-9) == pytest.approx((1 - low + low) / 2, abs=1e-8)
 
 
 def levels(n):
@@ -181,34 +155,6 @@ def test_map_is_mle_at_one_and_says_so():
         if first:
             scored = table.columns.drop(["same_as", "log_evidence"])
             np.testing.assert_allclose(*(table.loc[[name, first], scored].astype(float).to_numpy()), atol=1e-11)
-
-
-@pytest.mark.slow("a second view of what quick tests see")
-def test_the_mle_has_no_evidence():
-    rng = np.random.default_rng(0)
-    X, y = rng.normal(size=(40, 2)), np.arange(40) % 2
-    table = compare_estimates(GaussianNB(), X[:30], y[:30], X[30:], y[30:])
-    assert table.index.tolist() == ["mle", "map", "mean", "predictive"]
-    assert table["log_evidence"].isna().tolist() == [True, False, False, False]
-    reference = sklearn_nb.GaussianNB(var_smoothing=0).fit(X[:30], y[:30])
-    loss = metrics.log_loss(y[30:], reference.predict_proba(X[30:]))
-    assert table.loc["mle", "log_loss"] == pytest.approx(loss, rel=1e-9)
-
-
-@pytest.mark.slow("compiles kernels of its own")
-def test_rows_are_counted_once_for_all_priors(monkeypatch):
-    calls = []
-    original = MultinomialNB.fit
-    monkeypatch.setattr(MultinomialNB, "fit", lambda self, *args: calls.append(self.alpha) or original(self, *args))
-    X, y = np.random.default_rng(0).poisson(2, size=(30, 4)), np.arange(30) % 3
-    nb = MultinomialNB(alpha=0.3)
-    table = compare_estimates(nb, X[:20], y[:20], X[20:], y[20:], {"Laplace": 1, "Jeffreys": 0.5})
-    assert calls == [0.3]
-    assert not hasattr(nb, "statistics_")
-    assert nb.alpha == 0.3
-    laplace = MultinomialNB(alpha=1).fit(X[:20], y[:20])
-    assert table.loc["Laplace", "log_evidence"] == laplace.log_evidence_
-    assert table.loc["Laplace", "log_loss"] == pytest.approx(metrics.log_loss(y[20:], laplace.predict_proba(X[20:])))
 
 
 class Stump(ClassifierMixin, BaseEstimator):
@@ -325,30 +271,6 @@ def test_perks_is_one_over_the_number_of_levels(kind):
 # -- weights -------------------------------------------------------------------------------------
 
 
-def assert_scored(table, name, nb, X_test, y_test, **reading):
-    """The scores of a row are those of these predictions, and differences those from maximum likelihood."""
-    log_proba, plain = nb.predict_log_proba(X_test, **reading), getattr(nb, "estimator_", nb)
-    expected = scores(log_proba, y_test, nb.classes_, nb.predict(X_test, **reading))
-    assert table.loc[name, COLUMNS].tolist() == pytest.approx(list(expected.values()), rel=1e-12), name
-    mle = scores(plain.predict_log_proba(X_test, estimate="mle"), y_test, nb.classes_)
-    assert table.loc[name, "brier_difference"] == pytest.approx(expected["brier"] - mle["brier"], abs=1e-12)
-
-
-@pytest.mark.slow("a second view of what quick tests see")
-def test_of_weighted_terms_plain_and_weighted():
-    X, y = levels(80)
-    X = np.column_stack([X, X[:, 0]])  # one feature twice
-    train, test = slice(0, 50), slice(50, None)
-    nb = WeightedNB(CategoricalNB(alpha=2.0))
-    table = compare_estimates(nb, X[train], y[train], X[test], y[test], priors={"Jeffreys": 0.5})
-    assert not hasattr(nb, "statistics_")
-    assert table.index.tolist() == ["mle", "map", "mean", "predictive", "weighted", "Jeffreys"]
-    of_others = compare_estimates(nb.estimator, X[train], y[train], X[test], y[test], priors={"Jeffreys": 0.5})
-    pd.testing.assert_frame_equal(table.drop(index="weighted"), of_others)
-    assert np.isnan(table.loc["weighted", "log_evidence"])
-    assert_scored(table, "weighted", WeightedNB(CategoricalNB(alpha=2.0)).fit(X[train], y[train]), X[test], y[test])
-
-
 @pytest.mark.slow("compiles kernels of its own")
 def test_weighted_folds_are_pooled_and_fitted_ones_are_taken_as_they_are():
     X, y = levels(80)
@@ -361,33 +283,6 @@ def test_weighted_folds_are_pooled_and_fitted_ones_are_taken_as_they_are():
     assert table.loc["weighted", "log_loss"] == pytest.approx(expected["log_loss"], rel=1e-12)
     assert table.loc["predictive", "log_evidence"] == CategoricalNB().fit(X, y).log_evidence_
     pd.testing.assert_frame_equal(compare_fitted(clone(nb).fit(X, y), fits), table)
-
-
-@pytest.mark.slow("compiles kernels of its own")
-def test_weighted_predictions_are_read_as_the_estimator_reads():
-    X, y = np.random.default_rng(0).poisson(2, size=(60, 4)), np.arange(60) % 3
-    nb = WeightedNB(MultinomialNB(estimate="mean"))
-    table = compare_estimates(nb, X[:40], y[:40], X[40:], y[40:])
-    fitted = clone(nb).fit(X[:40], y[:40])
-    assert_scored(table, "weighted", fitted, X[40:], y[40:], estimate="mean")
-    assert_scored(table, "predictive", fitted.estimator_, X[40:], y[40:], estimate="predictive")
-
-
-@pytest.mark.slow("compiles kernels of its own")
-def test_weights_of_an_average_of_models():
-    X, y = levels(60)
-    table = compare_estimates(WeightedNB(AODE()), X[:40], y[:40], X[40:], y[40:])
-    assert table["same_as"].to_dict() == {"mle": "", "map": "mle", "mean": "", "predictive": "mean", "weighted": ""}
-    assert table["log_evidence"].isna().all()
-    assert_scored(table, "weighted", WeightedNB(AODE()).fit(X[:40], y[:40]), X[40:], y[40:])
-
-
-def test_without_weights_weighted_is_the_plain_model():
-    """One row of a class: leave-one-out says nothing."""
-    X = levels(20)[0]
-    with pytest.warns(UserWarning, match="CategoricalNB is not weighted"):
-        table = compare_estimates(WeightedNB(CategoricalNB()), X, np.arange(20) == 3, X, np.ones(20, bool))
-    assert table["same_as"].to_dict() == {"mle": "", "map": "mle", "mean": "", "predictive": "mean", "weighted": "mean"}
 
 
 def test_priors_of_weighted_terms_need_alpha_of_the_estimator():
@@ -443,14 +338,6 @@ def test_differences_are_from_a_row_that_there_is():
         )
 
 
-@pytest.mark.slow("a second view of what quick tests see")
-def test_of_one_row_there_is_no_standard_error():
-    X, y = two_normals()
-    table = compare_estimates(GaussianNB(), X, y, X[:1], y[:1])
-    assert np.isfinite(table["brier_difference"]).all()
-    assert table["brier_difference_se"].isna().all()
-
-
 @pytest.mark.parametrize("against", ["mle", "predictive"])
 def test_repeats_are_the_corrected_resampled_t(against):
     X, y = two_normals()
@@ -480,22 +367,12 @@ def test_repeats_are_the_corrected_resampled_t(against):
 
 @pytest.mark.filterwarnings("ignore:.*levels that the model does not know")
 def test_what_does_not_coincide_in_every_split_is_not_the_same():
-    """Where "rare" is not among the rows fitted there is one level, and all readings agree."""
+    """If "rare" is not among the fitted rows there is one level, and all estimates agree."""
     X, y = np.array([["often"]] * 9 + [["rare"]]), np.arange(10) % 2
     splits = stratified_splits(y, 8, 0.3, 1)
     assert {9 in train for train, _ in splits} == {True, False}
     table = compare_estimates(CategoricalNB(categories="auto"), X, y, repeats=8, seed=1)
     assert table["same_as"].tolist() == ["", "mle", "", "mean"]
-
-
-@pytest.mark.slow("a second view of what quick tests see")
-def test_an_infinite_loss_in_one_split_stays_infinite():
-    X, y = np.array([["on"], ["off"]] * 9 + [["rare"], ["on"]]), np.array(["p", "q"] * 10)
-    table = compare_estimates(CategoricalNB(categories=[["on", "off", "rare"]]), X, y, repeats=8, seed=1)
-    assert table.loc["mle", "log_loss"] == math.inf
-    assert np.isfinite(table.loc["mle", DIFFERENCES].astype(float)).all()
-    assert 0 < table.loc["mle", "impossible_rows"] < 8
-    assert math.isfinite(table.loc["predictive", "log_loss"])
 
 
 def test_unknown_levels_are_warned_of_once():
@@ -605,15 +482,6 @@ def test_a_missing_label_of_a_test_row_is_refused():
     test[3] = np.nan
     with pytest.raises(ValueError, match=r"y_test contains NaN. The label of row 3 is nan; drop the row or label it"):
         compare_estimates(GaussianNB(), X[::2], y[::2], X[1::2], test)
-
-
-def test_every_estimate_has_its_row_whatever_it_equals():
-    """Of levels the predictive is the mean, and at α = 1 the mode is the MLE."""
-    X, y = [["sun"], ["rain"], ["sun"], ["rain"]] * 3, ["out", "in", "in", "out"] * 3
-    table = compare_estimates(CategoricalNB(), X, y, X[:5], y[:5], against="predictive")
-    assert table.index.tolist() == ["mle", "map", "mean", "predictive"]
-    assert (table.loc[["mean", "predictive"], ["brier_difference", "log_loss_difference"]] == 0).all(axis=None)
-    refused("no row of the table", compare_estimates, CategoricalNB(), X, y, X, y, against="mle = map")
 
 
 def test_labels_that_are_numbers_are_scored_as_they_are():

@@ -1,4 +1,4 @@
-"""What only some functions need is refused in a line where it is not installed; all else works without."""
+"""Functions that need an optional package say so in one line; the others work without it."""
 
 from __future__ import annotations
 
@@ -13,7 +13,6 @@ import numpy as np
 import pytest
 
 import bayesnb as bnb
-from bayesnb._util.extras import require
 from bayesnb.streaming import read_table
 from tests.refusals import refused
 from tests.test_cli import run
@@ -28,7 +27,7 @@ Y = np.arange(20) % 2
 
 
 def names(requirements):
-    """Of the packages, those of extras of this one included."""
+    """Package names of requirements, with those of this package's own extras."""
     for requirement in requirements:
         name, extras = re.fullmatch(r"([\w.-]+)(?:\[(.*?)\])?.*", requirement).groups()
         if name == PROJECT["name"]:
@@ -98,7 +97,7 @@ def test_extras_install_what_messages_say():
 
 
 def requirements_of(source):
-    """What a module asks `require` for: extras and packages."""
+    """Extras and packages that a module passes to `require`."""
     if "bayesnb._util.extras" not in source:
         return
     tree = ast.parse(source)
@@ -118,7 +117,3 @@ def test_what_is_imported_is_installed_by_something():
     for module, path in imported():
         name = module.partition(".")[0]
         assert name in sys.stdlib_module_names or BROUGHT.get(name, name) in known, (path, name)
-
-
-def test_nothing_is_said_of_what_is_there():
-    require("This", "files", "json", "numpy")

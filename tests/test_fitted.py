@@ -1,4 +1,4 @@
-"""The contract between classifiers and analyses: computed from once, and nothing beside it is used."""
+"""Analyses use the fitted state of a classifier only, and compute prior and posterior once."""
 
 from __future__ import annotations
 
@@ -11,6 +11,7 @@ import pytest
 import bayesnb as bnb
 from bayesnb.checking import check_independence, prior_predictive, prior_sensitivity
 from bayesnb.model import NaiveBayes
+from tests.strategies import variants
 
 HOME = Path(bnb.__file__).parent
 RNG = np.random.default_rng(0)
@@ -41,8 +42,7 @@ def normal():
     return bnb.GaussianNB().fit(X, Y)
 
 
-@pytest.mark.slow("other variants compile kernels of their own", but="first")
-@pytest.mark.parametrize("name", ANALYSES)
+@variants("name", ANALYSES)
 def test_prior_and_posterior_are_computed_once(normal, name, monkeypatch):
     """Once the posterior is there, no analysis derives the prior or updates it again."""
     assert normal.posterior_ is normal.posterior_
@@ -94,8 +94,7 @@ def test_a_later_fit_changes_nothing_of_it():
         np.testing.assert_array_equal(fitted.log_proba(levels), before)
 
 
-@pytest.mark.slow("other variants compile kernels of their own", but="first")
-@pytest.mark.parametrize(
+@variants(
     "make",
     [
         lambda: bnb.AODE().fit([["a", "u"], ["b", "v"]], [0, 1]),

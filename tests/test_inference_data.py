@@ -8,7 +8,6 @@ import matplotlib
 import numpy as np
 import pandas as pd
 import pytest
-import scipy.sparse as sp
 from scipy import stats
 from scipy.special import logsumexp
 
@@ -22,11 +21,9 @@ from bayesnb import (
     PoissonNB,
     posterior_draws,
 )
-from bayesnb.datasets import load_watermelon
-from bayesnb.encoding import row_blocks as rows
 from bayesnb.inference_data import to_arviz
-from bayesnb.uncertainty import row_draws
 from tests.refusals import refused
+from tests.strategies import variants
 
 matplotlib.use("Agg")
 
@@ -138,60 +135,6 @@ def test_names_and_likelihoods(nb, X, kinds):
 
 
 @pytest.mark.slow("compiles kernels of its own")
-def test_mixed_blocks_that_share_a_dimension():
-    posterior = to_arviz(MIXED.fit(FRAME, Y), draws=6, chains=2)["posterior"]
-    assert posterior["theta_categorical"].dims[3] == "level_categorical"
-    levels = [f"{name}={value}" for name in ("colour", "leaf") for value in sorted(FRAME[name].dropna().unique())]
-    assert posterior["level_categorical"].values.tolist() == levels
-    assert posterior["level_bernoulli"].values.tolist() == ["ripe=absent", "ripe=present"]
-    assert posterior["feature_multinomial"].values.tolist() == ["a", "b"]
-    assert posterior["mu"].dims[3] == posterior["sigma2"].dims[3] == "feature_gaussian"
-    assert posterior["feature_poisson"].values.tolist() == ["spots"]
-
-
-@pytest.mark.slow("compiles kernels of its own")
-def test_watermelons_through_a_file(tmp_path):
-    import arviz as az
-
-    melons = load_watermelon()
-    nb = MixedNB().fit(melons.data, melons.target)
-    data = to_arviz(nb, melons.data, melons.target, draws=40)
-    data.to_netcdf(str(tmp_path / "posterior.nc"))
-    read = az.from_netcdf(str(tmp_path / "posterior.nc"))
-    for group in ("posterior", "prior", "log_likelihood", "posterior_predictive", "observed_data"):
-        assert set(read[group].data_vars) == set(data[group].data_vars)
-        for name, variable in data[group].variables.items():
-            assert read[group][name].dims == variable.dims
-            np.testing.assert_array_equal(read[group][name].values, variable.values)
-    assert read["posterior"]["class"].values.tolist() == ["否", "是"]
-    crisp = read["posterior"]["theta"].sel({"class": "是", "level": "敲声=清脆"})
-    # No good melon of 8 sounds crisp: Beta(1, 8 + 2) under Laplace's prior.
-    assert stats.kstest(crisp.values.ravel(), stats.beta(1, 10).cdf).pvalue > 1e-4
-    assert read["posterior"]["mu"].sel(feature="含糖率").shape == (4, 40, 2)
-    assert read["observed_data"]["label"].values.tolist() == melons.target.tolist()
-    attributes = read["posterior"].attrs
-    assert attributes["inference_library"] == "bayesnb"
-    assert attributes["estimator"] == "MixedNB()"
-    assert "independent" in attributes["sampling"]
-
-
-@pytest.mark.slow("compiles kernels of its own")
-def test_summary_and_forest():
-    import arviz as az
-
-    nb = PoissonNB().fit(COUNTS, Y)
-    data = to_arviz(nb, COUNTS, Y, draws=500)
-    table = az.summary(data, round_to="none")
-    rates = table[[name.startswith("rate") for name in table.index]]
-    posterior = nb.posterior_.blocks[0]
-    exact = stats.gamma(posterior.concentration.ravel(), scale=1 / posterior.rate.ravel())
-    assert (np.abs(rates["mean"] - exact.mean()) < 5 * exact.std() / np.sqrt(2000)).all()
-    assert (table["r_hat"] < 1.01).all()
-    assert (np.abs(table["ess_bulk"] / 2000 - 1) < 0.25).all()
-    az.plot_forest(data, var_names=["rate"])
-
-
-@pytest.mark.slow("compiles kernels of its own")
 def test_average_likelihood_of_a_row_is_its_predictive():
     """E p(x, y | θ) = p(D, x, y) / p(D), from the evidences of fits with and without the row."""
     X, y = FRAME.iloc[:-1], Y[:-1]
@@ -205,38 +148,6 @@ def test_average_likelihood_of_a_row_is_its_predictive():
     ratio = np.exp(scores - exact)
     assert abs(ratio.mean() - 1) < 4 * ratio.std() / np.sqrt(ratio.size)
     assert ratio.std() / np.sqrt(ratio.size) < 0.05
-
-
-@pytest.fixture(scope="module")
-def small():
-    """30 rows of three binary features, and the exact leave-one-out scores of rows and labels, by refits."""
-    rng = np.random.default_rng(2)
-    y = np.repeat(["a", "b"], 15)
-    X = (rng.random((30, 3)) < np.where(y == "a", 0.7, 0.35)[:, None]).astype(int)
-    row, label = np.full(30, BernoulliNB().fit(X, y).log_evidence_), np.empty(30)
-    for i in range(30):
-        rest = np.arange(30) != i
-        nb = BernoulliNB().fit(X[rest], y[rest])
-        label[i] = nb.predict_log_proba(X[[i]])[0, int(y[i] == "b")]
-        row[i] -= nb.log_evidence_
-    return X, y, {"row": row, "label": label}
-
-
-@pytest.mark.slow("a second view of what quick tests see")
-@pytest.mark.parametrize("kind", ["row", "label"])
-def test_leave_one_out(small, kind):
-    import arviz as az
-
-    X, y, exact = small
-    data = to_arviz(BernoulliNB().fit(X, y), X, y, draws=1000, seed=5)
-    found = az.loo(data, var_name=kind, pointwise=True)
-    assert np.max(found.pareto_k) < 0.6
-    inverse = np.exp(-data["log_likelihood"][kind].values.reshape(4000, 30))
-    relative = inverse / inverse.mean(axis=0)
-    total = found.elpd if hasattr(found, "elpd") else found.elpd_loo
-    assert abs(total - exact[kind].sum()) < 4 * relative.sum(axis=1).std() / np.sqrt(4000)
-    pointwise = np.asarray(found.elpd_i if hasattr(found, "elpd_i") else found.loo_i)
-    assert (np.abs(pointwise - exact[kind]) < 5 * relative.std(axis=0) / np.sqrt(4000)).all()
 
 
 @pytest.mark.slow("compiles kernels of its own")
@@ -253,36 +164,6 @@ def test_predicted_labels_have_the_probabilities_of_their_draws():
     half = proba[0] > np.median(proba[0], axis=(0, 1))
     error = np.sqrt((proba[0] * (1 - proba[0]) * half).sum())
     assert abs(((predicted == nb.classes_[0]) * half).sum() - (proba[0] * half).sum()) < 4.5 * error
-
-
-@pytest.mark.slow("compiles kernels of its own")
-def test_small_blocks_make_no_difference(monkeypatch):
-    X, y = RNG.poisson(2.0, (50, 3)), np.array(["a", "b"])[np.arange(50) % 2]
-    nb = PoissonNB().fit(X, y)
-    whole = to_arviz(nb, X, y, draws=25, seed=1)["log_likelihood"]
-    monkeypatch.setattr(row_draws, "_LABELLED_CELLS", 300)
-    monkeypatch.setattr(rows, "CELLS", 100)
-    pieces = to_arviz(nb, X, y, draws=25, seed=1)["log_likelihood"]
-    for name in ("row", "label"):
-        np.testing.assert_allclose(pieces[name].values, whole[name].values, rtol=1e-12, atol=1e-12)
-
-
-@pytest.mark.slow("compiles kernels of its own")
-@pytest.mark.parametrize("make", [MultinomialNB, BernoulliNB])
-def test_sparse_rows(make):
-    dense, sparse = make().fit(COUNTS, Y), make().fit(sp.csr_array(COUNTS), Y)
-    a = to_arviz(dense, COUNTS, Y, draws=5)["log_likelihood"]
-    b = to_arviz(sparse, sp.csr_array(COUNTS), Y, draws=5)["log_likelihood"]
-    for name in ("row", "label"):
-        np.testing.assert_allclose(a[name].values, b[name].values, rtol=1e-10, atol=1e-10)
-
-
-def test_prior_draws_have_the_moments_of_the_prior():
-    prior = to_arviz(CategoricalNB(alpha=2.0).fit(COUNTS[:, :1], Y), draws=1000)["prior"]
-    draws = prior["theta"].values.reshape(4000, -1)
-    n_levels = prior.sizes["level"]
-    exact = stats.beta(2, 2 * (n_levels - 1))
-    assert (np.abs(draws.mean(axis=0) - exact.mean()) < 5 * exact.std() / np.sqrt(4000)).all()
 
 
 def test_improper_prior_is_left_out_and_improper_posterior_refused():
@@ -319,16 +200,7 @@ def test_labels_of_other_types(labels, names, tmp_path):
     data.to_netcdf(str(tmp_path / "labels.nc"))
 
 
-@pytest.mark.slow("a second view of what quick tests see")
-def test_known_class_probabilities():
-    nb = BernoulliNB(class_prior=[0.5, 0.2, 0.3]).fit(COUNTS, Y)
-    data = to_arviz(nb, COUNTS, Y, draws=4)
-    np.testing.assert_allclose(data["posterior"]["class_prob"].values[..., 1], 0.2)
-    assert np.isfinite(data["log_likelihood"]["label"].values).all()
-
-
-@pytest.mark.slow("other variants compile kernels of their own", but="first")
-@pytest.mark.parametrize(
+@variants(
     ("arguments", "message"),
     [
         ({"X": COUNTS}, "X was given without y"),

@@ -1,15 +1,13 @@
-"""What may take two seconds has a progress bar, which ends at its total; there is none where none is wanted."""
+"""Functions that may take two seconds show a progress bar that reaches its total."""
 
 from __future__ import annotations
 
 import io
-from concurrent.futures import ThreadPoolExecutor
 
 import numpy as np
 import pytest
 
 import bayesnb as bnb
-from bayesnb._util.progress import _silent, progress
 
 RNG = np.random.default_rng(0)
 Y = np.repeat([0, 1, 2], 12)
@@ -93,42 +91,3 @@ def test_where_none_is_wanted_there_is_none_inside_either(bars):
     assert bars == []
     nb().predict(MANY)
     assert len(bars) == 1, "and after it there is one again"
-
-
-def test_work_side_by_side_has_none_of_its_own(bars):
-    model = nb()
-    with ThreadPoolExecutor(1) as pool:
-        pool.submit(model.predict, MANY).result()
-    assert bars == []
-
-
-def test_contexts_of_generators_may_end_in_any_order():
-    def silent():
-        with progress(None, 1) as tick:
-            yield tick
-
-    one, two = silent(), silent()
-    next(one), next(two)
-    one.close()
-    assert _silent.get() == 1
-    two.close()
-    assert _silent.get() == 0
-
-
-def test_a_notebook_shows_bars_though_it_is_no_terminal(monkeypatch):
-    import time
-
-    class Kernel(io.StringIO):
-        """As a kernel's: text goes to the page."""
-
-    Kernel.__module__ = "ipykernel.iostream"
-    monkeypatch.delenv("TQDM_DISABLE", raising=False)
-    for shown in (True, False):
-        page = Kernel()
-        monkeypatch.setattr("sys.stderr", page)
-        with progress("reading", 2) as step:
-            time.sleep(1.1)
-            step()
-            step()
-        assert ("reading" in page.getvalue()) is shown
-        monkeypatch.setenv("TQDM_DISABLE", "1")

@@ -1,4 +1,4 @@
-"""Every Python block of the README and of docs/ runs and prints what stands below it; so do examples of docstrings."""
+"""Code blocks of the README, the documentation and docstrings run and print the output shown."""
 
 from __future__ import annotations
 
@@ -71,7 +71,7 @@ def test_pages_run(page, tmp_path, monkeypatch, capsys):
 
 
 def run_in_order(page, tmp_path, monkeypatch, capsys):
-    """In one namespace a page, in an empty folder; a block with prompts is a doctest."""
+    """Run the blocks of a page in one namespace and an empty folder; blocks with prompts are doctests."""
     monkeypatch.chdir(tmp_path)
     monkeypatch.setenv("MPLBACKEND", "agg")
     monkeypatch.setenv("PYTHONPATH", str(ROOT))

@@ -1,17 +1,12 @@
-"""docs/reference lists every public name, and each has an example; conf.py makes its pages."""
+"""The reference documents every public name, each with an example."""
 
 from __future__ import annotations
 
-import ast
 import importlib
 import inspect
 import re
-import typing
-from collections.abc import Callable, Iterator
-from functools import cache
 from pathlib import Path
 from types import ModuleType
-from typing import Any, Literal
 
 import pytest
 from sklearn.base import BaseEstimator
@@ -57,7 +52,7 @@ def listed(page: Path) -> list[str]:
 
 
 def found(name: str) -> object:
-    """What a name of the reference is: as autosummary finds it."""
+    """The object of a reference entry, as autosummary finds it."""
     *path, last = f"bayesnb.{name}".split(".")
     owner = importlib.import_module(path[0])
     for n in range(1, len(path)):
@@ -99,83 +94,11 @@ def methods(name: str) -> list[str]:
 
 @pytest.mark.parametrize("name", [name for name in NAMES if methods(name)])
 def test_each_method_is_in_an_example(name):
-    """Of its own docstring, or of its class's."""
+    """The example is in the docstring of the method or of its class."""
     owner = found(name)
     shown = {n: ">>>" in (inspect.getdoc(getattr(owner, n)) or "") for n in methods(name)}
     used = inspect.getdoc(owner) or ""
     assert [n for n, own in shown.items() if not own and not re.search(rf"\.{n}\(", used)] == []
-
-
-def functions(name: str) -> Iterator[Callable[..., Any]]:
-    """A public function, or `__init__` and the public methods of a public class, where they are the package's."""
-    owner = found(name)
-    members = inspect.getmembers_static(owner) if inspect.isclass(owner) else [("", owner)]
-    for key, member in members:
-        function = inspect.unwrap(getattr(member, "__func__", member))
-        own = inspect.isfunction(function) and function.__module__.startswith("bayesnb")
-        if own and (key == "__init__" or key[:1] != "_"):
-            yield function
-
-
-@cache
-def names_of(module: str) -> dict[str, Any]:
-    """Names of a module, with those that it imports for type checkers only."""
-    names = vars(importlib.import_module(module)).copy()
-    for node in ast.parse(Path(names["__file__"]).read_text(encoding="utf-8")).body:
-        if isinstance(node, ast.If) and ast.unparse(node.test) == "TYPE_CHECKING":
-            exec(compile(ast.Module(node.body, []), names["__file__"], "exec"), names)
-    return names
-
-
-def parameters() -> Iterator[tuple[str, inspect.Parameter, Any, dict[str, Any]]]:
-    """Every parameter of the public signatures: where it is, itself, its annotation resolved, and by which names."""
-    for function in {function for name in NAMES for function in functions(name)}:
-        names = names_of(function.__module__)
-        hints = typing.get_type_hints(function, names)
-        for key, parameter in inspect.signature(function).parameters.items():
-            yield f"{function.__module__}.{function.__qualname__}({key})", parameter, hints.get(key), names
-
-
-@pytest.fixture(scope="module")
-def signatures():
-    for module in ("matplotlib", "numpyro"):  # whose types are in them
-        pytest.importorskip(module)
-    return list(parameters())
-
-
-def test_a_name_in_a_signature_is_that_of_one_thing(signatures):
-    """`help` shows annotations as they are written: an alias with the name of a class tells of the wrong one."""
-    sources = [path.read_text(encoding="utf-8") for path in Path(bayesnb.__file__).parent.rglob("*.py")]
-    classes = {name for source in sources for name in re.findall(r"^ *class (\w+)", source, re.MULTILINE)}
-    wrong = [
-        (where, word)
-        for where, parameter, _, names in signatures
-        for word in set(re.findall(r"\w+", str(parameter.annotation))) & classes
-        if not inspect.isclass(names.get(word))
-    ]
-    assert wrong == []
-
-
-def test_a_default_is_among_the_choices_of_a_signature(signatures):
-    """And `given`, where it is a word and not the values that `query` takes, has the choices that are documented."""
-    words = [(where, p, hint) for where, p, hint, _ in signatures if isinstance(p.default, str)]
-    choices = {where: (p, typing.get_args(hint)) for where, p, hint in words if typing.get_origin(hint) is Literal}
-    assert [where for where, (p, values) in choices.items() if p.default not in values] == []
-    given = {where: str(hint) for where, p, hint, _ in signatures if p.name == "given" and "Literal" in str(hint)}
-    prevalence = "bayesnb.prediction.prevalence.estimate_prevalence(given)"
-    assert given.pop(prevalence) == "typing.Literal['data', 'scores']"
-    assert len(given) >= 4
-    assert {hint.removesuffix(" | None").removeprefix("typing.Optional[").rstrip("]") for hint in given.values()} == {
-        "typing.Literal['row', 'data'"
-    }
-
-
-def test_constants_are_told_in_words():
-    text = "".join(page.read_text(encoding="utf-8") for page in PAGES.glob("*.md"))
-    constants = {name for name in bayesnb.decision.__all__ if not callable(getattr(bayesnb.decision, name))}
-    assert constants == {"REJECT"}
-    assert all(f"decision.{name}" in text for name in constants)
-    assert "__version__" in text
 
 
 def test_every_topic_is_on_the_index():

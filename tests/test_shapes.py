@@ -1,4 +1,4 @@
-"""What is annotated with a shape has it, wherever the laws go: `pytest --shapes`, see `conftest.py`."""
+"""Annotated array shapes hold while the laws run: `pytest --shapes`, see `conftest.py`."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""A stream has the posterior of all its rows at once, whatever the batches, and however often it was cut off."""
+"""Fitting a stream equals fitting all rows, for any batches and after any interruption."""
 
 from __future__ import annotations
 
@@ -11,9 +11,9 @@ from hypothesis import strategies as st
 from sklearn.base import clone
 
 import bayesnb as bnb
-from bayesnb.streaming import read_arrays, read_table
+from bayesnb.streaming import read_table
 from tests.refusals import refused
-from tests.strategies import CLASSES, KINDS, assert_leaves, problems, thorough
+from tests.strategies import CLASSES, KINDS, assert_leaves, problems, thorough, variants
 
 RNG = np.random.default_rng(0)
 N = 500
@@ -58,13 +58,6 @@ def test_it_is_fit_on_all_rows(kind, data, size):
     same(nb, problem.fit())
 
 
-@pytest.mark.slow("a second view of what quick tests see")
-def test_levels_and_classes_come_late():
-    for nb in (bnb.CategoricalNB(), bnb.NetworkNB({0: 1, 2: [0, 1]}), bnb.AODE()):
-        whole = clone(nb).fit(LEVELS, LABELS)
-        same(bnb.fit_stream(nb, batches(LEVELS, LABELS, 37), progress=False), whole)
-
-
 class Cut(Exception):
     pass
 
@@ -76,8 +69,7 @@ def cut_off(parts, after):
         yield part
 
 
-@pytest.mark.slow("other variants compile kernels of their own", but="first")
-@pytest.mark.parametrize("every", [1, 60, 10_000])
+@variants("every", [1, 60, 10_000])
 def test_it_resumes_where_it_was(every, tmp_path):
     path, expected = tmp_path / "checkpoint", bnb.CategoricalNB().fit(LEVELS, LABELS)
     options = {"checkpoint": path, "every": every, "progress": False}
@@ -91,8 +83,7 @@ def test_it_resumes_where_it_was(every, tmp_path):
     assert bnb.load(path).rows_counted_ == N
 
 
-@pytest.mark.slow("other variants compile kernels of their own", but="first")
-@pytest.mark.parametrize("format", ["csv", "parquet"])
+@variants("format", ["csv", "parquet"])
 def test_files(format, tmp_path):
     path = tmp_path / f"table.{format}"
     FRAME.to_csv(path, index=False) if format == "csv" else FRAME.to_parquet(path)
@@ -107,7 +98,7 @@ def test_files(format, tmp_path):
 
 @pytest.mark.slow("compiles kernels of its own")
 def test_text_is_counted_by_the_dictionaries_of_a_file(tmp_path):
-    """Each group of rows has its own, and a batch may have several."""
+    """Each group of rows has its own dictionary, and a batch may span several groups."""
     rng = np.random.default_rng(0)
     words = np.array(["ash", "elm", "oak", None], object)
     X = pd.DataFrame({name: np.sort(words[rng.integers(0, 4, N)].astype(str)) for name in "ab"}).replace({"None": None})
@@ -121,15 +112,6 @@ def test_text_is_counted_by_the_dictionaries_of_a_file(tmp_path):
             same(bnb.fit_stream(clone(nb), parts, progress=False), expected)
             found = np.concatenate([expected.predict_proba(part) for part, _ in parts])
             np.testing.assert_array_equal(found, expected.predict_proba(X))
-
-
-def test_arrays_on_the_disk(tmp_path):
-    X = np.memmap(tmp_path / "X", np.int16, "w+", shape=LEVELS.shape)
-    X[:] = LEVELS
-    same(
-        bnb.fit_stream(bnb.CategoricalNB(), read_arrays(X, LABELS, batch_rows=60), progress=False),
-        bnb.CategoricalNB().fit(X, LABELS),
-    )
 
 
 def test_bad_streams(tmp_path):
@@ -194,7 +176,7 @@ def test_a_checkpoint_of_bags_of_words(tmp_path):
 
 
 def test_a_checkpoint_without_digests_goes_on(tmp_path):
-    """As versions before wrote them."""
+    """Earlier versions wrote such checkpoints."""
     path, whole = tmp_path / "checkpoint", bnb.CategoricalNB().fit(LEVELS, LABELS)
     parts = cut_off(batches(LEVELS, LABELS, 50), 4)
     with pytest.raises(Cut):
@@ -216,19 +198,3 @@ def test_levels_and_labels_that_print_alike_are_told():
     assert len(messages) == 5  # of the labels, and of each column once
     assert sum("labels: '0' (str) came after 0 (int)" in m and "2 in all do so" in m for m in messages) == 1
     assert sum("levels of column '3': '0' (str) came after 0 (int)" in m for m in messages) == 1
-
-
-@pytest.mark.slow("compiles kernels of its own")
-def test_bad_files(tmp_path):
-    path = tmp_path / "table.csv"
-    path.write_text("a,y\n" + "1,p\n" * 2_500_000 + "x,q\n" * 10)
-    with pytest.raises(ValueError, match=r"table\.csv.*Give the column's type in types="):
-        bnb.fit_stream(bnb.CategoricalNB(), read_table(path, "y"), progress=False)
-    import pyarrow as pa
-
-    nb = bnb.fit_stream(bnb.CategoricalNB(), read_table(path, "y", types={"a": pa.string()}), progress=False)
-    assert nb.class_count_.tolist() == [2_500_000, 10]
-    refused("has no column 'z'", list, read_table(path, "z"))
-    refused("format='xls'", list, read_table(tmp_path / "table.xls", "y"))
-    path.write_text("a,y\n1,p\n2,\n")
-    refused("label of row 1 is missing", bnb.fit_stream, bnb.CategoricalNB(), read_table(path, "y"), progress=False)

@@ -1,4 +1,4 @@
-"""What is counted and scored has the same bits on one core as on all, and counts whatever the size of blocks."""
+"""Results have the same bits on one core and on several."""
 
 from __future__ import annotations
 

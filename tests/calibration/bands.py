@@ -47,7 +47,7 @@ def p_value(ranks: np.ndarray, n_draws: int) -> float:
 
 
 def smallest_p_value(ranks: Ranks, n_draws: int) -> float:
-    """As `adjusted`: that it exceeds `LEVEL` says that each ECDF is inside its band, at that level for all together."""
+    """Smallest adjusted p-value; above `LEVEL`, each ECDF lies inside its simultaneous band."""
     every = {name: np.apply_along_axis(p_value, 0, values, n_draws) for name, values in ranks.items()}
     n_sets = len(next(iter(ranks.values())))
     return adjusted(every, f"{n_sets} data sets, {n_draws} draws")

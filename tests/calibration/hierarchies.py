@@ -83,7 +83,7 @@ class Levels:
 
 
 class PooledLevels(Levels):
-    """As `Levels`, with a base measure that the classes share."""
+    """Categorical features whose classes share a base measure."""
 
     def hyperparameters(self, rng: np.random.Generator, n: int) -> Values:
         weight = rng.exponential(size=(n, sum(self.sizes)))
@@ -150,7 +150,7 @@ class World:
         return {"class_prob": class_prob, **self.features.parameters(rng, hyper)}
 
     def statistics(self, rng: np.random.Generator, parameters: Values, rows: int) -> Statistics:
-        """Of so many labelled rows in each world."""
+        """Sufficient statistics of simulated labelled rows in each world."""
         below = np.cumsum(parameters["class_prob"], axis=1)[:, None, :-1]
         label = (rng.random((len(below), rows, 1)) > below).sum(axis=-1)
         own = label[:, None] == np.arange(CLASSES)[:, None]
@@ -181,7 +181,7 @@ class OffByOne(Hierarchy):
 
 
 def condensed(hierarchy: Hierarchy, statistics: Statistics) -> Statistics:
-    """As `Hierarchy.condense`, in each world; histograms are padded with counts of zero, of which there are none."""
+    """Condensed statistics of each world; histograms are padded with entries of count zero."""
 
     def stacked(*leaves: Any) -> np.ndarray:
         out = np.zeros((len(leaves), *np.max([np.shape(leaf) for leaf in leaves], axis=0).astype(int)))

@@ -1,4 +1,4 @@
-"""The bands themselves: against all outcomes one by one, and against frequencies."""
+"""Simultaneous bands and p-values of ranks, against enumeration and simulated frequencies."""
 
 from itertools import product
 

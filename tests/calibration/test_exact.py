@@ -59,7 +59,7 @@ def test_ranks_are_uniform(family):
 
 
 def distinct_rows(power: int) -> Fit:
-    """Each distinct row once, weighing the power of its multiplicity."""
+    """Distinct rows, with weights that are powers of their multiplicities."""
 
     def fit(case: Simulated, X: np.ndarray, y: np.ndarray) -> Any:
         distinct, times = np.unique(np.column_stack([X, y]), axis=0, return_counts=True)
@@ -75,7 +75,7 @@ def test_ranks_are_uniform_from_distinct_rows_and_their_multiplicities(family):
 
 
 def binned_ranks(sets: int, fitted: Callable[[np.ndarray, np.ndarray], Any]) -> Ranks:
-    """Of cuts, heights of cells and the log-likelihood, rows being drawn from the prior of cuts and heights."""
+    """Ranks of cuts, heights and the log-likelihood, for rows drawn from the prior."""
     import jax
 
     cells = np.array([6, 4])
@@ -133,7 +133,7 @@ def test_squared_weights_are_found(family):
 @pytest.mark.parametrize("step", [1, -1], ids=["alpha+1", "alpha-1"])
 @pytest.mark.parametrize("family", ALPHA)
 def test_a_concentration_off_by_one_is_found(family, step):
-    """Where α - 1 would not be positive it stays α."""
+    """Where α - 1 would not be positive, α is used."""
     wrong = ALPHA[family] + step
     wrong = np.where(wrong > 0, wrong, ALPHA[family])
     ranks = simulate(family, fit=lambda case, X, y: case.fit(X, y, alpha=wrong), sets=FEWER)

@@ -30,7 +30,7 @@ LOGARITHMS = ("alpha", "class_alpha", "rate", "sigma2")
 
 
 def functions(world: World, hyper: Values, parameters: Values, statistics: Statistics) -> Values:
-    """Of each world the values whose means, and those of their squares, are compared; arcsinh tames their tails."""
+    """Values of each world whose means and mean squares are compared; arcsinh bounds the tails."""
     (counted,) = statistics.blocks
     values = hyper | parameters | {f"data {name}": getattr(counted, name) for name in counted.__dataclass_fields__}
     values |= {name: np.log(values[name]) for name in LOGARITHMS if name in values}
@@ -53,7 +53,7 @@ def transition(hierarchy: Hierarchy) -> Callable[[jax.Array, Values, Statistics]
 
 
 def smallest_p_value(world: World, kind: type[Hierarchy] = Hierarchy) -> float:
-    """Of the differences between both kinds of simulation, times their number."""
+    """Bonferroni-adjusted p-value of the largest difference between both simulations."""
     rng, hierarchy = np.random.default_rng(21), world.hierarchy(kind)
 
     def simulate(n: int) -> tuple[Values, Values, Statistics]:

@@ -4,7 +4,6 @@ import numpy as np
 import pandas as pd
 import pytest
 from scipy import special, stats
-from sklearn.metrics import mutual_info_score
 
 from bayesnb import CategoricalNB, GaussianNB, MixedNB, NormalInverseGamma
 from bayesnb.checking import check_independence
@@ -97,14 +96,6 @@ def test_calibrated_for_levels_and_numbers():
     simulate(draw_pair, make)
 
 
-def test_p_values_of_gaussian_pairs_are_uniform():
-    X = np.random.default_rng(5).normal(size=(30, 400))
-    y = np.arange(30) % 3
-    table = check_independence(GaussianNB().fit(X, y), X, y, draws=2000).set_index(["feature_1", "feature_2"])
-    p = [table.loc[(str(2 * k), str(2 * k + 1)), "p_value"] for k in range(200)]
-    assert stats.kstest(p, "uniform").pvalue > 1e-3
-
-
 @pytest.mark.parametrize("rows", [10, 50])
 @pytest.mark.parametrize("n_levels", [2, 5, 10])
 @pytest.mark.parametrize("skewed", [False, True])
@@ -124,7 +115,7 @@ def test_p_values_of_tables_hold_what_they_say(n_levels, rows, skewed):
 
 
 def test_p_values_of_two_by_two_tables_are_exact():
-    """Of two classes, by all tables with the margins: hypergeometric in each."""
+    """Reference: the sum over all tables with the same margins, hypergeometric in each of two classes."""
     rng = np.random.default_rng(8)
     y = np.repeat([0, 1], [14, 9])
     x = rng.integers(0, 2, 23)
@@ -146,17 +137,6 @@ def test_p_values_of_two_by_two_tables_are_exact():
         expected = np.outer(prob, prob_too)[extreme].sum()
         p = found.loc[(str(i), str(j)), "p_value"]
         assert p == pytest.approx(expected, abs=4 * np.sqrt(expected * (1 - expected) / 20_000) + 1e-4)
-
-
-def test_p_values_of_larger_tables_are_those_of_permutations():
-    rng = np.random.default_rng(9)
-    x = rng.choice(4, 40, p=[0.55, 0.25, 0.15, 0.05])
-    z = np.where(rng.random(40) < 0.15, x, rng.integers(0, 4, 40)) % 3
-    p = alone(np.stack([x, z], axis=1).astype(object), CategoricalNB())
-    permuted = [mutual_info_score(x, rng.permutation(z)) for _ in range(1000)]
-    expected = np.mean(np.array(permuted) >= mutual_info_score(x, z) - 1e-12)
-    assert 0.01 < expected < 0.9
-    assert p == pytest.approx(expected, abs=4 * np.sqrt(expected * (1 - expected) / 1000))
 
 
 def alone(X, nb):

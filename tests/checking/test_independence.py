@@ -1,6 +1,5 @@
-"""Bayes factors against chains of predictives, integration and brute force; order, blocks, bad input."""
+"""Bayes factors of dependence against chains of predictives, integrals and brute force; bad input."""
 
-import itertools
 import warnings
 
 import numpy as np
@@ -20,14 +19,11 @@ from bayesnb import (
     MixedNB,
     MultinomialNB,
     NormalInverseGamma,
-    PoissonNB,
 )
 from bayesnb.checking import check_independence
-from bayesnb.checking.cells import read_cells
-from bayesnb.checking.dependence import compare
 from bayesnb.uncertainty import ImproperPosteriorError
-from tests.data import arff
 from tests.refusals import refused
+from tests.strategies import variants
 
 COLUMNS = ["feature_1", "feature_2", "rows", "log_bayes_factor", "mutual_information", "p_value"]
 N = 24
@@ -93,7 +89,7 @@ def poisson_gain(codes, x, a, b):
 
 
 def one_class(nb, X):
-    """All rows are of the first class; of the other there are none."""
+    """Labels that put all rows into the first class; the second class has none."""
     return nb.partial_fit(X, np.zeros(len(X), int), classes=[0, 1])
 
 
@@ -103,8 +99,7 @@ def only(table):
     return table.iloc[0]
 
 
-@pytest.mark.slow("other variants compile kernels of their own", but="first")
-@pytest.mark.parametrize("alpha", [1.0, 0.3, ([0.5, 2.0], [1.5, 0.2, 1.0])])
+@variants("alpha", [1.0, 0.3, ([0.5, 2.0], [1.5, 0.2, 1.0])])
 def test_levels_against_the_chain_rule(alpha):
     a, b = (np.full(n, alpha) for n in (2, 3)) if isinstance(alpha, float) else map(np.array, alpha)
     first, second = RNG.integers(0, 2, N), RNG.integers(0, 3, N)
@@ -131,22 +126,6 @@ def test_levels_against_the_chain_rule(alpha):
     assert found["mutual_information"] == pytest.approx(information, abs=1e-12)
 
 
-def test_two_by_two_by_integration():
-    """α = 2: p(table) by quadrature of the joint Dirichlet(1, 1, 1, 1) and of its marginals, two Beta(2, 2)."""
-    X = np.array([[0, 0], [0, 0], [0, 1], [1, 1], [1, 1], [1, 1], [1, 0], [0, 0]])
-    found = only(check_independence(one_class(BernoulliNB(alpha=2.0), X), X, np.zeros(8)))
-    n = np.array([[3, 1], [1, 3]])
-    grid, weight = np.polynomial.legendre.leggauss(40)
-    u, w = (grid + 1) / 2, weight / 2
-    p, q, r = np.meshgrid(u, u, u, indexing="ij")
-    # A uniform density on the tables: stick lengths u, with Jacobian 6 (1 - p)² (1 - q).
-    cells = [p, (1 - p) * q, (1 - p) * (1 - q) * r, (1 - p) * (1 - q) * (1 - r)]
-    likelihood = np.prod([c**k for c, k in zip(cells, n.ravel(), strict=True)], axis=0)
-    joint = np.einsum("ijk,i,j,k", likelihood * 6 * (1 - p) ** 2 * (1 - q), w, w, w)
-    margins = np.prod([np.sum(6 * u ** (m[0] + 1) * (1 - u) ** (m[1] + 1) * w) for m in (n.sum(axis=1), n.sum(axis=0))])
-    assert found["log_bayes_factor"] == pytest.approx(np.log(joint / margins), abs=1e-10)
-
-
 def normal_table():
     X = RNG.normal([2.0, -1.0], [1.0, 3.0], (N, 2))
     X[:, 1] += 2 * X[:, 0] + 40 * Y
@@ -164,8 +143,7 @@ def test_gaussian_pairs_against_the_chain_rule():
     seen = ~np.isnan(X).any(axis=1)
     x, y = X.T
     expected = by_class(
-        seen,
-        lambda i: log_contrast_pairs(x[i], y[i], b) - log_contrasts(x[i], b[0]) - log_contrasts(y[i], b[1]),
+        seen, lambda i: log_contrast_pairs(x[i], y[i], b) - log_contrasts(x[i], b[0]) - log_contrasts(y[i], b[1])
     )
     assert found["log_bayes_factor"] == pytest.approx(expected, abs=1e-9)
     assert found["rows"] == seen.sum() == N - 4
@@ -198,36 +176,6 @@ def test_levels_and_numbers_against_the_chain_rule(kind):
         means = pd.Series(x[mine]).groupby(codes[mine]).transform("mean")
         explained.append(mine.sum() / seen.sum() * -0.5 * np.log(((x[mine] - means) ** 2).mean() / x[mine].var()))
     assert found["mutual_information"] == pytest.approx(sum(explained), rel=1e-10)
-
-
-def above(x):
-    """Above the median of its class."""
-    return sum((c == Y) & (x > np.median(x[c == Y])) for c in (0, 1)).astype(int)
-
-
-@pytest.mark.slow("a second view of what quick tests see")
-def test_poisson_pairs_are_levels_and_numbers():
-    X = RNG.poisson(4, (N, 3)) + RNG.poisson(3, (N, 1))
-    nb = PoissonNB(prior=GammaPoisson(2.0, 0.5)).fit(X, Y)
-    found = check_independence(nb, X, Y).set_index(["feature_1", "feature_2"])
-
-    for i, j in itertools.combinations(range(3), 2):
-        both = [
-            by_class(np.ones(N, bool), poisson_gain(above(X[:, a]), X[:, b], 2.0, 0.5)) for a, b in ((i, j), (j, i))
-        ]
-        expected = np.log(np.mean(np.exp(both)))
-        assert found.loc[(str(i), str(j)), "log_bayes_factor"] == pytest.approx(expected, abs=1e-9)
-
-
-def test_poisson_and_gaussian():
-    frame = pd.DataFrame({"x": RNG.normal(size=N), "count": RNG.poisson(5, N)})
-    prior = NormalInverseGamma(0.3, KAPPA, A, 1.1)
-    found = only(
-        check_independence(MixedNB(numbers="gaussian", poisson="count", gaussian_prior=prior).fit(frame, Y), frame, Y)
-    )
-    gain = gaussian_gain(above(frame["count"].to_numpy()), frame["x"].to_numpy(), 1.1)
-    assert found["log_bayes_factor"] == pytest.approx(by_class(np.ones(N, bool), gain), abs=1e-9)
-    assert (found["feature_1"], found["feature_2"]) == ("x", "count")
 
 
 def test_words_are_their_presence():
@@ -289,21 +237,6 @@ def test_order_and_names_do_not_matter(how):
         assert after[pair][1] == pytest.approx(log_factor, abs=1e-9)
 
 
-@pytest.mark.slow("a second view of what quick tests see")
-def test_top_and_features_are_parts_of_the_whole():
-    frame, nb = many_kinds()
-    nb.fit(frame, Y)
-    whole = check_independence(nb, frame, Y)
-    exact = COLUMNS[:5]
-    # A product of one column rounds otherwise than that of many.
-    pd.testing.assert_frame_equal(check_independence(nb, frame, Y, top=7)[exact], whole[exact][:7], rtol=1e-9)
-    pd.testing.assert_frame_equal(check_independence(nb, frame, Y, top=99)[exact], whole[exact], rtol=1e-9)
-    some = check_independence(nb, frame, Y, features=["flag", 2, "calls"])
-    inside = whole["feature_1"].isin(["flag", "length", "calls"]) & whole["feature_2"].isin(["flag", "length", "calls"])
-    pd.testing.assert_frame_equal(some[exact], whole.loc[inside, exact].reset_index(drop=True), rtol=1e-9)
-    assert (whole["log_bayes_factor"].diff()[1:] <= 0).all()
-
-
 @pytest.mark.slow("compiles kernels of its own")
 def test_blocks_of_columns_agree_with_pairs_alone(monkeypatch):
     monkeypatch.setattr("bayesnb.checking.independence._LEVELS", 40)  # blocks of twenty
@@ -319,39 +252,6 @@ def test_blocks_of_columns_agree_with_pairs_alone(monkeypatch):
     assert len(dense) == 50 * 49 / 2
     assert not dense.duplicated(["feature_1", "feature_2"]).any()
     np.testing.assert_allclose(dense["log_bayes_factor"][:5], found["log_bayes_factor"], rtol=1e-12)
-
-
-@pytest.mark.slow("other variants compile kernels of their own", but="first")
-@pytest.mark.parametrize("others", [2, 3])
-def test_dependence_leaves_the_distribution_of_one_column_alone(others):
-    """Σ_y p(x) p(y) B(x, y) = p(x) for every x, as the joint model has the marginals of the independent one."""
-    n, total = 5, np.sqrt(2 * 0.7 * others * 0.7)
-    second = np.array(list(itertools.product(range(others), repeat=n))).T
-    prob = np.exp([log_table(y, np.full(others, total / others)) for y in second.T])
-    assert prob.sum() == pytest.approx(1, abs=1e-12)
-    levels = [[0, 1]] + [list(range(others))] * len(prob)
-    for first in ([0, 0, 0, 0, 0], [0, 1, 0, 1, 1]):
-        X = np.column_stack([first, second])
-        cells, bounds = read_cells(
-            CategoricalNB(categories=levels, alpha=0.7).fit(X, np.zeros(n)).fitted_, X, np.zeros(n), None
-        )
-        if len(cells) == 1:
-            cells = [cells[0].take(np.array([0])), cells[0].take(np.arange(1, len(prob) + 1))]
-        factor = np.exp(compare(*cells, bounds).log_bayes_factor)
-        assert (factor @ prob).item() == pytest.approx(1, abs=1e-12)
-
-
-@pytest.mark.slow("a second view of what quick tests see")
-def test_dependence_leaves_the_sum_of_counts_alone():
-    """Given their sum, counts of the rows are multinomial(1/n), and their Bayes factor is one on average."""
-    n, total = 4, 3
-    rows = np.array(list(itertools.product(range(n), repeat=total)))
-    counts = (rows[:, :, None] == np.arange(n)).sum(axis=1)
-    X = np.column_stack([[0, 0, 1, 2], counts.T])
-    kinds = {"categorical": [0], "poisson": list(range(1, n**total + 1))}
-    nb = MixedNB(numbers="gaussian", **kinds, poisson_prior=GammaPoisson(1.7, 40.0)).fit(X, np.zeros(n))
-    cells, bounds = read_cells(nb.fitted_, X, np.zeros(n), None)
-    assert np.exp(compare(*cells, bounds).log_bayes_factor).mean() == pytest.approx(1, abs=1e-12)
 
 
 def noisy_copies(rng, n, n_levels, columns=3):
@@ -430,32 +330,6 @@ def test_levels_that_occur_once_say_nothing():
     assert found["mutual_information"] > 1
 
 
-def test_vote_names_the_pairs_of_brute_force():
-    vote = arff("vote")
-    X = np.where(vote.X == "?", None, vote.X)[:, :6]
-    found = check_independence(CategoricalNB().fit(X, vote.y), X, vote.y)
-
-    def log_evidence(counts, alpha):
-        terms = gammaln(alpha + counts) - gammaln(alpha)
-        return terms.sum() - gammaln(np.sum(alpha + counts)) + gammaln(counts.size * alpha)
-
-    expected = {}
-    for i, j in itertools.combinations(range(X.shape[1]), 2):
-        total = 0.0
-        for c in vote.classes:
-            table = np.array(
-                [[np.sum((vote.y == c) & (X[:, i] == a) & (X[:, j] == b)) for b in "ny"] for a in "ny"], float
-            )
-            margins = sum(log_evidence(table.sum(axis=axis), 1.0) for axis in (0, 1))
-            total += log_evidence(table, 0.5) - margins
-        expected[str(i), str(j)] = total
-    strongest = sorted(expected, key=lambda pair: -expected[pair])
-    assert list(zip(found["feature_1"], found["feature_2"], strict=True)) == strongest
-    np.testing.assert_allclose(found["log_bayes_factor"], [expected[p] for p in strongest], atol=1e-9)
-    assert found["log_bayes_factor"][0] > 10
-    assert found["p_value"][0] == pytest.approx(1 / 201)
-
-
 def test_seed():
     X = RNG.integers(0, 2, (N, 6))
     nb = BernoulliNB().fit(X, Y)
@@ -489,8 +363,7 @@ X0 = np.tile([[0, 1, 1], [1, 0, 1], [1, 1, 0], [0, 0, 0]], (1, 2))
 Y0 = [0, 1, 0, 1]
 
 
-@pytest.mark.slow("other variants compile kernels of their own", but="first")
-@pytest.mark.parametrize(
+@variants(
     ("options", "message"),
     [
         ({"top": 0}, "top=0"),
@@ -527,16 +400,10 @@ def test_too_many_pairs_and_levels():
     refused("6000 levels", check_independence, many, wide, np.arange(6000) % 2)
 
 
-@pytest.mark.slow("large arrays, many files or long histories")
-def test_top_of_too_many_pairs():
-    X = sp.csr_array((np.ones(4), ([0, 1, 2, 3], [0, 1, 2500, 2999])), (4, 3000))
-    assert len(check_independence(MultinomialNB().fit(X, Y0), X, Y0, top=3)) == 3
-
-
 @pytest.mark.slow("compiles kernels of its own")
 @pytest.mark.parametrize("scale", [1e-22, 1e30])
 def test_the_scale_of_numbers_changes_nothing(scale):
-    """In double precision, also where it is asked whether a prior is proper."""
+    """Checks double precision, including the test for a proper prior."""
     rng = np.random.default_rng(0)
     y = rng.integers(0, 2, 40)
     X = rng.normal(y[:, None], 1.0, (40, 2))
@@ -566,3 +433,19 @@ def test_levels_and_durations_of_all_lengths_by_their_sums():
     nb = MixedNB(numbers="gaussian", exponential="x", exponential_prior=GammaExponential(a, b)).fit(table, y)
     found = check_independence(nb, table, y, draws=5)["log_bayes_factor"]
     np.testing.assert_allclose(found, nats, rtol=1e-9)
+
+
+def above(x):
+    """Above the median of its class."""
+    return sum((c == Y) & (x > np.median(x[c == Y])) for c in (0, 1)).astype(int)
+
+
+def test_poisson_and_gaussian():
+    frame = pd.DataFrame({"x": RNG.normal(size=N), "count": RNG.poisson(5, N)})
+    prior = NormalInverseGamma(0.3, KAPPA, A, 1.1)
+    found = only(
+        check_independence(MixedNB(numbers="gaussian", poisson="count", gaussian_prior=prior).fit(frame, Y), frame, Y)
+    )
+    gain = gaussian_gain(above(frame["count"].to_numpy()), frame["x"].to_numpy(), 1.1)
+    assert found["log_bayes_factor"] == pytest.approx(by_class(np.ones(N, bool), gain), abs=1e-9)
+    assert (found["feature_1"], found["feature_2"]) == ("x", "count")

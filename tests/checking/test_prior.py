@@ -21,6 +21,7 @@ from bayesnb import (
 from bayesnb.checking import prior_predictive
 from bayesnb.uncertainty import ImproperPosteriorError
 from tests.estimators.cases import CASES, each, mixed_frame
+from tests.strategies import variants
 
 Y = [0, 1]
 SURE = 1e9  # a concentration that leaves nothing to draw
@@ -60,17 +61,6 @@ def test_means_of_a_gaussian_by_quadrature():
     assert mean == pytest.approx(expected, abs=error)
 
 
-def test_variances_of_a_gaussian():
-    """Known means, a = b: the predictive of x is t; mean of P(c | x) by drawing both variances."""
-    nb = GaussianNB(prior=NormalInverseGamma(0.0, 1e12, 2.0, 2.0), class_prior=EVEN).fit([[0.0], [1.0]], Y)
-    mean, error = mean_and_error(nb)
-    rng = np.random.default_rng(1)
-    sd = np.sqrt(stats.invgamma(2.0, scale=2.0).rvs((200_000, 2), random_state=rng))
-    x = rng.normal(0, sd[:, 0])
-    density = stats.norm.pdf(x[:, None], 0, sd)
-    assert mean == pytest.approx((density[:, 0] / density.sum(axis=1)).mean(), abs=1.5 * error)
-
-
 def test_rates_that_are_known():
     nb = PoissonNB(prior=GammaPoisson(SURE, SURE / np.array([[2.0], [5.0]])), class_prior=EVEN).fit([[1], [2]], Y)
     mean, error = mean_and_error(nb)
@@ -98,13 +88,12 @@ def test_features_of_several_levels_add_up():
 
 
 def test_one_draw_of_the_class():
-    """Without a feature that says anything P(class | row) is the class probability: E π² / π = E Σ π²."""
+    """If no feature is informative, P(class | row) is the class probability: E π² / π = E Σ π²."""
     nb = BernoulliNB(alpha=SURE, class_alpha=[1.0, 3.0]).fit([[0], [1]], Y)
     mean, error = mean_and_error(nb)
     assert mean == pytest.approx(stats.beta.moment(2, 1, 3) + stats.beta.moment(2, 3, 1), abs=error)
 
 
-@pytest.mark.slow("other variants compile kernels of their own", but="CategoricalNB")
 @each
 def test_the_seed_and_blocks_of_draws(case):
     nb = case.fit()
@@ -123,11 +112,6 @@ def test_known_impossible_class():
     np.testing.assert_array_equal(prior_predictive(nb, 20), 1.0)
 
 
-def test_a_column_without_levels_says_nothing():
-    nb = CategoricalNB(class_prior=[0.5, 0.5]).fit(np.array([[None], [None]], object), Y)
-    np.testing.assert_array_equal(prior_predictive(nb, draws=3), 0.5)
-
-
 def test_bad_input():
     nb = BernoulliNB().fit([[0], [1]], Y)
     for draws in (0, 2.5, None):
@@ -141,8 +125,7 @@ def test_bad_input():
         prior_predictive(BernoulliNB())
 
 
-@pytest.mark.slow("other variants compile kernels of their own", but="first")
-@pytest.mark.parametrize("base", [GaussianNB(prior=NormalInverseGamma(0.0, 0.1, 1.0, 1.0)), CategoricalNB()])
+@variants("base", [GaussianNB(prior=NormalInverseGamma(0.0, 0.1, 1.0, 1.0)), CategoricalNB()])
 def test_features_that_may_not_depend_on_the_class(base):
     """Never included they leave the class probabilities, always included they are those of the plain classifier."""
     X = np.array([[0.0], [1.0], [1.0], [2.0]])

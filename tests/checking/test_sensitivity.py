@@ -1,7 +1,5 @@
 """Sensitivity to the prior against refits under other priors, and finite differences."""
 
-from dataclasses import replace
-
 import numpy as np
 import pandas as pd
 import pytest
@@ -9,32 +7,16 @@ import scipy.sparse as sp
 from scipy.special import logit
 from sklearn.base import clone
 
-from bayesnb import CategoricalNB, Dirichlet, GammaPoisson, GaussianNB, MixedNB, MultinomialNB, NormalInverseGamma
+from bayesnb import CategoricalNB, GaussianNB, MultinomialNB
 from bayesnb.checking import prior_sensitivity
-from tests.estimators.cases import CASES, mixed_frame
+from tests.estimators.cases import CASES
 
 COLUMNS = ["prediction", "probability", "lower", "upper", "label_changes", "d_logit_d_log_alpha"]
-MIXED = ["MixedNB", mixed_frame(), CASES["MixedNB"].y]
 STEP = 1e-4
 
 
-def stronger(nb, X, y, factor):
-    """A refit under a prior that counts for `factor` times as many rows."""
-    prior = nb.prior_
-
-    def scaled(block):
-        if isinstance(block, Dirichlet):
-            return replace(block, concentration=block.concentration * factor)
-        names = (
-            ("kappa", "concentration", "rate") if isinstance(block, NormalInverseGamma) else ("concentration", "rate")
-        )
-        return replace(block, **{name: getattr(block, name) * factor for name in names})
-
-    return clone(nb).set_params(prior=replace(prior, blocks=tuple(map(scaled, prior.blocks)))).fit(X, y)
-
-
 def check(nb, X, y, rows, refit, own, interval, steps, estimate=None):
-    """All columns, from refits under each strength and one a little off the own one."""
+    """Compare all columns with refits under each strength and by finite differences."""
     found = prior_sensitivity(nb, rows, interval, steps=steps)
     assert list(found.columns) == COLUMNS
     before = nb.predict_proba(rows, estimate=estimate)
@@ -66,32 +48,6 @@ def test_alpha_outside_the_interval_of_sparse_counts():
     nb = MultinomialNB(alpha=20).fit(X, y)
     found = check(nb, X, y, X, lambda a: clone(nb).set_params(alpha=a).fit(X, y), 20.0, (0.1, 10), 4)
     assert (found["upper"] != found["probability"]).any()
-
-
-@pytest.mark.slow("compiles kernels of its own")
-def test_all_blocks_of_a_mixed_move_together():
-    _, X, y = MIXED
-    alpha = [1, 1, [0.5, 1.0, 2.0], 0.3, 1.0]
-    nb = MixedNB(poisson="age", numbers="gaussian", alpha=alpha).fit(X, y)
-    check(nb, X, y, X[:20], lambda s: stronger(nb, X, y, s), 1.0, (0.3, 4), 4)
-
-
-@pytest.mark.slow("compiles kernels of its own")
-def test_scalar_alpha_of_a_mixed_is_alpha():
-    _, X, y = MIXED
-    nb = MixedNB(poisson="age", numbers="gaussian", alpha=2.0).fit(X, y)
-    found = prior_sensitivity(nb, X[:20], (3, 5), steps=4)
-    gaussian, poisson = (next(b for b in nb.prior_.blocks if type(b) is t) for t in (NormalInverseGamma, GammaPoisson))
-
-    def refit(s):
-        more = NormalInverseGamma(gaussian.loc, s * gaussian.kappa, s * gaussian.concentration, s * gaussian.rate)
-        counts = GammaPoisson(s * poisson.concentration, s * poisson.rate)
-        return MixedNB(poisson="age", numbers="gaussian", alpha=s, gaussian_prior=more, poisson_prior=counts).fit(X, y)
-
-    best = nb.predict_proba(X[:20]).argmax(axis=1)
-    each = np.stack([refit(s).predict_proba(X[:20])[np.arange(20), best] for s in np.geomspace(3, 5, 4)])
-    np.testing.assert_allclose(found["lower"], each.min(axis=0), rtol=1e-9)
-    np.testing.assert_allclose(found["upper"], each.max(axis=0), rtol=1e-9)
 
 
 def test_mle_has_no_prior():

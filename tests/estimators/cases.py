@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import copy
 import inspect
-from collections.abc import Callable
+from collections.abc import Callable, Container
 from dataclasses import dataclass
 from functools import cached_property, partial
 from typing import Any
@@ -31,7 +31,7 @@ class Case:
 
     @cached_property
     def _fitted(self) -> Any:
-        """Without options, fitted once in each process."""
+        """The estimator with default options, fitted once in each process."""
         return self.make().fit(self.X, self.y)
 
 
@@ -56,12 +56,15 @@ def _tables() -> dict[str, Any]:
 
 NAMES = ("CategoricalNB", "BernoulliNB", "MultinomialNB", "GaussianNB", "PoissonNB", "ExponentialNB", "MixedNB")
 CASES = {name: Case(getattr(bnb, name), table, _labels()) for name, table in _tables().items()}
-each = pytest.mark.parametrize("case", [pytest.param(CASES[name], id=name) for name in NAMES])
 
 
-def some(*names: str) -> Any:
-    """As `each`, for some of the classifiers."""
-    return pytest.mark.parametrize("case", [pytest.param(CASES[name], id=name) for name in names])
+def some(*names: str, quick: Container[str] = NAMES) -> Any:
+    """A test of some of the classifiers. The others compile kernels of their own, and so are slow."""
+    marks = {name: () if name in quick else pytest.mark.slow for name in names}
+    return pytest.mark.parametrize("case", [pytest.param(CASES[name], id=name, marks=marks[name]) for name in names])
+
+
+each = some(*NAMES, quick=["CategoricalNB"])
 
 
 def mixed_frame() -> pd.DataFrame:
@@ -79,7 +82,7 @@ def mixed_frame() -> pd.DataFrame:
 
 
 def state(nb: Any) -> dict[str, Any]:
-    """All that an estimator holds, as bytes and texts that can be compared."""
+    """Attributes of an estimator, as bytes and texts that can be compared."""
     return {name: _plain(value) for name, value in vars(nb).items()}
 
 

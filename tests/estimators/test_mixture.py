@@ -1,4 +1,4 @@
-"""Latent class models: against scikit-learn's mixture of Gaussians, sums by hand, and classes that are known."""
+"""Latent class models against scikit-learn's Gaussian mixture, sums by hand and simulated classes."""
 
 from __future__ import annotations
 
@@ -8,7 +8,6 @@ from typing import Any
 import numpy as np
 import pandas as pd
 import pytest
-import scipy.sparse as sp
 from scipy.special import gammaln, logsumexp
 from scipy.stats import norm, poisson
 from sklearn.base import clone
@@ -20,7 +19,7 @@ import bayesnb as bnb
 from bayesnb import NaiveBayesMixture
 from tests.estimators.cases import CASES
 from tests.refusals import refused
-from tests.strategies import thorough
+from tests.strategies import thorough, variants
 
 FLAT = bnb.NormalInverseGamma(0.0, 0.0, -1.5, 0.0)  # under which the mode is the maximum likelihood estimate
 
@@ -108,16 +107,6 @@ def test_scores_are_sums_by_hand(kind):
     np.testing.assert_allclose(mixture.aic(X), -2 * log_prob.sum() + 2 * free, rtol=1e-12)
 
 
-@pytest.mark.slow("compiles kernels of its own")
-def test_one_component_is_the_fit_of_one_class():
-    X, _ = three_gaussians(50)
-    mixture = NaiveBayesMixture(n_init=1).fit(X)
-    one = bnb.GaussianNB().fit(X, np.zeros(50))
-    np.testing.assert_allclose(mixture.estimator_.posterior_.blocks[0].rate, one.posterior_.blocks[0].rate, rtol=1e-12)
-    assert mixture.weights_.tolist() == [1.0]
-    assert (mixture.predict(X) == 0).all()
-
-
 # -- classes that are known ---------------------------------------------------------------------------
 
 
@@ -184,31 +173,6 @@ def test_the_bound_never_falls_and_the_best_start_is_kept():
 
 
 @pytest.mark.slow("compiles kernels of its own")
-def test_frames_and_sparse_matrices():
-    X, label = three_gaussians(200)
-    frame = pd.DataFrame({"a": X[:, 0], "b": X[:, 1], "c": np.where(label == 0, "x", "y")})
-    mixture = NaiveBayesMixture(3, n_init=2).fit(frame)
-    assert list(mixture.feature_names_in_) == ["a", "b", "c"]
-    assert mixture.n_features_in_ == 3
-    assert matched(mixture.predict(frame), label, 3)[0] > 0.9
-    assert mixture.estimator_.kinds_ == {"a": "gaussian", "b": "gaussian", "c": "categorical"}
-    words = sp.random_array((100, 30), density=0.2, rng=np.random.default_rng(0), format="csr")
-    words.data = np.ceil(words.data * 3)
-    topics = NaiveBayesMixture(2, estimator=bnb.MultinomialNB(), n_init=2)
-    sparse, dense = topics.fit(words).score_samples(words), clone(topics).fit(words.toarray()).score_samples(words)
-    np.testing.assert_allclose(sparse, dense, rtol=1e-9)
-    refused("Sparse data was passed", NaiveBayesMixture(2).fit, words, error=TypeError)
-
-
-@pytest.mark.slow("compiles kernels of its own")
-def test_a_structure_can_be_given():
-    X, _, _ = latent_classes(200)
-    mixture = NaiveBayesMixture(2, estimator=bnb.NetworkNB({1: 0}), n_init=2).fit(X)
-    assert mixture.estimator_.parents_["1"] == "0"
-    assert np.isfinite(mixture.score_samples(X)).all()
-
-
-@pytest.mark.slow("compiles kernels of its own")
 def test_components_have_no_posterior():
     X, _ = three_gaussians(60)
     mixture = NaiveBayesMixture(2, n_init=1).fit(X)
@@ -229,8 +193,7 @@ def test_a_row_that_no_component_can_have():
         assert mixture.predict(row) == mixture.weights_.argmax()
 
 
-@pytest.mark.slow("other variants compile kernels of their own", but="first")
-@pytest.mark.parametrize(
+@variants(
     ("options", "error", "message"),
     [
         ({"n_components": 0}, ValueError, "n_components=0 must be"),

@@ -1,4 +1,4 @@
-"""Hyperparameters against brute force: the formulas of the contracts, one cell at a time."""
+"""Hyperparameters against brute-force formulas, one cell at a time."""
 
 from __future__ import annotations
 
@@ -15,9 +15,9 @@ from scipy.special import gammaln
 from scipy.stats import nbinom, norm, poisson, t
 
 import bayesnb as bnb
-from tests.estimators.cases import CASES, N, each, mixed_frame, some
+from tests.estimators.cases import CASES, N, each, mixed_frame
 from tests.refusals import refused
-from tests.strategies import thorough
+from tests.strategies import variants
 
 NAN = float("nan")
 
@@ -88,8 +88,7 @@ def groups(sizes):
     return np.repeat(np.arange(len(sizes)), sizes)
 
 
-@pytest.mark.slow("other variants compile kernels of their own", but="first")
-@pytest.mark.parametrize(
+@variants(
     ("alpha", "meaning"),
     [
         (0.7, flat(*[0.7] * 4)),
@@ -135,36 +134,6 @@ def test_alpha_of_binary_features(alpha, meaning, form):
     X, y = CASES["BernoulliNB"].X, CASES["BernoulliNB"].y
     nb = bnb.BernoulliNB(alpha=alpha).fit(form(X), y)
     assert_model(nb, form(X), *brute_categorical(X, y, meaning, X))
-
-
-def brute_multinomial(X, y, alpha, rows):
-    classes = np.unique(y)
-    a = np.broadcast_to(alpha, (len(classes), X.shape[1])).astype(float)
-    count = np.array([X[y == c].sum(axis=0) for c in classes])
-    class_posterior = class_counts(y, classes) + 1
-    log_class = np.log(class_posterior / class_posterior.sum())
-    post = a + count
-    predictive = np.array([[log_beta(p + row) - log_beta(p) for p in post] for row in rows])
-    base = np.sum(gammaln(X.sum(axis=1) + 1) - gammaln(X + 1).sum(axis=1))
-    evidence = log_beta(class_posterior) - log_beta(np.ones(len(classes))) + np.sum(log_beta(post) - log_beta(a)) + base
-    return log_class + predictive, log_class + rows @ np.log(post / post.sum(axis=1, keepdims=True)).T, evidence
-
-
-@pytest.mark.slow("a second view of what quick tests see")
-@pytest.mark.parametrize(
-    "alpha",
-    [0.7, [0.5, 1, 2, 3], np.array([0.5, 1, 2, 3]), np.arange(1, 13).reshape(3, 4) / 4],
-    ids=["scalar", "(F,) list", "(F,)", "(C, L)"],
-)
-@pytest.mark.parametrize("form", [np.asarray, sp.csr_matrix], ids=["dense", "sparse"])
-def test_alpha_of_words(alpha, form):
-    X, y = CASES["MultinomialNB"].X, CASES["MultinomialNB"].y
-    predictive, mean, evidence = brute_multinomial(X, y, alpha, X)
-    concentration = np.broadcast_to(np.asarray(alpha, float), (3, 4))
-    for given in (alpha, bnb.Dirichlet(concentration, np.zeros(4, int), 1)):
-        nb = bnb.MultinomialNB(alpha=given).fit(form(X), y)
-        assert_model(nb, form(X), predictive, evidence)
-        np.testing.assert_allclose(nb.predict_joint_log_proba(form(X), estimate="mean"), mean, rtol=1e-12)
 
 
 @pytest.mark.slow("compiles kernels of its own")
@@ -280,7 +249,6 @@ def test_readings_of_poisson_features():
         np.testing.assert_allclose(nb.predict_joint_log_proba(X, estimate=name), expected, rtol=1e-10)
 
 
-@pytest.mark.slow("other variants compile kernels of their own", but="CategoricalNB")
 @each
 @pytest.mark.parametrize("estimate", ["mle", "map", "mean", "predictive"])
 def test_estimate_of_a_prediction_overrides_the_constructors(case, estimate):
@@ -296,7 +264,6 @@ def test_estimate_of_a_prediction_overrides_the_constructors(case, estimate):
         assert nb.estimate == other
 
 
-@pytest.mark.slow("other variants compile kernels of their own", but="CategoricalNB")
 @each
 def test_probabilities_are_normalised_joints(case):
     nb = case.fit()
@@ -311,7 +278,6 @@ def test_probabilities_are_normalised_joints(case):
 # -- class probabilities -----------------------------------------------------------------------------
 
 
-@pytest.mark.slow("other variants compile kernels of their own", but="CategoricalNB")
 @each
 def test_class_alpha(case):
     for class_alpha in (0.0, 0.5, [1.0, 2.0, 3.0]):
@@ -320,7 +286,6 @@ def test_class_alpha(case):
         np.testing.assert_allclose(np.exp(nb.class_log_prior_), posterior / posterior.sum(), rtol=1e-14)
 
 
-@pytest.mark.slow("other variants compile kernels of their own", but="CategoricalNB")
 @each
 def test_known_class_probabilities_do_not_learn(case):
     prior = np.array([0.2, 0.3, 0.5])
@@ -340,7 +305,6 @@ def test_known_class_probabilities_do_not_learn(case):
     np.testing.assert_allclose(nb.class_log_prior_, np.log(prior), rtol=1e-15)
 
 
-@pytest.mark.slow("other variants compile kernels of their own", but="CategoricalNB")
 @each
 def test_class_prior_as_a_distribution_is_class_alpha(case):
     prior = bnb.Dirichlet(np.array([[0.5, 2.0, 3.0]]), np.zeros(3, int), 1)
@@ -350,7 +314,6 @@ def test_class_prior_as_a_distribution_is_class_alpha(case):
     assert nb.log_evidence_ == same.log_evidence_
 
 
-@pytest.mark.slow("other variants compile kernels of their own", but="CategoricalNB")
 @each
 @pytest.mark.parametrize("estimate", ["mle", "mean", "predictive"])
 def test_class_prior_of_a_prediction_is_a_shifted_prevalence(case, estimate):
@@ -373,7 +336,6 @@ def test_class_prior_of_a_prediction_is_a_shifted_prevalence(case, estimate):
 # -- priors ------------------------------------------------------------------------------------------
 
 
-@pytest.mark.slow("other variants compile kernels of their own", but="CategoricalNB")
 @each
 def test_prior_of_another_model(case):
     """The posterior of the first half as the prior of the second gives the posterior of the whole."""
@@ -463,17 +425,6 @@ def test_missing_categories_are_marginalised(mark):
         assert_model(mixed, form, joint, evidence)
 
 
-def test_several_marks_of_missing_cells_on_integers():
-    X, y = ragged_table()
-    holes = np.random.default_rng(5).uniform(size=X.shape) < 0.2
-    marked = np.where(holes, np.where(X > 0, -1, 5), X)
-    numbers = np.where(holes, NAN, X)
-    joint, evidence = brute_categorical(numbers, y, flat(1, 1, 1, 1), numbers)
-    for dtype in (np.int64, np.int8, float):
-        nb = bnb.CategoricalNB(missing_values=[-1, 5]).fit(marked.astype(dtype), y)
-        assert_model(nb, marked.astype(dtype), joint, evidence)
-
-
 def test_missing_values_reach_data_frames_of_integers():
     X, y = ragged_table()
     X[3, 1] = 5
@@ -482,50 +433,6 @@ def test_missing_values_reach_data_frames_of_integers():
         nb = bnb.CategoricalNB(missing_values=5).fit(form, y)
         assert [levels.tolist() for levels in nb.categories_] == [list(range(n)) for n in SIZES]
         assert nb.category_count_[1].sum() == N - 1
-
-
-@pytest.mark.slow("compiles kernels of its own")
-@some("CategoricalNB", "BernoulliNB", "GaussianNB", "PoissonNB", "MixedNB")
-@pytest.mark.parametrize("alone", thorough([True, False], [False]))
-def test_a_column_without_an_observed_cell_says_nothing(case, alone):
-    X = case.X[:, :1].astype(object if case.make is bnb.CategoricalNB else float)
-    empty = np.full_like(X, None if case.make is bnb.CategoricalNB else NAN)
-    table, rest = (empty, None) if alone else (np.hstack([X, empty]), X)
-    nb = case.make().fit(table, case.y)
-    for estimate in ("mle", "mean", "predictive"):
-        expected = (
-            nb.class_count_ / N + np.zeros((N, 3))
-            if rest is None
-            else case.make().fit(rest, case.y).predict_proba(rest, estimate=estimate)
-        )
-        np.testing.assert_allclose(nb.predict_proba(table, estimate=estimate), expected, rtol=1e-12)
-    alone_evidence = log_beta(nb.class_count_ + 1) - log_beta(np.ones(3))
-    evidence = alone_evidence if rest is None else case.make().fit(rest, case.y).log_evidence_
-    assert nb.log_evidence_ == pytest.approx(evidence, rel=1e-12)
-
-
-@pytest.mark.slow("compiles kernels of its own")
-def test_a_mixed_table_with_a_column_of_nothing():
-    frame = pd.DataFrame({"empty": [None] * N, "length": CASES["MixedNB"].X[:, 0]})
-    nb = bnb.MixedNB().fit(frame, CASES["MixedNB"].y)
-    expected = bnb.MixedNB().fit(frame[["length"]], CASES["MixedNB"].y)
-    np.testing.assert_allclose(nb.predict_proba(frame), expected.predict_proba(frame[["length"]]), rtol=1e-12)
-
-
-@pytest.mark.slow("a second view of what quick tests see")
-@some("GaussianNB", "PoissonNB", "BernoulliNB", "CategoricalNB")
-def test_missing_cells_contribute_nothing(case):
-    """Each feature alone, on the rows where it is seen: the joint adds up, the class counted once."""
-    X = case.X.astype(float)
-    X[np.random.default_rng(2).uniform(size=X.shape) < 0.3] = NAN
-    nb = case.make().fit(X, case.y)
-    log_class = nb.class_log_prior_
-    joint = np.tile(log_class, (N, 1))
-    for j in range(4):
-        seen = ~np.isnan(X[:, j])
-        single = case.make(class_prior=np.exp(log_class)).fit(X[seen][:, [j]], case.y[seen])
-        joint[seen] += single.predict_joint_log_proba(X[seen][:, [j]]) - log_class
-    np.testing.assert_allclose(nb.predict_joint_log_proba(X), joint, rtol=1e-11)
 
 
 # -- levels ------------------------------------------------------------------------------------------
@@ -700,8 +607,7 @@ def test_the_reserved_level_keeps_its_place_as_levels_grow():
 # -- binarize ----------------------------------------------------------------------------------------
 
 
-@pytest.mark.slow("other variants compile kernels of their own", but="first")
-@pytest.mark.parametrize("threshold", [0.0, 1.0, 1.5, 2])
+@variants("threshold", [0.0, 1.0, 1.5, 2])
 def test_a_cell_is_present_where_it_exceeds_the_threshold(threshold):
     X, y = CASES["MultinomialNB"].X.copy(), CASES["MultinomialNB"].y
     X[::5] *= -1  # so that a sparse matrix has cells below zero
@@ -719,14 +625,6 @@ def test_a_negative_threshold():
     nb = bnb.BernoulliNB(binarize=-1.0).fit(X, list("aab"))
     assert nb.feature_count_.tolist() == [[1, 1], [1, 1]]
     refused(r"binarize=-1\.0.*sparse", bnb.BernoulliNB(binarize=-1.0).fit, sp.csr_matrix(X), list("aab"))
-
-
-@pytest.mark.parametrize("dtype", [bool, np.int8, float])
-def test_cells_that_are_binary_already(dtype):
-    X, y = CASES["BernoulliNB"].X, CASES["BernoulliNB"].y
-    expected = CASES["BernoulliNB"].fit().predict_joint_log_proba(X)
-    nb = bnb.BernoulliNB(binarize=None).fit(X.astype(dtype), y)
-    np.testing.assert_array_equal(nb.predict_joint_log_proba(X.astype(dtype)), expected)
 
 
 @pytest.mark.parametrize("binarize", [None, 0.0, 0.5])
@@ -804,21 +702,9 @@ def test_columns_by_name_and_by_position():
         np.testing.assert_array_equal(nb.predict_log_proba(frame), by_name.predict_log_proba(frame))
 
 
-@pytest.mark.slow("compiles kernels of its own")
-def test_a_name_overrides_the_dtype():
-    frame, y = mixed_frame(), CASES["MixedNB"].y
-    nb = bnb.MixedNB(categorical=["age"], bernoulli=["ripe"]).fit(frame, y)
-    assert nb.kinds_["age"] == "categorical"
-    assert nb.kinds_["ripe"] == "bernoulli"
-    alone = bnb.CategoricalNB().fit(frame[["age"]], y)
-    only = bnb.MixedNB(categorical=["age"]).fit(frame[["age"]], y)
-    np.testing.assert_array_equal(only.predict_log_proba(frame[["age"]]), alone.predict_log_proba(frame[["age"]]))
-
-
 # -- weights -----------------------------------------------------------------------------------------
 
 
-@pytest.mark.slow("other variants compile kernels of their own", but="CategoricalNB")
 @each
 def test_a_row_of_weight_zero_is_not_even_looked_at(case):
     bad = np.vstack([case.X, case.X[:1]]).astype(object if case.make is bnb.CategoricalNB else float)
@@ -909,14 +795,6 @@ def test_labels_of_any_type(name, y, classes):
     np.testing.assert_allclose(nb.predict_log_proba(X), streamed.predict_log_proba(X), rtol=1e-9, atol=1e-12)
 
 
-def test_classes_are_sorted_whatever_their_order():
-    X, y = CASES["GaussianNB"].X, CASES["GaussianNB"].y
-    nb = bnb.GaussianNB().partial_fit(X, y, classes=["mid", "low", "high", "low"])
-    assert nb.classes_.tolist() == ["high", "low", "mid"]
-    np.testing.assert_array_equal(nb.predict_log_proba(X), bnb.GaussianNB().fit(X, y).predict_log_proba(X))
-
-
-@pytest.mark.slow("other variants compile kernels of their own", but="CategoricalNB")
 @each
 def test_fit_starts_anew(case):
     nb = case.make().fit(case.X[:30], np.arange(30) % 2)

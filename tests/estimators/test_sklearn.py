@@ -1,33 +1,21 @@
-"""The six classifiers as citizens of scikit-learn."""
+"""Classifiers follow scikit-learn's conventions: checks, cloning, pipelines, metadata routing, column names."""
 
 from __future__ import annotations
 
-import pickle
-
-import joblib
 import numpy as np
 import pandas as pd
 import polars as pl
 import pytest
 import scipy.sparse as sp
 import sklearn
-from sklearn.base import clone, is_classifier
-from sklearn.calibration import CalibratedClassifierCV
-from sklearn.compose import ColumnTransformer
-from sklearn.datasets import load_iris
-from sklearn.ensemble import BaggingClassifier, VotingClassifier
+from sklearn.base import clone
 from sklearn.exceptions import NotFittedError
-from sklearn.feature_extraction.text import CountVectorizer
-from sklearn.frozen import FrozenEstimator
-from sklearn.inspection import permutation_importance
 from sklearn.model_selection import GridSearchCV, cross_validate
-from sklearn.multiclass import OneVsRestClassifier
 from sklearn.pipeline import Pipeline, make_pipeline
-from sklearn.preprocessing import KBinsDiscretizer, OneHotEncoder, OrdinalEncoder, StandardScaler
 from sklearn.utils.estimator_checks import parametrize_with_checks
 
 import bayesnb as bnb
-from tests.estimators.cases import CASES, each, mixed_frame, state
+from tests.estimators.cases import CASES, each, state
 from tests.refusals import refused
 
 
@@ -48,32 +36,6 @@ def test_check_estimator(estimator, check):
 
 
 @pytest.mark.slow("other variants compile kernels of their own", but="CategoricalNB")
-@each
-def test_is_a_classifier(case):
-    assert is_classifier(case.make())
-    assert sklearn.utils.get_tags(case.make()).target_tags.required
-
-
-@pytest.mark.slow("other variants compile kernels of their own", but="CategoricalNB")
-@each
-def test_hyperparameters_are_stored_as_given(case):
-    nb = case.make()
-    for name in nb.get_params():
-        marker = object()
-        assert getattr(clone(nb).set_params(**{name: marker}), name) is marker
-
-
-@pytest.mark.slow("other variants compile kernels of their own", but="CategoricalNB")
-@each
-def test_clone_forgets_the_data(case):
-    nb = case.fit(class_alpha=2.5, estimate="mean")
-    copy = clone(nb)
-    assert copy.get_params() == nb.get_params()
-    assert not hasattr(copy, "classes_")
-    np.testing.assert_array_equal(copy.fit(case.X, case.y).predict_log_proba(case.X), nb.predict_log_proba(case.X))
-
-
-@pytest.mark.slow("other variants compile kernels of their own", but="CategoricalNB")
 @pytest.mark.parametrize(
     "nb",
     [
@@ -90,51 +52,6 @@ def test_clone_with_distributions_and_arrays(nb):
     np.testing.assert_array_equal(clone(nb).fit(X, y).predict_log_proba(X), expected)
 
 
-@pytest.mark.slow("other variants compile kernels of their own", but="CategoricalNB")
-@each
-def test_clone_with_the_prior_of_a_fitted_model(case):
-    """A refit under a fixed prior is `clone(nb).set_params(prior=nb.prior_)`."""
-    nb = case.fit()
-    again = clone(nb).set_params(prior=nb.prior_).fit(case.X, case.y)
-    np.testing.assert_allclose(again.predict_log_proba(case.X), nb.predict_log_proba(case.X), rtol=1e-13)
-    assert again.log_evidence_ == pytest.approx(nb.log_evidence_, rel=1e-13)
-
-
-@pytest.mark.slow("other variants compile kernels of their own", but="CategoricalNB")
-@each
-@pytest.mark.parametrize("through", ["pickle", "joblib"])
-def test_pickle_round_trip(case, through, tmp_path):
-    nb = case.fit()
-    if through == "pickle":
-        copy = pickle.loads(pickle.dumps(nb))
-    else:
-        joblib.dump(nb, tmp_path / "nb.joblib")
-        copy = joblib.load(tmp_path / "nb.joblib")
-    assert state(copy) == state(nb)
-    np.testing.assert_array_equal(copy.predict_log_proba(case.X), nb.predict_log_proba(case.X))
-    copy.partial_fit(case.X, case.y)
-    assert copy.class_count_.sum() == 2 * nb.class_count_.sum()
-    assert not hasattr(pickle.loads(pickle.dumps(case.make())), "classes_")
-
-
-@pytest.mark.slow("other variants compile kernels of their own", but="CategoricalNB")
-@each
-def test_evidence_and_score_are_floats(case):
-    assert isinstance(case.fit().log_evidence_, float)
-    assert isinstance(case.fit().score(case.X, case.y), float)
-
-
-@pytest.mark.slow("other variants compile kernels of their own", but="CategoricalNB")
-@each
-def test_fitted_attributes_do_not_exist_before_fit(case):
-    nb = case.make()
-    public = [name for name in dir(type(nb)) if name.endswith("_") and not name.startswith("_")]
-    assert {"classes_", "prior_", "posterior_", "log_evidence_", "n_parameters_"} <= set(public)
-    for name in public:
-        assert not hasattr(nb, name), name
-
-
-@pytest.mark.slow("other variants compile kernels of their own", but="CategoricalNB")
 @each
 def test_unfitted_use(case):
     for call in (
@@ -146,28 +63,9 @@ def test_unfitted_use(case):
         refused(case.make.__name__, call, case.make(), case.X, case.y, error=(NotFittedError, AttributeError))
 
 
-@pytest.mark.slow("other variants compile kernels of their own", but="CategoricalNB")
-@each
-def test_repr_shows_what_differs_from_the_default(case):
-    name = case.make.__name__
-    assert repr(case.make()) == f"{name}()"
-    assert repr(case.fit(estimate="mean")) == f"{name}(estimate='mean')"
-    assert repr(case.fit(class_prior=[0.2, 0.3, 0.5])) == f"{name}(class_prior=[0.2, 0.3, 0.5])"
-    assert name in case.fit()._repr_html_()
-
-
-def test_repr_of_distributions_names_their_fields():
-    nb = bnb.GaussianNB(prior=bnb.NormalInverseGamma(loc=0.0, kappa=1.0, concentration=2.0, rate=3.0))
-    text = repr(nb)
-    assert text.startswith("GaussianNB(prior=NormalInverseGamma(")
-    assert all(f"{name}=" in text for name in ("loc", "kappa", "concentration", "rate"))
-    assert "alpha=array([1., 2.])" in repr(bnb.MultinomialNB(alpha=np.array([1.0, 2.0])))
-
-
 # -- meta-estimators ---------------------------------------------------------------------------------
 
 
-@pytest.mark.slow("other variants compile kernels of their own", but="CategoricalNB")
 @each
 def test_pipeline_passes_weights_and_keywords(case):
     weight = np.random.default_rng(0).integers(1, 4, len(case.y))
@@ -179,59 +77,6 @@ def test_pipeline_passes_weights_and_keywords(case):
     np.testing.assert_array_equal(pipeline.classes_, nb.classes_)
 
 
-@pytest.mark.slow("compiles kernels of its own")
-def test_pipelines_of_real_preprocessing():
-    X, y = load_iris(return_X_y=True)
-    ordinal, onehot = (
-        KBinsDiscretizer(5, encode=encode, quantile_method="averaged_inverted_cdf") for encode in ("ordinal", "onehot")
-    )
-    for step, nb in (
-        (StandardScaler(), bnb.GaussianNB()),
-        (ordinal, bnb.CategoricalNB()),
-        (onehot, bnb.BernoulliNB()),
-        (onehot, bnb.MultinomialNB()),
-    ):
-        pipeline = make_pipeline(step, nb)
-        assert pipeline.fit(X, y).score(X, y) > 0.85
-    words = make_pipeline(CountVectorizer(), bnb.MultinomialNB())
-    words.fit(["cheap pills", "win cash", "see you", "at home"], ["spam", "spam", "ham", "ham"])
-    assert words.predict(["cash now", "you home"]).tolist() == ["spam", "ham"]
-
-
-@pytest.mark.slow("compiles kernels of its own")
-def test_column_transformer():
-    frame, y = mixed_frame(), CASES["GaussianNB"].y
-    ordinal = ColumnTransformer([("codes", OrdinalEncoder(), ["colour", "size", "ripe"])])
-    onehot = ColumnTransformer([("flags", OneHotEncoder(), ["colour", "size", "ripe"])])
-    scaled = ColumnTransformer([("scale", StandardScaler(), ["length"])], remainder="passthrough")
-    direct = bnb.CategoricalNB().fit(frame[["colour", "ripe"]], y)
-    coded = make_pipeline(ColumnTransformer([("c", OrdinalEncoder(), ["colour", "ripe"])]), bnb.CategoricalNB())
-    np.testing.assert_allclose(
-        coded.fit(frame, y).predict_proba(frame), direct.predict_proba(frame[["colour", "ripe"]])
-    )
-    assert make_pipeline(ordinal, bnb.CategoricalNB()).fit(frame, y).score(frame, y) > 0.4
-    assert make_pipeline(onehot, bnb.BernoulliNB()).fit(frame, y).score(frame, y) > 0.4
-    # With DataFrames all the way, MixedNB reads the kinds of columns from their dtypes.
-    whole = make_pipeline(scaled, bnb.MixedNB()).set_output(transform="pandas").fit(frame, y)
-    kinds = {"scale__length": "gaussian", "remainder__age": "gaussian"}
-    categorical = ["remainder__colour", "remainder__ripe", "remainder__size"]
-    assert whole[-1].kinds_ == kinds | dict.fromkeys(categorical, "categorical")
-    assert list(whole[-1].feature_names_in_) == list(whole[-1].kinds_)
-
-
-@pytest.mark.slow("other variants compile kernels of their own", but="CategoricalNB")
-@each
-@pytest.mark.parametrize("container", ["pandas", "polars"])
-def test_set_output_of_the_step_before(case, container):
-    """A transformer that hands over DataFrames gives the same model as one that hands over arrays."""
-    scaler = ColumnTransformer([("keep", "passthrough", [0, 1, 2, 3])]).set_output(transform=container)
-    X = pd.DataFrame(case.X, columns=list("abcd"))
-    pipeline = make_pipeline(scaler, case.make()).fit(X, case.y)
-    assert list(pipeline[-1].feature_names_in_) == ["keep__a", "keep__b", "keep__c", "keep__d"]
-    np.testing.assert_array_equal(pipeline.predict_log_proba(X), case.fit().predict_log_proba(case.X))
-
-
-@pytest.mark.slow("other variants compile kernels of their own", but="CategoricalNB")
 @each
 @pytest.mark.filterwarnings("ignore:.*rows have no class probabilities:UserWarning")
 def test_grid_search(case):
@@ -244,47 +89,9 @@ def test_grid_search(case):
     assert search.best_estimator_.predict(case.X).shape == case.y.shape
 
 
-@pytest.mark.slow("starts processes that import JAX")
-def test_cross_validate_in_two_processes():
-    X, y = load_iris(return_X_y=True)
-    for nb in (bnb.GaussianNB(), bnb.CategoricalNB()):
-        here, there = (
-            cross_validate(nb, X, y, cv=4, n_jobs=n, scoring=["accuracy", "neg_log_loss"], error_score="raise")
-            for n in (1, 2)
-        )
-        for name in ("test_accuracy", "test_neg_log_loss"):
-            np.testing.assert_array_equal(here[name], there[name])
-
-
-@pytest.mark.slow("other variants compile kernels of their own", but="CategoricalNB")
-@each
-def test_calibrated_classifier(case):
-    calibrated = CalibratedClassifierCV(case.make(), method="isotonic", cv=3).fit(case.X, case.y)
-    np.testing.assert_allclose(calibrated.predict_proba(case.X).sum(axis=1), 1)
-    assert calibrated.score(case.X, case.y) > 0.4
-    frozen = CalibratedClassifierCV(FrozenEstimator(case.fit()), method="isotonic", cv=3).fit(case.X, case.y)
-    assert frozen.score(case.X, case.y) > 0.4
-
-
-@pytest.mark.slow("other variants compile kernels of their own", but="CategoricalNB")
-@each
-def test_voting_bagging_one_versus_rest_and_importance(case):
-    nb = case.fit()
-    voting = VotingClassifier([("a", case.make()), ("b", case.make(estimate="mean"))], voting="soft")
-    expected = (nb.predict_proba(case.X) + nb.predict_proba(case.X, estimate="mean")) / 2
-    np.testing.assert_allclose(voting.fit(case.X, case.y).predict_proba(case.X), expected, rtol=1e-12)
-    bagging = BaggingClassifier(case.make(), n_estimators=3, random_state=0).fit(case.X, case.y)
-    assert bagging.score(case.X, case.y) > 0.4
-    rest = OneVsRestClassifier(case.make()).fit(case.X, case.y)
-    assert rest.score(case.X, case.y) > 0.4
-    importance = permutation_importance(nb, case.X, case.y, n_repeats=2, random_state=0)
-    assert importance.importances_mean.shape == (4,)
-
-
 # -- metadata routing --------------------------------------------------------------------------------
 
 
-@pytest.mark.slow("other variants compile kernels of their own", but="CategoricalNB")
 @each
 def test_routing_of_sample_weight(case):
     weight = np.random.default_rng(0).integers(1, 5, len(case.y))
@@ -301,7 +108,6 @@ def test_routing_of_sample_weight(case):
         np.testing.assert_array_equal(search.predict_proba(case.X), expected.predict_proba(case.X))
 
 
-@pytest.mark.slow("other variants compile kernels of their own", but="CategoricalNB")
 @each
 def test_routing_to_the_other_methods(case):
     weight = np.ones(len(case.y))
@@ -315,8 +121,7 @@ def test_routing_to_the_other_methods(case):
             pipeline.predict_proba(case.X, estimate="mean"), expected.predict_proba(case.X, estimate="mean")
         )
         np.testing.assert_array_equal(
-            pipeline.predict(case.X, class_prior=[0.8, 0.1, 0.1]),
-            expected.predict(case.X, class_prior=[0.8, 0.1, 0.1]),
+            pipeline.predict(case.X, class_prior=[0.8, 0.1, 0.1]), expected.predict(case.X, class_prior=[0.8, 0.1, 0.1])
         )
         refused("sample_weight", pipeline.fit, case.X, case.y, sample_weight=weight, error=TypeError)
 
@@ -329,7 +134,6 @@ def frames(case):
     return {"pandas": pandas, "polars": pl.DataFrame({name: pandas[name].to_numpy() for name in pandas})}
 
 
-@pytest.mark.slow("other variants compile kernels of their own", but="CategoricalNB")
 @each
 @pytest.mark.parametrize("container", ["pandas", "polars"])
 def test_data_frames_are_as_good_as_arrays(case, container):
@@ -347,30 +151,12 @@ def test_data_frames_are_as_good_as_arrays(case, container):
     np.testing.assert_allclose(nb.predict_log_proba(frame), expected.predict_log_proba(case.X), rtol=1e-10)
 
 
-@pytest.mark.slow("other variants compile kernels of their own", but="CategoricalNB")
-@each
-def test_labels_in_series(case):
-    expected = case.fit().predict_proba(case.X)
-    for y in (
-        pd.Series(case.y, index=np.arange(len(case.y))[::-1]),
-        pd.Series(pd.Categorical(case.y)),
-        pl.Series(case.y),
-        case.y.tolist(),
-        case.y.astype(object),
-    ):
-        np.testing.assert_array_equal(case.make().fit(case.X, y).predict_proba(case.X), expected)
-
-
-@pytest.mark.slow("other variants compile kernels of their own", but="CategoricalNB")
 @each
 @pytest.mark.parametrize("method", ["predict", "partial_fit", "forget"])
 @pytest.mark.parametrize("container", ["pandas", "polars"])
 @pytest.mark.parametrize(
     ("names", "message"),
-    [
-        (["a", "b", "c", "e"], r"(?s)feature names should match.*\be\b.*\bd\b"),
-        (["b", "a", "c", "d"], "same order"),
-    ],
+    [(["a", "b", "c", "e"], r"(?s)feature names should match.*\be\b.*\bd\b"), (["b", "a", "c", "d"], "same order")],
     ids=["other", "order"],
 )
 def test_wrong_names(case, method, container, names, message):
@@ -384,20 +170,6 @@ def test_wrong_names(case, method, container, names, message):
     assert state(nb) == before
 
 
-@pytest.mark.slow("other variants compile kernels of their own", but="CategoricalNB")
-@each
-@pytest.mark.parametrize("method", ["predict", "predict_proba", "predict_joint_log_proba", "partial_fit", "forget"])
-@pytest.mark.parametrize("columns", [[0, 1, 2], [0, 1, 2, 3, 3]])
-def test_wrong_number_of_features(case, method, columns):
-    nb = case.fit()
-    before = state(nb)
-    message = f"X has {len(columns)} features, but {case.make.__name__} is expecting 4 features"
-    with pytest.raises(ValueError, match=message):
-        getattr(nb, method)(case.X[:, columns], *([case.y] if method in ("partial_fit", "forget") else []))
-    assert state(nb) == before
-
-
-@pytest.mark.slow("other variants compile kernels of their own", but="CategoricalNB")
 @each
 def test_names_on_one_side_only_bring_scikit_learns_warning(case):
     frame = frames(case)["pandas"]

@@ -1,4 +1,4 @@
-"""Words that occur once each, in every row: counts of which none is above 1."""
+"""Word counts of which none is above 1 have the Dirichlet-multinomial probability."""
 
 import numpy as np
 import scipy.sparse as sp

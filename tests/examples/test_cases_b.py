@@ -1,4 +1,4 @@
-"""The cases of missing tests and of a daily filter: what their functions say, against laws and by hand."""
+"""Functions of the examples on missing tests and a daily filter, against laws and calculations by hand."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ import pytest
 
 import bayesnb as bnb
 from examples import daily_filter, medical_tests
-from examples.medical_tests import CLASSES, LOSS, TESTS, WORLDS, simulate
+from examples.medical_tests import CLASSES, LOSS, WORLDS, simulate
 
 pytestmark = pytest.mark.slow("examples run as pages, too")
 
@@ -35,11 +35,6 @@ class TestMedicalTests:
                     shares = [own[cell].value_counts(normalize=True) for own in (of_world[0], other)]
                     assert abs(shares[0] - shares[1]).max() < 4 * np.sqrt(0.5 / min(len(other), len(of_world[0])))
 
-    def test_what_is_seen_is_part_of_the_whole(self):
-        patients = simulate(200, WORLDS["severity, doctors"], seed=0)
-        assert patients.seen[TESTS].isna().any().all()
-        pd.testing.assert_frame_equal(patients.seen.fillna(patients.whole), patients.whole)
-
     def test_promises_are_kept_where_the_model_holds(self, clinic):
         nb, _, patients = clinic
         chosen = medical_tests.recommended(nb, patients.seen)
@@ -47,23 +42,6 @@ class TestMedicalTests:
         for name in ("entropy", "log loss"):
             difference = found[name] - found["promised"]
             assert abs(difference.mean()) < 4 * difference.sem()
-
-    def test_a_recommended_test_promises_the_most(self, clinic):
-        nb, _, patients = clinic
-        best = medical_tests.recommended(nb, patients.seen)
-        drawn = medical_tests.at_random(nb, patients.seen, np.random.default_rng(0))
-        assert list(best["row"]) == list(drawn["row"])
-        assert (best["value"] >= drawn["value"]).all()
-        assert (best["value"] > drawn["value"]).any()
-
-    def test_only_what_was_asked_is_answered(self, clinic):
-        nb, _, patients = clinic
-        chosen = medical_tests.recommended(nb, patients.seen)
-        after = medical_tests.answered(patients.seen, patients.whole, chosen)
-        more = after[TESTS].notna().sum(axis=1) - patients.seen[TESTS].notna().sum(axis=1)
-        assert list(more[more > 0].index) == list(chosen["row"])
-        assert more.max() == 1
-        pd.testing.assert_frame_equal(after.fillna(patients.whole), patients.whole)
 
     def test_worth_is_what_decide_expects_to_save(self, clinic):
         nb, learned, patients = clinic
@@ -77,21 +55,6 @@ class TestMedicalTests:
         expected = bnb.decide(nb, X, LOSS, draws=10).risk - (share * np.transpose(risks)).sum(axis=1)
         np.testing.assert_allclose(found, expected, atol=1e-9)
         assert found.min() > -1e-12
-
-    def test_an_answer_that_changes_no_action_is_worth_nothing(self, clinic):
-        nb, learned, patients = clinic
-        one_action = LOSS.loc[["admit"]]
-        for test in TESTS:
-            X = patients.seen.assign(**{test: np.nan if test == "log crp" else None}).iloc[:20]
-            found = medical_tests.worth(nb, X, test, learned.seen, one_action)
-            # Of numbers the nodes stand for all but the tails.
-            np.testing.assert_allclose(found, 0.0, atol=0.01 if test == "log crp" else 1e-9)
-
-    def test_columns_of_orders_say_what_was_ordered(self):
-        X = simulate(50, INDEPENDENT, seed=0).seen
-        found = medical_tests.with_orders(X)
-        assert list(found.columns) == [*X.columns, *(f"{test} ordered" for test in TESTS)]
-        assert (found["xray ordered"] == X["xray"].notna()).all()
 
     def test_doctors_orders_move_the_stated_shares_and_columns_of_orders_mend_them(self):
         found = medical_tests.shares(["independent, doctors"]).loc["independent, doctors"]
@@ -115,11 +78,6 @@ def days():
 
 
 class TestDailyFilter:
-    def test_a_seed_gives_the_same_days(self, days):
-        again = list(daily_filter.simulate(days=12, messages=30, seed=0))
-        assert [day.texts for day in days] == [day.texts for day in again]
-        assert all((a.labels == b.labels).all() for a, b in zip(days, again, strict=True))
-
     def test_fading_day_by_day_is_a_weighted_fit(self, days):
         factor = 0.8
         texts = [text for day in days for text in day.texts]
@@ -151,17 +109,3 @@ class TestDailyFilter:
         found = daily_filter.put_right(days, 0.9, wrong_on=5, found_on=8)
         assert found["before"] > 0.01
         assert found["after"] < 1e-9
-
-    def test_a_filter_of_files_is_the_filter(self, days, tmp_path):
-        read = daily_filter.evenings(days, 0.9, tmp_path / "filter.safetensors")
-        own = daily_filter.counted(days, 0.9)
-        assert (read.predict_log_proba(days[0].counts) == own.predict_log_proba(days[0].counts)).all()
-
-    def test_the_table_has_a_line_a_factor(self, days):
-        runs = {f: daily_filter.prequential(days, f, shares=True) for f in (1.0, 0.5)}
-        found = daily_filter.table(runs, first=6)
-        assert list(found.index) == [1.0, 0.5]
-        assert found.at[0.5, "half-life"] == pytest.approx(1.0)
-        assert found.at[1.0, "later days"] == pytest.approx(runs[1.0].loc[6:, "log loss"].mean())
-        run = runs[1.0]
-        assert ((run["lower"] <= run["estimated"]) & (run["estimated"] <= run["upper"])).all()

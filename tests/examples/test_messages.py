@@ -1,4 +1,4 @@
-"""The scripts on text messages: a file, its folder, or one line of what is wanted."""
+"""The scripts on text messages accept a file or its folder, and otherwise print what they need."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Slow and exact."""
+"""Exact but slow reference functions."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""All prunings of a tree of contexts one by one, and averages over them by loops."""
+"""Averages over all prunings of a context tree, by loops over an enumeration."""
 
 from __future__ import annotations
 
@@ -117,7 +117,7 @@ class AllPrunings:
         return found
 
     def and_cell(self, cell: Context, more: float) -> AllPrunings:
-        """With so many more rows in a cell."""
+        """Return a copy with more rows counted in one cell."""
         count = self.count.copy()
         count[cell] += more
         return AllPrunings(count, self.alpha, self.log_odds)

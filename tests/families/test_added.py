@@ -1,4 +1,4 @@
-"""Log-likelihoods of rows that may themselves be among the data: moments and draws, `multiplicity` times counted.
+"""Moments and draws of log-likelihoods of rows that may themselves be among the data.
 
 Against posteriors that counted the row, derivatives of log normalisers written out here, and Monte Carlo.
 """
@@ -14,15 +14,14 @@ import jax.numpy as jnp
 import numpy as np
 import pytest
 from jax.scipy.special import gammaln
-from scipy.special import digamma, polygamma
 
 from bayesnb.families import Dirichlet, GammaPoisson, LevelCounts, Moments, NormalInverseGamma, Totals
 from bayesnb.families.count_rows import Dense
 from bayesnb.families.number_rows import Complete
 from bayesnb.families.variates import Replayer
 from bayesnb.uncertainty.draws import ShapeRecorder, draw_variates
-from tests.families.test_rows import KINDS, alphas, dirichlet, dot, make
-from tests.strategies import thorough
+from tests.families.test_rows import alphas, dirichlet, make
+from tests.strategies import thorough, variants
 
 DRAWS, CHUNK = 200_000, 20_000
 N_CLASSES = 3
@@ -40,7 +39,7 @@ class Case:
         return np.asarray(values)[..., : len(self.dense), :]
 
     def statistics(self, i: int) -> Any:
-        """Of row i, counted once in every class."""
+        """Statistics of row i, counted once in every class."""
         row = np.broadcast_to(self.dense[i], (N_CLASSES, self.dense.shape[1]))
         if isinstance(self.posterior, Dirichlet):
             return LevelCounts(row)
@@ -79,7 +78,6 @@ def level_rows(kind: str, start: int, stop: int, pad: int) -> Case:
     return Case(dirichlet(rows, alphas(rows)), x, dense)
 
 
-LEVEL_KINDS = (*KINDS, "as an array, categorical, packed", "as an array, words", "as an array, words, fractional")
 REAL_KINDS = ("gaussian", "gaussian, complete", "poisson", "poisson, complete")
 
 
@@ -92,8 +90,7 @@ def cumulants(posterior: Any, x: Any, multiplicity: float) -> list[jax.Array]:
     return jax.tree.leaves(posterior.log_likelihood_cumulants(x, multiplicity))
 
 
-@pytest.mark.slow("other variants compile kernels of their own", but="first")
-@pytest.mark.parametrize(
+@variants(
     "kind",
     [
         "categorical, packed",
@@ -114,25 +111,6 @@ def test_an_added_row_is_a_row_that_was_counted(kind):
             posterior = rows.posterior.update(rows.statistics(i).scale(multiplicity))
             for actual, expected in zip(found, cumulants(posterior, rows.x, 0.0), strict=True):
                 np.testing.assert_allclose(actual[i], rows.first(expected)[i], rtol=1e-10, atol=1e-10)
-
-
-@pytest.mark.slow("compiles kernels of its own")
-@pytest.mark.parametrize("kind", LEVEL_KINDS)
-def test_cumulants_of_an_added_row_are_sums_of_polygammas(kind):
-    """Every row, by SciPy's functions of α + x and α₀ + t."""
-    rows = case(kind)
-    alpha, group = np.asarray(rows.posterior.concentration), np.asarray(rows.posterior.group)
-    sums = group[:, None] == np.arange(group.max() + 1)
-    base = np.asarray(rows.posterior.log_base(rows.x))[: len(rows.dense)]
-    mean, variance, third = (rows.first(part) for part in cumulants(rows.posterior, rows.x, 1.0))
-    for i, x in enumerate(rows.dense):
-        a, x, total = alpha + x, x[None], (x @ sums)[None]
-        expected = dot(x, digamma(a)) - dot(total, digamma(a @ sums)) + base[i]
-        np.testing.assert_allclose(mean[i], expected[0], rtol=1e-10, atol=1e-10)
-        expected = dot(x**2, polygamma(1, a)) - dot(total**2, polygamma(1, a @ sums))
-        np.testing.assert_allclose(variance[i], expected[0], rtol=1e-9, atol=1e-10)
-        expected = dot(x**3, polygamma(2, a)) - dot(total**3, polygamma(2, a @ sums))
-        np.testing.assert_allclose(third[i], expected[0], rtol=1e-9, atol=1e-10)
 
 
 def log_mean_power(rows: Case, w: Any) -> Any:
@@ -171,24 +149,6 @@ def test_cumulants_are_derivatives(kind, multiplicity):
     for actual in cumulants(rows.posterior, rows.x, multiplicity):
         derivative = jax.jacfwd(derivative)
         np.testing.assert_allclose(rows.first(actual), jax.jit(derivative)(multiplicity), rtol=1e-9, atol=1e-10)
-
-
-@pytest.mark.slow("compiles kernels of its own")
-@pytest.mark.parametrize(
-    "kind", thorough(["categorical, packed", "presence", "words", "gaussian", "poisson"], ("presence", "gaussian"))
-)
-def test_each_cumulant_is_the_slope_of_the_one_before(kind):
-    """d mean / d multiplicity = variance, d variance / d multiplicity = third."""
-    rows = case(kind)
-
-    @jax.jit
-    def change(posterior: Any, x: Any, multiplicity: Any) -> Any:
-        return jax.jvp(lambda w: posterior.log_likelihood_cumulants(x, w), (multiplicity,), (jnp.ones(()),))
-
-    for multiplicity in (0.0, 0.5, 1.0):
-        found, slopes = change(rows.posterior, rows.x, jnp.asarray(multiplicity))
-        for slope, following in ((slopes.mean, found.variance), (slopes.variance, found.third)):
-            np.testing.assert_allclose(rows.first(slope), rows.first(following), rtol=1e-9, atol=1e-10)
 
 
 def few_rows(kind: str) -> Case:
@@ -247,19 +207,6 @@ def test_draws_have_the_exact_moments(kind, multiplicity):
     second, fourth = (centred**2).mean(axis=0), (centred**4).mean(axis=0)
     assert (abs(centred.mean(axis=0)) <= 4 * np.sqrt(variance / DRAWS) + 1e-12).all()
     assert (abs(second - variance) <= 4 * np.sqrt((fourth - second**2) / DRAWS) + 1e-12).all()
-
-
-@pytest.mark.slow("simulates many data sets or draws")
-@pytest.mark.parametrize(
-    "kind",
-    thorough(["categorical, packed", "words", "as an array, words", "gaussian", "poisson"], ("words", "gaussian")),
-)
-def test_draws_of_different_classes_are_independent(kind):
-    rows = few_rows(kind)
-    draws = draws_of(rows, 0.0)[:, :3]
-    for i in range(3):
-        correlation = np.corrcoef(draws[:, i].T)[np.triu_indices(N_CLASSES, 1)]
-        assert (abs(correlation) < 4 / np.sqrt(DRAWS)).all()
 
 
 @pytest.mark.slow("compiles kernels of its own")

@@ -101,17 +101,6 @@ def test_a_row_more_or_less_is_a_refit(model, more):
 
 
 @pytest.mark.slow("compiles kernels of its own")
-def test_the_evidence_of_rows_after_others_is_that_of_all_less_that_of_those(model, x64):
-    prior, count = model
-    some = LevelCounts(np.floor(count / 2))
-    rest = LevelCounts(count - some.count)
-    after = prior.update(some).log_evidence(rest)
-    np.testing.assert_allclose(
-        after, prior.log_evidence(LevelCounts(count)) - prior.log_evidence(some), rtol=0, atol=1e-11
-    )
-
-
-@pytest.mark.slow("compiles kernels of its own")
 def test_bayes_identity_for_any_cuts_and_heights(model, x64):
     """log p(D | cuts, θ) + log p(cuts, θ) - log p(cuts, θ | D) = log p(D)."""
     prior, count = model
@@ -203,18 +192,6 @@ def test_the_mode_has_the_most_probable_cuts_and_given_these_the_mean(model, x64
         np.testing.assert_allclose(mode[:, own], counted / at_all * prior.concentration[:, own] / alpha[b], rtol=1e-12)
 
 
-@pytest.mark.slow("compiles kernels of its own")
-def test_all_estimates_meet_as_the_weights_grow(model, x64):
-    prior, count = model
-    count = count + 1.0
-    distance = []
-    for n in (1e4, 1e7):
-        statistics = LevelCounts(n * count)
-        posterior, mle = prior.update(statistics), prior.improper().update(statistics).mean()
-        distance.append(abs(np.asarray(posterior.mean().log_theta - mle.log_theta)).max())
-    assert distance[1] <= 2e-3 * distance[0] + 1e-9
-
-
 def test_marginals_are_beta_distributions_with_the_exact_means_and_variances(model, x64):
     prior, count = model
     arguments = jax.jit(lambda prior, count: prior.update(LevelCounts(count)).marginals()["theta"][1])(prior, count)
@@ -225,17 +202,17 @@ def test_marginals_are_beta_distributions_with_the_exact_means_and_variances(mod
     np.testing.assert_allclose(beta.var(), variance[:, some], rtol=1e-8)
 
 
-def test_draws_are_probabilities_of_the_cells_of_each_column(model, x64):
-    prior, count = model
-    sample = jax.jit(lambda prior, count, key: prior.update(LevelCounts(count)).sample(key, 3).theta)
-    theta = np.asarray(sample(prior, count, jax.random.key(0)))
-    for own in FEATURES:
-        np.testing.assert_allclose(theta[..., own].sum(axis=2), 1.0, rtol=1e-12)
-
-
 @pytest.mark.slow("compiles kernels of its own")
 def test_without_concentration_there_is_no_posterior(x64):
     prior = IndependentCuts(0.0).prior(2, np.array([4]))
     assert not np.asarray(prior.proper()).any()
     assert np.asarray(prior.log_evidence(LevelCounts(np.ones((2, 4))))) == -np.inf
     assert np.isnan(np.asarray(prior.update(LevelCounts(np.ones((2, 4)))).mean().log_theta)).all()
+
+
+def test_draws_are_probabilities_of_the_cells_of_each_column(model, x64):
+    prior, count = model
+    sample = jax.jit(lambda prior, count, key: prior.update(LevelCounts(count)).sample(key, 3).theta)
+    theta = np.asarray(sample(prior, count, jax.random.key(0)))
+    for own in FEATURES:
+        np.testing.assert_allclose(theta[..., own].sum(axis=2), 1.0, rtol=1e-12)

@@ -1,4 +1,4 @@
-"""Interfaces of families: a small core, capabilities that a family has or lacks, and one definition of each method."""
+"""Interfaces of families: a small core, optional capabilities, and one definition of each method."""
 
 from __future__ import annotations
 
@@ -90,7 +90,7 @@ def test_the_core_has_at_most_twelve_methods():
 
 @pytest.mark.parametrize("name", FAMILIES)
 def test_a_method_is_abstract_or_final(name):
-    """Each public method has one definition: those that it replaces are abstract."""
+    """Each public method has one definition; a method that is overridden must be abstract."""
     bases = type(FAMILIES[name]).__mro__
     for method in set().union(*map(methods, bases)):
         definitions = [vars(base)[method] for base in bases if method in methods(base)]

@@ -1,4 +1,4 @@
-"""Rows of numbers in pieces, against NumPy on all of them at once."""
+"""Rows of numbers, cut into pieces, against NumPy on all rows at once."""
 
 import jax
 import jax.numpy as jnp

@@ -1,22 +1,21 @@
-"""Trees of contexts, against each pruning of each tree; moments of draws, symmetries and limits."""
+"""Averages over context trees against an enumeration of all prunings; moments of draws, and limits."""
 
 from __future__ import annotations
 
 import itertools
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 
 import jax
 import numpy as np
 import pytest
 from scipy import stats
-from scipy.special import gammaln, logsumexp
 
 from bayesnb.capabilities import require_capability
-from bayesnb.families import ContextTree, Dirichlet, LevelCounts, OneHot
+from bayesnb.families import ContextTree, LevelCounts, OneHot
 from bayesnb.families.protocol import PenalizedLikelihood, Program
 from bayesnb.families.variates import KeyVariates
 from tests.families.oracles import assert_moments, jitted
-from tests.families.prunings import AllPrunings, prunings
+from tests.families.prunings import AllPrunings
 from tests.refusals import refused
 
 DRAWS = 20_000
@@ -94,15 +93,6 @@ def of_contexts(theta: np.ndarray, f: int) -> np.ndarray:
     return np.asarray(theta)[:, START[f] : START[f + 1]].reshape(C, -1, SHAPES[f][-1])
 
 
-def test_prunings_are_as_many_as_the_recursion_says_and_their_prior_is_one():
-    for sizes in ((2, 2, 2), (3, 2), (4,), ()):
-        n = 1
-        for size in reversed(sizes):
-            n = 1 + n**size
-        assert len(prunings(sizes)) == n
-    assert AllPrunings(np.zeros((2, 3, 2)), 0.4, 0.7).log_evidence() == pytest.approx(0.0, abs=1e-12)
-
-
 @pytest.mark.slow("a second view of what quick tests see", but="short")
 @each
 def test_for_any_prior_odds_and_parents_of_one_value_it_is_the_enumeration(own):
@@ -149,21 +139,6 @@ def test_cumulants_are_those_of_the_mixture_over_all_prunings(more):
         np.testing.assert_allclose(np.asarray(terms.mean).sum(axis=2), found[0], rtol=1e-12)
 
 
-@pytest.mark.slow("compiles kernels of its own")
-def test_cumulants_are_derivatives_of_the_log_moments():
-    """E p^w = Σ P(pruning) Γ(a + w) Γ(t) / [Γ(a) Γ(t + w)], by differences in w."""
-    brute, cell = EVEN.brute(0, 4), (1, 2, 0)
-    own, total = (v[(slice(None), *cell)] for v in brute.posteriors())
-    at = 0.05 * np.arange(-4, 5)[:, None]
-    log_moments = gammaln(own + at) - gammaln(own) + gammaln(total) - gammaln(total + at)
-    of_mixture = logsumexp(log_moments, axis=1, b=brute.weight())
-    expected = [np.polynomial.Polynomial.fit(at[:, 0], of_mixture, 8).deriv(k)(0.0) for k in (1, 2, 3)]
-    code = np.full((24, len(SHAPES)), -1, np.int8)
-    code[0, 4] = np.ravel_multi_index(cell, SHAPES[4])
-    found = cumulants(EVEN.posterior, replace(cells(), code=code), 0.0)
-    np.testing.assert_allclose([k[0, 0] for k in jax.tree.leaves(found)], expected, rtol=1e-4)
-
-
 # -- draws -------------------------------------------------------------------------------------------
 
 
@@ -187,17 +162,6 @@ def test_draws_of_rows_have_their_cumulants(multiplicity):
     assert_moments(drawn, found.mean, found.variance, found.third)
 
 
-@pytest.mark.slow("simulates many data sets or draws")
-def test_simulated_rows_have_one_level_in_each_context_of_all_parents():
-    likelihood = EVEN.posterior.sample(jax.random.key(2), 500)
-    of_class = replace(likelihood, log_theta=likelihood.log_theta[:, 0])
-    chosen = EVEN.posterior.simulate(of_class, np.random.default_rng(3))
-    assert chosen.shape == (500, L)
-    for f, shape in enumerate(SHAPES):
-        assert (chosen[:, START[f] : START[f + 1]].reshape(500, -1, shape[-1]).sum(axis=2) == 1).all()
-    near(chosen - np.asarray(of_class.theta), np.zeros(L))
-
-
 # -- laws --------------------------------------------------------------------------------------------
 
 
@@ -209,31 +173,6 @@ def test_the_evidence_of_rows_after_others_is_that_of_all_less_that_of_those(own
     np.testing.assert_allclose(log_evidence(own.prior.update(some), rest), whole - first, rtol=0, atol=1e-10)
 
 
-def test_values_of_parents_and_levels_in_another_order():
-    rng, orders = np.random.default_rng(2), []
-    for f, shape in enumerate(SHAPES):
-        entries = np.arange(START[f], START[f + 1]).reshape(shape)
-        orders.append(entries[np.ix_(*map(rng.permutation, shape))].ravel())
-    order = np.concatenate(orders)
-    moved = EVEN.prior.update(LevelCounts(EVEN.count[:, order]))
-    np.testing.assert_allclose(mean(moved).theta, np.asarray(mean(EVEN.posterior).theta)[:, order], rtol=1e-12)
-    found = log_evidence(EVEN.prior, LevelCounts(EVEN.count[:, order]))
-    np.testing.assert_allclose(found, log_evidence(EVEN.prior, LevelCounts(EVEN.count)), rtol=0, atol=1e-11)
-
-
-@pytest.mark.slow("compiles kernels of its own")
-def test_padding_changes_nothing():
-    wide, x = EVEN.posterior.pad(7), cells()
-    np.testing.assert_allclose(mean(wide).theta[:, :L], mean(EVEN.posterior).theta, rtol=1e-13)
-    found = log_evidence(EVEN.prior.pad(7), LevelCounts(np.pad(EVEN.count, ((0, 0), (0, 7)))))
-    expected = np.sum(log_evidence(EVEN.prior, LevelCounts(EVEN.count)))
-    assert float(np.sum(found)) == pytest.approx(float(expected), rel=1e-12)
-    np.testing.assert_allclose(mode(wide).theta[:, :L], mode(EVEN.posterior).theta, rtol=1e-13)
-    np.testing.assert_allclose(variance(wide)["theta"][:, :L], variance(EVEN.posterior)["theta"], rtol=1e-12)
-    for found, expected in zip(*(jax.tree.leaves(cumulants(p, x, 1.0)) for p in (wide, EVEN.posterior)), strict=True):
-        np.testing.assert_allclose(found, expected, rtol=1e-12)
-
-
 @pytest.mark.parametrize("most", [0, 1, 2])
 def test_a_tree_of_fewer_parents_is_the_tree_of_their_counts(most):
     found = mean(limit(EVEN.posterior, most)).theta
@@ -243,15 +182,6 @@ def test_a_tree_of_fewer_parents_is_the_tree_of_their_counts(most):
             fewer = EVEN.brute(c, f).count.reshape(*own.shape[1:]).sum(axis=-2)
             expected = AllPrunings(fewer, ALPHA[c, f] / shape[-1]).mean()[..., None, :]
             np.testing.assert_allclose(own[c], np.broadcast_to(expected, own[c].shape), rtol=1e-12)
-
-
-def test_alpha_is_a_factor():
-    other = ContextTree.from_shapes(SHAPES, 2.5 * ALPHA).update(LevelCounts(2.0 * EVEN.count))
-    for scaled in (
-        EVEN.prior.with_hyperparameters({"alpha": 2.5}).update(LevelCounts(2.0 * EVEN.count)),
-        EVEN.prior.with_hyperparameters({"alpha": 1.25}).update(LevelCounts(EVEN.count)).scale(2.0),
-    ):
-        np.testing.assert_allclose(mean(scaled).theta, mean(other).theta, rtol=1e-13)
 
 
 # -- limits ------------------------------------------------------------------------------------------
@@ -282,32 +212,9 @@ def test_a_prior_that_never_stops_has_full_tables_and_one_that_always_does_no_pa
         np.testing.assert_allclose(of_contexts(found, f), posterior / posterior.sum(axis=2, keepdims=True), rtol=1e-12)
 
 
-@pytest.mark.slow("compiles kernels of its own")
-def test_without_parents_it_is_a_dirichlet():
-    n = LevelCounts(EVEN.count[:, :6])
-    alone = ContextTree.from_shapes([(4,), (2,)], ALPHA[:, :2])
-    dirichlet = Dirichlet(np.asarray(alone.concentration), alone.group, 2)
-    np.testing.assert_allclose(alone.update(n).mean().theta, dirichlet.update(n).mean().theta, rtol=1e-13)
-    np.testing.assert_allclose(alone.update(n).variance()["theta"], dirichlet.update(n).variance()["theta"], rtol=1e-11)
-    found, expected = (np.asarray(p.log_evidence(n)).sum(axis=1) for p in (alone, dirichlet))
-    np.testing.assert_allclose(found, expected, rtol=1e-12)
-
-
 def test_without_concentration_there_is_no_posterior():
     assert not np.asarray(proper(ContextTree.from_shapes(SHAPES, np.zeros((C, len(SHAPES)))))).any()
     assert np.asarray(proper(EVEN.prior)).all()
-
-
-@pytest.mark.slow("compiles kernels of its own")
-def test_a_parent_that_says_nothing_costs_next_to_nothing_and_one_that_says_all_is_used():
-    tree, half = ContextTree.from_shapes([(2, 2)], np.ones((1, 1))), np.full((1, 4), 500.0)
-    alone = Dirichlet(np.full((1, 2), 0.5), np.zeros(2, np.int32), 1)
-    lost = np.sum(alone.log_evidence(LevelCounts(2 * half[:, :2]))) - np.sum(log_evidence(tree, LevelCounts(half)))
-    assert 0 < float(lost) < np.log(2)
-    told = tree.update(LevelCounts(np.array([[500.0, 0.0, 0.0, 500.0]])))
-    np.testing.assert_allclose(mean(told).theta, [[1, 0, 0, 1]], atol=1e-2)
-    beside_empty_ones = ContextTree.from_shapes([(3, 0), (0, 2), (2, 2)], np.ones((1, 3)))
-    np.testing.assert_allclose(mean(beside_empty_ones.update(LevelCounts(told.count))).theta, mean(told).theta)
 
 
 def test_a_feature_or_a_parent_without_levels_has_no_cells():

@@ -1,4 +1,4 @@
-"""A class prior that is known."""
+"""A class prior that is known does not learn."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Packs of groups, counted together and scored together, against loops over cells."""
+"""Counts and scores of packs of one-hot groups, against loops over cells."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The fast kinds of rows against the dense matrix of counts that they stand for, by brute force in NumPy.
+"""Compact encodings of rows against the dense matrix of counts, by brute force in NumPy.
 
 The rows come from the encoders, as in the estimators: packed and not, padded, with missing cells.
 """
@@ -19,13 +19,14 @@ from scipy.special import digamma, gammaln, polygamma
 from bayesnb.encoding import BinaryColumns, CountColumns, LevelColumns, Levels, check_table
 from bayesnb.families import Dirichlet, LevelCounts
 from bayesnb.families.multinomial import Multinomial
+from tests.strategies import thorough
 
 N_CLASSES = 3
 
 
 @dataclass(frozen=True, eq=False)
 class Case:
-    """The same rows as a kernel sees them, padded, and as dense counts (N, L) over groups."""
+    """Rows as a kernel receives them (padded), and as dense counts (N, L) over groups."""
 
     rows: Any
     x: Any
@@ -118,7 +119,7 @@ KINDS = (
     "words, fractional",
 )
 CASES: dict[str, Case] = {}
-every_kind = pytest.mark.parametrize("kind", KINDS)
+every_kind = pytest.mark.parametrize("kind", thorough(KINDS, list(KINDS)[:1]))
 
 
 @pytest.fixture
@@ -146,7 +147,6 @@ def dot(counts: np.ndarray, table: np.ndarray) -> np.ndarray:
     return terms.sum(axis=2)
 
 
-@pytest.mark.slow("other variants compile kernels of their own", but="first")
 @every_kind
 def test_tally_is_weights_times_rows(rows):
     rng = np.random.default_rng(2)
@@ -164,7 +164,6 @@ def test_tally_is_weights_times_rows(rows):
     assert not weighted_counts[:, expected.shape[1] :].any()
 
 
-@pytest.mark.slow("other variants compile kernels of their own", but="first")
 @every_kind
 def test_plug_in_score_is_rows_times_log_probabilities(rows):
     log_theta = np.log(alphas(rows))
@@ -172,7 +171,6 @@ def test_plug_in_score_is_rows_times_log_probabilities(rows):
     np.testing.assert_allclose(first(rows, scores), dot(rows.dense, log_theta), rtol=1e-12, atol=1e-12)
 
 
-@pytest.mark.slow("other variants compile kernels of their own", but="first")
 @every_kind
 @given(seed=st.integers(0, 2**32 - 1))
 def test_impossible_levels_are_impossible_where_they_occur_and_only_there(rows, seed):
@@ -200,7 +198,6 @@ def test_a_sure_feature_that_is_absent_makes_the_row_impossible(kind, rows):
     np.testing.assert_allclose(first(rows, plug_in(log_theta, rows.x)), dot(rows.dense, log_theta), rtol=1e-12)
 
 
-@pytest.mark.slow("other variants compile kernels of their own", but="first")
 @every_kind
 def test_levels_whose_probability_does_not_exist_spoil_the_rows_that_need_them(rows):
     """NaN, as the MLE of a class without rows; a multinomial row without words needs none."""
@@ -213,7 +210,6 @@ def test_levels_whose_probability_does_not_exist_spoil_the_rows_that_need_them(r
     np.testing.assert_allclose(others, dot(rows.dense, log_theta[[0, 2]]), rtol=1e-12, atol=1e-12)
 
 
-@pytest.mark.slow("other variants compile kernels of their own", but="first")
 @every_kind
 def test_predictive_score_is_a_ratio_of_beta_functions(rows):
     alpha = alphas(rows)
@@ -227,7 +223,6 @@ def test_predictive_score_is_a_ratio_of_beta_functions(rows):
     np.testing.assert_allclose(first(rows, prepared), expected, rtol=1e-11, atol=1e-11)
 
 
-@pytest.mark.slow("other variants compile kernels of their own", but="first")
 @every_kind
 def test_predictive_under_an_improper_prior_is_impossible_where_a_level_without_count_occurs(rows):
     alpha = alphas(rows)
@@ -241,7 +236,6 @@ def test_predictive_under_an_improper_prior_is_impossible_where_a_level_without_
     assert np.isfinite(scores[:, 0]).all()
 
 
-@pytest.mark.slow("other variants compile kernels of their own", but="first")
 @every_kind
 def test_log_likelihood_cumulants_are_sums_of_polygammas(rows):
     alpha = alphas(rows)
@@ -258,7 +252,6 @@ def test_log_likelihood_cumulants_are_sums_of_polygammas(rows):
     np.testing.assert_allclose(first(rows, cumulants.third), expected, rtol=1e-9, atol=1e-10)
 
 
-@pytest.mark.slow("other variants compile kernels of their own", but="first")
 @every_kind
 def test_log_predictive_includes_the_multinomial_coefficient(rows):
     prior = dirichlet(rows, alphas(rows))
@@ -269,7 +262,6 @@ def test_log_predictive_includes_the_multinomial_coefficient(rows):
     )
 
 
-@pytest.mark.slow("other variants compile kernels of their own", but="first")
 @every_kind
 def test_rows_are_cut_anywhere(rows):
     """Blocks of a few rows each, as of the whole."""

@@ -12,6 +12,7 @@ from scipy import stats
 
 from bayesnb.families import spanning_trees
 from tests.families.trees import arcs_of, is_forest, trees
+from tests.strategies import variants
 
 log_sum = jax.jit(spanning_trees.log_sum)
 draw = jax.jit(jax.vmap(spanning_trees.draw, (None, 0, 0)))
@@ -19,7 +20,7 @@ in_tree = jax.jit(jax.grad(lambda weight, index: spanning_trees.log_sum(weight[i
 
 
 def symmetric(weight: np.ndarray, n: int) -> np.ndarray:
-    """Of (0, 1), (0, 2), …, (n - 2, n - 1); what stands on the diagonal is not read."""
+    """Symmetric matrix of the weights of (0, 1), (0, 2), …, (n - 2, n - 1); the diagonal is not read."""
     matrix = np.full((n, n), 1e3)
     matrix[np.triu_indices(n, 1)] = matrix.T[np.triu_indices(n, 1)] = weight
     return matrix
@@ -89,8 +90,7 @@ def test_of_sixty_vertices_with_weights_of_any_size_it_is_the_determinant_in_who
     assert probability.max() <= 1 + 1e-12
 
 
-@pytest.mark.slow("other variants compile kernels of their own", but="first")
-@pytest.mark.parametrize("sd", [1.0, 50.0])
+@variants("sd", [1.0, 50.0])
 def test_its_gradient_is_the_probability_of_an_arc(sd):
     n, weight = 5, np.random.default_rng(1).normal(scale=sd, size=10)
     log_weight = enumerated(symmetric(weight, n))
@@ -100,8 +100,7 @@ def test_its_gradient_is_the_probability_of_an_arc(sd):
     np.testing.assert_allclose(found, np.array(among) @ share, rtol=1e-10, atol=1e-14)
 
 
-@pytest.mark.slow("other variants compile kernels of their own", but="first")
-@pytest.mark.parametrize(("n", "sd"), [(5, 1.0), (5, 0.0), (5, 4.0), (3, 1.0), (2, 1.0)])
+@variants(("n", "sd"), [(5, 1.0), (5, 0.0), (5, 4.0), (3, 1.0), (2, 1.0)])
 def test_trees_are_drawn_as_often_as_they_weigh(n, sd):
     """Trees of which fewer than five are expected count together."""
     draws, matrix = 50_000, symmetric(np.random.default_rng(2).normal(scale=sd, size=n * (n - 1) // 2), n)

@@ -43,7 +43,7 @@ def test_at_zero_it_has_the_limits_of_an_improper_prior():
 
 @pytest.mark.parametrize(("a", "x"), [(1e-6, 3.0), (0.3, 2.5), (15.9, 0.5), (16.1, 40.0), (1e10, 1.0), (2.0, 1e8)])
 def test_its_derivatives_are_polygammas(a, x):
-    """In both arguments, twice; a difference of digammas of 1e10 is x/a, not rounding."""
+    """First and second derivatives in both arguments, where differences of digammas would lose all digits."""
     gradient, ((hessian, _), (mixed, _)) = derivatives(np.float64(a), np.float64(x))
     difference = x / a if a > 1e6 else special.digamma(a + x) - special.digamma(a)
     np.testing.assert_allclose(gradient, [difference, special.digamma(a + x)], rtol=1e-9)

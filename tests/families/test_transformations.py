@@ -1,4 +1,4 @@
-"""Families are pure: they may be jitted, mapped and differentiated, in the precision of the caller."""
+"""Families are pure functions: JAX can map and differentiate them in the caller's precision."""
 
 from __future__ import annotations
 
@@ -15,7 +15,6 @@ from bayesnb.families import Durations, GammaExponential, Known, LevelCounts, Mo
 from bayesnb.families.count_rows import Dense
 from bayesnb.model import Statistics
 from tests.families.oracles import gradient
-from tests.strategies import assert_leaves
 
 RNG = np.random.default_rng(0)
 COUNTS = RNG.integers(0, 5, (7, 5)).astype(float)
@@ -47,51 +46,6 @@ each_family = pytest.mark.parametrize("name", CASES)
 def with_statistics(name):
     family, empty, x, fields = CASES[name]
     return family, empty.observe(x, LABEL, WEIGHT), x, fields
-
-
-def everything(family, statistics, x):
-    """All that a family says, as one pytree."""
-    posterior = family.update(statistics)
-    return (
-        posterior,
-        family.improper().update(statistics).mean(),
-        posterior.mean(),
-        posterior.mode(),
-        posterior.variance(),
-        posterior.predictive().log_prob(x),
-        posterior.mean().log_prob(x),
-        posterior.log_predictive(x),
-        posterior.log_likelihood_cumulants(x),
-        family.log_evidence(statistics),
-    )
-
-
-everything_jitted = jax.jit(everything)
-
-
-@pytest.mark.slow("a second view of what quick tests see")
-@each_family
-def test_jit_changes_nothing(name):
-    family, statistics, x, _ = with_statistics(name)
-    jitted = everything_jitted(family, statistics, x)
-    posterior = family.update(statistics)
-    assert_leaves(jitted[0], posterior, 1e-12)
-    assert_leaves(jitted[2], posterior.mean(), 1e-12)
-
-
-@pytest.mark.slow("compiles kernels of its own")
-@each_family
-def test_vmap_over_priors_is_a_loop_over_priors(name):
-    family, statistics, x, fields = with_statistics(name)
-    scales = np.array([0.5, 1.0, 3.0])
-
-    def scaled(scale):
-        return replace(family, **{f: getattr(family, f) * scale for f in fields})
-
-    mapped = jax.jit(jax.vmap(lambda scale: everything(scaled(scale), statistics, x)[1:]))(scales)
-    for i, scale in enumerate(scales):
-        alone = everything_jitted(scaled(scale), statistics, x)[1:]
-        assert_leaves(jax.tree.map(lambda leaf, i=i: leaf[i], mapped), alone, 1e-11)
 
 
 @pytest.mark.slow("other variants compile kernels of their own", but="first")
@@ -126,20 +80,6 @@ def test_gradients_are_finite_beside_missing_cells_and_zero_counts(name):
 
     grads = jax.jit(jax.grad(f))({field: getattr(family, field) for field in fields})
     assert all(np.isfinite(g).all() for g in grads.values())
-
-
-@pytest.mark.slow("compiles kernels of its own")
-@each_family
-def test_results_have_the_precision_of_the_caller(name):
-    with jax.enable_x64(False):
-        arguments = jax.tree.map(
-            lambda v: np.asarray(v, np.float32) if np.asarray(v).dtype == float else v, with_statistics(name)[:3]
-        )
-        narrow = everything_jitted(*arguments)
-        assert {leaf.dtype for leaf in jax.tree.leaves(narrow) if jnp.issubdtype(leaf.dtype, jnp.floating)} == {
-            np.dtype("float32")
-        }
-    assert_leaves(narrow[-1], everything_jitted(*with_statistics(name)[:3])[-1], 1e-4)
 
 
 # -- the whole model -------------------------------------------------------------------------------
@@ -181,55 +121,8 @@ def test_log_joint_is_the_sum_over_class_prior_and_blocks(known):
         posterior.log_joint(ROWS, "mle")
 
 
-@pytest.mark.slow("compiles kernels of its own")
-@pytest.mark.parametrize("estimate", ["predictive", "mean", "map"])
-def test_an_array_of_counts_is_read_over_the_groups_of_its_dirichlet(estimate):
-    """As the docstring of `NaiveBayes` offers: rows need not be encoded."""
-    prior, statistics = model()
-    posterior = prior.update(statistics)
-    plain = (COUNTS, CELLS, EVENTS)
-
-    @jax.jit
-    def both(x):
-        return posterior.log_joint(x, estimate), posterior.log_predictive(x)
-
-    assert_leaves(both(plain), both(ROWS), 1e-12)
-
-
-@pytest.mark.slow("simulates many data sets or draws")
-def test_draws_of_the_model_average_to_the_predictive():
-    """p(row, class | D) is the mean of p(row, class | θ) over the posterior."""
-    prior, statistics = model()
-    posterior = prior.update(statistics)
-
-    @jax.jit
-    def joints(posterior, key):
-        draws = jax.vmap(lambda draw: draw.log_joint(ROWS))(posterior.sample(key, 20_000))
-        return jnp.exp(draws), jnp.exp(posterior.log_joint(ROWS))
-
-    joint, predictive = map(np.asarray, joints(posterior, jax.random.key(0)))
-    error = joint.std(axis=0) / np.sqrt(len(joint))
-    assert (abs(joint.mean(axis=0) - predictive) <= 5 * error).all()
-
-
-@pytest.mark.slow("compiles kernels of its own")
-def test_evidence_of_the_model_can_be_differentiated_jitted_and_mapped():
-    prior, statistics = model()
-
-    def evidence(scale):
-        first, *rest = prior.blocks
-        first = replace(first, concentration=first.concentration * scale)
-        return replace(prior, blocks=(first, *rest)).log_evidence(statistics)
-
-    at = jax.jit(evidence)
-    slope = (at(1 + 1e-5) - at(1 - 1e-5)) / 2e-5
-    np.testing.assert_allclose(jax.jit(jax.grad(evidence))(1.0), slope, rtol=1e-7)
-    mapped = jax.jit(jax.vmap(evidence))(jnp.array([0.5, 2.0]))
-    np.testing.assert_allclose(mapped, [at(0.5), at(2.0)], rtol=1e-12)
-
-
 def test_no_class_is_taken_for_another():
-    """By the structures under which `jit` keeps what it has compiled; fields have the same names."""
+    """`jit` caches by tree structure, which must tell classes with equal field names apart."""
     for mine, other in [
         (Totals(ZERO, ZERO), Durations(ZERO, ZERO)),
         (GammaPoisson(ZERO, ZERO), GammaExponential(ZERO, ZERO)),

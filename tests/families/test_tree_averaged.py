@@ -1,4 +1,4 @@
-"""The average over all trees, against each of them with each set of its arcs."""
+"""The average over all trees and arc sets, against an enumeration."""
 
 from __future__ import annotations
 
@@ -57,7 +57,7 @@ class Problem:
         return LevelCounts(np.concatenate(tables, axis=1))
 
     def and_rows(self, row: np.ndarray, more: Any) -> Problem:
-        """With the row among the data so many more times in each class."""
+        """Return a copy that counts the row more often in each class."""
         classes = np.arange(self.brute.n_classes)
         X = np.vstack([self.X, np.repeat(row[None], len(classes), axis=0)])
         return replace(self, X=X, y=np.append(self.y, classes), weight=np.append(self.weight, more))
@@ -157,59 +157,7 @@ def test_terms_are_those_of_naive_bayes_and_one_for_the_arcs(own):
     np.testing.assert_allclose(predicted(own, rows), found.sum(axis=2), rtol=0, atol=1e-12)
 
 
-@pytest.mark.slow("compiles kernels of its own")
-@pytest.mark.parametrize("kind", ["three classes", "five features", "two features", "one feature"])
-def test_probabilities_of_all_rows_add_up(kind):
-    own = KINDS[kind]
-    np.testing.assert_allclose(np.exp(predicted(own, own.brute.complete_rows())).sum(axis=0), 1.0, rtol=1e-12)
-
-
-@pytest.mark.slow("compiles kernels of its own")
-@some
-def test_the_evidence_is_a_product_of_predictions_of_each_row_from_those_before(own):
-    total, posterior = 0.0, own.prior
-    for i in range(12):
-        one = replace(own, X=own.X[i : i + 1], y=own.y[i : i + 1], weight=np.ones(1))
-        total += float(terms(posterior, encoded(one.X, own.brute.sizes), None)[0, own.y[i]].sum())
-        posterior = posterior.update(one.counts())
-    first = replace(own, X=own.X[:12], y=own.y[:12], weight=np.ones(12))
-    assert float(log_evidence(own.prior, first.counts())[0, 0]) == pytest.approx(total, abs=1e-10)
-    after = log_evidence(first.posterior, own.counts())
-    both = log_evidence(own.prior, LevelCounts(own.counts().count + first.counts().count))
-    assert float(after[0, 0]) == pytest.approx(float(both[0, 0]) - total, abs=1e-10)
-
-
 # -- symmetry ----------------------------------------------------------------------------------------
-
-
-@pytest.mark.slow("other variants compile kernels of their own", but="first")
-@some
-def test_features_levels_and_classes_in_another_order(own):
-    rng = np.random.default_rng(5)
-    feature, label = rng.permutation(4), rng.permutation(3)
-    level = [rng.permutation(size) for size in own.brute.sizes]
-    renamed = np.stack([np.where(x < 0, -1, p[x]) for x, p in zip(own.X.T, level, strict=True)], axis=1)
-    sizes = tuple(own.brute.sizes[f] for f in feature)
-    other = Problem(AllTrees(sizes, 3), renamed[:, feature], label[own.y], own.weight)
-    found, expected = (log_evidence(p.prior, p.counts())[0, 0] for p in (other, own))
-    assert float(found) == pytest.approx(float(expected), abs=1e-11)
-    np.testing.assert_allclose(predicted(other, other.X[:6])[:, label], predicted(own, own.X[:6]), rtol=0, atol=1e-11)
-    at = {pair: p for p, pair in enumerate(own.brute.pairs)}
-    moved = [at[min(feature[[u, v]]), max(feature[[u, v]])] for u, v in own.brute.pairs]
-    np.testing.assert_allclose(arc_probability(other), arc_probability(own)[moved], rtol=0, atol=1e-12)
-
-
-@pytest.mark.slow("compiles kernels of its own")
-@some
-def test_padding_changes_nothing(own):
-    x, wide = encoded(own.X, own.brute.sizes), own.posterior.pad(7)
-    np.testing.assert_array_equal(terms(wide, x, None), terms(own.posterior, x, None))
-    found = jax.jit(TreeAveraged.arc_probability)(wide)
-    np.testing.assert_array_equal(found, arc_probability(own))
-    count = np.pad(own.counts().count, ((0, 0), (0, 7)))
-    np.testing.assert_allclose(
-        log_evidence(own.prior.pad(7), LevelCounts(count)), log_evidence(own.prior, own.counts()), rtol=1e-14
-    )
 
 
 @pytest.mark.slow("compiles kernels of its own")
@@ -226,26 +174,6 @@ def test_a_prior_worth_a_multiple_of_rows(own):
 
 
 # -- limits ------------------------------------------------------------------------------------------
-
-
-@pytest.mark.slow("compiles kernels of its own")
-@pytest.mark.parametrize("scale", [1e6, 1e12])
-def test_of_very_many_rows_only_the_best_structure_is_left_with_its_frequencies(scale):
-    own = KINDS["three classes"]
-    many = replace(own, weight=own.weight * scale)
-    rows = own.X[:6]
-    best = real_arcs(4)[own.brute.posterior(*replace(own, weight=own.weight * 1e3).rows).argmax()]
-    expected = np.zeros((6, 3))
-    for pair, real in zip([*((f,) for f in range(4)), *own.brute.pairs], [*[True] * 4, *best], strict=True):
-        n = own.brute.table(*many.rows, pair) + 1.0 / np.prod([own.brute.sizes[f] for f in pair])
-        share = n / n.sum(axis=tuple(range(1, n.ndim)), keepdims=True)
-        ratio = share if len(pair) == 1 else share / share.sum(2, keepdims=True) / share.sum(1, keepdims=True)
-        expected += real * np.log([ratio[(slice(None), *row[list(pair)])] for row in rows])
-    rounded = 4 * np.finfo(float).eps * abs(own.brute.log_bayes(*many.rows)).sum()
-    np.testing.assert_allclose(predicted(many, rows), expected, rtol=0, atol=1e-12 + rounded)
-    assert np.isfinite(log_evidence(many.prior, many.counts())).all()
-    less = predicted(many, rows, -many.weight[0] * np.eye(3)[own.y[0]])
-    assert np.isfinite(less[0]).all()
 
 
 @pytest.mark.slow("compiles kernels of its own")

@@ -1,4 +1,4 @@
-"""All spanning trees one by one, and the average over them by loops."""
+"""The average over all spanning trees, by loops over an enumeration."""
 
 from __future__ import annotations
 
@@ -28,13 +28,13 @@ def _decoded(code: tuple[int, ...], n: int) -> Tree:
 
 
 def arcs_of(parent: np.ndarray) -> Tree:
-    """Of a vertex that is its own parent, or whose parent is -1, no arc."""
+    """Arcs of a tree; a vertex that is its own parent, or whose parent is -1, has none."""
     pairs = ((int(p), v) for v, p in enumerate(parent) if p not in (-1, v))
     return frozenset((min(pair), max(pair)) for pair in pairs)
 
 
 def is_forest(arcs: Tree, n: int) -> bool:
-    """Whether no two vertices are joined twice."""
+    """Whether the arcs have no cycle."""
     part = np.arange(n)
     for u, v in arcs:
         if part[u] == part[v]:

@@ -1,4 +1,4 @@
-"""A plain list of rows, and what follows from it: the model that estimators are held against."""
+"""Reference model of a classifier's counts: a list of rows, and the probabilities that follow from the list."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Whole histories of use, in any order, against a plain list of rows with the classes and levels ever seen."""
+"""Histories of fitting, forgetting, decay and saving, in any order, against a list of rows."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ import jax
 import numpy as np
 import pandas as pd
 import pytest
-from hypothesis import given, settings
+from hypothesis import settings
 from hypothesis import strategies as st
 from hypothesis.stateful import (
     RuleBasedStateMachine,
@@ -113,7 +113,7 @@ class History(RuleBasedStateMachine):
 
     @rule(data=st.data())
     def merge(self, data):
-        """What somebody else has counted."""
+        """Merge counts of another estimator."""
         rows = self.draw_rows(data)
         other, theirs = self.kind.make().fit(*self.arrays(rows)), self.new_ledger()
         theirs.add(rows, {label for _, label, _ in rows})
@@ -146,7 +146,7 @@ class History(RuleBasedStateMachine):
 
     @rule(data=st.data())
     def refuse(self, data):
-        """What cannot be done, and leaves everything as it was."""
+        """Try an operation that is refused and must change nothing."""
         rows = self.draw_rows(data)
         X, y, weight = self.arrays(rows)
         bad_weight, strange = weight.copy(), y.copy()
@@ -283,7 +283,7 @@ class History(RuleBasedStateMachine):
 
 
 def state(nb: Any) -> Any:
-    """All that an estimator knows, as values."""
+    """Attributes of an estimator, as comparable values."""
     levels = [nb.encoding_.classes, *(v for b in nb.encoding_.blocks for v in getattr(b, "levels", ()))]
     names = [[(type(v).__name__, v) for v in one.values] for one in levels]
     leaves = [(leaf.shape, leaf.tobytes()) for leaf in map(np.asarray, jax.tree.leaves(nb.statistics_))]
@@ -306,35 +306,6 @@ def test_a_history_is_its_rows(kind, tmp_path):
 @pytest.mark.parametrize("kind", ["integers", "mixed", "network"])  # "mixed" has the columns of the others
 def test_long_histories_are_their_rows(kind, tmp_path):
     run(kind, tmp_path, 200, 12)
-
-
-def test_what_is_left_of_forgetting_is_as_if_it_had_been_fitted():
-    """Rounding of a mean near zero is neither a variance nor a reason to refuse the next row."""
-    rows, y = np.outer([0.0, 3.3, 1.1, 0.0, 0.0, 0.0], [1.0, -1.0, 2.0, 1.0]), np.array(["ash"] * 4 + ["elm", "oak"])
-    nb = bnb.GaussianNB().fit(rows, y)
-    nb.forget(rows[1:3], y[1:3])
-    left = [0, 3, 4, 5]
-    expected = bnb.GaussianNB().fit(rows[left], y[left])
-    points = np.outer(np.linspace(-2, 2, 17), np.ones(4))
-    found = np.exp(nb.predict_log_proba(points))
-    np.testing.assert_allclose(found, np.exp(expected.predict_log_proba(points)), rtol=1e-12)
-    np.testing.assert_allclose(nb.log_evidence_, expected.log_evidence_, rtol=1e-12)
-    nb.forget(rows[:1], ["ash"])
-    assert nb.class_count_.tolist() == [1, 1, 1]
-
-
-@given(
-    value=st.integers(-40, 40).map(lambda i: i / 10),
-    others=st.lists(st.integers(-40, 40).map(lambda i: i / 10), min_size=1, max_size=6),
-    copies=st.integers(1, 4),
-)
-def test_rows_that_were_counted_can_be_forgotten(value, others, copies):
-    rows = np.array([*others, *[value] * copies])[:, None] * [1, -3]
-    nb = bnb.GaussianNB().partial_fit(rows, ["ash"] * len(rows), ["ash", "elm"])
-    nb.forget(rows[:-copies], ["ash"] * len(others))
-    for left in range(copies - 1, -1, -1):
-        nb.forget(rows[-1:], ["ash"])
-        assert nb.class_count_.tolist() == [left, 0]
 
 
 @pytest.mark.slow("compiles kernels of its own")

@@ -1,4 +1,4 @@
-"""Threads, processes and iterators that use their buffers again change no number."""
+"""Threads, processes and reused buffers do not change results."""
 
 from __future__ import annotations
 
@@ -12,8 +12,6 @@ import numpy as np
 import pandas as pd
 import pytest
 import scipy.sparse as sp
-from joblib import Parallel, delayed
-from sklearn.base import clone
 
 import bayesnb as bnb
 from tests.estimators.cases import CASES
@@ -60,25 +58,6 @@ def fitted(i: int) -> Any:
     return make().fit(X, labels(X.shape[0], i))
 
 
-def quick(i: int) -> list[np.ndarray]:
-    nb, X = fitted(i % 4), TASKS[i % 4][1]
-    return [*jax.tree.leaves(nb.statistics_), nb.predict_proba(X), nb.predict(X)]
-
-
-def whole(i: int) -> list[np.ndarray]:
-    """Everything that an estimator does: fit, more of it, less of it, predictions of every kind."""
-    make, X = TASKS[i]
-    n = X.shape[0]
-    y = labels(n, i)
-    head, tail = (X.iloc[: n // 2], X.iloc[n // 2 :]) if hasattr(X, "iloc") else (X[: n // 2], X[n // 2 :])
-    nb = make().fit(head, y[: n // 2])
-    nb.partial_fit(tail, y[n // 2 :])
-    found = [*jax.tree.leaves(nb.statistics_), np.asarray(nb.log_evidence_)]
-    found += [nb.predict_proba(X, estimate=e) for e in ("mean", "predictive")] + [nb.predict(X)]
-    nb.forget(tail, y[n // 2 :])
-    return [*found, *jax.tree.leaves(nb.statistics_)]
-
-
 def together(function: Callable[[int], Any], n: int = THREADS) -> list[Any]:
     """Results of n threads that start at once."""
     barrier = threading.Barrier(n)
@@ -94,17 +73,6 @@ def together(function: Callable[[int], Any], n: int = THREADS) -> list[Any]:
 def assert_equal(found: Any, expected: Any) -> None:
     for mine, theirs in zip(found, expected, strict=True):
         np.testing.assert_array_equal(mine, theirs)
-
-
-@pytest.mark.slow("compiles kernels of its own")
-@pytest.mark.parametrize("work", [quick, pytest.param(whole, marks=pytest.mark.slow)])
-def test_threads_with_estimators_of_their_own(work):
-    """To the bit what one thread finds, one after another, with kernels that were compiled anew."""
-    jax.clear_caches()
-    results = together(work)
-    jax.clear_caches()
-    for i, found in enumerate(results):
-        assert_equal(found, work(i))
 
 
 @pytest.mark.slow("many fits at a time")
@@ -149,19 +117,6 @@ def test_the_configuration_of_every_thread_is_its_own():
     assert jax.config.jax_enable_x64 == process
 
 
-@pytest.mark.slow("starts processes that import JAX")
-@pytest.mark.parametrize("prefer", ["threads", pytest.param("processes", marks=pytest.mark.slow)])
-def test_joblib(prefer):
-    some = (0, 2, 4, 7)
-    own = {i: fitted(i) for i in some}
-    tasks = [(clone(own[i]), TASKS[i][1], labels(TASKS[i][1].shape[0], i)) for i in some]
-    results = Parallel(n_jobs=2, prefer=prefer)(delayed(type(nb).fit)(nb, X, y) for nb, X, y in tasks)
-    for i, nb in zip(some, results, strict=True):
-        assert nb.encoding_.classes.values == own[i].encoding_.classes.values
-        assert_equal(jax.tree.leaves(nb.statistics_), jax.tree.leaves(own[i].statistics_))
-        np.testing.assert_array_equal(nb.predict_proba(TASKS[i][1]), own[i].predict_proba(TASKS[i][1]))
-
-
 # -- buffers -------------------------------------------------------------------------------------
 
 N, SIZE = 200, 50
@@ -176,7 +131,7 @@ def dense(kind: str) -> np.ndarray:
 
 
 def refilled(X: np.ndarray, y: np.ndarray, weight: np.ndarray | None, spoilt: Any):
-    """The same three arrays every time, overwritten before and after."""
+    """Yield the same three arrays for every batch, overwritten before and after."""
     rows, label, weights = np.empty((SIZE, X.shape[1]), X.dtype), np.empty(SIZE, y.dtype), np.empty(SIZE)
     for start in range(0, N, SIZE):
         piece = slice(start, start + SIZE)
@@ -212,27 +167,6 @@ def test_buffers_that_are_used_again(make, kind, spoilt, weighted, tmp_path):
     assert nb.encoding_.classes.values == expected.encoding_.classes.values
     assert_equal(jax.tree.leaves(nb.statistics_), jax.tree.leaves(expected.statistics_))
     assert nb.class_count_.sum() == (N if weight is None else weight.sum())
-
-
-@pytest.mark.slow("other variants compile kernels of their own", but="MultinomialNB")
-@pytest.mark.parametrize("make", [bnb.MultinomialNB, bnb.BernoulliNB])
-def test_sparse_buffers_that_are_used_again(make):
-    """The arrays behind a CSR matrix are views of one buffer."""
-    y = labels(N, 3)
-    data, indices, indptr = np.empty(SIZE * 6, float), np.empty(SIZE * 6, np.int32), np.empty(SIZE + 1, np.int32)
-
-    def batches():
-        for start in range(0, N, SIZE):
-            part = sp.csr_array(WORDS[start : start + SIZE].astype(float))
-            data[: part.nnz], indices[: part.nnz], indptr[:] = part.data, part.indices, part.indptr
-            yield sp.csr_array((data[: part.nnz], indices[: part.nnz], indptr), part.shape), y[start : start + SIZE]
-            data[:], indices[:] = 1e6, 0
-
-    nb = bnb.fit_stream(make(), batches(), progress=False)
-    own = y[:, None] == LABELS
-    counted = WORDS if make is bnb.MultinomialNB else WORDS > 0
-    np.testing.assert_array_equal(nb.feature_count_, own.T.astype(float) @ counted)
-    np.testing.assert_array_equal(nb.class_count_, own.sum(axis=0))
 
 
 class Slow:
@@ -283,14 +217,3 @@ def test_decay_is_refused_too(monkeypatch):
             nb.decay(0.5)
     assert nb.class_count_.sum() == 120
     assert nb.decay(0.5).class_count_.sum() == 60
-
-
-def test_fitting_anew_needs_no_agreement():
-    X, y = TABLE
-    nb, slow = bnb.CategoricalNB().fit(X, y), Slow(X)
-    with ThreadPoolExecutor(1) as pool:
-        late = pool.submit(nb.fit, slow, y)
-        assert slow.asked.wait(60)
-        nb.partial_fit(X, y)
-        slow.go.set()
-        assert late.result().class_count_.sum() == 60

@@ -174,7 +174,7 @@ class BetaGeometric(IndependentCells):
         return Geometric(success / (success + failure))
 
     def cumulants_of_terms(self, x: Any, multiplicity: float = 0.0) -> Cumulants:
-        """Those of log p + x log(1 - p)."""
+        """Cumulants of log p + x log(1 - p)."""
         seen, x = observed(jnp.asarray(x)[:, None])
         a, b = self.successes + multiplicity, self.failures + multiplicity * x
 

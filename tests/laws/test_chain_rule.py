@@ -2,17 +2,14 @@
 
 from __future__ import annotations
 
-import jax
 import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from bayesnb.scoring import pad
 from tests.strategies import CLASSES, KINDS, Problem, log_base, problems, thorough, with_prior_of
 
 every_kind = pytest.mark.parametrize("kind", thorough(KINDS))
-model_log_predictive = jax.jit(lambda model, x: model.log_predictive(x))
 
 
 def log_predictive(nb, row: Problem) -> float:
@@ -34,7 +31,6 @@ def test_one_row(kind, data):
     assert abs(log_predictive(before, row) - gain) <= 1e-9 * max(1.0, abs(before.log_evidence_))
 
 
-@pytest.mark.slow("other variants compile kernels of their own", but=["categorical", "gaussian"])
 @every_kind
 @given(data=st.data())
 def test_rows_in_sequence_each_as_often_as_its_weight_says(kind, data):
@@ -52,22 +48,3 @@ def test_rows_in_sequence_each_as_often_as_its_weight_says(kind, data):
         nb.partial_fit(row.X, row.y)
     assert abs(total - whole.log_evidence_) <= 1e-9 * max(1.0, abs(whole.log_evidence_))
     assert abs(nb.log_evidence_ - whole.log_evidence_) <= 1e-9 * max(1.0, abs(whole.log_evidence_))
-
-
-@pytest.mark.slow("compiles kernels of its own")
-@every_kind
-@given(data=st.data())
-def test_the_model_itself_on_encoded_rows(kind, data, x64):
-    """As a user of `NaiveBayes` would write it: no estimator between the data and the posterior."""
-    problem = data.draw(problems(kind, min_rows=2))
-    nb = problem.fit()
-    posterior = pad(nb.encoding_, nb.posterior_)
-    rows = nb.encoding_.rows(nb.fitted_.table(problem.X))
-    x = tuple(r.block(0, len(problem), 16) for r in rows)
-    predictive = np.asarray(model_log_predictive(posterior, x))[: len(problem)]
-    i = data.draw(st.integers(0, len(problem) - 1))
-    for c, label in enumerate(CLASSES):
-        row = problem.take([i])
-        again = problem.fit(with_prior_of(problem.nb, nb)).partial_fit(row.X, [label])
-        gain = again.log_evidence_ - nb.log_evidence_
-        assert abs(predictive[i, c] - gain) <= 1e-9 * max(1.0, abs(nb.log_evidence_))

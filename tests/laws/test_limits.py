@@ -1,4 +1,4 @@
-"""Law 5: where the four estimates meet, and Laplace smoothing as a posterior mean."""
+"""Law 5: limits in which the four estimates agree; Laplace smoothing as a posterior mean."""
 
 from __future__ import annotations
 
@@ -116,7 +116,7 @@ def test_class_probabilities_meet_in_the_same_way(data, class_prior):
 
 
 def of_declared_levels(problem: Problem) -> Any:
-    """Its estimator, of which all examples have as many levels."""
+    """The problem's estimator with declared levels, so that all examples have equally many."""
     levels = {"categories": [list(dict.fromkeys(v for v in pool if v is not None)) for pool in LEVELS]}
     return clone(problem.nb).set_params(**levels if problem.kind == "categorical" else {})
 
@@ -133,7 +133,7 @@ def whole_numbers(problem: Problem) -> Problem:
 @pytest.mark.parametrize("kind", thorough([k for k in KINDS if k != "binned"]))
 @given(data=st.data())
 def test_all_four_estimates_meet_as_the_weights_grow(kind, data):
-    """Their distance is O(1/n); rows that the MLE calls impossible or undefined are left out."""
+    """The distance between estimates is O(1/n); rows that the MLE calls impossible or undefined are left out."""
     problem = whole_numbers(data.draw(problems(kind, min_rows=5)))
     distance = []
     for n in (1e7, 1e10):
@@ -143,19 +143,6 @@ def test_all_four_estimates_meet_as_the_weights_grow(kind, data):
         distance.append(np.ptp(joint, axis=0))
     rounding = 1e-9 * np.maximum(1.0, abs(joint).max(axis=0))
     assert (distance[1] <= 2e-3 * distance[0] + rounding).all()
-
-
-@given(data=st.data())
-def test_map_predictions_are_mle_predictions_at_alpha_one(data):
-    for kind in ("categorical", "bernoulli", "multinomial"):
-        problem = data.draw(problems(kind, min_rows=5))
-        nb = problem.fit(of_declared_levels(problem).set_params(alpha=1.0))
-        np.testing.assert_allclose(
-            nb.predict_joint_log_proba(problem.X, estimate="map"),
-            nb.predict_joint_log_proba(problem.X, estimate="mle"),
-            rtol=1e-12,
-            atol=1e-12,
-        )
 
 
 @given(x=st.lists(quarters, min_size=2, max_size=11))

@@ -22,7 +22,7 @@ every_kind = pytest.mark.parametrize("kind", thorough(KINDS))
 
 
 def moments_bound(merged: Any) -> np.ndarray:
-    """What design.md allows M2 to be wrong by."""
+    """Error of M2 that design.md allows."""
     sd = np.sqrt(merged.m2 / np.maximum(merged.count, 1))
     ratio = np.divide(abs(merged.mean), sd, out=np.zeros_like(sd), where=sd > 0)
     return 1e-12 * merged.m2 * np.maximum(1.0, 1e6 * EPS * ratio)
@@ -84,7 +84,6 @@ def alone(problem: Problem) -> Counted:
     return counted(nb.fit(problem.X, problem.y, problem.weight))
 
 
-@pytest.mark.slow("other variants compile kernels of their own", but=["categorical", "gaussian"])
 @every_kind
 @given(data=st.data())
 def test_merge_is_associative_and_commutative_across_levels_and_classes(kind, data):
@@ -96,7 +95,6 @@ def test_merge_is_associative_and_commutative_across_levels_and_classes(kind, da
     assert_same(merge(a, b), merge(b, a), merge(a, b), scale(problem))
 
 
-@pytest.mark.slow("other variants compile kernels of their own", but=["categorical", "gaussian"])
 @every_kind
 @given(data=st.data())
 def test_empty_statistics_are_the_identity_of_merge_and_remove(kind, data):
@@ -108,7 +106,6 @@ def test_empty_statistics_are_the_identity_of_merge_and_remove(kind, data):
         assert_same(remove(a, empty), a, a, 0.0)
 
 
-@pytest.mark.slow("other variants compile kernels of their own", but=["categorical", "gaussian"])
 @every_kind
 @given(data=st.data())
 def test_remove_is_the_inverse_of_merge(kind, data):
@@ -121,7 +118,6 @@ def test_remove_is_the_inverse_of_merge(kind, data):
     assert_same(left, merge(a, remove(b, b)), whole, scale(problem))
 
 
-@pytest.mark.slow("other variants compile kernels of their own", but=["categorical", "gaussian"])
 @every_kind
 @given(data=st.data())
 def test_any_order_and_chunking_of_partial_fit_gives_the_posterior_of_the_whole(kind, data):
@@ -136,7 +132,6 @@ def test_any_order_and_chunking_of_partial_fit_gives_the_posterior_of_the_whole(
     assert abs(nb.log_evidence_ - whole.log_evidence_) <= 1e-9 * max(1.0, abs(whole.log_evidence_))
 
 
-@pytest.mark.slow("other variants compile kernels of their own", but=["categorical", "gaussian"])
 @every_kind
 @given(data=st.data())
 def test_forget_is_the_inverse_of_partial_fit(kind, data):
@@ -150,7 +145,6 @@ def test_forget_is_the_inverse_of_partial_fit(kind, data):
     assert_same(counted(nb), merge(counted(kept.fit()), remove(whole, whole)), whole, scale(problem))
 
 
-@pytest.mark.slow("other variants compile kernels of their own", but=["categorical", "gaussian"])
 @every_kind
 @given(data=st.data())
 def test_everything_can_be_forgotten_row_by_row_in_any_order(kind, data):
@@ -165,8 +159,7 @@ def test_everything_can_be_forgotten_row_by_row_in_any_order(kind, data):
 
 
 @given(
-    values=st.permutations(["b", 0.5, 7, True, "a", 10**8, (1, 2), -3]),
-    cuts=st.lists(st.integers(1, 7), max_size=4),
+    values=st.permutations(["b", 0.5, 7, True, "a", 10**8, (1, 2), -3]), cuts=st.lists(st.integers(1, 7), max_size=4)
 )
 def test_levels_of_any_type_may_arrive_in_any_order(values, cuts):
     column = np.empty((8, 1), object)

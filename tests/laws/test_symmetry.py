@@ -27,7 +27,6 @@ def assert_same_evidence(a, b, shift=0.0):
     assert abs(a.log_evidence_ - b.log_evidence_ - shift) <= 1e-9 * max(1.0, abs(b.log_evidence_))
 
 
-@pytest.mark.slow("other variants compile kernels of their own", but=["categorical", "gaussian"])
 @every_kind
 @pytest.mark.parametrize("estimate", ["mean", "predictive"])
 @given(data=st.data())
@@ -42,7 +41,6 @@ def test_permuting_rows_changes_nothing(kind, estimate, data):
     np.testing.assert_array_equal(nb.predict_joint_log_proba(problem.take(order).X, estimate=estimate), scores[order])
 
 
-@pytest.mark.slow("other variants compile kernels of their own", but=["categorical", "gaussian"])
 @every_kind
 @given(data=st.data(), order=permutations)
 def test_permuting_classes_permutes_the_answer(kind, data, order):
@@ -57,7 +55,6 @@ def test_permuting_classes_permutes_the_answer(kind, data, order):
     assert_close(b.predict_joint_log_proba(problem.X), a.predict_joint_log_proba(problem.X)[:, np.argsort(order)])
 
 
-@pytest.mark.slow("other variants compile kernels of their own", but=["categorical", "gaussian"])
 @every_kind
 @given(data=st.data(), order=permutations)
 def test_permuting_features_changes_nothing(kind, data, order):
@@ -105,11 +102,7 @@ def test_exchanging_absent_and_present_changes_nothing(kind, data):
 @pytest.mark.filterwarnings("ignore:.*have no class probabilities")
 @pytest.mark.parametrize("prior", ["pooled", "within"])
 @pytest.mark.parametrize("estimate", ESTIMATES)
-@given(
-    data=st.data(),
-    s=st.sampled_from([0.01, -0.5, 3.0, -1000.0]),
-    t=st.sampled_from([0.0, -3.5, 100.0]),
-)
+@given(data=st.data(), s=st.sampled_from([0.01, -0.5, 3.0, -1000.0]), t=st.sampled_from([0.0, -3.5, 100.0]))
 def test_gaussian_scale_and_shift_leave_the_classes_and_move_the_evidence(prior, estimate, data, s, t):
     """x → s·x + t moves the evidence by -log|s| a cell; features whose variance is zero get b = 1, so not those."""
     n = data.draw(st.integers(4, 8))

@@ -1,4 +1,4 @@
-"""Weights are replication counts: a row of weight w is that row w times."""
+"""Sample weights are replication counts: a row of weight w counts as w rows."""
 
 from __future__ import annotations
 
@@ -19,7 +19,6 @@ def assert_same_posterior(a, b, evidence=1e-9):
     assert abs(a.log_evidence_ - b.log_evidence_) <= evidence * max(1.0, abs(b.log_evidence_))
 
 
-@pytest.mark.slow("other variants compile kernels of their own", but=["categorical", "gaussian"])
 @every_kind
 @given(data=st.data())
 def test_integer_weights_are_repeated_rows(kind, data):
@@ -28,7 +27,6 @@ def test_integer_weights_are_repeated_rows(kind, data):
     assert_same_posterior(problem.fit(), repeated.fit(weight=np.ones(len(repeated))))
 
 
-@pytest.mark.slow("other variants compile kernels of their own", but=["categorical", "gaussian"])
 @every_kind
 @given(data=st.data())
 def test_doubling_all_weights_is_duplicating_all_rows(kind, data):
@@ -39,7 +37,6 @@ def test_doubling_all_weights_is_duplicating_all_rows(kind, data):
     np.testing.assert_array_equal(doubled.class_count_, twice.class_count_)
 
 
-@pytest.mark.slow("other variants compile kernels of their own", but=["categorical", "gaussian"])
 @every_kind
 @given(data=st.data(), factor=st.sampled_from([0.5, 0.1, 1 / 3, 1]))
 def test_decay_is_every_row_weighing_less(kind, data, factor):
@@ -49,7 +46,6 @@ def test_decay_is_every_row_weighing_less(kind, data, factor):
     np.testing.assert_allclose(decayed.statistics_.log_base, lighter.statistics_.log_base, rtol=1e-12, atol=1e-13)
 
 
-@pytest.mark.slow("other variants compile kernels of their own", but=["categorical", "gaussian"])
 @every_kind
 @given(data=st.data())
 def test_log_base_is_part_of_the_likelihood_that_is_weighted(kind, data):
@@ -58,7 +54,6 @@ def test_log_base_is_part_of_the_likelihood_that_is_weighted(kind, data):
     assert abs(problem.fit().statistics_.log_base - terms.sum()) <= 1e-12 * max(1.0, 10 * abs(terms).sum())
 
 
-@pytest.mark.slow("other variants compile kernels of their own", but=["categorical", "gaussian"])
 @every_kind
 @given(data=st.data())
 def test_rows_of_weight_zero_leave_their_class_and_nothing_else(kind, data):
@@ -100,7 +95,6 @@ def test_one_hot_class_weights_are_labels(kind, data):
     assert_leaves(soft(nb, problem, one_hot), hard, rtol=1e-12)
 
 
-@pytest.mark.slow("other variants compile kernels of their own", but=["categorical", "gaussian"])
 @every_kind
 @given(data=st.data(), seed=st.integers(0, 99))
 def test_soft_weights_are_each_row_once_a_class_with_its_weight_there(kind, data, seed):

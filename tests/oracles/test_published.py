@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from fractions import Fraction
-
 import numpy as np
 import pytest
 from sklearn.feature_extraction.text import CountVectorizer
@@ -12,6 +10,7 @@ from sklearn.model_selection import StratifiedKFold, train_test_split
 
 import bayesnb as bnb
 from tests.data import arff, newsgroups, sms, watermelon
+from tests.strategies import variants
 
 LOG_EVIDENCE = {"car": -13677.211567516, "vote": -3576.655346689, "breast.cancer": -2985.467527180}
 
@@ -30,10 +29,7 @@ def log_likelihood_at_mle(nb, X, y):
 # -- car, vote, breast.cancer ------------------------------------------------------------------------
 
 
-@pytest.mark.slow("other variants compile kernels of their own", but="first")
-@pytest.mark.parametrize(
-    ("columns", "expected"), [(slice(None), -13503.6883427047687), (slice(0, 1), -3724.18038821656)]
-)
+@variants(("columns", "expected"), [(slice(None), -13503.6883427047687), (slice(0, 1), -3724.18038821656)])
 def test_car_log_likelihood_at_the_mle(columns, expected):
     """Constants of the test suite of the R package bnclassify."""
     assert log_likelihood_at_mle(*fitted("car", columns)) == pytest.approx(expected, rel=1e-14)
@@ -58,10 +54,9 @@ def test_car_conditional_mutual_information_from_the_counts():
     assert information / len(data.y) == pytest.approx(0.07199921, abs=5e-9)
 
 
-@pytest.mark.slow("other variants compile kernels of their own", but="first")
-@pytest.mark.parametrize("name", LOG_EVIDENCE)
+@variants("name", LOG_EVIDENCE)
 def test_log_evidence_under_uniform_priors(name):
-    """Whatever the order of declared levels; marks of missing cells are as good as none."""
+    """The order of declared levels does not matter, and marks of missing cells are equivalent to None."""
     data = arff(name)
     reverse = [levels[::-1] for levels in data.levels]
     holes = np.where(data.X == "?", None, data.X)
@@ -84,8 +79,7 @@ def melon_joint(**options):
     return dict(zip(nb.classes_, np.exp(nb.predict_joint_log_proba(MELON)[0]), strict=True))
 
 
-@pytest.mark.slow("other variants compile kernels of their own", but="first")
-@pytest.mark.parametrize(
+@variants(
     ("options", "good", "bad"),
     [
         ({"estimate": "mle"}, 0.0445523, 4.36588e-5),
@@ -98,20 +92,6 @@ def test_watermelon(options, good, bad):
     joint = melon_joint(**options)
     assert joint["是"] == pytest.approx(good, abs=5e-8)
     assert joint["否"] == pytest.approx(bad, abs=5e-11)
-
-
-def test_watermelon_laplace_fractions():
-    X, y, _ = watermelon()
-    nb = bnb.CategoricalNB(alpha=1, class_alpha=1).fit(X[:, :6], y)
-    good, bad = list(nb.classes_).index("是"), list(nb.classes_).index("否")
-
-    def prob(feature, level, c):
-        return np.exp(nb.feature_log_prob_[feature][c, list(nb.categories_[feature]).index(level)])
-
-    assert np.exp(nb.class_log_prior_[good]) == pytest.approx(float(Fraction(9, 19)), rel=1e-14)
-    assert prob(0, "青绿", good) == pytest.approx(float(Fraction(4, 11)), rel=1e-14)
-    assert prob(0, "青绿", bad) == pytest.approx(float(Fraction(4, 12)), rel=1e-14)
-    assert prob(2, "清脆", good) == pytest.approx(float(Fraction(1, 11)), rel=1e-14)
 
 
 # -- text --------------------------------------------------------------------------------------------

@@ -9,11 +9,11 @@ import pytest
 import scipy.sparse as sp
 from sklearn import naive_bayes as sk
 from sklearn.datasets import load_breast_cancer, load_digits, load_iris, load_wine
-from sklearn.feature_extraction.text import TfidfTransformer
 from sklearn.preprocessing import OrdinalEncoder
 
 import bayesnb as bnb
 from tests.data import arff, newsgroups
+from tests.strategies import variants
 
 PLUG_IN = {"class_alpha": 0, "estimate": "mean"}
 # The improper limit, under which posterior means are maximum likelihood estimates.
@@ -47,7 +47,7 @@ def assert_same_joint(ours, theirs, rows, X, tolerance):
 
 
 def assert_same_predictions(ours, theirs, X, tolerance, form=np.asarray):
-    """Of the same rows, which ours may take in another form."""
+    """Compare predictions for the same rows; ours may take another container."""
     rows = form(X) if isinstance(X, np.ndarray) else X
     np.testing.assert_allclose(ours.predict_log_proba(rows), theirs.predict_log_proba(X), rtol=0, atol=tolerance)
     np.testing.assert_allclose(ours.predict_proba(rows), theirs.predict_proba(X), rtol=0, atol=tolerance)
@@ -121,26 +121,14 @@ def test_four_newsgroups(name):
     assert_same_joint(ours, theirs, newsgroups("test")[0], newsgroups("test")[0], 1e-10)
 
 
-def test_four_newsgroups_with_fractional_counts():
-    X, y = newsgroups("train")
-    tfidf = TfidfTransformer().fit(X)
-    ours = bnb.MultinomialNB(**PLUG_IN).fit(tfidf.transform(X), y)
-    theirs = sk.MultinomialNB().fit(tfidf.transform(X), y)
-    assert_same_attributes(ours, theirs, COUNTS)
-    rows = tfidf.transform(newsgroups("test")[0])
-    assert_same_joint(ours, theirs, rows, rows, 1e-10)
-
-
-@pytest.mark.slow("other variants compile kernels of their own", but="first")
-@pytest.mark.parametrize("name", ["iris", "wine", "breast_cancer", "digits"])
+@variants("name", ["iris", "wine", "breast_cancer", "digits"])
 def test_gaussian_at_the_mle(name):
     X, y = real(name)
     theirs = sk.GaussianNB(var_smoothing=0).fit(X, y)
     assert_same_predictions(bnb.GaussianNB(class_alpha=0, estimate="mle").fit(X, y), theirs, X, 1e-8)
 
 
-@pytest.mark.slow("other variants compile kernels of their own", but="first")
-@pytest.mark.parametrize("name", ["iris", "wine", "breast_cancer", "digits"])
+@variants("name", ["iris", "wine", "breast_cancer", "digits"])
 def test_gaussian_attributes_under_the_limit_prior(name):
     """`theta_` and `var_` are posterior means, so the improper limit prior makes them scikit-learn's."""
     X, y = real(name)
@@ -171,33 +159,6 @@ def test_zero_variance_is_a_point_mass_and_not_scikit_learns():
     np.testing.assert_array_equal(proba[defined], on_all[defined].astype(float))
     assert np.isnan(proba[~defined]).all()
     assert np.isfinite(ours.predict_log_proba(X, estimate="predictive")).all()
-
-
-# -- options that both have --------------------------------------------------------------------------
-
-
-@pytest.mark.slow("compiles kernels of its own")
-def test_class_prior():
-    X, y = digits()
-    prior = np.arange(1, 11) / 55
-    for ours, theirs in (
-        (bnb.MultinomialNB(class_prior=prior, estimate="mean"), sk.MultinomialNB(class_prior=prior)),
-        (bnb.BernoulliNB(class_prior=np.full(10, 0.1), estimate="mean"), sk.BernoulliNB(fit_prior=False)),
-    ):
-        assert_same_predictions(ours.fit(X, y), theirs.fit(X, y), X, 1e-10)
-    X, y = real("wine")
-    prior = [0.2, 0.3, 0.5]
-    ours = bnb.GaussianNB(class_prior=prior, estimate="mle").fit(X, y)
-    assert_same_predictions(ours, sk.GaussianNB(priors=prior, var_smoothing=0).fit(X, y), X, 1e-8)
-
-
-@pytest.mark.slow("a second view of what quick tests see")
-def test_one_alpha_a_feature():
-    """Only the multinomial: scikit-learn's BernoulliNB documents such an alpha, and fails on it."""
-    X, y = digits()
-    alpha = np.linspace(0.1, 3, 64)
-    ours = bnb.MultinomialNB(alpha=alpha, **PLUG_IN).fit(X, y)
-    assert_same_predictions(ours, sk.MultinomialNB(alpha=alpha).fit(X, y), X, 1e-10)
 
 
 # -- weights and chunks ------------------------------------------------------------------------------
@@ -232,23 +193,5 @@ def test_sample_weight(case, kind):
     weight = rng.integers(1, 5, len(y)) if kind == "integer" else rng.uniform(0.01, 3, len(y))
     ours.fit(X, y, sample_weight=weight)
     theirs.fit(X, y, sample_weight=weight)
-    assert_same_attributes(ours, theirs, attributes)
-    assert_same_joint(ours, theirs, X, X, tolerance)
-
-
-@pytest.mark.slow("other variants compile kernels of their own", but="False-categorical")
-@pytest.mark.parametrize("case", CASES)
-@pytest.mark.parametrize("weighted", [False, True])
-def test_partial_fit(case, weighted):
-    from sklearn.base import clone
-
-    ours, theirs, data, tolerance, attributes = CASES[case]
-    ours, theirs = clone(ours), clone(theirs)
-    X, y = data()
-    weight = np.random.default_rng(1).uniform(0.1, 2, len(y)) if weighted else np.ones(len(y))
-    classes = np.unique(y)
-    for chunk in np.split(np.arange(len(y)), [1, 7, 500, 501, 1400]):
-        for model in (ours, theirs):
-            model.partial_fit(X[chunk], y[chunk], classes=classes, sample_weight=weight[chunk])
     assert_same_attributes(ours, theirs, attributes)
     assert_same_joint(ours, theirs, X, X, tolerance)

@@ -10,6 +10,7 @@ from sklearn.model_selection import StratifiedKFold
 import bayesnb as bnb
 from bayesnb.networks import learning as structure
 from tests.data import arff
+from tests.strategies import variants
 
 MAKE = {"TAN": bnb.TAN, "AODE": bnb.AODE}
 
@@ -29,8 +30,7 @@ def test_mutual_information_of_car():
     assert found[at[0], at[1]] == pytest.approx(0.07199921, abs=5e-9)
 
 
-@pytest.mark.slow("other variants compile kernels of their own", but="first")
-@pytest.mark.parametrize(("class_alpha", "expected"), [(1.0, 0.793434), ("levels", 0.79259)])
+@variants(("class_alpha", "expected"), [(1.0, 0.793434), ("levels", 0.79259)])
 def test_aode_of_a_row_of_car(class_alpha, expected):
     data = arff("car")
     nb = make("AODE", data, class_alpha=class_alpha).fit(data.X, data.y)

@@ -1,4 +1,4 @@
-"""Files with the right checksum, whatever is in them; and a judge of what was loaded, in plain NumPy."""
+"""Forged model files with a valid checksum, and an independent check of loaded models in plain NumPy."""
 
 from __future__ import annotations
 
@@ -6,7 +6,6 @@ import copy
 import hashlib
 import json
 import warnings
-from functools import cache
 from itertools import pairwise
 from typing import Any
 
@@ -201,117 +200,14 @@ def _change_array(arrays: dict[str, np.ndarray], rng: np.random.Generator) -> No
 # -- files that choose how long they take -----------------------------------------------------------------------------
 
 MODULUS = 2**61 - 1
-ZONES = ["UTC", "UTC+01:00", "Europe/Berlin", "tzlocal()", "EST5EDT", "America", "Europe/", "Nowhere", "UTC+99:99", ""]
-ZONES += ["dateutil//etc/passwd", "dateutil/../etc/passwd", "/etc/passwd", "../../etc/passwd", "Europe/../../passwd"]
-ZONES += ["dateutil/", "tzfile('/etc/passwd')", "pytz.FixedOffset(60)", "Europe/Berlin\0", "A" * 10**5, 5, [], True]
 WRAPPERS = ["WeightedNB", "FeatureAveragedNB", "NaiveBayesMixture"]
-
-
-def nested(whole: Any, rng: np.random.Generator) -> Any:
-    """A classifier in up to 60 others, and often in few."""
-    tree: Any = copy.deepcopy(whole)
-    for _ in range(int(pick([1, 1, 2, 5, 20, 60], rng))):
-        kind = pick([*WRAPPERS, *CLASSES[:4]], rng)
-        name = "estimator" if kind in WRAPPERS or rng.random() < 0.2 else pick(["alpha", "prior", "class_prior"], rng)
-        fitted = pick([{}, {}, {"estimator_": 1}, copy.deepcopy(whole["fitted"])], rng)
-        tree = of_type(kind, parameters={name: tree}, fitted=fitted)
-    return tree
-
-
-def colliding(n: int, rng: np.random.Generator) -> list[Any]:
-    """n values that look for the same places of a dictionary, or for few."""
-    step = int(rng.integers(1, 40))
-    match int(rng.integers(8)):
-        case 0:
-            return [i * MODULUS for i in range(n)]
-        case 1:
-            return [step + pick([-1, 1], rng) * i * MODULUS for i in range(n)]
-        case 2:
-            return [float(2.0 ** (61 * int(rng.integers(-17, 16)))) * (1 + i % 2**step) for i in range(n)]
-        case 3:
-            return [of_type("tuple", values=[i * MODULUS, step * i * MODULUS]) for i in range(n)]
-        case 4:
-            return [of_type("tuple", values=[of_type("tuple", values=[-1 - i % 2]), i * MODULUS]) for i in range(n)]
-        case 5:
-            return [i << step for i in range(n)]
-        case 6:
-            return chain(max(n, 1_000))[:n]
-        case _:
-            return [of_type("datetime64", value=i * MODULUS % 2**62, unit="ns", step=1) for i in range(n)]
-
-
-@cache
-def chain(n: int) -> list[int]:
-    """Integers of different hashes, half of which walk through places of a dictionary that the others have taken."""
-    rng, size = np.random.default_rng(0), 1 << (3 * n // 2).bit_length()
-    rank, place, values = np.full(size, n), 1, []
-    for i in range(n // 2):  # as Python's dictionaries look for a free place
-        rank[place] = i
-        values.append(place)
-        place = (5 * place + 1) % size
-    while len(values) < n:
-        value = rng.integers(size, size << 14, 50_000)
-        rest, at = value.copy(), value % size
-        taken = rank[at] < n
-        while rest.any():
-            rest >>= 5
-            at = (5 * at + rest + 1) % size
-            taken &= rank[at] < n
-        values += value[taken & (rank[at] < n // 8)].tolist()
-    return values[:n]
-
-
-def costly(content: bytes, rng: np.random.Generator, most: int = 10_000) -> bytes:
-    """A file with one or two nested, colliding or time-zone parts."""
-    tree, arrays = parts(content)
-    for _ in range(int(rng.integers(1, 3))):
-        container, key = _place(tree, rng)
-        match int(rng.integers(3)):
-            case 0:
-                whole = nested(tree, rng) if len(json.dumps(tree)) < 10**5 else None
-                if whole is not None and rng.random() < 0.5:
-                    tree = whole
-                else:
-                    container[key] = whole
-            case 1:
-                n = min(most, pick([3, 70, 1_000, 10_000], rng))
-                container[key] = _like(container[key], colliding(n, rng), rng)
-            case _:
-                zone = pick(ZONES, rng)
-                n = len(container[key]) if isinstance(container[key], list) else 3
-                times = [of_type("Timestamp", value=i, unit="ns", zone=zone) for i in range(n)]
-                container[key] = _like(container[key], times, rng)
-    return signed(tree, arrays)
-
-
-def _like(old: Any, values: list[Any], rng: np.random.Generator) -> Any:
-    """Values in the form of those that stood there, or in any."""
-    if isinstance(old, list) and rng.random() < 0.9:
-        return values
-    columns = of_type("dict", keys=[0], values=[values])
-    mapping = of_type("dict", keys=values, values=[0] * len(values))
-    array = of_type("array", kind="O", shape=[len(values)], values=values)
-    levels = of_type("Levels", values=of_type("tuple", values=values))
-    return pick([values, *values[:1], of_type("tuple", values=values), mapping, columns, array, levels], rng)
-
-
-def _place(tree: Any, rng: np.random.Generator) -> tuple[Any, Any]:
-    """Where levels, classes, marks or categories stand, or anything else."""
-    every = places(tree)
-    chosen = [
-        [(c, k) for c, k in every if k == "values" and isinstance(c[k], list)],
-        [(c, k) for c, k in every if k in ("missing_values", "categories")],
-        [(c, k) for c, k in every if k == "estimator"],
-        every,
-    ]
-    return pick(pick([some for some in chosen if some], rng), rng)
 
 
 # -- judging -------------------------------------------------------------------------------------------------------
 
 
 def complaints(nb: Any) -> list[str]:
-    """What is inconsistent about a classifier that was loaded; it says nothing of whether it is true."""
+    """Internal contradictions of a loaded classifier, as a list of messages."""
     name = type(nb).__name__
     found: list[str] = []
     if name == "NaiveBayesMixture":

@@ -1,4 +1,4 @@
-"""One small fitted classifier of each kind, with rows to ask it about."""
+"""One small fitted classifier of each kind, with rows to predict."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ def fitted(name: str) -> tuple[Any, Any]:
 
 
 def semi_supervised() -> Any:
-    """Whatever it is given, rows 20 … 39 have no label."""
+    """Fit by EM; rows 20 … 39 have no label, whatever labels are given."""
 
     class Fitted:
         def fit(self, X: Any, y: Any, sample_weight: Any = None) -> Any:

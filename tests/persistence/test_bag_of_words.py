@@ -1,4 +1,4 @@
-"""Files of dictionaries of words: what was saved is loaded, and all else is refused as `bnb.load` refuses it."""
+"""Files of `BagOfWords`: round trips, and refusal of damaged and forged files."""
 
 from __future__ import annotations
 
@@ -11,7 +11,6 @@ import tracemalloc
 import numpy as np
 import pytest
 from sklearn.base import clone
-from sklearn.exceptions import NotFittedError
 
 import bayesnb as bnb
 from bayesnb.persistence.bag_of_words import PATTERNS
@@ -51,23 +50,6 @@ def test_functions_are_not_written(name, tmp_path):
     bag = BagOfWords(**{name: str.lower if name == "preprocessor" else str.split}).fit(DOCUMENTS)
     refused(f"{name}: <.*cannot be written to a file", bag.save, tmp_path / "words.json")
     assert not list(tmp_path.iterdir())
-
-
-def test_a_file_is_replaced_whole_or_not_at_all(tmp_path, monkeypatch):
-    path = tmp_path / "words.json"
-    BagOfWords().fit(DOCUMENTS).save(path)
-    before = path.read_bytes()
-
-    def full(handle):
-        raise OSError(28, "No space left on device")
-
-    with monkeypatch.context() as patch:
-        patch.setattr("bayesnb._util.atomic_files.os.fsync", full)
-        refused(r"is as it was before: No space left", BagOfWords(min_df=1).fit(DOCUMENTS).save, path, error=OSError)
-    assert path.read_bytes() == before
-    assert list(tmp_path.iterdir()) == [path]
-    with pytest.raises(NotFittedError):
-        BagOfWords().save(path)
 
 
 def test_damaged_files_are_refused(tmp_path):
@@ -111,30 +93,25 @@ def forged(whole: dict, change: dict) -> str:
     ("change", "message"),
     [
         ({"options": {"token_pattern": "(a+)+!"}}, r"token_pattern '\(a\+\)\+!' may take any time"),
-        ({"options": {"token_pattern": r"\w+!"}}, "may take any time"),
         ({"options": {"token_pattern": ["a"]}}, "token_pattern="),
         ({"options": {"dtype": "f8," * 10**5}}, "dtype="),
-        ({"options": {"dtype": "object"}}, "dtype="),
         ({"options": {"ngram_range": [1, 10**9]}}, "ngram_range="),
-        ({"options": {"ngram_range": [1]}}, "ngram_range="),
         ({"options": {"stop_words": [i * (2**61 - 1) for i in range(10)]}}, "stop_words="),
         ({"options": {"analyzer": "lines"}}, "analyzer="),
         ({"options": {"unknown": 1}}, "unknown="),
         ({"options": {"more": 1}}, r"options: \['more'\] are not those"),
         ({"words": [i * (2**61 - 1) for i in range(30_000)]}, "vocabulary: 0 is no word"),
-        ({"words": ["a", ["b"], "<UNK>"]}, "is no word"),
         ({"words": ["a", "a", "<UNK>"]}, "has a word twice"),
         ({"words": ["a", "b"]}, "not the reserved '<UNK>'"),
         ({"words": []}, "is empty"),
         ({"too_frequent": [{}]}, "is no word"),
         ({"unknown_count": -1}, "unknown_count_=-1"),
-        ({"unknown_count": True}, "of another type"),
         ({"words": [[]] * 2**19}, "lists and objects in"),
     ],
     ids=lambda value: str(value)[:40],
 )
 def test_forged_files_of_words(change, message, tmp_path):
-    """Each has the right checksum. The error is that of `bnb.load`."""
+    """Each file has a valid checksum."""
     path = tmp_path / "words.json"
     BagOfWords().fit(DOCUMENTS).save(path)
     path.write_text(forged(json.loads(path.read_text()), dict(change)))

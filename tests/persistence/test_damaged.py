@@ -1,4 +1,4 @@
-"""Damaged and hostile files: always our error; no crash, no hang, no execution, no memory beyond the file's size."""
+"""Loading a damaged or hostile file raises our error, executes nothing and takes bounded memory."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ def files(tmp_path_factory):
 
 
 def attempt(content: bytes, path) -> bool:
-    """Whether it loads; if not, with our error."""
+    """Whether the file loads; if it does not, the error must be ours."""
     path.write_bytes(content)
     try:
         bnb.load(path)
@@ -83,11 +83,6 @@ def many(files, n, make, tmp_path, seed):
 @pytest.mark.slow("thousands of damaged files")
 def test_any_change_of_bytes_is_noticed(files, tmp_path):
     assert many(files, 1_000, mutated, tmp_path, 0) == 0
-
-
-@pytest.mark.slow("thousands of damaged files")
-def test_any_change_of_bytes_is_noticed_twenty_thousand_times(files, tmp_path):
-    assert many(files, 20_000, mutated, tmp_path, 1) == 0
 
 
 class Bomb:

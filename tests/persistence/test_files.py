@@ -1,4 +1,4 @@
-"""A file is the old one or the new one, whole, whatever happens while it is written."""
+"""Saving is atomic: after an interruption the file is the complete old one or the complete new one."""
 
 from __future__ import annotations
 
@@ -95,7 +95,7 @@ def test_only_regular_files_are_replaced(kind, tmp_path):
 
 
 def test_a_name_that_is_too_long(tmp_path):
-    """With the ending of a temporary file it is: what was there stays, and the error says so."""
+    """The name of the temporary file is too long: the old file stays, and the error says so."""
     with pytest.raises(OSError, match=r"was not written, and is as it was before: File name too long"):
         write_atomically(tmp_path / ("x" * 245), b"new")
     assert not os.listdir(tmp_path)

@@ -1,4 +1,4 @@
-"""What is loaded is what was saved, to the bit."""
+"""Saving and loading returns the same model, bit by bit."""
 
 from __future__ import annotations
 
@@ -9,8 +9,6 @@ import jax
 import numpy as np
 import pandas as pd
 import pytest
-from hypothesis import given, settings
-from hypothesis import strategies as st
 from numpy.testing import assert_array_equal
 from safetensors import safe_open
 from safetensors.numpy import save_file
@@ -19,7 +17,7 @@ import bayesnb as bnb
 from bayesnb.persistence import migrations
 from tests.persistence.models import FIXTURES, LEVELS, MODELS, fitted
 from tests.refusals import refused
-from tests.strategies import KINDS, problems, thorough
+from tests.strategies import thorough, variants
 
 #: A file of a classifier that was removed.
 POLYA = FIXTURES / "model-1-Polya.safetensors"
@@ -68,29 +66,7 @@ def test_it_goes_on_as_if_nothing_had_happened(name, tmp_path):
     same_bits(loaded.statistics_, nb.statistics_)
 
 
-@pytest.mark.slow("compiles kernels of its own")
-@pytest.mark.parametrize("kind", KINDS)
-@settings(max_examples=5)
-@given(data=st.data())
-def test_any_small_problem(kind, data, tmp_path_factory):
-    problem = data.draw(problems(kind))
-    nb, path = problem.fit(), tmp_path_factory.mktemp("any") / "model"
-    bnb.save(nb, path)
-    loaded = bnb.load(path)
-    same_bits(loaded.statistics_, nb.statistics_)
-    same_bits(loaded.prior_, nb.prior_)
-    assert loaded.encoding_.classes.values == nb.encoding_.classes.values
-    for mine, theirs in zip(loaded.encoding_.blocks, nb.encoding_.blocks, strict=True):
-        assert list(mine.index) == list(theirs.index)
-        assert list(mine.names) == list(theirs.names)
-        levels = [getattr(columns, "levels", ()) for columns in (mine, theirs)]
-        for a, b in zip(*levels, strict=True):
-            assert a.values == b.values
-            assert list(map(type, a.values)) == list(map(type, b.values))
-
-
-@pytest.mark.slow("other variants compile kernels of their own", but="first")
-@pytest.mark.parametrize(
+@variants(
     "labels",
     [
         ["a", "é\ud800b"[:2]],
@@ -114,8 +90,7 @@ def test_labels_and_levels_of_these_types(labels, tmp_path):
     assert loaded.predict(X).tolist() == nb.predict(X).tolist()
 
 
-@pytest.mark.slow("other variants compile kernels of their own", but="first")
-@pytest.mark.parametrize("labels", [[(1, 2), (3,)], [b"a", b"b"], [frozenset("a"), frozenset("b")]])
+@variants("labels", [[(1, 2), (3,)], [b"a", b"b"], [frozenset("a"), frozenset("b")]])
 def test_others_are_refused_and_the_old_file_stays(labels, tmp_path):
     path = tmp_path / "model"
     bnb.save(bnb.CategoricalNB().fit(LEVELS, LEVELS[:, 0]), path)

@@ -1,4 +1,4 @@
-"""What is checked of every figure, and what can be read off it."""
+"""Checks that every figure must pass, and readers of what a figure shows."""
 
 from itertools import combinations
 

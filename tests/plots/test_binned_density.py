@@ -1,4 +1,4 @@
-"""The figure of a density: what is drawn is what the tables say."""
+"""The figure of a binned density shows the values of its tables."""
 
 from __future__ import annotations
 
@@ -47,11 +47,6 @@ def test_heights_are_those_of_the_table_and_cuts_hang_as_long_as_they_are_probab
     np.testing.assert_allclose(lengths, 0.25 * bnb.cut_table(nb, ["size"])["probability"], rtol=1e-9)
     assert "90% intervals" in said(ax)
     assert "normal density" in said(ax)
-
-
-def test_classes_that_find_no_room_are_counted():
-    nb, *_ = fitted(9)
-    assert "7 largest of 9 classes; 2 left out" in said(plots.density(nb, "size"))
 
 
 def test_bad_arguments():

@@ -1,20 +1,19 @@
-"""Names in any script: a font that is installed draws them, or boxes and a warning do; never boxes in silence."""
+"""Figures draw names in any script, or warn if no installed font has the characters."""
 
 from __future__ import annotations
 
 import warnings
 
-import numpy as np
 import pandas as pd
 import pytest
 
 pytest.importorskip("matplotlib")
+
 import bayesnb as bnb
 from bayesnb import plots
 from bayesnb.datasets import load_watermelon
 from bayesnb.evaluation import reliability
 from bayesnb.plots import fonts
-from bayesnb.plots.labels import labels
 from tests.plots.figures import shown_texts
 
 pytestmark = pytest.mark.slow("draws every figure")
@@ -62,9 +61,3 @@ def test_without_a_font_no_figure_is_silent(name, drawing, monkeypatch):
     assert "□" in drawn
     assert {str(w.message) for w in caught if "No font at hand" in str(w.message)}
     assert not any("\u4e00" <= c <= "\u9fff" for c in drawn)
-
-
-def test_boxes_are_told_apart_by_the_position_of_the_name(monkeypatch):
-    monkeypatch.setattr(fonts, "_CJK", ())
-    with pytest.warns(UserWarning, match="Install a font that has them"):
-        assert list(labels(np.array(["青绿", "乌黑", "plain"])).values()) == ["□□ #0", "□□ #1", "plain"]

@@ -1,4 +1,4 @@
-"""The gallery: every figure is in it, once a heading, and index.md leads to each."""
+"""The gallery shows every figure once, and its index links to each page."""
 
 from __future__ import annotations
 

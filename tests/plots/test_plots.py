@@ -1,6 +1,5 @@
-"""Figures: nothing overlaps or leaves the canvas, and what is drawn is what the tables say."""
+"""Figures show the values of their tables, and no label overlaps or leaves the canvas."""
 
-import warnings
 from itertools import combinations
 
 import numpy as np
@@ -13,15 +12,14 @@ from tests.refusals import refused
 
 pytest.importorskip("matplotlib")
 from matplotlib import pyplot as plt
-from matplotlib import rc_context
 from matplotlib.figure import Figure
 
 import bayesnb
-from bayesnb import BernoulliNB, CategoricalNB, GaussianNB, MixedNB, MultinomialNB, PoissonNB, parameter_table, plots
+from bayesnb import CategoricalNB, GaussianNB, parameter_table, plots
 from bayesnb._util.short_names import count_columns
-from bayesnb.plots import fonts
-from bayesnb.plots.labels import labels
+from bayesnb.plots.labels import count_columns, labels
 from tests.plots.figures import LONG, check, dots, said, segments, shown_texts
+from tests.strategies import variants
 
 
 @pytest.fixture(scope="module", params=[2, 20, 200])
@@ -41,13 +39,13 @@ def melons():
 
 
 def rows(values) -> np.ndarray:
-    """In one order, so that sets of points compare."""
+    """Points in sorted order, so that sets of points can be compared."""
     values = np.asarray(values, float).reshape(len(values), -1)
     return values[np.lexsort(values.round(9).T)]
 
 
 def standardised(nb, parameter: str, frame: pd.DataFrame) -> pd.DataFrame:
-    """Of `parameter_table`, in units computed from the rows themselves."""
+    """The parameter table, in units computed from the rows."""
     table = parameter_table(nb).query("level == @parameter")
     centre = table["feature"].map(frame.mean() if parameter == "mu" else dict.fromkeys(frame, 0.0))
     unit = table["feature"].map({"mu": frame.std(ddof=0), "sigma2": frame.var(ddof=0), "rate": frame.mean()}[parameter])
@@ -75,27 +73,15 @@ class TestNothingOverlaps:
         assert plots.forest(gaussian, ax=ax) is ax
         check(ax)
 
-    @pytest.mark.slow("other variants compile kernels of their own", but="first")
-    @pytest.mark.parametrize("n", [2, 3, 20, 200])
+    @variants("n", [2, 3, 20, 200])
     def test_independence(self, n):
         ax = check(plots.independence(pairs_table(n)))
         assert ("strongest" in said(ax)) == (n > 20)
 
-    def test_independence_of_as_many_features_as_asked_for(self):
-        ax = check(plots.independence(pairs_table(30), top=30))
-        assert len(ax.get_xticks()) == 30
-
-    @pytest.mark.slow("other variants compile kernels of their own", but="first")
-    @pytest.mark.parametrize("n", [2, 20, 200])
+    @variants("n", [2, 20, 200])
     def test_rows(self, n, monkeypatch):
         nb, X, y = stub_rows(n, 3, monkeypatch)
         check(plots.prediction_intervals(nb, X, y))
-
-    @pytest.mark.slow("other variants compile kernels of their own", but="first")
-    @pytest.mark.parametrize("n", [2, 20, 200])
-    def test_many_priors(self, n):
-        rng = np.random.default_rng(n)
-        check(plots.prior_predictive({f"{LONG} {i}": rng.random(50) for i in range(min(n, 20))}))
 
     @pytest.mark.slow("compiles kernels of its own")
     def test_a_hundred_classes(self):
@@ -126,16 +112,6 @@ class TestAxes:
 
 
 class TestShrinkage:
-    def test_axes_hold_what_is_drawn_and_little_else(self):
-        y = np.arange(400) % 2
-        X = np.random.default_rng(0).choice(3, size=(400, 2), p=[0.2, 0.25, 0.55])
-        ax = check(plots.shrinkage(CategoricalNB().fit(X, y)))
-        ends = np.concatenate([dots(ax)[:, 1], segments(ax)[:, :, 1].ravel(), dots(ax)[:, 0]])
-        low, high = ax.get_ylim()
-        assert (low, high) == ax.get_xlim()
-        assert low < ends.min() < ends.max() < high
-        assert high - low < 1.1 * np.ptp(ends) < 0.9
-
     def test_positions_are_those_of_the_table(self, melons):
         ax = check(plots.shrinkage(melons, prob=0.8))
         table = parameter_table(melons, 0.8).iloc[2:]
@@ -143,22 +119,6 @@ class TestShrinkage:
         ends = segments(ax)
         np.testing.assert_allclose(rows(ends[:, :, 1]), rows(table[["lower", "upper"]]))
         assert "80% intervals" in said(ax)
-
-    def test_features_by_name_and_index(self, melons):
-        table = parameter_table(melons).query("feature == '1'")
-        for features in ("1", [1]):
-            np.testing.assert_allclose(
-                rows(dots(plots.shrinkage(melons, features=features))), rows(table[["mle", "mean"]])
-            )
-        refused("there is no column 'nobody'", plots.shrinkage, melons, features=["nobody"])
-
-    def test_area_grows_with_count(self, melons):
-        ax = plots.shrinkage(melons)
-        points = next(c for c in ax.collections if type(c).__name__ == "PathCollection")
-        # Here n is 0, 1 or 2 of 2, and the maximum likelihood estimate n/2.
-        area = {round(2 * x): s for x, s in zip(points.get_offsets()[:, 0], points.get_sizes(), strict=True)}
-        assert area[0] < area[1] < area[2]
-        assert area[2] - area[1] == pytest.approx(area[1] - area[0])
 
     def test_means_in_standard_deviations_of_the_feature(self):
         rng = np.random.default_rng(1)
@@ -170,37 +130,11 @@ class TestShrinkage:
             np.testing.assert_allclose(rows(dots(ax)), rows(expected[["mle", "mean"]]), rtol=1e-9, atol=1e-9)
         assert "Not in this figure: 4 mu" in said(ax)
 
-    @pytest.mark.slow("a second view of what quick tests see")
-    def test_rates_over_the_mean_of_the_feature(self):
-        frame = pd.DataFrame({"rare": [0, 1, 0, 1, 0, 0], "common": [40, 55, 61, 38, 44, 62]})
-        nb = PoissonNB().fit(frame, [0, 0, 0, 1, 1, 1])
-        expected = standardised(nb, "rate", frame)
-        np.testing.assert_allclose(rows(dots(check(plots.shrinkage(nb)))), rows(expected[["mle", "mean"]]))
-
-    @pytest.mark.slow("compiles kernels of its own")
-    def test_words_on_a_scale_that_has_zero(self):
-        counts = np.random.default_rng(0).poisson(np.geomspace(0.01, 50, 200), (12, 200))
-        ax = check(plots.shrinkage(MultinomialNB().fit(counts, np.arange(12) % 3)))
-        assert ax.get_xscale() == ax.get_yscale() == "symlog"
-        assert (dots(ax)[:, 0] == 0).any()
-
     def test_parameters_without_an_estimate_are_counted(self):
         nb = CategoricalNB().partial_fit([["a", "u"], ["b", "v"], ["c", "w"]], [0, 0, 0], classes=[0, 1])
         ax = check(plots.shrinkage(nb))
         assert len(dots(ax)) == 6
         assert "6 have no maximum likelihood estimate" in said(ax)
-
-    def test_constant_feature(self):
-        check(plots.shrinkage(GaussianNB().fit([[1.0, 5.0], [1.0, 6.0], [1.0, 8.0]], [0, 1, 1])))
-
-    def test_ten_classes_differ_by_colour_and_mark(self):
-        y = np.arange(200) % 10
-        nb = GaussianNB().fit(np.random.default_rng(0).normal(size=(200, 2)), y)
-        ax = check(plots.shrinkage(nb))
-        table = parameter_table(nb).query("level == 'mu'")
-        assert len(dots(ax)) == len(table) == 20
-        looks = [(c.get_paths()[0].vertices.shape, tuple(f)) for c in ax.collections[1:] for f in c.get_facecolor()]
-        assert len(set(looks)) == 10
 
 
 class TestForest:
@@ -233,69 +167,6 @@ class TestForest:
         ax = plots.forest(gaussian)
         assert len(ax.get_yticks()) == min(n, 30)
         assert (f"30 of {n} intervals, widest features first; {n - 30} left out" in said(ax)) == (n > 30)
-
-    @pytest.mark.slow("compiles kernels of its own")
-    @pytest.mark.parametrize("classes", [2, 7, 60])
-    def test_the_classes_of_a_feature_stand_together_in_their_order(self, classes):
-        rng = np.random.default_rng(classes)
-        y = np.arange(6 * classes) % classes
-        nb = GaussianNB().fit(rng.normal(size=(len(y), 9)) * rng.exponential(size=len(y))[:, None], y)
-        ax = check(plots.forest(nb))
-        names = [tick.get_text().split(" | ") for tick in ax.get_yticklabels()]
-        assert len(names) == {2: 18, 7: 28, 60: 30}[classes]
-        features = [feature for feature, _ in names]
-        together = [[int(c) for f, c in names if f == feature] for feature in dict.fromkeys(features)]
-        assert [f for own, f in zip(together, dict.fromkeys(features), strict=True) for _ in own] == features
-        for own in together:
-            assert own == sorted(own)
-            assert len(own) == min(classes, 30)
-        # Features are apart from each other.
-        heights = np.diff(ax.get_yticks())
-        changes = np.array(features)[1:] != np.array(features)[:-1]
-        assert (heights[changes] > 1.2).all()
-        np.testing.assert_allclose(heights[~changes], 1.0)
-
-    @pytest.mark.slow("compiles kernels of its own")
-    def test_features_are_left_out_whole(self):
-        """Not the levels of one that the class is told by; of one that is too large alone, its last levels."""
-        rng = np.random.default_rng(0)
-        y = np.arange(90) % 3
-        frame = pd.DataFrame({f"x{k}": rng.permutation(np.arange(90) % k) for k in (4, 3, 5)})
-        names = [t.get_text() for t in check(plots.forest(CategoricalNB().fit(frame, y))).get_yticklabels()]
-        assert len(names) in (21, 24, 27)
-        shown = pd.Series([name.partition(" = ")[0] for name in names]).value_counts().to_dict()
-        assert shown == {name: 3 * int(name[1:]) for name in shown}
-        many = CategoricalNB().fit(pd.DataFrame({"x": np.arange(90) % 15}), y)
-        names = [t.get_text() for t in check(plots.forest(many)).get_yticklabels()]
-        assert names == [f"x = {level} | {c}" for level in range(10) for c in range(3)]
-
-    @pytest.mark.slow("compiles kernels of its own")
-    def test_features_by_name_and_index(self, gaussian):
-        name = gaussian.feature_names_in_[1]
-        for feature in ([name], name, [1]):
-            ax = plots.forest(gaussian, features=feature)
-            assert len(ax.get_yticks()) == 2
-        refused("there is no column 'nobody'", plots.forest, gaussian, features=["nobody"])
-        refused("there is no column 999", plots.forest, gaussian, features=[999])
-
-    @pytest.mark.slow("compiles kernels of its own")
-    def test_of_two_levels_of_a_bernoulli_feature_one_is_shown(self):
-        nb = BernoulliNB().fit([[0, 1], [1, 1], [0, 0]], ["a", "a", "b"])
-        names = [tick.get_text() for tick in check(plots.forest(nb)).get_yticklabels()]
-        assert len(names) == 4
-        assert all(" = present | " in name for name in names)
-
-    @pytest.mark.slow("a second view of what quick tests see")
-    def test_kinds_that_are_not_shown_are_named(self):
-        frame = pd.DataFrame({"colour": ["g", "b", "g", "w"], "shape": list("aabb"), "size": [1.0, 2.0, 4.0, 3.0]})
-        ax = check(plots.forest(MixedNB().fit(frame, [0, 1, 0, 1])))
-        assert "Not in this figure: 2 mu, 2 sigma2" in said(ax)
-        assert len(check(plots.forest(MixedNB().fit(frame, [0, 1, 0, 1]), features=["size"])).get_yticks()) == 2
-
-
-def test_where_all_cells_are_as_many_the_legend_says_how_many():
-    nb = GaussianNB().fit(np.random.default_rng(0).normal(size=(6, 2)), list("ab") * 3)
-    assert said(check(plots.shrinkage(nb))).rstrip().endswith("3 cells")
 
 
 class Stub:
@@ -348,48 +219,12 @@ class TestPredictionIntervals:
         assert f"predicted label wrong: {wrong.sum()} of 40" in said(ax)
         assert "50% interval" in said(ax)
 
-    def test_many_wrong_rows_are_ticks_under_their_place(self, monkeypatch):
-        nb, X, y = stub_rows(400, 2, monkeypatch)
-        wrong = nb.classes_[X.argmax(axis=1)] != y
-        assert wrong.sum() > 100
-        ax = check(plots.prediction_intervals(nb, X, y))
-        np.testing.assert_array_equal(dots(ax)[:, 0], np.flatnonzero(wrong[np.argsort(X[:, 1])]))
-        assert (dots(ax)[:, 1] < 0.1).all()
-        assert ax.collections[-1].get_offset_transform() == ax.get_xaxis_transform()
-        assert f"predicted label wrong: {wrong.sum()} of 400" in said(ax)
-
-    def test_of_many_classes_the_predicted_one(self, monkeypatch):
-        nb, X, _ = stub_rows(30, 4, monkeypatch)
-        ax = check(plots.prediction_intervals(nb, X))
-        np.testing.assert_allclose(ax.lines[0].get_ydata(), np.sort(X.max(axis=1)))
-        assert "predicted class" in ax.get_ylabel()
-
     def test_undefined_rows_are_counted(self, monkeypatch):
         nb, X, y = stub_rows(9, 2, monkeypatch)
         X[3] = np.nan
         ax = check(plots.prediction_intervals(nb, X, y))
         assert len(ax.lines[0].get_ydata()) == 8
         assert "1 rows have no probabilities" in said(ax)
-
-    @pytest.mark.parametrize("spread", [3.0, 25.0])
-    def test_intervals_next_to_zero_and_one_can_be_seen(self, spread, monkeypatch):
-        nb, _, _ = stub_rows(60, 2, monkeypatch)
-        odds = np.linspace(-spread, spread, 60)
-        X = np.stack([expit(-odds), expit(odds)], axis=1)
-
-        def predict_interval(nb, X, prob):
-            return np.stack([expit(-odds - 2), expit(odds - 2)], axis=1), np.stack(
-                [expit(-odds + 2), expit(odds + 2)], axis=1
-            )
-
-        monkeypatch.setattr(bayesnb.uncertainty, "predict_interval", predict_interval)
-        ax = check(plots.prediction_intervals(nb, X))
-        outline = ax.transData.transform(band(ax))
-        heights = [np.ptp(outline[np.abs(outline[:, 0] - at) < 1e-6, 1]) for at in np.unique(outline[:, 0])]
-        assert min(heights[3:-3]) > 0.04 * ax.get_window_extent().height
-        shown = [tick.get_text() for tick in ax.get_yticklabels()]
-        assert ".5" in shown
-        assert 5 <= len(shown) <= 10
 
     def test_rows_beyond_the_axis_are_drawn_at_its_end_and_counted(self, monkeypatch):
         nb, _, _ = stub_rows(4, 2, monkeypatch)
@@ -416,17 +251,6 @@ class TestPriorPredictive:
         assert np.interp(np.median(p), edges, np.append(0, share.cumsum())) == pytest.approx(0.5, abs=0.05)
         assert f"{np.mean(p > 0.99):.1%} above .99".replace(".0%", "%") in said(ax)
 
-    def test_the_outer_bins_reach_the_ends_of_the_axis(self):
-        ax = plots.prior_predictive(beta(2, 3).rvs(2000, random_state=0))
-        corners = ax.transData.transform(ax.patches[0].get_path().vertices)
-        assert np.isfinite(corners).all()
-        box = ax.get_window_extent()
-        assert corners[:, 0].min() < box.x0 < box.x1 < corners[:, 0].max()
-
-    def test_all_beyond_the_axis_is_said(self):
-        ax = check(plots.prior_predictive(np.ones(50)))
-        assert "100% at 1 to 15 digits" in said(ax)
-
     def test_shares_are_those_of_the_distribution(self):
         n = 20_000
         draws = beta(0.5, 2).rvs(n, random_state=0)
@@ -435,11 +259,6 @@ class TestPriorPredictive:
         expected = np.diff(beta(0.5, 2).cdf(edges))
         assert share.sum() == pytest.approx(1)
         assert np.all(np.abs(share - expected) < 5 * np.sqrt(expected * (1 - expected) / n) + 1e-12)
-
-    def test_several_priors_by_name(self):
-        ax = check(plots.prior_predictive({"Laplace": [0.01, 0.4], "Jeffreys": [0.0, 1.0, 1.0]}))
-        assert said(ax) == "2 to 3 draws from the prior\nLaplace\nJeffreys\nuniform"
-        assert [patch.get_data()[0].max() for patch in ax.patches] == pytest.approx([1 / 2, 2 / 3])
 
     @pytest.mark.parametrize("values", [[1.5], [-0.1, 0.5], [np.nan], [], {"a": [0.1], "b": [7.0]}, {}])
     def test_bad_values(self, values):
@@ -469,30 +288,6 @@ class TestReliability:
         expected = np.stack([centre - half, centre + half], axis=1) / (1 + z**2 / n)[:, None]
         np.testing.assert_allclose(segments(ax)[:, :, 1], expected, atol=1e-12)
         assert said(ax).startswith("214 rows")
-
-    @pytest.mark.parametrize("size", [(3.4, 4.0), (5.0, 5.4)])
-    def test_before_and_after(self, size):
-        plain, weighted = reliability_table(), reliability_table().assign(accuracy=[np.nan, 0.5, 0.6, 0.98])
-        ax = Figure(figsize=size, layout="constrained").add_subplot()
-        check(plots.reliability({"plain": plain, "weighted": weighted.iloc[1:3]}, ax=ax))
-        expected = [one.iloc[1:k][["confidence", "accuracy"]].to_numpy() for one, k in ((plain, 4), (weighted, 3))]
-        np.testing.assert_allclose(dots(ax), np.concatenate(expected))
-        before, after = (c for c in ax.collections if type(c).__name__ == "PathCollection")
-        assert tuple(before.get_facecolor()[0]) != tuple(after.get_facecolor()[0])
-        # One scale of areas for both: of 4, 10 and 200 rows.
-        np.testing.assert_array_equal(before.get_sizes()[:2], after.get_sizes())
-        lines = said(ax).replace("\n", " ")
-        assert "214 and 14 rows" in lines
-        assert lines.endswith("plain weighted 4 rows 200 rows")
-        one = plots.reliability({"mine": plain})
-        assert "mine" in said(one)
-        np.testing.assert_array_equal(dots(one), dots(plots.reliability(plain)))
-
-    def test_of_a_fit(self):
-        from bayesnb.evaluation import reliability
-
-        log_proba = np.log(np.random.default_rng(0).dirichlet([1, 1, 1], 300))
-        check(plots.reliability(reliability(log_proba, np.arange(300) % 3, [0, 1, 2])))
 
 
 class TestIndependence:
@@ -539,19 +334,12 @@ def test_what_cannot_be_drawn(melons, monkeypatch):
 
 
 class TestNames:
-    def test_short_names_stay(self):
-        assert labels(["a", 0.7, True, ("x", 1)]) == {"a": "a", 0.7: "0.7", True: "True", ("x", 1): "('x', 1)"}
-
     @pytest.mark.parametrize("width", [8, 12, 24])
     def test_long_names_are_told_apart(self, width):
         names = [f"{LONG} {i} of the array" for i in range(150)] + [f"{'x' * i}y" for i in range(40)]
         short = labels(names, width)
         assert len(set(short.values())) == len(names)
         assert max(count_columns(s) for s in short.values()) <= width + len(" #189")
-
-    def test_the_part_that_differs_is_shown(self):
-        short = labels([f"{LONG} {i:03d} of the array" for i in range(100)], 20)
-        assert all(f"{i:03d}" in s for i, s in enumerate(short.values()))
 
     def test_dollars_are_no_formulas(self, melons):
         frame = pd.DataFrame({"$x_1$": ["$5", "$6", "$7"], "_hidden": list("abc")})
@@ -560,23 +348,3 @@ class TestNames:
         drawn = " ".join(name for name, _ in shown_texts(ax.figure))
         assert r"\$x_1\$" in drawn
         assert "_a" in said(check(plots.shrinkage(nb)))
-
-    def test_without_a_font_boxes_and_a_warning(self, monkeypatch):
-        monkeypatch.setattr(fonts, "_CJK", ())
-        frame = pd.DataFrame({"色泽": ["青绿", "乌黑", "浅白"], "根蒂": ["蜷缩", "硬挺", "稍蜷"]})
-        nb = CategoricalNB().fit(frame, ["是", "否", "否"])
-        with pytest.warns(UserWarning, match="No font at hand has all characters"):
-            ax = plots.forest(nb)
-        check(ax)
-        names = [t.get_text() for t in ax.get_yticklabels()]
-        assert len(set(names)) == 12
-        assert all("□" in name for name in names)
-
-    @pytest.mark.slow("reads every font")
-    def test_a_font_that_has_the_characters_is_added(self, monkeypatch):
-        # Computer Modern has no Cyrillic, DejaVu has; both come with matplotlib.
-        monkeypatch.setattr(fonts, "_CJK", ("no such font", "DejaVu Serif"))
-        with rc_context({"font.family": ["cmr10"], "axes.unicode_minus": False}), warnings.catch_warnings():
-            warnings.simplefilter("error")
-            assert labels(["цвет"]) == {"цвет": "цвет"}
-            assert fonts.families() == ["cmr10", "DejaVu Serif"]

@@ -1,4 +1,4 @@
-"""Waterfalls: bars are the contributions, each from where the one before has ended."""
+"""Bars of a waterfall are the contributions, each starting where the previous one ended."""
 
 from __future__ import annotations
 
@@ -9,16 +9,13 @@ import pytest
 from tests.refusals import refused
 
 pytest.importorskip("matplotlib")
-from matplotlib.colors import same_color
-from matplotlib.figure import Figure
 
 from bayesnb import plots
-from bayesnb.plots.style import COLOURS, GREY
 from tests.plots.figures import LONG, check, said, segments
 
 
 def reasons(n: int, row: object = 0, seed: int = 0) -> pd.DataFrame:
-    """As `explain` has them: the classes, then n features, the largest contributions first."""
+    """A table like that of `explain`: the class term, then n features by decreasing size."""
     rng = np.random.default_rng(seed)
     size = np.sort(rng.exponential(size=n))[::-1] * rng.choice([-1, 1], n)
     return pd.DataFrame(
@@ -67,16 +64,6 @@ def test_bars_lead_from_the_classes_to_the_log_odds(n):
     assert "spam against ham" in said(ax)
 
 
-def test_each_class_has_its_colour_whichever_is_asked_about():
-    frame = reasons(4)
-    for of, against in (("spam", "ham"), ("ham", "spam")):
-        ax = plots.explain(frame.assign(of=of, against=against))
-        for bar in ax.patches[:-1]:
-            speaks_for = of if bar.get_width() > 0 else against
-            assert same_color(bar.get_facecolor()[:3], COLOURS[["ham", "spam"].index(speaks_for)])
-        assert same_color(ax.patches[-1].get_facecolor()[:3], GREY)
-
-
 def test_one_row_of_several_in_any_order_of_its_lines():
     frame = pd.concat([reasons(3, "a"), reasons(5, "b", 1)]).sample(frac=1.0, random_state=0)
     ax = check(plots.explain(frame, row="b"))
@@ -85,22 +72,6 @@ def test_one_row_of_several_in_any_order_of_its_lines():
     refused("frame is about 2 rows; say which with row=", plots.explain, frame)
     refused("row='c' is not in the frame", plots.explain, frame, row="c")
     refused(r"frame has 2 lines of '\(class\)' for row 'a'", plots.explain, frame.assign(row="a"))
-
-
-def test_low_and_narrow_axes_show_fewer():
-    figure = Figure(figsize=(5, 3.2), layout="constrained")
-    ax = figure.add_subplot()
-    assert plots.explain(reasons(30), ax=ax) is ax
-    assert 4 < len(ax.patches) < 12
-    check(ax)
-
-
-def test_cells_are_named_and_missing_ones_said_to_be():
-    frame = reasons(4)
-    frame["feature"] = ["(class)", "colour", "free", "weight", "price"]
-    frame["value"] = pd.Series([None, None, 2, 1.23456789, "$5 | $1"], dtype=object)
-    names = [tick.get_text() for tick in check(plots.explain(frame)).get_yticklabels()]
-    assert names[1:5] == ["colour missing", "free = 2", "weight = 1.2346", r"price = \$5 | \$1"]
 
 
 def test_what_is_no_waterfall_is_refused():

@@ -1,4 +1,4 @@
-"""The figure of weights: what is drawn is what the table says."""
+"""The figure of weights shows the values of its table."""
 
 from __future__ import annotations
 
@@ -9,15 +9,13 @@ import pytest
 from tests.refusals import refused
 
 pytest.importorskip("matplotlib")
-from matplotlib.figure import Figure
 
-import bayesnb as bnb
 from bayesnb import plots
 from tests.plots.figures import LONG, check, said, segments
 
 
 def table_of(n: int) -> pd.DataFrame:
-    """As `weight_table` returns it, terms in no order."""
+    """A table like that of `weight_table`, with terms in random order."""
     rng = np.random.default_rng(n)
     weight, sd = rng.normal(0.6, 0.4, n), rng.uniform(0.05, 0.4, n)
     columns = {"term": [f"{LONG} {t:03d}" for t in range(n)], "weight": weight, "lower": weight - 1.64 * sd}
@@ -59,31 +57,6 @@ def test_the_dearest_terms_have_their_intervals_in_order_of_weight(n):
     assert "temperature 0.6" in said(ax)
 
 
-def test_low_axes_show_fewer():
-    figure = Figure(figsize=(6, 4), layout="constrained")
-    ax = check(plots.weights(table_of(200), ax=figure.subplots()))
-    shown = len(ax.get_yticks())
-    assert shown < 30
-    assert f"The {shown} that cost most to leave out … and {200 - shown} more" in said(ax)
-
-
-@pytest.mark.slow("compiles kernels of its own")
-def test_terms_that_share_the_temperature_are_one_row():
-    y = np.arange(60) % 2
-    X = np.where(np.random.default_rng(0).random((60, 4)) < 0.7, y[:, None], 1 - y[:, None])
-    nb = bnb.WeightedNB(bnb.CategoricalNB(), "temperature").fit(X, y)
-    ax = check(plots.weights(bnb.weight_table(nb)))
-    assert dots(ax)["weight"].tolist() == [nb.temperature_]
-    assert [text.get_text() for text in ax.get_yticklabels()] == ["temperature"]
-
-
-def test_rows_of_the_table_will_do():
-    table = table_of(30)
-    ax = check(plots.weights(table[table["cost"] > table["cost"].median()]))
-    assert len(ax.get_yticks()) == 15
-    assert "temperature 0.6" in said(ax)
-
-
 def test_terms_by_name():
     table = table_of(30)
     names = [table["term"][7], table["term"][2]]
@@ -100,16 +73,3 @@ def test_what_it_is_of():
     refused("table has no column 'cost'", plots.weights, table_of(3).drop(columns="cost"))
     refused("table has no row; pass what bayesnb.weight_table returns", plots.weights, table_of(3)[:0])
     refused("table must be what bayesnb.weight_table returns", plots.weights, {"weight": 1.0}, error=TypeError)
-
-
-@pytest.mark.slow("compiles kernels of its own")
-def test_intervals_of_weighted_terms_are_given_the_data():
-    """The band that `prediction_intervals` draws is there without being asked for."""
-    rng = np.random.default_rng(3)
-    y = np.repeat(["ash", "elm"], 40)
-    X = rng.normal(size=(80, 2)) + (y == "elm")[:, None]
-    nb = bnb.WeightedNB(bnb.GaussianNB()).fit(X, y)
-    ax = check(plots.prediction_intervals(nb, X[::8], y[::8]))
-    lower, upper = (end[:, 1] for end in bnb.predict_interval(nb, X[::8], given="data"))
-    vertices = ax.collections[0].get_paths()[0].vertices[:, 1]
-    np.testing.assert_allclose([vertices.min(), vertices.max()], [lower.min(), upper.max()], rtol=1e-9)

@@ -1,4 +1,4 @@
-"""One table for each kind of column, and classifiers of them that tests only read.
+"""One table for each kind of column, and cached classifiers of these tables that no test may change.
 
 All have four columns and three classes, the same 60 rows of them fitted and the same 16 asked about: each kernel is
 compiled once.
@@ -57,7 +57,7 @@ def of_numbers() -> Any:
 
 @cache
 def in_shares() -> Any:
-    """By EM: of its parameters there is no posterior."""
+    """Classifier fitted by EM, which has no posterior of its parameters."""
     return bnb.fit_em(bnb.MultinomialNB(), COUNTS[ASKED], np.where(np.arange(16) < 9, CODE[ASKED], -1)).estimator
 
 

@@ -85,7 +85,7 @@ def words(n_words: int, n_rows: int = 60) -> tuple[sp.csr_matrix, np.ndarray]:
 
 
 def test_words_have_a_weight_each(monkeypatch):
-    """Of a sparse matrix by L-BFGS what Newton's method finds for a dense one."""
+    """L-BFGS on a sparse matrix finds the optimum of Newton's method on the dense matrix."""
     monkeypatch.setattr(weight_optimum, "GRID", ((0.3,),))
     X, y = words(40)
     dense = bnb.WeightedNB(bnb.BernoulliNB()).fit(X.toarray(), y)

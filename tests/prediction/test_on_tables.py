@@ -1,4 +1,4 @@
-"""Weighted terms on real tables: three stratified folds, mean log loss of the rows held out."""
+"""Weighted classifiers on real tables: mean held-out log loss over three stratified folds."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Where the model holds, intervals of prevalence cover, and the ranks of the true shares are uniform."""
+"""Intervals of prevalence cover the true shares where the model holds."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Reasons: contributions against rows with fewer cells; the value of an answer against every answer filled in."""
+"""Contributions against rows with fewer cells; the value of information against every possible answer."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ import pandas as pd
 import pytest
 import scipy.sparse as sp
 from scipy.special import entr, gammaln, polygamma
-from scipy.stats import expon, norm, poisson, t
+from scipy.stats import t
 from sklearn.base import clone
 from sklearn.datasets import load_wine
 from sklearn.model_selection import train_test_split
@@ -75,7 +75,7 @@ def parents_first(nb) -> list[int]:
 @pytest.mark.slow("other variants compile kernels of their own", but="categorical")
 @pytest.mark.parametrize("kind", thorough(CASES, QUICK))
 def test_a_contribution_is_what_the_cell_adds_to_the_log_odds(kind):
-    """To those of `predict_proba`, and to the variance that `log_odds_moments` has: of rows with one cell more."""
+    """Reference: `predict_proba` and `log_odds_moments` of rows with one cell more."""
     nb, X = fitted(kind)
     elm, oak = (list(nb.classes_).index(label) for label in ("elm", "oak"))
     found = bnb.explain(nb, X[SOME], of="elm", against="oak")
@@ -107,10 +107,9 @@ WHOLE = CASES | {
 AVERAGES = ("weighted", "tempered", "averaged")  # of these there is neither mode nor MLE
 
 
-@pytest.mark.slow("other variants compile kernels of their own", but="first")
 @pytest.mark.parametrize("kind", thorough(WHOLE, ("weighted", "words")))
 def test_contributions_add_up_to_the_log_odds_that_are_stated(kind):
-    """By every reading of the posterior that `predict_proba` has."""
+    """Checks every estimate of `predict_proba`."""
     nb, X = WHOLE[kind]
     inner = nb.estimator if isinstance(nb, bnb.WeightedNB) else nb
     readings = ["predictive", "mean"] + ["map"] * (not any(name in kind for name in AVERAGES))
@@ -148,22 +147,6 @@ def test_reasons_are_for_the_class_that_is_predicted():
         log_density.append(t.logpdf(X_test[0], 2 * a, loc, np.sqrt(b * (kappa + 1) / (a * kappa))))
     of_features = found.set_index("feature").loc[list("0123"), "contribution"]
     np.testing.assert_allclose(of_features, log_density[0] - log_density[1], rtol=1e-9, atol=1e-12)
-
-
-@pytest.mark.slow("other variants compile kernels of their own", but="first")
-@pytest.mark.parametrize("kind", ["gaussian", "exponential", "poisson"])
-def test_sds_by_draws_of_the_parameters(kind):
-    nb, X = CASES[kind]
-    nb.fit(X, LABEL)
-    drawn, n = bnb.posterior_draws(nb, draws=20_000, seed=1), 20_000
-    cell = {
-        "gaussian": lambda x, c: norm.logpdf(x, drawn["mu"][:, c], np.sqrt(drawn["sigma2"][:, c])),
-        "exponential": lambda x, c: expon.logpdf(x, scale=1 / drawn["rate"][:, c]),
-        "poisson": lambda x, c: poisson.logpmf(x, drawn["rate"][:, c]),
-    }[kind]
-    sd = (cell(X[0], 1) - cell(X[0], 2)).std(axis=0)
-    found = bnb.explain(nb, X[:1], of="elm", against="oak").set_index("feature")
-    np.testing.assert_allclose(found.loc[list("0123"), "sd"], sd, rtol=10 / n**0.5)
 
 
 def test_levels_by_their_counts():
@@ -218,45 +201,10 @@ def test_words(sparse, weighted, estimate):
             assert line["sd"] == pytest.approx(abs(w) * x * variance**0.5, rel=1e-10)
 
 
-@pytest.mark.slow("compiles kernels of its own")
-@pytest.mark.parametrize("weighted", [False, True])
-def test_variances_of_words_add_up_to_too_much(weighted):
-    """Words share probabilities, which `log_odds_moments` knows of."""
-    nb, rows = of_words(False, weighted)
-    found = bnb.explain(nb, rows, of="oak", against="ash")
-    sd = bnb.log_odds_moments(nb, rows, against="ash")[1][:, 2]
-    alpha = [0.5 + COUNTS[c == LABEL].sum(axis=0) for c in ("oak", "ash")]
-    for row, x in enumerate(rows):
-        own = found[found["row"] == row].set_index("feature")["sd"]
-        w = nb.weight_[0] * (x.sum() + 1) ** -nb.length_exponent_ if weighted else 1.0
-        words = sum((x**2 * polygamma(1, a)).sum() - x.sum() ** 2 * polygamma(1, a.sum()) for a in alpha)
-        assert own["(class)"] ** 2 + w**2 * words == pytest.approx(sd[row] ** 2, rel=1e-9)
-        assert sd[row] <= np.linalg.norm(own) * (1 + 1e-12)
-
-
-def test_a_dictionary_of_many_counts_loses_no_digits():
-    """Differences of log gamma functions of 1e9 would be wrong in the seventh digit."""
-    nb = bnb.MultinomialNB(alpha=0.5).fit(COUNTS * 1e8, LABEL)
-    found, log_proba = bnb.explain(nb, COUNTS[SOME], "oak", "ash"), nb.predict_log_proba(COUNTS[SOME])
-    sums = found.groupby("row")["contribution"].sum()
-    np.testing.assert_allclose(sums, log_proba[:, 2] - log_proba[:, 0], rtol=0, atol=1e-9)
-
-
-@pytest.mark.slow("a second view of what quick tests see")
-def test_weights_multiply():
-    nb = bnb.WeightedNB(bnb.CategoricalNB(), "feature").fit(LEVELS, LABEL)
-    plain, found = (bnb.explain(one, LEVELS[:4], "ash", "oak") for one in (nb.estimator_, nb))
-    both = plain.merge(found, on=["row", "feature"], suffixes=("", "_weighted"), validate="1:1")
-    weight = both["feature"].map(dict(zip(nb.term_names_, nb.weight_, strict=True)) | {"(class)": 1.0})
-    bias = np.where(both["feature"] == "(class)", nb.class_bias_[0] - nb.class_bias_[2], 0.0)
-    np.testing.assert_allclose(both["contribution_weighted"], weight * both["contribution"] + bias, atol=1e-12)
-    np.testing.assert_allclose(both["sd_weighted"], abs(weight) * both["sd"], rtol=1e-12)
-
-
 @pytest.mark.slow("other variants compile kernels of their own")
 @pytest.mark.parametrize("kind", thorough(("gaussian", "bernoulli"), ("bernoulli",)))
 def test_features_that_may_not_matter_have_moments_of_a_mixture(kind):
-    """By draws: the log odds are γ d with probability ρ of γ = 1."""
+    """Reference: draws; the log odds are γ d with P(γ = 1) = ρ."""
     nb, X = CASES[kind]
     nb = bnb.FeatureAveragedNB(nb).fit(X, LABEL)
     draws = bnb.posterior_draws(nb, draws=4000, seed=1)
@@ -282,12 +230,6 @@ def test_classes_are_the_likeliest_ones_that_are_not_named():
     assert classes(of="elm")[1] == np.where(first == "elm", second, first).tolist()
     assert classes(against="elm")[0] == np.where(first == "elm", second, first).tolist()
     assert set(classes(against="elm", of="oak")[0]) == {"oak"}
-
-
-def test_the_other_way_round_it_speaks_for_the_other_class():
-    one, other = (bnb.explain(of_levels(), LEVELS[ASKED], *pair) for pair in (("ash", "oak"), ("oak", "ash")))
-    np.testing.assert_array_equal(one["contribution"], -other["contribution"])
-    np.testing.assert_array_equal(one[["row", "feature", "sd"]], other[["row", "feature", "sd"]])
 
 
 def test_the_largest_come_first_and_rows_keep_their_labels():
@@ -331,14 +273,6 @@ def test_columns_with_parents_name_them():
 
 
 @pytest.mark.slow("compiles kernels of its own")
-def test_presence_in_sparse_rows_has_a_line_a_column():
-    X = sp.csr_matrix(COUNTS > 1)
-    found = bnb.explain(bnb.BernoulliNB().fit(X, LABEL), X[:3])
-    dense = bnb.explain(bnb.BernoulliNB().fit(X.toarray(), LABEL), X[:3].toarray())
-    pd.testing.assert_frame_equal(found, dense, rtol=1e-12)
-
-
-@pytest.mark.slow("compiles kernels of its own")
 def test_what_has_no_parts_is_refused():
     explain, not_offered = bnb.explain, {"error": NotImplementedError}
     nb = of_levels()
@@ -366,10 +300,7 @@ QUESTIONS = {
     "averaged": (bnb.FeatureAveragedNB(), LEVELS),
     "tree": (bnb.TAN(gaussian=None), LEVELS),
     "network": (NETWORK, LEVELS),
-    "beside numbers": (
-        bnb.SPODE(0, gaussian=[2, 3]),
-        np.column_stack([LEVELS[:, :2], NUMBERS[:, :2]]),
-    ),
+    "beside numbers": (bnb.SPODE(0, gaussian=[2, 3]), np.column_stack([LEVELS[:, :2], NUMBERS[:, :2]])),
     "weighted": (bnb.WeightedNB(bnb.CategoricalNB(), "feature"), LEVELS),
 }
 
@@ -434,12 +365,7 @@ NUMBERS_ASKED = {
         np.exp(LOGARITHMIC),
         LOGARITHMIC + np.log(LOGARITHMIC[1] - LOGARITHMIC[0]),
     ),
-    "averaged": (
-        bnb.FeatureAveragedNB(bnb.GaussianNB()),
-        NUMBERS,
-        EVEN,
-        np.full(len(EVEN), np.log(EVEN[1] - EVEN[0])),
-    ),
+    "averaged": (bnb.FeatureAveragedNB(bnb.GaussianNB()), NUMBERS, EVEN, np.full(len(EVEN), np.log(EVEN[1] - EVEN[0]))),
 }
 
 

@@ -1,4 +1,4 @@
-"""Weights with their uncertainty: by another Hessian, other optima, integrals, and averages written out in NumPy."""
+"""Intervals of weights against an independent Hessian, other optimisers, integrals and averages in NumPy."""
 
 from __future__ import annotations
 
@@ -18,14 +18,14 @@ from sklearn.exceptions import NotFittedError
 import bayesnb as bnb
 from bayesnb.prediction import cross_fitting, weight_optimum
 from tests.prediction import tables
-from tests.prediction.tables import CLASSES, CODE, COUNTS, LABEL, LEVELS, NUMBERS, N, of_levels
+from tests.prediction.tables import CODE, COUNTS, LABEL, LEVELS, NUMBERS, N, of_levels
 from tests.prediction.test_weighted import CASES, crossed, objective, of_two_classes, solved, splits, terms_of
 from tests.refusals import refused
 
 
 @pytest.fixture(scope="module")
 def weighted():
-    """Each term with a weight of its own."""
+    """Classifier with one weight for each term."""
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(weight_optimum, "GRID", ((0.3,),))
         return bnb.WeightedNB(bnb.CategoricalNB()).fit(LEVELS, LABEL)
@@ -177,25 +177,6 @@ def test_class_probabilities_are_averages(case, alike):
     np.testing.assert_array_equal(nb.predict(X, draws=drawn), nb.classes_[expected.argmax(axis=1)])
 
 
-@pytest.mark.slow("compiles kernels of its own")
-def test_of_words_weights_are_those_of_typical_rows(words):
-    drawn, terms = drawn_for(words), bnb.terms(words.estimator_, TEXTS)
-    length = np.log1p(TEXTS.sum(axis=1))
-    terms.values[:] *= np.exp(-words.length_exponent_ * (length - length.mean()))[:, None, None]
-    np.testing.assert_allclose(words.predict_proba(TEXTS, draws=drawn), averaged(terms, drawn), rtol=1e-10)
-
-
-@pytest.mark.slow("compiles kernels of its own")
-def test_averages_of_models_have_one_weight():
-    nb = bnb.WeightedNB(bnb.AODE(gaussian=None), "temperature").fit(LEVELS, LABEL)
-    drawn, base = drawn_for(nb), nb.estimator_
-    values = (base.predict_joint_log_proba(LEVELS) - nb.class_log_prior_)[..., None]
-    terms = bnb.prediction.Terms(values, np.tile(nb.class_log_prior_, (N, 1)), ("average",), nb.classes_)
-    np.testing.assert_allclose(nb.predict_proba(LEVELS, draws=drawn), averaged(terms, drawn), rtol=1e-10)
-    with pytest.raises(NotImplementedError, match="draws: AODE averages several classifiers"):
-        nb.predict_proba(LEVELS, draws={"theta": np.zeros((3, 2))})
-
-
 def test_readings_prevalence_and_blocks_of_rows(weighted, monkeypatch):
     drawn = drawn_for(weighted)
     terms = bnb.terms(weighted.estimator_, LEVELS, estimate="mean")
@@ -203,26 +184,6 @@ def test_readings_prevalence_and_blocks_of_rows(weighted, monkeypatch):
     monkeypatch.setattr("bayesnb.encoding.row_blocks.CELLS", 2000)
     found = weighted.predict_proba(LEVELS, estimate="mean", class_prior=[0.1, 0.1, 0.8], draws=drawn)
     np.testing.assert_allclose(found, averaged(terms, drawn), rtol=1e-10)
-
-
-@pytest.mark.slow("compiles kernels of its own")
-def test_a_class_that_comes_later_has_no_bias_in_any_draw(weighted):
-    drawn, later = drawn_for(weighted), copy(weighted).partial_fit(LEVELS[:4], ["beech"] * 4, classes=["beech"])
-    expected = {**drawn, "class_bias": np.insert(drawn["class_bias"], 1, 0.0, axis=1)}
-    found = later.predict_proba(LEVELS, draws=drawn)
-    np.testing.assert_allclose(found, averaged(bnb.terms(later.estimator_, LEVELS), expected), rtol=1e-10)
-
-
-@pytest.mark.slow("compiles kernels of its own")
-def test_draws_of_parameters_are_still_those(weighted):
-    """Weighted by p(row | θ), as before: of one draw, its scores."""
-    drawn = {site: values[:1] for site, values in bnb.posterior_draws(weighted, 2).items()}
-    found = weighted.predict_log_proba(LEVELS[:3], draws=drawn)
-    log_theta, first = np.log(drawn["theta"][0]), np.cumsum([0, *(len(c) for c in weighted.estimator_.categories_)])
-    joint = np.log(drawn["class_prob"][0]) + weighted.class_bias_
-    for j, w in enumerate(weighted.weight_):
-        joint = joint + w * log_theta[:, first[j] + LEVELS[:3, j].astype(int)].T
-    np.testing.assert_allclose(found, log_softmax(joint, axis=1), rtol=1e-9)
 
 
 # -- the program -----------------------------------------------------------------------------------
@@ -259,77 +220,13 @@ def test_its_density_is_the_objective(weighted):
     assert found == pytest.approx(-value(at)[0], rel=1e-10)
 
 
-@pytest.mark.slow("NumPyro compiles for seconds")
-def test_it_counts_rows_by_their_weight():
-    """A row of weight 2 is in one half, and counts twice there."""
-    weight = 1.0 + (np.arange(N) % 3 == 0)
-    nb = bnb.WeightedNB(bnb.GaussianNB(), "temperature").fit(NUMBERS, LABEL, weight)
-    scores = crossed(bnb.GaussianNB(), NUMBERS, weight=weight)
-    value, _ = objective(scores, CODE, 0.0, biased=False, weight=weight)
-    found = density(nb, NUMBERS, {"temperature": 0.4}, weight)
-    assert found == pytest.approx(-value(np.r_[np.zeros(3), 0.4, np.zeros(4)])[0], rel=1e-10)
-
-
-def test_its_rows_are_those_that_were_weighed():
-    nb = bnb.WeightedNB(bnb.CategoricalNB(), "temperature", max_rows=30).fit(LEVELS, LABEL)
-    found = terms_by_halves(nb, LEVELS)
-    assert found.terms.values.shape == (6 * 30, 3, 1)
-    assert nb.weights_.n_rows == 30
-
-
 # -- draws by NUTS -----------------------------------------------------------------------------------
-
-
-@pytest.fixture(scope="module")
-def many():
-    """4,000 rows, of which the posterior of the weights is as good as normal."""
-    rng = np.random.default_rng(2)
-    y = rng.integers(0, 3, 4000)
-    X = rng.normal(size=(4000, 4)) + y[:, None] * [1.0, 0.5, 0.3, 0.0]
-    X = np.column_stack([X, X[:, 0] + rng.normal(size=4000)])
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(weight_optimum, "GRID", ((0.3,),))
-        nb = bnb.WeightedNB(bnb.GaussianNB()).fit(X, np.array(CLASSES)[y])
-    return nb, X, np.array(CLASSES)[y]
-
-
-@pytest.mark.slow("NumPyro compiles for seconds")
-def test_draws_agree_with_laplace_where_rows_are_many(many):
-    from tests.programs.monte_carlo import quiet
-
-    nb, X, y = many
-    data = quiet(nb, X=X, y=y, draws=500, warmup=300, seed=1)
-    posterior, exact = data["posterior"], bnb.weight_table(nb)
-    assert posterior["weight"].dims == ("chain", "draw", "term")
-    assert posterior["term"].values.tolist() == list(nb.term_names_)
-    assert posterior["class"].values.tolist() == CLASSES
-    assert "generalised" in posterior.attrs["posterior"]
-    size = 1000  # nearly all of the 2,000 draws are effective
-    np.testing.assert_allclose(
-        posterior["weight"].mean(("chain", "draw")), exact["weight"], atol=0.15 * exact["sd"].min()
-    )
-    table = bnb.weight_table(nb, draws=data)
-    np.testing.assert_allclose(table["sd"] / exact["sd"], 1.0, atol=4 / np.sqrt(2 * size))
-    assert (abs(table["lower"] - exact["lower"]) < 0.25 * exact["sd"]).all()
-    assert (abs(table["upper"] - exact["upper"]) < 0.25 * exact["sd"]).all()
-    bias = posterior["class_bias"].to_numpy().reshape(-1, 3)
-    scores, code = crossed(nb.estimator, X, y), np.searchsorted(CLASSES, y)
-    value, _ = objective(scores, code, 0.3)
-    np.testing.assert_allclose(np.cov(bias.T), covariance(value, solved(scores, code, 0.3).x)[:3, :3], atol=0.05)
-    assert data["sample_stats"]["diverging"].sum() == 0
-    assert float(data["sample_stats"]["n_steps"].mean()) < 16  # the inverse mass matrix is the covariance
-    expected = averaged(bnb.terms(nb.estimator_, X[:20]), flat(data))
-    np.testing.assert_allclose(nb.predict_proba(X[:20], draws=data), expected, rtol=1e-10)
-
-
-def flat(data: Any) -> dict[str, np.ndarray]:
-    return {n: v.to_numpy().reshape(-1, v.shape[-1]) for n, v in data["posterior"].data_vars.items() if v.ndim == 3}
 
 
 @pytest.mark.slow("NumPyro compiles for seconds")
 @pytest.mark.parametrize("kind", ["numbers", "words"])
 def test_a_temperature_against_an_integral(kind):
-    """Of few rows, where the posterior is far from normal; words are counted as in rows of typical length."""
+    """Few rows, where the posterior is far from normal; word counts are scaled to rows of typical length."""
     from tests.programs.monte_carlo import errors, quiet
 
     nb, X = {"numbers": (bnb.GaussianNB(), NUMBERS), "words": (bnb.MultinomialNB(), TEXTS)}[kind]
@@ -358,38 +255,6 @@ def test_a_temperature_against_an_integral(kind):
     assert abs(errors((drawn - mean) ** 2 - sd**2)) < 4
     np.testing.assert_array_equal(data["posterior"]["weight"], np.repeat(drawn[..., None], len(nb.term_names_), axis=2))
     assert not data["posterior"]["class_bias"].any()
-
-
-@pytest.mark.slow("NumPyro compiles for seconds")
-def test_members_of_an_average_have_draws_too():
-    from tests.programs.monte_carlo import quiet
-
-    nb = bnb.WeightedNB(bnb.AODE(gaussian=None)).fit(LEVELS, LABEL)
-    data = quiet(nb, X=LEVELS, y=LABEL, draws=500, warmup=300)
-    terms = bnb.terms(nb.estimator_, LEVELS)
-    np.testing.assert_allclose(nb.predict_proba(LEVELS, draws=data), averaged(terms, flat(data)), rtol=1e-10)
-
-
-@pytest.mark.slow("NumPyro compiles for seconds")
-def test_the_seed_says_which_draws(words):
-    first, again, other = (
-        bnb.run_nuts(words, X=TEXTS, y=LABEL, draws=20, warmup=100, chains=1, seed=seed, progress=False)
-        for seed in (4, 4, 5)
-    )
-    drawn = [data["posterior"]["temperature"].to_numpy() for data in (first, again, other)]
-    np.testing.assert_array_equal(drawn[0], drawn[1])
-    assert (drawn[0] != drawn[2]).any()
-
-
-@pytest.mark.slow("NumPyro compiles for seconds")
-def test_labels_that_are_told_without_error_are_said_to_bound_little():
-    y = np.arange(200) % 2
-    nb = bnb.WeightedNB(bnb.BernoulliNB(), "temperature").fit(np.repeat(y[:, None], 40, axis=1), y)
-    assert nb.expected_log_loss_ < 1e-6
-    with pytest.warns(UserWarning, match="they hardly bound the weights"):
-        data = bnb.run_nuts(nb, X=np.repeat(y[:, None], 40, axis=1), y=y, draws=200, warmup=200, progress=False)
-    assert data["posterior"]["temperature"].min() > 0  # but they bound them from below
-    assert bnb.weight_table(nb)["lower"][0] < 0
 
 
 # -- bad input -----------------------------------------------------------------------------------------
@@ -428,22 +293,10 @@ def test_bad_arguments_of_nuts(weighted):
     refused("hyperprior: of a WeightedNB its weights are drawn", bnb.run_nuts, weighted, "symmetric", **rows)
     refused("features: of a WeightedNB its weights are drawn", bnb.run_nuts, weighted, features=[0], **rows)
     one = LABEL == "ash"
-    refused(
-        "run_nuts: only 0 rows are outside the largest",
-        bnb.run_nuts,
-        weighted,
-        X=LEVELS[one],
-        y=LABEL[one],
-    )
+    refused("run_nuts: only 0 rows are outside the largest", bnb.run_nuts, weighted, X=LEVELS[one], y=LABEL[one])
     refused("draws=0 must be a positive integer", bnb.run_nuts, weighted, draws=0, **rows)
     refused("are for the weights of a WeightedNB", bnb.run_nuts, weighted.estimator_, **rows)
     here = LABEL != "elm"
     later = copy(of_two_classes()).partial_fit(LEVELS[:4], ["elm"] * 4, classes=["elm"])
     said = r"run_nuts: there are classes \['ash', 'elm', .*nb.weigh\(X, y\) fits them"
     refused(said, bnb.run_nuts, later, X=LEVELS[here], y=LABEL[here])
-
-
-def test_analyses_of_parameters_take_no_draws_of_weights(weighted):
-    drawn = drawn_for(weighted)
-    refused("draws have no 'class_prob'", weighted.estimator_.predict_proba, LEVELS, draws=drawn)
-    refused("draws have no 'class_prob'", bnb.predict_interval, weighted, LEVELS, given="data", draws=drawn)

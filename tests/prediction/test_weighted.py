@@ -1,10 +1,9 @@
-"""Weighted terms: the optimum by another solver, what weights do and do not change, and what they are for."""
+"""Weights of terms against another optimiser, and the properties of weighted classifiers."""
 
 from __future__ import annotations
 
 import warnings
 from copy import copy
-from dataclasses import replace
 from functools import cache, partial
 from itertools import product
 from types import SimpleNamespace
@@ -12,7 +11,6 @@ from types import SimpleNamespace
 import numpy as np
 import pandas as pd
 import pytest
-import scipy.sparse as sp
 from scipy.optimize import minimize, minimize_scalar
 from scipy.special import log_softmax
 from scipy.stats import norm
@@ -38,6 +36,7 @@ from tests.prediction.tables import (
     weighted_numbers,
 )
 from tests.refusals import refused
+from tests.strategies import variants
 
 CASES = {
     "categorical": (bnb.CategoricalNB(), LEVELS),
@@ -57,8 +56,7 @@ def fails(estimator) -> dict[str, str]:
 
 @pytest.mark.slow("scikit-learn's checks fit some sixty times")
 @parametrize_with_checks(
-    [bnb.WeightedNB(nb) for nb in (None, bnb.GaussianNB(), bnb.MultinomialNB())],
-    expected_failed_checks=fails,
+    [bnb.WeightedNB(nb) for nb in (None, bnb.GaussianNB(), bnb.MultinomialNB())], expected_failed_checks=fails
 )
 def test_check_estimator(estimator, check):
     check(estimator)
@@ -209,7 +207,7 @@ def test_a_temperature_is_temperature_scaling():
 
 @pytest.mark.slow("compiles kernels of its own")
 def test_long_rows_count_for_less():
-    """Of counts over one simplex T (t + 1)^-β, both at the optimum: by Nelder and Mead."""
+    """Reference: T and β of T (t + 1)^-β by the Nelder-Mead method."""
     nb = bnb.WeightedNB(bnb.MultinomialNB()).fit(COUNTS, LABEL)
     scores, length, label = (
         crossed(bnb.MultinomialNB(), COUNTS),
@@ -236,7 +234,7 @@ def test_long_rows_count_for_less():
 
 @pytest.mark.parametrize("case", ["categorical", "gaussian", "binary"])
 def test_the_expected_loss_is_that_of_weights_that_do_not_know_the_row(case, monkeypatch):
-    """By weights that another solver fits to other rows and halves without the row; τ = 1 fits most.
+    """Reference: weights of another solver, fitted to rows and halves without the row; τ = 1 fits most.
 
     Rows that the same halves score are held out by quarters, those of a class one after the other; the class is rarer
     by the row, as stratified halves know its share.
@@ -260,15 +258,6 @@ def test_the_expected_loss_is_that_of_weights_that_do_not_know_the_row(case, mon
                 joint = joint + own * np.log1p(-1 / (np.bincount(CODE) + 1))
                 losses[held_out] -= (own * log_softmax(joint, axis=2)).sum(axis=2).mean(axis=0) * 3 / SPLITS
     assert nb.expected_log_loss_ == pytest.approx(np.mean(losses), abs=1e-6)
-
-
-def test_halves_have_half_of_each_class():
-    label = np.repeat([0, 1, 2], [10, 7, 2])
-    first = random_halves(label, 40, seed=0)
-    for c, n in enumerate([10, 7, 2]):
-        assert set(first[:, label == c].sum(axis=1)) == {n // 2 + n % 2}
-    assert len({half.tobytes() for half in first}) == 40
-    np.testing.assert_allclose(first[:, :10].mean(axis=0), 0.5, atol=0.3)
 
 
 def test_of_more_rows_a_sample_of_each_class():
@@ -297,38 +286,9 @@ def test_scores_are_weighted_terms(case):
     np.testing.assert_array_equal(nb.predict(rows), nb.classes_[joint.argmax(axis=1)])
 
 
-def test_sparse_presences_are_weighted_as_dense_ones():
-    presence = (LEVELS > 0).astype(float)
-    dense = bnb.WeightedNB(bnb.BernoulliNB(), weighted().weights_).fit(presence, LABEL)
-    sparse = bnb.WeightedNB(bnb.BernoulliNB(), weighted().weights_).fit(sp.csr_array(presence), LABEL)
-    found, expected = (nb.predict_log_proba(X) for nb, X in ((sparse, sp.csr_array(presence)), (dense, presence)))
-    np.testing.assert_allclose(found, expected, rtol=1e-10)
-    terms = bnb.terms(dense.estimator_, presence)
-    joint = terms.log_class_prior + dense.class_bias_ + terms.values @ weighted().weight_
-    np.testing.assert_allclose(expected, log_softmax(joint, axis=1), rtol=1e-10)
-
-
-def test_hyperparameters_of_single_levels_are_those_of_all_rows():
-    """A level that only one row has is not in every half; its concentration is."""
-    X = LEVELS.copy()
-    X[7, 0] = 9.0
-    alphas = [np.array([1.0, 2.0, 0.5, 1.0]), *[np.array([1.0, 2.0, 0.5])] * 3]
-    with_levels = bnb.CategoricalNB(alpha=alphas, categories=[[0.0, 1.0, 2.0, 9.0], *[[0.0, 1.0, 2.0]] * 3])
-    found, expected = (bnb.WeightedNB(nb).fit(X, LABEL) for nb in (bnb.CategoricalNB(alpha=alphas), with_levels))
-    np.testing.assert_allclose(found.weight_, expected.weight_, rtol=1e-12)
-    unknown = bnb.WeightedNB(bnb.CategoricalNB(handle_unknown="error")).fit(X, LABEL)
-    np.testing.assert_allclose(unknown.weight_, bnb.WeightedNB(bnb.CategoricalNB()).fit(X, LABEL).weight_, rtol=1e-12)
-
-
 def test_leave_one_out_of_weights_that_these_labels_taught_is_refused():
     with pytest.raises(NotImplementedError, match=r"would be too low\. nb\.expected_log_loss_ is the loss to expect"):
         bnb.loo(weighted_numbers(), NUMBERS, LABEL)
-
-
-def test_its_leave_one_out_terms_are_weighted():
-    nb, of_base = weighted_numbers(), bnb.loo_terms(weighted_numbers().estimator_, NUMBERS, LABEL)
-    found = bnb.loo_terms(nb, NUMBERS, LABEL)
-    np.testing.assert_allclose(found.values, of_base.values * nb.weight_, rtol=1e-9)
 
 
 def test_the_loss_without_weights_is_that_of_the_halves():
@@ -353,18 +313,6 @@ def test_one_witness_heard_many_times_is_one_witness():
         np.testing.assert_allclose(nb.predict_proba(often[ASKED]), plain.predict_proba(x[ASKED]), atol=0.02)
 
 
-def test_the_order_of_columns_does_not_matter():
-    columns = np.random.default_rng(1).permutation(4)
-    other = bnb.WeightedNB(bnb.CategoricalNB()).fit(LEVELS[:, columns], LABEL)
-    np.testing.assert_allclose(other.weight_, weighted().weight_[columns], atol=1e-9)
-
-
-def test_missing_cells_say_nothing():
-    nb = weighted()
-    expected = log_softmax(nb.class_log_prior_ + nb.class_bias_)
-    np.testing.assert_allclose(nb.predict_log_proba(np.full((1, 4), np.nan))[0], expected, rtol=1e-12)
-
-
 @pytest.mark.slow("compiles kernels of its own")
 @pytest.mark.parametrize("method", ["moments", "draws"])
 def test_parameters_move_the_weighted_scores(method):
@@ -380,17 +328,6 @@ def test_parameters_move_the_weighted_scores(method):
     lower, upper = bnb.predict_interval(nb, rows, given="data", method=method, draws=4000)
     expected = np.quantile(np.exp(log_softmax(scores, axis=2)), [0.05, 0.95], axis=0)
     np.testing.assert_allclose([lower, upper], expected, atol=0.02)
-
-
-@pytest.mark.slow("compiles kernels of its own")
-def test_biases_of_three_classes_move_the_interval():
-    """Of three classes moments are drawn from; a bias moves the scores of its class, whichever method draws them."""
-    plain = bnb.WeightedNB(bnb.GaussianNB(), "feature").fit(NUMBERS, LABEL)
-    biased = replace(plain.weights_, class_bias=np.array([-1.0, 0.0, 1.0]))
-    nb, rows = bnb.WeightedNB(bnb.GaussianNB(), biased).fit(NUMBERS, LABEL), NUMBERS[:8]
-    found = bnb.predict_interval(nb, rows, draws=4000)
-    np.testing.assert_allclose(found, bnb.predict_interval(nb, rows, method="draws", draws=4000), atol=0.03)
-    assert abs(found[0] - bnb.predict_interval(plain, rows, draws=4000)[0]).max() > 0.1
 
 
 def test_intervals_and_decisions_are_given_the_data_by_default():
@@ -461,16 +398,6 @@ def test_a_class_that_comes_later_has_no_bias():
     np.testing.assert_allclose(nb.predict_log_proba(rows), log_softmax(joint, axis=1), rtol=1e-10)
 
 
-@pytest.mark.slow("other variants compile kernels of their own", but="CategoricalNB")
-@pytest.mark.parametrize("estimator", [bnb.CategoricalNB(), bnb.AODE()], ids=lambda nb: type(nb).__name__)
-def test_before_it_weighs_it_predicts_as_its_estimator(estimator):
-    """An average was read as the one network that its counts look like."""
-    nb = bnb.WeightedNB(estimator).partial_fit(LEVELS, LABEL, np.unique(LABEL))
-    expected = clone(estimator).partial_fit(LEVELS, LABEL, np.unique(LABEL))
-    np.testing.assert_array_equal(nb.predict_log_proba(LEVELS[ASKED]), expected.predict_log_proba(LEVELS[ASKED]))
-    np.testing.assert_array_equal(bnb.loo(nb, LEVELS, LABEL).pointwise, bnb.loo(expected, LEVELS, LABEL).pointwise)
-
-
 def test_streams_count_and_weigh_afterwards():
     nb = bnb.WeightedNB(bnb.CategoricalNB())
     batches = ((LEVELS[i : i + 20], LABEL[i : i + 20]) for i in range(0, N, 20))
@@ -493,15 +420,6 @@ def test_weights_of_other_rows_are_kept():
 
 
 @pytest.mark.slow("compiles kernels of its own")
-def test_files_hold_the_weights(tmp_path):
-    nb = bnb.WeightedNB(bnb.TAN(gaussian=None)).fit(LEVELS, LABEL)
-    bnb.save(nb, tmp_path / "nb")
-    loaded = bnb.load(tmp_path / "nb")
-    np.testing.assert_array_equal(loaded.predict_proba(LEVELS), nb.predict_proba(LEVELS))
-    pd.testing.assert_frame_equal(bnb.weight_table(loaded), bnb.weight_table(nb))
-
-
-@pytest.mark.slow("compiles kernels of its own")
 def test_shifted_prevalence_and_readings():
     nb = weighted_numbers()
     shifted = nb.predict_log_proba(NUMBERS, class_prior=[0.1, 0.1, 0.8])
@@ -510,17 +428,6 @@ def test_shifted_prevalence_and_readings():
     mean = bnb.terms(nb.estimator_, NUMBERS, estimate="mean")
     joint = mean.log_class_prior + nb.class_bias_ + mean.values @ nb.weight_
     np.testing.assert_allclose(nb.predict_joint_log_proba(NUMBERS, estimate="mean"), joint, rtol=1e-10)
-
-
-@pytest.mark.slow("a second view of what quick tests see")
-def test_averages_of_models_have_a_temperature():
-    nb = bnb.WeightedNB(bnb.AODE(gaussian=None), "temperature").fit(LEVELS, LABEL)
-    assert nb.term_names_ == ("average",)
-    plain = nb.estimator_.predict_joint_log_proba(LEVELS)
-    joint = nb.class_log_prior_ + nb.temperature_ * (plain - nb.class_log_prior_)
-    np.testing.assert_allclose(nb.predict_joint_log_proba(LEVELS), joint, rtol=1e-12)
-    with pytest.raises(NotImplementedError, match="AODE averages several classifiers"):
-        bnb.predict_interval(nb, LEVELS, given="data")
 
 
 def test_or_a_weight_a_member():
@@ -538,7 +445,7 @@ def test_or_a_weight_a_member():
 
 @pytest.mark.slow("compiles kernels of its own")
 def test_members_that_do_not_vote_are_as_the_others():
-    """Where the parent of a member is missing it says what the others say on average."""
+    """A member whose parent is missing gets the average score of the other members."""
     X = LEVELS.copy()
     X[::4, 1] = np.nan
     nb = bnb.WeightedNB(bnb.AODE(gaussian=None)).fit(X, LABEL)
@@ -546,14 +453,6 @@ def test_members_that_do_not_vote_are_as_the_others():
     np.testing.assert_allclose(values[:, 1], values[:, [0, 2, 3]].mean(axis=1))
     nothing = bnb.terms(nb.estimator_, np.full((1, 4), np.nan)).values[0]
     np.testing.assert_allclose(nothing - nothing[0], 0.0, atol=1e-12)
-
-
-@pytest.mark.slow("compiles kernels of its own")
-def test_dask_rows_are_predicted_lazily():
-    da = pytest.importorskip("dask.array")
-    nb = weighted_numbers()
-    lazy = nb.predict_proba(da.from_array(NUMBERS, chunks=(25, 4)))
-    np.testing.assert_allclose(lazy.compute(), nb.predict_proba(NUMBERS), rtol=1e-12)
 
 
 # -- bad input -----------------------------------------------------------------------------------
@@ -595,7 +494,7 @@ def of_two_classes() -> bnb.WeightedNB:
 
 
 def test_a_class_without_rows_here_has_no_bias():
-    """Its rows were counted, and weights are found from those of the other two: as were there no other class."""
+    """Weights come from rows of the other two classes, as if the third class did not exist."""
     here, of_two = LABEL != "elm", of_two_classes()
     nb = bnb.WeightedNB(bnb.CategoricalNB(class_alpha=0.0)).partial_fit(LEVELS, LABEL, CLASSES)
     nb.weigh(LEVELS[here], LABEL[here])
@@ -607,7 +506,7 @@ def test_a_class_without_rows_here_has_no_bias():
 @pytest.mark.parametrize("weights", ["feature", "temperature"])
 @pytest.mark.parametrize("known", [[0.7, 0.2, 0.1], [0.0, 0.5, 0.5]])
 def test_known_class_probabilities_are_not_undone(known, weights):
-    """What rows are drawn with is no reason for a bias against what is known."""
+    """The class frequencies of the sample do not bias known class probabilities."""
     nb = bnb.WeightedNB(bnb.CategoricalNB(class_prior=known), weights).fit(LEVELS, LABEL)
     learned = weighted(weights)
     np.testing.assert_array_equal(nb.weight_, learned.weight_)
@@ -616,15 +515,9 @@ def test_known_class_probabilities_are_not_undone(known, weights):
     np.testing.assert_allclose(nb.predict_proba(LEVELS[ASKED]), expected, rtol=1e-12)
 
 
-def test_a_sample_of_few_rows_is_few_rows():
-    with pytest.warns(UserWarning, match="only 6 rows are outside"):
-        nb = bnb.WeightedNB(bnb.CategoricalNB(), max_rows=9).fit(LEVELS, LABEL)
-    assert nb.weights_ is None
-
-
 @pytest.mark.filterwarnings("error")
 def test_two_rows_of_high_weight_have_losses():
-    """Without the one row no other row may be left to fit weights to: they are then those of the prior."""
+    """If no row is left to fit weights to, the weights are those of the prior."""
     nb = bnb.WeightedNB(bnb.CategoricalNB(), "temperature", max_rows=2).fit(LEVELS, LABEL, np.full(N, 20.0))
     assert nb.weights_.n_rows == 2
     assert np.isfinite(nb.expected_log_loss_)
@@ -657,12 +550,10 @@ def test_infinite_scores_are_refused():
         refused(said, bnb.WeightedNB(estimator).fit, X[:, :1], y)
 
 
-@pytest.mark.slow("other variants compile kernels of their own", but="first")
-@pytest.mark.parametrize(
+@variants(
     ("options", "message"),
     [
         ({"weights": "feet"}, "weights='feet' is unknown"),
-        ({"weights": [1.0, 2.0]}, r"weights=\[1.0, 2.0\] is unknown"),
         ({"max_rows": 0}, "max_rows=0"),
         ({"seed": -1}, "seed=-1"),
         (
@@ -693,7 +584,7 @@ def test_what_has_no_meaning_for_weights_is_refused():
 
 @pytest.mark.parametrize("kind", [bnb.WeightedNB, bnb.FeatureAveragedNB, bnb.NaiveBayesMixture])
 def test_no_classifier_wraps_another_of_its_class(kind):
-    """Else `repr` takes 2^n steps for n of them."""
+    """Nested wrappers would make `repr` take 2^n steps."""
     message = f"a {kind.__name__} takes no other {kind.__name__}"
     for inner in (kind(), bnb.WeightedNB(kind()) if kind is not bnb.WeightedNB else bnb.FeatureAveragedNB(kind())):
         refused(message, kind, estimator=inner)
@@ -711,11 +602,3 @@ def test_what_the_estimator_cannot_count_it_says():
         _ = bnb.WeightedNB(bnb.TAN()).partial_fit
     assert "TAN has partial_fit only once fit has found the tree" in str(caught.value.__cause__.__cause__)
     assert not hasattr(bnb.WeightedNB("a name"), "partial_fit")
-
-
-def test_weights_are_shown_in_a_line():
-    """They are a hyperparameter too, which the repr of an estimator shows."""
-    nb = weighted("temperature")
-    shown = f"Weights(4 terms around {nb.temperature_:.3g}, by halves of 60 rows)"
-    assert repr(nb.weights_) == shown
-    assert shown in " ".join(repr(bnb.WeightedNB(bnb.CategoricalNB(), nb.weights_)).split())

@@ -1,4 +1,4 @@
-"""A fitted problem, and its programs; what the tests of this folder share."""
+"""A fitted problem and its NumPyro programs, shared by the tests of this folder."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What `run_nuts` says of its chains where the estimates are no numbers to speak of."""
+"""Diagnostics of `run_nuts` where R-hat or the effective sample size is no usable number."""
 
 import re
 

@@ -1,4 +1,4 @@
-"""Without data the programs simulate: labels and cells have the exact prior and posterior predictive distribution."""
+"""Programs without data simulate labels and cells with the exact predictive distributions."""
 
 from __future__ import annotations
 
@@ -12,15 +12,7 @@ import pytest
 from numpyro.infer import Predictive
 from scipy import stats
 
-from bayesnb import (
-    CategoricalNB,
-    Dirichlet,
-    GammaPoisson,
-    MixedNB,
-    MultinomialNB,
-    NormalInverseGamma,
-    posterior_draws,
-)
+from bayesnb import Dirichlet, GammaPoisson, MixedNB, MultinomialNB, NormalInverseGamma, posterior_draws
 from bayesnb._util.precision import float64
 from bayesnb.sampling import programs
 from bayesnb.uncertainty import site_names
@@ -138,20 +130,6 @@ def test_rows_share_the_parameters_of_their_class(which):
                 both = (first == c) & (second == d)
                 product = (values[both, 0] - exact[0][c].mean()) * (values[both, 1] - exact[1][d].mean())
                 assert_mean(product, np.sqrt(spread[0][c] * spread[1][c]) if c == d else 0.0)
-
-
-def test_documents_have_the_lengths_that_were_asked_for():
-    _, rows = simulated("prior_")
-    assert rows["x_4_of_3"].shape == (DRAWS, 2, 1, 3)
-    np.testing.assert_array_equal(rows["x_4_of_3"].sum(axis=-1), np.broadcast_to(LENGTHS, (DRAWS, 2, 1)))
-    np.testing.assert_array_equal(rows["x_0_of_3"].sum(axis=-1), 1)
-    # Features of other sizes between them: each has its own column of lengths.
-    nb = CategoricalNB(categories=[["a", "b", "c"], ["a", "b"], ["a", "b", "c"]]).fit([["a", "a", "a"]], ["u"])
-    lengths, sites = np.arange(6).reshape(2, 3), site_names(nb.encoding_, nb.prior_)
-    program = partial(programs.naive_bayes, nb.prior_, sites=sites, n_rows=2, totals=[lengths])
-    drawn = float64(Predictive(program, num_samples=3))(jax.random.key(0))
-    np.testing.assert_array_equal(drawn["x_0_of_3"].sum(axis=-1), [lengths[:, [0, 2]]] * 3)
-    np.testing.assert_array_equal(drawn["x_0_of_2"].sum(axis=-1), [lengths[:, [1]]] * 3)
 
 
 def test_rows_of_given_labels_and_parameters():

@@ -19,7 +19,7 @@ def test_of_two_concentrations():
     count = np.array([[np.bincount(x.astype(int), minlength=3) for x in LEVELS[c == CODE].T] for c in range(3)])
 
     def log_evidence(alpha: float) -> float:
-        """Of the cells given the classes: a Dirichlet-multinomial for each class and column."""
+        """Dirichlet-multinomial log evidence of the cells, for each class and column."""
         n = count.sum(axis=-1)
         return (gammaln(alpha + count) - gammaln(alpha)).sum() + (gammaln(3 * alpha) - gammaln(3 * alpha + n)).sum()
 

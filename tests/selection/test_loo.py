@@ -11,7 +11,7 @@ import bayesnb as bnb
 from tests.data import arff
 from tests.prediction.tables import LABEL, LEVELS, N, declared, of_levels
 from tests.refusals import refused
-from tests.strategies import CLASSES, KINDS, Problem, problems, thorough, with_prior_of
+from tests.strategies import CLASSES, KINDS, Problem, problems, thorough, variants, with_prior_of
 
 ESTIMATES = ("predictive", "mean")
 
@@ -53,21 +53,6 @@ def test_it_equals_refits_without_each_row(kind, data):
         np.testing.assert_allclose(found.row_pointwise, row, rtol=1e-10, atol=1e-10)
 
 
-@pytest.mark.slow("compiles kernels of its own")
-@pytest.mark.parametrize("kind", thorough(KINDS))
-@settings(max_examples=8)
-@given(data=st.data())
-def test_of_some_rows_it_is_that_of_all(kind, data):
-    problem = data.draw(problems(kind, min_rows=2, max_rows=6))
-    nb = problem.fit()
-    every = bnb.loo(nb, problem.X, problem.y, problem.weight)
-    index = data.draw(st.lists(st.integers(0, len(problem) - 1), min_size=1, unique=True))
-    some = problem.take(index)
-    found = bnb.loo(nb, some.X, some.y, some.weight)
-    np.testing.assert_allclose(found.row_pointwise, every.row_pointwise[index], rtol=1e-12, atol=1e-12)
-    np.testing.assert_allclose(found.log_proba, every.log_proba[index], rtol=1e-12, atol=1e-12)
-
-
 PUBLISHED = {
     "car": (-573.004822894, 0.856481),
     "vote": (-269.691321192, 0.901149),
@@ -81,8 +66,7 @@ def fitted(name: str):
     return bnb.CategoricalNB(categories=data.levels).fit(X, data.y), X, data.y
 
 
-@pytest.mark.slow("other variants compile kernels of their own", but="first")
-@pytest.mark.parametrize("name", PUBLISHED)
+@variants("name", PUBLISHED)
 def test_published_sums(name):
     nb, X, y = fitted(name)
     found = bnb.loo(nb, X, y)
@@ -93,7 +77,7 @@ def test_published_sums(name):
 
 @pytest.mark.slow("compiles kernels of its own")
 def test_an_outlier_far_out():
-    """What the other rows say of it, and it of them, by the Student's t of SciPy."""
+    """Reference: SciPy's Student's t for the outlier and for the other rows."""
     from scipy import stats
 
     x = np.array([0.1, -0.2, 0.3, 1e4])

@@ -1,4 +1,4 @@
-"""Permuted labels against SciPy's permutation test; what was chosen on the rows is said beside the numbers."""
+"""Permutation tests against SciPy's; notes on choices made with the same rows."""
 
 from __future__ import annotations
 
@@ -85,29 +85,6 @@ def test_what_was_chosen_on_the_rows_is_said():
 
 
 @pytest.mark.slow("compiles kernels of its own")
-def test_densities_and_cells_of_numbers_that_were_chosen_are_said():
-    """`MixedNB()` chooses densities by the labels; the ends of the cells of `BinnedNB` are quantiles of the rows."""
-    rng = np.random.default_rng(0)
-    y = np.repeat([0, 1], 30)
-    numbers = rng.gamma(1.0 + 2 * y[:, None], size=(60, 2))
-    mixed = bnb.MixedNB(binned=[1], cells=8).fit(numbers, y)
-    said = "the densities of numbers and the cells of numbers"
-    assert bnb.loo(mixed, numbers, y).notes == (f"Given {said}, chosen on these rows too; see `permutation_null`.",)
-    assert bnb.conformal(mixed, numbers, y).notes == (
-        f"Coverage is approximate: given {said}, chosen on these rows too.",
-    )
-    tuned = bnb.tune_alpha(mixed, numbers, y, by="evidence", tune="class_alpha").estimator
-    assert "the densities of numbers" in bnb.loo(tuned, numbers, y).notes[0]
-    binned = bnb.BinnedNB(cells=8).fit(numbers, y)
-    for analysis in (bnb.loo, bnb.conformal):
-        (note,) = analysis(binned, numbers, y).notes
-        assert "the cells of numbers, chosen on these rows" in note
-        assert analysis(bnb.BinnedNB(edges=binned.edges_).fit(numbers, y), numbers, y).notes == ()
-        assert analysis(bnb.MixedNB(gaussian=[0, 1]).fit(numbers, y), numbers, y).notes == ()
-        assert analysis(bnb.MixedNB(numbers="gaussian").fit(numbers, y), numbers, y).notes == ()
-
-
-@pytest.mark.slow("compiles kernels of its own")
 def test_a_tuned_strength_is_said_and_saved_until_the_next_fit(tmp_path):
     naive = bnb.CategoricalNB().fit(X, Y)
     tuned = bnb.tune_alpha(naive, X, Y, by="evidence").estimator
@@ -122,9 +99,3 @@ def test_a_score_that_is_not_defined_is_no_evidence(values):
     """The observed one comes last."""
     scores = iter([*values[1:], values[0]])
     assert bnb.permutation_null(lambda y: next(scores), [0, 1, 0], permutations=3).p_value == 1.0
-
-
-@pytest.mark.parametrize("seed", [-1, 1.5, "a", None])
-def test_a_bad_seed_is_named(seed):
-    with pytest.raises(ValueError, match="seed="):
-        bnb.permutation_null(lambda y: 0.0, [0, 1], seed=seed)

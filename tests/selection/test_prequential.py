@@ -9,7 +9,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import bayesnb as bnb
-from bayesnb import BernoulliNB, CategoricalNB, FeatureAveragedNB, GaussianNB, MultinomialNB
+from bayesnb import BernoulliNB, FeatureAveragedNB
 from tests.refusals import refused
 from tests.strategies import KINDS, problems, thorough, with_prior_of
 
@@ -46,48 +46,6 @@ def test_it_is_the_evidence_of_each_prefix_and_grows_by_the_next_row(kind, data)
         sequence = one.fit(fixed) if sequence is None else sequence.partial_fit(one.X, one.y, None, one.weight)
         assert abs(curve.log_evidence[n] - sequence.log_evidence_) <= 1e-9 * scale
     assert abs(curve.log_evidence[-1] - whole.log_evidence_) <= 1e-9 * scale
-
-
-def test_it_is_the_sum_of_the_predictions_of_each_row_by_those_before(two):
-    X, y = two[2][:30], two[3][:30]
-    curve = bnb.prequential(FeatureAveragedNB(BernoulliNB()).fit(X, y), X, y)
-    total, before = [0.0], None
-    for n in range(len(y)):
-        row, label = X.iloc[n : n + 1], y[n : n + 1]
-        if before is None:  # no rows: each value and each label has probability 1/2
-            total.append(-np.log(2) * (1 + X.shape[1]))
-            before = FeatureAveragedNB(BernoulliNB()).partial_fit(row, label, classes=[0, 1])
-            continue
-        total.append(total[-1] + before.predict_joint_log_proba(row)[0, label[0]])
-        before.partial_fit(row, label)
-    np.testing.assert_allclose(curve.log_evidence, total, rtol=1e-9, atol=1e-9)
-
-
-@pytest.mark.parametrize("weighted", [False, True])
-def test_differences_of_two_end_at_the_log_bayes_factor(weighted):
-    rng = np.random.default_rng(3)
-    y = rng.integers(0, 3, 300)
-    X = rng.poisson(3, (300, 4)) + y[:, None]
-    weight = rng.integers(0, 4, 300).astype(float) if weighted else np.ones(300)
-    pairs = [
-        (CategoricalNB(alpha=0.3), FeatureAveragedNB()),
-        (GaussianNB(prior="pooled"), GaussianNB(prior="within")),
-        (MultinomialNB(), MultinomialNB(alpha=7.0)),
-    ]
-    for one, other in pairs:
-        one.fit(X, y, weight)
-        other.fit(X, y, weight)
-        first, second = bnb.prequential(one, X, y, weight), bnb.prequential(other, X, y, weight)
-        end = first.log_evidence[-1] - second.log_evidence[-1]
-        assert abs(end - bnb.bayes_factor(one, other).log) <= 1e-9 * max(1.0, abs(one.log_evidence_))
-
-
-def test_the_order_of_the_rows_changes_the_way_and_not_the_end(two):
-    nb, _, X, y = two
-    order = np.argsort(y, kind="stable")
-    given_, by_class = bnb.prequential(nb, X, y), bnb.prequential(nb, X.iloc[order], y[order])
-    assert given_.log_evidence[-1] == pytest.approx(by_class.log_evidence[-1], rel=1e-12)
-    assert np.abs(given_.log_evidence - by_class.log_evidence).max() > 1
 
 
 @pytest.mark.parametrize("points", [1, 7, 50, 120, 1000])

@@ -13,6 +13,7 @@ from bayesnb.families import EmpiricalNormal
 from bayesnb.selection import tune
 from tests.prediction.tables import COUNTS, LABEL, LEVELS, N
 from tests.refusals import refused
+from tests.strategies import variants
 
 WEIGHT = 1.0 + np.arange(N) % 2
 
@@ -87,8 +88,7 @@ def test_an_optimum_at_the_end_of_the_interval_is_reported():
     assert "at the end of the interval: alpha" in repr(found)
 
 
-@pytest.mark.slow("other variants compile kernels of their own", but="first")
-@pytest.mark.parametrize(
+@variants(
     ("nb", "options", "error", "message"),
     [
         (bnb.MultinomialNB(), {"by": "accuracy"}, ValueError, "by='accuracy'"),
@@ -119,18 +119,3 @@ def test_a_given_prior_of_the_classes_is_not_tuned():
     nb = bnb.CategoricalNB(class_prior=bnb.Dirichlet(np.ones((1, 3)), np.zeros(3, int), 1)).fit(LEVELS, LABEL)
     said = r"tune='class_alpha' must name some of \['alpha'\]"
     refused(said, bnb.tune_alpha, nb, LEVELS, LABEL, by="evidence", tune="class_alpha")
-
-
-@pytest.mark.slow("compiles kernels of its own")
-def test_the_densities_that_were_chosen_are_those_of_the_tuned_classifier():
-    """Priors of columns are of these densities: a later fit, and weights around it, do not choose others."""
-    rng = np.random.default_rng(0)
-    y = rng.integers(0, 2, 120)
-    X = np.c_[rng.normal(2 * y), rng.gamma(1.0 + 3 * y), rng.normal(size=120) * (1 + y)]
-    nb = bnb.MixedNB().fit(X, y)
-    assert set(nb.kinds_.values()) == {"gaussian", "binned"}
-    tuned = bnb.tune_alpha(nb, X, y, by="evidence").estimator
-    again = clone(tuned).fit(X, y)
-    assert again.kinds_ == tuned.kinds_ == nb.kinds_
-    np.testing.assert_allclose(again.predict_log_proba(X), tuned.predict_log_proba(X), rtol=1e-12)
-    bnb.WeightedNB(tuned).fit(X, y)

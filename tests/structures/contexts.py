@@ -41,7 +41,7 @@ class Contexts:
         return cls(brute.levels, brute.parents, brute.alpha, brute.class_alpha, brute.classes)
 
     def cell(self, row: Any, j: int) -> tuple[int, ...]:
-        """Of an observed cell, its parents first."""
+        """Index of an observed cell: its parents' values, then its own."""
         parents = self.parents.get(j, ())
         given = (len(self.levels[p]) if row[p] is None else self.levels[p].index(row[p]) for p in parents)
         return (*given, self.levels[j].index(row[j]))

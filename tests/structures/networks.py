@@ -1,4 +1,4 @@
-"""Bayesian networks below a class by NumPy loops, and small random ones: what the classifiers are held against."""
+"""Reference Bayesian networks with a class node, by NumPy loops; small random problems."""
 
 from __future__ import annotations
 
@@ -81,7 +81,7 @@ class Brute:
         return np.array([self.log_joint(counts, row) for row in X])
 
     def sequential_evidence(self, X: Any, y: Any, weight: Any) -> float:
-        """Each row, as often as its weight says, predicted from those before it."""
+        """Sum of log predictives of each row, repeated by its weight, from the rows before."""
         counts: dict[Any, float] = {}
         total = 0.0
         for row, label, w in zip(X, y, weight, strict=True):

@@ -1,11 +1,8 @@
-"""AODE against a brute-force average of its members; what it cannot have, it says."""
+"""AODE against a brute-force average of its members, and refusal of what an average does not have."""
 
 from __future__ import annotations
 
-import math
-
 import numpy as np
-import pandas as pd
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
@@ -15,6 +12,7 @@ import bayesnb as bnb
 from bayesnb import counting
 from bayesnb.encoding.node_rows import NodeRows
 from tests.refusals import refused
+from tests.strategies import variants
 from tests.structures.networks import CLASSES, Brute, log_proba, problems, table
 
 
@@ -96,22 +94,6 @@ def test_pairs_are_counted_as_nodes_are(problem, fractional):
 
 
 @pytest.mark.slow("compiles kernels of its own")
-@given(anything)
-@settings(max_examples=5)
-def test_fractional_weights_and_leave_one_out(problem):
-    weight = problem.weight / 4  # sums of quarters are exact
-    nb = bnb.AODE(**problem.options).partial_fit(problem.X, problem.y, CLASSES, weight)
-    each = np.arange(len(problem.y))
-    found = bnb.loo(nb, problem.X, problem.y, weight)
-    for i in each[: 3 if len(each) > 1 else 0]:
-        refit = bnb.AODE(**problem.options)
-        refit.partial_fit(problem.X[each != i], problem.y[each != i], CLASSES, weight[each != i])
-        np.testing.assert_allclose(
-            found.log_proba[i : i + 1], refit.predict_log_proba(problem.X[i : i + 1]), rtol=0, atol=1e-10
-        )
-
-
-@pytest.mark.slow("compiles kernels of its own")
 def test_weights_that_make_up_a_whole_count_as_one():
     """Ten rows of weight 0.1, one after the other, are one row, though they sum to 0.9999999999999999."""
     X, y = table(40, 0)
@@ -163,51 +145,11 @@ def test_known_class_probabilities():
     assert known.n_parameters_ == nb.n_parameters_ - 1
 
 
-def test_one_concentration_a_column():
-    X, y = table(60, 3)
-    alpha = np.array([0.2, 1.0, 3.0, 0.5])
-    nb = bnb.AODE(alpha=alpha).fit(X, y)
-    joints = [np.exp(bnb.SPODE(p, alpha=alpha).fit(X, y).predict_joint_log_proba(X)) for p in range(4)]
-    np.testing.assert_allclose(np.exp(nb.predict_joint_log_proba(X)), np.mean(joints, axis=0), rtol=1e-12)
-
-
-def test_concentrations_of_levels_would_be_others_for_each_member():
-    X, y = table(60, 3)
-    width = bnb.AODE().fit(X, y).statistics_.blocks[0].count.shape[1]
-    refused("alpha", bnb.AODE(alpha=np.ones((2, width))).fit, X, y)
-
-
 def test_parameters_are_counted_once():
     X, y = table(60, 3)
     v = [2, 3, 2, 3]
     pairs = sum(v[p] * (v[j] - 1) for p in range(4) for j in range(4) if j != p)
     assert bnb.AODE().fit(X, y).n_parameters_ == 1 + 2 * (sum(v) - 4 + pairs)
-
-
-@pytest.mark.slow("compiles kernels of its own")
-def test_gaussian_columns_are_those_of_every_member():
-    X, y = table(60, 4)
-    frame = pd.DataFrame(X[:, :2], columns=list("ab"))
-    frame["size"] = np.random.default_rng(0).normal(size=60) + (y == "elm")
-    nb, without = bnb.AODE().fit(frame, y), bnb.AODE().fit(frame[list("ab")], y)
-    numbers = bnb.GaussianNB().fit(frame[["size"]], y)
-    expected = without.predict_joint_log_proba(frame[list("ab")]) - nb.class_log_prior_
-    expected = expected + numbers.predict_joint_log_proba(frame[["size"]])
-    np.testing.assert_allclose(nb.predict_joint_log_proba(frame), expected, rtol=0, atol=1e-10)
-    each, found = np.arange(60), bnb.loo(nb, frame, y)
-    member = nb.members_[0]
-    assert member.parents_["size"] is None
-    refit = bnb.AODE().fit(frame[each != 5], y[each != 5])  # which derives the Gaussian prior anew
-    np.testing.assert_allclose(found.log_proba[5:6], refit.predict_log_proba(frame[5:6]), rtol=0, atol=1e-9)
-
-
-@pytest.mark.slow("compiles kernels of its own")
-def test_only_gaussian_columns_make_gaussian_naive_bayes():
-    X, y = np.random.default_rng(0).normal(size=(40, 2)), np.arange(40) % 2
-    nb, gaussian = bnb.AODE(gaussian=[0, 1]).fit(X, y), bnb.GaussianNB().fit(X, y)
-    np.testing.assert_allclose(nb.predict_proba(X), gaussian.predict_proba(X), rtol=1e-12)
-    np.testing.assert_allclose(bnb.loo(nb, X, y).log_proba, bnb.loo(gaussian, X, y).log_proba, rtol=1e-12)
-    assert nb.members_ == []
 
 
 def test_a_reserved_level_does_not_vote_where_it_was_not_counted():
@@ -243,31 +185,9 @@ REFUSED = {
 }
 
 
-@pytest.mark.slow("other variants compile kernels of their own", but="first")
-@pytest.mark.parametrize("call", [pytest.param(call, id=name) for name, call in REFUSED.items()])
+@variants("call", REFUSED.values(), ids=REFUSED)
 def test_the_average_has_no_posterior(call):
     refused(r"AODE averages.*members_", call, bnb.AODE().fit(X, Y), error=NotImplementedError)
-
-
-def test_before_fit_nothing_is_there():
-    nb = bnb.AODE()
-    for name in [name for name in dir(type(nb)) if name.endswith("_") and not name.startswith("_")]:
-        assert not hasattr(nb, name), name
-
-
-@pytest.mark.slow("compiles kernels of its own")
-def test_each_member_has_all_analyses():
-    nb = bnb.AODE(alpha=0.5).fit(X, Y)
-    for p, member in enumerate(nb.members_[:2]):
-        alone = bnb.SPODE(p, alpha=0.5).fit(X, Y)
-        assert member.log_evidence_ == pytest.approx(alone.log_evidence_, rel=1e-13)
-        pd.testing.assert_frame_equal(bnb.parameter_table(member), bnb.parameter_table(alone))
-        np.testing.assert_array_equal(bnb.posterior_draws(member, 3)["theta"], bnb.posterior_draws(alone, 3)["theta"])
-        np.testing.assert_allclose(bnb.loo(member, X, Y).pointwise, bnb.loo(alone, X, Y).pointwise, rtol=1e-12)
-    assert bnb.bayes_factor(nb.members_[0], nb.members_[1]).log == pytest.approx(
-        nb.members_[0].log_evidence_ - nb.members_[1].log_evidence_
-    )
-    np.testing.assert_array_equal(clone(nb.members_[2]).fit(X, Y).predict_proba(X), nb.members_[2].predict_proba(X))
 
 
 def test_decisions_have_an_action_and_a_risk():
@@ -280,37 +200,3 @@ def test_decisions_have_an_action_and_a_risk():
     assert np.isnan(found.p_optimal).all()
     assert np.isnan(found.regret).all()
     assert "Decisions of 60 rows" in repr(found)
-
-
-@pytest.mark.slow("compiles kernels of its own")
-def test_labels_are_compared_and_rows_are_not():
-    nb = bnb.AODE().fit(X, Y)
-    found = bnb.loo(nb, X, Y)
-    assert float(found.to_elpd()["elpd_loo"] if "elpd_loo" in dir(found.to_elpd()) else found.to_elpd().elpd) == (
-        pytest.approx(found.elpd)
-    )
-    refused("labels only", found.to_elpd, kind="row", error=NotImplementedError)
-    refused("takes 'predictive' or 'mean'", bnb.loo, nb, X, Y, estimate="map")
-    refused("fitted on", bnb.loo, nb, np.repeat(X, 2, axis=0), np.repeat(Y, 2))
-
-
-@pytest.mark.slow("compiles kernels of its own")
-def test_scores_of_estimates_and_learning_curves():
-    nb = bnb.AODE()
-    scores = bnb.compare_estimates(nb, X[:40], Y[:40], X[40:], Y[40:])
-    proba = nb.fit(X[:40], Y[:40]).predict_proba(X[40:])
-    own = proba[np.arange(20), (Y[40:] == "elm").astype(int)]
-    row = scores[[("predictive" in str(name)) for name in scores.index]].iloc[0]
-    assert row["log_loss"] == pytest.approx(-np.log(own).mean())
-    assert math.isnan(row["log_evidence"])
-    curve = bnb.learning_curve(bnb.AODE(), X, Y, sizes=[5, 10], repeats=2)
-    assert len(curve)
-
-
-def test_no_column_has_one_parent():
-    """Each is the parent of all others in some member: `parents_` of a single tree would be that of one of them."""
-    try:
-        parents = bnb.AODE().fit(X, Y).parents_
-    except (AttributeError, NotImplementedError):
-        return
-    assert not any(isinstance(own, str) for own in parents.values())

@@ -1,4 +1,4 @@
-"""Classifiers with tables="context": random networks against the recursion, draws and files, refits of all kinds."""
+"""Classifiers with tables="context" against the recursion over contexts, and refits."""
 
 from __future__ import annotations
 
@@ -27,7 +27,6 @@ from tests.refusals import refused
 from tests.strategies import counted
 from tests.structures.contexts import Contexts
 from tests.structures.networks import CLASSES, LEVELS, log_proba, problems, table
-from tests.test_counting import Compilations
 
 SIZES = (2, 3, 2, 3)
 DECLARED = [list(LEVELS[:size]) for size in SIZES]
@@ -120,16 +119,6 @@ def test_every_structure_is_scored_by_the_recursion(make):
     assert nb.log_evidence_ == pytest.approx(brute.evidence(counts), abs=1e-10)
 
 
-def test_the_evidence_is_a_product_of_predictions():
-    nb, total = MAKE["network"](categories=DECLARED).partial_fit(HOLES[:1], Y[:1], CLASSES[:2]), 0.0
-    total = nb.log_evidence_
-    for i in range(1, 12):
-        total += nb.predict_joint_log_proba(HOLES[i : i + 1])[0, CLASSES.index(Y[i])]
-        nb.partial_fit(HOLES[i : i + 1], Y[i : i + 1])
-    assert nb.log_evidence_ == pytest.approx(total, abs=1e-10)
-    assert bnb.prequential(nb, HOLES[:12], Y[:12]).log_evidence[-1] == pytest.approx(total, abs=1e-9)
-
-
 @pytest.mark.filterwarnings("ignore:2 cells of 2 columns with levels:UserWarning")
 def test_values_that_never_occurred_are_missing_or_refused():
     strange = X.copy()
@@ -160,82 +149,10 @@ def test_a_class_without_rows_and_columns_without_cells():
 # -- batches -----------------------------------------------------------------------------------------
 
 
-def stream():
-    """Three chunks; the second brings a level, the third a class and a level."""
-    rows, labels = table(48, 4, n_classes=3)
-    rows[:16][rows[:16] == "w"] = "v"
-    labels[:32][labels[:32] == "oak"] = "elm"
-    rows[5, 2], rows[40, 0] = None, "z"
-    return [(rows[a:b], labels[a:b]) for a, b in itertools.pairwise((0, 16, 32, 48))]
-
-
-def same(nb, other, rows):
-    assert [v.tolist() for v in nb.categories_] == [v.tolist() for v in other.categories_]
-    assert nb.classes_.tolist() == other.classes_.tolist()
-    for one, two in zip(nb.statistics_.blocks, other.statistics_.blocks, strict=True):
-        np.testing.assert_array_equal(one.count, two.count)
-    np.testing.assert_allclose(nb.predict_log_proba(rows), other.predict_log_proba(rows), rtol=1e-12)
-
-
-@pytest.mark.slow("compiles kernels of its own")
-@pytest.mark.parametrize("kind", ["network", "spode", "aode"])
-def test_chunks_and_merging_make_the_whole_and_forgetting_undoes_them(kind):
-    chunks, make = stream(), MAKE[kind]
-    rows, labels = (np.concatenate(part) for part in zip(*chunks, strict=True))
-    whole, nb = make().fit(rows, labels), make()
-    for chunk in chunks:
-        nb.partial_fit(*chunk, classes=np.unique(chunk[1]))
-    same(nb, whole, rows)
-    same(bnb.fit_stream(make(), chunks, progress=False), whole, rows)
-    some = [counted(make().fit(*chunk)) for chunk in chunks]
-    for order in itertools.permutations(range(3)):
-        a, b, c = (some[i] for i in order)
-        merged = make().fit(*chunks[0]).with_counts(counting.merge(a, counting.merge(b, c)))
-        same(merged, whole, rows)
-    nb.forget(*chunks[2])
-    declared = make(categories=[v.tolist() for v in whole.categories_])
-    for chunk in chunks[:2]:
-        declared.partial_fit(*chunk, classes=whole.classes_)
-    same(nb, declared, rows)
-    refused("negative", nb.forget, np.repeat(chunks[0][0][:1], 17, axis=0), np.repeat(chunks[0][1][:1], 17))
-
-
-@pytest.mark.slow("other variants compile kernels of their own", but="first")
-@pytest.mark.parametrize("kind", ["network", "aode"])
-def test_weights_are_rows_and_decay_is_weights(kind):
-    make, halves, some = MAKE[kind], np.full(40, 0.5), np.arange(20)
-    tripled = make().fit(HOLES[some.repeat(3)], Y[some.repeat(3)]).predict_proba(HOLES[some])
-    weighted = make().fit(HOLES[some], Y[some], np.full(20, 3.0)).predict_proba(HOLES[some])
-    np.testing.assert_allclose(weighted, tripled, rtol=1e-12)
-    faded = make().fit(HOLES, Y).decay(0.5).predict_proba(HOLES)
-    np.testing.assert_allclose(faded, make().fit(HOLES, Y, halves).predict_proba(HOLES), rtol=1e-12)
-
-
 def test_tables_of_contexts_and_full_ones_do_not_merge():
     full, context = (bnb.NetworkNB(PARENTS, tables=tables).fit(X, Y) for tables in ("full", "context"))
     with pytest.raises(ValueError, match=r".+"):
         counting.merge(counted(full), counted(context))
-
-
-@pytest.mark.slow("compiles kernels of its own")
-def test_other_numbers_of_rows_compile_nothing():
-    rows, labels = table(130, 7)
-    nb = MAKE["network"]()
-
-    def work(n):
-        nb.partial_fit(rows[:n], labels[:n], classes=CLASSES[:2])
-        nb.predict_proba(rows[:n])
-        nb.forget(rows[:n], labels[:n])
-        bnb.loo(nb, rows, labels)
-        return bnb.context_table(nb), nb.log_evidence_, bnb.predict_interval(nb, rows, draws=4)
-
-    nb.fit(rows, labels)
-    for n in (17, 64, 20):
-        work(n)
-    with Compilations() as compiled:
-        for n in (18, 33, 63):
-            work(n)
-    assert compiled.names == []
 
 
 # -- the posterior -----------------------------------------------------------------------------------
@@ -285,17 +202,8 @@ def test_tables_of_contexts_say_which_prunings_are_probable():
             last += weight * (context in pruning)
             reached += weight * any(other[: len(context)] == context for other in pruning)
         np.testing.assert_allclose([line["last"], line["reached"]], [last, reached], rtol=0, atol=1e-10)
-
-
-@pytest.mark.slow("simulates many data sets or draws")
-def test_posterior_draws_have_the_moments_of_two_cells_together():
-    drawn = bnb.posterior_draws(fitted(), 8000, seed=0)["theta"]
-    start = np.cumsum([0, *(of_column("ash", j).count.size for j in range(4))])
-    for (c, label), j in itertools.product(enumerate(CLASSES[:2]), range(4)):
-        own = np.asarray(drawn)[:, c, start[j] : start[j + 1]]
-        products, exact = own[:, :, None] * own[:, None], of_column(label, j).products()
-        error = 5 * products.std(axis=0) / np.sqrt(8000)
-        np.testing.assert_array_less(abs(products.mean(axis=0) - exact), error + 1e-12)
+    refused("no tables of contexts", bnb.context_table, bnb.CategoricalNB().fit(X, Y))
+    refused("no column 'z'", bnb.context_table, fitted(), ["z"])
 
 
 @pytest.mark.slow("simulates many data sets or draws")
@@ -329,17 +237,6 @@ def test_log_odds_and_their_parts_are_sums_of_cumulants():
     np.testing.assert_allclose(sd[:, 0] ** 2 - expected[:, 1], of_class["sd"] ** 2, rtol=1e-9)
 
 
-@pytest.mark.slow("simulates many data sets or draws")
-def test_intervals_are_quantiles_of_draws_given_the_row():
-    rows = np.vstack([X[:4], HOLES[:4]])
-    found = bnb.predict_interval(fitted(), rows, prob=0.8, method="draws", draws=4000, seed=1)
-    sampler = PosteriorSampler("draws", "row", 4000, 2)
-    drawn = sampler.map(fitted().fitted_, rows, lambda log_p, _: np.exp(log_p).transpose(1, 0, 2))
-    np.testing.assert_allclose(found, np.quantile(drawn, [0.1, 0.9], axis=1), rtol=0, atol=0.03)
-    by_moments = bnb.predict_interval(fitted(), rows, prob=0.8, draws=4000, seed=1)
-    np.testing.assert_allclose(by_moments, found, rtol=0, atol=0.05)
-
-
 @pytest.mark.slow("compiles kernels of its own")
 def test_variables_given_others_are_those_of_the_table_of_complete_rows():
     nb = fitted()
@@ -353,24 +250,6 @@ def test_variables_given_others_are_those_of_the_table_of_complete_rows():
     found = nb.query("1", {"3": "w", "(class)": "elm"})
     expected = joint[:, :, :, 2, 1].sum(axis=(0, 2))
     np.testing.assert_allclose(found, expected / expected.sum(), rtol=1e-10)
-
-
-@pytest.mark.slow("simulates many data sets or draws")
-def test_prior_predictive_draws_rows_of_random_prunings():
-    """In loops: a class, then each column, of which one row has the same distribution whatever the pruning."""
-    nb, size, rng = MAKE["network"](categories=DECLARED, alpha=0.4).fit(X, Y), 1500, np.random.default_rng(0)
-    expected = []
-    for _ in range(size):
-        prob = rng.dirichlet(np.ones(2))
-        truth, scores = int(rng.random() < prob[1]), np.log(prob)
-        for n in SIZES:
-            theta = rng.dirichlet(np.full(n, 0.4 / n), 2)
-            scores = scores + np.log(theta[:, rng.choice(n, p=theta[truth])])
-        expected.append(np.exp(log_proba(scores[None]))[0, truth])
-    found = bnb.prior_predictive(nb, 4000, seed=1)
-    error = np.hypot(np.std(expected) / np.sqrt(size), found.std() / np.sqrt(4000))
-    assert abs(found.mean() - np.mean(expected)) < 4 * error
-    assert stats.ks_2samp(found, expected).pvalue > 1e-4
 
 
 # -- strength of the prior ---------------------------------------------------------------------------
@@ -392,17 +271,6 @@ def test_its_strength_is_the_best_of_refits(kind, by):
     assert found.objective == pytest.approx(-best.fun, rel=1e-7)
     assert found.alpha == pytest.approx(np.exp(best.x), rel=2e-3)
     assert found.estimator.parents_ == nb.parents_
-
-
-@pytest.mark.slow("compiles kernels of its own")
-def test_sensitivity_to_the_prior_is_that_of_refits():
-    found = bnb.prior_sensitivity(fitted(), HOLES[:10], alpha=(0.2, 5), steps=3)
-    each = [
-        clone(fitted()).set_params(alpha=a).fit(HOLES, Y, WEIGHT).predict_proba(HOLES[:10]) for a in (0.2, 1.0, 5.0)
-    ]
-    own = np.stack(each)[:, np.arange(10), each[1].argmax(axis=1)]
-    np.testing.assert_allclose(found["lower"], own.min(axis=0), rtol=1e-10)
-    np.testing.assert_allclose(found["upper"], own.max(axis=0), rtol=1e-10)
 
 
 # -- weights and sets --------------------------------------------------------------------------------
@@ -443,7 +311,7 @@ def test_conformal_p_values_are_those_of_refits(rows, by_class):
 
 @pytest.mark.slow("compiles kernels of its own")
 def test_fractional_weights_leave_no_missing_parent_where_none_is(tmp_path):
-    """What is missing is a difference of sums."""
+    """The count of missing cells is a difference of sums, which may not round to a positive number."""
     rows, labels = table(300, 0)
     weight = np.random.default_rng(0).choice([0.1, 0.3, 0.7], 300)
     nb = MAKE["aode"]().fit(rows, labels, weight)
@@ -460,14 +328,9 @@ def test_fractional_weights_leave_no_missing_parent_where_none_is(tmp_path):
 
 
 @pytest.mark.slow("compiles kernels of its own")
-def test_numbers_beside_the_tables_are_a_factor_and_cut_they_are_levels():
+def test_numbers_that_are_cut_are_levels():
     size = np.random.default_rng(3).normal(size=40) + 3.0 * (X[:, 1] == "u")
     frame = pd.DataFrame(X, columns=list("abcd")).assign(size=size)
-    nb = bnb.NetworkNB({"b": "a"}, tables="context").fit(frame, Y)
-    levels, normal = bnb.NetworkNB({1: 0}, tables="context").fit(X, Y), bnb.GaussianNB(prior="within")
-    expected = levels.predict_joint_log_proba(X) + normal.fit(size[:, None], Y).predict_joint_log_proba(size[:, None])
-    expected -= np.log(levels.class_count_ + 1) - np.log(42)
-    np.testing.assert_allclose(nb.predict_joint_log_proba(frame), expected, rtol=0, atol=1e-10)
     # Where numbers take part: log p(x | c) + log p(cell | c, parents) - log p(cell | c).
     nb = bnb.NetworkNB({"size": ["b", "a"]}, tables="context", numbers="binned").fit(frame, Y)
     cut = frame.assign(size=np.searchsorted(nb.edges_["size"], size, side="left").astype(str))
@@ -482,36 +345,6 @@ def test_numbers_beside_the_tables_are_a_factor_and_cut_they_are_levels():
 
 
 # -- files and refusals ------------------------------------------------------------------------------
-
-
-@pytest.mark.slow("other variants compile kernels of their own", but="first")
-@every
-def test_files(make, tmp_path):
-    nb, path = make().fit(HOLES, Y, WEIGHT), tmp_path / "model"
-    bnb.save(nb, path)
-    loaded = bnb.load(path)
-    np.testing.assert_array_equal(loaded.predict_proba(HOLES), nb.predict_proba(HOLES))
-    np.testing.assert_array_equal(
-        loaded.partial_fit(X, Y).predict_proba(HOLES), nb.partial_fit(X, Y).predict_proba(HOLES)
-    )
-
-
-def test_files_with_a_prior_and_forged_ones(tmp_path):
-    path = tmp_path / "model"
-    nb = clone(fitted()).set_params(prior=fitted().prior_).fit(HOLES, Y)
-    bnb.save(nb, path)
-    np.testing.assert_array_equal(bnb.load(path).predict_proba(HOLES), nb.predict_proba(HOLES))
-    bnb.save(fitted(), path)
-    tree, arrays = parts(path.read_bytes())
-    count = tree["fitted"]["statistics_"]["blocks"]["values"][0]["count"]["name"]
-    path.write_bytes(signed(tree, arrays | {count: arrays[count] - 100.0}))
-    refused(".", bnb.load, path, error=bnb.CorruptModelError)
-    path.write_bytes(signed(tree, arrays | {count: arrays[count] + 100.0}))
-    refused(".", bnb.load, path, error=bnb.CorruptModelError)
-    path.write_bytes(signed(tree | {"parameters": tree["parameters"] | {"tables": "half"}}, arrays))
-    refused("tables", bnb.load, path, error=bnb.CorruptModelError)
-    path.write_bytes(signed(tree | {"parameters": tree["parameters"] | {"tables": "full"}}, arrays))
-    refused(".", bnb.load, path, error=bnb.CorruptModelError)
 
 
 @pytest.mark.slow("compiles kernels of its own")
@@ -553,3 +386,21 @@ def test_a_column_that_a_class_never_had_is_no_reason_for_a_warning():
     nb = MAKE["network"]().fit(rows, Y)
     cells = bnb.explain(nb, X[:1], "elm", "ash")
     assert np.isfinite(cells["contribution"]).all()
+
+
+def test_files_with_a_prior_and_forged_ones(tmp_path):
+    path = tmp_path / "model"
+    nb = clone(fitted()).set_params(prior=fitted().prior_).fit(HOLES, Y)
+    bnb.save(nb, path)
+    np.testing.assert_array_equal(bnb.load(path).predict_proba(HOLES), nb.predict_proba(HOLES))
+    bnb.save(fitted(), path)
+    tree, arrays = parts(path.read_bytes())
+    count = tree["fitted"]["statistics_"]["blocks"]["values"][0]["count"]["name"]
+    path.write_bytes(signed(tree, arrays | {count: arrays[count] - 100.0}))
+    refused(".", bnb.load, path, error=bnb.CorruptModelError)
+    path.write_bytes(signed(tree, arrays | {count: arrays[count] + 100.0}))
+    refused(".", bnb.load, path, error=bnb.CorruptModelError)
+    path.write_bytes(signed(tree | {"parameters": tree["parameters"] | {"tables": "half"}}, arrays))
+    refused("tables", bnb.load, path, error=bnb.CorruptModelError)
+    path.write_bytes(signed(tree | {"parameters": tree["parameters"] | {"tables": "full"}}, arrays))
+    refused(".", bnb.load, path, error=bnb.CorruptModelError)

@@ -1,4 +1,4 @@
-"""Margins and dependences: numbers in structures, and weights of structures, against what they are made of."""
+"""Numeric columns in structures, and weights of margins and dependences, against their parts."""
 
 from __future__ import annotations
 
@@ -36,14 +36,6 @@ def test_without_parents_it_is_mixed_naive_bayes():
     numbers = FRAME[["size", "weight", "count"]]
     plain, structure = bnb.MixedNB().fit(numbers, Y), bnb.KDB(0, None, gaussian="dtype").fit(numbers, Y)
     np.testing.assert_allclose(structure.predict_log_proba(numbers), plain.predict_log_proba(numbers), rtol=1e-10)
-
-
-@pytest.mark.slow("compiles kernels of its own")
-def test_so_are_its_weights():
-    plain = bnb.WeightedNB(bnb.MixedNB()).fit(FRAME, Y)
-    structure = bnb.WeightedNB(bnb.KDB(0, None, gaussian="dtype")).fit(FRAME, Y)
-    np.testing.assert_allclose(structure.predict_log_proba(FRAME), plain.predict_log_proba(FRAME), rtol=1e-7)
-    assert structure.expected_log_loss_ == pytest.approx(plain.expected_log_loss_, rel=1e-9)
 
 
 def test_each_column_is_a_margin_and_each_with_parents_a_dependence(weighted):
@@ -96,11 +88,6 @@ def test_the_estimator_of_levels_has_the_evidence_of_its_own():
     weighted = bnb.WeightedNB(bnb.KDB(1, None), "feature").fit(levels, Y)
     assert len(weighted.term_names_) == 3
     assert weighted.estimator_.log_evidence_ == bnb.KDB(1, None).fit(levels, Y).log_evidence_
-
-
-def test_numbers_in_a_structure_leave_no_evidence():
-    with pytest.raises(NotImplementedError, match="no evidence in closed form"):
-        _ = bnb.KDB(2, None).fit(FRAME, Y).log_evidence_
 
 
 @pytest.mark.slow("compiles kernels of its own")

@@ -10,7 +10,8 @@ from hypothesis import strategies as st
 
 import bayesnb as bnb
 from tests.refusals import refused
-from tests.structures.networks import CLASSES, brute_of, problems, table
+from tests.strategies import variants
+from tests.structures.networks import CLASSES, problems, table
 from tests.structures.test_structures import fitted
 
 CLASS = "(class)"
@@ -51,18 +52,6 @@ def test_any_variables_given_any_others(problem, data):
     for row, expected in zip(problem.X, nb.predict_proba(problem.X), strict=True):
         found = nb.query(CLASS, {str(j): value for j, value in enumerate(row)})
         np.testing.assert_allclose(found.to_numpy(), expected, rtol=0, atol=1e-10)
-
-
-@pytest.mark.slow("other variants compile kernels of their own", but="first")
-@pytest.mark.parametrize("nb", [bnb.TAN(), bnb.TAN("evidence"), bnb.SPODE(1)], ids=repr)
-def test_learned_structures_answer_too(nb):
-    X, y = table(40, 0)
-    brute = brute_of(nb.fit(X, y))
-    joint = brute.table(brute.count(X, y, np.ones(40)))
-    found = nb.query([2, CLASS], {0: "v"})
-    np.testing.assert_allclose(found, (joint[:, 1].sum(axis=(1, 3)).T / joint[:, 1].sum()).ravel(), rtol=0, atol=1e-12)
-    assert found.name == "P"
-    assert found.sum() == pytest.approx(1)
 
 
 def test_by_name_by_index_and_of_one_name():
@@ -109,33 +98,6 @@ def test_a_chain_of_many_columns_is_summed_over_exactly():
 
 
 @pytest.mark.slow("compiles kernels of its own")
-def test_many_given_cells_do_not_underflow():
-    """600 columns of ten levels: the product of so many probabilities is below the least float64."""
-    rng = np.random.default_rng(0)
-    X, y = rng.integers(0, 10, (50, 600)), rng.integers(0, 2, 50)
-    nb = bnb.NetworkNB({j: j - 1 for j in range(1, 600)}).fit(X, y)
-    found = nb.query(CLASS, {str(j): int(value) for j, value in enumerate(X[0])})
-    np.testing.assert_allclose(found.to_numpy(), nb.predict_proba(X[:1])[0], rtol=0, atol=1e-10)
-
-
-@pytest.mark.slow("compiles kernels of its own")
-def test_a_column_without_any_cell_has_no_say():
-    X, y = table(40, 0)
-    X[:, 1] = None
-    nb = bnb.NetworkNB({0: 2}).fit(X, y)
-    without = bnb.NetworkNB({0: 1}).fit(X[:, [0, 2, 3]], y)
-    np.testing.assert_allclose(nb.query("0", {"3": "u"}), without.query("0", {"2": "u"}), rtol=1e-12)
-
-
-def test_gaussian_columns_are_no_variables():
-    X, y = table(40, 0)
-    frame = pd.DataFrame(X, columns=list("abcd")).assign(size=np.arange(40.0))
-    nb = bnb.TAN().fit(frame, y)
-    pd.testing.assert_series_equal(nb.query("a"), bnb.TAN().fit(frame[list("abcd")], y).query("a"))
-    refused(r"no categorical variable 'size'", nb.query, "size")
-
-
-@pytest.mark.slow("compiles kernels of its own")
 def test_a_table_too_large_is_refused_with_its_size():
     rng = np.random.default_rng(0)
     nb = bnb.NetworkNB().fit(rng.integers(0, 10, (30, 12)), rng.integers(0, 2, 30))
@@ -143,8 +105,7 @@ def test_a_table_too_large_is_refused_with_its_size():
         nb.query([str(j) for j in range(12)])
 
 
-@pytest.mark.slow("other variants compile kernels of their own", but="first")
-@pytest.mark.parametrize(
+@variants(
     ("variables", "known", "message"),
     [
         ("4", None, "no categorical variable '4'"),

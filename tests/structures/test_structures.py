@@ -1,4 +1,4 @@
-"""Networks of features below the class, against joint tables by brute force; naive Bayes where there are no arcs."""
+"""Network classifiers against joint tables by brute force; without arcs, against naive Bayes."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from bayesnb import counting
 from tests import strategies
 from tests.estimators.cases import state
 from tests.refusals import refused
-from tests.strategies import ESTIMATES, assert_leaves, counted
+from tests.strategies import ESTIMATES, assert_leaves, counted, variants
 from tests.structures.networks import CLASSES, Brute, brute_of, log_proba, problems, table
 from tests.test_counting import Compilations
 
@@ -44,22 +44,7 @@ def test_a_structure_without_arcs_is_naive_bayes(problem):
     assert nb.n_parameters_ == naive.n_parameters_
 
 
-@pytest.mark.slow("a second view of what quick tests see")
-@pytest.mark.filterwarnings("ignore:.*rows have no class probabilities:UserWarning")
-@given(strategies.problems("categorical"))
-def test_without_arcs_leaving_out_and_draws_are_those_of_naive_bayes(problem):
-    naive, nb = problem.fit(), problem.fit(bnb.NetworkNB({}, alpha=0.7))
-    mine, theirs = (bnb.loo(model, problem.X, problem.y, problem.weight) for model in (nb, naive))
-    for name in ("pointwise", "row_pointwise", "log_proba"):
-        np.testing.assert_allclose(getattr(mine, name), getattr(theirs, name), rtol=1e-12, atol=1e-12)
-    mine, theirs = (bnb.posterior_draws(model, 7, seed=3) for model in (nb, naive))
-    assert list(mine) == list(theirs)
-    for name in mine:
-        np.testing.assert_allclose(mine[name], theirs[name], rtol=1e-12)
-
-
-@pytest.mark.slow("other variants compile kernels of their own", but="first")
-@pytest.mark.parametrize("nb", [bnb.TAN(), bnb.TAN("evidence"), bnb.SPODE(), bnb.AODE(), bnb.NetworkNB()], ids=repr)
+@variants("nb", [bnb.TAN(), bnb.TAN("evidence"), bnb.SPODE(), bnb.AODE(), bnb.NetworkNB()], ids=repr)
 def test_one_column_leaves_nothing_to_depend_on(nb):
     X, y = table(40, 0)
     naive = Brute([("u", "v")], {}, [1.0], [1.0, 1.0], CLASSES[:2])
@@ -127,15 +112,6 @@ def check_order(problem, nb):
 
 
 @pytest.mark.slow("compiles kernels of its own")
-def test_the_evidence_as_a_learning_curve():
-    X, y = table(25, 6)
-    nb = bnb.NetworkNB({1: [0, 3], 2: 1}).fit(X, y)
-    brute, curve = brute_of(nb), bnb.prequential(nb, X, y, points=6)
-    expected = [brute.evidence(brute.count(X[:n], y[:n], np.ones(n))) for n in curve.sizes]
-    np.testing.assert_allclose(curve.log_evidence, expected, rtol=0, atol=1e-9)
-
-
-@pytest.mark.slow("compiles kernels of its own")
 def test_many_levels_and_parents_do_not_wrap_around():
     """Joint codes beyond 127, 255 and 32,767, where small integers end."""
     rng = np.random.default_rng(0)
@@ -156,7 +132,7 @@ def test_many_levels_and_parents_do_not_wrap_around():
 @pytest.mark.parametrize("nb", [bnb.SPODE(), bnb.TAN(), bnb.AODE()], ids=repr)
 @pytest.mark.parametrize("estimate", ["mle", "map"])
 def test_a_class_that_never_had_the_parents_value_is_impossible(nb, estimate):
-    """By maximum likelihood p(x_p | c) = 0, whatever is then to be said of the children: as in naive Bayes."""
+    """By maximum likelihood p(x_p | c) = 0, whatever the children are: as in naive Bayes."""
     X = np.array([["a", "p"], ["a", "q"], ["b", "p"], ["b", "p"]], dtype=object)
     y = ["s", "s", "t", "t"]
     found = nb.fit(X, y).predict_joint_log_proba(X, estimate=estimate)
@@ -195,7 +171,7 @@ def test_a_cell_counts_with_all_its_parents_and_missing_ones_are_summed_out(prob
 
 
 def check_refusals(problem, nb):
-    """Where cells are missing on arcs there is no evidence, and the columns are named."""
+    """Assert that the evidence is refused if cells on arcs are missing, and that the error names the columns."""
     names = names_on_arcs(problem)
     if not names:
         assert nb.log_evidence_ == pytest.approx(problem.brute.evidence(problem.counts()), abs=1e-9)
@@ -234,8 +210,7 @@ def test_a_missing_cell_beside_the_arcs_does_not_matter_to_the_evidence():
     assert nb.log_evidence_ == pytest.approx(brute_of(nb).evidence(counts), abs=1e-9)
 
 
-@pytest.mark.slow("other variants compile kernels of their own", but="first")
-@pytest.mark.parametrize("nb", [bnb.NetworkNB({1: 0}), bnb.NetworkNB({0: 1, 2: [0, 1]}), bnb.SPODE(1)], ids=repr)
+@variants("nb", [bnb.NetworkNB({1: 0}), bnb.NetworkNB({0: 1, 2: [0, 1]}), bnb.SPODE(1)], ids=repr)
 def test_a_column_without_any_cell(nb):
     """A parent of nothing, or a child of whatever it may be: what is said of the other columns stands."""
     X, y = table(30, 2)
@@ -275,7 +250,7 @@ def same(a, b, X):
     for one, other in zip(a.statistics_.blocks, b.statistics_.blocks, strict=True):
         np.testing.assert_array_equal(one.count, other.count)
     np.testing.assert_array_equal(a.class_count_, b.class_count_)
-    if isinstance(a, bnb.AODE):
+    if isinstance(a, bnb.AODE | bnb.TreeAveragedNB):
         np.testing.assert_allclose(a.predict_log_proba(X), b.predict_log_proba(X), rtol=1e-12)
     else:
         assert_leaves(a.posterior_, b.posterior_)
@@ -285,6 +260,9 @@ MAKE = {
     "network": lambda: bnb.NetworkNB({0: 2, 1: [0, 2], 3: 1}),
     "spode": lambda: bnb.SPODE(2),
     "aode": lambda: bnb.AODE(),
+    "contexts": lambda: bnb.NetworkNB({0: 2, 1: [0, 2], 3: 1}, tables="context"),
+    "aode of contexts": lambda: bnb.AODE(tables="context"),
+    "all trees": lambda: bnb.TreeAveragedNB(),
 }
 each = pytest.mark.parametrize("make", [pytest.param(make, id=name) for name, make in MAKE.items()])
 
@@ -330,8 +308,7 @@ def test_rows_that_were_not_counted_are_not_forgotten(make):
     assert state(nb) == before
 
 
-@pytest.mark.slow("other variants compile kernels of their own", but="first")
-@pytest.mark.parametrize("score", ["mi", "evidence"])
+@variants("score", ["mi", "evidence"])
 def test_a_tree_once_found_is_counted_for(score):
     chunks = stream()
     nb = bnb.TAN(score)

@@ -1,4 +1,4 @@
-"""TreeAveragedNB against all trees one by one, refits and laws; what an average of trees cannot have, it says."""
+"""TreeAveragedNB against an enumeration of all trees, refits and laws."""
 
 from __future__ import annotations
 
@@ -14,16 +14,12 @@ from scipy.special import gammaln
 from sklearn.base import clone
 
 import bayesnb as bnb
-from bayesnb import counting
 from bayesnb.uncertainty.row_draws import PosteriorSampler
 from tests.estimators.cases import state
 from tests.families.trees import AllTrees, arcs_of, is_forest
-from tests.persistence.forger import parts, signed
 from tests.prediction.test_conformal import assert_p_values, ranks
 from tests.refusals import refused
-from tests.strategies import counted
 from tests.structures.networks import CLASSES, LEVELS, log_proba, table
-from tests.test_counting import Compilations
 
 SIZES = (2, 3, 2, 3)
 DECLARED = [list(LEVELS[:size]) for size in SIZES]
@@ -85,44 +81,12 @@ def test_evidence_and_arcs_equal_enumeration():
         assert not np.diag(found).any()
 
 
-@pytest.mark.slow("compiles kernels of its own")
-def test_the_evidence_is_a_product_of_predictions():
-    nb = bnb.TreeAveragedNB(categories=DECLARED, alpha=2.0).partial_fit(X[:1], Y[:1], CLASSES[:2])
-    assert nb.log_evidence_ == pytest.approx(np.log(1 / 2) - sum(map(np.log, SIZES)), abs=1e-10)
-    total = nb.log_evidence_
-    for i in range(1, 12):
-        total += nb.predict_joint_log_proba(X[i : i + 1])[0, CLASSES.index(Y[i])]
-        nb.partial_fit(X[i : i + 1], Y[i : i + 1])
-    assert nb.log_evidence_ == pytest.approx(total, abs=1e-10)
-
-
-@pytest.mark.slow("compiles kernels of its own")
-def test_names_of_columns_and_terms():
-    nb = bnb.TreeAveragedNB().fit(pd.DataFrame(X, columns=list("abcd")), Y)
-    found = nb.arc_probability_
-    assert list(found.index) == list(found.columns) == list("abcd")
-    scores = bnb.terms(nb, pd.DataFrame(X, columns=list("abcd")))
-    assert list(scores.names) == [*"abcd", "(arcs)"]
-    joint = nb.predict_joint_log_proba(pd.DataFrame(X, columns=list("abcd")))
-    np.testing.assert_allclose(scores.values.sum(axis=2) + scores.log_class_prior, joint, rtol=0, atol=1e-11)
-
-
 @either
 def test_a_row_of_nothing_has_the_class_prior(rows):
     nb = fitted(rows is HOLES)
     of_class = np.array([WEIGHT[c == Y].sum() + 1 for c in CLASSES[:2]])
     found = nb.predict_proba(np.full((40, 4), None))
     np.testing.assert_allclose(found, [of_class / of_class.sum()] * 40, rtol=1e-12)
-
-
-@pytest.mark.slow("compiles kernels of its own")
-def test_one_column_is_naive_bayes():
-    nb, naive = bnb.TreeAveragedNB().fit(X[:, :1], Y), bnb.CategoricalNB(alpha=0.5).fit(X[:, :1], Y)
-    np.testing.assert_allclose(nb.predict_proba(X[:, :1]), naive.predict_proba(X[:, :1]), rtol=1e-12)
-    assert nb.log_evidence_ == pytest.approx(naive.log_evidence_, rel=1e-12)
-    assert nb.arc_probability_.to_numpy() == 0
-    np.testing.assert_array_equal(nb.draw_trees(3), -np.ones((3, 1)))
-    assert bnb.loo(nb, X[:, :1], Y).elpd == pytest.approx(bnb.loo(naive, X[:, :1], Y).elpd, rel=1e-12)
 
 
 @pytest.mark.slow("compiles kernels of its own")
@@ -134,13 +98,7 @@ def test_a_class_without_rows_and_a_column_without_cells():
     np.testing.assert_allclose(nb.predict_joint_log_proba(X[:6]), expected, rtol=0, atol=1e-10)
     unknown = bnb.TreeAveragedNB().fit(rows, Y)
     assert unknown.categories_[1].size == 0
-    refused(
-        r"missing on the arcs to \['1'\]",
-        getattr,
-        unknown,
-        "log_evidence_",
-        error=NotImplementedError,
-    )
+    refused(r"missing on the arcs to \['1'\]", getattr, unknown, "log_evidence_", error=NotImplementedError)
     assert (unknown.arc_probability_["1"].drop("1") > 0).all()  # nothing is known of it
     np.testing.assert_allclose(unknown.predict_proba(rows[:6]).sum(axis=1), 1.0, rtol=1e-12)
     np.testing.assert_allclose(
@@ -149,54 +107,6 @@ def test_a_class_without_rows_and_a_column_without_cells():
 
 
 # -- batches -----------------------------------------------------------------------------------------
-
-
-def stream():
-    """Three chunks; the second brings a level, the third a class and a level."""
-    rows, labels = table(48, 4, n_classes=3)
-    rows[:16][rows[:16] == "w"] = "v"
-    labels[:32][labels[:32] == "oak"] = "elm"
-    rows[5, 2], rows[40, 0] = None, "z"
-    return [(rows[a:b], labels[a:b]) for a, b in itertools.pairwise((0, 16, 32, 48))]
-
-
-def same(nb, other, rows):
-    assert [v.tolist() for v in nb.categories_] == [v.tolist() for v in other.categories_]
-    assert nb.classes_.tolist() == other.classes_.tolist()
-    np.testing.assert_array_equal(nb.statistics_.blocks[0].count, other.statistics_.blocks[0].count)
-    np.testing.assert_allclose(nb.predict_log_proba(rows), other.predict_log_proba(rows), rtol=0, atol=1e-11)
-
-
-@pytest.mark.slow("compiles kernels of its own")
-def test_chunks_streams_and_merging_make_the_whole_and_forgetting_undoes_them():
-    chunks, make = stream(), bnb.TreeAveragedNB
-    rows, labels = (np.concatenate(part) for part in zip(*chunks, strict=True))
-    whole, nb = make().fit(rows, labels), make()
-    for chunk in chunks:
-        nb.partial_fit(*chunk, classes=np.unique(chunk[1]))
-    same(nb, whole, rows)
-    same(bnb.fit_stream(make(), chunks, progress=False), whole, rows)
-    a, b, c = (counted(make().fit(*chunk)) for chunk in chunks)
-    merged = make()
-    merged.encoding_, merged.statistics_ = counting.merge(c, counting.merge(a, b))
-    merged.n_features_in_ = 4
-    same(merged, whole, rows)
-    nb.forget(*chunks[2])
-    declared = make(categories=[v.tolist() for v in whole.categories_])
-    for chunk in chunks[:2]:
-        declared.partial_fit(*chunk, classes=whole.classes_)
-    same(nb, declared, rows)
-
-
-def test_weights_are_rows_and_decay_is_weights():
-    some = np.arange(20)
-    np.testing.assert_allclose(
-        bnb.TreeAveragedNB().fit(X[some], Y[some], np.full(20, 3.0)).predict_proba(X[some]),
-        bnb.TreeAveragedNB().fit(X[some.repeat(3)], Y[some.repeat(3)]).predict_proba(X[some]),
-        rtol=1e-12,
-    )
-    faded = bnb.TreeAveragedNB().fit(X, Y).decay(0.5).predict_proba(X)
-    np.testing.assert_allclose(faded, bnb.TreeAveragedNB().fit(X, Y, np.full(40, 0.5)).predict_proba(X), rtol=1e-12)
 
 
 def test_tenths_of_rows_that_are_forgotten_leave_the_others():
@@ -212,59 +122,7 @@ def test_tenths_of_rows_that_are_forgotten_leave_the_others():
     np.testing.assert_allclose(nb.statistics_.blocks[0].count, rest.statistics_.blocks[0].count, rtol=0, atol=1e-11)
 
 
-@pytest.mark.slow("compiles kernels of its own")
-def test_files_and_forged_ones(tmp_path):
-    nb, path = fitted(missing=True), tmp_path / "model"
-    nb = clone(nb).set_params(prior=nb.prior_).fit(HOLES, Y)
-    bnb.save(nb, path)
-    loaded = bnb.load(path)
-    np.testing.assert_array_equal(loaded.predict_proba(HOLES), nb.predict_proba(HOLES))
-    np.testing.assert_array_equal(loaded.arc_probability_, nb.arc_probability_)
-    tree, arrays = parts(path.read_bytes())
-    count = tree["fitted"]["statistics_"]["blocks"]["values"][0]["count"]["name"]
-    more = arrays | {count: arrays[count] + 100.0 * (np.arange(47) == 46)}
-    path.write_bytes(signed(tree, more))
-    refused("contradicts the cells", bnb.load, path, error=bnb.CorruptModelError)
-    nodes = tree["fitted"]["encoding_"]["blocks"]["values"][0]["nodes"]["values"]
-    nodes[-1], nodes[-2] = nodes[-2], nodes[-1]
-    path.write_bytes(signed(tree, arrays))
-    refused("not that of all pairs", bnb.load, path, error=bnb.CorruptModelError)
-
-
-@pytest.mark.slow("compiles kernels of its own")
-def test_other_numbers_of_rows_compile_nothing():
-    rows, labels = table(130, 7)
-    nb = bnb.TreeAveragedNB().fit(rows, labels)
-
-    def work(n):
-        nb.partial_fit(rows[:n], labels[:n])
-        nb.predict_proba(rows[:n])
-        nb.forget(rows[:n], labels[:n])
-        bnb.loo(nb, rows, labels)
-        return nb.arc_probability_, nb.log_evidence_, nb.draw_trees(4), bnb.predict_interval(nb, rows, draws=4)
-
-    for n in (17, 64, 20):
-        work(n)
-    with Compilations() as compiled:
-        for n in (18, 33, 63):
-            work(n)
-    assert compiled.names == []
-
-
 # -- numbers -----------------------------------------------------------------------------------------
-
-
-@pytest.mark.slow("compiles kernels of its own")
-def test_gaussian_columns_are_a_factor():
-    size = np.random.default_rng(3).normal(size=(40, 2)) + (Y == "ash")[:, None]
-    frame = pd.DataFrame(X, columns=list("abcd")).assign(size=size[:, 0], age=size[:, 1])
-    nb = bnb.TreeAveragedNB(numbers="gaussian").fit(frame, Y)
-    trees, normal = bnb.TreeAveragedNB().fit(X, Y), bnb.GaussianNB(prior="within").fit(size, Y)
-    prior = np.log(trees.class_count_ + 1) - np.log(42)
-    expected = trees.predict_joint_log_proba(X) + normal.predict_joint_log_proba(size) - prior
-    np.testing.assert_allclose(nb.predict_joint_log_proba(frame), expected, rtol=0, atol=1e-10)
-    assert list(nb.arc_probability_.columns) == list("abcd")
-    np.testing.assert_allclose(nb.arc_probability_, trees.arc_probability_, rtol=0, atol=1e-12)
 
 
 @pytest.mark.slow("compiles kernels of its own")
@@ -277,16 +135,6 @@ def test_numbers_are_cut_into_levels():
     levels = [nb.categories_[j].tolist() for j in range(4)] + [[str(i) for i in range(len(nb.edges_["size"]) + 1)]]
     other = bnb.TreeAveragedNB(categories=levels).fit(cut, Y)
     np.testing.assert_allclose(nb.predict_proba(frame), other.predict_proba(cut), rtol=0, atol=1e-10)
-
-
-@pytest.mark.slow("compiles kernels of its own")
-@pytest.mark.filterwarnings("ignore:TreeAveragedNB. no column is categorical:UserWarning")
-def test_numbers_only_are_naive_bayes():
-    size = np.random.default_rng(3).normal(size=(40, 2))
-    nb, normal = bnb.TreeAveragedNB(numbers="gaussian").fit(size, Y), bnb.GaussianNB(prior="within").fit(size, Y)
-    np.testing.assert_allclose(nb.predict_proba(size), normal.predict_proba(size), rtol=1e-12)
-    assert nb.arc_probability_.shape == (0, 0)
-    assert nb.draw_trees(5).shape == (5, 0)
 
 
 # -- weights, sets, draws ----------------------------------------------------------------------------
@@ -347,36 +195,6 @@ def test_law_9_the_average_given_the_row_is_the_prediction(given):
     np.testing.assert_array_less(abs(drawn.mean(axis=1) - expected), error + (0.05 if given == "data" else 1e-9))
 
 
-@pytest.mark.slow("simulates many data sets or draws")
-def test_intervals_and_entropies_are_those_of_draws():
-    nb = fitted()
-    lower, upper = bnb.predict_interval(nb, X[:6], prob=0.8, draws=2000, seed=1)
-    sampler = PosteriorSampler("draws", "row", 2000, 1)
-    drawn = sampler.map(nb.fitted_, X[:6], lambda log_p, _: np.exp(log_p).transpose(1, 0, 2))
-    np.testing.assert_allclose([lower, upper], np.quantile(drawn, [0.1, 0.9], axis=1), rtol=0, atol=0.02)
-    entropy = -(drawn * np.log(drawn)).sum(axis=2).mean(axis=1)
-    found = bnb.decompose_uncertainty(nb, X[:6], draws=2000, seed=1)
-    np.testing.assert_allclose(found["aleatoric"], entropy, rtol=0, atol=0.02)
-    assert (found["epistemic"] > 0).all()
-
-
-@pytest.mark.slow("simulates many data sets or draws")
-def test_draws_of_some_features_are_columns_of_the_draws_of_all():
-    everything, some = (bnb.posterior_draws(fitted(), 5, seed=1, features=f)["theta"] for f in (None, ["1"]))
-    assert some.shape[-1] < everything.shape[-1]
-    assert np.isin(some, everything).all()
-
-
-def test_posterior_draws_have_trees_and_parameters():
-    nb = fitted()
-    drawn = bnb.posterior_draws(nb, 4000, seed=0)
-    alone = drawn["theta"][..., : sum(SIZES)]
-    n = AllTrees(SIZES, 2).table(codes(X), np.searchsorted(CLASSES[:2], Y), WEIGHT, (1,)) + 1 / 3
-    mean, total = n / n.sum(axis=1, keepdims=True), n.sum(axis=1, keepdims=True)
-    error = 5 * np.sqrt(mean * (1 - mean) / (total + 1) / 4000)
-    np.testing.assert_array_less(abs(alone[..., 2:5].mean(axis=0) - mean), error)
-
-
 @pytest.mark.slow("compiles kernels of its own")
 @pytest.mark.parametrize("by", ["evidence", "loo"])
 def test_its_strength_is_tuned_to_the_best_of_refits(by):
@@ -388,17 +206,6 @@ def test_its_strength_is_tuned_to_the_best_of_refits(by):
     best = minimize_scalar(objective, bounds=np.log([0.01, 100]), method="bounded", options={"xatol": 1e-6})
     assert found.objective == pytest.approx(-best.fun, rel=1e-7)
     assert found.alpha == pytest.approx(np.exp(best.x), rel=2e-3)
-
-
-@pytest.mark.slow("compiles kernels of its own")
-def test_sensitivity_to_the_prior_is_that_of_refits():
-    def log_odds(alpha):
-        proba = bnb.TreeAveragedNB(alpha).fit(X, Y).predict_proba(X[:8]).max(axis=1)
-        return np.log(proba / (1 - proba))
-
-    found = bnb.prior_sensitivity(bnb.TreeAveragedNB().fit(X, Y), X[:8])
-    slope = (log_odds(np.exp(1e-4)) - log_odds(np.exp(-1e-4))) / 2e-4
-    np.testing.assert_allclose(found["d_logit_d_log_alpha"], slope, rtol=0, atol=1e-6)
 
 
 # -- many columns ------------------------------------------------------------------------------------
@@ -413,15 +220,6 @@ def test_a_column_that_stands_there_thirty_times_is_heard_once():
     levels = np.arange(3)[:, None]
     np.testing.assert_allclose(nb.predict_proba(levels.repeat(30, 1)), naive.predict_proba(levels), rtol=0, atol=0.01)
     np.testing.assert_allclose(nb.arc_probability_, (1 - np.eye(30)) * 2 / 30, rtol=0, atol=1e-9)
-
-
-@pytest.mark.slow("compiles kernels of its own")
-def test_independent_columns_are_naive_bayes():
-    rng, labels = np.random.default_rng(0), np.arange(3000) % 2
-    rows = np.where(rng.random((3000, 30)) < 0.1, labels[:, None], rng.integers(0, 3, (3000, 30)))
-    nb, naive = bnb.TreeAveragedNB().fit(rows, labels), bnb.CategoricalNB(alpha=1 / 3).fit(rows, labels)
-    assert nb.arc_probability_.to_numpy().sum() < 1e-3
-    np.testing.assert_allclose(nb.predict_proba(rows[:200]), naive.predict_proba(rows[:200]), rtol=0, atol=1e-3)
 
 
 # -- refusals ----------------------------------------------------------------------------------------
@@ -459,14 +257,6 @@ def test_priors_that_are_none(alpha, match):
     before = state(nb)
     refused(match, nb.set_params(alpha=alpha).fit, HOLES, Y)
     assert state(nb.set_params(alpha=1.0)) == before
-
-
-@pytest.mark.slow("compiles kernels of its own")
-def test_a_column_of_too_many_levels_is_refused():
-    wide, labels = np.stack([np.arange(200_000), np.arange(200_000) % 150_000], axis=1), np.arange(200_000) % 2
-    refused(
-        "combinations of levels in 2 classes would take .* leave out columns", bnb.TreeAveragedNB().fit, wide, labels
-    )
 
 
 def test_where_cells_were_missing_no_parameters_are_drawn():

@@ -1,4 +1,4 @@
-"""Simulated from a fixed proper prior, posterior intervals cover as often as they say."""
+"""Posterior intervals cover simulated parameters as often as stated."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ import pytest
 from scipy import stats
 
 import bayesnb as bnb
-from bayesnb.uncertainty import parameter_table, posterior_draws, predict_interval
+from bayesnb.uncertainty import parameter_table, predict_interval
 from tests.strategies import thorough
 from tests.uncertainty.simulated import LENGTH, NORMAL, POISSON, SIMULATED
 
@@ -65,19 +65,8 @@ def test_parameter_intervals_cover(family):
     assert ((covered > 0.88) & (covered < 0.92)).all()
 
 
-@pytest.mark.parametrize("family", thorough(FAMILIES, ("multinomial",)))
-def test_truth_has_any_rank_among_the_draws(family):
-    """Simulation-based calibration (Talts et al. 2018): among 99 draws all 100 ranks are equally frequent."""
-    nb, truth = data_sets(family, np.random.default_rng(6))
-    drawn = posterior_draws(nb, draws=99)
-    for name, values in truth.items():
-        rank = (drawn[name] < values).sum(axis=0)
-        for k in range(values.shape[1]):
-            assert stats.chisquare(np.bincount(rank[:, k] // 5, minlength=20)).pvalue > 1e-4
-
-
 def test_class_probabilities_cover():
-    """Each of 1,000 class probabilities has its own truth; those of one data set are not independent."""
+    """Class probabilities of one data set are dependent, so each data set is one observation."""
     rng = np.random.default_rng(7)
     covered = []
     for _ in range(20):
@@ -124,7 +113,7 @@ def test_intervals_of_class_probabilities_cover(family, method, given):
     ],
 )
 def test_intervals_by_draws_cover_in_many_columns(averaged, columns, sets):
-    """As above, of Bernoulli features by draws of θ; half of them depend on the class where they are averaged over.
+    """Bernoulli features by draws of θ; half of the features depend on the class.
 
     The interval is that of the less probable class: of the other P(class | row, θ) is 1 to the precision of float64.
     """

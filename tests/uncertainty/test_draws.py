@@ -7,16 +7,15 @@ import sys
 from pathlib import Path
 from typing import Any
 
-import jax
 import numpy as np
-import pandas as pd
 import pytest
 from scipy import stats
 
 import bayesnb as bnb
-from bayesnb.uncertainty import ImproperPosteriorError, draw_parameters, posterior_draws, site_names
+from bayesnb.uncertainty import ImproperPosteriorError, draw_parameters, posterior_draws
 from tests.refusals import refused
-from tests.uncertainty.simulated import LEVELS, NORMAL, POISSON, SIMULATED, WORDS
+from tests.strategies import variants
+from tests.uncertainty.simulated import LEVELS, NORMAL, SIMULATED, WORDS
 
 DRAWS = 10_000
 N = 40
@@ -88,8 +87,7 @@ def test_levels_are_beta_within_their_feature(kind):
             assert_distributed(theta[:, c, k], beta(count, (y == c).sum(), n_levels))
 
 
-@pytest.mark.slow("other variants compile kernels of their own", but="first")
-@pytest.mark.parametrize("features", [None, [3, 1], ["0"], "2"])
+@variants("features", [None, [3, 1], ["0"], "2"])
 def test_words_are_beta_whichever_are_asked_for(features):
     """A few words have the marginals and the covariances that they have among all."""
     nb, X, y = fitted("multinomial")
@@ -105,75 +103,6 @@ def test_words_are_beta_whichever_are_asked_for(features):
             assert_distributed(both, stats.beta(*((1 + total[w]).sum() for w in (chosen, np.delete(range(5), chosen)))))
         else:
             np.testing.assert_allclose(both, 1.0, rtol=1e-14)
-
-
-def test_gaussians_are_normal_inverse_gamma():
-    nb, X, y = fitted("gaussian")
-    drawn = posterior_draws(nb, DRAWS)
-    assert drawn["mu"].shape == drawn["sigma2"].shape == (DRAWS, 3, 3)
-    for c in range(3):
-        for j in range(3):
-            assert_normal_inverse_gamma(drawn["mu"][:, c, j], drawn["sigma2"][:, c, j], X[y == c, j])
-
-
-def test_rates_are_gamma():
-    nb, X, y = fitted("poisson")
-    rate = posterior_draws(nb, DRAWS)["rate"]
-    for c in range(3):
-        for j in range(3):
-            a, b = POISSON.concentration + X[y == c, j].sum(), POISSON.rate + (y == c).sum()
-            assert_distributed(rate[:, c, j], stats.gamma(a, scale=1 / b))
-
-
-@pytest.mark.slow("compiles kernels of its own")
-def test_mixed_names_and_distributions():
-    nb, X, y = fitted("mixed")
-    drawn = posterior_draws(nb, DRAWS)
-    assert {name: values.shape[1:] for name, values in drawn.items()} == {
-        "class_prob": (3,),
-        "theta_categorical": (3, 3),
-        "mu": (3, 1),
-        "sigma2": (3, 1),
-        "theta_bernoulli": (3, 2),
-        "rate": (3, 1),
-    }
-    for c in range(3):
-        mine, n = X[y == c], (y == c).sum()
-        assert_normal_inverse_gamma(drawn["mu"][:, c, 0], drawn["sigma2"][:, c, 0], mine["length"].to_numpy())
-        rate = stats.gamma(POISSON.concentration + mine["seeds"].sum(), scale=1 / (POISSON.rate + n))
-        assert_distributed(drawn["rate"][:, c, 0], rate)
-        assert_distributed(drawn["theta_bernoulli"][:, c, 1], beta((mine["ripe"] == 1).sum(), n, 2))
-        assert_distributed(drawn["theta_categorical"][:, c, 2], beta((mine["colour"] == 2).sum(), n, 3))
-
-
-@pytest.mark.slow("a second view of what quick tests see")
-def test_features_of_a_frame_by_name_and_place():
-    nb, X, y = fitted("mixed")
-    for features in (["length", "ripe"], [1, 2], ["ripe", 1]):
-        drawn = posterior_draws(nb, 4, features=features)
-        assert list(drawn) == ["class_prob", "mu", "sigma2", "theta_bernoulli"]
-    categorical, X, y = fitted("categorical")
-    theta = posterior_draws(categorical, DRAWS, features=[2, 1])["theta"]
-    assert theta.shape == (DRAWS, 3, LEVELS[1] + LEVELS[2])  # in the order of the columns
-    for c in range(3):
-        counts = level_counts(X[y == c][:, 1:], LEVELS[1:])
-        for k, (count, n_levels) in enumerate(zip(*counts, strict=True)):
-            assert_distributed(theta[:, c, k], beta(count, (y == c).sum(), n_levels))
-    gaussian, X, y = fitted("gaussian")
-    drawn = posterior_draws(gaussian, DRAWS, features=[1])
-    assert_normal_inverse_gamma(drawn["mu"][:, 2, 0], drawn["sigma2"][:, 2, 0], X[y == 2, 1])
-    poisson, X, y = fitted("poisson")
-    rate = posterior_draws(poisson, DRAWS, features=iter(["2"]))["rate"]
-    b = POISSON.rate + (y == 1).sum()
-    assert_distributed(rate[:, 1, 0], stats.gamma(POISSON.concentration + X[y == 1, 2].sum(), scale=1 / b))
-
-
-@pytest.mark.slow("compiles kernels of its own")
-def test_a_single_block_keeps_the_short_name():
-    X = pd.DataFrame({"a": [0.1, 0.2, 0.3], "b": ["u", "v", "u"]})
-    nb = bnb.MixedNB().fit(X, [0, 1, 0])
-    assert set(posterior_draws(nb, 2)) == {"class_prob", "theta", "mu", "sigma2"}
-    assert site_names(nb.encoding_, nb.posterior_) == [{"theta": "theta"}, {"mu": "mu", "sigma2": "sigma2"}]
 
 
 def test_classes_and_features_are_independent():
@@ -203,7 +132,7 @@ def test_of_the_prior():
 @pytest.mark.slow("other variants compile kernels of their own", but="CategoricalNB")
 @pytest.mark.parametrize("make", [bnb.MultinomialNB, bnb.CategoricalNB])
 def test_small_concentrations_do_not_underflow(make):
-    """Of 0.01 a quarter of all gamma variates is below 1e-60, and one in a thousand below any float."""
+    """At shape 0.01 a quarter of all gamma variates is below 1e-60, and one in a thousand below any float."""
     X = np.arange(4)[:, None] if make is bnb.CategoricalNB else np.eye(4)
     nb = make(alpha=0.01, class_alpha=0.01).partial_fit(X, [0] * 4, classes=[0, 1])
     drawn = posterior_draws(nb, DRAWS)
@@ -219,13 +148,6 @@ def assert_distributed_below_half(draws: np.ndarray, distribution: Any) -> None:
     low, share = draws[draws < 0.5], distribution.cdf(0.5)
     assert stats.binomtest(len(low), len(draws), share).pvalue > 1e-4
     assert stats.kstest(low, lambda x: distribution.cdf(x) / share).pvalue > 1e-4
-
-
-def test_the_smallest_concentrations_choose_one_level():
-    nb = make_prior_only(1e-250)
-    theta = posterior_draws(nb, DRAWS)["theta"][:, 1]
-    np.testing.assert_array_equal(np.sort(theta, axis=1), [[0.0, 0.0, 1.0]] * DRAWS)
-    assert stats.chisquare(theta.sum(axis=0)).pvalue > 1e-4
 
 
 def make_prior_only(alpha: float) -> Any:
@@ -247,19 +169,6 @@ def test_the_seed_is_all_that_is_random(kind):
     for name, values in first.items():
         np.testing.assert_array_equal(values, again[name])
         assert (values != other[name]).all()
-
-
-def test_double_precision_whatever_the_configuration():
-    for kind in ("categorical", "multinomial", "gaussian", "poisson"):
-        nb, _, _ = fitted(kind)
-        with jax.enable_x64(False):
-            single = posterior_draws(nb, DRAWS)
-        with jax.enable_x64(True):
-            double = posterior_draws(nb, DRAWS)
-        for name, values in single.items():
-            assert type(values) is np.ndarray
-            assert values.dtype == np.float64
-            np.testing.assert_array_equal(values, double[name])
 
 
 _MEMORY = """
@@ -287,14 +196,12 @@ def test_memory_is_that_of_the_result():
     assert float(result.stdout) < 1.3
 
 
-@pytest.mark.slow("other variants compile kernels of their own", but="first")
-@pytest.mark.parametrize("draws", [0, -3, 2.5, "10", None])
+@variants("draws", [0, -3, 2.5, "10", None])
 def test_draws_are_a_positive_number(draws):
     refused(r"draws=.* must be a positive integer", posterior_draws, make_prior_only(1.0), draws=draws)
 
 
-@pytest.mark.slow("other variants compile kernels of their own", but="first")
-@pytest.mark.parametrize("feature", ["colour", 3, -1, 0.5])
+@variants("feature", ["colour", 3, -1, 0.5])
 def test_features_are_columns(feature):
     with pytest.raises(ValueError, match=r"features: there is no column .*X has \['0', '1', '2'\]"):
         posterior_draws(make_prior_only(1.0), features=[feature])

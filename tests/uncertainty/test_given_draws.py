@@ -1,4 +1,4 @@
-"""Draws in place of the exact posterior: averages against closed forms, and against weights by SciPy's densities."""
+"""Predictions from given draws, against closed forms and importance weights."""
 
 from __future__ import annotations
 
@@ -9,7 +9,6 @@ import numpy as np
 import pytest
 from scipy.special import logsumexp
 
-import bayesnb as bnb
 from bayesnb.uncertainty import decompose_uncertainty, log_odds_moments, posterior_draws, predict_interval
 from tests.strategies import thorough
 from tests.uncertainty.simulated import SIMULATED
@@ -21,7 +20,7 @@ each_kind = pytest.mark.parametrize("kind", thorough(SIMULATED, ("multinomial", 
 
 @cache
 def drawn(kind: str) -> dict[str, np.ndarray]:
-    """Of θ, and nobody knows from where."""
+    """Draws of θ without a record of their origin."""
     return dict(posterior_draws(problem(kind, 3)[0], DRAWS, seed=3))
 
 
@@ -71,17 +70,8 @@ def test_analyses_of_draws_are_near_those_of_the_posterior(kind, given):
 
 
 @pytest.mark.slow("compiles kernels of its own")
-def test_all_that_holds_draws_is_read():
-    nb, X = problem("mixed", 3)
-    data = bnb.to_arviz(nb, draws=50, chains=2, seed=4)
-    data["posterior"].attrs.clear()
-    same = dict(posterior_draws(nb, 100, 4))
-    np.testing.assert_array_equal(nb.predict_proba(X, draws=data), nb.predict_proba(X, draws=same))
-
-
-@pytest.mark.slow("compiles kernels of its own")
 def test_another_class_prior():
-    """Of draws whose classes are known, P(class | row, θ) by Bayes' rule."""
+    """Reference: Bayes' rule for each draw of θ."""
     nb, X = problem("gaussian", 2)
     draws = dict(posterior_draws(nb, 50))
     flat = dict(draws, class_prob=np.full((50, 2), 0.5))

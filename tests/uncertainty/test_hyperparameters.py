@@ -1,4 +1,4 @@
-"""Draws of this model's posterior: hyperparameters are averaged over, and nothing else.
+"""Draws of hyperparameters are averaged over, and the parameters are integrated out exactly.
 
 Against integrals by SciPy, sums by hand, and weights p(row | θ) where these are still good.
 """
@@ -36,7 +36,7 @@ def wide() -> tuple[Any, np.ndarray, np.ndarray, np.ndarray]:
 
 
 def hyperparameters(nb: Any, kind: str, **values: Any) -> ParameterDraws:
-    """As `run_nuts(nb, kind, features=[])` returns them."""
+    """Draws like those of `run_nuts(nb, kind, features=[])`."""
     return ParameterDraws({site: np.asarray(v, float) for site, v in values.items()}, origin(nb.fitted_, kind))
 
 
@@ -230,28 +230,3 @@ def test_given_the_row_is_what_weights_give_where_columns_are_few(small):
 def log_dirichlet(rng: np.random.Generator, concentration: np.ndarray) -> np.ndarray:
     gamma = rng.standard_gamma(concentration)
     return np.log(gamma / gamma.sum(axis=-1, keepdims=True))
-
-
-@pytest.mark.slow("NumPyro compiles for seconds")
-@pytest.mark.filterwarnings("ignore:NUTS")
-def test_what_run_nuts_returns_and_a_file_of_it(tmp_path):
-    import arviz
-
-    nb, X, y, new = wide()
-    data = bnb.run_nuts(nb, "symmetric", draws=500, warmup=300, chains=2, progress=False, features=[])
-    found = nb.predict_proba(new, draws=data)
-    np.testing.assert_allclose(found[:3, 1], [integrated(X, y, row) for row in new[:3]], atol=0.01)
-    data.to_netcdf(str(tmp_path / "draws.nc"))
-    np.testing.assert_array_equal(nb.predict_proba(new, draws=arviz.from_netcdf(str(tmp_path / "draws.nc"))), found)
-
-
-@pytest.mark.slow("compiles kernels of its own")
-def test_what_to_arviz_returns_and_a_file_of_it(tmp_path):
-    import arviz
-
-    nb, _, _, new = wide()
-    data, exact = bnb.to_arviz(nb, draws=20, chains=2), nb.predict_proba(new)
-    np.testing.assert_allclose(nb.predict_proba(new, draws=data), exact, rtol=1e-9)
-    data.to_netcdf(str(tmp_path / "draws.nc"))
-    read = arviz.from_netcdf(str(tmp_path / "draws.nc"))
-    np.testing.assert_allclose(nb.predict_proba(new, draws=read), exact, rtol=1e-9)

@@ -2,11 +2,9 @@
 
 import math
 
-import jax
 import numpy as np
 import pandas as pd
 import pytest
-import scipy.sparse as sp
 from scipy import stats
 from sklearn.naive_bayes import GaussianNB as ScikitGaussianNB
 
@@ -16,21 +14,19 @@ from bayesnb import (
     Dirichlet,
     GammaPoisson,
     GaussianNB,
-    MixedNB,
     MultinomialNB,
     NormalInverseGamma,
     PoissonNB,
 )
 from bayesnb.datasets import load_watermelon
 from bayesnb.uncertainty import ImproperPosteriorError, parameter_table
+from tests.strategies import variants
 
 COLUMNS = ["class", "feature", "level", "count", "mle", "map", "mean", "sd", "lower", "upper", "prior_weight"]
 RNG = np.random.default_rng(7)
 Y = np.array(["no", "yes", "no", "yes", "yes", "no", "no"])
 REAL = RNG.normal(size=(7, 2)) * [1, 30] + [0, 5]
 COUNTS = np.array([[3, 0, 1], [0, 2, 2], [1, 1, 0], [4, 0, 0], [0, 5, 1], [2, 2, 2], [0, 0, 1]])
-# Gamma(1, 1/m) with m the mean over all rows, updated with 6 in 4 cells.
-POOLED_UPPER = stats.gamma.ppf(0.95, 7, scale=1 / (0.7 + 4))
 LEVELS = np.array([["a", "u"], ["b", "u"], ["a", "v"], ["c", "u"], ["b", "w"], ["a", "w"], ["b", "u"]])
 
 
@@ -53,8 +49,7 @@ def check_beta(found, count, total, alpha, n_levels, prob):
     np.testing.assert_allclose(found["prior_weight"], n_levels * alpha / (n_levels * alpha + total), rtol=1e-12)
 
 
-@pytest.mark.slow("other variants compile kernels of their own", but="first")
-@pytest.mark.parametrize("alpha", [0.5, 1.0, 3.0])
+@variants("alpha", [0.5, 1.0, 3.0])
 def test_categorical_from_counts(alpha):
     table = parameter_table(CategoricalNB(alpha=alpha, class_alpha=2.0).fit(LEVELS, Y), prob=0.8)
     assert list(table.columns) == COLUMNS
@@ -88,27 +83,6 @@ def test_laplace_fractions_of_the_textbook():
     np.testing.assert_allclose([found["lower"], found["upper"]], bounds, rtol=1e-10)
 
 
-@pytest.mark.slow("other variants compile kernels of their own", but="first")
-@pytest.mark.parametrize("convert", [np.asarray, sp.csr_array])
-def test_bernoulli_from_counts(convert):
-    table = parameter_table(BernoulliNB(alpha=1.0).fit(convert(COUNTS), Y))
-    for label in ("no", "yes"):
-        present = COUNTS[label == Y] > 0
-        for j in range(3):
-            check_beta(row(table, label, str(j), "present"), present[:, j].sum(), len(present), 1.0, 2, 0.9)
-            check_beta(row(table, label, str(j), "absent"), (~present[:, j]).sum(), len(present), 1.0, 2, 0.9)
-
-
-@pytest.mark.slow("other variants compile kernels of their own", but="first")
-@pytest.mark.parametrize("convert", [np.asarray, sp.csr_array])
-def test_multinomial_from_counts(convert):
-    table = parameter_table(MultinomialNB(alpha=0.5).fit(convert(COUNTS), Y))
-    for label in ("no", "yes"):
-        total = COUNTS[label == Y].sum(axis=0)
-        for j in range(3):
-            check_beta(row(table, label, str(j), "theta"), total[j], total.sum(), 0.5, 3, 0.9)
-
-
 def test_gaussian_by_hand():
     m, kappa, a, b = 0.5, 0.4, 2.5, 1.5
     nb = GaussianNB(prior=NormalInverseGamma(m, kappa, a, b)).fit(REAL, Y)
@@ -139,23 +113,6 @@ def test_gaussian_by_hand():
             np.testing.assert_allclose(sigma2["prior_weight"], b / b1[j])
 
 
-def test_poisson_by_hand():
-    a, b = 2.0, 0.5
-    table = parameter_table(PoissonNB(prior=GammaPoisson(a, b)).fit(COUNTS, Y))
-    for label in ("no", "yes"):
-        x = COUNTS[label == Y]
-        a1, b1 = a + x.sum(axis=0), b + len(x)
-        for j in range(3):
-            found = row(table, label, str(j), "rate")
-            np.testing.assert_allclose(found["mle"], x[:, j].mean())
-            np.testing.assert_allclose(found["map"], (a1[j] - 1) / b1)
-            np.testing.assert_allclose(found["mean"], a1[j] / b1)
-            np.testing.assert_allclose(found["sd"], math.sqrt(a1[j]) / b1)
-            ends = stats.chi2.ppf([0.05, 0.95], 2 * a1[j]) / (2 * b1)
-            np.testing.assert_allclose([found["lower"], found["upper"]], ends, rtol=1e-9)
-            np.testing.assert_allclose(found["prior_weight"], b / b1)
-
-
 def test_prior_weight_mixes_prior_mean_and_mle():
     alpha = np.array([0.3, 2.0, 1.2])
     words = MultinomialNB(alpha=Dirichlet(alpha[None], np.zeros(3, int), 1)).fit(COUNTS, Y)
@@ -166,50 +123,6 @@ def test_prior_weight_mixes_prior_mean_and_mle():
         prior = table["feature"].map(prior_mean) if isinstance(prior_mean, dict) else prior_mean
         mixed = table["prior_weight"] * prior + (1 - table["prior_weight"]) * table["mle"]
         np.testing.assert_allclose(table["mean"], mixed, rtol=1e-12)
-
-
-N_SETS, N_ROWS = 2000, 12
-
-
-def simulated(family, rng):
-    """Two classes times `N_SETS` features, each a data set of its own from a fixed proper prior."""
-    shape = (2, N_SETS)
-    label = np.repeat([0, 1], N_ROWS)
-    if family == "gaussian":
-        sigma2 = 3.0 / rng.gamma(2.5, size=shape)
-        mu = 1.0 + np.sqrt(sigma2 / 0.5) * rng.normal(size=shape)
-        x = mu[label] + np.sqrt(sigma2)[label] * rng.normal(size=(2 * N_ROWS, N_SETS))
-        nb = GaussianNB(prior=NormalInverseGamma(1.0, 0.5, 2.5, 3.0))
-        return nb.fit(x, label), {"mu": mu, "sigma2": sigma2}
-    if family == "poisson":
-        rate = rng.gamma(2.0, size=shape) / 0.7
-        nb = PoissonNB(prior=GammaPoisson(2.0, 0.7))
-        return nb.fit(rng.poisson(rate[label]), label), {"rate": rate}
-    if family == "bernoulli":
-        theta = rng.beta(0.7, 0.7, size=shape)
-        x = (rng.random((2 * N_ROWS, N_SETS)) < theta[label]).astype(float)
-        return BernoulliNB(alpha=0.7).fit(x, label), {"present": theta}
-    theta = rng.dirichlet([1.5] * 3, size=shape)
-    u = rng.random((2 * N_ROWS, N_SETS))
-    x = (u[..., None] > np.cumsum(theta, axis=-1)[label]).sum(axis=-1)
-    nb = CategoricalNB(alpha=1.5, categories=[[0, 1, 2]] * N_SETS)
-    return nb.fit(x, label), {level: theta[..., level] for level in range(3)}
-
-
-@pytest.mark.slow("simulates many data sets or draws")
-@pytest.mark.parametrize("family", ["gaussian", "poisson", "bernoulli", "categorical"])
-def test_intervals_cover(family):
-    """90% intervals cover in 88-92% of 4,000 data sets simulated from the prior (4 standard errors: 2%)."""
-    nb, truth = simulated(family, np.random.default_rng(11))
-    table = parameter_table(nb)
-    for level, values in truth.items():
-        found = table[(table["level"] == level) & (table["feature"] != "(class)")]
-        for c in range(2):
-            mine = found[found["class"] == c]
-            assert mine["feature"].tolist() == [str(j) for j in range(N_SETS)]
-        # The table stands by class, then feature: as `values` is raveled.
-        covered = (found["lower"].to_numpy() <= values.ravel()) & (values.ravel() <= found["upper"].to_numpy())
-        assert 0.88 < covered.mean() < 0.92
 
 
 def test_estimates_that_do_not_exist_are_nan():
@@ -267,31 +180,10 @@ def test_certain_parameters_have_no_width():
     assert row(table, 0, "(class)", 0)["prior_weight"] == 1
 
 
-@pytest.mark.slow("other variants compile kernels of their own", but="first")
-@pytest.mark.parametrize("prob", [0, 1, -0.1, 1.5, math.nan])
+@variants("prob", [0, 1, -0.1, 1.5, math.nan])
 def test_prob_is_validated(prob):
     with pytest.raises(ValueError, match="prob"):
         parameter_table(BernoulliNB().fit([[0], [1]], [0, 1]), prob=prob)
-
-
-@pytest.mark.slow("compiles kernels of its own")
-def test_mixed_stands_in_the_order_of_the_columns():
-    X = pd.DataFrame({"real": REAL[:, 0], "kind": LEVELS[:, 0], "n": COUNTS[:, 0], "flag": COUNTS[:, 1] > 0})
-    X["word"], X["other"] = COUNTS[:, 2], COUNTS[:, 1]
-    X["flag"] = X["flag"].astype(float)
-    nb = MixedNB(poisson=["n"], bernoulli=["flag"], multinomial=["word", "other"]).fit(X, Y)
-    table = parameter_table(nb)
-    no = table[(table["class"] == "no") & (table["feature"] != "(class)")]
-    features = ["real", "real", "kind", "kind", "kind", "n", "flag", "flag", "word", "other"]
-    assert no["feature"].tolist() == features
-    assert no["level"].tolist() == ["mu", "sigma2", "a", "b", "c", "rate", "absent", "present", "theta", "theta"]
-    assert table["class"].tolist() == ["no", "yes"] + ["no"] * 10 + ["yes"] * 10
-    alone = parameter_table(CategoricalNB().fit(X[["kind"]], Y))
-    columns = ["mle", "map", "mean", "sd", "lower", "upper"]
-    pd.testing.assert_frame_equal(
-        table.loc[table["feature"] == "kind", columns].reset_index(drop=True),
-        alone.loc[alone["feature"] == "kind", columns].reset_index(drop=True),
-    )
 
 
 def test_labels_and_levels_keep_their_types():
@@ -306,43 +198,3 @@ def test_labels_and_levels_keep_their_types():
 def test_reserved_level_has_its_rows():
     table = parameter_table(CategoricalNB(handle_unknown="level").fit([["a"], ["b"]], [0, 1]))
     assert row(table, 0, "0", "<unknown>")["mean"] == pytest.approx(1 / 4)
-
-
-def test_doubled_weights_narrow_intervals():
-    once = parameter_table(GaussianNB(prior=NormalInverseGamma(0.0, 1.0, 2.0, 1.0)).fit(REAL, Y))
-    nb = GaussianNB(prior=NormalInverseGamma(0.0, 1.0, 2.0, 1.0))
-    twice = parameter_table(nb.fit(REAL, Y, sample_weight=np.full(7, 2.0)))
-    means = once["level"] == "mu"
-    assert (twice["sd"][means] < once["sd"][means]).all()
-    np.testing.assert_allclose(once["mle"], twice["mle"])
-    np.testing.assert_allclose(2 * once["count"], twice["count"])
-
-
-def test_huge_counts():
-    nb = MultinomialNB().fit(np.array([[10**12, 10**12], [1, 3]]), [0, 1])
-    found = row(parameter_table(nb), 0, "0", "theta")
-    assert found["mean"] == pytest.approx(0.5, rel=1e-14)
-    assert found["sd"] == pytest.approx(0.5 / math.sqrt(2e12), rel=1e-6)
-    assert found["upper"] - 0.5 == pytest.approx(stats.norm.ppf(0.95) * found["sd"], rel=1e-4)
-
-
-def test_double_precision_without_touching_the_configuration():
-    before = jax.config.jax_enable_x64
-    table = parameter_table(PoissonNB().fit(COUNTS, Y))
-    assert jax.config.jax_enable_x64 == before
-    assert set(table[COLUMNS[3:]].dtypes) == {np.dtype(np.float64)}
-    # In single precision the interval would be off by 1e-7.
-    assert row(table, "no", "0", "rate")["upper"] == pytest.approx(POOLED_UPPER, rel=1e-12)
-
-
-@pytest.mark.slow("compiles kernels of its own")
-def test_many_words_are_one_call():
-    rng = np.random.default_rng(0)
-    X = sp.random_array((30, 20_000), density=0.01, rng=rng, data_sampler=lambda size: rng.integers(1, 4, size))
-    y = np.arange(30) % 4
-    table = parameter_table(MultinomialNB().fit(X, y))
-    assert len(table) == 4 + 4 * 20_000
-    total = X.tocsr()[y == 2].sum(axis=0)
-    mine = table[(table["class"] == 2) & (table["feature"] != "(class)")]
-    upper = stats.beta.ppf(0.95, 1 + total, 19_999 + total.sum() - total)
-    np.testing.assert_allclose(mine["upper"], upper, rtol=1e-9)

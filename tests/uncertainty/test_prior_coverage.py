@@ -1,4 +1,4 @@
-"""Intervals of rows under the default Gaussian prior, whose variance comes from the data: their coverage."""
+"""Coverage of row intervals under the default Gaussian prior, whose variance comes from the data."""
 
 from __future__ import annotations
 

@@ -1,10 +1,8 @@
-"""P(class | row, θ) at the edges: what is certain, impossible, far away or not allowed."""
+"""Row intervals and moments in limiting cases: certain, impossible, distant or improper."""
 
 from __future__ import annotations
 
-import jax
 import numpy as np
-import pandas as pd
 import pytest
 from scipy.special import xlogy
 from scipy.stats import norm
@@ -18,7 +16,7 @@ from bayesnb.uncertainty import (
     predict_interval,
 )
 from tests.refusals import refused
-from tests.strategies import thorough
+from tests.strategies import thorough, variants
 from tests.uncertainty.test_rows import DRAWS, each_given, each_method, problem
 
 
@@ -45,7 +43,7 @@ def test_what_is_certain_has_no_width(class_prior, method, given):
 @pytest.mark.parametrize("n_classes", thorough([2, 3], [3]))
 @pytest.mark.filterwarnings("error")
 def test_a_class_of_probability_zero_takes_no_part(n_classes, method, given):
-    """As if there were only the others, also where the row is likely under it."""
+    """The result is that of the other classes alone, even if the row is likely under the class."""
     y = [0, 0, 0, 1, 1, 1]
     X = np.array([["a"], ["b"], ["a"], ["b"], ["b"], ["a"]])
     if n_classes == 2:
@@ -125,39 +123,6 @@ def test_small_concentrations(given):
     assert np.isfinite(decompose_uncertainty(nb, X, method="draws", given=given)).all(axis=None)
 
 
-@pytest.mark.slow("compiles kernels of its own")
-@pytest.mark.parametrize("method", thorough(["moments", "draws"], ["draws"]))
-def test_seeds(method):
-    nb, X = problem("mixed", 3)
-    first, again, other = (predict_interval(nb, X, method=method, draws=100, seed=seed) for seed in (5, 5, 6))
-    np.testing.assert_array_equal(first, again)
-    assert (np.array(first) != other).any()
-
-
-@pytest.mark.slow("compiles kernels of its own")
-@pytest.mark.parametrize("method", thorough(["moments", "draws"], ["moments"]))
-def test_double_precision_whatever_the_configuration(method):
-    nb, X = problem("mixed", 2)
-    answers = []
-    for double in (False, True):
-        with jax.enable_x64(double):
-            moments = log_odds_moments(nb, X, given="row")
-            found = [*moments, *predict_interval(nb, X, method=method, draws=100)]
-            assert all(type(part) is np.ndarray and part.dtype == np.float64 for part in found)
-            answers.append([*found, decompose_uncertainty(nb, X, method=method, draws=100).to_numpy()])
-    for single, double in zip(*answers, strict=True):
-        np.testing.assert_array_equal(single, double)
-
-
-@pytest.mark.slow("compiles kernels of its own")
-@pytest.mark.parametrize("n_classes", thorough([2, 3], [2]))
-def test_the_index_of_a_frame_is_kept(n_classes):
-    nb, X = problem("mixed", n_classes)
-    X = X.set_axis(["p", "q", "r", "s", "t"])
-    assert decompose_uncertainty(nb, X, draws=10).index.tolist() == ["p", "q", "r", "s", "t"]
-    assert decompose_uncertainty(*problem("poisson", n_classes), draws=10).index.tolist() == [0, 1, 2, 3, 4]
-
-
 @pytest.mark.slow("a second view of what quick tests see")
 def test_against_is_a_label():
     nb = bnb.GaussianNB().fit([[0.0], [1.0], [2.0], [3.0], [7.0], [9.0]], ["b", "b", "c", "c", "a", "a"])
@@ -169,15 +134,13 @@ def test_against_is_a_label():
     refused("against='z' is no class", log_odds_moments, nb, rows, against="z")
 
 
-@pytest.mark.slow("other variants compile kernels of their own", but="first")
-@pytest.mark.parametrize("function", [predict_interval, decompose_uncertainty, log_odds_moments])
+@variants("function", [predict_interval, decompose_uncertainty, log_odds_moments])
 def test_improper_posteriors(function):
     nb = bnb.CategoricalNB(alpha=0).fit([["a"], ["b"], ["a"]], ["x", "x", "y"])
     refused(r"class 'y', feature '0', 'b'", function, nb, [["a"]], error=ImproperPosteriorError)
 
 
-@pytest.mark.slow("other variants compile kernels of their own", but="first")
-@pytest.mark.parametrize(
+@variants(
     ("function", "options", "message"),
     [
         (predict_interval, {"prob": 0.0}, "prob=0.0 must be"),
@@ -195,15 +158,3 @@ def test_improper_posteriors(function):
 def test_arguments_are_checked(function, options, message):
     nb, X = problem("gaussian", 2)
     refused(message, function, nb, X, **options)
-
-
-@pytest.mark.slow("a second view of what quick tests see")
-def test_rows_of_a_list_have_no_index_and_those_of_a_frame_have():
-    """A list has a method of that name, which was taken for the index."""
-    rows = [["a"], ["b"], ["a"]]
-    nb = bnb.CategoricalNB().fit(rows, [0, 0, 1])
-    expected = decompose_uncertainty(nb, np.array(rows, dtype=object))
-    for X in (rows, tuple(map(tuple, rows))):
-        pd.testing.assert_frame_equal(decompose_uncertainty(nb, X), expected)
-    named = pd.DataFrame(rows, index=["x", "y", "z"])
-    assert decompose_uncertainty(bnb.CategoricalNB().fit(named, [0, 0, 1]), named).index.tolist() == ["x", "y", "z"]

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from copy import deepcopy
 from functools import cache
 from typing import Any
@@ -18,16 +17,10 @@ from scipy.stats import beta, norm
 import bayesnb as bnb
 from bayesnb.encoding import blocks
 from bayesnb.scoring import pad
-from bayesnb.uncertainty import (
-    decompose_uncertainty,
-    log_odds_moments,
-    posterior_draws,
-    predict_interval,
-)
+from bayesnb.uncertainty import decompose_uncertainty, log_odds_moments, posterior_draws, predict_interval
 from bayesnb.uncertainty.row_draws import PosteriorSampler
 from bayesnb.uncertainty.score_moments import row_cumulants, score_cumulants, skewed, unskewed
-from tests.data import sms
-from tests.strategies import thorough
+from tests.strategies import thorough, variants
 from tests.uncertainty.simulated import SIMULATED
 
 DRAWS = 20_000
@@ -80,7 +73,7 @@ def weighted_mean(values: np.ndarray, weight: np.ndarray) -> tuple[np.ndarray, n
 
 
 def counted(nb: Any, X: Any, i: int, label: Any) -> Any:
-    """The same estimator after it has seen row i of X with this label."""
+    """The estimator after counting row i of X with this label."""
     row = X.iloc[[i]] if hasattr(X, "iloc") else X[[i]]
     return deepcopy(nb).partial_fit(row, [label])
 
@@ -143,8 +136,7 @@ def moments_of(proba: np.ndarray) -> np.ndarray:
     return np.stack([proba.mean(axis=0), proba.std(axis=0)], axis=1)
 
 
-@pytest.mark.slow("other variants compile kernels of their own", but="first")
-@pytest.mark.parametrize("level", [0.0, 1.0])
+@variants("level", [0.0, 1.0])
 def test_law_9_by_quadrature(level):
     """One Bernoulli feature, two classes: both ways of writing the mean of P(c | x, θ) over θ | D, x.
 
@@ -280,42 +272,8 @@ def test_draws_are_of_the_posterior(kind, n_classes, given):
         assert (abs(below - q) <= 5 * np.hypot(error, np.sqrt(q * (1 - q) / n))).all()
 
 
-@pytest.mark.slow("compiles kernels of its own")
-@each_kind
-def test_normal_scores_come_near_the_exact_posterior_as_data_grow(kind):
-    """Three classes, 3,000 rows: of 20,000 draws of all parameters 8 to 12% are beyond each end of 80% intervals,
-    and what the scores average to is `predict_proba`."""
-    nb, X = problem(kind, 3, 3000)
-    p = np.exp(SIMULATED[kind].log_proba(posterior_draws(nb, DRAWS), X))
-    lower, upper = predict_interval(nb, X, 0.8, given="data", draws=4000)
-    for outside in (p < lower, p > upper):
-        assert (abs(outside.mean(axis=0) - 0.1) < 0.02).all()
-    mean = PosteriorSampler("moments", "row", 4000, 0).map(nb.fitted_, X, lambda drawn, _: np.exp(drawn).mean(axis=0))
-    np.testing.assert_allclose(mean, nb.predict_proba(X), rtol=0, atol=0.005)
-
-
-@pytest.mark.slow("other variants compile kernels of their own")
-@each_given
-@each_method
-@pytest.mark.parametrize("n_classes", [2, 3])
-@each_kind
-def test_entropy_splits(kind, n_classes, method, given):
-    nb, X = problem(kind, n_classes)
-    found = decompose_uncertainty(nb, X, given=given, method=method, draws=2000)
-    assert list(found.columns) == ["total", "aleatoric", "epistemic", "p_top"]
-    np.testing.assert_allclose(found["total"] - found["aleatoric"], found["epistemic"], rtol=0, atol=1e-12)
-    assert (found["epistemic"] >= -1e-12).all()
-    assert (found["aleatoric"] >= 0).all()
-    assert (found["total"] <= np.log(n_classes) + 1e-12).all()
-    assert found["p_top"].between(0, 1).all()
-    if given == "row" and method == "draws":
-        p = nb.predict_proba(X)
-        # Of 2,000 draws P is known to 0.01 at worst, the entropy to about as much.
-        np.testing.assert_allclose(found["total"], -xlogy(p, p).sum(axis=1), rtol=0, atol=0.03)
-
-
 def flipped(kind: str) -> tuple[Any, Any, Any]:
-    """The same data with labels 0 and 1, and with -0 and -1: the order of the classes is the other."""
+    """The same data with labels 0 and 1, and with labels -0 and -1, which reverses the order of the classes."""
     rng = np.random.default_rng(8)
     simulated = SIMULATED[kind]
     truth = simulated.truth(rng)
@@ -337,24 +295,6 @@ def test_permuted_classes_and_rows_permute_the_answer(kind, given):
     (mean, sd), (mean_, sd_) = (log_odds_moments(m, X, against=0, given=given) for m in (nb, other))
     np.testing.assert_allclose(mean, mean_[:, ::-1], rtol=1e-9)
     np.testing.assert_allclose(sd, sd_[:, ::-1], rtol=1e-9)
-
-
-@pytest.mark.slow("compiles kernels of its own")
-@pytest.mark.parametrize("n_classes", thorough([2, 3], [3]))
-@each_kind
-def test_a_row_does_not_see_the_others(kind, n_classes):
-    """Alone, among five, and among as many as need several blocks."""
-    nb, X = problem(kind, n_classes)
-    many = take(X, np.arange(600) % 5)
-    functions: list[Callable[..., Any]] = [
-        lambda rows: np.stack(predict_interval(nb, rows, draws=1000), axis=1),
-        lambda rows: decompose_uncertainty(nb, rows, draws=1000).to_numpy(),
-    ]
-    for function in functions:
-        answer = function(many)
-        np.testing.assert_allclose(answer, answer[np.arange(600) % 5], rtol=1e-12, atol=1e-14)
-        np.testing.assert_allclose(function(X), answer[:5], rtol=1e-12, atol=1e-14)
-        np.testing.assert_allclose(function(take(X, [3])), answer[[3]], rtol=1e-12, atol=1e-14)
 
 
 def missing_rows(kind: str) -> Any:
@@ -379,24 +319,3 @@ def test_without_a_cell_the_class_prior_is_what_is_known(kind, given):
     found = decompose_uncertainty(nb, missing_rows(kind), method="draws", given=given, draws=DRAWS)
     np.testing.assert_allclose(found["total"], -xlogy(mean, mean) - xlogy(1 - mean, 1 - mean), atol=0.005)
     np.testing.assert_allclose(nb.predict_proba(missing_rows(kind))[:, 1], mean)
-
-
-@pytest.mark.slow("folds of real tables")
-def test_moments_and_draws_agree_on_messages():
-    """SMS: for 95% of the test messages that are in doubt both ends agree to 0.3 sd of the log odds."""
-    from sklearn.feature_extraction.text import CountVectorizer
-    from sklearn.model_selection import train_test_split
-
-    messages, labels = sms()
-    train, test, y, _ = train_test_split(messages, labels, test_size=0.3, stratify=labels, random_state=0)
-    vectorizer = CountVectorizer().fit(train)
-    nb = bnb.MultinomialNB().fit(vectorizer.transform(train), y)
-    X = vectorizer.transform(test)
-    spam = nb.predict_proba(X)[:, 1]
-    X = X[(spam > 0.01) & (spam < 0.99)]
-    assert X.shape[0] > 20
-    _, sd = log_odds_moments(nb, X, given="row")
-    near = logit(np.array(predict_interval(nb, X))[..., 1])
-    exact = logit(np.array(predict_interval(nb, X, method="draws", draws=4000))[..., 1])
-    agree = abs(near - exact) <= 0.3 * sd[:, 1]
-    assert agree.all(axis=0).mean() >= 0.95

@@ -1,4 +1,4 @@
-"""The cubic of a normal variate: against SciPy's gamma distribution, by quadrature, as a bijection, and in mixtures."""
+"""A skewed normal variate (a cubic) against SciPy's gamma distribution, quadrature and mixtures."""
 
 import numpy as np
 import pytest
@@ -77,7 +77,7 @@ def test_quantiles_of_mixtures_are_those_of_brent_also_where_the_density_has_a_p
 
 
 def test_a_component_without_a_finite_logit_leaves_the_quantile_to_the_other():
-    """With .26 of the mass at an impossible class the .95 quantile is the .93 quantile of the other component."""
+    """With .26 of the mass at an impossible class, the .95 quantile is the .93 quantile of the other component."""
     weight, zero = np.array([[0.26, 0.74]]), np.zeros((1, 2))
     scores = Cumulants(
         *(np.stack(m, 2) for m in ((zero, np.array([[-np.inf, 0.4]])), (zero, zero + 0.64), (zero, zero)))
