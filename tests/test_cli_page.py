@@ -10,7 +10,6 @@ import pandas as pd
 import pytest
 
 import bayesnb
-from bayesnb.cli.command import Command
 from bayesnb.cli.document import Bullets, Code, Figure, Paragraph, Section, Table, render
 from tests.test_cli import cells, run, section, weather
 
@@ -109,19 +108,3 @@ def test_the_report_in_a_format(made, name, suffix):
     linked = re.findall(r"!\[.*?\]\((.*?)\)|Figure: (.*)", report)
     figures = {path.name for path in folder.glob("*.png")}
     assert {first or second for first, second in linked} == (set() if name == "html" else figures)
-
-
-def test_a_command_again():
-    typed = ("compare", "--csv", "a b.csv", "--over", "--out=x y", "--wei", "none", "--alpha", ".5", "--drop", "'w, h'")
-    assert Command(typed, "").again({"weights": "auto"}) == (
-        "python -m bayesnb compare --csv 'a b.csv' --alpha .5 --drop ''\"'\"'w, h'\"'\"'' --weights auto "
-        "--out 'x y-weights'"
-    )
-    for typed, folder in (
-        (".", "report-weights"),
-        ("a/b/", "a/b-weights"),
-        ("../", "report-weights"),
-        ("..", "report-weights"),
-    ):
-        assert Command(("compare", "--out", typed), "").again({"weights": "none"}).endswith(f" --out {folder}")
-    assert "--class-alpha 2 --alpha 0.5" in Command(("compare", "--class-alpha", "2"), "").again({"alpha": "0.5"})

@@ -102,10 +102,11 @@ def test_every_class_keeps_a_row_to_test():
 @pytest.mark.parametrize(
     ("y", "message"),
     [
-        ("a" * 30 + "b" * 8, r"class 'b' has 8 rows; it needs 21, .*\. Leave that class out, or fit at most 7 rows of"),
-        ("aab" * 10, r"class 'b' has 10 rows; .*\. No class has so many, not even 'a': fit at most 9 rows of each"),
-        ("a" * 30 + "bbccc", r"class 'b' has 2 rows; .*\. So do 2 of 3 classes\. Leave them out, or fit at most 1 row"),
-        ("abcd", r"class 'a' has 1 row; .*\. No class has so many, not even 'a': are these labels\?$"),
+        (
+            "a" * 30 + "b" * 8,
+            "class 'b' has 8 rows; it needs 21, 20 to fit and one to test. Fit fewer rows of each class",
+        ),
+        ("abcd", "class 'a' has 1 row; it needs 21"),
     ],
 )
 def test_what_to_do_where_classes_have_too_few_rows(y, message):
