@@ -221,7 +221,7 @@ def check_table(X: Any, owner: str) -> Table:
         X = (_widen_integers(X) if X.format == "coo" else X).tocsr()  # adds up the duplicates of a COO matrix
         X = X if _is_native(X.dtype) else X.astype(np.float64)
         return Table(X, Positions(X.shape[1]), X.shape[0], owner)
-    if (n_axes := np.ndim(X)) < 2:
+    if (n_axes := X.ndim if sp.issparse(X) else np.asarray(X).ndim) < 2:
         kind = f"{n_axes}D" if n_axes else "scalar"
         raise ValueError(
             f"Expected 2D array, got {kind} array instead: X={shown(X)}. {owner} takes a table, a row of features for "

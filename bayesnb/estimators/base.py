@@ -276,6 +276,11 @@ class NaiveBayesClassifier(FittedClassifier):
         chosen : tuple of str
             Names of the hyperparameters that were chosen on the counted rows.
 
+        Raises
+        ------
+        ValueError
+            If a name is no hyperparameter, or a value cannot be used.
+
         Examples
         --------
         >>> from bayesnb import CategoricalNB
@@ -283,6 +288,8 @@ class NaiveBayesClassifier(FittedClassifier):
         >>> [float(nb.with_priors({"alpha": a}).predict_proba([["sun"]])[0, 1].round(2)) for a in (0.1, 1, 10)]
         [0.94, 0.77, 0.63]
         """
+        if unknown := sorted(priors.keys() - self.get_params(deep=False).keys()):
+            raise ValueError(f"priors: {type(self).__name__} has no hyperparameter {', '.join(unknown)}.")
         changed = copy.copy(self)
         changed.__dict__.update(priors)
         if chosen:

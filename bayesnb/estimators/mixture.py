@@ -266,5 +266,6 @@ class NaiveBayesMixture(DensityMixin, BaseEstimator):
 
     def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()
-        tags.input_tags = self._base().__sklearn_tags__().input_tags
+        if self.estimator is None or isinstance(self.estimator, NaiveBayesClassifier):
+            tags.input_tags = self._base().__sklearn_tags__().input_tags
         return tags

@@ -13,7 +13,7 @@ import numpy as np
 from jax.nn import log_sigmoid
 from jaxtyping import Float
 
-from bayesnb.families._pytree import Array, map_leading_axis, pytree, static
+from bayesnb.families._pytree import Array, map_leading_axis, map_leaves, pytree, static
 from bayesnb.families.count_functions import with_counts
 from bayesnb.families.dirichlet import Dirichlet, PriorAndCounts, keep_counts
 from bayesnb.families.empirical import EmpiricalPrior
@@ -239,6 +239,10 @@ class AveragedLevels(Averaged):
 @pytree
 class AveragedCells(Averaged):
     """Average for blocks of numbers."""
+
+    def restrict(self, keep: np.ndarray) -> Self:
+        """Distribution of the features `keep` (F,)."""
+        return map_leaves(lambda field: np.asarray(field)[..., keep], self)
 
     def mean(self, multiplicity: Array | None = None) -> Mixture:
         """Mixture of both models at their means, with a `multiplicity` (C,) of each row."""

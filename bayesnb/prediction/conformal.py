@@ -355,7 +355,8 @@ def conformal(
     else:
         positive = counted if counted.weight.all() else counted.take(counted.weight > 0, fitted.encoding)
         if fitted.average is not None:
-            ranking = AverageRanks(nb, positive, estimate, by_class)
+            # A copy, as `nb` may be fitted to other rows later.
+            ranking = AverageRanks(nb.with_counts(fitted.counted), positive, estimate, by_class)
         else:
             ranking = FullRanks.from_rows(fitted, positive, estimate, by_class)
     n_rows = np.bincount(counted.label, counted.weight, len(classes))

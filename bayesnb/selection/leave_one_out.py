@@ -140,17 +140,24 @@ def log_likelihoods(
     estimate: Estimate,
     multiplicity: np.ndarray | None = None,
 ) -> np.ndarray:
-    """Compute (n, C) log p(row | class), with the class biases of weights; arguments as for `scoring.score_rows`."""
-    known = replace(model, class_prior=Known(np.zeros((1, model.n_classes))))
+    """Compute (n, C) log p(row | class), without class biases of weights; arguments as for `scoring.score_rows`."""
+    nothing = np.zeros(model.n_classes)
+    weights = None if model.weights is None else replace(model.weights, class_bias=nothing)
+    known = replace(model, class_prior=Known(nothing[None]), weights=weights)
     return scoring.score_rows(encoding, known, rows, n, estimate, scoring.joint, multiplicity)
 
 
 def leave_one_out_joint(fitted: Fitted, counted: CountedRows, estimate: Estimate, prior: PriorOf) -> np.ndarray:
     """Compute (N, C) log p(class, row | the other rows)."""
     likelihood = leave_one_out(fitted, counted, estimate, prior, log_likelihoods)
-    log_class = log_class_without(fitted, counted)
+    log_class = add_class_bias(fitted, log_class_without(fitted, counted))
     with np.errstate(invalid="ignore"):
         return np.where(np.isneginf(likelihood) | np.isneginf(log_class), -np.inf, likelihood + log_class)
+
+
+def add_class_bias(fitted: Fitted, log_class: np.ndarray) -> np.ndarray:
+    """Add the class biases of the weights, if there are weights, to log class probabilities (…, C)."""
+    return log_class if fitted.weights is None else log_class + fitted.weights.class_bias
 
 
 def leave_one_out_of_members(

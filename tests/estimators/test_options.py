@@ -154,7 +154,7 @@ def test_alpha_of_mixed_columns_has_an_entry_a_column_of_the_table():
     np.testing.assert_array_equal(bernoulli.concentration, np.tile([0.5, 2.5], (3, 1)))
     np.testing.assert_array_equal(multinomial.concentration, np.tile([0.3, 0.6], (3, 1)))
     assert isinstance(gaussian, bnb.NormalInverseGamma)
-    nb.set_params(alpha=[1, 2, 3, 4, 5, 6, 7, 8])
+    nb.set_params(alpha=[1, 2, 3, 4, 5, 6, 7, 8]).fit(table, y)
     categorical, _, bernoulli, multinomial = nb.prior_.blocks
     np.testing.assert_array_equal(categorical.concentration[0], np.repeat([2, 3, 4, 5], SIZES))
     np.testing.assert_array_equal(bernoulli.concentration[0], [6, 6])
