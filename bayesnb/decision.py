@@ -66,7 +66,7 @@ class Decisions:
 
     @property
     def expected_risk(self) -> float:
-        """Mean of `risk`, to be compared with `observed_risk`; under zero-one loss the mean of 1 - max p."""
+        """Mean of `risk`, to be compared with `observed_risk`; under zero-one loss the mean of 1 - max P(class)."""
         return float(self.risk.mean())
 
     def observed_risk(self, y: object) -> float:
@@ -109,6 +109,7 @@ class Decisions:
         )
 
     def _repr_html_(self) -> str:
+        """Return actions, their mean risks, and losses as an HTML card for notebooks."""
         rows = []
         for action in self.loss.index:
             taken = self.action == action
@@ -296,7 +297,18 @@ def bayes_theorem(prior: Mapping[Hashable, Any], likelihood: Mapping[Hashable, A
 
 
 def _loss_table(loss: object, reject_cost: float | None, classes: np.ndarray) -> pd.DataFrame:
-    """Return the checked losses, actions × classes, classes in the order of `classes` and rejection last."""
+    """Return the checked losses, actions × classes, classes in the order of `classes` and rejection last.
+
+    Raises
+    ------
+    ValueError
+        If shape, names or values of the losses do not fit.
+
+    Warns
+    -----
+    UserWarning
+        If another action never costs more than some action.
+    """
     labels = np.asarray(classes).tolist()
     if isinstance(loss, pd.DataFrame):
         table = loss.T if loss.index.name == "truth" or loss.columns.name == "action" else loss

@@ -45,7 +45,7 @@ class Unlabeled:
 
 
 def encode_unlabeled(encoding: Encoding, name: str, table: Table, weight: np.ndarray) -> Unlabeled:
-    """Encode the rows of positive weight, under an encoding that knows their levels."""
+    """Encode the rows of positive weight (N,); values that are no levels of the encoding become missing cells."""
     positive = weight > 0
     rows = encoding.rows(table.take(positive), ignore_unknown)
     return Unlabeled(name, rows, weight[positive], np.flatnonzero(positive))
@@ -80,7 +80,11 @@ def run_starts(
     max_iter: int,
     tol: float,
 ) -> list[Run]:
-    """Run EM from each of the statistics `starts`, which determine the first parameters."""
+    """Run EM from each of `starts`, statistics that give the first parameters; return one `Run` per start.
+
+    `labeled` are the statistics of the labelled rows, and `tol` is the gain of the objective per row, in nats, at which
+    a start has converged. `n_starts` is the number of starts, for the progress bar.
+    """
     n_classes, batches = len(encoding.classes), []
     for argument in unlabeled:
         for rows in argument.rows:
@@ -92,7 +96,7 @@ def run_starts(
     widths = [n_classes, *(s.count.shape[1] for s in labeled.blocks)]
 
     def iterate(statistics: Statistics) -> tuple[float, Statistics]:
-        """Return the objective at the parameters of these statistics, and the statistics by the responsibilities."""
+        """Do one iteration: return the objective at the parameters of these statistics, and the next statistics."""
         parameters, log_labeled, penalties = _maximize(
             padded, padded_labeled, scoring.pad_statistics(encoding, statistics)
         )
@@ -171,6 +175,7 @@ def _maximize(
 def _add_expected_counts(
     total: Statistics, parameters: JointLikelihood, x: tuple[Any, ...], weight: jax.Array, log_base: jax.Array
 ) -> tuple[Statistics, jax.Array]:
+    """Do the E-step for one block of rows: return `total` with their expected counts, and (N,) log p(row | θ)."""
     joint = parameters.log_joint(x)
     log_row = scoring.row(joint)
     responsibility = jnp.exp(joint - log_row[:, None])
@@ -179,6 +184,7 @@ def _add_expected_counts(
 
 
 def _no_maximum_error(objective: float, where: str = "") -> ValueError:
+    """Return the ValueError for an objective that is not finite; `where` names the row that is impossible."""
     return ValueError(
         f"EM: the objective is {objective}{where}. Under an improper prior (alpha = 0, rate = 0) a value that no "
         "row of a class has is impossible in the class, a variance may become zero, and a parameter without observed "

@@ -42,7 +42,7 @@ class Classifier(Protocol):
 
     @property
     def fitted_(self) -> Fitted:
-        """State that `fit`, `partial_fit`, `forget`, `decay` or `load` has made."""
+        """Counts with prior and posterior, as set by `fit`, `partial_fit`, `forget`, `decay` or `load`."""
         ...
 
     @property
@@ -80,11 +80,11 @@ class Classifier(Protocol):
         ...
 
     def with_counts(self, counted: Counted) -> Any:
-        """Return a copy with other counts, under the same hyperparameters and weights."""
+        """Return a copy with other counts, under the same hyperparameters and weights of terms."""
         ...
 
     def fit(self, X: object, y: object, sample_weight: object = None) -> Any:
-        """Count the rows of X, with labels y; return the classifier."""
+        """Replace all counts by those of the rows of X with labels y, and return the classifier."""
         ...
 
     def fit_parts(self, X: object, y: object, sample_weight: object = None) -> Callable[[np.ndarray], Any]:
@@ -96,15 +96,15 @@ class Classifier(Protocol):
         ...
 
     def predict(self, X: object) -> np.ndarray:
-        """Return the (N,) most probable class of each row."""
+        """Return the (N,) most probable class of each row, by the reading `estimate`."""
         ...
 
     def predict_proba(self, X: object, *, estimate: Estimate | None = None) -> np.ndarray:
-        """Compute (N, C) P(class | row)."""
+        """Compute (N, C) P(class | row) by a reading of the posterior, by default the hyperparameter `estimate`."""
         ...
 
     def predict_log_proba(self, X: object, *, class_prior: object = None) -> np.ndarray:
-        """Compute (N, C) log P(class | row)."""
+        """Compute (N, C) log P(class | row), with `class_prior` (C,) in place of the learned class probabilities."""
         ...
 
     def get_params(self, deep: bool = True) -> dict[str, Any]:
@@ -169,7 +169,7 @@ class Fitted:
 
     @cached_property
     def average(self) -> Average | None:
-        """Models whose probabilities are averaged, in place of the posterior."""
+        """Models whose joint probabilities are averaged, in place of the posterior, or None; computed once."""
         return self.average_of(self.counted)
 
     @cached_property
@@ -189,12 +189,12 @@ class Fitted:
 
     @property
     def counted(self) -> Counted:
-        """Encoding and statistics, the pair that `counting.merge` takes."""
+        """Pair of encoding and statistics, which `counting.merge` takes."""
         return Counted(self.encoding, self.statistics)
 
     @property
     def weights(self) -> TermWeights | None:
-        """Weights of the terms of rows, or None."""
+        """Weights of the terms of a row's log-likelihood, or None."""
         return self.empirical_prior.weights
 
     @cached_property
@@ -233,7 +233,7 @@ class Fitted:
         return np.asarray(scoring.plug_in(self.posterior.class_prior).log_theta[0])
 
     def read(self, estimate: Estimate | None = None, class_prior: object = None) -> tuple[NaiveBayes, Estimate]:
-        """Return the model that scores rows, and the reading of its parameters.
+        """Return the posterior that scores rows, and its reading: "mean", "map" or "predictive".
 
         The maximum likelihood estimate is the mean of the posterior under an improper prior. `class_prior` (C,)
         replaces the learned class probabilities.
@@ -247,7 +247,7 @@ class Fitted:
         return model, "mean" if estimate == "mle" else estimate
 
     def encode(self, X: object) -> tuple[tuple[Rows, ...], int]:
-        """Encode the rows of X; return them, and their number."""
+        """Encode the rows of X, and warn of unknown values; return the rows of each block, and their number."""
         table = self.table(X)
         return self.rows(table), table.n_rows
 
@@ -264,7 +264,7 @@ class Fitted:
         return self.encoding.label_index(y, n_rows, self.name)
 
     def log_proba(self, X: object) -> np.ndarray:
-        """Compute (N, C) log P(class | row), the result of `predict_log_proba`."""
+        """Compute (N, C) log P(class | row) by the reading `estimate`; warn of rows where it is NaN."""
         log_proba = self.score(X, scoring.log_proba)
         warn_undefined(np.isnan(log_proba[:, 0]))
         return log_proba
@@ -302,7 +302,7 @@ class Fitted:
         estimate: Estimate | None = None,
         class_prior: object = None,
     ) -> np.ndarray:
-        """Apply `output` to the joint log probabilities of n encoded rows; see `score` for arguments."""
+        """Apply `output` to the (n, C) joint log probabilities of n encoded rows; see `score` for arguments."""
         if estimate is None:
             estimate = self.estimate
         else:
@@ -326,7 +326,7 @@ class Fitted:
         return scoring.read_scores(scores, output)
 
     def _likelihood(self, estimate: Estimate, class_prior: object) -> JointLikelihood:
-        """Return the likelihood that scores rows; it is computed once for each reading of the posterior."""
+        """Return the joint likelihood of rows by a reading, cached, with `class_prior` (C,) if it is not None."""
         if estimate not in self._likelihoods:
             self._likelihoods[estimate] = scoring.read(self.encoding, *self.read(estimate))
         likelihood = self._likelihoods[estimate]
@@ -336,6 +336,7 @@ class Fitted:
 
     @cached_property
     def _likelihoods(self) -> dict[Estimate, JointLikelihood]:
+        """Cache of the joint likelihood of rows by each reading, filled by `_likelihood`."""
         return {}
 
     def score_members(
@@ -346,6 +347,7 @@ class Fitted:
         assert average is not None
 
         def joint(member: Fitted, rows: tuple[Rows, ...], which: np.ndarray) -> np.ndarray:
+            """Compute (n, C) log p(class, row) of encoded rows by one member; `which` (N,) marks the rows."""
             return member.score_rows(rows, int(which.sum()), scoring.joint, estimate, class_prior)
 
         rows = self.rows(table) if average.members else ()
@@ -357,6 +359,7 @@ class Fitted:
         return scoring.log_class(replace(model, weights=None), reading)
 
     def _report_unknown(self, columns: LevelColumns, unknown: list[Unknown]) -> None:
+        """Warn of unknown values, with their effect on odds, or raise ValueError under handle_unknown="error"."""
         note = ""
         family = next(f for b, f in zip(self.encoding.blocks, self.prior.blocks, strict=True) if b.base is columns)
         if columns.unknown == "level" and self.no_posterior is None and supports(family, MeanReading):
@@ -422,27 +425,27 @@ class Average:
                 votes += vote
         none = votes == 0
         if none.any():
-            total[none], votes[none] = self._without_members(table, joint, none), 1
+            total[none], votes[none] = self._score_by_naive_bayes(table, joint, none), 1
         return total - np.log(votes)[:, None]
 
     def each(self, table: Table, rows: tuple[Rows, ...], joint: Joint, less: np.ndarray | float = 0.0) -> np.ndarray:
-        """Compute (N, C, M) log p(class, row) by each member; the mean of the others if a member does not vote."""
+        """Compute (N, C, M) log p(class, row) by each member; without a vote, the mean of the voting members' logs."""
         all_rows = np.ones(table.n_rows, bool)
         if not self.members:
-            return self._without_members(table, joint, all_rows)[..., None]
+            return self._score_by_naive_bayes(table, joint, all_rows)[..., None]
         votes, scores = zip(*self._votes(table, rows, joint, less), strict=True)
         vote: np.ndarray = np.stack(votes, axis=-1)
         nothing = np.zeros((table.n_rows, len(self.without_members.encoding.classes)))
         joints = np.stack([nothing if member is None else member for member in scores], axis=-1)
         none = np.logical_not(vote.any(axis=1))
         if none.any():
-            joints[none], vote[none] = self._without_members(table, joint, none)[..., None], True
+            joints[none], vote[none] = self._score_by_naive_bayes(table, joint, none)[..., None], True
         vote = vote[:, None]
         mean = np.where(vote, joints, 0.0).sum(axis=2, keepdims=True) / vote.sum(axis=2, keepdims=True)
         return np.where(vote, joints, mean)
 
-    def _without_members(self, table: Table, joint: Joint, none: np.ndarray) -> np.ndarray:
-        """Compute log p(class, row) by naive Bayes, for rows on which no member votes."""
+    def _score_by_naive_bayes(self, table: Table, joint: Joint, none: np.ndarray) -> np.ndarray:
+        """Compute (n, C) log p(class, row) by naive Bayes, for the n rows in the mask `none` (N,)."""
         naive = self.without_members
         return joint(naive, naive.encoding.rows(table.take(none), lambda columns, unknown: None), none)
 
@@ -466,7 +469,7 @@ class Average:
 
 @float64
 def fill_empty_tables(columns: NodeColumns, family: Dirichlet, reading: Estimate) -> Dirichlet:
-    """Return the posterior with uniform tables for the values of parents for which there is no estimate."""
+    """Return the posterior with uniform tables for values of parents whose mean or mode is undefined (NaN)."""
     log_theta = (family.mode() if reading == "map" else family.mean()).log_theta
     if not np.isnan(log_theta).any():
         return family
@@ -474,7 +477,7 @@ def fill_empty_tables(columns: NodeColumns, family: Dirichlet, reading: Estimate
     return replace(family, concentration=np.where(has_parents & np.isnan(log_theta), 2.0, family.concentration))
 
 
-def require_estimate(estimate: Any, estimates: tuple[Estimate, ...] = ESTIMATES) -> None:
+def require_estimate(estimate: object, estimates: tuple[Estimate, ...] = ESTIMATES) -> None:
     """Raise ValueError unless `estimate` is one of the `estimates`; default: "mle", "map", "mean" and "predictive"."""
     if not isinstance(estimate, str) or estimate not in estimates:
         known = isinstance(estimate, str) and estimate in ESTIMATES
@@ -483,7 +486,7 @@ def require_estimate(estimate: Any, estimates: tuple[Estimate, ...] = ESTIMATES)
 
 
 def warn_undefined(undefined: np.ndarray) -> None:
-    """Warn of rows without class probabilities; `undefined` is a mask (N,)."""
+    """Warn of rows without class probabilities, if the mask `undefined` (N,) has any."""
     if undefined.any():
         warn(
             f"{int(undefined.sum())} of {len(undefined)} rows have no class probabilities: under this estimate "
@@ -493,7 +496,7 @@ def warn_undefined(undefined: np.ndarray) -> None:
 
 
 def require_classifier(nb: object, who: str) -> None:
-    """Raise TypeError unless `nb` is a classifier of bayesnb, fitted or not."""
+    """Raise TypeError unless `nb` is a classifier of bayesnb, fitted or not; `who` is named as the caller."""
     if not hasattr(type(nb), "no_posterior"):
         raise TypeError(
             f"{who} takes a classifier of bayesnb, such as GaussianNB(), and got {type(nb).__module__}.{shown(nb)}."
@@ -507,7 +510,7 @@ def require_fitted(nb: object, who: str) -> None:
 
 
 def current_state(nb: Classifier) -> Fitted:
-    """Return the state of a fitted classifier, with the reading of the posterior that is asked for now.
+    """Return `nb.fitted_`, with the present value of `nb.estimate` as its reading.
 
     `estimate` is no matter of fitting: set after `fit`, it holds at once. ValueError is raised if the classifier does
     not take it.

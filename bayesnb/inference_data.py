@@ -131,11 +131,11 @@ def to_arviz(
     encoding, prior, posterior = fitted.encoding, fitted.prior, fitted.posterior
     drawn = draw_posterior(fitted, n_draws, seed)
     all_features = feature_masks(encoding, None)
-    groups = {"posterior": _parameters(encoding, posterior, drawn, sample, all_features)}
+    groups = {"posterior": _parameter_dataset(encoding, posterior, drawn, sample, all_features)}
     with suppress(ImproperPosteriorError):
         require_proper(encoding, prior)
         prior_draws = draw_parameters(encoding, prior, n_draws, prior_seed)
-        groups["prior"] = _parameters(encoding, prior, prior_draws, sample, all_features)
+        groups["prior"] = _parameter_dataset(encoding, prior, prior_draws, sample, all_features)
     if X is not None:
         groups |= _row_groups(fitted, X, y, drawn, sample, predictive_seed)
     sampling = "independent draws: R-hat is 1 and the effective sample size the number of draws, up to noise"
@@ -151,7 +151,7 @@ def assemble(
     masks: Sequence[np.ndarray],
     hyperprior: str,
 ) -> Any:
-    """Convert draws by a Markov chain to an ArviZ object.
+    """Convert draws of parameters and hyperparameters by a Markov chain to an ArviZ object.
 
     Parameters
     ----------
@@ -172,9 +172,9 @@ def assemble(
         Kind of the hyperprior.
     """
     sample = next(iter(transitions.values())).shape
-    parameters = _parameters(fitted.encoding, fitted.prior, drawn, sample, masks)
+    parameters = _parameter_dataset(fitted.encoding, fitted.prior, drawn, sample, masks)
     axes = [(_CLASS, np.ones(len(fitted.encoding.classes), bool))]
-    axes += [(dim, keep) for (dim, _), keep in zip(_axes(fitted.encoding), masks, strict=True)]
+    axes += [(dim, keep) for (dim, _), keep in zip(_last_axes(fitted.encoding), masks, strict=True)]
     hyper: dict[str, Any] = {}
     for (dim, keep), hyperparameters in zip(axes, shared, strict=True):
         for site, values in hyperparameters.items():
@@ -182,7 +182,7 @@ def assemble(
                 hyper[site] = (_SAMPLE, values.reshape(sample))
             elif keep.any():
                 hyper[site] = ((*_SAMPLE, dim), values[:, keep].reshape(*sample, -1))
-    groups = {"posterior": parameters.assign(hyper), "sample_stats": _transitions(transitions)}
+    groups = {"posterior": parameters.assign(hyper), "sample_stats": _transition_dataset(transitions)}
     return _to_arviz_object(nb, groups, _NUTS, origin(fitted, hyperprior))
 
 
@@ -193,7 +193,7 @@ def assemble_weights(
     terms: Sequence[str],
     transitions: Mapping[str, np.ndarray],
 ) -> Any:
-    """Convert draws of the weights of terms (chains, draws, …), scalars or one for each class or term, to ArviZ."""
+    """Convert NUTS draws of weights of terms, arrays (chains, draws, …) by site, to an ArviZ object."""
     import xarray as xr
 
     dims: dict[str, tuple[str, ...]] = dict.fromkeys(("temperature", "dependence_temperature"), _SAMPLE)
@@ -201,12 +201,12 @@ def assemble_weights(
     coordinates = {_CLASS: _class_names(fitted.encoding), "term": list(terms)}
     coordinates |= _sample_coordinates(next(iter(transitions.values())).shape)
     posterior = xr.Dataset({site: (dims[site], values) for site, values in drawn.items()}, coordinates)
-    groups = {"posterior": posterior, "sample_stats": _transitions(transitions)}
+    groups = {"posterior": posterior, "sample_stats": _transition_dataset(transitions)}
     return _to_arviz_object(nb, groups, _NUTS, {"posterior": _GENERALISED})
 
 
-def _transitions(fields: Mapping[str, np.ndarray]) -> xr.Dataset:
-    """Return statistics of transitions (chains, draws) as a data set."""
+def _transition_dataset(fields: Mapping[str, np.ndarray]) -> xr.Dataset:
+    """Return sampler statistics (chains, draws) by name as a Dataset with dimensions chain and draw."""
     import xarray as xr
 
     sample = next(iter(fields.values())).shape
@@ -214,11 +214,11 @@ def _transitions(fields: Mapping[str, np.ndarray]) -> xr.Dataset:
 
 
 def elpd_data(pointwise: np.ndarray, se: float) -> Any:
-    """Convert exact leave-one-out scores (N,) to the input of `arviz.compare`."""
+    """Convert exact leave-one-out scores (N,) and the standard error of their sum to an input of `arviz.compare`."""
     require("to_elpd", "arviz", "arviz")
     import xarray as xr
 
-    arviz: Any = _arviz()
+    arviz: Any = _import_arviz()
     scores = xr.DataArray(pointwise, dims=_ROW, name="loo_i")
     common = {"se": se, "n_samples": 1, "n_data_points": len(pointwise), "warning": False, "scale": "log"}
     if "InferenceData" in vars(arviz):
@@ -228,7 +228,7 @@ def elpd_data(pointwise: np.ndarray, se: float) -> Any:
 
 
 def _to_arviz_object(nb: Classifier, groups: Mapping[str, xr.Dataset], sampling: str, about: Mapping[str, str]) -> Any:
-    """Return the groups as the object of the installed ArviZ, with attributes that say where the draws come from."""
+    """Return InferenceData or a DataTree of the groups, by ArviZ's version, with attributes about the draws."""
     import xarray as xr
 
     attributes = {
@@ -239,14 +239,14 @@ def _to_arviz_object(nb: Classifier, groups: Mapping[str, xr.Dataset], sampling:
         **about,
     }
     labelled = {name: group.assign_attrs(attributes) for name, group in groups.items()}
-    arviz = _arviz()
+    arviz = _import_arviz()
     if "InferenceData" in vars(arviz):  # In 1.x `hasattr` would warn.
         return arviz.InferenceData(**labelled)
     return xr.DataTree.from_dict(labelled)
 
 
-def _arviz() -> Any:
-    """Import ArviZ."""
+def _import_arviz() -> Any:
+    """Import ArviZ without its warning of changes, and return the module."""
     with warnings.catch_warnings():
         # When imported, 0.23 warns of the changes in 1.x.
         warnings.filterwarnings("ignore", "\\s*ArviZ is undergoing", FutureWarning)
@@ -257,8 +257,8 @@ def _arviz() -> Any:
 # -- names ---------------------------------------------------------------------------------------
 
 
-def _axes(encoding: Encoding) -> list[tuple[str, Sequence[str]]]:
-    """Return the name of the last dimension of the parameters of each block, and its coordinates."""
+def _last_axes(encoding: Encoding) -> list[tuple[str, Sequence[str]]]:
+    """Return for each block the name of the last dimension of its parameters, and the coordinates on it."""
     axes: list[tuple[str, Sequence[str]]] = []
     for columns in encoding.blocks:
         within, levels = columns.axis()
@@ -272,12 +272,14 @@ def _axes(encoding: Encoding) -> list[tuple[str, Sequence[str]]]:
 
 
 def _level_names(features: Sequence[str], levels: Sequence[Hashable]) -> list[str]:
+    """Return names "feature=value" of levels, quoted by repr if two names would be equal."""
     pairs = list(zip(features, levels, strict=True))
     names = [f"{feature}={level}" for feature, level in pairs]
     return names if len(set(names)) == len(names) else [f"{feature!r}={level!r}" for feature, level in pairs]
 
 
 def _class_names(encoding: Encoding) -> np.ndarray:
+    """Return (C,) labels as coordinates: numbers, Booleans and strings as they are, others as distinct strings."""
     labels = encoding.classes.array()
     if labels.dtype.kind in "biufU":
         return labels
@@ -288,18 +290,22 @@ def _class_names(encoding: Encoding) -> np.ndarray:
 # -- draws ---------------------------------------------------------------------------------------
 
 
-def _parameters(
+def _parameter_dataset(
     encoding: Encoding,
     model: NaiveBayes,
     drawn: Mapping[str, np.ndarray],
     sample: tuple[int, int],
     masks: Sequence[np.ndarray],
 ) -> xr.Dataset:
+    """Return draws of parameters, arrays (S, C, …) by site, as a Dataset (chain, draw, class, level or feature).
+
+    `sample` is (chains, draws) with product S; `masks` mark the positions of each block's last axis that were drawn.
+    """
     import xarray as xr
 
     coordinates: dict[str, Any] = {_CLASS: _class_names(encoding)}
     last: dict[str, tuple[str, ...]] = {}
-    for (dim, names), sites, keep in zip(_axes(encoding), site_names(encoding, model), masks, strict=True):
+    for (dim, names), sites, keep in zip(_last_axes(encoding), site_names(encoding, model), masks, strict=True):
         if keep.any():
             coordinates[dim] = [name for name, wanted in zip(names, keep, strict=True) if wanted]
         last |= {site: (dim,) for site in sites.values()}
@@ -311,6 +317,7 @@ def _parameters(
 
 
 def _sample_coordinates(sample: tuple[int, int]) -> dict[str, np.ndarray]:
+    """Return the coordinates 0, 1, … of the dimensions chain and draw, whose lengths are `sample`."""
     return {name: np.arange(n) for name, n in zip(_SAMPLE, sample, strict=True)}
 
 
@@ -320,7 +327,7 @@ def _sample_coordinates(sample: tuple[int, int]) -> dict[str, np.ndarray]:
 def _row_groups(
     fitted: Fitted, X: object, y: object, drawn: dict[str, np.ndarray], sample: tuple[int, int], seed: int
 ) -> dict[str, xr.Dataset]:
-    """Return the groups of likelihoods, predictions and observed labels of rows."""
+    """Return the groups log_likelihood, posterior_predictive and observed_data of labelled rows, by name."""
     import xarray as xr
 
     encoded, n = fitted.encode(X)
@@ -332,6 +339,7 @@ def _row_groups(
     coordinates = {**_sample_coordinates(sample), **observation}
 
     def spread(values: np.ndarray) -> np.ndarray:
+        """Reshape values (S, N) to (chains, draws, N)."""
         return values.reshape(*sample, -1)
 
     likelihoods = {

@@ -151,33 +151,35 @@ class AODE(StructuredNB):
 
     @property
     def parents_(self) -> NoReturn:
-        """Not offered: each member has parents."""
+        """Raise NotOfferedError: each member has parents of its columns, and the average has none."""
         self._refuse("parents_")
 
     @property
     def prior_(self) -> NoReturn:
-        """Not offered: each member has a prior."""
+        """Raise NotOfferedError: each member has a prior, and the average has none."""
         self._refuse("prior_")
 
     @property
     def posterior_(self) -> NoReturn:
-        """Not offered: each member has a posterior."""
+        """Raise NotOfferedError: each member has a posterior, and the average has none."""
         self._refuse("posterior_")
 
     # -- shared machinery ------------------------------------------------------------------------
 
     def _refuse(self, name: str) -> NoReturn:
+        """Raise NotOfferedError for the attribute `name`, with the reason `no_posterior`."""
         raise NotOfferedError(f"{name}: {self.no_posterior}")
 
     @property
     def no_posterior(self) -> str | None:
-        """Reason why the average has no posterior."""
+        """Reason why the average of classifiers has no posterior of parameters."""
         return (
             "AODE averages several classifiers. Each of them has a posterior, and the average has none; "
             "ask its members_, or use TAN or SPODE."
         )
 
     def _average(self, counted: Counted) -> Average:
+        """Return the `SPODE` members fitted to these counts, and naive Bayes for rows without a member."""
         (members, naive), columns = self._fit_members(counted), counted.encoding.blocks[0].network
         alone = () if columns is None else columns.base.tables(naive.statistics_.blocks[0].count)
         return Average(
@@ -189,14 +191,22 @@ class AODE(StructuredNB):
         )
 
     def _arcs(self, encoding: Encoding, columns: NodeColumns, counts: np.ndarray | None) -> tuple[Node, ...]:
-        """Return the nodes of all members: each column given each other column, and alone."""
+        """Return the nodes of all members: (j, p) for each pair of columns in both orders, and each (p,)."""
         return tuple(node for p in range(len(columns.base.index)) for node in columns.superparent_nodes(p))
 
     def _check_nodes(self, columns: NodeColumns) -> None:
+        """Raise ValueError unless the nodes are all pairs of columns and all columns alone, as `_arcs` lists them."""
         if columns.nodes != self._arcs(self.encoding_, columns, None):
             raise ValueError("its network is not that of all pairs of columns.")
 
     def _empirical_prior(self, counted: Counted) -> NaiveBayes:
+        """Return the prior of the shared counts of pairs, with class_alpha=1 for "levels".
+
+        Raises
+        ------
+        ValueError
+            If `min_count`, `alpha` or `class_alpha` cannot be used.
+        """
         require_integer("min_count", self.min_count, least=0)
         n_features = counted.encoding.blocks[0].n_features
         if not isinstance(self.alpha, Number) and np.asarray(self.alpha).shape not in ((), (n_features,)):
@@ -213,7 +223,7 @@ class AODE(StructuredNB):
         return super(AODE, with_alpha)._empirical_prior(counted)
 
     def _fit_members(self, counted: Counted) -> tuple[list[SPODE], NetworkNB]:
-        """Return the member of each column of the network as the parent, and naive Bayes for rows without a member."""
+        """Return fitted `SPODE`s, with each network column in turn as the parent, and fitted naive Bayes."""
         columns, params = counted.encoding.blocks[0].network, self.get_params(deep=False)
         del params["min_count"]
         levels_prior = isinstance(self.class_alpha, str)
@@ -233,7 +243,7 @@ class AODE(StructuredNB):
     def _fit_member(
         self, member: NB, counted: Counted, columns: NodeColumns | None = None, count: np.ndarray | None = None
     ) -> NB:
-        """Return a member fitted to the (C, L) counts of the nodes of `columns`, and to the numbers."""
+        """Return a copy of `member` fitted to (C, L) counts of the nodes of `columns`, and to the counts of numbers."""
         encoding, statistics = counted
         if columns is not None:
             encoding = replace(encoding, blocks=(columns, *encoding.blocks[1:]))

@@ -54,7 +54,7 @@ class NaiveBayesClassifier(FittedClassifier):
     # -- fitting ---------------------------------------------------------------------------------
 
     def fit(self, X: object, y: object, sample_weight: object = None) -> Self:
-        """Count the rows of X.
+        """Fit the classifier anew to labelled rows: their sufficient statistics replace all earlier counts.
 
         Parameters
         ----------
@@ -88,7 +88,7 @@ class NaiveBayesClassifier(FittedClassifier):
         return self
 
     def partial_fit(self, X: object, y: object, classes: object = None, sample_weight: object = None) -> Self:
-        """Count further rows; any chunking of the data gives the posterior of the whole.
+        """Add the sufficient statistics of further rows; any chunking of the data gives the posterior of the whole.
 
         Parameters
         ----------
@@ -134,7 +134,7 @@ class NaiveBayesClassifier(FittedClassifier):
         return classifier_state.commit(self, updated, counted, before)
 
     def forget(self, X: object, y: object, sample_weight: object = None) -> Self:
-        """Remove rows that were counted: the inverse of `partial_fit`.
+        """Subtract the sufficient statistics of rows that were counted: the inverse of `partial_fit`.
 
         Levels and classes stay. A row that was never counted is refused if a count would become
         negative; otherwise it cannot be told from a counted one, and is removed too.
@@ -175,6 +175,7 @@ class NaiveBayesClassifier(FittedClassifier):
         table, label, weight = table.take(weight > 0), label[weight > 0], weight[weight > 0]
 
         def policy(columns: LevelColumns, unknown: list[Unknown]) -> None:
+            """Raise ValueError for unknown values of undeclared columns; else call `report_unknown`."""
             grown = [u for u in unknown if not columns.declared[u.feature]]
             if grown:
                 values = describe_unknown(columns, grown)
@@ -185,7 +186,7 @@ class NaiveBayesClassifier(FittedClassifier):
         return classifier_state.commit(self, updated, counting.remove(before.counted, counted), before)
 
     def decay(self, factor: float) -> Self:
-        """Multiply the weight of every counted row by a factor, so that old data fade.
+        """Multiply the weight of every counted row by a factor, in place, so that old data fade.
 
         Parameters
         ----------
@@ -212,7 +213,7 @@ class NaiveBayesClassifier(FittedClassifier):
     # -- the posterior ---------------------------------------------------------------------------
 
     def _state(self, counted: Counted) -> Fitted:
-        """Return the state of a classifier fitted to these counts."""
+        """Return the `Fitted` of these counts with the prior by the hyperparameters; the classifier is not changed."""
         unfitted = classifier_state.copy_without_state(self)
         return Fitted(
             name=type(self).__name__,
@@ -231,7 +232,7 @@ class NaiveBayesClassifier(FittedClassifier):
         )
 
     def _average(self, counted: Counted) -> Average | None:
-        """Return the models whose probabilities the classifier averages; default: None."""
+        """Return the models, fitted to these counts, whose joint probabilities are averaged; default: None."""
         return None
 
     @property
@@ -261,7 +262,7 @@ class NaiveBayesClassifier(FittedClassifier):
     # -- for subclasses --------------------------------------------------------------------------
 
     def _columns(self, table: Table) -> tuple[Columns, ...]:
-        """Return the blocks of columns of a table, before anything is learned but declared levels."""
+        """Return the blocks of columns that hyperparameters make of a table, with no levels but declared ones."""
         raise NotImplementedError
 
     def with_priors(self, priors: Mapping[str, Any], chosen: tuple[str, ...] = ()) -> Self:
@@ -317,18 +318,18 @@ class NaiveBayesClassifier(FittedClassifier):
         return changed
 
     def _structured(self, batch: LabelledRows) -> LabelledRows:
-        """Return labelled rows under the encoding with the structure that the rows determine; default: unchanged."""
+        """Return the batch with the arcs, cells or densities that its rows determine; default: unchanged."""
         return batch
 
     def _warn_of_counts(self) -> None:
-        """Warn of parameters that the counted rows do not determine; default: nothing."""
+        """Warn of classes and columns whose parameters the counted rows do not determine; default: do nothing."""
 
-    def _settled(self) -> Self:
-        """Return an unfitted copy with the hyperparameters that `fit` has chosen by scores, such as k of `KDB`."""
+    def _with_chosen_hyperparameters(self) -> Self:
+        """Return an unfitted copy with hyperparameters fixed at what `fit` chose by scores, such as k of `KDB`."""
         return classifier_state.copy_unfitted(self)
 
     def fit_parts(self, X: object, y: object, sample_weight: object = None) -> Callable[..., Self]:
-        """Return a function that fits copies to some of these rows, for halves and folds.
+        """Return a function of row weights (N,) that fits a copy to these rows under the weights, for halves and folds.
 
         Parameters
         ----------
@@ -354,7 +355,7 @@ class NaiveBayesClassifier(FittedClassifier):
         >>> fit(np.array([1.0, 0.0, 0.0])).class_count_  # in, out
         array([0., 1.])
         """
-        return classifier_state.subset_fitter(self._settled(), self, X, y, sample_weight)
+        return classifier_state.subset_fitter(self._with_chosen_hyperparameters(), self, X, y, sample_weight)
 
     def refit(self, X: object, y: object, sample_weight: object = None) -> Self:
         """Return a copy that is fitted to other rows, with the levels of this classifier.
@@ -378,26 +379,26 @@ class NaiveBayesClassifier(FittedClassifier):
         return self.fit_parts(X, y, sample_weight)()
 
     def _candidates(self) -> list[Self]:
-        """Return the unfitted classifiers that `WeightedNB` chooses from by their expected loss, simplest first."""
+        """Return unfitted copies, simplest first, of which `WeightedNB` selects one by log loss; default: one."""
         return [classifier_state.copy_unfitted(self)]
 
     def _prior_alone(self, columns: Columns, family: Any) -> Any:
-        """Return the prior of the features of a block given the class alone, from the prior given the parents too."""
+        """Derive a block's prior of P(feature | class) from `family`, its prior of P(feature | parents, class)."""
         return family if columns.network is None else columns.network.prior_without_parents(family)
 
     def _block_prior(self, columns: Columns, n_classes: int) -> Any:
-        """Return the prior of one block, or a function from the statistics to the prior."""
+        """Return the prior of one block by its hyperparameter: a family, or a function of the statistics to one."""
         argument = self._prior_argument(columns)
         return columns.prior(getattr(self, argument), argument, n_classes)
 
     def _prior_argument(self, columns: Columns) -> str:
-        """Return the name of the hyperparameter that holds the prior of a block."""
+        """Return the name of the hyperparameter that holds the prior of a block, such as "alpha"."""
         return columns.hyperparameter if hasattr(self, columns.hyperparameter) else "prior"
 
     # -- shared machinery ------------------------------------------------------------------------
 
     def _made_choices(self, encoding: Encoding) -> tuple[str, ...]:
-        """Return what was chosen on the counted rows besides the parameters, such as by `tune_alpha`."""
+        """Return names of choices besides parameters that rows determined, such as tuned hyperparameters."""
         return getattr(self, "tuned_", ())
 
     def _check(self) -> None:
@@ -426,11 +427,17 @@ class NaiveBayesClassifier(FittedClassifier):
             raise ValueError("tuned_ or first_rows_ is no tuple of texts.")
 
     def _has_layout(self, columns: tuple[Columns, ...]) -> bool:
-        """Return whether the fitted columns are these, which are not learned yet."""
+        """Return whether the fitted blocks have the kinds and table columns of `columns`, by hyperparameters."""
         return same_layout(columns, self.encoding_.blocks)
 
     def _empirical_prior(self, counted: Counted) -> NaiveBayes:
-        """Return the prior, in which blocks that are derived from the data are functions of the statistics."""
+        """Return the prior by the hyperparameters; blocks derived from data are functions of statistics to families.
+
+        Raises
+        ------
+        ValueError
+            If a hyperparameter of the prior, or `estimate`, cannot be used.
+        """
         encoding, statistics = counted
         require_estimate(self.estimate, self._estimates)
         if isinstance(self.prior, NaiveBayes):
@@ -442,13 +449,22 @@ class NaiveBayesClassifier(FittedClassifier):
         class_prior = priors.class_distribution(self.class_prior, self.class_alpha, n_classes)
         return NaiveBayes(class_prior, tuple(self._block_prior(columns, n_classes) for columns in encoding.blocks))
 
-    def _counter(self, X: object) -> Self:
+    def _make_counter(self, X: object) -> Self:
+        """Return an unfitted copy by which batches of rows are counted; X matters for `WeightedNB` only."""
         return classifier_state.copy_unfitted(self)
 
     def _with_counter(self, model: Self) -> Self:
+        """Return the classifier with the counts of `model`, a fitted result of `_make_counter`: the model itself."""
         return model
 
     def _restore(self, stored: dict[str, Any]) -> None:
+        """Set the attributes in `stored`, from which "encoding_" and "statistics_" are removed and become `fitted_`.
+
+        Raises
+        ------
+        ValueError
+            If the statistics cannot be those of rows under the encoding.
+        """
         counted = Counted(stored.pop("encoding_"), stored.pop("statistics_"))
         counting.check(counted)
         self.__dict__.update(stored)
@@ -456,7 +472,7 @@ class NaiveBayesClassifier(FittedClassifier):
 
 
 def wrapped_estimator(nb: Any, default: NaiveBayesClassifier) -> NaiveBayesClassifier:
-    """Return the hyperparameter `estimator` of a classifier, or the default; raise ValueError if it cannot be used."""
+    """Return the hyperparameter `nb.estimator`, or the default if it is None; raise ValueError if it cannot be used."""
     require_unnested(nb)
     base = default if nb.estimator is None else nb.estimator
     if not isinstance(base, NaiveBayesClassifier):
@@ -467,7 +483,7 @@ def wrapped_estimator(nb: Any, default: NaiveBayesClassifier) -> NaiveBayesClass
 
 
 def require_same_prior(stated: NaiveBayes, used: NaiveBayes) -> None:
-    """Raise ValueError unless the prior that hyperparameters state is the one that predictions use."""
+    """Raise ValueError unless the prior stated by hyperparameters and the one in use have equal arrays."""
     leaves, expected = jax.tree.leaves(stated), jax.tree.leaves(used)
     if len(leaves) != len(expected) or not all(map(np.array_equal, leaves, expected)):
         raise ValueError("a hyperparameter was set after fit, and says another prior: fit again.")
@@ -483,6 +499,6 @@ def check_features(nb: NaiveBayesClassifier, encoding: Encoding) -> None:
 
 
 def same_layout(a: tuple[Columns, ...], b: tuple[Columns, ...]) -> bool:
-    """Return whether two tuples of blocks have the same kinds, and the same columns of the table."""
+    """Return whether two tuples of blocks have the same types, kinds and columns of the table, in order."""
     first, second = ([(type(block), block.kind, list(block.base.index)) for block in blocks] for blocks in (a, b))
     return first == second

@@ -106,21 +106,26 @@ class BinnedNB(NaiveBayesClassifier):
     )
 
     def _columns(self, table: Table) -> tuple[Columns, ...]:
+        """Return one block of binned columns; ends of cells are those of `edges`, or still to be learned."""
         return (cell_columns(table, range(len(table.names)), self.cells, self.edges),)
 
     @property
     def edges_(self) -> dict[str, np.ndarray]:
-        """Ends of the cells of each column."""
+        """Ascending inner ends of the cells of each column, by name."""
         return cell_edges(self.encoding_.blocks)
 
     def _made_choices(self, encoding: Encoding) -> tuple[str, ...]:
+        """Return the names of tuned hyperparameters, and of the cells if rows determined ends of cells."""
         return (*chosen_cells(self.edges, encoding), *super()._made_choices(encoding))
 
     _tags = ("allow_nan",)
 
 
 def cell_columns(table: Table, index: Sequence[int], cells: int, edges: Any) -> CellColumns:
-    """Make binned columns of a table, with the given edges."""
+    """Make one block of binned columns at positions `index` of a table, with up to `cells` cells each.
+
+    Ends of cells are `edges` where given; other columns learn quantiles from the first rows.
+    """
     require_integer("cells", cells, least=2, most=_MOST_CELLS)
     given = check_edges(edges, table, index)
     widest = max((len(ends) + 1 for ends in given if ends is not None), default=0)
@@ -136,7 +141,7 @@ def cell_columns(table: Table, index: Sequence[int], cells: int, edges: Any) -> 
 def most_probable_cuts(
     classes: Levels, columns: CellColumns, rows: Rows, label: np.ndarray, weight: np.ndarray
 ) -> list[np.ndarray]:
-    """Return for each column the edges that are cuts in the most probable binning, under the default prior."""
+    """Return for each column the edges that are cuts in its most probable binning, by the default prior."""
     counted = counting.count_rows(Encoding(classes, (columns,)), (rows,), label, weight)
     cut = np.asarray(_best_cuts(columns.prior("independent", "numbers", len(classes)), counted.blocks[0]))
     cuts_by_column = np.split(cut, columns.start()[1:])
@@ -148,18 +153,19 @@ def most_probable_cuts(
 
 @jax.jit
 def _best_cuts(prior: Binned, statistics: LevelCounts) -> jax.Array:
+    """Return a (L,) mask of the cells, columns one after another, that begin a bin in the most probable binning."""
     return prior.update(statistics).best_cuts()
 
 
 def cell_edges(blocks: tuple[Columns, ...]) -> dict[str, np.ndarray]:
-    """Return the ends of the cells of each binned column, by name; none for a column without observed cells."""
+    """Return the inner ends of the cells of each binned column, by name; empty for a column without observed cells."""
     binned: list[Any] = [columns for columns in blocks if columns.kind == "binned"]
     pairs = (pair for columns in binned for pair in zip(columns.names, columns.edges, strict=True))
     return {name: np.zeros(0) if edges is None else edges for name, edges in pairs}
 
 
 def chosen_cells(edges: Any, encoding: Encoding) -> tuple[str, ...]:
-    """Return "the cells of numbers" if rows gave the ends of the cells of a binned column, and `edges` did not."""
+    """Return ("the cells of numbers",) if rows, and not `edges`, gave the cells of some binned column; else ()."""
     given = len(edges) if isinstance(edges, Mapping) else sum(ends is not None for ends in edges or ())
     binned = sum(len(columns.names) for columns in encoding.blocks if columns.kind == "binned")
     return ("the cells of numbers",) if binned > given else ()

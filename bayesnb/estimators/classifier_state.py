@@ -31,14 +31,14 @@ from bayesnb.encoding import (
 if TYPE_CHECKING:
     from bayesnb.estimators.base import NaiveBayesClassifier
 
-_commits = Lock()
+_commit_lock = Lock()
 _ANY = object()
 NB = TypeVar("NB", bound="NaiveBayesClassifier")
 Any_NB = TypeVar("Any_NB", bound=BaseEstimator)
 
 
 class LabelledRows(NamedTuple):
-    """Labelled rows of a table, encoded."""
+    """Rows of a table with their encoding, their encoded form by block, class indices (N,) and weights (N,)."""
 
     encoding: Encoding
     rows: tuple[Rows, ...]
@@ -47,12 +47,12 @@ class LabelledRows(NamedTuple):
     weight: np.ndarray
 
     def add(self, columns: Columns) -> LabelledRows:
-        """Append a block of columns, which have learned their levels."""
+        """Return these rows with one more block of columns, whose levels are learned and which encodes `table`."""
         encoding = replace(self.encoding, blocks=(*self.encoding.blocks, columns))
         return self._replace(encoding=encoding, rows=(*self.rows, columns.rows(self.table)))
 
     def with_nodes(self, nodes: tuple[Node, ...]) -> LabelledRows:
-        """Replace the nodes of the network, which is the first block."""
+        """Return these rows with other nodes (child, *parents) in the network, which is the first block."""
         (network, *blocks), (cells, *rows) = self.encoding.blocks, self.rows
         columns = replace(network.network, nodes=nodes)
         node_rows: Any = replace(cells, nodes=nodes, sizes=columns.sizes())  # type: ignore[type-var]
@@ -65,7 +65,7 @@ def is_fitted(nb: object) -> bool:
 
 
 def collect_state(nb: BaseEstimator) -> dict[str, Any]:
-    """Return the fitted state of a classifier, by name, as a file has it beside the hyperparameters."""
+    """Return by name what a file stores beside hyperparameters: fitted attributes, "encoding_" and "statistics_"."""
     state = {name: value for name, value in vars(nb).items() if name.endswith("_")}
     fitted = state.pop("fitted_", None)
     if (model := state.pop("model_", None)) is not None:
@@ -74,18 +74,18 @@ def collect_state(nb: BaseEstimator) -> dict[str, Any]:
 
 
 def restore(nb: Any, values: dict[str, Any]) -> None:
-    """Give a classifier the state of a file; raise ValueError if the values contradict each other."""
+    """Set the fitted attributes of a classifier from values of a file; ValueError if these contradict each other."""
     nb._restore(values)
     nb._check()
 
 
 def check(nb: Any) -> None:
-    """Raise ValueError if the fitted state contradicts itself or the hyperparameters."""
+    """Raise ValueError if the fitted state of a classifier contradicts itself or the hyperparameters."""
     nb._check()
 
 
 def copy_unfitted(nb: Any_NB) -> Any_NB:
-    """Return a copy without fitted attributes."""
+    """Return a shallow copy without fitted attributes, whose names end in an underscore."""
     unfitted = copy.copy(nb)
     for name in [name for name in vars(nb) if name.endswith("_") and not name.startswith("_")]:
         delattr(unfitted, name)
@@ -93,7 +93,7 @@ def copy_unfitted(nb: Any_NB) -> Any_NB:
 
 
 def copy_without_state(nb: Any_NB) -> Any_NB:
-    """Return a copy that has the names of the columns of `fit`, but no counts."""
+    """Return a shallow copy without counts (`fitted_`, `model_`), with number and names of the columns of `fit`."""
     unfitted = copy.copy(nb)
     for name in ("fitted_", "model_"):
         vars(unfitted).pop(name, None)
@@ -101,14 +101,14 @@ def copy_without_state(nb: Any_NB) -> Any_NB:
 
 
 def copy_features(nb: BaseEstimator, source: BaseEstimator) -> None:
-    """Give a classifier the number and names of the columns that another one was fitted to."""
+    """Set `n_features_in_` and `feature_names_in_` of `nb` to those of `source`, where `source` has them."""
     for name in ("n_features_in_", "feature_names_in_"):
         if name in vars(source):
             setattr(nb, name, vars(source)[name])
 
 
 def fit_to_counts(nb: NB, source: NaiveBayesClassifier, counted: Counted) -> NB:
-    """Return a copy with other counts, of the columns of the table that `source` was fitted to."""
+    """Return a fitted copy of `nb` with the given counts, and with number and names of columns from `source`."""
     fitted = copy_unfitted(nb)
     copy_features(fitted, source)
     fitted.fitted_ = fitted._state(counted)
@@ -116,7 +116,7 @@ def fit_to_counts(nb: NB, source: NaiveBayesClassifier, counted: Counted) -> NB:
 
 
 def without_margins(nb: NB) -> NB:
-    """Return a fitted classifier without the margins of levels, which are counted beside tables given parents."""
+    """Return `nb`, or a fitted copy, without the tables of levels given the class alone beside its network."""
     if not nb._counts_margins:
         return nb
     plain, (encoding, statistics) = copy.copy(nb), nb.fitted_.counted
@@ -128,16 +128,16 @@ def without_margins(nb: NB) -> NB:
 
 
 def fit(nb: NB, X: object, y: object, sample_weight: object) -> NB:
-    """Count rows with an unfitted classifier, which becomes a fitted one."""
+    """Fit an unfitted classifier to rows, in place, and return it."""
     return commit(nb, nb, count_batch(nb, X, y, sample_weight))
 
 
 def count_batch(
     nb: NaiveBayesClassifier, X: object, y: object, sample_weight: object, classes: Levels | None = None
 ) -> Counted:
-    """Encode one batch of rows and count its sufficient statistics; the classifier is not changed.
+    """Encode one batch of rows and count its sufficient statistics; only an unfitted classifier is changed.
 
-    An unfitted classifier chooses its columns by these rows.
+    An unfitted classifier chooses its columns by these rows, and stores their number and names.
 
     Parameters
     ----------
@@ -209,13 +209,20 @@ def subset_fitter(nb: NB, fitted: NB, X: object, y: object, sample_weight: objec
     columns = declare_levels(learned, fitted.fitted_.encoding.blocks)
 
     def fit(weight: np.ndarray = weight) -> NB:
+        """Return a copy of `nb` fitted to the rows under these weights (N,)."""
         return fit_to_counts(nb, fitted, count_table(nb, classes, table, label, weight, columns))
 
     return fit
 
 
 def commit(nb: NB, updated: NB, counted: Counted, before: object = _ANY) -> NB:
-    """Fit an updated copy of a classifier to these counts, and give the classifier its state; see `replace_state`."""
+    """Fit `updated`, a copy of `nb`, to these counts, and return `nb` with the copy's attributes; see `replace_state`.
+
+    Raises
+    ------
+    ValueError
+        If the prior cannot be used; `nb` is left as it was.
+    """
     fitted = updated._state(counted)
     fitted.prior  # noqa: B018  A prior that cannot be used raises here, before the classifier is changed.
     updated.fitted_ = fitted
@@ -223,8 +230,14 @@ def commit(nb: NB, updated: NB, counted: Counted, before: object = _ANY) -> NB:
 
 
 def replace_state(nb: Any_NB, updated: Any_NB, before: object = _ANY) -> Any_NB:
-    """Give a classifier the attributes of its updated copy; raise RuntimeError unless its state is still `before`."""
-    with _commits:
+    """Replace all attributes of `nb` by those of its updated copy, and return `nb`.
+
+    Raises
+    ------
+    RuntimeError
+        If `before` is given and `nb.fitted_` is another object now: another thread has changed the classifier.
+    """
+    with _commit_lock:
         if before is not _ANY and vars(nb).get("fitted_") is not before:
             raise RuntimeError(
                 f"This {type(nb).__name__} was changed by another thread meanwhile, and what that has counted "
@@ -239,11 +252,11 @@ def replace_state(nb: Any_NB, updated: Any_NB, before: object = _ANY) -> Any_NB:
 
 def make_counter(nb: Any, X: object) -> Any:
     """Return an unfitted copy that counts rows such as X; for a `WeightedNB` a copy of its estimator."""
-    return nb._counter(X)
+    return nb._make_counter(X)
 
 
 def commit_counter(nb: Any_NB, updated: Any, model: NaiveBayesClassifier) -> Any_NB:
-    """Give a classifier the counts of `model`, which `make_counter` has made of `updated`, a copy of the classifier."""
+    """Give `nb` the counts of `model`, which `make_counter` has made of `updated`, a copy of `nb`; return `nb`."""
     model.fitted_.prior  # noqa: B018  A prior that cannot be used raises here, before the classifier is changed.
     fitted: Any_NB = updated._with_counter(model)
     return replace_state(nb, fitted)

@@ -102,6 +102,7 @@ class CategoricalNB(NaiveBayesClassifier):
     prior: object = None
 
     def _columns(self, table: Table) -> tuple[Columns, ...]:
+        """Return one block of all columns of a table as categorical, with declared levels only."""
         index = range(len(table.names))
         return (level_columns(table, index, self.categories, self.handle_unknown, self.missing_values),)
 
@@ -122,6 +123,7 @@ class CategoricalNB(NaiveBayesClassifier):
         return self._split_by_feature(scoring.plug_in(self.posterior_.blocks[0]).log_theta)
 
     def _split_by_feature(self, flat: np.ndarray) -> list[np.ndarray]:
+        """Split a (C, L) array over the concatenated levels of all features into (C, L_j) arrays, one per feature."""
         columns: Any = self.encoding_.blocks[0]
         return np.split(flat, columns.start()[1:], axis=1)
 
@@ -188,6 +190,7 @@ class BernoulliNB(NaiveBayesClassifier):
     prior: object = None
 
     def _columns(self, table: Table) -> tuple[Columns, ...]:
+        """Return one block of all columns of a table as Bernoulli columns."""
         n = len(table.names)
         return (binary_columns(table, range(n), self.binarize),)
 
@@ -266,6 +269,7 @@ class MultinomialNB(NaiveBayesClassifier):
     prior: object = None
 
     def _columns(self, table: Table) -> tuple[Columns, ...]:
+        """Return one block of all columns of a table as counts over one simplex."""
         n = len(table.names)
         return (CountColumns(range(n), table.names, n),)
 
@@ -283,7 +287,7 @@ class MultinomialNB(NaiveBayesClassifier):
 
 
 def binary_columns(table: Table, index: Sequence[int], binarize: float | None) -> BinaryColumns:
-    """Make Bernoulli columns of a table, with the threshold `binarize`."""
+    """Make one block of Bernoulli columns of a table, at positions `index`: present where a cell exceeds `binarize`."""
     if binarize is not None:
         require_number("binarize", binarize, "a finite number, or None where cells are 0 or 1", lambda _: True)
     names = table.names if len(index) == len(table.names) else tuple(table.names[j] for j in index)
@@ -293,7 +297,7 @@ def binary_columns(table: Table, index: Sequence[int], binarize: float | None) -
 def level_columns(
     table: Table, index: Sequence[int], categories: object, handle_unknown: str, missing_values: object
 ) -> LevelColumns:
-    """Make categorical columns of a table, with the levels that are declared for them."""
+    """Make one block of categorical columns of a table, at positions `index`, with the levels declared for them."""
     require_choice("handle_unknown", handle_unknown, HANDLE_UNKNOWN)
     is_list = isinstance(missing_values, Iterable) and not isinstance(missing_values, str | bytes)
     given_marks: Any = missing_values if is_list else [] if missing_values is None else [missing_values]
@@ -319,7 +323,13 @@ def level_columns(
 
 
 def _read_categories(table: Table, index: Sequence[int], categories: object) -> list[Any]:
-    """Return the levels that are given for each column, or None."""
+    """Return the levels that `categories` gives for each column of `index`; None for "auto" or no entry.
+
+    Raises
+    ------
+    ValueError
+        If `categories` is neither "auto", a dict nor a list with an entry for each column.
+    """
     if isinstance(categories, str) and categories == "auto":
         return [None] * len(index)
     if isinstance(categories, Mapping):

@@ -41,19 +41,19 @@ def list_attributes(nb: BaseEstimator) -> list[str]:
 
 
 def _is_refusal(member: object) -> bool:
-    """Return whether a property or method is annotated as never returning."""
+    """Return whether a property or method is annotated with NoReturn: it always raises."""
     function = member.fget if isinstance(member, property) else member
     return getattr(function, "__annotations__", {}).get("return") == "NoReturn"
 
 
 def show_html(nb: BaseEstimator) -> str:
-    """Return the diagram of scikit-learn, and the summary of a fitted classifier."""
+    """Return HTML for notebooks: scikit-learn's diagram of the estimator, and the summary of a fitted classifier."""
     html: str = BaseEstimator._repr_html_inner(nb)
     return html + summary(nb)
 
 
 def show_mimebundle(nb: BaseEstimator, **kwargs: object) -> dict[str, str]:
-    """Return text and HTML for a notebook."""
+    """Return scikit-learn's representations of the estimator by MIME type; the HTML includes the fitted summary."""
     bundle: dict[str, str] = BaseEstimator._repr_mimebundle_(nb, **kwargs)
     if "text/html" in bundle:
         bundle["text/html"] += summary(nb)
@@ -61,7 +61,7 @@ def show_mimebundle(nb: BaseEstimator, **kwargs: object) -> dict[str, str]:
 
 
 def show_stored_attributes(nb: BaseEstimator, doc_link: str = "") -> Any:
-    """Return scikit-learn's table of fitted attributes, of those that are stored: properties would be computed."""
+    """Return scikit-learn's HTML table of fitted attributes, without properties, which would be computed."""
     displayed = BaseEstimator()
     for name in {*vars(nb), "classes_", "class_count_"} - {"fitted_", "model_"}:
         if hasattr(nb, name):

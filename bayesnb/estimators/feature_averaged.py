@@ -149,12 +149,15 @@ class FeatureAveragedNB(NaiveBayesClassifier):
         return self._base().__sklearn_tags__()
 
     def _made_choices(self, encoding: Encoding) -> tuple[str, ...]:
+        """Return the names of hyperparameters that were tuned on the counted rows, here or on `estimator`."""
         return (*super()._made_choices(encoding), *getattr(self._base(), "tuned_", ()))
 
     def _base(self) -> NaiveBayesClassifier:
+        """Return the hyperparameter `estimator`, by default `CategoricalNB()`; ValueError if it is unusable."""
         return wrapped_estimator(self, CategoricalNB())
 
     def _columns(self, table: Table) -> tuple[Columns, ...]:
+        """Return the estimator's blocks of columns; NotImplementedError for arcs, word counts and shared parameters."""
         columns = self._base()._columns(table)
         for block in columns:
             if block.network is not None or block.one_simplex or block.family.classes_share_parameters:
@@ -167,6 +170,7 @@ class FeatureAveragedNB(NaiveBayesClassifier):
         return columns
 
     def _empirical_prior(self, counted: Counted) -> NaiveBayes:
+        """Return the estimator's prior, each family as a mixture of parameters that depend on the class or do not."""
         require_estimate(self.estimate, self._estimates)
         base = self._base()._empirical_prior(counted)
         log_odds = self._prior_log_odds(sum(len(columns.index) for columns in counted.encoding.blocks))
@@ -177,6 +181,7 @@ class FeatureAveragedNB(NaiveBayesClassifier):
         return NaiveBayes(base.class_prior, tuple(blocks))
 
     def _prior_log_odds(self, n_features: int) -> np.ndarray:
+        """Return (F,) prior log odds that a feature depends on the class; ValueError for invalid probabilities."""
         if (expected := self.expected_features) is not None:
             wanted = f"between 0 and {n_features}, the number of features"
             require_number("expected_features", expected, wanted, lambda number: 0 < number < n_features)

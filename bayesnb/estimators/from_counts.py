@@ -159,12 +159,15 @@ def from_counts(nb: NB, table: Any, *, log_base: float | None = None) -> NB:
 
 
 def _counts_levels(columns: Columns) -> bool:
-    """Return whether a block counts levels, and not words or the moments of numbers."""
+    """Return whether the statistics of a block are counts of levels, and not of words or moments of numbers."""
     return not columns.one_simplex and not hasattr(columns.family.statistics, "from_moments")
 
 
 def _sum_moments(columns: Columns, cells: pd.DataFrame, n: np.ndarray, where: tuple[np.ndarray, np.ndarray]) -> Any:
-    """Merge the moments of rows with the same class and feature, at the positions `where` of `n`, the sum of counts."""
+    """Return the block's statistics (C, F), with the moments of all table rows of the same class and feature merged.
+
+    `n` (C, F) has the summed counts, and `where` the class and feature of each row of `cells`.
+    """
     count, mean, m2 = (_read_numbers(cells, name) for name in ("count", "mean", "m2"))
     total, within = np.zeros(n.shape), np.zeros(n.shape)
     with np.errstate(over="ignore", invalid="ignore"):  # `counting.check` refuses moments that overflow.
@@ -175,6 +178,7 @@ def _sum_moments(columns: Columns, cells: pd.DataFrame, n: np.ndarray, where: tu
 
 
 def _read_frame(table: Any) -> pd.DataFrame:
+    """Return the table of counts as a DataFrame with the columns `_COLUMNS`, features as str; ValueError for others."""
     import pandas as pd
 
     require_iterable("table", table, "a DataFrame or a list of tuples")
@@ -196,6 +200,7 @@ def _read_frame(table: Any) -> pd.DataFrame:
 
 
 def _read_numbers(frame: pd.DataFrame, column: str) -> np.ndarray:
+    """Return a column of the table as a float array (n,); ValueError for a cell not finite, or negative and no mean."""
     values = np.array([_to_float(value) for value in frame[column]], np.float64)
     bad = ~np.isfinite(values) | ((column != "mean") & (values < 0))
     if bad.any():
@@ -210,7 +215,7 @@ def _read_numbers(frame: pd.DataFrame, column: str) -> np.ndarray:
 
 
 def _to_float(value: object) -> float:
-    """Convert a cell of the table to a number; NaN if it is none."""
+    """Convert a number, or text of a number, to float; NaN for anything else."""
     try:
         return float(value) if isinstance(value, Real | Decimal | str) else float("nan")
     except (ValueError, OverflowError):
@@ -218,7 +223,7 @@ def _to_float(value: object) -> float:
 
 
 def _read_levels(frame: pd.DataFrame) -> np.ndarray:
-    """Levels as their types say, None for rows without one."""
+    """Return (n,) levels of the rows, converted to their types, None for rows without one; else ValueError."""
     empty, typed = frame["level"].isna().to_numpy(), frame["type"].notna().to_numpy()
     levels = np.empty(len(frame), object)
     for i, (feature, kind, level) in enumerate(zip(frame["feature"], frame["type"], frame["level"], strict=True)):
@@ -257,7 +262,7 @@ _READ: dict[str, Callable[[Any], Hashable]] = {
 
 
 def _has_base_measure(columns: Columns) -> bool:
-    """Return whether the likelihood of a block has a base measure that depends on the rows."""
+    """Return whether the likelihood of a block has a base measure that depends on the rows, such as 1/x!."""
     if columns.one_simplex:
         return True
     family: Any = columns.family.statistics

@@ -143,12 +143,12 @@ class KDB(StructuredNB):
     @property
     def k_(self) -> int:
         """Largest number of parents of a column in the network."""
-        return 0 if self._nodes is None else max((len(node) - 1 for node in self._nodes.nodes), default=0)
+        return 0 if self._network is None else max((len(node) - 1 for node in self._network.nodes), default=0)
 
     @property
     def order_(self) -> tuple[str, ...]:
         """Names of the columns of the network, the most informative about the class first."""
-        return () if self._nodes is None else tuple(self._nodes.names)
+        return () if self._network is None else tuple(self._network.names)
 
     @staticmethod
     def parents_from(pairs: object, k: int = 2) -> dict[str, tuple[str, ...]]:
@@ -195,7 +195,7 @@ class KDB(StructuredNB):
         return {names[child]: tuple(names[p] for p in parents) for child, *parents in nodes}
 
     def _undecided(self) -> tuple[bool, bool]:
-        """Return whether `fit` chooses the number of parents, and the number of columns; raise for invalid numbers."""
+        """Return whether `k` and whether `max_features` is "auto"; raise ValueError for unusable values."""
         any_k, any_number = (isinstance(value, str) and value == "auto" for value in (self.k, self.max_features))
         if not any_k:
             require_integer("k", self.k, least=0)
@@ -204,6 +204,7 @@ class KDB(StructuredNB):
         return any_k, any_number
 
     def _arcs(self, encoding: Encoding, columns: NodeColumns, counts: np.ndarray | None) -> tuple[Node, ...]:
+        """Return nodes (child, *parents) of the k-dependence network, most informative columns first."""
         any_k, any_number = self._undecided()
         if counts is None:
             return ()
@@ -211,6 +212,7 @@ class KDB(StructuredNB):
         return nodes if any_number else nodes[: self.max_features]
 
     def _choose_structure(self, batch: LabelledRows) -> LabelledRows:
+        """Return the batch with the sub-network of least held-out log loss, if k or max_features is "auto"."""
         any_k, any_number = self._undecided()
         if not (any_k or any_number):
             return batch
@@ -238,18 +240,21 @@ class KDB(StructuredNB):
         return batch.with_nodes(tuple(node[: 1 + best] for node in nodes) if any_k else nodes)
 
     def _with_parents(self, k: int) -> Self:
-        """Return an unfitted copy with up to k parents per column, and all columns unless their number is given."""
+        """Return an unfitted copy with `k` as given, and with max_features=None in place of "auto"."""
         copied = classifier_state.copy_unfitted(self)
         copied.k, copied.max_features = k, None if self._undecided()[1] else self.max_features
         return copied
 
-    def _settled(self) -> Self:
+    def _with_chosen_hyperparameters(self) -> Self:
+        """Return an unfitted copy; if `k` is "auto", with k = `k_`, and with max_features=None for "auto"."""
         return self._with_parents(self.k_) if self._undecided()[0] else classifier_state.copy_unfitted(self)
 
     def _candidates(self) -> list[Self]:
+        """Return unfitted copies with k = 0, 1, … if `k` is "auto", else one copy with the given k."""
         return [self._with_parents(k) for k in (range(1 + _MOST_PARENTS) if self._undecided()[0] else [self.k])]
 
     def _check_nodes(self, columns: NodeColumns) -> None:
+        """Raise ValueError unless each column is the child of one node at most, and follows its parents."""
         self._undecided()
         if len({child for child, *_ in columns.nodes}) < len(columns.nodes):
             raise ValueError("its network has a column twice.")
@@ -261,7 +266,10 @@ class KDB(StructuredNB):
 
 
 def _learn_network(counts: np.ndarray, sizes: np.ndarray, k: int) -> tuple[Node, ...]:
-    """Learn nodes with up to k parents from (C, L, L) counts of pairs of levels; a missing parent is one more value."""
+    """Learn nodes (child, *parents) with up to k parents from (C, L, L) counts of pairs of levels, best children first.
+
+    `sizes` (F,) are the numbers of levels of the columns; a missing parent is one more value.
+    """
     n_classes = len(counts)
     n_both = structure.observed_pairs(counts, sizes)
     # Half the degrees of freedom is the information expected by chance, which is no reason for an arc.
@@ -276,10 +284,10 @@ def _learn_network(counts: np.ndarray, sizes: np.ndarray, k: int) -> tuple[Node,
 def _held_out_losses(
     fitted: Fitted, limits: Sequence[int], table: Table, label: np.ndarray, weight: np.ndarray
 ) -> np.ndarray:
-    """Compute (K, F) log losses of held-out labels, in nats, under parts of a network.
+    """Compute (K, F) sums of the log losses of held-out labels, in nats, for nested sub-networks of a fitted network.
 
-    The parts have at most `limits` (K,) parents per column, and the first 1, 2, … F columns. The tables of the full
-    network contain the counts of all of these.
+    The sub-networks have at most `limits` (K,) parents per column, and the first 1, 2, … F columns. The tables of the
+    full network contain the counts of all of these.
     """
     encoding = fitted.encoding
     nodes = list(encoding.blocks[0].index)

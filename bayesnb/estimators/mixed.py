@@ -18,7 +18,7 @@ from bayesnb.estimators.binned import BinnedNB, cell_columns, cell_edges, chosen
 from bayesnb.estimators.classifier_state import LabelledRows
 from bayesnb.estimators.defaults import ALPHA, CELLS, CLASS_ALPHA
 from bayesnb.estimators.discrete import HANDLE_UNKNOWN, binary_columns, level_columns
-from bayesnb.families import NormalInverseGamma
+from bayesnb.families import Family, NormalInverseGamma
 from bayesnb.model import Estimate, NaiveBayes
 from bayesnb.selection.density_gains import compute_gains
 
@@ -157,13 +157,13 @@ class MixedNB(NaiveBayesClassifier):
 
     @property
     def kinds_(self) -> dict[str, str]:
-        """Kind of each column."""
+        """Kind of each column by name, in the order of the columns of X."""
         kinds = {j: (name, b.kind) for b in self.encoding_.blocks for j, name in zip(b.index, b.names, strict=True)}
         return dict(kinds[j] for j in sorted(kinds))
 
     @property
     def edges_(self) -> dict[str, np.ndarray]:
-        """Ends of the cells of each binned column."""
+        """Ascending inner ends of the cells of each binned column, by name."""
         return cell_edges(self.encoding_.blocks)
 
     def with_priors(self, priors: Mapping[str, Any], chosen: tuple[str, ...] = ()) -> Self:
@@ -190,6 +190,7 @@ class MixedNB(NaiveBayesClassifier):
         return super().with_priors({**kinds, **priors}, chosen)
 
     def _columns(self, table: Table) -> tuple[Columns, ...]:
+        """Return one block for each kind that columns of the table have; raise for sparse data and bad options."""
         if table.is_sparse:
             raise TypeError("Sparse data was passed for X, but MixedNB takes dense data; use X.toarray().")
         require_choice("numbers", self.numbers, _NUMBERS)
@@ -198,12 +199,13 @@ class MixedNB(NaiveBayesClassifier):
         for family in families.OF_NUMBERS:
             if isinstance(prior := getattr(self, name := f"{family.kind}_prior"), str):
                 require_choice(name, prior, tuple(family.empirical))
-        return self._blocks(table, self._kinds(table))
+        return self._make_blocks(table, self._column_kinds(table))
 
     def _structured(self, batch: LabelledRows) -> LabelledRows:
+        """Return a first batch in which numbers that score better as binned are binned, under numbers="auto"."""
         if not self._chooses_densities or classifier_state.is_fitted(self):
             return batch
-        kinds, named = self._kinds(batch.table), self._named(batch.table)
+        kinds, named = self._column_kinds(batch.table), self._named_kinds(batch.table)
         undecided = [j for j, kind in enumerate(named) if kind is None and kinds[j] == "gaussian"]
         if not undecided:
             return batch
@@ -212,27 +214,28 @@ class MixedNB(NaiveBayesClassifier):
         known = {block.kind: (block, rows) for block, rows in zip(batch.encoding.blocks, batch.rows, strict=True)}
         decided = [
             block.learn(batch.table) if block.kind in ("gaussian", "binned") else known[block.kind]
-            for block in self._blocks(batch.table, kinds)
+            for block in self._make_blocks(batch.table, kinds)
         ]
         blocks, cells = zip(*decided, strict=True)
         return batch._replace(encoding=replace(batch.encoding, blocks=blocks), rows=cells)
 
     @property
     def _chooses_densities(self) -> bool:
-        """Whether `fit` chooses between normal and binned densities for each column."""
+        """Whether `fit` chooses between normal and binned densities for each column of numbers."""
         given = isinstance(self.prior, NaiveBayes) and all(
             getattr(f, "kind", None) != "binned" for f in self.prior.blocks
         )
         return self.numbers == "auto" and not given
 
     def _made_choices(self, encoding: Encoding) -> tuple[str, ...]:
+        """Return what the counted rows chose: densities and cells of numbers, and tuned hyperparameters."""
         kinds = [block.kind for block in encoding.blocks for _ in block.index if block.kind in ("gaussian", "binned")]
         undecided = len(kinds) > len(as_list(self.gaussian)) + len(as_list(self.binned))
         densities = ("the densities of numbers",) if undecided and self._chooses_densities else ()
         return (*densities, *chosen_cells(self.edges, encoding), *super()._made_choices(encoding))
 
     def _select_binned(self, batch: LabelledRows, undecided: Sequence[int]) -> list[int]:
-        """Return the columns whose binned densities have better leave-one-out scores of the labels than normal ones."""
+        """Return the columns of `undecided` with better leave-one-out scores of labels as binned than as normal."""
         _, _, table, label, weight = batch
         fits = []
         normal = real_columns(table, undecided, NormalInverseGamma)
@@ -243,8 +246,8 @@ class MixedNB(NaiveBayesClassifier):
         column_gains = compute_gains(fits[0], fits[1], table, label, weight)
         return [j for j, gain in zip(undecided, column_gains, strict=True) if gain > _ROUNDING]
 
-    def _blocks(self, table: Table, kinds: Sequence[str]) -> tuple[Columns, ...]:
-        """Make the blocks of columns, given the kind of each column."""
+    def _make_blocks(self, table: Table, kinds: Sequence[str]) -> tuple[Columns, ...]:
+        """Make one block of columns for each kind that occurs in `kinds`, the kind of each column of the table."""
         family_of_kind = {family.kind: family for family in families.OF_NUMBERS}
         blocks: list[Columns] = []
         for kind in KINDS:
@@ -263,9 +266,9 @@ class MixedNB(NaiveBayesClassifier):
                 blocks.append(real_columns(table, index, family_of_kind[kind]))
         return tuple(blocks)
 
-    def _kinds(self, table: Table) -> list[str]:
-        """Return the kind of each column, as named or by dtype; "gaussian" for numbers that `fit` may still bin."""
-        named = self._named(table)
+    def _column_kinds(self, table: Table) -> list[str]:
+        """Return the kind of each column, by list or dtype; "gaussian" for numbers that `fit` may still bin."""
+        named = self._named_kinds(table)
         numbers = "gaussian" if self.numbers == "auto" else self.numbers
         kinds = [kind or (numbers if is_number(table.column(j)) else "categorical") for j, kind in enumerate(named)]
         if self.numbers == "auto" and classifier_state.is_fitted(self):
@@ -274,8 +277,8 @@ class MixedNB(NaiveBayesClassifier):
                 kinds[j] = "binned" if named[j] is None else kinds[j]
         return kinds
 
-    def _named(self, table: Table) -> list[str | None]:
-        """Return the kind of each column that a list names, None for other columns."""
+    def _named_kinds(self, table: Table) -> list[str | None]:
+        """Return the kind of each column that a list names, else None; ValueError if a column is named twice."""
         kinds: list[str | None] = [None] * len(table.names)
         for kind in KINDS:
             for column in as_list(getattr(self, kind)):
@@ -291,18 +294,18 @@ class MixedNB(NaiveBayesClassifier):
 
 
 def as_list(columns: object) -> list[object]:
-    """Return a list of columns, of which one may be given by itself, and None for no columns."""
+    """Return an argument as a list: [] for None, and a single column, such as a str, as the only entry."""
     if columns is None:
         return []
     return list(columns) if isinstance(columns, Iterable) and not isinstance(columns, str) else [columns]
 
 
-def real_columns(table: Table, index: Sequence[int], family: Any) -> RealColumns:
-    """Make columns of numbers of a table, of one conjugate family."""
+def real_columns(table: Table, index: Sequence[int], family: type[Family]) -> RealColumns:
+    """Make one block of columns of numbers, at positions `index` of a table, with one conjugate family."""
     return RealColumns(tuple(index), tuple(table.names[j] for j in index), len(table.names), family)
 
 
 def is_number(column: Any) -> bool:
-    """Return whether the dtype of a column is a type of numbers, integers included."""
+    """Return whether the dtype of a column is of floats or integers; Booleans are no numbers."""
     dtype = column.dtype
     return bool(dtype.is_numeric()) if hasattr(dtype, "is_numeric") else getattr(dtype, "kind", "O") in "iuf"

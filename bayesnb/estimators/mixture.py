@@ -121,7 +121,7 @@ class NaiveBayesMixture(DensityMixin, BaseEstimator):
         require_unnested(self)
 
     def fit(self, X: object, y: object = None, sample_weight: object = None) -> Self:
-        """Fit the components to the rows of X.
+        """Fit the components to the rows of X by EM from `n_init` random starts, and keep the best.
 
         Parameters
         ----------
@@ -210,11 +210,11 @@ class NaiveBayesMixture(DensityMixin, BaseEstimator):
         >>> [round(NaiveBayesMixture(k, estimator=CategoricalNB(), n_init=2).fit(X).bic(X)) for k in (1, 2)]
         [118, 82]
         """
-        return self._criterion(X, sample_weight, np.log)
+        return self._information_criterion(X, sample_weight, np.log)
 
     def aic(self, X: object, sample_weight: object = None) -> float:
         """Akaike information criterion, -2 log p(X | θ) + 2 `n_parameters_`: the lower, the better."""
-        return self._criterion(X, sample_weight, lambda _: 2.0)
+        return self._information_criterion(X, sample_weight, lambda _: 2.0)
 
     @property
     def n_parameters_(self) -> int:
@@ -223,12 +223,14 @@ class NaiveBayesMixture(DensityMixin, BaseEstimator):
         return n_parameters
 
     def _check_hyperparameters(self) -> None:
+        """Raise ValueError if a hyperparameter cannot be used."""
         require_integer("n_components", self.n_components)
         require_integer("n_init", self.n_init)
         em.check_options(self.max_iter, self.tol, self.seed)
         self._base()
 
     def _restore(self, stored: dict[str, Any]) -> None:
+        """Set the attributes of a file, unchecked; `_check` examines them."""
         self.__dict__.update(stored)
 
     def _check(self) -> None:
@@ -248,13 +250,14 @@ class NaiveBayesMixture(DensityMixin, BaseEstimator):
         if type(self.converged_) is not bool or self.lower_bound_ != bounds[-1]:
             raise ValueError("converged_ and lower_bound_ are not those of the iterations.")
 
-    def _criterion(self, X: object, sample_weight: object, price: Callable[[float], float]) -> float:
+    def _information_criterion(self, X: object, sample_weight: object, price: Callable[[float], float]) -> float:
+        """Compute -2 log p(X | θ) + `price`(total weight of the rows) · `n_parameters_`."""
         log_prob = self.score_samples(X)
         weight = check_weights(sample_weight, len(log_prob))
         return float(-2.0 * (weight @ log_prob) + self.n_parameters_ * price(weight.sum()))
 
     def _score(self, X: object, output: Output) -> np.ndarray:
-        """Apply `output` to log p(component, row | θ); add base measures to log p(row | θ)."""
+        """Apply `output` to (N, K) log p(component, row | θ); `scoring.row` includes base measures, as -log x!."""
         check_is_fitted(self)
         fitted: Fitted = self.estimator_.fitted_
         rows, n = fitted.encode(X)
@@ -262,6 +265,7 @@ class NaiveBayesMixture(DensityMixin, BaseEstimator):
         return scores + scoring.log_base(rows, n) if output is scoring.row else scores
 
     def _base(self) -> NaiveBayesClassifier:
+        """Return the hyperparameter `estimator`, by default `MixedNB()`; raise ValueError if it is unusable."""
         return wrapped_estimator(self, MixedNB())
 
     def __sklearn_tags__(self) -> Any:

@@ -78,8 +78,8 @@ class StructuredNB(NaiveBayesClassifier):
 
     @property
     def edges_(self) -> dict[str, np.ndarray]:
-        """Ends of the cells of each column of numbers that takes part in the structure."""
-        if (columns := self._nodes) is None:
+        """Ascending inner ends of the cells of each column of numbers in the structure, by name."""
+        if (columns := self._network) is None:
             return {}
         pairs = zip(columns.base.names, columns.base.cuts, strict=False)
         return {name: cuts for name, cuts in pairs if cuts is not None}
@@ -99,7 +99,7 @@ class StructuredNB(NaiveBayesClassifier):
     def categories_(self) -> list[np.ndarray | None]:
         """Levels of each column, None for a Gaussian one."""
         levels: list[np.ndarray | None] = [None] * self.n_features_in_
-        if (columns := self._nodes) is not None:
+        if (columns := self._network) is not None:
             for j, column in enumerate(columns.base.index):
                 levels[column] = Levels(tuple(columns.base.level_names(j))).array()
         return levels
@@ -159,6 +159,7 @@ class StructuredNB(NaiveBayesClassifier):
         return query(self.fitted_, variables, given)
 
     def _may_count(self) -> bool:
+        """Return True: `partial_fit` exists; raise AttributeError before `fit` has learned the structure."""
         if self._learned is not None and not classifier_state.is_fitted(self):
             raise AttributeError(
                 f"{type(self).__name__} has partial_fit only once fit has found {self._learned}: later rows may want "
@@ -201,7 +202,7 @@ class StructuredNB(NaiveBayesClassifier):
     # -- for subclasses --------------------------------------------------------------------------
 
     def _arcs(self, encoding: Encoding, columns: NodeColumns, counts: np.ndarray | None) -> tuple[Node, ...]:
-        """Return the nodes of the network of the categorical columns.
+        """Return the nodes (child, *parents) of the network, by positions among the categorical columns.
 
         A structure that is learned has `counts`: the (C, L, L) weight of the rows of each class with both of two
         levels, unless there are no categorical columns.
@@ -211,17 +212,19 @@ class StructuredNB(NaiveBayesClassifier):
     # -- shared machinery ------------------------------------------------------------------------
 
     def _check(self) -> None:
+        """Raise ValueError if the fitted state contradicts itself, the hyperparameters or this kind of network."""
         super()._check()
-        if (columns := self._nodes) is not None:
+        if (columns := self._network) is not None:
             self._check_nodes(columns)
 
     def _check_nodes(self, columns: NodeColumns) -> None:
-        """Raise ValueError unless each column is distributed given others, without a cycle."""
+        """Raise ValueError unless each categorical column is the child of one node, and arcs have no cycle."""
         if sorted(child for child, *_ in columns.nodes) != list(range(len(columns.base.index))):
             raise ValueError("its network has a column twice, or not at all.")
         columns.order()
 
     def _has_layout(self, columns: tuple[Columns, ...]) -> bool:
+        """Return whether the fitted blocks, with arcs and densities learned, are made of the blocks `columns`."""
         blocks = [block for block in self.encoding_.blocks if block.role is None]
         if columns[-1].kind != "binned":
             return same_layout(columns, tuple(blocks))
@@ -238,13 +241,13 @@ class StructuredNB(NaiveBayesClassifier):
         )
 
     @property
-    def _nodes(self) -> NodeColumns | None:
-        """Categorical columns, or None if there are none."""
+    def _network(self) -> NodeColumns | None:
+        """Categorical columns with their arcs, the first block, or None if there are no such columns."""
         network: NodeColumns | None = self.encoding_.blocks[0].network
         return network
 
     def _columns(self, table: Table) -> tuple[Columns, ...]:
-        """Return the blocks of columns before anything is learned: levels, then numbers."""
+        """Return the blocks of columns of a table: categorical ones without arcs, then Gaussian or binned ones."""
         require_choice("numbers", self.numbers, ("gaussian", "binned"))
         real = self._select_gaussian(table)
         index = [j for j in range(len(table.names)) if j not in real]
@@ -259,17 +262,18 @@ class StructuredNB(NaiveBayesClassifier):
         return tuple(blocks)
 
     def _structured(self, batch: LabelledRows) -> LabelledRows:
+        """Return a first batch with arcs, and with margins beside the network; return later batches unchanged."""
         if classifier_state.is_fitted(self):
             return batch
         if batch.encoding.blocks[-1].kind == "binned":
-            batch = self._cut(batch)
+            batch = self._discretize_numbers(batch)
         encoding, network = batch.encoding, batch.encoding.blocks[0].network
         counts = None
         if self._learned is not None and network is not None:
             cells: Any = batch.rows[0]
             counts = count_level_pairs(network.base, cells.base, batch.label, batch.weight, len(encoding.classes))
         nodes = self._arcs(encoding, NO_COLUMNS if network is None else network, counts)
-        self._warn_if_nothing_depends(encoding)
+        self._warn_without_arcs(encoding)
         if network is None:
             return batch
         batch = batch.with_nodes(nodes)
@@ -294,7 +298,7 @@ class StructuredNB(NaiveBayesClassifier):
         return batch
 
     def _add_densities(self, batch: LabelledRows) -> LabelledRows:
-        """Add normal or binned densities, chosen by the rows, of the numbers that are cells in the network."""
+        """Return the batch with normal or binned densities, chosen by scores, of the numbers in the network."""
         network: Any = batch.encoding.blocks[0].network
         used = [child for child, *_ in network.nodes] if network.base.cuts else []
         index = sorted(network.base.index[child] for child in used if network.base.cuts[child] is not None)
@@ -303,7 +307,7 @@ class StructuredNB(NaiveBayesClassifier):
         margins = MixedNB(numbers="auto", gaussian_prior=self.gaussian_prior, class_alpha=self.class_alpha)
         binned = margins._select_binned(batch, index)
         kinds = ["binned" if j in binned else "gaussian" if j in index else "" for j in range(len(batch.table.names))]
-        learned, _ = Encoding(batch.encoding.classes, margins._blocks(batch.table, kinds)).learn(batch.table)
+        learned, _ = Encoding(batch.encoding.classes, margins._make_blocks(batch.table, kinds)).learn(batch.table)
         for columns in learned.blocks:
             batch = batch.add(columns)
         return batch
@@ -319,21 +323,22 @@ class StructuredNB(NaiveBayesClassifier):
             raise ValueError(f"The structure has a cycle, {cycle}: no column may depend on itself.") from None
 
     def _choose_structure(self, batch: LabelledRows) -> LabelledRows:
-        """Return the part of the structure that scores of the rows choose; default: all of the structure."""
+        """Return the batch with the sub-network that scores of the rows select; default: unchanged."""
         return batch
 
-    def _without_parents(self, columns: NodeColumns, n_classes: int) -> Dirichlet:
-        """Return the prior of all categorical columns given the class alone."""
+    def _prior_given_class(self, columns: NodeColumns, n_classes: int) -> Dirichlet:
+        """Return the Dirichlet prior of P(level | class) of all categorical columns, as `alpha` states it."""
         alone = self._table_type.from_base(columns.base)
         return alone.prior_without_parents(super()._block_prior(alone, n_classes))
 
     def _prior_alone(self, columns: Columns, family: Any) -> Any:
+        """Return the prior of P(feature | class) for one block; context tables have it from `alpha`."""
         if columns.network is None or self._table_type is NodeColumns:
             return super()._prior_alone(columns, family)
-        return self._without_parents(columns.network, np.shape(family.concentration)[0])
+        return self._prior_given_class(columns.network, np.shape(family.concentration)[0])
 
     def _empirical_prior(self, counted: Counted) -> NaiveBayes:
-        """Return the prior; if numbers have densities beside cells, with weights that make tables of cells a ratio."""
+        """Return the prior with blocks for margins, and with term weights where tables are divided by margins."""
         encoding, statistics = counted
         roots: list[Any] = [columns for columns in encoding.blocks if columns.role]
         n = len(encoding.blocks) - len(roots)
@@ -342,7 +347,7 @@ class StructuredNB(NaiveBayesClassifier):
         if n == 1 and not roots:
             return prior
         if roots:
-            beside = [self._prior_beside(columns, encoding.blocks[0].network, prior.blocks[0]) for columns in roots]
+            beside = [self._margin_prior(columns, encoding.blocks[0].network, prior.blocks[0]) for columns in roots]
             prior = replace(prior, blocks=(*prior.blocks, *beside))
         term_map, sizes = encoding.term_map, [len(columns.term_names) for columns in encoding.blocks]
         weight = term_map.spread(np.ones(len(term_map.names)))
@@ -350,8 +355,8 @@ class StructuredNB(NaiveBayesClassifier):
             return prior
         return replace(prior, weights=TermWeights.split(np.zeros(len(encoding.classes)), weight, sizes))
 
-    def _prior_beside(self, columns: Any, network: NodeColumns, family: Any) -> Any:
-        """Return the prior of columns that are counted given the class alone, beside a network with prior `family`."""
+    def _margin_prior(self, columns: RootColumns, network: NodeColumns, family: Any) -> Any:
+        """Return the prior of columns counted given the class alone, beside a network with prior `family`."""
         n_classes = np.shape(family.concentration)[0]
         if columns.role == "margin":
             return columns.prior(ALPHA, "alpha", n_classes)
@@ -364,18 +369,20 @@ class StructuredNB(NaiveBayesClassifier):
 
     @property
     def _table_type(self) -> type[NodeColumns]:
+        """Type of the network's columns, by the hyperparameter `tables`; ValueError if it is unknown."""
         require_choice("tables", self.tables, tuple(_TABLES))
         return _TABLES[self.tables]
 
     def _made_choices(self, encoding: Encoding) -> tuple[str, ...]:
+        """Return what the counted rows chose: structure, cells and densities, and tuned hyperparameters."""
         network = encoding.blocks[0].network
         cut = network is not None and any(cuts is not None for cuts in network.base.cuts)
         learned = () if self._learned is None else (self._learned,)
         cells = ("the cells and densities of numbers",) if cut else ()
         return (*learned, *cells, *super()._made_choices(encoding))
 
-    def _cut(self, batch: LabelledRows) -> LabelledRows:
-        """Return rows in which columns of numbers are categorical, with their cells as levels."""
+    def _discretize_numbers(self, batch: LabelledRows) -> LabelledRows:
+        """Return rows with one categorical block, and cells of numbers as levels: quantiles, or most probable bins."""
         encoding, rows, table, label, weight = batch
         numbers: Any = encoding.blocks[-1]
         cuts = [np.zeros(0) if edges is None else edges for edges in numbers.edges]
@@ -386,7 +393,8 @@ class StructuredNB(NaiveBayesClassifier):
         columns = self._table_type.from_base(base.with_numbers(numbers.index, numbers.names, cuts))
         return batch._replace(encoding=replace(encoding, blocks=()), rows=()).add(columns)
 
-    def _warn_if_nothing_depends(self, encoding: Encoding) -> None:
+    def _warn_without_arcs(self, encoding: Encoding) -> None:
+        """Warn if fewer than two of several columns are categorical, and the structure needs arcs."""
         columns = encoding.blocks[0]
         few = 0 if columns.network is None else len(columns.index)
         if few < 2 and columns.n_features > 1 and self._needs_arcs:
@@ -397,6 +405,7 @@ class StructuredNB(NaiveBayesClassifier):
             )
 
     def _warn_of_counts(self) -> None:
+        """Warn of classes and columns whose tables are the prior, as no row has the column and all its parents."""
         if not self._has_margins:  # Averages do not depend on a table that one member lacks for a class.
             return
         never = [
@@ -413,7 +422,7 @@ class StructuredNB(NaiveBayesClassifier):
             )
 
     def _select_gaussian(self, table: Table) -> tuple[int, ...]:
-        """Return the indices of the columns of numbers, in ascending order."""
+        """Return the indices of the columns of numbers that `gaussian` selects, in ascending order."""
         named = self.gaussian
         if isinstance(named, str) and named in ("auto", "dtype"):
             candidates = () if table.is_sparse else range(len(table.names))
@@ -424,7 +433,7 @@ class StructuredNB(NaiveBayesClassifier):
 
 
 def position(encoding: Encoding, columns: NodeColumns, column: object, argument: str) -> int:
-    """Return the position of a column, given by name or index, among the categorical columns."""
+    """Return the position among the categorical columns of a column given by name or index; else ValueError."""
     (j,) = encoding.positions([column], argument)
     if j not in columns.base.index:
         raise ValueError(f"{argument}: column {shown(column)} is Gaussian, and arcs are between categorical columns.")
@@ -432,7 +441,7 @@ def position(encoding: Encoding, columns: NodeColumns, column: object, argument:
 
 
 def _is_continuous(column: Any, of_frame: bool) -> bool:
-    """Return whether a column is continuous: of floats, and in an array, not of whole numbers only.
+    """Return whether a column is of floats, which in an array (not `of_frame`) are not all whole numbers.
 
     The columns of an array share one type, so that integer codes are floats if any column is.
     """

@@ -128,6 +128,7 @@ class NetworkNB(StructuredNB):
     _needs_arcs = False
 
     def _arcs(self, encoding: Encoding, columns: NodeColumns, counts: np.ndarray | None) -> tuple[Node, ...]:
+        """Return a node (child, *parents) for each column by `parents`; ValueError for unknown or double names."""
         names = columns.base.names
         if self.parents is not None and not isinstance(self.parents, Mapping):
             raise ValueError(
@@ -150,6 +151,7 @@ class NetworkNB(StructuredNB):
         return tuple((j, *parents_of.get(j, ())) for j in range(len(names)))
 
     def _check_nodes(self, columns: NodeColumns) -> None:
+        """Raise ValueError unless each column is a child once, and neither fitted nor stated arcs have a cycle."""
         super()._check_nodes(columns)
         given = self._arcs(self.encoding_, columns, None)
         self._require_order(replace(columns, nodes=given))
@@ -253,10 +255,12 @@ class SPODE(StructuredNB):
     prior: object = None
 
     def _arcs(self, encoding: Encoding, columns: NodeColumns, counts: np.ndarray | None) -> tuple[Node, ...]:
+        """Return (j, p) for all columns j but the parent p, and (p,); ValueError for an unusable `parent`."""
         if self.parent is not None:
             return columns.superparent_nodes(position(encoding, columns, self.parent, "parent"))
         return columns.superparent_nodes(int(np.argmax(columns.base.sizes() > 0)) if columns.nodes else 0)
 
     def _check_nodes(self, columns: NodeColumns) -> None:
+        """Raise ValueError unless each column is a child once, without a cycle, and `parent` is categorical."""
         super()._check_nodes(columns)
         self._arcs(self.encoding_, columns, None)

@@ -28,11 +28,13 @@ class NumbersNB(NaiveBayesClassifier):
     family: ClassVar[Any]
 
     def _columns(self, table: Table) -> tuple[Columns, ...]:
+        """Return one block of all columns of a table, with the conjugate family of the classifier."""
         n = len(table.names)
         return (RealColumns(range(n), table.names, n, self.family),)
 
     @property
     def _tags(self) -> tuple[str, ...]:  # type: ignore[override]
+        """Names of scikit-learn's tags that hold; "positive_only" and "poor_score" for non-negative families."""
         return ("allow_nan", *(("positive_only", "poor_score") if self.family.nonnegative else ()))
 
 
@@ -98,12 +100,12 @@ class GaussianNB(NumbersNB):
 
     @property
     def theta_(self) -> np.ndarray:
-        """(C, F) posterior means of the means."""
+        """(C, F) posterior means of the Gaussian means."""
         return np.asarray(scoring.plug_in(self.posterior_.blocks[0]).mu)
 
     @property
     def var_(self) -> np.ndarray:
-        """(C, F) posterior means of the variances."""
+        """(C, F) posterior means of the Gaussian variances."""
         return np.asarray(scoring.plug_in(self.posterior_.blocks[0]).sigma2)
 
 

@@ -20,18 +20,19 @@ from bayesnb.uncertainty.row_draws import score_draws
 
 
 def _empty_labels(nb: FittedClassifier, no_rows: object) -> np.ndarray:
+    """Return an empty array of the dtype of the labels, the result of `predict` for no rows; check columns."""
     return _empty_scores(nb, no_rows)[:, 0].astype(nb.classes_.dtype)
 
 
 def _empty_scores(nb: FittedClassifier, no_rows: object) -> np.ndarray:
-    """Return the (0, C) scores of a table without rows, whose columns are checked."""
+    """Return the (0, C) scores of a table without rows; raise if unfitted or if columns are not those of `fit`."""
     check_is_fitted(nb)
     validate_data(nb, no_rows, reset=False, skip_check_array=True)
     return np.empty((0, len(nb.classes_)))
 
 
 class FittedClassifier(ClassifierMixin, BaseEstimator):
-    """Base class of classifiers with a state, `fitted_`: posterior as attributes, class probabilities of rows."""
+    """Base class of classifiers with `fitted_`: posterior as attributes, class probabilities of rows."""
 
     __dir__ = display.list_attributes
     _repr_html_inner = display.show_html
@@ -56,7 +57,7 @@ class FittedClassifier(ClassifierMixin, BaseEstimator):
 
     @property
     def prior_(self) -> NaiveBayes:
-        """Prior with one entry per class and level; "within" and "pooled" priors are those of the counted rows."""
+        """Prior of all parameters; "within" and "pooled" priors are derived from the counted rows."""
         return self.fitted_.prior
 
     @property
@@ -140,7 +141,7 @@ class FittedClassifier(ClassifierMixin, BaseEstimator):
     def predict_log_proba(
         self, X: object, *, estimate: Estimate | None = None, class_prior: object = None, draws: object = None
     ) -> np.ndarray:
-        """Compute (N, C) log P(class | row); NaN in rows where it is undefined.
+        """Compute (N, C) log P(class | row) by the reading `estimate` or by draws; NaN in undefined rows.
 
         Parameters
         ----------
@@ -169,7 +170,7 @@ class FittedClassifier(ClassifierMixin, BaseEstimator):
     def predict_proba(
         self, X: object, *, estimate: Estimate | None = None, class_prior: object = None, draws: object = None
     ) -> np.ndarray:
-        """Compute (N, C) P(class | row) under the model; NaN in rows where it is undefined.
+        """Compute (N, C) P(class | row) by the reading `estimate` or by draws; NaN in undefined rows.
 
         Parameters
         ----------
@@ -254,7 +255,7 @@ class FittedClassifier(ClassifierMixin, BaseEstimator):
         estimate: Estimate | None = None,
         class_prior: object = None,
     ) -> float:
-        """Accuracy of `predict` on labelled rows; for dask collections it is computed at once.
+        """Compute the accuracy of `predict` on labelled rows, at once also for dask collections.
 
         Parameters
         ----------
@@ -288,7 +289,7 @@ class FittedClassifier(ClassifierMixin, BaseEstimator):
     def _score(
         self, X: object, output: Output, estimate: Estimate | None, class_prior: object, draws: object = None
     ) -> np.ndarray:
-        """Apply `output`, a function of `scoring`, to the joint log probabilities of the rows of X."""
+        """Apply `output` to the (N, C) joint log probabilities of the rows of X, by a reading or by draws."""
         if "fitted_" not in vars(self):
             check_is_fitted(self)
         if draws is None:
@@ -298,7 +299,7 @@ class FittedClassifier(ClassifierMixin, BaseEstimator):
     def _score_draws(
         self, draws: object, X: object, output: Output, estimate: Estimate | None, class_prior: object
     ) -> np.ndarray:
-        """Apply `output` to the log of the average of p(class, row) over draws of the parameters."""
+        """Apply `output` to the (N, C) log of the average of p(class, row) over draws of the parameters."""
         fitted = current_state(self)
         if fitted.average is not None:
             raise NotImplementedError(f"draws: {fitted.no_posterior}")

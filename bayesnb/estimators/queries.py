@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 
 
 def query(fitted: Fitted, variables: object, given: Mapping[Any, object] | None) -> pd.Series:
-    """Compute P(variables | given) of a network; see `NetworkNB.query` for arguments and errors."""
+    """Compute a Series of P(variables | given) in a network; see `StructuredNB.query` for arguments and errors."""
     import pandas as pd
 
     from bayesnb.networks.variable_elimination import conditional
@@ -37,6 +37,7 @@ def query(fitted: Fitted, variables: object, given: Mapping[Any, object] | None)
             names |= {name: name, columns.base.index[child]: name}
 
     def find(variable: object) -> str:
+        """Return the name of the class or of a categorical column, given by name or index; else ValueError."""
         if not isinstance(variable, Hashable) or variable not in names:
             raise ValueError(
                 f"query: there is no categorical variable {shown(variable)}; there are {list(levels)[:12]}."

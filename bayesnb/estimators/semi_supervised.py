@@ -62,6 +62,7 @@ class EM:
         return f"EM({name}, objective {self.objective[-1]:.3f}, {end} after {n} iteration{'s' * (n > 1)})"
 
     def _repr_html_(self) -> str:
+        """Return objective, iterations and starts as an HTML card for notebooks."""
         rows = [
             ("objective, nats", self.objective[-1]),
             ("at its start", self.objective[0]),
@@ -174,7 +175,7 @@ def fit_em(
     )
     model = clone_for_em(nb, "fit_em")
     table = model._table(X, reset=True)
-    classes, label = _split(y, table.n_rows, type(nb).__name__)
+    classes, label = _index_labels(y, table.n_rows, type(nb).__name__)
     weights = check_weights(sample_weight, table.n_rows)
     known = (label >= 0) & (weights > 0)
     arguments = [("X", table, np.where(label < 0, weight * weights, 0.0))]
@@ -220,7 +221,13 @@ def fit_em(
 def fit_to_best_run(
     nb: NaiveBayesClassifier, encoding: Encoding, runs: Sequence[em.Run], max_iter: int, tol: float
 ) -> em.Run:
-    """Fit a classifier to the expected counts of the run with the best objective, and return this run."""
+    """Fit `nb` in place to the expected counts of the run with the best objective, and return this run.
+
+    Warns
+    -----
+    UserWarning
+        If the run has not converged.
+    """
     best = max(runs, key=lambda run: float(run.objective[-1]))
     if not best.converged:
         warn(f"EM has not converged after max_iter={max_iter} iterations; let it have more, or raise tol={tol}.")
@@ -229,7 +236,7 @@ def fit_to_best_run(
 
 
 def clone_for_em(nb: NaiveBayesClassifier, who: str) -> NaiveBayesClassifier:
-    """Return an unfitted copy of a classifier, whose columns do not depend on labels.
+    """Return an unfitted clone of a classifier, whose kinds of columns do not depend on labels.
 
     Raises
     ------
@@ -250,12 +257,12 @@ def clone_for_em(nb: NaiveBayesClassifier, who: str) -> NaiveBayesClassifier:
 def count_in_first_class(
     nb: NaiveBayesClassifier, classes: Levels, columns: tuple[Columns, ...], table: Table, weight: np.ndarray
 ) -> Counted:
-    """Count rows without a label in the first class; a prior derived from all rows does not depend on the class."""
+    """Return counts of unlabelled rows in the first class: priors derived from all rows ignore the class."""
     return classifier_state.count_table(nb, classes, table, np.zeros(table.n_rows, np.int32), weight, columns)
 
 
 def use_pooled_priors(nb: NaiveBayesClassifier) -> None:
-    """Replace priors with the variance within classes by those with the variance over all rows.
+    """Replace priors with the variance within classes by those with the variance over all rows, in place.
 
     The classes change from one iteration of EM to the next, and the variance within them would change the prior.
     """
@@ -267,8 +274,8 @@ def use_pooled_priors(nb: NaiveBayesClassifier) -> None:
             nb.set_params(**{name: "pooled"})
 
 
-def _split(y: object, n_rows: int, owner: str) -> tuple[Levels, np.ndarray]:
-    """Return the classes, and (N,) the index of the class of each row, -1 where it has no label."""
+def _index_labels(y: object, n_rows: int, owner: str) -> tuple[Levels, np.ndarray]:
+    """Return the classes, and (N,) the index of the class of each row, -1 where a row has no label."""
     labels, index = check_labels(y, n_rows, owner)
     if str(UNLABELED) in labels.values and len(labels) > 1:
         raise ValueError(

@@ -16,7 +16,7 @@ _HOLDS = "Its posterior follows from these rows. Class probabilities and their i
 
 
 def summary(nb: Any) -> str:
-    """Return the summary as HTML, without the sections that fail; "" for an unfitted classifier."""
+    """Return the summary of a classifier as an HTML card, without sections that fail; "" for an unfitted classifier."""
     sections = (_tabulate_features, _tabulate_classes, _tabulate_weights, _tabulate_iterations)
     title = "".join(_try_section(_describe_data, nb))
     tables = [html for section in sections for html in _try_section(section, nb)]
@@ -24,26 +24,28 @@ def summary(nb: Any) -> str:
 
 
 def _try_section(section: Callable[[Any], Iterator[str]], nb: Any) -> Iterator[str]:
-    """Yield the texts of a section, or none if it fails: a display must not, whatever was set after `fit`."""
+    """Yield the texts of a section, or none if it raises: a display must not fail, whatever was set after `fit`."""
     with suppress(Exception):
         yield from list(section(nb))
 
 
-def _counts(nb: Any) -> tuple[Any, np.ndarray, str]:
-    """Return the classifier that has the statistics (of a mixture its estimator), its class weights, and their name."""
+def _class_weights(nb: Any) -> tuple[Any, np.ndarray, str]:
+    """Return the classifier that has the statistics, its (C,) class weights, and the word "class" or "component"."""
     is_mixture = "estimator_" in vars(nb)
     counting = nb.estimator_ if is_mixture else nb
     return counting, np.asarray(counting.class_count_, dtype=float), "component" if is_mixture else "class"
 
 
 def _describe_data(nb: Any) -> Iterator[str]:
-    _, count, word = _counts(nb)
+    """Yield one sentence: the numbers of rows, features, and classes or components."""
+    _, count, word = _class_weights(nb)
     n, groups = nb.n_features_in_, word if len(count) == 1 else {"class": "classes"}.get(word, f"{word}s")
     yield f"fitted to {count.sum():.10g} rows of {n} feature{'s' * (n != 1)}, {len(count)} {groups}"
 
 
 def _tabulate_features(nb: Any) -> Iterator[str]:
-    counting, _, _ = _counts(nb)
+    """Yield an HTML table with kind, number of columns and stated prior of each block of features."""
+    counting, _, _ = _class_weights(nb)
     base = getattr(counting, "unweighted", counting)
     base = base._base() if hasattr(base, "_base") else base
     rows = []
@@ -56,7 +58,8 @@ def _tabulate_features(nb: Any) -> Iterator[str]:
 
 
 def _tabulate_classes(nb: Any) -> Iterator[str]:
-    counting, count, word = _counts(nb)
+    """Yield an HTML table with weight and percentage of the rows of each class or component."""
+    counting, count, word = _class_weights(nb)
     total, labels = count.sum() or 1.0, [v if isinstance(v, str) else shown(v) for v in counting.classes_.tolist()]
     if len(labels) > _MOST_CLASSES:
         labels = [*labels[:_MOST_CLASSES], f"{len(labels) - _MOST_CLASSES} more"]
@@ -66,6 +69,7 @@ def _tabulate_classes(nb: Any) -> Iterator[str]:
 
 
 def _tabulate_weights(nb: Any) -> Iterator[str]:
+    """Yield an HTML table of a `WeightedNB`: number and range of the weights, temperature, and log losses."""
     weights = vars(nb)["weights_"]
     rows = [("weights", len(weights.weight)), ("temperature", weights.temperature)]
     rows += [("least", float(weights.weight.min())), ("greatest", float(weights.weight.max()))]
@@ -73,10 +77,12 @@ def _tabulate_weights(nb: Any) -> Iterator[str]:
 
 
 def _tabulate_iterations(nb: Any) -> Iterator[str]:
+    """Yield an HTML table of a mixture: whether EM converged, and the number of iterations."""
     yield table([("converged", "yes" if nb.converged_ else "no"), ("iterations", nb.n_iter_)])
 
 
 def _list_notes(nb: Any) -> Iterator[str]:
+    """Yield sentences about the posterior: why it is not exact, or what it assumes and what the same rows chose."""
     if nb.no_posterior is not None:
         yield f"No exact posterior: {nb.no_posterior}"
         return

@@ -150,7 +150,12 @@ class TAN(StructuredNB):
         return params | {"score": vars(self)["score"]}
 
     def _arcs(self, encoding: Encoding, columns: NodeColumns, counts: np.ndarray | None) -> tuple[Node, ...]:
-        criterion, root = self._criterion(encoding, columns)
+        """Return a node (child,) or (child, parent) per column: the maximum spanning tree, or best branching.
+
+        The tree has the largest mutual information given the class (score="mi"), the branching the largest posterior
+        odds (score="evidence"). Without `counts` there are no nodes. A warning names parents that are mostly missing.
+        """
+        criterion, root = self._checked_score_and_root(encoding, columns)
         if counts is None:
             return ()
         n_classes, sizes = len(encoding.classes), columns.base.sizes()
@@ -169,33 +174,35 @@ class TAN(StructuredNB):
                     "missing cells a level of their own."
                 )
             return nodes
-        alpha = np.asarray(self._without_parents(columns, n_classes).concentration)
+        alpha = np.asarray(self._prior_given_class(columns, n_classes).concentration)
         if not (alpha > 0).all():
             raise ValueError(f"alpha={shown(self.alpha)} has zeros, and score='evidence' needs a proper prior.")
         # A priori a column has no other parent with probability ½, else each of the other columns equally probably.
         prior_odds = 1.0 / max(1, len(sizes) - 1)
         return structure.maximum_branching(structure.log_bayes_factors(counts, sizes, alpha) + np.log(prior_odds))
 
-    def _block_prior(self, columns: Any, n_classes: int) -> Any:
-        """Return the prior of one block; with score="evidence" full tables have the prior that scored their arcs."""
+    def _block_prior(self, columns: Columns, n_classes: int) -> Any:
+        """Return the prior of one block; full tables under score="evidence" have the prior that scored arcs."""
         if vars(self)["score"] != "evidence" or type(columns) is not NodeColumns:
             return super()._block_prior(columns, n_classes)
-        return structure.share_among_parents(self._without_parents(columns, n_classes), columns)
+        return structure.share_among_parents(self._prior_given_class(columns, n_classes), columns)
 
     def _prior_alone(self, columns: Columns, family: Any) -> Any:
+        """Return the prior of P(feature | class) for one block; under score="evidence" as `alpha` states it."""
         if vars(self)["score"] != "evidence" or self.prior is not None or columns.network is None:
             return super()._prior_alone(columns, family)
-        return self._without_parents(columns.network, np.shape(family.concentration)[0])
+        return self._prior_given_class(columns.network, np.shape(family.concentration)[0])
 
-    def _criterion(self, encoding: Encoding, columns: NodeColumns) -> tuple[str, int]:
-        """Return the checked score of arcs, and the position of the root."""
+    def _checked_score_and_root(self, encoding: Encoding, columns: NodeColumns) -> tuple[str, int]:
+        """Return `score` and the position of `root`, 0 by default; raise ValueError for unusable values."""
         criterion = vars(self)["score"]
         require_choice("score", criterion, ("mi", "evidence"))
         return criterion, 0 if self.root is None else position(encoding, columns, self.root, "root")
 
     def _check_nodes(self, columns: NodeColumns) -> None:
+        """Raise ValueError unless nodes are a forest of all columns, and `score` and `root` can be used."""
         super()._check_nodes(columns)
-        self._criterion(self.encoding_, columns)
+        self._checked_score_and_root(self.encoding_, columns)
         if any(len(node) > 2 for node in columns.nodes):
             raise ValueError("its tree has a column with several parents.")
 

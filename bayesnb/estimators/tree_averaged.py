@@ -130,7 +130,7 @@ class TreeAveragedNB(StructuredNB):
 
     @property
     def arc_probability_(self) -> pd.DataFrame:
-        """(F, F) posterior probability that the arc between two columns is real; 0 on the diagonal."""
+        """(F, F) posterior probability that two columns are joined by an arc with dependence; diagonal 0."""
         import pandas as pd
 
         names, tree_posterior = self._tree_posterior()
@@ -140,7 +140,7 @@ class TreeAveragedNB(StructuredNB):
         return pd.DataFrame(matrix + matrix.T, names, names)
 
     def draw_trees(self, draws: int = 1000, seed: int = 0) -> np.ndarray:
-        """Draw trees independently from their posterior.
+        """Draw S trees from their exact posterior, as parents (S, F) of the columns.
 
         Parameters
         ----------
@@ -192,7 +192,7 @@ class TreeAveragedNB(StructuredNB):
 
     @property
     def parents_(self) -> NoReturn:
-        """Not offered: trees are averaged, see `arc_probability_`."""
+        """Raise NotOfferedError: trees are averaged, see `arc_probability_`."""
         raise NotOfferedError("parents_: all trees are averaged; see arc_probability_ and draw_trees.")
 
     def query(self, variables: object, given: object = None) -> NoReturn:
@@ -202,27 +202,32 @@ class TreeAveragedNB(StructuredNB):
     # -- shared machinery ------------------------------------------------------------------------
 
     def _tree_posterior(self) -> tuple[list[str], Any]:
-        """Return the names of the columns in the tree, and the posterior of the tree, or None without such columns."""
-        network = self._nodes
+        """Return the names of the columns in the tree, and the posterior of trees; None if no column is."""
+        network = self._network
         return ([], None) if network is None else (list(network.names), self.fitted_.posterior.blocks[0])
 
     @property
     def _table_type(self) -> type[NodeColumns]:
+        """Type of the network's columns, `PairColumns`: all columns alone, and all pairs."""
         return PairColumns
 
     def _arcs(self, encoding: Encoding, columns: NodeColumns, counts: np.ndarray | None) -> tuple[Node, ...]:
+        """Return the nodes that the columns have: each column alone, and each pair of columns once."""
         return columns.nodes
 
     def _check_nodes(self, columns: NodeColumns) -> None:
+        """Raise ValueError unless the nodes are all columns alone, then all pairs of columns."""
         columns.check()
 
 
 @jax.jit
 def _arc_probability(family: Any) -> jax.Array:
+    """Compute (F (F - 1)/2,) posterior probabilities of arcs, pairs in the order of `np.triu_indices(F, 1)`."""
     return jnp.asarray(family.arc_probability())
 
 
 def _draw_trees(variates: Variates, n: int, family: Any) -> Any:
+    """Draw (n, F) parents of the columns from the posterior of trees, by the given variates; -1 for none."""
     return family.draw_trees(variates, n)
 
 

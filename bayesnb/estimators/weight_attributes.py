@@ -27,7 +27,7 @@ class WeightAttributes(FittedClassifier):
     )
 
     def _base(self, X: object = None) -> NaiveBayesClassifier:
-        """Return the unfitted estimator; by default one that suits X, rows or their encoding."""
+        """Return the unfitted estimator; by default one that suits X, which is a table of rows or an encoding."""
         raise NotImplementedError
 
     @property
@@ -37,7 +37,7 @@ class WeightAttributes(FittedClassifier):
 
     @property
     def estimate(self) -> Estimate:  # type: ignore[override]
-        """Reading of the posterior by the estimator."""
+        """Reading of the posterior in predictions: the hyperparameter `estimate` of the estimator."""
         return self._inner.estimate
 
     @property
@@ -57,7 +57,7 @@ class WeightAttributes(FittedClassifier):
 
     @property
     def weight_(self) -> np.ndarray:
-        """(T,) weight of each term."""
+        """(T,) weight of each term's log-likelihood in a row's score; ones if no weights are fitted."""
         return np.ones(len(self.term_names_)) if self.weights_ is None else self.weights_.weight
 
     @property
@@ -67,33 +67,33 @@ class WeightAttributes(FittedClassifier):
 
     @property
     def class_bias_(self) -> np.ndarray:
-        """(C,) number that is added to the log probability of each class, in nats."""
+        """(C,) bias that is added to the log probability of each class, in nats; zeros without weights."""
         weights, classes = self.weights_, self.fitted_.encoding.classes
         return np.zeros(len(classes)) if weights is None else weights.align_bias(classes, weights.class_bias)
 
     @property
     def temperature_(self) -> float:
-        """Common mean of the weights."""
+        """Common mean of the weights of terms, to which they are shrunk; 1 without weights."""
         return 1.0 if self.weights_ is None else self.weights_.temperature
 
     @property
     def shrinkage_(self) -> float:
-        """Standard deviation of the weights around the temperature."""
+        """Prior standard deviation τ of the weights around the temperature; 0 if all weights are equal."""
         return 0.0 if self.weights_ is None else self.weights_.shrinkage
 
     @property
     def dependence_temperature_(self) -> float:
-        """Common mean of the weights of dependences; 0 without such terms."""
+        """Common mean of the weights of dependences on parents; 0 without such terms."""
         return 0.0 if self.weights_ is None else self.weights_.dependence_temperature
 
     @property
     def dependence_shrinkage_(self) -> float:
-        """Standard deviation of the weights of dependences around their temperature."""
+        """Prior standard deviation of the weights of dependences around their temperature."""
         return 0.0 if self.weights_ is None else self.weights_.dependence_shrinkage
 
     @property
     def length_exponent_(self) -> float:
-        """Exponent of the decrease of the weight of a count row with its total; 0 without count rows."""
+        """Exponent β by which the weight of a row of t words falls, as (t + 1)^-β; 0 without count rows."""
         return 0.0 if self.weights_ is None else self.weights_.exponent
 
     @property

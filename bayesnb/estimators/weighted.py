@@ -156,7 +156,7 @@ class WeightedNB(WeightAttributes):
     # -- fitting ---------------------------------------------------------------------------------
 
     def fit(self, X: object, y: object, sample_weight: object = None) -> Self:
-        """Fit weights to halves of the rows of X, and count all of them.
+        """Fit weights of terms on random halves of the rows of X, and count all rows.
 
         Parameters
         ----------
@@ -188,6 +188,7 @@ class WeightedNB(WeightAttributes):
         self._require_arguments()
 
         def fit(candidate: NaiveBayesClassifier) -> NaiveBayesClassifier:
+            """Return a candidate fitted to all rows."""
             return classifier_state.fit(candidate, X, y, sample_weight)
 
         classifier_state.replace_state(self, self._fit_candidates(X, y, sample_weight, fit))
@@ -217,25 +218,26 @@ class WeightedNB(WeightAttributes):
         known = self.model_
 
         def fit(candidate: NaiveBayesClassifier) -> NaiveBayesClassifier:
+            """Return a copy of a candidate fitted to all rows, with the levels of the fitted estimator."""
             return classifier_state.subset_fitter(candidate, known, X, y, sample_weight)()
 
         return self._fit_candidates(X, y, sample_weight, fit)
 
     def _fit_candidates(self, X: object, y: object, sample_weight: object, fit: Fit) -> Self:
-        """Return a copy with weights around the simplest candidate whose expected loss is near the least.
+        """Return a weighted copy of the simplest candidate whose expected log loss is near the least.
 
         Candidates become more complex, and the search ends with the second in a row that is no better than the
         candidates before. Given weights are kept, without a search.
         """
-        base = self._counter(X)
+        base = self._make_counter(X)
         if isinstance(self.weights, Weights):
-            return self._around(fit(base), self.weights)
+            return self._with_model(fit(base), self.weights)
         fits: list[tuple[NaiveBayesClassifier, Weights]] = []
         losses: list[np.ndarray] = []
         for candidate in base._candidates():
             model = fit(candidate)
             if (weighed := self._fit_weights(model, X, y, sample_weight)) is None:
-                return self._around(classifier_state.fit_to_counts(base, model, model.fitted_.counted), None)
+                return self._with_model(classifier_state.fit_to_counts(base, model, model.fitted_.counted), None)
             weights, row_losses, row_weight = weighed
             fits.append((model, weights))
             losses.append(row_losses)
@@ -243,14 +245,15 @@ class WeightedNB(WeightAttributes):
             if len(means) > 2 and min(means[-2:]) >= min(means[:-2]):
                 break
         model, weights = fits[choose_simplest(losses, row_weight)]
-        return self._around(classifier_state.fit_to_counts(base, model, model.fitted_.counted), weights)
+        return self._with_model(classifier_state.fit_to_counts(base, model, model.fitted_.counted), weights)
 
     def _may_count(self) -> bool:
+        """Return True: `partial_fit` exists; raise AttributeError if the estimator has none."""
         return callable(self._inner.partial_fit)  # Reading the attribute raises AttributeError, with the reason.
 
     @available_if(_may_count)
     def partial_fit(self, X: object, y: object, classes: object = None, sample_weight: object = None) -> Self:
-        """Count further rows, and keep the weights, which `fit` or `weigh` has fitted.
+        """Add the counts of further rows, and keep the weights, which `fit` or `weigh` has fitted.
 
         Parameters
         ----------
@@ -280,7 +283,7 @@ class WeightedNB(WeightAttributes):
         (array([50., 50., 50.]), 75)
         """
         self._require_arguments()
-        return self._change(lambda model: model.partial_fit(X, y, classes, sample_weight), X)
+        return self._change_counts(lambda model: model.partial_fit(X, y, classes, sample_weight), X)
 
     def forget(self, X: object, y: object, sample_weight: object = None) -> Self:
         """Remove rows that were counted, the inverse of `partial_fit`, and keep the weights.
@@ -310,7 +313,7 @@ class WeightedNB(WeightAttributes):
         array([40., 50., 50.])
         """
         check_is_fitted(self)
-        return self._change(lambda model: model.forget(X, y, sample_weight))
+        return self._change_counts(lambda model: model.forget(X, y, sample_weight))
 
     def decay(self, factor: float) -> Self:
         """Multiply the weight of every counted row by a factor, and keep the weights of terms.
@@ -328,14 +331,14 @@ class WeightedNB(WeightAttributes):
         array([25., 25., 25.])
         """
         check_is_fitted(self)
-        return self._change(lambda model: model.decay(factor))
+        return self._change_counts(lambda model: model.decay(factor))
 
-    def _change(self, change: Callable[[NaiveBayesClassifier], object], X: object = None) -> Self:
-        """Apply a function that changes the counts to a copy of the model, and keep the weights."""
+    def _change_counts(self, change: Callable[[NaiveBayesClassifier], object], X: object = None) -> Self:
+        """Apply `change`, which changes counts in place, to a copy of the model; take its state, keep weights."""
         before = vars(self).get("fitted_")
-        model = self._counter(X) if before is None else copy.copy(self.model_)
+        model = self._make_counter(X) if before is None else copy.copy(self.model_)
         change(model)
-        return classifier_state.replace_state(self, self._around(model, vars(self).get("weights_")), before)
+        return classifier_state.replace_state(self, self._with_model(model, vars(self).get("weights_")), before)
 
     def with_counts(self, counted: Counted) -> Self:
         """Return a copy with other counts, such as those of one more row, under the same weights.
@@ -354,10 +357,10 @@ class WeightedNB(WeightAttributes):
         >>> nb.with_counts(twice).class_count_
         array([100., 100., 100.])
         """
-        return self._around(self.model_.with_counts(counted), self.weights_)
+        return self._with_model(self.model_.with_counts(counted), self.weights_)
 
     def weigh(self, X: object, y: object, sample_weight: object = None) -> Self:
-        """Fit the weights to rows of the population that was counted.
+        """Fit the weights of terms anew, on halves of rows of the population that was counted; keep the counts.
 
         Parameters
         ----------
@@ -397,12 +400,12 @@ class WeightedNB(WeightAttributes):
             weights: Weights | None = self.weights
         else:
             weights, *_ = self._fit_weights(model, X, y, sample_weight) or (None,)
-        return classifier_state.replace_state(self, self._around(model, weights), before)
+        return classifier_state.replace_state(self, self._with_model(model, weights), before)
 
     def _fit_weights(
         self, model: NaiveBayesClassifier, X: object, y: object, sample_weight: object
     ) -> tuple[Weights, np.ndarray, np.ndarray] | None:
-        """Return weights of a model, and (N,) expected losses and weights of rows; None for too few rows."""
+        """Return weights of a model, and (N,) expected losses and weights of rows; warn and None for few rows."""
         try:
             classes, crossed = cross_fit(model, X, y, sample_weight, self.weights, int(self.max_rows), self.seed)
         except TooFewRowsError as reason:
@@ -419,6 +422,7 @@ class WeightedNB(WeightAttributes):
     # -- shared machinery ------------------------------------------------------------------------
 
     def _require_arguments(self) -> None:
+        """Raise ValueError if `weights`, `max_rows` or `seed` cannot be used."""
         if not isinstance(self.weights, Weights) and not (isinstance(self.weights, str) and self.weights in _KINDS):
             raise ValueError(
                 f"weights={shown(self.weights)} is unknown; use one of {_KINDS}, or `weights_` of a fitted WeightedNB."
@@ -427,18 +431,18 @@ class WeightedNB(WeightAttributes):
         require_seed(self.seed)
 
     def _base(self, X: object = None) -> NaiveBayesClassifier:
-        """Return the estimator; by default one that suits X, rows or their encoding."""
+        """Return `estimator`; by default `MultinomialNB` if X, rows or an encoding, has word counts, else `KDB`."""
         counts = X.blocks[0].one_simplex if isinstance(X, Encoding) else getattr(X, "is_sparse", sp.issparse(X))
         return wrapped_estimator(self, MultinomialNB() if counts else KDB(gaussian="dtype", max_features=None))
 
-    def _counter(self, X: object) -> NaiveBayesClassifier:
-        """Return an unfitted copy of the estimator that counts margins too."""
+    def _make_counter(self, X: object) -> NaiveBayesClassifier:
+        """Return an unfitted copy of the estimator, set to count levels given the class alone beside arcs."""
         model = classifier_state.copy_unfitted(self._base(X))
         model._counts_margins = True
         return model
 
-    def _around(self, model: NaiveBayesClassifier, weights: Weights | None) -> Self:
-        """Return a copy with the counts of a fitted model, and with weights of its terms."""
+    def _with_model(self, model: NaiveBayesClassifier, weights: Weights | None) -> Self:
+        """Return a copy with the counts of a fitted model, and with weights of its terms, or None for no weights."""
         updated = classifier_state.copy_unfitted(self)
         updated.model_, updated.weights_ = model, weights
         classifier_state.copy_features(updated, model)
@@ -458,19 +462,22 @@ class WeightedNB(WeightAttributes):
         return updated
 
     def _with_counter(self, model: NaiveBayesClassifier) -> Self:
-        return self._around(model, None)
+        """Return a copy without weights that has the counts of `model`, a fitted result of `_make_counter`."""
+        return self._with_model(model, None)
 
     def _restore(self, stored: dict[str, Any]) -> None:
+        """Set the state from the attributes of a file, weights included; `stored` loses those that are read."""
         attributes = {name: stored.pop(name) for name in ("weights_", "rows_counted_", "first_rows_") if name in stored}
-        model = self._counter(stored["encoding_"])
+        model = self._make_counter(stored["encoding_"])
         classifier_state.restore(model, stored)
-        restored = self._around(model, attributes.get("weights_"))
+        restored = self._with_model(model, attributes.get("weights_"))
         self.__dict__.update(restored.__dict__ | attributes)
 
     def _check(self) -> None:
+        """Raise ValueError if model, weights and hyperparameters contradict each other."""
         self._require_arguments()
         self.model_._check()
-        base, fitted = self._counter(self.encoding_), self.model_.fitted_
+        base, fitted = self._make_counter(self.encoding_), self.model_.fitted_
         model = classifier_state.fit_to_counts(base, self.model_, fitted.counted)
         require_same_prior(model.fitted_.prior, fitted.prior)
         if self.weights_ is not None:
@@ -479,6 +486,7 @@ class WeightedNB(WeightAttributes):
     def _score_draws(
         self, draws: object, X: object, output: Output, estimate: Estimate | None, class_prior: object
     ) -> np.ndarray:
+        """Apply `output` to log averages (N, C) over draws: P(class | row) by weights, p(class, row) by parameters."""
         weight_draws = None if self.weights_ is None else read_weight_draws(self.weights_, draws)
         if weight_draws is None:
             return super()._score_draws(draws, X, output, estimate, class_prior)

@@ -117,7 +117,7 @@ def density(
 
 
 def _cell_ends(table: pd.DataFrame, edges: np.ndarray, values: np.ndarray) -> np.ndarray:
-    """Ends of the cells: the outer cells reach to the values beyond them, or are as wide as their neighbours."""
+    """Ascending ends of the drawn cells; outer cells reach to `values` beyond, or are as wide as neighbours."""
     width = np.diff(edges)[[0, -1]] if len(edges) > 1 else np.full(2, max(1.0, abs(float(edges[0])) * 0.1))
     least, greatest = values.min(initial=edges[0]), values.max(initial=edges[-1])
     inner = np.unique(table["high"][np.isfinite(table["high"])])
@@ -126,7 +126,7 @@ def _cell_ends(table: pd.DataFrame, edges: np.ndarray, values: np.ndarray) -> np
 
 
 def _draw_steps(ax: Axes, cells: pd.DataFrame, ends: np.ndarray, colour: str, alpha: float) -> None:
-    """Draw the density of a class and a band of its intervals, which outer cells do not have."""
+    """Draw the density of one class as steps, and a band of its intervals, which outer cells do not have."""
     ax.stairs(cells["probability"] / np.diff(ends), ends, color=colour, linewidth=1.4, baseline=None)
     lower, upper = np.repeat(cells[["lower", "upper"]].to_numpy(), 2, axis=0).T
     ax.fill_between(np.repeat(ends, 2)[1:-1], lower, upper, color=colour, alpha=alpha, linewidth=0)

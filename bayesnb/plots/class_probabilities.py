@@ -128,7 +128,7 @@ def prediction_intervals(
 
 
 def _mark_wrong_rows(ax: Axes, p: np.ndarray, rank: np.ndarray) -> Artist:
-    """Draw crosses on the line, or ticks at the bottom if crosses would hide the line and each other."""
+    """Draw and return marks at positions `rank`: crosses on the line, or ticks at the bottom for more than 100."""
     look: dict[str, Any] = {"label": f"predicted label wrong: {len(rank):,} of {len(p):,}", "color": style.WRONG}
     if len(rank) <= _FEW:
         return ax.scatter(rank, p[rank], 26, marker="x", linewidths=1.1, zorder=3, **look)
@@ -215,7 +215,7 @@ def _checked_draws(values: object) -> dict[Any, np.ndarray]:
 
 
 def _describe_tails(p: np.ndarray) -> str:
-    """Say which part of the draws lies below one half, above .99, and at 1."""
+    """Return a sentence on the percentages of probabilities below one half, above .99, and at 1."""
     below, above, at_one = (
         style.format_percent(round(float(part.mean()), 3)) for part in (p < 0.5, p > 0.99, p > 1 - 1e-15)
     )

@@ -144,13 +144,13 @@ def structure(nb: Classifier, ax: Axes | None = None) -> Axes:
     >>> figure = bnb.plots.detach(ax)
     """
     require_fitted(nb, "plots.structure")
-    network, counts = _network_of(nb)
+    network, counts = _single_network(nb)
     nats = _arc_information(network, counts)
     strongest = dict.fromkeys(j for arc in sorted(nats, key=lambda arc: -nats[arc]) for j in arc)
     loose = [child for child, *_ in network.nodes if child not in strongest]
     features = [*strongest, *(loose if len(loose) <= _MOST_LOOSE or not strongest else ())]
     shown = set(features[:_MOST_ROWS])
-    positions = _positions([node for node in network.nodes if node[0] in shown], shown)
+    positions = _place_features([node for node in network.nodes if node[0] in shown], shown)
     drawn = {arc: information for arc, information in nats.items() if shown.issuperset(arc)}
     largest = max(drawn.values(), default=0.0)
     ax = style.open_axes(ax, 6.4, 1.2 + 1.3 * style.ROW / 72 * len(shown))
@@ -178,8 +178,8 @@ def structure(nb: Classifier, ax: Axes | None = None) -> Axes:
     return ax
 
 
-def _network_of(nb: Classifier) -> tuple[NodeColumns, np.ndarray]:
-    """The network of a fitted classifier and its counts; raise ValueError if there is not one network."""
+def _single_network(nb: Classifier) -> tuple[NodeColumns, np.ndarray]:
+    """Return the only network of a fitted classifier, and its (C, L) counts; ValueError if there is none."""
     if (fitted := getattr(nb, "fitted_", None)) is not None:
         for columns, statistics in zip(fitted.encoding.blocks, fitted.statistics.blocks, strict=True):
             network = columns.network
@@ -189,7 +189,7 @@ def _network_of(nb: Classifier) -> tuple[NodeColumns, np.ndarray]:
 
 
 def _arc_information(network: NodeColumns, counts: np.ndarray) -> dict[tuple[int, int], float]:
-    """I(child; parent | class, the child's other parents) in nats of each arc (parent, child), from its table."""
+    """Conditional mutual information in nats of each arc (parent, child), given class and the child's other parents."""
     nats = {}
     for (child, *parents), table in zip(network.nodes, network.tables(counts), strict=True):
         for axis, parent in enumerate(parents, 1):
@@ -199,8 +199,8 @@ def _arc_information(network: NodeColumns, counts: np.ndarray) -> dict[tuple[int
     return nats
 
 
-def _positions(nodes: Sequence[tuple[int, ...]], shown: set[int]) -> dict[int, tuple[float, float]]:
-    """Generation and row of each feature; a feature stands below its first parent and that parent's other children."""
+def _place_features(nodes: Sequence[tuple[int, ...]], shown: set[int]) -> dict[int, tuple[float, float]]:
+    """Position (generation, -row) of each feature; rows follow a depth-first walk along arcs from first parents."""
     import networkx as nx
 
     arcs, first_arcs = nx.DiGraph(), nx.DiGraph()
@@ -216,7 +216,7 @@ def _positions(nodes: Sequence[tuple[int, ...]], shown: set[int]) -> dict[int, t
 
 
 def _draw_arrow(ax: Axes, start: tuple[float, float], end: tuple[float, float], width: float, first: bool) -> None:
-    """Draw an arc down from the first parent and then across to its child, from other parents in a curve."""
+    """Draw an arrow: from a first parent down and across to the child, from another parent in a curve."""
     from matplotlib.patches import FancyArrowPatch
 
     upwards = end[1] > start[1]

@@ -20,7 +20,7 @@ def require_matplotlib() -> None:
 
 
 def families() -> list[str]:
-    """The user's font families, then all installed families with Chinese, Japanese and Korean glyphs.
+    """Names of the user's font families, then of installed ones with Chinese, Japanese and Korean glyphs.
 
     Matplotlib draws each character of a text by the first of these families that has the character.
     """
@@ -33,7 +33,7 @@ def families() -> list[str]:
 
 
 def undrawable_characters(text: str) -> set[str]:
-    """Characters of the text that neither the user's fonts nor an installed fallback has."""
+    """Characters of the text that neither the user's fonts nor an installed fallback font has."""
     from matplotlib.font_manager import FontProperties, findfont
 
     files = [findfont(FontProperties(family=[family])) for family in families()]
@@ -42,6 +42,7 @@ def undrawable_characters(text: str) -> set[str]:
 
 @cache
 def _file_characters(path: str) -> frozenset[str]:
+    """Characters for which a font file has glyphs; cached by path."""
     from matplotlib.font_manager import get_font
 
     return frozenset(map(chr, get_font(path).get_charmap()))

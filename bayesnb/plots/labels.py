@@ -14,7 +14,7 @@ _BOX = "□"
 
 
 def labels(values: Iterable[Hashable], width: int = 24) -> dict[Any, str]:
-    """Labels by distinct value: each at most `width` columns of text wide, and different for different values.
+    """Dict from each value to a label of at most `width` columns of text, different for different values.
 
     Long names lose their middle, or the text that they share if they would look alike. Characters that no installed
     font has become boxes, with a warning. Labels that are still equal get the position of the value, from 0 on.

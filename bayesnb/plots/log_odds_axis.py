@@ -16,14 +16,14 @@ _AT_LEAST = 0.4, 0.6
 
 
 def axis_limits(*probabilities: np.ndarray, outside: float = 0.0) -> tuple[float, float]:
-    """Ends of an axis around one half that holds all probabilities except a fraction of `outside` on each side."""
+    """Ends (low, high) of an axis that holds .4 to .6 and all probabilities but a fraction `outside` on each side."""
     pooled = np.concatenate([np.ravel(p) for p in probabilities])
     low, high = np.quantile(pooled, [outside, 1 - outside]) if pooled.size else _AT_LEAST
     return max(_LEAST, min(low, _AT_LEAST[0])), min(1 - _LEAST, max(high, _AT_LEAST[1]))
 
 
 def scale_axis(ax: Axes, which: Literal["x", "y"], low: float, high: float, ticks: int = 9) -> None:
-    """Make one axis linear in the log odds, from `low` to `high` with a margin and about so many ticks."""
+    """Make one axis linear in the log odds, from `low` to `high` with a margin and about `ticks` labelled ticks."""
     from matplotlib.ticker import LogitLocator, NullLocator
 
     ends = logit(np.array([low, high]))
@@ -39,14 +39,14 @@ def scale_axis(ax: Axes, which: Literal["x", "y"], low: float, high: float, tick
 
 
 def bin_edges(ends: tuple[float, float], bins: int) -> np.ndarray:
-    """(bins + 1,) ends of bins that are equally wide in log odds; the outer bins go on to 0 and 1."""
+    """Edges (bins + 1,) of bins that are equally wide in log odds; the outer bins go on to 0 and 1."""
     low, high = logit(np.array(ends))
     inner = expit(np.linspace(low, high, bins + 1))
     return np.concatenate([[0.0], inner[1:-1], [1.0]])
 
 
 def _format_probability(probability: float) -> str:
-    """Return .9, .999 or a power of ten such as 1 - 10⁻⁹."""
+    """Return a tick label: .9 or .999, or a power of ten such as 1 - 10⁻⁹."""
     tail = min(probability, 1 - probability)
     if tail > 5e-4:
         return f"{probability:.6g}".removeprefix("0")

@@ -198,7 +198,7 @@ def shrinkage(
 
 
 def _fit_rows(table: pd.DataFrame, height: float) -> pd.DataFrame:
-    """Rows that fit into so many rows of text, features with the widest intervals first.
+    """Rows of a parameter table that fit into `height` rows of text, features with the widest intervals first.
 
     Features are left out whole; of a first feature that is too large the last levels, of its only level the last rows.
     """
@@ -217,7 +217,7 @@ def _fit_rows(table: pd.DataFrame, height: float) -> pd.DataFrame:
 
 
 def _row_heights(rows: pd.DataFrame) -> np.ndarray:
-    """Vertical positions of the rows, with a gap wherever a feature or level begins."""
+    """Vertical positions (N,) of the rows, in rows of text, with a gap wherever a feature or level begins."""
     keys = rows[["rank", "place"]].to_numpy()
     begins = (keys[1:] != keys[:-1]).any(axis=1)
     return np.arange(len(rows)) + _GAP * np.append(0, np.cumsum(begins))
@@ -241,7 +241,7 @@ def _equate_axes(ax: Axes, table: pd.DataFrame, are_words: bool) -> None:
 
 
 def _row_names(nb: Classifier, parameters: ParametersInUnits, rows: pd.DataFrame) -> list[str]:
-    """Names of the rows, such as "colour = green | ripe"."""
+    """Labels of the rows, such as "colour = green | ripe", or "size | ripe" for parameters without levels."""
     # All names of X are shortened together, so that a position behind a name is that of the column.
     feature, label = labels(nb.fitted_.encoding.feature_names, 22), labels(nb.classes_, 12)
     if not parameters.are_levels:

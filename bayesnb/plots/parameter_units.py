@@ -48,7 +48,7 @@ class ParametersInUnits:
 def select_parameters(
     nb: Classifier, prob: float, parameter: str | None = None, features: Iterable[object] | None = None
 ) -> ParametersInUnits:
-    """Parameters called `parameter`, by default the most frequent kind, of all or of some features.
+    """Posterior intervals of all parameters of one kind, by default the most frequent one, in a common unit.
 
     Means are counted from the feature's mean over all rows in standard deviations over all rows (population form);
     variances and rates are divided by the feature's variance or mean over all rows, so that features in different units
@@ -100,7 +100,7 @@ def _describe_kinds(fitted: Fitted, table: pd.DataFrame) -> pd.DataFrame:
 
 
 def _feature_names(fitted: Fitted, features: Iterable[object]) -> list[str]:
-    """Names of columns that are given by name or by index."""
+    """Names of columns that are given by name or by index; ValueError if there are none."""
     features = [features] if isinstance(features, str) else features
     require_iterable("features", features, "a list of columns, by name or by index")
     names = [fitted.encoding.feature_names[j] for j in fitted.encoding.positions(features)]

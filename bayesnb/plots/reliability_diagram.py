@@ -87,7 +87,7 @@ def reliability(table: pd.DataFrame | Mapping[str, pd.DataFrame], ax: Axes | Non
 
 
 def _filled_bins(table: pd.DataFrame, name: str) -> pd.DataFrame:
-    """Bins that have rows; raise ValueError if there is none, naming the table."""
+    """Rows of a reliability table whose bins have data; ValueError with the table's `name` if there are none."""
     style.require_table(table, _COLUMNS, _SOURCE, name)
     filled = table[table["count"] > 0]
     if not len(filled):

@@ -56,7 +56,7 @@ def open_row_axes(ax: Axes | None, rows: float, row: float = ROW) -> Axes:
 
 
 def count_fitting_rows(ax: Axes | None, most: int, reserved: int = 6, row: float = ROW) -> int:
-    """Number of rows of text that the axes are high enough for, `reserved` rows for the header apart."""
+    """Number of rows of text that fit into the axes beside `reserved` rows for the header, from 2 to `most`."""
     return most if ax is None else max(2, min(most, int(measure(ax)[1] / row) - reserved))
 
 
@@ -89,12 +89,12 @@ def detach(ax: Axes) -> Figure:
 
 
 def look(i: int) -> dict[str, Any]:
-    """Colour and mark of class i: seven colours, then the same colours with another mark."""
+    """Colour and marker of class i, as matplotlib properties: seven colours, then the same with another marker."""
     return {"color": COLOURS[i % len(COLOURS)], "marker": MARKS[i // len(COLOURS) % len(MARKS)]}
 
 
 def legend_mark(label: str, **properties: Any) -> Artist:
-    """A mark with its label for the header, without a line unless `linestyle` asks for one."""
+    """Legend entry of a mark with its label, without a line unless `linestyle` asks for one."""
     from matplotlib.lines import Line2D
 
     return Line2D([], [], label=label, **{"linestyle": "none", **properties})
@@ -103,13 +103,13 @@ def legend_mark(label: str, **properties: Any) -> Artist:
 def draw_dots(
     ax: Axes, x: Any, y: Any, counts: Any, largest: float, colour: Any, alpha: float = 1.0, marker: str = "o"
 ) -> Artist:
-    """Draw dots whose areas grow linearly with counts up to `largest`."""
+    """Draw dots whose areas grow linearly with counts up to `largest`, and return them."""
     areas = _dot_areas(counts, largest)
     return ax.scatter(x, y, areas, colour, marker=marker, edgecolors="white", linewidths=0.5, alpha=alpha, zorder=3)
 
 
 def dot_marks(counts: np.ndarray, unit: str) -> list[Artist]:
-    """Legend marks that show the dots of the smallest and of the largest count, with their numbers of units."""
+    """Legend marks for the dots of the smallest and largest count, labelled with the numbers of units."""
     ends = np.unique([counts.min(), counts.max()]) if len(counts) else counts
     texts = [f"{n:,.12g} {unit}{'' if n == 1 else 's'}" for n in ends]
     sizes = np.sqrt(_dot_areas(ends, ends.max(initial=0.0)))
@@ -117,6 +117,7 @@ def dot_marks(counts: np.ndarray, unit: str) -> list[Artist]:
 
 
 def _dot_areas(counts: Any, largest: float) -> Any:
+    """Areas of dots in square points, linear in counts from 0 to `largest`."""
     return _SMALLEST_DOT + (_LARGEST_DOT - _SMALLEST_DOT) * counts / max(largest, 1e-300)
 
 
@@ -153,7 +154,7 @@ def write_header(ax: Axes, lines: Iterable[str], marks: Sequence[Artist] = (), r
 
 
 def measure(ax: Axes) -> tuple[float, float]:
-    """Width and height of the axes in points, before the figure is laid out."""
+    """Width and height of the axes in points, before the layout of the figure."""
     box, dpi = ax.get_window_extent(), ax.figure.dpi
     return box.width / dpi * 72, box.height / dpi * 72
 

@@ -108,7 +108,7 @@ def explain(frame: pd.DataFrame, row: object = None, ax: Axes | None = None) -> 
 
 
 def _select_row(frame: pd.DataFrame, row: object) -> pd.DataFrame:
-    """Contributions to one row of X: that of the classes first, then the largest."""
+    """Contributions to the log odds of one row of X: that of the classes first, then the largest."""
     names = frame["row"].drop_duplicates().tolist()
     if row is None and len(names) > 1:
         raise ValueError(f"frame is about {len(names)} rows; say which with row=, such as {shown(names[0])}.")
@@ -126,7 +126,7 @@ def _select_row(frame: pd.DataFrame, row: object) -> pd.DataFrame:
 
 
 def _bar_names(rows: pd.DataFrame) -> list[str]:
-    """Name of each contribution, the classes first: "colour = green" or "colour missing"."""
+    """Label of each contribution: "classes" first, then such as "colour = green" or "colour missing"."""
     feature = labels(rows["feature"], 24)
     texts = [f"{value:.5g}" if isinstance(value, float) else str(value) for value in rows["value"]]
     short = labels(texts, 18)

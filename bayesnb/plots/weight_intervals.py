@@ -91,7 +91,7 @@ def weights(table: pd.DataFrame, ax: Axes | None = None, names: Iterable[object]
 
 
 def _select_terms(table: pd.DataFrame, names: Iterable[object]) -> pd.DataFrame:
-    """Rows of the named terms; raise ValueError unless the table has each of them, and there is one."""
+    """Rows of the table for the named terms; ValueError if no term is named, or one is not in the table."""
     names = [names] if isinstance(names, str) else names
     require_iterable("names", names, "a list of terms of the table")
     names, terms = list(names), table["term"].tolist()
