@@ -64,34 +64,36 @@ def main(argv: Sequence[str] | None = None) -> int:
             sys.stdout.reconfigure(errors="replace")
         _compare(args, arguments)
     except InputError as error:
-        return _complain(f"error: {error}", 2)
+        return _report_error(f"error: {error}", 2)
     except OutputError as error:
         # Flushing stdout would fail once more when Python closes it.
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         (reason,) = error.args
         if isinstance(reason, BrokenPipeError):
             return 141
-        return _complain(f"error: standard output: {reason.strerror}.", 1)
+        return _report_error(f"error: standard output: {reason.strerror}.", 1)
     except KeyboardInterrupt:
-        return _complain("interrupted.", 130)
+        return _report_error("interrupted.", 130)
     return 0
 
 
 def _say(text: str = "") -> None:
-    """Print and flush, so that an output that is full is noticed before anything else is computed."""
+    """Print text and flush, so that a full output is noticed at once; raise OutputError if it cannot be written."""
     try:
         print(text, flush=True)
     except OSError as error:
         raise OutputError(error) from None
 
 
-def _complain(message: str, code: int) -> int:
+def _report_error(message: str, code: int) -> int:
+    """Print a message to standard error, shortened to one line, and return the exit code `code`."""
     if sys.stderr is not None:
         print(f"bayesnb: {shorten(printable(message), _LONGEST_MESSAGE)}", file=sys.stderr)
     return code
 
 
 def _compare(args: argparse.Namespace, typed: Sequence[str]) -> None:
+    """Run the command `compare`: analyse each data set, write the files of --out, and print the report."""
     options = {field.name: getattr(args, field.name) for field in fields(Settings) if hasattr(args, field.name)}
     settings = Settings(**options, mixed=args.estimator == "mixed")
     names = output.file_names([title(args.csv)] if args.csv else [data.name for data in built_in_datasets()])
@@ -119,7 +121,7 @@ def _compare(args: argparse.Namespace, typed: Sequence[str]) -> None:
 
 @contextmanager
 def _recorded_warnings() -> Iterator[list[str]]:
-    """Yield a list that has the messages of all user warnings at the end."""
+    """Record user warnings inside the block; at its end the yielded list has their texts, each once."""
     messages: list[str] = []
     with warnings.catch_warnings(record=True) as caught:
         warnings.simplefilter("always", UserWarning)
@@ -128,6 +130,7 @@ def _recorded_warnings() -> Iterator[list[str]]:
 
 
 def _datasets(args: argparse.Namespace) -> list[Dataset]:
+    """Load the data sets that the arguments name, a file or the built-in ones; InputError if flags conflict."""
     flags = [(column, flag) for flag in (*KINDS, "drop") for column in getattr(args, flag)]
     if args.csv is None:
         marks = args.missing or args.missing_in or args.not_missing
@@ -157,13 +160,16 @@ class _Parser(argparse.ArgumentParser):
     """Parser that refuses arguments in one line, without the usage of all others."""
 
     def error(self, message: str) -> NoReturn:
+        """Raise InputError with the message and a hint at --help."""
         raise InputError(f"{message}. {self.prog} --help lists the flags.")
 
     def _print_message(self, message: str, file: object = None) -> None:
+        """Print a text of argparse, such as the help, to standard output."""
         _say(message.rstrip())
 
 
 def _parser() -> argparse.ArgumentParser:
+    """Make the parser of the command line, with all flags of the command `compare`."""
     parser = _Parser(prog="python -m bayesnb", description="Naive Bayes as Bayesian statistics.")
     parser.add_argument("--version", action="version", version=f"bayesnb {__version__}")
     commands = parser.add_subparsers(dest="command", metavar="COMMAND")
@@ -226,7 +232,7 @@ def _parser() -> argparse.ArgumentParser:
 
 
 def _column_names(text: str) -> list[str]:
-    """Names in a line of CSV: commas separate names, and quotes enclose names with commas."""
+    """Parse column names from a line of CSV: commas separate names, and quotes enclose names with commas."""
     try:
         (names,) = csv.reader([text or " "], skipinitialspace=True, strict=True)
     except csv.Error as error:
@@ -235,24 +241,28 @@ def _column_names(text: str) -> list[str]:
 
 
 def _concentration(text: str) -> float:
+    """Parse a finite number of at least 0; raise ArgumentTypeError for other numbers."""
     if not 0 <= float(text) < float("inf"):
         raise argparse.ArgumentTypeError(f"{text} must be a number of at least 0")
     return float(text)
 
 
 def _fraction(text: str) -> float:
+    """Parse a number between 0 and 1, both excluded; raise ArgumentTypeError for other numbers."""
     if not 0 < float(text) < 1:
         raise argparse.ArgumentTypeError(f"{text} must lie between 0 and 1")
     return float(text)
 
 
 def _seed(text: str) -> int:
+    """Parse an integer of at least 0; raise ArgumentTypeError for other texts."""
     if not text.isdecimal():
         raise argparse.ArgumentTypeError(f"{text} must be an integer of at least 0")
     return int(text)
 
 
 def _path(text: str) -> Path:
+    """Convert text to a path; raise ArgumentTypeError if it is blank."""
     if not text.strip():
         raise argparse.ArgumentTypeError("the name is empty")
     return Path(text)

@@ -26,7 +26,7 @@ _TABLE = 2**26
 
 @dataclass(frozen=True, eq=False)
 class LevelCells:
-    """Levels of features that have the same number of levels.
+    """Encoded levels of F features that have the same number of levels, L, with rows sorted by class.
 
     Parameters
     ----------
@@ -40,11 +40,11 @@ class LevelCells:
     alpha: np.ndarray
 
     def take(self, at: np.ndarray) -> LevelCells:
-        """Return the cells of some of the features, by their positions."""
+        """Return a copy with the features at the positions `at`."""
         return LevelCells(self.index[at], self.code[:, at], self.alpha[:, at])
 
     def one_hot(self, rows: slice, dtype: type = np.float32) -> np.ndarray:
-        """(n, F · L) indicators of the levels; the indicators of a missing cell are zero."""
+        """(n, F · L) indicators of the levels in these rows; the indicators of a missing cell are zero."""
         code = self.code[rows]
         hot = (code.toarray() if sp.issparse(code) else code)[:, :, None] == np.arange(self.alpha.shape[2])
         return np.asarray(hot.reshape(hot.shape[0], -1), dtype)
@@ -66,7 +66,7 @@ class LevelCells:
 
 @dataclass(frozen=True, eq=False)
 class NumberCells:
-    """Numbers.
+    """Values of F features that are numbers, with rows sorted by class, their class means, and their prior.
 
     Parameters
     ----------
@@ -82,12 +82,12 @@ class NumberCells:
     prior: Family
 
     def take(self, at: np.ndarray) -> NumberCells:
-        """Return the cells of some of the features, by their positions."""
+        """Return a copy with the features at the positions `at`."""
         prior = jax.tree.map(lambda field: np.asarray(field)[:, at], self.prior)
         return NumberCells(self.index[at], self.values[:, at], self.centre[:, at], prior)
 
     def above_median(self, bounds: np.ndarray) -> LevelCells:
-        """Return numbers as two levels: above the median of the feature in its class, or not."""
+        """Return numbers as two levels: 1 above the median of the feature in its class, 0 not, -1 missing."""
         code = np.full(self.values.shape, -1, np.int8)
         for start, stop in pairwise(bounds):
             values = self.values[start:stop]
@@ -146,11 +146,11 @@ def read_cells(fitted: Fitted, X: object, y: object, chosen: set[int] | None) ->
                 f"check_independence compares numbers by their moments, and {prior.statistics.__name__}, the "
                 f"statistics of {block.kind} columns, has no `from_moments`. Choose other columns by features=."
             )
-    return sorted(cells, key=_rank), bounds
+    return sorted(cells, key=_comparison_order), bounds
 
 
 def require_memory(cells: list[Cells], n_classes: int, names: Sequence[str]) -> None:
-    """Raise ValueError if the table of two features would not fit into memory."""
+    """Raise ValueError if the table of counts of the two features with most levels would not fit into memory."""
     sizes = sorted((c.alpha.shape[2], int(j)) for c in cells if not isinstance(c, NumberCells) for j in c.index)
     if len(sizes) > 1 and (need := n_classes * sizes[-1][0] * sizes[-2][0]) > _TABLE:
         (a, i), (b, j) = sizes[-1], sizes[-2]
@@ -160,8 +160,8 @@ def require_memory(cells: list[Cells], n_classes: int, names: Sequence[str]) -> 
         )
 
 
-def _level_cells(columns: Any, family: Dirichlet, code: Any, at: np.ndarray) -> list[LevelCells]:
-    """Group features by their number of levels, so that the tables of a group are one array."""
+def _level_cells(columns: Columns, family: Dirichlet, code: Any, at: np.ndarray) -> list[LevelCells]:
+    """Group the features at positions `at` of a block by number of levels; words are two levels, absent and present."""
     alpha, index = np.asarray(family.concentration), np.asarray(columns.index)
     if columns.one_simplex:  # Words are absent or present.
         return [LevelCells(index[at], code[:, at], np.ones((len(alpha), len(at), 2)))]
@@ -186,14 +186,15 @@ def _class_means(values: np.ndarray, bounds: np.ndarray) -> np.ndarray:
     return centre
 
 
-def _rank(cells: Cells) -> int:
-    """Order of comparison: levels, then numbers, of which those whose pairs have a closed form come last."""
+def _comparison_order(cells: Cells) -> int:
+    """Return a sort key: 0 for levels, 1 for numbers, 2 for numbers whose pairs have a closed-form Bayes factor."""
     if not isinstance(cells, NumberCells):
         return 0
     return 2 if supports(cells.prior, PairDependence) else 1
 
 
 def _require_proper(columns: Columns, family: Family, at: np.ndarray) -> None:
+    """Raise ImproperPosteriorError if the prior of a feature at the positions `at` of a block is improper."""
     proper = float64(family.proper)()
     improper = np.asarray(columns.axis()[0])[~proper.all(axis=0)]
     improper = improper[np.isin(improper, at)]

@@ -43,26 +43,26 @@ class Evidence:
 
 @float64
 def compare(first: Cells, second: Cells, bounds: np.ndarray) -> Evidence:
-    """Compare every feature of `first` with every feature of `second`, which has numbers if `first` has."""
+    """Return the evidence of dependence of each feature of `first` on each of `second`; `read_cells` orders them."""
     if isinstance(second, LevelCells):
         assert isinstance(first, LevelCells)
         return _levels_and_levels(first, second, bounds)
     if isinstance(first, LevelCells):
         return _levels_and_numbers(first, second, bounds)
-    moments = _moments(first, second, bounds)
+    moments = _pair_moments(first, second, bounds)
     x, y, cross = moments
     if supports(first.prior, PairDependence):  # Such cells come last in the order of comparison: the second has it too.
         prior: Any = first.prior
         terms = prior.log_bayes_factor_of_pairs(
-            second.prior, _counted(first, x, x.mean), _counted(second, y, y.mean), cross
+            second.prior, _statistics_from_moments(first, x, x.mean), _statistics_from_moments(second, y, y.mean), cross
         )
-        return Evidence(x.n.sum(axis=0), terms.sum(axis=0), _correlation(moments))
+        return Evidence(x.n.sum(axis=0), terms.sum(axis=0), _correlation_test(moments))
     evidence = _levels_and_numbers(first.above_median(bounds), second, bounds)
     log_bayes_factor = evidence.log_bayes_factor
     if not supports(second.prior, PairDependence):
         other = _levels_and_numbers(second.above_median(bounds), first, bounds).log_bayes_factor
         log_bayes_factor = np.logaddexp(log_bayes_factor, other.T) - np.log(2.0)
-    return Evidence(evidence.rows, log_bayes_factor, _correlation(moments))
+    return Evidence(evidence.rows, log_bayes_factor, _correlation_test(moments))
 
 
 def _levels_and_levels(first: LevelCells, second: LevelCells, bounds: np.ndarray) -> Evidence:
@@ -98,13 +98,13 @@ def _examine_tables(count: np.ndarray, draws: int, rng: np.random.Generator) -> 
     """
     observed, p_value = _entropy_terms(count).sum(axis=(1, 2, 3)), np.empty(len(count))
     for pair, of_classes in enumerate(count):
-        drawn = sum(_draw_log_counts(table, draws, rng) for table in of_classes)
+        drawn = sum(_draw_entropy_sums(table, draws, rng) for table in of_classes)
         p_value[pair] = (1 + np.sum(drawn >= observed[pair] * (1.0 - _ROUNDING))) / (1 + draws)
     return _table_information(count), p_value
 
 
-def _draw_log_counts(table: np.ndarray, draws: int, rng: np.random.Generator) -> np.ndarray:
-    """(S,) Σ n log n of tables with the margins of this one, uniform over the orders of the rows."""
+def _draw_entropy_sums(table: np.ndarray, draws: int, rng: np.random.Generator) -> np.ndarray:
+    """Draw (S,) sums Σ n log n of random tables with the margins of `table` (L, M), rows paired at random."""
     row, column = (margin[margin > 0].astype(np.int64) for margin in (table.sum(axis=1), table.sum(axis=0)))
     if min(len(row), len(column)) < 2:
         return np.full(draws, _entropy_terms(table).sum())
@@ -115,7 +115,7 @@ def _draw_log_counts(table: np.ndarray, draws: int, rng: np.random.Generator) ->
 
 
 def _table_information(count: np.ndarray) -> np.ndarray:
-    """Mutual information Σ n/N log(n n_c / (n_l n_m)) of tables (..., C, L, M)."""
+    """Compute mutual information Σ n/N log(n n_c / (n_l n_m)) of tables (…, C, L, M), in nats: an array (…)."""
     total = count.sum(axis=(-1, -2))
     parts = _entropy_terms(count).sum(axis=(-1, -2)) + _entropy_terms(total)
     parts = parts - _entropy_terms(count.sum(axis=-1)).sum(axis=-1) - _entropy_terms(count.sum(axis=-2)).sum(axis=-1)
@@ -144,7 +144,8 @@ def _levels_and_numbers(first: LevelCells, second: NumberCells, bounds: np.ndarr
     by_class = _Moments(n.sum(axis=2), s.sum(axis=2), q.sum(axis=2), second.centre[:, None])
     # Means of levels are not computed from deviations, which cancel where a level is far from the mean of its class.
     counted = (
-        _counted(second, m, t / np.maximum(m.n, 1.0)) for m, t in ((by_level, total), (by_class, total.sum(axis=2)))
+        _statistics_from_moments(second, m, t / np.maximum(m.n, 1.0))
+        for m, t in ((by_level, total), (by_class, total.sum(axis=2)))
     )
     gain = log_bayes_factor_of_levels(second.prior, *counted)
     within, whole = by_level.m2.sum(axis=2), by_class.m2
@@ -166,28 +167,30 @@ class _Moments:
 
     @property
     def mean(self) -> np.ndarray:
+        """Means of the values; `centre` where there are none."""
         mean: np.ndarray = self.centre + self.s / np.maximum(self.n, 1.0)
         return mean
 
     @property
     def m2(self) -> np.ndarray:
+        """Sums of squared deviations from the mean, at least 0."""
         m2: np.ndarray = np.maximum(self.q - self.s**2 / np.maximum(self.n, 1.0), 0.0)
         return m2
 
     @property
     def constant(self) -> np.ndarray:
-        """Whether the sum of squares is rounding error."""
+        """Whether the values vary by no more than rounding error."""
         return self.m2 <= self.n * (_CONSTANT * self.mean) ** 2 + 1e-14 * self.q
 
 
-def _counted(cells: NumberCells, moments: _Moments, mean: np.ndarray) -> Any:
-    """Statistics of numbers with these moments."""
+def _statistics_from_moments(cells: NumberCells, moments: _Moments, mean: np.ndarray) -> Any:
+    """Return the sufficient statistics that the prior of `cells` takes, from counts, means and squared deviations."""
     statistics: Any = cells.prior.statistics
     return statistics.from_moments(moments.n, mean, moments.m2)
 
 
-def _moments(first: NumberCells, second: NumberCells, bounds: np.ndarray) -> tuple[_Moments, _Moments, np.ndarray]:
-    """(C, F₁, F₂) moments of either feature of each pair on the rows that have both; and Σ (x - x̄)(y - ȳ)."""
+def _pair_moments(first: NumberCells, second: NumberCells, bounds: np.ndarray) -> tuple[_Moments, _Moments, np.ndarray]:
+    """Moments (C, F₁, F₂) of both features of each pair, on rows that have both; and Σ (x - x̄)(y - ȳ)."""
     shape = (len(bounds) - 1, len(first.index), len(second.index))
     n, s_x, s_y, q_x, q_y, cross = (np.zeros(shape) for _ in range(6))
     for c, rows in pieces(bounds, 3 * max(shape[1:])):
@@ -203,13 +206,14 @@ def _moments(first: NumberCells, second: NumberCells, bounds: np.ndarray) -> tup
 
 
 def _deviations(cells: NumberCells, c: int, rows: slice) -> tuple[np.ndarray, np.ndarray]:
-    """Indicators of observed cells, and their deviations from the mean of the class."""
+    """Return (n, F) indicators of observed cells, and deviations from the mean of class c, 0 where missing."""
     deviation = cells.values[rows] - cells.centre[c]
     seen = ~np.isnan(deviation)
     return seen.astype(np.float64), np.where(seen, deviation, 0.0)
 
 
-def _correlation(moments: tuple[_Moments, _Moments, np.ndarray]) -> Examine:
+def _correlation_test(moments: tuple[_Moments, _Moments, np.ndarray]) -> Examine:
+    """Return the test of each pair of numbers by their correlation in each class; constant numbers have none."""
     x, y, cross = moments
     varies = ~(x.constant | y.constant)
     square = np.where(varies, (cross / np.where(varies, np.sqrt(x.m2) * np.sqrt(y.m2), 1.0)) ** 2, 0.0)
@@ -228,7 +232,7 @@ def _examine_residual(
     degrees = np.where(n - degrees - 1 > 0, degrees, 0)
     weight = n / np.maximum(n.sum(axis=1, keepdims=True), 1.0)
     with np.errstate(divide="ignore"):
-        information = _weighted_log(weight, np.where(degrees > 0, unexplained, 1.0))
+        information = _mutual_information(weight, np.where(degrees > 0, unexplained, 1.0))
     # Pairs with the same n and k have one null distribution: without missing cells, all pairs.
     distinct, which = np.unique(np.hstack([n, degrees]), axis=0, return_inverse=True)
     p_value = np.ones(len(n))
@@ -239,19 +243,19 @@ def _examine_residual(
         rest = rng.standard_gamma((size - k - 1)[free] / 2, (draws, free.sum()))
         null[:, free] = rest / (rest + rng.standard_gamma(k[free] / 2, rest.shape))
         members = which.ravel() == u
-        drawn = np.sort(_weighted_log(size / max(size.sum(), 1.0), null))
+        drawn = np.sort(_mutual_information(size / max(size.sum(), 1.0), null))
         below = np.searchsorted(drawn, information[members] * (1.0 - _SAME))
         p_value[members] = (1 + draws - below) / (1 + draws)
     return information, p_value
 
 
-def _weighted_log(weight: np.ndarray, unexplained: np.ndarray) -> np.ndarray:
-    """Mutual information Σ_c n_c/n · (-½ log(1 - R²)), never -0."""
+def _mutual_information(weight: np.ndarray, unexplained: np.ndarray) -> np.ndarray:
+    """Compute Σ_c n_c/n · (-½ log(1 - R²)) over the last axis, from n_c/n and 1 - R² (`unexplained`); never -0."""
     return np.asarray(0.0 - 0.5 * np.sum(np.where(unexplained == 1.0, 0.0, weight * np.log(unexplained)), axis=-1))
 
 
 def _entropy_terms(n: np.ndarray) -> np.ndarray:
-    """Entries n log n of counts."""
+    """Return n log n of each count; 0 for a count of 0."""
     return np.asarray(xlogy(n, n))
 
 

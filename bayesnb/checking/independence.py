@@ -158,7 +158,7 @@ def check_independence(
     rng = np.random.default_rng(seed)
     parts: list[pd.DataFrame] = []
     with progress("Pairs of features", n_pairs) as tick:
-        for first, second, mask in _blocks(cells):
+        for first, second, mask in _pair_blocks(cells):
             evidence = compare(first, second, bounds)
             i, j = np.nonzero(mask)
             lower, upper = np.sort([first.index[i], second.index[j]], axis=0)
@@ -176,7 +176,7 @@ def check_independence(
 
 
 def _strongest(pairs: pd.DataFrame, top: int | None) -> pd.DataFrame:
-    """Return the pairs with the largest Bayes factors, sorted; None: all pairs."""
+    """Return the `top` pairs with the largest Bayes factors, sorted by these; None: all pairs, sorted."""
     order = np.lexsort((pairs["second"], pairs["first"], -pairs["log_bayes_factor"]))
     return pairs.iloc[order[:top]].reset_index(drop=True)
 
@@ -184,7 +184,7 @@ def _strongest(pairs: pd.DataFrame, top: int | None) -> pd.DataFrame:
 def _examine(
     cells: list[Cells], bounds: np.ndarray, pairs: pd.DataFrame, draws: int, rng: np.random.Generator
 ) -> tuple[np.ndarray, np.ndarray]:
-    """Mutual information and p-value of each pair."""
+    """Compute (P,) mutual information and p-values of the P pairs of columns in a table."""
     position = {int(j): (group, at) for group, c in enumerate(cells) for at, j in enumerate(c.index)}
     information, p_value = np.empty(len(pairs)), np.empty(len(pairs))
     with progress("Replicates", len(pairs)) as tick:
@@ -196,8 +196,8 @@ def _examine(
     return information, p_value
 
 
-def _blocks(cells: list[Cells]) -> Iterator[tuple[Cells, Cells, np.ndarray]]:
-    """Yield every pair once, in blocks: features to pair with other features, and a mask of the pairs."""
+def _pair_blocks(cells: list[Cells]) -> Iterator[tuple[Cells, Cells, np.ndarray]]:
+    """Yield blocks (first, second, mask (F₁, F₂)) of features; each pair of features is once in a mask."""
     blocks = []
     for group in cells:
         size = _NUMBERS if isinstance(group, NumberCells) else max(1, _LEVELS // max(1, group.alpha.shape[2]))

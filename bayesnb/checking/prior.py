@@ -75,7 +75,9 @@ def prior_predictive(nb: Classifier, draws: int = 1000, seed: int = 0) -> np.nda
     rng = np.random.default_rng(seed)
     width = max(np.size(jax.tree.leaves(block)[0]) for block in model.blocks)
     step = max(1, _MOST_CELLS // max(1, width))
-    parts = [_draw(encoding, model, statistics, min(step, draws - s), rng) for s in range(0, draws, step)]
+    parts = [
+        _draw_label_probability(encoding, model, statistics, min(step, draws - s), rng) for s in range(0, draws, step)
+    ]
     probability = np.concatenate(parts)
     if np.isnan(probability).any():
         raise ValueError(
@@ -85,9 +87,10 @@ def prior_predictive(nb: Classifier, draws: int = 1000, seed: int = 0) -> np.nda
 
 
 @float64
-def _draw(
+def _draw_label_probability(
     encoding: Encoding, model: NaiveBayes, statistics: Statistics, draws: int, rng: np.random.Generator
 ) -> np.ndarray:
+    """Draw (draws,) P(label | row, θ) of the row's label, with θ, label and row drawn from the prior."""
     each = np.arange(draws)
     log_class = np.asarray(_draw_likelihood(model.class_prior, draws, rng).log_theta)[:, 0]
     label = np.argmax(log_class + rng.gumbel(size=log_class.shape), axis=1)
@@ -105,9 +108,10 @@ def _draw(
 
 
 def _draw_likelihood(family: Prior, draws: int, rng: np.random.Generator) -> Any:
-    """Likelihood of a family under S draws of its parameters, (S, C, K) each."""
+    """Return the likelihood of a family under draws of its parameters, arrays (draws, C, K)."""
     return run(_draw_parameters, ask(_draw_parameters, family), draws, rng, family)
 
 
 def _draw_parameters(variates: Variates, n: int, family: Prior) -> Any:
+    """Return n draws from a family as a likelihood of arrays (n, C, K), a function of the variates."""
     return family.draw(variates, n)

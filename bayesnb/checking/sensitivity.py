@@ -89,7 +89,7 @@ def prior_sensitivity(
     estimate: Estimate = "predictive" if fitted.estimate == "mle" else fitted.estimate
     rows = rows if estimate == "predictive" else tuple(r.linear_rows() for r in rows)
     unit, statistics = pad(fitted.encoding, unit), pad_statistics(fitted.encoding, fitted.statistics)
-    values = map_rows(rows, n_rows, lambda x: _explore(unit, statistics, x, strength, grid, estimate))
+    values = map_rows(rows, n_rows, lambda x: _vary_strength(unit, statistics, x, strength, grid, estimate))
     index, probability, lower, upper, changes, slope = values.T
     # The label of a row without class probabilities is that of `predict`.
     choice = np.where(index < 0, int(np.argmax(fitted.class_log_prior)), index.astype(int))
@@ -106,7 +106,7 @@ def prior_sensitivity(
 
 
 def _strength(nb: Classifier, fitted: Fitted) -> tuple[NaiveBayes, np.ndarray]:
-    """Return the prior of strength 1, and for each block the strength of the prior of `nb`."""
+    """Return the prior for alpha=1, and the strength (B,) of each block: `alpha` if it is one number, else 1."""
     prior = fitted.prior
     alpha: Any = getattr(nb, "alpha", None)
     scalar = isinstance(alpha, Real) or getattr(alpha, "shape", None) == ()
@@ -119,7 +119,7 @@ def _strength(nb: Classifier, fitted: Fitted) -> tuple[NaiveBayes, np.ndarray]:
 
 
 @jax.jit(static_argnames="estimate")
-def _explore(
+def _vary_strength(
     unit: NaiveBayes,
     statistics: Statistics,
     x: tuple[object, ...],
@@ -127,7 +127,7 @@ def _explore(
     grid: jax.Array,
     estimate: Estimate,
 ) -> jax.Array:
-    """(N, 6) of each row: the class and its probability at `strength`, and the range over the strengths in `grid`.
+    """Compute (N, 6): most probable class, its probability at `strength`, and the range over the strengths in `grid`.
 
     Strengths have one entry for each block. Then follow whether the label changes, and the slope of the logit.
     """

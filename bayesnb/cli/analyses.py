@@ -63,14 +63,14 @@ class Analysis:
 
     @cached_property
     def png(self) -> bytes:
-        """The figure as an image."""
+        """Figure as the bytes of a PNG image, drawn at the first use."""
         buffer = BytesIO()
         self.figure.savefig(buffer, format="png", dpi=DPI, bbox_inches="tight", facecolor="white")
         return buffer.getvalue()
 
 
 def analyse(outcome: Outcome, prob: float) -> dict[str, Analysis]:
-    """Analyses by title, in the order of the report; one that cannot be made says why."""
+    """Return the analyses of the report by title; one that the library refuses has the reason as its explanation."""
     percent = f"{100 * prob:g}%"
     makers: dict[str, Callable[[Outcome, float], Analysis]] = {
         f"Scores ({outcome.fits.description})": _comparison,
@@ -94,38 +94,43 @@ def analyse(outcome: Outcome, prob: float) -> dict[str, Analysis]:
 
 
 def _comparison(outcome: Outcome, _: float) -> Analysis:
+    """Return the table of held-out scores of each estimate, with differences from maximum likelihood."""
     scores = outcome.findings.comparison
     shown = formatting.format_scores(scores).join(formatting.format_differences(scores))
     return Analysis(_explain("comparison", outcome=outcome), "comparison", scores.reset_index(), shown)
 
 
 def _reliability(outcome: Outcome, _: float) -> Analysis:
-    bins = {"predictive": _bins(outcome.fits.folds)}
+    """Return the reliability diagram of held-out rows, for the predictive estimate and for weights if there are any."""
+    bins = {"predictive": _reliability_bins(outcome.fits.folds)}
     if outcome.weighted is not None:
-        bins["weighted"] = _bins(outcome.weighted.folds)
+        bins["weighted"] = _reliability_bins(outcome.weighted.folds)
     figure = plots.reliability(bins if len(bins) > 1 else bins["predictive"])
     return Analysis(_explain("reliability", outcome=outcome), "reliability", figure=plots.detach(figure))
 
 
-def _bins(folds: list[Fold]) -> pd.DataFrame:
+def _reliability_bins(folds: list[Fold]) -> pd.DataFrame:
+    """Tabulate stated confidence and observed accuracy of the held-out rows of all folds, bin by bin."""
     parts = [(fold.nb.predict_log_proba(fold.X), fold.y, fold.nb.predict(fold.X)) for fold in folds]
     log_proba, truth, predicted = map(np.concatenate, zip(*parts, strict=True))
     return reliability(log_proba, truth, folds[0].nb.classes_, predicted=predicted)
 
 
 def _sorted_weights(nb: Weighed) -> pd.DataFrame:
+    """Return the table of terms and their fitted weights, the largest first."""
     table = weight_table(nb)[["term", "weight"]]
     return table.sort_values("weight", ascending=False, kind="stable", ignore_index=True)
 
 
 def summarize_weights(nb: Weighed) -> str:
-    """Sentences on the fitted weights and on the log loss to expect with and without them."""
+    """Write sentences on the fitted weights, and on the log loss to expect with and without them."""
     fitted = nb.weights_
     typical_count = np.exp(fitted.log_length)
     return _explain("weights_summary", fitted=fitted, table=_sorted_weights(nb), typical_count=typical_count)
 
 
 def _weights(outcome: Outcome, _: float) -> Analysis:
+    """Return the table of weights of terms; a single temperature has an explanation only."""
     assert outcome.weighted is not None
     nb = outcome.weighted.nb
     table, half = _sorted_weights(nb), _ROWS_SHOWN // 2
@@ -137,6 +142,7 @@ def _weights(outcome: Outcome, _: float) -> Analysis:
 
 
 def _prior(outcome: Outcome, _: float) -> Analysis:
+    """Return the figure of class probabilities that are drawn from the prior alone."""
     values, kinds = prior_predictive(outcome.fits.nb), set(outcome.data.kinds.values())
     text = _explain(
         "prior", values=values, mean=formatting.probability(values.mean()), kinds=kinds, numbers=NUMBERS.keys() & kinds
@@ -145,6 +151,7 @@ def _prior(outcome: Outcome, _: float) -> Analysis:
 
 
 def _parameters(outcome: Outcome, prob: float) -> Analysis:
+    """Return the table of parameters, and those with the largest (mean - MLE)/sd to show, with a figure."""
     table, kinds = outcome.parameters, outcome.data.kinds
     if table is None:
         return Analysis("Not here: there is no parameter table, for the reason given above.")
@@ -162,6 +169,7 @@ def _parameters(outcome: Outcome, prob: float) -> Analysis:
 
 
 def _sensitivity(outcome: Outcome, _: float) -> Analysis:
+    """Return the table of held-out rows under 0.1 to 10 times the prior's strength, widest ranges of P first."""
     table = _describe_held_out(outcome.fits.folds, lambda fold: prior_sensitivity(fold.nb, fold.X, _STRENGTHS))
     table = table.reindex((table["lower"] - table["upper"]).sort_values(kind="stable").index)
     shown = table.sort_values("label_changes", ascending=False, kind="stable")[:_ROWS_SHOWN]
@@ -173,6 +181,7 @@ def _sensitivity(outcome: Outcome, _: float) -> Analysis:
 
 
 def _rows(outcome: Outcome, prob: float) -> Analysis:
+    """Return the table of held-out predictions with intervals and entropies, the most uncertain rows first."""
     table = _describe_held_out(outcome.fits.folds, partial(_describe_uncertainty, prob))
     table = table.sort_values("epistemic", ascending=False, kind="stable")
     first = outcome.fits.folds[0]
@@ -184,6 +193,7 @@ def _rows(outcome: Outcome, prob: float) -> Analysis:
 
 
 def _pairs(outcome: Outcome, _: float) -> Analysis:
+    """Return the table of pairs of features with Bayes factors of dependence given the class, and a figure."""
     fits, n = outcome.fits, len(outcome.data.kinds)
     n_pairs = n * (n - 1) // 2
     if n_pairs > _MOST_PAIRS:
@@ -201,13 +211,13 @@ def _pairs(outcome: Outcome, _: float) -> Analysis:
 
 
 def _describe_held_out(folds: list[Fold], describe: Callable[[Fold], pd.DataFrame]) -> pd.DataFrame:
-    """Number, label and description of each held-out row."""
+    """Return one table of all folds' held-out rows: row number, true label, and the columns of `describe(fold)`."""
     parts = [pd.DataFrame({"row": fold.rows, "truth": fold.y}).join(describe(fold)) for fold in folds]
     return pd.concat(parts, ignore_index=True)
 
 
 def _describe_uncertainty(prob: float, fold: Fold) -> pd.DataFrame:
-    """Prediction, its probability and interval, and the parts of the entropy, of each row held out."""
+    """Tabulate the prediction of each held-out row, its probability with interval, and the parts of its entropy."""
     proba = fold.nb.predict_proba(fold.X)
     lower, upper = predict_interval(fold.nb, fold.X, prob=prob)
     top = proba.argmax(axis=1)

@@ -49,7 +49,7 @@ class Marks:
     values: frozenset[str] = frozenset()
 
     def are_missing(self, column: str, texts: Iterable[str]) -> np.ndarray:
-        """Whether each text marks a missing cell of the column."""
+        """Return (T,) whether each text marks a missing cell of the column."""
         within = self.within.get(column, frozenset())
         named, values = self.everywhere | within, self.values - within
         marks, numbers = (MISSING | named) - values, {_plain_number(mark) for mark in named} - {None}
@@ -63,7 +63,7 @@ class Marks:
 
 
 def _plain_number(text: str) -> float | None:
-    """Number that a text spells in the usual way; 007 is a code, and 1_0 is no number."""
+    """Parse a number in the usual spelling, with decimal point or comma; None for 007 (a code) or 1_0."""
     return float(text.replace(",", ".")) if _PLAIN_NUMBER.fullmatch(text) else None
 
 
@@ -104,7 +104,7 @@ class ColumnCounts:
         self.first: dict[str, tuple[str, int]] = {}
 
     def add(self, cells: pd.Series) -> Self:
-        """Count further cells; their index counts rows from 0."""
+        """Count further cells, a Series of text whose index counts rows from 0; return self."""
         code, texts = pd.factorize(cells.to_numpy())
         _, at, count = np.unique(code, return_index=True, return_counts=True)
         missing = self.marks.are_missing(self.name, texts)
@@ -159,7 +159,7 @@ class ColumnCounts:
 
 
 def guess(column: ColumnCounts) -> tuple[str | None, str]:
-    """Kind of a column, or None to leave it out, and a note.
+    """Guess the kind of a column, "categorical", "numbers" or None to leave it out; return it with a note.
 
     Numbers are "numbers", but integers of at most 10 distinct values with five rows a value or more are categorical,
     and consecutive integers without repetition number the rows: they are left out. Other strings are categorical, and
@@ -188,12 +188,12 @@ def guess(column: ColumnCounts) -> tuple[str | None, str]:
 
 
 def to_numbers(cells: Iterable[str]) -> np.ndarray:
-    """Numbers that cells spell, NaN for a cell that spells none."""
+    """Convert cells to floats (n,), NaN for a text that is no number."""
     return pd.to_numeric(pd.Series(list(cells), dtype=object), errors="coerce").to_numpy(float, copy=True)
 
 
 def to_levels(cells: Iterable[str]) -> dict[str, Label]:
-    """Level of each cell: integers if all cells spell integers without signs or zeros that would get lost, or text."""
+    """Map each cell to its level: integers if all cells are integers in plain spelling, else the text itself."""
     texts: dict[str, Label] = {text: text for text in cells}
     try:
         numbers: dict[str, Label] = {text: int(text) for text in texts}

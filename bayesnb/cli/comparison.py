@@ -61,7 +61,7 @@ class Outcome:
 
 
 def run(data: Dataset, settings: Settings) -> Outcome:
-    """Compare the estimates on held-out rows and tabulate the parameters.
+    """Fit one data set, score all estimates on held-out rows, and tabulate the parameters.
 
     Raises
     ------
@@ -113,7 +113,7 @@ def run(data: Dataset, settings: Settings) -> Outcome:
 
 
 def merge_equal(comparison: pd.DataFrame, names: Mapping[str, str]) -> pd.DataFrame:
-    """One row for all estimates that agree, under their joined `names`, with the log evidence that one of them has."""
+    """Return the comparison with one row for all estimates that agree, under joined `names`, with their evidence."""
     first = comparison["same_as"].where(comparison["same_as"] != "", comparison.index)
     evidence = comparison["log_evidence"].groupby(first, sort=False).first()
     table = comparison.loc[list(names)].drop(columns="same_as").assign(log_evidence=evidence)
@@ -121,7 +121,7 @@ def merge_equal(comparison: pd.DataFrame, names: Mapping[str, str]) -> pd.DataFr
 
 
 def base_scores(scored: Scored, class_count: Mapping[Label, int], y: np.ndarray) -> Base:
-    """Scores of always predicting a most frequent class, and of predicting the share of each class.
+    """Score two predictions without features: always the most frequent class, and each class with its share.
 
     Parameters
     ----------
@@ -142,7 +142,7 @@ def base_scores(scored: Scored, class_count: Mapping[Label, int], y: np.ndarray)
 
 
 def _fit_weighted(data: Dataset, settings: Settings) -> tuple[Fits | None, str]:
-    """Return the fits with weights, or None if the rows are too few or the classes too many, and a note."""
+    """Return fits with weights and a note; None and the reason if rows are too few, or classes too many."""
     if settings.weights == "auto" and len(data.class_count) > _MANY_CLASSES:
         reason = f"Weights for more than {_MANY_CLASSES} classes take minutes: --weights feature finds them."
         return None, f"No weights. {reason}"
@@ -158,7 +158,7 @@ def _fit_weighted(data: Dataset, settings: Settings) -> tuple[Fits | None, str]:
 
 
 def classifier(data: Dataset, settings: Settings) -> NaiveBayesClassifier:
-    """Classifier for the kinds of columns: `MixedNB`, or the classifier of the kind if there is only one."""
+    """Make the unfitted classifier for the kinds of columns: `MixedNB`, or that of the kind if there is only one."""
     kinds = _decided_kinds(data, settings)
     kind, *others = {*kinds.values()}
     of_kind = MixedNB if others or kind == UNDECIDED or settings.mixed else _OF_ONE_KIND[kind]
@@ -170,13 +170,13 @@ def classifier(data: Dataset, settings: Settings) -> NaiveBayesClassifier:
 
 
 def _decided_kinds(data: Dataset, settings: Settings) -> dict[str, str]:
-    """Kinds of the columns, where numbers are what the settings say."""
+    """Return {column: kind}, undecided numbers replaced by the density in the settings unless that is "auto"."""
     numbers = UNDECIDED if settings.numbers == "auto" else settings.numbers
     return {name: numbers if kind == UNDECIDED else kind for name, kind in data.kinds.items()}
 
 
 def _expression(nb: NaiveBayesClassifier) -> str:
-    """The classifier in Python, with its arguments that are no default, and its columns unless they are many."""
+    """Write the Python call that makes the classifier: arguments that are no default, without columns if too long."""
     default = type(nb)().get_params(deep=False)
     arguments = {name: value for name, value in nb.get_params(deep=False).items() if value != default[name]}
     arguments.pop("categories", None)

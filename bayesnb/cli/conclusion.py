@@ -129,7 +129,7 @@ class Findings:
 
     @property
     def first(self) -> str:
-        """Name of maximum likelihood, to which all others are compared."""
+        """Name of maximum likelihood, the first estimate, to which all others are compared."""
         return next(iter(self.scores))
 
     @property
@@ -139,12 +139,12 @@ class Findings:
 
     @property
     def lowest(self) -> str:
-        """Estimate with the lowest Brier score."""
+        """Name of the estimate with the lowest Brier score."""
         return min(self.scores, key=lambda name: self.scores[name]["brier"])
 
     @property
     def winner(self) -> str | None:
-        """Estimate with the lowest Brier score of all that are better than maximum likelihood beyond noise."""
+        """Estimate with the lowest Brier score of all that beat maximum likelihood beyond noise; None if none does."""
         better = [name for name in self.scores if name != self.first and self.loss(name).sign < 0]
         return min(better, key=lambda name: self.scores[name]["brier"], default=None)
 
@@ -160,7 +160,7 @@ class Findings:
 
     @property
     def weights_decide(self) -> bool:
-        """Whether the winner is weighted, or the leader is."""
+        """Whether the winner is weighted, or weights have the lowest score and are better than none beyond noise."""
         weighted = self.named(WEIGHTED)
         return self.weighting is not None and (self.weighted_leads or weighted == self.winner is not None)
 
@@ -170,20 +170,20 @@ class Findings:
         return NOISE_OF_FOLDS if self.fits > 1 else NOISE
 
     def difference(self, mean: float, se: float) -> Difference:
-        """Difference with the noise of this data set."""
+        """Return the difference of this mean and standard error, with this data set's threshold of noise."""
         return Difference(mean, se, self.noise)
 
     def named(self, estimate: str) -> str | None:
-        """Name under which the scores have an estimate, or None if they lack it."""
+        """Return the name, such as "mean = predictive", that includes an estimate; None if the scores lack it."""
         return next((name for name in self.scores if estimate in name.split(" = ")), None)
 
     def loss(self, name: str, score: str = "brier") -> Difference:
-        """Brier score, or "log_loss", of an estimate less that of maximum likelihood."""
+        """Return the difference in Brier score, or "log_loss", between an estimate and maximum likelihood."""
         row = self.scores[name]
         return self.difference(row[f"{score}_difference"], row[f"{score}_difference_se"])
 
     def overconfidence(self, name: str) -> Difference:
-        """Stated confidence less observed accuracy; the standard error is that of a share of as many rows."""
+        """Return stated confidence minus observed accuracy, with the standard error of a share of as many rows."""
         row, rows = self.scores[name], self.rows
         share = (row["accuracy"] * rows + 1) / (rows + 2)  # An accuracy of 1 has a standard error, too.
         return self.difference(row["confidence"] - row["accuracy"], math.sqrt(share * (1 - share) / rows))
@@ -245,6 +245,7 @@ def conclude(findings: Findings) -> Conclusion:
 
 
 def _steps(findings: Findings) -> Iterator[Step]:
+    """Yield suggestions on weights, on the prior's strength, and on structures or densities for dependent features."""
     several, leads, winner = len(findings.kinds) > 1, findings.weighted_leads, findings.winner
     weighted, kinds = findings.named(WEIGHTED), list(findings.kinds.values())
     if not findings.weights and several:

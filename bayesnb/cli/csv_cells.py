@@ -40,7 +40,7 @@ class InputError(Exception):
 
 
 def read_cells(path: Path) -> Iterator[pd.DataFrame]:
-    """Rows of a CSV file in pieces: cells as text without surrounding blanks; the index counts rows from 0.
+    """Yield the rows of a CSV file in pieces: stripped text, with decimal points; the index counts rows from 0.
 
     Commas, semicolons or tabs separate cells; beside semicolons and tabs 1,5 is read as 1.5. Gzip is recognized by the
     content of the file, whatever its name.
@@ -79,7 +79,7 @@ def read_cells(path: Path) -> Iterator[pd.DataFrame]:
 
 @contextmanager
 def _opened(path: Path) -> Iterator[BinaryIO]:
-    """Open a file for its unpacked content; errors of the file become InputError."""
+    """Open a file for reading bytes, unpacked if gzipped; raise InputError in place of errors of the file."""
     try:
         if path.is_char_device() or path.is_block_device():
             raise InputError(f"{path} is a device. Name a file or a pipe.")
@@ -92,12 +92,12 @@ def _opened(path: Path) -> Iterator[BinaryIO]:
 
 
 def title(path: Path) -> str:
-    """Name of a file without its suffixes."""
+    """Return the name of a file without its suffixes, with control characters escaped."""
     return printable(Path(path.name.removesuffix(".gz")).stem)
 
 
 def larger_than_memory(path: Path) -> bool:
-    """Whether an analysis that holds the whole file would need more memory than is available."""
+    """Return whether an analysis that holds the whole file would need more memory than is available."""
     if not os.path.isfile(path):
         return False  # A pipe can be read only once.
     with _opened(path) as content:
@@ -106,7 +106,7 @@ def larger_than_memory(path: Path) -> bool:
 
 
 def available_memory() -> float:
-    """Bytes that a process may take: what the system calls available, or a container's limit if that is less."""
+    """Return the bytes that a process may take: memory that is available, or a container's limit if that is less."""
     limits = [np.inf]
     for name, (pattern, unit) in _MEMORY_FILES.items():
         with suppress(OSError):
@@ -116,7 +116,7 @@ def available_memory() -> float:
 
 
 def _column_names(file: str, cells: Sequence[str]) -> list[str]:
-    """Names in the cells of the first line; raise InputError unless they are different texts."""
+    """Return names from the first line's cells, blank ones numbered; raise InputError if a name stands twice."""
     if not cells:
         raise InputError(f"{file} is empty, or its first line is blank. The first line must name the columns.")
     _require_text(f"{file}, the first line", cells)
@@ -133,5 +133,6 @@ def _column_names(file: str, cells: Sequence[str]) -> list[str]:
 
 
 def _require_text(place: str, cells: Sequence[str]) -> None:
+    """Raise InputError that names `place` if a cell has a NUL character, or bytes that are not UTF-8."""
     if _NO_TEXT.search("".join(cells)):
         raise InputError(f"{place}: there is a NUL character, or no UTF-8. Save the table as CSV in UTF-8.")

@@ -52,7 +52,7 @@ class Table:
 
     @classmethod
     def from_frame(cls, frame: pd.DataFrame) -> Table:
-        """Table of a frame whose cells are strings."""
+        """Return the table of a frame whose cells are strings."""
         return cls(tuple(frame.columns), tuple(map(tuple, frame.to_numpy().tolist())))
 
     @property
@@ -77,7 +77,7 @@ class Figure:
 
     @property
     def base64(self) -> str:
-        """Content as it stands in a page."""
+        """PNG content in base64, as it stands in HTML."""
         return base64.b64encode(self.png).decode()
 
 
@@ -104,7 +104,7 @@ class Section:
 
 
 def render(section: Section, to: Format, depth: int = 1) -> str:
-    """Write a document, or a section `depth` - 1 levels below it, in one of the three formats.
+    """Return a document, or a section `depth` - 1 levels below it, as text in one of the three formats.
 
     Examples
     --------
@@ -126,7 +126,7 @@ def render(section: Section, to: Format, depth: int = 1) -> str:
 
 @cache
 def templates() -> jinja2.Environment:
-    """Templates of the package; in HTML control characters of values become escapes, and markup becomes text."""
+    """Return the package's template environment; in HTML, control characters and markup in values are escaped."""
 
     @jinja2.pass_eval_context
     def finalize(context: Any, value: object) -> Any:
@@ -144,16 +144,16 @@ def templates() -> jinja2.Environment:
 
 
 def fill_template(template: str, macro: str, **facts: Any) -> str:
-    """Text of a macro of a template, with single blanks between the words."""
+    """Fill a macro of a template file with `facts`; return the text, with single blanks between words."""
     return " ".join(getattr(templates().get_template(template).module, macro)(**facts).split())
 
 
 def fill_list(template: str, macro: str, **facts: Any) -> tuple[str, ...]:
-    """Items of a macro of a template, each of which begins with an asterisk on a new line."""
+    """Fill a macro of a template file with `facts`; return its items, which begin with "* " on a new line."""
     _, *items = getattr(templates().get_template(template).module, macro)(**facts).split("\n* ")
     return tuple(" ".join(item.split()) for item in items)
 
 
 def _escape(text: str) -> str:
-    """Text without characters that Markdown would obey."""
+    """Put a backslash before characters that are Markdown syntax, and escape control characters."""
     return _MARKDOWN.sub(r"\\\1", printable(text))

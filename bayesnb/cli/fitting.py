@@ -114,7 +114,7 @@ class InMemory:
     y: np.ndarray
 
     def fit(self, nb: NaiveBayesClassifier, settings: Settings, title: str) -> Fits:
-        """Fit a classifier to all rows, and a copy to the training rows of each fold.
+        """Fit `nb` to all rows in place, and a clone to the training rows of each fold.
 
         Raises
         ------
@@ -173,6 +173,7 @@ class Streamed:
         to_weigh: list[Batch] = []
 
         def counted_rows() -> Iterator[Batch]:
+            """Yield batches without held-out rows; append those to `test`, and a sample of the others to `to_weigh`."""
             for X, y in self.batches():
                 for sample, rows in ((held_out, test), (of_counted, to_weigh)):
                     drawn = sample.draw(y)
@@ -195,7 +196,7 @@ class Streamed:
 
 
 def concatenate(batches: Sequence[Batch]) -> Batch:
-    """Join batches of the same columns."""
+    """Join batches (X, y) of the same columns into one batch."""
     X, y = zip(*batches, strict=True)
     return pd.concat(X), np.concatenate(y)
 
@@ -226,6 +227,7 @@ def split(y: np.ndarray, settings: Settings) -> tuple[list[tuple[np.ndarray, np.
 
 
 def _describe_split(held_out: int, n: int) -> str:
+    """Say how many rows are held out of n, such as "30 rows held out, stratified; fitted to the other 70"."""
     return f"{held_out:,} rows held out, stratified; fitted to the other {n - held_out:,}"
 
 
@@ -260,7 +262,7 @@ class Sample:
         return sum(map(len, self._drawn.values()))
 
     def draw(self, y: np.ndarray) -> np.ndarray:
-        """Mask of the next rows that are drawn, given their labels."""
+        """Return a mask of the next rows that are in the sample, given their labels; `left` falls by these rows."""
         chosen = np.zeros(len(y), bool)
         for label in np.unique(y).tolist():
             rows = np.flatnonzero(y == label)

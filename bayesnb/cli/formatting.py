@@ -15,13 +15,13 @@ from bayesnb.uncertainty import CLASS
 
 
 def format_columns(frame: pd.DataFrame, names: Iterable[str]) -> pd.DataFrame:
-    """Strings for some columns of a frame, under headings for readers."""
+    """Format the columns `names` of a frame as strings with fitting digits, under headings for readers."""
     columns = {name: [_FORMATS.get(name, str)(cell) for cell in frame[name]] for name in names}
     return pd.DataFrame(columns).rename(columns=lambda name: _HEADINGS.get(name, name.replace("_", " ")))
 
 
 def format_scores(comparison: pd.DataFrame) -> pd.DataFrame:
-    """Scores as strings, one row an estimate, without counts that are all zero and without an absent log evidence."""
+    """Format scores as strings, one row an estimate; counts that are all zero and absent evidences are dropped."""
     frame = comparison.reset_index()
     idle = {name for name in ("impossible_rows", "undefined_rows") if not frame[name].any()}
     idle |= {"log_evidence"} if frame["log_evidence"].isna().all() else set()
@@ -29,7 +29,7 @@ def format_scores(comparison: pd.DataFrame) -> pd.DataFrame:
 
 
 def format_differences(comparison: pd.DataFrame) -> pd.DataFrame:
-    """Paired differences from the first estimate and their standard errors as strings, one row an estimate."""
+    """Format paired differences from the first estimate as strings "mean ± se", one row an estimate."""
     columns = {}
     for score, heading in zip(DIFFERENCES, ("brier difference", "clipped difference"), strict=True):
         pairs = comparison[[f"{score}_difference", f"{score}_difference_se"]].to_numpy()[1:]
@@ -61,21 +61,22 @@ def format_parameters(table: pd.DataFrame, kinds: Mapping[str, str], prob: float
 
 
 def number(form: str) -> Callable[[float], str]:
-    """Formatter of numbers that writes "-" for NaN."""
+    """Return a function that formats a number by the format `form`, and NaN as "-"."""
     return lambda value: "-" if math.isnan(value) else format(value, form)
 
 
 def probability(value: float) -> str:
-    """Three decimals, but never 0 or 1: values that would be rounded to 0 or 1 become bounds."""
+    """Format a probability with three decimals; values that would round to 0 or 1 become "<0.001" or ">0.999"."""
     return "<0.001" if value < 0.0005 else ">0.999" if value > 0.9995 else number(".3f")(value)
 
 
 def p_value(smallest: float) -> Callable[[float], str]:
-    """Formatter of p-values that cannot be below `smallest`, which becomes a bound."""
+    """Return a function that formats p-values with three decimals; those at `smallest` become a bound "≤…"."""
     return lambda p: f"≤{smallest:.3f}" if p <= smallest * (1 + 1e-9) else number(".3f")(p)
 
 
 def _parameter_name(row: Mapping[Any, Any], kinds: Mapping[str, str]) -> str:
+    """Name a parameter for readers, such as P(sky=sun | yes), from its row of the parameter table."""
     feature, level, label = row["feature"], row["level"], row["class"]
     kind = kinds.get(feature)
     if feature == CLASS:

@@ -75,7 +75,7 @@ class Dataset:
 
 
 def built_in_datasets() -> list[Dataset]:
-    """Data sets of a run without a file."""
+    """Load the two data sets that are analysed without a file: breast cancer and watermelon."""
     from sklearn.datasets import load_breast_cancer
 
     cancer, melon = load_breast_cancer(as_frame=True), datasets.load_watermelon(language="en")
@@ -88,6 +88,7 @@ def built_in_datasets() -> list[Dataset]:
 
 
 def _from_frame(name: str, X: pd.DataFrame, y: np.ndarray, target: str, about: str) -> Dataset:
+    """Make a data set of a frame: columns of numbers with the density undecided, all others categorical."""
     levels = {str(column): X[column].unique().tolist() for column in X.select_dtypes(exclude="number")}
     kinds = {column: "categorical" if column in levels else UNDECIDED for column in map(str, X)}
     return Dataset(name, InMemory(X, y), kinds, levels, Counter(y.tolist()), target, about=about)
@@ -167,7 +168,7 @@ def _type_cells(
     marks: Marks,
     cells: pd.DataFrame,
 ) -> Batch:
-    """Return features of these names, and labels; columns without `levels` are numbers."""
+    """Convert cells as text to features `names` and labels; columns in `levels` become levels, others floats."""
     columns = {}
     for name in (*names, target):
         code, texts = pd.factorize(cells[name].to_numpy())
@@ -219,7 +220,7 @@ def _require_classes(path: Path, labels: ColumnCounts) -> None:
 def _choose_kinds(
     path: Path, counts: Mapping[str, ColumnCounts], kinds: Mapping[str, str], default: str | None
 ) -> tuple[dict[str, str], dict[str, str], dict[str, str]]:
-    """Return kinds of the columns that are used, reasons for columns left out, and notes."""
+    """Return {column: kind} of the columns in use, {column: reason} of those left out, and {column: note}."""
     chosen, left_out, notes = {}, {}, {}
     for name, column in counts.items():
         guessed, note = guess(column)

@@ -27,7 +27,7 @@ _PARAMETERS = 20_000
 
 
 def file_names(data_sets: Iterable[str]) -> list[str]:
-    """Names of all files that a run on these data sets may write."""
+    """List the names of all files that a run on these data sets may write."""
     reports = [f"report{suffix}" for suffix in reversed(SUFFIXES.values())]
     parts = [("posterior", "nc"), *((name, suffix) for name in NAMES for suffix in ("csv", "png"))]
     return [*reports, *(f"{file_stem(title, name)}.{suffix}" for title in data_sets for name, suffix in parts)]
@@ -73,6 +73,7 @@ def quote_formulas(table: pd.DataFrame) -> pd.DataFrame:
 
 
 def _quote_formula(cell: object) -> object:
+    """Put an apostrophe before a text that a spreadsheet would compute; return all other cells unchanged."""
     if not (isinstance(cell, str) and cell.startswith(_FORMULA)):
         return cell
     try:

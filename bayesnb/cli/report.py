@@ -24,7 +24,7 @@ _RANKING = "by the sd of a probability, or of a mean or rate in units of its fea
 
 
 def overview(outcome: Outcome, settings: Settings) -> Section:
-    """Summary, columns, scores, verdict, weights and most uncertain parameters of one data set."""
+    """Return the short report of one data set: columns, scores, verdict, weights, most uncertain parameters."""
     data, conclusion = outcome.data, conclude(outcome.findings)
     n_rows = f"{data.n_rows:,} rows"
     guessed = ", as guessed; --categorical, --gaussian, … and --drop override" * data.guessed
@@ -54,7 +54,7 @@ def full_report(
     settings: Settings,
     arguments: Sequence[str],
 ) -> Section:
-    """Document with conclusions and all analyses of each data set, and how to read them; `arguments` were typed."""
+    """Return the document with conclusions and analyses of each data set; `arguments` are those of the command."""
     epoch = os.environ.get("SOURCE_DATE_EPOCH", "")  # seconds, for reports that can be reproduced
     now = datetime.fromtimestamp(int(epoch), UTC) if epoch.isdecimal() else datetime.now(UTC)
     run = Paragraph(f"bayesnb {__version__}, run on {now.date()} (UTC), seed {settings.seed}:", "run")
@@ -63,18 +63,18 @@ def full_report(
 
 
 def enclose(sections: Sequence[Section], blocks: tuple[Block, ...] = ()) -> Section:
-    """Document with these sections."""
+    """Return the document that has the report's title, these blocks, and these sections."""
     return Section("Naive Bayes: maximum likelihood beside the Bayesian estimates", blocks, tuple(sections))
 
 
 def guide() -> Section:
-    """Section on how to read the numbers."""
+    """Return the section on how to read estimates, scores, log evidence and intervals."""
     topics = ("estimates", "scores", "log_evidence", "intervals")
     return Section("How to read this", tuple(Paragraph(fill_template("explanations.txt", topic)) for topic in topics))
 
 
 def summarize(outcome: Outcome) -> str:
-    """Target, classifier, numbers of rows, features and classes, and origin of the rows."""
+    """Describe one data set in a sentence: target, classifier, numbers of rows, features and classes, and origin."""
     data = outcome.data
     counts = sorted(sorted(data.class_count.items()), key=lambda item: -item[1])
     # Labels with blanks are quoted, or one could not tell where they end.
@@ -87,12 +87,13 @@ def summarize(outcome: Outcome) -> str:
 
 
 def file_stem(data_set: str, analysis: str) -> str:
-    """Name of the files of an analysis, without the suffix."""
+    """Return the name of an analysis's files without suffix, "<data set>-<analysis>", with safe characters."""
     stem = re.sub(r"[^\w.-]+", "_", data_set) or "table"
     return f"{stem}-{analysis}"
 
 
 def _chapter(outcome: Outcome, analyses: Mapping[str, Analysis]) -> Section:
+    """Return the section of one data set in the full report: conclusion, next steps, columns, analyses."""
     data, conclusion = outcome.data, _conclude(outcome, analyses)
     next_steps: list[Block] = []
     for step in conclusion.steps:
@@ -104,12 +105,13 @@ def _chapter(outcome: Outcome, analyses: Mapping[str, Analysis]) -> Section:
         Section("Conclusion", (verdict, confidence, Bullets(conclusion.details)), role="box"),
         Section("What to try next", tuple(next_steps), role="box"),
         Section("Columns", (Bullets(tuple(_describe_columns(data))),), role="fold"),
-        *(Section(title, tuple(_blocks(data.name, title, analysis))) for title, analysis in analyses.items()),
+        *(Section(title, tuple(_analysis_blocks(data.name, title, analysis))) for title, analysis in analyses.items()),
     ]
     return Section(data.name, (Paragraph(f"{summarize(outcome)}."), *_notes(outcome)), tuple(sections))
 
 
-def _blocks(data_set: str, title: str, analysis: Analysis) -> Iterator[Block]:
+def _analysis_blocks(data_set: str, title: str, analysis: Analysis) -> Iterator[Block]:
+    """Yield the blocks of one analysis: its explanation, and its figure and table if there are any."""
     yield Paragraph(analysis.explanation, "explanation")
     if analysis.figure is not None:
         width = round(int.from_bytes(analysis.png[16:20]) * 96 / DPI)
@@ -119,11 +121,12 @@ def _blocks(data_set: str, title: str, analysis: Analysis) -> Iterator[Block]:
 
 
 def _notes(outcome: Outcome) -> Iterator[Paragraph]:
+    """Return the notes of one data set as paragraphs."""
     return (Paragraph(note, "note") for note in outcome.notes)
 
 
 def _conclude(outcome: Outcome, analyses: Mapping[str, Analysis]) -> Conclusion:
-    """Conclusion from the scores, and from the analyses of the prior's strength and of pairs if they were made."""
+    """Return the conclusion from scores, and from sensitivity to the prior and pairs of features if analysed."""
     findings, n = outcome.findings, len(outcome.data.kinds)
     for analysis in analyses.values():
         if analysis.table is not None and analysis.name == "sensitivity":
@@ -135,7 +138,7 @@ def _conclude(outcome: Outcome, analyses: Mapping[str, Analysis]) -> Conclusion:
 
 
 def _describe_columns(data: Dataset) -> Iterator[str]:
-    """Kinds, each with its columns and their numbers of levels and missing cells; then columns left out."""
+    """Yield a line for each kind with its columns, levels and missing cells, then one for each column left out."""
     for kind in KINDS:
         names = []
         for name in (name for name, k in data.kinds.items() if k == kind):

@@ -19,6 +19,7 @@ def printable(text: str) -> str:
 
 
 def _escape(c: str) -> str:
+    """Return the escape of a control character; all other characters, blanks and joiners stay as they are."""
     harmless = c.isprintable() or c in _JOINERS or unicodedata.category(c) == "Zs"
     return c if harmless else c.encode("unicode_escape", "surrogatepass").decode("ascii")
 

@@ -252,7 +252,7 @@ def score_fitted(
     priors: Mapping[str, object] | None = None,
     progress: str | None = "estimates",
 ) -> Scored:
-    """Score rows as `compare_fitted` does; return what its table is made of."""
+    """Score rows by each estimate of the fitted classifiers in `parts`, as `compare_fitted` does, and pool them."""
     rows, parts = TableRows.read(nb, priors, ()), list(parts)
     evidence = estimates.log_evidence(rows.readings(nb))
     fits = (Fit(classifier, [], X, y) for classifier, X, y in parts)
@@ -283,7 +283,7 @@ class Scored:
         estimates: TableRows,
         evidence: Mapping[str, float],
     ) -> Scored:
-        """Pool the rows of several splits, which `TableRows.score` yields."""
+        """Pool the scores of the rows of several splits, which `TableRows.score` yields, by estimate."""
         scored = [scores for scores, _ in parts]
         return cls({name: pool([scores[name] for scores in scored]) for name in estimates.names}, estimates, evidence)
 
@@ -296,12 +296,12 @@ class Scored:
         return {name: " = ".join(group) for name, group in groups.items()}
 
     def difference(self, name: str, against: str, score: str = "brier") -> tuple[float, float]:
-        """Mean over the rows of the score of one estimate minus that of another, and its standard error."""
+        """Mean over the rows of one estimate's `score` minus another's, and the standard error of that mean."""
         difference = getattr(self.rows[name], score) - getattr(self.rows[against], score)
         return float(np.mean(difference)), standard_error(difference)
 
     def table(self, against: str = MLE) -> pd.DataFrame:
-        """Return the table of `compare_estimates`."""
+        """Return the table of `compare_estimates`, with differences from the estimate `against`."""
         scores = {name: summarize(rows) for name, rows in self.rows.items()}
         return _table(scores, lambda name, score: self.difference(name, against, score), self.evidence, self.estimates)
 
@@ -314,12 +314,12 @@ def paired_differences(
 
 
 def summarize_each(scored: Mapping[str, RowScores]) -> dict[str, dict[str, float]]:
-    """Scores of each estimate."""
+    """Return the mean scores of each estimate: {estimate: {score: mean over rows}}, as by `scores`."""
     return {name: summarize(rows) for name, rows in scored.items()}
 
 
 def _split_rows(X: object, y: np.ndarray, splits: Iterable[tuple[np.ndarray, np.ndarray]]) -> Iterator[Split]:
-    """Yield rows to fit and rows to test with their labels."""
+    """Yield (rows to fit, labels, rows to test, labels) for each (train, test) of the splits."""
     for train, test in splits:
         yield take_rows(X, train), y[train], take_rows(X, test), y[test]
 
@@ -336,7 +336,7 @@ def _table(
     evidence: Mapping[str, float],
     rows: TableRows,
 ) -> pd.DataFrame:
-    """Table of `compare_estimates`; `difference` is a function of the estimate and the score, with standard error."""
+    """Make the table of `compare_estimates`; `difference(estimate, score)` is a mean difference and its error."""
     import pandas as pd
 
     table = []

@@ -114,6 +114,7 @@ def learning_curve(
     refits = not hasattr(clone(nb), "partial_fit") or nb.unweighted is not nb
 
     def fits() -> Iterator[Fit]:
+        """Yield the fit to each number of rows of each split, with its rows to test; counts are added if possible."""
         for order, test in splits:
             X_test, y_test = take_rows(X, test), y[test]
             fitted, counted = clone(nb), 0
@@ -152,6 +153,7 @@ def _table(sizes: Sequence[int], parts: Sequence[Mapping[str, dict[str, float]]]
 
 
 def _increasing(sizes: Iterable[int]) -> list[int]:
+    """Return the sizes as a list; raise ValueError unless they are positive integers that increase."""
     values = np.array(list(sizes) if isinstance(sizes, Iterable) else [])
     if values.dtype.kind not in "iu" or values.ndim != 1 or (np.diff(values, prepend=0) <= 0).any():
         raise ValueError(

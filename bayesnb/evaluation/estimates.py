@@ -58,7 +58,7 @@ class TableRows:
 
     @classmethod
     def read(cls, nb: Classifier, priors: Any, baselines: Any) -> TableRows:
-        """Read the arguments of `compare_estimates`.
+        """Check the classifier, priors and baselines for `compare_estimates`, and name the rows of its table.
 
         Raises
         ------
@@ -110,7 +110,7 @@ class TableRows:
             raise ValueError(f"against={shown(against)} is no row of the table; choose from {choices}.")
 
     def readings(self, fitted: Classifier) -> Readings:
-        """Return the classifier and the estimate to read for each row of the table, all with the counts of `fitted`.
+        """Return {row: (classifier, estimate to read)} for all rows but baselines, with the counts of `fitted`.
 
         Raises
         ------
@@ -124,13 +124,13 @@ class TableRows:
         return readings | {name: (_with_alpha(plain, name, alpha), "predictive") for name, alpha in self.priors.items()}
 
     def fit_baselines(self, X: object, y: object) -> list[Any]:
-        """Fit clones of the baselines."""
+        """Return clones of the baselines, fitted to these rows, in order."""
         return [clone(baseline).fit(X, y) for _, baseline in self.baselines]
 
     def score(
         self, fits: Iterable[Fit], n_fits: int, classes: np.ndarray, progress: str | None
     ) -> Iterator[tuple[dict[str, RowScores], Readings]]:
-        """Yield the scores of the rows of each fit by every estimate, and the `readings` of the fit.
+        """Yield row scores by estimate, and `readings`, for each fit; record in `same` which estimates coincide.
 
         Parameters
         ----------
@@ -168,7 +168,7 @@ class TableRows:
 
 
 def log_evidence(readings: Readings) -> dict[str, float]:
-    """Log evidence of each estimate that has a prior; NaN if it has no closed form."""
+    """Return {estimate: log evidence} of all estimates but "mle"; NaN where it has no closed form."""
     classifiers = {name: nb for name, (nb, _) in readings.items() if name != "mle"}
     return {n: np.nan if nb.no_posterior or nb.no_evidence else nb.log_evidence_ for n, nb in classifiers.items()}
 
@@ -180,7 +180,7 @@ def _coincide(a: np.ndarray, b: np.ndarray) -> bool:
 
 
 def labels(X: Any, y: object, owner: str, which: str = "") -> tuple[np.ndarray, np.ndarray]:
-    """Check the labels of the rows of X; return the classes, and the labels as an array.
+    """Check the labels y of the rows of X; return the classes (C,), and the labels (N,) as an array.
 
     `owner` and `which`, the ending of the arguments' names, are for messages.
     """
@@ -195,7 +195,7 @@ def labels(X: Any, y: object, owner: str, which: str = "") -> tuple[np.ndarray, 
 
 @contextmanager
 def warn_once() -> Iterator[None]:
-    """Warn once of each warning of many fits and predictions; leave out undefined rows, which the table counts."""
+    """Record the warnings inside the block, and issue each text once at its end, but for undefined rows."""
     with warnings.catch_warnings(record=True) as caught:
         warnings.simplefilter("always")
         try:
@@ -211,7 +211,7 @@ def warn_once() -> Iterator[None]:
 
 
 def _with_alpha(fitted: Classifier, name: str, alpha: object) -> Classifier:
-    """Return a copy with another concentration; raise ValueError if it cannot be used."""
+    """Return a copy with the same counts and another `alpha` ("1/L": Perks's prior); ValueError if alpha is bad."""
     if isinstance(alpha, str):
         if alpha != _PERKS:
             raise ValueError(
@@ -225,7 +225,7 @@ def _with_alpha(fitted: Classifier, name: str, alpha: object) -> Classifier:
 
 
 def _perks(encoding: Encoding) -> np.ndarray:
-    """(F,) concentrations: one over the number of levels in each feature's group; 1 where there are no levels."""
+    """Return (F,) concentrations 1/L, L the number of levels in a feature's group; 1 for columns without levels."""
     alpha = np.ones(encoding.blocks[0].n_features)
     columns: Any
     for columns in encoding.blocks:
@@ -241,7 +241,7 @@ def _perks(encoding: Encoding) -> np.ndarray:
 def _predict(
     classifier: Any, X: object, reading: Mapping[str, Any], classes: np.ndarray
 ) -> tuple[np.ndarray, np.ndarray]:
-    """Log probabilities (N, C) and labels (N,); classes that the classifier does not know have log probability -inf."""
+    """Predict log probabilities (N, C) and labels (N,); classes unknown to the classifier have log probability -inf."""
     with np.errstate(divide="ignore"):
         if hasattr(classifier, "predict_log_proba"):
             known = classifier.predict_log_proba(X, **reading)

@@ -13,7 +13,7 @@ from bayesnb.encoding import check_labels
 def stratified_splits(
     y: object, repeats: int, test_size: float = 0.3, seed: int = 0
 ) -> list[tuple[np.ndarray, np.ndarray]]:
-    """Split rows at random into rows to fit and rows to test, class by class.
+    """Draw `repeats` random splits into rows to fit and rows to test, stratified by class.
 
     Parameters
     ----------
@@ -46,7 +46,7 @@ def stratified_splits(
     wanted = "between 0 and 1: the share of each class to test, such as 0.3"
     test_size = require_number("test_size", test_size, wanted, lambda share: 0 < share < 1)
     splits = []
-    for orders in _orders(y, repeats, seed, 2, "one to fit and one to test"):
+    for orders in _shuffled_classes(y, repeats, seed, 2, "one to fit and one to test"):
         parts = [np.split(g, [min(max(round(test_size * len(g)), 1), len(g) - 1)]) for g in orders]
         test, train = (np.sort(np.concatenate(rows)) for rows in zip(*parts, strict=True))
         splits.append((train, test))
@@ -54,7 +54,7 @@ def stratified_splits(
 
 
 def nested_splits(y: object, largest: int, repeats: int, seed: int = 0) -> list[tuple[np.ndarray, np.ndarray]]:
-    """Order rows to fit at random, with the classes in turn; the other rows are to test.
+    """Draw `repeats` splits: `largest` random rows of each class to fit, with classes in turn, and the rest to test.
 
     Parameters
     ----------
@@ -86,7 +86,7 @@ def nested_splits(y: object, largest: int, repeats: int, seed: int = 0) -> list[
     (array([ True, False,  True, False]), 2)
     """
     splits = []
-    for orders in _orders(y, repeats, seed, largest + 1, f"{largest} to fit and one to test"):
+    for orders in _shuffled_classes(y, repeats, seed, largest + 1, f"{largest} to fit and one to test"):
         order = np.stack([g[:largest] for g in orders], axis=1).ravel()
         splits.append((order, np.sort(np.concatenate([g[largest:] for g in orders]))))
     return splits
@@ -119,8 +119,8 @@ def corrected_error(differences: np.ndarray, n_train: int, n_test: int) -> float
     return float(np.sqrt((1 / len(differences) + n_test / n_train) * np.var(differences, ddof=1)))
 
 
-def _orders(y: object, repeats: int, seed: int, least: int, meaning: str) -> Iterator[list[np.ndarray]]:
-    """Yield `repeats` times the rows of each class in random order; raise ValueError if a class has fewer than `least`.
+def _shuffled_classes(y: object, repeats: int, seed: int, least: int, meaning: str) -> Iterator[list[np.ndarray]]:
+    """Yield `repeats` times the row indices of each class, shuffled; ValueError if a class has fewer than `least`.
 
     `meaning` explains `least` in the message.
     """

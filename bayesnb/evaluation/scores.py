@@ -21,7 +21,7 @@ _ROUNDING = 1e-6
 
 
 def scores(log_proba: Any, y: object, classes: object, predicted: Any = None) -> dict[str, float]:
-    r"""Scores of predicted class probabilities.
+    r"""Compute Brier score, log losses, accuracy and calibration error of predicted class probabilities.
 
     Parameters
     ----------
@@ -204,12 +204,12 @@ def summarize(rows: RowScores) -> dict[str, float]:
 
 
 def pool(parts: Sequence[RowScores]) -> RowScores:
-    """Concatenate the scores of several sets of rows."""
+    """Concatenate the scores of several sets of rows into one object."""
     return RowScores(*(np.concatenate([getattr(p, f.name) for p in parts]) for f in fields(RowScores)))
 
 
 def average(parts: Sequence[dict[str, float]]) -> dict[str, float]:
-    """Mean of each score over several sets of rows; in the strict log loss inf outweighs NaN, as in `scores`."""
+    """Return the mean of each score over several sets of rows; an infinite strict log loss outweighs NaN."""
     mean = {name: float(np.mean([part[name] for part in parts])) for name in parts[0]}
     if any(part["log_loss"] == np.inf for part in parts):
         mean["log_loss"] = np.inf
@@ -217,7 +217,7 @@ def average(parts: Sequence[dict[str, float]]) -> dict[str, float]:
 
 
 def _binned(rows: RowScores, bins: int) -> tuple[np.ndarray, np.ndarray, np.ndarray, np.ndarray]:
-    """Edges of the bins; number of rows, sum of top probabilities and number of right rows in each."""
+    """Bin rows by top probability; return edges (B + 1,), and number, summed top probability and correct rows (B,)."""
     edges = np.linspace(0, 1, bins + 1)
     at = np.searchsorted(edges[1:-1], rows.top)
     top, correct = (np.bincount(at, weights=w, minlength=bins) for w in (rows.top, rows.correct))

@@ -67,7 +67,7 @@ class PredictionSets:
 
     @property
     def labels(self) -> list[np.ndarray]:
-        """Labels in the set of each row."""
+        """Labels in the set of each row, a list of M arrays."""
         return [self.classes[row] for row in self.members]
 
     @property
@@ -77,17 +77,17 @@ class PredictionSets:
 
     @property
     def n_empty(self) -> int:
-        """Number of rows without a label: none is as probable as the labels of the counted rows mostly are."""
+        """Number of rows with an empty set: no label has a p-value above 1 - `coverage`."""
         return int((self.size == 0).sum())
 
     @property
     def n_single(self) -> int:
-        """Number of rows with one label."""
+        """Number of rows with one label in the set."""
         return int((self.size == 1).sum())
 
     @property
     def n_several(self) -> int:
-        """Number of rows with several labels."""
+        """Number of rows with several labels in the set."""
         return int((self.size > 1).sum())
 
     @property
@@ -102,7 +102,7 @@ class PredictionSets:
         return 1.0 - np.sort(np.concatenate([least, self.p_values], axis=1), axis=1)[:, -2]
 
     def at(self, coverage: float) -> Self:
-        """Return the sets of the same rows for another coverage.
+        """Return a copy with the sets of the same rows for another coverage.
 
         Raises
         ------
@@ -140,6 +140,7 @@ class PredictionSets:
         )
 
     def _repr_html_(self) -> str:
+        """Return HTML for notebooks: the numbers of sets by size, and the number of sets that hold each label."""
         labels = [(name, int(self.members[:, c].sum())) for c, name in enumerate(self.classes.tolist())]
         sizes = [("no label", self.n_empty), ("one", self.n_single), ("several", self.n_several)]
         about = f"{len(self.members)} rows, coverage {self.coverage:g}"
@@ -189,7 +190,7 @@ class Conformal:
     _ranking: FullRanks | AverageRanks | CrossRanks
 
     def p_values(self, X: object) -> np.ndarray:
-        """Compute the p-value of each label: the fraction of scores, that of the new row included, that are no better.
+        """Compute (M, C) p-values: the fraction of conformity scores no larger than the new row's, itself included.
 
         Parameters
         ----------
@@ -234,6 +235,7 @@ class Conformal:
         return f"Conformal({n_rows:g} rows, {len(self.classes)} classes{against}, ties {self.ties}){notes}"
 
     def _repr_html_(self) -> str:
+        """Return HTML for notebooks: the number of counted rows that each label is compared with."""
         rows = table(zip(self.classes.tolist(), self.n_rows.tolist(), strict=True), ("label", "held against rows"))
         return card("Conformal", f"ties {self.ties}", rows, notes=(_MEANING, *self.notes))
 

@@ -67,7 +67,7 @@ def log_odds_against(joint: np.ndarray) -> np.ndarray:
 
 @dataclass(frozen=True, eq=False)
 class FullRanks:
-    """Ranks of candidates among the counted rows, each candidate being among the data.
+    """Full conformal ranks: each new row with each label is added to the data and compared with the counted rows.
 
     Parameters
     ----------
@@ -92,7 +92,7 @@ class FullRanks:
 
     @classmethod
     def from_rows(cls, fitted: Fitted, counted: CountedRows, estimate: Estimate, by_class: bool) -> FullRanks:
-        """Return the ranks among counted rows."""
+        """Group counted rows by class, with leave-one-out log p(row | class) (n, C) unless classes share parameters."""
         is_shared = scoring.update_for_removal(fitted.empirical_prior, fitted.statistics).classes_share_parameters
         likelihood, groups = np.empty((len(counted.label), 0)), []
         if not is_shared:
@@ -103,7 +103,7 @@ class FullRanks:
         return cls(fitted, groups, is_shared, estimate, by_class)
 
     def ranks(self, X: object) -> np.ndarray:
-        """Count (2, M, C) rows that fit at most as well as row m with label c, and rows that fit worse.
+        """Count (2, M, C) counted rows whose label is at most as probable as label c of row m, and less probable.
 
         Parameters
         ----------
@@ -116,7 +116,7 @@ class FullRanks:
 
     @float64
     def _rank(self, candidates: Table, against: np.ndarray, size: int) -> np.ndarray:
-        """Count (2, M, C) rows as `ranks` does, for at most `size` candidates with log odds `against` (M, C)."""
+        """Compute `ranks` (2, m, C) of m ≤ `size` candidate rows, whose log odds against each label are `against`."""
         encoding, prior = self.fitted.encoding, self.fitted.empirical_prior
         model = scoring.pad(encoding, prior), scoring.pad_statistics(encoding, self.fitted.statistics)
         added, counts = _count_singly(encoding, candidates, size), np.zeros((2, *against.shape))
@@ -157,11 +157,11 @@ class AverageRanks:
     by_class: bool
 
     def ranks(self, X: object) -> np.ndarray:
-        """Count (2, M, C) rows that fit at most as well as row m with label c, and rows that fit worse."""
+        """Count (2, M, C) counted rows whose label is at most as probable as label c of row m, and less probable."""
         return _rank_in_threads(self.nb.fitted_, X, self.estimate, 1, self._rank)
 
     def _rank(self, candidates: Table, against: np.ndarray) -> np.ndarray:
-        """Count (2, 1, C) rows as `ranks` does, for one candidate."""
+        """Compute `ranks` (2, 1, C) of one candidate row, whose log odds against each label are `against` (1, C)."""
         (encoding, statistics), label = self.nb.fitted_.counted, self.counted.label
         rows, counts = encoding.rows(candidates, lambda columns, unknown: None), np.zeros((2, *against.shape))
         for y, (bound, low, high) in enumerate(_bounds(against, 1)):
@@ -179,7 +179,7 @@ class AverageRanks:
 def _rank_in_threads(
     fitted: Fitted, X: object, estimate: Estimate, size: int, rank: Callable[[Table, np.ndarray], np.ndarray]
 ) -> np.ndarray:
-    """Compute (2, M, C) ranks of the rows of X by `rank`, which takes `size` rows and their log odds at a time."""
+    """Apply `rank(rows, their log odds against)` to `size` rows of X at a time, in threads; return (2, M, C) ranks."""
     table, against = fitted.table(X), log_odds_against(fitted.score(X, scoring.joint, estimate))
     ranks, row = np.empty((2, *against.shape)), np.arange(len(against))
 
@@ -195,12 +195,12 @@ def _rank_in_threads(
 
 
 def _with_unit_weights(counted: CountedRows) -> CountedRows:
-    """Return the rows with weight 1: of a row that stands for several, one is left out while the others stay."""
+    """Return the rows with weight 1 each, so that leave-one-out removes only one of several equal rows."""
     return counted._replace(weight=np.ones_like(counted.weight))
 
 
 def _count_singly(encoding: Encoding, candidates: Table, most: int) -> Statistics:
-    """Count each candidate as a class of its own, padded to 1, 4, 16 or 64 rows for the kernels."""
+    """Return statistics in which each candidate is the one row of a class, padded to 1, 4, 16 or 64 such classes."""
     n = candidates.n_rows
     rows = encoding.rows(candidates, lambda columns, unknown: None)
     single = scoring.pad_statistics(encoding, counting.single_rows(encoding, rows, n))
@@ -210,7 +210,7 @@ def _count_singly(encoding: Encoding, candidates: Table, most: int) -> Statistic
 
 
 def _bounds(against: np.ndarray, size: int) -> Iterator[np.ndarray]:
-    """Yield for each label (3, size): log odds o, and the quotients of odds from which others are equal, and larger.
+    """Yield for each label (3, size): log odds against the label, and the least and the largest odds ratio of a tie.
 
     The two quotients differ from 1 by a tolerance, as scores that are equal are computed in different ways.
     """
@@ -257,7 +257,7 @@ class _Comparison(NamedTuple):
 
 @jax.jit(static_argnames=("estimate", "is_own"))
 def _rank_independent(compared: _Comparison, estimate: Estimate, is_own: bool) -> jax.Array:
-    """Compute (2, M) ranks if each candidate informs the parameters of class y only.
+    """Compute the (2, M) ranks of M candidates with label y, where they inform the parameters of class y only.
 
     `is_own` says whether the counted rows are of class y, and are left out.
     """
@@ -293,11 +293,12 @@ def _rank_independent(compared: _Comparison, estimate: Estimate, is_own: bool) -
 
 @jax.jit(static_argnames="estimate")
 def _rank_shared(compared: _Comparison, estimate: Estimate) -> jax.Array:
-    """Compute (2, M) ranks, with the parameters of all classes anew for each candidate."""
+    """Compute the (2, M) ranks of M candidates with label y, where each candidate changes parameters of all classes."""
     prior, statistics, added, x, _, label, y, weight, all_bounds = compared
     indicator = jnp.eye(jnp.shape(statistics.class_count)[0])
 
     def rank_candidate(candidate: tuple[tuple[Any, ...], jax.Array]) -> jax.Array:
+        """Compute the (2,) ranks of one candidate from its statistics and bounds (3,)."""
         counts, bounds = candidate
         placed = jax.tree.map(lambda v: indicator[y][:, None] * v, counts)
         parts = tuple(s.merge(new) for s, new in zip(statistics.blocks, placed, strict=True))
@@ -311,7 +312,7 @@ def _rank_shared(compared: _Comparison, estimate: Estimate) -> jax.Array:
 
 
 def _count_exceeding(excess: jax.Array, weight: jax.Array, bounds: jax.Array) -> jax.Array:
-    """Sum (2, M) the weights of rows whose odds are as large as those of the candidate, and larger.
+    """Return (2, M) weights of rows whose odds ratio reaches the lower bound, and of rows beyond the upper bound.
 
     `excess` (n, M) is the quotient of the odds of row and candidate.
     """
@@ -320,5 +321,5 @@ def _count_exceeding(excess: jax.Array, weight: jax.Array, bounds: jax.Array) ->
 
 
 def _finite(log_odds: jax.Array) -> jax.Array:
-    """Replace log odds that are infinite or undefined by a large number."""
+    """Replace log odds that are NaN or above 1e300 by 1e300."""
     return jnp.asarray(jnp.where(log_odds <= _LARGE, log_odds, _LARGE))

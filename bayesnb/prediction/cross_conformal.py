@@ -113,7 +113,7 @@ class CrossRanks:
         return cls(folds, estimate, by_class)
 
     def ranks(self, X: object) -> np.ndarray:
-        """Count (2, M, C) rows that fit at most as well as row m with label c, and rows that fit worse.
+        """Count (2, M, C) held-out rows whose label is at most as probable as label c of row m, and less probable.
 
         Parameters
         ----------
@@ -136,7 +136,7 @@ class CrossRanks:
 
 
 def random_folds(label: np.ndarray, seed: int) -> np.ndarray:
-    """Draw the fold (N,) of each row, stratified by class."""
+    """Draw for each of N rows the index (N,) of one of ten folds, stratified by class."""
     order = np.random.default_rng(seed).permutation(len(label))
     fold_of = np.empty(len(label), int)
     fold_of[order[np.argsort(label[order], kind="stable")]] = np.arange(len(label)) % N_FOLDS
@@ -144,6 +144,6 @@ def random_folds(label: np.ndarray, seed: int) -> np.ndarray:
 
 
 def _log_odds(fitted: Fitted, position: np.ndarray, X: object, estimate: Estimate) -> np.ndarray:
-    """Return (M, C) log odds against each class of the classifier, by the fit without a fold."""
+    """Return (M, C) log odds against each class by the fit without a fold; +inf for classes unknown to the fit."""
     joint = fitted.score(X, scoring.joint, estimate)
     return log_odds_against(np.where(position < 0, -np.inf, joint[:, position]))

@@ -153,7 +153,7 @@ class TermColumns:
 
     @classmethod
     def from_fitted(cls, fitted: Fitted, kind: Kind) -> TermColumns:
-        """Return the columns of a classifier's terms for this kind of weights."""
+        """Choose the columns for weights of a `kind`: one for each term, or one for each set with a common weight."""
         names, averaged = term_names(fitted), fitted.average is not None
         has_common_weight = kind == "temperature" or len(names) == 1
         if averaged and has_common_weight:
@@ -186,7 +186,7 @@ class TermColumns:
 
 
 def _term_kinds(fitted: Fitted) -> np.ndarray:
-    """Return (2, T) whether each term is of rows of several draws from one simplex, and whether it is a dependence."""
+    """Return (2, T) masks: terms of count rows (several draws from one simplex), and terms of dependence on parents."""
     term_map, blocks = fitted.encoding.term_map, fitted.encoding.blocks
     of_draws = np.repeat([b.one_simplex for b in blocks], [len(b.term_names) for b in blocks])
     return np.array([term_map.gather(of_draws).astype(bool), term_map.dependence])
@@ -215,7 +215,7 @@ class CrossFit(NamedTuple):
         return np.bincount(self.terms.row, self.terms.weight)
 
     def terms_under(self, exponent: float, shrinkage: Sequence[float]) -> tuple[CrossTerms, Groups]:
-        """Return the terms scaled by the exponent β of the length, with their groups; under τ = 0 a sum per group."""
+        """Return terms times ((t + 1)/(t₀ + 1))^-`exponent`, and their groups; summed in each group if all τ are 0."""
         groups = self.columns.groups
         scaled = self.terms.with_exponent(exponent, groups.of_draws)
         return (scaled, groups) if any(shrinkage) else (scaled.sum_groups(groups.index), groups.collapse())
@@ -304,7 +304,7 @@ def cross_fit(
 
 
 def weigh_cross_fit(crossed: CrossFit, classes: Levels) -> tuple[Weights, np.ndarray]:
-    """Fit weights to cross-fitted terms.
+    """Fit weights to cross-fitted terms by penalised logistic regression, and estimate their log loss on new rows.
 
     Parameters
     ----------
@@ -379,7 +379,7 @@ def choose_simplest(losses: Sequence[np.ndarray], weight: np.ndarray) -> int:
 
 
 def _log_class(fitted: Fitted) -> np.ndarray:
-    """Return (C,) log P(class) by the counts of rows, also where predictions take a class prior that is given.
+    """Return (C,) log posterior mean class probabilities; a fixed class prior is replaced by Dirichlet(1).
 
     Biases that were fitted under another class prior than the rows have would undo it.
     """
@@ -391,7 +391,7 @@ def _log_class(fitted: Fitted) -> np.ndarray:
 
 
 def _log_lengths(fitted: Fitted, table: Table) -> np.ndarray:
-    """Return (N,) log(t + 1) of rows of t draws from one simplex; 0 where there is no simplex."""
+    """Return (N,) log(t + 1) for count rows of t draws from one simplex; zeros where no block has a simplex."""
     for columns in fitted.encoding.blocks:
         if columns.one_simplex:
             rows: Any = columns.rows(table)
@@ -400,7 +400,7 @@ def _log_lengths(fitted: Fitted, table: Table) -> np.ndarray:
 
 
 def _require_finite(values: np.ndarray, rows: np.ndarray, columns: TermColumns, classes: Levels) -> None:
-    """Raise ValueError if a term is infinite or NaN."""
+    """Raise ValueError, naming row, term and class, if any of the terms `values` (n, C, T') is infinite or NaN."""
     if np.isfinite(values).all():
         return
     i, c, t = (int(v[0]) for v in np.nonzero(~np.isfinite(values)))

@@ -88,7 +88,7 @@ class CrossTerms:
         is_sparse: bool,
         **row_fields: np.ndarray,
     ) -> Self:
-        """Read the terms of all scored rows.
+        """Collect blocks of terms into one object with A scored rows in order of their positions.
 
         Parameters
         ----------
@@ -125,12 +125,12 @@ class CrossTerms:
 
     @property
     def is_sparse(self) -> bool:
-        """Whether differences are sparse."""
+        """Whether the terms are stored as sparse differences from a reference row of each fit."""
         return bool(sp.issparse(self.difference[0]))
 
     @property
     def values(self) -> Float[np.ndarray, "A C T"]:
-        """Dense terms as one array."""
+        """(A, C, T) terms as one array; only where terms are dense."""
         return np.stack(self.difference, axis=1)
 
     @property
@@ -139,12 +139,12 @@ class CrossTerms:
         return int(self.row.max()) + 1
 
     def take(self, index: np.ndarray | slice) -> Self:
-        """Return some of the scored rows."""
+        """Return a copy that has only the scored rows at the positions `index`."""
         rows = {name: getattr(self, name)[index] for name in _ROW_FIELDS}
         return replace(self, **rows, difference=tuple(matrix[index] for matrix in self.difference))
 
     def with_exponent(self, exponent: float, of_draws: Bool[np.ndarray, "T"]) -> Self:
-        """Return a copy whose terms of draws are multiplied by ((t + 1)/(t₀ + 1))^-β."""
+        """Return a copy whose terms in `of_draws`, of count rows, are multiplied by ((t + 1)/(t₀ + 1))^-`exponent`."""
         if not exponent:
             return self
         power = np.exp(-exponent * self.log_length)
@@ -164,30 +164,30 @@ class CrossTerms:
         return replace(self, reference=np.zeros_like(reference), difference=tuple(sums))
 
     def averaged(self) -> Self:
-        """Return a copy with one dense term, the log mean of the probabilities whose logarithms the T terms are."""
+        """Return a copy with one dense term, the log of the mean over the T terms of exp(term): averaged models."""
         means = logsumexp(self.values, axis=-1, keepdims=True) - np.log(len(self.reference[0, 0]))
         return replace(self, reference=self.reference[..., :1], difference=tuple(means.swapaxes(0, 1)))
 
     def scores(self, bias: np.ndarray, weight: np.ndarray) -> Float[np.ndarray, "A C"]:
-        """Compute s_c(x) at (b, w)."""
+        """Compute (A, C) scores b_c + log P(c) + Σ_t w_t ℓ_ct from biases b (C,) and weights w (T,)."""
         differences = np.stack([matrix @ weight for matrix in self.difference], axis=-1)
         return np.asarray(bias + self.log_class + (self.reference @ weight)[self.fit] + differences)
 
     def log_proba(self, bias: np.ndarray, weight: np.ndarray) -> Float[np.ndarray, "A C"]:
-        """Compute log P(c | x) at (b, w)."""
+        """Compute (A, C) log P(c | x), the log-softmax of the scores, from biases (C,) and weights (T,)."""
         scores = self.scores(bias, weight)
         return np.asarray(scores - np.logaddexp.reduce(scores, axis=-1, keepdims=True))
 
     def log_proba_of_label(self, bias: np.ndarray, weight: np.ndarray) -> Float[np.ndarray, "A"]:
-        """Compute log P(label | row) of each scored row at (b, w)."""
+        """Compute (A,) log P(label | row) of each scored row, from biases (C,) and weights (T,)."""
         return np.asarray(self.log_proba(bias, weight)[np.arange(len(self.label)), self.label])
 
     def log_losses(self, bias: np.ndarray, weight: np.ndarray) -> Float[np.ndarray, "N"]:
-        """Compute the mean of -log P(label | row) over the S fits at (b, w)."""
+        """Compute (N,) losses -log P(label | row), averaged over the S fits, from biases (C,) and weights (T,)."""
         return np.asarray(np.mean(-self.log_proba_of_label(bias, weight).reshape(-1, self.n_rows), axis=0))
 
     def log_score(self, bias: np.ndarray, weight: np.ndarray) -> tuple[float, Float[np.ndarray, "P"]]:
-        """Compute Σ_i v_i log P(y_i | x_i) at (b, w), and its gradient."""
+        """Compute the log score Σ_i v_i log P(y_i | x_i), and its gradient (C + T,) by biases and weights."""
         log_proba = self.log_proba(bias, weight)
         is_label = self.label[:, None] == np.arange(len(bias))
         rest = self.weight[:, None] * (is_label - np.exp(log_proba))
@@ -197,7 +197,7 @@ class CrossTerms:
         return float(self.weight @ log_proba[is_label]), np.concatenate([rest.sum(axis=0), slope])
 
     def curvature(self, bias: np.ndarray, weight: np.ndarray) -> Float[np.ndarray, "P P"]:
-        """Compute minus the Hessian of the log score of dense terms at (b, w)."""
+        """Compute minus the (C + T, C + T) Hessian of the log score by biases and weights, for dense terms."""
         n_classes, n_terms = len(bias), len(weight)
         curvature = np.zeros((n_classes + n_terms, n_classes + n_terms))
         for block in self._blocks():
@@ -214,7 +214,7 @@ class CrossTerms:
         return curvature
 
     def curvature_by_term(self, bias: np.ndarray, weight: np.ndarray) -> Float[np.ndarray, "T"]:
-        """Compute Σ_i v_i Var(ℓ_ct) over c ~ P(c | x_i) of sparse terms: the diagonal of `curvature` for weights."""
+        """Compute (T,) Σ_i v_i Var(ℓ_ct) over c ~ P(c | x_i), diagonal entries of `curvature`, for sparse terms."""
         proba, fit, row_weight = np.exp(self.log_proba(bias, weight)), self.fit, self.weight
         curvature = np.zeros(self.reference.shape[-1])
         for k, reference in enumerate(self.reference):  # At first, all rows are taken to have the reference.
@@ -228,12 +228,13 @@ class CrossTerms:
         return np.asarray(curvature + np.bincount(term, row_weight[row] * excess, minlength=len(curvature)))
 
     def _blocks(self) -> Iterator[Self]:
-        """Yield blocks of rows whose terms fit into a processor's cache."""
+        """Yield copies with some scored rows each, whose dense terms fit into a processor's cache."""
         size = max(1, _CELLS_IN_CACHE // max(1, self.reference[0].size))
         for start in range(0, len(self.label), size):
             yield self.take(slice(start, start + size))
 
 
 def _variance(proba: Float[np.ndarray, "E C"], values: Float[np.ndarray, "E C"]) -> Float[np.ndarray, "E"]:
+    """Compute (E,) variances over the classes of `values` under the class probabilities `proba`."""
     mean = (proba * values).sum(axis=-1, keepdims=True)
     return np.asarray((proba * (values - mean) ** 2).sum(axis=-1))

@@ -183,7 +183,7 @@ def row_labels(X: object, row: np.ndarray) -> np.ndarray:
 
 
 def _difference(values: np.ndarray, c: np.ndarray, k: np.ndarray) -> np.ndarray:
-    """Return (N, …) values (N, C, …) of the classes c (N,) minus those of the classes k (N,)."""
+    """Return (N, …): `values` (N, C, …) of the classes c (N,) minus those of the classes k (N,)."""
     row = np.arange(len(c))
     with np.errstate(invalid="ignore"):  # A cell that is impossible in both classes gives NaN.
         return np.asarray(values[row, c] - values[row, k])
@@ -198,7 +198,7 @@ def _word_lines(
     c: np.ndarray,
     k: np.ndarray,
 ) -> tuple[np.ndarray, ...]:
-    """Return row, name, count, contribution and variance for each word of each row.
+    """Return row, name, count, contribution to the log odds, and variance, (E,) each, for the E words in the rows.
 
     Parameters
     ----------
@@ -221,6 +221,7 @@ def _word_lines(
     alpha, total = family.concentration, family.concentration.sum(axis=1)
 
     def log_prob(label: np.ndarray) -> np.ndarray:
+        """Return (E,) log probability of each word's count in the class `label` (N,) of the word's row."""
         if log_theta is not None:
             return np.asarray(count * log_theta[label[row], word])
         normalizer = np.asarray(log_rising(total[label], length))[row]
@@ -238,13 +239,13 @@ def _word_lines(
 
 @jax.jit
 def _log_odds_variance(family: Family, x: tuple[Any, ...], c: jax.Array, k: jax.Array) -> jax.Array:
-    """Compute the (n, T) variance of log p(x_t | c, θ) - log p(x_t | k, θ)."""
+    """Compute (n, T) posterior variances of log p(x_t | c, θ) - log p(x_t | k, θ), c and k (n,) classes of the rows."""
     variance: jax.Array = require_capability(family, LogOddsCumulants).log_odds_of_terms(*x, c, k).variance
     return variance
 
 
 def _contrasts(fitted: Fitted, X: object, of: object, against: object) -> tuple[np.ndarray, np.ndarray]:
-    """Return the indices (N,) of the two classes that are compared in each row."""
+    """Return the indices (N,) of the classes `of` and `against` of each row; None: the most probable other class."""
     labels = list(fitted.encoding.classes.values)
     if len(labels) < 2:
         raise ValueError(f"explain is about one class against another, and {fitted.name} knows {labels[0]!r} only.")
@@ -279,7 +280,7 @@ def _column_names(fitted: Fitted, names: Sequence[str] | None) -> list[str]:
 
 
 def _require_no_sums(rows: tuple[Rows, ...]) -> None:
-    """Raise NotImplementedError if a missing cell of a network is summed out: the logarithm of a sum has no parts."""
+    """Raise NotImplementedError if a row has a missing network cell that is summed out: log sums have no terms."""
     for block_rows in rows:
         if np.any(block_rows.summed):
             raise NotImplementedError(
@@ -290,7 +291,7 @@ def _require_no_sums(rows: tuple[Rows, ...]) -> None:
 
 
 def _cell_values(columns: Columns, rows: Rows, names: np.ndarray, table: Table) -> np.ndarray:
-    """Return the (N, K) cells of X, with the cells of their parents; None where a cell counts as missing."""
+    """Return the (N, K) cells of a block, with the cells of their parents; None where a cell counts as missing."""
     cells = table.objects(columns.index)
     if (network := columns.network) is not None:
         position = {child: g for g, (child, *_) in enumerate(network.nodes)}

@@ -137,7 +137,7 @@ increase of the score of each class by v; the last two of a single row if they a
 
 
 def _expected_entropy(log_proba: np.ndarray, answer_proba: np.ndarray, gain: np.ndarray) -> np.ndarray:
-    """Compute (n,) Σ_v P(v | row) H(class | row, v); see `Answers`."""
+    """Compute (n,) Σ_v P(v | row) H(class | row, v), the expected entropy of the class; arguments as in `Answers`."""
     expected, size = [], max(1, _MOST_CELLS // max(1, gain[0].size))
     for start in range(0, len(log_proba), size):
         part = slice(start, start + size) if len(gain) > 1 else slice(None)
@@ -151,7 +151,7 @@ def _expected_entropy(log_proba: np.ndarray, answer_proba: np.ndarray, gain: np.
 
 
 def _table_answers(fitted: Fitted, b: int, rows: Any, asked: list[int]) -> Answers:
-    """Yield the answers to columns without parents, which are the same in all rows."""
+    """Yield `Answers` for the columns `asked` of block b, which have no parents: all rows have the same answers."""
     columns, model = fitted.encoding.blocks[b], fitted.posterior
     weight = np.broadcast_to(1.0 if model.weights is None else model.weights.blocks[b], len(columns.index))
     distribution = _number_distribution if columns.axis()[1] is None else _level_distribution
@@ -194,11 +194,12 @@ _raise = float64(jax.jit(weighted))
 @float64
 @jax.jit
 def _log_predictive(family: Family, x: np.ndarray) -> jax.Array:
+    """Compute (V, C, K) log predictive densities of V rows x (V, K) of K numbers."""
     return family.predictive().terms(x)
 
 
 def _node_answers(fitted: Fitted, b: int, rows: Any, asked: list[int]) -> Answers:
-    """Yield the answers to columns of a network, some rows at a time.
+    """Yield `Answers` for the columns `asked` of block b, which is a network, some rows at a time.
 
     P(v | class, row) is proportional to the joint probability of the row in which the cell is v.
     """

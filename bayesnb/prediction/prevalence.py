@@ -105,6 +105,7 @@ class Prevalence:
         return pd.DataFrame({name: getattr(self, name) for name in _COLUMNS}, index)
 
     def _repr_html_(self) -> str:
+        """Return HTML for notebooks: the table of `to_frame`."""
         shares = zip(self.classes.tolist(), *(getattr(self, name).tolist() for name in _COLUMNS), strict=True)
         about = f"{self.n_rows} rows, {100 * self.prob:.6g}% intervals given the {self.given}"
         return card("Prevalence", about, table(shares, ("class", *_COLUMNS)), notes=[_MEANING])

@@ -63,7 +63,7 @@ class ShareModel:
 
     @classmethod
     def from_rows(cls, log_likelihood: Float[np.ndarray, "N C"], alpha: Float[np.ndarray, "C"]) -> ShareModel:
-        """Return the posterior given rows with log p(x_i | c), up to a number per row."""
+        """Return the model of N rows from their log p(x_i | c), up to a number per row; equal rows are counted once."""
         return cls(*np.unique(np.exp(log_likelihood), axis=0, return_counts=True), alpha)
 
     def maximize(self, exponent: Float[np.ndarray, "C"]) -> tuple[Float[np.ndarray, "C"], float]:
@@ -182,7 +182,7 @@ class ShareModel:
 
 
 def average(posteriors: Sequence[Shares], tails: Float[np.ndarray, "2"]) -> Shares:
-    """Average posteriors of the shares, each given an independent draw of the parameters, and pool their draws.
+    """Return the mixture of posteriors of the shares, each given another draw of the parameters, with pooled draws.
 
     The Monte Carlo error of the mean is estimated from the spread of the posteriors' means.
     """
@@ -216,7 +216,7 @@ def effective_size(chain: Float[np.ndarray, "S K"]) -> Float[np.ndarray, "K"]:
 def _draw_labels(
     likelihood: Float[np.ndarray, "C R"], shares: Float[np.ndarray, "C"], rng: np.random.Generator
 ) -> Int[np.ndarray, "C"]:
-    """Draw a label for each row by the inverse distribution function, and count the labels of each class."""
+    """Draw a label for each of R rows, with probability ∝ share · likelihood, and return the (C,) counts of labels."""
     cumulative, n_rows = np.cumsum(shares[:, None] * likelihood, axis=0), likelihood.shape[1]
     beyond = np.count_nonzero(rng.random(n_rows) * cumulative[-1] >= cumulative[:-1], axis=1)
     return -np.diff([n_rows, *beyond, 0])

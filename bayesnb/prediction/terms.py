@@ -65,7 +65,10 @@ class Terms:
         return np.array(self.values, dtype=dtype, copy=copy)
 
     def joint(self) -> np.ndarray:
-        """Compute (N, C) log p(class, row | D) up to a summand per row; of an average, the product of its members."""
+        """Return (N, C) log p(class, row | D): `log_class_prior` plus the sum of the terms, up to a number per row.
+
+        For an average of models, the members' probabilities are multiplied.
+        """
         return np.asarray(self.log_class_prior + self.values.sum(axis=2))
 
     def __repr__(self) -> str:
@@ -184,12 +187,12 @@ def term_names(fitted: Fitted) -> tuple[str, ...]:
 
 
 def _model_of_blocks(fitted: Fitted, model: NaiveBayes) -> NaiveBayes:
-    """Return the model whose terms `_weighted_terms` takes: without weights, where terms are combined before."""
+    """Return `model` without weights if `_weighted_terms` applies weights to combined terms later, else unchanged."""
     return model if fitted.encoding.term_map.is_identity else replace(model, weights=None)
 
 
 def _weighted_terms(fitted: Fitted, values: np.ndarray, log_class: np.ndarray) -> Terms:
-    """Return the terms of a classifier.
+    """Combine the terms of blocks into the terms of the classifier, and multiply these by its weights if it has any.
 
     Parameters
     ----------
@@ -215,7 +218,7 @@ def _weighted_terms(fitted: Fitted, values: np.ndarray, log_class: np.ndarray) -
 
 
 def _require_memory(n_rows: int, fitted: Fitted) -> None:
-    """Raise MemoryError if the terms of so many rows do not fit into memory."""
+    """Raise MemoryError if the (n_rows, C, T) terms of a classifier would not fit into memory."""
     n_classes, n_terms = len(fitted.encoding.classes), fitted.encoding.n_terms
     require_memory(
         n_rows * n_classes * n_terms,

@@ -70,17 +70,17 @@ class Groups:
 
     @classmethod
     def from_dependence(cls, dependence: Bool[np.ndarray, "T"], of_draws: Bool[np.ndarray, "T"]) -> Groups:
-        """Return one group of margins, and one of dependences if there are any: T ~ N(1, 1), and T ~ N(½, 1)."""
+        """Group terms into margins, T ~ N(1, 1), and, if there are any, dependences on parents, T ~ N(½, 1)."""
         mean = np.array([1.0, 0.5]) if dependence.any() else np.ones(1)
         return cls(dependence.astype(int), mean, of_draws)
 
     @property
     def grid(self) -> tuple[tuple[float, ...], ...]:
-        """Values of τ to compare, from those that shrink most."""
+        """Values of τ to compare, a tuple of G numbers each, from those that shrink most."""
         return GRID if len(self.mean) == 1 else GRID_OF_TWO
 
     def collapse(self) -> Groups:
-        """Return G groups of one term each: the groups of the sums of the terms of each group."""
+        """Return the groups of terms that are summed within each group: G groups of one term each."""
         n = len(self.mean)
         return Groups(np.arange(n), self.mean, np.bincount(self.index, self.of_draws, n) > 0)
 
@@ -123,7 +123,7 @@ class Prior:
 
     @cached_property
     def design(self) -> Float[np.ndarray, "Q P"]:
-        """(C + T, P) matrix by which `point` is the product with parameters.
+        """(C + T, P) matrix that maps the parameters (b, T, d) to biases and weights, as `point` does.
 
         Columns are 0 for b where classes have no bias, and for d_t where τ_g = 0: these parameters are 0 at the
         optimum, and a factor of 1 in the evidence.
@@ -132,17 +132,17 @@ class Prior:
         return np.asarray(block_diag(self.biased * np.eye(self.n_classes), weight))
 
     def point(self, theta: Float[np.ndarray, "P"]) -> Point:
-        """Return the biases b (C,) and weights w = T + τ d (T,) of parameters."""
+        """Return the biases b (C,) and the weights w = T + τ d (T,) of parameters θ = (b, T, d)."""
         bias, temperature, deviation = np.split(theta, [self.temperatures.start, self.temperatures.stop])
         return self.biased * bias, temperature[self.groups.index] + self.tau * deviation
 
     def apply_chain_rule(self, gradient: Float[np.ndarray, "Q"]) -> Float[np.ndarray, "P"]:
-        """Return the gradient by the parameters, from the gradient by biases and weights."""
+        """Return the gradient by the parameters (b, T, d), from the gradient by biases and weights."""
         bias, weight = np.split(gradient, [self.n_classes])
         return np.concatenate([self.biased * bias, np.bincount(self.groups.index, weight), self.tau * weight])
 
     def parameters(self, bias: np.ndarray, weight: np.ndarray) -> Float[np.ndarray, "P"]:
-        """Return the parameters of given biases and weights; where τ = 0, of the mean weight of the group."""
+        """Return the parameters (b, T, d) of biases and weights: T is the mean weight of a group; d = 0 where τ = 0."""
         index, tau = self.groups.index, self.tau
         common = np.bincount(index, weight) / np.bincount(index)
         deviation = np.where(tau > 0, weight - common[index], 0.0) / np.where(tau > 0, tau, 1.0)
@@ -151,7 +151,7 @@ class Prior:
 
 @dataclass(frozen=True, eq=False)
 class Optimum:
-    """Penalised optimum under one τ.
+    """Penalised optimum of biases and weights under one τ, with Laplace's approximation around the optimum.
 
     Parameters
     ----------
@@ -178,19 +178,19 @@ class Optimum:
 
 
 def penalized_loss(terms: CrossTerms, prior: Prior, theta: np.ndarray) -> tuple[float, Float[np.ndarray, "P"]]:
-    """Compute half of the squared distance from the prior mean, minus the log score; and the gradient of both."""
+    """Compute ½‖θ - prior mean‖² - log score, minus the log posterior up to a constant, and its gradient by θ."""
     deviation, (value, gradient) = theta - prior.mean, terms.log_score(*prior.point(theta))
     return float(deviation @ deviation / 2 - value), deviation - prior.apply_chain_rule(gradient)
 
 
 def posterior_precision(terms: CrossTerms, prior: Prior, theta: np.ndarray) -> Float[np.ndarray, "P P"]:
-    """Compute the Hessian of the penalised loss of dense terms."""
+    """Compute the Hessian of `penalized_loss` by the parameters θ = (b, T, d), for dense terms."""
     curvature = terms.curvature(*prior.point(theta))
     return np.asarray(prior.design.T @ curvature @ prior.design + np.eye(len(theta)))
 
 
 def find_parameters(terms: CrossTerms, prior: Prior, start: Point | None = None) -> Float[np.ndarray, "P"]:
-    """Find the parameters at the penalised optimum, from `start` = (b, w) on; default: the prior mean.
+    """Find the θ = (b, T, d) that minimises `penalized_loss`, from `start` = (biases, weights) or the prior mean on.
 
     Steps of Newton's method are halved until the loss falls.
     """
@@ -211,7 +211,7 @@ def find_parameters(terms: CrossTerms, prior: Prior, start: Point | None = None)
 
 
 def maximize(terms: CrossTerms, prior: Prior, start: Point | None = None) -> Optimum:
-    """Find the penalised optimum, from `start` = (b, w) on, with standard deviations and evidence by its Hessian."""
+    """Return the penalised optimum, searched from `start` = (biases, weights), with Laplace's sds and evidence."""
     theta = find_parameters(terms, prior, start)
     (bias, weight), deviation, n_classes = prior.point(theta), theta - prior.mean, prior.n_classes
     temperature, tau, index = theta[prior.temperatures], prior.tau, prior.groups.index
@@ -320,11 +320,12 @@ def optimize_weights(
 
 
 def _find_exponent(terms: CrossTerms, groups: Groups, *, biased: bool) -> float:
-    """Find β at the penalised optimum under τ = 0."""
+    """Find the exponent β in [0, 2] at the penalised optimum where terms of a group share one weight (τ = 0)."""
     prior = Prior(groups, np.zeros(len(groups.mean)), terms.log_class.shape[-1], biased)
     start: Point | None = None
 
     def loss(exponent: float) -> float:
+        """Return the penalised loss at an exponent, minimised over biases and weights; store them as the next start."""
         nonlocal start
         optimum = maximize(terms.with_exponent(exponent, groups.of_draws), prior, start)
         start = optimum.bias, optimum.weight

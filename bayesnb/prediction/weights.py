@@ -52,7 +52,7 @@ class WeightPath:
                 object.__setattr__(self, name, values[:, None])
 
     def check(self, n_terms: int, has_dependence: bool) -> None:
-        """Raise ValueError unless the arrays fit together."""
+        """Raise ValueError unless the arrays have consistent shapes and no standard deviation is negative."""
         n, n_groups = np.size(self.log_evidence), 1 + has_dependence
         require_numbers("weights_.path.log_evidence", self.log_evidence, (n,))
         for name in ("shrinkage", "temperature", "temperature_sd"):
@@ -63,7 +63,7 @@ class WeightPath:
             raise ValueError("weights_.path must have one τ or more, and standard deviations of at least 0.")
 
     def probability(self) -> np.ndarray:
-        """Return (K,) posterior probabilities of the τ, all alike a priori."""
+        """Return (K,) posterior probabilities of the K values of τ, under equal prior probabilities."""
         odds = np.exp(self.log_evidence - self.log_evidence.max())
         return np.asarray(odds / odds.sum())
 
@@ -145,7 +145,7 @@ class Weights:
         return f"Weights({n} term{'s' * (n != 1)} around {self.temperature:.3g}, by halves of {self.n_rows} rows)"
 
     def check(self) -> None:
-        """Raise ValueError unless the parts fit together."""
+        """Raise ValueError unless the numbers and the shapes of all arrays agree with the names and classes."""
         self.classes.check()
         n_terms = len(self.names)
         require_numbers("weights_.weight", self.weight, (n_terms,))
@@ -165,7 +165,7 @@ class Weights:
 
     @property
     def typical(self) -> np.ndarray:
-        """(T,) factor of `weight` in a row of typical length, e^`log_length` - 1 draws; the product is T + τ d."""
+        """(T,) factor that makes `weight` the weight T + τ d of a row of typical length, e^`log_length` - 1 draws."""
         return np.where(self.of_draws, np.exp(-self.exponent * self.log_length), 1.0)
 
     def align_bias(self, classes: Levels, bias: np.ndarray) -> np.ndarray:
@@ -179,7 +179,7 @@ class Weights:
         return np.where(position < 0, 0.0, bias[..., np.maximum(position, 0)])
 
     def to_term_weights(self, fitted: Fitted) -> TermWeights:
-        """Return the weights in the layout of a classifier's model; classes that the weights do not know have bias 0.
+        """Return the `TermWeights` for the model of a classifier; classes that these weights do not know have bias 0.
 
         Raises
         ------
@@ -197,7 +197,7 @@ class Weights:
         return self.split(encoding, bias, encoding.term_map.spread(self.weight))
 
     def split(self, encoding: Encoding, bias: np.ndarray, weight: np.ndarray) -> TermWeights:
-        """Return weights (R,) of the terms of blocks in the layout of a model, with the exponent of these weights."""
+        """Return `TermWeights` of class biases (C,) and of the weights (R,) of an encoding's terms, split by block."""
         sizes = [len(columns.term_names) for columns in encoding.blocks]
         exponents = [self.exponent if columns.one_simplex else None for columns in encoding.blocks]
         return TermWeights.split(bias, weight, sizes, exponents)
@@ -224,7 +224,7 @@ class WeightDraws:
     def score(
         self, fitted: Fitted, X: object, output: Output, estimate: Estimate | None = None, class_prior: object = None
     ) -> np.ndarray:
-        """Apply `output` to (N, C) logarithms of the average of P(class | row) over the draws, for the rows of X.
+        """Apply `output` to log P(class | row) (N, C), averaged over the draws of the weights, for the rows of X.
 
         P(c | x) = 1/S Σ_s softmax(b_s + log π + Σ_t w_st ℓ_t(x))_c.
         """

@@ -15,7 +15,7 @@ _WORST = -1e3
 
 
 def compute_gains(first: Fitted, second: Fitted, table: Table, label: np.ndarray, weight: np.ndarray) -> np.ndarray:
-    """Compute the (F,) gain in log P(class) of the second density of each column over the first, in nats per row.
+    """Compute (F,) gains in leave-one-out log P(class) of each column's second density over its first, in nats per row.
 
     The score of a density is log P(y | x_j, the other rows), by that column alone. The gains of the columns are shrunk
     to a common gain, so that few rows give little reason to choose. Where fewer than ten rows are outside the largest
@@ -46,7 +46,7 @@ def compute_gains(first: Fitted, second: Fitted, table: Table, label: np.ndarray
 
 
 def shrink(gain: np.ndarray, weight: np.ndarray) -> np.ndarray:
-    """Compute (F,) posterior means of F effects from observations `gain` (N, F), effects being normally distributed."""
+    """Shrink the weighted column means of `gain` (N, F) to a common mean by normal empirical Bayes; return (F,)."""
     total = weight.sum()
     mean = weight @ gain / total
     variance = np.maximum(weight @ (gain - mean) ** 2 / total / total, 1e-18)
@@ -60,7 +60,7 @@ def shrink(gain: np.ndarray, weight: np.ndarray) -> np.ndarray:
 
 
 def _label_scores(fitted: Fitted, table: Table, label: np.ndarray, weight: np.ndarray) -> np.ndarray:
-    """Compute (N, F) log P(y | x_j, the other rows)."""
+    """Compute (N, F) leave-one-out log P(y | x_j) of each row from each column j alone, at least -1000 nats."""
     rows = fitted.encoding.rows(table)
     counted = CountedRows(table, rows, label, np.minimum(weight, 1.0))
     terms = leave_one_out(fitted, counted, "predictive", "derived", scoring.terms_of_rows)

@@ -47,7 +47,7 @@ class BayesFactor:
 
 
 def bayes_factor(nb1: Classifier, nb2: Classifier) -> BayesFactor:
-    """Bayes factor of two models of the same data.
+    """Compute the Bayes factor p(X, y | first model) / p(X, y | second model) of two models of the same rows.
 
     Parameters
     ----------
@@ -103,7 +103,7 @@ def bayes_factor(nb1: Classifier, nb2: Classifier) -> BayesFactor:
 
 
 def _require_same(first: Fitted, second: Fitted) -> None:
-    """Raise ValueError unless two models have the same rows, columns and encoding."""
+    """Raise ValueError unless two models have the same classes, columns, levels and sufficient statistics."""
     for (what, names), other_names in zip(_encoding(first).items(), _encoding(second).values(), strict=True):
         if names != other_names:
             raise ValueError(
@@ -120,7 +120,7 @@ def _require_same(first: Fitted, second: Fitted) -> None:
 
 
 def _encoding(fitted: Fitted) -> dict[str, list[object]]:
-    """Classes, columns and levels, without parents."""
+    """Return {"classes", "columns", "blocks of columns", "levels"} of a model as lists, without parents."""
     bases = [block.base for block in fitted.encoding.blocks]
     columns = [(j, f"{name} ({base.kind})") for base in bases for j, name in zip(base.index, base.names, strict=True)]
     return {
@@ -132,7 +132,7 @@ def _encoding(fitted: Fitted) -> dict[str, list[object]]:
 
 
 def _statistics(fitted: Fitted) -> list[tuple[str, object]]:
-    """Class counts, and statistics of each block; for a structure, statistics of features given the class alone."""
+    """Return (name, statistics) of the classes and of each block; of structures, the counts without parents."""
     blocks = zip(fitted.encoding.blocks, fitted.statistics.blocks, strict=True)
     counts = [(c, s if c.network is None else c.network.counts_without_parents(s)) for c, s in blocks]
     return [("classes", fitted.statistics.class_count), *((f"{c.base.kind} columns", s) for c, s in counts)]

@@ -43,7 +43,7 @@ class CountedRows(NamedTuple):
     weight: np.ndarray
 
     def take(self, mask: np.ndarray, encoding: Encoding) -> CountedRows:
-        """Return the rows for which `mask` (N,) is true."""
+        """Return the rows for which `mask` (N,) is true, encoded by `encoding`."""
         if mask.all():
             return self
         table = self.table.take(mask)
@@ -68,7 +68,7 @@ def require_leave_one_out(nb: Classifier, who: str) -> Fitted:
 
 
 def require_average(estimate: Estimate) -> Estimate:
-    """Return the estimate; raise ValueError unless it is an average over the posterior of the other rows."""
+    """Return the estimate; raise ValueError unless it is "predictive" or "mean", which leave-one-out takes."""
     if not isinstance(estimate, str) or estimate not in ("predictive", "mean"):
         raise ValueError(
             f"estimate={shown(estimate)} is no average over the posterior of the other rows; leave-one-out takes "
@@ -85,7 +85,7 @@ def group_rows(label: np.ndarray, weight: np.ndarray) -> Iterator[tuple[np.ndarr
 
 
 def counted_rows(fitted: Fitted, X: object, y: object, sample_weight: object, who: str) -> CountedRows:
-    """Read the rows of X; raise ValueError if removing them would leave a negative count."""
+    """Encode the rows of X with labels and weights; raise ValueError if removing them would leave a negative count."""
     table = fitted.table(X)
     label = fitted.label_index(y, table.n_rows)
     weight = check_weights(sample_weight, table.n_rows)
@@ -102,7 +102,7 @@ def counted_rows(fitted: Fitted, X: object, y: object, sample_weight: object, wh
 
 
 def choose_prior(fitted: Fitted, prior: PriorOf) -> NaiveBayes:
-    """Return the prior of the other rows, a function of their statistics ("derived") or that of all rows ("fixed")."""
+    """Return the prior for leave-one-out: blocks as functions of statistics ("derived"), or of all rows ("fixed")."""
     require_choice("prior", prior, ("derived", "fixed"))
     return fitted.prior if prior == "fixed" else fitted.empirical_prior
 
@@ -148,7 +148,7 @@ def log_likelihoods(
 
 
 def leave_one_out_joint(fitted: Fitted, counted: CountedRows, estimate: Estimate, prior: PriorOf) -> np.ndarray:
-    """Compute (N, C) log p(class, row | the other rows)."""
+    """Compute (N, C) log p(class, row) under the reading `estimate` of the posterior of the other rows."""
     likelihood = leave_one_out(fitted, counted, estimate, prior, log_likelihoods)
     log_class = add_class_bias(fitted, log_class_without(fitted, counted))
     with np.errstate(invalid="ignore"):
@@ -163,7 +163,7 @@ def add_class_bias(fitted: Fitted, log_class: np.ndarray) -> np.ndarray:
 def leave_one_out_of_members(
     average: Average, counted: CountedRows, estimate: Estimate, prior: PriorOf, *, each: bool
 ) -> np.ndarray:
-    """Compute log p(class, row | the other rows) of an average, (N, C), or of `each` of its members, (N, C, M)."""
+    """Compute leave-one-out log p(class, row) of an average, (N, C), or of `each` of its M members, (N, C, M)."""
     table, rows, label, weight = counted
 
     def joint(member: Fitted, rows: tuple[Rows, ...], which: np.ndarray) -> np.ndarray:
@@ -175,7 +175,7 @@ def leave_one_out_of_members(
 
 
 def leave_one_out_of_average(fitted: Fitted, counted: CountedRows, estimate: Estimate, prior: PriorOf) -> np.ndarray:
-    """Compute (N, C) scores of an average of models, its terms weighted, each row by the posteriors of the others."""
+    """Compute (N, C) leave-one-out log p(class, row) of an average of models, with its weights of terms if any."""
     average, weights = fitted.average, fitted.weights
     assert average is not None
     each = weights is not None and weights.has_members
@@ -184,7 +184,7 @@ def leave_one_out_of_average(fitted: Fitted, counted: CountedRows, estimate: Est
 
 
 def log_class_without(fitted: Fitted, counted: CountedRows) -> np.ndarray:
-    """Compute (N, C) log P(class | the other rows)."""
+    """Compute (N, C) log posterior mean class probabilities without each row."""
     (_, _, label, weight), count = counted, fitted.statistics.class_count
     posterior: Any = float64(posterior_for_removal)(fitted.prior.class_prior, LevelCounts(count[None]))
     log_class = np.empty((len(label), len(count)))

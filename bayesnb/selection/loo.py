@@ -126,6 +126,7 @@ class LeaveOneOut:
 
     @property
     def _rows(self) -> str:
+        """Number of rows, or their total weight, as text such as "150 rows"."""
         return f"{self.weight.sum():g} rows" if (self.weight != 1).any() else f"{len(self.weight)} rows"
 
     def __repr__(self) -> str:
@@ -133,6 +134,7 @@ class LeaveOneOut:
         return f"LeaveOneOut({self._rows}, elpd {self.elpd:.3f} ± {self.se:.3f}, accuracy {self.accuracy:.4f}){notes}"
 
     def _repr_html_(self) -> str:
+        """Return HTML for notebooks: elpd, log loss, accuracy, and the rows with the least probable labels."""
         total = [
             ("elpd, nats", self.elpd, f"± {self.se:.4g}"),
             ("log loss of a label", -self.elpd / self.weight.sum(), ""),
@@ -241,6 +243,6 @@ def loo(
 
 
 def _standard_error(weight: np.ndarray, pointwise: np.ndarray) -> float:
-    """Compute the standard error of the weighted sum of the scores."""
+    """Compute √(Σ_i w_i (s_i - mean)²), the standard error of Σ_i w_i s_i for independent scores s (N,)."""
     mean = np.average(pointwise, weights=weight)
     return float(np.sqrt(weight @ (pointwise - mean) ** 2))

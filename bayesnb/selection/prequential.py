@@ -117,7 +117,7 @@ def prequential(nb: Classifier, X: object, y: object, sample_weight: object = No
 
 
 def _require_all(counted: Statistics, given: Statistics) -> None:
-    """Raise ValueError if rows, or cells of them, that were counted are missing."""
+    """Raise ValueError unless the statistics `given` have all rows, and all cells, of the statistics `counted`."""
     pairs = [(counted.class_count, given.class_count)]
     pairs += [(a.count, b.count) for a, b in zip(counted.blocks, given.blocks, strict=True)]
     if not all(np.allclose(a, b, rtol=1e-9, atol=1e-12) for a, b in pairs):

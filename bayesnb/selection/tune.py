@@ -72,7 +72,7 @@ class Tuned:
 
     @property
     def alpha(self) -> float:
-        """Concentration of levels.
+        """Tuned concentration of levels.
 
         Raises
         ------
@@ -92,6 +92,7 @@ class Tuned:
         return f"Tuned({values} by {self.by}: {self.objective:.3f} after {len(self.path)} evaluations{end})"
 
     def _repr_html_(self) -> str:
+        """Return HTML for notebooks: tuned hyperparameters and the objective."""
         reached = "Σ log p(label | row, the others)" if self.by == "loo" else "log p(X, y)"
         rows = [(name, value, "end of the interval" * (name in self.boundary)) for name, value in self.values.items()]
         about = f"by {self.by}, {len(self.path)} evaluations"
@@ -108,7 +109,7 @@ def tune_alpha(
     bounds: tuple[float, float] = _BOUNDS,
     prior: PriorOf = "derived",
 ) -> Tuned:
-    """Choose the strength of the prior.
+    """Choose the hyperparameters of the prior's strength with the largest leave-one-out score or evidence.
 
     Parameters
     ----------
@@ -185,6 +186,7 @@ def tune_alpha(
     with progress("tune_alpha", None, "evaluations") as tick:
 
         def loss(log_values: np.ndarray) -> tuple[float, np.ndarray]:
+            """Return minus the objective and its gradient at log hyperparameters; append the evaluation to `path`."""
             value, gradient = objective(log_values)
             path.append(np.append(np.exp(log_values), value))
             tick()
@@ -211,7 +213,7 @@ def tune_alpha(
 
 
 def _tuned_names(nb: Classifier, fitted: Fitted, tune: Sequence[str] | None) -> tuple[str, ...]:
-    """Return the hyperparameters to tune; raise ValueError if `nb` does not have them."""
+    """Return the hyperparameters to tune, by default all but `class_alpha`; raise ValueError if `nb` lacks one."""
     prior = fitted.prior
     if any(f.classes_share_parameters and not f.tunable for f in prior.blocks) or nb.unweighted is not nb:
         raise NotImplementedError(
@@ -236,20 +238,20 @@ def _tuned_names(nb: Classifier, fitted: Fitted, tune: Sequence[str] | None) -> 
 
 
 def _median_value(prior: NaiveBayes, name: str) -> float:
-    """Return the median over the features of a hyperparameter, from which the search starts."""
+    """Return the median over the features of a hyperparameter, in the first block whose family has it."""
     family = next(f for f in prior.blocks if name in f.tunable)
     return float(np.median(getattr(family, family.tunable[name])))
 
 
 def _prior_with(prior: NaiveBayes, values: dict[str, Any]) -> NaiveBayes:
-    """Return the prior with the hyperparameters in `values`; concentrations are factors."""
+    """Return the prior with hyperparameters set to `values`; concentrations are multiplied by their values."""
     of_classes = {"alpha": values["class_alpha"]} if "class_alpha" in values else {}
     blocks = tuple(family.with_hyperparameters(values) for family in prior.blocks)
     return replace(prior, class_prior=prior.class_prior.with_hyperparameters(of_classes), blocks=blocks)
 
 
 def _evidence_objective(prior: NaiveBayes, statistics: Statistics, names: tuple[str, ...]) -> Objective:
-    """Return the objective log p(X, y), from histograms of the counts where α is one number."""
+    """Return the function of log hyperparameters (H,) that computes log p(X, y) and its gradient (H,)."""
     if "alpha" in names:
         prior, statistics = prior.condensed(), prior.condense(statistics)
 
@@ -266,14 +268,14 @@ def _evidence_objective(prior: NaiveBayes, statistics: Statistics, names: tuple[
 def _log_evidence(
     log_values: jax.Array, prior: NaiveBayes, statistics: Statistics, names: tuple[str, ...]
 ) -> jax.Array:
-    """Compute the log evidence at these logarithms of the hyperparameters, and the gradient."""
+    """Compute log p(X, y) at log hyperparameters (H,), and the gradient (H,) by these."""
     return _prior_with(prior, dict(zip(names, jnp.exp(log_values), strict=True))).log_evidence(statistics)
 
 
 def _loo_objective(
     fitted: Fitted, unit: NaiveBayes, X: object, y: object, sample_weight: object, names: tuple[str, ...]
 ) -> Objective:
-    """Return the objective Σ w log p(y | x, the other rows)."""
+    """Return the function of log hyperparameters (H,) that computes Σ w log p(y | x, other rows) and its gradient."""
     encoding, estimate = fitted.encoding, require_average(fitted.estimate)
     counted = counted_rows(fitted, X, y, sample_weight, "tune_alpha")
     masks = group_rows(counted.label, counted.weight)
@@ -283,6 +285,7 @@ def _loo_objective(
 
     @float64
     def objective(log_values: np.ndarray) -> tuple[float, np.ndarray]:
+        """Return Σ w log p(y | x, the other rows) at log hyperparameters (H,), and the gradient (H,)."""
         value, gradient = 0.0, np.zeros(len(names))
         for (_, rows, _, weight), c, w in groups:
             for _, x, (real,) in blocks(rows, len(weight), weight):
@@ -307,7 +310,7 @@ def _label_score(
     names: tuple[str, ...],
     estimate: Estimate,
 ) -> tuple[jax.Array, jax.Array]:
-    """Compute Σ log p(label | row, the other rows) over the rows of a block that are no padding, and the gradient."""
+    """Compute Σ log p(label | row, other rows) over the rows of a block that are no padding, and the gradient (H,)."""
 
     def score(log_values: jax.Array) -> jax.Array:
         model = _prior_with(prior, dict(zip(names, jnp.exp(log_values), strict=True))).update_for_removal(statistics)
@@ -319,7 +322,7 @@ def _label_score(
 
 
 def _refit(nb: Classifier, fitted: Fitted, values: dict[str, float], source: NaiveBayes) -> Any:
-    """Return a fitted copy with the tuned prior; the statistics do not depend on the prior."""
+    """Return a copy of `nb` with the same counts under the tuned prior; tuned names are added to its `chosen`."""
     arguments: dict[str, Any] = {name: values[name] for name in _CONCENTRATIONS & set(values)}
     others = {name: value for name, value in values.items() if name not in _CONCENTRATIONS}
     for argument, family in zip(fitted.prior_arguments, float64(_prior_with)(source, others).blocks, strict=True):

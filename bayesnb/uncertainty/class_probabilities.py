@@ -280,13 +280,13 @@ def log_odds_moments(
             "closed form; pass draws=posterior_draws(nb)."
         )
 
-    by_moments = _on_scores(fitted, given, lambda weight, scores, _: _log_odds(weight, scores, a))
+    by_moments = _moments_row_function(fitted, given, lambda weight, scores, _: _log_odds(weight, scores, a))
     moments = map_rows(fitted, X, by_moments, refuse)
     return moments[:, 0], moments[:, 1]
 
 
 def choose_sampler(fitted: Fitted, given: Given | None, method: Method, draws: object, seed: int) -> RowSampler:
-    """Return a sampler of log P(class | row, θ); arguments as for `predict_interval`.
+    """Return the sampler of log P(class | row, θ) that these arguments of `predict_interval` ask for.
 
     Where classes share parameters the method is "draws", as their scores have no independent moments.
     """
@@ -339,16 +339,17 @@ ScoresFunction = Callable[[np.ndarray, Cumulants, np.ndarray], np.ndarray]
 def _summarize(
     fitted: Fitted, X: object, sampler: RowSampler, by_moments: ScoresFunction, by_draws: DrawsFunction
 ) -> np.ndarray:
-    """Summarize P(class | row, θ) of each row, of two classes by the moments of their scores where these are asked for.
+    """Compute (N, …) summaries of P(class | row, θ): by moments if the sampler asks and C is 2, else by draws.
 
     Rows in which missing cells are summed out have no moments, and are summarized by draws.
     """
     if len(fitted.encoding.classes) != 2 or not isinstance(sampler, PosteriorSampler) or sampler.method == "draws":
         return sampler.map(fitted, X, by_draws)
-    return sampler.map(fitted, X, by_draws, _on_scores(fitted, sampler.given, by_moments))
+    return sampler.map(fitted, X, by_draws, _moments_row_function(fitted, sampler.given, by_moments))
 
 
-def _on_scores(fitted: Fitted, given: Given, output: ScoresFunction) -> RowFunction:
+def _moments_row_function(fitted: Fitted, given: Given, output: ScoresFunction) -> RowFunction:
+    """Return the function of encoded rows that applies `output` to the moments of their scores."""
     model = padded_posterior(fitted)
 
     def summarize_block(x: tuple[object, ...], n: int) -> np.ndarray:
@@ -359,12 +360,15 @@ def _on_scores(fitted: Fitted, given: Given, output: ScoresFunction) -> RowFunct
 
 @jax.jit(static_argnames="given")
 def _scores(model: NaiveBayes, x: tuple[object, ...], given: Given) -> tuple[jax.Array, Cumulants, jax.Array]:
+    """Return mixture weights (n, K), score cumulants (n, K, C) and log P(class | row) (n, C) of a block of rows."""
     row = row_cumulants(model, x)
     return *score_cumulants(model, row, given), row.log_proba
 
 
 def _log_odds(weight: np.ndarray, scores: Cumulants, against: int) -> np.ndarray:
-    """(N, 2, C) mean and sd of log odds, a mixture: E m_k, and E(v_k + m_k²) - (E m_k)².
+    """(N, 2, C) mean and sd of the log odds of each class against one, under the mixture of these cumulants.
+
+    The moments are E m_k, and E(v_k + m_k²) - (E m_k)², for the components' means m and variances v.
 
     Impossible classes have an infinite mean, and an sd of 0.
     """

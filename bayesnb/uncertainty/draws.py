@@ -43,7 +43,7 @@ class ImproperPosteriorError(ValueError):
 
 
 def require_proper(encoding: Encoding, model: NaiveBayes) -> None:
-    """Raise an error unless the parameters of `model` can be drawn.
+    """Raise an error unless the distribution `model` over the parameters is proper and its families can be drawn from.
 
     Raises
     ------
@@ -109,7 +109,7 @@ jax.tree_util.register_pytree_with_keys(
 
 
 def origin(fitted: Fitted, hyperprior: str = "none") -> dict[str, str]:
-    """Identification of the posterior of draws: its hyperprior, and a fingerprint of prior and statistics."""
+    """Return attributes of draws that identify their posterior: the hyperprior, and a hash of prior and statistics."""
     digest = blake2b(digest_size=16)
     for leaf in jax.tree.leaves((fitted.prior, fitted.statistics)):
         digest.update(np.asarray(leaf, np.float64).tobytes())
@@ -184,7 +184,7 @@ def draw_parameters(
 def draw_stacked(
     models: NaiveBayes, sites: Sequence[Mapping[str, str]], masks: Sequence[np.ndarray], seed: int | Sequence[int]
 ) -> dict[str, np.ndarray]:
-    """Draw once from each of S distributions over the parameters, by site.
+    """Draw once from each of S distributions over the parameters; return {site: (S, C, K')}.
 
     Parameters
     ----------
@@ -208,7 +208,7 @@ def stack_as_classes(models: NaiveBayes) -> NaiveBayes:
 
 
 def feature_masks(encoding: Encoding, features: Iterable[object] | None) -> list[np.ndarray]:
-    """(K,) for each block whether a position of the last axis belongs to one of `features`; None: all do."""
+    """Return for each block a mask (K,) of the positions on the last axis that belong to `features`; None: all do."""
     columns = [np.asarray(block.index)[block.axis()[0]] for block in encoding.blocks]
     if features is None:
         return [np.ones(len(index), bool) for index in columns]
@@ -217,7 +217,7 @@ def feature_masks(encoding: Encoding, features: Iterable[object] | None) -> list
 
 
 def site_names(encoding: Encoding, model: NaiveBayes) -> list[dict[str, str]]:
-    """Names of the sites of each block's parameters, followed by the kind of column where two blocks share a name."""
+    """Return for each block {parameter: site}; a name that several blocks have is followed by the kind of column."""
     parameters = [list(parameter_shapes(family)) for family in model.blocks]
     names = [name for block in parameters for name in block]
     return [
@@ -227,8 +227,8 @@ def site_names(encoding: Encoding, model: NaiveBayes) -> list[dict[str, str]]:
 
 
 def parameter_shapes(family: Prior) -> dict[str, tuple[int, ...]]:
-    """Shape (C, K) of each parameter of a family."""
-    parameters = jax.eval_shape(lambda family: _parameters(ShapeRecorder(), 1, family), family)
+    """Return the shape (C, K) of each parameter of a family, by name, without drawing."""
+    parameters = jax.eval_shape(lambda family: _draw_named(ShapeRecorder(), 1, family), family)
     return {name: values.shape[1:] for name, values in parameters.items()}
 
 
@@ -239,7 +239,7 @@ def _draw_sites(
     draws: int,
     seed: int | Sequence[int],
 ) -> dict[str, np.ndarray]:
-    """Draws by site of the masked positions of all blocks; those of S stacked models are S times as many."""
+    """Draw the masked positions of all blocks; return {site: (S, C, K')}, S times the number of stacked models."""
     seeds = np.random.SeedSequence(seed).spawn(1 + len(model.blocks))
     class_rng, *rngs = (np.random.default_rng(s) for s in seeds)
     class_prob = _draw(model.class_prior, draws, class_rng)["theta"]
@@ -256,19 +256,20 @@ def _draw_sites(
 
 @float64
 def _draw(family: Prior, draws: int, rng: np.random.Generator) -> dict[str, np.ndarray]:
-    """(draws, C, K) draws of each parameter, made in chunks and written into the result."""
+    """Draw each parameter of a family; return {name: (draws, C, K)}, made some draws at a time."""
     chunk = int(min(draws, max(1, _MOST_CELLS // np.size(jax.tree.leaves(family)[0]))))
-    asked = ask(_parameters, family)
+    asked = ask(_draw_named, family)
     drawn: dict[str, np.ndarray] = {}
     for start in range(0, draws, chunk):
-        for name, values in run(_parameters, asked, chunk, rng, family).items():
+        for name, values in run(_draw_named, asked, chunk, rng, family).items():
             if name not in drawn:
                 drawn[name] = np.empty((draws, *values.shape[1:]))
             drawn[name][start : start + chunk] = values[: draws - start]
     return drawn
 
 
-def _parameters(variates: Variates, n: int, family: Prior) -> dict[str, jax.Array]:
+def _draw_named(variates: Variates, n: int, family: Prior) -> dict[str, jax.Array]:
+    """Return n draws of each parameter of a family, {name: (n, C, K)}, as a function of the variates."""
     parameters: dict[str, jax.Array] = family.draw(variates, n).parameters()
     return parameters
 
@@ -302,26 +303,27 @@ class ShapeRecorder:
 
 @jax.jit(static_argnames="kernel")
 def ask(kernel: Kernel, *args: Any) -> tuple[list[jax.Array], list[jax.Array]]:
-    """Return the parameters of the variates that a kernel needs, (gammas, normals)."""
+    """Trace a kernel for one draw; return the shapes `a` of its gamma variates, and arrays like its normal variates."""
     recorder = ShapeRecorder()
     kernel(recorder, 1, *args)
     return recorder.gammas, recorder.normals
 
 
 def run(kernel: Kernel, asked: tuple[list[Any], list[Any]], n: int, rng: np.random.Generator, *args: Any) -> Any:
-    """Run a kernel, jitted, with n draws of the variates that `ask` returned."""
+    """Run a jitted kernel for n draws, with NumPy variates in the places that `ask` recorded as `asked`."""
     return _run(kernel, n, draw_variates(asked, n, rng), *args)
 
 
 @jax.jit(static_argnames=("kernel", "n"))
 def _run(kernel: Kernel, n: int, variates: tuple[list[Any], list[Any]], *args: Any) -> Any:
+    """Call a kernel, jitted, with variates that were drawn before, in the order in which the kernel asks for them."""
     return kernel(Replayer(variates), n, *args)
 
 
 def draw_variates(
     asked: tuple[list[Any], list[Any]], n: int, rng: np.random.Generator
 ) -> tuple[list[np.ndarray], list[np.ndarray]]:
-    """Draw n variates for each entry of the arrays that `ask` returned, (gammas, normals)."""
+    """Draw log-gamma and standard normal variates, (n, …) for each array (…) that `ask` returned."""
     gammas, normals = asked
     return (
         [_log_gamma(rng, np.asarray(a), (n, *a.shape)) for a in gammas],
@@ -330,7 +332,7 @@ def draw_variates(
 
 
 def _log_gamma(rng: np.random.Generator, a: np.ndarray, shape: tuple[int, ...]) -> np.ndarray:
-    """Logarithms of gamma variates; for a < 1 by Gamma(a) = Gamma(a + 1) · U^(1/a), which does not underflow."""
+    """Draw logarithms of Gamma(a, 1) variates; for a < 1 by Gamma(a + 1) · U^(1/a), which does not underflow."""
     a = np.broadcast_to(a, shape)
     small = a < 1
     drawn = np.log(rng.standard_gamma(np.where(small, a + 1.0, a)))

@@ -56,7 +56,7 @@ class Parameters:
         return replace(self, values={**self.values, CLASS_PROB: drawn})
 
     def joints(self, fitted: Fitted, x: tuple[object, ...]) -> Iterator[jax.Array]:
-        """(s, n, C) log p(class, row | θ) of a block of rows, for some draws at a time."""
+        """Yield (s, n, C) log p(class, row | θ) of a block of n rows, for s of the draws at a time."""
         size = max(1, _MOST_CELLS // (1 + sum(np.size(values[0]) for values in self.values.values())))
         for start in range(0, len(self), size):
             part = slice(start, min(start + size, len(self)))
@@ -90,11 +90,11 @@ class Hyperparameters:
             return replace(self, prior=replace(self.prior, class_prior=Known(np.log(prob)[None])))
 
     def joints(self, fitted: Fitted, x: tuple[object, ...]) -> Iterator[jax.Array]:
-        """(s, n, C) log p(class, row | D, φ) of a block of rows, for some draws at a time."""
+        """Yield (s, n, C) log p(class, row | D, φ) of a block of n rows, for s of the draws at a time."""
         return (joint_given(model, x) for model in self.models(fitted.encoding))
 
     def models(self, encoding: Encoding) -> Iterator[NaiveBayes]:
-        """The posteriors, s at a time as one model with s times as many classes; its class prior is (s, C)."""
+        """Yield the posteriors under the draws, s at a time as one model of s · C classes with class prior (s, C)."""
         if self.kind is None:
             yield pad(encoding, jax.tree.map(np.asarray, self.prior.update(self.statistics)))
             return
@@ -108,7 +108,7 @@ class Hyperparameters:
 
 
 def read_draws(fitted: Fitted, draws: object) -> Parameters | Hyperparameters:
-    """Return the hyperparameters of draws of the posterior of `fitted`, and the parameters of all other draws.
+    """Read draws as `Hyperparameters` if they are of the posterior of `fitted`, else as `Parameters`.
 
     Parameters
     ----------
@@ -137,7 +137,7 @@ def read_draws(fitted: Fitted, draws: object) -> Parameters | Hyperparameters:
 
 
 def read_parameters(fitted: Fitted, draws: object) -> Parameters:
-    """Return the parameters of draws, wherever the draws come from.
+    """Read the parameters θ of draws, whatever posterior or program the draws come from.
 
     Parameters
     ----------
@@ -169,6 +169,7 @@ def read_sites(draws: Any) -> Draws:
 
 
 def _posterior_group(draws: Any) -> Any:
+    """Return the group "posterior" of an ArviZ object; raise ValueError if `draws` has none."""
     try:
         return draws["posterior"]
     except (TypeError, KeyError, AttributeError, IndexError):
@@ -198,7 +199,7 @@ def require_sites(draws: Draws, shapes: Mapping[str, tuple[int, ...]]) -> dict[s
 
 
 def hyperparameter_sites(prior: NaiveBayes, kind: Kind, sites: Sites) -> list[dict[str, str]]:
-    """Sites of the hyperparameters of each block, with the endings of the sites of its parameters.
+    """Return for each block {hyperparameter: site}, with the endings of the sites of the block's parameters.
 
     Where the name is that of a parameter too, the parameter of the prior follows: "rate_of_sigma2" beside Poisson
     rates.
@@ -216,7 +217,7 @@ def hyperparameter_sites(prior: NaiveBayes, kind: Kind, sites: Sites) -> list[di
 
 
 def prior_given(prior: NaiveBayes, names: Sites, values: Mapping[str, Any]) -> NaiveBayes:
-    """Return the prior with other hyperparameters; a fixed prior stays as it is.
+    """Return the prior with hyperparameters read from `values` by site; a fixed prior stays as it is.
 
     Parameters
     ----------
@@ -239,6 +240,7 @@ def prior_given(prior: NaiveBayes, names: Sites, values: Mapping[str, Any]) -> N
 def _posteriors(
     prior: NaiveBayes, statistics: Statistics, values: Draws, names: tuple[tuple[tuple[str, str], ...], ...]
 ) -> NaiveBayes:
+    """Return the posteriors under S draws of the hyperparameters, as one model with S times as many classes."""
     sites = list(map(dict, names))
     posteriors = jax.vmap(lambda draw: prior_given(prior, sites, draw).update(statistics))(values)
     return stack_as_classes(posteriors)
@@ -249,7 +251,7 @@ def _posteriors(
 
 @float64
 def stacked_likelihood(encoding: Encoding, model: NaiveBayes, drawn: Draws, part: slice) -> JointLikelihood:
-    """Log class probabilities (S, C), and the likelihood of each block over S · C classes."""
+    """Return the likelihood under the draws in `part`: log class probabilities (S, C), blocks over S · C classes."""
     likelihoods = []
     for family, sites in zip(model.blocks, site_names(encoding, model), strict=True):
         values = {name: drawn[site][part] for name, site in sites.items()}

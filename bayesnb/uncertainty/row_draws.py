@@ -84,7 +84,7 @@ def map_blocks(
 
 
 def padded_posterior(fitted: Fitted) -> NaiveBayes:
-    """Return the posterior, padded for the kernels; raise ImproperPosteriorError if it is improper."""
+    """Return the posterior with levels padded for the kernels; raise ImproperPosteriorError if it is improper."""
     require_proper(fitted.encoding, fitted.posterior)
     return pad(fitted.encoding, fitted.posterior)
 
@@ -116,7 +116,7 @@ def resample(weight: np.ndarray) -> np.ndarray:
 
 
 def warn_of_collapse(size: np.ndarray, n_draws: int) -> None:
-    """Warn of rows whose effective sample size (N,) is low."""
+    """Warn if rows have an effective sample size (N,) below 100, or below half of the draws if these are fewer."""
     low = size < min(_LEAST_SIZE, n_draws / 2)
     if low.any():
         row = int(np.nanargmin(size))
@@ -130,14 +130,16 @@ def warn_of_collapse(size: np.ndarray, n_draws: int) -> None:
 
 @jax.jit(static_argnames="output")
 def average_joint(joint: jax.Array, output: Callable[[jax.Array], jax.Array] = log_normalize) -> jax.Array:
-    """Apply `output`, by default log P(class | row), to log of the average (N, C) of p(class, row | draw) (S, N, C)."""
+    """Apply `output`, by default log P(class | row), to log of p(class, row | draw) (S, N, C) averaged over draws."""
     return output(jax.nn.logsumexp(joint, axis=0) - jnp.log(joint.shape[0]))
 
 
 def score_draws(
     fitted: Fitted, X: object, drawn: Parameters | Hyperparameters, output: Callable[[jax.Array], jax.Array]
 ) -> np.ndarray:
-    """Apply `output` to log of the average (N, C) of p(class, row | draw), without its factors common to all classes.
+    """Apply `output` to log of p(class, row | draw) averaged over draws (N, C), for all rows of X; warn of few draws.
+
+    Factors common to all classes are left out. A warning names rows whose scores rest on few of the draws.
 
     Warns of rows for which few of the draws have nearly all of the weight.
     """
@@ -175,18 +177,20 @@ class RowSampler(Protocol):
         ...
 
 
-def _on_draws(
+def _draws_row_function(
     draw: DrawBlock, output: DrawsFunction, n_draws: int, cells: float, *, weighted: bool = False
 ) -> RowFunction:
-    """Return the function of rows that applies `output` to draws.
+    """Return the function of encoded rows that applies `output` to draws of their class probabilities.
 
     With `weighted` the draws are of θ | D, and are drawn again with weights p(row | draw).
     """
 
     def summarize(rows: tuple[Rows, ...], n: int) -> np.ndarray:
+        """Return `output` (n, …) of the draws for n rows, block by block; if weighted, warn of few effective draws."""
         sizes = []
 
         def summarize_block(x: tuple[object, ...], n: int) -> np.ndarray:
+            """Draw for one block, resample the draws by p(row | draw) if weighted, and apply `output`."""
             joint, drawn = draw(x)
             if weighted:
                 weight = row_weights(joint)
@@ -242,18 +246,20 @@ class PosteriorSampler:
         n_draws = self.draws * n_posteriors
         cells = n_draws * len(fitted.encoding.classes) / 16
         exact = replace(self, method="draws")._draw_block(fitted, n_draws)
-        by_draws = _on_draws(exact, output, n_draws, cells, weighted=n_posteriors > 1)
+        by_draws = _draws_row_function(exact, output, n_draws, cells, weighted=n_posteriors > 1)
         if self.method == "draws":
             return map_rows(fitted, X, by_draws)
-        by_moments = closed_form or _on_draws(self._draw_block(fitted, n_draws), output, n_draws, cells)
+        by_moments = closed_form or _draws_row_function(self._draw_block(fitted, n_draws), output, n_draws, cells)
         return map_rows(fitted, X, by_moments, by_draws)
 
     def _draw_block(self, fitted: Fitted, n_draws: int) -> DrawBlock:
+        """Return the function that draws log P(class | row, θ) for a block of rows, S = `n_draws` in all."""
         given = self.hyperparameters
         posterior = [] if given is not None else [padded_posterior(fitted)]
         draw_likelihood = self._from_moments if self.method == "moments" else self._from_draws
 
         def draw(x: tuple[object, ...]) -> tuple[np.ndarray, np.ndarray]:
+            """Return (M, n, C) log p(class, row | D) of M posteriors, and (S, n, C) draws of log P(class | row, θ)."""
             # Every block has the same variates: the draws for a row do not depend on its place in X.
             rng = np.random.default_rng(self.seed)
             order = (rng.permutation(n_draws) + rng.random(n_draws)) / n_draws
@@ -278,7 +284,7 @@ class PosteriorSampler:
     def _from_moments(
         self, model: NaiveBayes, x: tuple[object, ...], in_class: jax.Array | None, rng: np.random.Generator
     ) -> jax.Array:
-        """(draws, 1, n, C) draws of log p(row | class, θ) by the cumulants under one posterior."""
+        """Draw (draws, 1, n, C) log p(row | class, θ) from skewed distributions with the cumulants of one posterior."""
         row = row_cumulants(model, x)
 
         def draw(score: Any) -> jax.Array:
@@ -292,7 +298,7 @@ class PosteriorSampler:
     def _from_draws(
         self, model: NaiveBayes, x: tuple[object, ...], in_class: jax.Array | None, rng: np.random.Generator
     ) -> np.ndarray:
-        """(draws, M, n, C) draws of log p(row | class, θ) by draws of θ from M posteriors."""
+        """Draw (draws, M, n, C) log p(row | class, θ) exactly, by draws of θ from M posteriors."""
         total: Any = 0.0
         n_models, stacked = 1, None
         if in_class is not None:
@@ -332,11 +338,11 @@ class GivenSampler:
 
         n_draws = len(self.drawn)
         cells = n_draws * len(fitted.encoding.classes) / 4
-        return map_rows(fitted, X, _on_draws(draw, output, n_draws, cells, weighted=self.given == "row"))
+        return map_rows(fitted, X, _draws_row_function(draw, output, n_draws, cells, weighted=self.given == "row"))
 
 
 def sampler_of_draws(fitted: Fitted, draws: object, given: Given, seed: int) -> RowSampler:
-    """Return a sampler of log P(class | row, θ) by draws that a user passed.
+    """Return a sampler of log P(class | row, θ) that uses the draws that a user passed.
 
     Given the row, draws of the same posterior serve for their hyperparameters, and θ is drawn anew; otherwise, or of
     another origin, they are draws of θ.
@@ -349,7 +355,8 @@ def sampler_of_draws(fitted: Fitted, draws: object, given: Given, seed: int) -> 
     return PosteriorSampler("draws", given, 1, seed, drawn)
 
 
-def _draw_likelihood(variates: Variates, n: int, family: Family, rows: Any, in_class: Any) -> jax.Array:
+def _draw_likelihood(variates: Variates, n: int, family: Family, rows: object, in_class: jax.Array | None) -> jax.Array:
+    """Draw (n, N, C) log p(row | class, θ) of one block; θ given the row too in the class where `in_class` is true."""
     scores: jax.Array = family.draw_log_likelihood(variates, n, rows, in_class)
     return scores
 
@@ -357,7 +364,7 @@ def _draw_likelihood(variates: Variates, n: int, family: Family, rows: Any, in_c
 def _draw_log_class(
     class_prior: Any, shape: tuple[int, int], rng: np.random.Generator
 ) -> tuple[np.ndarray, np.ndarray]:
-    """Draws (draws, M, C) of log π up to a constant, and of log π_k where one more row has class k."""
+    """Draw (draws, M, C) log π up to a constant, and log π_k for each class k if one more row has class k."""
     if class_prior.fixed:
         log_prob = np.asarray(class_prior.log_prob)
         log_prob = np.broadcast_to(log_prob, (*shape, log_prob.shape[-1]))
@@ -373,7 +380,7 @@ _log_proba = jax.jit(log_normalize)
 
 @jax.jit
 def _draw_class_of_row(joint: jax.Array, order: jax.Array) -> jax.Array:
-    """(draws, M, n, C) whether the row is of this class: the first whose cumulative probability exceeds `order`."""
+    """Return (draws, M, n, C) one-hot classes of rows: the first whose cumulative probability exceeds `order`."""
     cumulative = jnp.cumsum(jnp.exp(log_normalize(joint)), axis=-1)
     k = jnp.sum(order[..., None, None] >= cumulative[..., :-1], axis=-1)
     return k[..., None] == jnp.arange(joint.shape[-1])
@@ -383,7 +390,7 @@ def _draw_class_of_row(joint: jax.Array, order: jax.Array) -> jax.Array:
 def _combine(
     likelihood: jax.Array, log_class: jax.Array, log_class_with_row: jax.Array, in_class: jax.Array | None
 ) -> jax.Array:
-    """(draws, M, n, C) log P(class | row, θ)."""
+    """Compute (draws, M, n, C) log P(class | row, θ) from drawn log-likelihoods and log class probabilities."""
     log_class, log_class_with_row = log_class[:, :, None], log_class_with_row[:, :, None]
     return jax.nn.log_softmax(
         likelihood + (log_class if in_class is None else jnp.where(in_class, log_class_with_row, log_class))
@@ -401,7 +408,7 @@ def score_labelled(
     drawn: dict[str, np.ndarray],
     seed: int,
 ) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-    """(S, N) log p(row, label | θ), log p(label | row, θ), and the index of a label drawn given row and θ."""
+    """Return log p(row, label | θ), log p(label | row, θ), and drawn label indices, (S, N) each, for S draws of θ."""
     rng = np.random.default_rng(seed)
     n_draws, n_classes = drawn[CLASS_PROB].shape
     shape = n_draws, len(label)
@@ -439,6 +446,7 @@ def _score_labelled(
     log_base: jax.Array,
     uniform: jax.Array,
 ) -> tuple[jax.Array, jax.Array, jax.Array]:
+    """Compute the results (S, n) of `score_labelled` for one block of rows; `uniform` (S, n) picks the drawn labels."""
     joint = joint_of_draws(draws, x)
     log_prob = log_normalize(joint)
     index = label[None, :, None]

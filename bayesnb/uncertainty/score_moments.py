@@ -57,7 +57,7 @@ class RowCumulants:
 
 @jax.jit
 def row_cumulants(model: NaiveBayes, x: tuple[object, ...]) -> RowCumulants:
-    """Cumulants of the log-likelihoods of a block of rows.
+    """Compute log P(class | row) and the first three cumulants of log p(row | class, θ), (n, C), of a block of rows.
 
     Features are independent given the class, so that their cumulants add. Weighted terms are no distribution of rows
     that could be added to the data: their cumulants with the row are those without it.
@@ -77,7 +77,7 @@ def row_cumulants(model: NaiveBayes, x: tuple[object, ...]) -> RowCumulants:
 
 
 def _weighted_cumulants(family: LogLikelihoodCumulants, rows: Any, weight: Any, exponent: Any) -> Cumulants:
-    """κ_k = Σ_t w_tᵏ κ_k,t over the terms t of a block."""
+    """Compute cumulants (n, C) of the weighted terms of a block, κ_k = Σ_t w_tᵏ κ_k,t over the terms t."""
     weighted: Cumulants
     if jnp.ndim(weight):
         weighted = family.cumulants_of_terms(rows) * weight
@@ -118,20 +118,20 @@ def score_cumulants(model: NaiveBayes, row: RowCumulants, given: Literal["row", 
 
 
 def skewness(variance: Any, third: Any) -> Any:
-    """Skewness by variance and third central moment, at most 3 in absolute value; 0 for a constant."""
+    """Skewness from variance and third central moment, limited to ±3; 0 where the variance is 0."""
     known = variance > 0
     return (known * third / (variance * variance**0.5 + ~known)).clip(-_LARGEST_SKEWNESS, _LARGEST_SKEWNESS)
 
 
 def skewed(z: Any, skew: Any) -> Any:
-    """Variate of skewness `skew` by a standard normal one, without the cancellation of (c³ - 1)/γ."""
+    """Map a standard normal variate to one of mean 0, variance 1 and skewness `skew`, without cancellation."""
     excess = z / 6.0 - skew / 36.0
     c = 1.0 + skew * excess
     return 2.0 * excess * (c * c + c + 1.0)
 
 
 def unskewed(y: Any, skew: Any) -> Any:
-    """Standard normal variate by one of skewness `skew`, the inverse of `skewed`."""
+    """Map a variate of mean 0, variance 1 and skewness `skew` to a standard normal one, the inverse of `skewed`."""
     c = np.cbrt(1.0 + 0.5 * skew * y)
     return 3.0 * y / (c * c + c + 1.0) + skew / 6.0
 
@@ -140,7 +140,7 @@ def unskewed(y: Any, skew: Any) -> Any:
 
 
 def probability_interval(weight: np.ndarray, scores: Cumulants, tails: np.ndarray) -> np.ndarray:
-    """(N, 2, 2) lower and upper ends of an interval of P(class | row, θ), for each of two classes.
+    """Return (N, 2, 2) quantiles `tails` of P(class | row, θ), (row, end, class), for two classes by mixture moments.
 
     `weight` and `scores` are those of `score_cumulants`, `tails` the probabilities of the ends.
     """
@@ -182,7 +182,7 @@ def split_entropy(weight: np.ndarray, scores: Cumulants, log_proba: np.ndarray) 
 
 
 def _logit(scores: Cumulants) -> tuple[Any, Any, Any]:
-    """Mean, sd and skewness (N, K) of the logit of the second of two classes."""
+    """Mean, sd and skewness (N, K) of log odds of the second of two classes, for each component of the mixture."""
     logit = (scores.mean[..., 1] - scores.mean[..., 0]).clip(-_LARGEST_LOGIT, _LARGEST_LOGIT)
     variance = scores.variance[..., 0] + scores.variance[..., 1]
     skew = skewness(variance, scores.third[..., 1] - scores.third[..., 0])

@@ -101,7 +101,7 @@ def parameter_table(nb: Classifier, prob: float = 0.9) -> pd.DataFrame:
 
 
 def tabulate(fitted: Fitted, prob: float) -> pd.DataFrame:
-    """Return the table of `parameter_table` for a fitted classifier."""
+    """Return the table of `parameter_table`: estimates, sd and interval of probability `prob` of every parameter."""
     import pandas as pd
 
     require_probability("prob", prob)
@@ -109,14 +109,14 @@ def tabulate(fitted: Fitted, prob: float) -> pd.DataFrame:
     of_classes, *of_blocks = _summarize(fitted.prior, fitted.statistics)
     classes = fitted.encoding.classes
     label = np.arange(len(classes))
-    parts = [_describe(of_classes["theta"], prob, label, -1, label, [CLASS] * len(label), classes.values)]
+    parts = [_parameter_rows(of_classes["theta"], prob, label, -1, label, [CLASS] * len(label), classes.values)]
     for columns, summaries in zip(fitted.encoding.blocks, of_blocks, strict=True):
         feature, levels = columns.axis()
         index, names = np.asarray(columns.index)[feature], [columns.names[j] for j in feature]
         for p, (parameter, summary) in enumerate(summaries.items()):
             place = len(summaries) * np.arange(len(feature)) + p
             level = [parameter] * len(feature) if levels is None else levels
-            parts.append(_describe(summary, prob, label[:, None], index, place, names, level))
+            parts.append(_parameter_rows(summary, prob, label[:, None], index, place, names, level))
     table = pd.concat(parts, ignore_index=True)
     # Class probabilities stand first, then parameters by class, column, and level or parameter.
     table = table.iloc[np.lexsort((table["place"], table["column"], table["class"], table["column"] >= 0))]
@@ -140,13 +140,14 @@ _Summary = dict[str, Any]
 @float64
 @jax.jit
 def _summarize(prior: NaiveBayes, statistics: Statistics) -> tuple[dict[str, _Summary], ...]:
-    """Summaries of the class probabilities, then of each block, by the name of the parameter."""
+    """Return {parameter: summary} of the class probabilities, then of each block, under the posterior."""
     families = (prior.class_prior, *prior.blocks)
     counts = (LevelCounts(statistics.class_count[None]), *statistics.blocks)
     return tuple(map(_summarize_family, families, counts))
 
 
 def _summarize_family(prior: Any, statistics: Any) -> dict[str, _Summary]:
+    """Return {parameter: summary} of one family: counts, estimates, variance, prior weight, posterior marginals."""
     posterior = prior.update(statistics)
     mle = require_capability(prior, Parametric).improper().update(statistics).mean().parameters()
     mode, mean, variance = posterior.mode().parameters(), posterior.mean().parameters(), posterior.variance()
@@ -166,16 +167,16 @@ def _summarize_family(prior: Any, statistics: Any) -> dict[str, _Summary]:
     }
 
 
-def _describe(
+def _parameter_rows(
     summary: _Summary,
     prob: float,
     label: np.ndarray,
-    column: Any,
+    column: int | np.ndarray,
     place: np.ndarray,
     features: Sequence[str],
     levels: Sequence[Hashable],
 ) -> pd.DataFrame:
-    """Rows of the table for one parameter, with the index of the class, and the place among all parameters."""
+    """Return the rows of `parameter_table` for one parameter, with class indices and the sort keys column and place."""
     import pandas as pd
 
     shape = summary["mean"].shape
@@ -198,7 +199,7 @@ def _describe(
 
 
 def _interval(summary: _Summary, prob: float) -> list[np.ndarray]:
-    """(C, K) quantiles (1 ∓ prob)/2 of the marginals; both are the mean where the parameter is certain."""
+    """Return lower and upper (C, K) quantiles (1 ∓ prob)/2 of the marginals; the mean where the variance is 0."""
     import pandas as pd
 
     mean, marginal = summary["mean"], summary["marginal"]
@@ -213,10 +214,11 @@ def _interval(summary: _Summary, prob: float) -> list[np.ndarray]:
 
 
 def _quantiles(components: list[tuple[np.ndarray, _Component, list[np.ndarray]]], q: float) -> np.ndarray:
-    """(M,) quantiles of mixtures of components with weights (M,) and arguments (M,)."""
+    """Compute (M,) quantiles q of mixtures of `scipy.stats` components with weights (M,) and arguments (M,)."""
     from scipy import stats
 
     def each(method: str, x: Any, at: Any) -> np.ndarray:
+        """Return (K, m) values of `method` ("ppf" or "cdf") at x by each component, for the mixtures at index `at`."""
         frozen = (
             getattr(stats, part.distribution)(**dict(zip(part.arguments, [v[at] for v in values], strict=True)))
             for _, part, values in components
@@ -276,7 +278,7 @@ def cut_table(nb: Classifier, features: Iterable[object] | None = None) -> pd.Da
     fitted = require_posterior(nb, "cut_table")
     columns = _binned(fitted.encoding, features, "cut_table")
     require_proper(fitted.encoding, fitted.posterior)
-    cuts = {b: _cuts(fitted.posterior.blocks[b]) for b in {b for b, *_ in columns}}
+    cuts = {b: _cut_probabilities(fitted.posterior.blocks[b]) for b in {b for b, *_ in columns}}
     parts = []
     for b, name, cells, edges in columns:
         probability, best = (values[cells][1:] for values in cuts[b])
@@ -395,7 +397,7 @@ def density_table(
 def _binned(
     encoding: Encoding, features: Iterable[object] | None, who: str
 ) -> list[tuple[int, str, slice, np.ndarray]]:
-    """Return the number of the block, the name, the cells on the last axis and the edges of each chosen binned column.
+    """Return (block number, name, cells on the last axis, edges) of each binned column that `features` names.
 
     Raises ValueError, with the name `who` of the function, if a chosen feature is not binned.
     """
@@ -416,7 +418,7 @@ def _binned(
 
 
 def _first_cells(edges: np.ndarray, bars: int | None) -> np.ndarray:
-    """First cell of each bar: of each cell, or of cells joined until a bar is wide enough."""
+    """Return the first cell of each bar: every cell, or cells joined to 1/`bars` of the range, open end cells alone."""
     if bars is None or len(edges) < 2:
         return np.arange(len(edges) + 1)
     least, first = (edges[-1] - edges[0]) / bars, [0, 1]
@@ -428,8 +430,8 @@ def _first_cells(edges: np.ndarray, bars: int | None) -> np.ndarray:
 
 @float64
 @jax.jit
-def _cuts(family: Any) -> Any:
-    """(cells,) probability of a cut before each cell, and whether the most probable binning has it."""
+def _cut_probabilities(family: Any) -> tuple[jax.Array, jax.Array]:
+    """Return (cells,) probabilities of a cut before each cell, and whether the most probable binning has that cut."""
     return family.cut_probability(), family.best_cuts()
 
 
@@ -535,4 +537,5 @@ def context_table(nb: Classifier, features: Iterable[object] | None = None) -> p
 @float64
 @jax.jit
 def _last_probability(family: Any) -> Any:
+    """Return (D, C, L) probabilities that the context of each level has 0, 1, … D - 1 parents."""
     return family.last_probability()
