@@ -27,7 +27,7 @@ Blocks = list[Any]
 
 @dataclass(frozen=True)
 class _UncountedState:
-    """State of a classifier that knows its columns and has no counts."""
+    """Value of `fitted_` of a classifier that knows its columns and has no counts."""
 
     encoding: Encoding
 
@@ -103,7 +103,7 @@ def fit(
     declared = Levels(()) if classes is None else check_labels(classes, None, type(nb).__name__, "classes")[0]
     if y is None and sample_weight is not None:
         raise ValueError("sample_weight is given without y; of batches it is their third part.")
-    blocks = _batches(X) if y is None else _labelled_blocks(X, y, sample_weight)
+    blocks = _batch_blocks(X) if y is None else _labelled_blocks(X, y, sample_weight)
     if not blocks:
         raise ValueError("X is empty: there was no row to fit to.")
     total = _count_blocks(draft, blocks, 0)
@@ -120,12 +120,12 @@ def fit(
 
 
 def _count_blocks(draft: NaiveBayesClassifier, blocks: Blocks, first: int) -> _BlockCounts:
-    """Count all blocks with the columns of the first one; the order of the merges does not depend on the workers."""
+    """Count all blocks on dask, with the columns that block `first` decides, and merge in a fixed order."""
     from dask.delayed import delayed
 
     count, merge = delayed(_count_block, pure=False), delayed(_merge_all, pure=False)
     deciding = count(delayed(draft, traverse=False), blocks[first], first, True)
-    counter = delayed(_counter_of, pure=False)(deciding, delayed(draft, traverse=False))
+    counter = delayed(_choose_counter, pure=False)(deciding, delayed(draft, traverse=False))
     counts = [deciding if n == first else count(counter, block, n, False) for n, block in enumerate(blocks)]
     while len(counts) > 1:
         counts = [merge(counts[i : i + _FAN_IN]) for i in range(0, len(counts), _FAN_IN)]
@@ -137,7 +137,10 @@ def _count_blocks(draft: NaiveBayesClassifier, blocks: Blocks, first: int) -> _B
 
 
 def _count_block(counter: Any, batches: Iterable[object], number: int, decides: bool) -> _BlockCounts:
-    """Count one block with the columns of `counter`; if it has none, the first rows with weight may decide them."""
+    """Return the counts of block `number` with the columns of `counter`.
+
+    If `counter` is unfitted, the first rows with weight decide the columns, provided that the block `decides`.
+    """
     total = _BlockCounts(Levels(()))
     try:
         for i, batch in enumerate(batches):
@@ -161,16 +164,18 @@ def _count_block(counter: Any, batches: Iterable[object], number: int, decides: 
     return total
 
 
-def _counter_of(counts: _BlockCounts, draft: NaiveBayesClassifier) -> Any:
-    """Return the classifier with the columns of counted rows; `draft` if no row was counted."""
+def _choose_counter(counts: _BlockCounts, draft: NaiveBayesClassifier) -> Any:
+    """Return the classifier with the columns of counted rows, or `draft` if no row was counted."""
     return draft if counts.counter is None else counts.counter
 
 
 def _merge_all(counts: list[_BlockCounts]) -> _BlockCounts:
+    """Merge the counts of some blocks, in their order."""
     return reduce(_merge, counts)
 
 
 def _merge(a: _BlockCounts, b: _BlockCounts) -> _BlockCounts:
+    """Return the classes and counts of `a` and `b` together, with the columns of `a` if it has any."""
     counted = b.counted if a.counted is None else a.counted
     if a.counted is not None and b.counted is not None:
         counted = counting.merge(a.counted, b.counted)
@@ -181,7 +186,7 @@ def _merge(a: _BlockCounts, b: _BlockCounts) -> _BlockCounts:
 # -- blocks of the arguments ----------------------------------------------------------------------
 
 
-def _batches(X: Any) -> Blocks:
+def _batch_blocks(X: Any) -> Blocks:
     """Return one block for each delayed batch, or for each partition of a bag."""
     from dask.bag import Bag
     from dask.delayed import Delayed
@@ -204,7 +209,7 @@ def _batches(X: Any) -> Blocks:
 
 
 def _labelled_blocks(X: object, y: object, sample_weight: object) -> Blocks:
-    """Return one block for each block of X, with its labels and weights."""
+    """Return for each block of X a list of one delayed batch (X, y) or (X, y, sample_weight)."""
     arguments: dict[str, Any] = {"X": X, "y": y} | ({} if sample_weight is None else {"sample_weight": sample_weight})
     for name, argument in arguments.items():
         _require_collection(name, argument, 2 if name == "X" else 1)
@@ -220,7 +225,7 @@ def _labelled_blocks(X: object, y: object, sample_weight: object) -> Blocks:
 
 
 def _require_collection(name: str, part: Any, n_axes: int) -> None:
-    """Raise an error unless an argument is a dask array or dataframe with this number of dimensions."""
+    """Raise TypeError unless an argument is a dask array or dataframe, ValueError unless it has `n_axes` dimensions."""
     if collection_kind(part) is None:
         raise TypeError(
             f"{name} is a {type(part).__module__}.{type(part).__name__}; beside the other arguments it must be a dask "
@@ -231,7 +236,7 @@ def _require_collection(name: str, part: Any, n_axes: int) -> None:
 
 
 def _align(name: str, part: Any, X: Any) -> Any:
-    """Return labels or weights in the blocks of X, where chunks are known."""
+    """Return labels or weights, rechunked as X if chunks are known; raise ValueError unless they correspond."""
     if all(collection_kind(a) == "array" and not np.isnan(a.shape[0]) for a in (part, X)):
         if part.shape[0] != X.shape[0]:
             raise ValueError(

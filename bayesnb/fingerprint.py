@@ -43,7 +43,7 @@ class FirstRows:
 
     @property
     def mismatch(self) -> str:
-        """First words of an error message about rows that are not those of the checkpoint."""
+        """Beginning of an error message about rows that are not those of the checkpoint."""
         return f"checkpoint={os.fspath(self.checkpoint or '')!r} is of other rows (remove the file to begin anew)"
 
     def compare(self, X: Any, y: object, weight: Any) -> None:
@@ -69,7 +69,7 @@ class FirstRows:
 
 
 def _digest_rows(X: object, y: object, weight: Any) -> Iterator[str]:
-    """Yield the digest of each row; neither the type of X nor that of its numbers changes the digest."""
+    """Yield a digest of the label, weight and non-zero cells of each row; types of X and numbers do not matter."""
     classes, label = check_labels(y, None, "fit_stream")
     weights = np.broadcast_to(np.asarray(1.0 if weight is None else weight, dtype=np.float64), len(label))
     for cells, code, times in zip(_rows_of_cells(X), label, weights, strict=True):
@@ -78,7 +78,7 @@ def _digest_rows(X: object, y: object, weight: Any) -> Iterator[str]:
 
 
 def _rows_of_cells(X: object) -> Iterator[Iterable[tuple[int, Any]]]:
-    """Yield (column, value) of the cells of each row that are not zero."""
+    """Yield for each row the pairs (column, value) of the cells that are not zero."""
     if sp.issparse(X):
         matrix = sp.csr_array(X, dtype=np.float64, copy=True)
         matrix.sum_duplicates()
@@ -93,7 +93,7 @@ def _rows_of_cells(X: object) -> Iterator[Iterable[tuple[int, Any]]]:
 
 
 def _canonical(value: object) -> str:
-    """Return the text of a value, which equal values of any type share."""
+    """Return the text of a value, the same for equal numbers of any type; "missing" for None, NaN and pd.NA."""
     value = to_python(value)
     if value is None or type(value).__name__ == "NAType" or value != value:
         return "missing"
@@ -103,7 +103,7 @@ def _canonical(value: object) -> str:
 
 
 def take_rows(part: Any, rows: slice) -> Any:
-    """Return some rows of X, y or weights; None and a number are returned as they are."""
+    """Return the rows in a slice of X, y or weights; None and a number (weight of every row) stay as they are."""
     return part if part is None or isinstance(part, Number) else rows_of.take_rows(part, rows)
 
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from typing import Any
 
 from bayesnb._util.arguments import require_iterable, shown
 
@@ -90,7 +89,10 @@ r."ripe" IS NOT NULL AND r."colour" IS NOT NULL GROUP BY r."ripe", r."colour"
 
 
 def _count_levels(name: str, kind: str, label: str, times: str, source: str, counted: str) -> str:
-    """Return the query of the weight of each level in each class."""
+    """Return the query of the weight of each level of the column `name` in each class.
+
+    The other arguments are SQL: label, weight, FROM clause, and condition for a row to count.
+    """
     cell = _quote_column(name)
     text = f"CAST({cell} AS VARCHAR)"
     nan = "" if kind == "str" else f" AND LOWER({text}) <> 'nan'"
@@ -121,15 +123,17 @@ def _count_numbers(name: str, kind: str, label: str, times: str, source: str, co
 
 
 def _null_unless_all(condition: str, value: str) -> str:
-    """Return an aggregate that is NULL unless every row of the group meets a condition."""
+    """Return the SQL of an aggregate: `value`, or NULL unless every row of the group meets `condition`."""
     return f"CASE WHEN MIN(CASE WHEN {condition} THEN 1 ELSE 0 END) = 1 THEN {value} END"
 
 
-def _quote_column(name: Any) -> str:
+def _quote_column(name: object) -> str:
+    """Return the name of a column as SQL, r."name", with its quotes doubled."""
     return 'r."' + str(name).replace('"', '""') + '"'
 
 
 def _quote_text(value: object) -> str:
+    """Return a value as a text literal of SQL, with its quotes doubled."""
     return "'" + str(value).replace("'", "''") + "'"
 
 

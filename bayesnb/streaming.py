@@ -131,7 +131,7 @@ def fit_stream(
             counted += n
             tick(n)
             if checkpoint is not None and counted - saved >= every and classifier_state.is_fitted(draft):
-                saved = _save(draft, declared, checkpoint, counted, first_rows.digests)
+                saved = _save_checkpoint(draft, declared, checkpoint, counted, first_rows.digests)
     if skip:
         raise ValueError(
             f"checkpoint={str(checkpoint)!r} has {counted:,} rows, and batches had {counted - skip:,}: they are "
@@ -142,7 +142,7 @@ def fit_stream(
     if not classifier_state.is_fitted(draft):
         raise ValueError("sample_weight is zero for every row; at least one row must count.")
     if checkpoint is not None and counted > saved:
-        _save(draft, declared, checkpoint, counted, first_rows.digests)
+        _save_checkpoint(draft, declared, checkpoint, counted, first_rows.digests)
     for name in (_ROWS_COUNTED, _FIRST_ROWS):
         vars(draft).pop(name, None)
     return classifier_state.replace_state(nb, draft.with_counts(declare(draft.fitted_.counted, declared)))
@@ -268,7 +268,10 @@ def read_table(
 
 
 def _require_columns(table: Any, wanted: list[str], all_columns: bool, source: str) -> None:
-    """Raise ValueError if a column is missing in a file, cannot be decoded, or is requested twice."""
+    """Raise ValueError if a column is missing in a file of a pyarrow dataset, cannot be decoded, or is requested twice.
+
+    With `all_columns` no later file may have a column that the first has not.
+    """
     named = set(table.schema.names)
     absent = [name for name in wanted if name not in named]
     if absent:
@@ -293,14 +296,14 @@ def _require_columns(table: Any, wanted: list[str], all_columns: bool, source: s
 
 
 def _dictionary_type(kind: Any) -> Any:
-    """Return the type by which pandas keeps an arrow dictionary as it is; None for other types."""
+    """Return the pandas type that keeps a dictionary type of arrow as it is; None for other types."""
     import pandas as pd
 
     return pd.ArrowDtype(kind) if hasattr(kind, "index_type") else None
 
 
 def _nullable_integer(kind: Any) -> Any:
-    """Return the type by which pandas keeps integers in a column with missing cells."""
+    """Return the nullable pandas type of an integer type of arrow, such as Int64 for int64."""
     import pandas as pd
 
     return pd.api.types.pandas_dtype(str(kind).replace("int", "Int").replace("u", "U"))
@@ -365,7 +368,7 @@ def unfitted_copy(nb: NaiveBayesClassifier, who: str) -> NaiveBayesClassifier:
     return draft
 
 
-def _start_or_resume(nb: NaiveBayesClassifier, checkpoint: Any) -> tuple[Any, int]:
+def _start_or_resume(nb: NaiveBayesClassifier, checkpoint: str | os.PathLike[str] | None) -> tuple[Any, int]:
     """Return (copy to fit, number of rows that it has counted): an unfitted copy, or the checkpoint if there is one."""
     draft = unfitted_copy(nb, "fit_stream")
     if checkpoint is None or not Path(checkpoint).exists():
@@ -378,10 +381,10 @@ def _start_or_resume(nb: NaiveBayesClassifier, checkpoint: Any) -> tuple[Any, in
     return loaded, loaded.rows_counted_
 
 
-def _save(
+def _save_checkpoint(
     draft: Any, declared: Levels, checkpoint: str | os.PathLike[str], rows: int, first_rows: Sequence[str]
 ) -> int:
-    """Write a checkpoint, and return the number of rows that it has counted."""
+    """Write a checkpoint of `draft`, to which the other arguments are added as attributes; return `rows`."""
     classifier_state.replace_state(draft, draft.with_counts(declare(draft.fitted_.counted, declared)))
     draft.rows_counted_, draft.first_rows_ = rows, tuple(first_rows)
     save(draft, checkpoint)
@@ -389,7 +392,7 @@ def _save(
 
 
 def _require_known(draft: Any, X: object, y: object, where: str) -> None:
-    """Raise ValueError if rows have other columns than the checkpoint, or labels that it has not counted."""
+    """Raise ValueError if rows have other columns than `draft`, or labels that it has not counted."""
     try:
         draft.fitted_.table(X)
         labels, _ = check_labels(y, None, type(draft).__name__)
@@ -401,7 +404,7 @@ def _require_known(draft: Any, X: object, y: object, where: str) -> None:
         raise ValueError(f"{where} has the label {new[0]!r}, and the checkpoint's are {list(known.values)[:12]}.")
 
 
-def split_batch(batch: Any, number: int) -> tuple[Any, Any, Any]:
+def split_batch(batch: object, number: int) -> tuple[Any, Any, Any]:
     """Return (X, y, weights) of a batch, None for no weights; raise ValueError if it is not (X, y[, sample_weight])."""
     if not isinstance(batch, tuple | list) or len(batch) not in (2, 3):
         raise ValueError(f"batch {number} is a {type(batch).__name__}; it must be (X, y) or (X, y, sample_weight).")

@@ -168,7 +168,7 @@ class BagOfWords(CountVectorizer):
         if self.vocabulary is None:
             X = fitted._learn(raw_documents)
         else:
-            fitted._take_dictionary(_number_words(self.vocabulary), frozenset())
+            fitted._set_dictionary(_number_words(self.vocabulary), frozenset())
             X = fitted._count(raw_documents)
         fitted.unknown_count_ = 0 if self.unknown is None else int(X[:, [-1]].sum())
         self.__dict__.update(vars(fitted))
@@ -274,7 +274,7 @@ class BagOfWords(CountVectorizer):
     # -- counting --------------------------------------------------------------------------------
 
     def _learn(self, raw_documents: Iterable[str]) -> sp.csr_array:
-        """Choose the dictionary among all words of the documents, and return the documents' counts under it."""
+        """Choose the dictionary among the words of the documents, set its attributes, and return the (N, V) counts."""
         self._validate_params()
         limit = self.max_features
         options = self.get_params(deep=False)
@@ -298,7 +298,7 @@ class BagOfWords(CountVectorizer):
                 f"No word is left for the dictionary: of {len(words)} words in {X.shape[0]} documents none is in at "
                 f"least min_df={self.min_df!r} and at most max_df={self.max_df!r} of them. Change these."
             )
-        self._take_dictionary({word: j for j, word in enumerate(words[keep])}, frozenset(words[too_frequent]))
+        self._set_dictionary({word: j for j, word in enumerate(words[keep])}, frozenset(words[too_frequent]))
         selected = X[:, keep]
         if self.unknown is not None:
             outside = X[:, ~keep & ~too_frequent].sum(axis=1)
@@ -307,8 +307,8 @@ class BagOfWords(CountVectorizer):
             selected = sp.hstack([selected, sp.csr_array(outside[:, None].astype(X.dtype))], format="csr")
         return selected
 
-    def _take_dictionary(self, vocabulary: dict[Hashable, int], too_frequent: frozenset[Hashable]) -> None:
-        """Set the columns of the words, the reserved word last, and the words that are dropped."""
+    def _set_dictionary(self, vocabulary: dict[Hashable, int], too_frequent: frozenset[Hashable]) -> None:
+        """Set `vocabulary_`, the reserved word as the last column, and `too_frequent_`, the words to drop."""
         if self.unknown is not None:
             if self.unknown in vocabulary:
                 raise ValueError(
@@ -318,11 +318,11 @@ class BagOfWords(CountVectorizer):
         self.vocabulary_, self.too_frequent_ = vocabulary, too_frequent
 
     def _count(self, raw_documents: Iterable[str]) -> sp.csr_array:
-        """Count the words of documents under the dictionary."""
+        """Return the (N, V) counts of the words of documents under the dictionary."""
         return sp.csr_array(super().transform(self._documents(raw_documents)))
 
     def _documents(self, raw_documents: Iterable[Any]) -> Iterator[Any]:
-        """Yield the documents; raise unless each is a string, or a function of the user's own takes it."""
+        """Yield the documents; raise TypeError for one that is no string, unless a function of the user takes it."""
         if isinstance(raw_documents, str | bytes):
             raise ValueError("raw_documents is one string; pass a list of documents, [text] for a single one.")
         if isinstance(raw_documents, Mapping) or getattr(raw_documents, "ndim", 1) > 1:
@@ -341,7 +341,7 @@ class BagOfWords(CountVectorizer):
         return "too_frequent_" in vars(self)
 
 
-def _number_words(words: Any) -> dict[Hashable, int]:
+def _number_words(words: object) -> dict[Hashable, int]:
     """Return the columns of the words of a user's dictionary; raise ValueError where `CountVectorizer` refuses it."""
     if isinstance(words, str) or not isinstance(words, Iterable):
         raise ValueError(f"vocabulary={words!r} must be a list or set of words, or a dict {{word: column}}.")
@@ -352,7 +352,7 @@ def _number_words(words: Any) -> dict[Hashable, int]:
 
 
 def _to_json(name: str, value: Any) -> Any:
-    """Return an option as JSON has it; raise ValueError for a function, which no file can have."""
+    """Return an option as JSON has it: a dtype by name, a tuple as a list; raise ValueError for a function."""
     if name == "dtype":
         return np.dtype(value).name
     if callable(value):

@@ -19,7 +19,7 @@ _DIGITS = 40
 
 
 def shown(value: object) -> str:
-    """`repr` of a value for a message, without the middle if it is long."""
+    """Return `repr` of a value on one line, without the middle if it has more than 200 characters; never raise."""
     if isinstance(value, int) and abs(value) >= 10**_DIGITS:
         # Python refuses to write integers of some thousand digits.
         return f"{'-' if value < 0 else ''}1e{int(value.bit_length() * np.log10(2))} (about)"
@@ -42,12 +42,15 @@ def require_integer(name: str, value: Any, least: int = 1, most: int = _MOST) ->
 
 
 def require_seed(seed: Any) -> None:
-    """Raise ValueError unless `seed` is an integer of at least 0, which NumPy and JAX take."""
+    """Raise ValueError unless `seed` is an integer from 0 to 2^63 - 1."""
     require_integer("seed", seed, least=0, most=INT64)
 
 
 def require_number(name: str, value: Any, wanted: str, holds: Callable[[float], bool]) -> float:
-    """Return `value` as a float; raise ValueError unless `holds` is true of it, and it is at most `GREATEST`."""
+    """Return `value` as a float; raise ValueError unless it is finite, at most `GREATEST`, and `holds(value)` is true.
+
+    `wanted` describes a right value in the message.
+    """
     try:
         number = float("nan") if isinstance(value, str | bytes | bool) or np.ndim(value) else float(value)
     except (TypeError, ValueError, OverflowError):
@@ -65,7 +68,10 @@ def require_probability(name: str, value: object) -> None:
 
 
 def require_interval(name: str, value: object, example: str) -> tuple[float, float]:
-    """Return the ends of an interval; raise ValueError unless they are two numbers, 0 < lower < upper < inf."""
+    """Return the two ends in `value` as floats; raise ValueError unless 0 < lower < upper < inf.
+
+    `example` is a right value for the message.
+    """
     try:
         low, high = to_numbers(name, value)
     except (TypeError, ValueError):
@@ -82,31 +88,31 @@ def require_choice(name: str, value: object, allowed: tuple[str, ...]) -> None:
 
 
 def require_flag(name: str, value: object) -> None:
-    """Raise ValueError unless `value` is true or false."""
+    """Raise ValueError unless `value` is a bool of Python or NumPy."""
     if not isinstance(value, bool | np.bool_):
         raise ValueError(f"{name}={shown(value)} must be True or False.")
 
 
 def require_mapping(name: str, value: object, example: str) -> None:
-    """Raise TypeError unless `value` is a dict, such as `example`."""
+    """Raise TypeError unless `value` is a mapping; `example` is a right value for the message."""
     if not isinstance(value, Mapping):
         raise TypeError(f"{name}={shown(value)} must be a dict, such as {example}.")
 
 
 def require_iterable(name: str, value: object, meaning: str) -> None:
-    """Raise TypeError unless `value` is iterable and no text; `meaning` describes a right value."""
+    """Raise TypeError unless `value` is an iterable other than str and bytes; `meaning` describes a right value."""
     if isinstance(value, str | bytes) or not isinstance(value, Iterable):
         raise TypeError(f"{name}={shown(value)} must be {meaning}.")
 
 
 def require_path(name: str, value: object) -> None:
-    """Raise TypeError unless `value` is a path."""
+    """Raise TypeError unless `value` is a str or an os.PathLike."""
     if not isinstance(value, str | os.PathLike):
         raise TypeError(f"{name}={shown(value)} must be a path: a str or a pathlib.Path.")
 
 
 def to_numbers(name: str, values: Any) -> np.ndarray:
-    """Return an array of float64.
+    """Return a number or an array of numbers as a float64 array of the same shape.
 
     Raises
     ------

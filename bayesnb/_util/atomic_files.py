@@ -15,7 +15,7 @@ _SUFFIX = ".bayesnb.tmp"
 
 
 def write_atomically(path: str | os.PathLike[str], content: bytes) -> None:
-    """Write a temporary file beside the old one, and rename it to `path` once it is on the disk.
+    """Write `content` to a temporary file beside `path`, and rename that file to `path` once it is on the disk.
 
     Raises
     ------
@@ -47,7 +47,7 @@ def write_atomically(path: str | os.PathLike[str], content: bytes) -> None:
 
 
 def require_writable(path: str | os.PathLike[str]) -> None:
-    """Raise OSError unless a file can be written at `path`, before much work is done for it.
+    """Raise OSError unless a file can be written at `path`; a temporary file beside `path` is made and removed.
 
     Raises
     ------
@@ -82,7 +82,7 @@ def open_regular(path: str | os.PathLike[str]) -> BinaryIO:
 
 
 def _require_regular(path: Path) -> None:
-    """Raise OSError if `path` is a link, pipe, device or folder, which a file must not replace."""
+    """Raise OSError if `path` exists and is no regular file, which a written file must not replace."""
     with suppress(FileNotFoundError):
         mode = path.lstat().st_mode
         if stat.S_ISLNK(mode):
@@ -92,7 +92,7 @@ def _require_regular(path: Path) -> None:
 
 
 def _sync(folder: Path) -> None:
-    """Write the names in a folder to the disk, if the system can open folders."""
+    """Flush the entries of a folder to the disk; do nothing if the system cannot open folders."""
     with suppress(OSError):
         handle = os.open(folder, os.O_RDONLY)
         try:

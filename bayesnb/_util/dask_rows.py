@@ -13,7 +13,7 @@ Method = Callable[..., Any]
 
 
 def accept_dask(prepare: Callable[[Any, Any], np.ndarray]) -> Callable[[Method], Method]:
-    """Let a method of rows `method(self, X, ...)` take dask arrays and dataframes, for which it returns a dask array.
+    """Return a decorator by which a method `method(self, X, ...)` also takes a dask X, and returns a lazy dask array.
 
     Parameters
     ----------
@@ -22,8 +22,11 @@ def accept_dask(prepare: Callable[[Any, Any], np.ndarray]) -> Callable[[Method],
     """
 
     def decorate(method: Method) -> Method:
+        """Return the method, extended to dask arrays and dataframes."""
+
         @wraps(method)
         def call(self: Any, X: object, *args: Any, **kwargs: Any) -> Any:
+            """Call the method on X, or on each block of rows of a dask X once the returned dask array is computed."""
             if not hasattr(X, "__dask_graph__"):
                 return method(self, X, *args, **kwargs)
             # The result is computed later; a fit in between must not change it.
@@ -75,7 +78,10 @@ def _no_rows(X: Any) -> Any:
 
 
 def _map_array(block: Method, X: Any, owner: Any, result: np.ndarray) -> Any:
-    """Apply `block` to each block of rows of a dask array; `result` is an array without rows."""
+    """Return the lazy dask array of `block(rows, owner)` for each block of rows of a dask array X.
+
+    `result` is what `block` returns for no rows: an array of the type and the width of all results.
+    """
     import dask.array as da
     from dask.delayed import delayed
 
@@ -97,7 +103,10 @@ def _map_array(block: Method, X: Any, owner: Any, result: np.ndarray) -> Any:
 
 
 def _map_frame(block: Method, X: Any, owner: Any, result: np.ndarray) -> Any:
-    """Apply `block` to each partition of a dask dataframe; `result` is an array without rows."""
+    """Return the lazy dask array of `block(rows, owner)` for each partition of a dask dataframe X.
+
+    `result` is what `block` returns for no rows: an array of the type and the width of all results.
+    """
     from dask.delayed import delayed
 
     return X.map_partitions(block, owner=delayed(owner, traverse=False), meta=result, enforce_metadata=False)

@@ -6,7 +6,6 @@ import os
 import signal
 import sys
 from pathlib import PurePath
-from typing import Any
 
 
 def is_command_line() -> bool:
@@ -17,14 +16,14 @@ def is_command_line() -> bool:
     return PurePath(program).stem == "bayesnb"
 
 
-def exit_process(*_: Any) -> None:
-    """Handle SIGINT: end the process with one line on stderr."""
+def exit_process(*_: object) -> None:
+    """Handle SIGINT: write one line to stderr and end the process with status 130, without cleaning up."""
     os.write(2, b"bayesnb: interrupted.\n")
     os._exit(130)
 
 
 def restore_default() -> None:
-    """Let Ctrl-C raise KeyboardInterrupt again, once everything is imported."""
+    """Let Ctrl-C raise KeyboardInterrupt again, if `exit_process` handles it."""
     if signal.getsignal(signal.SIGINT) is exit_process:
         signal.signal(signal.SIGINT, signal.default_int_handler)
 

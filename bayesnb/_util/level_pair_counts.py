@@ -34,7 +34,10 @@ def count_pairs(first: Indicators, second: Indicators, bounds: np.ndarray, shape
 
 
 def pieces(bounds: np.ndarray, width: int, *, whole: bool = False) -> Iterator[tuple[int, slice]]:
-    """Yield each class with slices of its rows, of some million cells at `width` cells a row, or `whole`."""
+    """Yield (class, slice of rows of that class) in pieces of some million cells at `width` cells a row.
+
+    With `whole` each class is one piece.
+    """
     size = int(bounds[-1]) if whole else int(np.clip(_MOST_CELLS // max(1, width), 256, _MOST_ROWS))
     for c in range(len(bounds) - 1):
         for start in range(bounds[c], bounds[c + 1], max(1, size)):
@@ -42,12 +45,12 @@ def pieces(bounds: np.ndarray, width: int, *, whole: bool = False) -> Iterator[t
 
 
 def sort_by_class(label: np.ndarray, n_classes: int) -> tuple[np.ndarray, np.ndarray]:
-    """Return the order that sorts rows by class, and the (C + 1,) bounds of the classes in this order."""
+    """Return the (N,) order that sorts rows by class, and the (C + 1,) bounds of the classes in this order."""
     return np.argsort(label, kind="stable"), np.concatenate([[0], np.cumsum(np.bincount(label, minlength=n_classes))])
 
 
 def require_memory(counts: int, what: str, advice: str) -> None:
-    """Raise ValueError if so many counts would not fit into memory; `what` and `advice` are parts of the message."""
+    """Raise ValueError if there are more than `MOST_COUNTS` counts; `what` and `advice` are parts of the message."""
     if counts > MOST_COUNTS:
         raise ValueError(
             f"{what} would take {counts * 8 / 1e9:.1f} GB, more than the {MOST_COUNTS * 8 / 1e9:.1f} GB that they may "

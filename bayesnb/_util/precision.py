@@ -23,11 +23,11 @@ _FORKED = (
 
 
 class ForkedError(RuntimeError):
-    """A process was forked after JAX had been used in its parent."""
+    """Raised in a process that was forked after JAX had been used in its parent."""
 
 
 def float64(function: Callable[P, R]) -> Callable[P, R]:
-    """Run a host function in float64 and return NumPy arrays.
+    """Decorate a host function to run in float64, and to return NumPy arrays in place of JAX arrays.
 
     The setting is scoped and local to the thread; the user's configuration is never changed. Not for
     kernels, which others may `jit` or `vmap`, nor around a user's iterator or callback.
@@ -43,7 +43,7 @@ def float64(function: Callable[P, R]) -> Callable[P, R]:
     def in_float64(*args: P.args, **kwargs: P.kwargs) -> R:
         if _first_process() != os.getpid():
             raise ForkedError(_FORKED)
-        with _settings():
+        with _float64_settings():
             result: R = jax.tree.map(_to_numpy, function(*args, **kwargs))
             return result
 
@@ -57,8 +57,8 @@ def _first_process() -> int:
 
 
 @contextmanager
-def _settings() -> Iterator[None]:
-    """Set double precision, and JAX's defaults for settings under which the kernels would fail.
+def _float64_settings() -> Iterator[None]:
+    """Context with double precision, and with JAX's defaults for settings under which the kernels would fail.
 
     The kernels return NaN and infinity, and mix integers of different widths in indices.
     """

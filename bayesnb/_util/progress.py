@@ -22,7 +22,7 @@ def _ignore_steps(steps: float = 1) -> None:
 
 @contextmanager
 def progress(title: str | None, total: float | None, unit: str = "it") -> Iterator[Callable[..., object]]:
-    """Yield a function to call after each step, or with the number of steps since the last call.
+    """Context with a progress bar, which yields the function that advances the bar by 1 or by a number of steps.
 
     Parameters
     ----------
@@ -62,13 +62,13 @@ def progress(title: str | None, total: float | None, unit: str = "it") -> Iterat
 
 
 def _in_notebook() -> bool:
-    """Return whether stderr is that of a notebook's kernel, which shows a bar and is no terminal."""
+    """Return whether stderr is that of a notebook's kernel, which is no terminal and shows bars."""
     return type(sys.stderr).__module__.startswith("ipykernel")
 
 
 @contextmanager
 def rows_progress(title: str, n: int) -> Iterator[Callable[..., object]]:
-    """Yield the function of `progress` over n rows; few rows have no bar, so that their call costs nothing."""
+    """Context that yields the function that advances a progress bar over n rows; up to 4,096 rows have no bar."""
     if n <= _MANY_ROWS:
         yield _ignore_steps
         return

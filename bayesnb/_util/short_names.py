@@ -9,12 +9,12 @@ from itertools import accumulate, takewhile
 
 
 def count_columns(text: str) -> int:
-    """Number of columns that a text takes; a Chinese character takes two."""
+    """Number of columns that a text takes on a terminal; a Chinese character takes two."""
     return sum(map(_width, text))
 
 
 def shorten(text: str, width: int) -> str:
-    """Cut the middle of a text that takes more than `width` columns, since names often differ at their end."""
+    """Return a text, cut to `width` columns by "…" in its middle, as names often differ at the end."""
     if count_columns(text) <= width:
         return text
     tail = _first_columns(text[::-1], width // 3)[::-1]
@@ -22,7 +22,7 @@ def shorten(text: str, width: int) -> str:
 
 
 def shorten_apart(names: Iterable[str], width: int) -> dict[str, str]:
-    """Shorten names to `width` columns; those that would then look alike start at the word in which they differ."""
+    """Return {name: short form of at most `width` columns}; forms that would look alike start where names differ."""
     short = {name: shorten(name, width) for name in names}
     for text, occurrences in Counter(short.values()).items():
         if occurrences > 1:
@@ -39,6 +39,7 @@ def _first_columns(text: str, width: int) -> str:
 
 
 def _width(character: str) -> int:
+    """Number of columns of a character: 2 if it is East Asian and wide, 0 if it is combining, else 1."""
     if unicodedata.combining(character):
         return 0
     return 2 if unicodedata.east_asian_width(character) in "WF" else 1

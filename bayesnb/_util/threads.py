@@ -14,7 +14,7 @@ R = TypeVar("R")
 
 
 def map_in_threads(call: Callable[[P], R], arguments: Sequence[P]) -> Iterator[R]:
-    """Yield `call` of each argument in their order; the first error is raised.
+    """Yield `call(argument)` for each argument, in their order; the first error is raised and cancels the rest.
 
     JAX's default device is that of the calling thread. Other scopes, such as float64, must be entered by `call`.
     """

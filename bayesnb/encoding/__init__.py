@@ -58,7 +58,7 @@ class Encoding:
         return self.blocks[0].n_features
 
     def check(self) -> None:
-        """Raise ValueError unless there are classes, and every column of the table is in a block."""
+        """Raise ValueError unless there are classes, each column is in a block, and the blocks are consistent."""
         self.classes.check()
         if not len(self.classes) or not self.blocks:
             raise ValueError(f"there are {len(self.classes)} classes and {len(self.blocks)} blocks of columns.")
@@ -76,7 +76,7 @@ class Encoding:
             block.check()
 
     def blank(self, owner: str) -> Table:
-        """Table of these columns without rows, for an estimator of the name `owner`."""
+        """Return a table without rows that has these columns; `owner` is the name of the estimator for messages."""
         bases = self._bases()
         names: Sequence[str] = bases[0].names if len(bases) == 1 else tuple(self.feature_names)
         data = [np.empty(0)] * self.n_features
@@ -87,25 +87,25 @@ class Encoding:
         return Table(data, names, 0, owner)
 
     def _bases(self) -> list[Columns]:
-        """Columns of each block; of a structure the columns without parents."""
+        """Return the columns of each block; for a structure the same columns without parents."""
         return [block.base for block in self.blocks]
 
     def union(self, other: Encoding) -> Encoding:
-        """Return the encoding with the classes and levels of both."""
+        """Return the encoding with the classes and levels of both encodings, which have the same blocks."""
         pairs = zip(self.blocks, other.blocks, strict=True)
         return Encoding(self.classes.union(other.classes), tuple(columns.union(more) for columns, more in pairs))
 
     def learn(self, table: Table) -> tuple[Encoding, tuple[Rows, ...]]:
-        """Return the encoding of a batch, with the levels that may occur in it, and its rows under that encoding."""
+        """Return the encoding of a batch, with the levels that may occur there, and the coded rows of each block."""
         blocks, rows = zip(*(block.learn(table) for block in self.blocks), strict=True)
         return Encoding(self.classes, blocks), rows
 
     def rows(self, table: Table, policy: UnknownPolicy | None = None) -> tuple[Rows, ...]:
-        """Return the rows of a table, checked and coded; `policy` is called if there are unknown levels."""
+        """Return the checked and coded rows of each block; `policy` is called with values that are no level."""
         return tuple(block.rows(table, policy) for block in self.blocks)
 
     def label_index(self, y: object, n_rows: int, owner: str) -> np.ndarray:
-        """(N,) index of the class of each row.
+        """Return the (N,) index of the class of each label in y.
 
         Raises
         ------
@@ -115,7 +115,7 @@ class Encoding:
         return index_of_labels(self.classes, *check_labels(y, n_rows, owner))
 
     def sort_columns(self, values: Iterable[np.ndarray]) -> np.ndarray:
-        """(F,) values of the columns in the order of X, from those of the columns of each block."""
+        """Return (F,) values in the order of the columns of X, from those of the columns of each block."""
         index = np.concatenate([np.asarray(block.index) for block in self.blocks])
         return np.asarray(np.concatenate(list(values))[np.argsort(index)])
 
@@ -141,7 +141,7 @@ class Encoding:
 
     @cached_property
     def term_map(self) -> TermMap:
-        """Terms of the classifier, as sums and differences of the terms of its blocks."""
+        """Map that makes the terms of the classifier as sums and differences of the terms of its blocks."""
         return TermMap.from_blocks(self.blocks)
 
     @property
@@ -151,7 +151,7 @@ class Encoding:
         return [named[j] for j in sorted(named)]
 
     def positions(self, features: Iterable[Any], argument: str = "features") -> set[int]:
-        """Positions of columns of X that are given by name or index, in an argument of the name `argument`.
+        """Return the positions of columns of X that are given by name or index, in an argument of the name `argument`.
 
         Raises
         ------

@@ -59,9 +59,11 @@ class CellColumns(PlainColumns):
                 raise ValueError("the edges of its cells do not increase.")
 
     def prior(self, given: object, argument: str, n_classes: int) -> Binned:
+        """Return the prior over the cells of each feature; `given` is a Binned, an IndependentCuts or "independent"."""
         return prior_of_cells(given, argument, n_classes, self.sizes())
 
     def rows(self, table: Table, policy: UnknownPolicy | None = None) -> CellRows:
+        """Return the numbers as rows of cells; infinite numbers are refused when a block of rows is coded."""
         check = partial(table.check_finite, index=self.index, missing=True)
         return CellRows(table.numbers(self.index), self._ends(), self.sizes(), check)
 
@@ -77,6 +79,7 @@ class CellColumns(PlainColumns):
         return learned, replace(rows, ends=learned._ends(), sizes=learned.sizes())
 
     def union(self, other: Self) -> Self:
+        """Return columns with the edges of both; raise ValueError if a feature has different edges."""
         columns = zip(self.names, self.edges, other.edges, strict=True)
         return replace(self, edges=tuple(merge_edges(*column) for column in columns))
 
@@ -86,10 +89,11 @@ class CellColumns(PlainColumns):
 
     @cached_property
     def _sizes(self) -> np.ndarray:
+        """(F,) number of cells of each feature."""
         return np.array([1 if edges is None else len(edges) + 1 for edges in self.edges])
 
     def _ends(self) -> np.ndarray:
-        """(F, K) edges, infinite behind the last one of a feature."""
+        """(F, K) edges of each feature, K the greatest number of cells; infinite behind the last edge."""
         ends = np.full((len(self.edges), int(self.sizes().max(initial=1))), np.inf)
         for row, edges in zip(ends, self.edges, strict=True):
             if edges is not None:
@@ -97,6 +101,7 @@ class CellColumns(PlainColumns):
         return ends
 
     def axis(self) -> tuple[np.ndarray, Sequence[Hashable] | None]:
+        """Return the feature of each cell (L,), and the name of each cell, such as "(1.5, 2]"."""
         return self.groups(), [name for edges in self.edges for name in cell_names(edges)]
 
 
@@ -130,6 +135,7 @@ class CellRows(LevelRows):
             return not np.isnan(np.sum(self.values))
 
     def code(self, start: int, stop: int, size: int) -> jax.Array:
+        """(size, F) index of the cell of each number, -1 for NaN; raise ValueError naming an infinite number."""
         values = self.values[start:stop]
         self.check(values, start=start)
         dtype = str(np.min_scalar_type(-int(self.sizes.max(initial=1))))

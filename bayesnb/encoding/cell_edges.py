@@ -34,13 +34,13 @@ def quantile_edges(values: np.ndarray, cells: int) -> np.ndarray | None:
 
 
 def are_edges(edges: Any) -> bool:
-    """Return whether `edges` is an array (K,) of finite numbers that increase."""
+    """Return whether `edges` is a float64 array (K,) of finite numbers that increase."""
     numbers = isinstance(edges, np.ndarray) and edges.ndim == 1 and edges.dtype == np.float64
     return numbers and bool(np.isfinite(edges).all()) and bool((np.diff(edges) > 0).all())
 
 
-def check_edges(edges: Any, table: Table, index: Iterable[int]) -> tuple[np.ndarray | None, ...]:
-    """Return the edges of each column of `index`; None for a column without edges.
+def check_edges(edges: object, table: Table, index: Iterable[int]) -> tuple[np.ndarray | None, ...]:
+    """Return the edges that a user gives for each column of `index`, float64 arrays; None for a column without.
 
     Parameters
     ----------
@@ -94,7 +94,7 @@ def cell_names(edges: np.ndarray | None) -> list[str]:
 
 
 def merge_edges(name: str, first: np.ndarray | None, second: np.ndarray | None) -> np.ndarray | None:
-    """Return the edges of a column in two parts of the rows, if one part has none yet or both have the same.
+    """Return the edges of a column from two parts of the rows: those of a part that has some, or the same of both.
 
     Raises
     ------

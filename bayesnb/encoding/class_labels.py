@@ -18,7 +18,7 @@ _FIRST_ROWS = 2**12
 
 
 def check_labels(y: Any, n_rows: int | None, owner: str, name: str = "y") -> tuple[Levels, np.ndarray]:
-    """Return the classes, and the index of each row's class, for labels of any hashable type.
+    """Return the classes that occur, and the (N,) index of each row's class, for labels of any hashable type.
 
     Parameters
     ----------
@@ -126,7 +126,7 @@ def _check_float_labels(y: np.ndarray, name: str) -> None:
 
 
 def _labels_to_array(y: object) -> np.ndarray:
-    """Return a list of labels as an array; a tuple is one label."""
+    """Return a list of labels as a 1-D array, in which a tuple is one label."""
     if not isinstance(y, list | tuple) or not any(isinstance(label, tuple) for label in y):
         return from_sequence(y, "y")
     array = np.empty(len(y), dtype=object)
@@ -136,7 +136,7 @@ def _labels_to_array(y: object) -> np.ndarray:
 
 
 def require_present(y: Any, positions: np.ndarray) -> None:
-    """Raise ValueError if a label at one of these positions is missing; no others are checked."""
+    """Raise ValueError if a label of y at one of the `positions` is missing; other labels are not checked."""
     import pandas as pd
 
     labels = list(y) if len(positions) else []
@@ -165,7 +165,7 @@ def index_of_labels(classes: Levels, labels: Levels, label: np.ndarray) -> np.nd
 
 
 def _map_codes(codes: np.ndarray, position: np.ndarray) -> np.ndarray:
-    """Return `position[codes]`, without a look-up in the usual case that positions are the codes."""
+    """Return `position[codes]` as int32, without a look-up in the usual case that positions are the codes."""
     if np.array_equal(position, np.arange(len(position))):
         return np.asarray(codes.astype(np.int32, copy=False))
     return np.asarray(position.astype(np.int32)[codes])

@@ -62,7 +62,7 @@ class Columns(ABC):
 
     @property
     def network(self) -> Any:
-        """The columns as `NodeColumns` if they may have parents; else None."""
+        """The columns themselves as `NodeColumns` if they may have parents; else None."""
         return None
 
     @property
@@ -72,18 +72,21 @@ class Columns(ABC):
 
     @abstractmethod
     def rows(self, table: Table, policy: UnknownPolicy | None = None) -> Rows:
-        """Check these columns of a table and return their rows; `policy` is called if there are unknown levels."""
+        """Check these columns of a table and return their rows; `policy` is called with values that are no level."""
 
     def learn(self, table: Table, policy: UnknownPolicy | None = None) -> tuple[Self, Rows]:
-        """Return columns with the levels that may occur in a table, and the rows of the table under these columns."""
+        """Return columns with the levels that may occur in a table, and the rows of the table under these columns.
+
+        Default: columns without levels, which stay as they are.
+        """
         return self, self.rows(table, policy)
 
     def with_declared(self, known: Mapping[int, Levels]) -> Self:
-        """Return columns with the levels of each column of the table in `known`, which do not grow."""
+        """Return columns with the levels in `known`, by position in the table, which then do not grow."""
         return self
 
     def check(self) -> None:  # noqa: B027
-        """Raise ValueError unless the fields fit together; `Encoding.check` checks what all columns have."""
+        """Raise ValueError if the fields contradict each other; `Encoding.check` checks what all columns have."""
 
     def prior(self, given: object, argument: str, n_classes: int) -> Any:
         """Return the prior that a user has `given` for an `argument`: a family, or a function of the statistics to it.
@@ -98,34 +101,38 @@ class Columns(ABC):
     # -- positions on the last axis of the statistics --------------------------------------------
 
     def sizes(self) -> np.ndarray:
-        """Number of positions of each feature."""
+        """(F,) number of positions of each feature on the last axis: its levels, or 1 for numbers."""
         return self._sizes
 
     @cached_property
     def _sizes(self) -> np.ndarray:
+        """(F,) number of positions of each feature on the last axis; default: 1."""
         return np.ones(len(self.index), np.int64)
 
     def start(self) -> np.ndarray:
-        """First position of each feature."""
+        """(F,) first position of each feature on the last axis."""
         return np.asarray(np.cumsum(self.sizes()) - self.sizes(), np.int32)
 
     def groups(self) -> np.ndarray:
-        """Simplex, or feature, of each position."""
+        """(L,) number of the simplex of each position; default: one simplex a feature."""
         return np.repeat(np.arange(len(self.sizes()), dtype=np.int32), self.sizes())
 
     def axis(self) -> tuple[np.ndarray, Sequence[Hashable] | None]:
-        """Feature and level of each position; None for the levels of numbers."""
+        """Return the feature (L,) and the level of each position; None in place of the levels for numbers."""
         return self.groups(), None
 
     @property
     def capacity(self) -> int:
-        """Number of positions in the kernels' arrays, padding included."""
+        """Number of positions in the kernels' arrays of counts, padding included."""
         return int(self.sizes().sum())
 
     # -- statistics ------------------------------------------------------------------------------
 
     def finish(self, statistics: Any, class_count: np.ndarray) -> Any:
-        """Return statistics of the kernels in their final shape."""
+        """Return the final statistics from those that the kernels have summed: packed counts become counts (C, L).
+
+        `class_count` (C,) is the weight of the rows of each class.
+        """
         return statistics.level_counts(self.sizes()) if hasattr(statistics, "level_counts") else statistics
 
     def prune(self, statistics: Any) -> tuple[Self, Any]:
@@ -133,11 +140,11 @@ class Columns(ABC):
         return self, statistics
 
     def union(self, other: Self) -> Self:
-        """Return columns with the levels of both."""
+        """Return columns with the levels of both; default: these columns, which have no levels."""
         return self
 
     def positions_in(self, joint: Self) -> np.ndarray:
-        """Positions of these levels on the last axis of `joint`, which has more levels."""
+        """(L,) positions of these levels on the last axis of `joint`, which has these levels and more."""
         return np.arange(int(self.sizes().sum()))
 
 
@@ -146,6 +153,7 @@ class PlainColumns(Columns):
 
     @property
     def base(self) -> Self:
+        """The columns themselves."""
         return self
 
 
@@ -165,15 +173,18 @@ class RealColumns(PlainColumns):
         object.__setattr__(self, "hyperparameter", f"{self.kind}_prior")
 
     def prior(self, given: object, argument: str, n_classes: int) -> Any:
+        """Return the prior that is `given`: a family with parameters (C, F), or an empirical prior."""
         return prior_of_numbers(given, self.family, (n_classes, len(self.index)), argument)
 
     def rows(self, table: Table, policy: UnknownPolicy | None = None) -> RealRows:
+        """Return the numbers as rows; raise ValueError for a negative one if the family has none."""
         values = table.numbers(self.index)
         if self.family.nonnegative:
             table.check_nonnegative(values, self.index)
         return RealRows(values, self.family.statistics, partial(table.check_finite, index=self.index, missing=True))
 
     def check(self) -> None:
+        """Raise ValueError unless the family is one of numbers."""
         if not hasattr(self.family.statistics, "values"):
             raise ValueError(f"columns of numbers have the family {self.family.__name__}.")
 
@@ -189,6 +200,7 @@ class CountColumns(PlainColumns):
     one_simplex = True
 
     def rows(self, table: Table, policy: UnknownPolicy | None = None) -> CountRows:
+        """Return the counts as sparse rows; raise ValueError if one is negative, missing or infinite."""
         if table.is_sparse:
             return CountRows(table.matrix(nonnegative=True))
         values = table.numbers(self.index)
@@ -197,10 +209,11 @@ class CountColumns(PlainColumns):
         return CountRows(sp.csr_array(values))
 
     def groups(self) -> np.ndarray:
-        """Group of each level: all are in one simplex."""
+        """(F,) zeros: all columns are in one simplex."""
         return np.zeros(len(self.index), np.int32)
 
     def axis(self) -> tuple[np.ndarray, Sequence[Hashable] | None]:
+        """Return the column (F,) of each position, which is the column itself, and None."""
         return np.arange(len(self.index)), None
 
 
@@ -215,20 +228,25 @@ class BinaryColumns(PlainColumns):
     kind = "bernoulli"
 
     def check(self) -> None:
+        """Raise ValueError unless the threshold is finite or None."""
         if self.threshold is not None and not np.isfinite(self.threshold):
             raise ValueError(f"the threshold of its columns is {self.threshold}.")
 
     def rows(self, table: Table, policy: UnknownPolicy | None = None) -> Rows:
+        """Return rows of absent and present cells; raise ValueError for an infinite cell.
+
+        Without a threshold, a cell that is neither 0, 1 nor missing raises ValueError, too.
+        """
         if table.is_sparse:
-            return PresenceRows(self._present(table.matrix()))
+            return PresenceRows(self._select_present(table.matrix()))
         values = table.numbers(self.index)
         table.check_finite(values, self.index, missing=True)
         if self.threshold is None:
             _require_binary(values, self.names, lambda i: divmod(i, values.shape[1]))
         return BinaryRows(values, 0.5 if self.threshold is None else self.threshold, self.sizes())
 
-    def _present(self, matrix: sp.csr_array) -> sp.csr_array:
-        """Return a matrix whose stored entries are the present cells."""
+    def _select_present(self, matrix: sp.csr_array) -> sp.csr_array:
+        """Return a matrix whose stored entries are the cells above the threshold, which must not be negative."""
         if self.threshold is None:
             row, column = matrix.tocoo().coords
             _require_binary(matrix.data, self.names, lambda i: (int(row[i]), int(column[i])))
@@ -241,7 +259,10 @@ class BinaryColumns(PlainColumns):
         return matrix
 
     def finish(self, statistics: LevelCounts | PackedCounts, class_count: np.ndarray) -> LevelCounts:
-        """Return counts of absent and present cells; a sparse matrix has counts of present ones only."""
+        """Return counts (C, 2 F) of absent and present cells, from counts of both or of present ones only.
+
+        `class_count` (C,) gives the number of absent cells.
+        """
         count = statistics.level_counts(self.sizes()).count
         if count.shape[1] == 2 * len(self.index):
             return LevelCounts(count)
@@ -251,9 +272,11 @@ class BinaryColumns(PlainColumns):
 
     @cached_property
     def _sizes(self) -> np.ndarray:
+        """(F,) number of levels of each feature, which is 2."""
         return np.full(len(self.index), 2)
 
     def axis(self) -> tuple[np.ndarray, Sequence[Hashable] | None]:
+        """Return the feature (2 F,) of each position, and "absent" or "present" for each."""
         return self.groups(), ["absent", "present"] * len(self.index)
 
 

@@ -23,4 +23,5 @@ class ContextColumns(NodeColumns):
     scored_as = ContextRows
 
     def prior(self, given: object, argument: str, n_classes: int) -> ContextTree:
+        """Return the prior over context trees; `given`, scalar or (F,), is the total concentration of a feature."""
         return prior_of_contexts(given, self, n_classes)

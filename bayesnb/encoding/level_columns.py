@@ -64,11 +64,11 @@ class LevelColumns(PlainColumns):
         return learned, learned.code_rows(factors, policy)
 
     def rows(self, table: Table, policy: UnknownPolicy | None = None) -> CodedRows:
-        """Return coded cells; `policy` is called with the values that are no level, if there are any."""
+        """Return coded cells; `policy` (default: `report_unknown`) is called with values that are no level."""
         return self.code_rows(self.factors(table), policy)
 
     def factors(self, table: Table) -> Factors:
-        """Return the cells of a table as codes of distinct values."""
+        """Return the cells of these columns of a table as codes of the distinct values of each column."""
         if table.is_sparse:
             raise TypeError(
                 f"Sparse data was passed for X, but {table.owner} takes categorical data dense; use X.toarray()."
@@ -90,7 +90,7 @@ class LevelColumns(PlainColumns):
 
     @cached_property
     def marks(self) -> Levels:
-        """Distinct `missing_values`."""
+        """Distinct `missing_values`, for look-up."""
         return Levels.from_values(self.missing_values)
 
     def check(self) -> None:
@@ -107,7 +107,10 @@ class LevelColumns(PlainColumns):
                 raise ValueError("the cuts of a column of numbers do not increase, or are not those of its intervals.")
 
     def with_numbers(self, index: Sequence[int], names: Sequence[str], cuts: Sequence[np.ndarray]) -> Self:
-        """Return these features and numbers as levels, the intervals between their cuts, in the order of the table."""
+        """Return these features and further numbers, which have the intervals between their cuts as levels.
+
+        Features are in the order of the table.
+        """
         intervals = [Levels(tuple(cell_names(edges))) for edges in cuts]
         categorical = zip(self.index, self.names, self.levels, self.declared, [None] * len(self.index), strict=True)
         numbers = zip(index, names, intervals, [True] * len(index), cuts, strict=True)
@@ -116,7 +119,7 @@ class LevelColumns(PlainColumns):
         return replace(self, index=positions, names=all_names, levels=levels, declared=declared, cuts=all_cuts)
 
     def with_values(self, values: Sequence[Sequence[Hashable]]) -> Self:
-        """Return columns whose undeclared features have these values as levels."""
+        """Return columns whose undeclared features have these values as levels, without `missing_values`."""
         levels = tuple(
             known if fixed else Levels.from_values(v for v in new if v not in self.marks)
             for known, fixed, new in zip(self.levels, self.declared, values, strict=True)
@@ -124,14 +127,15 @@ class LevelColumns(PlainColumns):
         return replace(self, levels=levels)
 
     def code_rows(self, factors: Factors, policy: UnknownPolicy | None = None) -> CodedRows:
-        """Return rows of these cells; `policy` is called with the values that are no level, if there are any."""
-        coded = [self._codes(factors, j) for j in range(len(self.index))]
+        """Return rows of these cells; `policy` (default: `report_unknown`) is called with values that are no level."""
+        coded = [self._code_values(factors, j) for j in range(len(self.index))]
         unknown = [unknown_cells for _, unknown_cells in coded if unknown_cells is not None]
         if unknown:
             (policy or report_unknown)(self, unknown)
         return CodedRows(factors, tuple(codes for codes, _ in coded), self.sizes())
 
     def prune(self, statistics: LevelCounts) -> tuple[Self, LevelCounts]:
+        """Return columns and counts (C, L) without undeclared levels whose count is 0; the reserved level stays."""
         declared = np.repeat(self.declared, self.sizes())
         keep = declared | (statistics.count.sum(axis=0) > 0)
         if self.unknown == "level":
@@ -146,6 +150,7 @@ class LevelColumns(PlainColumns):
         return replace(self, levels=levels), LevelCounts(statistics.count[:, keep])
 
     def union(self, other: Self) -> Self:
+        """Return columns with the levels of both; raise ValueError if a number has different cuts."""
         for name, cuts, other_cuts in zip(self.names, self.cuts, other.cuts, strict=False):
             merge_edges(name, cuts, other_cuts)
         columns = zip(self.names, self.levels, other.levels, strict=True)
@@ -154,32 +159,36 @@ class LevelColumns(PlainColumns):
         return replace(self, levels=levels, declared=declared)
 
     def positions_in(self, joint: Self) -> np.ndarray:
+        """(L,) positions of these levels on the last axis of `joint`, which has these levels and more."""
         return np.concatenate(list(map(np.add, joint.start(), self.codes_in(joint))))
 
     def codes_in(self, joint: Self) -> list[np.ndarray]:
-        """For each feature the codes of its levels in `joint`, which has more levels."""
+        """Return for each feature the codes of its levels in `joint`, which has these levels and more."""
         codes = [more.index(known.values) for known, more in zip(self.levels, joint.levels, strict=True)]
         if self.unknown == "level":
             codes = [np.append(code, len(more)) for code, more in zip(codes, joint.levels, strict=True)]
         return codes
 
     def axis(self) -> tuple[np.ndarray, Sequence[Hashable] | None]:
+        """Return the feature (L,) of each position, and the level of each position."""
         return self.groups(), [name for j in range(len(self.levels)) for name in self.level_names(j)]
 
     @cached_property
     def _sizes(self) -> np.ndarray:
+        """(F,) number of levels of each feature, with the reserved one."""
         return np.array([len(levels) + (self.unknown == "level") for levels in self.levels], np.int64)
 
     @property
     def capacity(self) -> int:
+        """Number of levels in the kernels' arrays of counts, padding included."""
         return padded_levels(self.sizes())
 
     def tables(self, flat: np.ndarray) -> list[np.ndarray]:
-        """(C, levels) of each feature, from (C, L)."""
+        """Return the (C, levels) table of each feature, from the (C, L) array of all features."""
         return np.split(flat, self.start()[1:], axis=1)
 
     def level_names(self, j: int) -> list[Hashable]:
-        """Levels of feature j in the order of arrays, the reserved one included."""
+        """Return the levels of feature j in the order of arrays, the reserved one included."""
         return [*self.levels[j].values, *([RESERVED] if self.unknown == "level" else [])]
 
     def _factorize(self, table: Table, j: int, cuts: np.ndarray | None) -> tuple[np.ndarray, list[Any]]:
@@ -195,8 +204,8 @@ class LevelColumns(PlainColumns):
             return np.asarray(column.cat.codes), list(categories)
         return factorize(column, where)
 
-    def _codes(self, factors: Factors, j: int) -> tuple[np.ndarray, Unknown | None]:
-        """Return the code of each value of feature j, and the values that are no level, if any cell has one."""
+    def _code_values(self, factors: Factors, j: int) -> tuple[np.ndarray, Unknown | None]:
+        """Return the code of each of `factors.values[j]`, and the cells whose values are no level; None for none."""
         values = factors.values[j]
         codes = self.levels[j].index(values)
         if self.missing_values:
@@ -213,7 +222,7 @@ class LevelColumns(PlainColumns):
 
 
 def describe_unknown(columns: LevelColumns, unknown: list[Unknown]) -> str:
-    """Describe the cells with unknown levels: their number, and the first one."""
+    """Return a clause of a message about the cells with unknown levels: their number, and the first one."""
     first, n_cells = unknown[0], sum(u.cells for u in unknown)
     name = f"column {shown(columns.names[first.feature])}"
     cells = f"{n_cells} cell{'' if n_cells == 1 else 's'} of {name if len(unknown) == 1 else f'{len(unknown)} columns'}"
@@ -221,7 +230,7 @@ def describe_unknown(columns: LevelColumns, unknown: list[Unknown]) -> str:
 
 
 def report_unknown(columns: LevelColumns, unknown: list[Unknown], note: str = "") -> None:
-    """Warn of values that are no level, or raise ValueError if `columns.unknown` is "error"."""
+    """Warn of values that are no level, or raise ValueError if `columns.unknown` is "error"; `note` is added."""
     description = describe_unknown(columns, unknown) + note
     if columns.unknown == "error":
         raise ValueError(
@@ -233,7 +242,7 @@ def report_unknown(columns: LevelColumns, unknown: list[Unknown], note: str = ""
 
 
 def declared_categories(column: Any) -> Sequence[Any] | None:
-    """Categories of a pandas categorical or a polars enumeration; None for any other column."""
+    """Return the categories of a pandas categorical or a polars enumeration; None for any other column."""
     dtype = getattr(column, "dtype", None)
     if hasattr(dtype, "categories") and dtype is not None:
         categories = dtype.categories

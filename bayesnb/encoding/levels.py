@@ -53,6 +53,7 @@ class Levels:
 
     @cached_property
     def _index(self) -> dict[Hashable, int]:
+        """Position of each level by the key of the level, see `_key`."""
         return {_key(value): i for i, value in enumerate(self.values)}
 
     def check(self) -> None:
@@ -79,11 +80,11 @@ class Levels:
         return Levels.from_values((*self.values, *other.values))
 
     def index(self, values: Iterable[object]) -> np.ndarray:
-        """Position of each value, `UNKNOWN` where it is not a level."""
+        """Return the (N,) position of each value, `UNKNOWN` where the value is not a level."""
         return np.fromiter((self._index.get(_key(v), UNKNOWN) for v in values), np.int64)
 
     def array(self) -> np.ndarray:
-        """Return the values as an array, of objects unless a NumPy type holds all of them exactly."""
+        """Return the levels as an array (K,), of objects unless a NumPy type holds all of them exactly."""
         if len({type(v) for v in self.values}) == 1 and isinstance(self.values[0], bool | int | float | str):
             array = np.array(self.values)
             exact = array.dtype.kind in "biufU" and array.tolist() == list(self.values)
@@ -116,7 +117,7 @@ class Factors:
     complete: bool
 
     def occurrences(self, column: int) -> np.ndarray:
-        """Number of cells with each of `values[column]`."""
+        """Return the number of cells with each of `values[column]`."""
         code = self.raw[:, column].astype(np.int64) - int(self.low[column]) + 1
         return np.bincount(code, minlength=len(self.values[column]) + 1)[1:]
 
@@ -126,18 +127,18 @@ class Factors:
 
 
 def factorize_integers(raw: np.ndarray) -> Factors | None:
-    """Return the factors of a 2-D integer or Boolean array; None if a column's range is too wide to tabulate."""
+    """Return the factors of a 2-D integer or Boolean array; None if the range of a column is wider than 4,096."""
     kind = bool if raw.dtype == bool else int
     raw = raw.view(np.uint8) if kind is bool else raw
-    low, high = _bounds(raw)
+    low, high = _column_bounds(raw)
     ranges = [range(int(a), int(b) + 1) for a, b in zip(low, high, strict=True)]
     if any(r.stop - r.start > _WIDEST_RANGE or r.stop > 2**63 for r in ranges):
         return None
     return Factors(raw, low, tuple(tuple(map(kind, r)) for r in ranges), complete=True)
 
 
-def _bounds(raw: np.ndarray) -> list[np.ndarray]:
-    """Return the least and the greatest value of each column.
+def _column_bounds(raw: np.ndarray) -> list[np.ndarray]:
+    """Return the least and the greatest value (F,) of each column.
 
     If the least values of the first rows are 0, one reduction may give both: read as unsigned, a negative number is
     large.
@@ -270,7 +271,7 @@ def require_distinct_hashes(values: Collection[object]) -> None:
 
 
 def _key(value: object) -> Hashable:
-    """Key of a value in a dictionary: equal for equal values, with a hash that cannot be foreseen.
+    """Return the key of a value in a dictionary: equal for equal values, with a hash that cannot be foreseen.
 
     Python salts the hashes of strings anew in every process. The hashes of numbers can be foreseen, and a file may have
     numbers that collide in a dictionary.

@@ -30,7 +30,7 @@ Node = tuple[int, ...]
 
 @dataclass(frozen=True)
 class Conditional:
-    """Level of a feature given a level of each parent."""
+    """Level of a feature given a level of each parent, as pairs (name, level), for the names of parameters."""
 
     level: Hashable
     given: tuple[tuple[str, Hashable], ...]
@@ -71,7 +71,7 @@ class NodeColumns(Columns):
         self._set_columns([child for child, *_ in self.nodes])
 
     def _set_columns(self, features: Sequence[int]) -> None:
-        """Set the columns to features of the base."""
+        """Set `index`, `names` and `n_features` to those of the features at these positions in the base."""
         object.__setattr__(self, "index", [self.base.index[j] for j in features])
         object.__setattr__(self, "names", [self.base.names[j] for j in features])
         object.__setattr__(self, "n_features", self.base.n_features)
@@ -83,11 +83,11 @@ class NodeColumns(Columns):
 
     @classmethod
     def from_base(cls, base: LevelColumns) -> Self:
-        """Return columns of these features without arcs."""
+        """Return columns of these features in which no feature has a parent."""
         return cls(base, tuple((j,) for j in range(len(base.index))))
 
     def superparent_nodes(self, parent: int) -> tuple[Node, ...]:
-        """Nodes of a network in which one feature is the parent of all others."""
+        """Return the nodes of a network in which the feature `parent` is the parent of all others."""
         return tuple((j,) if j == parent else (j, parent) for j in range(len(self.base.index)))
 
     def check(self) -> None:
@@ -107,25 +107,29 @@ class NodeColumns(Columns):
         return learned, learned._scored_rows(base.code_rows(factors, policy))
 
     def rows(self, table: Table, policy: UnknownPolicy | None = None) -> NodeRows:
-        """Return the rows of a table, as they score: with missing cells summed out, or with a value for these."""
+        """Return the rows of a table for scoring: missing cells are summed out, or are one more value of a parent."""
         return self._scored_rows(self.base.rows(table, policy))
 
     def _scored_rows(self, base: CodedRows) -> NodeRows:
+        """Return coded rows of the base as rows of this structure for scoring."""
         return self.scored_as(base, self.nodes, self.sizes())
 
     def counting_rows(self, base: CodedRows) -> NodeRows:
-        """Rows of which each cell counts together with its parents."""
+        """Return coded rows of the base as rows of this structure for counting: a cell counts with its parents."""
         return self.counted_as(base, self.nodes, self.sizes())
 
     def with_declared(self, known: Mapping[int, Levels]) -> Self:
+        """Return columns whose levels are those in `known`, by position in the table, and do not grow."""
         return replace(self, base=self.base.with_declared(known))
 
     def union(self, other: Self) -> Self:
+        """Return columns with the levels of both; raise ValueError if the structures differ."""
         if self.nodes != other.nodes:
             raise ValueError("Counts of different structures do not add up.")
         return replace(self, base=self.base.union(other.base))
 
     def positions_in(self, joint: Self) -> np.ndarray:
+        """(L,) positions of these combinations of levels on the last axis of `joint`, which has more of them."""
         codes, positions = self.base.codes_in(joint.base), []
         parent_codes = codes
         if self.missing_is_value:
@@ -136,24 +140,26 @@ class NodeColumns(Columns):
         return np.concatenate(positions)
 
     def parent_sizes(self) -> np.ndarray:
-        """Number of values of each feature as a parent."""
+        """(F,) number of values of each feature as a parent."""
         return self.base.sizes() + self.missing_is_value
 
     def parent_values(self, j: int) -> list[Hashable]:
-        """Values of feature j as a parent, the missing one last."""
+        """Return the values of feature j as a parent; if a missing parent is a value, `NOT_OBSERVED` is the last."""
         return [*self.base.level_names(j), *([NOT_OBSERVED] if self.missing_is_value else [])]
 
     def shape(self, node: Node) -> tuple[int, ...]:
-        """Numbers of levels of the parents, then of the feature."""
+        """Return the numbers of values of the parents of a node, then the number of levels of its feature."""
         child, *parents = node
         return (*(int(n) for n in self.parent_sizes()[parents]), int(self.base.sizes()[child]))
 
     @property
     def capacity(self) -> int:
+        """Number of combinations of levels in the kernels' arrays of counts, padding included."""
         return padded_levels(self.sizes())
 
     @cached_property
     def _sizes(self) -> np.ndarray:
+        """(G,) number of combinations of levels of each node."""
         # Beyond 2⁶³ these are objects, and `require_memory` says how many.
         return np.array([math.prod(self.shape(node)) for node in self.nodes])
 
@@ -169,7 +175,7 @@ class NodeColumns(Columns):
         )
 
     def groups(self) -> np.ndarray:
-        """Simplex of each position on the last axis: one for each node and value of its parents."""
+        """(L,) number of the simplex of each position: one simplex for each node and value of its parents."""
         groups, first = [], 0
         for *parents, n_levels in map(self.shape, self.nodes):
             n_groups = int(np.prod(parents, dtype=np.int64))
@@ -178,6 +184,7 @@ class NodeColumns(Columns):
         return np.concatenate(groups)
 
     def axis(self) -> tuple[np.ndarray, Sequence[Hashable] | None]:
+        """Return the node (L,) of each position, and its level: a `Conditional` if the node has parents."""
         levels: list[Hashable] = []
         for child, *parents in self.nodes:
             child_levels = self.base.level_names(child)
@@ -190,24 +197,24 @@ class NodeColumns(Columns):
         return np.repeat(np.arange(len(self.nodes)), self.sizes()), levels
 
     def tables(self, flat: np.ndarray) -> list[np.ndarray]:
-        """(C, *parents, levels) table of each node, from its (C, L) array."""
+        """Return the (C, *parents, levels) table of each node, from the (C, L) array of all nodes."""
         columns = np.split(flat, self.start()[1:], axis=1)
         return [part.reshape(len(flat), *self.shape(node)) for part, node in zip(columns, self.nodes, strict=True)]
 
     def counts_without_parents(self, statistics: LevelCounts) -> LevelCounts:
-        """Counts of the features given the class alone, from the cells whose parents are observed."""
+        """Return counts of the features given the class alone, from the cells whose parents are observed."""
         counts = [table.sum(axis=tuple(range(1, table.ndim - 1))) for table in self.tables(statistics.count)]
         return LevelCounts(np.concatenate([counts[i] for i in np.argsort(self.index)], axis=1))
 
     def features_missing_on_arcs(self, statistics: LevelCounts, class_count: np.ndarray) -> list[str]:
-        """Names of the features with parents such that in some row the feature or a parent is missing."""
+        """Return the names of the features with parents such that in some row the feature or a parent is missing."""
         if self.missing_is_value:
             return []
         missing = self._node_weight(statistics) < class_count[:, None] * (1 - 1e-9)
         return [self.base.names[self.nodes[i][0]] for i in np.flatnonzero(self._has_parents & missing.any(axis=0))]
 
     def features_never_counted(self, statistics: LevelCounts, class_count: np.ndarray) -> list[tuple[int, str]]:
-        """Classes and features such that no row of the class has the feature and all of its parents."""
+        """Return (index of a class, name of a feature) if no row of the class has the feature and all its parents."""
         if self.missing_is_value:
             return []
         never = self._has_parents & (self._node_weight(statistics) == 0) & (class_count[:, None] > 0)
@@ -224,9 +231,10 @@ class NodeColumns(Columns):
         return np.stack(tables, axis=1) if tables else np.zeros((len(statistics.count), 0))
 
     def prior_without_parents(self, prior: Any) -> Dirichlet:
-        """Prior of the features given the class alone: the concentrations given the first value of the parents."""
+        """Return the prior of the features given the class alone: concentrations given the parents' first values."""
 
         def first_values(table: np.ndarray) -> np.ndarray:
+            """Return the (C, levels) part of a table given the first value of each parent; ones for an empty table."""
             if not table.size:
                 return np.ones((len(table), table.shape[-1]))
             return table.reshape(len(table), -1, table.shape[-1])[:, 0]
@@ -235,7 +243,7 @@ class NodeColumns(Columns):
         return Dirichlet(alpha, self.base.groups(), len(self.base.index))
 
     def order(self) -> list[int]:
-        """Positions of the nodes, parents before children."""
+        """Return the positions of the nodes in `nodes`, parents before children."""
         position = {node[0]: i for i, node in enumerate(self.nodes)}
         return [position[child] for child, *_ in sort_parents_first(self.nodes)]
 

@@ -47,8 +47,8 @@ class NodeRows(LevelRows):
         return self.base.missing[:, [child for child, *_ in self.nodes]]
 
     @cached_property
-    def _columns(self) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-        """(K, G) features of each node, strides of their codes in the joint code, and codes of missing cells."""
+    def _joint_code_arrays(self) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+        """Three (K, G) arrays: features of each node, their strides in the joint code, and codes of missing cells."""
         parent_sizes = self.base.sizes + self.missing_is_value
         column = np.empty((max(map(len, self.nodes)), len(self.nodes)), np.int32)
         stride, missing = np.zeros(column.shape, np.int32), np.full(column.shape, MISSING, np.int32)
@@ -63,12 +63,13 @@ class NodeRows(LevelRows):
         return column, stride, missing
 
     def code(self, start: int, stop: int, size: int) -> jax.Array:
+        """(size, G) code of the combination of levels of each node; `MISSING` if one is missing, and for padding."""
         dtype = str(np.min_scalar_type(-max(1, int(self.sizes.max()))))
-        code: jax.Array = joint_code(self.base.code(start, stop, size), *self._columns, dtype=dtype)
+        code: jax.Array = joint_code(self.base.code(start, stop, size), *self._joint_code_arrays, dtype=dtype)
         return code
 
     def replace_cells(self, rows: np.ndarray, j: int, code: np.ndarray) -> Self:
-        """Return the rows at these positions (M,), with codes (M,) in column j."""
+        """Return M rows: those at the positions `rows` (M,), with the level codes `code` (M,) in column j."""
         return type(self)(self.base.replace_cells(rows, j, code), self.nodes, self.sizes)
 
 
@@ -85,6 +86,7 @@ class PairRows(NodeRows):
 
     @property
     def missing(self) -> np.ndarray:
+        """(N, F) whether the cell of each single feature is missing."""
         return self.base.missing
 
 
@@ -96,11 +98,12 @@ class NetworkRows(NodeRows):
     """
 
     def counting_rows(self) -> NodeRows:
+        """Return these rows for kernels that count them: a cell counts where it and all its parents are observed."""
         return NodeRows(self.base, self.nodes, self.sizes)
 
     @cached_property
     def _code(self) -> np.ndarray:
-        """(N, F) codes, `BARREN` where a missing cell has no observed descendant."""
+        """(N, F) level codes; `MISSING` for a missing cell with an observed descendant, `BARREN` for one without."""
         code = self.base.code(0, len(self), len(self)).copy()
         below = np.zeros(code.shape, bool)
         for child, *parents in reversed(sort_parents_first(self.nodes)):
@@ -116,6 +119,7 @@ class NetworkRows(NodeRows):
 
     @cached_property
     def _network(self) -> Network:
+        """Network over which missing cells are summed; raise ValueError if the sums take too large tables."""
         network = Network.from_nodes(self.nodes, self.base.sizes.tolist())
         if network.room() > CELLS:
             raise ValueError(
@@ -126,6 +130,7 @@ class NetworkRows(NodeRows):
         return network
 
     def block(self, start: int, stop: int, size: int) -> OneHot | NetworkCells:
+        """Return rows start … stop - 1, padded to `size`, as `NetworkCells` if any row is summed, else as `OneHot`."""
         observed: OneHot = super().block(start, stop, size)
         if not self.summed.any():
             return observed

@@ -39,35 +39,39 @@ class PairColumns(NodeColumns):
         return cls(base, alone + tuple((int(second), int(first)) for first, second in pairs))
 
     def check(self) -> None:
+        """Raise ValueError unless the nodes are the features and all pairs of them."""
         super().check()
         if self.nodes != self.from_base(self.base).nodes:
             raise ValueError("its network is not that of all pairs of columns.")
 
     @property
     def term_names(self) -> list[str]:
+        """Names of the features, each of whose cells is a term, and "(arcs)" for the term of all arcs of the trees."""
         return [*self.base.names, "(arcs)"]
 
     def prior(self, given: object, argument: str, n_classes: int) -> TreeAveraged:
+        """Return the prior over trees whose total concentration of a class, one number, is `given`."""
         return prior_of_trees(given, self, n_classes)
 
     def groups(self) -> np.ndarray:
-        """Feature or pair of each level."""
+        """(L,) number of the feature or pair, the node, of each position."""
         return Columns.groups(self)
 
     def axis(self) -> tuple[np.ndarray, Sequence[Hashable] | None]:
+        """Return the feature (L,) of each position, of a pair the second, and the level, a `Conditional` for a pair."""
         return np.repeat([node[0] for node in self.nodes], self.sizes()), super().axis()[1]
 
     def counts_without_parents(self, statistics: LevelCounts) -> LevelCounts:
-        """Counts of the features given the class alone."""
+        """Return counts of the features given the class alone."""
         return LevelCounts(statistics.count[:, : self.base.sizes().sum()])
 
     def prior_without_parents(self, prior: Any) -> Dirichlet:
-        """Prior of the features given the class alone."""
+        """Return the prior of the features given the class alone."""
         group = self.base.groups()
         return Dirichlet(prior.concentration[:, : len(group)], group, len(self.index))
 
     def features_missing_on_arcs(self, statistics: LevelCounts, class_count: np.ndarray) -> list[str]:
-        """Names of the features that are missing in some rows."""
+        """Return the names of the features that are missing in some rows; none if there is a single feature."""
         if len(self.index) < 2:
             return []
         weight = self._node_weight(statistics)[:, : len(self.index)]

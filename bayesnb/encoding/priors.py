@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 
 
 def class_distribution(class_prior: object, class_alpha: object, n_classes: int) -> Dirichlet | Known:
-    """Prior of the class probabilities: known if `class_prior` gives them, else Dirichlet.
+    """Return the prior of the class probabilities: known if `class_prior` gives them, else Dirichlet.
 
     Raises
     ------
@@ -45,7 +45,7 @@ def class_distribution(class_prior: object, class_alpha: object, n_classes: int)
 
 
 def prior_of_levels(alpha: object, columns: Columns, n_classes: int) -> Dirichlet:
-    """Dirichlet over the levels of a block.
+    """Return the Dirichlet over the levels of a block, with concentrations (C, L).
 
     Parameters
     ----------
@@ -92,7 +92,7 @@ def prior_of_levels(alpha: object, columns: Columns, n_classes: int) -> Dirichle
 
 
 def prior_of_contexts(alpha: object, columns: NodeColumns, n_classes: int) -> ContextTree:
-    """Prior of features given contexts.
+    """Return the prior of features given contexts, which are values of some first parents.
 
     Parameters
     ----------
@@ -120,7 +120,7 @@ def prior_of_contexts(alpha: object, columns: NodeColumns, n_classes: int) -> Co
 
 
 def prior_of_trees(alpha: object, columns: PairColumns, n_classes: int) -> TreeAveraged:
-    """Prior of features under the average over all trees; `alpha` is the total concentration of a class.
+    """Return the prior of features under the average over all trees; `alpha` is the total concentration of a class.
 
     Raises
     ------
@@ -140,7 +140,7 @@ def prior_of_trees(alpha: object, columns: PairColumns, n_classes: int) -> TreeA
 
 
 def prior_of_numbers(given: Any, family: Any, shape: tuple[int, int], argument: str) -> Any:
-    """Prior of numbers.
+    """Return the prior of numbers: a family with parameters (C, F), or an empirical prior.
 
     Parameters
     ----------
@@ -173,7 +173,7 @@ def prior_of_numbers(given: Any, family: Any, shape: tuple[int, int], argument: 
 
 
 def prior_of_cells(given: object, argument: str, n_classes: int, sizes: np.ndarray) -> Binned:
-    """Prior of binned features.
+    """Return the prior of binned features, with concentrations (C, L).
 
     Parameters
     ----------
@@ -209,7 +209,7 @@ def prior_of_cells(given: object, argument: str, n_classes: int, sizes: np.ndarr
 
 
 def _to_shape(given: object, name: str, shape: tuple[int, ...], bound: float = 0.0) -> np.ndarray:
-    """Return numbers in this shape; raise ValueError if one is below `bound`, or the shape is another."""
+    """Return numbers broadcast to `shape` in float64; raise ValueError if one is below `bound`, or they do not fit."""
     values = to_numbers(name, given)
     _require_at_least(values, bound, name)
     try:
@@ -220,7 +220,7 @@ def _to_shape(given: object, name: str, shape: tuple[int, ...], bound: float = 0
 
 
 def _require_at_least(values: np.ndarray, bound: float, name: str) -> None:
-    """Raise ValueError naming the first value below `bound` or above `GREATEST`."""
+    """Raise ValueError naming the first value that is below `bound`, above `GREATEST`, or NaN."""
     bad = ~((values >= bound) & (abs(values) <= GREATEST))
     if bad.any():
         where = tuple(int(i[0]) for i in np.nonzero(bad)) if values.ndim else ()
@@ -232,7 +232,7 @@ def _require_at_least(values: np.ndarray, bound: float, name: str) -> None:
 
 
 def _describe_shapes(got: str, columns: Columns, shape: tuple[int, int]) -> str:
-    """Message with the shapes that `alpha` may have."""
+    """Return a message that says what `alpha` is, as `got`, and which shapes it may have."""
     sizes = columns.sizes().tolist()
     lengths = sizes if len(sizes) <= 8 else f"{sizes[:8]}, …"
     return (
@@ -242,7 +242,7 @@ def _describe_shapes(got: str, columns: Columns, shape: tuple[int, int]) -> str:
 
 
 def check_complete_prior(prior: Any, encoding: Encoding, statistics: Any) -> Any:
-    """Return a complete prior, such as another model's `prior_`, if it is over these classes and levels.
+    """Return `prior`, a complete prior such as another model's `prior_`, if it is over these classes and levels.
 
     Raises
     ------
@@ -295,6 +295,6 @@ def _require_structures(given: Any, columns_prior: Any, name: str) -> None:
 
 
 def _group_sizes(group: object) -> list[int]:
-    """Numbers of levels of the groups; groups may have any distinct numbers."""
+    """Return the numbers of levels of the groups, from the (L,) group of each level; groups may have any numbers."""
     sizes: list[int] = np.unique(np.asarray(group), return_counts=True)[1].tolist()
     return sizes

@@ -27,18 +27,18 @@ class Rows(ABC):
 
     @abstractmethod
     def empty(self, n_classes: int) -> Any:
-        """Statistics of no rows, to which the kernels add rows."""
+        """Return statistics of no rows over C classes, to which the kernels add rows."""
 
     @abstractmethod
     def width(self) -> float:
-        """Number of cells of a row, on average."""
+        """Number of cells of a row, on average, by which the number of rows of a block is chosen."""
 
     @abstractmethod
     def block(self, start: int, stop: int, size: int) -> Any:
-        """Return rows start … stop - 1 for the kernels, padded to `size` rows."""
+        """Return rows start … stop - 1 as an object that the kernels read, padded to `size` rows."""
 
     def linear_rows(self) -> Rows:
-        """Return these rows for kernels that are linear in the counts, without preparation for other kernels."""
+        """Return these rows for kernels that read plug-in parameters, which are linear in the counts."""
         return self
 
     def counting_rows(self) -> Rows:
@@ -46,7 +46,7 @@ class Rows(ABC):
         return self
 
     def require_finite(self) -> None:  # noqa: B027
-        """Raise ValueError naming the first infinite cell, if `block` does not check it."""
+        """Raise ValueError naming the first infinite cell, if blocks for counting do not check this; default: pass."""
 
     def log_base(self, start: int, stop: int) -> np.ndarray | float:
         """Log base measures of the rows start … stop - 1 that the host computes; 0 if the kernels compute them."""
@@ -66,7 +66,7 @@ class Rows(ABC):
 def blocks(
     rows: tuple[Rows, ...], n: int, *arrays: np.ndarray, cells: float = 0.0
 ) -> Iterator[tuple[slice, tuple[Any, ...], list[np.ndarray]]]:
-    """Cut n rows, and arrays with an entry a row, into padded blocks; the padding of arrays is zero.
+    """Yield blocks of n rows: the slice, padded rows of each of `rows`, and `arrays` cut alike and padded by zeros.
 
     `cells` is the number of cells of a row's result, if that is more than the row itself has.
     """
@@ -98,23 +98,29 @@ class RealRows(Rows):
     check: Callable[..., bool]
 
     def empty(self, n_classes: int) -> Any:
+        """Return zero statistics, (C, F) arrays."""
         shape = (n_classes, self.values.shape[1])
         return self.statistics(*(np.zeros(shape) for _ in fields(self.statistics)))
 
     def width(self) -> float:
+        """Number of features."""
         return float(self.values.shape[1])
 
     @property
     def missing(self) -> np.ndarray:
+        """(N, F) whether each number is NaN."""
         return np.asarray(np.isnan(self.values))
 
     def counting_rows(self) -> RealRows:
+        """Return these rows in blocks without the check for infinite cells."""
         return UncheckedRows(self.values, self.statistics, self.check)
 
     def require_finite(self) -> None:
+        """Raise ValueError naming the first infinite cell."""
         self.check(self.values)
 
     def block(self, start: int, stop: int, size: int) -> np.ndarray | Complete:
+        """(size, F) numbers of rows start … stop - 1, `Complete` if none is NaN; an infinite one raises ValueError."""
         values = self.values[start:stop]
         complete = self.check(values, start=start)
         return Complete(pad_rows(values, size)) if complete else pad_rows(values, size)
@@ -125,6 +131,7 @@ class UncheckedRows(RealRows):
     """Numbers for kernels that count: an infinite cell makes the statistics infinite, so that blocks need no check."""
 
     def block(self, start: int, stop: int, size: int) -> np.ndarray:
+        """(size, F) numbers of rows start … stop - 1, whether or not they are finite."""
         return pad_rows(self.values[start:stop], size)
 
 
@@ -151,19 +158,24 @@ class LevelRows(Rows):
 
     @cached_property
     def _level_width(self) -> int:
+        """Bound on the number of levels of a group, which decides how many groups are packed into one."""
         return level_capacity(self.sizes, complete=self.complete)
 
     def empty(self, n_classes: int) -> LevelCounts | PackedCounts:
+        """Return zero counts over C classes: `PackedCounts` if packing pays for this many rows, else `LevelCounts`."""
         return empty_counts(n_classes, len(self), self.sizes, self._level_width, padded_levels(self.sizes))
 
     def width(self) -> float:
+        """Number of groups."""
         return len(self.sizes)
 
     @property
     def missing(self) -> np.ndarray:
+        """(N, G) whether the cell of each group is missing."""
         return np.asarray(self.code(0, len(self), len(self))) < 0
 
     def block(self, start: int, stop: int, size: int) -> Any:
+        """Return rows start … stop - 1 as `OneHot`, padded to `size` rows with missing cells."""
         first = np.cumsum(self.sizes) - self.sizes
         code = self.code(start, stop, size)
         return OneHot(code, first.astype(np.int32), self.sizes.astype(np.int32), self._level_width)
@@ -209,32 +221,33 @@ class CodedRows(LevelRows):
         return np.array(low).astype(self._dtype)
 
     @cached_property
-    def _table(self) -> tuple[np.ndarray, np.ndarray]:
-        """Codes of all columns in one array, each column behind an entry for missing cells, and their offsets."""
+    def _code_table(self) -> tuple[np.ndarray, np.ndarray]:
+        """Codes of all columns in one array, `MISSING` before each column, and (F,) offsets of `raw` in the array."""
         sizes = [len(c) + 1 for c in self.codes]
         table = np.concatenate([np.append(MISSING, c) for c in self.codes]).astype(self._dtype)
         return table, np.cumsum([0, *sizes[:-1]]) + 1 - self.factors.low.astype(np.int64)
 
     def code(self, start: int, stop: int, size: int) -> np.ndarray:
+        """(size, F) level codes of rows start … stop - 1, `MISSING` for missing cells and padding."""
         raw = self.factors.raw[start:stop]
         if self._shift is not None:
             # Codes fit the small type, so that narrowing first is exact (modular arithmetic), and cheaper.
             return pad_rows(raw.astype(self._dtype) - self._shift, size, MISSING)
-        table, offset = self._table
+        table, offset = self._code_table
         return pad_rows(table.take(raw.astype(np.int64) + offset), size, MISSING)
 
     def materialize(self) -> CodedRows:
-        """Return these rows with codes that are looked up once, for reading them many times."""
+        """Return these rows with one code stored for each cell, for reading them many times."""
         return self._with_codes(self.code(0, len(self), len(self)))
 
     def _with_codes(self, code: np.ndarray) -> CodedRows:
-        """Return rows with these codes (M, F) of cells."""
+        """Return rows of the same columns whose cells have these codes (M, F)."""
         codes, values = tuple(map(np.arange, self.sizes)), tuple(map(range, self.sizes.tolist()))
         factors = Factors(code, np.zeros(len(codes), np.int64), values, complete=not (code < 0).any())
         return CodedRows(factors, codes, self.sizes)
 
     def replace_cells(self, rows: np.ndarray, j: int, code: np.ndarray) -> CodedRows:
-        """Return the rows at these positions (M,), with codes (M,) in column j."""
+        """Return M rows: those at the positions `rows` (M,), with the level codes `code` (M,) in column j."""
         cells = self.code(0, len(self), len(self))[rows].astype(np.int32)
         cells[:, j] = code
         return self._with_codes(cells)
@@ -257,6 +270,7 @@ class BinaryRows(LevelRows):
         return self.values.dtype.kind != "f"
 
     def code(self, start: int, stop: int, size: int) -> np.ndarray:
+        """(size, F) codes of rows start … stop - 1: 1 present, 0 absent, `MISSING` for NaN and padding."""
         values = self.values[start:stop]
         code = (values > self.threshold).astype(np.int8)
         if not self.complete:
@@ -273,12 +287,12 @@ def level_capacity(sizes: np.ndarray, *, complete: bool = False) -> int:
 
 
 def padded_levels(sizes: np.ndarray) -> int:
-    """Number of levels after padding: a power of two, so that growth seldom compiles kernels anew."""
+    """Number of levels of all features after padding: a power of two, so that growth seldom compiles kernels anew."""
     return 1 << max(4, int(sizes.sum()).bit_length())
 
 
 def _is_range(code: np.ndarray) -> bool:
-    """Return whether codes are consecutive, without missing ones."""
+    """Return whether codes are consecutive and at least 0."""
     return len(code) > 0 and code[0] >= 0 and np.array_equal(code, code[0] + np.arange(len(code)))
 
 
@@ -299,7 +313,7 @@ def power_of_four(n: float, *, down: bool = False) -> int:
 
 
 def pad_rows(array: np.ndarray, size: int, value: object = 0) -> np.ndarray:
-    """Return an array with rows of `value` appended until there are `size` rows."""
+    """Return an array (M, …) with rows of `value` appended until there are `size` rows."""
     if len(array) == size:
         return array
     padded = np.full((size, *array.shape[1:]), value, array.dtype)

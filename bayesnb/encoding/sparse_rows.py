@@ -19,13 +19,16 @@ class PresenceRows(Rows):
     matrix: sp.csr_array
 
     def empty(self, n_classes: int) -> LevelCounts:
+        """Return zero counts (C, F) of present cells."""
         return LevelCounts(np.zeros((n_classes, self.matrix.shape[1])))
 
     def width(self) -> float:
+        """Number of present cells of a row, on average."""
         return float(self.matrix.nnz / self.matrix.shape[0])
 
     def block(self, start: int, stop: int, size: int) -> Presence:
-        level, row, indptr = _entries(self.matrix, start, stop, size)
+        """Return rows start … stop - 1 as `Presence`, padded to `size` rows without present cells."""
+        level, row, indptr = _slice_entries(self.matrix, start, stop, size)
         return Presence(level, row, indptr)
 
 
@@ -44,28 +47,32 @@ class CountRows(Rows):
     with_pairs: bool = True
 
     def empty(self, n_classes: int) -> LevelCounts:
+        """Return zero counts (C, F)."""
         return LevelCounts(np.zeros((n_classes, self.matrix.shape[1])))
 
     def width(self) -> float:
+        """Number of stored entries of a row, on average."""
         return float(self.matrix.nnz / self.matrix.shape[0])
 
     def linear_rows(self) -> CountRows:
+        """Return these rows without distinct pairs in their blocks."""
         return CountRows(self.matrix, with_pairs=False)
 
     def counting_rows(self) -> CountRows:
+        """Return these rows in blocks of a quarter of the usual size, without distinct pairs."""
         return CountedRows(self.matrix, with_pairs=False)
 
     def log_base(self, start: int, stop: int) -> np.ndarray:
-        """Log multinomial coefficients of the rows start … stop - 1: log t! - Σ log x_l!."""
+        """(M,) log multinomial coefficients of the rows start … stop - 1: log t! - Σ log x_l!, t the total of a row."""
         _, row, count, total = self._repeated_words(start, stop)
         return log_factorial(total) - np.bincount(row, log_factorial(count), minlength=stop - start)
 
     def length(self) -> np.ndarray:
-        """(N,) number of draws of each row."""
+        """(N,) sum of the counts of each row."""
         return np.asarray(self.matrix.sum(axis=1)).ravel()
 
     def _repeated_words(self, start: int, stop: int) -> tuple[np.ndarray, ...]:
-        """Positions of the entries that are not 1, their rows and counts, and the totals of all rows.
+        """Positions, rows and counts of the entries of rows start … stop - 1 that are not 1, and totals of these rows.
 
         Most words of a text occur once, so that these entries are few.
         """
@@ -78,7 +85,8 @@ class CountRows(Rows):
         return repeated, row, count, total
 
     def block(self, start: int, stop: int, size: int) -> Counts:
-        level, row, indptr = _entries(self.matrix, start, stop, size)
+        """Return rows start … stop - 1 as `Counts`, padded to `size` rows by empty ones."""
+        level, row, indptr = _slice_entries(self.matrix, start, stop, size)
         count = _padded_slice(self.matrix.data, self.matrix.indptr[start], len(level))
         if not self.with_pairs:
             return Counts(count, level, row, indptr)
@@ -104,6 +112,7 @@ class CountedRows(CountRows):
     """
 
     def width(self) -> float:
+        """Four times the number of entries of a row, on average, so that blocks have a quarter of the rows."""
         return 4.0 * super().width()
 
 
@@ -115,8 +124,11 @@ def log_factorial(values: np.ndarray) -> np.ndarray:
     return np.asarray(gammaln(values + 1.0))
 
 
-def _entries(matrix: sp.csr_array, start: int, stop: int, size: int) -> tuple[np.ndarray, ...]:
-    """Levels, rows and row bounds of the entries of a range of rows; entries behind `indptr[-1]` are padding."""
+def _slice_entries(matrix: sp.csr_array, start: int, stop: int, size: int) -> tuple[np.ndarray, ...]:
+    """Return levels, rows and row bounds of the entries of rows start … stop - 1, and of empty rows up to `size`.
+
+    Entries behind the last bound are padding.
+    """
     first, last = matrix.indptr[start], matrix.indptr[stop]
     indptr = np.full(size + 1, last - first, np.int32)
     indptr[: stop - start + 1] = matrix.indptr[start : stop + 1] - first
@@ -126,17 +138,17 @@ def _entries(matrix: sp.csr_array, start: int, stop: int, size: int) -> tuple[np
 
 
 def _row_of_entry(indptr: np.ndarray) -> np.ndarray:
-    """Row of each entry, from the bounds of the rows."""
+    """Return the row of each entry, from the bounds of the rows."""
     return np.repeat(np.arange(len(indptr) - 1, dtype=np.uint16), np.diff(indptr))
 
 
 def _padded_slice(array: np.ndarray, first: int, length: int) -> np.ndarray:
-    """`length` elements from `first` on, padded behind the end; a view of other elements serves as padding."""
+    """Return `length` elements from `first` on; zeros are appended where the array ends earlier."""
     return pad_rows(array[first : first + length], length)
 
 
 def _distinct_pairs(level: np.ndarray, count: np.ndarray) -> tuple[np.ndarray, ...]:
-    """Index of each (level, count) among the distinct pairs, and the levels and counts of these."""
+    """Return the index of each (level, count) among the distinct pairs, and the levels and counts of these."""
     counts, code = np.unique(count, return_inverse=True)
     n = max(1, len(counts))
     distinct, index = np.unique(level.astype(np.int64) * n + code, return_inverse=True)

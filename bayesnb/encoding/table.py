@@ -64,7 +64,7 @@ class Table:
         return not isinstance(self.data, np.ndarray | list)
 
     def take(self, mask: np.ndarray) -> Table:
-        """Return the rows where `mask` is true."""
+        """Return the table of the rows where `mask` (N,) is true."""
         if self.is_frame:
             data: Any = [c[mask] if hasattr(c, "iloc") else c.filter(mask) for c in self.data]
         else:
@@ -72,11 +72,11 @@ class Table:
         return Table(data, self.names, int(mask.sum()), self.owner)
 
     def column(self, j: int) -> Any:
-        """Column j as the user gave it: a Series, or a 1-D array."""
+        """Return column j as the user gave it: a Series, or a 1-D array."""
         return self.data[j] if self.is_frame else self.data[:, j]
 
     def objects(self, index: Sequence[int]) -> np.ndarray:
-        """(N, K) cells of some columns as Python objects."""
+        """(N, K) cells of the columns at the positions `index` as Python objects."""
         cells = np.empty((self.n_rows, len(index)), object)
         for k, j in enumerate(index):
             column = self.data[:, [j]].toarray()[:, 0] if self.is_sparse else to_array(self.column(j))
@@ -84,7 +84,7 @@ class Table:
         return cells
 
     def position(self, column: object, argument: str) -> int:
-        """Position of a column that an argument gives by name or by index.
+        """Return the position of a column that the argument `argument` gives by name or by index.
 
         Raises
         ------
@@ -107,7 +107,7 @@ class Table:
         return f"Input X, column {shown(self.names[j])}"
 
     def integers(self, index: Sequence[int]) -> np.ndarray | None:
-        """(N, K) cells of some columns of integers, or of an array of Booleans; None if columns are of other types."""
+        """(N, K) cells of columns of integers, or of an array of Booleans; None if a column is of another type."""
         if not self.is_frame:
             data = self.data if len(index) == self.data.shape[1] else self.data[:, list(index)]
             return data if data.dtype.kind in "biu" else None
@@ -119,7 +119,7 @@ class Table:
         return row_major(columns, narrowest) if narrowest.kind in "iu" else None
 
     def numbers(self, index: Sequence[int]) -> np.ndarray:
-        """Return some columns as a 2-D array of numbers, which may be infinite: `check_finite` checks this.
+        """Return (N, K) numbers of the columns `index`, which may be infinite: `check_finite` checks this.
 
         Raises
         ------
@@ -137,7 +137,10 @@ class Table:
         return row_major([_to_float(data[:, j], self.label(j)) for j in index])
 
     def matrix(self, *, nonnegative: bool = False) -> sp.csr_array:
-        """Return all columns of a sparse table in canonical format, finite and without stored zeros."""
+        """Return all columns of a sparse table in canonical format, finite and without stored zeros.
+
+        With `nonnegative` negative entries raise ValueError, as infinite and missing ones always do.
+        """
         # The user's matrix caches whether its format is canonical; a copy would check again.
         canonical = self.data.has_canonical_format
         matrix = sp.csr_array(self.data, copy=not canonical)
@@ -154,13 +157,13 @@ class Table:
         return matrix
 
     def check_nonnegative(self, values: np.ndarray, index: Sequence[int]) -> None:
-        """Raise ValueError if a dense array of the columns `index` has negative numbers, naming the first one."""
+        """Raise ValueError naming the first negative number, if `values` (N, K) of the columns `index` have one."""
         if values.dtype.kind in "if" and np.nanmin(values, initial=0) < 0:
             row, j = np.argwhere(values < 0)[0].tolist()
             self._refuse(values[row, j], row, index[j])
 
     def check_finite(self, values: np.ndarray, index: Sequence[int], *, missing: bool, start: int = 0) -> bool:
-        """Return whether no number is NaN, in rows from `start` on of the columns `index`.
+        """Return whether none of `values` (M, K), rows from `start` on of the columns `index`, is NaN.
 
         Raises
         ------
@@ -234,7 +237,7 @@ def check_table(X: Any, owner: str) -> Table:
 
 
 def row_major(columns: Sequence[np.ndarray], dtype: np.dtype | None = None) -> np.ndarray:
-    """Stack columns in row-major order, by tiles that fit the cache: three times as fast as np.stack."""
+    """Return columns as a (N, K) array in row-major order, filled by tiles that fit the cache, faster than np.stack."""
     dtype = np.result_type(*columns) if dtype is None else dtype
     out = _aligned((len(columns[0]), len(columns)), np.dtype(dtype))
     step = max(256, 2**16 // len(columns))
@@ -267,7 +270,7 @@ def _require_distinct(names: Sequence[str]) -> None:
 
 
 def _check_size(n_rows: int, n_columns: int, owner: str) -> None:
-    """Raise ValueError unless there are rows and columns."""
+    """Raise ValueError unless there is a row and a column."""
     for count, what in ((n_rows, "sample"), (n_columns, "feature")):
         if count < 1:
             raise ValueError(
@@ -277,7 +280,7 @@ def _check_size(n_rows: int, n_columns: int, owner: str) -> None:
 
 
 def from_sequence(X: Any, name: str = "X") -> np.ndarray:
-    """Return a list as an array; numbers beside a string, and integers that no float64 equals, stay what they are."""
+    """Return a list as an array, of objects if there are strings, or integers that float64 would round."""
     try:
         array = np.asarray(X)
     except ValueError:
@@ -320,7 +323,7 @@ def _to_native(array: np.ndarray) -> np.ndarray:
 
 
 def _to_float(column: np.ndarray, where: str) -> np.ndarray:
-    """Return a column as numbers; raise an error naming the first cell that is none."""
+    """Return a column as numbers, NaN where missing; raise an error naming the first cell that is no number."""
     if column.dtype.kind in "biuf":
         return _to_native(column)
     if column.dtype.kind not in "mMc":
@@ -338,7 +341,7 @@ def _to_float(column: np.ndarray, where: str) -> np.ndarray:
 
 
 def _to_dates(column: np.ndarray) -> np.ndarray:
-    """Return dates and times as objects; `astype(object)` would turn nanoseconds into integers."""
+    """Return an array of dates and times as pandas objects; `astype(object)` would turn nanoseconds into integers."""
     import pandas as pd
 
     return np.asarray(pd.Index(column).astype(object).to_numpy())

@@ -28,7 +28,7 @@ class RootColumns(LevelColumns):
     role: ClassVar[Literal["root", "margin"] | None] = "root"
 
     def code_rows(self, factors: Factors, policy: UnknownPolicy | None = None) -> CodedRows:
-        """Return coded cells; the block of the features given parents reports values that are no level."""
+        """Return coded cells; unknown values are reported by the block of the features given parents, not here."""
         return super().code_rows(factors, ignore_unknown)
 
 
@@ -39,7 +39,7 @@ class MarginColumns(RootColumns):
 
 
 def select_level_columns(kind: type[RootColumns], base: LevelColumns, features: Sequence[int]) -> RootColumns:
-    """Return some of the features, by their positions in `base`, as columns given the class alone."""
+    """Return the features at these positions in `base` as columns of type `kind`, given the class alone."""
     selected: dict[str, Any] = {name: getattr(base, name) for name in ("n_features", "unknown", "missing_values")}
     for name in ("index", "names", "levels", "declared", "cuts"):
         values = getattr(base, name)
@@ -75,7 +75,7 @@ class TermMap:
 
     @classmethod
     def from_blocks(cls, blocks: Sequence[Columns]) -> TermMap:
-        """Return the terms of a classifier with these blocks of columns."""
+        """Return the map for a classifier with these blocks of columns."""
         alone = [columns for columns in blocks if columns.network is None]
         roots = {j for columns in alone if columns.role == "root" for j in columns.index}
         margins = {j for columns in alone if columns.role != "root" for j in columns.index}
@@ -107,11 +107,11 @@ class TermMap:
 
     @property
     def is_identity(self) -> bool:
-        """Whether each term of the blocks is a term of the classifier."""
+        """Whether each term of the blocks is, unchanged, a term of the classifier."""
         return bool((self.minus < 0).all() and (self.plus >= 0).all())
 
     def combine(self, values: Float[np.ndarray, "... R"]) -> Float[np.ndarray, "... T"]:
-        """Return the terms of the classifier from those of the blocks."""
+        """Return the T terms of the classifier from the R terms of the blocks, on the last axis."""
         if self.is_identity:
             return values
         terms = np.zeros((*values.shape[:-1], len(self.names)))
@@ -123,12 +123,12 @@ class TermMap:
         return terms
 
     def spread(self, weight: Float[np.ndarray, "*S T"]) -> Float[np.ndarray, "*S R"]:
-        """Return the weights of the blocks' terms under which their sum is that of the weighted terms."""
+        """Return R weights of the blocks' terms, which give the same sum as T `weight` of the classifier's terms."""
         padded = np.concatenate([weight, np.zeros((*weight.shape[:-1], 1))], axis=-1)
         return np.asarray(padded[..., self.plus] - padded[..., self.minus])
 
     def gather(self, weight: Float[np.ndarray, "R"]) -> Float[np.ndarray, "T"]:
-        """Return the weights of the classifier's terms from those of the blocks' terms: the inverse of `spread`."""
+        """Return T weights of the classifier's terms from R of the blocks' terms: the inverse of `spread`."""
         terms = np.zeros(len(self.names))
         for r in np.argsort(self.minus >= 0, kind="stable"):
             if self.plus[r] >= 0:

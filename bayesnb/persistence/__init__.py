@@ -145,16 +145,16 @@ def digest_hyperparameters(nb: BaseEstimator) -> str:
 
 
 def _decode(file: BinaryIO, size: int, known: Mapping[str, type]) -> Any:
-    """Return the classifier of an open file of `size` bytes; the rest is read once the header has its length."""
+    """Return the classifier of an open file; the rest is read once the header is found to fit `size`, in bytes."""
     from safetensors.numpy import load as from_bytes
 
     content = file.read(8)
     if not 0 < _header_size(content) <= min(size - 8, _LONGEST_HEADER):
         raise CorruptModelError("it is no safetensors file, or only a part of one.")
     content += file.read(_header_size(content))
-    text = _metadata(content[8:], size - len(content))
+    text = _read_metadata(content[8:], size - len(content))
     arrays = from_bytes(content + file.read(size - len(content)))
-    model = _model(text, arrays)
+    model = _read_tree(text, arrays)
     nb = Decoder(arrays, size, known).decode(model)
     if not isinstance(nb, BaseEstimator):
         raise CorruptModelError(f"it holds no classifier, but {type(nb).__name__}.")
@@ -164,11 +164,12 @@ def _decode(file: BinaryIO, size: int, known: Mapping[str, type]) -> Any:
 
 
 def _header_size(content: bytes) -> int:
+    """Length of a safetensors header: the first 8 bytes of the file as a little-endian integer."""
     return int.from_bytes(content[:8], "little")
 
 
-def _metadata(header: bytes, rest: int) -> str:
-    """Return the metadata of bayesnb from the header of a file; `rest` is the number of bytes after the header."""
+def _read_metadata(header: bytes, rest: int) -> str:
+    """Return the JSON text of the model from the header of a safetensors file; `rest` bytes follow the header."""
     require_few_brackets(header)
     tensors = json.loads(header)
     metadata: dict[str, str] = tensors.pop("__metadata__", {})
@@ -179,8 +180,8 @@ def _metadata(header: bytes, rest: int) -> str:
     return metadata[FORMAT]
 
 
-def _model(text: str, arrays: Mapping[str, np.ndarray]) -> Tree:
-    """Return the tree of the model in the current version; raise CorruptModelError unless the checksum is right."""
+def _read_tree(text: str, arrays: Mapping[str, np.ndarray]) -> Tree:
+    """Return the tree in a JSON text, in the current version; raise CorruptModelError if the checksum is wrong."""
     require_few_brackets(text.encode())
     file = json.loads(text)
     written = file["version"]
@@ -192,6 +193,7 @@ def _model(text: str, arrays: Mapping[str, np.ndarray]) -> Tree:
 
 
 def _digest(model: Tree, arrays: Mapping[str, np.ndarray], version: int) -> str:
+    """SHA-256 digest, in hexadecimal, of the version, the tree and the arrays of a file."""
     digest = hashlib.sha256(f"{FORMAT} {version}\n{json.dumps(model)}".encode())
     for name, array in sorted(arrays.items()):
         digest.update(f"\n{name} {array.dtype.str} {array.shape}\n".encode())

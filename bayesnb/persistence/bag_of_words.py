@@ -48,7 +48,7 @@ PATTERNS = tuple(
 
 
 def write_words(path: str | os.PathLike[str], content: dict[str, Any]) -> None:
-    """Write options and words as one JSON file.
+    """Write `content` (options, words, too_frequent, unknown_count) as one JSON file with a checksum.
 
     Raises
     ------
@@ -66,7 +66,7 @@ def write_words(path: str | os.PathLike[str], content: dict[str, Any]) -> None:
 
 
 def read_words(path: str | os.PathLike[str], token_pattern: str | None) -> dict[str, Any]:
-    """Read options and words from a file that `write_words` has written.
+    """Return the content (options, words, too_frequent, unknown_count) of a file that `write_words` has written.
 
     Parameters
     ----------
@@ -86,6 +86,7 @@ def read_words(path: str | os.PathLike[str], token_pattern: str | None) -> dict[
 
 
 def _decode(file: BinaryIO, size: int, token_pattern: str | None) -> dict[str, Any]:
+    """Return the checked content of an open file of `size` bytes; raise CorruptModelError if it is wrong."""
     if size > _LARGEST:
         raise CorruptModelError(f"it has {size:,} bytes; files of {_FORMAT} have at most {_LARGEST:,}.")
     content = file.read(1)
@@ -121,7 +122,7 @@ def _decode(file: BinaryIO, size: int, token_pattern: str | None) -> dict[str, A
 
 
 def _check(content: dict[str, Any]) -> None:
-    """Raise ValueError if `fit` could not have left these options and words."""
+    """Raise ValueError unless `fit` could have left these options and words."""
     options, words, too_frequent = content["options"], content["words"], content["too_frequent"]
     if set(options) != set(_OPTIONS):
         raise ValueError(f"options: {sorted(set(options) ^ set(_OPTIONS))} are not those of this version.")
@@ -143,4 +144,5 @@ def _check(content: dict[str, Any]) -> None:
 
 
 def _checksum(content: dict[str, Any]) -> str:
+    """SHA-256 digest, in hexadecimal, of the content as JSON with sorted keys."""
     return hashlib.sha256(json.dumps(content, sort_keys=True).encode()).hexdigest()

@@ -28,12 +28,12 @@ REMOVED = {
 _EXPORTED = (cls for module in (encoding, families) for cls in vars(module).values() if is_dataclass(cls))
 _DATA = (Positions, Statistics, NaiveBayes, TermWeights, Weights, WeightPath, *_EXPORTED)
 _ESTIMATORS = (getattr(estimators, name) for name in estimators.__all__)
-#: Types that a file can name: classifiers, and data, which do nothing when they are made.
+#: Types that a file can name: classifiers, and data, whose constructors only store and derive fields.
 _KNOWN: Mapping[str, Any] = {cls.__name__: cls for cls in (*_DATA, *_ESTIMATORS)}
 
 
 def collect_types(user_estimators: Iterable[object] = ()) -> Mapping[str, type]:
-    """Collect the types that a file can name: those of bayesnb, and the user's estimators with their families.
+    """Return {name: type} of what a file can name: types of bayesnb, the user's estimators and their families.
 
     Raises
     ------
@@ -58,7 +58,7 @@ def collect_types(user_estimators: Iterable[object] = ()) -> Mapping[str, type]:
 
 
 def user_classes(nb: object) -> list[type]:
-    """Return the classes of a classifier and of the estimator that it wraps, without those of bayesnb."""
+    """Return the user's own classes among those of a classifier and of the estimator that it wraps."""
     classes = (type(nb), type(getattr(nb, "estimator", None)))
     return [cls for cls in classes if hasattr(cls, "no_posterior") and cls not in _KNOWN.values()]
 
@@ -72,7 +72,7 @@ _ZONE = re.compile(r"tzlocal\(\)|UTC[+-]\d\d:\d\d|[A-Z][A-Za-z0-9_+-]*(/[A-Z][A-
 
 
 def require_labels(levels: encoding.Levels, where: str) -> None:
-    """Raise TypeError naming the first level of a type that a file cannot have."""
+    """Raise TypeError naming the first level whose type is none that a file can have."""
     for value in levels.values:
         if type(value).__name__ not in _LABELS:
             raise TypeError(

@@ -15,7 +15,7 @@ _FAMILIES = {"Moments": "NormalInverseGamma", "Totals": "GammaPoisson"}
 
 
 def _change_type(tree: Any, kind: str, change: Callable[[dict[str, Any]], None]) -> Any:
-    """Return a copy of a tree in which each dictionary of a type is changed."""
+    """Return a copy of a tree in which `change` was applied, in place, to each dictionary whose "type" is `kind`."""
     if isinstance(tree, list):
         return [_change_type(value, kind, change) for value in tree]
     if not isinstance(tree, dict):
@@ -27,7 +27,7 @@ def _change_type(tree: Any, kind: str, change: Callable[[dict[str, Any]], None])
 
 
 def _replace_statistics_by_family(tree: Any) -> Any:
-    """Replace the type of statistics of columns of numbers, and the sign of these numbers, by the family."""
+    """Convert version 1 to 2: columns of numbers name their family, in place of the type of statistics and the sign."""
 
     def change(columns: dict[str, Any]) -> None:
         columns.pop("nonnegative", None)
@@ -37,7 +37,7 @@ def _replace_statistics_by_family(tree: Any) -> Any:
 
 
 def _remove_precision(tree: Any) -> Any:
-    """Remove the precision of weights of terms, which was that of one τ."""
+    """Convert version 2 to 3: weights of terms no longer have a precision, which was that of one τ."""
     return _change_type(tree, "Weights", lambda weights: weights.pop("precision", None))
 
 

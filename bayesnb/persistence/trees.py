@@ -54,7 +54,7 @@ class Encoder:
         self.arrays: dict[str, np.ndarray] = {}
 
     def encode(self, value: Any, where: str) -> Tree:
-        """Return the tree of a value; `where` is the name of the value in error messages.
+        """Return the tree of a value and add its arrays to `arrays`; `where` names the value in error messages.
 
         Raises
         ------
@@ -106,14 +106,17 @@ class Encoder:
         }
 
     def _named(self, values: Mapping[str, object], where: str) -> dict[str, Tree]:
+        """Return {name: tree} of named values, such as fields; `where` names their owner in error messages."""
         return {name: self.encode(value, f"{where}.{name}") for name, value in values.items()}
 
     def _items(self, values: Iterable[object], where: str) -> list[Tree]:
+        """Return the trees of some values; raise ValueError if too many of them have the same hash."""
         items = list(values)
         require_distinct_hashes(items)
         return [self.encode(item, f"{where}[{i}]") for i, item in enumerate(items)]
 
     def _array(self, value: np.ndarray, where: str) -> dict[str, Tree]:
+        """Return the tree of an array: the name under which numbers are added to `arrays`; other entries one by one."""
         kind = value.dtype.kind
         if kind in "biuf" and value.dtype.itemsize <= 8:
             name = str(len(self.arrays))
@@ -127,6 +130,7 @@ class Encoder:
 
 
 def _encode_time(value: Any, where: str) -> dict[str, Tree]:
+    """Return the tree of a datetime64 or a pandas Timestamp; raise TypeError if a file cannot have its time zone."""
     if isinstance(value, np.datetime64):
         unit, step = np.datetime_data(value.dtype)
         return {TAG: "datetime64", "value": int(value.astype(np.int64)), "unit": unit, "step": step}
@@ -146,6 +150,13 @@ class Decoder:
         Number of bytes of the file.
     known : dict {name: type}
         Types that the file can name.
+
+    Attributes
+    ----------
+    budget : int
+        Number of entries that the file may still declare without writing them out.
+    n_estimators : int
+        Number of classifiers that were decoded.
     """
 
     def __init__(self, arrays: Mapping[str, np.ndarray], size: int, known: Mapping[str, type]) -> None:
@@ -199,17 +210,20 @@ class Decoder:
                 )
 
     def _spend(self, length: int) -> None:
-        """Subtract a length from what the file may still declare; raise CorruptModelError if it is longer."""
+        """Subtract a length from `budget`; raise CorruptModelError if it is negative or greater than `budget`."""
         if not 0 <= length <= self.budget:
             raise CorruptModelError(f"it declares {length:,} entries, more than it has bytes.")
         self.budget -= length
 
     def _spend_if_empty(self, n_entries: int, shape: Sequence[int]) -> None:
-        """Spend the lengths of the other axes of an array without entries, which the file need not write out."""
+        """Subtract the product of the positive lengths in `shape` from `budget`, if the array has no entries.
+
+        The file need not write out such lengths.
+        """
         self._spend(0 if n_entries else math.prod(max(1, n) for n in shape))
 
     def _items(self, trees: Tree) -> list[Any]:
-        """Decode a list, which is written out in the file and so no longer than the file."""
+        """Return the values of a list of trees, which is written out in the file and so no longer than the file."""
         if not isinstance(trees, list):
             raise CorruptModelError(f"it has {type(trees).__name__} for a list.")
         items = [self.decode(tree) for tree in trees]
@@ -217,6 +231,7 @@ class Decoder:
         return items
 
     def _array(self, tree: dict[str, Tree]) -> np.ndarray:
+        """Return the array of strings, dates or objects whose entries a tree writes out."""
         values, shape = self._items(tree["values"]), tree["shape"]
         self._spend_if_empty(len(values), shape)
         array = np.empty(len(values), object)
@@ -226,6 +241,7 @@ class Decoder:
         return array.reshape(shape).astype(_DTYPES[tree["kind"]])
 
     def _dataclass(self, cls: type, tree: dict[str, Tree]) -> Any:
+        """Return an instance of `cls`; raise CorruptModelError if a field is missing or not of the annotated type."""
         values = {name: self.decode(value) for name, value in tree.items() if name != TAG}
         accepted, hints = [f for f in fields(cls) if f.init], _type_hints(cls)
         required = {f.name for f in accepted if f.default is MISSING and f.default_factory is MISSING}
@@ -243,7 +259,7 @@ class Decoder:
         return instance
 
     def _estimator(self, cls: type, tree: dict[str, Tree]) -> Any:
-        """Decode a classifier; raise CorruptModelError or ValueError if its fitted attributes contradict each other."""
+        """Return the classifier of a tree; raise CorruptModelError or ValueError if fitted attributes are wrong."""
         self.n_estimators += 1
         if self.n_estimators > _MOST_ESTIMATORS:  # Each classifier within another one doubles the time of `repr`.
             raise CorruptModelError(f"it holds more than {_MOST_ESTIMATORS} classifiers.")
@@ -257,12 +273,13 @@ class Decoder:
 
 
 def is_fitted_name(cls: type, name: str) -> bool:
-    """Return whether `fit` stores an attribute of this name."""
+    """Return whether `name` is that of an attribute that `fit` sets: it ends in _, and `cls` does not define it."""
     is_state = name in ("encoding_", "statistics_")  # Classes have properties of these names, and of no other ones.
     return name.endswith("_") and not name.startswith("_") and hasattr(cls, name) == is_state
 
 
 def _decode_time(tree: dict[str, Tree]) -> Any:
+    """Return the pandas Timestamp of a tree; raise TypeError if a file cannot have its time zone."""
     import pandas as pd
 
     require_zone(tree["zone"], "it")

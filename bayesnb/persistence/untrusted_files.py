@@ -34,7 +34,7 @@ class CorruptModelError(ValueError):
 
 
 def read_file(path: str | os.PathLike[str], decode: Callable[[BinaryIO, int], Decoded]) -> Decoded:
-    """Open a regular file and decode its content.
+    """Open a regular file and return the object that `decode` makes of its content.
 
     Parameters
     ----------
@@ -48,7 +48,7 @@ def read_file(path: str | os.PathLike[str], decode: Callable[[BinaryIO, int], De
     CorruptModelError
         If anything is wrong with the content; the message names the file.
     OSError
-        If the file cannot be opened.
+        If the file cannot be opened or read.
     """
     require_path("path", path)
     file = None
@@ -60,13 +60,18 @@ def read_file(path: str | os.PathLike[str], decode: Callable[[BinaryIO, int], De
     except CorruptModelError as error:
         raise CorruptModelError(f"{path}: {error}") from None
     except Exception as error:  # A hostile file may lead to any error, also to those of data that it names.
-        if file is None and isinstance(error, OSError):
+        # An error of reading names no file; one of opening data, such as those of a time zone, does.
+        if isinstance(error, OSError) and (file is None or error.filename is None):
+            error.filename = os.fspath(path)
             raise
         raise CorruptModelError(f"{path} is damaged, and leads to {type(error).__name__}: {str(error)[:200]}") from None
 
 
 def require_few_brackets(text: bytes) -> None:
-    """Raise CorruptModelError if JSON is mostly brackets, which take fifty times their size in memory."""
+    """Raise CorruptModelError if JSON has many brackets (2^18) and they are an eighth of the text or more.
+
+    Lists and objects take fifty times their size in memory.
+    """
     brackets = text.count(b"[") + text.count(b"{")
     if brackets > max(_FEW_BRACKETS, len(text) // 8):
         raise CorruptModelError(f"it has {brackets:,} lists and objects in {len(text):,} bytes.")

@@ -12,9 +12,11 @@ from itertools import cycle, islice
 import numpy as np
 import pandas as pd
 import pytest
+from sklearn.base import BaseEstimator
 
 import bayesnb as bnb
 from bayesnb.estimators import classifier_state
+from bayesnb.persistence.known_types import collect_types
 from tests.persistence.forger import MODULUS, TENSORS, WRAPPERS, complaints, forged, of_type, parts, signed
 from tests.persistence.models import FIXTURES, LABELS, LEVELS, MODELS, fitted
 from tests.refusals import refused
@@ -291,6 +293,13 @@ def test_a_time_zone_opens_no_path_that_the_file_names(whole, tmp_path):
         assert bnb.load(path).classes_.tolist() == [pd.Timestamp(i, tz=zone) for i in range(3)]
 
 
+def test_only_these_types_of_data_compute_when_they_are_made():
+    """They derive fields from others; a type that does more must not be one that a file can name."""
+    data = [cls for cls in collect_types().values() if not issubclass(cls, BaseEstimator)]
+    deriving = "Weights WeightPath RealColumns NodeColumns ContextColumns PairColumns"
+    assert {cls.__name__ for cls in data if hasattr(cls, "__post_init__")} == set(deriving.split())
+
+
 # -- what is no file -----------------------------------------------------------------------------------------------
 
 
@@ -301,6 +310,8 @@ def test_pipes_sockets_and_devices(tmp_path):
         for path in (tmp_path / "pipe", "/dev/zero", "/dev/null"):
             refused("no regular file", bnb.load, path, error=bnb.CorruptModelError)
         refused("socket", bnb.load, tmp_path / "socket", error=OSError)
+    # Reading the beginning of a process's memory fails; other systems have no such file.
+    refused("(Input/output error|No such file).*/proc/self/mem", bnb.load, "/proc/self/mem", error=OSError)
 
 
 @pytest.mark.parametrize("beginning", ["nothing", "a model", "a long header"])
