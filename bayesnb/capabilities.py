@@ -8,7 +8,7 @@ from bayesnb.families import reason_for_lack, supports
 
 
 def require_capability(family: Any, capability: type) -> Any:
-    """Return the family if it implements a capability, one of the protocols of `bayesnb.families.protocol`.
+    """Return the family unchanged if it implements a capability, one of the protocols of `bayesnb.families.protocol`.
 
     Raises
     ------

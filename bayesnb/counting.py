@@ -23,7 +23,7 @@ _CELLS_A_ROW = 2**10  # Limits blocks of `single_rows` to about a thousand rows,
 
 
 class Counted(NamedTuple):
-    """Statistics with the encoding that names their axes; two of these can be merged."""
+    """Statistics of rows with the encoding that names their classes and columns."""
 
     encoding: Encoding
     statistics: Statistics
@@ -31,8 +31,8 @@ class Counted(NamedTuple):
 
 def _observe(
     statistics: Statistics, x: tuple[Any, ...], label: np.ndarray, weight: np.ndarray, log_base: np.ndarray
-) -> tuple[Statistics, Any]:
-    """Add a block of rows, each block of columns by a kernel of its own.
+) -> tuple[Statistics, tuple[jax.Array, ...]]:
+    """Add a block of encoded, labelled rows to the statistics, by one compiled kernel per block of columns.
 
     Returns
     -------
@@ -50,6 +50,7 @@ def _observe(
 
 @jax.jit(donate_argnums=0)
 def _observe_block(block: Any, rows: Any, label: jax.Array, weight: jax.Array) -> tuple[Any, jax.Array, jax.Array]:
+    """Add rows to one block's statistics, which are donated; return these, Σ weight · log base, and Σ weight."""
     log_base = jnp.sum(weight * kernel_log_base((block,), (rows,)))
     return block.observe(rows, label, weight), log_base, jnp.sum(weight)
 
@@ -58,6 +59,7 @@ def _observe_block(block: Any, rows: Any, label: jax.Array, weight: jax.Array) -
 def _observe_labels(
     class_count: jax.Array, total: jax.Array, label: jax.Array, weight: jax.Array, log_base: jax.Array, bases: Any
 ) -> tuple[jax.Array, jax.Array, jax.Array]:
+    """Add the rows' weights to class counts and log base measures to `total`, both donated; return also Σ weight."""
     total = total + jnp.sum(weight * log_base) + sum(bases)
     return class_count.at[label].add(weight), total, jnp.sum(weight)
 
@@ -66,20 +68,20 @@ def _observe_labels(
 def _observe_responsibilities(
     statistics: Statistics, x: tuple[Any, ...], weight: jax.Array, log_base: jax.Array
 ) -> tuple[Statistics, jax.Array]:
-    """Add a block of rows with a `weight` (N, C) in each class, as `_observe` does for labelled rows."""
+    """Statistics with rows added to every class by `weight` (N, C), and Σ weight; `statistics` is donated."""
     log_base = log_base + kernel_log_base(statistics.blocks, x)
     return statistics.observe_responsibilities(x, weight, log_base), jnp.sum(weight)
 
 
 @float64
 def expected_counts(encoding: Encoding, rows: tuple[Rows, ...], weight: np.ndarray) -> Statistics:
-    """Expected statistics of encoded rows with a `weight` (N, C) in each class, such as responsibilities."""
+    """Expected statistics of encoded rows that belong to each class with `weight` (N, C), such as responsibilities."""
     return _count(encoding, rows, _observe_responsibilities, weight)
 
 
 @float64
 def count_rows(encoding: Encoding, rows: tuple[Rows, ...], label: np.ndarray, weight: np.ndarray) -> Statistics:
-    """Statistics of labelled rows that are encoded already.
+    """Sufficient statistics of labelled rows that are encoded already.
 
     If a network has each column given each other column, all pairs of levels are counted at once.
 
@@ -111,7 +113,7 @@ def count_rows(encoding: Encoding, rows: tuple[Rows, ...], label: np.ndarray, we
 def _count(
     encoding: Encoding, rows: tuple[Rows, ...], kernel: Callable[..., Any], *arrays: np.ndarray, cells: float = 0.0
 ) -> Statistics:
-    """Fold a kernel over blocks of rows."""
+    """Statistics of all rows, added block by block by `kernel`, with a progress bar; `arrays` have an entry per row."""
     total, last = empty(rows, len(encoding.classes)), None
     wait: Any = jax.block_until_ready
     with rows_progress("counting", len(arrays[0])) as step:
@@ -126,14 +128,14 @@ def _count(
 
 
 def empty(rows: tuple[Rows, ...], n_classes: int) -> Statistics:
-    """Statistics of no rows, to which the kernels add rows."""
+    """Zero statistics, in the kernels' shapes, to which blocks of `rows` can be added."""
     return Statistics(np.zeros(n_classes), tuple(r.empty(n_classes) for r in rows), np.zeros(()))
 
 
 def row_blocks(
     rows: tuple[Rows, ...], *arrays: np.ndarray, cells: float = 0.0
 ) -> Iterator[tuple[slice, tuple[Any, ...], list[np.ndarray], np.ndarray]]:
-    """Yield slices of the rows, their blocks and arrays for the kernels, and log base measures of the host."""
+    """Yield (slice, encoded blocks, pieces of `arrays`, log base measures (n,) by the host) for blocks of rows."""
     for piece, x, block_arrays in blocks(tuple(r.counting_rows() for r in rows), len(arrays[0]), *arrays, cells=cells):
         log_base = np.zeros(len(block_arrays[0]))
         for r in rows:
@@ -149,7 +151,7 @@ def require_finite(rows: tuple[Rows, ...], total: Statistics) -> None:
 
 
 def finish(encoding: Encoding, total: Statistics) -> Statistics:
-    """Return statistics of the kernels in their final shape, in NumPy arrays.
+    """Convert the kernels' statistics to their final shapes as NumPy arrays, without padding.
 
     Raises
     ------
@@ -165,7 +167,7 @@ def finish(encoding: Encoding, total: Statistics) -> Statistics:
 
 @float64
 def single_rows(encoding: Encoding, rows: tuple[Rows, ...], n: int) -> Statistics:
-    """Statistics of n rows, each counted as a class of its own, without log base measures."""
+    """Statistics of n rows in which row i is counted as class i, without log base measures: (n, …)."""
     rows, pieces = tuple(r.counting_rows() for r in rows), []
     for piece, x, (weight,) in blocks(rows, n, np.ones(n), cells=_CELLS_A_ROW):
         size = len(weight)
@@ -180,7 +182,7 @@ def single_rows(encoding: Encoding, rows: tuple[Rows, ...], n: int) -> Statistic
 
 
 def prune(counted: Counted) -> Counted:
-    """Return statistics without the undeclared levels that no row of positive weight has."""
+    """Copy without undeclared levels that no row of positive weight has."""
     encoding, statistics = counted
     pruned = [columns.prune(block) for columns, block in zip(encoding.blocks, statistics.blocks, strict=True)]
     columns, blocks_ = zip(*pruned, strict=True)
@@ -188,21 +190,21 @@ def prune(counted: Counted) -> Counted:
 
 
 def merge(a: Counted, b: Counted) -> Counted:
-    """Return the statistics of the rows of both; associative and commutative."""
+    """Statistics of the rows of a and b together, under the union of their encodings."""
     joint = a.encoding.union(b.encoding)
-    total = _embed(a, joint).merge(_embed(b, joint))
+    total = _to_axes_of(a, joint).merge(_to_axes_of(b, joint))
     _check_range(joint, total)
     return Counted(joint, total)
 
 
 def declare(counted: Counted, classes: Levels) -> Counted:
-    """Return the statistics with further classes that have no rows."""
+    """Statistics with further classes, of which no row was counted."""
     joint = replace(counted.encoding, classes=counted.encoding.classes.union(classes))
-    return Counted(joint, _embed(counted, joint))
+    return Counted(joint, _to_axes_of(counted, joint))
 
 
 def remove(a: Counted, b: Counted) -> Counted:
-    """Return the statistics of the rows of `a` without those of `b`: the inverse of `merge`.
+    """Statistics of the rows of `a` without those of `b`, under the union of their encodings: the inverse of `merge`.
 
     Raises
     ------
@@ -210,8 +212,8 @@ def remove(a: Counted, b: Counted) -> Counted:
         If a count would become negative; the message names it.
     """
     joint = a.encoding.union(b.encoding)
-    before = _embed(a, joint)
-    after = before.remove(_embed(b, joint))
+    before = _to_axes_of(a, joint)
+    after = before.remove(_to_axes_of(b, joint))
     class_count = _settle(before.class_count, after.class_count, before.class_count * 1e-9, "class_count", joint, None)
     blocks_ = []
     for columns, was, now in zip(joint.blocks, before.blocks, after.blocks, strict=True):
@@ -230,7 +232,10 @@ def remove(a: Counted, b: Counted) -> Counted:
 def _settle(
     before: np.ndarray, after: np.ndarray, rounding: np.ndarray, name: str, encoding: Encoding, columns: Columns | None
 ) -> np.ndarray:
-    """Return statistics with rounding errors set to zero; raise ValueError if one is negative beyond rounding."""
+    """Copy of `after` with rounding errors set to zero; raise ValueError if a value is below -`rounding`.
+
+    The error names the field `name`, and the class and the column where the value is.
+    """
     if (negative := after < -rounding).any():
         where, place = _locate(negative, encoding, columns)
         raise ValueError(
@@ -242,8 +247,8 @@ def _settle(
     return np.where(residue, 0.0, after)
 
 
-def _embed(counted: Counted, joint: Encoding) -> Statistics:
-    """Return the statistics on the axes of a larger encoding."""
+def _to_axes_of(counted: Counted, joint: Encoding) -> Statistics:
+    """Statistics on the axes of a larger encoding, with zeros for classes and levels that are new."""
     encoding, statistics = counted
     if encoding is joint:
         return statistics
@@ -254,6 +259,7 @@ def _embed(counted: Counted, joint: Encoding) -> Statistics:
     n_classes = len(joint.classes)
 
     def spread(values: np.ndarray, columns: Columns, target: Columns) -> np.ndarray:
+        """Copy of one field (C, L) onto the axes of the larger encoding, with zeros elsewhere."""
         positions, width = columns.positions_in(target), target.sizes().sum()
         if values.shape == (n_classes, width) and _is_identity(classes) and _is_identity(positions):
             return values
@@ -271,7 +277,7 @@ def _embed(counted: Counted, joint: Encoding) -> Statistics:
 
 
 def check(counted: Counted) -> None:
-    """Raise ValueError unless rows of nonnegative weight can produce these statistics under this encoding."""
+    """Raise ValueError unless rows of non-negative weight can produce these statistics under this encoding."""
     encoding, statistics = counted
     encoding.check()
     n_classes, weight = len(encoding.classes), statistics.class_count
@@ -299,13 +305,13 @@ def check(counted: Counted) -> None:
 
 
 def _sum_levels(count: np.ndarray, sizes: np.ndarray) -> np.ndarray:
-    """(C, F) sums of (C, L) counts over the levels of each feature that has any."""
+    """(C, F') sums of counts (C, L) over the levels of each feature with `sizes` > 0."""
     start = (np.cumsum(sizes) - sizes)[sizes > 0].astype(np.int64)
     return np.asarray(np.add.reduceat(count, start, axis=1)) if len(start) else count
 
 
 def require_numbers(name: str, array: object, shape: tuple[int, ...]) -> None:
-    """Raise ValueError unless an array has finite float64 numbers, whose sum is finite too."""
+    """Raise ValueError unless `array` is a float64 array of this shape, with finite values and a finite sum."""
     kind = f"{array.dtype} {array.shape}" if isinstance(array, np.ndarray | np.generic) else type(array).__name__
     if kind != f"{np.dtype(np.float64)} {shape}":
         raise ValueError(f"{name} should be float64 of shape {shape}, and is {kind}.")
@@ -315,12 +321,12 @@ def require_numbers(name: str, array: object, shape: tuple[int, ...]) -> None:
 
 
 def _is_identity(index: np.ndarray) -> bool:
-    """Return whether an index selects everything in order."""
+    """Whether `index` is 0, 1, …, so that indexing would change nothing."""
     return np.array_equal(index, np.arange(len(index)))
 
 
 def _check_range(encoding: Encoding, statistics: Statistics) -> None:
-    """Raise ValueError if statistics are not finite, a count is more than `GREATEST`, or squares have underflown."""
+    """Raise ValueError if statistics are not finite, a count exceeds `GREATEST`, or squares have underflown to 0."""
     if (heavy := statistics.class_count > GREATEST).any():
         where, place = _locate(heavy, encoding, None)
         raise ValueError(
@@ -344,7 +350,7 @@ def _check_range(encoding: Encoding, statistics: Statistics) -> None:
 
 
 def _locate(flag: np.ndarray, encoding: Encoding, columns: Columns | None) -> tuple[tuple[int, ...], str]:
-    """Return position and name of the first true flag: (C,) of classes, or (C, L) of positions of the columns."""
+    """Index of the first True in `flag`, (C,) or (C, L) at positions of `columns`, and the name of that place."""
     where = tuple(int(i[0]) for i in np.nonzero(flag))
     place = f"class {shown(encoding.classes.values[where[0]])}"
     if columns is not None:

@@ -24,7 +24,7 @@ Estimate = Literal["mle", "map", "mean", "predictive"]
 
 @pytree
 class Statistics:
-    """Sufficient statistics of labelled rows; a commutative monoid under `merge`.
+    """Sufficient statistics of labelled rows: class counts, and statistics of each block; a monoid under `merge`.
 
     Parameters
     ----------
@@ -52,24 +52,24 @@ class Statistics:
     log_base: Any
 
     def merge(self, other: Self) -> Self:
-        """Return the statistics of both sets of rows."""
+        """Statistics of the rows of `self` and `other` together."""
         blocks = tuple(block.merge(more) for block, more in zip(self.blocks, other.blocks, strict=True))
         return type(self)(self.class_count + other.class_count, blocks, self.log_base + other.log_base)
 
     def remove(self, other: Self) -> Self:
-        """Return the statistics without other rows: `a.merge(b).remove(b)` is a."""
+        """Statistics without the rows of `other`: `a.merge(b).remove(b)` is a, up to rounding."""
         blocks = tuple(block.remove(removed) for block, removed in zip(self.blocks, other.blocks, strict=True))
         return type(self)(self.class_count - other.class_count, blocks, self.log_base - other.log_base)
 
     def scale(self, factor: float) -> Self:
-        """Return the statistics of these rows with `factor` times their weights."""
+        """Statistics of the same rows with all weights multiplied by `factor`."""
         blocks = tuple(block.scale(factor) for block in self.blocks)
         return type(self)(self.class_count * factor, blocks, self.log_base * factor)
 
     def observe(
         self, x: tuple[Any, ...], label: Int[Array, "N"], weight: Float[Array, "N"], log_base: Any = 0.0
     ) -> Self:
-        """Add a block of rows.
+        """Statistics with a block of encoded, labelled rows added.
 
         Parameters
         ----------
@@ -87,7 +87,7 @@ class Statistics:
         return type(self)(class_count, blocks, self.log_base + jnp.sum(weight * log_base))
 
     def observe_responsibilities(self, x: tuple[Any, ...], weight: jax.Array, log_base: Any = 0.0) -> Self:
-        """Add a block of rows `x` to all classes, with a `weight` (N, C) for each class; `log_base` is (N,)."""
+        """Statistics with a block of rows `x` added to every class, weighted by `weight` (N, C); `log_base` is (N,)."""
         one_class = jax.tree.map(lambda field: jnp.zeros_like(field[:1]), (self.class_count, self.blocks))
         empty = type(self)(one_class[0], one_class[1], jnp.zeros(()))
         label = jnp.zeros(weight.shape[0], jnp.int32)
@@ -97,7 +97,10 @@ class Statistics:
 
 
 def kernel_log_base(parts: tuple[Any, ...], x: tuple[Any, ...]) -> Any:
-    """(N,) log base measures of a block of rows, by families or statistics, unless the host computes them."""
+    """(N,) sum over blocks of the rows' log base measures, except rows whose base the host computes (`known_base`).
+
+    `parts` has for each block a family or statistics, which define the base measure.
+    """
     return sum(
         part.log_base(rows) for part, rows in zip(parts, x, strict=True) if not getattr(rows, "known_base", False)
     )
@@ -126,17 +129,20 @@ class TermWeights:
     def split(
         cls, class_bias: Any, weight: np.ndarray, sizes: Sequence[int], exponents: Sequence[Any] | None = None
     ) -> Self:
-        """Return weights (R,) of terms, one block after the other, with `sizes` terms each."""
+        """Build from weights (R,) of all terms, one block after the other, with `sizes` terms each.
+
+        A block whose weights are equal gets one weight, ().
+        """
         blocks = np.split(weight, np.cumsum(sizes)[:-1])
         merged = tuple(w[0] if len(w) and (w == w[0]).all() else w for w in blocks)
         return cls(class_bias, merged, (None,) * len(merged) if exponents is None else tuple(exponents))
 
     def term_weights(self, sizes: Sequence[int]) -> np.ndarray:
-        """Return (R,) weights of all terms, for rows of one draw: the inverse of `split`."""
+        """(R,) weights of all terms, one block after the other, for rows of one draw: the inverse of `split`."""
         return np.concatenate([np.broadcast_to(weight, n) for weight, n in zip(self.blocks, sizes, strict=True)])
 
     def apply(self, b: int, likelihood: Likelihood) -> Prepared:
-        """Return the likelihood of block b with its terms raised to their weights."""
+        """Likelihood of block b with every term raised to the power of its weight."""
         weight, exponent = self.blocks[b], self.exponents[b]
         if jnp.ndim(weight):
             return Raised(likelihood, weight)
@@ -144,11 +150,14 @@ class TermWeights:
 
     @property
     def has_members(self) -> bool:
-        """Whether the terms are the members of an average of models."""
+        """Whether each weight belongs to a member model of an average."""
         return bool(jnp.ndim(self.blocks[0]) > 0)
 
     def average_scores(self, joint: Any, log_class: Any) -> Any:
-        """(N, C) scores of an average of models, from log p(class, row): (N, C), or (N, C, M) of the members."""
+        """(N, C) weighted scores b_c + log π_c + Σ_m w_m log p_m(row | c) of an average of models.
+
+        `joint` is log p(class, row): (N, C) of the average, or (N, C, M) of its members; `log_class` is (N, C) or (C,).
+        """
         if self.has_members:
             return log_class + self.class_bias + (joint - log_class[..., None]) @ self.blocks[0]
         return log_class + self.class_bias + self.blocks[0] * (joint - log_class)
@@ -193,22 +202,22 @@ class NaiveBayes:
 
     @property
     def n_classes(self) -> int:
-        """Number of classes."""
+        """Number of classes C."""
         return int(jax.tree.leaves(self.class_prior)[0].shape[-1])
 
     @property
     def classes_share_parameters(self) -> bool:
-        """Whether a row of one class informs the parameters of other classes, besides the class probabilities."""
+        """Whether a row of one class informs parameters of other classes in some block; π is not meant."""
         return any(block.classes_share_parameters for block in self.blocks)
 
     def update(self, statistics: Statistics) -> Self:
-        """Return the posterior, an object of the same type."""
+        """Posterior given the statistics of labelled rows, an object of the same type."""
         blocks = tuple(f.update(s) for f, s in zip(self.blocks, statistics.blocks, strict=True))
         classes = self.class_prior.update(LevelCounts(statistics.class_count[None]))
         return replace(self, class_prior=classes, blocks=blocks)
 
     def update_for_removal(self, statistics: Statistics) -> Self:
-        """Return the posterior in a form from which `read(…, multiplicity)` leaves rows out.
+        """Posterior that keeps prior and counts separate, so that `read(…, multiplicity)` can leave rows out exactly.
 
         A small prior is not lost beside large counts, and rows are also left out of priors derived from the data.
         """
@@ -217,39 +226,39 @@ class NaiveBayes:
         return replace(self, class_prior=classes, blocks=blocks)
 
     def derive(self, statistics: Statistics) -> Self:
-        """Return the prior, with families for blocks that are functions of the statistics."""
+        """Prior with empirical blocks (functions of the statistics) replaced by the families that they return."""
         blocks = zip(self.blocks, statistics.blocks, strict=True)
         return replace(self, blocks=tuple(f(s, pooled(s)) if callable(f) else f for f, s in blocks))
 
     def unit(self) -> Self:
-        """Return the prior with concentrations 1, into which drawn hyperparameters are put."""
+        """Prior with all Dirichlet concentrations 1, whose hyperparameters a hierarchical model then replaces."""
         return replace(self, class_prior=_unit(self.class_prior), blocks=tuple(map(_unit, self.blocks)))
 
     def condensed(self) -> Self:
-        """Return the part of the prior that `log_evidence` needs if only the strength of the prior changes."""
+        """Small prior for `log_evidence` of condensed statistics, valid while only the prior's strength changes."""
         blocks = tuple(f.condensed() if supports(f, Condensable) else f for f in self.blocks)
         return type(self)(self.class_prior, blocks)
 
     def condense(self, statistics: Statistics) -> Statistics:
-        """Return the part of the statistics that `condensed()` needs."""
+        """Statistics reduced to what `log_evidence` of `condensed()` takes."""
         pairs = zip(self.blocks, statistics.blocks, strict=True)
         blocks = tuple(f.condense(s) if supports(f, Condensable) else s for f, s in pairs)
         return replace(statistics, blocks=blocks)
 
     def improper(self) -> Self:
-        """Return the improper prior under which the posterior mean is the maximum likelihood estimate."""
+        """Improper prior whose posterior mean is the maximum likelihood estimate."""
         blocks = tuple(require_capability(f, Parametric).improper() for f in self.blocks)
         return replace(self, class_prior=self.class_prior.improper(), blocks=blocks)
 
     def penalized_mle(self) -> JointLikelihood:
-        """Return the parameters that maximise `log_penalty`, for a posterior the penalised likelihood of its rows."""
+        """Joint likelihood at the parameters that maximise `log_penalty`: the penalised MLE of a posterior's rows."""
         return JointLikelihood(
             self.class_prior.penalized_mle().log_theta[0],
             tuple(read_block(block, "penalized_mle") for block in self.blocks),
         )
 
     def log_penalty(self, reading: JointLikelihood) -> tuple[jax.Array, ...]:
-        """Log penalties of the class probabilities (C,) and of each block's parameters (C, K).
+        """Log penalties (up to a constant) at plugged-in parameters: of π (C,), and of each block's parameters (C, K).
 
         See `PenalizedLikelihood`.
         """
@@ -258,13 +267,13 @@ class NaiveBayes:
         return class_penalty, *(family.log_penalty(parameters) for family, parameters in blocks)
 
     def log_evidence(self, statistics: Statistics) -> jax.Array:
-        """Log evidence log p(X, y), with all parameters integrated out; `self` is the prior."""
+        """Scalar log marginal likelihood log p(X, y) of the counted rows under this prior, base measures included."""
         evidences = [self.class_prior.log_evidence(LevelCounts(statistics.class_count[None]))]
         evidences += [f.log_evidence(s) for f, s in zip(self.blocks, statistics.blocks, strict=True)]
         return sum((jnp.sum(evidence) for evidence in evidences), jnp.asarray(statistics.log_base))
 
-    def read(self, estimate: Estimate | Literal["penalized_mle"], multiplicity: Any = None) -> JointLikelihood:
-        """Return the likelihood of rows under a reading of the posterior.
+    def read(self, estimate: Estimate | Literal["penalized_mle"], multiplicity: Array | None = None) -> JointLikelihood:
+        """Joint likelihood of classes and rows under one reading of the posterior.
 
         Parameters
         ----------
@@ -284,73 +293,76 @@ class NaiveBayes:
         return self.weighted(jnp.asarray(log_class), [read_block(block, estimate) for block in self.blocks])
 
     def weighted(self, log_class: Any, likelihoods: Sequence[Likelihood]) -> JointLikelihood:
-        """Return the weighted joint likelihood of log class probabilities (…, C) and the blocks' likelihoods."""
+        """Joint likelihood of log π (…, C) and the blocks' likelihoods, with the model's term weights applied."""
         if (weights := self.weights) is None:
             return JointLikelihood(log_class, tuple(likelihoods))
         weighted_likelihoods = tuple(weights.apply(b, likelihood) for b, likelihood in enumerate(likelihoods))
         return JointLikelihood(log_class + weights.class_bias, weighted_likelihoods)
 
     def sample(self, key: jax.Array, n: int) -> JointLikelihood:
-        """Return n independent draws of all parameters, as a likelihood whose arrays have a leading axis."""
+        """Joint likelihood with n independent draws of all parameters, on a leading axis of its arrays."""
         keys = jax.random.split(key, len(self.blocks) + 1)
         log_class = self.class_prior.sample(keys[0], n).log_theta[:, 0]
         return JointLikelihood(log_class, tuple(f.sample(k, n) for f, k in zip(self.blocks, keys[1:], strict=True)))
 
     def log_joint(self, x: tuple[Any, ...], estimate: Estimate = "predictive") -> Float[jax.Array, "N C"]:
-        """(N, C) log p(class, row), without base measures, which are the same in all classes."""
+        """(N, C) log p(class, row) under a reading of the posterior, without base measures."""
         return self.read(estimate).log_joint(x)
 
     def log_base(self, x: tuple[Any, ...]) -> Float[jax.Array, "N"]:
-        """(N,) log base measures of rows, which are the same in all classes: multinomial coefficients, -log x!."""
+        """(N,) log base measure of each row: multinomial coefficients and -log x!, the same in all classes."""
         return sum((f.log_base(rows) for f, rows in zip(self.blocks, x, strict=True)), jnp.zeros(()))
 
     def log_predictive(self, x: tuple[Any, ...]) -> Float[jax.Array, "N C"]:
-        """(N, C) log p(class, row | D), with base measures."""
+        """(N, C) log posterior predictive p(class, row | D), base measures included."""
         return self.log_joint(x) + self.log_base(x)[..., None]
 
 
 @pytree
 class JointLikelihood:
-    """Joint likelihood of classes and rows: log class probabilities (C,), and a likelihood for each block."""
+    """Likelihood p(class, row): log class probabilities (C,), and a likelihood p(x_b | class) for each block b."""
 
     log_class: Any
     likelihoods: tuple[Any, ...]
 
     def prepare(self, x: tuple[Any, ...]) -> JointLikelihood:
-        """Return likelihoods with tables prepared for rows of the kind of `x`, for scoring many blocks of rows."""
+        """Return an equal likelihood with tables rearranged for rows encoded like `x`, to score many such blocks."""
         return JointLikelihood(
             self.log_class, tuple(p.prepare(rows) for p, rows in zip(self.likelihoods, x, strict=True))
         )
 
     def log_joint(self, x: tuple[Any, ...]) -> Float[jax.Array, "N C"]:
-        """(N, C) log p(class, row); probability 0 of a block or a class outweighs an infinite density."""
+        """(N, C) log p(class, row), without base measures; -inf of a block or class outweighs +inf."""
         return plus(self.log_likelihood(x), self.log_class)
 
     def log_prob(self, statistics: Statistics) -> jax.Array:
-        """Log probability log p(X, y | parameters) of all rows that were counted."""
+        """Scalar log p(X, y | parameters) of all counted rows at plugged-in parameters, base measures included."""
         log_probs = [linear(statistics.class_count, self.log_class)]
         log_probs += [p.log_likelihood(s) for p, s in zip(self.likelihoods, statistics.blocks, strict=True)]
         return sum((jnp.sum(log_prob) for log_prob in log_probs), jnp.asarray(statistics.log_base))
 
     def terms(self, x: tuple[Any, ...]) -> Float[jax.Array, "N C T"]:
-        """(N, C, T) terms of log p(row | class), one block after the other, without preparation by `prepare`."""
+        """(N, C, T) terms of log p(row | class), one block after the other."""
         blocks = zip(self.likelihoods, x, strict=True)
         return jnp.concatenate([likelihood.terms(rows) for likelihood, rows in blocks], axis=-1)
 
     def block_log_likelihoods(self, x: tuple[Any, ...]) -> Float[jax.Array, "N C B"]:
-        """(N, C, B) log p(row | class) of each block."""
+        """(N, C, B) log p(x_b | class) of each block b, without base measures."""
         return jnp.stack([p.log_prob(rows) for p, rows in zip(self.likelihoods, x, strict=True)], axis=-1)
 
     def log_likelihood(self, x: tuple[Any, ...]) -> Float[jax.Array, "N C"]:
-        """(N, C) log p(row | class)."""
+        """(N, C) log p(row | class), without base measures; -inf of a block outweighs +inf."""
         score = jnp.zeros(())
         for likelihood, rows in zip(self.likelihoods, x, strict=True):
             score = plus(score, likelihood.log_prob(rows))
         return score
 
 
-def read_block(block: Family, estimate: str, multiplicity: Any = None) -> Likelihood:
-    """Return the likelihood of one block under a reading of its posterior; arguments as in `NaiveBayes.read`."""
+def read_block(block: Family, estimate: str, multiplicity: Array | None = None) -> Likelihood:
+    """Likelihood of one block under a reading of its posterior: plugged in or integrated out.
+
+    `estimate` and `multiplicity` are as in `NaiveBayes.read`.
+    """
     likelihood: Likelihood
     if estimate == "predictive":
         likelihood = block.predictive(multiplicity)
@@ -368,28 +380,31 @@ def read_block(block: Family, estimate: str, multiplicity: Any = None) -> Likeli
 
 
 def _unit(family: Any) -> Any:
+    """Family with all concentrations 1 if it is `Condensable`, else the family unchanged."""
     return family.unit() if supports(family, Condensable) else family
 
 
 def plus(a: jax.Array, b: jax.Array) -> jax.Array:
-    """Return a + b in log space, in which zero times infinity is zero."""
+    """Compute a + b elementwise, where -inf + inf is -inf: probability zero times infinite density is zero."""
     return jnp.where(jnp.isneginf(a) | jnp.isneginf(b), -jnp.inf, a + b)
 
 
 def undefined(joint: Float[jax.Array, "*N C"]) -> Bool[jax.Array, "*N"]:
-    """(N,) whether class probabilities of a row do not exist: a score is NaN, all are -inf, or two are +inf."""
+    """(N,) of bool: class probabilities do not exist, as a score is NaN, all are -inf, or two are +inf."""
     impossible = jnp.all(jnp.isneginf(joint), axis=-1)
     return jnp.any(jnp.isnan(joint), axis=-1) | impossible | (jnp.sum(jnp.isposinf(joint), axis=-1) > 1)
 
 
 def log_normalize(joint: Float[jax.Array, "*N C"]) -> Float[jax.Array, "*N C"]:
-    """(N, C) log P(class | row); NaN where `undefined`."""
+    """(N, C) log P(class | row) from log p(class, row); NaN where `undefined`, a single +inf has probability 1."""
 
     def finite(joint: jax.Array) -> jax.Array:
+        """Log softmax over the classes, for finite scores."""
         shifted = joint - jnp.max(joint, axis=-1, keepdims=True)
         return shifted - jnp.log(jnp.sum(jnp.exp(shifted), axis=-1, keepdims=True))
 
     def general() -> jax.Array:
+        """Log probabilities with infinite and undefined scores treated as documented."""
         certain = jnp.any(jnp.isposinf(joint), axis=-1, keepdims=True)
         log_prob = jnp.where(certain, jnp.where(jnp.isposinf(joint), 0.0, -jnp.inf), finite(joint))
         return jnp.where(undefined(joint)[..., None], jnp.nan, log_prob)

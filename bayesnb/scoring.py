@@ -17,7 +17,7 @@ from bayesnb._util.precision import float64
 from bayesnb._util.progress import rows_progress
 from bayesnb.encoding import Encoding, Rows, blocks
 from bayesnb.families._pytree import Array
-from bayesnb.families.protocol import ReadyLikelihood
+from bayesnb.families.protocol import Prepared, ReadyLikelihood
 from bayesnb.model import (
     Estimate,
     JointLikelihood,
@@ -46,7 +46,7 @@ def score_rows(
     output: Output,
     multiplicity: np.ndarray | None = None,
 ) -> np.ndarray:
-    """Apply `output` to the (N, C) joint log probabilities of n rows.
+    """Apply `output` to the joint log probabilities (N, C) of n rows under a reading of the posterior.
 
     Parameters
     ----------
@@ -76,7 +76,7 @@ def read(
     estimate: Estimate | Literal["penalized_mle"],
     multiplicity: np.ndarray | None = None,
 ) -> JointLikelihood:
-    """Return the joint likelihood under a reading of the posterior, which `score_by` applies to rows.
+    """Joint likelihood under a reading of the posterior, for `score_by`; tables are padded with unused levels.
 
     Parameters
     ----------
@@ -99,7 +99,7 @@ def score_by(
     output: Output,
     width: float = 1.0,
 ) -> np.ndarray:
-    """Apply `output` to the joint log probabilities of n rows by a reading of the posterior.
+    """Apply `output` to the joint log probabilities (N, C) of n rows, given a joint likelihood.
 
     Parameters
     ----------
@@ -116,6 +116,7 @@ def score_by(
     prepared: list[JointLikelihood] = []
 
     def score_block(x: tuple[Any, ...]) -> jax.Array:
+        """Scores of one block of rows; the first call prepares the likelihood for rows of this kind."""
         if not prepared:
             pairs = zip(reading.likelihoods, x, strict=True)
             likelihoods = (p if isinstance(p, ReadyLikelihood) else _prepare(p, rows) for p, rows in pairs)
@@ -136,7 +137,7 @@ def terms_of_rows(
     multiplicity: np.ndarray | None = None,
     function: TermFunction = JointLikelihood.terms,
 ) -> Float[np.ndarray, "n C T"]:
-    """(n, C, T) terms of log p(row | class).
+    """(n, C, T) terms of log p(row | class) under a reading of the posterior.
 
     Parameters
     ----------
@@ -174,7 +175,7 @@ def average_over_weights(
     weight: np.ndarray,
     output: Output,
 ) -> np.ndarray:
-    """Apply `output` to the log average (n, C) of P(class | row) over S draws of weights of the terms.
+    """Apply `output` to log P(class | row), (n, C), where P is averaged over S draws of weights of the terms.
 
     Parameters
     ----------
@@ -207,7 +208,7 @@ def average_of_terms(
     weight: np.ndarray,
     output: Output,
 ) -> np.ndarray:
-    """Apply `output` to the log average (n, C) of P(class | row) over S draws of weights of given terms.
+    """Apply `output` to log P(class | row), (n, C), where P is averaged over S draws of weights of given `terms`.
 
     Parameters
     ----------
@@ -226,7 +227,7 @@ def average_of_terms(
 
 @float64
 def log_class(model: NaiveBayes, estimate: Estimate) -> Float[np.ndarray, "C"]:
-    """(C,) log P(class | D) under a reading, plus the class bias of the model's weights if it has any."""
+    """(C,) log class probabilities under a reading of the posterior, plus the class bias of term weights."""
     return np.asarray(_read(replace(model, blocks=()), None, estimate).log_class)
 
 
@@ -234,14 +235,17 @@ def log_class(model: NaiveBayes, estimate: Estimate) -> Float[np.ndarray, "C"]:
 def map_rows(
     rows: tuple[Rows, ...], n: int, kernel: Callable[..., Array], *arrays: np.ndarray, cells: float = 0.0
 ) -> Shaped[np.ndarray, "n ..."]:
-    """Compute (n, …) results by `kernel(x, *arrays)` for each block of rows, and of arrays with an entry a row."""
+    """Concatenated results (n, …) of `kernel(x, *pieces)` over blocks of rows, `pieces` being cut from `arrays`.
+
+    `cells` is the number of result cells of a row, which limits the size of the blocks.
+    """
     return _map_rows(rows, n, kernel, *arrays, cells=cells)
 
 
 def _map_rows(
     rows: tuple[Rows, ...], n: int, kernel: Callable[..., Array], *arrays: np.ndarray, cells: float
 ) -> Shaped[np.ndarray, "n ..."]:
-    """`map_rows` inside a scope of double precision."""
+    """Concatenated results (n, …) of `kernel` over blocks of rows, as `map_rows`, where float64 is set already."""
     pieces = blocks(rows, n, *arrays, cells=cells)
     first = next(pieces, None)
     if first is None:
@@ -250,6 +254,7 @@ def _map_rows(
         return np.asarray(kernel(first[1], *first[2]))[:n].copy()
 
     def block_results() -> Iterator[tuple[slice, jax.Array | np.ndarray]]:
+        """Yield the slice and the result of each block."""
         for piece, x, block_arrays in chain([first], pieces):
             yield piece, kernel(x, *block_arrays)
 
@@ -266,36 +271,36 @@ def _map_rows(
 
 @float64
 def update(model: NaiveBayes, statistics: Statistics) -> NaiveBayes:
-    """Return the posterior, in NumPy arrays."""
+    """Posterior of a model given statistics, in float64 NumPy arrays."""
     return model.update(statistics)
 
 
 @float64
 def update_for_removal(model: NaiveBayes, statistics: Statistics) -> NaiveBayes:
-    """Return the posterior in a form from which rows are left out, in NumPy arrays."""
+    """Posterior that keeps prior and counts separate, to leave rows out exactly, in float64 NumPy arrays."""
     return model.update_for_removal(statistics)
 
 
 @float64
 def plug_in(family: Any) -> Any:
-    """Return the likelihood of a family at its posterior mean."""
-    return _mean(family)
+    """Likelihood of one family at its posterior mean, compiled and in float64."""
+    return _mean_likelihood(family)
 
 
 @float64
 def read_scores(scores: np.ndarray, output: Output) -> np.ndarray:
-    """Apply `output` to given (N, C) joint log probabilities."""
-    return map_rows((), len(scores), lambda _, block: _apply(block, output), scores)
+    """Apply `output` to given joint log probabilities (N, C), block by block."""
+    return map_rows((), len(scores), lambda _, block: _apply_output(block, output), scores)
 
 
 @float64
 def log_add(total: np.ndarray, scores: np.ndarray, which: np.ndarray) -> np.ndarray:
-    """Return log(exp(total) + exp(scores)) in the rows where `which` is true, and `total` in the other rows."""
+    """Copy of `total` (N, C), with log(exp(total) + exp(scores)) in the rows where `which` (N,) is true."""
     return map_rows((), len(total), lambda _, *block: _log_add(*block), total, scores, which)
 
 
 def joint(scores: Float[jax.Array, "N C"]) -> Float[jax.Array, "N C"]:
-    """(N, C) log p(class, row)."""
+    """`Output` that returns the joint log probabilities log p(class, row), (N, C), unchanged."""
     return scores
 
 
@@ -303,20 +308,22 @@ log_proba = log_normalize
 
 
 def row(scores: Float[jax.Array, "N C"]) -> Float[jax.Array, "N"]:
-    """(N,) log p(row), the class summed out."""
+    """`Output` log p(row), (N,): the class is summed out."""
     return jax.nn.logsumexp(scores, axis=1)
 
 
 def decision(scores: Float[jax.Array, "N C"]) -> Int[jax.Array, "N"]:
-    """(N,) index of the most probable class; -1 for an undefined row."""
+    """`Output` (N,) index of the most probable class, the first of equals; -1 where all probabilities are undefined."""
     top = jnp.max(scores, axis=1, keepdims=True)
     index = jnp.arange(scores.shape[1], dtype=jnp.int32)
 
     def first_of_top() -> jax.Array:
+        """Index of the first class with the largest score, for finite scores."""
         # Unlike argmax this vectorizes: a seventh of the time with a hundred classes.
         return jnp.min(jnp.where(scores == top, index, len(index)), axis=1)
 
     def general() -> jax.Array:
+        """Index of the largest score, -1 for undefined rows."""
         return jnp.where(undefined(scores), -1, jnp.argmax(scores, axis=1)).astype(jnp.int32)
 
     choice: jax.Array = jax.lax.cond(jnp.all(jnp.isfinite(top)), first_of_top, general)
@@ -325,7 +332,7 @@ def decision(scores: Float[jax.Array, "N C"]) -> Int[jax.Array, "N"]:
 
 @float64
 def log_base(rows: tuple[Rows, ...], n: int) -> Float[np.ndarray, "N"]:
-    """(N,) log base measures of rows, which are the same in all classes: multinomial coefficients, -log x!."""
+    """(N,) log base measure of each row: multinomial coefficients and -log x!, the same in all classes."""
     statistics = tuple(r.empty(1) for r in rows)
     known = np.zeros(n) + sum(r.log_base(0, n) for r in rows)
     return map_rows(tuple(r.counting_rows() for r in rows), n, lambda x, block: _log_base(statistics, x, block), known)
@@ -333,28 +340,32 @@ def log_base(rows: tuple[Rows, ...], n: int) -> Float[np.ndarray, "N"]:
 
 @float64
 def log_evidence(encoding: Encoding, prior: NaiveBayes, statistics: Statistics) -> float:
-    """Log evidence log p(X, y), with all parameters integrated out."""
+    """Log marginal likelihood log p(X, y) of the counted rows under the prior, in float64."""
     evidence: float = _log_evidence(pad(encoding, prior), pad_statistics(encoding, statistics))
     return evidence
 
 
 def pad_statistics(encoding: Encoding, statistics: Statistics) -> Statistics:
-    """Return statistics with levels padded to the capacity of the kernels, as `pad` pads priors."""
-    return replace(statistics, blocks=_padded(encoding, statistics.blocks))
+    """Statistics with unused levels appended up to the kernels' capacity, so that kernels are shared."""
+    return replace(statistics, blocks=_pad_blocks(encoding, statistics.blocks))
 
 
 def pad(encoding: Encoding, model: NaiveBayes) -> NaiveBayes:
-    """Return a model with levels padded to the capacity of the kernels, in a group to which no row refers."""
-    return replace(model, blocks=_padded(encoding, model.blocks))
+    """Model with unused levels appended up to the kernels' capacity, in a group to which no row refers."""
+    return replace(model, blocks=_pad_blocks(encoding, model.blocks))
 
 
-def _padded(encoding: Encoding, blocks_: tuple[Any, ...]) -> tuple[Any, ...]:
+def _pad_blocks(encoding: Encoding, blocks_: tuple[Any, ...]) -> tuple[Any, ...]:
+    """Families or statistics of the blocks, each with unused levels appended up to the capacity of its columns."""
     extra = [columns.capacity - int(columns.sizes().sum()) for columns in encoding.blocks]
     return tuple(block.pad(n) if n else block for block, n in zip(blocks_, extra, strict=True))
 
 
 def _read(model: NaiveBayes, multiplicity: Any, estimate: Estimate | Literal["penalized_mle"]) -> JointLikelihood:
-    """Read the posterior block by block, as few models share the shapes for which all blocks would be compiled."""
+    """Joint likelihood under a reading of the posterior, read block by block, in NumPy or by a kernel per block.
+
+    Few models share the shapes for which all blocks would be compiled together.
+    """
     unweighted = replace(model, weights=None)
     compiled = [
         _read_compiled(replace(unweighted, blocks=(block,)), multiplicity, estimate)
@@ -376,23 +387,26 @@ def _read(model: NaiveBayes, multiplicity: Any, estimate: Estimate | Literal["pe
 
 @jax.jit(static_argnames="estimate")
 def _read_compiled(
-    model: NaiveBayes, multiplicity: Any, estimate: Estimate | Literal["penalized_mle"]
+    model: NaiveBayes, multiplicity: Array | None, estimate: Estimate | Literal["penalized_mle"]
 ) -> JointLikelihood:
+    """`NaiveBayes.read`, compiled."""
     return model.read(estimate, multiplicity)
 
 
 @jax.jit
-def _prepare(likelihood: Any, rows: Any) -> Any:
+def _prepare(likelihood: Prepared, rows: object) -> Prepared:
+    """Compiled `likelihood.prepare(rows)`: tables rearranged for rows of this kind."""
     return likelihood.prepare(rows)
 
 
 @jax.jit(static_argnames="function")
 def _terms(reading: JointLikelihood, x: tuple[Any, ...], function: TermFunction) -> jax.Array:
+    """Compiled `function(reading, x)`: (N, C, T) terms of one block of rows."""
     return function(reading, x)
 
 
 def _sum_of_terms(reading: JointLikelihood, x: tuple[Any, ...]) -> jax.Array:
-    """(N, C, 1) sum of all terms of log p(row | class)."""
+    """(N, C, 1) log p(row | class), the sum of all terms, as a single term."""
     return reading.log_likelihood(x)[..., None]
 
 
@@ -405,6 +419,7 @@ def _weigh_rows(
     function: TermFunction,
     output: Output,
 ) -> jax.Array:
+    """Apply `output` to log P(class | row), (N, C), averaged over S draws of term weights, for one block of rows."""
     weighted: jax.Array = _weigh_terms(function(reading, x), reading.log_class, bias, weight, output)
     return weighted
 
@@ -413,6 +428,7 @@ def _weigh_rows(
 def _weigh_terms(
     terms: jax.Array, log_class: jax.Array, bias: jax.Array, weight: jax.Array, output: Output
 ) -> jax.Array:
+    """Apply `output` to log P(class | row), (N, C), averaged over S draws of weights of given terms (N, C, T)."""
     impossible = jnp.any(jnp.isneginf(terms), axis=-1)
     # (N, S, C); an impossible row stays impossible, also at weight 0.
     scores = jnp.einsum("nct,st->nsc", jnp.where(jnp.isneginf(terms), 0.0, terms), weight)
@@ -422,29 +438,35 @@ def _weigh_terms(
 
 @jax.jit(static_argnames="output")
 def _score(reading: JointLikelihood, x: tuple[Any, ...], output: Output) -> jax.Array:
+    """Compiled `output` of the joint log probabilities (N, C) of one block of rows."""
     return output(reading.log_joint(x))
 
 
 @jax.jit(static_argnames="output")
-def _apply(scores: jax.Array, output: Output) -> jax.Array:
+def _apply_output(scores: jax.Array, output: Output) -> jax.Array:
+    """Compiled `output(scores)` of joint log probabilities (N, C)."""
     return output(scores)
 
 
 @jax.jit
 def _log_add(total: jax.Array, scores: jax.Array, which: jax.Array) -> jax.Array:
+    """Compiled `log_add` of one block of rows."""
     return jnp.where(which[:, None], jnp.logaddexp(total, scores), total)
 
 
 @jax.jit
 def _log_base(statistics: tuple[Any, ...], x: tuple[Any, ...], known: jax.Array) -> jax.Array:
+    """(N,) log base measures of one block of rows: `known` (N,) from the host plus those of the kernels."""
     return jnp.asarray(known + kernel_log_base(statistics, x))
 
 
 @jax.jit
 def _log_evidence(prior: NaiveBayes, statistics: Statistics) -> jax.Array:
+    """Compiled scalar log marginal likelihood log p(X, y) under the prior."""
     return prior.log_evidence(statistics)
 
 
 @jax.jit
-def _mean(family: Any) -> Any:
+def _mean_likelihood(family: Any) -> Any:
+    """Compiled likelihood of a family at its posterior mean."""
     return family.mean()

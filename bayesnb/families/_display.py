@@ -15,33 +15,35 @@ _NAMES = "A distribution, by class and feature; parameter_table(nb) has their na
 
 
 def as_text(tree: Any) -> str:
-    """Return a text such as `Dirichlet(concentration=(2, 3) from 0.5 to 4.5, …)`."""
-    return f"{type(tree).__name__}({', '.join(f'{f.name}={_text(getattr(tree, f.name))}' for f in fields(tree))})"
+    """One-line text of a dataclass of arrays: class name, and shape and range of each field."""
+    return f"{type(tree).__name__}({', '.join(f'{f.name}={_field_text(getattr(tree, f.name))}' for f in fields(tree))})"
 
 
 def as_html(tree: Any) -> str:
-    """Return a table with one row for each array and number: shape and range."""
+    """HTML card of a dataclass of arrays: a table row per array or number with its shape, least and greatest value."""
     notes = [_NAMES] * hasattr(tree, "update")
-    return card(type(tree).__name__, "", table(_rows(tree, ""), ("", "shape", "least", "greatest")), notes=notes)
+    return card(type(tree).__name__, "", table(_table_rows(tree, ""), ("", "shape", "least", "greatest")), notes=notes)
 
 
-def _rows(tree: Any, name: str) -> Iterator[tuple[str | float, ...]]:
+def _table_rows(tree: Any, name: str) -> Iterator[tuple[str | float, ...]]:
+    """Yield a table row (name, shape, least, greatest) per array or number in nested dataclasses at path `name`."""
     if is_dataclass(tree):
         for field in fields(tree):
-            yield from _rows(getattr(tree, field.name), f"{name}.{field.name}" if name else field.name)
+            yield from _table_rows(getattr(tree, field.name), f"{name}.{field.name}" if name else field.name)
     elif isinstance(tree, tuple) and any(map(is_dataclass, tree)):
         for n, part in enumerate(tree):
-            yield from _rows(part, f"{name}[{n}] {type(part).__name__}")
-    elif (ends := _ends(tree)) is not None:
+            yield from _table_rows(part, f"{name}[{n}] {type(part).__name__}")
+    elif (ends := _least_and_greatest(tree)) is not None:
         yield name, str(np.shape(tree)) if np.ndim(tree) else "", *(ends or ("", ""))
     elif tree is not None and not callable(tree):
         yield name, "", format_number(tree), ""
 
 
-def _text(value: Any) -> str:
+def _field_text(value: Any) -> str:
+    """Text of one field: a number, or "shape from least to greatest" for an array; a tuple by element; else `repr`."""
     if isinstance(value, tuple):
-        return f"({', '.join(map(_text, value))}{',' * (len(value) == 1)})"
-    if (ends := _ends(value)) is None:
+        return f"({', '.join(map(_field_text, value))}{',' * (len(value) == 1)})"
+    if (ends := _least_and_greatest(value)) is None:
         return repr(value)
     if not ends or not np.ndim(value):
         return format_number(ends[0]) if ends else f"{np.shape(value)}"
@@ -49,8 +51,8 @@ def _text(value: Any) -> str:
     return f"{np.shape(value)} of {least}" if least == greatest else f"{np.shape(value)} from {least} to {greatest}"
 
 
-def _ends(value: Any) -> tuple[float, ...] | None:
-    """Return the least and the greatest number of an array, NaN aside; None for values that are no arrays."""
+def _least_and_greatest(value: Any) -> tuple[float, ...] | None:
+    """Least and greatest number of an array, NaN skipped; () if it has no numbers; None if `value` is no array."""
     if isinstance(value, jax.core.Tracer) or not isinstance(value, np.ndarray | np.generic | jax.Array):
         return None
     numbers = np.asarray(value)

@@ -19,7 +19,7 @@ T = TypeVar("T")
 
 @dataclass_transform(frozen_default=True, eq_default=False)
 def pytree(cls: type[T]) -> type[T]:
-    """Make `cls` a frozen dataclass and a pytree; `static` fields go into the tree's structure.
+    """Class decorator: make `cls` a frozen dataclass and a JAX pytree; `static` fields go into the tree's structure.
 
     Not by `jax.tree_util.register_dataclass`: structures of two of its classes, with fields of the same names, compare
     equal (jax 0.10 and 0.12), and where their hashes meet, `jit` takes one class for the other.
@@ -34,13 +34,16 @@ def pytree(cls: type[T]) -> type[T]:
     keys = tuple(map(jax.tree_util.GetAttrKey, data))
 
     def flatten(tree: Any) -> tuple[tuple[Any, ...], tuple[Any, ...]]:
+        """Values of the data fields (children), and values of the static fields (auxiliary data)."""
         return tuple(getattr(tree, name) for name in data), tuple(getattr(tree, name) for name in static_names)
 
     def flatten_with_keys(tree: Any) -> tuple[tuple[tuple[Any, Any], ...], tuple[Any, ...]]:
+        """Pairs (attribute key, value) of the data fields, and values of the static fields."""
         children, aux = flatten(tree)
         return tuple(zip(keys, children, strict=True)), aux
 
     def unflatten(aux: tuple[Any, ...], children: Iterable[Any]) -> Any:
+        """Rebuild the dataclass from its static and its data values: the inverse of `flatten`."""
         return made(**dict(zip(data + static_names, (*children, *aux), strict=True)))
 
     jax.tree_util.register_pytree_with_keys(made, flatten_with_keys, unflatten, flatten)
@@ -49,17 +52,17 @@ def pytree(cls: type[T]) -> type[T]:
 
 
 def static() -> Any:
-    """Declare a field of a pytree that is part of its structure, not of its data."""
+    """Dataclass field of a `pytree` class that belongs to the tree's structure, so that `jit` compiles per value."""
     return field(metadata={"static": True})
 
 
 def map_leaves(function: Callable[..., object], tree: Tree, *others: Tree) -> Tree:
-    """Apply a function to the corresponding leaves of pytrees of one type; the result is such a pytree."""
+    """Apply a function to the corresponding arrays of pytrees of one type; return a pytree of that type."""
     mapped: Tree = jax.tree.map(function, tree, *others)
     return mapped
 
 
 def map_leading_axis(function: Callable[[Any], Result], arrays: object, batch_size: int | None = None) -> Result:
-    """Apply a function to each entry of the leading axis of arrays, `batch_size` entries at a time; stack results."""
+    """Apply a function to each entry of the arrays' leading axis, `batch_size` entries at a time; stack the results."""
     results: Result = jax.lax.map(function, arrays, batch_size=batch_size)
     return results

@@ -28,7 +28,7 @@ from bayesnb.families.variates import Variates
 
 @pytree
 class Averaged(Family):
-    """Features with parameters for each class, or with the same parameters in all classes: both models, averaged.
+    """Family of features that may or may not depend on the class: Bayesian average of both models, feature by feature.
 
     A mixture of two conjugate families is conjugate: data update both, and the odds of dependence by the Bayes factor.
     Over F features that is the average over all 2^F sets of features that depend on the class.
@@ -59,76 +59,76 @@ class Averaged(Family):
 
     @property
     def statistics(self) -> Any:
-        """Type of the sufficient statistics."""
+        """Type of the sufficient statistics, that of the dependent model."""
         return self.dependent.statistics
 
     @property
     def likelihood(self) -> Any:
-        """Type of the likelihood with parameters plugged in."""
+        """Type of the plug-in likelihood, that of the dependent model."""
         return self.dependent.likelihood
 
     @abstractmethod
     def mean(self, multiplicity: Array | None = None) -> Likelihood:
-        """Likelihood at the posterior means, of each row's own posterior with a `multiplicity` (C,)."""
+        """Likelihood at the posterior means, each row added `multiplicity` (C,) times to each class's data."""
 
     @abstractmethod
-    def _spread(self, values: Any) -> Any:
-        """Values of features (…, F) at each position of the last axis of the parameters."""
+    def _to_positions(self, values: Any) -> Any:
+        """Repeat values of the features (…, F) at each position (…, K) of the last axis of the parameters."""
 
     def update(self, statistics: Any) -> Self:
-        """Posterior: log odds' = log odds + log p(D | dependent) - log p(D | shared)."""
+        """Posterior: both models updated, log odds' = log odds + log p(D | dependent) - log p(D | shared)."""
         together = pooled(statistics)
         evidence, shared_evidence = _log_evidences(self.dependent, self.shared, statistics, together)
         log_odds = self.log_odds + evidence - shared_evidence
         return type(self)(self.dependent.update(statistics), self.shared.update(together), log_odds)
 
     def log_evidence(self, statistics: Any) -> jax.Array:
-        """(1, K) log[ρ p(D | dependent) + (1 - ρ) p(D | shared)]."""
+        """(1, F) log[ρ p(D | dependent) + (1 - ρ) p(D | shared)] of each feature, ρ the probability of dependence."""
         evidences = _log_evidences(self.dependent, self.shared, statistics, pooled(statistics))
         return _log_average(self.log_odds, *evidences)[None]
 
     def scale(self, factor: float | Array) -> Self:
-        """Prior worth `factor` times as many rows; the odds stay."""
+        """Prior with both models worth `factor` times as many rows; the odds of dependence stay."""
         return type(self)(self.dependent.scale(factor), self.shared.scale(factor), self.log_odds)
 
     def with_hyperparameters(self, values: Mapping[str, Any]) -> Self:
-        """Return the prior as it is: it has no tunable hyperparameters."""
+        """Return the prior unchanged: the average has no tunable hyperparameters."""
         return self
 
     def n_free(self) -> int:
-        """Number of free parameters of the model in which each feature depends on the class."""
+        """Number of free parameters of the dependent model, in which every feature depends on the class."""
         n_free: int = self.dependent.n_free()
         return n_free
 
     def proper(self) -> jax.Array:
-        """Whether the distributions of both models are proper."""
+        """Array of bool: whether the distributions of both models are proper."""
         proper: jax.Array = self.dependent.proper() & self.shared.proper()
         return proper
 
     def inclusion(self) -> Float[jax.Array, "K"]:
-        """(K,) probability of dependence, at each position of the last axis of the parameters."""
-        inclusion: jax.Array = self._spread(jax.nn.sigmoid(jnp.asarray(self.log_odds)))
+        """(K,) probability that the feature depends on the class, at each position of the parameters' last axis."""
+        inclusion: jax.Array = self._to_positions(jax.nn.sigmoid(jnp.asarray(self.log_odds)))
         return inclusion
 
     def improper(self) -> Any:
-        """Improper prior of the model in which each feature depends on the class."""
+        """Improper prior of the dependent model, whose posterior mean is the maximum likelihood estimate."""
         return self.dependent.improper()
 
     def mode(self) -> Any:
-        """NaN: densities over parameters of unlike number have no common maximum."""
+        """NaN for all parameters: densities over different numbers of parameters have no common mode."""
         return jax.tree.map(lambda v: jnp.full_like(v, jnp.nan), self.dependent.mode())
 
     def pseudo_count(self) -> dict[str, Any]:
-        """NaN: the mean is not linear in the counts."""
+        """NaN (C, K) for each parameter: the average's posterior mean is not linear in the counts."""
         return {name: jnp.full_like(v, jnp.nan) for name, v in self.variance().items()}
 
     def components(self) -> list[tuple[Any, Any]]:
-        """Both models, with their probabilities (K,)."""
+        """Pairs (probability (K,), family) of the dependent and of the shared model."""
         share = self.inclusion()
         return [(share, self.dependent), (1.0 - share, self.shared)]
 
     def variance(self) -> dict[str, jax.Array]:
-        """Variances ρ V + (1 - ρ) V_shared + ρ (1 - ρ) (E - E_shared)²."""
+        """Posterior variances ρ V + (1 - ρ) V_shared + ρ (1 - ρ) (E - E_shared)² of each parameter, (C, K), by name."""
         share = self.inclusion()
         variance, shared_variance = self.dependent.variance(), self.shared.variance()
         mean, shared_mean = self.dependent.mean().parameters(), self.shared.mean().parameters()
@@ -140,12 +140,12 @@ class Averaged(Family):
         }
 
     def log_base(self, x: object) -> jax.Array:
-        """(N,) log base measure of each row."""
+        """(N,) log base measure of each row, that of the dependent model."""
         log_base: jax.Array = self.dependent.log_base(x)
         return log_base
 
     def log_odds_of_terms(self, x: object, of: Any, against: Any) -> Cumulants:
-        """(N, T) cumulants of γ d, γ ~ Bernoulli(ρ) and d the log odds if the feature depends on the class."""
+        """(N, T) posterior cumulants of γ d, γ ~ Bernoulli(ρ), d the log odds of two classes (N,) if dependent."""
         dependent = self.dependent.log_odds_of_terms(x, of, against)
         m, v, third = dependent.mean, dependent.variance, dependent.third
         share = jax.nn.sigmoid(jnp.asarray(self.log_odds))[: m.shape[-1]]
@@ -154,17 +154,17 @@ class Averaged(Family):
         return Cumulants(share * m, share * v + between * m**2, third)
 
     def draw(self, variates: Variates, n: int) -> Any:
-        """n draws: inclusion first, then parameters of that model."""
+        """Likelihood with n draws (n, C, K): whether each feature depends on the class, then its parameters."""
         score = variates.normal(jnp.asarray(self.log_odds), n)
-        included = self._spread(_included(score, jnp.asarray(self.log_odds)))[:, None]
+        included = self._to_positions(_draw_inclusion(score, jnp.asarray(self.log_odds)))[:, None]
         dependent, shared = self.dependent.draw(variates, n), self.shared.draw(variates, n)
         return jax.tree.map(lambda a, b: jnp.where(included, a, b), dependent, shared)
 
     def draw_log_likelihood(self, variates: Variates, n: int, x: object, counted_in: Array | None = None) -> jax.Array:
-        """(n, N, C) draws, inclusion first, of Σ_f γ_f log p(x_f | class, θ_f), the row counted in class `counted_in`.
+        """(n, N, C) draws of Σ_f γ_f log p(x_f | class, θ_f), given the data and the row in class `counted_in`.
 
-        The odds of inclusion are those given the row and its class: log odds_f + log p(x_f | class, D)
-        - log p(x_f | D).
+        γ_f is whether feature f depends on the class. Its odds are those given the row and its class: log odds_f + log
+        p(x_f | class, D) - log p(x_f | D). `counted_in` (n, N, C) is true in the row's class; None: in no class.
         """
         score = variates.normal(jnp.asarray(self.log_odds), n)
         drawn, terms = self.dependent.draw_terms(variates, n, x, 0.0)
@@ -174,6 +174,7 @@ class Averaged(Family):
             gain = self.dependent.predictive().terms(x) - self.shared.predictive().terms(x)
 
         def draw_rows(draw: tuple[jax.Array, Any, Any, jax.Array | None]) -> jax.Array:
+            """(N, C) log likelihoods of all rows for one draw of the variates."""
             score, drawn, with_row, counted_in = draw
             of_cells = terms(*drawn)
             n_terms = of_cells.shape[-1]
@@ -182,95 +183,101 @@ class Averaged(Family):
                 counted = counted_in[:, :, None]
                 of_cells = jnp.where(counted, terms_with_row(*with_row), of_cells)
                 log_odds = log_odds + jnp.sum(jnp.where(counted, gain, 0.0), axis=1)
-            included = _included(score[:n_terms], log_odds)
+            included = _draw_inclusion(score[:n_terms], log_odds)
             return jnp.sum(jnp.where(included[:, None], of_cells, 0.0), axis=-1)
 
         return map_leading_axis(draw_rows, (score, drawn, with_row, counted_in))
 
     def simulate(self, likelihood: Any, rng: np.random.Generator, total: int = 1) -> np.ndarray:
-        """(S, K) cells of one row for each of S parameters of one class."""
+        """(S, K) simulated cells of one row for each of S parameters of one class."""
         cells: np.ndarray = self.dependent.simulate(likelihood, rng, total)
         return cells
 
 
 @pytree
 class AveragedLevels(Averaged):
-    """Average for Dirichlet blocks in which a row has one level a group."""
+    """Average of dependent and shared Dirichlet models, for rows with one level per group."""
 
     @property
     def group(self) -> Any:
-        """Group of each level."""
+        """Group of each level, (L,)."""
         return self.dependent.group
 
     @property
     def concentration(self) -> Any:
-        """Concentrations of the model in which each feature depends on the class."""
+        """Concentrations (C, L) of the dependent model."""
         return self.dependent.concentration
 
     def pad(self, extra: int) -> Self:
-        """Add `extra` levels that no row refers to."""
+        """Copy with `extra` unused levels appended, in a group to which no row refers."""
         return type(self)(self.dependent.pad(extra), self.shared.pad(extra), np.pad(self.log_odds, (0, 1)))
 
     def update_keeping_prior(self, statistics: Any) -> Self:
-        """Posterior whose models keep their priors and counts separate."""
+        """Posterior whose two models store prior and counts separately, so that rows can be left out without loss."""
         dependent = self.dependent.update_keeping_prior(statistics)
         shared = self.shared.update_keeping_prior(pooled(statistics))
         return type(self)(dependent, shared, self.update(statistics).log_odds)
 
     def mean(self, multiplicity: Array | None = None) -> Multinomial:
-        """Means ρ E θ_cl + (1 - ρ) E θ_l; with a `multiplicity` (C,) of each row the odds change with its level too."""
-        log_odds = self._spread(self.log_odds)
+        """Likelihood at the posterior means ρ E θ_cl + (1 - ρ) E θ_l.
+
+        With `multiplicity` (C,) each row is first added to the data that many times, which changes the odds of
+        dependence, too.
+        """
+        log_odds = self._to_positions(self.log_odds)
         if multiplicity is None:
             dependent, shared = self.dependent.mean().log_theta, self.shared.mean().log_theta
         else:
-            dependent, gains = _with_level(self.dependent, multiplicity[:, None])
-            shared, gain = _with_level(self.shared, jnp.sum(multiplicity)[None, None])
+            dependent, gains = _log_proba_and_gain(self.dependent, multiplicity[:, None])
+            shared, gain = _log_proba_and_gain(self.shared, jnp.sum(multiplicity)[None, None])
             log_odds = log_odds + jnp.sum(gains, axis=0) - gain[0]
         return Multinomial(_log_average(log_odds, dependent, shared))
 
     def predictive(self, multiplicity: Array | None = None) -> Multinomial:
-        """Likelihood with parameters integrated out: the mean, as a row has one level a feature."""
+        """Likelihood with parameters integrated out, equal to `mean` because a row has one level per feature."""
         return self.mean(multiplicity)
 
-    def _spread(self, values: Any) -> jax.Array:
+    def _to_positions(self, values: Any) -> jax.Array:
+        """Repeat values of the features (…, F) at each of their levels, (…, L)."""
         return jnp.asarray(values)[..., self.group]
 
 
 @pytree
 class AveragedCells(Averaged):
-    """Average for blocks of numbers."""
+    """Average of dependent and shared models of numbers."""
 
     def restrict(self, keep: np.ndarray) -> Self:
         """Distribution of the features `keep` (F,)."""
         return map_leaves(lambda field: np.asarray(field)[..., keep], self)
 
     def mean(self, multiplicity: Array | None = None) -> Mixture:
-        """Mixture of both models at their means, with a `multiplicity` (C,) of each row."""
+        """Mixture of both models at their means, each row added `multiplicity` (C,) times to each class's data."""
         return Mixture(self, "mean", multiplicity)
 
     def predictive(self, multiplicity: Array | None = None) -> Mixture:
-        """Mixture of both models with parameters integrated out, with a `multiplicity` (C,) of each row."""
+        """Mixture of both models, parameters integrated out, each row added `multiplicity` (C,) times to the data."""
         return Mixture(self, "predictive", multiplicity)
 
-    def _spread(self, values: Any) -> Any:
+    def _to_positions(self, values: Any) -> Any:
+        """Return the values unchanged: a feature of numbers has one position."""
         return values
 
 
 @pytree
 class EmpiricalAveraged(EmpiricalPrior):
-    """Average of a `prior` for each class and for all classes: `log_odds` (F,) that features depend on the class."""
+    """Empirical-Bayes prior of `AveragedCells`: `prior` of both models, `log_odds` (F,) of dependence."""
 
     prior: Any
     log_odds: Array
 
     def __call__(self, statistics: Any, together: Any) -> AveragedCells:
-        """Prior, given the statistics of each class and of all classes together."""
+        """Prior derived from the statistics of each class (C, F), and of all classes together (1, F)."""
         family = self.prior(statistics, together)
         return AveragedCells(family, jax.tree.map(lambda field: field[:1], family), self.log_odds)
 
 
 def averaged(family: Any, log_odds: np.ndarray) -> Averaged:
-    """Average of a family over all classes and of the same family over one class.
+    """Average of a family over C classes and of the same family over one class, with `log_odds` (F,) of dependence.
 
     Raises
     ------
@@ -290,24 +297,28 @@ def averaged(family: Any, log_odds: np.ndarray) -> Averaged:
 
 @pytree
 class Mixture(ReadyLikelihood):
-    """Likelihood Σ_f log[ρ_f p(x_f | class) + (1 - ρ_f) p(x_f)], each row `multiplicity` more times among the data."""
+    """Likelihood Σ_f log[ρ_f p(x_f | class) + (1 - ρ_f) p(x_f)] of numbers, averaged over both models of each feature.
+
+    `reading` is "mean" or "predictive". With `multiplicity` (C,) each row is first added to the data of each class that
+    many times, which changes ρ, too.
+    """
 
     posterior: AveragedCells
     reading: str = static()
     multiplicity: Array | None = None
 
     def parameters(self) -> dict[str, jax.Array]:
-        """Means ρ E + (1 - ρ) E_shared by name."""
+        """Posterior means ρ E + (1 - ρ) E_shared of each parameter, (C, F), by name."""
         share = self.posterior.inclusion()
         mean, shared_mean = (f.mean().parameters() for f in (self.posterior.dependent, self.posterior.shared))
         return {name: share * mean[name] + (1.0 - share) * shared_mean[name] for name in mean}
 
     def log_prob(self, x: object) -> Float[jax.Array, "N C"]:
-        """(N, C) log p(row | class)."""
+        """(N, C) log p(row | class), the sum of the terms, without the base measure."""
         return jnp.sum(self.terms(x), axis=-1)
 
     def terms(self, x: object) -> Float[jax.Array, "N C F"]:
-        """(N, C, F) log[ρ_f p(x_f | class) + (1 - ρ_f) p(x_f)]."""
+        """(N, C, F) log[ρ_f p(x_f | class) + (1 - ρ_f) p(x_f)]; 0 for missing cells."""
         dependent, shared, log_odds = self.posterior.dependent, self.posterior.shared, self.posterior.log_odds
         multiplicity = self.multiplicity
         total = None if multiplicity is None else jnp.sum(multiplicity)[None]
@@ -321,13 +332,13 @@ class Mixture(ReadyLikelihood):
 
 
 def _gain_of_cells(family: IndependentCells, x: jax.Array, multiplicity: Array) -> jax.Array:
-    """(C, N, F) increase of the log evidence by each cell `multiplicity` (C,) <= 0 more times among the data."""
+    """(C, N, F) change of the log evidence when `multiplicity` (C,) <= 0 copies of each cell of x (N, F) are added."""
     more = multiplicity[:, None, None]
     return -with_axis_of_rows(family).with_cell(x, more).log_evidence_of_cell(x, -more)
 
 
-def _with_level(posterior: Dirichlet | PriorAndCounts, multiplicity: Array) -> tuple[jax.Array, jax.Array]:
-    """(C, L) log probability of each level `multiplicity` <= 0 more times among the data; increase of the evidence."""
+def _log_proba_and_gain(posterior: Dirichlet | PriorAndCounts, multiplicity: Array) -> tuple[jax.Array, jax.Array]:
+    """(C, L) log probability of each level after `multiplicity` <= 0 copies of it, and change of log evidence."""
     kept = keep_counts(posterior)
     left, total_left = (with_counts(*counted, multiplicity) for counted in kept.levels_and_totals())
     total_left = total_left[:, kept.group]
@@ -339,16 +350,17 @@ def _with_level(posterior: Dirichlet | PriorAndCounts, multiplicity: Array) -> t
 
 
 def _log_average(log_odds: Any, dependent: jax.Array, shared: jax.Array) -> jax.Array:
-    """Compute log[ρ exp(dependent) + (1 - ρ) exp(shared)]."""
+    """Compute log[ρ exp(dependent) + (1 - ρ) exp(shared)] elementwise, ρ the sigmoid of `log_odds`."""
     log_odds = jnp.asarray(log_odds)
     return jnp.logaddexp(log_sigmoid(log_odds) + dependent, log_sigmoid(-log_odds) + shared)
 
 
-def _included(score: jax.Array, log_odds: jax.Array) -> jax.Array:
-    """Inclusion with given log odds, as a function of standard normal variates."""
+def _draw_inclusion(score: jax.Array, log_odds: jax.Array) -> jax.Array:
+    """Array of bool: Bernoulli draws with the given log odds, computed from standard normal variates `score`."""
     return jax.scipy.stats.norm.logcdf(score) < log_sigmoid(log_odds)
 
 
 @jax.jit
 def _log_evidences(dependent: Any, shared: Any, statistics: Any, together: Any) -> tuple[jax.Array, jax.Array]:
+    """(F,) log evidence of the dependent model, summed over the classes, and of the shared model."""
     return jnp.sum(dependent.log_evidence(statistics), axis=0), shared.log_evidence(together)[0]

@@ -18,7 +18,7 @@ from bayesnb.families.protocol import Family
 
 
 class AveragedStructures(Family):
-    """Average over structures, kept as the prior's concentrations and the counts of the data: structures follow.
+    """Bayesian average over structures (cuts, contexts or trees), stored as prior concentrations and counts alone.
 
     Fields are `concentration` (C, L), of the prior, `count` (C, L), 0 for a prior, and `group` (L,) of each level.
     """
@@ -33,55 +33,55 @@ class AveragedStructures(Family):
     num_groups: Any
 
     def update(self, statistics: LevelCounts) -> Self:
-        """Posterior with n' = n + n(rows); the probabilities of structures follow."""
+        """Posterior with the counts of the rows added; probabilities of structures are functions of the counts."""
         return self.with_fields(self.concentration, self.count + statistics.count)
 
     def scale(self, factor: float | Array) -> Self:
-        """Prior with α and n times a factor; prior odds of structures stay."""
+        """Prior with α and n multiplied by `factor`; prior odds of structures stay."""
         return self.with_fields(self.concentration * factor, self.count * factor)
 
     def log_base(self, x: object) -> jax.Array:
-        """(N,) log base measure of each row."""
+        """(N,) log multinomial coefficient of each row."""
         return self.rows(x).log_base()
 
     def with_fields(self, concentration: Any, count: Any) -> Self:
-        """Return a copy with other concentrations and counts."""
+        """Copy with other concentrations and counts, (C, L) each."""
         family: Any = self
         changed: Self = replace(family, concentration=concentration, count=count)
         return changed
 
     def posterior_concentration(self) -> jax.Array:
-        """(C, L) α + n."""
+        """(C, L) α + n of each level."""
         return jnp.asarray(self.concentration) + self.count
 
     def rows(self, x: object) -> CountRows:
-        """Rows as the kernels of counts take them; arrays (N, L) are counts of levels."""
+        """Rows x as `CountRows`; an (N, L) array is read as counts of the levels."""
         return as_rows(x, self.group, self.num_groups)
 
 
 class AveragedTables(AveragedStructures):
-    """Average over structures of which rows need one table of levels: a row has one level in each group."""
+    """Average over structures whose predictive is one table of levels: a row has one level in each group."""
 
     @abstractmethod
     def mean(self, multiplicity: Array | None = None) -> Multinomial:
-        """Likelihood at the posterior means, of each row's own posterior with a `multiplicity` (C,)."""
+        """Likelihood at the posterior means, each row added `multiplicity` (C,) times to each class's data."""
 
     def predictive(self, multiplicity: Array | None = None) -> Multinomial:
-        """Likelihood with parameters integrated out: the mean, as a row has one level a feature."""
+        """Likelihood with parameters integrated out, equal to `mean` because a row has one level per feature."""
         return self.mean(multiplicity)
 
     def improper(self) -> Dirichlet:
-        """Improper prior of the finest structure: α = 0 in full tables."""
+        """Improper Dirichlet prior with α = 0 of the finest structure, full tables."""
         return Dirichlet(jnp.zeros(jnp.shape(self.concentration)), self.group, self.num_groups)
 
     def n_free(self) -> int:
-        """Number of free parameters of the finest structure, that of full tables."""
+        """Number of free parameters of the finest structure, with a probability for every level in full tables."""
         return n_free_levels(self)
 
     def pseudo_count(self) -> dict[str, Any]:
-        """NaN: the mean is not linear in the counts."""
+        """NaN for each level, {"theta": (C, L)}: the posterior mean is not linear in the counts."""
         return {"theta": jnp.full(jnp.shape(self.concentration), jnp.nan)}
 
     def simulate(self, likelihood: Multinomial, rng: np.random.Generator, total: int = 1) -> np.ndarray:
-        """(S, L) of 0 and 1: one level drawn from each group, for each of S level probabilities."""
+        """(S, L) of 0 and 1: one level drawn from each group, for each of S rows of level probabilities."""
         return simulate_levels(np.asarray(likelihood.log_theta), np.asarray(self.group), rng)

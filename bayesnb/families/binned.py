@@ -26,7 +26,7 @@ _FEATURES, _NARROWEST = 4, 16
 
 @pytree
 class Binned(AveragedTables):
-    """Numbers that are known up to one of G cells: densities that are constant between unknown cuts.
+    """Piecewise constant densities on G cells of a feature, averaged over all ways to cut the cells into bins.
 
     Cuts are between cells, each independently there, and shared by the classes; given the cuts the probabilities of the
     bins are Dirichlet in each class, a bin's α the sum of its cells', and within a bin cells have the shares of their
@@ -77,56 +77,57 @@ class Binned(AveragedTables):
     width: int = static()
 
     def with_hyperparameters(self, values: Mapping[str, Any]) -> Self:
-        """Prior with another α₀, the same in each class and feature."""
+        """Prior with total concentration α₀ = values["a"] in each class and feature; unchanged without "a"."""
         if "a" not in values:
             return self
         return self.with_fields(self.concentration * (values["a"] / self.strength), self.count)
 
     @property
     def strength(self) -> Any:
-        """(C, L) α₀ of the feature of each cell."""
+        """(C, L) total concentration α₀ of the feature of each cell."""
         return self._sum(self.concentration)
 
     def proper(self) -> Bool[jax.Array, "*C L"]:
-        """(C, L) whether α is positive in all cells of the feature."""
+        """(C, L) of bool: whether all cells of the feature have positive concentration."""
         proper: jax.Array = self._sum((self.concentration <= 0).astype(float)) == 0
         return proper
 
     def log_evidence(self, statistics: LevelCounts) -> Float[jax.Array, "1 F"]:
-        """(1, F) log p(cells), averaged over all binnings."""
+        """(1, F) log probability of the counted cells of each feature in all classes, averaged over all binnings."""
         log_evidence = self.update(statistics)._log_partition() - self._log_partition()
-        proper = self._padded(self.proper().all(axis=0), True).all(axis=-1)
+        proper = self._to_features(self.proper().all(axis=0), True).all(axis=-1)
         return jnp.where(proper, log_evidence, -jnp.inf)[None]
 
     def _log_partition(self) -> Float[jax.Array, "F"]:
-        """(F,) log p(cells counted so far)."""
+        """(F,) log probability of the cells counted so far, averaged over all binnings."""
         return jnp.asarray(self._map(Cells.log_partition))
 
     def cut_probability(self) -> Float[jax.Array, "L"]:
-        """(L,) probability of a cut before each cell; 1 before the first of a feature."""
-        probability: jax.Array = self._flat(self._map_to_cells(Cells.cut_probability))
+        """(L,) posterior probability of a cut before each cell; 1 before the first cell of a feature."""
+        probability: jax.Array = self._to_cells(self._map_to_cells(Cells.cut_probability))
         return probability
 
     def best_cuts(self) -> Bool[jax.Array, "L"]:
-        """(L,) whether the most probable binning has a cut before each cell."""
-        cuts: jax.Array = self._flat(self._map_to_cells(Cells.best_cuts))
+        """(L,) of bool: whether the most probable binning of the feature has a cut before each cell."""
+        cuts: jax.Array = self._to_cells(self._map_to_cells(Cells.best_cuts))
         return cuts
 
     def mean(self, multiplicity: Array | None = None) -> Multinomial:
-        """Means E θ_g = Σ over the bins b with g of P(b) (α_b + n_b)/(α₀ + N) · α_g/α_b.
+        """Likelihood at the posterior means E θ_g = Σ_b P(b) (α_b + n_b)/(α₀ + N) · α_g/α_b, over bins b with cell g.
 
-        With a `multiplicity` (C,) of each row the cuts change with its cell too: the weights of the bins with the cell
-        change by Γ ratios, and those of the cells before and behind them stay.
+        With `multiplicity` (C,) each row is first added to the data that many times. The cuts then change with its
+        cell, too: the weights of the bins with the cell change by Γ ratios, and those of the cells before and behind
+        them stay.
         """
         if multiplicity is not None:
-            return Multinomial(self._flat(self._map_to_cells(Cells.log_predictive, multiplicity)))
+            return Multinomial(self._to_cells(self._map_to_cells(Cells.log_predictive, multiplicity)))
         means = self._map_to_cells(Cells.mean)
         xp = namespace(means)
         with np.errstate(divide="ignore"):
-            return Multinomial(xp.where(self.proper(), self._flat(xp.log(means)), xp.nan))
+            return Multinomial(xp.where(self.proper(), self._to_cells(xp.log(means)), xp.nan))
 
     def mode(self) -> Multinomial:
-        """Most probable cuts, and given these the mode of the bins' probabilities in the softmax basis, their mean.
+        """Likelihood at the most probable cuts, and at the posterior means of the bins' probabilities given these cuts.
 
         Densities over more and fewer bins do not compare; on the simplex there is no mode where α + n < 1 in a bin.
         """
@@ -136,12 +137,15 @@ class Binned(AveragedTables):
         return Multinomial(jnp.where(self.proper(), log_theta, jnp.nan))
 
     def variance(self) -> dict[str, jax.Array]:
-        """Variances Σ P(b) E θ_g² - (E θ_g)²; given its bin θ_g is a Beta variate times a constant."""
-        square, mean = self._flat(self._map(Cells.mean_square)), self.mean().theta
+        """Posterior variances Σ P(b) E θ_g² - (E θ_g)² of the cells' probabilities, {"theta": (C, L)}."""
+        square, mean = self._to_cells(self._map(Cells.mean_square)), self.mean().theta
         return {"theta": jnp.maximum(square - mean**2, 0.0)}
 
     def marginals(self) -> dict[str, Distribution]:
-        """Beta distributions with the exact means and variances of the mixtures over the bins with a cell."""
+        """Beta distributions with the exact posterior means and variances of θ, as arguments of `scipy.stats`.
+
+        They approximate the exact marginals, which are mixtures over the bins with a cell.
+        """
         mean, variance = self.mean().theta, self.variance()["theta"]
         some = (variance > 0) & (variance < mean * (1.0 - mean))
         size = jnp.where(some, mean * (1.0 - mean) / jnp.where(some, variance, 1.0) - 1.0, jnp.inf)
@@ -149,14 +153,15 @@ class Binned(AveragedTables):
         return {"theta": ("beta", {"a": mean * size, "b": (1.0 - mean) * size})}
 
     def draw(self, variates: Variates, n: int) -> Multinomial:
-        """n draws: cuts first, then Gamma(α_g + n_g) variates, which add up to those of the bins."""
+        """Likelihood with n draws of log θ (n, C, L): cuts first, then gamma variates of the bins given the cuts."""
         log_gamma = variates.log_gamma(self.posterior_concentration(), n)
         uniform = draw_log_uniform(variates, jnp.asarray(self.log_odds), n)
         hazard, alpha = self._map(lambda cells: binnings.log_hazard(cells.bins())), jnp.asarray(self.concentration)
 
         def draw_table(draw: tuple[jax.Array, jax.Array]) -> jax.Array:
+            """(C, L) log θ for one draw of the gamma and uniform variates."""
             log_gamma, uniform = draw
-            bins = jnp.cumsum(self._flat(jax.vmap(binnings.draw_cuts)(hazard, self._padded(uniform)))) - 1
+            bins = jnp.cumsum(self._to_cells(jax.vmap(binnings.draw_cuts)(hazard, self._to_features(uniform)))) - 1
             groups = bins, jnp.asarray(self.group)
             of_bin, of_feature = (log_segment_sum(log_gamma, index, len(bins))[..., index] for index in groups)
             return of_bin - of_feature + jnp.log(alpha / self._sum(alpha, bins))
@@ -164,7 +169,7 @@ class Binned(AveragedTables):
         return Multinomial(jax.lax.map(draw_table, (log_gamma, uniform)))
 
     def draw_log_likelihood(self, variates: Variates, n: int, x: object, counted_in: Array | None = None) -> jax.Array:
-        """(n, N, C) draws of Σ log θ of a row's cells, the row counted in class `counted_in`, (n, N, C).
+        """(n, N, C) draws of Σ log θ of a row's cells, given the data and the row in class `counted_in` (n, N, C).
 
         Only the bins that its cells are in matter then, θ_b ~ Beta(α_b + n_b + 1, rest).
         """
@@ -181,9 +186,10 @@ class Binned(AveragedTables):
         def of_feature(
             sums: Any, share: jax.Array, gamma: jax.Array, extra: jax.Array, variate: jax.Array
         ) -> jax.Array:
-            """(C, C, G) log θ of each cell, in each class (second axis), if the row is counted in the first one."""
+            """(C, C, G) log θ of each cell: first axis the class in which the row is counted, second the class of θ."""
 
             def of_own(sums: BinSums, counts: jax.Array) -> jax.Array:
+                """(C, G) log probability, up to the cell's share, of the bins drawn if the row counts in one class."""
                 first, last = sums.draw(variate)
 
                 inside, outside = binnings.log_sums_inside_and_outside(gamma, first, last)
@@ -195,20 +201,21 @@ class Binned(AveragedTables):
             return log_theta
 
         def draw_rows(draw: tuple[jax.Array, ...]) -> jax.Array:
+            """(N, C) log likelihoods of all rows for one draw of the variates."""
             gamma, extra, variate, counted_in = draw
-            gamma = jnp.moveaxis(self._padded(gamma, binnings.NEVER), -2, 0)
+            gamma = jnp.moveaxis(self._to_features(gamma, binnings.NEVER), -2, 0)
             tables = jax.vmap(of_feature)(sums, share, gamma, extra, jnp.moveaxis(variate, 0, 1))
-            flat = self._flat(tables).reshape(n_classes**2, -1)
+            flat = self._to_cells(tables).reshape(n_classes**2, -1)
             scores = rows.dot(rows.layout(flat)).reshape(-1, n_classes, n_classes)
             return jnp.sum(jnp.where(counted_in[:, :, None], scores, 0.0), axis=1)
 
         return map_leading_axis(draw_rows, (log_gamma, extra, uniform, counted_in))
 
     def log_odds_of_terms(self, x: object, of: Any, against: Any) -> Cumulants:
-        """(N, T) cumulants of differences of log Beta variates, averaged over the bins that the cells may be in."""
+        """(N, T) posterior cumulants of log θ differences of two classes (N,), averaged over the cells' bins."""
         x, n_classes = self.rows(x), len(jnp.asarray(self.concentration))
         pairs = jnp.arange(n_classes**2)
-        moments = self._flat(self._map(Cells.moments_of_odds, pairs // n_classes, pairs % n_classes))
+        moments = self._to_cells(self._map(Cells.moments_of_odds, pairs // n_classes, pairs % n_classes))
         pairwise = x.dot_terms(moments.reshape(3 * n_classes**2, -1))  # (N, 3 · pairs, T)
         pairwise = pairwise.reshape(pairwise.shape[0], 3, n_classes**2, -1)
         at = (jnp.asarray(of) * n_classes + jnp.asarray(against))[:, None, None, None]
@@ -217,45 +224,45 @@ class Binned(AveragedTables):
 
     # -- features side by side -------------------------------------------------------------------
 
-    def _padded(self, values: Any, fill: float = 0.0) -> Any:
-        """(…, F, G) values of cells (…, L), one row for each feature."""
+    def _to_features(self, values: Any, fill: float = 0.0) -> Any:
+        """(…, F, G) values of cells (…, L), one row for each feature, filled with `fill` behind its last cell."""
         xp = namespace(values, self.group)
         size = segment_sum(xp.ones((1, len(self.group))), self.group, self.num_groups)[0].astype(int)
         start, cell = xp.cumsum(size) - size, xp.arange(self.width)
         at = start[:, None] + xp.minimum(cell, size[:, None] - 1)
         return xp.where(cell < size[:, None], xp.asarray(values)[..., at], fill)
 
-    def _flat(self, values: Any) -> Any:
-        """(…, L) values of cells (F, …, G)."""
+    def _to_cells(self, values: Any) -> Any:
+        """(…, L) values of cells from (F, …, G), one feature after the other: the inverse of `_to_features`."""
         xp = namespace(values, self.group)
         start = xp.searchsorted(self.group, xp.arange(self.num_groups))
         return xp.moveaxis(values, 0, -2)[..., self.group, xp.arange(len(self.group)) - start[self.group]]
 
     def _map(self, of: Callable[..., Any], *shared: Any) -> Any:
-        """(F, …) function of the cells of each feature, some features at a time; `shared` are its further arguments."""
+        """(F, …) results of `of(cells, *shared)` for the `Cells` of each feature, in batches that fit the cache."""
         cells = jax.tree.map(jnp.asarray, self._cells())
         size = max(1, _AT_A_TIME // max(1, cells.alpha.shape[1] * self.width**2))
         return map_leading_axis(lambda alone: of(alone, *shared), cells, batch_size=size)
 
     def _map_to_cells(self, of: Callable[..., Any], *shared: Any) -> Any:
-        """(F, …, G) function with a value for each cell; of NumPy arrays in kernels that most models share."""
+        """(F, …, G) results of `of(cells, *shared)`, a value per cell; NumPy arrays go to shared compiled kernels."""
         cells = self._cells()
         return _map_on_host(of, cells, *shared) if is_host(*cells, *shared) else self._map(of, *shared)
 
     def _cells(self) -> Cells:
-        """Cells of all features, with a leading axis."""
-        alpha, count = (namespace(v).moveaxis(self._padded(v), -2, 0) for v in (self.concentration, self.count))
-        return Cells(alpha, count, self._padded(self.log_odds, binnings.NEVER))
+        """`Cells` of all features, stacked on a leading axis (F,)."""
+        alpha, count = (namespace(v).moveaxis(self._to_features(v), -2, 0) for v in (self.concentration, self.count))
+        return Cells(alpha, count, self._to_features(self.log_odds, binnings.NEVER))
 
     def _sum(self, values: Any, index: Any = None) -> Any:
-        """(C, L) sums of values of cells (C, L) over those with the same index, by default over each feature."""
+        """(C, L) sum of `values` (C, L) over the cells with the same index as each cell; default index: the feature."""
         index = self.group if index is None else index
         return segment_sum(values, index, len(index))[:, index]
 
 
 @pytree
 class IndependentCuts:
-    """Prior of `Binned` densities: all cells alike a priori, and a cut between any two with the same probability.
+    """Prior of `Binned` densities: equal concentrations of the cells, and independent cuts of equal probability.
 
     Parameters
     ----------
@@ -283,7 +290,7 @@ class IndependentCuts:
     cuts: Any = 1.0
 
     def prior(self, n_classes: int, sizes: np.ndarray) -> Binned:
-        """Prior of features with these numbers of cells, (F,)."""
+        """`Binned` prior of F features with `sizes` (F,) cells."""
         sizes = np.asarray(sizes)
         group = np.repeat(np.arange(len(sizes), dtype=np.int32), sizes)
         log_cuts = np.log(self.cuts) if self.cuts > 0 else binnings.NEVER
@@ -294,7 +301,7 @@ class IndependentCuts:
 
 
 class Cells(NamedTuple):
-    """Cells of one feature: α and n of each, (C, G), and log odds of a cut before each, (G,).
+    """Cells of one feature: prior α and counts n of each, (C, G), and prior log odds of a cut before each, (G,).
 
     Behind the last cell these are 0, 0 and `NEVER`.
     """
@@ -304,50 +311,50 @@ class Cells(NamedTuple):
     log_odds: Any
 
     def bins(self) -> Bins:
-        """Sums over all binnings, each weighted by its prior and by the evidence of the rows of all classes."""
+        """Sums over all binnings of the feature, each weighted by its prior times the evidence of all classes' rows."""
         alpha, count = self.over_bins()
         evidence = log_rising(alpha, count) - count * jnp.log(alpha / jnp.sum(self.alpha, axis=-1)[:, None, None])
         return Bins.from_weights(binnings.log_prior(self.log_odds) + jnp.sum(evidence, axis=0))
 
     def over_bins(self) -> tuple[jax.Array, jax.Array]:
-        """(C, G, G) α and n of each bin; 1 and 0 where there is no bin."""
+        """(C, G, G) α and n of each bin i … k of cells; 1 and 0 where k < i."""
         alpha, count = binnings.over_cells(self.alpha), binnings.over_cells(self.count)
         some = binnings.is_bin(alpha.shape[-1]) & (alpha > 0)
         return jnp.where(some, alpha, 1.0), jnp.where(some, jnp.maximum(count, 0.0), 0.0)
 
     def total(self) -> Float[jax.Array, "C 1 1"]:
-        """(C, 1, 1) α₀ + N."""
+        """(C, 1, 1) total posterior concentration α₀ + N of each class."""
         return jnp.sum(self.alpha + self.count, axis=-1)[:, None, None]
 
     def expected(self, of_bins: Float[jax.Array, "C G G"]) -> Float[jax.Array, "C G"]:
-        """(C, G) averages of values of bins over the bins that each cell may be in."""
+        """(C, G) posterior average of a value per bin (C, G, G) over the bins that contain each cell."""
         probability = jnp.exp(self.bins().log_prob)
         # These sum to 1 for each cell, but for rounding, which is large where counts are.
         sums = binnings.sum_covering(jnp.concatenate([probability * of_bins, probability[None]]))
         return sums[:-1] / sums[-1]
 
     def mean(self) -> Float[jax.Array, "C G"]:
-        """(C, G) expected probabilities of the cells."""
+        """(C, G) posterior mean probability of each cell."""
         alpha, count = self.over_bins()
         return self.expected((alpha + count) / (alpha * self.total())) * self.alpha
 
     def log_partition(self) -> Float[jax.Array, ""]:
-        """Log p(cells counted so far)."""
+        """Scalar log probability of the cells counted so far, averaged over all binnings."""
         total = jnp.sum(self.alpha, axis=-1)
         share = jnp.where(self.alpha > 0, self.alpha / total[:, None], 1.0)
         within = jnp.sum(self.count * jnp.log(share))
         return self.bins().log_total + within - jnp.sum(log_rising(total, jnp.sum(self.count, axis=-1)))
 
     def cut_probability(self) -> Float[jax.Array, "G"]:
-        """(G,) probability of a cut before each cell."""
+        """(G,) posterior probability of a cut before each cell."""
         return jnp.sum(jnp.exp(self.bins().log_prob), axis=1)
 
     def best_cuts(self) -> Bool[jax.Array, "G"]:
-        """(G,) whether the most probable binning has a cut before each cell."""
+        """(G,) of bool: whether the most probable binning has a cut before each cell."""
         return binnings.best_cuts(self.bins().weight)
 
     def log_predictive(self, multiplicity: jax.Array) -> Float[jax.Array, "C G"]:
-        """(C, G) log predictive of each cell, with the cell `multiplicity` (C,) more times among the data."""
+        """(C, G) log predictive probability of each cell after `multiplicity` (C,) copies of that cell were added."""
         (alpha, count), more = self.over_bins(), multiplicity[:, None, None]
         least = alpha + jnp.maximum(count + jnp.minimum(more, 0.0), 0.0)
         log_share = jnp.log(alpha / jnp.sum(self.alpha, axis=-1)[:, None, None])
@@ -358,20 +365,20 @@ class Cells(NamedTuple):
         return sums[1:] - sums[0] + jnp.log(self.alpha)
 
     def sums_with_row(self) -> tuple[BinSums, jax.Array]:
-        """Sums by which the bins of a further row of each class are drawn, and -log α of bins (C, G, G)."""
+        """`BinSums` (C, …) to draw the bin of one further cell of each class, and -log α of bins, (C, G, G)."""
         alpha, count = self.over_bins()
         weight = self.bins().log_prob + jnp.log((alpha + count) / alpha)
         return BinSums.from_weights(weight), -jnp.log(alpha)
 
     def mean_square(self) -> Float[jax.Array, "C G"]:
-        """(C, G) expected squares of the probabilities of the cells."""
+        """(C, G) posterior mean of the squared probability of each cell."""
         alpha, count = self.over_bins()
         counted, total = alpha + count, self.total()
         square = counted * (counted + 1.0) / (total * (total + 1.0)) / alpha**2
         return self.expected(square) * self.alpha**2
 
     def moments_of_odds(self, one: jax.Array, other: jax.Array) -> jax.Array:
-        """(3 · pairs, G) moments E d, E d², E d³ of d = log θ_one - log θ_other."""
+        """(3 · P, G) raw moments E d, E d², E d³ of d = log θ_one - log θ_other, for P pairs of classes."""
         alpha, count = self.over_bins()
         probability = jnp.exp(self.bins().log_prob)
         (mean, variance, third), total = polygammas(alpha + count), polygammas(self.total())
@@ -379,6 +386,7 @@ class Cells(NamedTuple):
         log_share = jnp.log(jnp.maximum(self.alpha, np.finfo(float).tiny))
 
         def of_pair(pair: tuple[jax.Array, jax.Array]) -> jax.Array:
+            """(3, G) raw moments of the log odds of each cell, for one pair of class indices."""
             a, b = pair
             m, v, t = mean[a] - mean[b], variance[a] + variance[b], third[a] - third[b]
             shift = log_share[a] - log_share[b]
@@ -394,7 +402,10 @@ class Cells(NamedTuple):
 
 
 def _map_on_host(of: Callable[..., Any], cells: Cells, *shared: np.ndarray) -> np.ndarray:
-    """Apply a function to a few features at a time, padded to few widths, so that most models share a kernel."""
+    """(F, …, G) results of `of(cells, *shared)` in NumPy, a few features at a time, padded to few widths.
+
+    Most models then share a compiled kernel.
+    """
     n_features, n_classes, width = cells.alpha.shape
     wide = max(_NARROWEST, 1 << (width - 1).bit_length())
     size = min(_FEATURES, max(1, _AT_A_TIME // (n_classes * wide**2)))
@@ -411,4 +422,5 @@ def _map_on_host(of: Callable[..., Any], cells: Cells, *shared: np.ndarray) -> n
 
 @jax.jit(static_argnames="of")
 def _map_compiled(cells: Cells, *shared: jax.Array, of: Callable[..., Any]) -> Any:
+    """Results of `of(cells, *shared)` for each feature on the leading axis, compiled."""
     return jax.vmap(lambda alone: of(alone, *shared))(cells)

@@ -23,7 +23,7 @@ NEVER = -1e30
 
 
 class Bins(NamedTuple):
-    """Sums over the binnings of one row of cells.
+    """Sums over all binnings of one row of cells, by which probabilities of cuts and bins are computed.
 
     `before` (G,) is the log sum over the binnings of the cells before i, `log_total` the log sum over all binnings, and
     `log_prob` (G, G) the log probability that the cells i … k are a bin.
@@ -36,7 +36,7 @@ class Bins(NamedTuple):
 
     @classmethod
     def from_weights(cls, weight: Float[jax.Array, "G G"]) -> Bins:
-        """Sums given the log weights of the bins, which are `NEVER` below the diagonal."""
+        """Sums over binnings, given log weights (G, G) of the bins i … k, `NEVER` below the diagonal."""
         both = jnp.stack([weight, weight[::-1, ::-1].T])
         left, right = jax.vmap(_sums_before)(both)
         total, after = left[-1], right[-2::-1]
@@ -44,7 +44,7 @@ class Bins(NamedTuple):
 
 
 def log_prior(log_odds: Float[Array, "G"]) -> Float[jax.Array, "G G"]:
-    """(G, G) log weights of bins if cuts before cells are independent, with these log odds.
+    """(G, G) log weights of bins i … k when cuts before cells are independent, with log odds (G,).
 
     There always is a cut before the first cell; the weights of all binnings sum to one.
     """
@@ -55,39 +55,40 @@ def log_prior(log_odds: Float[Array, "G"]) -> Float[jax.Array, "G G"]:
 
 
 def is_bin(n: int) -> np.ndarray:
-    """(n, n) whether a bin can begin at the cell i and end with the cell k."""
+    """(n, n) of bool: whether cells i … k are a bin, i <= k."""
     return np.triu(np.ones((n, n), bool))
 
 
 def over_cells(cells: Float[jax.Array, "*C G"]) -> Float[jax.Array, "*C G G"]:
-    """(…, G, G) sums of values of cells over the cells of each bin; entries below the diagonal are no bins."""
+    """(…, G, G) sums of `cells` (…, G) over i … k; entries below the diagonal, k < i, are no bins."""
     until = jnp.cumsum(cells, axis=-1)
     return until[..., None, :] - (until - cells)[..., :, None]
 
 
 def sum_covering(bins: Float[jax.Array, "*C G G"]) -> Float[jax.Array, "*C G"]:
-    """(…, G) sums of values of bins over the bins with each cell."""
+    """(…, G) for each cell, sum of the values (…, G, G) of all bins that contain the cell."""
     within = np.tri(bins.shape[-1])
     return jnp.sum((within @ bins) * within.T, axis=-1)
 
 
 def log_sum_covering(bins: Float[jax.Array, "*C G G"]) -> Float[jax.Array, "*C G"]:
-    """(…, G) log sums of exponentials of values of bins over the bins with each cell."""
+    """(…, G) for each cell, log Σ exp of the log values (…, G, G) of all bins that contain the cell."""
     log_sums: jax.Array = jnp.diagonal(BinSums.from_weights(bins).begun, axis1=-2, axis2=-1)
     return log_sums
 
 
 def log_hazard(bins: Bins) -> Float[jax.Array, "G G"]:
-    """(G, G) log probability of a cut before the cell i, given that the cells i … k are in a bin that ends with k."""
+    """(G, G) log posterior probability of a cut before cell i, given that cells i … k are in a bin that ends with k."""
     begins = bins.before[:, None] + bins.weight
     return jnp.minimum(begins - jax.lax.cumlogsumexp(begins, axis=0), 0.0)
 
 
 def draw_cuts(log_hazard: Float[jax.Array, "G G"], log_uniform: Float[jax.Array, "G"]) -> Bool[jax.Array, "G"]:
-    """(G,) whether there is a cut before each cell, for a binning drawn by log uniform variates."""
+    """(G,) of bool: cuts before cells of a binning drawn backwards by `log_hazard`, with log uniform variates (G,)."""
     cells = jnp.arange(len(log_uniform))
 
     def step(end: jax.Array, at: tuple[jax.Array, jax.Array, jax.Array]) -> tuple[jax.Array, jax.Array]:
+        """Decide on a cut before one cell; return the last cell of the current bin, and whether there is a cut."""
         cell, hazard, variate = at
         cut = (variate < hazard[end]) | (cell == 0)
         return jnp.where(cut, cell - 1, end), cut
@@ -96,10 +97,11 @@ def draw_cuts(log_hazard: Float[jax.Array, "G G"], log_uniform: Float[jax.Array,
 
 
 def best_cuts(weight: Float[jax.Array, "G G"]) -> Bool[jax.Array, "G"]:
-    """(G,) whether the binning with the largest weight has a cut before each cell."""
+    """(G,) of bool: whether the binning of largest weight has a cut before each cell, by dynamic programming."""
     cells = jnp.arange(len(weight))
 
     def extend(best: jax.Array, at: tuple[jax.Array, jax.Array]) -> tuple[jax.Array, jax.Array]:
+        """Append a cell: store the best log weight of the cells so far, and return the first cell of the last bin."""
         cell, ending = at
         scores = best[:-1] + ending
         return best.at[cell + 1].set(jnp.max(scores)), jnp.argmax(scores)
@@ -108,6 +110,7 @@ def best_cuts(weight: Float[jax.Array, "G G"]) -> Bool[jax.Array, "G"]:
     _, first = jax.lax.scan(extend, empty, (cells, weight.T))
 
     def trace(end: jax.Array, cell: jax.Array) -> tuple[jax.Array, jax.Array]:
+        """Go back one cell: return the last cell of the current bin, and whether there is a cut."""
         cut = cell == first[end]
         return jnp.where(cut, cell - 1, end), cut
 
@@ -115,7 +118,7 @@ def best_cuts(weight: Float[jax.Array, "G G"]) -> Bool[jax.Array, "G"]:
 
 
 class BinSums(NamedTuple):
-    """Cumulative sums of the weights of bins, by which a bin with a given cell is drawn.
+    """Cumulative log sums of the weights of bins, by which a bin that contains a given cell is drawn.
 
     `ending_later` (i, g) is over the bins that begin with the cell i and end with g or later, `begun` (i, g) over the
     bins with the cell g that begin with i or before.
@@ -126,33 +129,37 @@ class BinSums(NamedTuple):
 
     @classmethod
     def from_weights(cls, log_weight: Float[jax.Array, "*C G G"]) -> BinSums:
-        """Sums given the log weights of the bins."""
-        later = jnp.moveaxis(_cumulated(jnp.moveaxis(log_weight, -1, 0), reverse=True), 0, -1)
+        """Cumulative log sums over bins, given log weights (…, G, G) of the bins i … k."""
+        later = jnp.moveaxis(_cumulative_log_sums(jnp.moveaxis(log_weight, -1, 0), reverse=True), 0, -1)
         bins = jnp.where(is_bin(log_weight.shape[-1]), later, NEVER)
-        return cls(later, jnp.moveaxis(_cumulated(jnp.moveaxis(bins, -2, 0)), 0, -2))
+        return cls(later, jnp.moveaxis(_cumulative_log_sums(jnp.moveaxis(bins, -2, 0)), 0, -2))
 
     def draw(self, log_uniform: Float[jax.Array, "2 G"]) -> tuple[jax.Array, jax.Array]:
-        """(G,) first and last cell of a bin with each cell, drawn in proportion to the weights, by bisection."""
+        """First and last cell, (G,) each, of a bin drawn in proportion to its weight among those with each cell."""
         cells = jnp.arange(log_uniform.shape[1])
         target = jnp.diagonal(self.begun) + log_uniform[0]
-        first = _farthest(lambda i: self.begun[i, cells] < target, cells * 0 - 1, len(cells)) + 1
+        first = _last_true(lambda i: self.begun[i, cells] < target, cells * 0 - 1, len(cells)) + 1
         first = jnp.minimum(first, cells)
         least = self.ending_later[first, cells] + log_uniform[1]
-        return first, _farthest(lambda k: self.ending_later[first, k] >= least, cells, len(cells))
+        return first, _last_true(lambda k: self.ending_later[first, k] >= least, cells, len(cells))
 
 
-def _cumulated(values: jax.Array, *, reverse: bool = False) -> jax.Array:
-    """Cumulative log sums of exponentials along the first axis."""
+def _cumulative_log_sums(values: jax.Array, *, reverse: bool = False) -> jax.Array:
+    """Cumulative log Σ exp along the first axis, from the end if `reverse`; same shape as `values`."""
 
     def add(total: jax.Array, more: jax.Array) -> tuple[jax.Array, jax.Array]:
+        """Running log sum with the next entry added, twice as `scan` needs it."""
         total = jnp.logaddexp(total, more)
         return total, total
 
     return jax.lax.scan(add, jnp.full_like(values[0], NEVER), values, reverse=reverse)[1]
 
 
-def _farthest(holds: Callable[[jax.Array], jax.Array], start: jax.Array, n: int) -> jax.Array:
-    """Last of n positions up to which `holds` is true, from each start on."""
+def _last_true(holds: Callable[[jax.Array], jax.Array], start: jax.Array, n: int) -> jax.Array:
+    """Last position below n, per entry of `start`, up to which the monotone predicate `holds` is true, by bisection.
+
+    The result is `start` where the predicate fails at once.
+    """
     position, step = start, 1 << max(0, n - 1).bit_length()
     while step:
         farther = position + step
@@ -164,7 +171,7 @@ def _farthest(holds: Callable[[jax.Array], jax.Array], start: jax.Array, n: int)
 def log_sums_inside_and_outside(
     log_values: Float[jax.Array, "*C G"], first: Int[jax.Array, "K"], last: Int[jax.Array, "K"]
 ) -> tuple[jax.Array, jax.Array]:
-    """(…, K) log sums of exponentials over the cells first … last, and over the other cells, without differences.
+    """(…, K) log Σ exp of `log_values` (…, G) over cells first … last, and over all other cells, K intervals.
 
     Sums below e⁻⁷⁰⁰ of the largest value are not distinguished.
     """
@@ -177,9 +184,10 @@ def log_sums_inside_and_outside(
 
 
 def _sums_before(weight: jax.Array) -> Float[jax.Array, "E"]:
-    """(E,) = (G + 1,) log sums over the binnings of the first 0, 1, …, G cells."""
+    """(G + 1,) log sums of binning weights of the first 0, 1, …, G cells, given log weights (G, G) of bins."""
 
     def extend(sums: jax.Array, at: tuple[jax.Array, jax.Array]) -> tuple[jax.Array, None]:
+        """Append a cell: set the log sum over all binnings that end with the cell."""
         cell, ending = at
         return sums.at[cell + 1].set(logsumexp(sums[:-1] + ending)), None
 

@@ -24,7 +24,7 @@ from bayesnb.families.variates import Variates, draw_log_uniform
 
 @pytree
 class ContextTree(AveragedTables, IndependentClasses):
-    """Levels of features given contexts: the values of the first few parents, more in some contexts than in others.
+    """Levels given the values of the first few parents (contexts), averaged over all prunings of a tree of contexts.
 
     The contexts of a feature are a tree: the class alone, then the class and a value of the first parent, and so on. A
     priori a context is the last one with probability γ, and else splits by the next parent; in each last context the
@@ -90,7 +90,7 @@ class ContextTree(AveragedTables, IndependentClasses):
 
     @classmethod
     def from_shapes(cls, shapes: Sequence[tuple[int, ...]], alpha: Any, log_odds: float = 0.0) -> Self:
-        """Prior of features, given the numbers of values of the parents of each, outermost first, and of the feature.
+        """Prior of features with tables of given shapes: numbers of values of the parents, then of the feature.
 
         `alpha` (C, F) is the concentration of all levels of a feature together, in every context, spread evenly.
         """
@@ -123,15 +123,15 @@ class ContextTree(AveragedTables, IndependentClasses):
 
     @property
     def num_groups(self) -> int:
-        """Bound on the number of contexts."""
+        """Upper bound on the number of contexts of all parents, used as the number of groups."""
         return jnp.shape(self.concentration)[-1]
 
     def with_hyperparameters(self, values: Mapping[str, Any]) -> Self:
-        """Prior with concentrations times `alpha`."""
+        """Prior with concentrations multiplied by values["alpha"]."""
         return self.with_fields(self.concentration * values.get("alpha", 1.0), self.count)
 
     def limit(self, most: int) -> Self:
-        """Prior of contexts with at most `most` parents."""
+        """Prior in which no context has more than `most` parents."""
         xp = namespace(self.above)
         depth = xp.zeros(np.shape(self.above), int)
         for _ in self.paths:
@@ -139,7 +139,7 @@ class ContextTree(AveragedTables, IndependentClasses):
         return replace(self, splits=self.splits & (depth < most))
 
     def pad(self, extra: int) -> Self:
-        """Add `extra` levels, in a context that no row refers to; and room for other entries, so that sizes are few."""
+        """Copy with `extra` unused levels, and with shorter contexts padded to powers of two for shared kernels."""
         n, n_others, n_contexts = np.shape(self.concentration)[1], len(self.leaf), len(self.above)
         more, spare = _power_of_two(n_others) - n_others, _power_of_two(n_contexts + 1) - n_contexts
         wide = ((0, 0), (0, extra))
@@ -156,52 +156,58 @@ class ContextTree(AveragedTables, IndependentClasses):
         )
 
     def proper(self) -> Bool[jax.Array, "*C L"]:
-        """(C, L) whether all concentrations of a context are positive."""
+        """(C, L) of bool: whether all concentrations of the level's context are positive."""
         return self.improper().update(LevelCounts(self.concentration)).proper()
 
     def log_evidence(self, statistics: LevelCounts) -> Float[jax.Array, "C G"]:
-        """(C, G) log p(levels), averaged over all prunings, at the context of no parent of each feature; else 0."""
+        """(C, G) log probability of the counted levels, averaged over all prunings of each feature's tree.
+
+        The value stands at the context without parents of each feature, with 0 at all other contexts.
+        """
         after, before = (tree._choices().log_sum for tree in (self.update(statistics), self))
         return jnp.where(self.above == jnp.arange(after.shape[1]), after - before, 0.0)
 
     def last_probability(self) -> Float[jax.Array, "D C L"]:
-        """(D, C, L) probability that the context in which each level is drawn has 0, 1, … parents."""
+        """(D, C, L) posterior probability that 0, 1, … parents are used where each level is drawn."""
         return jnp.exp(self._mixture().log_weight)
 
     def mean(self, multiplicity: Array | None = None) -> Multinomial:
-        """Means Σ over the contexts of a path of P(it is the last) (α + n)/(α₀ + N).
+        """Likelihood at the posterior means Σ_s P(s is last) (α + n_s)/(α₀ + N_s) over the contexts on a level's path.
 
-        With a `multiplicity` (C,) of each row only the path of its level changes.
+        With `multiplicity` (C,) each row is first added to the data that many times, which changes only the path of its
+        level.
         """
         return Multinomial(self._mixture(None if multiplicity is None else multiplicity[:, None]).log_mean())
 
     def mode(self) -> Multinomial:
-        """Most probable pruning, and given it the mode in the softmax basis, the mean.
+        """Likelihood at the posterior means of θ under the most probable pruning of each feature's tree.
 
         Densities over more and fewer contexts do not compare.
         """
         return Multinomial(self._mixture(best=True).log_mean())
 
     def variance(self) -> dict[str, jax.Array]:
-        """Variances of mixtures of Beta variates."""
+        """Posterior variances of θ, {"theta": (C, L)}, of the mixture over the contexts on each level's path."""
         return {"theta": self._mixture().variance()}
 
     def components(self) -> list[tuple[Any, Any]]:
-        """Probability (C, L) of paths that end after 0, 1, … parents, and Beta marginals given that."""
+        """Pairs (probability (C, L) that 0, 1, … parents are used, `Betas` marginals of θ given that)."""
         return self._mixture().components()
 
     def draw(self, variates: Variates, n: int) -> Multinomial:
-        """n draws: the last contexts first, then a Dirichlet variate in each of them."""
+        """Likelihood with n draws of log θ (n, C, L): the last contexts first, then a Dirichlet variate in each."""
         alpha, count, stop = map(jnp.asarray, (self._alpha(), self._counts(), self._choices().stop))
         log_gamma = variates.log_gamma(alpha + count, n)
         uniform = draw_log_uniform(variates, stop, n)
         paths, context = jnp.asarray(self._all_paths()), jnp.asarray(self._contexts())
 
         def draw_table(draw: tuple[jax.Array, jax.Array]) -> jax.Array:
+            """(C, L) log θ for one draw of the gamma and uniform variates."""
             log_gamma, ends = draw[0], draw[1] <= stop
             log_theta = log_gamma - log_segment_sum(log_gamma, context, len(self.above))[:, context]
 
             def deeper(state: tuple[jax.Array, jax.Array], at: jax.Array) -> tuple[Any, None]:
+                """Move one parent down each level's path: set log θ in the context unless the path has ended."""
                 log_level, ended = state
                 return (jnp.where(ended, log_level, log_theta[:, at]), ended | ends[:, context[at]]), None
 
@@ -211,42 +217,46 @@ class ContextTree(AveragedTables, IndependentClasses):
         return Multinomial(jax.lax.map(draw_table, (log_gamma, uniform)))
 
     def draw_with_multiplicity(self, variates: Variates, n: int, x: object, multiplicity: float) -> jax.Array:
-        """(n, N, C) draws; of a row that is counted only the marginals matter, mixtures of Beta variates."""
+        """(n, N, C) draws of Σ log θ of a row's levels, given `multiplicity` more copies of the row.
+
+        With copies each level is drawn from its own marginal, a mixture of Beta variates, as only marginals matter.
+        """
         rows = self.rows(x)
         drawn = self._mixture(multiplicity).draw(variates, n) if multiplicity else self.draw(variates, n).log_theta
         return rows.dot_each(drawn)
 
     def log_likelihood_cumulants(self, x: object, multiplicity: float = 0.0) -> Cumulants:
-        """(N, C) cumulants of sums of independent mixtures of logarithms of Beta variates."""
+        """(N, C) cumulants of log p(row | class, θ), θ given the data and `multiplicity` copies of the row."""
         x, table = self.rows(x), jnp.concatenate(self._mixture(multiplicity).cumulants())
         return Cumulants(*jnp.split(x.dot(x.layout(table)), 3, axis=1))
 
     def cumulants_of_terms(self, x: object) -> Cumulants:
-        """(N, C, T) cumulants of the terms, a feature each."""
+        """(N, C, T) posterior cumulants of log θ of the row's level in each context."""
         cumulants = self.rows(x).dot_terms(jnp.concatenate(self._mixture().cumulants()))
         return Cumulants(*jnp.split(cumulants, 3, axis=1))
 
     # -- the tree --------------------------------------------------------------------------------
 
     def _all_paths(self) -> Int[jax.Array, "D L"]:
-        """(D, L) entry of each level in contexts of 0, 1, … parents."""
+        """(D, L) index of the entry of each level in its contexts of 0, 1, … parents, all parents last."""
         xp = namespace(self.concentration, *self.paths)
         leaves = xp.arange(np.shape(self.concentration)[-1])
         entries: jax.Array = xp.stack([*(xp.asarray(path, leaves.dtype) for path in self.paths), leaves])
         return entries
 
     def _contexts(self) -> Int[jax.Array, "E"]:
+        """(E,) context of each entry: of the levels given all parents, then of the other entries."""
         contexts: jax.Array = namespace(self.group).concatenate([self.group, self.context])
         return contexts
 
     def _alpha(self) -> Float[jax.Array, "C E"]:
-        """(C, E) α of each entry."""
+        """(C, E) prior concentration α of each entry (a level in a context)."""
         alpha = self.concentration
         alpha_of_entries: jax.Array = namespace(alpha).concatenate([alpha, alpha[:, self.leaf]], axis=1)
         return alpha_of_entries
 
     def _counts(self) -> Float[jax.Array, "C E"]:
-        """(C, E) n of each entry."""
+        """(C, E) count n of each entry (a level in a context); shorter contexts sum the counts of longer ones."""
         n, n_entries = np.shape(self.count)[1], np.shape(self.count)[1] + len(self.leaf)
         xp = namespace(self.count, *self.paths)
         count: jax.Array = xp.pad(self.count, ((0, 0), (0, len(self.leaf))))
@@ -255,12 +265,15 @@ class ContextTree(AveragedTables, IndependentClasses):
         return count
 
     def _sum(self, entries: Any) -> Float[jax.Array, "C G"]:
-        """(C, G) sums over the levels of each context."""
+        """(C, G) sums of values of entries (C, E) over the levels of each context."""
         sums: jax.Array = segment_sum(entries, self._contexts(), len(self.above))
         return sums
 
     def _choices(self, best: bool = False) -> Choices:
-        """Probabilities that contexts are the last, from leaves to root; `best`: for the most probable pruning."""
+        """Posterior probabilities that each context is the last, by recursion from the leaves; `best`: 0 or 1.
+
+        With `best` they are those of the most probable pruning.
+        """
         alpha, count, n = self._alpha(), self._counts(), len(self.above)
         xp = namespace(alpha, count)
         evidence = self._sum(log_rising(alpha, count)) - log_rising(self._sum(alpha), self._sum(count))
@@ -279,10 +292,10 @@ class ContextTree(AveragedTables, IndependentClasses):
         return Choices(log_sum, xp.where(self.splits, log_stop, 0.0), xp.where(self.splits, log_go, -xp.inf), root)
 
     def _mixture(self, multiplicity: Array | float | None = None, best: bool = False) -> BetaMixture:
-        """Mixture of the contexts on the path of each level, with the level `multiplicity` more times among the data.
+        """Posterior mixture of θ over the contexts on each level's path, after `multiplicity` copies of the level.
 
-        That multiplies the probability of a context being the last by Γ ratios, up to a constant:
-        Γ(α + n + w)/Γ(α + n) · Γ(α₀ + N)/Γ(α₀ + N + w).
+        Copies multiply the probability that a context is the last by Γ ratios, up to a constant: Γ(α + n + w)/Γ(α + n)
+        · Γ(α₀ + N)/Γ(α₀ + N + w). With `best` only the most probable pruning has weight.
         """
         choices, context = self._choices(best), self._contexts()
         xp = namespace(choices.stop, multiplicity)
@@ -308,18 +321,18 @@ class ContextTree(AveragedTables, IndependentClasses):
 
 
 class Betas(NamedTuple):
-    """Beta(α, α₀ - α) distributions."""
+    """Beta(α, α₀ - α) distributions of level probabilities."""
 
     alpha: Array
     total: Array
 
     def marginals(self) -> dict[str, tuple[str, dict[str, Any]]]:
-        """Beta distributions in `scipy.stats`."""
+        """Beta distributions as name and arguments in `scipy.stats`, {"theta": …}."""
         return {"theta": ("beta", {"a": self.alpha, "b": self.total - self.alpha})}
 
 
 class BetaMixture(NamedTuple):
-    """Distribution of θ of each level, drawn in one of D contexts: log P(context), and α and α₀ there, (D, C, L)."""
+    """Mixture over D contexts of Beta distributions of each θ: log weights, α and α₀, (D, C, L) each."""
 
     log_weight: Any
     alpha: Array
@@ -327,22 +340,22 @@ class BetaMixture(NamedTuple):
 
     @classmethod
     def from_weights(cls, log_weight: Any, alpha: Any, total: Any) -> Self:
-        """Mixture with weights that may have any sum."""
+        """Mixture with log weights (D, C, L) that are normalised over D here."""
         return cls(log_weight - logsumexp(log_weight, axis=0), alpha, total)
 
     def log_mean(self) -> Float[Any, "C L"]:
-        """(C, L) log E θ."""
+        """(C, L) log E θ of the mixture."""
         log_each = namespace(self.alpha, self.total).log(self.alpha / self.total)
         return logsumexp(self.log_weight + log_each, axis=0)
 
     def variance(self) -> Float[jax.Array, "C L"]:
-        """(C, L) Var θ: within contexts, and between them."""
+        """(C, L) Var θ of the mixture: within contexts plus between contexts."""
         each = self.alpha / self.total
         within = each * (1.0 - each) / (self.total + 1.0)
         return self._average(within + (each - self._average(each)) ** 2)
 
     def cumulants(self) -> tuple[jax.Array, jax.Array, jax.Array]:
-        """(C, L) mean, variance and third central moment of log θ."""
+        """Mean, variance and third central moment of log θ under the mixture, (C, L) each."""
         first, second, third = (a - b for a, b in zip(polygammas(self.alpha), polygammas(self.total), strict=True))
         mean = self._average(first)
         away = first - mean
@@ -350,16 +363,17 @@ class BetaMixture(NamedTuple):
         return mean, spread, self._average(third + 3.0 * second * away + away**3)
 
     def components(self) -> list[tuple[jax.Array, Betas]]:
-        """Weights (C, L) and distributions of the contexts."""
+        """Pairs (weight (C, L), `Betas`), one per context depth."""
         return [(jnp.exp(w), Betas(a, t)) for w, a, t in zip(*self, strict=True)]
 
     def draw(self, variates: Variates, n: int) -> Float[jax.Array, "n C L"]:
-        """(n, C, L) draws of log θ of each level by itself: a context, then θ there."""
+        """(n, C, L) draws of log θ, independent for each level: first a context, then a Beta variate."""
         below = jnp.cumsum(jnp.exp(self.log_weight), axis=0)[:-1]
         level, others = (variates.log_gamma(a, n) for a in (self.alpha, self.total - self.alpha))
         uniform = jnp.exp(draw_log_uniform(variates, jnp.zeros(jnp.shape(self.alpha)[1:]), n))
 
         def draw_levels(draw: tuple[jax.Array, ...]) -> jax.Array:
+            """(C, L) log θ for one draw of the gamma and uniform variates."""
             level, others, uniform = draw
             context = jnp.sum(uniform > below, axis=0)[None]
             return jnp.take_along_axis(level - jnp.logaddexp(level, others), context, axis=0)[0]
@@ -367,11 +381,12 @@ class BetaMixture(NamedTuple):
         return map_leading_axis(draw_levels, (level, others, uniform))
 
     def _average(self, values: Array) -> jax.Array:
+        """(C, L) averages of `values` (D, C, L) over the contexts, by the mixture weights."""
         return jnp.sum(jnp.exp(self.log_weight) * values, axis=0)
 
 
 class Choices(NamedTuple):
-    """(C, G) log P(s), log P(s is the last | reached), log P(s is not the last | reached), and which are roots."""
+    """Per context: log P(data below s), log P(s is last | reached), log P(s splits | reached), (C, G); roots (G,)."""
 
     log_sum: jax.Array
     stop: jax.Array
@@ -380,4 +395,5 @@ class Choices(NamedTuple):
 
 
 def _power_of_two(n: int) -> int:
+    """Least power of two that is at least n and at least 16; 0 for n = 0."""
     return 1 << max(4, (n - 1).bit_length()) if n else 0

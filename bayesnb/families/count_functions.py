@@ -14,7 +14,7 @@ from bayesnb.families.special import log_rising
 
 
 class Term(NamedTuple):
-    """Function f(x, a) of a count and a parameter, zero at x = 0.
+    """Function f(x, a) of a count x and a parameter a, zero at x = 0, and special cases of f that are cheaper.
 
     `once` is f(1, a), and `single` f(1, a) - f(1, a₀[group]). Classes are the last axis of a; several functions may be
     concatenated there, to share one product. `unseen` is the log probability, given a and its a₀, of a level for which
@@ -28,7 +28,7 @@ class Term(NamedTuple):
 
 
 class Contrast(NamedTuple):
-    """Σ_l f(x_l, a_l) - Σ_g f(t_g, a₀_g) over levels l and totals t_g of groups: f, a (C, L), a₀ (C, G), and groups."""
+    """Arguments of Σ_l f(x_l, a_l) - Σ_g f(t_g, a₀_g): f, a (C, L), a₀ (C, G), and the group of each level (L,)."""
 
     term: Term
     level: Array
@@ -36,29 +36,36 @@ class Contrast(NamedTuple):
     group: Array
 
     def single(self) -> jax.Array:
-        """(C, L) contrast of one draw for each level."""
+        """(C, L) value f(1, a) - f(1, a₀[group]) for one draw of each level."""
         return self.term.single(jnp.asarray(self.level).T, jnp.asarray(self.total).T, jnp.asarray(self.group)).T
 
 
 def linear(x: Array | float, table: Array) -> jax.Array:
-    """Compute x · table with 0 · (-inf) = 0."""
+    """Compute x · table elementwise, with 0 · (-inf) = 0."""
     return jnp.where(x == 0, 0.0, x * table)
 
 
 def rising(multiplicity: Any) -> Term:
-    """Term log Γ(a + x)/Γ(a); with a `multiplicity` (C,) of the row a has α in C columns, and counts in C more."""
-    return _logarithm(multiplicity, log_rising)
+    """`Term` log Γ(a + x)/Γ(a), the Dirichlet-multinomial predictive.
+
+    With `multiplicity` w (C,) the last axis of a has α, then the counts n, and f is taken at a = α + max(n + w x, 0).
+    """
+    return _log_probability_term(multiplicity, log_rising)
 
 
 def plugged_in(multiplicity: Any) -> Term:
-    """Term x log a; with a `multiplicity` (C,) of the row a has α in C columns, and counts in C more."""
-    return _logarithm(multiplicity, lambda a, x: linear(x, jnp.log(a)))
+    """`Term` x log a, the plug-in likelihood at the posterior mean.
+
+    With `multiplicity` w (C,) the last axis of a has α, then the counts n, and f is taken at a = α + max(n + w x, 0).
+    """
+    return _log_probability_term(multiplicity, lambda a, x: linear(x, jnp.log(a)))
 
 
-def _logarithm(multiplicity: Any, f: Callable[[jax.Array, Any], Any]) -> Term:
-    """Term of a logarithm; that of one draw, log a - log a₀, is the logarithm of the quotient."""
+def _log_probability_term(multiplicity: Any, f: Callable[[jax.Array, Any], Any]) -> Term:
+    """`Term` of f(a, x) = log of a probability factor, with `multiplicity` (C,) or None as in `rising`."""
 
     def with_row(a: jax.Array, x: object) -> jax.Array:
+        """Concentration a after `multiplicity` · x was added to its counts: α + max(n + w x, 0); a itself without w."""
         if multiplicity is None:
             return a
         alpha, count = jnp.split(a, 2, axis=-1)
@@ -79,16 +86,16 @@ def with_counts(alpha: Any, count: Any, multiplicity: Any) -> Any:
 
 
 def weighted(weight: Array, log_prob: Array) -> jax.Array:
-    """Compute w log p: 0 without weight, and else -inf for the impossible, whatever its weight."""
+    """Compute w log p elementwise: 0 where w = 0, and else -inf where log p = -inf, whatever the sign of w."""
     impossible = jnp.isneginf(log_prob)
     return jnp.where(weight == 0, 0.0, jnp.where(impossible, -jnp.inf, weight * jnp.where(impossible, 0.0, log_prob)))
 
 
 def level_offset(count: Array, label: Array) -> jax.Array:
-    """(N,) flat index of the first level of each row's class."""
+    """(N,) flat index, in `count` (C, L) as a vector, of the first level of each row's class `label` (N,)."""
     return jnp.asarray(label, jnp.int32 if 2 * count.size < 2**31 else jnp.int64) * count.shape[1]
 
 
 def add_at(count: Array, index: jax.Array, value: jax.Array) -> jax.Array:
-    """Add values at flat indices of counts (C, L); those past the end are dropped."""
+    """Copy of `count` (C, L) with values added at flat indices; indices past the end are dropped."""
     return jnp.asarray(count).reshape(-1).at[index].add(value, mode="drop").reshape(count.shape)

@@ -18,47 +18,47 @@ from bayesnb.families.variates import Variates
 
 
 class CountRows(ABC):
-    """Rows of counts of levels, in groups.
+    """Rows of counts of levels, in groups: an implicit (N, L) matrix with a few products.
 
     Scoring is `dot`: rows times a table of log probabilities. Predictive probabilities and cumulants, which are not
     linear in the counts, are `contrast`: Σ_l f(x_l, a_l) - Σ_g f(t_g, a₀_g) over levels l and totals t_g of groups. A
-    table is first laid out for one kind of rows, once for many blocks. `dot_terms` and `contrast_terms` give these sums
-    group by group, from tables without a layout.
+    table is first rearranged for one kind of rows, once for many blocks. `dot_terms` and `contrast_terms` give the sums
+    group by group, from plain tables (C, L) and (C, G).
     """
 
     @abstractmethod
     def layout(self, table: Array) -> Any:
-        """Lay a table (C, L) of log probabilities out for `dot`."""
+        """Return a table (C, L) of log probabilities in the form that `dot` reads for this kind of rows."""
 
     @abstractmethod
     def dot(self, table: Any) -> Float[jax.Array, "N C"]:
-        """(N, C) products of the counts and the table."""
+        """(N, C) products Σ_l x_l · table_cl, given a table in the form that `layout` returns."""
 
     @abstractmethod
     def dot_terms(self, table: Array) -> Float[jax.Array, "N C G"]:
-        """(N, C, G) products of the counts and a table (C, L), group by group."""
+        """(N, C, G) sums Σ x_l · table_cl over the levels of each group, given a plain table (C, L)."""
 
     @abstractmethod
     def contrast_layout(self, contrast: Contrast) -> Any:
-        """Lay the tables of a contrast out for `contrast`."""
+        """Return the tables of a contrast in the form that the method `contrast` reads for this kind of rows."""
 
     @abstractmethod
     def contrast(self, term: Term, tables: Any) -> Float[jax.Array, "N C"]:
-        """(N, C) sums over levels minus sums over groups of a function of count and parameter."""
+        """(N, C) Σ_l f(x_l, a_l) - Σ_g f(t_g, a₀_g), given f and the tables that `contrast_layout` returns."""
 
     @abstractmethod
     def contrast_terms(self, contrast: Contrast) -> Float[jax.Array, "N C G"]:
-        """(N, C, G) parts of `contrast`, group by group."""
+        """(N, C, G) Σ_l f(x_l, a_l) - f(t_g, a₀_g) of each group g, given plain tables."""
 
     @abstractmethod
     def weighted_counts(
         self, count: Array, label: Int[Array, "N"], weight: Float[Array, "N"]
     ) -> Float[jax.Array, "C L"]:
-        """Add the rows to counts (C, L), given class indices and weights."""
+        """`count` (C, L) with the rows added, given class indices (N,) and weights (N,)."""
 
     @abstractmethod
     def log_base(self) -> Float[jax.Array, "N"]:
-        """(N,) log multinomial coefficients, Σ_g log t_g! - Σ_l log x_l!"""
+        """(N,) log multinomial coefficient Σ_g log t_g! - Σ_l log x_l! of each row."""
 
     @abstractmethod
     def draw_with_row(self, family: Any, variates: Variates, n: int, multiplicity: float) -> jax.Array:
@@ -69,73 +69,78 @@ class CountRows(ABC):
 
     @final
     def dot_each(self, tables: Float[Array, "n C L"]) -> Float[jax.Array, "n N C"]:
-        """(n, N, C) products of the counts and each of n tables."""
+        """(n, N, C) products Σ_l x_l · table_cl with each of n plain tables."""
         return map_leading_axis(lambda table: self.dot(self.layout(table)), tables)
 
 
 class OneDrawEach(CountRows):
-    """Rows of one draw from each group: every count and every total is 1, so that a contrast is a table itself."""
+    """Rows of one draw per group: counts and totals are 1, so that a contrast is a product with one table."""
 
     @final
     def contrast_layout(self, contrast: Contrast) -> Any:
-        """Lay the table of contrasts of one draw out."""
+        """Return the table f(1, a) - f(1, a₀) in the form that `dot` reads."""
         return self.layout(contrast.single())
 
     @final
     def contrast(self, term: Term, tables: Any) -> jax.Array:
-        """(N, C) sums of the contrasts."""
+        """(N, C) sums over the groups of f(1, a_l) - f(1, a₀_g) at the row's level l."""
         return self.dot(tables)
 
     @final
     def contrast_terms(self, contrast: Contrast) -> jax.Array:
-        """(N, C, G) contrasts of the groups."""
+        """(N, C, G) f(1, a_l) - f(1, a₀_g) at the row's level l in each group."""
         return self.dot_terms(contrast.single())
 
     @final
     def draw_with_row(self, family: Any, variates: Variates, n: int, multiplicity: float) -> jax.Array:
-        """(n, N, C) draws of Σ log θ_l; only the marginals matter, Beta variates, of which there is a table."""
+        """(n, N, C) draws of Σ log θ of a row's levels, given `multiplicity` more copies of the row.
+
+        Only the Beta marginals of θ matter, so that one table of draws serves all rows.
+        """
         draws = family.draw_level_marginals(variates, n, multiplicity)
         return map_leading_axis(lambda draw: self.dot(self.layout(draw[0] - jnp.logaddexp(*draw))), draws)
 
 
 @pytree
 class Dense(CountRows):
-    """Counts (N, L) of every level: the definition that the other kinds make fast."""
+    """Dense counts (N, L) of all levels: the reference implementation of `CountRows`."""
 
     count: Array
     group: Array
     num_groups: int = static()
 
     def layout(self, table: Array) -> jax.Array:
-        """Lay a table (C, L) of log probabilities out for `dot`."""
+        """Return the table (C, L) unchanged."""
         return jnp.asarray(table)
 
     def dot(self, table: Array) -> jax.Array:
-        """(N, C) products of the counts and the table."""
+        """(N, C) products Σ_l x_l · table_cl with a table (C, L)."""
         return jnp.sum(self.dot_terms(table), axis=-1)
 
     def contrast_layout(self, contrast: Contrast) -> Any:
-        """Lay the tables of a contrast out for `contrast`."""
+        """Return level parameters (C, L), group parameters (C, G) and groups (L,) of the contrast."""
         return contrast[1:]
 
     def contrast(self, term: Term, tables: Any) -> jax.Array:
-        """(N, C) sums over levels minus sums over groups of a function of count and parameter."""
+        """(N, C) Σ_l f(x_l, a_l) - Σ_g f(t_g, a₀_g), given f and the tables that `contrast_layout` returns."""
         return jnp.sum(self.contrast_terms(Contrast(term, *tables)), axis=-1)
 
     def dot_terms(self, table: Array) -> Float[jax.Array, "N C G"]:
-        """(N, C, G) products of the counts and a table (C, L), group by group."""
+        """(N, C, G) sums Σ x_l · table_cl over the levels of each group, given a table (C, L)."""
         return self._by_group(jax.vmap(lambda row: linear(self.count, row), out_axes=1)(table))
 
     def contrast_terms(self, contrast: Contrast) -> Float[jax.Array, "N C G"]:
-        """(N, C, G) parts of `contrast`, group by group."""
+        """(N, C, G) Σ_l f(x_l, a_l) - f(t_g, a₀_g) of each group g."""
 
         def apply(x: Array, a: Array) -> jax.Array:
+            """(N, C, K) f(x, a) of counts x (N, K) and parameters a (C, K), 0 where x = 0."""
             x = jnp.asarray(x)[..., None]
             return jnp.where(x == 0, 0.0, contrast.term.f(x, jnp.asarray(a).T)).swapaxes(1, 2)
 
         return self._by_group(apply(self.count, contrast.level)) - apply(self._totals(), contrast.total)
 
     def _by_group(self, values: jax.Array) -> jax.Array:
+        """(…, G) sums over each group of values (…, L) of the levels."""
         return jnp.moveaxis(jax.ops.segment_sum(jnp.moveaxis(values, -1, 0), self.group, self.num_groups), 0, -1)
 
     def length(self) -> Float[jax.Array, "N"]:
@@ -143,7 +148,7 @@ class Dense(CountRows):
         return jnp.sum(self._totals(), axis=-1)
 
     def weighted_counts(self, count: Array, label: Int[Array, "N"], weight: Float[Array, "N"]) -> jax.Array:
-        """Add the rows to counts (C, L), given class indices and weights."""
+        """`count` (C, L) with the rows added, given class indices (N,) and weights (N,)."""
         return jnp.asarray(count) + jax.ops.segment_sum(self.count * weight[:, None], label, count.shape[0])
 
     def draw_with_row(self, family: Any, variates: Variates, n: int, multiplicity: float) -> jax.Array:
@@ -153,6 +158,7 @@ class Dense(CountRows):
         count, totals = jnp.asarray(self.count), self._totals()
 
         def one_class(levels: jax.Array, row_gamma: jax.Array) -> jax.Array:
+            """(N,) Σ x_l log θ_l of each row in one class, given log gamma variates of levels (L,) and rows (N, L)."""
             drawn = jnp.logaddexp(levels, row_gamma)
             log_mass = log_segment_sum(drawn, self.group, self.num_groups)
             return jnp.sum(linear(count, drawn), axis=-1) - jnp.sum(linear(totals, log_mass), axis=-1)
@@ -161,10 +167,11 @@ class Dense(CountRows):
         return map_leading_axis(lambda draw: over_classes(*draw), (log_gamma, row_gamma))
 
     def log_base(self) -> jax.Array:
-        """(N,) log multinomial coefficients."""
+        """(N,) log multinomial coefficient of each row."""
         return jnp.sum(gammaln(self._totals() + 1.0), axis=-1) - jnp.sum(gammaln(self.count + 1.0), axis=-1)
 
     def _totals(self) -> jax.Array:
+        """(N, G) number of draws of each row in each group."""
         return jax.ops.segment_sum(jnp.asarray(self.count).T, self.group, self.num_groups).T
 
 
@@ -218,7 +225,7 @@ def cell_code(values: jax.Array, edges: Float[Array, "F K"], dtype: str) -> Int[
 
 
 def as_rows(x: object, group: Any = None, num_groups: int = 1) -> CountRows:
-    """Return rows of counts; an (N, L) array is taken for counts of levels in the given groups (default: one)."""
+    """Convert x to `CountRows`: an (N, L) array becomes `Dense` counts of levels in `group` (L,), default one group."""
     if isinstance(x, CountRows):
         return x
     x = jnp.asarray(x, float)

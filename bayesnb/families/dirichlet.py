@@ -75,23 +75,23 @@ class Dirichlet(IndependentClasses):
     num_groups: int = static()
 
     def update(self, statistics: LevelCounts) -> Self:
-        """Posterior with α' = α + n."""
+        """Posterior with concentrations α + n, n the counts (C, L) of the levels."""
         return type(self)(self.concentration + statistics.count, self.group, self.num_groups)
 
     def update_keeping_prior(self, statistics: LevelCounts) -> PriorAndCounts:
-        """Posterior that keeps α and n separate: leaving rows out again loses nothing of α."""
+        """Posterior that stores α and the counts n separately, so that leaving rows out loses nothing of a small α."""
         return PriorAndCounts(self, statistics.count)
 
     def scale(self, factor: float | Array) -> Self:
-        """Prior with α times a factor."""
+        """Prior with all concentrations α multiplied by `factor`."""
         return type(self)(self.concentration * factor, self.group, self.num_groups)
 
     def unit(self) -> Self:
-        """Prior with α = 1."""
+        """Prior with all concentrations set to 1."""
         return replace(self, concentration=jnp.ones(jnp.shape(self.concentration)))
 
     def with_hyperparameters(self, values: Mapping[str, Any]) -> Self:
-        """Prior with concentrations times `alpha`; with a base measure m, L levels of a group have α L m."""
+        """Prior with concentrations times `alpha`, and times "base_measure" m (L,) · size of the level's group."""
         scaled = self.scale(values.get("alpha", 1.0))
         if "base_measure" not in values:
             return scaled
@@ -100,7 +100,7 @@ class Dirichlet(IndependentClasses):
         return replace(scaled, concentration=scaled.concentration * (size * values["base_measure"]))
 
     def hyperprior(self, pooled: bool) -> dict[str, Hyperparameter]:
-        """Distributions of α, and if `pooled` of m, uniform on the simplex of each group: normalised exponentials."""
+        """Hyperparameter "alpha" and, if `pooled`, "base_measure" (L,), uniform on the simplex of each group."""
         hyperparameters = {"alpha": Hyperparameter("theta")}
         if pooled:
             shape, weight = np.shape(self.concentration)[1:], ("Exponential", {"rate": 1.0})
@@ -108,27 +108,30 @@ class Dirichlet(IndependentClasses):
         return hyperparameters
 
     def condensed(self) -> Symmetric:
-        """Prior of which α is left, as a factor of the concentrations."""
+        """`Symmetric` prior with the factor α = 1 on the concentrations, for `log_evidence` from a histogram."""
         return Symmetric(np.ones(()))
 
     def condense(self, statistics: LevelCounts) -> Histogram:
-        """Histogram of the counts of levels with the same concentration."""
+        """Histogram of pairs (concentration, count) of the levels, all that `condensed().log_evidence` needs."""
         return Histogram.from_counts(
             statistics.count, np.asarray(self.group), self.num_groups, np.asarray(self.concentration)
         )
 
     def n_free(self) -> int:
-        """Number of free parameters: L - 1 for a simplex of L levels."""
+        """Number of free parameters of all classes: L - 1 for each simplex of L levels."""
         return n_free_levels(self)
 
     def pad(self, extra: int) -> Self:
-        """Add `extra` levels, in a group of their own that no row refers to."""
+        """Copy with `extra` unused levels of concentration 1, in an additional group to which no row refers."""
         alpha = np.pad(self.concentration, ((0, 0), (0, extra)), constant_values=1.0)
         group = np.pad(self.group, (0, extra), constant_values=self.num_groups)
         return type(self)(alpha, group, self.num_groups + 1)
 
     def restrict(self, keep: np.ndarray) -> Self:
-        """Distribution of some levels; the others of their groups become one more level, in what is then one group."""
+        """Marginal Dirichlet of the levels `keep` (L,) of bool.
+
+        Levels of their groups that are left out are merged into one more level, and all are then put into one group.
+        """
         alpha, group = np.asarray(self.concentration), np.asarray(self.group)
         chosen, index = np.unique(group[keep], return_inverse=True)
         others = ~keep & np.isin(group, chosen)
@@ -138,30 +141,36 @@ class Dirichlet(IndependentClasses):
         return type(self)(np.append(alpha[:, keep], rest, axis=1), np.zeros(keep.sum() + 1, np.int32), 1)
 
     def improper(self) -> Self:
-        """Improper prior with α = 0."""
+        """Improper prior with all concentrations 0, whose posterior mean is the maximum likelihood estimate."""
         return self.scale(0.0)
 
     def total(self) -> Float[Any, "*C G"]:
-        """(C, G) α₀ = Σ α over each group."""
+        """(C, G) total concentration α₀ of each group of levels."""
         return self.sum_groups(self.concentration)
 
     def log_evidence(self, statistics: LevelCounts) -> Float[jax.Array, "*C G"]:
-        """(C, G) Σ log Γ(α + n)/Γ(α) - log Γ(α₀ + t)/Γ(α₀): ratios, since log partitions of large α cancel."""
+        """(C, G) log marginal likelihood Σ log Γ(α + n)/Γ(α) - log Γ(α₀ + t)/Γ(α₀) of the counts of each group.
+
+        The value is -inf where a concentration is not positive. Ratios avoid the cancellation of large log partitions.
+        """
         alpha, n = jnp.asarray(self.concentration), jnp.asarray(statistics.count)
         value = self.sum_groups(log_rising(alpha, n)) - log_rising(self.total(), self.sum_groups(n))
         return jnp.where(self.sum_groups(alpha <= 0) == 0, value, -jnp.inf)
 
     def proper(self) -> Bool[jax.Array, "*C L"]:
-        """(C, L) whether all concentrations of the group are positive."""
+        """(C, L) of bool: whether all concentrations of the level's group are positive."""
         proper: jax.Array = self.sum_groups(jnp.asarray(self.concentration) <= 0) == 0
         return proper[:, self.group]
 
     def pseudo_count(self) -> dict[str, Any]:
-        """α₀ of the group of each level."""
+        """Total concentration α₀ of each level's group, {"theta": (C, L)}."""
         return {"theta": self.total()[:, self.group]}
 
     def mean(self, multiplicity: Array | None = None) -> Any:
-        """Means α_l / α₀; with a `multiplicity` w of each row x likelihoods Σ x log[(α + w x)/(α₀ + w t)]."""
+        """Likelihood with θ plugged in at the posterior mean α_l/α₀.
+
+        With `multiplicity` w (C,) each row x is first added w times to the data: Σ x log[(α + w x)/(α₀ + w t)].
+        """
         if multiplicity is not None:
             return keep_counts(self).mean(multiplicity)
         mean = self._mean()
@@ -169,64 +178,71 @@ class Dirichlet(IndependentClasses):
             return Multinomial(namespace(mean).log(mean))
 
     def mode(self) -> Multinomial:
-        """Mode on the simplex, (α_l - 1) / (α₀ - L); NaN where some α < 1 or all are 1."""
+        """Likelihood at the mode on the simplex, (α_l - 1)/(α₀ - L); NaN where some α < 1 or all are 1."""
         alpha = jnp.asarray(self.concentration)
         excess = self.sum_groups(alpha - 1.0)
         exists = (self.sum_groups(alpha < 1.0) == 0) & (excess > 0)
         return Multinomial(jnp.log((alpha - 1.0) / jnp.where(exists, excess, jnp.nan)[:, self.group]))
 
     def penalized_mle(self) -> Any:
-        """Mode in the softmax basis, which exists for every α > 0: the mean."""
+        """Likelihood at the mode in the softmax basis, which exists for every α > 0 and equals the mean α_l/α₀."""
         return self.mean()
 
     def log_penalty(self, parameters: Multinomial) -> Float[jax.Array, "*C L"]:
-        """(C, L) α log θ: the log density in the softmax basis."""
+        """(C, L) α log θ: the log density in the softmax basis at the given θ, up to a constant."""
         return linear(self.concentration, parameters.log_theta)
 
     def predictive(self, multiplicity: Array | None = None) -> Ratio:
-        """Likelihood log B(α + x) - log B(α); with a `multiplicity` w log B(α + (w + 1) x) - log B(α + w x)."""
+        """Dirichlet-multinomial likelihood log B(α + x) - log B(α), with θ integrated out.
+
+        With `multiplicity` w (C,) each row x is first added w times to the data: log B(α + (w + 1) x) - log B(α + w x).
+        """
         if multiplicity is not None:
             return keep_counts(self).predictive(multiplicity)
         return Ratio(jnp.asarray(self.concentration), self.total(), jnp.asarray(self.group), None, rising)
 
     def variance(self) -> dict[str, jax.Array]:
-        """Variances m (1 - m) / (α₀ + 1) about the means m."""
+        """Posterior variances m (1 - m)/(α₀ + 1) of θ, {"theta": (C, L)}, with m the posterior mean."""
         mean = self._mean()
         return {"theta": mean * (1.0 - mean) / (self.total()[:, self.group] + 1.0)}
 
     def marginals(self) -> dict[str, Distribution]:
-        """Beta(α_l, α₀ - α_l) distributions in `scipy.stats`."""
+        """Marginals Beta(α_l, α₀ - α_l) of each θ_l, as name and arguments in `scipy.stats`."""
         rest = self.total()[:, self.group] - self.concentration
         return {"theta": ("beta", {"a": self.concentration, "b": rest})}
 
     def draw(self, variates: Variates, n: int) -> Multinomial:
-        """n draws, as normalised gamma variates in log space: small concentrations do not underflow."""
+        """Likelihood with n draws of log θ (n, C, L), as normalised gamma variates in log space, without underflow."""
         alpha = jnp.asarray(self.concentration)
         log_gamma = variates.log_gamma(alpha, n)
         return Multinomial(jax.vmap(lambda draw: draw - self.log_total(draw))(log_gamma))
 
     def program(self) -> list[Site]:
-        """Sites θ ~ Dirichlet(α), one for all groups with the same number of levels; a group of one level has none."""
+        """Sites θ ~ Dirichlet(α), one site for all groups of the same size; groups of one level have none."""
         alpha = jnp.asarray(self.concentration)
 
         def dirichlet(levels: np.ndarray) -> Callable[[Mapping[str, Any]], Distribution]:
+            """Function to the Dirichlet distribution (C, G, size) of groups with given level positions (G, size)."""
             return lambda _: ("Dirichlet", {"concentration": alpha[:, levels]})
 
         return [Site("theta", f"_of_{n}", len(levels), dirichlet(levels)) for n, levels in self._levels_by_size()]
 
     def to_sites(self, parameters: Mapping[str, Any]) -> dict[str, Any]:
-        """Level probabilities (…, C, L) by group size, (…, C, G, size) each."""
+        """Values (…, C, G, size) of the sites, by group size, that correspond to level probabilities (…, C, L)."""
         return {f"theta_of_{n}": parameters["theta"][..., at] for n, at in self._levels_by_size()}
 
     def from_sites(self, values: Mapping[str, Any]) -> dict[str, Any]:
-        """Inverse of `to_sites`; the level of a group of one has θ = 1."""
+        """Level probabilities {"theta": (C, L)} from the values of the sites; θ = 1 for the level of a group of one."""
         theta = jnp.ones(jnp.shape(self.concentration))
         for n, at in self._levels_by_size():
             theta = theta.at[:, at].set(values[f"theta_of_{n}"])
         return {"theta": theta}
 
     def cells(self, likelihood: Multinomial, cells: LevelCounts | None, total: Any) -> Iterator[CellSite]:
-        """Sites of multinomial counts, one for all groups with the same number of levels."""
+        """Yield multinomial sites of the rows' counts, one site for all groups of the same size.
+
+        `cells` are counts with one row per class, or None to simulate `total` draws from each group.
+        """
         for n, at in self._levels_by_size():
             value = None if cells is None else jnp.asarray(cells.count)[..., at]
             group = np.asarray(self.group)[at[:, 0]]
@@ -238,13 +254,16 @@ class Dirichlet(IndependentClasses):
             )
 
     def _levels_by_size(self) -> list[tuple[int, np.ndarray]]:
-        """Sizes of groups of two or more levels, and the levels (G, size) of those groups."""
+        """Pairs (size, positions (G, size) of the levels) of all groups with that size, for sizes from two on."""
         sizes = np.bincount(np.asarray(self.group), minlength=self.num_groups)
         start = np.cumsum(sizes) - sizes
         return [(int(n), start[sizes == n][:, None] + np.arange(n)) for n in np.unique(sizes[sizes > 1])]
 
     def simulate(self, likelihood: Multinomial, rng: np.random.Generator, total: int = 1) -> np.ndarray:
-        """(S, L) counts of one row for each of S level probabilities: `total` draws from one group, or one each."""
+        """(S, L) simulated counts of one row for each of S level probabilities.
+
+        A single group has `total` draws, several groups have one draw each.
+        """
         log_theta = np.asarray(likelihood.log_theta)
         if self.num_groups == 1 and log_theta.shape[-1]:
             counts: np.ndarray = rng.multinomial(total, np.exp(log_theta))
@@ -252,47 +271,50 @@ class Dirichlet(IndependentClasses):
         return simulate_levels(log_theta, np.asarray(self.group), rng)
 
     def log_total(self, log_gamma: jax.Array) -> Float[jax.Array, "*C L"]:
-        """(C, L) log of the sum over the group of each level of gamma variates, given their logarithms."""
+        """(C, L) log sum of gamma variates over the group of each level, given logarithms (C, L) of the variates."""
         top = jax.ops.segment_max(log_gamma.T, self.group, self.num_groups, indices_are_sorted=True).T
         return (top + jnp.log(self.sum_groups(jnp.exp(log_gamma - top[:, self.group]))))[:, self.group]
 
     def log_likelihood_cumulants(self, x: object, multiplicity: float = 0.0) -> Cumulants:
-        """(N, C) cumulants of log p(row | class, θ), the row `multiplicity` times among the data.
+        """(N, C) cumulants of log p(row | class, θ), θ given the data and `multiplicity` copies of the row.
 
         With α = α' + multiplicity · x the k-th is Σ xᵏ ψₖ₋₁(α) - Σ tᵏ ψₖ₋₁(α₀); the mean includes the base measure.
         """
-        mean, variance, third = jnp.split(self._cumulants(multiplicity).log_prob(x), 3, axis=1)
+        mean, variance, third = jnp.split(self._cumulant_ratio(multiplicity).log_prob(x), 3, axis=1)
         return Cumulants(mean + self.log_base(x)[:, None], variance, third)
 
     def cumulants_of_terms(self, x: object) -> Cumulants:
-        """(N, C, G) cumulants of the term of each group, without the base measure."""
-        return Cumulants(*jnp.split(self._cumulants(0.0).terms(x), 3, axis=1))
+        """(N, C, G) posterior cumulants of Σ x_l log θ_l over the levels of each group."""
+        return Cumulants(*jnp.split(self._cumulant_ratio(0.0).terms(x), 3, axis=1))
 
-    def _cumulants(self, multiplicity: float) -> Ratio:
-        """Three cumulants side by side on the axis of the classes."""
+    def _cumulant_ratio(self, multiplicity: float) -> Ratio:
+        """Table function of the first three cumulants of Σ x_l log θ_l, concatenated on the class axis to (…, 3 C)."""
         return Ratio(jnp.asarray(self.concentration), self.total(), jnp.asarray(self.group), multiplicity, _cumulants)
 
     def cumulants_of_levels(self) -> Cumulants:
-        """(C, L) cumulants of log θ_l: ψₖ₋₁(α_l) - ψₖ₋₁(α₀); levels of one group have the covariance -ψ₁(α₀)."""
+        """(C, L) posterior cumulants ψₖ₋₁(α_l) - ψₖ₋₁(α₀) of log θ_l; within a group the covariance is -ψ₁(α₀)."""
         pairs = zip(polygammas(self.concentration), polygammas(self.total()), strict=True)
         return Cumulants(*(level - total[:, self.group] for level, total in pairs))
 
     def draw_with_multiplicity(self, variates: Variates, n: int, x: object, multiplicity: float) -> jax.Array:
-        """(n, N, C) draws of Σ x_l log θ_l, the row `multiplicity` times among the data."""
+        """(n, N, C) draws of Σ x_l log θ_l, θ given the data and `multiplicity` copies of the row."""
         rows = self._rows(x)
         if multiplicity:
             return rows.draw_with_row(self, variates, n, multiplicity)
         return rows.dot_each(self.draw(variates, n).log_theta)
 
     def draw_terms(self, variates: Variates, n: int, x: object, multiplicity: float) -> TermDraws:
-        """Draws of log θ of the levels of rows of one draw from each group, (N, C, G)."""
+        """Draws of log θ (n, C, L), and the function of one draw to log θ of each row's levels, (N, C, G).
+
+        θ is drawn given the data and `multiplicity` more copies of the row, which has one draw in each group.
+        """
         if not multiplicity:
             return (self.draw(variates, n).log_theta,), self._rows(x).dot_terms
         level, others = self.draw_level_marginals(variates, n, multiplicity)
         return (level - jnp.logaddexp(level, others),), self._rows(x).dot_terms
 
     def draw_level_marginals(self, variates: Variates, n: int, multiplicity: float) -> tuple[jax.Array, jax.Array]:
-        """(n, C, L) logarithms of gamma variates of each level and of the others of its group, the level added.
+        """(n, C, L) log gamma variates of each level with α + multiplicity, and of the rest of its group.
 
         A row of one draw from each group needs the marginals only, θ_l ~ Beta(α_l + multiplicity, α₀ - α_l).
         """
@@ -301,20 +323,23 @@ class Dirichlet(IndependentClasses):
         return variates.log_gamma(alpha + multiplicity, n), variates.log_gamma(rest, n)
 
     def log_base(self, x: object) -> jax.Array:
-        """(N,) log multinomial coefficient of each row."""
+        """(N,) log multinomial coefficient of each row, 0 for categorical rows."""
         return self._rows(x).log_base()
 
     def _rows(self, x: object) -> CountRows:
+        """Rows x as `CountRows`; an (N, L) array is read as counts of the levels."""
         return as_rows(x, self.group, self.num_groups)
 
     def _mean(self) -> Any:
+        """(C, L) posterior means α_l/α₀."""
         return self.concentration / self.total()[:, self.group]
 
     def _normalized(self, weight: jax.Array) -> jax.Array:
+        """(L,) non-negative weights divided by their sum over each group."""
         return weight / jax.ops.segment_sum(weight, self.group, self.num_groups)[self.group]
 
     def sum_groups(self, values: Any) -> Any:
-        """(C, G) sums of values of levels (C, L) over each group."""
+        """(C, G) sums over each group of values (C, L) of the levels."""
         if self.num_groups == 1:
             return namespace(values).sum(values, axis=-1, keepdims=True)
         values = jnp.asarray(values)
@@ -323,9 +348,10 @@ class Dirichlet(IndependentClasses):
 
 
 def _cumulants(multiplicity: float) -> Term:
-    """Term Σ xᵏ ψₖ₋₁(α + multiplicity · x), k = 1, 2, 3 side by side on the last axis."""
+    """Term of three cumulants: Σ xᵏ ψₖ₋₁(α + multiplicity · x), k = 1, 2, 3, concatenated on the last axis."""
 
     def all_three(x: Any, a: jax.Array) -> jax.Array:
+        """xᵏ ψₖ₋₁(a + multiplicity · x) for k = 1, 2, 3, concatenated on the last axis."""
         return jnp.concatenate(
             [linear(x**k, psi) for k, psi in enumerate(polygammas(a + multiplicity * x), 1)], axis=-1
         )
@@ -336,7 +362,7 @@ def _cumulants(multiplicity: float) -> Term:
 
 @pytree
 class PriorAndCounts:
-    """Posterior that keeps its prior and the counts n (C, L) separate, so that rows can be left out without loss.
+    """Dirichlet posterior that stores prior and counts n (C, L) separately, so that rows can be left out without loss.
 
     α' = α + n rounds, and α' - x would lose α.
     """
@@ -349,50 +375,51 @@ class PriorAndCounts:
 
     @property
     def group(self) -> Array:
-        """Group of each level."""
+        """Group of each level, (L,)."""
         return self.prior.group
 
     def update(self, statistics: LevelCounts) -> Dirichlet:
-        """Posterior α + (n + further counts); further counts may be negative."""
+        """Dirichlet posterior with α + max(n + further counts, 0); further counts may be negative."""
         return replace(self.prior, concentration=with_counts(self.prior.concentration, self.count, statistics.count))
 
     def pad(self, extra: int) -> PriorAndCounts:
-        """Add `extra` levels, in a group of their own that no row refers to."""
+        """Copy with `extra` unused levels, in an additional group to which no row refers."""
         return PriorAndCounts(self.prior.pad(extra), np.pad(self.count, ((0, 0), (0, extra))))
 
     def mean(self, multiplicity: Array | None = None) -> Any:
-        """Likelihood at the posterior means, of each row's own posterior with a `multiplicity` (C,)."""
+        """Likelihood at the posterior mean of θ, each row added `multiplicity` (C,) times to each class's data."""
         return self.update(_NOTHING).mean() if multiplicity is None else self._ratio(plugged_in, multiplicity)
 
     def predictive(self, multiplicity: Array | None = None) -> Ratio:
-        """Likelihood with parameters integrated out, over each row's own posterior with a `multiplicity` (C,)."""
+        """Likelihood with θ integrated out, each row added `multiplicity` (C,) times to each class's data."""
         return self.update(_NOTHING).predictive() if multiplicity is None else self._ratio(rising, multiplicity)
 
     def levels_and_totals(self) -> tuple[tuple[Array, Array], tuple[Array, Array]]:
-        """Pairs (α, n) of the levels (C, L), and (α₀, n₀) of their groups (C, G)."""
+        """Pairs (α, n) of the levels, (C, L) each, and (α₀, n₀) of their groups, (C, G) each."""
         level = self.prior.concentration, self.count
         return level, (self.prior.sum_groups(level[0]), self.prior.sum_groups(level[1]))
 
     def _ratio(self, term: Callable[[Any], Term], multiplicity: Array) -> Ratio:
+        """Likelihood given `multiplicity` (C,) more copies of each row; `term` is `plugged_in` or `rising`."""
         level, total = map(jnp.concatenate, self.levels_and_totals())
         return Ratio(level, total, jnp.asarray(self.group), multiplicity, term)
 
 
 def keep_counts(posterior: Dirichlet | PriorAndCounts) -> PriorAndCounts:
-    """Take all concentrations of a posterior for counts, unless it knows its counts."""
+    """Convert a Dirichlet posterior to prior 0 and counts α, to leave rows out; return `PriorAndCounts` unchanged."""
     if isinstance(posterior, PriorAndCounts):
         return posterior
     return PriorAndCounts(posterior.improper(), posterior.concentration)
 
 
 def n_free_levels(family: Any) -> int:
-    """Number of free parameters of tables of levels in groups, each of which sums to one."""
+    """Number of free parameters of a family's tables (C, L) of levels: in each class, L less the number of groups."""
     n_classes, n_levels = np.shape(family.concentration)
     return int(n_classes * (n_levels - np.unique(family.group).size))
 
 
 def simulate_levels(log_theta: np.ndarray, group: np.ndarray, rng: np.random.Generator) -> np.ndarray:
-    """(S, L) of 0 and 1: one level drawn from each group, for each of S level probabilities."""
+    """(S, L) of 0 and 1: one level drawn from each group, for each of S rows of log probabilities (S, L)."""
     noisy = log_theta + rng.gumbel(size=log_theta.shape)
     first = np.diff(group, prepend=-1) != 0  # groups without levels have none
     best = np.maximum.reduceat(noisy, np.flatnonzero(first), axis=-1) if first.any() else noisy

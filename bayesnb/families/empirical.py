@@ -17,7 +17,7 @@ from bayesnb.families.statistics import pooled
 
 
 class EmpiricalPrior(ABC):
-    """Prior as a function of the statistics of each class, and of all classes merged into one.
+    """Empirical-Bayes prior: function from the statistics of each class, and of all classes together, to a family.
 
     It computes in the module of its arrays only: NumPy on the host, JAX in a kernel.
     """
@@ -31,24 +31,24 @@ class EmpiricalPrior(ABC):
 
     @abstractmethod
     def __call__(self, statistics: Any, together: Any) -> Any:
-        """Prior, given the statistics of each class and of all classes together."""
+        """Prior derived from the statistics of each class (C, F), and of all classes together (1, F)."""
 
     @final
     def with_hyperparameters(self, values: Mapping[str, Any]) -> Self:
-        """Return this prior with some hyperparameters of `tunable` replaced."""
+        """Copy with the hyperparameters in `values` that `tunable` names replaced."""
         fields = {field: values[name] for name, field in self.tunable.items() if name in values}
         changed: Self = replace(cast(Any, self), **fields)
         return changed
 
     @final
     def update_keeping_prior(self, statistics: Any) -> Empirical:
-        """Posterior for readings that leave rows out of the data and of the prior."""
+        """Posterior whose readings leave rows out of the data and of the prior that is derived from the data."""
         return Empirical(self, statistics)
 
 
 @pytree
 class Empirical:
-    """Posterior under an empirical prior, for readings that leave rows out of both."""
+    """Posterior under an empirical prior, whose leave-one-out readings also derive the prior without the row."""
 
     classes_share_parameters: ClassVar[bool] = True
     read_on_host: ClassVar[bool] = True
@@ -57,17 +57,17 @@ class Empirical:
     statistics: Any
 
     def mean(self, multiplicity: Any) -> Likelihood:
-        """Likelihood at the posterior means, of each row's own posterior with a `multiplicity` (C,)."""
+        """Likelihood at the posterior means, each row added `multiplicity` (C,) <= 0 times to data and prior."""
         return Refitted(self.prior, self.statistics, multiplicity, "mean")
 
     def predictive(self, multiplicity: Any) -> Likelihood:
-        """Likelihood with parameters integrated out, over each row's own posterior with a `multiplicity` (C,)."""
+        """Likelihood, parameters integrated out, each row added `multiplicity` (C,) <= 0 times to data and prior."""
         return Refitted(self.prior, self.statistics, multiplicity, "predictive")
 
 
 @pytree
 class Refitted(OfEachRow):
-    """Reading, "mean" or "predictive", of the leave-one-out posterior under the leave-one-out prior."""
+    """Leave-one-out likelihood ("mean" or "predictive") that derives the prior again without each scored row."""
 
     prior: EmpiricalPrior
     statistics: Any
@@ -75,7 +75,7 @@ class Refitted(OfEachRow):
     reading: str = static()
 
     def read(self, x: object) -> Likelihood:
-        """Likelihood of the rows x, with parameters (C, N, F) for each class, row and feature."""
+        """Likelihood with parameters (C, N, F): for each row of x the posterior and its prior without that row."""
         statistics, weight, cells = (
             with_axis_of_rows(self.statistics),
             -self.multiplicity[:, None, None],

@@ -24,14 +24,14 @@ from bayesnb.families.variates import TermDraws, Variates
 
 
 class RateStatistics(Protocol):
-    """Statistics of cells whose density is λ^A exp(-Bλ) times a base measure, by sums A and B over the cells."""
+    """Statistics of cells whose likelihood is λ^A exp(-Bλ) times a base measure, by the sums A and B over the cells."""
 
     @classmethod
     def from_cells(cls, x: object, weight: Any = 1.0) -> Self:
-        """Statistics of single cells, each of a weight."""
+        """Statistics of single cells x (…, F) as arrays of the shape of x, each cell with weight `weight`."""
 
     def gamma_increments(self) -> tuple[Any, Any]:
-        """Exponents A and B of the likelihood: what data add to a and to b."""
+        """Exponents (A, B) of the likelihood λ^A exp(-Bλ), which data add to the Gamma parameters a and b."""
 
 
 @pytree
@@ -43,33 +43,34 @@ class Sums(Additive):
 
     @classmethod
     def from_cells(cls, x: object, weight: Any = 1.0) -> Self:
-        """Statistics of single cells, each of a weight."""
+        """Statistics of single cells x (…, F) as arrays of the shape of x, each cell with weight `weight`."""
         return cls(weight, weight * x)
 
     def without(self, cells: Array, weight: Array) -> Self:
-        """Remove one row's `cells` (F,) of a `weight` (C, 1); what rounding leaves of nothing is 0."""
+        """Statistics without one row's `cells` (F,) of `weight` (C, 1) per class; rounding errors are set to 0."""
         left = self.remove(self.from_cells(cells, weight))
         some_count, some_total = left.count > ROUNDING * self.count, left.total > ROUNDING * self.total
         return type(self)(left.count * some_count, left.total * some_total)
 
     def values(self) -> Array:
-        """Cells, of statistics of single rows: the totals."""
+        """(N, F) cells of rows that were each counted as their own class: the totals."""
         return self.total
 
     @classmethod
     def from_moments(cls, count: Array, mean: Array, m2: Array) -> Self:
-        """Statistics of numbers with these moments."""
+        """Build statistics (C, F) from count and mean; M2 is not used."""
         return cls(count, count * mean)
 
     def mean(self) -> np.ndarray:
-        """(F,) mean over all rows; 0 where no cell was observed."""
+        """(F,) mean of each feature over all rows, classes pooled; 0 where no cell was observed."""
         count = np.maximum(np.sum(self.count, axis=0), np.finfo(float).tiny)
         return np.asarray(np.sum(self.total, axis=0) / count)
 
     def observe(self, x: object, label: Int[Array, "N"], weight: Float[Array, "N"]) -> Self:
-        """Add a block of rows x (N, F) with class indices and weights; NaN is a missing cell."""
+        """Statistics with rows x (N, F) added, given class indices and weights (N,); NaN is a missing cell."""
 
         def of_row(row: jax.Array, weight: jax.Array) -> tuple[jax.Array, jax.Array]:
+            """Weight and weighted value (F,) of the cells of one row; 0 for missing cells."""
             seen, row = observed(row)
             return weight * seen, weight * row
 
@@ -79,26 +80,29 @@ class Sums(Additive):
 
 @pytree
 class Rates(Cellwise):
-    """Rates plugged in: `rate` (C, F)."""
+    """Likelihood of numbers with rates λ plugged in: `rate` (C, F), or draws (n, C, F)."""
 
     statistics: ClassVar[type[RateStatistics]]
 
     rate: Array
 
     def log_likelihood(self, statistics: RateStatistics) -> Float[jax.Array, "*C F"]:
-        """(C, F) A log λ - Bλ; at λ = ∞ the cells have a point mass at 0, with +inf on it and -inf off it."""
+        """(C, F) log likelihood A log λ - Bλ of all counted cells, without base measure.
+
+        At λ = ∞ the cells have a point mass at 0: +inf if all of them are 0, else -inf.
+        """
         more_a, more_b = statistics.gamma_increments()
         log_density = linear(more_a, jnp.log(self.rate)) - linear(more_b, self.rate)
         return jnp.where(jnp.isinf(self.rate) & (more_b > 0), -jnp.inf, log_density)
 
     def cells(self, x: jax.Array) -> Float[jax.Array, "... F"]:
-        """(N, F) log p(x | λ) for one class, without the base measure."""
+        """(N, F) log p(x_f | λ) of each cell at the rates of one class, without the base measure."""
         return self.log_likelihood(self.statistics.from_cells(x))
 
 
 @pytree
 class EmpiricalGamma(EmpiricalPrior):
-    """Gamma(a, b) with b such that a/b is the rate of all rows; Gamma(a, a) where all cells are 0."""
+    """Empirical-Bayes prior Gamma(a, b) with prior mean a/b the rate of all rows; Gamma(a, a) if all cells are 0."""
 
     least: ClassVar[dict[str, float]] = {"concentration": 0.0}
     tunable: ClassVar[dict[str, str]] = {"a": "concentration"}
@@ -107,10 +111,10 @@ class EmpiricalGamma(EmpiricalPrior):
 
     @abstractmethod
     def prior(self, concentration: Array, rate: Array) -> Gamma:
-        """Prior with these fields."""
+        """Gamma family with concentration a and rate b, (C, F) each."""
 
     def __call__(self, statistics: Any, together: Any) -> Gamma:
-        """Prior of rates, given the statistics of each class and of all classes together."""
+        """Gamma prior derived from the statistics of each class (C, F), and of all classes together (1, F)."""
         xp = together.total.__array_namespace__()
         more_concentration, more_rate = together.gamma_increments()
         some = together.total > 0
@@ -121,7 +125,7 @@ class EmpiricalGamma(EmpiricalPrior):
 
 @pytree
 class Gamma(IndependentCells):
-    """Rates with Gamma(concentration a, rate b) priors; each field (C, F).
+    """Gamma(concentration a, rate b) prior or posterior of rates, of each class and feature; each field (C, F).
 
     A cell has the density λ^A exp(-Bλ) times a base measure, and A and B of `RateStatistics` add up over cells: all
     formulas follow from the integral of that density, Γ(a + A)/Γ(a) · b^a/(b + B)^(a + A).
@@ -140,78 +144,81 @@ class Gamma(IndependentCells):
     rate: Array
 
     def update(self, statistics: RateStatistics) -> Self:
-        """Posterior: a' = a + A, b' = b + B."""
+        """Posterior Gamma(a + A, b + B), A and B the `gamma_increments` of the statistics."""
         more_a, more_b = statistics.gamma_increments()
         return type(self)(self.concentration + more_a, self.rate + more_b)
 
     def scale(self, factor: float | Array) -> Self:
-        """Prior with a and b times a factor."""
+        """Prior with a and b multiplied by `factor`."""
         return type(self)(self.concentration * factor, self.rate * factor)
 
     def with_hyperparameters(self, values: Mapping[str, Any]) -> Self:
-        """Prior with another a, and b with it: a/b is kept."""
+        """Prior with a replaced by values["a"], and b rescaled so that the prior mean a/b stays."""
         if "a" not in values:
             return self
         a = values["a"] * (0.0 * self.concentration + 1.0)
         return type(self)(a, self.rate / self.concentration * a)
 
     def improper(self) -> Self:
-        """Improper prior with a = 0, b = 0."""
+        """Improper prior with a = 0 and b = 0, whose posterior mean is the maximum likelihood estimate."""
         return self.scale(0.0)
 
     def log_partition(self) -> Float[jax.Array, "*C F"]:
-        """(C, F) log Γ(a) - a log b."""
+        """(C, F) log normaliser log Γ(a) - a log b; +inf where the distribution is improper."""
         proper = self.proper()
         a, b = jnp.where(proper, self.concentration, 1.0), jnp.where(proper, self.rate, 1.0)
         return jnp.where(proper, gammaln(a) - a * jnp.log(b), jnp.inf)
 
     def proper(self) -> Bool[jax.Array, "*C F"]:
-        """(C, F) whether a and b are positive."""
+        """(C, F) of bool: whether a and b are positive."""
         return (jnp.asarray(self.concentration) > 0) & (jnp.asarray(self.rate) > 0)
 
     def plug_in_mean(self) -> Any:
-        """Mean rates a/b; infinite where b = 0 and a > 0, and NaN where both are 0."""
+        """Likelihood at the mean rates a/b; infinite where b = 0 and a > 0, NaN where both are 0."""
         a, b = jnp.asarray(self.concentration), jnp.asarray(self.rate)
         return self.likelihood(jnp.where((b > 0) | (a > 0), a / b, jnp.nan))
 
     def mode(self) -> Any:
-        """Modes (a - 1)/b; NaN where a < 1 (the density has no mode inside) or b = 0."""
+        """Likelihood at the modes (a - 1)/b; NaN where a < 1 (no interior mode) or b = 0."""
         a = jnp.asarray(self.concentration)
         return self.likelihood(jnp.where(a < 1, jnp.nan, a - 1.0) / self._positive_rate())
 
     def penalized_mle(self) -> Any:
-        """Mode of log λ, which exists for every a > 0: the mean."""
+        """Likelihood at the mode of the density of log λ, which exists for every a > 0 and equals the mean a/b."""
         return self.mean()
 
     def log_penalty(self, parameters: Rates) -> Float[jax.Array, "*C F"]:
-        """(C, F) a log λ - b λ: the log density of log λ."""
+        """(C, F) a log λ - b λ: the log density of log λ at given rates, up to a constant."""
         return linear(self.concentration, jnp.log(parameters.rate)) - self.rate * parameters.rate
 
     def variance(self) -> dict[str, jax.Array]:
-        """Variances a/b²."""
+        """Posterior variances a/b² of the rates, {"rate": (C, F)}; NaN where b = 0."""
         return {"rate": jnp.asarray(self.concentration) / self._positive_rate() ** 2}
 
     def marginals(self) -> dict[str, Distribution]:
-        """Gamma distributions in `scipy.stats`."""
+        """Gamma distributions of the rates, as name and arguments in `scipy.stats`."""
         return {"rate": ("gamma", {"a": self.concentration, "scale": 1.0 / self._positive_rate()})}
 
     def program(self) -> list[Site]:
-        """One site: λ ~ Gamma(a, b)."""
+        """Sample site λ ~ Gamma(a, b) of all features."""
         a, b = jnp.asarray(self.concentration), jnp.asarray(self.rate)
         return [Site("rate", "", a.shape[1], lambda _: ("Gamma", {"concentration": a, "rate": b}))]
 
     def draw(self, variates: Variates, n: int) -> Any:
-        """n draws of the rates."""
+        """Likelihood with n independent draws of the rates, (n, C, F)."""
         return self.likelihood(jnp.exp(variates.log_gamma(self.concentration, n)) / self.rate)
 
     def with_cell(self, x: jax.Array, multiplicity: Any) -> Self:
-        """Posterior after each cell of x (…, F) was seen `multiplicity` more times; b is kept above its rounding."""
+        """Posterior, one per cell of x (…, F), after that cell was added `multiplicity` times; b is kept positive."""
         posterior = self.update(self.statistics.from_cells(x, multiplicity))
         rate = jnp.maximum(posterior.rate, self.rate_rounding * self.rate)
         return type(self)(jnp.maximum(posterior.concentration, 0.0), rate)
 
     def log_evidence_of_cell(self, x: jax.Array, weight: Any) -> jax.Array:
-        """(…, F) log Γ(a + A)/Γ(a) - (a + A) log(1 + B/b) - A log b of each cell of x counted `weight` times."""
+        """(…, F) log predictive probability of each cell of x counted `weight` times, without base measure.
+
+        The value is log Γ(a + A)/Γ(a) - (a + A) log(1 + B/b) - A log b.
+        """
         a, b = self.concentration, self.rate
         more_a, more_b = self.statistics.from_cells(x, weight).gamma_increments()
         far = more_b > 1e100 * b  # where B/b may overflow
@@ -225,7 +232,7 @@ class Gamma(IndependentCells):
         return IntegratedRates(type(self)(jnp.asarray(self.concentration), self._positive_rate()))
 
     def cumulants_of_terms(self, x: object, multiplicity: float = 0.0) -> Cumulants:
-        """(N, C, F) cumulants of A log λ - Bλ, each cell `multiplicity` times among the data.
+        """(N, C, F) posterior cumulants of A log λ - Bλ of each cell, λ given `multiplicity` more copies of the cell.
 
         A [ψ(a) - log b] - B a/b, A² ψ₁(a) + B² a/b² - 2AB/b and A³ ψ₂(a) - 2B³ a/b³ + 3AB²/b².
         """
@@ -239,10 +246,10 @@ class Gamma(IndependentCells):
         return Cumulants(*(only(seen[:, None], cumulant) for cumulant in (mean, variance, third)))
 
     def draw_terms(self, variates: Variates, n: int, x: object, multiplicity: float) -> TermDraws:
-        """Draws of A log λ - Bλ of each cell, (N, C, F).
+        """Variates of n draws, and the function of one draw's to the terms A log λ - Bλ of the cells, (N, C, F).
 
-        A Gamma(a + A) variate is the sum of a Gamma(a) variate, which rows share, and of a Gamma(A) variate of the row,
-        unless A is the same for all rows.
+        λ is drawn given the data and `multiplicity` more copies of each cell. A Gamma(a + A) variate is the sum of a
+        Gamma(a) variate, which rows share, and of a Gamma(A) variate of the row, unless A is the same for all rows.
         """
         seen, x = observed(x)
         more_a, more_b = self.statistics.from_cells(x[:, None]).gamma_increments()
@@ -251,22 +258,24 @@ class Gamma(IndependentCells):
         of_row = variates.log_gamma(row_a, n) if of_rows and multiplicity else jnp.full((n, 1, 1, 1), -jnp.inf)
 
         def terms(shared: jax.Array, of_row: jax.Array) -> jax.Array:
+            """(N, C, F) terms for one draw of the variates; 0 for missing cells."""
             log_rate = jnp.logaddexp(shared, of_row) - jnp.log(self._positive_rate() + multiplicity * more_b)
             return only(seen[:, None], linear(more_a, log_rate) - more_b * jnp.exp(log_rate))
 
         return (shared, of_row), terms
 
     def _positive_rate(self) -> jax.Array:
+        """(C, F) rate b, with NaN where b is not positive."""
         rate = jnp.asarray(self.rate)
         return jnp.where(rate > 0, rate, jnp.nan)
 
 
 @pytree
 class IntegratedRates(SumOfCells):
-    """Rates integrated out: negative binomial distributions of counts, Lomax distributions of durations."""
+    """Predictive likelihood with rates integrated out: negative binomial for counts, Lomax for durations."""
 
     posterior: Gamma
 
     def cells(self, x: jax.Array) -> Float[jax.Array, "... F"]:
-        """(N, F) log p(x) for one class, without the base measure."""
+        """(N, F) log predictive probability of each cell for one class, without the base measure."""
         return self.posterior.log_evidence_of_cell(x, 1.0)

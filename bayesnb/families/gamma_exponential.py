@@ -22,22 +22,22 @@ class Durations(Sums):
     """Number of durations and their sum, for each class and feature, (C, F) each."""
 
     def gamma_increments(self) -> tuple[Any, Any]:
-        """Increments of a and b: n and Σx."""
+        """Exponents (A, B) of the likelihood λ^A exp(-Bλ): number of cells n, and their sum Σx."""
         return self.count, self.total
 
     def units(self) -> dict[str, Unit]:
-        """Unit of a rate: one over the mean over all rows, or 1 where that is 0."""
+        """Display unit of the rate: one over the feature's mean over all rows, or 1 where that mean is 0."""
         spread = self.spread()
         return {"rate": Unit("rate · feature's mean", 0.0 * spread, spread)}
 
     def spread(self) -> np.ndarray:
-        """(F,) one over the mean over all rows; 1 where that is 0."""
+        """(F,) one over the feature's mean over all rows, classes pooled; 1 where that mean is 0."""
         mean = self.mean()
         return 1.0 / np.where(mean > 0, mean, 1.0)
 
     @staticmethod
     def log_base(x: Any) -> jax.Array:
-        """(N,) zeros."""
+        """(N,) zeros: the exponential density has no factor that is left out."""
         return jnp.zeros(x.shape[0])
 
 
@@ -64,26 +64,26 @@ class EmpiricalDuration(EmpiricalGamma):
     """
 
     def prior(self, concentration: Array, rate: Array) -> GammaExponential:
-        """Prior with these fields."""
+        """`GammaExponential` family with concentration a and rate b, (C, F) each."""
         return GammaExponential(concentration, rate)
 
 
 @pytree
 class Exponential(Rates):
-    """Exponential rates plugged in: `rate` (C, F)."""
+    """Exponential likelihood of durations with rates plugged in: `rate` (C, F), or draws (n, C, F)."""
 
     statistics: ClassVar[type[Durations]] = Durations
 
     def distribution(self) -> Distribution:
-        """Distribution of a duration."""
+        """Exponential distribution at these rates, as name and arguments in `numpyro.distributions`."""
         return "Exponential", {"rate": self.rate}
 
     def simulate(self, rng: np.random.Generator) -> np.ndarray:
-        """One duration for each of the rates, drawn by a NumPy generator."""
+        """Random durations in the shape of the rates, one for each, drawn by a NumPy generator."""
         return rng.exponential(1.0 / self.rate)
 
     def log_prob(self, x: object) -> Float[jax.Array, "N C"]:
-        """(N, C) Σ_f log Exponential(x; λ); on the point mass of an infinite rate +inf, off it -inf."""
+        """(N, C) Σ_f log Exponential(x_f; λ_f); at an infinite rate +inf for x = 0, and -inf for x > 0."""
         some_point = jnp.any(jnp.isinf(self.rate))
         log_prob: jax.Array = jax.lax.cond(
             some_point, lambda: sum_with_points(self.terms(x)), lambda: reduce_cells(self, sum_cells, x)
@@ -122,9 +122,9 @@ class GammaExponential(Gamma):
     rate_rounding: ClassVar[float] = 4e-16
 
     def pseudo_count(self) -> dict[str, Any]:
-        """Number of cells that the prior is worth: a."""
+        """Number a of pseudo-observations that the distribution of each rate is worth, {"rate": (C, F)}."""
         return {"rate": self.concentration}
 
     def predictive_distribution(self) -> Distribution:
-        """Lomax distribution in `scipy.stats`."""
+        """Posterior predictive Lomax distribution of a cell, as name and arguments (C, F) in `scipy.stats`."""
         return "lomax", {"c": self.concentration, "scale": self.rate}

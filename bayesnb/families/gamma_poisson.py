@@ -21,21 +21,21 @@ class Totals(Sums):
     """Number of cells and sum of the counts in them, for each class and feature, (C, F) each."""
 
     def gamma_increments(self) -> tuple[Any, Any]:
-        """Increments of a and b: Σx and n."""
+        """Exponents (A, B) of the likelihood λ^A exp(-Bλ): sum of the counts Σx, and number of cells n."""
         return self.total, self.count
 
     def units(self) -> dict[str, Unit]:
-        """Unit of a rate: the mean over all rows, or 1 where that is 0."""
+        """Display unit of the rate: the feature's mean over all rows, or 1 where that mean is 0."""
         mean = self.mean()
         return {"rate": Unit("rate / feature's mean", 0.0 * mean, np.where(mean > 0, mean, 1.0))}
 
     def spread(self) -> np.ndarray:
-        """(F,) root of the mean over all rows, the standard deviation of a Poisson variate."""
+        """(F,) root of the feature's mean over all rows: the standard deviation of a Poisson variate with that mean."""
         return np.asarray(np.sqrt(self.mean()))
 
     @staticmethod
     def log_base(x: object) -> jax.Array:
-        """(N,) -Σ log x!"""
+        """(N,) -Σ_f log x_f!, the factor of the Poisson probability that is left out."""
         seen, x = observed(x)
         return -sum_cells(seen, gammaln(x + 1.0))
 
@@ -61,22 +61,22 @@ class EmpiricalRate(EmpiricalGamma):
     """
 
     def prior(self, concentration: Array, rate: Array) -> GammaPoisson:
-        """Prior with these fields."""
+        """`GammaPoisson` family with concentration a and rate b, (C, F) each."""
         return GammaPoisson(concentration, rate)
 
 
 @pytree
 class Poisson(Rates, SumOfCells):
-    """Poisson rates plugged in: `rate` (C, F)."""
+    """Poisson likelihood of counts with rates plugged in: `rate` (C, F), or draws (n, C, F)."""
 
     statistics: ClassVar[type[Totals]] = Totals
 
     def distribution(self) -> Distribution:
-        """Distribution of a count."""
+        """Poisson distribution at these rates, as name and arguments in `numpyro.distributions`."""
         return "Poisson", {"rate": self.rate}
 
     def simulate(self, rng: np.random.Generator) -> np.ndarray:
-        """One count for each of the rates, drawn by a NumPy generator."""
+        """Random counts in the shape of the rates, one for each, drawn by a NumPy generator."""
         return rng.poisson(self.rate)
 
 
@@ -110,9 +110,9 @@ class GammaPoisson(Gamma):
     empirical: ClassVar[dict[str, EmpiricalPrior]] = {"pooled": EmpiricalRate()}
 
     def pseudo_count(self) -> dict[str, Any]:
-        """Number of cells that the prior is worth: b."""
+        """Number b of pseudo-observations that the distribution of each rate is worth, {"rate": (C, F)}."""
         return {"rate": self.rate}
 
     def predictive_distribution(self) -> Distribution:
-        """Negative binomial distribution in `scipy.stats`."""
+        """Posterior predictive negative binomial of a cell, as name and arguments (C, F) in `scipy.stats`."""
         return "nbinom", {"n": self.concentration, "p": self.rate / (self.rate + 1.0)}

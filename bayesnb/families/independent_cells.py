@@ -31,7 +31,7 @@ CellReduction = Callable[[jax.Array, jax.Array], jax.Array]
 
 
 class IndependentCells(IndependentClasses):
-    """Family of numbers whose fields are (C, F): one posterior for each class and feature."""
+    """Family of numbers that are independent given the class: one posterior for each class and feature, (C, F)."""
 
     kind: ClassVar[str]
     """Name of such columns for users, as in `MixedNB(gaussian=...)`."""
@@ -43,97 +43,98 @@ class IndependentCells(IndependentClasses):
 
     @abstractmethod
     def with_cell(self, x: jax.Array, multiplicity: Any) -> Self:
-        """Posterior after each cell of x (N, F) was seen `multiplicity` more times, for one class; -1 leaves it out."""
+        """Posterior of one class, one per cell of x (N, F), after adding the cell `multiplicity` times; -1 removes."""
 
     @abstractmethod
     def log_evidence_of_cell(self, x: jax.Array, weight: Any) -> Float[jax.Array, "N F"]:
-        """(N, F) log p of each cell of x counted `weight` times, for one class, without its base measure."""
+        """(N, F) log predictive probability, for one class, of each cell of x counted `weight` times; without base."""
 
     @abstractmethod
     def log_partition(self) -> Float[jax.Array, "*C F"]:
-        """(C, F) log normaliser of the density of the parameters; +inf where that is improper."""
+        """(C, F) log normaliser of the density of the parameters; +inf where the density is improper."""
 
     @abstractmethod
     def plug_in_mean(self) -> Cellwise:
-        """Likelihood at the posterior means of the parameters."""
+        """Likelihood with parameters plugged in at their posterior means."""
 
     @abstractmethod
     def predictive_of_cell(self) -> Cellwise:
-        """Likelihood with the parameters integrated out."""
+        """Posterior predictive likelihood, with parameters integrated out."""
 
     @abstractmethod
     def variance(self) -> dict[str, jax.Array]:
-        """Posterior variance of each parameter, (C, F)."""
+        """Posterior variances (C, F) of the parameters, by name."""
 
     @abstractmethod
     def cumulants_of_terms(self, x: object, multiplicity: float = 0.0) -> Cumulants:
-        """(N, C, F) cumulants of log p(cell | class, θ), each cell `multiplicity` times among the data."""
+        """(N, C, F) cumulants of log p(cell | class, θ), θ given `multiplicity` more copies of the cell."""
 
     @abstractmethod
     def draw_terms(self, variates: Variates, n: int, x: object, multiplicity: float) -> TermDraws:
-        """Draws of log p(cell | class, θ), (N, C, F), each cell `multiplicity` times among the data.
+        """Variates of n draws, and the function of one draw's to log p(cell | class, θ), (N, C, F).
 
-        Rows share variates; missing cells have 0.
+        θ is drawn given the data and `multiplicity` more copies of each cell. Rows share variates; missing cells have
+        0.
         """
 
     def draw_with_multiplicity(self, variates: Variates, n: int, x: object, multiplicity: float) -> jax.Array:
-        """(n, N, C) draws of log p(row | class, θ) - log base, the row `multiplicity` times among the data."""
+        """(n, N, C) draws of log p(row | class, θ) - log base, θ given `multiplicity` more copies of the row."""
         drawn, terms = self.draw_terms(variates, n, x, multiplicity)
         return map_leading_axis(lambda draw: jnp.sum(terms(*draw), axis=-1), drawn)
 
     def mean(self, multiplicity: Array | None = None) -> Likelihood:
-        """Likelihood at the posterior means, of each row's own posterior with a `multiplicity` (C,)."""
+        """Likelihood at the posterior means, each row added `multiplicity` (C,) times to each class's data."""
         return self.plug_in_mean() if multiplicity is None else WithRow(self, multiplicity, "plug_in_mean")
 
     def predictive(self, multiplicity: Array | None = None) -> Likelihood:
-        """Likelihood with parameters integrated out, over each row's own posterior with a `multiplicity` (C,)."""
+        """Likelihood with parameters integrated out, each row added `multiplicity` (C,) times to the data."""
         return self.predictive_of_cell() if multiplicity is None else WithRow(self, multiplicity, "predictive_of_cell")
 
     def log_evidence(self, statistics: Any) -> Float[jax.Array, "*C F"]:
-        """(C, F) log p(D) = log Z(posterior) - log Z(prior); -inf under an improper prior."""
+        """(C, F) log marginal likelihood log Z(posterior) - log Z(prior); -inf under an improper prior."""
         prior, posterior = self.log_partition(), self.update(statistics).log_partition()
         proper = jnp.isfinite(prior)
         return jnp.where(proper, posterior - jnp.where(proper, prior, 0.0), -jnp.inf)
 
     def log_base(self, x: object) -> Float[jax.Array, "N"]:
-        """(N,) log base measure of each row."""
+        """(N,) log base measure of each row, as the statistics of the family define it."""
         log_base: jax.Array = self.statistics.log_base(x)
         return log_base
 
     def n_free(self) -> int:
-        """Number of parameters: all of them are free."""
+        """Number of parameters of all classes and features: all are free."""
         return sum(np.size(v) for v in self.variance().values())
 
     def restrict(self, keep: np.ndarray) -> Self:
-        """Distribution of the parameters of some features, `keep` (F,)."""
+        """Distribution of the parameters of the features `keep` (F,) of bool."""
         return map_leaves(lambda field: np.asarray(field)[:, keep], self)
 
     def log_likelihood_cumulants(self, x: object, multiplicity: float = 0.0) -> Cumulants:
-        """(N, C) cumulants of log p(row | class, θ), the row `multiplicity` times among the data."""
+        """(N, C) cumulants of log p(row | class, θ), θ given `multiplicity` more copies of the row; base included."""
         cumulants = self.cumulants_of_terms(x, multiplicity).sum()
         return replace(cumulants, mean=cumulants.mean + self.log_base(x)[:, None])
 
     def to_sites(self, parameters: Mapping[str, Any]) -> dict[str, Any]:
-        """Values of the parameters at the sites of the program: each parameter is a site."""
+        """Values of the sample sites: the parameters themselves, as each parameter is a site."""
         return dict(parameters)
 
     def from_sites(self, values: Mapping[str, Any]) -> dict[str, Any]:
-        """Inverse of `to_sites`."""
+        """Parameters by name: the values of the sample sites themselves."""
         return dict(values)
 
     def cells(self, likelihood: Any, cells: Any, total: Any) -> Iterator[CellSite]:
-        """One site for all cells, with the distribution of the likelihood."""
+        """Yield one sample site for all cells, with the distribution of the likelihood; `cells` None: to simulate."""
         seen = True if cells is None else cells.count > 0
         yield CellSite("", likelihood.distribution(), None if cells is None else cells.values(), seen)
 
     def simulate(self, likelihood: Any, rng: np.random.Generator, total: int = 1) -> np.ndarray:
-        """(S, F) cells of one row for each of S parameters of one class."""
+        """(S, F) simulated cells of one row for each of S parameters of one class."""
         cells: np.ndarray = likelihood.simulate(rng)
         return cells
 
 
 def log_bayes_factor_of_levels(family: Any, by_level: Any, by_class: Any) -> np.ndarray:
-    """(C, G, K) log Bayes factor of a parameter for each level of G other features against one of the class.
+    """(C, G, K) log Bayes factor: a parameter for each level of each of G features, against one for the class.
 
     Families without a formula of their own give each level the part of the prior's rows that it has of the data's:
     Σ_l log p(D_l | s_l of the prior's rows) - log p(D | prior).
@@ -158,25 +159,25 @@ def log_bayes_factor_of_levels(family: Any, by_level: Any, by_class: Any) -> np.
 
 
 class Cellwise(ReadyLikelihood, ABC):
-    """Likelihood of independent cells, given by the log probability of each cell."""
+    """Likelihood of independent cells, defined by the log probability of each cell."""
 
     @abstractmethod
     def cells(self, x: jax.Array) -> Float[jax.Array, "... F"]:
-        """(N, F) log p(x_f | class) for one class, without the base measure."""
+        """(N, F) log p(x_f | class) of each cell for one class, without the base measure."""
 
     @abstractmethod
     def log_prob(self, x: object) -> Float[jax.Array, "N C"]:
-        """(N, C) log p(row | class), without the base measure."""
+        """(N, C) log p(row | class), without the base measure; missing cells contribute nothing."""
 
     @final
     @classmethod
     def from_parameters(cls, **parameters: Any) -> Self:
-        """Likelihood with these parameters."""
+        """Likelihood with the given parameter arrays, by name."""
         return cls(**parameters)
 
     @final
     def parameters(self) -> dict[str, jax.Array]:
-        """Parameters by name, (…, C, F) each."""
+        """Parameter arrays (…, C, F) by name."""
         likelihood: Any = self
         return {field.name: getattr(self, field.name) for field in fields(likelihood)}
 
@@ -187,61 +188,64 @@ class Cellwise(ReadyLikelihood, ABC):
 
 
 class SumOfCells(Cellwise):
-    """Likelihood of independent cells, without a faster way to their sum."""
+    """Likelihood of independent cells whose `log_prob` is the plain sum of `cells`."""
 
     @final
     def log_prob(self, x: object) -> Float[jax.Array, "N C"]:
-        """(N, C) Σ_f log p(x_f | class), without the base measure."""
+        """(N, C) Σ_f log p(x_f | class), without the base measure; missing cells contribute nothing."""
         return reduce_cells(self, sum_cells, x)
 
 
 def reduce_cells(likelihood: Any, reduce: CellReduction, x: object) -> jax.Array:
-    """(N, C, …) log probabilities of the cells of each row under each class, summed or as they are."""
+    """(N, C, …) `reduce` of mask and cell log probabilities by class: `sum_cells` gives (N, C), `only` (N, C, F)."""
     seen, x = observed(x)
     return jax.vmap(lambda of_class: reduce(seen, of_class.cells(x)), out_axes=1)(jax.tree.map(jnp.asarray, likelihood))
 
 
 def sum_with_points(terms: Float[jax.Array, "N C F"]) -> Float[jax.Array, "N C"]:
-    """(N, C) sums of log probabilities of cells; probability 0 of a cell outweighs the infinite density of another."""
+    """(N, C) Σ over the cells of log probabilities `terms` (N, C, F); -inf of one cell outweighs +inf of another."""
     outweighed = jnp.any(jnp.isneginf(terms), axis=-1) & ~jnp.any(jnp.isnan(terms), axis=-1)
     return jnp.where(outweighed, -jnp.inf, jnp.sum(terms, axis=-1))
 
 
 class OfEachRow(ReadyLikelihood, ABC):
-    """Likelihood whose parameters differ from row to row; `multiplicity` (C,) is how often a row is counted more."""
+    """Likelihood in which each row has its own parameters, as the row is first added `multiplicity` (C,) times."""
 
     multiplicity: Array
 
     @abstractmethod
     def read(self, x: object) -> Likelihood:
-        """Likelihood of the rows x, with parameters (C, N, F) for each class, row and feature."""
+        """Likelihood with parameters (C, N, F): for each row of x, those of the posterior with that row added."""
 
     @final
     def log_prob(self, x: object) -> Float[jax.Array, "N C"]:
-        """(N, C) Σ_f log p(x_f | class)."""
+        """(N, C) Σ_f log p(x_f | class), each row under its own posterior."""
         return map_in_pieces(lambda rows: self.read(rows).log_prob(rows), x, len(self.multiplicity))
 
     @final
     def terms(self, x: object) -> Float[jax.Array, "N C F"]:
-        """(N, C, F) log p(x_f | class)."""
+        """(N, C, F) log p(x_f | class), each row under its own posterior."""
         return map_in_pieces(lambda rows: self.read(rows).terms(rows), x, len(self.multiplicity))
 
 
 @pytree
 class WithRow(OfEachRow):
-    """Reading, "plug_in_mean" or "predictive_of_cell", of the posterior after each cell was seen more times."""
+    """Likelihood of rows under posteriors to which each cell was first added `multiplicity` (C,) times per class.
+
+    `reading` is "plug_in_mean" or "predictive_of_cell".
+    """
 
     posterior: IndependentCells
     multiplicity: Array
     reading: str = static()
 
     def read(self, x: object) -> Likelihood:
-        """Likelihood of the rows x, with parameters (C, N, F) for each class, row and feature."""
+        """Likelihood with parameters (C, N, F): for each row of x, those of the posterior with that row added."""
         posterior = with_axis_of_rows(self.posterior).with_cell(observed(x)[1], self.multiplicity[:, None, None])
         likelihood: Likelihood = getattr(posterior, self.reading)()
         return likelihood
 
 
 def with_axis_of_rows(parameters: Tree) -> Tree:
-    """Arrays (C, 1, F) of parameters or statistics (C, F), with an axis of length one for rows."""
+    """Copy of parameters or statistics (C, F) with an axis of length one for rows: (C, 1, F)."""
     return map_leaves(lambda field: jnp.asarray(field)[:, None], parameters)

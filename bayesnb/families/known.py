@@ -16,7 +16,7 @@ from bayesnb.families.variates import Variates
 
 @pytree
 class Known(Prior):
-    """Fixed class probabilities.
+    """Known class probabilities: a class prior that data do not change.
 
     Parameters
     ----------
@@ -29,54 +29,54 @@ class Known(Prior):
     log_prob: Array
 
     def update(self, statistics: Any) -> Self:
-        """Return the known probabilities, which data do not change."""
+        """Return the known probabilities unchanged."""
         return self
 
     def improper(self) -> Self:
-        """Return the known probabilities, which need no estimate."""
+        """Return the known probabilities unchanged, as nothing is estimated."""
         return self
 
     def with_hyperparameters(self, values: Mapping[str, Any]) -> Self:
-        """Return the known probabilities, which have no hyperparameters."""
+        """Return the known probabilities unchanged, as there are no hyperparameters."""
         return self
 
     def log_evidence(self, statistics: Any) -> jax.Array:
-        """(1,) log probability of the counted labels."""
+        """(1,) log probability Σ_c n_c log π_c of the counted labels."""
         seen = statistics.count > 0
         return jnp.sum(jnp.where(seen, statistics.count * jnp.where(seen, self.log_prob, 0.0), 0.0), axis=-1)
 
     def proper(self) -> jax.Array:
-        """(1, C) true."""
+        """(1, C) of True: a point mass is proper."""
         return jnp.ones_like(jnp.asarray(self.log_prob), bool)
 
     def n_free(self) -> int:
-        """Number of free parameters: none."""
+        """Number of free parameters: 0."""
         return 0
 
     def mean(self) -> Multinomial:
-        """Likelihood at the known probabilities."""
+        """Likelihood with the known probabilities plugged in."""
         return Multinomial(self.log_prob)
 
     mode = mean
     penalized_mle = mean
 
     def log_penalty(self, parameters: Any) -> jax.Array:
-        """(1, C) zeros."""
+        """(1, C) zeros: no penalty."""
         return jnp.zeros_like(jnp.asarray(self.log_prob))
 
     def variance(self) -> dict[str, jax.Array]:
-        """Variances, which are 0."""
+        """Variances 0, {"theta": (1, C)}."""
         return {"theta": jnp.zeros_like(self.log_prob)}
 
     def marginals(self) -> dict[str, Distribution]:
-        """Point masses in `scipy.stats`."""
+        """Point masses at the known probabilities, as name and arguments in `scipy.stats`."""
         return {"theta": ("uniform", {"loc": jnp.exp(self.log_prob), "scale": 0.0})}
 
     def pseudo_count(self) -> dict[str, Any]:
-        """Infinite: no data change the probabilities."""
+        """Infinite weight, {"theta": (1, C)}: no data change the probabilities."""
         return {"theta": jnp.full_like(jnp.asarray(self.log_prob), jnp.inf)}
 
     def draw(self, variates: Variates, n: int) -> Multinomial:
-        """n copies of the known probabilities."""
+        """Likelihood with n copies (n, 1, C) of the known probabilities."""
         log_prob = jnp.asarray(self.log_prob)
         return Multinomial(jnp.broadcast_to(log_prob, (n, *log_prob.shape)))

@@ -38,7 +38,7 @@ class Moments:
         return type(self)(n, self.mean + delta * share, self.m2 + other.m2 + spread)
 
     def remove(self, other: Self) -> Self:
-        """Inverse of `merge`; zeros where no weight is left."""
+        """Statistics without the rows of `other`: the inverse of `merge`; zeros where no weight is left."""
         n = self.count - other.count
         some = n != 0
         mean = (self.mean - (other.mean - self.mean) * other.count / (n + ~some)) * some
@@ -50,7 +50,7 @@ class Moments:
         return type(self)(n, mean, (self.m2 - other.m2 - spread) * some)
 
     def without(self, cells: Any, weight: Any) -> Moments:
-        """Remove one row's `cells` (F,) of a `weight` (C, 1); what rounding leaves of nothing is 0.
+        """Moments without one row's `cells` (F,) of `weight` (C, 1) per class; rounding errors are set to 0.
 
         So a feature that is constant in the other rows has M2 = 0.
         """
@@ -64,15 +64,15 @@ class Moments:
         return type(self)(count * some, self.mean * some - delta * share, jnp.where(varies, m2, 0.0))
 
     def scale(self, factor: float) -> Self:
-        """Statistics of the same rows, each weighing `factor` times as much."""
+        """Moments of the same rows with all weights multiplied by `factor`: n and M2 scale, the mean stays."""
         return type(self)(self.count * factor, self.mean, self.m2 * factor)
 
     def possible(self) -> Any:
-        """(C, F) whether n and M2 are not negative, and M2 is 0 where n is; fading may leave up to 1e-100."""
+        """(C, F) of bool: n and M2 are non-negative, and M2 is at most 1e-100 (residue of decay) where n is 0."""
         return (self.count >= 0) & (self.m2 >= 0) & ((self.count > 0) | (self.m2 < 1e-100))
 
     def rounding(self) -> Moments:
-        """Bound on how far below zero rounding may leave n and M2 of `remove`.
+        """Tolerated rounding error below zero of n and M2 after `remove`; None for the mean.
 
         It is 1e-10 of M2, and more where the mean is large against the standard deviation: rounding leaves eps · x̄ of
         a mean, and so eps · x̄/sd of M2. Where rows were forgotten before, rounding may have left more, which shows when
@@ -84,16 +84,16 @@ class Moments:
         return Moments(self.count * 1e-9, None, self.m2 * 1e-10 + from_mean + from_equal)
 
     def values(self) -> Any:
-        """Cells, of statistics of single rows: the means."""
+        """(N, F) cells of rows that were each counted as their own class: the means."""
         return self.mean
 
     @classmethod
     def from_moments(cls, count: Any, mean: Any, m2: Any) -> Self:
-        """Statistics with these moments."""
+        """Build statistics (C, F) from count, mean and centred sum of squares."""
         return cls(count, mean, m2)
 
     def units(self) -> dict[str, Unit]:
-        """Units of μ, the mean and sd over all rows, and of σ², the variance over all rows; 1 where that is 0."""
+        """Display units: for μ the feature's mean and sd over all rows, for σ² the variance; 1 where that is 0."""
         mean = (self.count * self.mean).sum(axis=0) / np.maximum(self.count.sum(axis=0), np.finfo(float).tiny)
         sd = self.spread()
         sd = np.where(sd > 0, sd, 1.0)
@@ -103,26 +103,27 @@ class Moments:
         }
 
     def spread(self) -> np.ndarray:
-        """(F,) standard deviation over all rows, in population form."""
+        """(F,) standard deviation of each feature over all rows, classes pooled, with divisor n."""
         together = pooled(self)
         deviation: np.ndarray = np.sqrt(together.m2[0] / np.maximum(together.count[0], np.finfo(float).tiny))
         return deviation
 
     @staticmethod
     def log_base(x: Any) -> jax.Array:
-        """(N,) zeros: -½ log 2π belongs to the density."""
+        """(N,) zeros: the normal density has no factor that is left out."""
         return jnp.zeros(x.shape[0])
 
     def observe(self, x: object, label: Int[Array, "N"], weight: Float[Array, "N"]) -> Moments:
-        """Add a block of rows x (N, F) with class indices and weights; NaN is a missing cell.
+        """Moments merged with those of rows x (N, F), given class indices and weights (N,); NaN is a missing cell.
 
         Deviations are taken from the means so far, and again from the means of the block where their squares cancel.
         """
 
         def centred(centre: Array) -> tuple[Moments, jax.Array]:
-            """Moments of the block, and the sums of squares about `centre`."""
+            """Moments of the block computed about `centre` (C, F), and the sums of squares (C, F) about `centre`."""
 
             def of_row(row: jax.Array, c: jax.Array, weight: jax.Array) -> tuple[jax.Array, ...]:
+                """Weight, weighted deviation and weighted squared deviation (F,) of one row of class c."""
                 seen, row = observed(row)
                 deviation = only(seen, row - centre[c])
                 weighted = weight * deviation
@@ -133,6 +134,7 @@ class Moments:
             return Moments(count, jnp.where(count > 0, centre + shift, 0.0), square - shift * shift * count), square
 
         def again(block: Moments) -> Moments:
+            """Moments of the block, computed again about its own means, with M2 = 0 where the cells are equal."""
             block, square = centred(block.mean)
             # Where all deviations are the rounding error of the mean, the cells are equal.
             return replace(block, m2=jnp.where(block.m2 > 1e-9 * square, block.m2, 0.0))

@@ -24,45 +24,45 @@ class LevelCounts(Additive):
     count: Any
 
     def pad(self, extra: int) -> LevelCounts:
-        """Add `extra` levels, with counts of 0."""
+        """Copy with `extra` levels of count 0 appended."""
         return LevelCounts(np.pad(self.count, ((0, 0), (0, extra))))
 
     def level_counts(self, sizes: np.ndarray) -> LevelCounts:
-        """Counts of the levels of groups with these sizes, without the room behind them."""
+        """Counts of the first `sizes.sum()` levels, without the unused levels that pad the table."""
         return LevelCounts(self.count[:, : sizes.sum()])
 
     def observe(self, x: object, label: Int[Array, "N"], weight: Float[Array, "N"]) -> LevelCounts:
-        """Add a block of rows with class indices and weights."""
+        """Counts with a block of rows added, given class indices (N,) and weights (N,)."""
         return LevelCounts(as_rows(x).weighted_counts(self.count, label, weight))
 
     @staticmethod
     def log_base(x: object) -> jax.Array:
-        """(N,) log multinomial coefficient of each row."""
+        """(N,) log multinomial coefficient of each row, 0 for categorical rows."""
         return as_rows(x).log_base()
 
 
 @pytree
 class Multinomial:
-    """Level probabilities plugged in: `log_theta` (C, L)."""
+    """Likelihood of counts of levels with level probabilities plugged in: `log_theta` (C, L), or draws (n, C, L)."""
 
     log_theta: Array
 
     @classmethod
     def from_parameters(cls, theta: Any) -> Self:
-        """Likelihood with level probabilities (C, L)."""
+        """Likelihood with level probabilities `theta` (…, C, L)."""
         return cls(jnp.log(theta))
 
     @property
     def theta(self) -> jax.Array:
-        """Level probabilities (C, L)."""
+        """Level probabilities (…, C, L)."""
         return jnp.exp(self.log_theta)
 
     def parameters(self) -> dict[str, jax.Array]:
-        """Level probabilities by name."""
+        """Level probabilities by name, {"theta": (…, C, L)}."""
         return {"theta": self.theta}
 
     def prepare(self, x: object) -> Tabulated:
-        """Lay the table out for rows of the kind of `x`."""
+        """Likelihood with the table rearranged for rows encoded like `x`, to score many blocks of such rows."""
         return Tabulated(as_rows(x).layout(self.log_theta))
 
     def log_prob(self, x: object) -> Float[jax.Array, "N C"]:
@@ -70,36 +70,36 @@ class Multinomial:
         return self.prepare(x).log_prob(x)
 
     def terms(self, x: object) -> Float[jax.Array, "N C G"]:
-        """(N, C, G) Σ x_l log θ_l over the levels of each group."""
+        """(N, C, G) Σ x_l log θ_l over the levels of each group, without the multinomial coefficient."""
         return as_rows(x).dot_terms(self.log_theta)
 
     def raised(self, x: object, weight: jax.Array) -> Tabulated | None:
-        """Likelihood with each group to a power, weight (G,), laid out for rows of one draw a group; else None."""
-        return _raised(as_rows(x), lambda: self.log_theta, weight)
+        """Likelihood Π_g p(group g | class)^(w_g), `weight` w (G,), if rows have one draw per group; else None."""
+        return _raise_groups(as_rows(x), lambda: self.log_theta, weight)
 
     def cells(self, x: jax.Array) -> jax.Array:
-        """(…, L) x_l log θ_l of each level."""
+        """(…, L) x_l log θ_l of each level, for counts x (…, L) and the parameters of one class."""
         return linear(x, self.log_theta)
 
     def log_likelihood(self, statistics: LevelCounts) -> Float[jax.Array, "*C L"]:
-        """(C, L) Σ n log θ."""
+        """(C, L) Σ n log θ of all counted rows, by class and level."""
         return linear(statistics.count, self.log_theta)
 
 
 @pytree
 class Tabulated(ReadyLikelihood):
-    """`Multinomial` likelihood laid out for one kind of rows."""
+    """`Multinomial` likelihood whose table is rearranged for one kind of rows."""
 
     tables: Any
 
     def log_prob(self, x: object) -> jax.Array:
-        """(N, C) Σ x_l log θ_l, without the multinomial coefficient."""
+        """(N, C) Σ x_l log θ_l, without the multinomial coefficient, of rows of the kind of the table."""
         return as_rows(x).dot(self.tables)
 
 
 @pytree
 class Ratio:
-    """Σ_l f(x_l, α_l) - Σ_g f(t_g, α₀_g): level probabilities integrated out, or plugged in for each row's posterior.
+    """Dirichlet-multinomial likelihood Σ_l f(x_l, α_l) - Σ_g f(t_g, α₀_g): integrated out, or plugged in for each row.
 
     `multiplicity` (C,) is the number of times that the row stands among the data already, and `term` makes f of it;
     then `concentration` and `total` have α of the prior in the first C rows, and counts in the C rows below. None: f of
@@ -113,35 +113,38 @@ class Ratio:
     term: Callable[[Any], Term] = static()
 
     def prepare(self, x: object) -> Contrasted:
-        """Lay the tables out for rows of the kind of `x`."""
+        """Likelihood with the tables rearranged for rows encoded like `x`, to score many blocks of such rows."""
         return Contrasted(self._rows(x).contrast_layout(self._contrast()), self.multiplicity, self.term)
 
     def log_prob(self, x: object) -> Float[jax.Array, "N C"]:
-        """(N, C) log p(row | class), without the multinomial coefficient."""
+        """(N, C) log p(row | class), integrated out or plugged in by `term`, without multinomial coefficient."""
         return self.prepare(x).log_prob(self._rows(x))
 
     def terms(self, x: object) -> Float[jax.Array, "N C G"]:
-        """(N, C, G) log p(levels of the group | class), without the multinomial coefficient."""
+        """(N, C, G) log p(levels of each group | class), without the multinomial coefficient."""
         return self._rows(x).contrast_terms(self._contrast())
 
     def raised(self, x: object, weight: jax.Array) -> Tabulated | None:
-        """Likelihood with each group to a power, weight (G,), laid out for rows of one draw a group; else None."""
-        return _raised(self._rows(x), self._contrast().single, weight)
+        """Likelihood Π_g p(group g | class)^(w_g), `weight` w (G,), if rows have one draw per group; else None."""
+        return _raise_groups(self._rows(x), self._contrast().single, weight)
 
     def _rows(self, x: object) -> CountRows:
+        """Rows x as `CountRows`; an (N, L) array is read as counts of the levels."""
         return as_rows(x, self.group, self.total.shape[1])
 
     def _contrast(self) -> Contrast:
+        """Function f, parameters and groups, as the rows' `contrast` methods take them."""
         return Contrast(self.term(self.multiplicity), self.concentration, self.total, self.group)
 
 
-def _raised(x: Any, table: Callable[[], Any], weight: jax.Array) -> Tabulated | None:
+def _raise_groups(x: Any, table: Callable[[], Any], weight: jax.Array) -> Tabulated | None:
+    """Likelihood with each group's log probabilities times `weight` (G,) if rows have one draw per group, else None."""
     return Tabulated(x.layout(x.weigh(jnp.asarray(table()), weight))) if hasattr(x, "weigh") else None
 
 
 @pytree
 class Contrasted(ReadyLikelihood):
-    """`Ratio` likelihood laid out for one kind of rows."""
+    """`Ratio` likelihood whose tables are rearranged for one kind of rows."""
 
     tables: Any
     multiplicity: Any

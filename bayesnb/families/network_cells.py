@@ -38,7 +38,7 @@ Scope = tuple[int, ...]
 
 @dataclass(frozen=True)
 class Network:
-    """Tables p(x_child | x_parents), and the order in which features are summed out.
+    """Tables p(x_child | x_parents) of a Bayesian network, and the order in which features are summed out.
 
     Parameters
     ----------
@@ -62,7 +62,7 @@ class Network:
 
     @classmethod
     def from_nodes(cls, nodes: Sequence[Scope], sizes: Sequence[int]) -> Network:
-        """Network of features, each with its parents behind it; the smallest tables, in a tree leaves, go first."""
+        """Network of `nodes` (child, *parents) for features with `sizes` levels; summed out smallest tables first."""
         scopes, at, starts, start = [], [], [], 0
         for i, (child, *parents) in enumerate(nodes):
             known = all(sizes[j] for j in parents)
@@ -71,10 +71,10 @@ class Network:
                 at.append(i)
                 starts.append(start if known else -1)
             start += math.prod(sizes[j] for j in nodes[i])
-        return cls(tuple(scopes), tuple(at), tuple(starts), tuple(sizes), _order(scopes, sizes))
+        return cls(tuple(scopes), tuple(at), tuple(starts), tuple(sizes), _elimination_order(scopes, sizes))
 
     def cliques(self) -> Iterator[Scope]:
-        """Features in the tables out of which each feature of the order is summed, the feature itself last."""
+        """Yield, per eliminated feature v in order, the features of the product that is summed over v; v last."""
         scopes = [set(scope) for scope in self.scopes]
         for v in self.order:
             joined = set().union(*(s for s in scopes if v in s)) - {v}
@@ -82,11 +82,11 @@ class Network:
             yield (*sorted(joined), v)
 
     def room(self) -> int:
-        """Number of entries of all intermediate tables, for one row and class."""
+        """Number of entries of all intermediate tables of the elimination, for one row and one class."""
         return sum(math.prod(self.sizes[j] for j in clique) for clique in self.cliques())
 
-    def split(self, flat: jax.Array, unknown: Any) -> list[jax.Array]:
-        """Tables (C, *shape) from the levels of all tables, (C, L); a uniform table sums to `unknown`."""
+    def split(self, flat: jax.Array, unknown: float) -> list[jax.Array]:
+        """Tables (C, *numbers of levels) of the scopes, cut from flat tables (C, L); uniform ones sum to `unknown`."""
         shapes = [tuple(self.sizes[j] for j in scope) for scope in self.scopes]
         return [
             jnp.broadcast_to(unknown / shape[-1], (len(flat), *shape))
@@ -98,7 +98,7 @@ class Network:
 
 @pytree
 class NetworkCells(CountRows):
-    """Rows of a network, some of them with cells to be summed over.
+    """Rows of a Bayesian network, some with missing cells that are summed out.
 
     A cell that is observed together with all its parents scores by itself, and counts: `observed`. For the rows `which`
     the other tables are added: log Σ over the missing cells of their product.
@@ -120,11 +120,11 @@ class NetworkCells(CountRows):
     network: Network = static()
 
     def layout(self, table: Array) -> tuple[Any, jax.Array]:
-        """Lay a table (C, L) of log probabilities out for `dot`."""
+        """Return the table for observed cells in the form that `dot` reads, and probabilities (C, L) for the sums."""
         return self.observed.layout(table), jnp.exp(table)
 
     def dot(self, tables: tuple[Any, jax.Array]) -> jax.Array:
-        """(N, C) products of the counts and the table."""
+        """(N, C) log p(row | class): table entries of observed cells, plus log sums over the missing cells."""
         of_observed, theta = tables
         score = self.observed.dot(of_observed)
         of_missing, of_seen = self._log_sums(theta), score.at[self.which].get(mode="fill", fill_value=0.0)
@@ -133,23 +133,26 @@ class NetworkCells(CountRows):
         return score.at[self.which].set(summed, mode="drop")
 
     def contrast_layout(self, contrast: Contrast) -> Any:
-        """Lay out contrasts of observed cells, which are among the data, and probabilities of the other cells."""
+        """Return contrasts of observed cells, and probabilities of the other cells, in the form that `dot` reads."""
         return self.observed.layout(contrast.single()), _unseen_levels(contrast)
 
     def contrast(self, term: Term, tables: Any) -> jax.Array:
-        """(N, C) sums over levels minus sums over groups of a function of count and parameter."""
+        """(N, C) log p(row | class), given the tables that `contrast_layout` returns; `term` is not used."""
         return self.dot(tables)
 
     def dot_terms(self, table: Array) -> Float[jax.Array, "N C G"]:
-        """(N, C, G) products of the counts and a table (C, L), group by group."""
+        """(N, C, G) terms of log p(row | class), one per table, given log probabilities (C, L)."""
         return self._terms(table, jnp.exp(table))
 
     def contrast_terms(self, contrast: Contrast) -> jax.Array:
-        """(N, C, G) parts of `contrast`, group by group."""
+        """(N, C, G) terms of log p(row | class), one per table, given the parameters of a contrast."""
         return self._terms(contrast.single(), _unseen_levels(contrast))
 
     def _terms(self, table: Array, theta: jax.Array) -> Float[jax.Array, "N C G"]:
-        """(N, C, G) terms; the log of a sum is divided equally among the tables that are summed over."""
+        """(N, C, G) terms of log p(row | class): `table` (C, L) entries of observed cells, and log sums of `theta`.
+
+        The log of a sum is divided equally among the tables that are summed over.
+        """
         cells, tables = self._rows()
         at, child = (np.array(v, np.int32) for v in (self.network.at, [s[-1] for s in self.network.scopes]))
         open_ = jnp.zeros(tables.shape, bool).at[:, at].set((tables[:, at] < 0) & (cells[:, child] != BARREN))
@@ -158,23 +161,24 @@ class NetworkCells(CountRows):
         return self.observed.dot_terms(table).at[self.which].add(shared, mode="drop")
 
     def _log_sums(self, theta: jax.Array) -> Float[jax.Array, "M C"]:
+        """(M, C) log sums over the missing cells of the rows `which`, given probabilities `theta` (C, L)."""
         return self._map_rows(lambda row: _log_sum(self.network, theta, *row), theta.shape[0])
 
     def _map_rows(self, f: Callable[[Any], jax.Array], n_classes: int) -> Float[jax.Array, "M ..."]:
-        """Apply f to each row to be summed over, some rows at a time, so that their tables fit."""
+        """(M, …) results of f for (cells, table codes) of each row `which`, in batches that fit into memory."""
         most = max(1, _MOST_CELLS // max(1, n_classes * self.network.room()))
         return map_leading_axis(f, self._rows(), batch_size=most)
 
     def weighted_counts(self, count: Array, label: Int[Array, "N"], weight: Float[Array, "N"]) -> jax.Array:
-        """Add the rows to counts (C, L), given class indices and weights."""
+        """`count` (C, L) with the observed cells of the rows added, given class indices and weights (N,)."""
         return self.observed.weighted_counts(count, label, weight)
 
     def log_base(self) -> jax.Array:
-        """(N,) log multinomial coefficients."""
+        """(N,) zeros: log multinomial coefficients of categorical rows."""
         return self.observed.log_base()
 
     def draw_with_row(self, family: Any, variates: Variates, n: int, multiplicity: float) -> jax.Array:
-        """(n, N, C) draws of Σ x_l log θ_l, θ ~ Dirichlet(α + multiplicity · x) for each row and class."""
+        """(n, N, C) draws of log p(row | class, θ), θ given the data and `multiplicity` copies of the row."""
         # θ | data, row is a mixture over what the missing cells are: they are drawn given the observed ones, from the
         # network at the posterior means, and the tables are updated with the completed row.
         observed = self.observed.draw_with_row(family, variates, n, multiplicity)
@@ -185,13 +189,15 @@ class NetworkCells(CountRows):
         log_total = jax.vmap(family.log_total)(log_gamma)
 
         def of_row(row: tuple[jax.Array, jax.Array]) -> jax.Array:
+            """(n, C) draws of the log sum over the missing cells of one row."""
             given = list(_eliminate(self.network, mean, *row))
 
             def of_draw(draw: tuple[jax.Array, ...]) -> jax.Array:
+                """(C,) log sum over the missing cells for one draw of the variates and of the completed row."""
                 log_gamma, log_total, row_gamma, uniform = draw
-                cells = _complete(self.network, [clique for clique, *_ in given], uniform)
+                cells = _draw_levels(self.network, [clique for clique, *_ in given], uniform)
                 theta = jnp.exp(log_gamma - log_total)
-                tables = _with_cells(self.network, theta, log_total, row_gamma, cells)
+                tables = _tables_with_cells(self.network, theta, log_total, row_gamma, cells)
                 return _log_sum(self.network, tables, *row)
 
             return map_leading_axis(of_draw, (log_gamma, log_total, row_gamma, uniform))
@@ -200,20 +206,24 @@ class NetworkCells(CountRows):
         return observed.at[:, self.which].add(log_sums, mode="drop")
 
     def _rows(self) -> tuple[jax.Array, jax.Array]:
-        """Codes of the cells (M, F), and of the tables (M, G), of the rows to be summed over."""
+        """Cells (M, F), and codes of the tables (M, G), of the rows with cells to be summed out."""
         code = jnp.asarray(self.observed.code)
         return jnp.asarray(self.code), code.at[self.which].get(mode="fill", fill_value=MISSING)
 
 
 def _unseen_levels(contrast: Contrast) -> jax.Array:
-    """(C, L) probabilities of levels for which the row is not among the data."""
+    """(C, L) predictive probabilities of levels for rows that are not among the data.
+
+    Raise ValueError for functions, such as cumulants, that are no logarithms of probabilities.
+    """
     term, level, total, group = contrast
     if term.unseen is None:
         raise ValueError("Rows with missing cells on arcs have no cumulants in closed form.")
     return jnp.exp(term.unseen(jnp.asarray(level).T, jnp.asarray(total)[:, group].T).T)
 
 
-def _order(scopes: Sequence[Scope], sizes: Sequence[int]) -> tuple[int, ...]:
+def _elimination_order(scopes: Sequence[Scope], sizes: Sequence[int]) -> tuple[int, ...]:
+    """Elimination order of the features by the greedy rule: least intermediate table first."""
     neighbours = {j: {k for scope in scopes if j in scope for k in scope} - {j} for j in {j for s in scopes for j in s}}
     order = []
     while neighbours:
@@ -226,16 +236,16 @@ def _order(scopes: Sequence[Scope], sizes: Sequence[int]) -> tuple[int, ...]:
 
 
 def _log_sum(network: Network, theta: Any, code: jax.Array, observed: jax.Array) -> Float[jax.Array, "C"]:
-    """(C,) log Σ over the missing cells of one row of the product of all tables but the observed ones."""
+    """(C,) log Σ, over the missing cells of one row, of the product of the tables that are not observed."""
     return sum((log_scale for _, log_scale in _eliminate(network, theta, code, observed)), jnp.zeros(()))
 
 
 def _eliminate(
-    network: Network, theta: Any, code: jax.Array, observed: jax.Array
+    network: Network, theta: jax.Array | list[jax.Array], code: jax.Array, observed: jax.Array
 ) -> Iterator[tuple[tuple[Scope, jax.Array], jax.Array]]:
-    """Yield for each feature the product out of which it is summed, (C, *clique), and (C,) the log of the sum's scale.
+    """Yield, per eliminated feature: (clique, product (C, *clique) before its sum), and log scale (C,) of the sum.
 
-    `theta` is (C, L), or one table for each scope.
+    `theta` is (C, L), or one table for each scope. The log scales add up to the log of the total sum.
     """
     factors = []
     tables = theta if isinstance(theta, list) else network.split(theta, 1.0)
@@ -248,7 +258,7 @@ def _eliminate(
         product = jnp.where(seen, 1.0, 0.0).reshape(1, *[1] * len(rest), -1)
         for scope, factor in factors:
             if v in scope:
-                factor = _along(factor, scope, clique)
+                factor = _align_axes(factor, scope, clique)
                 product = jnp.where((product == 0) | (factor == 0), 0.0, product * factor)  # 0 · NaN is 0 here
         message = jnp.sum(product, axis=-1)
         factors = [(s, f) for s, f in factors if v not in s]
@@ -261,15 +271,15 @@ def _eliminate(
         yield (clique, product), jnp.log(scale.reshape(-1))
 
 
-def _along(factor: jax.Array, scope: Scope, clique: Scope) -> jax.Array:
-    """Factor with an axis for each feature of the clique, behind the axis of the classes."""
+def _align_axes(factor: jax.Array, scope: Scope, clique: Scope) -> jax.Array:
+    """Broadcastable copy of `factor` (C, *scope) with one axis per feature of `clique`, length 1 where absent."""
     order = [scope.index(j) for j in clique if j in scope]
     shape = [factor.shape[1 + scope.index(j)] if j in scope else 1 for j in clique]
     return jnp.transpose(factor, (0, *(1 + k for k in order))).reshape(factor.shape[0], *shape)
 
 
-def _complete(network: Network, cliques: list[tuple[Scope, jax.Array]], uniform: jax.Array) -> dict[int, jax.Array]:
-    """Draw levels (C,) of each feature given the observed cells, in the reverse order of elimination."""
+def _draw_levels(network: Network, cliques: list[tuple[Scope, jax.Array]], uniform: jax.Array) -> dict[int, jax.Array]:
+    """Draw each feature's levels (C,), by feature, given the observed cells, backwards through the `cliques`."""
     levels: dict[int, jax.Array] = {}
     for (*rest, v), product in reversed(cliques):
         each = jnp.arange(product.shape[0])
@@ -279,14 +289,14 @@ def _complete(network: Network, cliques: list[tuple[Scope, jax.Array]], uniform:
     return levels
 
 
-def _with_cells(
+def _tables_with_cells(
     network: Network, theta: jax.Array, log_total: jax.Array, row_gamma: jax.Array, cells: dict[int, jax.Array]
 ) -> list[jax.Array]:
-    """Tables with one more count at the completed cells, whose Gamma(1) variates are `row_gamma`."""
+    """Tables of θ after one more count at the completed cells, whose Gamma(1) variates are `row_gamma` (F,)."""
     counted = []
     tables = network.split(theta, 1.0), network.split(log_total, jnp.inf)
     for scope, table, log_mass in zip(network.scopes, *tables, strict=True):
-        *parents, child = (_along(cells[j][:, None] == jnp.arange(network.sizes[j]), (j,), scope) for j in scope)
+        *parents, child = (_align_axes(cells[j][:, None] == jnp.arange(network.sizes[j]), (j,), scope) for j in scope)
         chosen = math.prod(parents, start=jnp.ones((), bool))
         share = jax.nn.sigmoid(row_gamma[scope[-1]] - log_mass)
         counted.append(jnp.where(chosen, (1.0 - share) * table + share * child, table))

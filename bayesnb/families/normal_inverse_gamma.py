@@ -29,13 +29,13 @@ LOG_2PI = 1.8378770664093453
 
 @pytree
 class Normal(Cellwise):
-    """Means and variances plugged in: `mu`, `sigma2` (C, F). A variance of zero is a point mass."""
+    """Normal likelihood with `mu` and `sigma2` (C, F) plugged in, or draws (n, C, F); variance 0 is a point mass."""
 
     mu: Array
     sigma2: Array
 
     def log_prob(self, x: object) -> Float[jax.Array, "N C"]:
-        """(N, C) Σ_f log Normal(x; μ, σ²); on a point mass +inf, off it -inf, and -inf outweighs."""
+        """(N, C) Σ_f log Normal(x_f; μ, σ²); at variance 0 +inf for x = μ, else -inf, which outweighs +inf."""
         mu, sigma2 = jnp.asarray(self.mu), jnp.asarray(self.sigma2)
         if mu.ndim == 3:  # each row has its own parameters
             return sum_with_points(self.terms(x))
@@ -44,6 +44,7 @@ class Normal(Cellwise):
         constant = jnp.log(root) - 0.5 * LOG_2PI
 
         def regular(row: jax.Array) -> jax.Array:
+            """(C,) log density of one row where no variance is 0."""
             seen, row = observed(row)
             z = (row - mu) * root
             return sum_cells(seen, constant - 0.5 * z * z)
@@ -54,29 +55,29 @@ class Normal(Cellwise):
         return scores
 
     def distribution(self) -> Distribution:
-        """Distribution of a number."""
+        """Normal distribution at these parameters, as name and arguments in `numpyro.distributions`."""
         return "Normal", {"loc": self.mu, "scale": jnp.sqrt(self.sigma2)}
 
     def simulate(self, rng: np.random.Generator) -> np.ndarray:
-        """One number for each of the parameters, drawn by a NumPy generator."""
+        """Random numbers in the shape of the parameters, one for each, drawn by a NumPy generator."""
         return rng.normal(self.mu, np.sqrt(self.sigma2))
 
     def cells(self, x: jax.Array) -> Float[jax.Array, "... F"]:
-        """(N, F) log density for one class; on a point mass +inf, off it -inf."""
+        """(N, F) log normal density of each cell for one class; at variance 0 +inf for x = μ, else -inf."""
         point, square = jnp.asarray(self.sigma2) == 0, (x - self.mu) ** 2
         sigma2 = jnp.where(point, 1.0, self.sigma2)
         density = -0.5 * (LOG_2PI + jnp.log(sigma2) + square / sigma2)
         return jnp.where(point, jnp.where(square > 0, -jnp.inf, jnp.inf), density)
 
     def log_likelihood(self, statistics: Moments) -> Float[jax.Array, "*C F"]:
-        """(C, F) -½ [n log 2πσ² + (M2 + n (x̄ - μ)²)/σ²]."""
+        """(C, F) log likelihood -½ [n log 2πσ² + (M2 + n (x̄ - μ)²)/σ²] of all counted cells."""
         n, square = statistics.count, statistics.m2 + statistics.count * (statistics.mean - self.mu) ** 2
         return jnp.where(n > 0, -0.5 * (n * (LOG_2PI + jnp.log(self.sigma2)) + square / self.sigma2), 0.0)
 
 
 @pytree
 class StudentT(Cellwise):
-    """Means and variances integrated out: log density constant - exponent · log(1 + ((x - loc)/width)²)."""
+    """Predictive Student t likelihood of normal data: log density constant - exponent · log(1 + ((x - loc)/width)²)."""
 
     loc: Array
     width: Array
@@ -84,13 +85,14 @@ class StudentT(Cellwise):
     constant: Array
 
     def log_prob(self, x: object) -> jax.Array:
-        """(N, C) Σ_f log density."""
+        """(N, C) Σ_f log Student t density of the cells; missing cells contribute nothing."""
         if self.loc.ndim == 3:  # each row has its own parameters: to look at all of them first would take as long again
             return reduce_cells(self, sum_cells, x)
         seen, x = observed(x)
         farthest = jnp.max(abs(x), initial=0.0) + jnp.max(jnp.abs(self.loc), initial=0.0)
 
         def score(log1p_square: Callable[[jax.Array], jax.Array]) -> jax.Array:
+            """(N, C) sums of the log densities, with a given function for log(1 + z²)."""
             return jax.vmap(lambda of_class: sum_cells(seen, of_class.cells(x, log1p_square)), out_axes=1)(self)
 
         scores: jax.Array = jax.lax.cond(
@@ -103,13 +105,13 @@ class StudentT(Cellwise):
     def cells(
         self, x: jax.Array, log1p_square: Callable[[jax.Array], jax.Array] | None = None
     ) -> Float[jax.Array, "N F"]:
-        """(N, F) log density for one class."""
+        """(N, F) log Student t density of each cell for one class; `log1p_square` may replace log(1 + z²)."""
         growth = (log1p_square or _log1p_square)((x - self.loc) / self.width)
         return jnp.asarray(self.constant - self.exponent * growth)
 
 
 def _log1p_square(z: jax.Array) -> jax.Array:
-    """log(1 + z²) where z² may overflow."""
+    """Compute log(1 + z²) without overflow of z²."""
     far = abs(z) > 1e100
     near = jnp.where(far, 0.0, z)
     return jnp.where(far, 2.0, 1.0) * jnp.log1p(jnp.where(far, abs(z), near * near))
@@ -117,7 +119,7 @@ def _log1p_square(z: jax.Array) -> jax.Array:
 
 @pytree
 class EmpiricalNormal(EmpiricalPrior):
-    """Prior of Gaussian features: loc = mean over all rows, κ, a and b = a·v, so that the expected precision is 1/v.
+    """Empirical-Bayes prior of Gaussian features: loc = mean of all rows, κ, a, and b = a·v: expected precision 1/v.
 
     Parameters
     ----------
@@ -147,11 +149,11 @@ class EmpiricalNormal(EmpiricalPrior):
     concentration: Any = 1.0
 
     def of_unknown_classes(self) -> EmpiricalNormal:
-        """Prior that can be derived without the classes: with the variance over all rows."""
+        """Copy of this prior with variance="pooled", which can be derived without class labels."""
         return EmpiricalNormal("pooled", self.kappa, self.concentration)
 
     def __call__(self, statistics: Moments, together: Moments) -> NormalInverseGamma:
-        """Prior, given the statistics of each class and of all classes together."""
+        """Prior derived from the moments of each class (C, F), and of all classes together (1, F)."""
         xp = together.mean.__array_namespace__()
         m2 = statistics.m2.sum(axis=0) if self.variance == "within" else together.m2
         variance = m2 / (together.count + (together.count == 0))
@@ -163,7 +165,7 @@ class EmpiricalNormal(EmpiricalPrior):
 
 @pytree
 class NormalInverseGamma(IndependentCells):
-    """μ | σ² ~ Normal(loc, σ²/κ), σ² ~ InverseGamma(concentration a, rate b); each field (C, F).
+    """Normal–inverse-gamma: μ | σ² ~ Normal(loc, σ²/κ), σ² ~ InverseGamma(a, b); each field (C, F).
 
     References
     ----------
@@ -214,11 +216,11 @@ class NormalInverseGamma(IndependentCells):
         )
 
     def scale(self, factor: float | Array) -> Self:
-        """Prior with κ, a and b times a factor."""
+        """Prior with κ, a and b multiplied by `factor`; loc stays."""
         return type(self)(self.loc, self.kappa * factor, self.concentration * factor, self.rate * factor)
 
     def with_hyperparameters(self, values: Mapping[str, Any]) -> Self:
-        """Prior with another κ; another a, and b with it (b/a is kept); loc and b of a feature, which classes share."""
+        """Prior with the values of "kappa", "a", "loc" and "rate" (b) replaced; a new a alone keeps b/a."""
         ones = 0.0 * self.loc + 1.0
         a = values.get("a", self.concentration)
         rate = self.rate / self.concentration * a if "a" in values else self.rate
@@ -226,7 +228,7 @@ class NormalInverseGamma(IndependentCells):
         return type(self)(*(field * ones for field in fields))
 
     def hyperprior(self, pooled: bool) -> dict[str, Hyperparameter]:
-        """Hyperparameters loc, normal about the prior's with scale √(b/(aκ)), and b, log-normal; κ and a are fixed."""
+        """Hyperparameters with priors: loc ~ Normal(prior's loc, b/(aκ)) and log b ~ Normal(log b, 1), (F,) each."""
         loc, kappa, a, b = (np.asarray(v)[0] for v in (self.loc, self.kappa, self.concentration, self.rate))
         scale = np.sqrt(b / (a * kappa))
         return {
@@ -235,35 +237,38 @@ class NormalInverseGamma(IndependentCells):
         }
 
     def improper(self) -> Self:
-        """Improper prior with κ = 0, a = 1, b = 0."""
+        """Improper prior κ = 0, a = 1, b = 0, whose posterior mean is the maximum likelihood estimate."""
         zero = self.loc * 0.0
         return type(self)(zero, zero, zero + 1.0, zero)
 
     def log_partition(self) -> Float[jax.Array, "*C F"]:
-        """(C, F) log Γ(a) - a log b - ½ log κ - a log 2π; the last term is -½ log 2π of every cell."""
+        """(C, F) log normaliser log Γ(a) - a log b - ½ log κ - a log 2π; +inf where improper.
+
+        The last term is -½ log 2π of every cell.
+        """
         proper = self.proper()
         kappa, a, b = (jnp.where(proper, v, 1.0) for v in (self.kappa, self.concentration, self.rate))
         value = gammaln(a) - a * jnp.log(b) - 0.5 * jnp.log(kappa) - a * LOG_2PI
         return jnp.where(proper, value, jnp.inf)
 
     def proper(self) -> Bool[jax.Array, "*C F"]:
-        """(C, F) whether κ, a and b are positive."""
+        """(C, F) of bool: whether κ, a and b are positive."""
         kappa, a, b = (jnp.asarray(v) for v in (self.kappa, self.concentration, self.rate))
         return (kappa > 0) & (a > 0) & (b > 0)
 
     def pseudo_count(self) -> dict[str, Any]:
-        """κ for μ, and b for σ²: the sum of squares of which σ² is a part."""
+        """Weight (C, F) of the distribution by parameter: κ rows for μ, and b, half a sum of squares, for σ²."""
         return {"mu": self.kappa, "sigma2": self.rate}
 
     def plug_in_mean(self) -> Normal:
-        """Means E μ = m and E σ² = b/(a - 1); NaN where a <= 1, and both NaN where κ = 0."""
+        """Normal likelihood at E μ = m and E σ² = b/(a - 1); σ² NaN where a <= 1, both NaN where κ = 0."""
         xp = namespace(self.loc, self.kappa, self.concentration, self.rate)
         a, known = self.concentration, self.kappa > 0
         variance = self.rate / xp.where(a > 1, a - 1.0, xp.nan)
         return Normal(xp.where(known, self.loc, xp.nan), xp.where(known, variance, xp.nan))
 
     def mode(self) -> Normal:
-        """Joint mode in (μ, σ²): m and b/(a + 3/2); NaN where κ = 0."""
+        """Normal likelihood at the joint posterior mode, μ = m and σ² = b/(a + 3/2); NaN where κ = 0."""
         xp = namespace(self.loc, self.kappa, self.concentration, self.rate)
         a = self.concentration + 1.5
         known = (self.kappa > 0) & (a > 0)
@@ -273,13 +278,13 @@ class NormalInverseGamma(IndependentCells):
     penalized_mle = mode
 
     def log_penalty(self, parameters: Normal) -> Float[jax.Array, "*C F"]:
-        """(C, F) -(a + 3/2) log σ² - [b + κ (μ - m)²/2]/σ²."""
+        """(C, F) log density -(a + 3/2) log σ² - [b + κ (μ - m)²/2]/σ² at given (μ, σ²), up to a constant."""
         spread = self.rate + 0.5 * self.kappa * (parameters.mu - self.loc) ** 2
         a, sigma2 = jnp.asarray(self.concentration), jnp.asarray(parameters.sigma2)
         return -(a + 1.5) * jnp.log(sigma2) - spread / sigma2
 
     def predictive_of_cell(self) -> StudentT:
-        """Student's t distribution of one more number, with 2a degrees of freedom and scale² = b(κ + 1)/(aκ)."""
+        """Posterior predictive Student t: 2a degrees of freedom, location m, scale² = b(κ + 1)/(aκ)."""
         fields = self.concentration, self.rate, self.kappa
         xp = namespace(*fields, self.loc)
         a, b, kappa = (xp.where(v > 0, v, xp.nan) for v in map(xp.asarray, fields))
@@ -288,13 +293,13 @@ class NormalInverseGamma(IndependentCells):
         return StudentT(xp.asarray(self.loc), width, a + 0.5, constant)
 
     def predictive_distribution(self) -> Distribution:
-        """Student's t with 2a degrees of freedom and scale² b(κ + 1)/(aκ)."""
+        """Predictive Student t, 2a degrees of freedom, scale² b(κ + 1)/(aκ), as name and arguments in `scipy.stats`."""
         a, kappa = np.asarray(self.concentration), np.asarray(self.kappa)
         scale = np.sqrt(self.rate * (kappa + 1.0) / (a * kappa))
         return "t", {"df": 2.0 * a, "loc": self.loc, "scale": scale}
 
     def variance(self) -> dict[str, jax.Array]:
-        """Var μ = b/((a - 1)κ) for a > 1, Var σ² = b²/((a - 1)²(a - 2)) for a > 2, else inf."""
+        """Posterior variances (C, F): μ: b/((a - 1)κ) for a > 1; σ²: b²/((a - 1)²(a - 2)) for a > 2; else inf."""
         a, b = jnp.asarray(self.concentration), jnp.asarray(self.rate)
         mu = b / jnp.where(a > 1, (a - 1.0) * self.kappa, 0.0)
         sigma2 = (b / jnp.where(a > 2, a - 1.0, 1.0)) ** 2 / jnp.where(a > 2, a - 2.0, 1.0)
@@ -304,7 +309,7 @@ class NormalInverseGamma(IndependentCells):
         }
 
     def marginals(self) -> dict[str, Distribution]:
-        """μ ~ t with 2a degrees of freedom, σ² ~ InverseGamma."""
+        """Marginals in `scipy.stats`: μ ~ t with 2a degrees of freedom, σ² ~ InverseGamma(a, b)."""
         scale = (self.rate / (self.concentration * self.kappa)) ** 0.5
         return {
             "mu": ("t", {"df": 2 * self.concentration, "loc": self.loc, "scale": scale}),
@@ -312,7 +317,7 @@ class NormalInverseGamma(IndependentCells):
         }
 
     def program(self) -> list[Site]:
-        """σ² ~ InverseGamma(a, b), μ | σ² ~ Normal(loc, σ²/κ)."""
+        """Sample sites σ² ~ InverseGamma(a, b), then μ | σ² ~ Normal(loc, σ²/κ), of all features."""
         a, b, loc, kappa = (jnp.asarray(v) for v in (self.concentration, self.rate, self.loc, self.kappa))
         n = a.shape[1]
         return [
@@ -321,12 +326,12 @@ class NormalInverseGamma(IndependentCells):
         ]
 
     def draw(self, variates: Variates, n: int) -> Normal:
-        """n draws of σ², and of μ given σ²."""
+        """Normal likelihood with n independent draws (n, C, F) of σ², and of μ given σ²."""
         sigma2 = self.rate * jnp.exp(-variates.log_gamma(self.concentration, n))
         return Normal(self.loc + jnp.sqrt(sigma2 / self.kappa) * variates.normal(self.loc, n), sigma2)
 
     def cumulants_of_terms(self, x: object, multiplicity: float = 0.0) -> Cumulants:
-        """(N, C, F) cumulants of log Normal(x; μ, σ²) over (μ, σ²), with r = (x - m)²/b.
+        """(N, C, F) posterior cumulants of log Normal(x; μ, σ²), (μ, σ²) given `multiplicity` more copies of the cell.
 
         Mean -½ log 2π + ½[ψ(a) - log b] - ½[a r + 1/κ], variance ¼ψ₁(a) + a r²/4 - r/2 + a r/κ + 1/(2κ²), third
         ⅛ψ₂(a) - a r³/4 + 3r²/8 - 3a r²/(2κ) + 3r/(2κ) - 3a r/κ² - 1/κ³.
@@ -342,11 +347,16 @@ class NormalInverseGamma(IndependentCells):
         return Cumulants(*(only(seen[:, None], cumulant) for cumulant in (mean, variance, third)))
 
     def draw_terms(self, variates: Variates, n: int, x: object, multiplicity: float) -> TermDraws:
-        """Draws of ½ log(g/(2πb)) - ½(√(g/b) (x - m) - z/√κ)² of each cell, g ~ Gamma(a), z standard normal."""
+        """Variates of n draws, and the function of one draw's to log Normal(x; μ, σ²) of the cells, (N, C, F).
+
+        (μ, σ²) is drawn given the data and `multiplicity` more copies of each cell. The terms are ½ log(g/(2πb)) -
+        ½(√(g/b) (x - m) - z/√κ)², g ~ Gamma(a), z standard normal.
+        """
         seen, x = observed(x)
         distance, kappa, a, b = self._distance_with_cell(x[:, None], multiplicity)
 
         def terms(log_gamma: jax.Array, normal: jax.Array) -> jax.Array:
+            """(N, C, F) log densities for one draw of the variates; 0 for missing cells."""
             log_precision = log_gamma - jnp.log(b)
             z = jnp.exp(0.5 * log_precision) * distance - normal / jnp.sqrt(kappa)
             return only(seen[:, None], 0.5 * (log_precision - LOG_2PI - z * z))
@@ -354,7 +364,7 @@ class NormalInverseGamma(IndependentCells):
         return (variates.log_gamma(a, n), variates.normal(self.loc, n)), terms
 
     def log_bayes_factor_of_levels(self, by_level: Moments, by_class: Moments) -> np.ndarray:
-        """Log Bayes factor of means of L levels against one mean, (C, G, K).
+        """(C, G, K) log Bayes factor: a mean for each level of each of G features, against one mean for the class.
 
         -(a + (n - 1)/2) log[1 - n/(κ + n) · B/(2b')] - (L - 1)/2 · log(1 + n/κ), B the sum of squares between levels.
 
@@ -370,7 +380,10 @@ class NormalInverseGamma(IndependentCells):
         return np.asarray(fit - (seen - 1) / 2 * np.log1p(n / kappa))
 
     def pairs_refusal(self, names: Sequence[str]) -> str | None:
-        """Reason why two of the features called `names` have no Bayes factor: an inverse Wishart has one ν for both."""
+        """Reason why two of the features called `names` have no Bayes factor: their a differ; None: all have one.
+
+        An inverse Wishart has one ν for both features.
+        """
         a = np.asarray(self.concentration)
         other = (a != a[:, :1]).any(axis=0)
         if not other.any():
@@ -383,7 +396,7 @@ class NormalInverseGamma(IndependentCells):
     def log_bayes_factor_of_pairs(
         self, other: NormalInverseGamma, x: Moments, y: Moments, cross: np.ndarray
     ) -> np.ndarray:
-        """(C, K, J) inverse Wishart against the inverse gammas that are its marginals, for the n - 1 contrasts of rows.
+        """(C, K, J) log Bayes factor of correlation between feature k here and j of `other`, by n - 1 row contrasts.
 
         With a', b' their posteriors and ρ the correlation in the posterior scale matrix it is
         log Γ(a' + ½)/Γ(a') - log Γ(a + ½)/Γ(a) + ½ log(b₁b₂/b₁'b₂') - (a' + ½) log(1 - ρ²).
@@ -399,15 +412,15 @@ class NormalInverseGamma(IndependentCells):
         return np.asarray(terms - (after + 0.5) * np.log1p(-square) - scales)
 
     def with_cell(self, x: jax.Array, multiplicity: Any) -> Self:
-        """Posterior after each cell of x (N, F) was seen `multiplicity` more times, for one class.
+        """Posterior of one class, one per cell of x (N, F), after adding the cell `multiplicity` times; -1 removes.
 
-        Without an outlier b' is the difference of two large numbers, and b'/b is off by 1e-16: it is kept above that.
+        b' is kept above its rounding error: without an outlier it is the difference of two large numbers.
         """
         posterior = self.update(Moments(multiplicity, x, 0.0))
         return replace(posterior, rate=jnp.maximum(posterior.rate, 4e-16 * self.rate))
 
     def log_evidence_of_cell(self, x: jax.Array, weight: Any) -> jax.Array:
-        """(N, F) log p of each cell of x counted `weight` times, for one class."""
+        """(N, F) log predictive density, for one class, of each cell of x counted `weight` times."""
         kappa, a, b = self.kappa, self.concentration, self.rate
         spread = 0.5 * kappa * weight / (kappa + weight) * (x - self.loc) ** 2 / b
         value = log_rising(a, weight / 2) - (a + weight / 2) * jnp.log1p(spread) - 0.5 * jnp.log1p(weight / kappa)
@@ -415,7 +428,7 @@ class NormalInverseGamma(IndependentCells):
         return log_evidence
 
     def _distance_with_cell(self, x: jax.Array, multiplicity: float) -> tuple[Array, Array, Array, Array]:
-        """x - m, κ, a and b after each cell of x (…, F) was seen `multiplicity` more times."""
+        """(x - m, κ, a, b) of the posterior after each cell of x (…, F) was added `multiplicity` times."""
         distance, kappa, a = x - self.loc, self.kappa + multiplicity, self.concentration + multiplicity / 2
         share = self.kappa / kappa
         return distance * share, kappa, a, self.rate + multiplicity / 2 * share * distance**2

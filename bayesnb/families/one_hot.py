@@ -22,7 +22,7 @@ _SMALLEST = 2**14
 
 @pytree
 class OneHot(OneDrawEach):
-    """Rows of one level for each group: categorical features, and Bernoulli features as (absent, present).
+    """Categorical rows: one level per group; Bernoulli features are groups of (absent, present).
 
     Groups with few levels are packed: p of them become one group with all combinations of their levels, so that one
     scatter or gather serves p groups.
@@ -43,7 +43,10 @@ class OneHot(OneDrawEach):
     width: int = static()
 
     def layout(self, table: Array) -> jax.Array:
-        """Tables (P, 2^(bits · p), C) of the packs, or (L + 1, C) without packs; missing cells point to a zero."""
+        """Return log probabilities (C, L) summed into packs' tables (P, 2^(bits · p), C), or (L + 1, C) unpacked.
+
+        Missing cells point to a zero.
+        """
         table = jnp.concatenate([jnp.asarray(table).T, jnp.zeros((1, table.shape[0]))])
         p = packing(self.width, table.shape[1], self.code.shape[1], self.code.size)
         if p == 1:
@@ -55,11 +58,11 @@ class OneHot(OneDrawEach):
         return packs
 
     def dot(self, table: Array) -> jax.Array:
-        """(N, C) products of the counts and the table."""
+        """(N, C) sums of the table entries of each row's levels, given the tables that `layout` returns."""
         table = jnp.asarray(table)
         if table.ndim == 3:
             start = (jnp.arange(table.shape[0]) * table.shape[1]).astype(jnp.int32)
-            p = (table.shape[1].bit_length() - 1) // _bits(self.width)
+            p = (table.shape[1].bit_length() - 1) // _n_bits(self.width)
             index, table = self.packed(p) + start, table.reshape(-1, table.shape[-1])
         else:
             index = self._flat_level(table.shape[0] - 1)
@@ -71,20 +74,20 @@ class OneHot(OneDrawEach):
         return jax.lax.scan(add, zero, index.T, unroll=max(1, min(_UNROLL, index.shape[1])))[0]
 
     def dot_terms(self, table: Array) -> Float[jax.Array, "N C G"]:
-        """(N, C, G) products of the counts and a table (C, L), group by group."""
+        """(N, C, G) table entry of the row's level in each group, given a table (C, L); 0 for missing cells."""
         table = jnp.concatenate([jnp.asarray(table).T, jnp.zeros((1, table.shape[0]))])
         return table.at[self._flat_level(table.shape[0] - 1)].get(mode="promise_in_bounds").swapaxes(1, 2)
 
     def weigh(self, table: Array, weight: jax.Array) -> jax.Array:
-        """Table (C, L) of log probabilities with each group to a power, weight (G,)."""
+        """Table (C, L) of log probabilities multiplied by the weight (G,) of each level's group."""
         return weighted(jnp.repeat(weight, jnp.asarray(self.size), total_repeat_length=table.shape[1]), table)
 
     def weighted_counts(self, count: Array, label: Int[Array, "N"], weight: Float[Array, "N"]) -> jax.Array:
-        """Add the rows to counts (C, L), given class indices and weights."""
+        """`count` (C, L) with the rows added, given class indices (N,) and weights (N,)."""
         return _add_rows(count, self._flat_level(count.size), label, weight)
 
     def log_base(self) -> jax.Array:
-        """(N,) log multinomial coefficients."""
+        """(N,) zeros: log multinomial coefficients of categorical rows."""
         return jnp.zeros(self.code.shape[0])
 
     def packed(self, p: int) -> Int[jax.Array, "N P"]:
@@ -97,30 +100,30 @@ class OneHot(OneDrawEach):
         word: jax.Array = code.astype(jnp.uint8)
         if p > 1:
             word = jax.lax.bitcast_convert_type(code.reshape(n, -1, p), f"uint{8 * p}")
-        kind, bits, room = word.dtype.type, _bits(self.width), 8
-        word = word & kind(_lowest(bits, room, 8 * p))
+        kind, bits, room = word.dtype.type, _n_bits(self.width), 8
+        word = word & kind(_mask_of_lowest_bits(bits, room, 8 * p))
         while room < 8 * p:
-            lower = _lowest(bits, 2 * room, 8 * p)
+            lower = _mask_of_lowest_bits(bits, 2 * room, 8 * p)
             word = (word & kind(lower)) | (word >> kind(room - bits) & kind(lower << bits))
             bits, room = 2 * bits, 2 * room
         return word.astype(jnp.int32)
 
     def _flat_level(self, missing: int) -> Int[jax.Array, "N G"]:
-        """(N, G) flat level of each cell; `missing` for missing cells."""
+        """(N, G) index of each cell's level on the axis of all levels; `missing` for missing cells."""
         start = jnp.asarray(self.start)
         return jnp.where(self.code < 0, missing, jnp.asarray(self.code, start.dtype) + start)
 
     def _levels_of_codes(self, p: int, missing: int) -> Int[jax.Array, "P p W"]:
-        """(P, p, 2^bits) flat level of each code of each group; `missing` for codes without a level."""
+        """(P, p, 2^bits) index on the axis of all levels of each code of each group; `missing` where none exists."""
         fill = (0, -self.code.shape[1] % p)
         start, size = (jnp.pad(jnp.asarray(v), fill) for v in (self.start, self.size))
-        code = jnp.arange(1 << _bits(self.width), dtype=start.dtype)
+        code = jnp.arange(1 << _n_bits(self.width), dtype=start.dtype)
         return jnp.where(code < size[:, None], start[:, None] + code, missing).reshape(-1, p, len(code))
 
 
 @pytree
 class PackedCounts(Additive):
-    """Joint counts of the levels of p groups: `count` (C, P, 2^(bits · p)), by the codes of `OneHot.packed`.
+    """Joint counts of packs of p groups: `count` (C, P, 2^(bits · p)), by the joint codes of `OneHot.packed`.
 
     Many blocks of rows are counted with one entry for a pack, not one for a group; `level_counts` sums them up.
     """
@@ -129,7 +132,7 @@ class PackedCounts(Additive):
     p: int = static()
 
     def observe(self, x: OneHot, label: Int[Array, "N"], weight: Float[Array, "N"]) -> PackedCounts:
-        """Add a block of rows with class indices and weights."""
+        """Joint counts with a block of rows added, given class indices (N,) and weights (N,)."""
         n_classes, packs, room = self.count.shape
         position = x.packed(self.p) + (jnp.arange(packs) * room).astype(jnp.int32)
         count = _add_rows(jnp.asarray(self.count).reshape(n_classes, -1), position, label, weight)
@@ -137,11 +140,11 @@ class PackedCounts(Additive):
 
     @staticmethod
     def log_base(x: OneHot) -> jax.Array:
-        """(N,) zeros."""
+        """(N,) zeros: log multinomial coefficients of categorical rows."""
         return x.log_base()
 
     def level_counts(self, sizes: np.ndarray) -> LevelCounts:
-        """Counts (C, L) of the levels of groups with these sizes."""
+        """Counts (C, L) of single levels, summed from the joint counts, for groups with these `sizes`."""
         n_classes, packs, room = self.count.shape
         width = round(room ** (1 / self.p))
         count = self.count.reshape(n_classes, packs, *[width] * self.p)
@@ -154,33 +157,35 @@ class PackedCounts(Additive):
 def empty_counts(
     n_classes: int, n_rows: int, sizes: np.ndarray, width: int, capacity: int
 ) -> LevelCounts | PackedCounts:
-    """Return counts of 0 for `n_rows` rows: in packs, or of single levels with room for `capacity` of them."""
+    """Zero counts for `n_rows` rows with given group sizes: joint counts of packs, or of `capacity` single levels."""
     p = packing(width, n_classes, len(sizes), n_rows * len(sizes))
     if p == 1:
         return LevelCounts(np.zeros((n_classes, capacity)))
-    return PackedCounts(np.zeros((n_classes, -(-len(sizes) // p), 1 << p * _bits(width))), p)
+    return PackedCounts(np.zeros((n_classes, -(-len(sizes) // p), 1 << p * _n_bits(width))), p)
 
 
 def packing(width: int, n_classes: int, groups: int, cells: int) -> int:
     """Number of groups in a pack, 1, 2 or 4: the most for which tables fit the cache and are not larger than rows."""
-    most, bits = min(_LARGEST, max(cells, _SMALLEST)), _bits(width)
+    most, bits = min(_LARGEST, max(cells, _SMALLEST)), _n_bits(width)
 
     def fits(p: int) -> bool:
+        """Whether packs of p groups have at most `_BITS` bits and tables of at most `most` entries."""
         return p < 2 * groups and p * bits <= _BITS and n_classes * -(-groups // p) << p * bits <= most
 
     return next((p for p in (4, 2) if fits(p)), 1)
 
 
-def _bits(width: int) -> int:
+def _n_bits(width: int) -> int:
+    """Number of bits for codes below `width`, at least 1."""
     return max(1, (width - 1).bit_length())
 
 
-def _lowest(bits: int, room: int, length: int) -> int:
-    """Word of `length` bits with the lowest `bits` bits set in each part of `room` bits."""
+def _mask_of_lowest_bits(bits: int, room: int, length: int) -> int:
+    """Integer of `length` bits in which the lowest `bits` bits of every field of `room` bits are set."""
     return sum(((1 << bits) - 1) << at for at in range(0, length, room))
 
 
 def _add_rows(count: Array, level: jax.Array, label: Array, weight: Array) -> jax.Array:
-    """Add the weight of each row to counts of its levels (N, G); levels past the end are missing cells."""
+    """`count` with each row's weight added at its class and levels (N, G); levels past the end are missing cells."""
     index = level_offset(count, label)[:, None] + level
     return add_at(count, index.reshape(-1), jnp.broadcast_to(weight[:, None], index.shape).reshape(-1))

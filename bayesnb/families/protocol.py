@@ -29,7 +29,7 @@ Distribution = tuple[str, dict[str, Any]]
 
 
 class Hyperparameter(NamedTuple):
-    """Prior distribution of a hyperparameter of the prior of `parameter`."""
+    """Name, shape and prior distribution of one hyperparameter of the prior of `parameter`."""
 
     parameter: str
     shape: tuple[int, ...] = ()
@@ -41,7 +41,7 @@ class Hyperparameter(NamedTuple):
 
 
 class Words(NamedTuple):
-    """Texts about a family of numbers, for messages and reports."""
+    """Texts about a family of numbers for messages and reports."""
 
     columns: str = "columns of numbers"
     """Description of columns with such numbers."""
@@ -52,7 +52,7 @@ class Words(NamedTuple):
 
 
 class Unit(NamedTuple):
-    """Unit in which a parameter is shown, so that features stand side by side: (value - origin) / size."""
+    """Origin and size in which a parameter is displayed: (value - origin) / size, comparable between features."""
 
     label: str
     origin: Any
@@ -62,7 +62,7 @@ class Unit(NamedTuple):
 
 
 class Site(NamedTuple):
-    """Site of a generative program: in each class `size` independent variates, which are a part of `parameter`."""
+    """Sample site of a NumPyro program: `size` independent variates per class that make up part of `parameter`."""
 
     parameter: str
     suffix: str
@@ -72,7 +72,7 @@ class Site(NamedTuple):
 
 
 class CellSite(NamedTuple):
-    """Site of the cells of rows: their distribution (…, K), the observed values, and a mask of observed cells."""
+    """Sample site of the observed cells of rows: distribution (…, K), observed values, and mask of observed cells."""
 
     suffix: str
     distribution: Distribution
@@ -82,21 +82,22 @@ class CellSite(NamedTuple):
 
 @pytree
 class Cumulants:
-    """Mean, variance and third central moment; cumulants of a sum of independent variates are sums of cumulants."""
+    """First three cumulants (mean, variance, third central moment) of random variables, arrays of one shape."""
 
     mean: Array
     variance: Any
     third: Any
 
     def __add__(self, other: Cumulants) -> Cumulants:
+        """Cumulants of the sum of two independent variables."""
         return map_leaves(operator.add, self, other)
 
     def __mul__(self, factor: float | Array) -> Cumulants:
-        """Cumulants of the variate times a factor."""
+        """Cumulants of the variable times a constant: mean · f, variance · f², third · f³."""
         return Cumulants(self.mean * factor, self.variance * factor**2, self.third * factor**3)
 
     def sum(self) -> Cumulants:
-        """Cumulants of the sum over the last axis."""
+        """Cumulants of the sum of the independent variables on the last axis, which is removed."""
         return map_leaves(lambda cumulant: cumulant.sum(axis=-1), self)
 
 
@@ -104,105 +105,105 @@ class Cumulants:
 
 
 class Prepared(Protocol):
-    """Likelihood whose tables may be laid out for one kind of rows."""
+    """Likelihood that can rearrange its tables, once, for the kind of rows to be scored (dense, sparse or coded)."""
 
     def prepare(self, x: object) -> Prepared:
-        """Lay the tables out for rows of the kind of `x`, once for many blocks of rows."""
+        """Return an equal likelihood with tables rearranged for rows encoded like `x`, to score many such blocks."""
 
     def log_prob(self, x: object) -> Float[jax.Array, "N C"]:
-        """(N, C) log p(row | class), without the base measure that no class changes."""
+        """(N, C) log p(row | class) of rows x, without the base measure, which is the same in all classes."""
 
 
 class Likelihood(Prepared, Protocol):
-    """p(x | c) under one reading of a posterior: with parameters plugged in, or integrated out."""
+    """Likelihood p(row | class) under one reading of a posterior: parameters plugged in, or integrated out."""
 
     def terms(self, x: object) -> Float[jax.Array, "N C T"]:
-        """(N, C, T) terms whose sum is `log_prob`: one a feature, or one for all draws from a simplex."""
+        """(N, C, T) terms that add up to `log_prob`: one per feature, or a single one for a bag of words."""
 
 
 class PlugIn(Likelihood, Protocol):
-    """Likelihood with parameters plugged in: estimates (C, K), or draws with a leading axis."""
+    """Likelihood with parameters plugged in: point estimates (C, K), or posterior draws (n, C, K)."""
 
     @classmethod
     def from_parameters(cls, **parameters: Any) -> Self:
-        """Inverse of `parameters`."""
+        """Likelihood with the given parameter arrays, by name: the inverse of `parameters`."""
 
     def parameters(self) -> dict[str, jax.Array]:
-        """Parameters by name, (…, C, K) each."""
+        """Parameter arrays (…, C, K) by name."""
 
     def log_likelihood(self, statistics: Any) -> Float[jax.Array, "*C K"]:
-        """(C, K) log p(rows | parameters) of all rows that were counted, without their base measure."""
+        """(C, K) log likelihood of all counted rows at these parameters, by class and position; no base measure."""
 
     def cells(self, x: object) -> Float[jax.Array, "... K"]:
-        """(…, K) log p(cell | parameters), without the base measure."""
+        """(…, K) log probability of each cell at the parameters of one class, without the base measure."""
 
 
 class ReadyLikelihood:
-    """Likelihood whose tables need no layout."""
+    """Likelihood that needs no `prepare`: its tables serve every kind of rows."""
 
     @final
     def prepare(self, x: object) -> Self:
-        """Return the likelihood as it is."""
+        """Return the likelihood unchanged."""
         return self
 
 
 class CellDistribution(Protocol):
-    """Plug-in likelihood of independent numbers, whose distribution has a name."""
+    """Plug-in likelihood of independent numbers whose distribution NumPyro and NumPy know by name."""
 
     def distribution(self) -> Distribution:
-        """Distribution of a cell in `numpyro.distributions`."""
+        """Name and arguments, at these parameters, of the distribution of a cell in `numpyro.distributions`."""
 
     def simulate(self, rng: np.random.Generator) -> np.ndarray:
-        """One cell for each of the parameters, drawn by a NumPy generator."""
+        """Array shaped like the parameters: one random cell for each of them, drawn by a NumPy generator."""
 
 
 # -- statistics --------------------------------------------------------------------------------------
 
 
 class SufficientStatistics(Protocol):
-    """Sufficient statistics of a family's parameters, for each class; a commutative monoid under `merge`."""
+    """Sufficient statistics of the rows of each class; a commutative monoid under `merge`."""
 
     def merge(self, other: Self) -> Self:
-        """Statistics of both sets of rows."""
+        """Statistics of the rows of `self` and `other` together."""
 
     def remove(self, other: Self) -> Self:
-        """Inverse of `merge`."""
+        """Statistics without the rows of `other`: the inverse of `merge`; rounding may leave values below 0."""
 
     def scale(self, factor: float) -> Self:
-        """Statistics of the same rows, each weighing `factor` times as much."""
+        """Statistics of the same rows with all weights multiplied by `factor`."""
 
     def rounding(self) -> Self:
-        """Bound on how far below zero rounding may leave each field of `remove`; None for a field of any sign."""
+        """Largest rounding error below zero to tolerate after `remove`, by field; None for a field of any sign."""
 
     def possible(self) -> Any:
-        """(C, K) whether rows with non-negative weights can produce these statistics."""
+        """(C, K) of bool: whether rows with non-negative weights can produce these statistics."""
 
     def observe(self, x: object, label: Int[Array, "N"], weight: Float[Array, "N"]) -> Self:
-        """Add a block of rows: `label` (N,) class indices, `weight` (N,) replication counts."""
+        """Statistics with a block of encoded rows added: `label` (N,) class indices, `weight` (N,) counts of a row."""
 
     @staticmethod
     def log_base(x: object) -> Float[jax.Array, "N"]:
-        """(N,) log base measure of each row: the part that neither class nor parameter changes."""
+        """(N,) log base measure of each row: the factor of p(row | class, θ) that depends on neither class nor θ."""
 
 
 class NumberStatistics(SufficientStatistics, Protocol):
-    """Statistics of numbers, a feature each."""
+    """Statistics of columns of numbers, one position per feature."""
 
     def values(self) -> Any:
-        """(N, F) cells, of statistics of N rows that were counted as a class each."""
+        """(N, F) cells of rows, recovered from statistics in which each of N rows was counted as its own class."""
 
     def without(self, cells: Any, weight: Any) -> Self:
-        """Remove one row's `cells` (F,) of a `weight` (C, 1); what rounding leaves of nothing is 0."""
+        """Statistics without one row's `cells` (F,) of `weight` (C, 1) per class; rounding errors are set to 0."""
 
 
 class FeatureUnits(Protocol):
     """Capability of statistics of numbers: units in which features can be compared."""
 
     def units(self) -> dict[str, Unit]:
-        """Unit of each parameter in which features are shown side by side."""
+        """Display unit of each parameter, by name, in which features of different scale are comparable."""
 
     def spread(self) -> Any:
-        """(F,) size with which the sd of the location parameter is compared, described by `Words.spread`."""
+        """(F,) yardstick for the sd of each feature's location parameter; `Words.spread` names the yardstick."""
 
 
 # -- the core ----------------------------------------------------------------------------------------
@@ -222,7 +223,7 @@ class Prior(ABC):
     """Reasons why the family lacks a capability, by protocol, in words for users."""
 
     def __init_subclass__(cls) -> None:
-        """Refuse a class that defines a method again.
+        """Raise TypeError if the class defines a method again that a base class has neither abstract nor special.
 
         Raises
         ------
@@ -237,38 +238,38 @@ class Prior(ABC):
 
     @abstractmethod
     def update(self, statistics: Any) -> Any:
-        """Posterior given the rows that were counted in `statistics`."""
+        """Posterior of the parameters, a distribution of the same type, given statistics of labelled rows."""
 
     @abstractmethod
     def log_evidence(self, statistics: Any) -> Float[jax.Array, "*C K"]:
-        """(C, K) log probability of the data, base measure left out; -inf under an improper prior."""
+        """(C, K) log marginal likelihood of the counted rows, without base measures; -inf under an improper prior."""
 
     @abstractmethod
     def with_hyperparameters(self, values: Mapping[str, Any]) -> Self:
-        """Return this prior with some hyperparameters of `tunable` or of a hyperprior replaced.
+        """Copy of this prior with the hyperparameters in `values` replaced, named as in `tunable` or a hyperprior.
 
         "alpha" is a factor on the concentrations of levels.
         """
 
     @abstractmethod
     def proper(self) -> Any:
-        """Whether the distribution of the parameters is proper, for each position of their last axis."""
+        """Array of bool: whether the distribution of the parameters is proper, at each position of the last axis."""
 
     @abstractmethod
     def n_free(self) -> int:
-        """Number of free parameters."""
+        """Number of free parameters of all classes together, as for BIC."""
 
     @abstractmethod
     def draw(self, variates: Variates, n: int) -> Any:
-        """n independent draws of the parameters: a plug-in likelihood with a leading axis."""
+        """Plug-in likelihood with n independent draws (n, C, K) of the parameters, computed from standard variates."""
 
     def sample(self, key: jax.Array, n: int) -> Any:
-        """n independent draws of the parameters, with variates from a JAX key."""
+        """Plug-in likelihood with n independent draws (n, C, K) of the parameters, with variates from a JAX key."""
         return self.draw(KeyVariates(key), n)
 
 
 class Family(Prior):
-    """Conjugate family of the cells of some columns: what fitting, evidence and prediction need.
+    """Conjugate family: prior or posterior of the parameters of some columns, with its predictive and draws of scores.
 
     `improper().update(statistics).mean()` is the maximum likelihood estimate, where a family has parameters to read.
     """
@@ -288,23 +289,23 @@ class Family(Prior):
 
     @abstractmethod
     def predictive(self, multiplicity: Array | None = None) -> Likelihood:
-        """Likelihood with the parameters integrated out.
+        """Posterior predictive likelihood: parameters integrated out.
 
-        With `multiplicity` (C,) each row is read by the posterior in which the row itself stands so many more times
-        among the data of each class: -1 leaves it out.
+        With `multiplicity` (C,) each scored row is first added to the data of each class that many times: -1 leaves it
+        out.
         """
 
     @abstractmethod
     def scale(self, factor: float | Array) -> Self:
-        """Prior that is worth `factor` times as many rows."""
+        """Prior with the weight of `factor` times as many pseudo-observations, and the same location."""
 
     @abstractmethod
     def log_base(self, x: object) -> Float[jax.Array, "N"]:
-        """(N,) log base measure of each row: the part that neither class nor parameter changes."""
+        """(N,) log base measure of each row: the factor of p(row | class, θ) that depends on neither class nor θ."""
 
     @abstractmethod
     def draw_log_likelihood(self, variates: Variates, n: int, x: object, counted_in: Array | None = None) -> jax.Array:
-        """(n, N, C) draws of log p(row | class, θ) - log base, θ from the posterior in which the row is counted too.
+        """(n, N, C) draws of log p(row | class, θ) - log base, θ given the data and the row in class `counted_in`.
 
         `counted_in` (n, N, C) is true for the class in which a row is counted, at most one class for each draw; None:
         rows are counted in no class. For each row and class alone the draws are independent; rows share variates. Terms
@@ -312,36 +313,40 @@ class Family(Prior):
         """
 
     def log_predictive(self, x: object) -> Float[jax.Array, "N C"]:
-        """(N, C) log p(row | class, D), parameters integrated out, base measure included."""
+        """(N, C) log posterior predictive probability of each row given each class, base measure included."""
         return self.predictive().log_prob(x) + self.log_base(x)[:, None]
 
 
 class IndependentClasses(Family):
-    """Family in which a row informs the parameters of its own class only."""
+    """Family whose classes have independent parameters: a row informs the parameters of its own class only."""
 
     @abstractmethod
     def draw_with_multiplicity(self, variates: Variates, n: int, x: object, multiplicity: float) -> jax.Array:
-        """(n, N, C) draws of log p(row | class, θ) - log base, the row `multiplicity` times among the data.
+        """(n, N, C) draws of log p(row | class, θ) - log base, θ given the data and `multiplicity` copies of the row.
 
         Each row and class has independent draws; rows share variates.
         """
 
     @abstractmethod
     def cumulants_of_terms(self, x: object) -> Cumulants:
-        """(N, C, T) cumulants of the terms of each row over the posterior; base measures may be left out."""
+        """(N, C, T) posterior cumulants of each term of log p(row | class, θ); base measures may be left out."""
 
     def draw_log_likelihood(self, variates: Variates, n: int, x: object, counted_in: Array | None = None) -> jax.Array:
-        """(n, N, C) draws of log p(row | class, θ) - log base, the row counted in class `counted_in`, (n, N, C)."""
+        """(n, N, C) draws of log p(row | class, θ) - log base, θ given the data and the row in class `counted_in`.
+
+        `counted_in` (n, N, C) is true for the class in which the row is counted; None: the row is counted in no class.
+        """
         if counted_in is None:
             return self.draw_with_multiplicity(variates, n, x, 0.0)
         informed = self.draw_with_multiplicity(variates, n, x, 1.0)
         return jnp.where(counted_in, informed, self.draw_with_multiplicity(variates, n, x, 0.0))
 
     def log_odds_of_terms(self, x: object, of: Int[Array, "N"], against: Int[Array, "N"]) -> Cumulants:
-        """(N, T) cumulants of the differences between the terms of two classes, which are independent."""
+        """(N, T) posterior cumulants of log p(x_t | of, θ) - log p(x_t | against, θ), class indices (N,) per row."""
         terms = self.cumulants_of_terms(x)
 
         def pick(label: Any) -> Cumulants:
+            """(N, T) cumulants of the terms in one class per row, `label` (N,)."""
             index = jnp.asarray(label)[:, None, None]
             return map_leaves(lambda cumulant: jnp.take_along_axis(cumulant, index, axis=1)[:, 0], terms)
 
@@ -355,82 +360,82 @@ class MeanReading(Protocol):
     """Capability: parameters can be plugged in at their posterior means."""
 
     def mean(self, multiplicity: Array | None = None) -> Any:
-        """Likelihood at the posterior means; `multiplicity` as for `Family.predictive`."""
+        """Likelihood with parameters plugged in at their posterior means; `multiplicity` as for `Family.predictive`."""
 
 
 class Parametric(Protocol):
-    """Capability: parameters stand in tables (C, K), one by one."""
+    """Capability: parameters are tables (C, K) with a mode, a variance and an improper reference prior."""
 
     def mode(self) -> Any:
-        """Plug-in likelihood at the mode; NaN where there is none."""
+        """Plug-in likelihood at the joint posterior mode (MAP); NaN where the density has no mode."""
 
     def improper(self) -> Any:
         """Improper prior under which the posterior mean is the maximum likelihood estimate."""
 
     def variance(self) -> dict[str, jax.Array]:
-        """Posterior variance of each parameter."""
+        """Posterior variances (C, K) of the parameters, by parameter name."""
 
     def pseudo_count(self) -> dict[str, Any]:
-        """Number to which data add, for each parameter: a number of cells, or the sum of squares of a variance."""
+        """Weight (C, K) of the distribution by parameter: number of pseudo-observations, or pseudo sum of squares."""
 
 
 class Marginals(Protocol):
-    """Capability: marginal distributions of the parameters have names."""
+    """Capability: marginal posteriors of the parameters are named distributions of SciPy."""
 
     def marginals(self) -> dict[str, Distribution]:
-        """Marginal of each parameter: name and arguments in `scipy.stats`."""
+        """Marginal posterior of each parameter, by name: name and arguments (C, K) of a `scipy.stats` distribution."""
 
 
 class FiniteMixture(Protocol):
-    """Capability of a family whose marginals are mixtures of named ones."""
+    """Capability: marginal posteriors of the parameters are finite mixtures of named distributions."""
 
     def components(self) -> list[tuple[Any, Any]]:
-        """Weights, and distributions with the marginals of the components."""
+        """Pairs (mixture weight, family) whose `marginals()` are the components of the mixture."""
 
 
 class PredictiveDistribution(Protocol):
-    """Capability of families of numbers: the predictive distribution of a cell has a name."""
+    """Capability of families of numbers: the predictive distribution of a cell is a named distribution of SciPy."""
 
     def predictive_distribution(self) -> Distribution:
-        """Name and arguments (C, K) in `scipy.stats` of the predictive distribution of a cell."""
+        """Posterior predictive distribution of a cell: name and arguments (C, K) in `scipy.stats`."""
 
 
 class PenalizedLikelihood(Protocol):
     """Capability: an estimate by penalised likelihood, which EM maximises."""
 
     def penalized_mle(self) -> Any:
-        """Parameters that maximise `log_penalty`: of a posterior, log p(rows | θ) + the prior's log penalty."""
+        """Plug-in likelihood at the parameters that maximise `log_penalty`: the penalised MLE of a posterior's rows."""
 
     def log_penalty(self, parameters: Any) -> Float[jax.Array, "*C K"]:
-        """(C, K) log density of parameters up to a constant, in a basis in which it has a maximum."""
+        """(C, K) log density at given parameters, up to a constant, in a basis in which it has a maximum."""
 
 
 class RowRemoval(Protocol):
     """Capability: a posterior that keeps prior and data separate, so that rows can be left out without loss."""
 
     def update_keeping_prior(self, statistics: Any) -> Any:
-        """Posterior for readings with a negative `multiplicity`."""
+        """Posterior that stores prior and counts separately, for readings that leave rows out (`multiplicity` < 0)."""
 
 
 class Restrictable(Protocol):
-    """Capability: the distribution of the parameters at some positions."""
+    """Capability: marginal distribution of the parameters at some positions of the last axis."""
 
     def restrict(self, keep: np.ndarray) -> Any:
-        """Distribution of the parameters at the positions `keep` (K,) of the last axis; others may follow them."""
+        """Marginal distribution of the parameters at positions `keep` (K,) of bool; others may be appended."""
 
 
 class Padded(Protocol):
-    """Capability of families of levels: room for more levels, so that models share compiled kernels."""
+    """Capability of families of levels: unused levels can be appended, so that models share compiled kernels."""
 
     def pad(self, extra: int) -> Any:
-        """Add `extra` levels that no row refers to."""
+        """Copy with `extra` unused levels appended, in a group to which no row refers."""
 
 
 class LogLikelihoodCumulants(Protocol):
     """Capability: cumulants of a row's log-likelihood in closed form."""
 
     def log_likelihood_cumulants(self, x: object, multiplicity: float = 0.0) -> Cumulants:
-        """(N, C) cumulants of log p(row | class, θ) over θ, the row `multiplicity` times among the data.
+        """(N, C) cumulants of log p(row | class, θ) over θ given the data and `multiplicity` copies of the row.
 
         θ has, row by row, the posterior after `multiplicity` more rows like this one: 0 is the posterior itself. The
         cumulants are the first derivatives of log E p(row | class, θ)ʷ at w = `multiplicity`, each the slope of the
@@ -438,18 +443,18 @@ class LogLikelihoodCumulants(Protocol):
         """
 
     def cumulants_of_terms(self, x: object) -> Cumulants:
-        """(N, C, T) cumulants of the terms of each row over the posterior; base measures may be left out."""
+        """(N, C, T) posterior cumulants of each term of log p(row | class, θ); base measures may be left out."""
 
 
 class LogOddsCumulants(Protocol):
     """Capability: cumulants of differences between the terms of two classes in closed form."""
 
     def log_odds_of_terms(self, x: object, of: Int[Array, "N"], against: Int[Array, "N"]) -> Cumulants:
-        """(N, T) cumulants of log p(x_t | of, θ) - log p(x_t | against, θ), for two classes a row."""
+        """(N, T) posterior cumulants of log p(x_t | of, θ) - log p(x_t | against, θ), class indices (N,) per row."""
 
 
 class Simulation(Protocol):
-    """Capability: rows can be simulated."""
+    """Capability: rows can be simulated given parameters."""
 
     def simulate(self, likelihood: Any, rng: np.random.Generator, total: int = 1) -> np.ndarray:
         """(S, K) cells of one row for each of S parameters of one class, drawn by a NumPy generator.
@@ -459,69 +464,74 @@ class Simulation(Protocol):
 
 
 class Program(Protocol):
-    """Capability: the prior and the likelihood are a generative program."""
+    """Capability: prior and likelihood can be written as sample sites of a NumPyro program."""
 
     def program(self) -> Sequence[Site]:
-        """Sites of the parameters, each distributed given those before it."""
+        """Sample sites of the parameters in order; each distribution may depend on the values of earlier sites."""
 
     def to_sites(self, parameters: Mapping[str, Any]) -> dict[str, Any]:
-        """Values of the parameters, (…, C, K), at the sites of the program."""
+        """Values of the sample sites, by parameter name and suffix, that correspond to parameters (…, C, K)."""
 
     def from_sites(self, values: Mapping[str, Any]) -> dict[str, Any]:
-        """Inverse of `to_sites`, for (C, …) values."""
+        """Parameters (C, K) by name from the values (C, …) of the sample sites: the inverse of `to_sites`."""
 
     def cells(self, likelihood: Any, cells: Any, total: Any) -> Iterator[CellSite]:
-        """Sites of the cells of rows, given parameters (…, K) and the rows as statistics of single rows.
+        """Yield the sample sites of the cells of rows, given each row's parameters (…, K).
 
-        `cells` are None to simulate rows; then `total` is the number of draws that a row has from each simplex.
+        `cells` are statistics in which each row is its own class, or None to simulate rows; then `total` is the number
+        of draws that a row has from each simplex.
         """
 
 
 class Hierarchical(Protocol):
-    """Capability: a hyperprior."""
+    """Capability: some hyperparameters of the family have a prior of their own (a hyperprior)."""
 
     def hyperprior(self, pooled: bool) -> dict[str, Hyperparameter]:
-        """Hyperparameters that a hierarchical model does not fix; `pooled`: with those that classes share."""
+        """Hyperparameters, by name, that get a prior of their own; `pooled` adds those that the classes share."""
 
 
 class Condensable(Protocol):
-    """Capability: the evidence as a function of the prior's strength alone, at a cost of the distinct counts."""
+    """Capability: evidence as a function of the prior's strength alone, from a histogram of the distinct counts."""
 
     def unit(self) -> Any:
-        """Prior with concentrations 1, of which `with_hyperparameters` makes the prior with a given strength."""
+        """Prior with all concentrations 1, to be scaled by `with_hyperparameters`."""
 
     def condensed(self) -> Any:
-        """Part of the prior that the evidence needs while nothing but `tunable` changes."""
+        """Small prior with `log_evidence` and `with_hyperparameters`, valid while only `tunable` fields change."""
 
     def condense(self, statistics: Any) -> Any:
-        """Part of the statistics that the evidence under `condensed()` needs."""
+        """Reduced statistics that `condensed().log_evidence` takes in place of the full ones."""
 
 
 class LevelDependence(Protocol):
-    """Capability: a Bayes factor of its own for dependence of numbers on levels."""
+    """Capability: closed-form Bayes factor for the dependence of a feature of numbers on a categorical feature."""
 
     def log_bayes_factor_of_levels(self, by_level: Any, by_class: Any) -> np.ndarray:
-        """(C, G, K) log Bayes factor of a parameter for each level of G other features against one of the class.
+        """(C, G, K) log Bayes factor: a parameter for each level of each of G features, against one for the class.
 
-        `by_level` are statistics (C, G, L, K), `by_class` those of all levels.
+        `by_level` are statistics (C, G, L, K) of the K numbers at each level, `by_class` (C, G, K) those of all levels
+        together.
         """
 
 
 class PairDependence(Protocol):
-    """Capability: a Bayes factor for dependence of two features of numbers."""
+    """Capability: closed-form Bayes factor for the dependence between two features of numbers."""
 
     def pairs_refusal(self, names: Sequence[str]) -> str | None:
-        """Reason why two of the features called `names` have no Bayes factor; None: all have one."""
+        """Reason why two of the features called `names` have no Bayes factor of dependence; None: all pairs have."""
 
     def log_bayes_factor_of_pairs(self, other: Any, x: object, y: Any, cross: np.ndarray) -> np.ndarray:
-        """(C, K, J) log Bayes factor of dependence of two features, by rows with both; `cross` is Σ (x - x̄)(y - ȳ)."""
+        """(C, K, J) log Bayes factor of dependence against independence of feature k of this family and j of `other`.
+
+        x and y are their statistics in the rows in which both features are observed; `cross` is Σ (x - x̄)(y - ȳ).
+        """
 
 
 class ConditionalDraws(Protocol):
-    """Capability of families whose parameters can be drawn for some data only."""
+    """Capability: the family can say that its parameter draws are invalid for the data that were counted."""
 
     def draws_refusal(self) -> str | None:
-        """Reason why draws of this posterior would not average to its predictive; None: they do."""
+        """Reason why averages over parameter draws would differ from the predictive; None: they agree."""
 
 
 _LACKING: dict[type, str] = {
@@ -531,30 +541,30 @@ _LACKING: dict[type, str] = {
 
 
 def supports(family: Any, capability: type) -> bool:
-    """Whether a family, or statistics, have a capability: all methods of that protocol."""
+    """Whether a family (or statistics) has every method that the capability, one of the protocols here, defines."""
     methods = (name for name, value in vars(capability).items() if inspect.isfunction(value))
     return all(hasattr(family, name) for name in methods if not name.startswith("_"))
 
 
 def reason_for_lack(family: Any, capability: type) -> str:
-    """Reason, in words for users, why a family lacks a capability."""
+    """Sentence for users that says why a family lacks a capability: stated by the family, or a default."""
     stated: str | None = getattr(family, "reasons", {}).get(capability)
     text = _LACKING.get(capability, f"{{}} lacks the capability {capability.__name__}.")
     return text.format(type(family).__name__) if stated is None else stated
 
 
 def mixture_components(family: Any) -> list[tuple[Any, Any]]:
-    """Weights, and distributions of whose marginals those of the family are mixtures."""
+    """Pairs (mixture weight, component family) of a family's marginals; one pair (1.0, family) if it is no mixture."""
     return family.components() if supports(family, FiniteMixture) else [(1.0, family)]
 
 
 def posterior_for_removal(prior: Any, statistics: Any) -> Any:
-    """Posterior from which readings with a negative `multiplicity` leave rows out."""
+    """Posterior that keeps prior and counts separate where the family can, for exact leave-one-out readings."""
     if supports(prior, RowRemoval):
         return prior.update_keeping_prior(statistics)
     return prior.update(statistics)
 
 
 def hyperprior_of(family: Any, pooled: bool) -> dict[str, Hyperparameter]:
-    """Hyperparameters of a family that a hierarchical model does not fix; empty if all are fixed."""
+    """Hyperparameters with a prior of their own, by name; {} if all are fixed. `pooled`: also those classes share."""
     return family.hyperprior(pooled) if supports(family, Hierarchical) else {}

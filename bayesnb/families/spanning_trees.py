@@ -27,20 +27,21 @@ _AT_ONCE = 8
 
 
 def pair_index(n: int) -> Int[np.ndarray, "n n"]:
-    """(n, n) position of each two of n vertices among (0, 1), (0, 2), …, (n - 2, n - 1); 0 on the diagonal."""
+    """(n, n) index of each pair of vertices in the order (0, 1), (0, 2), …, (n - 2, n - 1); 0 on the diagonal."""
     index = np.zeros((n, n), np.int32)
     index[np.triu_indices(n, 1)] = np.arange(n * (n - 1) // 2)
     return index + index.T
 
 
 def log_sum(log_weight: Float[Array, "n n *B"]) -> Float[jax.Array, "*B"]:
-    """Log Σ over the spanning trees of Π of their weights, which are symmetric; the diagonal is not read."""
+    """Log Σ over all spanning trees of the product of edge weights, given symmetric log weights (n, n, *batch)."""
     w, total = jnp.asarray(log_weight), jnp.zeros(jnp.shape(log_weight)[2:])
     # Of the vertices that are left some are taken out at once, as each size is compiled anew.
     for size in range(len(w), 1, -_AT_ONCE):
         w = w[:size, :size]
 
         def without(i: int, state: tuple[Any, Any], size: int = size) -> tuple[Any, Any]:
+            """Eliminate one vertex from the weights, and add the log of its factor Σ_m w_km to the total."""
             w, total = state
             w, factor, _ = eliminate(w, size - 1 - i)
             return w, total + factor
@@ -49,8 +50,8 @@ def log_sum(log_weight: Float[Array, "n n *B"]) -> Float[jax.Array, "*B"]:
     return total
 
 
-def eliminate(w: jax.Array, k: Any) -> tuple[jax.Array, jax.Array, jax.Array]:
-    """Weights between the vertices below k if k is taken out, log Σ_m w_km, and (n, …) log w_km, `NEVER` from k on."""
+def eliminate(w: jax.Array, k: int | jax.Array) -> tuple[jax.Array, jax.Array, jax.Array]:
+    """Eliminate vertex k: log weights (n, n, …) of vertices below k, log Σ_m w_km, log w_km (`NEVER` from k on)."""
     below = (jnp.arange(len(w)) < k).reshape(-1, *[1] * (w.ndim - 2))
     row = jnp.where(below, w[k], NEVER)
     top = jnp.max(row, axis=0)
@@ -59,8 +60,8 @@ def eliminate(w: jax.Array, k: Any) -> tuple[jax.Array, jax.Array, jax.Array]:
     return jnp.maximum(w, mesh) + jnp.log1p(jnp.exp(-jnp.abs(w - mesh))), factor, row
 
 
-def draw(log_weight: Float[Array, "n n"], log_uniform: Any, gumbel: Any) -> Int[jax.Array, "n"]:
-    """(n,) parent of each vertex in a tree drawn with probability Π w / Σ; the root, the last vertex, has itself.
+def draw(log_weight: Float[Array, "n n"], log_uniform: Array, gumbel: Array) -> Int[jax.Array, "n"]:
+    """(n,) parent of each vertex in a random spanning tree with probability ∝ Π w; the root, vertex n - 1, has itself.
 
     Parameters
     ----------
@@ -73,10 +74,12 @@ def draw(log_weight: Float[Array, "n n"], log_uniform: Any, gumbel: Any) -> Int[
     vertex = jnp.arange(n)
 
     def take_out(w: jax.Array, k: jax.Array) -> tuple[jax.Array, tuple[jax.Array, ...]]:
+        """Eliminate vertex k; return the remaining weights, and what `put_back` needs."""
         after, factor, row = eliminate(w, k)
         return after, (k, after, factor, row)
 
     def put_back(parent: jax.Array, step: tuple[Any, ...]) -> tuple[jax.Array, None]:
+        """Insert vertex k into the random tree of the vertices below k, given by `parent` (n,)."""
         k, after, factor, row, log_u, noise = step
         # With the share of k in its weight an edge stands for the way through k, and is no edge of its own.
         through = (parent != vertex) & (log_u < row + row[parent] - factor - after[vertex, parent])
@@ -95,7 +98,7 @@ def draw(log_weight: Float[Array, "n n"], log_uniform: Any, gumbel: Any) -> Int[
 
 
 def _ancestors(parent: jax.Array) -> jax.Array:
-    """(n, n) whether the second vertex is on the way from the first to its root, both ends included."""
+    """(n, n) of bool: whether the second vertex is the first or one of its ancestors."""
     n = len(parent)
     reach = jnp.eye(n) + jax.nn.one_hot(parent, n)
     for _ in range(math.ceil(math.log2(max(n, 2)))):

@@ -18,7 +18,7 @@ from bayesnb.families.variates import Variates
 
 @pytree
 class Pairs:
-    """Distinct pairs (level, count) of sparse counts, by which the exact predictive is a matrix product.
+    """Distinct pairs (level, count) of sparse rows, by which the exact predictive is a matrix product.
 
     Parameters
     ----------
@@ -64,30 +64,30 @@ class Counts(CountRows):
 
     @property
     def known_base(self) -> bool:
-        """Whether the host looks up factorials of base measures, which in a kernel take longer than all the rest."""
+        """Whether log multinomial coefficients are computed on the host and not in the kernel: if `pairs` is None."""
         return self.pairs is None
 
     def layout(self, table: Array) -> jax.Array:
-        """Lay a table (C, L) of log probabilities out for `dot`."""
+        """Return the table (C, L) transposed, as `dot` reads it."""
         return jnp.asarray(table).T
 
     def dot(self, table: Array) -> jax.Array:
-        """(N, C) products of the counts and the table."""
-        return _product(self.count, self.level, self.indptr, table)
+        """(N, C) products Σ_l x_l · table_cl, given the transposed table (L, C)."""
+        return _sparse_product(self.count, self.level, self.indptr, table)
 
     def dot_terms(self, table: Array) -> Float[jax.Array, "N C 1"]:
-        """(N, C, 1) products of the counts and the table."""
+        """(N, C, 1) products Σ_l x_l · table_cl with a table (C, L): a single term, as there is one simplex."""
         return self.dot(self.layout(table))[..., None]
 
     def contrast_layout(self, contrast: Contrast) -> Any:
-        """Lay the tables of a contrast out for `contrast`."""
+        """Return f(1, a) (L, C), a (L, C) and a₀ (C,); raise ValueError if there is more than one group."""
         if contrast.total.shape[1] != 1:
             raise ValueError(f"Counts are draws from one simplex, but there are {contrast.total.shape[1]} groups.")
         table = jnp.asarray(contrast.level).T
         return contrast.term.once(table), table, jnp.asarray(contrast.total)[:, 0]
 
     def contrast(self, term: Term, tables: Any) -> jax.Array:
-        """(N, C) contrasts: every entry as a count of 1, corrected for pairs with another count."""
+        """(N, C) Σ_l f(x_l, a_l) - f(t, a₀): every entry as a count of 1, corrected for pairs with another count."""
         pairs, (single, level, total) = self._pairs(), tables
         once = single.at[pairs.level].get(mode="clip")
         often = term.f(jnp.asarray(pairs.count)[:, None], level.at[pairs.level].get(mode="clip"))
@@ -97,31 +97,31 @@ class Counts(CountRows):
         # Picking rows by a product: a gather would be fused with `loss`, and compute it anew for every row.
         one_each = jnp.arange(pairs.total.shape[0] + 1, dtype=jnp.int32)
         return (
-            _product(1.0, self.level, self.indptr, single)
-            + _product(1.0, pairs.pair, pairs.indptr, correction)
-            - _product(1.0, pairs.total, one_each, loss)
+            _sparse_product(1.0, self.level, self.indptr, single)
+            + _sparse_product(1.0, pairs.pair, pairs.indptr, correction)
+            - _sparse_product(1.0, pairs.total, one_each, loss)
         )
 
     def contrast_terms(self, contrast: Contrast) -> Float[jax.Array, "N C 1"]:
-        """(N, C, 1) Σ_l f(x_l, a_l) - f(t, a₀)."""
+        """(N, C, 1) Σ_l f(x_l, a_l) - f(t, a₀): a single term, as there is one simplex."""
         return self.contrast(contrast.term, self.contrast_layout(contrast))[..., None]
 
     def weighted_counts(self, count: Array, label: Int[Array, "N"], weight: Float[Array, "N"]) -> jax.Array:
-        """Add the rows to counts (C, L), given class indices and weights."""
-        return _scatter(count, self, label, weight, jnp.asarray(self.count, count.dtype))
+        """`count` (C, L) with the rows added, given class indices (N,) and weights (N,)."""
+        return _add_entries(count, self, label, weight, jnp.asarray(self.count, count.dtype))
 
     def log_base(self) -> jax.Array:
-        """(N,) log t! - Σ log x_l!"""
+        """(N,) log multinomial coefficient log t! - Σ log x_l! of each row."""
         pairs = self._pairs()
         coefficient = gammaln(jnp.asarray(pairs.count) + 1.0)[:, None]
-        per_row = _product(1.0, pairs.pair, pairs.indptr, coefficient)[:, 0]
+        per_row = _sparse_product(1.0, pairs.pair, pairs.indptr, coefficient)[:, 0]
         return gammaln(jnp.asarray(pairs.total_count) + 1.0)[pairs.total] - per_row
 
     def length(self) -> Float[jax.Array, "N"]:
-        """(N,) number of draws of each row."""
+        """(N,) total count of each row (document length)."""
         if self.pairs is not None:
             return jnp.asarray(self.pairs.total_count)[self.pairs.total]
-        return _product(self.count, jnp.zeros_like(self.level), self.indptr, jnp.ones((1, 1)))[:, 0]
+        return _sparse_product(self.count, jnp.zeros_like(self.level), self.indptr, jnp.ones((1, 1)))[:, 0]
 
     def draw_with_row(self, family: Any, variates: Variates, n: int, multiplicity: float) -> jax.Array:
         """(n, N, C) draws of Σ x_l log θ_l, θ ~ Dirichlet(α + multiplicity · x) for each row and class."""
@@ -130,9 +130,11 @@ class Counts(CountRows):
         row_gamma = variates.log_gamma(multiplicity * count, n)
 
         def over_rows(values: jax.Array) -> jax.Array:
+            """(N, …) sums of values of the stored entries (E, …) over each row."""
             return jax.ops.segment_sum(values, self.row, self.indptr.shape[0] - 1)
 
         def draw_rows(draw: tuple[jax.Array, jax.Array]) -> jax.Array:
+            """(N, C) Σ x_l log θ_l for one draw of the variates."""
             log_gamma, row_gamma = draw
             drawn = jnp.logaddexp(log_gamma.T[self.level], row_gamma[:, None])
             total, extra = over_rows(count), over_rows(jnp.exp(row_gamma))
@@ -142,6 +144,7 @@ class Counts(CountRows):
         return map_leading_axis(draw_rows, (log_gamma, row_gamma))
 
     def _pairs(self) -> Pairs:
+        """`pairs`, or without them a pair for every stored entry."""
         if self.pairs is not None:
             return self.pairs
         every, rows = jnp.arange(self.level.shape[0]), jnp.arange(self.indptr.shape[0] - 1)
@@ -150,7 +153,7 @@ class Counts(CountRows):
 
 @pytree
 class Presence(OneDrawEach):
-    """Sparse Bernoulli features: the columns that are present in each row; all others are absent.
+    """Sparse Bernoulli rows: the features that are present in each row; all others are absent.
 
     The levels of the Dirichlet are (absent, present) for each of F features, so `table` is (C, 2F).
     """
@@ -160,7 +163,7 @@ class Presence(OneDrawEach):
     indptr: Array
 
     def layout(self, table: Array) -> Any:
-        """Lay out the score of an empty row, gains of presences, and which absences are impossible (p = 1)."""
+        """Return log p(empty row | class) (C,), log odds of presence (F, C), and where absence has probability 0."""
         table = jnp.asarray(table)
         absent, present = table[:, 0::2], table[:, 1::2]
         sure = jnp.isneginf(absent)
@@ -168,19 +171,20 @@ class Presence(OneDrawEach):
         return jnp.sum(absent, axis=1), (present - absent).T, sure.T, jnp.any(sure)
 
     def dot(self, tables: Any) -> jax.Array:
-        """(N, C) products of the counts and the table."""
+        """(N, C) log p(row | class), given the tables that `layout` returns."""
         intercept, gain, sure, any_sure = tables
-        score = intercept + _product(1.0, self.level, self.indptr, gain)
+        score = intercept + _sparse_product(1.0, self.level, self.indptr, gain)
 
         def without_impossible() -> jax.Array:
-            lacking = jnp.sum(sure, axis=0) - _product(1.0, self.level, self.indptr, sure.astype(score.dtype))
+            """(N, C) scores with -inf where a row lacks a feature that is present with probability 1."""
+            lacking = jnp.sum(sure, axis=0) - _sparse_product(1.0, self.level, self.indptr, sure.astype(score.dtype))
             return jnp.where(lacking > 0.5, -jnp.inf, score)
 
         scores: jax.Array = jax.lax.cond(any_sure, without_impossible, lambda: score)
         return scores
 
     def dot_terms(self, table: Array) -> Float[jax.Array, "N C F"]:
-        """(N, C, G) products of the counts and a table (C, L), group by group."""
+        """(N, C, F) log probability of presence or absence of each feature, given a table (C, 2F)."""
         absent, present = (jnp.asarray(table)[:, level::2] for level in (0, 1))
         n = self.indptr.shape[0] - 1
         row = jnp.where(jnp.arange(self.level.shape[0]) < self.indptr[-1], self.row.astype(jnp.int32), n)
@@ -188,19 +192,20 @@ class Presence(OneDrawEach):
         return jnp.where(there[:, None], present, absent)
 
     def weigh(self, table: Array, weight: jax.Array) -> jax.Array:
-        """Table (C, 2F) of log probabilities with each feature to a power, weight (F,)."""
+        """Table (C, 2F) of log probabilities multiplied by the weight (F,) of each feature."""
         return weighted(jnp.repeat(weight, 2), table)
 
     def weighted_counts(self, count: Array, label: Int[Array, "N"], weight: Float[Array, "N"]) -> jax.Array:
-        """Add presences to counts (C, F); absences follow from the class counts, once, at the end."""
-        return _scatter(count, self, label, weight, jnp.ones((), count.dtype))
+        """`count` (C, F) of presences with the rows added; absences are derived from class counts at the end."""
+        return _add_entries(count, self, label, weight, jnp.ones((), count.dtype))
 
     def log_base(self) -> jax.Array:
-        """(N,) log multinomial coefficients."""
+        """(N,) zeros: log multinomial coefficients of Bernoulli rows."""
         return jnp.zeros(self.indptr.shape[0] - 1)
 
 
-def _product(data: Any, index: Any, indptr: Any, table: Array) -> jax.Array:
+def _sparse_product(data: Any, index: Any, indptr: Any, table: Array) -> jax.Array:
+    """(N, C) product of the sparse matrix (data, index, indptr) in CSR form with a dense `table` (L, C)."""
     shape, columns = (indptr.shape[0] - 1, table.shape[0]), table.shape[1]
     data = jnp.broadcast_to(jnp.asarray(data, table.dtype), index.shape)
     # BCSR is Eigen's product on a CPU. What plain JAX has took longer, measured on 16,384 rows of 47 entries: the same
@@ -211,8 +216,8 @@ def _product(data: Any, index: Any, indptr: Any, table: Array) -> jax.Array:
     return products
 
 
-def _scatter(count: Array, x: Counts | Presence, label: Array, weight: Array, value: jax.Array) -> jax.Array:
-    """Add value times weight for each stored entry of sparse rows."""
+def _add_entries(count: Array, x: Counts | Presence, label: Array, weight: Array, value: jax.Array) -> jax.Array:
+    """`count` with `value` times the row's weight added at the class and level of each stored entry of sparse rows."""
     stored = jnp.arange(x.level.shape[0]) < x.indptr[-1]
     index = level_offset(count, label)[x.row] + x.level
     return add_at(count, index, jnp.where(stored, weight[x.row] * value, 0.0))

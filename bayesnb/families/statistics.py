@@ -16,40 +16,40 @@ ROUNDING = 64 * 2.2e-16
 
 
 def pooled(statistics: Any) -> Any:
-    """Merge the statistics of all classes into those of one class."""
+    """Merge statistics (C, …) over the classes into statistics (1, …) of all rows."""
     n_classes = jax.tree.leaves(statistics)[0].shape[0]
     classes = [jax.tree.map(itemgetter(slice(c, c + 1)), statistics) for c in range(n_classes)]
     return reduce(lambda a, b: a.merge(b), classes)
 
 
 class Additive:
-    """Statistics whose fields, `count` and others, are sums over rows of non-negative numbers."""
+    """Statistics whose fields are sums over rows of non-negative numbers; one field is `count`."""
 
     count: Array
 
     @final
     def merge(self, other: Self) -> Self:
-        """Statistics of both sets of rows."""
+        """Statistics of the rows of `self` and `other` together: fields are added."""
         return map_leaves(operator.add, self, other)
 
     @final
     def remove(self, other: Self) -> Self:
-        """Inverse of `merge`."""
+        """Statistics without the rows of `other`: fields are subtracted."""
         return map_leaves(operator.sub, self, other)
 
     @final
     def scale(self, factor: float) -> Self:
-        """Statistics of the same rows, each weighing `factor` times as much."""
+        """Statistics of the same rows with all weights multiplied by `factor`."""
         return map_leaves(lambda field: field * factor, self)
 
     @final
     def possible(self) -> Any:
-        """(C, K) whether no sum is negative, nor positive where nothing was counted; fading may leave up to 1e-100."""
+        """(C, K) of bool: no field is negative, and none exceeds 1e-100 (residue of decay) where `count` is 0."""
         fields = jax.tree.leaves(self)
         nonnegative = reduce(operator.and_, (field >= 0 for field in fields))
         return reduce(operator.and_, ((self.count > 0) | (field < 1e-100) for field in fields), nonnegative)
 
     @final
     def rounding(self) -> Self:
-        """Bound on the rounding of differences: sums of integers are exact, and sums of fractions good to 1e-9."""
+        """Tolerated rounding error below zero after `remove`, field by field: 1e-9 of each sum."""
         return map_leaves(lambda field: field * 1e-9, self)

@@ -40,7 +40,7 @@ _NO_TABLES = (
 
 @pytree
 class TreeAveraged(AveragedStructures):
-    r"""Levels of features of which each two may depend on each other in a class, if a tree joins them.
+    r"""Levels of features that depend on each other along the arcs of an unknown tree: average over all trees.
 
     All trees are equally probable, and are shared by the classes; each arc of a tree is real with probability ½, and
     else void. The levels of a feature are Dirichlet(S/L_u) in each class, those of a pair Dirichlet(S/(L_u L_v)), which
@@ -90,7 +90,7 @@ class TreeAveraged(AveragedStructures):
 
     @classmethod
     def from_sizes(cls, sizes: Sequence[int], n_classes: int, total: float) -> Self:
-        """Prior of features with these numbers of levels, worth `total` rows of each class."""
+        """Prior of F features with `sizes` (F,) levels; concentrations of each feature and pair sum to `total`."""
         n, size = len(sizes), np.asarray(sizes)
         levels = [(np.arange(size), np.arange(size)) for size in sizes]
         pairs = zip(*np.triu_indices(n, 1), strict=True)
@@ -103,47 +103,47 @@ class TreeAveraged(AveragedStructures):
 
     @property
     def num_groups(self) -> int:
-        """Number of features and of pairs of them."""
+        """Number of features plus number of pairs of features."""
         return self.n_features * (self.n_features + 1) // 2
 
     def with_hyperparameters(self, values: Mapping[str, Any]) -> Self:
-        """Prior with S times `alpha`."""
+        """Prior with concentrations multiplied by values["alpha"]."""
         return self.with_fields(self.concentration * values.get("alpha", 1.0), self.count)
 
     def proper(self) -> Bool[jax.Array, "*C K"]:
-        """(C, K) whether S is positive."""
+        """(C, K) of bool: whether the concentration is positive."""
         return jnp.asarray(self.concentration) > 0
 
     def n_free(self) -> int:
-        """Number of free parameters of the features alone, without arcs."""
+        """Number of free parameters of the model without arcs, naive Bayes."""
         n_classes = np.shape(self.concentration)[0]
         groups = np.asarray(self.group)[np.asarray(self.group) < self.n_features]
         return int(n_classes * (len(groups) - len(np.unique(groups))))
 
     def log_evidence(self, statistics: LevelCounts) -> Float[jax.Array, "1 1"]:
-        """(1, 1) log p(levels), averaged over all trees."""
+        """(1, 1) log marginal likelihood of the counted levels, averaged over all trees."""
         log_evidence = self.update(statistics)._log_partition() - self._log_partition()
         return jnp.where(jnp.all(self.proper()), log_evidence, -jnp.inf).reshape(1, 1)
 
     def arc_probability(self) -> Float[jax.Array, "P"]:
-        """(P,) probability that the arc of each pair (0, 1), (0, 2), …, (F - 2, F - 1) is in the tree, and real."""
+        """(P,) posterior probability that each pair (0, 1), (0, 2), …, (F - 2, F - 1) is joined by a real arc."""
         log_bayes = self._log_bayes()
         in_tree = jax.grad(log_sum_of_trees)(log_arc_weight(log_bayes), self.n_features)
         probability: jax.Array = in_tree * jax.nn.sigmoid(log_bayes)
         return probability
 
     def predictive(self, multiplicity: Array | None = None) -> TreePredictive:
-        """Likelihood averaged over trees and parameters, of each row's own posterior with a `multiplicity` (C,)."""
+        """Predictive likelihood averaged over trees and parameters, each row added `multiplicity` (C,) times."""
         before = jnp.zeros(()) if multiplicity is None else jnp.asarray(multiplicity)[:, None]
         level, _, _, total = (with_counts(*margin, before) for margin in self._margins())
-        alone = jnp.log(level / total[:, self._places()[2]])
+        alone = jnp.log(level / total[:, self._positions()[2]])
         gain = self._log_gain(before)
         now = jnp.where(self._is_pair(), self._log_gain(before + 1.0) - gain, alone)
         known = None if multiplicity is None else jnp.where(self._is_pair(), gain, 0.0)
         return TreePredictive(now, known, self._log_bayes(), self.n_features)
 
     def pad(self, extra: int) -> Self:
-        """Add `extra` levels that no row refers to."""
+        """Copy with `extra` unused levels appended, in a group to which no row refers."""
         wide, tail = ((0, 0), (0, extra)), (0, extra)
         return type(self)(
             np.pad(self.concentration, wide, constant_values=1.0),
@@ -154,7 +154,10 @@ class TreeAveraged(AveragedStructures):
         )
 
     def draws_refusal(self) -> str | None:
-        """Reason against draws if cells are missing: tables of pairs do not agree with those of the features then."""
+        """Reason why parameter draws would contradict the predictive if cells were missing; None: they agree.
+
+        Tables of pairs then do not agree with those of their features.
+        """
         group, size = np.asarray(self.group), self.num_groups
         total = np.stack([np.bincount(group, count, size)[:size] for count in np.asarray(self.count)])
         alone, pairs = np.split(total, [self.n_features], axis=1)
@@ -168,33 +171,38 @@ class TreeAveraged(AveragedStructures):
         )
 
     def draw(self, variates: Variates, n: int) -> Multinomial:
-        """n draws (n, C, K): log θ of each feature alone, and the terms that the real arcs of a tree add to it."""
-        noise, log_gamma = self._noise(variates, n), variates.log_gamma(self.posterior_concentration(), n)
+        """n draws (n, C, K): log θ of each feature, and the log factors of the real arcs of a random tree."""
+        noise, log_gamma = self._tree_variates(variates, n), variates.log_gamma(self.posterior_concentration(), n)
         log_bayes = self._log_bayes()
 
         def draw_table(draw: tuple[Any, jax.Array]) -> jax.Array:
+            """(C, K) log θ and log arc factors for one draw of the variates."""
             noise, log_gamma = draw
             return self._log_factors(log_gamma, *self._draw_tree(log_bayes, noise))
 
         return Multinomial(jax.lax.map(draw_table, (noise, log_gamma)))
 
     def draw_trees(self, variates: Variates, n: int) -> Int[jax.Array, "n F"]:
-        """(n, F) draws of the parent of each feature, or -1 where the arc to it is void."""
+        """(n, F) posterior draws of the parent of each feature; -1 at the root, and where the arc is void."""
         log_bayes = self._log_bayes()
 
         def draw_parents(noise: Any) -> jax.Array:
+            """(F,) parents of one random tree, -1 at the root and where the arc is void."""
             parent, real = self._draw_tree(log_bayes, noise)
             return jnp.where(real, parent, -1)
 
-        return map_leading_axis(draw_parents, self._noise(variates, n))
+        return map_leading_axis(draw_parents, self._tree_variates(variates, n))
 
     def draw_log_likelihood(self, variates: Variates, n: int, x: object, counted_in: Array | None = None) -> jax.Array:
-        """(n, N, C) draws: the tree given the data and the row, which is counted in class `counted_in`, then log p."""
+        """(n, N, C) draws of log p(row | class, θ, tree), given the data and the row in class `counted_in`.
+
+        `counted_in` (n, N, C) is true for the class in which the row is counted; None: the row is counted in no class.
+        """
         rows = self.rows(x)
         if counted_in is None:
             return rows.dot_each(self.draw(variates, n).log_theta)
         n_classes, n_groups = len(jnp.asarray(self.concentration)), self.num_groups
-        noise, log_gamma = self._noise(variates, n), variates.log_gamma(self.posterior_concentration(), n)
+        noise, log_gamma = self._tree_variates(variates, n), variates.log_gamma(self.posterior_concentration(), n)
         extra = variates.log_gamma(jnp.ones(n_groups), n)
         gain = jnp.where(self._is_pair(), self._log_gain(1.0), 0.0)
         log_bayes = self._log_bayes()
@@ -204,6 +212,7 @@ class TreeAveraged(AveragedStructures):
         gains = jnp.concatenate([rows.dot_terms(gain), jnp.zeros((len(seen), 1, n_groups))], axis=1)
 
         def draw_rows(draw: tuple[Any, ...]) -> jax.Array:
+            """(N, C) log likelihoods of all rows for one draw of the variates."""
             noise, log_gamma, extra, counted_in = draw
             # (N, C, G) logarithms of gamma variates of each row's cells, and of their sums by both features.
             tables = jnp.concatenate([log_gamma, *self._log_margins(log_gamma)])
@@ -211,6 +220,7 @@ class TreeAveraged(AveragedStructures):
             index = jnp.where(jnp.any(counted_in, axis=1), jnp.argmax(counted_in, axis=1), n_classes)
 
             def of_row(row: tuple[Any, ...]) -> jax.Array:
+                """(C,) log likelihood of one row, under a tree drawn given the row."""
                 cells, gains, seen, index = row
                 added = gains[index]
                 parent, real = self._draw_tree(log_bayes + added[self.n_features :], noise)
@@ -229,30 +239,32 @@ class TreeAveraged(AveragedStructures):
     # -- features and pairs ----------------------------------------------------------------------
 
     def _is_pair(self) -> jax.Array:
+        """(K,) of bool: whether the position belongs to a pair of features."""
         return jnp.asarray(self.group) >= self.n_features
 
-    def _places(self) -> tuple[jax.Array, jax.Array, jax.Array]:
-        """(K,) positions in each level's group: for the first feature's level, the second's, and for all levels."""
+    def _positions(self) -> tuple[jax.Array, jax.Array, jax.Array]:
+        """Three (K,) indices by which positions of a group are summed: same first level, same second level, all."""
         group = jnp.asarray(self.group)
         begin = jnp.searchsorted(group, group)
         first, second = self.levels
         return begin + first, begin + second, begin
 
     def _margins(self) -> list[tuple[jax.Array, jax.Array]]:
-        """(C, K) α and n of each position, and their sums over positions with the same place, at each of `_places`."""
+        """Pairs (α, n), (C, K) each: of each position, then summed over positions with equal `_positions`."""
         parts = jnp.asarray(self.concentration), jnp.asarray(self.count)
         n = parts[0].shape[1]
-        return [parts, *((segment_sum(parts[0], at, n), segment_sum(parts[1], at, n)) for at in self._places())]
+        return [parts, *((segment_sum(parts[0], at, n), segment_sum(parts[1], at, n)) for at in self._positions())]
 
-    def _log_gain(self, multiplicity: Any) -> jax.Array:
-        """(C, K) increase of log B if the levels of a pair stand `multiplicity` more times in the data."""
+    def _log_gain(self, multiplicity: float | jax.Array) -> jax.Array:
+        """(C, K) change of the log Bayes factor log B when `multiplicity` copies of each pair's levels are added."""
         size, sign = jnp.abs(multiplicity), jnp.sign(multiplicity)
 
         def rising(alpha: jax.Array, count: jax.Array) -> jax.Array:
+            """Change of log Γ(α + n) when `multiplicity` is added to n."""
             return sign * log_rising(with_counts(alpha, count, jnp.minimum(multiplicity, 0.0)), size)
 
         level, *sums = (rising(*margin) for margin in self._margins())
-        first, second, total = (value[:, at] for value, at in zip(sums, self._places(), strict=True))
+        first, second, total = (value[:, at] for value, at in zip(sums, self._positions(), strict=True))
         return level - first - second + total
 
     def _log_evidences(self) -> Float[jax.Array, "C G"]:
@@ -263,25 +275,31 @@ class TreeAveraged(AveragedStructures):
         return log_evidences
 
     def _log_bayes(self) -> Float[jax.Array, "P"]:
-        """(P,) log B of each pair."""
+        """(P,) log Bayes factor of dependence of each pair of features, summed over the classes."""
         return jnp.sum(self._log_evidences()[:, self.n_features :], axis=0)
 
     def _log_partition(self) -> jax.Array:
-        """Log Π E_u · Σ over the trees; the number of trees is in that of the prior too."""
+        """Scalar log Π_u E_u + log Σ over trees of Π W, up to the log number of trees."""
         log_evidences = self._log_evidences()
         log_weight = log_arc_weight(jnp.sum(log_evidences[:, self.n_features :], axis=0))
         trees = log_sum_of_trees(log_weight, self.n_features)
         return jnp.sum(log_evidences[:, : self.n_features]) + trees
 
     def _log_margins(self, log_gamma: jax.Array) -> tuple[jax.Array, jax.Array]:
-        """(C, K) logarithms of sums of gamma variates: over a feature's levels, or over a pair's by each feature."""
-        first, second, begin = self._places()
+        """Two (C, K) log sums of gamma variates: over pairs with the same first, and the same second level.
+
+        In the first one, positions of features have the log sum over the feature's levels.
+        """
+        first, second, begin = self._positions()
         places = jnp.where(self._is_pair(), first, begin), second
         of_first, of_second = (log_segment_sum(log_gamma, at, log_gamma.shape[-1])[..., at] for at in places)
         return of_first, of_second
 
-    def _noise(self, variates: Variates, n: int) -> tuple[jax.Array, ...]:
-        """Variates of trees, see `spanning_trees.draw`, and log uniform variates that decide which arcs are real."""
+    def _tree_variates(self, variates: Variates, n: int) -> tuple[jax.Array, ...]:
+        """Variates of n random trees: log uniforms and Gumbels (n, F, F), and log uniforms (n, F) for real arcs.
+
+        `spanning_trees.draw` takes the first two.
+        """
         square = jnp.zeros((self.n_features, self.n_features))
         uniform, log_gumbel = draw_log_uniform(variates, square, n), variates.log_gamma(square + 1.0, n)
         return uniform, -log_gumbel, draw_log_uniform(variates, square[0], n)
@@ -289,7 +307,7 @@ class TreeAveraged(AveragedStructures):
     def _draw_tree(
         self, log_bayes: jax.Array, noise: tuple[jax.Array, jax.Array, jax.Array]
     ) -> tuple[jax.Array, jax.Array]:
-        """(F,) parent of each feature, the root itself for the root, and whether the arc is real."""
+        """Random tree given log B (P,): parent of each feature (F,), the root its own; whether the arc is real."""
         if self.n_features == 1:
             return jnp.zeros(1, int), jnp.zeros(1, bool)
         index, (log_uniform, gumbel, real) = pair_index(self.n_features), noise
@@ -299,12 +317,12 @@ class TreeAveraged(AveragedStructures):
         return parent, (parent != feature) & (real < log_sigmoid(log_bayes[pair]))
 
     def _arcs(self, parent: jax.Array) -> tuple[jax.Array, jax.Array]:
-        """(F,) group of each feature and its parent, and whether the parent is the first of the two."""
+        """(F,) group of the pair of each feature and its `parent`, and (F,) whether the parent is its first feature."""
         feature = jnp.arange(self.n_features)
         return self.n_features + jnp.asarray(pair_index(self.n_features))[feature, parent], parent < feature
 
     def _log_factors(self, log_gamma: jax.Array, parent: jax.Array, real: jax.Array) -> jax.Array:
-        """(C, K) log θ of each feature's levels, and of each pair's the log factor of a real arc; 0 without one."""
+        """(C, K) log θ of each feature's levels; for pairs with a real arc the log factor of the arc, else 0."""
         group, (pair, from_first) = jnp.asarray(self.group), self._arcs(parent)
         # 1 for pairs whose first feature is the parent of the second, 2 for the other way, and else 0.
         toward = jnp.zeros(self.num_groups, int)
@@ -320,7 +338,7 @@ class TreeAveraged(AveragedStructures):
 
 @pytree
 class TreePredictive(ReadyLikelihood):
-    """Likelihood log p(row | class, D), averaged over all trees.
+    """Predictive likelihood log p(row | class, D), averaged over all trees and parameters.
 
     Parameters
     ----------
@@ -339,7 +357,7 @@ class TreePredictive(ReadyLikelihood):
     n_features: int = static()
 
     def log_prob(self, x: object) -> Float[jax.Array, "N C"]:
-        """(N, C) Σ of the terms."""
+        """(N, C) log p(row | class, D), the sum of the terms."""
         return jnp.sum(self.terms(x), axis=-1)
 
     def terms(self, x: object) -> Float[jax.Array, "N C T"]:
@@ -355,7 +373,7 @@ class TreePredictive(ReadyLikelihood):
         return jnp.concatenate([alone, arcs[..., None]], axis=-1)
 
     def _log_sum(self, log_bayes: Float[jax.Array, "*B P"]) -> Float[jax.Array, "*B"]:
-        """Log Σ over the trees for some weights at a time, so that they fit the cache."""
+        """(…) log Σ over the trees, given log B (…, P), some entries at a time so that matrices fit the cache."""
         n, *before = self.n_features, *log_bayes.shape[:-1]
         flat = log_bayes.reshape(math.prod(before), log_bayes.shape[-1])  # of one feature there are no arcs
         size = max(1, _ROOM // (n * n * 8))
@@ -364,11 +382,11 @@ class TreePredictive(ReadyLikelihood):
 
 
 def log_arc_weight(log_bayes: jax.Array) -> jax.Array:
-    """Compute log(½ + ½ B)."""
+    """Compute log(½ + ½ B) elementwise from log B."""
     log_weight: jax.Array = jnp.logaddexp(0.0, log_bayes) - np.log(2.0)
     return log_weight
 
 
 def log_sum_of_trees(log_weight: Float[jax.Array, "P"], n: int) -> jax.Array:
-    """Log Σ over the spanning trees of n features, given weights of the pairs (0, 1), (0, 2), …, (n - 2, n - 1)."""
+    """Scalar log Σ over spanning trees of n features of Π w, given log weights (P,) of pairs (0, 1), (0, 2), …."""
     return spanning_trees.log_sum(log_weight[spanning_trees.pair_index(n)]) if n > 1 else jnp.zeros(())

@@ -14,7 +14,7 @@ TermDraws = tuple[Any, Callable[..., jax.Array]]
 
 
 class Variates(Protocol):
-    """Source of independent standard variates, n for each entry of an array."""
+    """Source of independent standard random variates: gamma and normal."""
 
     def log_gamma(self, a: Any, n: int) -> jax.Array:
         """(n, *shape of a) logarithms of Gamma(a, 1) variates; -inf where a is 0."""
@@ -26,29 +26,31 @@ class Variates(Protocol):
 
 
 def draw_log_uniform(variates: Variates, like: Any, n: int) -> jax.Array:
-    """(n, *shape of like) logarithms of uniform variates."""
+    """(n, *shape of like) logarithms of uniform variates on (0, 1), computed from normal variates."""
     return norm.logcdf(variates.normal(like, n))
 
 
 class Replayer:
-    """Source that returns recorded variates, (gammas, normals), in their order."""
+    """Variates that were recorded as (gammas, normals), returned call by call in their order."""
 
     def __init__(self, drawn: tuple[list[jax.Array], list[jax.Array]]) -> None:
+        """Keep the recorded (gammas, normals), to be returned in this order."""
         self._gammas, self._normals = map(iter, drawn)
 
     def log_gamma(self, a: Any, n: int) -> jax.Array:
-        """(n, *shape of a) logarithms of Gamma(a, 1) variates; -inf where a is 0."""
+        """Next recorded array of log gamma variates; the arguments are not used."""
         return next(self._gammas)
 
     def normal(self, like: Any, n: int) -> jax.Array:
-        """(n, *shape of like) standard normal variates."""
+        """Next recorded array of normal variates; the arguments are not used."""
         return next(self._normals)
 
 
 class KeyVariates:
-    """Source of variates from a JAX key; each call takes a new part of the key."""
+    """Variates from a JAX key that is split at each call."""
 
     def __init__(self, key: jax.Array) -> None:
+        """Keep the key, to be split at each call."""
         self._key = key
 
     def log_gamma(self, a: Any, n: int) -> jax.Array:
@@ -60,6 +62,7 @@ class KeyVariates:
         return jax.random.normal(self._next(), (n, *jnp.shape(like)), jnp.asarray(like).dtype)
 
     def _next(self) -> jax.Array:
+        """Split the key; store one half and return the other."""
         part: jax.Array
         self._key, part = jax.random.split(self._key)
         return part

@@ -16,18 +16,18 @@ from bayesnb.families.protocol import Prepared
 
 @pytree
 class Raised:
-    """Likelihood Π_t p(x_t | class)^(w_t) with weights of terms, `weight` (T,)."""
+    """Likelihood Π_t p(x_t | class)^(w_t) with a weight per term, `weight` (T,)."""
 
     likelihood: Any
     weight: Array
 
     def prepare(self, x: object) -> Prepared:
-        """Return a table of the powers of the terms, where the likelihood has one for rows of the kind of `x`."""
+        """Return an equal likelihood as one table if rows encoded like `x` allow it; else itself, unchanged."""
         raised = getattr(self.likelihood, "raised", None)
         return self if raised is None else raised(x, self.weight) or self
 
     def log_prob(self, x: object) -> Float[jax.Array, "N C"]:
-        """(N, C) Σ_t w_t log p(x_t | class); an impossible term outweighs a point mass."""
+        """(N, C) Σ_t w_t log p(x_t | class); a term of -inf outweighs one of +inf."""
         terms = self.terms(x)
         return jnp.where(jnp.any(jnp.isneginf(terms), axis=-1), -jnp.inf, jnp.sum(terms, axis=-1))
 
@@ -45,7 +45,7 @@ class Tempered:
     exponent: Any = None
 
     def prepare(self, x: object) -> Tempered:
-        """Lay the tables out for rows of the kind of `x`."""
+        """Return an equal likelihood with tables rearranged for rows encoded like `x`."""
         return Tempered(self.likelihood.prepare(x), self.power, self.exponent)
 
     def log_prob(self, x: object) -> Float[jax.Array, "N C"]:
@@ -57,15 +57,16 @@ class Tempered:
         return weighted(self._row_weight(x)[..., None], self.likelihood.terms(x))
 
     def _row_weight(self, x: object) -> Float[jax.Array, "#N 1"]:
+        """(N, 1) exponent w of each row, or (1, 1) if the exponent does not depend on the row's length."""
         return length_power(x, self.power, self.exponent)[:, None]
 
 
 def length_power(x: object, power: Any, exponent: Any) -> Float[jax.Array, "#N"]:
-    """(N,) or (1,) power · (t + 1)^(-exponent), t the number of draws of each row."""
+    """(N,) weight power · (t + 1)^(-exponent) of each row x, t its number of draws; (1,) power without exponent."""
     rows: Any = as_rows(x)
     return jnp.asarray(power_of_length(jnp.zeros(1) if exponent is None else rows.length(), power, exponent))
 
 
 def power_of_length(length: Any, power: Any, exponent: Any) -> Any:
-    """(N,) power · (t + 1)^(-exponent) for rows of t draws, `length` (N,)."""
+    """(N,) weight power · (t + 1)^(-exponent), given the numbers of draws t `length` (N,); exponent None: power."""
     return power + 0.0 * length if exponent is None else power * (length + 1.0) ** -exponent

@@ -19,7 +19,7 @@ _ROUNDING = 1e-9  # Relative rounding error of sums of fractional weights.
 def count_level_pairs(
     columns: LevelColumns, rows: CodedRows, label: np.ndarray, weight: np.ndarray, n_classes: int
 ) -> np.ndarray:
-    """(C, L, L) weight of the rows of each class in which both levels are observed; the diagonal counts single levels.
+    """(C, L, L) weight of the rows of each class that have both levels; the diagonal counts single levels.
 
     Parameters
     ----------
@@ -54,12 +54,14 @@ def count_level_pairs(
     dtype = np.float32 if whole else np.float64
 
     def indicators(piece: slice) -> np.ndarray:
+        """(rows, L) array of 0 and 1: whether a row of the slice `piece` has each level."""
         hot = np.empty((n_levels, len(range(*piece.indices(len(order))))), dtype)
         for column_code, first, size in zip(code, start, sizes, strict=True):
             hot[first : first + size] = column_code[piece] == np.arange(size)[:, None]
         return hot.T
 
     def weighted_indicators(piece: slice) -> np.ndarray:
+        """`indicators` with each row multiplied by its weight."""
         return np.asarray(indicators(piece) * weights[piece, None].astype(dtype))
 
     first_indicators = indicators if (weights == 1).all() else weighted_indicators
@@ -67,7 +69,11 @@ def count_level_pairs(
 
 
 def lay_out_pairs(columns: NodeColumns, pairs: np.ndarray) -> np.ndarray:
-    """Return the counts of nodes with one parent or none, from (C, L, L) counts of pairs of levels."""
+    """Counts (C, L') of features given one parent or none, one node's table after the other.
+
+    `pairs` (C, L, L) are counts of pairs of levels, by `count_level_pairs`; a table with a parent may have a value for
+    missing.
+    """
     levels = [slice(s, s + n) for s, n in zip(columns.base.start(), columns.base.sizes(), strict=True)]
     single, counts = np.diagonal(pairs, axis1=1, axis2=2), []
     for child, *parents in columns.nodes:
@@ -156,7 +162,7 @@ def log_bayes_factors(counts: np.ndarray, sizes: np.ndarray, alpha: np.ndarray) 
     n_values = np.repeat(sizes, sizes)[:, None]  # (L, 1): number of levels of the parent of each level
 
     def log_evidence(alpha: np.ndarray, count: np.ndarray, total: np.ndarray, total_count: np.ndarray) -> np.ndarray:
-        """(C, …, F) log B(α + n) - log B(α) of the levels of each child."""
+        """(C, …, F) log evidence log B(α + n) - log B(α) of the levels of each child feature."""
         return np.asarray(_log_rising(alpha, count) @ membership - _log_rising(total, total_count))
 
     parent = counts @ membership  # (C, L, F): rows with a level of the parent in which the child is observed
@@ -168,7 +174,7 @@ def log_bayes_factors(counts: np.ndarray, sizes: np.ndarray, alpha: np.ndarray) 
 
 
 def share_among_parents(prior: Dirichlet, columns: NodeColumns) -> Dirichlet:
-    """Return the BDeu prior of each feature given its parents: α / (number of values of the parents).
+    """BDeu prior of each feature given its parents: concentration α divided by the number of parent configurations.
 
     `prior` is the prior of the features given the class alone. The total concentration is then the same whatever the
     parents. With concentration α for each value of the parents it would grow with their number: more parents would mean
@@ -188,7 +194,7 @@ def share_among_parents(prior: Dirichlet, columns: NodeColumns) -> Dirichlet:
 def k_dependence(
     relevance: np.ndarray, dependence: np.ndarray, values: np.ndarray, k: int, most: int
 ) -> tuple[Node, ...]:
-    """Nodes of the features, the most relevant feature first, each with up to k more relevant features as parents.
+    """Nodes (feature, *parents), most relevant feature first, with up to k more relevant features as parents.
 
     Parameters
     ----------
@@ -221,7 +227,7 @@ def k_dependence(
 
 
 def maximum_spanning_tree(weight: np.ndarray, root: int) -> tuple[Node, ...]:
-    """Nodes of the tree of greatest total weight, by symmetric weights (F, F), with arcs away from `root`.
+    """Nodes (feature, *parent) of the tree of greatest total `weight` (F, F), symmetric; arcs lead away from `root`.
 
     References
     ----------
@@ -237,7 +243,7 @@ def maximum_spanning_tree(weight: np.ndarray, root: int) -> tuple[Node, ...]:
 
 
 def maximum_branching(weight: np.ndarray) -> tuple[Node, ...]:
-    """Nodes of the forest of greatest total weight, by weights (F, F) of the arcs row → column.
+    """Nodes (feature, *parent) of the directed forest of greatest total weight, `weight` (F, F) of arcs row → column.
 
     References
     ----------
@@ -254,10 +260,10 @@ def maximum_branching(weight: np.ndarray) -> tuple[Node, ...]:
 
 
 def _log_rising(alpha: np.ndarray, count: np.ndarray) -> np.ndarray:
-    """Logarithm of Γ(α + n) / Γ(α)."""
+    """Compute log Γ(α + n)/Γ(α) elementwise."""
     return np.asarray(gammaln(alpha + count) - gammaln(alpha))
 
 
 def _membership(sizes: np.ndarray) -> np.ndarray:
-    """(L, F) of 0 and 1: whether a level belongs to a feature."""
+    """(L, F) matrix of 0 and 1: whether each level belongs to each feature, given the numbers of levels (F,)."""
     return np.repeat(np.eye(len(sizes)), sizes, axis=0)

@@ -15,7 +15,7 @@ Factor = tuple[tuple[Hashable, ...], np.ndarray]
 
 
 def conditional(factors: Sequence[Factor], asked: Sequence[Hashable], given: dict[Hashable, int]) -> np.ndarray:
-    """Return P(asked | given).
+    """Conditional distribution P(asked | given) in a network: an array with an axis of levels for each asked variable.
 
     Parameters
     ----------
@@ -34,7 +34,7 @@ def conditional(factors: Sequence[Factor], asked: Sequence[Hashable], given: dic
     import opt_einsum
 
     needed = _ancestors(factors, {*asked, *given})
-    relevant = _combine([_slice(factor, given) for factor in factors if factor[0][-1] in needed])
+    relevant = _multiply_same_variables([_condition(factor, given) for factor in factors if factor[0][-1] in needed])
     number = {name: i for i, name in enumerate(dict.fromkeys(n for names, _ in relevant for n in names))}
     operands = [operand for names, table in relevant for operand in (table, [number[n] for n in names])]
     order, path = opt_einsum.contract_path(*operands, [number[n] for n in asked], optimize="auto")
@@ -52,7 +52,7 @@ def conditional(factors: Sequence[Factor], asked: Sequence[Hashable], given: dic
 
 
 def _eliminate(factors: list[Factor], order: Sequence[tuple[int, ...]], asked: Sequence[Hashable]) -> Factor:
-    """Return the product of all factors, summed over the variables that are not asked, up to a constant.
+    """Multiply all factors in the given contraction order, summing over variables not in `asked`; up to a constant.
 
     Raises
     ------
@@ -74,7 +74,7 @@ def _eliminate(factors: list[Factor], order: Sequence[tuple[int, ...]], asked: S
 
 
 def _ancestors(factors: Sequence[Factor], names: set[Hashable]) -> set[Hashable]:
-    """Return the variables and their ancestors; the factors of all other variables sum to one."""
+    """Names of the given variables and of all their ancestors in the network."""
     parents = {variables[-1]: variables[:-1] for variables, _ in factors}
     ancestors: set[Hashable] = set()
     remaining = list(names)
@@ -86,8 +86,8 @@ def _ancestors(factors: Sequence[Factor], names: set[Hashable]) -> set[Hashable]
     return ancestors
 
 
-def _combine(factors: Sequence[Factor]) -> list[Factor]:
-    """Multiply the factors of the same variables, up to a constant, as products of many factors would underflow."""
+def _multiply_same_variables(factors: Sequence[Factor]) -> list[Factor]:
+    """Multiply factors of the same variables; each product is scaled to maximum 1, to avoid underflow."""
     logs: dict[tuple[Hashable, ...], np.ndarray] = {}
     with np.errstate(divide="ignore"):
         for names, table in factors:
@@ -98,8 +98,8 @@ def _combine(factors: Sequence[Factor]) -> list[Factor]:
     return [(names, np.exp(table - tops[names])) for names, table in logs.items()]
 
 
-def _slice(factor: Factor, given: dict[Hashable, int]) -> Factor:
-    """Return a factor at the given levels, as a function of the other variables."""
+def _condition(factor: Factor, given: dict[Hashable, int]) -> Factor:
+    """Condition a factor on the levels in `given`; return a factor of its other variables."""
     names, table = factor
     free = tuple(n for n in names if n not in given)
     return free, table[tuple(given.get(n, slice(None)) for n in names)]

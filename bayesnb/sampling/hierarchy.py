@@ -30,7 +30,7 @@ _MOST_CELLS = 2**24
 
 @dataclass(frozen=True, eq=False)
 class Hierarchy:
-    """Target of NUTS for a prior with unknown hyperparameters, in blocks whose families are `Hierarchical`.
+    """NUTS target: posterior of the unknown hyperparameters of a prior, with the parameters θ integrated out.
 
     Parameters
     ----------
@@ -52,7 +52,7 @@ class Hierarchy:
     sites: Sites
 
     def sample_prior(self, into: NaiveBayes | None = None) -> NaiveBayes:
-        """Sample the hyperparameters and return `into` with these; default: the prior of the parameters."""
+        """Sample hyperparameters at NumPyro sites; return `into` (default: `prior.unit()`) with these values."""
         values: dict[str, Any] = {}
         if not self.prior.class_prior.fixed:
             values[CLASS_ALPHA] = numpyro.sample(CLASS_ALPHA, self.alpha)
@@ -65,26 +65,26 @@ class Hierarchy:
 
     @property
     def hyperprior(self) -> Kind:
-        """Kind of the hyperprior, for the attributes of the draws."""
+        """Kind of the hyperprior, "symmetric" or "pooled", as recorded in the attributes of the draws."""
         return self.kind
 
     def program(self, statistics: Statistics) -> Callable[[], None]:
-        """Return the program whose density is the posterior of the hyperparameters, θ integrated out."""
+        """NumPyro program with the posterior density of the hyperparameters, up to a constant; θ is integrated out."""
         return partial(self.collapsed, self.condense(statistics))
 
     def condense(self, statistics: Statistics) -> Statistics:
-        """Reduce the statistics to those that the evidence needs: under "symmetric", histograms of the counts."""
+        """Statistics that `collapsed` needs: histograms of the counts under "symmetric", else unchanged."""
         return statistics if self.kind == "pooled" else self.prior.unit().condense(statistics)
 
     def collapsed(self, condensed: Statistics) -> None:
-        """Sample the hyperparameters, and add the log evidence of condensed statistics, which may be traced."""
+        """NumPyro program: sample hyperparameters, and add the log evidence of the condensed statistics."""
         prior = self.sample_prior(None if self.kind == "pooled" else self.prior.unit().condensed())
         numpyro.factor("rows", _log_evidence(prior, condensed))
 
     def finish(
         self, samples: Mapping[str, np.ndarray], statistics: Statistics, masks: Sequence[np.ndarray], seed: int
     ) -> tuple[dict[str, np.ndarray], list[dict[str, np.ndarray]]]:
-        """Draw the parameters exactly given each draw of the hyperparameters.
+        """Draw the parameters exactly from their conjugate posterior given each draw of the hyperparameters.
 
         Parameters
         ----------
@@ -109,7 +109,7 @@ class Hierarchy:
         return drawn, [{site: samples[site] for site in sites if site in samples} for sites in groups]
 
     def posterior(self, hyperparameters: Mapping[str, Any], statistics: Statistics) -> NaiveBayes:
-        """Return the exact posterior of the parameters given one draw of the hyperparameters."""
+        """Exact conjugate posterior of the parameters given one draw of the hyperparameters, by site."""
         prior: NaiveBayes = numpyro.handlers.substitute(
             numpyro.handlers.seed(self.sample_prior, 0), data=hyperparameters
         )()
@@ -119,10 +119,14 @@ class Hierarchy:
     def _draw(
         self, samples: Mapping[str, Any], statistics: Statistics, masks: Sequence[np.ndarray], seed: int
     ) -> dict[str, np.ndarray]:
-        """Draw the parameters of blocks with positions to keep, for some draws of the hyperparameters at a time."""
+        """Draws (S, …) of the parameters by site, one for each of S draws of the hyperparameters, batch by batch.
+
+        Blocks without a position to keep in `masks` are left out.
+        """
         wanted = [b for b, keep in enumerate(masks) if keep.any()]
 
         def posterior(hyperparameters: Mapping[str, Any], statistics: Statistics) -> NaiveBayes:
+            """Posterior of the wanted blocks given one draw of the hyperparameters."""
             model = self.posterior(hyperparameters, statistics)
             return replace(model, blocks=tuple(model.blocks[b] for b in wanted))
 
@@ -139,12 +143,15 @@ class Hierarchy:
 
 @jax.jit
 def _log_evidence(prior: NaiveBayes, statistics: Statistics) -> jax.Array:
-    """Compute the log evidence, compiled once: NumPyro runs a program several times before it samples."""
+    """Scalar log marginal likelihood of the statistics, compiled once for all runs of a NumPyro program."""
     return prior.log_evidence(statistics)
 
 
 def _sample(site: str, hyperparameter: Hyperparameter, alpha: dist.Distribution) -> Any:
-    """Sample a hyperparameter at a site: from `alpha` if it has no distribution of its own."""
+    """Sample a hyperparameter at NumPyro site `site` and return its value; without its own distribution, from `alpha`.
+
+    Normalised weights are sampled at "<site>_weight", and `site` is deterministic.
+    """
     if hyperparameter.distribution is None:
         return numpyro.sample(site, alpha)
     name, arguments = hyperparameter.distribution

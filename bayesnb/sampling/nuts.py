@@ -15,7 +15,7 @@ from bayesnb._util.extras import require
 from bayesnb._util.precision import float64
 from bayesnb._util.warnings import warn
 from bayesnb.families import hyperprior_of, supports
-from bayesnb.families.protocol import Condensable
+from bayesnb.families.protocol import Condensable, Prior
 from bayesnb.fitted import Classifier, Fitted, require_posterior
 from bayesnb.inference_data import assemble, assemble_weights
 from bayesnb.prediction.cross_fitting import Kind, TooFewRowsError, cross_fit
@@ -183,7 +183,7 @@ def run_nuts(
 
 
 def _target(fitted: Fitted, hyperprior: object) -> Fixed | Hierarchy:
-    """Return the target of NUTS for a hyperprior; raise ValueError unless it is one that `run_nuts` documents."""
+    """Return the NUTS target for a hyperprior; raise ValueError unless `hyperprior` is as `run_nuts` documents."""
     from numpyro import distributions as dist
 
     from bayesnb.sampling.hierarchy import Hierarchy
@@ -222,8 +222,8 @@ def _target(fitted: Fitted, hyperprior: object) -> Fixed | Hierarchy:
 
 
 @float64
-def _require_density(families: list[Any]) -> None:
-    """Raise ValueError unless the prior is proper: a program samples from the prior, as exact draws do not."""
+def _require_density(families: list[Prior]) -> None:
+    """Raise ValueError unless the prior of every family is proper, as a NumPyro program samples from the prior."""
     if not all(np.all(f.proper()) for f in families):
         raise ValueError(
             "The prior is improper, and run_nuts needs one that has a density. Choose a proper one, such as alpha=0.5 "
@@ -232,7 +232,7 @@ def _require_density(families: list[Any]) -> None:
 
 
 def _require_positive(alpha: dist.Distribution) -> None:
-    """Raise ValueError unless the hyperprior of α is a proper continuous distribution of a positive number."""
+    """Raise ValueError unless the hyperprior of α is a proper continuous distribution of one positive number."""
     from numpyro import distributions as dist
 
     # A masked distribution has no density, but the support of the distribution below it.
@@ -253,7 +253,10 @@ def _require_positive(alpha: dist.Distribution) -> None:
 def _run_for_weights(
     nb: Weighed, X: object, y: object, sample_weight: object, others: Mapping[str, object], sample: Callable[..., Any]
 ) -> Any:
-    """Draw the weights of a `WeightedNB` given cross-fitted terms; `others` are arguments that must be None."""
+    """Draws of the term weights of a `WeightedNB`, as ArviZ data, by NUTS given cross-fitted terms of X and y.
+
+    Raise ValueError if an argument in `others` is not None, or X and y do not fit the classifier.
+    """
     from bayesnb.sampling.weight_program import WeightsGiven
 
     weights = require_weights(nb, "run_nuts")
@@ -303,7 +306,7 @@ def _sample(
     progress: bool,
     if_diverging: str = _LESS_WIDE,
 ) -> tuple[dict[str, Any], dict[str, Any]]:
-    """Run NUTS; return values of each site (chains, draws, …) and fields of the transitions (chains, draws)."""
+    """Run NUTS and warn of bad diagnostics; return draws by site and fields of transitions, (chains, draws, …)."""
     from numpyro.infer import MCMC, NUTS
 
     parallel = jax.local_device_count() >= chains > 1
@@ -326,7 +329,7 @@ def _sample(
 
 
 def _diagnose(samples: dict[str, np.ndarray], diverging: np.ndarray, if_diverging: str = _LESS_WIDE) -> None:
-    """Warn of divergences, of a large R-hat and of a small effective sample size, with advice."""
+    """Warn if transitions diverged, an R-hat exceeds 1.01, or an effective sample size is below 100 per chain."""
     from numpyro.diagnostics import effective_sample_size, split_gelman_rubin
 
     chains, draws = diverging.shape
@@ -349,7 +352,7 @@ def _diagnose(samples: dict[str, np.ndarray], diverging: np.ndarray, if_divergin
 
 
 def _r_hat_message(r_hat: Mapping[str, float]) -> str:
-    """Return a warning if the largest potential scale reduction is too large, else an empty text."""
+    """Warning text if the largest R-hat of the sites exceeds 1.01, else ""."""
     site = max(r_hat, key=lambda site: np.nan_to_num(r_hat[site], nan=np.inf))
     if r_hat[site] <= _WORST_R_HAT:
         return ""
@@ -358,7 +361,7 @@ def _r_hat_message(r_hat: Mapping[str, float]) -> str:
 
 
 def _sample_size_message(size: Mapping[str, float], chains: int) -> str:
-    """Return a warning if the smallest effective sample size is too small, else an empty text.
+    """Warning text if the smallest effective sample size of the sites is below 100 per chain, else "".
 
     The estimate is a number of draws over a sum of autocorrelations, which noise can make negative where draws are few
     or chains have not met: the effective sample size then cannot be estimated.

@@ -38,7 +38,7 @@ def naive_bayes(
     n_rows: int | None = None,
     totals: Sequence[Any] | None = None,
 ) -> None:
-    """Sample π and θ from the prior, a class for each row, and the cells of the row given the class.
+    """NumPyro program: sample π and θ from the prior, a class for each row, and the cells of the row given the class.
 
     Parameters
     ----------
@@ -78,7 +78,7 @@ def naive_bayes(
 
 
 def naive_bayes_of_statistics(model: NaiveBayes, statistics: Statistics, *, sites: Sites) -> None:
-    """Sample π and θ from the prior, and add the log-likelihood of labelled rows by their sufficient statistics.
+    """NumPyro program: sample π and θ from the prior, and add log p(X, y | π, θ) by sufficient statistics.
 
     The joint density is that of `naive_bayes`; the cost does not grow with the number of rows.
     """
@@ -91,7 +91,7 @@ def naive_bayes_of_statistics(model: NaiveBayes, statistics: Statistics, *, site
 
 @dataclass(frozen=True, eq=False)
 class Fixed:
-    """Target of NUTS for a prior without unknown hyperparameters.
+    """NUTS target: posterior of the parameters under a prior without unknown hyperparameters.
 
     Parameters
     ----------
@@ -106,13 +106,13 @@ class Fixed:
     hyperprior = "none"
 
     def program(self, statistics: Statistics) -> Callable[[], None]:
-        """Return the program whose density is the posterior of the parameters, up to a constant."""
+        """NumPyro program whose density is the posterior of the parameters, up to a constant."""
         return partial(naive_bayes_of_statistics, self.prior, statistics, sites=self.sites)
 
     def finish(
         self, samples: Mapping[str, np.ndarray], statistics: Statistics, masks: Sequence[np.ndarray], seed: int
     ) -> tuple[dict[str, np.ndarray], list[dict[str, np.ndarray]]]:
-        """Return draws of the parameters by the names of `posterior_draws`, and empty draws of hyperparameters.
+        """Return draws of the parameters by the names of `posterior_draws`; hyperparameters have no draws.
 
         Parameters
         ----------
@@ -142,7 +142,7 @@ class Fixed:
 
 
 def sample_all_parameters(model: NaiveBayes, sites: Sites) -> tuple[jax.Array, list[Any]]:
-    """Sample all parameters; return (C,) log class probabilities, and the likelihood of each block given the draw."""
+    """Sample π and θ at NumPyro sites; return log π (C,), and the plug-in likelihood of each block."""
     classes: Any = model.class_prior
     if classes.fixed:
         log_class = jnp.asarray(classes.log_prob)[0]
@@ -152,7 +152,7 @@ def sample_all_parameters(model: NaiveBayes, sites: Sites) -> tuple[jax.Array, l
 
 
 def _log_likelihood(factors: list[tuple[Any, ...]]) -> jax.Array:
-    """Compute (N, C) log p(row | class) of observed rows from (family, likelihood, cells, totals) of each block."""
+    """(N, C) log p(row | class) of observed rows, summed over (family, likelihood, cells, totals) of the blocks."""
     total = jnp.zeros(())
     for family, likelihood, cells, draws in factors:
         broadcast = jax.tree.map(lambda p: p[None], likelihood), jax.tree.map(lambda v: v[:, None], cells)
@@ -162,7 +162,7 @@ def _log_likelihood(factors: list[tuple[Any, ...]]) -> jax.Array:
 
 
 def sample_parameters(family: Any, sites: Mapping[str, str]) -> Any:
-    """Sample the parameters of a block, (C, K) each, at the given sites; return the likelihood given the draw."""
+    """Sample the parameters of one block, (C, K) each, at the given NumPyro sites; return the plug-in likelihood."""
     require_capability(family, Program)
     n_classes = jax.tree.leaves(family)[0].shape[0]
     values: dict[str, Any] = {}
@@ -177,19 +177,19 @@ def sample_parameters(family: Any, sites: Mapping[str, str]) -> Any:
 
 
 def distribution_of_cells(site: CellSite) -> dist.Distribution:
-    """Return the distribution of the K cells of a row as one event; missing cells are masked."""
+    """NumPyro distribution of the K cells of a row as one event; missing cells contribute nothing."""
     return _distribution(site.distribution).mask(site.seen).to_event(1)
 
 
 def _distribution(named: Distribution) -> dist.Distribution:
-    """Return the NumPyro distribution of this name; impossible values have the density of the closed form."""
+    """NumPyro distribution with this name and these arguments, without validation of values."""
     name, arguments = named
     # With validation NumPyro would refuse cells that are no possible values.
     return getattr(dist, name)(**arguments, validate_args=False)
 
 
 def to_site_values(model: NaiveBayes, drawn: Mapping[str, Any], sites: Sites) -> dict[str, Any]:
-    """Convert draws by `posterior_draws`, or one draw without the leading axis, to values of the programs' sites."""
+    """Convert draws by `posterior_draws`, with or without a leading axis, to values of the programs' NumPyro sites."""
     site_values = dict(drawn)
     for family, names in zip(model.blocks, sites, strict=True):
         values = family.to_sites({parameter: site_values.pop(site) for parameter, site in names.items()})

@@ -22,7 +22,7 @@ _DEVIATION = "deviation"
 
 @dataclass(frozen=True, eq=False)
 class WeightsGiven:
-    """Target of NUTS: the generalised posterior of the weights given cross-fitted terms.
+    """NUTS target: generalised posterior of the weights of terms, given cross-fitted terms of rows.
 
     b ~ N(0, 1), T_g ~ N(μ_g, 1), d ~ N(0, 1), w_t = T_g + τ_g d_t for t in group g, and the
     likelihood is Π_i P(y_i | x_i; b, w)^v_i.
@@ -45,7 +45,11 @@ class WeightsGiven:
     biased: bool
 
     def program(self) -> None:
-        """Sample "temperature", and where the model has them "class_bias", "dependence_temperature" and "weight"."""
+        """NumPyro program: sample temperatures, class biases and deviations, and add the weighted label log-likelihood.
+
+        Sites are "temperature", and where the model has them "class_bias", "dependence_temperature", "deviation" and
+        "weight".
+        """
         values = self.terms.values
         _, n_classes, n_terms = values.shape
         bias = numpyro.sample(CLASS_BIAS, _normal(n_classes)) if self.biased else 0.0
@@ -63,11 +67,11 @@ class WeightsGiven:
 
     @property
     def _free(self) -> np.ndarray:
-        """(T,) whether the weight of a term may differ from the temperature."""
+        """(T,) of bool: whether the weight of a term may differ from the temperature of its group (τ > 0)."""
         return np.asarray(self.shrinkage[self.groups.index] > 0)
 
     def options(self) -> dict[str, Any]:
-        """Return options of NUTS: start at the optimum, with the covariance at the optimum as inverse mass matrix."""
+        """Keyword arguments of NUTS: start at the optimum, inverse mass matrix the Laplace covariance there."""
         prior = Prior(self.groups, self.shrinkage, self.terms.log_class.shape[-1], self.biased)
         theta = find_parameters(self.terms, prior)
         start: dict[str, Any] = {CLASS_BIAS: prior.point(theta)[0]} if self.biased else {}
@@ -84,7 +88,7 @@ class WeightsGiven:
         }
 
     def finish(self, samples: Mapping[str, np.ndarray], dependence: np.ndarray) -> dict[str, np.ndarray]:
-        """Return draws of the temperatures, biases and all weights, also of weights that equal their temperature.
+        """Draws of the temperatures, biases and all weights, also of weights that equal their temperature.
 
         Parameters
         ----------
@@ -101,4 +105,5 @@ class WeightsGiven:
 
 
 def _normal(n: int) -> dist.Distribution:
+    """NumPyro distribution of n independent standard normal variates as one event."""
     return dist.Normal().expand([n]).to_event(1)
