@@ -82,7 +82,7 @@ class Columns(ABC):
         return self, self.rows(table, policy)
 
     def with_declared(self, known: Mapping[int, Levels]) -> Self:
-        """Return these columns, in which the levels in `known`, by position in the table, are fixed, if columns have levels."""
+        """Return columns whose levels are those in `known`, by position in the table, and do not grow."""
         return self
 
     def check(self) -> None:  # noqa: B027

@@ -192,8 +192,8 @@ def posterior_precision(terms: CrossTerms, prior: Prior, theta: np.ndarray) -> F
 def find_parameters(terms: CrossTerms, prior: Prior, start: Point | None = None) -> Float[np.ndarray, "P"]:
     """Find θ = (biases b, temperatures T, deviations d), (P,), that minimises `penalized_loss`.
 
-    The search begins at `start` = (biases, weights), converted to θ, or else at the prior mean. Dense terms take Newton's
-    method with halved steps, sparse terms L-BFGS.
+    The search begins at `start` = (biases, weights), converted to θ, or else at the prior mean. Dense terms take
+    Newton's method with halved steps, sparse terms L-BFGS.
     """
     loss, theta = partial(penalized_loss, terms, prior), prior.mean if start is None else prior.parameters(*start)
     if terms.is_sparse:
