@@ -254,7 +254,8 @@ class Fitted:
     def rows(self, table: Table, *, alone: bool = False) -> tuple[Rows, ...]:
         """Encode the rows of a table, and warn of values that are not among the levels.
 
-        With `alone` features are encoded without their parents.
+        Under handle_unknown="error" such values raise ValueError. With `alone` features are encoded without their
+        parents.
         """
         blocks = tuple(block.base for block in self.encoding.blocks) if alone else self.encoding.blocks
         return replace(self.encoding, blocks=blocks).rows(table, self._report_unknown)
@@ -404,7 +405,7 @@ class Average:
     without_members: Fitted
 
     def mean(self, table: Table, rows: tuple[Rows, ...], joint: Joint, less: np.ndarray | float = 0.0) -> np.ndarray:
-        """Compute (N, C) log of the mean over the voting members of p(class, row).
+        """Compute (N, C) log of the mean over the voting members of p(class, row); naive Bayes where none votes.
 
         Parameters
         ----------

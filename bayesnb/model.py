@@ -142,7 +142,11 @@ class TermWeights:
         return np.concatenate([np.broadcast_to(weight, n) for weight, n in zip(self.blocks, sizes, strict=True)])
 
     def apply(self, b: int, likelihood: Likelihood) -> Prepared:
-        """Likelihood of block b with every term raised to the power of its weight."""
+        """Likelihood of block b with every term raised to the power of its weight.
+
+        One weight w for the block raises the whole likelihood of a row of t draws to w · (t + 1)^-exponent, or to w if
+        the exponent is None.
+        """
         weight, exponent = self.blocks[b], self.exponents[b]
         if jnp.ndim(weight):
             return Raised(likelihood, weight)
@@ -300,13 +304,19 @@ class NaiveBayes:
         return JointLikelihood(log_class + weights.class_bias, weighted_likelihoods)
 
     def sample(self, key: jax.Array, n: int) -> JointLikelihood:
-        """Joint likelihood with n independent draws of all parameters, on a leading axis of its arrays."""
+        """Joint likelihood with n independent draws of all parameters, on a leading axis of its arrays.
+
+        Weights of terms are not applied.
+        """
         keys = jax.random.split(key, len(self.blocks) + 1)
         log_class = self.class_prior.sample(keys[0], n).log_theta[:, 0]
         return JointLikelihood(log_class, tuple(f.sample(k, n) for f, k in zip(self.blocks, keys[1:], strict=True)))
 
     def log_joint(self, x: tuple[Any, ...], estimate: Estimate = "predictive") -> Float[jax.Array, "N C"]:
-        """(N, C) log p(class, row) under a reading of the posterior, without base measures."""
+        """(N, C) log p(class, row) under a reading of the posterior, without base measures.
+
+        Where the model has weights the result is the weighted score, which is no log joint probability.
+        """
         return self.read(estimate).log_joint(x)
 
     def log_base(self, x: tuple[Any, ...]) -> Float[jax.Array, "N"]:

@@ -137,7 +137,7 @@ def terms_of_rows(
     multiplicity: np.ndarray | None = None,
     function: TermFunction = JointLikelihood.terms,
 ) -> Float[np.ndarray, "n C T"]:
-    """(n, C, T) terms of log p(row | class) under a reading of the posterior.
+    """(n, C, T) terms of log p(row | class) under a reading of the posterior, times weights if the model has any.
 
     Parameters
     ----------

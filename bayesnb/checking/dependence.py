@@ -32,8 +32,8 @@ class Evidence:
     Parameters
     ----------
     rows : (F₁, F₂) number of rows where both are observed
-    log_bayes_factor : (F₁, F₂) of dependence against independence
-    examine : function that computes mutual information and p-values
+    log_bayes_factor : (F₁, F₂) of dependence against independence, in nats, summed over the classes
+    examine : function that computes mutual information, in nats, and p-values
     """
 
     rows: np.ndarray

@@ -129,7 +129,8 @@ def _vary_strength(
 ) -> jax.Array:
     """Compute (N, 6): most probable class, its probability at `strength`, and the range over the strengths in `grid`.
 
-    Strengths have one entry for each block. Then follow whether the label changes, and the slope of the logit.
+    Strengths have one entry for each block. Then follow whether the label changes, and the slope of the logit by the
+    log of the strength. The class is -1 where the probabilities are undefined.
     """
 
     def joint(strength: jax.Array) -> jax.Array:

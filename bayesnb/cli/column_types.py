@@ -141,9 +141,10 @@ class ColumnCounts:
 
     @property
     def zeros_stand_apart(self) -> bool:
-        """Whether several cells are 0 and no other number is near, as where 0 stands for "not measured".
+        """Whether five cells or more are 0 and no other number is near, as where 0 stands for "not measured".
 
-        Near is within five times the least step between two values, so that counts 0, 1, 2 … are not meant.
+        Near is within five times the least step between two positive values, so that counts 0, 1, 2 … are not meant.
+        False if a number is negative, a cell is no number, or more than `limit` values were met.
         """
         if self.beyond or self.low != 0 or self.numbers < self.present:
             return False
@@ -163,7 +164,8 @@ def guess(column: ColumnCounts) -> tuple[str | None, str]:
 
     Numbers are "numbers", but integers of at most 10 distinct values with five rows a value or more are categorical,
     and consecutive integers without repetition number the rows: they are left out. Other strings are categorical, and
-    left out if every one is different, or if there are too many to remember. A column of a single value is left out.
+    left out if every one is different, or if there are too many to remember. A column of a single value without missing
+    cells is left out.
     """
     n, levels, unique = column.present, len(column.values), column.distinct and not column.beyond
     if not n:

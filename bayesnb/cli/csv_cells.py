@@ -42,6 +42,7 @@ class InputError(Exception):
 def read_cells(path: Path) -> Iterator[pd.DataFrame]:
     """Yield the rows of a CSV file in pieces: stripped text, with decimal points; the index counts rows from 0.
 
+    A piece has at most 20,000 rows and 500,000 cells.
     Commas, semicolons or tabs separate cells; beside semicolons and tabs 1,5 is read as 1.5. Gzip is recognized by the
     content of the file, whatever its name.
 
@@ -97,7 +98,10 @@ def title(path: Path) -> str:
 
 
 def larger_than_memory(path: Path) -> bool:
-    """Return whether an analysis that holds the whole file would need more memory than is available."""
+    """Return whether an analysis that holds the whole file would need more memory than is available.
+
+    The need is taken for 45 times the size of the unpacked file. False for a pipe, which can be read only once.
+    """
     if not os.path.isfile(path):
         return False  # A pipe can be read only once.
     with _opened(path) as content:

@@ -57,7 +57,10 @@ class Table:
 
     @property
     def looks(self) -> tuple[str, ...]:
-        """Look of each column: "" for numbers, to the right; "name" or "name long" for text, to the left."""
+        """Look of each column: "" for numbers, to the right; "name" for text, to the left, also the first column.
+
+        Text with a cell of more than 40 characters is "name long".
+        """
         return tuple(
             ""
             if i and all(map(_NUMBER.fullmatch, cells))

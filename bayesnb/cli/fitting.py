@@ -38,7 +38,7 @@ class Settings:
     Parameters
     ----------
     test_size : float or None
-        Share of the rows to hold out; None: the number of rows decides how rows are held out.
+        Share of the rows to hold out; None: fewer than 1,000 rows are cross-validated, of more 0.3 are held out.
     seed : int
         Seed of the choice of rows.
     alpha, class_alpha : float
@@ -64,7 +64,7 @@ class Settings:
 
     @property
     def share(self) -> float:
-        """Share of the rows to hold out, if they are held out once."""
+        """Share of the rows to hold out, if they are held out once: `test_size`, or 0.3 if that is None."""
         return _SHARE if self.test_size is None else self.test_size
 
 
@@ -155,7 +155,8 @@ class Streamed:
     def fit(self, nb: NaiveBayesClassifier, settings: Settings, title: str) -> Fits:
         """Count all rows in one pass but for a stratified sample that is held out, then add that sample to a copy.
 
-        Weights are fitted to halves of a sample of the rows that were counted.
+        The sample is `settings.share` of the rows, at most 100,000 rows and 10 million cells. Weights are fitted to
+        halves of a sample of the rows that were counted, under the same limits.
 
         Raises
         ------
@@ -204,8 +205,9 @@ def concatenate(batches: Sequence[Batch]) -> Batch:
 def split(y: np.ndarray, settings: Settings) -> tuple[list[tuple[np.ndarray, np.ndarray]], str]:
     """Return stratified (train, test) positions, and a description of them.
 
-    Few rows are cross-validated; of many a share is held out once. A class keeps at least one row to learn from, so the
-    only row of a class is never held out.
+    Without `settings.test_size` fewer than 1,000 rows are cross-validated, in five folds, or fewer if no class has five
+    rows; else `settings.share` is held out once. A class keeps at least one row to learn from, so the only row of a
+    class is never held out.
     """
     n, class_count = len(y), Counter(y.tolist())
     if settings.test_size is None and n < _FEW_ROWS:
@@ -234,7 +236,7 @@ def _describe_split(held_out: int, n: int) -> str:
 class Sample:
     """Random sample of a share of the rows of each class, without replacement, and never of a whole class.
 
-    Every set of as many rows is equally probable.
+    Of a class of n rows min(round(`share` · n), n - 1) are drawn, and every set of that many is equally probable.
 
     Parameters
     ----------

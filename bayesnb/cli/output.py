@@ -38,6 +38,8 @@ def write_files(
 ) -> None:
     """Write tables, figures, posteriors and the report into a folder.
 
+    A posterior is written as 500 draws, unless it is improper or has more than 20,000 parameters.
+
     Raises
     ------
     OSError

@@ -101,7 +101,10 @@ class Encoding:
         return Encoding(self.classes, blocks), rows
 
     def rows(self, table: Table, policy: UnknownPolicy | None = None) -> tuple[Rows, ...]:
-        """Return the checked and coded rows of each block; `policy` is called with values that are no level."""
+        """Return the checked and coded rows of each block.
+
+        `policy` is called with values that are no level; None: `report_unknown`, which warns or raises.
+        """
         return tuple(block.rows(table, policy) for block in self.blocks)
 
     def label_index(self, y: object, n_rows: int, owner: str) -> np.ndarray:
@@ -131,7 +134,7 @@ class Encoding:
 
     @property
     def repeats(self) -> list[bool]:
-        """For each block whether its columns are in an earlier one, which has their cells."""
+        """For each block whether all of its columns are in earlier blocks, so that their cells were counted there."""
         known: set[int] = set()
         repeats = []
         for base in self._bases():

@@ -63,12 +63,18 @@ class CellColumns(PlainColumns):
         return prior_of_cells(given, argument, n_classes, self.sizes())
 
     def rows(self, table: Table, policy: UnknownPolicy | None = None) -> CellRows:
-        """Return the numbers as rows of cells; infinite numbers are refused when a block of rows is coded."""
+        """Return the numbers as rows of cells; infinite numbers are refused when a block of rows is coded.
+
+        `policy` is not used.
+        """
         check = partial(table.check_finite, index=self.index, missing=True)
         return CellRows(table.numbers(self.index), self._ends(), self.sizes(), check)
 
     def learn(self, table: Table, policy: UnknownPolicy | None = None) -> tuple[Self, CellRows]:
-        """Return columns with quantiles of these rows as edges of the features that have none yet, and the rows."""
+        """Return columns in which features without edges have quantiles of these rows as edges, and the rows.
+
+        The quantiles are those of every n-th row, n = N // 16,384 or 1. `policy` is not used.
+        """
         rows = self.rows(table)
         if all(edges is not None for edges in self.edges):
             return self, rows

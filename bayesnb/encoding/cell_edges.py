@@ -13,7 +13,10 @@ from bayesnb.encoding.table import Table
 
 
 def quantile_edges(values: np.ndarray, cells: int) -> np.ndarray | None:
-    """Edges of at most `cells` cells of about equally many values, halfway between values; None if none is finite."""
+    """Edges of at most `cells` cells of about equally many values, halfway between neighbouring distinct values.
+
+    Each distinct value has a cell if there are at most `cells` of these. None if no value is finite.
+    """
     distinct, count = np.unique(values[np.isfinite(values)].astype(np.float64), return_counts=True)
     if not len(distinct):
         return None

@@ -65,7 +65,7 @@ def check_labels(y: Any, n_rows: int | None, owner: str, name: str = "y") -> tup
 
 
 def check_weights(sample_weight: object, n_rows: int) -> np.ndarray:
-    """Return replication counts (N,) in float64; ones for None.
+    """Return replication counts (N,) in float64: ones for None, and a single number N times.
 
     Raises
     ------

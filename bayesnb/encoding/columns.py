@@ -62,7 +62,7 @@ class Columns(ABC):
 
     @property
     def network(self) -> Any:
-        """The columns themselves as `NodeColumns` if they may have parents; else None."""
+        """Columns that may have parents, as `NodeColumns`; default: None, as these columns have no parents."""
         return None
 
     @property
@@ -72,24 +72,35 @@ class Columns(ABC):
 
     @abstractmethod
     def rows(self, table: Table, policy: UnknownPolicy | None = None) -> Rows:
-        """Check these columns of a table and return their rows; `policy` is called with values that are no level."""
+        """Check these columns of a table and return their rows.
+
+        `policy` is called with values that are no level; None: `report_unknown`. Columns without levels do not use it.
+        """
 
     def learn(self, table: Table, policy: UnknownPolicy | None = None) -> tuple[Self, Rows]:
         """Return columns with the levels that may occur in a table, and the rows of the table under these columns.
 
-        Default: columns without levels, which stay as they are.
+        Default: these columns, which have no levels, and their rows.
         """
         return self, self.rows(table, policy)
 
     def with_declared(self, known: Mapping[int, Levels]) -> Self:
-        """Return columns whose levels are those in `known`, by position in the table, and do not grow."""
+        """Return the columns unchanged by default, as they have no levels.
+
+        Columns with levels take those in `known`, by position in the table; these then do not grow.
+        """
         return self
 
     def check(self) -> None:  # noqa: B027
-        """Raise ValueError if the fields contradict each other; `Encoding.check` checks what all columns have."""
+        """Raise ValueError if the fields of these columns contradict each other; default: do nothing.
+
+        `Encoding.check` checks the fields that all columns have.
+        """
 
     def prior(self, given: object, argument: str, n_classes: int) -> Any:
         """Return the prior that a user has `given` for an `argument`: a family, or a function of the statistics to it.
+
+        Default: the Dirichlet of `prior_of_levels`.
 
         Raises
         ------
@@ -118,12 +129,12 @@ class Columns(ABC):
         return np.repeat(np.arange(len(self.sizes()), dtype=np.int32), self.sizes())
 
     def axis(self) -> tuple[np.ndarray, Sequence[Hashable] | None]:
-        """Return the feature (L,) and the level of each position; None in place of the levels for numbers."""
+        """Return the feature (L,) and the level of each position; default: None in place of the levels."""
         return self.groups(), None
 
     @property
     def capacity(self) -> int:
-        """Number of positions in the kernels' arrays of counts, padding included."""
+        """Number of positions in the kernels' arrays of counts; default: those of all features, without padding."""
         return int(self.sizes().sum())
 
     # -- statistics ------------------------------------------------------------------------------
@@ -136,7 +147,7 @@ class Columns(ABC):
         return statistics.level_counts(self.sizes()) if hasattr(statistics, "level_counts") else statistics
 
     def prune(self, statistics: Any) -> tuple[Self, Any]:
-        """Return columns and statistics without the undeclared levels that did not occur."""
+        """Return columns and statistics without the undeclared levels that did not occur; default: both unchanged."""
         return self, statistics
 
     def union(self, other: Self) -> Self:
@@ -144,7 +155,7 @@ class Columns(ABC):
         return self
 
     def positions_in(self, joint: Self) -> np.ndarray:
-        """(L,) positions of these levels on the last axis of `joint`, which has these levels and more."""
+        """(L,) positions of these levels on the last axis of `joint`; default: 0 … L - 1, as both have the same."""
         return np.arange(int(self.sizes().sum()))
 
 
@@ -235,7 +246,8 @@ class BinaryColumns(PlainColumns):
     def rows(self, table: Table, policy: UnknownPolicy | None = None) -> Rows:
         """Return rows of absent and present cells; raise ValueError for an infinite cell.
 
-        Without a threshold, a cell that is neither 0, 1 nor missing raises ValueError, too.
+        Without a threshold, a cell that is neither 0, 1 nor missing raises ValueError, too. A sparse table may have no
+        NaN, and no threshold below 0.
         """
         if table.is_sparse:
             return PresenceRows(self._select_present(table.matrix()))

@@ -127,7 +127,10 @@ class Factors:
 
 
 def factorize_integers(raw: np.ndarray) -> Factors | None:
-    """Return the factors of a 2-D integer or Boolean array; None if the range of a column is wider than 4,096."""
+    """Return the factors of a 2-D integer or Boolean array.
+
+    None if a column has more than 4,096 integers from its least to its greatest, or one of 2**63 or more.
+    """
     kind = bool if raw.dtype == bool else int
     raw = raw.view(np.uint8) if kind is bool else raw
     low, high = _column_bounds(raw)
@@ -172,6 +175,8 @@ def _reduce_columns(raw: np.ndarray, *reductions: Callable[..., np.ndarray]) -> 
 
 def factorize(column: Any, where: str) -> tuple[np.ndarray, list[Hashable]]:
     """Return the codes of a 1-D column and its distinct values; the code of None, NaN, NaT and pd.NA is -1.
+
+    The values of a column of integers are all integers from its least to its greatest, if these are 4,096 or fewer.
 
     Raises
     ------
@@ -253,8 +258,9 @@ def to_array(column: Any) -> np.ndarray:
 
 
 def require_distinct_hashes(values: Collection[object]) -> None:
-    """Raise ValueError if so many values have the same hash that a dictionary of them takes quadratic time.
+    """Raise ValueError if more than 64 values have the same hash, so that a dictionary of many would be slow.
 
+    Strings are not checked, as their hashes cannot be foreseen.
     Python hashes numbers modulo 2^61 - 1, so that any number of integers, and some two hundred floats, can be chosen
     with the same hash. Values that print alike count once.
     """

@@ -207,14 +207,20 @@ class NodeColumns(Columns):
         return LevelCounts(np.concatenate([counts[i] for i in np.argsort(self.index)], axis=1))
 
     def features_missing_on_arcs(self, statistics: LevelCounts, class_count: np.ndarray) -> list[str]:
-        """Return the names of the features with parents such that in some row the feature or a parent is missing."""
+        """Return the names of the features with parents such that in some row the feature or a parent is missing.
+
+        The list is empty if a missing parent is one more value (`missing_is_value`).
+        """
         if self.missing_is_value:
             return []
         missing = self._node_weight(statistics) < class_count[:, None] * (1 - 1e-9)
         return [self.base.names[self.nodes[i][0]] for i in np.flatnonzero(self._has_parents & missing.any(axis=0))]
 
     def features_never_counted(self, statistics: LevelCounts, class_count: np.ndarray) -> list[tuple[int, str]]:
-        """Return (index of a class, name of a feature) if no row of the class has the feature and all its parents."""
+        """Return pairs (index of a class, name of a feature) such that no row has the feature and all its parents.
+
+        Classes without rows are left out. The list is empty if a missing parent is one more value (`missing_is_value`).
+        """
         if self.missing_is_value:
             return []
         never = self._has_parents & (self._node_weight(statistics) == 0) & (class_count[:, None] > 0)

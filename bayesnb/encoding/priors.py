@@ -16,7 +16,9 @@ if TYPE_CHECKING:
 
 
 def class_distribution(class_prior: object, class_alpha: object, n_classes: int) -> Dirichlet | Known:
-    """Return the prior of the class probabilities: known if `class_prior` gives them, else Dirichlet.
+    """Return the prior of the class probabilities: known if `class_prior` gives probabilities, else Dirichlet.
+
+    The Dirichlet is `class_prior` if that is one; for class_prior=None it has the concentration `class_alpha`.
 
     Raises
     ------

@@ -38,11 +38,11 @@ class Rows(ABC):
         """Return rows start … stop - 1 as an object that the kernels read, padded to `size` rows."""
 
     def linear_rows(self) -> Rows:
-        """Return these rows for kernels that read plug-in parameters, which are linear in the counts."""
+        """Return rows for kernels that read plug-in parameters, which are linear in the counts; default: these rows."""
         return self
 
     def counting_rows(self) -> Rows:
-        """Return these rows for kernels that count them."""
+        """Return rows for kernels that count them; default: these rows."""
         return self
 
     def require_finite(self) -> None:  # noqa: B027
@@ -68,7 +68,8 @@ def blocks(
 ) -> Iterator[tuple[slice, tuple[Any, ...], list[np.ndarray]]]:
     """Yield blocks of n rows: the slice, padded rows of each of `rows`, and `arrays` cut alike and padded by zeros.
 
-    `cells` is the number of cells of a row's result, if that is more than the row itself has.
+    `cells` is the number of cells of a row's result, if that is more than the row itself has. The size of a block is
+    16 · 4^k rows: the largest with at most 2^20 cells and 2^14 rows, less for the last block; it is 16 at least.
     """
     width = max(1.0, cells, sum(r.width() for r in rows))
     largest = min(_MOST_ROWS, power_of_four(CELLS / width, down=True))
@@ -279,7 +280,7 @@ class BinaryRows(LevelRows):
 
 
 def level_capacity(sizes: np.ndarray, *, complete: bool = False) -> int:
-    """Power of two that holds a feature's levels, and a missing cell unless `complete`.
+    """Least power of two, from 2 on, of at least the levels of the largest feature, plus one unless `complete`.
 
     Levels that grow by a few seldom change this size, for which kernels are compiled.
     """

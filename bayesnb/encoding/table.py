@@ -200,7 +200,9 @@ def check_table(X: Any, owner: str) -> Table:
     Raises
     ------
     ValueError
-        If X is empty, complex, or not two-dimensional.
+        If X is empty, complex, ragged or not two-dimensional, or if two columns of a DataFrame have one name.
+    TypeError
+        If X is a masked array with a masked cell.
     """
     if type(X) is np.ndarray and X.ndim == 2 and X.size and X.dtype in (np.float64, np.float32, np.int64):
         return Table(X, Positions(X.shape[1]), X.shape[0], owner)
@@ -237,7 +239,10 @@ def check_table(X: Any, owner: str) -> Table:
 
 
 def row_major(columns: Sequence[np.ndarray], dtype: np.dtype | None = None) -> np.ndarray:
-    """Return columns as a (N, K) array in row-major order, filled by tiles that fit the cache, faster than np.stack."""
+    """Return columns as a (N, K) array in row-major order, filled by tiles that fit the cache, faster than np.stack.
+
+    `dtype` is the type of the array; None: the common type of the columns.
+    """
     dtype = np.result_type(*columns) if dtype is None else dtype
     out = _aligned((len(columns[0]), len(columns)), np.dtype(dtype))
     step = max(256, 2**16 // len(columns))

@@ -111,7 +111,10 @@ class TermMap:
         return bool((self.minus < 0).all() and (self.plus >= 0).all())
 
     def combine(self, values: Float[np.ndarray, "... R"]) -> Float[np.ndarray, "... T"]:
-        """Return the T terms of the classifier from the R terms of the blocks, on the last axis."""
+        """Return the T terms of the classifier from the R terms of the blocks, on the last axis.
+
+        A term of -inf that is subtracted counts as 0.
+        """
         if self.is_identity:
             return values
         terms = np.zeros((*values.shape[:-1], len(self.names)))

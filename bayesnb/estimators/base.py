@@ -398,7 +398,7 @@ class NaiveBayesClassifier(FittedClassifier):
     # -- shared machinery ------------------------------------------------------------------------
 
     def _made_choices(self, encoding: Encoding) -> tuple[str, ...]:
-        """Return names of choices besides parameters that rows determined, such as tuned hyperparameters."""
+        """Return names of choices besides parameters that rows determined; default: the tuned hyperparameters."""
         return getattr(self, "tuned_", ())
 
     def _check(self) -> None:

@@ -203,6 +203,8 @@ class NaiveBayesMixture(DensityMixin, BaseEstimator):
     def bic(self, X: object, sample_weight: object = None) -> float:
         """Bayesian information criterion, -2 log p(X | θ) + `n_parameters_` log N: the lower, the better.
 
+        `sample_weight` (N,) weighs the rows' log probabilities, and N is then its sum; None: each row counts once.
+
         Examples
         --------
         >>> from bayesnb import CategoricalNB, NaiveBayesMixture
@@ -213,7 +215,10 @@ class NaiveBayesMixture(DensityMixin, BaseEstimator):
         return self._information_criterion(X, sample_weight, np.log)
 
     def aic(self, X: object, sample_weight: object = None) -> float:
-        """Akaike information criterion, -2 log p(X | θ) + 2 `n_parameters_`: the lower, the better."""
+        """Akaike information criterion, -2 log p(X | θ) + 2 `n_parameters_`: the lower, the better.
+
+        `sample_weight` (N,) weighs the rows' log probabilities; None: each row counts once.
+        """
         return self._information_criterion(X, sample_weight, lambda _: 2.0)
 
     @property

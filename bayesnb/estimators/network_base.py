@@ -382,7 +382,10 @@ class StructuredNB(NaiveBayesClassifier):
         return (*learned, *cells, *super()._made_choices(encoding))
 
     def _discretize_numbers(self, batch: LabelledRows) -> LabelledRows:
-        """Return rows with one categorical block, and cells of numbers as levels: quantiles, or most probable bins."""
+        """Return rows with one categorical block, in which the cells of numbers are levels.
+
+        Cells are between quantiles if the class of classifiers has margins, else the bins of the most probable binning.
+        """
         encoding, rows, table, label, weight = batch
         numbers: Any = encoding.blocks[-1]
         cuts = [np.zeros(0) if edges is None else edges for edges in numbers.edges]

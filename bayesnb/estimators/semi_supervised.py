@@ -236,7 +236,7 @@ def fit_to_best_run(
 
 
 def clone_for_em(nb: NaiveBayesClassifier, who: str) -> NaiveBayesClassifier:
-    """Return an unfitted clone of a classifier, whose kinds of columns do not depend on labels.
+    """Return an unfitted clone of a classifier, with numbers="gaussian" in place of "auto", which chooses by labels.
 
     Raises
     ------

@@ -73,22 +73,22 @@ class WeightAttributes(FittedClassifier):
 
     @property
     def temperature_(self) -> float:
-        """Common mean of the weights of terms, to which they are shrunk; 1 without weights."""
+        """Common mean to which weights of margins, or of all terms without structure, are shrunk; 1 if unweighted."""
         return 1.0 if self.weights_ is None else self.weights_.temperature
 
     @property
     def shrinkage_(self) -> float:
-        """Prior standard deviation τ of the weights around the temperature; 0 if all weights are equal."""
+        """Prior standard deviation τ of the same weights around `temperature_`; 0 if they are equal, or unweighted."""
         return 0.0 if self.weights_ is None else self.weights_.shrinkage
 
     @property
     def dependence_temperature_(self) -> float:
-        """Common mean of the weights of dependences on parents; 0 without such terms."""
+        """Common mean of the weights of dependences on parents; 0 without such terms, and if no weights are fitted."""
         return 0.0 if self.weights_ is None else self.weights_.dependence_temperature
 
     @property
     def dependence_shrinkage_(self) -> float:
-        """Prior standard deviation of the weights of dependences around their temperature."""
+        """Prior standard deviation of the weights of dependences around `dependence_temperature_`; 0 without these."""
         return 0.0 if self.weights_ is None else self.weights_.dependence_shrinkage
 
     @property

@@ -103,7 +103,7 @@ class WeightedNB(WeightAttributes):
 
     Notes
     -----
-    Three random splits into halves (six for 500 rows or fewer), stratified by class, are fitted in both directions:
+    Three random splits into halves (up to six of fewer than 1,000 rows), stratified by class, are fitted both ways:
     structure and densities are learned anew in each half, with the levels of all rows; a row of weight 2 is in one
     half. With b ~ N(0, 1), T ~ N(1, 1), for dependences T ~ N(½, 1), and w_t ~ N(T, τ²), the log score of the rows of
     the other halves, each with an equal part of its weight in each split, has one penalised optimum. Newton's method

@@ -195,7 +195,10 @@ def labels(X: Any, y: object, owner: str, which: str = "") -> tuple[np.ndarray, 
 
 @contextmanager
 def warn_once() -> Iterator[None]:
-    """Record the warnings inside the block, and issue each text once at its end, but for undefined rows."""
+    """Record the warnings inside the block, and issue each distinct text once at its end.
+
+    Of the warnings of unknown levels only the first is issued, and those of rows without class probabilities are not.
+    """
     with warnings.catch_warnings(record=True) as caught:
         warnings.simplefilter("always")
         try:

@@ -40,7 +40,10 @@ def _table_rows(tree: Any, name: str) -> Iterator[tuple[str | float, ...]]:
 
 
 def _field_text(value: Any) -> str:
-    """Text of one field: a number, or "shape from least to greatest" for an array; a tuple by element; else `repr`."""
+    """Text of one field: a number; shape and range of an array; a tuple by element; else `repr`.
+
+    An array is "(2, 3) from 0 to 1", "(2, 3) of 1" if all entries are equal, and "(2, 3)" if it has no numbers.
+    """
     if isinstance(value, tuple):
         return f"({', '.join(map(_field_text, value))}{',' * (len(value) == 1)})"
     if (ends := _least_and_greatest(value)) is None:
@@ -52,7 +55,7 @@ def _field_text(value: Any) -> str:
 
 
 def _least_and_greatest(value: Any) -> tuple[float, ...] | None:
-    """Least and greatest number of an array, NaN skipped; () if it has no numbers; None if `value` is no array."""
+    """Least and greatest number of an array, NaN skipped; () if there is none; None for other types and tracers."""
     if isinstance(value, jax.core.Tracer) or not isinstance(value, np.ndarray | np.generic | jax.Array):
         return None
     numbers = np.asarray(value)

@@ -189,7 +189,10 @@ class Averaged(Family):
         return map_leading_axis(draw_rows, (score, drawn, with_row, counted_in))
 
     def simulate(self, likelihood: Any, rng: np.random.Generator, total: int = 1) -> np.ndarray:
-        """(S, K) simulated cells of one row for each of S parameters of one class."""
+        """(S, K) simulated cells of one row for each of the S parameters in `likelihood`, which are of one class.
+
+        `total` is the number of draws from a single group of levels; other rows do not depend on it.
+        """
         cells: np.ndarray = self.dependent.simulate(likelihood, rng, total)
         return cells
 

@@ -83,5 +83,8 @@ class AveragedTables(AveragedStructures):
         return {"theta": jnp.full(jnp.shape(self.concentration), jnp.nan)}
 
     def simulate(self, likelihood: Multinomial, rng: np.random.Generator, total: int = 1) -> np.ndarray:
-        """(S, L) of 0 and 1: one level drawn from each group, for each of S rows of level probabilities."""
+        """(S, L) of 0 and 1: one level drawn from each group, for each of S rows of level probabilities.
+
+        `total` is not used.
+        """
         return simulate_levels(np.asarray(likelihood.log_theta), np.asarray(self.group), rng)

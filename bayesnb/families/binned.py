@@ -290,7 +290,7 @@ class IndependentCuts:
     cuts: Any = 1.0
 
     def prior(self, n_classes: int, sizes: np.ndarray) -> Binned:
-        """`Binned` prior of F features with `sizes` (F,) cells."""
+        """`Binned` prior, the same in each of `n_classes` classes, of F features with `sizes` (F,) cells."""
         sizes = np.asarray(sizes)
         group = np.repeat(np.arange(len(sizes), dtype=np.int32), sizes)
         log_cuts = np.log(self.cuts) if self.cuts > 0 else binnings.NEVER
@@ -402,9 +402,10 @@ class Cells(NamedTuple):
 
 
 def _map_on_host(of: Callable[..., Any], cells: Cells, *shared: np.ndarray) -> np.ndarray:
-    """(F, …, G) results of `of(cells, *shared)` in NumPy, a few features at a time, padded to few widths.
+    """(F, …, G) results of `of(cells, *shared)` in NumPy, at most four features at a time.
 
-    Most models then share a compiled kernel.
+    Cells are padded to the least power of two that is at least G and at least 16, so that most models share a compiled
+    kernel.
     """
     n_features, n_classes, width = cells.alpha.shape
     wide = max(_NARROWEST, 1 << (width - 1).bit_length())

@@ -92,7 +92,8 @@ class ContextTree(AveragedTables, IndependentClasses):
     def from_shapes(cls, shapes: Sequence[tuple[int, ...]], alpha: Any, log_odds: float = 0.0) -> Self:
         """Prior of features with tables of given shapes: numbers of values of the parents, then of the feature.
 
-        `alpha` (C, F) is the concentration of all levels of a feature together, in every context, spread evenly.
+        `alpha` (C, F) is the concentration of all levels of a feature together, in every context, spread evenly;
+        `log_odds` the log odds that a context is the last.
         """
         sizes, tables = [math.prod(shape) for shape in shapes], [math.prod(shape[:-1]) for shape in shapes]
         most = max((len(shape) for shape in shapes), default=1) - 1
@@ -127,7 +128,7 @@ class ContextTree(AveragedTables, IndependentClasses):
         return jnp.shape(self.concentration)[-1]
 
     def with_hyperparameters(self, values: Mapping[str, Any]) -> Self:
-        """Prior with concentrations multiplied by values["alpha"]."""
+        """Prior with concentrations multiplied by values["alpha"], 1 by default."""
         return self.with_fields(self.concentration * values.get("alpha", 1.0), self.count)
 
     def limit(self, most: int) -> Self:
@@ -139,7 +140,10 @@ class ContextTree(AveragedTables, IndependentClasses):
         return replace(self, splits=self.splits & (depth < most))
 
     def pad(self, extra: int) -> Self:
-        """Copy with `extra` unused levels, and with shorter contexts padded to powers of two for shared kernels."""
+        """Copy with `extra` unused levels, and with unused shorter contexts, so that models share compiled kernels.
+
+        The entries of shorter contexts, and all contexts, are padded to the next power of two, at least 16.
+        """
         n, n_others, n_contexts = np.shape(self.concentration)[1], len(self.leaf), len(self.above)
         more, spare = _power_of_two(n_others) - n_others, _power_of_two(n_contexts + 1) - n_contexts
         wide = ((0, 0), (0, extra))

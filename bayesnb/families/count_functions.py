@@ -46,7 +46,7 @@ def linear(x: Array | float, table: Array) -> jax.Array:
 
 
 def rising(multiplicity: Any) -> Term:
-    """`Term` log Γ(a + x)/Γ(a), the Dirichlet-multinomial predictive.
+    """`Term` log Γ(a + x)/Γ(a), the Dirichlet-multinomial predictive; `multiplicity` None: at a as it is.
 
     With `multiplicity` w (C,) the last axis of a has α, then the counts n, and f is taken at a = α + max(n + w x, 0).
     """
@@ -54,7 +54,7 @@ def rising(multiplicity: Any) -> Term:
 
 
 def plugged_in(multiplicity: Any) -> Term:
-    """`Term` x log a, the plug-in likelihood at the posterior mean.
+    """`Term` x log a, the plug-in likelihood at the posterior mean; `multiplicity` None: at a as it is.
 
     With `multiplicity` w (C,) the last axis of a has α, then the counts n, and f is taken at a = α + max(n + w x, 0).
     """

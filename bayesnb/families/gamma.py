@@ -153,7 +153,7 @@ class Gamma(IndependentCells):
         return type(self)(self.concentration * factor, self.rate * factor)
 
     def with_hyperparameters(self, values: Mapping[str, Any]) -> Self:
-        """Prior with a replaced by values["a"], and b rescaled so that the prior mean a/b stays."""
+        """Prior with a = values["a"], and b rescaled so that the prior mean a/b stays; unchanged without "a"."""
         if "a" not in values:
             return self
         a = values["a"] * (0.0 * self.concentration + 1.0)

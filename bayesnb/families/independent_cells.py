@@ -123,12 +123,15 @@ class IndependentCells(IndependentClasses):
         return dict(values)
 
     def cells(self, likelihood: Any, cells: Any, total: Any) -> Iterator[CellSite]:
-        """Yield one sample site for all cells, with the distribution of the likelihood; `cells` None: to simulate."""
+        """Yield one sample site for all cells, with the distribution of the likelihood; `cells` None: to simulate.
+
+        `total` is not used.
+        """
         seen = True if cells is None else cells.count > 0
         yield CellSite("", likelihood.distribution(), None if cells is None else cells.values(), seen)
 
     def simulate(self, likelihood: Any, rng: np.random.Generator, total: int = 1) -> np.ndarray:
-        """(S, F) simulated cells of one row for each of S parameters of one class."""
+        """(S, F) simulated cells of one row for each of S parameters of one class; `total` is not used."""
         cells: np.ndarray = likelihood.simulate(rng)
         return cells
 
@@ -203,7 +206,10 @@ def reduce_cells(likelihood: Any, reduce: CellReduction, x: object) -> jax.Array
 
 
 def sum_with_points(terms: Float[jax.Array, "N C F"]) -> Float[jax.Array, "N C"]:
-    """(N, C) Σ over the cells of log probabilities `terms` (N, C, F); -inf of one cell outweighs +inf of another."""
+    """(N, C) Σ over the cells of log probabilities `terms` (N, C, F); -inf of one cell outweighs +inf of another.
+
+    NaN in any cell gives NaN.
+    """
     outweighed = jnp.any(jnp.isneginf(terms), axis=-1) & ~jnp.any(jnp.isnan(terms), axis=-1)
     return jnp.where(outweighed, -jnp.inf, jnp.sum(terms, axis=-1))
 

@@ -120,7 +120,10 @@ class NetworkCells(CountRows):
     network: Network = static()
 
     def layout(self, table: Array) -> tuple[Any, jax.Array]:
-        """Return log probabilities (C, L) in the form that `dot` reads, and probabilities for sums over missing cells."""
+        """Return a table (C, L) of log probabilities in the form that `dot` reads for observed cells, and its exp (C, L).
+
+        The probabilities are summed over where cells are missing.
+        """
         return self.observed.layout(table), jnp.exp(table)
 
     def dot(self, tables: tuple[Any, jax.Array]) -> jax.Array:

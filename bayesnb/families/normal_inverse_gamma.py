@@ -228,7 +228,11 @@ class NormalInverseGamma(IndependentCells):
         return type(self)(*(field * ones for field in fields))
 
     def hyperprior(self, pooled: bool) -> dict[str, Hyperparameter]:
-        """Hyperparameters with priors: loc ~ Normal(prior's loc, b/(aκ)) and log b ~ Normal(log b, 1), (F,) each."""
+        """Hyperparameters with priors, (F,) each, that all classes share; `pooled` changes nothing.
+
+        "loc" is normal with mean m and variance b/(aκ); log "rate" is normal with mean log b and variance 1, by the m,
+        κ, a and b of this prior's first class.
+        """
         loc, kappa, a, b = (np.asarray(v)[0] for v in (self.loc, self.kappa, self.concentration, self.rate))
         scale = np.sqrt(b / (a * kappa))
         return {
@@ -268,7 +272,7 @@ class NormalInverseGamma(IndependentCells):
         return Normal(xp.where(known, self.loc, xp.nan), xp.where(known, variance, xp.nan))
 
     def mode(self) -> Normal:
-        """Normal likelihood at the joint posterior mode, μ = m and σ² = b/(a + 3/2); NaN where κ = 0."""
+        """Normal likelihood at the joint posterior mode, μ = m and σ² = b/(a + 3/2); NaN where κ = 0 or a <= -3/2."""
         xp = namespace(self.loc, self.kappa, self.concentration, self.rate)
         a = self.concentration + 1.5
         known = (self.kappa > 0) & (a > 0)

@@ -53,7 +53,7 @@ class Symmetric:
     alpha: Array
 
     def with_hyperparameters(self, values: Mapping[str, Any]) -> Self:
-        """Copy with α multiplied by values["alpha"]."""
+        """Copy with α multiplied by values["alpha"], 1 by default."""
         return type(self)(self.alpha * values.get("alpha", 1.0))
 
     def log_evidence(self, counted: Histogram) -> jax.Array:

@@ -90,7 +90,10 @@ class TreeAveraged(AveragedStructures):
 
     @classmethod
     def from_sizes(cls, sizes: Sequence[int], n_classes: int, total: float) -> Self:
-        """Prior of F features with `sizes` (F,) levels; concentrations of each feature and pair sum to `total`."""
+        """Prior of F features with `sizes` (F,) levels, the same in all classes.
+
+        The concentrations of the levels of each feature, and of each pair, are equal and sum to `total`.
+        """
         n, size = len(sizes), np.asarray(sizes)
         levels = [(np.arange(size), np.arange(size)) for size in sizes]
         pairs = zip(*np.triu_indices(n, 1), strict=True)
@@ -107,7 +110,7 @@ class TreeAveraged(AveragedStructures):
         return self.n_features * (self.n_features + 1) // 2
 
     def with_hyperparameters(self, values: Mapping[str, Any]) -> Self:
-        """Prior with concentrations multiplied by values["alpha"]."""
+        """Prior with concentrations multiplied by values["alpha"], 1 by default."""
         return self.with_fields(self.concentration * values.get("alpha", 1.0), self.count)
 
     def proper(self) -> Bool[jax.Array, "*C K"]:

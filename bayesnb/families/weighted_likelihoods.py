@@ -27,7 +27,7 @@ class Raised:
         return self if raised is None else raised(x, self.weight) or self
 
     def log_prob(self, x: object) -> Float[jax.Array, "N C"]:
-        """(N, C) Σ_t w_t log p(x_t | class); a term of -inf outweighs one of +inf."""
+        """(N, C) Σ_t w_t log p(x_t | class); -inf if any term is -inf, even beside +inf or NaN."""
         terms = self.terms(x)
         return jnp.where(jnp.any(jnp.isneginf(terms), axis=-1), -jnp.inf, jnp.sum(terms, axis=-1))
 

@@ -82,7 +82,7 @@ def require_labels(levels: encoding.Levels, where: str) -> None:
 
 
 def require_keys(keys: Collection[object]) -> None:
-    """Raise ValueError if a dictionary has many keys that are neither names nor positions of columns.
+    """Raise ValueError if over 4,096 keys are neither strings nor integers between -65,536 and 65,536, ends excluded.
 
     Hashes of numbers are predictable in Python: a file could choose many numbers that make a dictionary slow.
     """

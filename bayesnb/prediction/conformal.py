@@ -192,6 +192,9 @@ class Conformal:
     def p_values(self, X: object) -> np.ndarray:
         """Compute (M, C) p-values: the fraction of conformity scores no larger than the new row's, itself included.
 
+        With `by_class` the scores are those of the rows of the candidate's class. With ties="random" equal scores,
+        itself included, count by one uniform fraction per row, which `seed` determines.
+
         Parameters
         ----------
         X : array-like, sparse matrix or DataFrame of shape (M, F)

@@ -153,7 +153,10 @@ class TermColumns:
 
     @classmethod
     def from_fitted(cls, fitted: Fitted, kind: Kind) -> TermColumns:
-        """Choose the columns for weights of a `kind`: one for each term, or one for each set with a common weight."""
+        """Choose the columns for weights of a `kind`: one for each term, or one for each set with a common weight.
+
+        Sets are chosen for "temperature", and for a single term; there is then no bias. "auto" is otherwise "feature".
+        """
         names, averaged = term_names(fitted), fitted.average is not None
         has_common_weight = kind == "temperature" or len(names) == 1
         if averaged and has_common_weight:
@@ -226,6 +229,9 @@ def cross_fit(
 ) -> tuple[Levels, CrossFit]:
     """Fit random halves of the rows, and compute the terms of the rows of the other halves.
 
+    The number of splits is 3,000 divided by the number of rows, at least 3 and at most 6, or 1 where terms take too
+    much memory.
+
     Parameters
     ----------
     fit : classifier
@@ -233,7 +239,8 @@ def cross_fit(
     X, y, sample_weight
         Rows, labels and replication counts.
     kind : {"feature", "temperature", "auto"}
-        Whether each term has a weight and each class a bias; under "temperature" each group of terms has a weight.
+        "feature" and "auto": each term has a weight, and each class a bias. "temperature", and all kinds if there is
+        one term: each group of terms (of draws or not, dependences or not) has a weight, and classes have no bias.
     max_rows : int
         Most rows to compute the terms of.
     seed : int

@@ -144,7 +144,10 @@ class CrossTerms:
         return replace(self, **rows, difference=tuple(matrix[index] for matrix in self.difference))
 
     def with_exponent(self, exponent: float, of_draws: Bool[np.ndarray, "T"]) -> Self:
-        """Return a copy whose terms in `of_draws`, of count rows, are multiplied by ((t + 1)/(t₀ + 1))^-`exponent`."""
+        """Return a copy whose terms in `of_draws`, of count rows, are multiplied by ((t + 1)/(t₀ + 1))^-`exponent`.
+
+        With exponent 0 the object itself is returned.
+        """
         if not exponent:
             return self
         power = np.exp(-exponent * self.log_length)

@@ -184,7 +184,8 @@ class ShareModel:
 def average(posteriors: Sequence[Shares], tails: Float[np.ndarray, "2"]) -> Shares:
     """Return the mixture of posteriors of the shares, each given another draw of the parameters, with pooled draws.
 
-    The Monte Carlo error of the mean is estimated from the spread of the posteriors' means.
+    The Monte Carlo error of the mean is estimated from the spread of the posteriors' means. A single posterior is
+    returned unchanged.
     """
     if len(posteriors) == 1:
         return posteriors[0]

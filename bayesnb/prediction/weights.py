@@ -160,7 +160,7 @@ class Weights:
 
     @property
     def biased(self) -> bool:
-        """Whether classes have a bias, or terms weights that differ from the temperature."""
+        """Whether classes have a bias, or `shrinkage` is above 0, so that weights may differ from the temperature."""
         return bool(self.shrinkage) or bool(self.class_bias.any())
 
     @property
@@ -169,7 +169,13 @@ class Weights:
         return np.where(self.of_draws, np.exp(-self.exponent * self.log_length), 1.0)
 
     def align_bias(self, classes: Levels, bias: np.ndarray) -> np.ndarray:
-        """Return biases (…, C') of the given classes from `bias` (…, C) of the weights' classes; 0 of new classes."""
+        """Return biases (…, C') of the given classes from `bias` (…, C) of the weights' classes; 0 of new classes.
+
+        Raises
+        ------
+        ValueError
+            If the weights have biases, and all of the given classes are new.
+        """
         position = self.classes.index(classes.values)
         if self.class_bias.any() and (position < 0).all():
             raise ValueError(

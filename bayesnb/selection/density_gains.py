@@ -60,7 +60,10 @@ def shrink(gain: np.ndarray, weight: np.ndarray) -> np.ndarray:
 
 
 def _label_scores(fitted: Fitted, table: Table, label: np.ndarray, weight: np.ndarray) -> np.ndarray:
-    """Compute (N, F) leave-one-out log P(y | x_j) of each row from each column j alone, at least -1000 nats."""
+    """Compute (N, F) leave-one-out log P(y | x_j) of each row from each column j alone, at least -1000 nats.
+
+    Of a row of weight above 1 only one replication is left out. A row that all classes exclude has -log C.
+    """
     rows = fitted.encoding.rows(table)
     counted = CountedRows(table, rows, label, np.minimum(weight, 1.0))
     terms = leave_one_out(fitted, counted, "predictive", "derived", scoring.terms_of_rows)

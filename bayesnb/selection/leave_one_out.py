@@ -148,7 +148,10 @@ def log_likelihoods(
 
 
 def leave_one_out_joint(fitted: Fitted, counted: CountedRows, estimate: Estimate, prior: PriorOf) -> np.ndarray:
-    """Compute (N, C) log p(class, row) under the reading `estimate` of the posterior of the other rows."""
+    """Compute (N, C) log p(class, row) under the reading `estimate` of the posterior of the other rows.
+
+    Where terms are weighted, weights and class biases are included. Factors that all classes share are left out.
+    """
     likelihood = leave_one_out(fitted, counted, estimate, prior, log_likelihoods)
     log_class = add_class_bias(fitted, log_class_without(fitted, counted))
     with np.errstate(invalid="ignore"):

@@ -141,7 +141,7 @@ def score_draws(
 ) -> np.ndarray:
     """Apply `output` to log of p(class, row | draw) averaged over draws (N, C), for all rows of X; warn of few draws.
 
-    Factors common to all classes are left out. A warning names rows whose scores rest on few of the draws.
+    Factors common to all classes are left out.
 
     Warns of rows for which few of the draws have nearly all of the weight.
     """
@@ -410,7 +410,11 @@ def score_labelled(
     drawn: dict[str, np.ndarray],
     seed: int,
 ) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-    """Return log p(row, label | θ), log p(label | row, θ), and drawn label indices, (S, N) each, for S draws of θ."""
+    """Return log p(row, label | θ), log p(label | row, θ), and drawn label indices, (S, N) each, for S draws of θ.
+
+    The first includes base measures, such as -log x!. A label is drawn from P(class | row, θ) for each draw and row.
+    Raises ValueError if a row has no class probabilities under some draw.
+    """
     rng = np.random.default_rng(seed)
     n_draws, n_classes = drawn[CLASS_PROB].shape
     shape = n_draws, len(label)

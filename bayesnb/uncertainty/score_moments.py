@@ -92,7 +92,8 @@ def _weighted_cumulants(family: LogLikelihoodCumulants, rows: Any, weight: Any, 
 def class_cumulants(class_prior: Any, multiplicity: jax.Array) -> Cumulants:
     """Cumulants of log π_c up to a variate that all classes share, with `multiplicity` (…, C) more rows of each class.
 
-    For a Dirichlet ψ(α_c), ψ₁(α_c) and ψ₂(α_c): differences between classes have exactly the moments that follow.
+    For a Dirichlet ψ(α_c), ψ₁(α_c) and ψ₂(α_c): differences between classes have exactly the moments that follow. For
+    known class probabilities log π_c, 0 and 0, whatever `multiplicity` is.
     """
     if class_prior.fixed:
         log_prob = jnp.broadcast_to(jnp.asarray(class_prior.log_prob)[0], multiplicity.shape)
