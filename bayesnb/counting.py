@@ -234,6 +234,7 @@ def _settle(
 ) -> np.ndarray:
     """Copy of `after` with rounding errors set to zero; raise ValueError if a value is below -`rounding`.
 
+    Rounding errors are other values below 0, and values of at most 1e-13 of `before` that are not whole.
     The error names the field `name`, and the class and the column where the value is.
     """
     if (negative := after < -rounding).any():

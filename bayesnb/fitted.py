@@ -430,7 +430,11 @@ class Average:
         return total - np.log(votes)[:, None]
 
     def each(self, table: Table, rows: tuple[Rows, ...], joint: Joint, less: np.ndarray | float = 0.0) -> np.ndarray:
-        """Compute (N, C, M) log p(class, row) by each member; without a vote, the mean of the voting members' logs."""
+        """Compute (N, C, M) log p(class, row) by each member; without a vote, the mean of the voting members' logs.
+
+        Where no member votes all M entries are those of naive Bayes; without members M is 1. `less` (N,) is the weight
+        to subtract from the occurrences of the values of a row.
+        """
         all_rows = np.ones(table.n_rows, bool)
         if not self.members:
             return self._score_by_naive_bayes(table, joint, all_rows)[..., None]
@@ -470,7 +474,10 @@ class Average:
 
 @float64
 def fill_empty_tables(columns: NodeColumns, family: Dirichlet, reading: Estimate) -> Dirichlet:
-    """Return the posterior with uniform tables for values of parents whose mean or mode is undefined (NaN)."""
+    """Return the posterior with uniform tables for values of parents whose mean or mode is undefined (NaN).
+
+    The mode is looked at for the reading "map", else the mean. A posterior without such tables is returned unchanged.
+    """
     log_theta = (family.mode() if reading == "map" else family.mean()).log_theta
     if not np.isnan(log_theta).any():
         return family

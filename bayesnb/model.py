@@ -297,7 +297,10 @@ class NaiveBayes:
         return self.weighted(jnp.asarray(log_class), [read_block(block, estimate) for block in self.blocks])
 
     def weighted(self, log_class: Any, likelihoods: Sequence[Likelihood]) -> JointLikelihood:
-        """Joint likelihood of log π (…, C) and the blocks' likelihoods, with the model's term weights applied."""
+        """Joint likelihood of `log_class`, log π (…, C), and the blocks' likelihoods, with the term weights applied.
+
+        Class biases of the weights are added to log π. Without weights both stay as they are.
+        """
         if (weights := self.weights) is None:
             return JointLikelihood(log_class, tuple(likelihoods))
         weighted_likelihoods = tuple(weights.apply(b, likelihood) for b, likelihood in enumerate(likelihoods))

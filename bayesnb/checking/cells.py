@@ -50,7 +50,11 @@ class LevelCells:
         return np.asarray(hot.reshape(hot.shape[0], -1), dtype)
 
     def count_pairs(self, other: LevelCells, bounds: np.ndarray) -> np.ndarray:
-        """(C, F₁, L₁, F₂, L₂) number of rows of each class with each pair of levels."""
+        """(C, F₁, L₁, F₂, L₂) number of rows of each class with each pair of levels.
+
+        Rows in which either cell is missing are not counted. `bounds` (C + 1,) are the first row of each class, and the
+        number of rows.
+        """
         shape = (len(bounds) - 1, *self.alpha.shape[1:], *other.alpha.shape[1:])
         if not (sp.issparse(self.code) and sp.issparse(other.code)):
             flat = shape[1] * shape[2], shape[3] * shape[4]
@@ -87,7 +91,11 @@ class NumberCells:
         return NumberCells(self.index[at], self.values[:, at], self.centre[:, at], prior)
 
     def above_median(self, bounds: np.ndarray) -> LevelCells:
-        """Return numbers as two levels: 1 above the median of the feature in its class, 0 not, -1 missing."""
+        """Return numbers as two levels: 1 above the median of the feature in the row's class, 0 not, -1 missing.
+
+        `bounds` (C + 1,) are the first row of each class, and the number of rows. The concentrations of both levels are
+        1.
+        """
         code = np.full(self.values.shape, -1, np.int8)
         for start, stop in pairwise(bounds):
             values = self.values[start:stop]
@@ -150,7 +158,7 @@ def read_cells(fitted: Fitted, X: object, y: object, chosen: set[int] | None) ->
 
 
 def require_memory(cells: list[Cells], n_classes: int, names: Sequence[str]) -> None:
-    """Raise ValueError if the table of counts of the two features with most levels would not fit into memory."""
+    """Raise ValueError if the table of counts of the two features with most levels has more than 2^26 entries."""
     sizes = sorted((c.alpha.shape[2], int(j)) for c in cells if not isinstance(c, NumberCells) for j in c.index)
     if len(sizes) > 1 and (need := n_classes * sizes[-1][0] * sizes[-2][0]) > _TABLE:
         (a, i), (b, j) = sizes[-1], sizes[-2]

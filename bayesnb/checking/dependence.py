@@ -43,7 +43,11 @@ class Evidence:
 
 @float64
 def compare(first: Cells, second: Cells, bounds: np.ndarray) -> Evidence:
-    """Return the evidence of dependence of each feature of `first` on each of `second`; `read_cells` orders them."""
+    """Return the evidence of dependence between each feature of `first` and of `second`, as `read_cells` orders them.
+
+    Of two numbers without a closed form, one becomes a level: above its median in the class or not. If that may be
+    either, Bayes factors are averaged. `bounds` (C + 1,) are the first row of each class, and the number of rows.
+    """
     if isinstance(second, LevelCells):
         assert isinstance(first, LevelCells)
         return _levels_and_levels(first, second, bounds)

@@ -151,7 +151,10 @@ def _prior(outcome: Outcome, _: float) -> Analysis:
 
 
 def _parameters(outcome: Outcome, prob: float) -> Analysis:
-    """Return the table of parameters, and those with the largest (mean - MLE)/sd to show, with a figure."""
+    """Return the table of parameters, and the 12 with the largest |mean - MLE|/sd to show, with a figure.
+
+    Class probabilities and bins are not ranked. There is no figure if no parameter can be ranked.
+    """
     table, kinds = outcome.parameters, outcome.data.kinds
     if table is None:
         return Analysis("Not here: there is no parameter table, for the reason given above.")
@@ -193,7 +196,10 @@ def _rows(outcome: Outcome, prob: float) -> Analysis:
 
 
 def _pairs(outcome: Outcome, _: float) -> Analysis:
-    """Return the table of pairs of features with Bayes factors of dependence given the class, and a figure."""
+    """Return the table of pairs of features with log Bayes factors of dependence given the class, and a figure.
+
+    Of more than 2,000 pairs the table has the 200 with the largest factors. Raises ValueError for more than 2 million.
+    """
     fits, n = outcome.fits, len(outcome.data.kinds)
     n_pairs = n * (n - 1) // 2
     if n_pairs > _MOST_PAIRS:

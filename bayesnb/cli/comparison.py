@@ -142,7 +142,11 @@ def base_scores(scored: Scored, class_count: Mapping[Label, int], y: np.ndarray)
 
 
 def _fit_weighted(data: Dataset, settings: Settings) -> tuple[Fits | None, str]:
-    """Return fits with weights and a note; None and the reason if rows are too few, or classes too many."""
+    """Return fits with weights and a note; None and the reason if rows are too few, or classes too many.
+
+    Too few are fewer than ten rows outside the largest class; too many, under weights="auto", are more than 100
+    classes.
+    """
     if settings.weights == "auto" and len(data.class_count) > _MANY_CLASSES:
         reason = f"Weights for more than {_MANY_CLASSES} classes take minutes: --weights feature finds them."
         return None, f"No weights. {reason}"
@@ -158,7 +162,10 @@ def _fit_weighted(data: Dataset, settings: Settings) -> tuple[Fits | None, str]:
 
 
 def classifier(data: Dataset, settings: Settings) -> NaiveBayesClassifier:
-    """Make the unfitted classifier for the kinds of columns: `MixedNB`, or that of the kind if there is only one."""
+    """Make the unfitted classifier for the kinds of columns: `MixedNB`, or that of the kind if there is only one.
+
+    It is `MixedNB`, too, if `settings.mixed`, or if the density of numbers is still to be chosen.
+    """
     kinds = _decided_kinds(data, settings)
     kind, *others = {*kinds.values()}
     of_kind = MixedNB if others or kind == UNDECIDED or settings.mixed else _OF_ONE_KIND[kind]

@@ -183,7 +183,10 @@ class Findings:
         return self.difference(row[f"{score}_difference"], row[f"{score}_difference_se"])
 
     def overconfidence(self, name: str) -> Difference:
-        """Return stated confidence minus observed accuracy, with the standard error of a share of as many rows."""
+        """Return stated confidence minus observed accuracy, with the standard error of a share of as many rows.
+
+        It is √(s (1 - s)/n) for n rows, s = (accuracy · n + 1)/(n + 2), and so above 0 for an accuracy of 1.
+        """
         row, rows = self.scores[name], self.rows
         share = (row["accuracy"] * rows + 1) / (rows + 2)  # An accuracy of 1 has a standard error, too.
         return self.difference(row["confidence"] - row["accuracy"], math.sqrt(share * (1 - share) / rows))

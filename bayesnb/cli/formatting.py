@@ -15,7 +15,11 @@ from bayesnb.uncertainty import CLASS
 
 
 def format_columns(frame: pd.DataFrame, names: Iterable[str]) -> pd.DataFrame:
-    """Format the columns `names` of a frame as strings with fitting digits, under headings for readers."""
+    """Format the columns `names` of a frame as strings, under headings for readers.
+
+    Probabilities and weights have three decimals, scores and entropies four, log evidences and log Bayes factors one,
+    counts none; other cells are written by `str`. NaN is "-".
+    """
     columns = {name: [_FORMATS.get(name, str)(cell) for cell in frame[name]] for name in names}
     return pd.DataFrame(columns).rename(columns=lambda name: _HEADINGS.get(name, name.replace("_", " ")))
 
@@ -41,7 +45,7 @@ def format_differences(comparison: pd.DataFrame) -> pd.DataFrame:
 
 
 def format_parameters(table: pd.DataFrame, kinds: Mapping[str, str], prob: float) -> pd.DataFrame:
-    """Rows of a parameter table as strings, each with the decimals that its standard deviation asks for.
+    """Rows of a parameter table as strings, each with the decimals that show two digits of its standard deviation.
 
     Parameters
     ----------

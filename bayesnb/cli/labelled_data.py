@@ -197,7 +197,7 @@ def _require_columns(path: Path, names: Sequence[str], named: Iterable[str]) -> 
 
 
 def _require_classes(path: Path, labels: ColumnCounts) -> None:
-    """Raise InputError unless the target has a label in each row, and few enough classes."""
+    """Raise InputError unless each row has a label, of 2 to 1,000 classes that have two rows or more on average."""
     n, classes = labels.present + labels.missing, len(labels.values)
     if labels.missing:
         mark, row = labels.first["missing"]

@@ -25,7 +25,10 @@ def _escape(c: str) -> str:
 
 
 def grid(header: Sequence[str], rows: Sequence[Sequence[str]]) -> str:
-    """Align a table: the first column to the left, shortened where lines would be too long; all others to the right."""
+    """Align a table: the first column to the left, shortened where lines would be too long; all others to the right.
+
+    A line has at most 100 columns of text (`WIDTH`), unless the first column would be narrower than 12.
+    """
     names, *others = ([*map(printable, column)] for column in zip(header, *rows, strict=True))
     widths = [max(map(count_columns, column)) for column in others]
     short = shorten_apart(names, max(WIDTH - sum(widths) - 2 * len(widths), _NARROWEST))
@@ -38,7 +41,7 @@ def grid(header: Sequence[str], rows: Sequence[Sequence[str]]) -> str:
 
 
 def fill(text: str, first: str = "", rest: str | None = None) -> str:
-    """Wrap a paragraph at `WIDTH`; `first` stands before its first line, `rest` before all other lines."""
+    """Wrap a paragraph at 100 columns, with `first` before its first line, and `rest` (default: `first`) before others."""
     rest = first if rest is None else rest
     lines, words = [], first
     for word in map(printable, text.split()):
@@ -50,6 +53,6 @@ def fill(text: str, first: str = "", rest: str | None = None) -> str:
 
 
 def enumerate_names(names: Sequence[str], limit: int) -> str:
-    """Join at most `limit` names by commas, long names shortened, and count the names that are not shown."""
+    """Join at most `limit` names by commas, each shortened to 80 columns, and count the names that are not shown."""
     shown = ", ".join(shorten(name, _LONG_NAME) for name in names[:limit])
     return shown if len(names) <= limit else f"{shown}, … ({len(names) - limit} more)"

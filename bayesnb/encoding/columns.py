@@ -188,7 +188,10 @@ class RealColumns(PlainColumns):
         return prior_of_numbers(given, self.family, (n_classes, len(self.index)), argument)
 
     def rows(self, table: Table, policy: UnknownPolicy | None = None) -> RealRows:
-        """Return the numbers as rows; raise ValueError for a negative one if the family has none."""
+        """Return the numbers as rows; raise ValueError for a negative one if the family has none.
+
+        Infinite numbers are refused when a block of rows is read, or when rows were counted. `policy` is not used.
+        """
         values = table.numbers(self.index)
         if self.family.nonnegative:
             table.check_nonnegative(values, self.index)
@@ -211,7 +214,10 @@ class CountColumns(PlainColumns):
     one_simplex = True
 
     def rows(self, table: Table, policy: UnknownPolicy | None = None) -> CountRows:
-        """Return the counts as sparse rows; raise ValueError if one is negative, missing or infinite."""
+        """Return the counts as sparse rows; raise ValueError if one is negative, missing or infinite.
+
+        `policy` is not used.
+        """
         if table.is_sparse:
             return CountRows(table.matrix(nonnegative=True))
         values = table.numbers(self.index)

@@ -58,7 +58,11 @@ class LevelColumns(PlainColumns):
     kind = "categorical"
 
     def learn(self, table: Table, policy: UnknownPolicy | None = None) -> tuple[Self, CodedRows]:
-        """Return columns with the values that may occur as levels of undeclared features; `prune` drops the others."""
+        """Return columns with the values that may occur as levels of undeclared features, and the coded rows.
+
+        For integers these are all from least to greatest; `prune` drops those that do not occur. `policy` (default:
+        `report_unknown`) is called with values that are no level.
+        """
         factors = self.factors(table)
         learned = self.with_values(factors.values)
         return learned, learned.code_rows(factors, policy)

@@ -99,7 +99,11 @@ class NodeColumns(Columns):
                 raise ValueError(f"an arc of its network is {node}, and there are {n_columns} columns.")
 
     def learn(self, table: Table, policy: UnknownPolicy | None = None) -> tuple[Self, NodeRows]:
-        """Return columns with the values that occur, with or without parents, as levels of undeclared features."""
+        """Return columns with the values that occur, with or without parents, as levels of undeclared features.
+
+        The rows for scoring are returned, too. `policy` (default: `report_unknown`) is called with values that are no
+        level.
+        """
         factors = self.base.factors(table)
         occurring = [list(compress(values, factors.occurrences(j))) for j, values in enumerate(factors.values)]
         base = self.base.with_values(occurring)

@@ -253,7 +253,7 @@ def row_major(columns: Sequence[np.ndarray], dtype: np.dtype | None = None) -> n
 
 
 def _widen_integers(matrix: Any) -> Any:
-    """Return a sparse matrix of a type in which sums of duplicate entries do not wrap around."""
+    """Return a sparse matrix with integers as float64, so that sums of duplicates do not wrap; others unchanged."""
     return matrix.astype(np.float64) if matrix.dtype.kind in "iu" else matrix
 
 
@@ -321,7 +321,10 @@ def _is_native(dtype: np.dtype) -> bool:
 
 
 def _to_native(array: np.ndarray) -> np.ndarray:
-    """Return numbers of a foreign byte order or an uncommon width in a type that the kernels can read."""
+    """Return an array in a type that the kernels can read: integers in native byte order, floats as float64.
+
+    Native integers, float32, float64 and arrays that are no numbers are returned unchanged.
+    """
     if array.dtype.kind not in "iuf" or _is_native(array.dtype):
         return array
     return array.astype(np.float64 if array.dtype.kind == "f" else array.dtype.newbyteorder("="))

@@ -383,7 +383,10 @@ class NaiveBayesClassifier(FittedClassifier):
         return [classifier_state.copy_unfitted(self)]
 
     def _prior_alone(self, columns: Columns, family: Any) -> Any:
-        """Derive a block's prior of P(feature | class) from `family`, its prior of P(feature | parents, class)."""
+        """Derive a block's prior of P(feature | class) from `family`, its prior of P(feature | parents, class).
+
+        A block without parents has `family` itself.
+        """
         return family if columns.network is None else columns.network.prior_without_parents(family)
 
     def _block_prior(self, columns: Columns, n_classes: int) -> Any:

@@ -297,7 +297,12 @@ def binary_columns(table: Table, index: Sequence[int], binarize: float | None) -
 def level_columns(
     table: Table, index: Sequence[int], categories: object, handle_unknown: str, missing_values: object
 ) -> LevelColumns:
-    """Make one block of categorical columns of a table, at positions `index`, with the levels declared for them."""
+    """Make one block of categorical columns of a table, at positions `index`, with the levels declared for them.
+
+    Levels are declared by `categories`, or where that is "auto" by the type of the column (pandas categorical, polars
+    enumeration); other columns have no level yet. Values in `missing_values` are no levels. Raises ValueError for
+    unusable options.
+    """
     require_choice("handle_unknown", handle_unknown, HANDLE_UNKNOWN)
     is_list = isinstance(missing_values, Iterable) and not isinstance(missing_values, str | bytes)
     given_marks: Any = missing_values if is_list else [] if missing_values is None else [missing_values]

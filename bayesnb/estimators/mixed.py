@@ -235,7 +235,10 @@ class MixedNB(NaiveBayesClassifier):
         return (*densities, *chosen_cells(self.edges, encoding), *super()._made_choices(encoding))
 
     def _select_binned(self, batch: LabelledRows, undecided: Sequence[int]) -> list[int]:
-        """Return the columns of `undecided` with better leave-one-out scores of labels as binned than as normal."""
+        """Return the columns of `undecided` with better leave-one-out scores of labels as binned than as normal.
+
+        Better is a gain of more than 1e-9 nats per row by `compute_gains`, which shrinks the gains to a common one.
+        """
         _, _, table, label, weight = batch
         fits = []
         normal = real_columns(table, undecided, NormalInverseGamma)

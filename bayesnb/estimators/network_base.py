@@ -332,7 +332,11 @@ class StructuredNB(NaiveBayesClassifier):
         return alone.prior_without_parents(super()._block_prior(alone, n_classes))
 
     def _prior_alone(self, columns: Columns, family: Any) -> Any:
-        """Return the prior of P(feature | class) for one block; context tables have it from `alpha`."""
+        """Return the prior of P(feature | class) for one block; context tables have it from `alpha`.
+
+        For full tables it is derived from `family`, the prior given the parents; a block without parents has `family`
+        itself.
+        """
         if columns.network is None or self._table_type is NodeColumns:
             return super()._prior_alone(columns, family)
         return self._prior_given_class(columns.network, np.shape(family.concentration)[0])

@@ -275,7 +275,10 @@ def use_pooled_priors(nb: NaiveBayesClassifier) -> None:
 
 
 def _index_labels(y: object, n_rows: int, owner: str) -> tuple[Levels, np.ndarray]:
-    """Return the classes, and (N,) the index of the class of each row, -1 where a row has no label."""
+    """Return the classes, and (N,) the index of the class of each row, -1 where a row has no label.
+
+    The label -1 marks a row without a label. Raises ValueError if there are labels "-1", a string, beside others.
+    """
     labels, index = check_labels(y, n_rows, owner)
     if str(UNLABELED) in labels.values and len(labels) > 1:
         raise ValueError(

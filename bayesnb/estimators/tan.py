@@ -182,13 +182,19 @@ class TAN(StructuredNB):
         return structure.maximum_branching(structure.log_bayes_factors(counts, sizes, alpha) + np.log(prior_odds))
 
     def _block_prior(self, columns: Columns, n_classes: int) -> Any:
-        """Return the prior of one block; full tables under score="evidence" have the prior that scored arcs."""
+        """Return the prior of one block; full tables under score="evidence" have the prior that scored arcs.
+
+        That is the prior given the class alone, with concentrations divided by the number of values of the parent.
+        """
         if vars(self)["score"] != "evidence" or type(columns) is not NodeColumns:
             return super()._block_prior(columns, n_classes)
         return structure.share_among_parents(self._prior_given_class(columns, n_classes), columns)
 
     def _prior_alone(self, columns: Columns, family: Any) -> Any:
-        """Return the prior of P(feature | class) for one block; under score="evidence" as `alpha` states it."""
+        """Return the prior of P(feature | class) for one block; under score="evidence" as `alpha` states it.
+
+        Otherwise, and under a complete `prior`, it is derived from `family`, the prior given the parents.
+        """
         if vars(self)["score"] != "evidence" or self.prior is not None or columns.network is None:
             return super()._prior_alone(columns, family)
         return self._prior_given_class(columns.network, np.shape(family.concentration)[0])

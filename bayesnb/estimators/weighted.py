@@ -226,6 +226,8 @@ class WeightedNB(WeightAttributes):
     def _fit_candidates(self, X: object, y: object, sample_weight: object, fit: Fit) -> Self:
         """Return a weighted copy of the simplest candidate whose expected log loss is near the least.
 
+        Near is within .001 nats, or one standard error of the difference.
+
         Candidates become more complex, and the search ends with the second in a row that is no better than the
         candidates before. Given weights are kept, without a search.
         """

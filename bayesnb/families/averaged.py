@@ -145,7 +145,10 @@ class Averaged(Family):
         return log_base
 
     def log_odds_of_terms(self, x: object, of: Any, against: Any) -> Cumulants:
-        """(N, T) posterior cumulants of γ d, γ ~ Bernoulli(ρ), d the log odds of two classes (N,) if dependent."""
+        """(N, T) posterior cumulants of γ d, d the log odds of the term in the class `of` (N,) over `against` (N,).
+
+        γ ~ Bernoulli(ρ) is whether the feature depends on the class, and d is taken under the dependent model.
+        """
         dependent = self.dependent.log_odds_of_terms(x, of, against)
         m, v, third = dependent.mean, dependent.variance, dependent.third
         share = jax.nn.sigmoid(jnp.asarray(self.log_odds))[: m.shape[-1]]
@@ -237,7 +240,10 @@ class AveragedLevels(Averaged):
         return Multinomial(_log_average(log_odds, dependent, shared))
 
     def predictive(self, multiplicity: Array | None = None) -> Multinomial:
-        """Likelihood with parameters integrated out, equal to `mean` because a row has one level per feature."""
+        """Likelihood with parameters integrated out, equal to `mean` because a row has one level per feature.
+
+        With `multiplicity` (C,) each row is first added to each class's data that many times.
+        """
         return self.mean(multiplicity)
 
     def _to_positions(self, values: Any) -> jax.Array:
@@ -365,5 +371,8 @@ def _draw_inclusion(score: jax.Array, log_odds: jax.Array) -> jax.Array:
 
 @jax.jit
 def _log_evidences(dependent: Any, shared: Any, statistics: Any, together: Any) -> tuple[jax.Array, jax.Array]:
-    """(F,) log evidence of the dependent model, summed over the classes, and of the shared model."""
+    """(F,) log evidence of the dependent model, summed over the classes, and of the shared model.
+
+    `statistics` are those of each class, and `together` those of all classes pooled.
+    """
     return jnp.sum(dependent.log_evidence(statistics), axis=0), shared.log_evidence(together)[0]

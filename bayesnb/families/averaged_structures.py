@@ -67,7 +67,10 @@ class AveragedTables(AveragedStructures):
         """Likelihood at the posterior means, each row added `multiplicity` (C,) times to each class's data."""
 
     def predictive(self, multiplicity: Array | None = None) -> Multinomial:
-        """Likelihood with parameters integrated out, equal to `mean` because a row has one level per feature."""
+        """Likelihood with parameters integrated out, equal to `mean` because a row has one level per feature.
+
+        With `multiplicity` (C,) each row is first added to each class's data that many times.
+        """
         return self.mean(multiplicity)
 
     def improper(self) -> Dirichlet:

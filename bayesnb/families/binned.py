@@ -212,7 +212,10 @@ class Binned(AveragedTables):
         return map_leading_axis(draw_rows, (log_gamma, extra, uniform, counted_in))
 
     def log_odds_of_terms(self, x: object, of: Any, against: Any) -> Cumulants:
-        """(N, T) posterior cumulants of log θ differences of two classes (N,), averaged over the cells' bins."""
+        """(N, T) posterior cumulants of log θ_of - log θ_against of the row's cell of each feature.
+
+        `of` and `against` (N,) are class indices; cuts and parameters are averaged over.
+        """
         x, n_classes = self.rows(x), len(jnp.asarray(self.concentration))
         pairs = jnp.arange(n_classes**2)
         moments = self._to_cells(self._map(Cells.moments_of_odds, pairs // n_classes, pairs % n_classes))

@@ -83,7 +83,10 @@ class OneDrawEach(CountRows):
 
     @final
     def contrast(self, term: Term, tables: Any) -> jax.Array:
-        """(N, C) sums over the groups of f(1, a_l) - f(1, a₀_g) at the row's level l."""
+        """(N, C) sums over the groups of f(1, a_l) - f(1, a₀_g) at the row's level l.
+
+        `tables` is what `contrast_layout` returns; `term` is not used.
+        """
         return self.dot(tables)
 
     @final
@@ -207,7 +210,7 @@ _STRIDE = 8
 
 @partial(jax.jit, static_argnames="dtype")
 def cell_code(values: jax.Array, edges: Float[Array, "F K"], dtype: str) -> Int[jax.Array, "N F"]:
-    """(N, F) number of edges of each feature, which increase to infinity, below its values; -1 for NaN.
+    """(N, F) number of edges below each value, as `dtype`; -1 for NaN. A feature's edges (K,) increase to infinity.
 
     Each eighth edge is compared with all values, which vectorizes; edges between are found by bisection.
     """

@@ -91,7 +91,10 @@ class Dirichlet(IndependentClasses):
         return replace(self, concentration=jnp.ones(jnp.shape(self.concentration)))
 
     def with_hyperparameters(self, values: Mapping[str, Any]) -> Self:
-        """Prior with concentrations times `alpha`, and times "base_measure" m (L,) · size of the level's group."""
+        """Prior with concentrations times values["alpha"], and times values["base_measure"] (L,) · size of the group.
+
+        A factor that is not in `values` is 1.
+        """
         scaled = self.scale(values.get("alpha", 1.0))
         if "base_measure" not in values:
             return scaled

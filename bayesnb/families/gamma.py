@@ -47,7 +47,10 @@ class Sums(Additive):
         return cls(weight, weight * x)
 
     def without(self, cells: Array, weight: Array) -> Self:
-        """Statistics without one row's `cells` (F,) of `weight` (C, 1) per class; rounding errors are set to 0."""
+        """Statistics without one row's `cells` (F,) of `weight` (C, 1) per class; rounding errors are set to 0.
+
+        A count or sum of which at most 1.4e-14 is left counts as a rounding error.
+        """
         left = self.remove(self.from_cells(cells, weight))
         some_count, some_total = left.count > ROUNDING * self.count, left.total > ROUNDING * self.total
         return type(self)(left.count * some_count, left.total * some_total)
@@ -209,7 +212,10 @@ class Gamma(IndependentCells):
         return self.likelihood(jnp.exp(variates.log_gamma(self.concentration, n)) / self.rate)
 
     def with_cell(self, x: jax.Array, multiplicity: Any) -> Self:
-        """Posterior, one per cell of x (…, F), after that cell was added `multiplicity` times; b is kept positive."""
+        """Posterior, one per cell of x (…, F), after that cell was added `multiplicity` times; b is kept positive.
+
+        b is at least `rate_rounding` of its value before, and a at least 0, as rounding may leave less after a removal.
+        """
         posterior = self.update(self.statistics.from_cells(x, multiplicity))
         rate = jnp.maximum(posterior.rate, self.rate_rounding * self.rate)
         return type(self)(jnp.maximum(posterior.concentration, 0.0), rate)

@@ -120,9 +120,9 @@ class NetworkCells(CountRows):
     network: Network = static()
 
     def layout(self, table: Array) -> tuple[Any, jax.Array]:
-        """Return a table (C, L) of log probabilities in the form that `dot` reads for observed cells, and its exp (C, L).
+        """Return the two tables that `dot` reads: log probabilities (C, L) in the layout of `OneHot`, and their exp.
 
-        The probabilities are summed over where cells are missing.
+        The first is for observed cells, the second (C, L) for sums over missing cells.
         """
         return self.observed.layout(table), jnp.exp(table)
 

@@ -157,7 +157,11 @@ class PackedCounts(Additive):
 def empty_counts(
     n_classes: int, n_rows: int, sizes: np.ndarray, width: int, capacity: int
 ) -> LevelCounts | PackedCounts:
-    """Zero counts for `n_rows` rows with given group sizes: joint counts of packs, or of `capacity` single levels."""
+    """Zero counts for `n_rows` rows with given group sizes: joint counts of packs, or of `capacity` single levels.
+
+    They are `PackedCounts` if `packing` puts several groups into a pack for this many cells, else `LevelCounts`.
+    `width` bounds the codes of a group.
+    """
     p = packing(width, n_classes, len(sizes), n_rows * len(sizes))
     if p == 1:
         return LevelCounts(np.zeros((n_classes, capacity)))
@@ -165,7 +169,11 @@ def empty_counts(
 
 
 def packing(width: int, n_classes: int, groups: int, cells: int) -> int:
-    """Number of groups in a pack, 1, 2 or 4: the most for which tables fit the cache and are not larger than rows."""
+    """Number p of groups in a pack, 4, 2 or 1: the most for which tables fit the cache and are not larger than rows.
+
+    A pack has at most 12 bits, enough for p codes below `width`. Tables of all packs and classes have at most min(2^18,
+    max(`cells`, 2^14)) entries, `cells` the number of cells of the rows. p is less than twice the number of groups.
+    """
     most, bits = min(_LARGEST, max(cells, _SMALLEST)), _n_bits(width)
 
     def fits(p: int) -> bool:

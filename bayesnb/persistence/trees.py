@@ -110,7 +110,7 @@ class Encoder:
         return {name: self.encode(value, f"{where}.{name}") for name, value in values.items()}
 
     def _items(self, values: Iterable[object], where: str) -> list[Tree]:
-        """Return the trees of some values; raise ValueError if too many of them have the same hash."""
+        """Return the trees of some values; raise ValueError if more than 64 of them have the same hash."""
         items = list(values)
         require_distinct_hashes(items)
         return [self.encode(item, f"{where}[{i}]") for i, item in enumerate(items)]

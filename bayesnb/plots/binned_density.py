@@ -133,7 +133,10 @@ def _draw_steps(ax: Axes, cells: pd.DataFrame, ends: np.ndarray, colour: str, al
 
 
 def _draw_rows(ax: Axes, values: np.ndarray, ends: np.ndarray, colour: str) -> None:
-    """Draw values as ticks below the axes, and the normal density with their mean and standard deviation."""
+    """Draw values as ticks below the axes, and the normal density with their mean and standard deviation.
+
+    Ticks are those of every k-th value, k = N // 300 or 1. Equal values have no normal density.
+    """
     if len(values) and values.std() > 0:
         grid = np.linspace(ends[0], ends[-1], 200)
         normal = np.exp(-0.5 * ((grid - values.mean()) / values.std()) ** 2) / (values.std() * np.sqrt(2 * np.pi))

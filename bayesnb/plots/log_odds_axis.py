@@ -46,7 +46,7 @@ def bin_edges(ends: tuple[float, float], bins: int) -> np.ndarray:
 
 
 def _format_probability(probability: float) -> str:
-    """Return a tick label: .9 or .999, or a power of ten such as 1 - 10⁻⁹."""
+    """Return a tick label: decimals such as .9 or .999; within 5e-4 of 0 or 1 a power of ten, such as 1 - 10⁻⁹."""
     tail = min(probability, 1 - probability)
     if tail > 5e-4:
         return f"{probability:.6g}".removeprefix("0")

@@ -224,7 +224,10 @@ def _row_heights(rows: pd.DataFrame) -> np.ndarray:
 
 
 def _equate_axes(ax: Axes, table: pd.DataFrame, are_words: bool) -> None:
-    """Give both axes the same limits and scale, and draw the diagonal."""
+    """Give both axes the same limits and scale, and draw the diagonal.
+
+    If the parameters `are_words`, the scale is linear up to the smallest estimate above zero, and logarithmic beyond.
+    """
     values = table[["mle", "mean", "lower", "upper"]].to_numpy()
     values = values[np.isfinite(values)] if np.isfinite(values).any() else np.array([0.0, 1.0])
     low, high = values.min(), values.max()

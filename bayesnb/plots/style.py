@@ -56,7 +56,10 @@ def open_row_axes(ax: Axes | None, rows: float, row: float = ROW) -> Axes:
 
 
 def count_fitting_rows(ax: Axes | None, most: int, reserved: int = 6, row: float = ROW) -> int:
-    """Number of rows of text that fit into the axes beside `reserved` rows for the header, from 2 to `most`."""
+    """Number of rows of text that fit into the axes beside `reserved` rows for the header, from 2 to `most`.
+
+    Without axes it is `most`. `row` is the height of a row in points.
+    """
     return most if ax is None else max(2, min(most, int(measure(ax)[1] / row) - reserved))
 
 
@@ -117,7 +120,7 @@ def dot_marks(counts: np.ndarray, unit: str) -> list[Artist]:
 
 
 def _dot_areas(counts: Any, largest: float) -> Any:
-    """Areas of dots in square points, linear in counts from 0 to `largest`."""
+    """Areas of dots in square points, linear in counts: 18 for a count of 0, 110 for `largest`."""
     return _SMALLEST_DOT + (_LARGEST_DOT - _SMALLEST_DOT) * counts / max(largest, 1e-300)
 
 

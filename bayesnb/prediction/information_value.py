@@ -161,7 +161,10 @@ def _table_answers(fitted: Fitted, b: int, rows: Any, asked: list[int]) -> Answe
 
 
 def _level_distribution(columns: Columns, family: Any, k: int) -> tuple[np.ndarray, np.ndarray]:
-    """Return (V, C) P(v | class) and log P(v | class) of the levels v of column k."""
+    """Return (V, C) P(v | class) and log P(v | class) of the levels v of column k.
+
+    A column without known levels has one answer, of probability 1.
+    """
     sizes = columns.sizes()
     start = int(sizes[:k].sum())
     log_prob = scoring.plug_in(family).log_theta[:, start : start + sizes[k]].T
