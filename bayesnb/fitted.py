@@ -303,7 +303,11 @@ class Fitted:
         estimate: Estimate | None = None,
         class_prior: object = None,
     ) -> np.ndarray:
-        """Apply `output` to the (n, C) joint log probabilities of n encoded rows; see `score` for arguments."""
+        """Apply `output` to the (n, C) joint log probabilities of n encoded rows.
+
+        The reading is `estimate`, by default that of the state. `class_prior` (C,) replaces the learned class
+        probabilities.
+        """
         if estimate is None:
             estimate = self.estimate
         else:

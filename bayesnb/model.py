@@ -374,7 +374,8 @@ class JointLikelihood:
 def read_block(block: Family, estimate: str, multiplicity: Array | None = None) -> Likelihood:
     """Likelihood of one block under a reading of its posterior: plugged in or integrated out.
 
-    `estimate` and `multiplicity` are as in `NaiveBayes.read`.
+    `estimate` is "predictive", "mean", "map" or "penalized_mle". With `multiplicity` (C,), for the first two, each
+    scored row is first added to the data of each class that many times.
     """
     likelihood: Likelihood
     if estimate == "predictive":

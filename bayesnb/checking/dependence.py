@@ -96,7 +96,9 @@ def _levels_and_levels(first: LevelCells, second: LevelCells, bounds: np.ndarray
 
 
 def _examine_tables(count: np.ndarray, draws: int, rng: np.random.Generator) -> tuple[np.ndarray, np.ndarray]:
-    """Mutual information and p-value of P pairs with counts (P, C, L, M), by random tables with the same margins.
+    """(P,) mutual information in nats and p-value of P pairs with counts (P, C, L, M), by `draws` random tables.
+
+    The tables of each class have the margins of the observed table.
 
     Given its margins, the mutual information of a table depends on Σ n log n alone.
     """
@@ -227,7 +229,7 @@ def _correlation_test(moments: tuple[_Moments, _Moments, np.ndarray]) -> Examine
 def _examine_residual(
     n: np.ndarray, unexplained: np.ndarray, degrees: np.ndarray, pick: np.ndarray, draws: int, rng: np.random.Generator
 ) -> tuple[np.ndarray, np.ndarray]:
-    """Mutual information and simulated p-value (P,) of the P pairs in `pick` (F₁, F₂), given 1 - R² of each class.
+    """(P,) mutual information in nats and simulated p-value of P pairs in `pick` (F₁, F₂), given 1 - R² of each class.
 
     Under independence 1 - R² ~ Beta((n - k - 1)/2, k/2), with k degrees of freedom; a class with none left is left out.
     `n`, `unexplained` and `degrees` are (C, F₁, F₂).

@@ -41,7 +41,10 @@ def grid(header: Sequence[str], rows: Sequence[Sequence[str]]) -> str:
 
 
 def fill(text: str, first: str = "", rest: str | None = None) -> str:
-    """Wrap a paragraph at 100 columns, with `first` before its first line, and `rest` (default: `first`) before others."""
+    """Wrap a paragraph at 100 columns, with `first` before its first line, and `rest` before all other lines.
+
+    The default of `rest` is `first`.
+    """
     rest = first if rest is None else rest
     lines, words = [], first
     for word in map(printable, text.split()):

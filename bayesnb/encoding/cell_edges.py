@@ -87,7 +87,10 @@ def check_edges(edges: object, table: Table, index: Iterable[int]) -> tuple[np.n
 
 
 def cell_names(edges: np.ndarray | None) -> list[str]:
-    """Names of the cells between edges, such as "(1.5, 2]", with enough digits for the edges to differ."""
+    """Names of the cells between edges, such as "(1.5, 2]"; without edges "(-inf, inf)" alone.
+
+    Edges have three significant digits, or as many more, up to 17, as make all of them differ.
+    """
     if edges is None or not len(edges):
         return ["(-inf, inf)"]
     digits = next((d for d in range(3, 18) if len({f"{e:.{d}g}" for e in edges}) == len(edges)), 17)

@@ -119,7 +119,7 @@ class NetworkRows(NodeRows):
 
     @cached_property
     def _network(self) -> Network:
-        """Network over which missing cells are summed; raise ValueError if the sums take too large tables."""
+        """Network over which missing cells are summed; ValueError if that takes over 2^20 numbers per row and class."""
         network = Network.from_nodes(self.nodes, self.base.sizes.tolist())
         if network.room() > CELLS:
             raise ValueError(

@@ -49,17 +49,17 @@ class Rows(ABC):
         """Raise ValueError naming the first infinite cell, if blocks for counting do not check this; default: pass."""
 
     def log_base(self, start: int, stop: int) -> np.ndarray | float:
-        """Log base measures of the rows start … stop - 1 that the host computes; 0 if the kernels compute them."""
+        """Log base measures of the rows start … stop - 1 by the host; default: 0, as the kernels compute them."""
         return 0.0
 
     @property
     def summed(self) -> np.ndarray | bool:
-        """(N,) whether a row has a missing cell that is summed out; False if no row has one."""
+        """(N,) whether a row has a missing cell that is summed out; default: False, as no row has one."""
         return False
 
     @property
     def missing(self) -> np.ndarray | bool:
-        """(N, K) whether each cell is missing; False if no cell is."""
+        """(N, K) whether each cell is missing; default: False, as no cell is."""
         return False
 
 
@@ -159,11 +159,11 @@ class LevelRows(Rows):
 
     @cached_property
     def _level_width(self) -> int:
-        """Bound on the number of levels of a group, which decides how many groups are packed into one."""
+        """Power of two by `level_capacity`, a bound on the levels of a group; it decides how many are packed."""
         return level_capacity(self.sizes, complete=self.complete)
 
     def empty(self, n_classes: int) -> LevelCounts | PackedCounts:
-        """Return zero counts over C classes: `PackedCounts` if packing pays for this many rows, else `LevelCounts`."""
+        """Return zero counts over C classes: `PackedCounts` if `packing` joins groups, else `LevelCounts`."""
         return empty_counts(n_classes, len(self), self.sizes, self._level_width, padded_levels(self.sizes))
 
     def width(self) -> float:

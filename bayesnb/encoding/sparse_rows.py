@@ -117,7 +117,7 @@ class CountedRows(CountRows):
 
 
 def log_factorial(values: np.ndarray) -> np.ndarray:
-    """Logarithm of x! = Γ(x + 1), by a table if the values are small integers."""
+    """Logarithm of x! = Γ(x + 1), by a table if all values are integers below 4,096."""
     largest = values.max(initial=0)
     if largest < 2**12 and np.array_equal(index := values.astype(np.intp), values):
         return np.asarray(gammaln(np.arange(largest + 1) + 1.0)[index])

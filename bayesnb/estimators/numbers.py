@@ -165,7 +165,7 @@ class PoissonNB(NumbersNB):
 
     @property
     def feature_count_(self) -> np.ndarray:
-        """(C, F) sum of the counts of each feature."""
+        """(C, F) sum of the counts of each feature in each class."""
         return np.asarray(self.statistics_.blocks[0].total)
 
     @property

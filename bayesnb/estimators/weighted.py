@@ -407,7 +407,10 @@ class WeightedNB(WeightAttributes):
     def _fit_weights(
         self, model: NaiveBayesClassifier, X: object, y: object, sample_weight: object
     ) -> tuple[Weights, np.ndarray, np.ndarray] | None:
-        """Return weights of a model, and (N,) expected losses and weights of rows; warn and None for few rows."""
+        """Return weights of a model, and (N,) expected log losses, in nats, and weights of rows.
+
+        With fewer than ten rows outside the largest class the result is None, with a warning.
+        """
         try:
             classes, crossed = cross_fit(model, X, y, sample_weight, self.weights, int(self.max_rows), self.seed)
         except TooFewRowsError as reason:

@@ -252,7 +252,11 @@ def score_fitted(
     priors: Mapping[str, object] | None = None,
     progress: str | None = "estimates",
 ) -> Scored:
-    """Score rows by each estimate of the fitted classifiers in `parts`, as `compare_fitted` does, and pool them."""
+    """Score the rows in `parts`, (classifier, X, y), by each estimate of their fitted classifiers, and pool the scores.
+
+    `nb` is fitted to all rows and has the log evidence. `priors` names further concentrations, see `compare_estimates`;
+    `progress` is the title of a progress bar, or None.
+    """
     rows, parts = TableRows.read(nb, priors, ()), list(parts)
     evidence = estimates.log_evidence(rows.readings(nb))
     fits = (Fit(classifier, [], X, y) for classifier, X, y in parts)

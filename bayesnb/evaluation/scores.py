@@ -148,13 +148,16 @@ class RowScores:
 
     @property
     def log_loss_clipped(self) -> np.ndarray:
-        """Log loss of each row, with probabilities of at least 1e-15."""
+        """(N,) log loss of each row in nats, with probabilities of at least 1e-15."""
         loss: np.ndarray = -np.maximum(self.log_true, np.log(_CLIP))
         return loss
 
 
 def score_rows(log_proba: Any, y: Any, classes: Any, predicted: Any = None) -> RowScores:
-    """Score each row by its true label; arguments and errors are those of `scores`."""
+    """Score each row by its true label: Brier score, log probability of the label, top probability, and whether right.
+
+    Arguments and errors are those of `scores`.
+    """
     log_proba = np.asarray(log_proba, dtype=np.float64)
     levels = Levels(tuple(classes))
     shape = (len(y), len(levels))
@@ -187,7 +190,7 @@ def score_rows(log_proba: Any, y: Any, classes: Any, predicted: Any = None) -> R
 
 
 def summarize(rows: RowScores) -> dict[str, float]:
-    """Summarize scores of rows by the dict that `scores` returns."""
+    """Return the dict of `scores`: means of the scores of rows, and numbers of impossible and undefined rows."""
     impossible = np.isneginf(rows.log_true)
     strict = -np.mean(rows.log_true) if impossible.any() or not rows.undefined.any() else np.nan
     _, _, top, correct = _binned(rows, _BINS)

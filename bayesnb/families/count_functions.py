@@ -62,7 +62,11 @@ def plugged_in(multiplicity: Any) -> Term:
 
 
 def _log_probability_term(multiplicity: Any, f: Callable[[jax.Array, Any], Any]) -> Term:
-    """`Term` of f(a, x) = log of a probability factor, with `multiplicity` (C,) or None as in `rising`."""
+    """`Term` of a function f(a, x) that is the log of a probability factor of a count x.
+
+    With `multiplicity` w (C,) the last axis of a has α, then the counts n, and f is taken at a = α + max(n + w x, 0);
+    None: at a as it is.
+    """
 
     def with_row(a: jax.Array, x: object) -> jax.Array:
         """Concentration a after `multiplicity` · x was added to its counts: α + max(n + w x, 0); a itself without w."""

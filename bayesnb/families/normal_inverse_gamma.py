@@ -418,7 +418,7 @@ class NormalInverseGamma(IndependentCells):
     def with_cell(self, x: jax.Array, multiplicity: Any) -> Self:
         """Posterior of one class, one per cell of x (N, F), after adding the cell `multiplicity` times; -1 removes.
 
-        b' is kept above its rounding error: without an outlier it is the difference of two large numbers.
+        b' is at least 4e-16 of b, its rounding error: without an outlier it is the difference of two large numbers.
         """
         posterior = self.update(Moments(multiplicity, x, 0.0))
         return replace(posterior, rate=jnp.maximum(posterior.rate, 4e-16 * self.rate))

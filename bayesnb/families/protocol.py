@@ -360,7 +360,11 @@ class MeanReading(Protocol):
     """Capability: parameters can be plugged in at their posterior means."""
 
     def mean(self, multiplicity: Array | None = None) -> Any:
-        """Likelihood with parameters plugged in at their posterior means; `multiplicity` as for `Family.predictive`."""
+        """Likelihood with parameters plugged in at their posterior means.
+
+        With `multiplicity` (C,) each scored row is first added to the data of each class that many times: -1 leaves it
+        out.
+        """
 
 
 class Parametric(Protocol):

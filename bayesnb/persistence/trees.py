@@ -61,7 +61,7 @@ class Encoder:
         TypeError
             If the value is of a type that a file cannot have.
         ValueError
-            If too many keys or values have the same hash.
+            If more than 64 keys or values have the same hash, or a dictionary has keys that `require_keys` refuses.
         """
         kind = type(value)
         if value is None or kind in (bool, str, int) or (kind is float and math.isfinite(value)):

@@ -68,7 +68,7 @@ def read_file(path: str | os.PathLike[str], decode: Callable[[BinaryIO, int], De
 
 
 def require_few_brackets(text: bytes) -> None:
-    """Raise CorruptModelError if JSON has many brackets (2^18) and they are an eighth of the text or more.
+    """Raise CorruptModelError if JSON has over 2^18 opening brackets, and they are more than an eighth of the text.
 
     Lists and objects take fifty times their size in memory.
     """

@@ -212,7 +212,7 @@ def _count_singly(encoding: Encoding, candidates: Table, most: int) -> Statistic
 def _bounds(against: np.ndarray, size: int) -> Iterator[np.ndarray]:
     """Yield for each label (3, size): log odds against the label, and the least and the largest odds ratio of a tie.
 
-    The two quotients differ from 1 by a tolerance, as scores that are equal are computed in different ways.
+    The two quotients are e^∓t, t = 1e-9 · max(1, |log odds|), as scores that are equal are computed in different ways.
     """
     tie = _TIE * np.maximum(1.0, np.abs(against))
     none, sure = np.isposinf(against), np.isneginf(against)

@@ -137,7 +137,11 @@ increase of the score of each class by v; the last two of a single row if they a
 
 
 def _expected_entropy(log_proba: np.ndarray, answer_proba: np.ndarray, gain: np.ndarray) -> np.ndarray:
-    """Compute (n,) Σ_v P(v | row) H(class | row, v), the expected entropy of the class; arguments as in `Answers`."""
+    """Compute (n,) Σ_v P(v | row) H(class | row, v), the expected entropy of the class in nats.
+
+    `log_proba` (n, C) is log P(class | row), `answer_proba` (n, V, C) is P(v | class, row), and `gain` (n, V, C) the
+    increase of the score of each class by v. The last two have one row if they are the same for all rows.
+    """
     expected, size = [], max(1, _MOST_CELLS // max(1, gain[0].size))
     for start in range(0, len(log_proba), size):
         part = slice(start, start + size) if len(gain) > 1 else slice(None)

@@ -110,9 +110,10 @@ def choose_prior(fitted: Fitted, prior: PriorOf) -> NaiveBayes:
 def leave_one_out(
     fitted: Fitted, counted: CountedRows, estimate: Estimate, prior: PriorOf, score: Callable[..., np.ndarray]
 ) -> np.ndarray:
-    """Compute (N, C, …) scores of each row and class by the posterior of the other rows.
+    """Compute (N, C, …) log scores of each row and class by the posterior of the other rows.
 
-    `score` is `log_likelihoods`, or `scoring.terms_of_rows`, for (N, C, T) terms.
+    `score` is `log_likelihoods`, for (N, C) log p(row | class), or `scoring.terms_of_rows`, for its (N, C, T) terms.
+    `prior` is "derived" or "fixed", see `choose_prior`.
     """
     encoding, n_classes = fitted.encoding, len(fitted.encoding.classes)
     posterior = scoring.update_for_removal(choose_prior(fitted, prior), fitted.statistics)
@@ -140,7 +141,10 @@ def log_likelihoods(
     estimate: Estimate,
     multiplicity: np.ndarray | None = None,
 ) -> np.ndarray:
-    """Compute (n, C) log p(row | class), without class biases of weights; arguments as for `scoring.score_rows`."""
+    """Compute (n, C) log p(row | class) under the reading `estimate` of the posterior `model`, without class biases.
+
+    With `multiplicity` (C,) each row is first added to the data of each class that many times.
+    """
     nothing = np.zeros(model.n_classes)
     weights = None if model.weights is None else replace(model.weights, class_bias=nothing)
     known = replace(model, class_prior=Known(nothing[None]), weights=weights)

@@ -388,7 +388,10 @@ def _log_odds(weight: np.ndarray, scores: Cumulants, against: int) -> np.ndarray
 
 
 def _split_drawn_entropy(log_proba: np.ndarray, predictive: np.ndarray) -> np.ndarray:
-    """(N, 4) columns of `decompose_uncertainty` from draws (S, N, C) of log P(class | row, θ)."""
+    """(N, 4) total, aleatoric and epistemic entropy in nats, and p_top, from draws (S, N, C) of log P(class | row, θ).
+
+    p_top is the fraction of draws in which the class of largest log P(class | row), `predictive` (N, C), is on top.
+    """
     p = np.exp(log_proba)
     average = p.mean(axis=0)
     total = 0.0 - np.sum(average * np.log(np.where(average > 0, average, 1.0)), axis=1)

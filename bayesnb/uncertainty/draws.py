@@ -166,7 +166,10 @@ def posterior_draws(
 
 
 def draw_posterior(fitted: Fitted, draws: int, seed: int, features: Iterable[object] | None = None) -> ParameterDraws:
-    """Draw the parameters of a fitted classifier from its posterior; arguments as for `posterior_draws`."""
+    """Draw the parameters of a fitted classifier from its posterior; return {site: (S, C, K)}, S = `draws`.
+
+    The site "class_prob" is (S, C). `features`, names or indices of columns, limits the draws to these; None: all.
+    """
     require_proper(fitted.encoding, fitted.posterior)
     return ParameterDraws(draw_parameters(fitted.encoding, fitted.posterior, draws, seed, features), origin(fitted))
 
@@ -176,7 +179,8 @@ def draw_parameters(
 ) -> dict[str, np.ndarray]:
     """Draw the parameters from any proper distribution over them, a prior or a posterior.
 
-    Returns sites and arrays as `posterior_draws` does.
+    The result is {site: (S, C, K)} for the parameters of each block, and "class_prob" (S, C), S = `draws`. `features`,
+    names or indices of columns, limits the draws to these; None: all.
     """
     return _draw_sites(model, site_names(encoding, model), feature_masks(encoding, features), draws, seed)
 

@@ -143,7 +143,7 @@ def score_draws(
 
     Factors common to all classes are left out.
 
-    Warns of rows for which few of the draws have nearly all of the weight.
+    Warns of rows whose effective sample size is below 100, or below half of the draws if these are fewer.
     """
     sizes = []
 
