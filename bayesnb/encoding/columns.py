@@ -190,7 +190,7 @@ class RealColumns(PlainColumns):
     def rows(self, table: Table, policy: UnknownPolicy | None = None) -> RealRows:
         """Return the numbers as rows; raise ValueError for a negative one if the family has none.
 
-        Infinite numbers are refused when a block of rows is read, or when rows were counted. `policy` is not used.
+        Infinite numbers are refused later, when blocks of rows are read or counted. `policy` is not used.
         """
         values = table.numbers(self.index)
         if self.family.nonnegative:

@@ -60,8 +60,8 @@ class LevelColumns(PlainColumns):
     def learn(self, table: Table, policy: UnknownPolicy | None = None) -> tuple[Self, CodedRows]:
         """Return columns with the values that may occur as levels of undeclared features, and the coded rows.
 
-        For integers these are all from least to greatest; `prune` drops those that do not occur. `policy` (default:
-        `report_unknown`) is called with values that are no level.
+        Of integers within a range of 4,096 these are all from least to greatest; `prune` drops those that do not occur.
+        `policy` (default: `report_unknown`) is called with values that are no level.
         """
         factors = self.factors(table)
         learned = self.with_values(factors.values)
@@ -72,7 +72,11 @@ class LevelColumns(PlainColumns):
         return self.code_rows(self.factors(table), policy)
 
     def factors(self, table: Table) -> Factors:
-        """Return the cells of these columns of a table as codes of the distinct values of each column."""
+        """Return the cells of these columns of a table as codes of the distinct values of each column.
+
+        The values of a column of integers within a range of 4,096 may be all of that range. Raises TypeError for sparse
+        data.
+        """
         if table.is_sparse:
             raise TypeError(
                 f"Sparse data was passed for X, but {table.owner} takes categorical data dense; use X.toarray()."
@@ -246,7 +250,7 @@ def report_unknown(columns: LevelColumns, unknown: list[Unknown], note: str = ""
 
 
 def declared_categories(column: Any) -> Sequence[Any] | None:
-    """Return the categories of a pandas categorical or a polars enumeration; None for any other column."""
+    """Return the categories of a pandas categorical or a polars Enum; None for others, polars Categorical included."""
     dtype = getattr(column, "dtype", None)
     if hasattr(dtype, "categories") and dtype is not None:
         categories = dtype.categories

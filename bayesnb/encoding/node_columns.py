@@ -168,7 +168,7 @@ class NodeColumns(Columns):
         return np.array([math.prod(self.shape(node)) for node in self.nodes])
 
     def require_memory(self, n_classes: int) -> None:
-        """Raise ValueError if counts of all combinations of levels would not fit into memory."""
+        """Raise ValueError if there are more than 2^27 counts of all combinations of levels in `n_classes` classes."""
         sizes = self._sizes.tolist()
         widest = max(range(len(sizes)), key=sizes.__getitem__, default=0)
         name = shown(self.base.names[self.nodes[widest][0]])

@@ -47,7 +47,7 @@ class LabelledRows(NamedTuple):
     weight: np.ndarray
 
     def add(self, columns: Columns) -> LabelledRows:
-        """Return these rows with one more block of columns, whose levels are learned and which encodes `table`."""
+        """Return these rows with one more block, `columns`, with known levels, which codes the rows of `table`."""
         encoding = replace(self.encoding, blocks=(*self.encoding.blocks, columns))
         return self._replace(encoding=encoding, rows=(*self.rows, columns.rows(self.table)))
 

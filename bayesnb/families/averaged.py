@@ -256,7 +256,7 @@ class AveragedCells(Averaged):
     """Average of dependent and shared models of numbers."""
 
     def restrict(self, keep: np.ndarray) -> Self:
-        """Distribution of the features `keep` (F,)."""
+        """Distribution of the parameters of the features `keep` (F,) of bool."""
         return map_leaves(lambda field: np.asarray(field)[..., keep], self)
 
     def mean(self, multiplicity: Array | None = None) -> Mixture:

@@ -235,7 +235,7 @@ class ContextTree(AveragedTables, IndependentClasses):
         return Cumulants(*jnp.split(x.dot(x.layout(table)), 3, axis=1))
 
     def cumulants_of_terms(self, x: object) -> Cumulants:
-        """(N, C, T) posterior cumulants of log θ of the row's level in each context."""
+        """(N, C, T) posterior cumulants of log θ of the row's level in each context; 0 for other contexts."""
         cumulants = self.rows(x).dot_terms(jnp.concatenate(self._mixture().cumulants()))
         return Cumulants(*jnp.split(cumulants, 3, axis=1))
 

@@ -173,7 +173,7 @@ class NetworkCells(CountRows):
         return map_leading_axis(f, self._rows(), batch_size=most)
 
     def weighted_counts(self, count: Array, label: Int[Array, "N"], weight: Float[Array, "N"]) -> jax.Array:
-        """`count` (C, L) with the observed cells of the rows added, given class indices and weights (N,)."""
+        """`count` (C, L) with the cells observed together with all parents added, by class indices and weights (N,)."""
         return self.observed.weighted_counts(count, label, weight)
 
     def log_base(self) -> jax.Array:

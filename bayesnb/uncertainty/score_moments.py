@@ -165,8 +165,8 @@ def probability_interval(weight: np.ndarray, scores: Cumulants, tails: np.ndarra
 def split_entropy(weight: np.ndarray, scores: Cumulants, log_proba: np.ndarray) -> np.ndarray:
     """(N, 4) total, aleatoric and epistemic entropy in nats, and p_top, for two classes, see `decompose_uncertainty`.
 
-    They are computed by Gauss–Hermite quadrature over the mixture. `weight` and `scores` are those of `score_cumulants`,
-    `log_proba` (N, C) is log P(class | row).
+    They are computed by Gauss–Hermite quadrature over the mixture. `weight` and `scores` are those of
+    `score_cumulants`, `log_proba` (N, C) is log P(class | row).
     """
     from scipy.special import expit, ndtr, xlogy
 
