@@ -76,7 +76,10 @@ class Classifier(Protocol):
         ...
 
     def with_priors(self, priors: Mapping[str, Any], chosen: tuple[str, ...] = ()) -> Any:
-        """Return a copy with the same counts, under other hyperparameters."""
+        """Return a copy with the same counts, under the hyperparameters `priors` {name: value}.
+
+        Those that are named in `chosen` were chosen on the counted rows.
+        """
         ...
 
     def with_counts(self, counted: Counted) -> Any:
@@ -108,7 +111,7 @@ class Classifier(Protocol):
         ...
 
     def get_params(self, deep: bool = True) -> dict[str, Any]:
-        """Return the hyperparameters by name."""
+        """Return the hyperparameters by name; with `deep` also those of nested classifiers."""
         ...
 
 

@@ -129,9 +129,10 @@ class TermWeights:
     def split(
         cls, class_bias: Any, weight: np.ndarray, sizes: Sequence[int], exponents: Sequence[Any] | None = None
     ) -> Self:
-        """Build from weights (R,) of all terms, one block after the other, with `sizes` terms each.
+        """Build from class biases and weights (R,) of all terms, one block after the other, with `sizes` terms each.
 
-        A block whose weights are equal gets one weight, ().
+        A block whose weights are equal gets one weight, (). `exponents` has an entry for each block, see `apply`;
+        default: None for all.
         """
         blocks = np.split(weight, np.cumsum(sizes)[:-1])
         merged = tuple(w[0] if len(w) and (w == w[0]).all() else w for w in blocks)

@@ -184,7 +184,10 @@ def _strongest(pairs: pd.DataFrame, top: int | None) -> pd.DataFrame:
 def _examine(
     cells: list[Cells], bounds: np.ndarray, pairs: pd.DataFrame, draws: int, rng: np.random.Generator
 ) -> tuple[np.ndarray, np.ndarray]:
-    """Compute (P,) mutual information in nats, and p-values by `draws` replicates, of P pairs of columns."""
+    """Compute (P,) mutual information in nats, and p-values by `draws` replicates, of P pairs of columns.
+
+    `bounds` (C + 1,) are the first row of each class, and the number of rows.
+    """
     position = {int(j): (group, at) for group, c in enumerate(cells) for at, j in enumerate(c.index)}
     information, p_value = np.empty(len(pairs)), np.empty(len(pairs))
     with progress("Replicates", len(pairs)) as tick:

@@ -99,9 +99,9 @@ def filled(folder: Path, names: Sequence[str], overwrite: bool) -> Iterator[Path
     Raises
     ------
     InputError
-        At the beginning, if the folder cannot be written, if it has some of these files, which are not to be
-        overwritten, or if figures cannot be drawn or the posterior not be stored; at the end, if a file could not be
-        written.
+        At the beginning, if the folder cannot be written, if it has some of these files and `overwrite` is False,
+        if a folder has one of the names, or if figures cannot be drawn or the posterior not be stored; at the end, if a
+        file could not be written.
     """
     try:
         require("--out", "plots,arviz", "matplotlib", "arviz", "h5netcdf", "h5py")

@@ -75,7 +75,7 @@ class TermMap:
 
     @classmethod
     def from_blocks(cls, blocks: Sequence[Columns]) -> TermMap:
-        """Return the map for a classifier with these blocks of columns."""
+        """Return the map from the terms of these blocks to a classifier's: margins, then dependences on parents."""
         alone = [columns for columns in blocks if columns.network is None]
         roots = {j for columns in alone if columns.role == "root" for j in columns.index}
         margins = {j for columns in alone if columns.role != "root" for j in columns.index}

@@ -275,7 +275,7 @@ class MultinomialNB(NaiveBayesClassifier):
 
     @property
     def feature_count_(self) -> np.ndarray:
-        """(C, F) count of each word in each class."""
+        """(C, F) count of each word in each class, each row's counts multiplied by its weight."""
         return np.asarray(self.statistics_.blocks[0].count)
 
     @property

@@ -152,7 +152,7 @@ class MixedNB(NaiveBayesClassifier):
 
     @property
     def no_em(self) -> str | None:  # type: ignore[override]
-        """Reason why EM cannot count rows with responsibilities, or None."""
+        """Reason why EM cannot count rows if `numbers` or `binned` asks for binned columns; None otherwise."""
         return BinnedNB.no_em if self.numbers == "binned" or as_list(self.binned) else None
 
     @property

@@ -190,7 +190,10 @@ def score_rows(log_proba: Any, y: Any, classes: Any, predicted: Any = None) -> R
 
 
 def summarize(rows: RowScores) -> dict[str, float]:
-    """Return the dict of `scores`: means of the scores of rows, and numbers of impossible and undefined rows."""
+    """Return the dict of `scores`: means over the rows, calibration error, numbers of impossible and undefined rows.
+
+    The log loss is in nats: inf if a row is impossible, else NaN if one is undefined.
+    """
     impossible = np.isneginf(rows.log_true)
     strict = -np.mean(rows.log_true) if impossible.any() or not rows.undefined.any() else np.nan
     _, _, top, correct = _binned(rows, _BINS)

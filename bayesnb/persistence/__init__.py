@@ -145,7 +145,10 @@ def digest_hyperparameters(nb: BaseEstimator) -> str:
 
 
 def _decode(file: BinaryIO, size: int, known: Mapping[str, type]) -> Any:
-    """Return the classifier of an open file; the rest is read once the header is found to fit `size`, in bytes."""
+    """Return the classifier of an open file; the rest is read once the header is found to fit `size`, in bytes.
+
+    Its types are taken from `known` {name: type}. Raises CorruptModelError if the file holds no fitted classifier.
+    """
     from safetensors.numpy import load as from_bytes
 
     content = file.read(8)

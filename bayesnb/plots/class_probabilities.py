@@ -128,7 +128,10 @@ def prediction_intervals(
 
 
 def _mark_wrong_rows(ax: Axes, p: np.ndarray, rank: np.ndarray) -> Artist:
-    """Draw and return marks at positions `rank`: crosses on the line, or ticks at the bottom for more than 100."""
+    """Draw and return marks at positions `rank`: crosses on the line, or ticks at the bottom for more than 100.
+
+    The line has the heights `p` (N,), the class probabilities of the rows in its order.
+    """
     look: dict[str, Any] = {"label": f"predicted label wrong: {len(rank):,} of {len(p):,}", "color": style.WRONG}
     if len(rank) <= _FEW:
         return ax.scatter(rank, p[rank], 26, marker="x", linewidths=1.1, zorder=3, **look)

@@ -92,7 +92,10 @@ class FullRanks:
 
     @classmethod
     def from_rows(cls, fitted: Fitted, counted: CountedRows, estimate: Estimate, by_class: bool) -> FullRanks:
-        """Group counted rows by class, with leave-one-out log p(row | class) (n, C) unless classes share parameters."""
+        """Group counted rows by class, with leave-one-out log p(row | class) (n, C) unless classes share parameters.
+
+        With `by_class` candidates are compared with rows of their class only.
+        """
         is_shared = scoring.update_for_removal(fitted.empirical_prior, fitted.statistics).classes_share_parameters
         likelihood, groups = np.empty((len(counted.label), 0)), []
         if not is_shared:

@@ -102,7 +102,11 @@ def counted_rows(fitted: Fitted, X: object, y: object, sample_weight: object, wh
 
 
 def choose_prior(fitted: Fitted, prior: PriorOf) -> NaiveBayes:
-    """Return the prior for leave-one-out: blocks as functions of statistics ("derived"), or of all rows ("fixed")."""
+    """Return the prior for leave-one-out, which may be derived from the data.
+
+    With "derived" such a prior is a function of the statistics, and derived anew without each row; with "fixed" it is
+    the one derived from all rows. Raises ValueError for another value.
+    """
     require_choice("prior", prior, ("derived", "fixed"))
     return fitted.prior if prior == "fixed" else fitted.empirical_prior
 
@@ -170,7 +174,10 @@ def add_class_bias(fitted: Fitted, log_class: np.ndarray) -> np.ndarray:
 def leave_one_out_of_members(
     average: Average, counted: CountedRows, estimate: Estimate, prior: PriorOf, *, each: bool
 ) -> np.ndarray:
-    """Compute leave-one-out log p(class, row) of an average, (N, C), or of `each` of its M members, (N, C, M)."""
+    """Compute leave-one-out log p(class, row) of an average, (N, C), or of `each` of its M members, (N, C, M).
+
+    Each posterior of the other rows is read by `estimate`; `prior` is "derived" or "fixed", see `choose_prior`.
+    """
     table, rows, label, weight = counted
 
     def joint(member: Fitted, rows: tuple[Rows, ...], which: np.ndarray) -> np.ndarray:
@@ -182,7 +189,10 @@ def leave_one_out_of_members(
 
 
 def leave_one_out_of_average(fitted: Fitted, counted: CountedRows, estimate: Estimate, prior: PriorOf) -> np.ndarray:
-    """Compute (N, C) leave-one-out log p(class, row) of an average of models, with its weights of terms if any."""
+    """Compute (N, C) leave-one-out log p(class, row) of an average of models, with its weights of terms if any.
+
+    Each posterior of the other rows is read by `estimate`; `prior` is "derived" or "fixed", see `choose_prior`.
+    """
     average, weights = fitted.average, fitted.weights
     assert average is not None
     each = weights is not None and weights.has_members
