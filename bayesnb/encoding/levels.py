@@ -249,7 +249,7 @@ def _unify_types(values: list[Hashable], column: np.ndarray) -> list[Hashable]:
 
 
 def to_array(column: Any) -> np.ndarray:
-    """Return a column as an array; integers beside missing cells stay integers."""
+    """Return a column as an array, of objects where integers stand beside missing cells, so that they stay integers."""
     if hasattr(column, "null_count") and hasattr(column, "to_list"):  # polars
         missing = column.null_count() > 0
     else:  # pandas' own types, in which NumPy would see floats

@@ -229,7 +229,8 @@ class WeightedNB(WeightAttributes):
         Near is within .001 nats, or one standard error of the difference.
 
         Candidates become more complex, and the search ends with the second in a row that is no better than the
-        candidates before. Given weights are kept, without a search.
+        candidates before. Given weights are kept, without a search. With too few rows for weights the copy of the
+        candidate has none.
         """
         base = self._make_counter(X)
         if isinstance(self.weights, Weights):

@@ -32,7 +32,7 @@ class Raised:
         return jnp.where(jnp.any(jnp.isneginf(terms), axis=-1), -jnp.inf, jnp.sum(terms, axis=-1))
 
     def terms(self, x: object) -> Float[jax.Array, "N C T"]:
-        """(N, C, T) w_t log p(x_t | class)."""
+        """(N, C, T) w_t log p(x_t | class); 0 where w_t = 0, and -inf where log p is -inf, also for w_t < 0."""
         return weighted(jnp.asarray(self.weight), self.likelihood.terms(x))
 
 
@@ -53,7 +53,7 @@ class Tempered:
         return weighted(self._row_weight(x), self.likelihood.log_prob(x))
 
     def terms(self, x: object) -> Float[jax.Array, "N C T"]:
-        """(N, C, T) w log p(x_t | class)."""
+        """(N, C, T) w log p(x_t | class), w the weight of the row by its number of draws; 0 where w = 0."""
         return weighted(self._row_weight(x)[..., None], self.likelihood.terms(x))
 
     def _row_weight(self, x: object) -> Float[jax.Array, "#N 1"]:

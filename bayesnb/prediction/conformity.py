@@ -203,7 +203,7 @@ def _with_unit_weights(counted: CountedRows) -> CountedRows:
 
 
 def _count_singly(encoding: Encoding, candidates: Table, most: int) -> Statistics:
-    """Return statistics in which each candidate is the one row of a class, padded to 1, 4, 16 or 64 such classes."""
+    """Return statistics in which each candidate is the one row of a class, padded to a power of 4 or `most` classes."""
     n = candidates.n_rows
     rows = encoding.rows(candidates, lambda columns, unknown: None)
     single = scoring.pad_statistics(encoding, counting.single_rows(encoding, rows, n))

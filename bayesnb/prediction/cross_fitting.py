@@ -218,7 +218,11 @@ class CrossFit(NamedTuple):
         return np.bincount(self.terms.row, self.terms.weight)
 
     def terms_under(self, exponent: float, shrinkage: Sequence[float]) -> tuple[CrossTerms, Groups]:
-        """Return terms times ((t + 1)/(t₀ + 1))^-`exponent`, and their groups; summed in each group if all τ are 0."""
+        """Return terms times ((t + 1)/(t₀ + 1))^-`exponent`, and their groups; summed in each group if all τ are 0.
+
+        Only terms of count rows, of t draws from one simplex, get the factor; t₀ is the typical t. `shrinkage` are the
+        τ.
+        """
         groups = self.columns.groups
         scaled = self.terms.with_exponent(exponent, groups.of_draws)
         return (scaled, groups) if any(shrinkage) else (scaled.sum_groups(groups.index), groups.collapse())

@@ -63,7 +63,10 @@ class ShareModel:
 
     @classmethod
     def from_rows(cls, log_likelihood: Float[np.ndarray, "N C"], alpha: Float[np.ndarray, "C"]) -> ShareModel:
-        """Return the model of N rows from their log p(x_i | c), up to a number per row; equal rows are counted once."""
+        """Return the model of N rows from their log p(x_i | c), up to a number per row.
+
+        Equal rows are kept as one with their number.
+        """
         return cls(*np.unique(np.exp(log_likelihood), axis=0, return_counts=True), alpha)
 
     def maximize(self, exponent: Float[np.ndarray, "C"]) -> tuple[Float[np.ndarray, "C"], float]:

@@ -165,7 +165,10 @@ class Weights:
 
     @property
     def typical(self) -> np.ndarray:
-        """(T,) factor that makes `weight` the weight T + τ d of a row of typical length, e^`log_length` - 1 draws."""
+        """(T,) factor that makes `weight` the weight T + τ d of a row of typical length, e^`log_length` - 1 draws.
+
+        It is e^(-`exponent` · `log_length`) for terms of count rows, and 1 for others.
+        """
         return np.where(self.of_draws, np.exp(-self.exponent * self.log_length), 1.0)
 
     def align_bias(self, classes: Levels, bias: np.ndarray) -> np.ndarray:
