@@ -123,7 +123,7 @@ def fit_stream(
                 n, skip = n - skip, 0
             labels, _ = check_labels(y, n, type(nb).__name__)
             if weight is None or np.any(weight):
-                draft.partial_fit(X, y, [*declared.values, *labels.values], weight)
+                draft.partial_fit(X, y, Levels.from_values([*declared.values, *labels.values]).array(), weight)
             else:  # Rows of weight zero leave their classes, as in `fit`.
                 declared = declared.union(labels)
             if not is_counted:
