@@ -223,9 +223,10 @@ def _correlation_test(moments: tuple[_Moments, _Moments, np.ndarray]) -> Examine
 def _examine_residual(
     n: np.ndarray, unexplained: np.ndarray, degrees: np.ndarray, pick: np.ndarray, draws: int, rng: np.random.Generator
 ) -> tuple[np.ndarray, np.ndarray]:
-    """Mutual information and p-value from 1 - R² in each class, ~ Beta((n - k - 1)/2, k/2) under independence.
+    """Mutual information and simulated p-value (P,) of the P pairs in `pick` (F₁, F₂), given 1 - R² of each class.
 
-    k are the degrees of freedom; a class with none left is left out. All arrays are (C, F₁, F₂).
+    Under independence 1 - R² ~ Beta((n - k - 1)/2, k/2), with k degrees of freedom; a class with none left is left out.
+    `n`, `unexplained` and `degrees` are (C, F₁, F₂).
     """
     i, j = np.nonzero(pick)
     n, unexplained, degrees = (v[:, i, j].T for v in (n, unexplained, degrees))

@@ -166,7 +166,7 @@ class Findings:
 
     @property
     def noise(self) -> float:
-        """Standard errors from which a difference is more than noise."""
+        """Number of standard errors from which a difference is more than noise: 2, or 3 after several fits."""
         return NOISE_OF_FOLDS if self.fits > 1 else NOISE
 
     def difference(self, mean: float, se: float) -> Difference:

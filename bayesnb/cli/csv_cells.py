@@ -106,7 +106,7 @@ def larger_than_memory(path: Path) -> bool:
 
 
 def available_memory() -> float:
-    """Return the bytes that a process may take: memory that is available, or a container's limit if that is less."""
+    """Return the bytes that a process may take: available memory, or a container's limit if less; inf if unknown."""
     limits = [np.inf]
     for name, (pattern, unit) in _MEMORY_FILES.items():
         with suppress(OSError):

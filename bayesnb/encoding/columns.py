@@ -82,7 +82,7 @@ class Columns(ABC):
         return self, self.rows(table, policy)
 
     def with_declared(self, known: Mapping[int, Levels]) -> Self:
-        """Return columns with the levels in `known`, by position in the table, which then do not grow."""
+        """Return columns whose levels are those in `known`, by position in the table, and do not grow."""
         return self
 
     def check(self) -> None:  # noqa: B027

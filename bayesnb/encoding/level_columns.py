@@ -175,7 +175,7 @@ class LevelColumns(PlainColumns):
 
     @cached_property
     def _sizes(self) -> np.ndarray:
-        """(F,) number of levels of each feature, with the reserved one."""
+        """(F,) number of levels of each feature, with the reserved level if there is one."""
         return np.array([len(levels) + (self.unknown == "level") for levels in self.levels], np.int64)
 
     @property

@@ -115,7 +115,7 @@ class NodeColumns(Columns):
         return self.scored_as(base, self.nodes, self.sizes())
 
     def counting_rows(self, base: CodedRows) -> NodeRows:
-        """Return coded rows of the base as rows of this structure for counting: a cell counts with its parents."""
+        """Return coded rows for counting: a cell counts where it and all of its parents are observed, by default."""
         return self.counted_as(base, self.nodes, self.sizes())
 
     def with_declared(self, known: Mapping[int, Levels]) -> Self:

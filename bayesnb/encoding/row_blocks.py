@@ -287,7 +287,7 @@ def level_capacity(sizes: np.ndarray, *, complete: bool = False) -> int:
 
 
 def padded_levels(sizes: np.ndarray) -> int:
-    """Number of levels of all features after padding: a power of two, so that growth seldom compiles kernels anew."""
+    """Padded total of levels: the least power of two above Σ sizes, at least 16; growth seldom recompiles kernels."""
     return 1 << max(4, int(sizes.sum()).bit_length())
 
 

@@ -323,7 +323,10 @@ def _to_native(array: np.ndarray) -> np.ndarray:
 
 
 def _to_float(column: np.ndarray, where: str) -> np.ndarray:
-    """Return a column as numbers, NaN where missing; raise an error naming the first cell that is no number."""
+    """Return a column as float64, NaN where missing; Boolean, integer and float columns keep their kind.
+
+    A ValueError or TypeError names the first cell that cannot be read as a number; strings such as "3.5" can.
+    """
     if column.dtype.kind in "biuf":
         return _to_native(column)
     if column.dtype.kind not in "mMc":

@@ -358,7 +358,7 @@ class NaiveBayesClassifier(FittedClassifier):
         return classifier_state.subset_fitter(self._with_chosen_hyperparameters(), self, X, y, sample_weight)
 
     def refit(self, X: object, y: object, sample_weight: object = None) -> Self:
-        """Return a copy that is fitted to other rows, with the levels of this classifier.
+        """Return a copy fitted anew to other rows: levels are those of this classifier, classes those of `y`.
 
         Parameters
         ----------

@@ -267,7 +267,10 @@ def replace_state(nb: Any_NB, updated: Any_NB, before: object = _ANY) -> Any_NB:
 
 
 def make_counter(nb: Any, X: object) -> Any:
-    """Return an unfitted copy that counts rows such as X; for a `WeightedNB` a copy of its estimator."""
+    """Return an unfitted copy for counting rows; for a `WeightedNB` a copy of its estimator, which counts margins too.
+
+    X matters only for the default estimator of a `WeightedNB`: `MultinomialNB` if X is sparse, else `KDB`.
+    """
     return nb._make_counter(X)
 
 

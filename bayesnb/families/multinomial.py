@@ -133,7 +133,7 @@ class Ratio:
         return as_rows(x, self.group, self.total.shape[1])
 
     def _contrast(self) -> Contrast:
-        """Function f, parameters and groups, as the rows' `contrast` methods take them."""
+        """Return f, α, totals α₀ and groups of this ratio, for the rows' `contrast_layout` and `contrast_terms`."""
         return Contrast(self.term(self.multiplicity), self.concentration, self.total, self.group)
 
 

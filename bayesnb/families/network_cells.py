@@ -120,7 +120,7 @@ class NetworkCells(CountRows):
     network: Network = static()
 
     def layout(self, table: Array) -> tuple[Any, jax.Array]:
-        """Return the table for observed cells in the form that `dot` reads, and probabilities (C, L) for the sums."""
+        """Return log probabilities (C, L) in the form that `dot` reads, and probabilities for missing cells."""
         return self.observed.layout(table), jnp.exp(table)
 
     def dot(self, tables: tuple[Any, jax.Array]) -> jax.Array:

@@ -438,8 +438,8 @@ class LogLikelihoodCumulants(Protocol):
         """(N, C) cumulants of log p(row | class, θ) over θ given the data and `multiplicity` copies of the row.
 
         θ has, row by row, the posterior after `multiplicity` more rows like this one: 0 is the posterior itself. The
-        cumulants are the first derivatives of log E p(row | class, θ)ʷ at w = `multiplicity`, each the slope of the
-        one before.
+        cumulants are the first three derivatives of log E p(row | class, θ)ʷ at w = `multiplicity`, each the slope of
+        the one before.
         """
 
     def cumulants_of_terms(self, x: object) -> Cumulants:

@@ -151,7 +151,7 @@ def _expected_entropy(log_proba: np.ndarray, answer_proba: np.ndarray, gain: np.
 
 
 def _table_answers(fitted: Fitted, b: int, rows: Any, asked: list[int]) -> Answers:
-    """Yield `Answers` for the columns `asked` of block b, which have no parents: all rows have the same answers."""
+    """Yield for each `asked` column of block b, without parents, the rows that lack it and one answer for all."""
     columns, model = fitted.encoding.blocks[b], fitted.posterior
     weight = np.broadcast_to(1.0 if model.weights is None else model.weights.blocks[b], len(columns.index))
     distribution = _number_distribution if columns.axis()[1] is None else _level_distribution

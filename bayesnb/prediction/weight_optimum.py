@@ -190,9 +190,10 @@ def posterior_precision(terms: CrossTerms, prior: Prior, theta: np.ndarray) -> F
 
 
 def find_parameters(terms: CrossTerms, prior: Prior, start: Point | None = None) -> Float[np.ndarray, "P"]:
-    """Find the θ = (b, T, d) that minimises `penalized_loss`, from `start` = (biases, weights) or the prior mean on.
+    """Find θ = (biases b, temperatures T, deviations d), (P,), that minimises `penalized_loss`.
 
-    Steps of Newton's method are halved until the loss falls.
+    The search begins at `start` = (biases, weights), converted to θ, or else at the prior mean. Dense terms take
+    Newton's method with halved steps, sparse terms L-BFGS.
     """
     loss, theta = partial(penalized_loss, terms, prior), prior.mean if start is None else prior.parameters(*start)
     if terms.is_sparse:

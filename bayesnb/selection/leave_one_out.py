@@ -43,7 +43,7 @@ class CountedRows(NamedTuple):
     weight: np.ndarray
 
     def take(self, mask: np.ndarray, encoding: Encoding) -> CountedRows:
-        """Return the rows for which `mask` (N,) is true, encoded by `encoding`."""
+        """Return the rows for which `mask` (N,) is true, encoded anew by `encoding` unless these are all rows."""
         if mask.all():
             return self
         table = self.table.take(mask)

@@ -55,7 +55,9 @@ RowFunction = Callable[[tuple[Rows, ...], int], np.ndarray]
 
 @float64
 def map_rows(fitted: Fitted, X: object, function: RowFunction, summed: RowFunction | None = None) -> np.ndarray:
-    """Compute (N, …) `function` of the rows of X, and `summed` of rows where missing cells on arcs are summed out.
+    """Return function(encoded rows of X, N), an (N, …) array, by one call for all rows.
+
+    Rows where missing cells on arcs are summed out go to `summed`, in a call of their own.
 
     `summed` defaults to `function`.
     """

@@ -77,7 +77,10 @@ def row_cumulants(model: NaiveBayes, x: tuple[object, ...]) -> RowCumulants:
 
 
 def _weighted_cumulants(family: LogLikelihoodCumulants, rows: Any, weight: Any, exponent: Any) -> Cumulants:
-    """Compute cumulants (n, C) of the weighted terms of a block, κ_k = Σ_t w_tᵏ κ_k,t over the terms t."""
+    """Compute cumulants (n, C) of a block's weighted log-likelihood: κ_k = Σ_t w_tᵏ κ_k,t over the terms t.
+
+    A scalar weight w multiplies the whole row by w (t + 1)^(-exponent), where t is the number of draws of the row.
+    """
     weighted: Cumulants
     if jnp.ndim(weight):
         weighted = family.cumulants_of_terms(rows) * weight
