@@ -326,16 +326,18 @@ def _to_float(column: np.ndarray, where: str) -> np.ndarray:
     """Return a column as numbers, NaN where missing; raise an error naming the first cell that is no number."""
     if column.dtype.kind in "biuf":
         return _to_native(column)
-    if column.dtype.kind not in "mMc":
+    if column.dtype.kind not in "mM" and not any(map(_is_complex, column)):
         with suppress(TypeError, ValueError, OverflowError):
             return np.array([np.nan if _is_missing(v) else v for v in column], dtype=np.float64)
-    row = next((i for i, v in enumerate(column) if not _is_number(v)), 0)
+    row = next((i for i, v in enumerate(column) if _is_complex(v) or not _is_number(v)), 0)
     value = column[row]
-    if np.iscomplexobj(value):
+    if _is_complex(value):
         raise ValueError(f"{where}: {shown(value)} at row {row}. Complex data not supported.")
     advice = "Encode or rescale the column, or take MixedNB, which has categorical columns beside numbers."
+    if column.dtype.kind in "mM":
+        advice = "Turn dates and times into numbers, or take MixedNB, which has categorical columns beside numbers."
     problem = f"could not convert {shown(value)} at row {row} to a number, or it is too large for float64. {advice}"
-    if isinstance(value, str | int | np.generic):
+    if isinstance(value, str | bytes | int | np.generic):
         raise ValueError(f"{where}: {problem}")
     raise TypeError(f"{where}: each argument must be a string or a number, {problem}")
 
@@ -350,6 +352,11 @@ def _to_dates(column: np.ndarray) -> np.ndarray:
 def _is_missing(value: object) -> bool:
     """Return whether a value is None, pd.NA or NaT."""
     return value is None or type(value).__name__ in ("NAType", "NaTType")
+
+
+def _is_complex(value: object) -> bool:
+    """Return whether a value is a complex number, of which NumPy's would lose their imaginary part as float64."""
+    return isinstance(value, complex | np.complexfloating)
 
 
 def _is_number(value: Any) -> bool:
