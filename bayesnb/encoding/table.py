@@ -35,6 +35,24 @@ class Positions(Sequence[str]):
 
 
 @dataclass(frozen=True, eq=False)
+class StackedColumns:
+    """Columns as a 2-D array whose rows are copied when they are read, while the kernels read the rows before."""
+
+    columns: tuple[np.ndarray, ...]
+
+    @property
+    def shape(self) -> tuple[int, int]:
+        """Numbers of rows and columns."""
+        return len(self.columns[0]), len(self.columns)
+
+    def __getitem__(self, rows: slice) -> np.ndarray:
+        return row_major([column[rows] for column in self.columns])
+
+    def __array__(self, dtype: np.dtype | None = None, copy: bool | None = None) -> np.ndarray:
+        return row_major(self.columns, dtype)
+
+
+@dataclass(frozen=True, eq=False)
 class Table:
     """Two-dimensional input: an array, a CSR matrix, or the columns of a DataFrame.
 
@@ -118,7 +136,7 @@ class Table:
         narrowest = np.result_type(*map(np.min_scalar_type, bounds))
         return row_major(columns, narrowest) if narrowest.kind in "iu" else None
 
-    def numbers(self, index: Sequence[int]) -> np.ndarray:
+    def numbers(self, index: Sequence[int]) -> np.ndarray | StackedColumns:
         """Return (N, K) numbers of the columns `index`, which may be infinite: `check_finite` checks this.
 
         Raises
@@ -130,7 +148,7 @@ class Table:
             raise TypeError(f"Sparse data was passed for X, but {self.owner} takes dense data here; use X.toarray().")
         if self.is_frame:
             columns = [_to_float(_series_to_array(self.data[j]), self.label(j)) for j in index]
-            return row_major(columns)
+            return StackedColumns(tuple(columns))
         data = np.asarray(self.data)
         if data.dtype.kind in "biuf":
             return data if len(index) == data.shape[1] else data[:, list(index)]
