@@ -264,7 +264,8 @@ def read_table(
         problem = str(error)
         if names and (column := re.search(r"In CSV column #(\d+)", problem)):
             problem = problem.replace(column[0], f"column {names[int(column[1])]!r}")
-        raise ValueError(f"{os.fspath(first)!r}{others}: {problem} Give the column's type in types=.") from None
+        advice = " Give the column's type in types=." if "conversion error" in problem else ""
+        raise ValueError(f"{os.fspath(first)!r}{others}: {problem}{advice}") from None
 
 
 def _require_columns(table: Any, wanted: list[str], all_columns: bool, source: str) -> None:
