@@ -232,11 +232,11 @@ def _parser() -> argparse.ArgumentParser:
 
 
 def _column_names(text: str) -> list[str]:
-    """Parse column names from a line of CSV: commas separate names, and quotes enclose names with commas."""
+    """Parse column names from a line of CSV, in which quotes enclose names with commas; raise InputError for others."""
     try:
         (names,) = csv.reader([text or " "], skipinitialspace=True, strict=True)
     except csv.Error as error:
-        raise argparse.ArgumentTypeError(f"{text!r} names no columns: {error}") from None
+        raise InputError(f"{text!r} names no columns: {error}.") from None
     return [name.strip() for name in names if name.strip()]
 
 
@@ -252,6 +252,9 @@ def _fraction(text: str) -> float:
     if not 0 < float(text) < 1:
         raise argparse.ArgumentTypeError(f"{text} must lie between 0 and 1")
     return float(text)
+
+
+_concentration.__name__ = _fraction.__name__ = "number"  # Messages of argparse name the type by the function.
 
 
 def _seed(text: str) -> int:

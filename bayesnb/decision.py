@@ -210,13 +210,13 @@ def decide(
         best = excess <= 1e-12 * abs(costs).max()
         return np.stack([best.mean(axis=0), excess.mean(axis=0)], axis=1)
 
-    proba = nb.predict_proba(X)
-    proba = np.where(np.isnan(proba).any(axis=1, keepdims=True), np.exp(nb.class_log_prior_), proba)
+    fitted = current_state(nb)  # Probabilities and draws are of one state, also if a thread counts further rows.
+    proba = np.exp(fitted.log_proba(X))
+    proba = np.where(np.isnan(proba).any(axis=1, keepdims=True), np.exp(fitted.class_log_prior), proba)
     risk = proba @ costs.T
     choice, row = risk.argmin(axis=1), np.arange(len(risk))
     summaries = np.full((len(row), 2, len(costs)), np.nan)
-    if not nb.no_posterior:
-        fitted = current_state(nb)
+    if not fitted.no_posterior:
         summaries = choose_sampler(fitted, given, method, draws, seed).map(fitted, X, summarize_draws)
     p_optimal, regret = summaries[row, :, choice].T
     return Decisions(table.index.to_numpy()[choice], risk[row, choice], p_optimal, regret, table)
@@ -342,16 +342,15 @@ def _loss_table(loss: object, reject_cost: float | None, classes: np.ndarray) ->
             f"loss[{shown(table.index[a])}, {shown(table.columns[c])}] is {costs[a, c]}; every loss must be finite. "
             "For an action that is out of the question give a loss larger than all others."
         )
-    n_actions = len(costs)
-    dominates = (costs[:, None] <= costs).all(axis=2)
-    # Of two actions with equal losses the first is preferred.
-    dominates &= (costs[:, None] < costs).any(axis=2) | np.triu(np.ones((n_actions, n_actions), bool), 1)
-    for a in np.flatnonzero(dominates.any(axis=0)).tolist():
-        better = table.index[int(np.argmax(dominates[:, a]))]
-        warn(
-            f"loss: the action {shown(table.index[a])} is dominated: {shown(better)} never costs more, and will always "
-            "be preferred."
-        )
+    for a, cost in enumerate(costs):
+        # Of two actions with equal losses the first is preferred.
+        dominates = (costs <= cost).all(axis=1) & ((costs < cost).any(axis=1) | (np.arange(len(costs)) < a))
+        if dominates.any():
+            better = table.index[int(np.argmax(dominates))]
+            warn(
+                f"loss: the action {shown(table.index[a])} is dominated: {shown(better)} never costs more, and will "
+                "always be preferred."
+            )
     return table
 
 

@@ -219,9 +219,20 @@ def _labelled_blocks(X: object, y: object, sample_weight: object) -> Blocks:
     elif features.numblocks[1] > 1:
         features = features.rechunk({1: -1})
     columns = [_align(name, argument, features) for name, argument in arguments.items() if name != "X"]
-    # Without optimization of each graph, blocks of X, y and weights read a source that they share only once.
-    parts = [np.ravel(part.to_delayed(optimize_graph=False)).tolist() for part in (features, *columns)]
-    return [[batch] for batch in zip(*parts, strict=True)]
+    parts = [features, *columns]
+    kinds = [collection_kind(part) for part in parts]
+    if set(kinds) == {"frame"}:
+        # One graph reads a source that X, y and weights share only once, and of its columns only those in use.
+        options = {"meta": (None, object), "enforce_metadata": False}
+        return [[batch] for batch in features.map_partitions(_join, *columns, **options).to_delayed()]
+    # Without optimization of each graph, blocks of arrays read a source that they share only once.
+    delayed = [part.to_delayed(optimize_graph=kind == "frame") for part, kind in zip(parts, kinds, strict=True)]
+    return [[batch] for batch in zip(*(np.ravel(blocks).tolist() for blocks in delayed), strict=True)]
+
+
+def _join(*parts: Any) -> tuple[Any, ...]:
+    """Return the partitions of X, labels and weights as one batch."""
+    return parts
 
 
 def _require_collection(name: str, part: Any, n_axes: int) -> None:

@@ -123,7 +123,7 @@ def fit_stream(
                 n, skip = n - skip, 0
             labels, _ = check_labels(y, n, type(nb).__name__)
             if weight is None or np.any(weight):
-                draft.partial_fit(X, y, [*declared.values, *labels.values], weight)
+                draft.partial_fit(X, y, Levels.from_values([*declared.values, *labels.values]).array(), weight)
             else:  # Rows of weight zero leave their classes, as in `fit`.
                 declared = declared.union(labels)
             if not is_counted:
@@ -264,7 +264,8 @@ def read_table(
         problem = str(error)
         if names and (column := re.search(r"In CSV column #(\d+)", problem)):
             problem = problem.replace(column[0], f"column {names[int(column[1])]!r}")
-        raise ValueError(f"{os.fspath(first)!r}{others}: {problem} Give the column's type in types=.") from None
+        advice = " Give the column's type in types=." if "conversion error" in problem else ""
+        raise ValueError(f"{os.fspath(first)!r}{others}: {problem}{advice}") from None
 
 
 def _require_columns(table: Any, wanted: list[str], all_columns: bool, source: str) -> None:

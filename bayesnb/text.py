@@ -277,6 +277,8 @@ class BagOfWords(CountVectorizer):
         """Choose the dictionary among the words of the documents, set its attributes, and return the (N, V) counts."""
         self._validate_params()
         limit = self.max_features
+        if any(isinstance(value, bool) for value in (self.min_df, self.max_df, limit)):
+            raise ValueError("min_df, max_df and max_features must be numbers; one of them is a bool.")
         options = self.get_params(deep=False)
         for name in ("unknown", "min_df", "max_df", "max_features"):
             del options[name]

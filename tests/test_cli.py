@@ -188,6 +188,7 @@ BAD = {
         "1,001 distinct values",
     ),
     "infinity": (b"a,y\n" + b"1.5,x\n2.5,z\n" * 9 + b"inf,x\n", "infinity"),
+    "infinity among integers": (b"a,y\n" + b"1,x\n2,z\n" * 9 + b"inf,x\n", "infinity"),
 }
 
 

@@ -297,8 +297,27 @@ def test_a_class_of_weight_zero_stays(ask):
 
 
 def test_a_level_beside_the_declared_ones_is_refused():
-    with pytest.raises(ValueError, match="feature 'x' has a level that the classifier does not count"):
+    with pytest.raises(ValueError, match="does not count level 2 of feature 'x'"):
         bnb.from_counts(bnb.CategoricalNB(categories=[[1, 3]]), GOOD)
+
+
+@pytest.mark.parametrize("options", [{"missing_values": "?"}, {"categories": {"x": ["u", "v"]}}], ids=str)
+def test_a_rare_level_that_is_not_counted_is_refused(options):
+    rows = [("a", None, None, None, 5_000_000, None, None), ("b", None, None, None, 1, None, None)]
+    rows += [("a", "x", "str", level, n, None, None) for level, n in [("u", 2_999_999), ("?", 1), ("v", 2_000_000)]]
+    with pytest.raises(ValueError, match=r"does not count level '\?' of feature 'x'"):
+        bnb.from_counts(bnb.CategoricalNB(**options), rows)
+
+
+def test_levels_of_count_zero_are_categories():
+    rows = [*GOOD, ("a", "x", "int", "7", 0, None, None)]
+    assert 7 in bnb.from_counts(bnb.CategoricalNB(), rows).categories_[0]
+
+
+def test_a_constant_number_has_variance_zero():
+    rows = [(c, None, None, None, 3, None, None) for c in "ab"]
+    rows += [(c, "x", "float", None, 3, 0.1, 0.0) for c in "ab"]
+    assert not bnb.from_counts(bnb.GaussianNB(), rows).statistics_.blocks[0].m2.any()
 
 
 @pytest.mark.slow("other variants compile kernels of their own", but=["TAN", "WeightedNB"])

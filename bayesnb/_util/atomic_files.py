@@ -23,7 +23,7 @@ def write_atomically(path: str | os.PathLike[str], content: bytes) -> None:
         If the file cannot be written, or `path` is no regular file; the old file is unchanged.
     """
     path = Path(path)
-    temporary = path.with_name(f".{path.name}.{secrets.token_hex(4)}{_SUFFIX}")
+    temporary = path.parent / f".{path.name}.{secrets.token_hex(4)}{_SUFFIX}"
     try:
         _require_regular(path)
         old = path.stat().st_mode if path.exists() else None

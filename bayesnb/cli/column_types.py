@@ -124,7 +124,8 @@ class ColumnCounts:
         self.missing += int(count[missing].sum())
         self.present += int(count[~missing].sum())
         self.numbers += int(count[is_number].sum())
-        self.whole &= bool(np.all(np.trunc(number[is_number]) == number[is_number]))
+        with np.errstate(invalid="ignore"):  # Infinity is no integer.
+            self.whole &= bool((number[is_number] % 1 == 0).all())
         self.low = min(self.low, number[is_number].min(initial=np.inf))
         self.high = max(self.high, number[is_number].max(initial=-np.inf))
         return self

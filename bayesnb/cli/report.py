@@ -15,12 +15,13 @@ from bayesnb.cli.conclusion import STRONG, Conclusion, conclude
 from bayesnb.cli.document import Block, Bullets, Code, Figure, Paragraph, Section, Table, fill_template
 from bayesnb.cli.fitting import Settings
 from bayesnb.cli.formatting import format_parameters, format_scores
-from bayesnb.cli.labelled_data import Dataset
+from bayesnb.cli.labelled_data import NUMBERS, Dataset
 from bayesnb.cli.terminal import enumerate_names
 from bayesnb.estimators.mixed import KINDS
 from bayesnb.version import __version__
 
-_RANKING = "by the sd of a probability, or of a mean or rate in units of its feature; variances not ranked"
+_RANKING = "by the sd of a probability"
+_RANKING_OF_NUMBERS = f"{_RANKING}, or of a mean or rate in units of its feature; variances not ranked"
 
 
 def overview(outcome: Outcome, settings: Settings) -> Section:
@@ -43,7 +44,9 @@ def overview(outcome: Outcome, settings: Settings) -> Section:
     if outcome.parameters is not None:
         uncertain = most_uncertain(outcome.parameters, outcome.fits.nb, data.kinds)
         table = Table.from_frame(format_parameters(uncertain, data.kinds, settings.prob))
-        title = f"The most uncertain parameters, fitted to all {n_rows} ({_RANKING})"
+        has_locations = any(kind in NUMBERS and NUMBERS[kind].location for kind in data.kinds.values())
+        ranking = _RANKING_OF_NUMBERS if has_locations else _RANKING
+        title = f"The most uncertain parameters, fitted to all {n_rows} ({ranking})"
         sections.append(Section(title, (table,)))
     return Section(f"{data.name}: {summarize(outcome)}", tuple(_notes(outcome)), tuple(sections))
 

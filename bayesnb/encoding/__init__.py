@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Hashable, Iterable, Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from itertools import zip_longest
@@ -166,7 +166,7 @@ class Encoding:
         is_single = isinstance(features, str) or not isinstance(features, Iterable)
         positions = set()
         for feature in [features] if is_single else features:
-            if not isinstance(feature, Hashable) or feature not in by_name_or_index:
+            if not isinstance(feature, str | int | np.integer) or feature not in by_name_or_index:
                 first_names = f"{shown(list(names)[:8])}{' …' * (len(names) > 8)}"
                 raise ValueError(f"{argument}: there is no column {shown(feature)}; X has {first_names}.")
             positions.add(by_name_or_index[feature])

@@ -14,7 +14,7 @@ from bayesnb.encoding.cell_edges import are_edges, cell_names, merge_edges, quan
 from bayesnb.encoding.columns import PlainColumns, UnknownPolicy
 from bayesnb.encoding.priors import prior_of_cells
 from bayesnb.encoding.row_blocks import LevelRows, pad_rows
-from bayesnb.encoding.table import Table
+from bayesnb.encoding.table import StackedColumns, Table
 from bayesnb.families import Binned
 from bayesnb.families.count_rows import cell_code
 
@@ -126,7 +126,7 @@ class CellRows(LevelRows):
         Refuses infinite numbers in a block of rows; takes the block, and its first row as `start`.
     """
 
-    values: np.ndarray
+    values: np.ndarray | StackedColumns
     ends: np.ndarray
     sizes: np.ndarray
     check: Callable[..., bool]
@@ -138,7 +138,8 @@ class CellRows(LevelRows):
     def complete(self) -> bool:
         """Whether no number is NaN."""
         with np.errstate(over="ignore", invalid="ignore"):
-            return not np.isnan(np.sum(self.values))
+            columns = self.values.columns if isinstance(self.values, StackedColumns) else (self.values,)
+            return not any(np.isnan(np.sum(column)) for column in columns)
 
     def code(self, start: int, stop: int, size: int) -> jax.Array:
         """(size, F) index of the cell of each number, -1 for NaN; raise ValueError naming an infinite number."""

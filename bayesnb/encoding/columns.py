@@ -194,6 +194,7 @@ class RealColumns(PlainColumns):
         """
         values = table.numbers(self.index)
         if self.family.nonnegative:
+            values = np.asarray(values)
             table.check_nonnegative(values, self.index)
         return RealRows(values, self.family.statistics, partial(table.check_finite, index=self.index, missing=True))
 
@@ -220,7 +221,7 @@ class CountColumns(PlainColumns):
         """
         if table.is_sparse:
             return CountRows(table.matrix(nonnegative=True))
-        values = table.numbers(self.index)
+        values = np.asarray(table.numbers(self.index))
         table.check_finite(values, self.index, missing=False)
         table.check_nonnegative(values, self.index)
         return CountRows(sp.csr_array(values))
@@ -257,7 +258,7 @@ class BinaryColumns(PlainColumns):
         """
         if table.is_sparse:
             return PresenceRows(self._select_present(table.matrix()))
-        values = table.numbers(self.index)
+        values = np.asarray(table.numbers(self.index))
         table.check_finite(values, self.index, missing=True)
         if self.threshold is None:
             _require_binary(values, self.names, lambda i: divmod(i, values.shape[1]))

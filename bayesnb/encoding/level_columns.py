@@ -81,7 +81,7 @@ class LevelColumns(PlainColumns):
             raise TypeError(
                 f"Sparse data was passed for X, but {table.owner} takes categorical data dense; use X.toarray()."
             )
-        cells = None if self.cuts or self.missing_values else table.integers(self.index)
+        cells = None if self.cuts else table.integers(self.index)
         if cells is not None and (factors := factorize_integers(cells)) is not None:
             return factors
         cuts = self.cuts or (None,) * len(self.index)
@@ -202,7 +202,7 @@ class LevelColumns(PlainColumns):
     def _factorize(self, table: Table, j: int, cuts: np.ndarray | None) -> tuple[np.ndarray, list[Any]]:
         """Return the codes of column j of a table and its distinct values; those of a number are its intervals."""
         if cuts is not None:
-            values = table.numbers([j])
+            values = np.asarray(table.numbers([j]))
             table.check_finite(values, [j], missing=True)
             codes = np.where(np.isnan(values), MISSING, np.searchsorted(cuts, values, side="left"))[:, 0]
             return codes, list(cell_names(cuts))

@@ -15,6 +15,7 @@ import jax
 import numpy as np
 
 from bayesnb.encoding.levels import MISSING, Factors
+from bayesnb.encoding.table import StackedColumns
 from bayesnb.families import Complete, LevelCounts, OneHot, PackedCounts, empty_counts
 
 CELLS = 2**20
@@ -94,7 +95,7 @@ class RealRows(Rows):
         `start`. It is called block by block, as another pass over all rows would take longer.
     """
 
-    values: np.ndarray
+    values: np.ndarray | StackedColumns
     statistics: type
     check: Callable[..., bool]
 
@@ -110,7 +111,7 @@ class RealRows(Rows):
     @property
     def missing(self) -> np.ndarray:
         """(N, F) whether each number is NaN."""
-        return np.asarray(np.isnan(self.values))
+        return np.asarray(np.isnan(np.asarray(self.values)))
 
     def counting_rows(self) -> RealRows:
         """Return these rows in blocks without the check for infinite cells."""
@@ -118,7 +119,7 @@ class RealRows(Rows):
 
     def require_finite(self) -> None:
         """Raise ValueError naming the first infinite cell."""
-        self.check(self.values)
+        self.check(np.asarray(self.values))
 
     def block(self, start: int, stop: int, size: int) -> np.ndarray | Complete:
         """(size, F) numbers of rows start … stop - 1, `Complete` if none is NaN; an infinite one raises ValueError."""
@@ -233,7 +234,7 @@ class CodedRows(LevelRows):
         raw = self.factors.raw[start:stop]
         if self._shift is not None:
             # Codes fit the small type, so that narrowing first is exact (modular arithmetic), and cheaper.
-            return pad_rows(raw.astype(self._dtype) - self._shift, size, MISSING)
+            return pad_rows(_subtract(raw.astype(self._dtype), self._shift), size, MISSING)
         table, offset = self._code_table
         return pad_rows(table.take(raw.astype(np.int64) + offset), size, MISSING)
 
@@ -277,6 +278,17 @@ class BinaryRows(LevelRows):
         if not self.complete:
             code[np.isnan(values)] = MISSING
         return pad_rows(code, size, MISSING)
+
+
+def _subtract(rows: np.ndarray, row: np.ndarray) -> np.ndarray:
+    """Return rows - row; 64 rows are subtracted as one, because NumPy's loop over a short last axis is slow."""
+    if not row.any():
+        return rows
+    n_joined = 64
+    if len(rows) % n_joined or not rows.flags.c_contiguous:
+        return np.asarray(rows - row)
+    joined = rows.reshape(len(rows) // n_joined, -1) - np.tile(row, n_joined)
+    return np.asarray(joined).reshape(rows.shape)
 
 
 def level_capacity(sizes: np.ndarray, *, complete: bool = False) -> int:

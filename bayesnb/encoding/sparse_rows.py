@@ -11,6 +11,8 @@ from scipy.special import gammaln
 from bayesnb.encoding.row_blocks import FEWEST_ROWS, Rows, pad_rows, padded_size
 from bayesnb.families import Counts, LevelCounts, Pairs, Presence
 
+_LARGEST_TABLE = 2**22
+
 
 @dataclass(frozen=True, eq=False)
 class PresenceRows(Rows):
@@ -91,7 +93,7 @@ class CountRows(Rows):
         if not self.with_pairs:
             return Counts(count, level, row, indptr)
         repeated, repeated_row, repeated_count, totals = self._repeated_words(start, stop)
-        pair, pair_level, pair_count = _distinct_pairs(level[repeated], repeated_count)
+        pair, pair_level, pair_count = _distinct_pairs(level[repeated], repeated_count, self.matrix.shape[1])
         total_count, total = np.unique(pad_rows(totals, size), return_inverse=True)
         pairs = Pairs(
             pad_rows(pair, padded_size(len(pair))),
@@ -147,8 +149,18 @@ def _padded_slice(array: np.ndarray, first: int, length: int) -> np.ndarray:
     return pad_rows(array[first : first + length], length)
 
 
-def _distinct_pairs(level: np.ndarray, count: np.ndarray) -> tuple[np.ndarray, ...]:
+def _distinct_pairs(level: np.ndarray, count: np.ndarray, n_levels: int) -> tuple[np.ndarray, ...]:
     """Return the index of each (level, count) among the distinct pairs, and the levels and counts of these."""
+    n = int(min(count.max(initial=1), _LARGEST_TABLE)) + 1
+    if n * n_levels <= _LARGEST_TABLE and np.array_equal(count, np.floor(count)):
+        # A table of all pairs of a level and an integer takes a third of the time of sorting the pairs.
+        key = level.astype(np.int64) * n + count.astype(np.int64)
+        seen = np.zeros(n * n_levels, bool)
+        seen[key] = True
+        distinct = np.flatnonzero(seen)
+        position = np.empty(seen.size, np.int32)
+        position[distinct] = np.arange(len(distinct), dtype=np.int32)
+        return position[key], (distinct // n).astype(np.int32), (distinct % n).astype(np.float64)
     counts, code = np.unique(count, return_inverse=True)
     n = max(1, len(counts))
     distinct, index = np.unique(level.astype(np.int64) * n + code, return_inverse=True)

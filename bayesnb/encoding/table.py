@@ -35,6 +35,24 @@ class Positions(Sequence[str]):
 
 
 @dataclass(frozen=True, eq=False)
+class StackedColumns:
+    """Columns as a 2-D array whose rows are copied when they are read, while the kernels read the rows before."""
+
+    columns: tuple[np.ndarray, ...]
+
+    @property
+    def shape(self) -> tuple[int, int]:
+        """Numbers of rows and columns."""
+        return len(self.columns[0]), len(self.columns)
+
+    def __getitem__(self, rows: slice) -> np.ndarray:
+        return row_major([column[rows] for column in self.columns])
+
+    def __array__(self, dtype: np.dtype | None = None, copy: bool | None = None) -> np.ndarray:
+        return row_major(self.columns, dtype)
+
+
+@dataclass(frozen=True, eq=False)
 class Table:
     """Two-dimensional input: an array, a CSR matrix, or the columns of a DataFrame.
 
@@ -118,7 +136,7 @@ class Table:
         narrowest = np.result_type(*map(np.min_scalar_type, bounds))
         return row_major(columns, narrowest) if narrowest.kind in "iu" else None
 
-    def numbers(self, index: Sequence[int]) -> np.ndarray:
+    def numbers(self, index: Sequence[int]) -> np.ndarray | StackedColumns:
         """Return (N, K) numbers of the columns `index`, which may be infinite: `check_finite` checks this.
 
         Raises
@@ -130,7 +148,7 @@ class Table:
             raise TypeError(f"Sparse data was passed for X, but {self.owner} takes dense data here; use X.toarray().")
         if self.is_frame:
             columns = [_to_float(_series_to_array(self.data[j]), self.label(j)) for j in index]
-            return row_major(columns)
+            return StackedColumns(tuple(columns))
         data = np.asarray(self.data)
         if data.dtype.kind in "biuf":
             return data if len(index) == data.shape[1] else data[:, list(index)]
@@ -337,16 +355,18 @@ def _to_float(column: np.ndarray, where: str) -> np.ndarray:
     """
     if column.dtype.kind in "biuf":
         return _to_native(column)
-    if column.dtype.kind not in "mMc":
+    if column.dtype.kind not in "mM" and not any(map(_is_complex, column)):
         with suppress(TypeError, ValueError, OverflowError):
             return np.array([np.nan if _is_missing(v) else v for v in column], dtype=np.float64)
-    row = next((i for i, v in enumerate(column) if not _is_number(v)), 0)
+    row = next((i for i, v in enumerate(column) if _is_complex(v) or not _is_number(v)), 0)
     value = column[row]
-    if np.iscomplexobj(value):
+    if _is_complex(value):
         raise ValueError(f"{where}: {shown(value)} at row {row}. Complex data not supported.")
     advice = "Encode or rescale the column, or take MixedNB, which has categorical columns beside numbers."
+    if column.dtype.kind in "mM":
+        advice = "Turn dates and times into numbers, or take MixedNB, which has categorical columns beside numbers."
     problem = f"could not convert {shown(value)} at row {row} to a number, or it is too large for float64. {advice}"
-    if isinstance(value, str | int | np.generic):
+    if isinstance(value, str | bytes | int | np.generic):
         raise ValueError(f"{where}: {problem}")
     raise TypeError(f"{where}: each argument must be a string or a number, {problem}")
 
@@ -361,6 +381,11 @@ def _to_dates(column: np.ndarray) -> np.ndarray:
 def _is_missing(value: object) -> bool:
     """Return whether a value is None, pd.NA or NaT."""
     return value is None or type(value).__name__ in ("NAType", "NaTType")
+
+
+def _is_complex(value: object) -> bool:
+    """Return whether a value is a complex number, of which NumPy's would lose their imaginary part as float64."""
+    return isinstance(value, complex | np.complexfloating)
 
 
 def _is_number(value: Any) -> bool:

@@ -27,6 +27,7 @@ from bayesnb.encoding import (
     ignore_unknown,
     index_of_labels,
 )
+from bayesnb.fitted import NotOfferedError
 
 if TYPE_CHECKING:
     from bayesnb.estimators.base import NaiveBayesClassifier
@@ -62,6 +63,21 @@ class LabelledRows(NamedTuple):
 def is_fitted(nb: object) -> bool:
     """Return whether a classifier has counted rows."""
     return "fitted_" in vars(nb)
+
+
+def raise_missing(nb: object, name: str) -> Any:
+    """Raise the AttributeError of an attribute that `nb` lacks; `__getattr__` of estimators.
+
+    Python calls `__getattr__` also after a property has raised AttributeError. Before `fit` the error names the
+    property, and not the attribute that the property reads; a NotOfferedError is raised as it is.
+    """
+    try:
+        return object.__getattribute__(nb, name)
+    except AttributeError as error:
+        is_unfitted = vars(nb).keys().isdisjoint(("fitted_", "estimator_"))
+        if isinstance(error, NotOfferedError) or not is_unfitted or name[0] == "_" or name[-1] != "_":
+            raise
+    raise AttributeError(f"{type(nb).__name__!r} object has no attribute {name!r} before fit.")
 
 
 def collect_state(nb: BaseEstimator) -> dict[str, Any]:

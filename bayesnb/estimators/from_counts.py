@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Hashable, Sized
+from collections.abc import Callable, Hashable, Sequence, Sized
 from decimal import Decimal
 from numbers import Integral, Real
 from typing import TYPE_CHECKING, Any, TypeVar
@@ -12,7 +12,7 @@ import numpy as np
 from bayesnb import counting
 from bayesnb._util.arguments import require_iterable, require_number, shown
 from bayesnb.counting import Counted
-from bayesnb.encoding import Columns, check_labels
+from bayesnb.encoding import Columns, Encoding, Levels, Rows, check_labels
 from bayesnb.estimators import classifier_state
 from bayesnb.estimators.base import NaiveBayesClassifier
 from bayesnb.families import LevelCounts
@@ -72,15 +72,12 @@ def from_counts(nb: NB, table: Any, *, log_base: float | None = None) -> NB:
     >>> from_counts(CategoricalNB(), rows).predict_proba(pd.DataFrame({"colour": ["dark"]})).round(2)
     array([[0.19, 0.81]])
     """
-    import pandas as pd
-
     if getattr(nb, "no_counts", None) is not None:
         raise NotOfferedError(f"{type(nb).__name__}: {nb.no_counts}")
     if not isinstance(nb, NaiveBayesClassifier):
         raise TypeError(f"from_counts fits the classifiers of this package, and nb is {shown(nb)}.")
     frame = _read_frame(table)
-    of_class = frame["feature"].isna().to_numpy()
-    class_rows, cells = frame[of_class], frame[~of_class]
+    class_rows, cells = frame[frame["feature"].isna()], frame[frame["feature"].notna()]
     if not len(class_rows) or not len(cells):
         lacks = "feature" if len(class_rows) else "class by itself (a row whose feature is empty)"
         raise ValueError(f"table has no row of a {lacks}; see bayesnb.sql.counts.")
@@ -103,46 +100,14 @@ def from_counts(nb: NB, table: Any, *, log_base: float | None = None) -> NB:
                 "without a feature has the weight of its class. Name the feature, or leave that cell empty."
             )
     class_count = np.bincount(label, _read_numbers(class_rows, "count"), minlength=len(classes))
-    level, count = _read_levels(cells), _read_numbers(cells, "count")
-    feature, names = pd.factorize(cells["feature"])
-    with_level = np.array([value is not None for value in level])
-    rows: dict[str, np.ndarray] = {}
-    missing = np.full(len(cells), None)
-    for j, name in enumerate(map(str, names)):
-        # A row of levels has one cell, and the others are missing. Numbers and words are counted below.
-        rows[name] = np.where(feature == j, level, missing) if with_level[feature == j].any() else np.zeros(len(cells))
-    unfitted = classifier_state.copy_unfitted(nb)
-    table_of_rows = unfitted._table(pd.DataFrame(rows), reset=True)
-    columns = unfitted._columns(table_of_rows)
-    for block in columns:
-        wrong = np.isin(feature, block.index) & (with_level != _counts_levels(block))
-        if wrong.any():
-            row = cells.iloc[int(np.argmax(wrong))]
-            has, wanted = ("no levels", "levels") if _counts_levels(block) else ("a level", "numbers or words")
-            raise ValueError(
-                f"table: a row of class {shown(row['class'])}, feature {shown(row['feature'])} has {has}. Columns that "
-                f"are {block.kind} count {wanted}. Give all rows of the feature one form, or choose another classifier."
-            )
-    encoding, statistics = classifier_state.count_table(unfitted, classes, table_of_rows, cell_label, count, columns)
-    blocks = []
-    for block, counted_levels in zip(encoding.blocks, statistics.blocks, strict=True):
-        of_block = np.isin(feature, block.index)
-        where = cell_label[of_block], np.searchsorted(block.index, feature[of_block])
-        n = np.zeros((len(classes), len(block.index)))
-        np.add.at(n, where, count[of_block])
-        if _counts_levels(block):
-            observed = np.bincount(block.axis()[0], counted_levels.count.sum(axis=0), minlength=n.shape[1])
-            if (lost := ~np.isclose(observed, n.sum(axis=0))).any():
-                name = shown(block.names[int(np.argmax(lost))])
-                raise ValueError(
-                    f"table: feature {name} has a level that the classifier does not count: it is a mark of missing "
-                    "cells, or not among the declared levels."
-                )
-            blocks.append(counted_levels)
-        elif block.one_simplex:
-            blocks.append(LevelCounts(n))
-        else:
-            blocks.append(_sum_moments(block, cells[of_block], n, where))
+    unfitted, table_cells = classifier_state.copy_unfitted(nb), _Cells(cells, cell_label)
+    levels = table_cells.levels()
+    sample = unfitted._table(_make_sample(levels), reset=True)
+    encoding, rows = Encoding(classes, unfitted._columns(sample)).learn(sample)
+    blocks = [
+        _block_statistics(columns, block_rows, levels, table_cells, len(classes))
+        for columns, block_rows in zip(encoding.blocks, rows, strict=True)
+    ]
     if any(map(_has_base_measure, encoding.blocks)):
         if log_base is None:
             raise ValueError(
@@ -158,23 +123,110 @@ def from_counts(nb: NB, table: Any, *, log_base: float | None = None) -> NB:
     return classifier_state.commit(nb, unfitted, counted)
 
 
-def _counts_levels(columns: Columns) -> bool:
-    """Return whether the statistics of a block are counts of levels, and not of words or moments of numbers."""
-    return not columns.one_simplex and not hasattr(columns.family.statistics, "from_moments")
+class _Cells:
+    """Rows of the table about features: index of the class, level of the stated type, and weight of each."""
+
+    def __init__(self, frame: pd.DataFrame, class_index: np.ndarray) -> None:
+        self.level = _read_levels(frame)
+        self.count = _read_numbers(frame, "count")
+        self.frame, self.class_index = frame, class_index
+        self._rows_by_feature = frame.groupby("feature", sort=False).indices
+
+    def rows_of(self, name: str, *, with_levels: bool, kind: str) -> np.ndarray:
+        """Return the positions of the rows about a feature; raise ValueError unless all have a level, or none has."""
+        rows = np.asarray(self._rows_by_feature[name])
+        wrong = np.array([(level is not None) != with_levels for level in self.level[rows]])
+        if wrong.any():
+            label = self.frame["class"].iloc[rows[int(np.argmax(wrong))]]
+            has, wanted = ("no level", "levels") if with_levels else ("a level", "numbers or words, which have none")
+            raise ValueError(
+                f"table: a row of class {shown(label)}, feature {shown(name)} has {has}. Columns that are {kind} count "
+                f"{wanted}. Give all rows of the feature one form, or choose another classifier."
+            )
+        return rows
+
+    def levels(self) -> dict[str, list[Hashable]]:
+        """Return the distinct levels of each feature, by name, of count 0 too; none for features of numbers."""
+        return {
+            str(name): list(dict.fromkeys(level for level in self.level[rows] if level is not None))
+            for name, rows in self._rows_by_feature.items()
+        }
+
+    def moments(self, family: Any, names: Sequence[str], kind: str, n_classes: int) -> Any:
+        """Compute the statistics (C, F) of features of numbers.
+
+        Rows of the same class and feature are merged one by one, by which a constant feature keeps the variance 0.
+        """
+        total = family.from_moments(*np.zeros((3, n_classes, len(names))))
+        positions = [self.rows_of(name, with_levels=False, kind=kind) for name in names]
+        rows, feature = np.concatenate(positions), np.repeat(np.arange(len(names)), list(map(len, positions)))
+        frame = self.frame.iloc[rows]
+        given = np.stack([self.count[rows], _read_numbers(frame, "mean"), _read_numbers(frame, "m2")])
+        repetition = frame.groupby([self.class_index[rows], feature]).cumcount().to_numpy()
+        for k in range(int(repetition.max()) + 1):
+            fields, chosen = np.zeros((3, n_classes, len(names))), repetition == k
+            fields[:, self.class_index[rows[chosen]], feature[chosen]] = given[:, chosen]
+            with np.errstate(over="ignore", invalid="ignore"):  # `counting.check` refuses moments that overflow.
+                total = total.merge(family.from_moments(*fields))
+        return total
 
 
-def _sum_moments(columns: Columns, cells: pd.DataFrame, n: np.ndarray, where: tuple[np.ndarray, np.ndarray]) -> Any:
-    """Return the block's statistics (C, F), with the moments of all table rows of the same class and feature merged.
+def _block_statistics(
+    columns: Columns, rows: Rows, levels: dict[str, list[Hashable]], cells: _Cells, n_classes: int
+) -> Any:
+    """Return the sufficient statistics of one block; `rows` are those of the sample."""
+    kind = columns.kind
+    if columns.one_simplex:
+        count = np.zeros((n_classes, len(columns.names)))
+        for j, name in enumerate(columns.names):
+            positions = cells.rows_of(name, with_levels=False, kind=kind)
+            np.add.at(count, (cells.class_index[positions], j), cells.count[positions])
+        return LevelCounts(count)
+    if hasattr(columns.family.statistics, "from_moments"):
+        return cells.moments(columns.family.statistics, columns.names, kind, n_classes)
+    for name in columns.names:
+        if not levels[name]:
+            raise ValueError(
+                f"table: feature {shown(name)} has no levels, and {columns.kind} columns count levels; numbers are of "
+                "GaussianNB, ExponentialNB and others, or of MixedNB."
+            )
+    # Each row of the sample is counted separately, so that its counts show the positions of its levels.
+    encoding = Encoding(Levels((0,)), (columns,))
+    n = max(map(len, levels.values()))
+    (single,) = counting.single_rows(encoding, (rows,), n).blocks
+    feature = columns.axis()[0]
+    count = np.zeros((n_classes, single.count.shape[1]))
+    for j, name in enumerate(columns.names):
+        index = {level: i for i, level in enumerate(levels[name])}
+        positions = cells.rows_of(name, with_levels=True, kind=kind)
+        row, position = np.nonzero(single.count[: len(index)] * (feature == j))
+        place = np.full(len(index), -1)
+        place[row] = position
+        if (place < 0).any():
+            level = levels[name][int(np.argmax(place < 0))]
+            raise ValueError(
+                f"table: the classifier does not count level {shown(level)} of feature {shown(name)}: it is a mark of "
+                "missing cells, or not among the declared levels."
+            )
+        level_positions = place[[index[level] for level in cells.level[positions]]]
+        np.add.at(count, (cells.class_index[positions], level_positions), cells.count[positions])
+    return LevelCounts(count)
 
-    `n` (C, F) has the summed counts, and `where` the class and feature of each row of `cells`.
-    """
-    count, mean, m2 = (_read_numbers(cells, name) for name in ("count", "mean", "m2"))
-    total, within = np.zeros(n.shape), np.zeros(n.shape)
-    with np.errstate(over="ignore", invalid="ignore"):  # `counting.check` refuses moments that overflow.
-        np.add.at(total, where, count * mean)
-        means = total / np.where(n, n, 1.0)
-        np.add.at(within, where, m2 + count * (mean - means[where]) ** 2)
-        return columns.family.statistics.from_moments(n, means, within)
+
+def _make_sample(levels: dict[str, list[Hashable]]) -> pd.DataFrame:
+    """Make rows in which each level occurs, and two numbers in each column of numbers."""
+    import pandas as pd
+
+    n = max(2, *map(len, levels.values()))
+    cells: dict[str, Any] = {}
+    for name, values in levels.items():
+        if values:
+            column = np.empty(n, object)
+            column[:] = [values[i % len(values)] for i in range(n)]
+            cells[name] = column
+        else:
+            cells[name] = np.arange(n) % 2 + 0.0
+    return pd.DataFrame(cells)
 
 
 def _read_frame(table: Any) -> pd.DataFrame:

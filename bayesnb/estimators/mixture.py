@@ -107,6 +107,7 @@ class NaiveBayesMixture(DensityMixin, BaseEstimator):
     n_init: int = 10
     seed: int = 0
 
+    __getattr__ = classifier_state.raise_missing
     __dir__ = display.list_attributes
     _repr_html_inner = display.show_html
     _repr_mimebundle_ = display.show_mimebundle

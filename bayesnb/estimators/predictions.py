@@ -12,7 +12,7 @@ from bayesnb import scoring
 from bayesnb._util.arguments import shown
 from bayesnb._util.dask_rows import accept_dask, compute_dask
 from bayesnb.encoding import Encoding, Table, check_labels, check_table, check_weights, priors
-from bayesnb.estimators import display
+from bayesnb.estimators import classifier_state, display
 from bayesnb.fitted import Fitted, Output, current_state, warn_undefined
 from bayesnb.model import Estimate, NaiveBayes, Statistics
 from bayesnb.uncertainty.given_draws import read_draws
@@ -34,6 +34,7 @@ def _empty_scores(nb: FittedClassifier, no_rows: object) -> np.ndarray:
 class FittedClassifier(ClassifierMixin, BaseEstimator):
     """Base class of classifiers with `fitted_`: posterior as attributes, class probabilities of rows."""
 
+    __getattr__ = classifier_state.raise_missing
     __dir__ = display.list_attributes
     _repr_html_inner = display.show_html
     _repr_mimebundle_ = display.show_mimebundle

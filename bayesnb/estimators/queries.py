@@ -24,6 +24,8 @@ def query(fitted: Fitted, variables: object, given: Mapping[Any, object] | None)
 
     from bayesnb.networks.variable_elimination import conditional
 
+    if fitted.average is not None:
+        raise NotImplementedError(f"query: {fitted.no_posterior}")
     encoding = fitted.encoding
     columns = encoding.blocks[0].network
     if CLASS in encoding.blank(fitted.name).names:

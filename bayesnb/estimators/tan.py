@@ -147,7 +147,7 @@ class TAN(StructuredNB):
     def get_params(self, deep: bool = True) -> dict[str, Any]:
         """Return the hyperparameters by name; `score` is the score of arcs."""
         params: dict[str, Any] = super().get_params(deep)
-        return params | {"score": vars(self)["score"]}
+        return params | {"score": vars(self).get("score", "mi")}
 
     def _arcs(self, encoding: Encoding, columns: NodeColumns, counts: np.ndarray | None) -> tuple[Node, ...]:
         """Return a node (child,) or (child, parent) per column: the maximum spanning tree, or best branching.
@@ -186,7 +186,7 @@ class TAN(StructuredNB):
 
         That is the prior given the class alone, with concentrations divided by the number of values of the parent.
         """
-        if vars(self)["score"] != "evidence" or type(columns) is not NodeColumns:
+        if vars(self).get("score", "mi") != "evidence" or type(columns) is not NodeColumns:
             return super()._block_prior(columns, n_classes)
         return structure.share_among_parents(self._prior_given_class(columns, n_classes), columns)
 
@@ -195,13 +195,13 @@ class TAN(StructuredNB):
 
         Otherwise, and under a complete `prior`, it is derived from `family`, the prior given the parents.
         """
-        if vars(self)["score"] != "evidence" or self.prior is not None or columns.network is None:
+        if vars(self).get("score", "mi") != "evidence" or self.prior is not None or columns.network is None:
             return super()._prior_alone(columns, family)
         return self._prior_given_class(columns.network, np.shape(family.concentration)[0])
 
     def _checked_score_and_root(self, encoding: Encoding, columns: NodeColumns) -> tuple[str, int]:
         """Return `score` and the position of `root`, 0 by default; raise ValueError for unusable values."""
-        criterion = vars(self)["score"]
+        criterion = vars(self).get("score", "mi")
         require_choice("score", criterion, ("mi", "evidence"))
         return criterion, 0 if self.root is None else position(encoding, columns, self.root, "root")
 

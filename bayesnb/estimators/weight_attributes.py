@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 import warnings
+from typing import Any
 
 import numpy as np
 
 from bayesnb.estimators import classifier_state
 from bayesnb.estimators.base import NaiveBayesClassifier
 from bayesnb.estimators.predictions import FittedClassifier
-from bayesnb.model import Estimate
 from bayesnb.prediction.terms import term_names
 from bayesnb.prediction.weights import Weights
 
@@ -36,7 +36,7 @@ class WeightAttributes(FittedClassifier):
         return self.model_ if classifier_state.is_fitted(self) else self._base()
 
     @property
-    def estimate(self) -> Estimate:  # type: ignore[override]
+    def estimate(self) -> Any:  # type: ignore[override]  # Completion by jedi cannot read a Literal, `Estimate`.
         """Reading of the posterior in predictions: the hyperparameter `estimate` of the estimator."""
         return self._inner.estimate
 

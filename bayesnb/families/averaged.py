@@ -15,6 +15,7 @@ from jaxtyping import Float
 
 from bayesnb.families._pytree import Array, map_leading_axis, map_leaves, pytree, static
 from bayesnb.families.count_functions import with_counts
+from bayesnb.families.count_rows import as_rows
 from bayesnb.families.dirichlet import Dirichlet, PriorAndCounts, keep_counts
 from bayesnb.families.empirical import EmpiricalPrior
 from bayesnb.families.independent_cells import IndependentCells, with_axis_of_rows
@@ -163,34 +164,6 @@ class Averaged(Family):
         dependent, shared = self.dependent.draw(variates, n), self.shared.draw(variates, n)
         return jax.tree.map(lambda a, b: jnp.where(included, a, b), dependent, shared)
 
-    def draw_log_likelihood(self, variates: Variates, n: int, x: object, counted_in: Array | None = None) -> jax.Array:
-        """(n, N, C) draws of Σ_f γ_f log p(x_f | class, θ_f), given the data and the row in class `counted_in`.
-
-        γ_f is whether feature f depends on the class. Its odds are those given the row and its class: log odds_f + log
-        p(x_f | class, D) - log p(x_f | D). `counted_in` (n, N, C) is true in the row's class; None: in no class.
-        """
-        score = variates.normal(jnp.asarray(self.log_odds), n)
-        drawn, terms = self.dependent.draw_terms(variates, n, x, 0.0)
-        with_row, terms_with_row = drawn, terms
-        if counted_in is not None:
-            with_row, terms_with_row = self.dependent.draw_terms(variates, n, x, 1.0)
-            gain = self.dependent.predictive().terms(x) - self.shared.predictive().terms(x)
-
-        def draw_rows(draw: tuple[jax.Array, Any, Any, jax.Array | None]) -> jax.Array:
-            """(N, C) log likelihoods of all rows for one draw of the variates."""
-            score, drawn, with_row, counted_in = draw
-            of_cells = terms(*drawn)
-            n_terms = of_cells.shape[-1]
-            log_odds = jnp.asarray(self.log_odds)[None, :n_terms]
-            if counted_in is not None:
-                counted = counted_in[:, :, None]
-                of_cells = jnp.where(counted, terms_with_row(*with_row), of_cells)
-                log_odds = log_odds + jnp.sum(jnp.where(counted, gain, 0.0), axis=1)
-            included = _draw_inclusion(score[:n_terms], log_odds)
-            return jnp.sum(jnp.where(included[:, None], of_cells, 0.0), axis=-1)
-
-        return map_leading_axis(draw_rows, (score, drawn, with_row, counted_in))
-
     def simulate(self, likelihood: Any, rng: np.random.Generator, total: int = 1) -> np.ndarray:
         """(S, K) simulated cells of one row for each of the S parameters in `likelihood`, which are of one class.
 
@@ -246,6 +219,35 @@ class AveragedLevels(Averaged):
         """
         return self.mean(multiplicity)
 
+    def draw_log_likelihood(self, variates: Variates, n: int, x: object, counted_in: Array | None = None) -> jax.Array:
+        """(n, N, C) draws of Σ_f γ_f log p(x_f | class, θ_f), given the data and the row in class `counted_in`.
+
+        γ_f is whether feature f depends on the class. Its odds are those given the row and its class: log odds_f + log
+        p(x_f | class, D) - log p(x_f | D). `counted_in` (n, N, C) is true in the row's class; None: in no class.
+        """
+        rows = as_rows(x, self.group, self.dependent.num_groups)
+        score = variates.normal(jnp.asarray(self.log_odds), n)
+        log_theta = self.dependent.draw(variates, n).log_theta
+        if counted_in is None:
+            included = self._to_positions(_draw_inclusion(score, jnp.asarray(self.log_odds)))
+            return rows.dot_each(jnp.where(included[:, None], log_theta, 0.0))
+        # As a row has one level per feature, one table for each class that a row may be in serves all rows; terms of
+        # each row and feature would take five times longer.
+        gain = self.dependent.mean().log_theta - self.shared.mean().log_theta
+        log_odds, is_own = self._to_positions(self.log_odds) + gain, jnp.eye(gain.shape[0], dtype=bool)[:, :, None]
+
+        def draw_rows(draw: tuple[jax.Array, ...]) -> jax.Array:
+            """(N, C) log likelihoods of all rows for one draw of the variates."""
+            score, log_theta, level, others, counted_in = draw
+            with_row = jnp.where(is_own, level - jnp.logaddexp(level, others), log_theta)
+            included = _draw_inclusion(self._to_positions(score), log_odds)
+            tables = jnp.where(included[:, None], with_row, 0.0)
+            scores = rows.dot(rows.layout(tables.reshape(-1, tables.shape[-1]))).reshape(-1, *is_own.shape[:2])
+            return jnp.sum(jnp.where(counted_in[:, :, None], scores, 0.0), axis=1)
+
+        marginals = self.dependent.draw_level_marginals(variates, n, 1.0)
+        return map_leading_axis(draw_rows, (score, log_theta, *marginals, counted_in))
+
     def _to_positions(self, values: Any) -> jax.Array:
         """Repeat values of the features (…, F) at each of their levels, (…, L)."""
         return jnp.asarray(values)[..., self.group]
@@ -266,6 +268,33 @@ class AveragedCells(Averaged):
     def predictive(self, multiplicity: Array | None = None) -> Mixture:
         """Mixture of both models, parameters integrated out, each row added `multiplicity` (C,) times to the data."""
         return Mixture(self, "predictive", multiplicity)
+
+    def draw_log_likelihood(self, variates: Variates, n: int, x: object, counted_in: Array | None = None) -> jax.Array:
+        """(n, N, C) draws of Σ_f γ_f log p(x_f | class, θ_f), given the data and the row in class `counted_in`.
+
+        γ_f is whether feature f depends on the class. Its odds are those given the row and its class: log odds_f + log
+        p(x_f | class, D) - log p(x_f | D). `counted_in` (n, N, C) is true in the row's class; None: in no class.
+        """
+        score = variates.normal(jnp.asarray(self.log_odds), n)
+        drawn, terms = self.dependent.draw_terms(variates, n, x, 0.0)
+        with_row, terms_with_row = drawn, terms
+        if counted_in is not None:
+            with_row, terms_with_row = self.dependent.draw_terms(variates, n, x, 1.0)
+            gain = self.dependent.predictive().terms(x) - self.shared.predictive().terms(x)
+
+        def draw_rows(draw: tuple[jax.Array, Any, Any, jax.Array | None]) -> jax.Array:
+            """(N, C) log likelihoods of all rows for one draw of the variates."""
+            score, drawn, with_row, counted_in = draw
+            of_cells = terms(*drawn)
+            log_odds = jnp.asarray(self.log_odds)[None]
+            if counted_in is not None:
+                counted = counted_in[:, :, None]
+                of_cells = jnp.where(counted, terms_with_row(*with_row), of_cells)
+                log_odds = log_odds + jnp.sum(jnp.where(counted, gain, 0.0), axis=1)
+            included = _draw_inclusion(score, log_odds)
+            return jnp.sum(jnp.where(included[:, None], of_cells, 0.0), axis=-1)
+
+        return map_leading_axis(draw_rows, (score, drawn, with_row, counted_in))
 
     def _to_positions(self, values: Any) -> Any:
         """Return the values unchanged: a feature of numbers has one position."""

@@ -20,7 +20,7 @@ from bayesnb.families.multinomial import LevelCounts, Multinomial, Ratio
 from bayesnb.families.protocol import CellSite, Cumulants, Distribution, Hyperparameter, IndependentClasses, Site
 from bayesnb.families.special import log_rising, polygammas
 from bayesnb.families.symmetric_evidence import Histogram, Symmetric
-from bayesnb.families.variates import TermDraws, Variates
+from bayesnb.families.variates import Variates
 
 _NOTHING = LevelCounts(0.0)
 
@@ -305,16 +305,6 @@ class Dirichlet(IndependentClasses):
         if multiplicity:
             return rows.draw_with_row(self, variates, n, multiplicity)
         return rows.dot_each(self.draw(variates, n).log_theta)
-
-    def draw_terms(self, variates: Variates, n: int, x: object, multiplicity: float) -> TermDraws:
-        """Draws of log θ (n, C, L), and the function of one draw to log θ of each row's levels, (N, C, G).
-
-        θ is drawn given the data and `multiplicity` more copies of the row, which has one draw in each group.
-        """
-        if not multiplicity:
-            return (self.draw(variates, n).log_theta,), self._rows(x).dot_terms
-        level, others = self.draw_level_marginals(variates, n, multiplicity)
-        return (level - jnp.logaddexp(level, others),), self._rows(x).dot_terms
 
     def draw_level_marginals(self, variates: Variates, n: int, multiplicity: float) -> tuple[jax.Array, jax.Array]:
         """(n, C, L) log gamma variates of each level with α + multiplicity, and of the rest of its group.

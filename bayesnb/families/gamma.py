@@ -140,6 +140,8 @@ class Gamma(IndependentCells):
     tunable: ClassVar[dict[str, str]] = {"a": "concentration"}
     statistics: ClassVar[type[Any]]
     likelihood: ClassVar[type[Any]]
+    infinite_rates: ClassVar[bool] = False
+    """Whether a rate may be infinite, because all cells may be 0 then."""
     rate_rounding: ClassVar[float] = 0.0
     """Rounding error of b, relative to b, where it is a sum of cells."""
 
@@ -177,9 +179,10 @@ class Gamma(IndependentCells):
         return (jnp.asarray(self.concentration) > 0) & (jnp.asarray(self.rate) > 0)
 
     def plug_in_mean(self) -> Any:
-        """Likelihood at the mean rates a/b; infinite where b = 0 and a > 0, NaN where both are 0."""
+        """Likelihood at the mean rates a/b; where b = 0 NaN, or infinite if `infinite_rates` and a > 0."""
         a, b = jnp.asarray(self.concentration), jnp.asarray(self.rate)
-        return self.likelihood(jnp.where((b > 0) | (a > 0), a / b, jnp.nan))
+        defined = (b > 0) | (a > 0) if self.infinite_rates else b > 0
+        return self.likelihood(jnp.where(defined, a / b, jnp.nan))
 
     def mode(self) -> Any:
         """Likelihood at the modes (a - 1)/b; NaN where a < 1 (no interior mode) or b = 0."""

@@ -119,6 +119,7 @@ class GammaExponential(Gamma):
     statistics: ClassVar[type] = Durations
     likelihood: ClassVar[type] = Exponential
     empirical: ClassVar[dict[str, EmpiricalPrior]] = {"pooled": EmpiricalDuration()}
+    infinite_rates: ClassVar[bool] = True
     rate_rounding: ClassVar[float] = 4e-16
 
     def pseudo_count(self) -> dict[str, Any]:

@@ -28,7 +28,8 @@ def log_rising(a: ArrayLike, x: ArrayLike) -> Array:
     """
     xp = namespace(a, x)
     if isinstance(x, float) and x == 1.0:
-        log_a: Array = xp.log(xp.asarray(a, float))
+        with np.errstate(divide="ignore"):
+            log_a: Array = xp.log(xp.asarray(a, float))
         return log_a
     a, x = xp.broadcast_arrays(xp.asarray(a, float), xp.asarray(x, float))
     return _log_rising_of(np, a, x) if xp is np else _log_rising(a, x)

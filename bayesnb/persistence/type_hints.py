@@ -7,6 +7,7 @@ import typing
 from collections.abc import Iterable, Sequence
 from typing import Any
 
+import jax
 import numpy as np
 
 from bayesnb.encoding.table import Positions
@@ -27,6 +28,10 @@ def conforms(value: object, hint: Any) -> bool:
         return isinstance(value, tuple | list) and all_conform(value, arguments[0])
     if origin in (tuple, list):
         return isinstance(value, origin) and all_conform(value, arguments[0])
+    if hint is jax.Array:  # The type of families' fields, which users may also give as numbers, or as lists of numbers.
+        if isinstance(value, tuple | list):
+            return all(conforms(item, hint) for item in value)
+        return isinstance(value, np.ndarray | jax.Array) or conforms(value, float)
     if hint is float:
         return isinstance(value, int | float | np.integer | np.floating) and not isinstance(value, bool)
     return isinstance(value, hint) and (hint is not int or type(value) is int)

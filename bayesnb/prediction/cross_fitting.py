@@ -177,6 +177,11 @@ class TermColumns:
         if self.names == (AVERAGE,):
             joint, log_class = half.fitted_.score(rows, scoring.joint), scoring.log_class(*half.fitted_.read())
             return np.asarray(joint - log_class)[..., None]
+        n_classes, of_draws = len(half.classes_), self.groups.of_draws
+        if not self.biased and len(self) == 1 and not of_draws.any() and half.fitted_.encoding.term_map.is_identity:
+            # All terms have one weight, so that the sum over the terms is enough, and takes less time and memory.
+            joint = half.fitted_.score(rows, scoring.joint, class_prior=np.full(n_classes, 1 / n_classes))
+            return np.asarray(joint + np.log(n_classes))[..., None]
         half_terms = terms(half, rows)
         if self.biased:
             position = {name: t for t, name in enumerate(half_terms.names)}

@@ -119,6 +119,7 @@ CELLS = (
     (("MultinomialNB",), -3, [sp.csr_matrix, sp.csc_matrix], ("negative", "-3", "at least 0")),
     (NUMBERS, "tall", [object], ("input X", "'tall'", "encode")),
     (NUMBERS, 1j, [object], ("input X", "complex")),
+    (NUMBERS, np.complex128(2j), [object], ("input X", "complex")),
 )
 
 

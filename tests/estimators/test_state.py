@@ -1,5 +1,6 @@
 """The state of a fitted classifier is immutable and does not change when hyperparameters are set later."""
 
+import copy
 import dataclasses
 import pickle
 
@@ -28,6 +29,21 @@ def set_alpha(nb, alpha):
     inner = nb.estimator if hasattr(nb, "estimator") else nb
     inner.set_params(alpha=alpha)
     return nb
+
+
+@pytest.mark.parametrize(
+    ("unfitted", "name"),
+    [(bnb.TAN(), "classes_"), (bnb.WeightedNB(), "estimator_"), (bnb.NaiveBayesMixture(2), "n_parameters_")],
+    ids=str,
+)
+def test_an_attribute_that_needs_fit_is_named(unfitted, name):
+    message = f"'{type(unfitted).__name__}' object has no attribute '{name}' before fit."
+    for nb in (unfitted, copy.deepcopy(unfitted), pickle.loads(pickle.dumps(unfitted))):
+        assert not hasattr(nb, name)
+        with pytest.raises(AttributeError, match=message):
+            getattr(nb, name)
+    with pytest.raises(NotImplementedError, match="AODE"):
+        bnb.AODE().prior_  # noqa: B018
 
 
 def test_a_state_cannot_be_changed(nb):

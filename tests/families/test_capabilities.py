@@ -54,7 +54,7 @@ HAVE: dict[str, set[str]] = {
     "PredictiveDistribution": NUMBERS,
     "PenalizedLikelihood": TABLES,
     "RowRemoval": {"dirichlet", "averaged levels"},
-    "Restrictable": NUMBERS | {"dirichlet"},
+    "Restrictable": NUMBERS | {"averaged cells", "dirichlet"},
     "Padded": {"dirichlet", "contexts", "trees", "averaged levels"},
     "LogLikelihoodCumulants": NUMBERS | {"dirichlet", "contexts"},
     "LogOddsCumulants": NUMBERS | AVERAGES | {"dirichlet", "contexts", "binned"},

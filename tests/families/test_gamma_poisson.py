@@ -54,6 +54,11 @@ def test_totals_are_weighted_numbers_of_cells_and_sums_and_update_adds_them(x, l
     np.testing.assert_allclose(posterior.rate, B + totals.count)
 
 
+def test_a_rate_without_cells_and_pseudo_cells_has_no_mean():
+    improper = GammaPoisson(np.array([[1.0, 0.0]]), np.zeros((1, 2)))
+    assert np.isnan(improper.mean().rate).all()
+
+
 def test_log_partition_normalises_the_density():
     total, _ = integrate.quad(lambda rate: rate ** (2.5 - 1) * np.exp(-0.7 * rate), 0, np.inf)
     np.testing.assert_allclose(

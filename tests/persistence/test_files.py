@@ -80,6 +80,11 @@ def test_permissions_are_those_of_any_new_file_and_of_the_old_one(tmp_path):
     assert (tmp_path / "new").stat().st_mode & 0o777 == 0o600
 
 
+@pytest.mark.parametrize("path", [".", "/", ""])
+def test_a_path_without_a_file_name(path):
+    refused("no regular file", write_atomically, path, b"", error=OSError)
+
+
 @pytest.mark.parametrize("kind", ["link", "dangling link", "pipe", "folder"])
 def test_only_regular_files_are_replaced(kind, tmp_path):
     path, target = tmp_path / "model", tmp_path / "target"

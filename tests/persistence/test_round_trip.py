@@ -52,6 +52,15 @@ def test_it_predicts_the_same(name, tmp_path):
     assert again.read_bytes() == path.read_bytes()
 
 
+@pytest.mark.parametrize("concentration", [2, np.float32(2.0), [2.0, 1.0], ([2.0, 1.0], [3, 1])])
+def test_a_prior_whose_fields_are_numbers_or_lists(concentration, tmp_path):
+    nb = bnb.PoissonNB(prior=bnb.GammaPoisson(concentration, 1.0)).fit([[0, 3], [2, 1]], ["a", "b"])
+    bnb.save(nb, tmp_path / "model")
+    loaded = bnb.load(tmp_path / "model")
+    assert repr(loaded) == repr(nb)
+    same_bits(loaded.posterior_, nb.posterior_)
+
+
 @pytest.mark.slow("other variants compile kernels of their own", but="categorical")
 @pytest.mark.parametrize("name", ["categorical", "Gaussian", "mixed", "network", "AODE", "TAN", "trees"])
 def test_it_goes_on_as_if_nothing_had_happened(name, tmp_path):
