@@ -175,7 +175,7 @@ def _maximize(
 def _add_expected_counts(
     total: Statistics, parameters: JointLikelihood, x: tuple[Any, ...], weight: jax.Array, log_base: jax.Array
 ) -> tuple[Statistics, jax.Array]:
-    """Do the E-step for one block of rows: return `total` with their expected counts, and (N,) log p(row | θ)."""
+    """Do the E-step for one block: return `total` plus expected counts and `log_base` (N,), and (N,) log p(row | θ)."""
     joint = parameters.log_joint(x)
     log_row = scoring.row(joint)
     responsibility = jnp.exp(joint - log_row[:, None])

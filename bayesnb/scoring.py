@@ -450,7 +450,7 @@ def _apply_output(scores: jax.Array, output: Output) -> jax.Array:
 
 @jax.jit
 def _log_add(total: jax.Array, scores: jax.Array, which: jax.Array) -> jax.Array:
-    """Compiled `log_add` of one block of rows."""
+    """(N, C) `total`, replaced by log(exp(total) + exp(scores)) in the rows where the mask `which` (N,) is true."""
     return jnp.where(which[:, None], jnp.logaddexp(total, scores), total)
 
 

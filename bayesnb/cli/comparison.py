@@ -121,7 +121,7 @@ def merge_equal(comparison: pd.DataFrame, names: Mapping[str, str]) -> pd.DataFr
 
 
 def base_scores(scored: Scored, class_count: Mapping[Label, int], y: np.ndarray) -> Base:
-    """Score two predictions without features: always the most frequent class, and each class with its share.
+    """Score predictions without features: accuracy of the most frequent class, Brier of shares, and gains of estimates.
 
     Parameters
     ----------

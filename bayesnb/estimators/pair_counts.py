@@ -10,7 +10,10 @@ from bayesnb.fitted import Fitted
 
 
 def pair_counts(fitted: Fitted) -> tuple[NodeColumns, np.ndarray]:
-    """Return the categorical columns, and the (C, L, L) weight of the rows of each class with both of two levels."""
+    """Return the categorical columns, and (C, L, L) weights of the rows with both of two levels.
+
+    L is the number of levels of all columns together. The network must join every pair of columns.
+    """
     columns, statistics = fitted.encoding.blocks[0].network, fitted.statistics
     if columns is None:
         return NO_COLUMNS, np.zeros((len(statistics.class_count), 0, 0))

@@ -262,11 +262,11 @@ class AveragedCells(Averaged):
         return map_leaves(lambda field: np.asarray(field)[..., keep], self)
 
     def mean(self, multiplicity: Array | None = None) -> Mixture:
-        """Mixture of both models at their means, each row added `multiplicity` (C,) times to each class's data."""
+        """Mixture of both models at their means; -1 in `multiplicity` (C,) leaves each scored row out."""
         return Mixture(self, "mean", multiplicity)
 
     def predictive(self, multiplicity: Array | None = None) -> Mixture:
-        """Mixture of both models, parameters integrated out, each row added `multiplicity` (C,) times to the data."""
+        """Mixture of both models' predictives; -1 in `multiplicity` (C,) leaves each scored row out."""
         return Mixture(self, "predictive", multiplicity)
 
     def draw_log_likelihood(self, variates: Variates, n: int, x: object, counted_in: Array | None = None) -> jax.Array:

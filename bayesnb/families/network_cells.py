@@ -282,7 +282,7 @@ def _align_axes(factor: jax.Array, scope: Scope, clique: Scope) -> jax.Array:
 
 
 def _draw_levels(network: Network, cliques: list[tuple[Scope, jax.Array]], uniform: jax.Array) -> dict[int, jax.Array]:
-    """Draw each feature's levels (C,), by feature, given the observed cells, backwards through the `cliques`."""
+    """Draw a row's levels (C,) by feature, backwards through the products of `_eliminate`; observed levels stay."""
     levels: dict[int, jax.Array] = {}
     for (*rest, v), product in reversed(cliques):
         each = jnp.arange(product.shape[0])

@@ -149,7 +149,7 @@ class ShareModel:
         return Shares(mean, sd, lower, upper, expit(np.stack([-drawn, drawn], axis=1)), np.full(2, float(draws)))
 
     def _sample(self, tails: Float[np.ndarray, "2"], draws: int, rng: np.random.Generator) -> Shares:
-        """Compute the posterior of the shares by Gibbs sampling.
+        """Compute the posterior of the shares by Gibbs sampling, and its quantiles `tails`, such as (.025, .975).
 
         Given π, the labels of equal rows are multinomial counts; given n_c rows in each class, π has Dir(α + n). With λ
         the largest eigenvalue of the fraction of information that missing labels hold, which is the derivative of an EM
