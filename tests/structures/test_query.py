@@ -116,9 +116,9 @@ def test_a_table_too_large_is_refused_with_its_size():
         (["0", 0], None, "each once"),
         ([], None, "one variable or more"),
         ("0", {"0": "u"}, "'0' is 'u', but is asked for as well"),
-        ("0", {"1": "q"}, r"'1' is 'q', but has the values"),
-        ("0", {CLASS: "q"}, rr"'\\(class\\)' is 'q', but has the values"),
-        ("0", {"1": None}, r"'1' is None, but has the values"),
+        ("0", {"1": "q"}, "'1' is 'q', but has the values"),
+        ("0", {CLASS: "q"}, r"'\(class\)' is 'q', but has the values"),
+        ("0", {"1": None}, "'1' is None, but has the values"),
     ],
 )
 def test_bad_questions(variables, known, message):
