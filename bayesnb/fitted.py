@@ -17,7 +17,18 @@ from bayesnb._util.precision import float64
 from bayesnb._util.progress import progress
 from bayesnb._util.warnings import warn
 from bayesnb.counting import Counted
-from bayesnb.encoding import Columns, Encoding, LevelColumns, NodeColumns, Rows, Table, Unknown, priors, report_unknown
+from bayesnb.encoding import (
+    Columns,
+    Encoding,
+    LevelColumns,
+    NodeColumns,
+    Rows,
+    Table,
+    Unknown,
+    ignore_unknown,
+    priors,
+    report_unknown,
+)
 from bayesnb.families import Dirichlet, supports
 from bayesnb.families.protocol import MeanReading
 from bayesnb.model import Estimate, JointLikelihood, NaiveBayes, Statistics, TermWeights
@@ -459,7 +470,7 @@ class Average:
     def _score_by_naive_bayes(self, table: Table, joint: Joint, none: np.ndarray) -> np.ndarray:
         """Compute (n, C) log p(class, row) by naive Bayes, for the n rows in the mask `none` (N,)."""
         naive = self.without_members
-        return joint(naive, naive.encoding.rows(table.take(none), lambda columns, unknown: None), none)
+        return joint(naive, naive.encoding.rows(table.take(none), ignore_unknown), none)
 
     def _votes(
         self, table: Table, rows: tuple[Rows, ...], joint: Joint, less: np.ndarray | float

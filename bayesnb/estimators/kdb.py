@@ -301,7 +301,7 @@ def _held_out_losses(
     for start in range(0, len(label), size):
         chunk = np.zeros(len(label), bool)
         chunk[start : start + size] = True
-        rows, true_class = encoding.rows(table.take(chunk), lambda columns, unknown: None), label[chunk, None]
+        rows, true_class = encoding.rows(table.take(chunk), ignore_unknown), label[chunk, None]
         for loss, model in zip(total, limited, strict=True):
             weights = np.ones(len(column_of_term)) if model.weights is None else model.weights.term_weights(sizes)
             plain = replace(model, weights=None)

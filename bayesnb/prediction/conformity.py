@@ -22,7 +22,7 @@ from bayesnb._util.precision import float64
 from bayesnb._util.progress import progress
 from bayesnb._util.threads import map_in_threads
 from bayesnb.counting import Counted
-from bayesnb.encoding import Encoding, Rows, Table, blocks
+from bayesnb.encoding import Encoding, Rows, Table, blocks, ignore_unknown
 from bayesnb.encoding.row_blocks import pad_rows
 from bayesnb.families import Known, posterior_for_removal
 from bayesnb.fitted import Classifier, Fitted
@@ -166,7 +166,7 @@ class AverageRanks:
     def _rank(self, candidates: Table, against: np.ndarray) -> np.ndarray:
         """Compute `ranks` (2, 1, C) of one candidate row, whose log odds against each label are `against` (1, C)."""
         (encoding, statistics), label = self.nb.fitted_.counted, self.counted.label
-        rows, counts = encoding.rows(candidates, lambda columns, unknown: None), np.zeros((2, *against.shape))
+        rows, counts = encoding.rows(candidates, ignore_unknown), np.zeros((2, *against.shape))
         for y, (bound, low, high) in enumerate(_bounds(against, 1)):
             added = counting.count_rows(encoding, rows, np.full(1, y, np.int32), np.ones(1))
             fitted = self.nb.with_counts(Counted(encoding, statistics.merge(added))).fitted_
@@ -205,7 +205,7 @@ def _with_unit_weights(counted: CountedRows) -> CountedRows:
 def _count_singly(encoding: Encoding, candidates: Table, most: int) -> Statistics:
     """Return statistics in which each candidate is the one row of a class, padded to a power of 4 or `most` classes."""
     n = candidates.n_rows
-    rows = encoding.rows(candidates, lambda columns, unknown: None)
+    rows = encoding.rows(candidates, ignore_unknown)
     single = scoring.pad_statistics(encoding, counting.single_rows(encoding, rows, n))
     size = min(most, 4 ** int(np.ceil(np.log2(n) / 2)))
     class_count, parts = jax.tree.map(lambda v: pad_rows(v, size), (single.class_count, single.blocks))

@@ -16,7 +16,7 @@ from bayesnb import scoring
 from bayesnb._util.arguments import require_iterable, shown
 from bayesnb._util.level_pair_counts import require_memory
 from bayesnb.capabilities import require_capability
-from bayesnb.encoding import Columns, Conditional, Rows, Table
+from bayesnb.encoding import Columns, Conditional, Rows, Table, ignore_unknown
 from bayesnb.families import Family
 from bayesnb.families.protocol import LogOddsCumulants
 from bayesnb.families.special import log_rising
@@ -123,7 +123,7 @@ def explain(
         "Take some of the rows at a time.",
     )
     c, k = _contrasts(fitted, X, of, against)
-    rows = encoding.rows(table, lambda columns, unknown: None)  # Predictions have warned of unknown values.
+    rows = encoding.rows(table, ignore_unknown)  # Predictions have warned of unknown values.
     _require_no_sums(rows)
     model, reading = fitted.read()
     log_class = np.broadcast_to(scoring.log_class(model, reading), (n, n_classes))

@@ -17,7 +17,7 @@ from bayesnb import scoring
 from bayesnb._util.precision import float64
 from bayesnb._util.progress import progress
 from bayesnb.capabilities import require_capability
-from bayesnb.encoding import Columns
+from bayesnb.encoding import Columns, ignore_unknown
 from bayesnb.encoding.levels import MISSING
 from bayesnb.families import Family, Known, mixture_components
 from bayesnb.families.count_functions import weighted
@@ -111,7 +111,7 @@ def value_of_information(nb: Classifier, X: object, *, features: Iterable[str | 
     require_proper(encoding, fitted.posterior)
     wanted = encoding.positions(range(encoding.n_features) if features is None else features)
     log_proba = fitted.score(X, scoring.log_proba, "predictive")
-    rows = encoding.rows(fitted.table(X), lambda columns, unknown: None)
+    rows = encoding.rows(fitted.table(X), ignore_unknown)
     entropy = entr(np.exp(log_proba)).sum(axis=1)
     lines = [(np.zeros(0, int), np.zeros(0, object), np.zeros(0))]
     with progress("value of information", None, "cells") as step:

@@ -14,7 +14,7 @@ from bayesnb._util.precision import float64
 from bayesnb._util.rows import scatter_rows
 from bayesnb._util.threads import map_in_threads
 from bayesnb.counting import Counted
-from bayesnb.encoding import Encoding, Rows, Table, check_weights
+from bayesnb.encoding import Encoding, Rows, Table, check_weights, ignore_unknown
 from bayesnb.families import Known, LevelCounts, posterior_for_removal
 from bayesnb.fitted import Average, Classifier, Fitted, current_state, require_fitted
 from bayesnb.model import Estimate, NaiveBayes
@@ -48,7 +48,7 @@ class CountedRows(NamedTuple):
             return self
         table = self.table.take(mask)
         # Values that are no level were reported with all rows.
-        rows = encoding.rows(table, lambda columns, unknown: None)
+        rows = encoding.rows(table, ignore_unknown)
         return CountedRows(table, rows, self.label[mask], self.weight[mask])
 
 

@@ -19,7 +19,7 @@ from bayesnb import scoring
 from bayesnb._util.precision import float64
 from bayesnb._util.rows import scatter_rows
 from bayesnb._util.warnings import warn
-from bayesnb.encoding import Encoding, Rows, blocks
+from bayesnb.encoding import Encoding, Rows, blocks, ignore_unknown
 from bayesnb.encoding.row_blocks import pad_rows
 from bayesnb.families import Family
 from bayesnb.families.variates import Variates
@@ -70,7 +70,7 @@ def map_rows(fitted: Fitted, X: object, function: RowFunction, summed: RowFuncti
     for mask, chosen in ((~sums, function), (sums, summed)):
         if mask.any():
             # Values that are no level were reported with the whole table.
-            part = fitted.encoding.rows(table.take(mask), lambda columns, unknown: None)
+            part = fitted.encoding.rows(table.take(mask), ignore_unknown)
             parts.append((mask, chosen(part, int(mask.sum()))))
     return scatter_rows(parts)
 
