@@ -44,7 +44,6 @@ def score_rows(
     n: int,
     estimate: Estimate | Literal["penalized_mle"],
     output: Output,
-    multiplicity: np.ndarray | None = None,
 ) -> np.ndarray:
     """Apply `output` to the joint log probabilities (N, C) of n rows under a reading of the posterior.
 
@@ -60,13 +59,9 @@ def score_rows(
     estimate : {"mean", "map", "predictive", "penalized_mle"}
         Reading of the posterior.
     output : Output
-    multiplicity : (C,) array, optional
-        Number of copies of each row that are added to the data of each class, see `NaiveBayes.read`.
     """
-    rows = tuple(r.linear_rows() for r in rows) if multiplicity is None and estimate != "predictive" else rows
-    # With copies of a row added, its numbers have parameters of their own in each class.
-    width = 1.0 if multiplicity is None else sum(r.width() for r in rows)
-    return score_by(read(encoding, model, estimate, multiplicity), rows, n, output, width)
+    rows = tuple(r.linear_rows() for r in rows) if estimate != "predictive" else rows
+    return score_by(read(encoding, model, estimate), rows, n, output)
 
 
 @float64
@@ -97,7 +92,6 @@ def score_by(
     rows: tuple[Rows, ...],
     n: int,
     output: Output,
-    width: float = 1.0,
 ) -> np.ndarray:
     """Apply `output` to the joint log probabilities (N, C) of n rows, given a joint likelihood.
 
@@ -110,21 +104,24 @@ def score_by(
     n : int
         Number of rows.
     output : Output
-    width : float
-        Number of cells of the result of a row in each class, which limits the blocks of rows.
     """
     prepared: list[JointLikelihood] = []
 
     def score_block(x: tuple[Any, ...]) -> jax.Array:
         """Scores of one block of rows; the first call prepares the likelihood for rows of this kind."""
         if not prepared:
-            pairs = zip(reading.likelihoods, x, strict=True)
-            likelihoods = (p if isinstance(p, ReadyLikelihood) else _prepare(p, rows) for p, rows in pairs)
-            prepared.append(JointLikelihood(reading.log_class, tuple(likelihoods)))
+            prepared.append(prepare(reading, x))
         scores: jax.Array = _score(prepared[0], x, output)
         return scores
 
-    return _map_rows(rows, n, score_block, cells=np.shape(reading.log_class)[-1] * width)
+    return _map_rows(rows, n, score_block, cells=np.shape(reading.log_class)[-1])
+
+
+def prepare(reading: JointLikelihood, x: tuple[Any, ...]) -> JointLikelihood:
+    """Equal likelihood whose tables are rearranged, compiled, for rows encoded like `x`; in float64 if called there."""
+    pairs = zip(reading.likelihoods, x, strict=True)
+    likelihoods = (p if isinstance(p, ReadyLikelihood) else _prepare(p, rows) for p, rows in pairs)
+    return replace(reading, likelihoods=tuple(likelihoods))
 
 
 @float64
@@ -134,7 +131,6 @@ def terms_of_rows(
     rows: tuple[Rows, ...],
     n: int,
     estimate: Estimate,
-    multiplicity: np.ndarray | None = None,
     function: TermFunction = JointLikelihood.terms,
 ) -> Float[np.ndarray, "n C T"]:
     """(n, C, T) terms of log p(row | class) under a reading of the posterior, times weights if the model has any.
@@ -150,12 +146,10 @@ def terms_of_rows(
         Number of rows.
     estimate : {"mean", "map", "predictive"}
         Reading of the posterior.
-    multiplicity : (C,) array, optional
-        Number of copies of each row that are added to the data of each class, see `NaiveBayes.read`.
     function : TermFunction
         Terms of the columns, or of whole blocks.
     """
-    reading = _read(pad(encoding, model), multiplicity, estimate)
+    reading = _read(pad(encoding, model), None, estimate)
     terms = []
     for columns, likelihood, block_rows in zip(encoding.blocks, reading.likelihoods, rows, strict=True):
         block_likelihood = JointLikelihood(reading.log_class, (likelihood,))

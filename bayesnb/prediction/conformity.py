@@ -26,8 +26,8 @@ from bayesnb.encoding import Encoding, Rows, Table, blocks, ignore_unknown
 from bayesnb.encoding.row_blocks import pad_rows
 from bayesnb.families import Known, posterior_for_removal
 from bayesnb.fitted import Classifier, Fitted
-from bayesnb.model import Estimate, NaiveBayes, Statistics, plus
-from bayesnb.selection.leave_one_out import CountedRows, leave_one_out, leave_one_out_of_average, log_likelihoods
+from bayesnb.model import Estimate, JointLikelihood, NaiveBayes, Statistics, plus
+from bayesnb.selection.leave_one_out import CountedRows, leave_one_out, leave_one_out_of_average
 
 _TIE = 1e-9  # relative to the log odds; leave-one-out is exact to 1e-10
 _LARGE = 1e300  # stands for infinite log odds, so that differences are no NaN
@@ -99,7 +99,9 @@ class FullRanks:
         is_shared = scoring.update_for_removal(fitted.empirical_prior, fitted.statistics).classes_share_parameters
         likelihood, groups = np.empty((len(counted.label), 0)), []
         if not is_shared:
-            likelihood = leave_one_out(fitted, _with_unit_weights(counted), estimate, "derived", log_likelihoods)
+            likelihood = leave_one_out(
+                fitted, _with_unit_weights(counted), estimate, "derived", JointLikelihood.log_likelihood
+            )
         for c in np.flatnonzero(np.bincount(counted.label)):
             taken = counted.take(mask := counted.label == c, fitted.encoding)
             groups.append(ClassRows(int(c), taken.rows, taken.weight, likelihood[mask]))

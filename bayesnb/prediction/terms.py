@@ -10,7 +10,7 @@ import numpy as np
 from bayesnb import scoring
 from bayesnb._util.level_pair_counts import require_memory
 from bayesnb.fitted import Classifier, Fitted
-from bayesnb.model import Estimate, NaiveBayes
+from bayesnb.model import Estimate, JointLikelihood, NaiveBayes
 from bayesnb.selection.leave_one_out import (
     PriorOf,
     counted_rows,
@@ -177,7 +177,7 @@ def loo_terms(
         values = leave_one_out_of_members(fitted.average, counted, estimate, prior, each=True)
     else:
         by_blocks = replace(fitted, empirical_prior=_model_of_blocks(fitted, fitted.empirical_prior))
-        values = leave_one_out(by_blocks, counted, estimate, prior, scoring.terms_of_rows)
+        values = leave_one_out(by_blocks, counted, estimate, prior, JointLikelihood.terms)
     return _weighted_terms(fitted, values, log_class_without(fitted, counted))
 
 

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import numpy as np
 
-from bayesnb import scoring
 from bayesnb.encoding import Table
 from bayesnb.fitted import Fitted
+from bayesnb.model import JointLikelihood
 from bayesnb.selection.leave_one_out import FEWEST_EVENTS, CountedRows, leave_one_out, log_class_without
 
 MOST_ROWS = 10_000
@@ -66,7 +66,7 @@ def _label_scores(fitted: Fitted, table: Table, label: np.ndarray, weight: np.nd
     """
     rows = fitted.encoding.rows(table)
     counted = CountedRows(table, rows, label, np.minimum(weight, 1.0))
-    terms = leave_one_out(fitted, counted, "predictive", "derived", scoring.terms_of_rows)
+    terms = leave_one_out(fitted, counted, "predictive", "derived", JointLikelihood.terms)
     joint = terms + log_class_without(fitted, counted)[..., None]
     of_label = np.take_along_axis(joint, label[:, None, None], axis=1)[:, 0]
     # A cell that is impossible in every class, or too far out for float64, leaves all classes equally probable.

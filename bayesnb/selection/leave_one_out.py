@@ -6,6 +6,8 @@ from collections.abc import Callable, Iterator
 from dataclasses import replace
 from typing import Any, Literal, NamedTuple
 
+import jax
+import jax.numpy as jnp
 import numpy as np
 
 from bayesnb import counting, scoring
@@ -15,9 +17,10 @@ from bayesnb._util.rows import scatter_rows
 from bayesnb._util.threads import map_in_threads
 from bayesnb.counting import Counted
 from bayesnb.encoding import Encoding, Rows, Table, check_weights, ignore_unknown
-from bayesnb.families import Known, LevelCounts, posterior_for_removal
+from bayesnb.families import LevelCounts, posterior_for_removal
+from bayesnb.families._pytree import Array
 from bayesnb.fitted import Average, Classifier, Fitted, current_state, require_fitted
-from bayesnb.model import Estimate, NaiveBayes
+from bayesnb.model import Estimate, JointLikelihood, NaiveBayes
 
 PriorOf = Literal["derived", "fixed"]
 
@@ -111,64 +114,59 @@ def choose_prior(fitted: Fitted, prior: PriorOf) -> NaiveBayes:
     return fitted.prior if prior == "fixed" else fitted.empirical_prior
 
 
-def leave_one_out(
-    fitted: Fitted, counted: CountedRows, estimate: Estimate, prior: PriorOf, score: Callable[..., np.ndarray]
-) -> np.ndarray:
-    """Compute (N, C, …) log scores of each row and class by the posterior of the other rows.
+Score = Callable[[JointLikelihood, tuple[Any, ...]], jax.Array]
+"""Function of a joint likelihood and rows: `JointLikelihood.log_joint` (n, C), `.log_likelihood` or `.terms`."""
 
-    `score` is `log_likelihoods`, for (N, C) log p(row | class), or `scoring.terms_of_rows`, for its (N, C, T) terms.
+
+def leave_one_out(fitted: Fitted, counted: CountedRows, estimate: Estimate, prior: PriorOf, score: Score) -> np.ndarray:
+    """Compute (N, C, …) `score` of each row and class by the reading `estimate` of the posterior of the other rows.
+
+    Factors that all classes share are left out. Where terms are weighted, weights and class biases are included.
     `prior` is "derived" or "fixed", see `choose_prior`.
     """
     encoding, n_classes = fitted.encoding, len(fitted.encoding.classes)
     posterior = scoring.update_for_removal(choose_prior(fitted, prior), fitted.statistics)
-
-    def score_group(group: tuple[np.ndarray, np.ndarray]) -> tuple[np.ndarray, np.ndarray]:
-        mask, multiplicity = group
-        rows = counted.take(mask, encoding)
-        return mask, score(encoding, posterior, rows.rows, len(rows.label), estimate, multiplicity=multiplicity)
-
     if posterior.classes_share_parameters:  # All classes change without the row.
-        groups = [(mask, -w * np.eye(n_classes)[c]) for mask, c, w in group_rows(counted.label, counted.weight)]
-        return scatter_rows(list(map_in_threads(score_group, groups)))  # One group keeps one core busy.
-    weights = np.unique(counted.weight)
-    without = scatter_rows([score_group((counted.weight == w, np.full(n_classes, -w))) for w in weights])
-    every = score(encoding, posterior, counted.rows, len(counted.label), estimate)
-    own = counted.label[:, None] == np.arange(n_classes)
-    return np.where(own.reshape(own.shape + (1,) * (every.ndim - 2)), without, every)
+        every = None
+        groups = [(mask, -w * np.eye(n_classes)[c], w) for mask, c, w in group_rows(counted.label, counted.weight)]
+    else:
+        every = scoring.read(encoding, posterior, estimate)
+        groups = [(counted.weight == w, np.full(n_classes, -w), w) for w in np.unique(counted.weight)]
+    is_terms = score is JointLikelihood.terms
+    bias = 0.0 if fitted.weights is None else fitted.weights.class_bias
+
+    def score_group(group: tuple[np.ndarray, np.ndarray, float]) -> tuple[np.ndarray, np.ndarray]:
+        mask, multiplicity, weight = group
+        rows = counted.take(mask, encoding)
+        without = scoring.read(encoding, posterior, estimate, multiplicity)
+        log_class = _log_class_without(posterior.class_prior, n_classes, weight) + bias
+        readings = [r for r in (without, every) if r is not None]
+        prepared: list[JointLikelihood] = []
+
+        def score_block(x: tuple[Any, ...], label: np.ndarray) -> jax.Array:
+            if not prepared:  # Terms are those of tables as they are.
+                prepared.extend(readings if is_terms else [scoring.prepare(r, x) for r in readings])
+            scores: jax.Array = _score_without(prepared, log_class, x, label, score)
+            return scores
+
+        # Without the row, its numbers have parameters of their own in each class.
+        cells = n_classes * (encoding.n_terms if is_terms else sum(r.width() for r in rows.rows))
+        return mask, scoring.map_rows(rows.rows, len(rows.label), score_block, rows.label, cells=cells)
+
+    return scatter_rows(list(map_in_threads(score_group, groups)))  # One group keeps one core busy.
 
 
-def log_likelihoods(
-    encoding: Encoding,
-    model: NaiveBayes,
-    rows: tuple[Rows, ...],
-    n: int,
-    estimate: Estimate,
-    multiplicity: np.ndarray | None = None,
-) -> np.ndarray:
-    """Compute (n, C) log p(row | class) under the reading `estimate` of the posterior `model`, without class biases.
+@jax.jit(static_argnames="score")
+def _score_without(
+    readings: list[JointLikelihood], log_class: jax.Array, x: tuple[Any, ...], label: jax.Array, score: Score
+) -> Array:
+    """Compute (n, C, …) `score` of a block of rows by the first of `readings`, with log π in the label's row (C, C).
 
-    With `multiplicity` (C,) each row is first added to the data of each class that many times.
+    A second reading is that of the classes to which the row does not belong.
     """
-    nothing = np.zeros(model.n_classes)
-    weights = None if model.weights is None else replace(model.weights, class_bias=nothing)
-    known = replace(model, class_prior=Known(nothing[None]), weights=weights)
-    return scoring.score_rows(encoding, known, rows, n, estimate, scoring.joint, multiplicity)
-
-
-def leave_one_out_joint(fitted: Fitted, counted: CountedRows, estimate: Estimate, prior: PriorOf) -> np.ndarray:
-    """Compute (N, C) log p(class, row) under the reading `estimate` of the posterior of the other rows.
-
-    Where terms are weighted, weights and class biases are included. Factors that all classes share are left out.
-    """
-    likelihood = leave_one_out(fitted, counted, estimate, prior, log_likelihoods)
-    log_class = add_class_bias(fitted, log_class_without(fitted, counted))
-    with np.errstate(invalid="ignore"):
-        return np.where(np.isneginf(likelihood) | np.isneginf(log_class), -np.inf, likelihood + log_class)
-
-
-def add_class_bias(fitted: Fitted, log_class: np.ndarray) -> np.ndarray:
-    """Add the class biases of the weights, if there are weights, to log class probabilities (…, C)."""
-    return log_class if fitted.weights is None else log_class + fitted.weights.class_bias
+    first, *others = (score(replace(reading, log_class=log_class[label]), x) for reading in readings)
+    own = jnp.expand_dims(label[:, None] == jnp.arange(len(log_class)), tuple(range(2, first.ndim)))
+    return jnp.where(own, first, others[0]) if others else first
 
 
 def leave_one_out_of_members(
@@ -182,7 +180,7 @@ def leave_one_out_of_members(
 
     def joint(member: Fitted, rows: tuple[Rows, ...], which: np.ndarray) -> np.ndarray:
         of_member = CountedRows(table.take(which), rows, label[which], weight[which])
-        return leave_one_out_joint(member, of_member, estimate, prior)
+        return leave_one_out(member, of_member, estimate, prior, JointLikelihood.log_joint)
 
     combine = average.each if each else average.mean
     return combine(table, rows, joint, less=weight)
@@ -202,10 +200,17 @@ def leave_one_out_of_average(fitted: Fitted, counted: CountedRows, estimate: Est
 
 def log_class_without(fitted: Fitted, counted: CountedRows) -> np.ndarray:
     """Compute (N, C) log posterior mean class probabilities without each row."""
-    (_, _, label, weight), count = counted, fitted.statistics.class_count
-    posterior: Any = float64(posterior_for_removal)(fitted.prior.class_prior, LevelCounts(count[None]))
-    log_class = np.empty((len(label), len(count)))
-    for mask, c, w in group_rows(label, weight):
-        without = float64(posterior.update)(LevelCounts(-w * np.eye(len(count))[c][None]))
-        log_class[mask] = scoring.plug_in(without).log_theta[0]
+    count = fitted.statistics.class_count
+    posterior = float64(posterior_for_removal)(fitted.prior.class_prior, LevelCounts(count[None]))
+    log_class = np.empty((len(counted.label), len(count)))
+    for weight in np.unique(counted.weight):
+        rows = counted.weight == weight
+        log_class[rows] = _log_class_without(posterior, len(count), weight)[counted.label[rows]]
     return log_class
+
+
+@float64
+def _log_class_without(class_posterior: Any, n_classes: int, weight: float) -> np.ndarray:
+    """Compute (C, C) log mean class probabilities; row c is that without `weight` rows of class c."""
+    each = (LevelCounts(row[None]) for row in -weight * np.eye(n_classes))
+    return np.concatenate([class_posterior.update(counts).mean().log_theta for counts in each])

@@ -11,12 +11,12 @@ from bayesnb import scoring
 from bayesnb._util.arguments import require_choice
 from bayesnb._util.html import card, table
 from bayesnb.fitted import Classifier
-from bayesnb.model import Estimate
+from bayesnb.model import Estimate, JointLikelihood
 from bayesnb.selection.leave_one_out import (
     WEIGHTS,
     PriorOf,
     counted_rows,
-    leave_one_out_joint,
+    leave_one_out,
     leave_one_out_of_average,
     require_average,
     require_leave_one_out,
@@ -233,7 +233,7 @@ def loo(
     if fitted.average is not None:
         joint = leave_one_out_of_average(fitted, counted, estimate, prior)
     else:
-        joint = leave_one_out_joint(fitted, counted, estimate, prior)
+        joint = leave_one_out(fitted, counted, estimate, prior, JointLikelihood.log_joint)
         if fitted.prior.weights is None:
             row = joint[index, label] + scoring.log_base(rows, len(label))
     log_proba = scoring.read_scores(joint, scoring.log_proba)
