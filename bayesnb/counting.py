@@ -8,7 +8,6 @@ from operator import itemgetter
 from typing import Any, NamedTuple
 
 import jax
-import jax.numpy as jnp
 import numpy as np
 
 from bayesnb._util.arguments import GREATEST, shown
@@ -16,6 +15,7 @@ from bayesnb._util.precision import float64
 from bayesnb._util.progress import rows_progress
 from bayesnb.encoding import Columns, Encoding, Levels, Rows, blocks
 from bayesnb.families import LevelCounts
+from bayesnb.families._namespace import add_at, kernel, xp
 from bayesnb.model import Statistics, kernel_log_base
 from bayesnb.networks.learning import count_level_pairs, lay_out_pairs
 
@@ -48,29 +48,29 @@ def _observe(
     return Statistics(class_count, blocks, total), (*sums, label_sum)
 
 
-@jax.jit(donate_argnums=0)
+@kernel(donate_argnums=0)
 def _observe_block(block: Any, rows: Any, label: jax.Array, weight: jax.Array) -> tuple[Any, jax.Array, jax.Array]:
     """Add rows to one block's statistics, which are donated; return these, Σ weight · log base, and Σ weight."""
-    log_base = jnp.sum(weight * kernel_log_base((block,), (rows,)))
-    return block.observe(rows, label, weight), log_base, jnp.sum(weight)
+    log_base = xp.sum(weight * kernel_log_base((block,), (rows,)))
+    return block.observe(rows, label, weight), log_base, xp.sum(weight)
 
 
-@jax.jit(donate_argnums=(0, 1))
+@kernel(donate_argnums=(0, 1))
 def _observe_labels(
     class_count: jax.Array, total: jax.Array, label: jax.Array, weight: jax.Array, log_base: jax.Array, bases: Any
 ) -> tuple[jax.Array, jax.Array, jax.Array]:
     """Add the rows' weights to class counts and log base measures to `total`, both donated; return also Σ weight."""
-    total = total + jnp.sum(weight * log_base) + sum(bases)
-    return class_count.at[label].add(weight), total, jnp.sum(weight)
+    total = total + xp.sum(weight * log_base) + sum(bases)
+    return add_at(class_count, label, weight), total, xp.sum(weight)
 
 
-@jax.jit(donate_argnums=0)
+@kernel(donate_argnums=0)
 def _observe_responsibilities(
     statistics: Statistics, x: tuple[Any, ...], weight: jax.Array, log_base: jax.Array
 ) -> tuple[Statistics, jax.Array]:
     """Statistics with rows added to every class by `weight` (N, C), and Σ weight; `statistics` is donated."""
     log_base = log_base + kernel_log_base(statistics.blocks, x)
-    return statistics.observe_responsibilities(x, weight, log_base), jnp.sum(weight)
+    return statistics.observe_responsibilities(x, weight, log_base), xp.sum(weight)
 
 
 @float64

@@ -8,7 +8,6 @@ from functools import reduce
 from typing import Any
 
 import jax
-import jax.numpy as jnp
 import numpy as np
 
 from bayesnb import counting, scoring
@@ -16,6 +15,7 @@ from bayesnb._util.arguments import require_integer, require_number, require_see
 from bayesnb._util.precision import float64
 from bayesnb._util.progress import progress
 from bayesnb.encoding import Encoding, Rows, Table, ignore_unknown
+from bayesnb.families._namespace import kernel, xp
 from bayesnb.model import JointLikelihood, NaiveBayes, Statistics, kernel_log_base
 
 _NEGLIGIBLE = 1e-100
@@ -162,7 +162,7 @@ def check_options(max_iter: object, tol: object, seed: object) -> None:
     require_number("tol", tol, "a number of at least 0, in nats for each row", lambda t: t >= 0)
 
 
-@jax.jit
+@kernel
 def _maximize(
     prior: NaiveBayes, labeled: Statistics, statistics: Statistics
 ) -> tuple[JointLikelihood, jax.Array, tuple[jax.Array, ...]]:
@@ -171,15 +171,15 @@ def _maximize(
     return parameters, parameters.log_prob(labeled), prior.log_penalty(parameters)
 
 
-@jax.jit(donate_argnums=0)
+@kernel(donate_argnums=0)
 def _add_expected_counts(
     total: Statistics, parameters: JointLikelihood, x: tuple[Any, ...], weight: jax.Array, log_base: jax.Array
 ) -> tuple[Statistics, jax.Array]:
     """Do the E-step for one block: return `total` plus expected counts and `log_base` (N,), and (N,) log p(row | θ)."""
     joint = parameters.log_joint(x)
     log_row = scoring.row(joint)
-    responsibility = jnp.exp(joint - log_row[:, None])
-    expected = weight[:, None] * jnp.where(responsibility > _NEGLIGIBLE, responsibility, 0.0)
+    responsibility = xp.exp(joint - log_row[:, None])
+    expected = weight[:, None] * xp.where(responsibility > _NEGLIGIBLE, responsibility, 0.0)
     return total.observe_responsibilities(x, expected, log_base + kernel_log_base(total.blocks, x)), log_row
 
 

@@ -7,12 +7,12 @@ from dataclasses import replace
 from typing import Any, Literal, Self
 
 import jax
-import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Bool, Float, Int
 
 from bayesnb.capabilities import require_capability
 from bayesnb.families import Dirichlet, Family, Known, LevelCounts, Likelihood, pooled, posterior_for_removal, supports
+from bayesnb.families._namespace import add_at, cond, map_leading_axis, xp
 from bayesnb.families._pytree import Array, pytree
 from bayesnb.families.count_functions import linear
 from bayesnb.families.multinomial import Multinomial
@@ -83,17 +83,17 @@ class Statistics:
             Log base measure of each row.
         """
         blocks = tuple(block.observe(rows, label, weight) for block, rows in zip(self.blocks, x, strict=True))
-        class_count = jnp.asarray(self.class_count).at[label].add(weight)
-        return type(self)(class_count, blocks, self.log_base + jnp.sum(weight * log_base))
+        class_count = add_at(self.class_count, label, weight)
+        return type(self)(class_count, blocks, self.log_base + xp.sum(weight * log_base))
 
     def observe_responsibilities(self, x: tuple[Any, ...], weight: jax.Array, log_base: Any = 0.0) -> Self:
         """Statistics with a block of rows `x` added to every class, weighted by `weight` (N, C); `log_base` is (N,)."""
-        one_class = jax.tree.map(lambda field: jnp.zeros_like(field[:1]), (self.class_count, self.blocks))
-        empty = type(self)(one_class[0], one_class[1], jnp.zeros(()))
-        label = jnp.zeros(weight.shape[0], jnp.int32)
-        by_class = jax.lax.map(lambda class_weight: empty.observe(x, label, class_weight, log_base), weight.T)
+        one_class = jax.tree.map(lambda field: xp.zeros_like(field[:1]), (self.class_count, self.blocks))
+        empty = type(self)(one_class[0], one_class[1], xp.zeros(()))
+        label = xp.zeros(weight.shape[0], xp.int32)
+        by_class = map_leading_axis(lambda class_weight: empty.observe(x, label, class_weight, log_base), weight.T)
         class_count, blocks = jax.tree.map(lambda field: field[:, 0], (by_class.class_count, by_class.blocks))
-        return self.merge(type(self)(class_count, blocks, jnp.sum(by_class.log_base)))
+        return self.merge(type(self)(class_count, blocks, xp.sum(by_class.log_base)))
 
 
 def kernel_log_base(parts: tuple[Any, ...], x: tuple[Any, ...]) -> Any:
@@ -149,14 +149,14 @@ class TermWeights:
         the exponent is None.
         """
         weight, exponent = self.blocks[b], self.exponents[b]
-        if jnp.ndim(weight):
+        if xp.ndim(weight):
             return Raised(likelihood, weight)
         return Tempered(likelihood, weight, exponent)
 
     @property
     def has_members(self) -> bool:
         """Whether each weight belongs to a member model of an average."""
-        return bool(jnp.ndim(self.blocks[0]) > 0)
+        return bool(xp.ndim(self.blocks[0]) > 0)
 
     def average_scores(self, joint: Any, log_class: Any) -> Any:
         """(N, C) weighted scores b_c + log π_c + Σ_m w_m log p_m(row | c) of an average of models.
@@ -275,7 +275,7 @@ class NaiveBayes:
         """Scalar log marginal likelihood log p(X, y) of the counted rows under this prior, base measures included."""
         evidences = [self.class_prior.log_evidence(LevelCounts(statistics.class_count[None]))]
         evidences += [f.log_evidence(s) for f, s in zip(self.blocks, statistics.blocks, strict=True)]
-        return sum((jnp.sum(evidence) for evidence in evidences), jnp.asarray(statistics.log_base))
+        return sum((xp.sum(evidence) for evidence in evidences), xp.asarray(statistics.log_base))
 
     def read(self, estimate: Estimate | Literal["penalized_mle"], multiplicity: Array | None = None) -> JointLikelihood:
         """Joint likelihood of classes and rows under one reading of the posterior.
@@ -295,7 +295,7 @@ class NaiveBayes:
         if estimate == "penalized_mle":
             return self.penalized_mle()
         log_class = (self.class_prior.mode() if estimate == "map" else self.class_prior.mean()).log_theta[0]
-        return self.weighted(jnp.asarray(log_class), [read_block(block, estimate) for block in self.blocks])
+        return self.weighted(xp.asarray(log_class), [read_block(block, estimate) for block in self.blocks])
 
     def weighted(self, log_class: Any, likelihoods: Sequence[Likelihood]) -> JointLikelihood:
         """Joint likelihood of `log_class`, log π (…, C), and the blocks' likelihoods, with the term weights applied.
@@ -325,7 +325,7 @@ class NaiveBayes:
 
     def log_base(self, x: tuple[Any, ...]) -> Float[jax.Array, "N"]:
         """(N,) log base measure of each row: multinomial coefficients and -log x!, the same in all classes."""
-        return sum((f.log_base(rows) for f, rows in zip(self.blocks, x, strict=True)), jnp.zeros(()))
+        return sum((f.log_base(rows) for f, rows in zip(self.blocks, x, strict=True)), xp.zeros(()))
 
     def log_predictive(self, x: tuple[Any, ...]) -> Float[jax.Array, "N C"]:
         """(N, C) log posterior predictive p(class, row | D), base measures included."""
@@ -353,20 +353,20 @@ class JointLikelihood:
         """Scalar log p(X, y | parameters) of all counted rows at plugged-in parameters, base measures included."""
         log_probs = [linear(statistics.class_count, self.log_class)]
         log_probs += [p.log_likelihood(s) for p, s in zip(self.likelihoods, statistics.blocks, strict=True)]
-        return sum((jnp.sum(log_prob) for log_prob in log_probs), jnp.asarray(statistics.log_base))
+        return sum((xp.sum(log_prob) for log_prob in log_probs), xp.asarray(statistics.log_base))
 
     def terms(self, x: tuple[Any, ...]) -> Float[jax.Array, "N C T"]:
         """(N, C, T) terms of log p(row | class), one block after the other."""
         blocks = zip(self.likelihoods, x, strict=True)
-        return jnp.concatenate([likelihood.terms(rows) for likelihood, rows in blocks], axis=-1)
+        return xp.concatenate([likelihood.terms(rows) for likelihood, rows in blocks], axis=-1)
 
     def block_log_likelihoods(self, x: tuple[Any, ...]) -> Float[jax.Array, "N C B"]:
         """(N, C, B) log p(x_b | class) of each block b, without base measures."""
-        return jnp.stack([p.log_prob(rows) for p, rows in zip(self.likelihoods, x, strict=True)], axis=-1)
+        return xp.stack([p.log_prob(rows) for p, rows in zip(self.likelihoods, x, strict=True)], axis=-1)
 
     def log_likelihood(self, x: tuple[Any, ...]) -> Float[jax.Array, "N C"]:
         """(N, C) log p(row | class), without base measures; -inf of a block outweighs +inf."""
-        score = jnp.zeros(())
+        score = xp.zeros(())
         for likelihood, rows in zip(self.likelihoods, x, strict=True):
             score = plus(score, likelihood.log_prob(rows))
         return score
@@ -401,13 +401,13 @@ def _unit(family: Any) -> Any:
 
 def plus(a: jax.Array, b: jax.Array) -> jax.Array:
     """Compute a + b elementwise, where -inf + inf is -inf: probability zero times infinite density is zero."""
-    return jnp.where(jnp.isneginf(a) | jnp.isneginf(b), -jnp.inf, a + b)
+    return xp.where(xp.isneginf(a) | xp.isneginf(b), -xp.inf, a + b)
 
 
 def undefined(joint: Float[jax.Array, "*N C"]) -> Bool[jax.Array, "*N"]:
     """(N,) of bool: class probabilities do not exist, as a score is NaN, all are -inf, or two are +inf."""
-    impossible = jnp.all(jnp.isneginf(joint), axis=-1)
-    return jnp.any(jnp.isnan(joint), axis=-1) | impossible | (jnp.sum(jnp.isposinf(joint), axis=-1) > 1)
+    impossible = xp.all(xp.isneginf(joint), axis=-1)
+    return xp.any(xp.isnan(joint), axis=-1) | impossible | (xp.sum(xp.isposinf(joint), axis=-1) > 1)
 
 
 def log_normalize(joint: Float[jax.Array, "*N C"]) -> Float[jax.Array, "*N C"]:
@@ -415,14 +415,14 @@ def log_normalize(joint: Float[jax.Array, "*N C"]) -> Float[jax.Array, "*N C"]:
 
     def finite(joint: jax.Array) -> jax.Array:
         """Log softmax over the classes, for finite scores."""
-        shifted = joint - jnp.max(joint, axis=-1, keepdims=True)
-        return shifted - jnp.log(jnp.sum(jnp.exp(shifted), axis=-1, keepdims=True))
+        shifted = joint - xp.max(joint, axis=-1, keepdims=True)
+        return shifted - xp.log(xp.sum(xp.exp(shifted), axis=-1, keepdims=True))
 
     def general() -> jax.Array:
         """Log probabilities with infinite and undefined scores treated as documented."""
-        certain = jnp.any(jnp.isposinf(joint), axis=-1, keepdims=True)
-        log_prob = jnp.where(certain, jnp.where(jnp.isposinf(joint), 0.0, -jnp.inf), finite(joint))
-        return jnp.where(undefined(joint)[..., None], jnp.nan, log_prob)
+        certain = xp.any(xp.isposinf(joint), axis=-1, keepdims=True)
+        log_prob = xp.where(certain, xp.where(xp.isposinf(joint), 0.0, -xp.inf), finite(joint))
+        return xp.where(undefined(joint)[..., None], xp.nan, log_prob)
 
-    log_prob: jax.Array = jax.lax.cond(jnp.all(jnp.isfinite(joint)), lambda: finite(joint), general)
+    log_prob: jax.Array = cond(xp.all(xp.isfinite(joint)), lambda: finite(joint), general)
     return log_prob

@@ -1,6 +1,7 @@
 """Settings that all tests share, and the tiers of tests: quick ones, slow ones, simulations."""
 
 import gc
+import importlib
 import os
 import re
 import zlib
@@ -53,6 +54,7 @@ def pytest_addoption(parser):
     parser.addoption(
         "--part", default="1/1", help="run the k-th of n parts of the tests, as k/n; a file is in one part"
     )
+    parser.addoption("--compiled", action="store_true", help="let JAX compile the kernels for few numbers, too")
     parser.addoption("--shapes", action="store_true", help="check the shapes that functions are annotated with")
 
 
@@ -65,6 +67,8 @@ def pytest_configure(config):
     settings.load_profile(os.environ.get("HYPOTHESIS_PROFILE", tier))
     if config.option.shapes:
         install_import_hook(shapes.MODULES, "tests.shapes.checked")  # before the tests import the package
+    if config.option.compiled:
+        importlib.import_module("bayesnb.families._namespace").FEW = -1
 
 
 def pytest_ignore_collect(collection_path, config):

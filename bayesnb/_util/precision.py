@@ -60,7 +60,7 @@ def _first_process() -> int:
 def _float64_settings() -> Iterator[None]:
     """Context with double precision, and with JAX's defaults for settings under which the kernels would fail.
 
-    The kernels return NaN and infinity, and mix integers of different widths in indices.
+    The kernels, in JAX or in NumPy, return NaN and infinity, and mix integers of different widths in indices.
     """
     with (
         jax.enable_x64(True),
@@ -68,6 +68,7 @@ def _float64_settings() -> Iterator[None]:
         jax.debug_nans(False),
         jax.debug_infs(False),
         jax.transfer_guard("allow"),
+        np.errstate(all="ignore"),
     ):
         yield
 

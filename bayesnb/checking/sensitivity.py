@@ -7,10 +7,10 @@ from numbers import Real
 from typing import TYPE_CHECKING, Any
 
 import jax
-import jax.numpy as jnp
 import numpy as np
 
 from bayesnb._util.arguments import require_integer, require_interval
+from bayesnb.families._namespace import map_leading_axis, xp
 from bayesnb.fitted import Classifier, Fitted, require_posterior
 from bayesnb.model import Estimate, NaiveBayes, Statistics, log_normalize, undefined
 from bayesnb.scoring import map_rows, pad, pad_statistics
@@ -137,24 +137,24 @@ def _vary_strength(
         blocks = tuple(block.scale(by) for block, by in zip(unit.blocks, strength, strict=True))
         return replace(unit, blocks=blocks).update(statistics).read(estimate).prepare(x).log_joint(x)
 
-    scores, slopes = jax.jvp(lambda shift: joint(strength * jnp.exp(shift)), (jnp.zeros(()),), (jnp.ones(()),))
-    choice = jnp.argmax(scores, axis=1)
+    scores, slopes = jax.jvp(lambda shift: joint(strength * xp.exp(shift)), (xp.zeros(()),), (xp.ones(()),))
+    choice = xp.argmax(scores, axis=1)
 
     def of_choice(values: jax.Array) -> jax.Array:
-        return jnp.take_along_axis(values, choice[:, None], axis=1)[:, 0]
+        return xp.take_along_axis(values, choice[:, None], axis=1)[:, 0]
 
     def explore(strength: jax.Array) -> tuple[jax.Array, jax.Array]:
         other_scores = joint(strength)
-        changed = ~undefined(other_scores) & (jnp.argmax(other_scores, axis=1) != choice)
-        return of_choice(jnp.exp(log_normalize(other_scores))), changed
+        changed = ~undefined(other_scores) & (xp.argmax(other_scores, axis=1) != choice)
+        return of_choice(xp.exp(log_normalize(other_scores))), changed
 
-    probability = of_choice(jnp.exp(log_normalize(scores)))
-    explored, changes = jax.lax.map(explore, grid)
+    probability = of_choice(xp.exp(log_normalize(scores)))
+    explored, changes = map_leading_axis(explore, grid)
     lower, upper, changed = explored.min(axis=0), explored.max(axis=0), changes.any(axis=0)
-    others = jnp.where(jnp.arange(scores.shape[1]) == choice[:, None], -jnp.inf, scores)
+    others = xp.where(xp.arange(scores.shape[1]) == choice[:, None], -xp.inf, scores)
     weight = jax.nn.softmax(others, axis=1)
-    mean_slope = jnp.sum(jnp.where(weight > 0, weight * slopes, 0.0), axis=1)
-    finite = jnp.isfinite(of_choice(scores)) & jnp.any(jnp.isfinite(others), axis=1)
-    slope = jnp.where(finite, of_choice(slopes) - mean_slope, jnp.nan)
-    index = jnp.where(undefined(scores), -1, choice)
-    return jnp.stack([index, probability, lower, upper, changed & ~undefined(scores), slope], axis=1)
+    mean_slope = xp.sum(xp.where(weight > 0, weight * slopes, 0.0), axis=1)
+    finite = xp.isfinite(of_choice(scores)) & xp.any(xp.isfinite(others), axis=1)
+    slope = xp.where(finite, of_choice(slopes) - mean_slope, xp.nan)
+    index = xp.where(undefined(scores), -1, choice)
+    return xp.stack([index, probability, lower, upper, changed & ~undefined(scores), slope], axis=1)

@@ -17,6 +17,7 @@ from bayesnb.encoding.cell_edges import check_edges
 from bayesnb.estimators.base import NaiveBayesClassifier
 from bayesnb.estimators.defaults import CELLS, CLASS_ALPHA
 from bayesnb.families import Binned, LevelCounts
+from bayesnb.families._namespace import kernel
 from bayesnb.model import Estimate
 
 _MOST_CELLS = 256
@@ -151,7 +152,7 @@ def most_probable_cuts(
     ]
 
 
-@jax.jit
+@kernel
 def _best_cuts(prior: Binned, statistics: LevelCounts) -> jax.Array:
     """Return a (L,) mask of the cells, columns one after another, that begin a bin in the most probable binning."""
     return prior.update(statistics).best_cuts()

@@ -6,7 +6,6 @@ from dataclasses import KW_ONLY, dataclass
 from typing import TYPE_CHECKING, Any, NoReturn
 
 import jax
-import jax.numpy as jnp
 import numpy as np
 from sklearn.utils.validation import check_is_fitted
 
@@ -16,6 +15,7 @@ from bayesnb.encoding import Encoding, Node, NodeColumns, PairColumns
 from bayesnb.estimators.defaults import ALPHA, CELLS
 from bayesnb.estimators.network_base import StructuredNB
 from bayesnb.estimators.pair_counts import pair_counts
+from bayesnb.families._namespace import xp
 from bayesnb.families.variates import Variates
 from bayesnb.fitted import NotOfferedError
 from bayesnb.uncertainty.draws import ask, run
@@ -223,7 +223,7 @@ class TreeAveragedNB(StructuredNB):
 @jax.jit
 def _arc_probability(family: Any) -> jax.Array:
     """Compute (F (F - 1)/2,) posterior probabilities of arcs, pairs in the order of `np.triu_indices(F, 1)`."""
-    return jnp.asarray(family.arc_probability())
+    return xp.asarray(family.arc_probability())
 
 
 def _draw_trees(variates: Variates, n: int, family: Any) -> Any:

@@ -1,8 +1,16 @@
-"""Formulas of small tables that run in NumPy on NumPy arrays, without compilation, and in JAX on JAX's."""
+"""Formulas written once that run in NumPy on NumPy arrays, without compilation, and in JAX on JAX's.
+
+`xp.f(…)` is `numpy.f` unless an argument is a JAX array, then `jax.numpy.f`; likewise the functions below. A function
+that is written with them is a `kernel`: on few numbers NumPy evaluates it as it stands, which takes microseconds where
+compilation takes a second; on many numbers, on JAX arrays, and under `jit`, `grad` or `vmap`, JAX does.
+"""
 
 from __future__ import annotations
 
-from typing import Any
+from collections.abc import Callable
+from functools import cache, partial, wraps
+from types import ModuleType
+from typing import TYPE_CHECKING, Any, TypeVar
 
 import jax
 import jax.numpy as jnp
@@ -10,45 +18,249 @@ import numpy as np
 import scipy.special
 from jaxtyping import Float, Int
 
+FEW = 2**15
+"""Most numbers in the arguments of a kernel that NumPy evaluates: a few milliseconds of its time."""
 
-def is_host(*arrays: Any) -> bool:
-    """Whether no argument is a JAX array, so that NumPy can compute with them."""
-    return not any(isinstance(array, jax.Array) for array in arrays)
-
-
-def namespace(*arrays: Any) -> Any:
-    """Return the module numpy if no argument is a JAX array, else jax.numpy."""
-    return np if is_host(*arrays) else jnp
+F = TypeVar("F", bound=Callable[..., Any])
+Result = TypeVar("Result")
 
 
-def gammaln(x: Any) -> Any:
+def is_host(*trees: Any) -> bool:
+    """Whether no leaf of the arguments is a JAX array, so that NumPy can compute with them."""
+    return not any(isinstance(leaf, jax.Array) for leaf in jax.tree.leaves(trees))
+
+
+def _are_host(arguments: Any) -> bool:
+    """`is_host` of the arguments of a function of arrays, which may stand in a list or tuple."""
+    for argument in arguments:
+        if isinstance(argument, jax.Array):
+            return False
+        if isinstance(argument, list | tuple) and not _are_host(argument):
+            return False
+    return True
+
+
+class _Namespace(ModuleType):
+    """Functions of `numpy` that compute by `jax.numpy` if an argument is a JAX array."""
+
+    def __getattr__(self, name: str) -> Any:
+        return _dispatcher(name)
+
+
+@cache
+def _dispatcher(name: str) -> Any:
+    """Constant or type `name` of NumPy, or the function of that name, of NumPy or JAX by its arguments."""
+    of_numpy, of_jax = getattr(np, name), getattr(jnp, name)
+    if not callable(of_numpy) or isinstance(of_numpy, type):
+        return of_numpy
+
+    @wraps(of_numpy)
+    def call(*args: Any, **kwargs: Any) -> Any:
+        if not (_are_host(args) and _are_host(kwargs.values())):
+            return of_jax(*args, **kwargs)
+        with np.errstate(all="ignore"):  # as JAX does
+            return of_numpy(*args, **kwargs)
+
+    return call
+
+
+if TYPE_CHECKING:
+    xp = jnp
+else:
+    xp = _Namespace("xp")
+
+
+def kernel(function: F | None = None, /, **options: Any) -> F:
+    """Decorate a function of pytrees of arrays: NumPy evaluates it on few numbers, and JAX compiles it for others.
+
+    `options` are those of `jax.jit`. Arguments that are JAX arrays, on a device or under a transformation, stay JAX's.
+    """
+    if function is None:
+        return partial(kernel, **options)  # type: ignore[return-value]
+    compiled = jax.jit(function, **options)
+
+    @wraps(function)
+    def call(*args: Any, **kwargs: Any) -> Any:
+        return function(*args, **kwargs) if are_few(args, kwargs) else compiled(*args, **kwargs)
+
+    return call  # type: ignore[return-value]
+
+
+def are_few(*trees: Any) -> bool:
+    """Whether the leaves are NumPy's, with at most `FEW` numbers in all."""
+    room = FEW
+    for leaf in jax.tree.leaves(trees):
+        if isinstance(leaf, jax.Array):
+            return False
+        room -= getattr(leaf, "size", 0)
+    return room >= 0
+
+
+def cond(predicate: Any, on_true: Callable[..., Result], on_false: Callable[..., Result], *operands: Any) -> Result:
+    """Result of `on_true(*operands)` or of `on_false(*operands)`; both must have the same shapes."""
+    if is_host(predicate):
+        return (on_true if predicate else on_false)(*operands)
+    result: Result = jax.lax.cond(predicate, on_true, on_false, *operands)
+    return result
+
+
+def vmap(function: Callable[..., Result], in_axes: Any = 0, out_axes: int = 0) -> Callable[..., Result]:
+    """Map over the leading axis of the arguments (`in_axes` None: the same for all), and stack the results."""
+
+    def mapped(*args: Any) -> Result:
+        axes = in_axes if isinstance(in_axes, tuple) else (in_axes,) * len(args)
+        moving = [arg for arg, axis in zip(args, axes, strict=True) if axis is not None]
+        if not is_host(args) or not np.shape(jax.tree.leaves(moving)[0])[0]:
+            return jax.vmap(function, axes, out_axes)(*args)
+
+        def entry(i: int) -> list[Any]:
+            return [arg if axis is None else _entry(arg, i) for arg, axis in zip(args, axes, strict=True)]
+
+        n = np.shape(jax.tree.leaves(moving)[0])[0]
+        return _stack([function(*entry(i)) for i in range(n)], out_axes)
+
+    return mapped
+
+
+def map_leading_axis(function: Callable[[Any], Result], arrays: Any, batch_size: int | None = None) -> Result:
+    """Apply a function to each entry of the arrays' leading axis, and stack the results.
+
+    JAX computes `batch_size` entries at a time; None: one.
+    """
+    if is_host(arrays) and (n := len(jax.tree.leaves(arrays)[0])):
+        return _stack([function(_entry(arrays, i)) for i in range(n)], 0)
+    results: Result = jax.lax.map(function, arrays, batch_size=batch_size)
+    return results
+
+
+def scan(step: Callable[[Any, Any], Any], start: Any, arrays: Any, **options: Any) -> Any:
+    """Carry `start` through the entries of the arrays' leading axis: `jax.lax.scan`, whose options are taken."""
+    if not is_host(start, arrays) or not (n := len(jax.tree.leaves(arrays)[0])):
+        return jax.lax.scan(step, start, arrays, **options)
+    carried, results = start, []
+    for i in range(n)[:: -1 if options.get("reverse") else 1]:
+        carried, result = step(carried, _entry(arrays, i))
+        results.append(result)
+    return carried, _stack(results[:: -1 if options.get("reverse") else 1], 0)
+
+
+def fori_loop(start: int, stop: int, step: Callable[[Any, Any], Any], carried: Any) -> Any:
+    """Carry values through `step(i, carried)` for i = start … stop - 1."""
+    if not is_host(carried):
+        return jax.lax.fori_loop(start, stop, step, carried)
+    for i in range(start, stop):
+        carried = step(i, carried)
+    return carried
+
+
+def _entry(tree: Any, i: int) -> Any:
+    """Entry i of the leading axis of all leaves."""
+    return jax.tree.map(lambda leaf: np.asarray(leaf)[i], tree)
+
+
+def _stack(trees: list[Result], axis: int) -> Result:
+    """One pytree whose leaves are those of the given pytrees, stacked."""
+    stacked: Result = jax.tree.map(lambda *leaves: xp.stack(leaves, axis), *trees)
+    return stacked
+
+
+def gather(table: Any, index: Any) -> jax.Array:
+    """Entries of `table` at indices of its first axis, all of which exist."""
+    if is_host(table, index):
+        return np.asarray(table)[index]
+    return jnp.asarray(table).at[index].get(mode="promise_in_bounds")
+
+
+def add_at(array: Any, index: Any, values: Any) -> jax.Array:
+    """Copy of `array` with values added at indices of its first axis; indices past the end are dropped."""
+    if not is_host(array, index, values):
+        return jnp.asarray(array).at[index].add(values, mode="drop")
+    total = np.concatenate([array, np.zeros((1, *np.shape(array)[1:]))])
+    np.add.at(total, np.minimum(index, len(array)), values)
+    return total[:-1]
+
+
+def set_at(array: Any, index: Any, values: Any) -> jax.Array:
+    """Copy of `array` with values set at indices of its first axis; indices past the end are dropped."""
+    if not is_host(array, index, values):
+        return jnp.asarray(array).at[index].set(values, mode="drop")
+    changed = np.concatenate([array, array[:1]])
+    first, *others = index if isinstance(index, tuple) else (index,)
+    changed[(np.minimum(first, len(array)), *others)] = values
+    return changed[:-1]
+
+
+def log_ndtr(x: Any) -> jax.Array:
+    """Compute the log distribution function of the standard normal elementwise, by SciPy unless x is a JAX array."""
+    return scipy.special.log_ndtr(x) if is_host(x) else jax.scipy.special.log_ndtr(x)
+
+
+def cumlogsumexp(x: Any, axis: int) -> jax.Array:
+    """Compute the cumulative log Σ exp(x) along an axis, counted from the first."""
+    return np.logaddexp.accumulate(x, axis) if is_host(x) else jax.lax.cumlogsumexp(x, axis=axis)
+
+
+def repeat(values: Any, counts: Any, total: int) -> jax.Array:
+    """(total,) entries of `values`, each as often as `counts` says; the last one fills up or is cut off."""
+    if is_host(values, counts):
+        repeated = np.repeat(values, counts)
+        return np.concatenate([repeated, np.full(max(0, total - len(repeated)), repeated[-1:])])[:total]
+    return jnp.repeat(values, jnp.asarray(counts), total_repeat_length=total)
+
+
+def gammaln(x: Any) -> jax.Array:
     """Compute log |Γ(x)| elementwise, by SciPy unless x is a JAX array."""
     return scipy.special.gammaln(x) if is_host(x) else jax.scipy.special.gammaln(x)
 
 
-def log_sigmoid(x: Any) -> Any:
+def digamma(x: Any) -> jax.Array:
+    """Compute ψ(x) elementwise, by SciPy unless x is a JAX array."""
+    return scipy.special.digamma(x) if is_host(x) else jax.scipy.special.digamma(x)
+
+
+def sigmoid(x: Any) -> jax.Array:
+    """Compute 1/(1 + e^-x) elementwise, by SciPy unless x is a JAX array."""
+    return scipy.special.expit(x) if is_host(x) else jax.nn.sigmoid(x)
+
+
+def log_sigmoid(x: Any) -> jax.Array:
     """Compute the log sigmoid -log(1 + e^-x) elementwise, by NumPy unless x is a JAX array."""
     return -np.logaddexp(0.0, -np.asarray(x)) if is_host(x) else jax.nn.log_sigmoid(x)
 
 
-def logsumexp(x: Any, axis: int) -> Any:
+def logsumexp(x: Any, axis: int | None = None, where: Any = None, keepdims: bool = False) -> jax.Array:
     """Compute log Σ exp(x) over an axis, by NumPy unless x is a JAX array; -inf where all entries are."""
-    if not is_host(x):
-        return jax.nn.logsumexp(x, axis=axis)
-    top = np.max(x, axis=axis, keepdims=True)
+    if not is_host(x, where):
+        return jax.nn.logsumexp(x, axis=axis, where=where, keepdims=keepdims)
+    x = np.asarray(x) if where is None else np.where(where, x, -np.inf)
+    top = np.max(x, axis=axis, keepdims=True, initial=-np.inf)
     top = np.where(np.isfinite(top), top, 0.0)
     with np.errstate(divide="ignore"):
-        return np.log(np.sum(np.exp(x - top), axis=axis)) + np.squeeze(top, axis)
+        total = np.log(np.sum(np.exp(x - top), axis=axis, keepdims=True)) + top
+    return total if keepdims else np.squeeze(total, axis)
 
 
-def segment_sum(values: Float[Any, "C E"], index: Int[Any, "E"], n: int) -> Float[Any, "C n"]:
-    """(C, n) sums, for each class, of the entries of `values` with each index 0 … n - 1; larger indices are dropped."""
+def segment_sum(values: Float[Any, "*C E"], index: Int[Any, "E"], n: int, *, is_sorted: bool = False) -> jax.Array:
+    """(…, n) sums of the entries of `values` (…, E) with each index 0 … n - 1; larger indices are dropped."""
     if is_host(values, index):
-        return np.stack([np.bincount(index, counts_of_class, n)[:n] for counts_of_class in values])
-    return jax.ops.segment_sum(values.T, index, n).T
+        rows = np.reshape(values, (-1, np.shape(values)[-1]))
+        sums = [np.bincount(index, row, n)[:n] for row in rows] if rows.size else np.zeros((len(rows), n))
+        return np.reshape(sums, (*np.shape(values)[:-1], n))
+    values = jnp.moveaxis(values, -1, 0)
+    return jnp.moveaxis(jax.ops.segment_sum(values, index, n, indices_are_sorted=is_sorted), 0, -1)
 
 
-def log_segment_sum(values: Float[Any, "*C E"], index: Int[Any, "E"], n: int) -> Float[jax.Array, "*C n"]:
-    """(…, C, n) log Σ exp(values) over the entries (…, C, E) with each index 0 … n - 1, by JAX without overflow."""
-    top = jax.ops.segment_max(values.T, index, n).T
-    return top + jnp.log(jax.ops.segment_sum(jnp.exp(values - top[..., index]).T, index, n).T)
+def segment_max(values: Float[Any, "*C E"], index: Int[Any, "E"], n: int, *, is_sorted: bool = False) -> jax.Array:
+    """(…, n) largest of the entries of `values` (…, E) with each index 0 … n - 1, -inf where there is none."""
+    if is_host(values, index):
+        top = np.full((n, *np.shape(values)[:-1]), -np.inf)
+        np.maximum.at(top, np.asarray(index), np.moveaxis(values, -1, 0))
+        return np.moveaxis(top, 0, -1)
+    values = jnp.moveaxis(values, -1, 0)
+    return jnp.moveaxis(jax.ops.segment_max(values, index, n, indices_are_sorted=is_sorted), 0, -1)
+
+
+def log_segment_sum(values: Float[Any, "*C E"], index: Int[Any, "E"], n: int) -> jax.Array:
+    """(…, n) log Σ exp(values) over the entries (…, E) with each index 0 … n - 1, without overflow."""
+    top = segment_max(values, index, n)
+    return top + xp.log(segment_sum(xp.exp(values - top[..., index]), index, n))

@@ -60,12 +60,3 @@ def map_leaves(function: Callable[..., object], tree: Tree, *others: Tree) -> Tr
     """Apply a function to the corresponding arrays of pytrees of one type; return a pytree of that type."""
     mapped: Tree = jax.tree.map(function, tree, *others)
     return mapped
-
-
-def map_leading_axis(function: Callable[[Any], Result], arrays: object, batch_size: int | None = None) -> Result:
-    """Apply a function to each entry of the arrays' leading axis, and stack the results.
-
-    `batch_size` entries are computed at a time; None: one.
-    """
-    results: Result = jax.lax.map(function, arrays, batch_size=batch_size)
-    return results

@@ -8,12 +8,11 @@ from dataclasses import fields
 from typing import Any, ClassVar, Self
 
 import jax
-import jax.numpy as jnp
 import numpy as np
-from jax.nn import log_sigmoid
 from jaxtyping import Float
 
-from bayesnb.families._pytree import Array, map_leading_axis, map_leaves, pytree, static
+from bayesnb.families._namespace import kernel, log_ndtr, log_sigmoid, map_leading_axis, sigmoid, xp
+from bayesnb.families._pytree import Array, map_leaves, pytree, static
 from bayesnb.families.count_functions import with_counts
 from bayesnb.families.count_rows import as_rows
 from bayesnb.families.dirichlet import Dirichlet, PriorAndCounts, keep_counts
@@ -108,7 +107,7 @@ class Averaged(Family):
 
     def inclusion(self) -> Float[jax.Array, "K"]:
         """(K,) probability that the feature depends on the class, at each position of the parameters' last axis."""
-        inclusion: jax.Array = self._to_positions(jax.nn.sigmoid(jnp.asarray(self.log_odds)))
+        inclusion: jax.Array = self._to_positions(sigmoid(xp.asarray(self.log_odds)))
         return inclusion
 
     def improper(self) -> Any:
@@ -117,11 +116,11 @@ class Averaged(Family):
 
     def mode(self) -> Any:
         """NaN for all parameters: densities over different numbers of parameters have no common mode."""
-        return jax.tree.map(lambda v: jnp.full_like(v, jnp.nan), self.dependent.mode())
+        return jax.tree.map(lambda v: xp.full_like(v, xp.nan), self.dependent.mode())
 
     def pseudo_count(self) -> dict[str, Any]:
         """NaN (C, K) for each parameter: the average's posterior mean is not linear in the counts."""
-        return {name: jnp.full_like(v, jnp.nan) for name, v in self.variance().items()}
+        return {name: xp.full_like(v, xp.nan) for name, v in self.variance().items()}
 
     def components(self) -> list[tuple[Any, Any]]:
         """Pairs (probability (K,), family) of the dependent and of the shared model."""
@@ -152,17 +151,17 @@ class Averaged(Family):
         """
         dependent = self.dependent.log_odds_of_terms(x, of, against)
         m, v, third = dependent.mean, dependent.variance, dependent.third
-        share = jax.nn.sigmoid(jnp.asarray(self.log_odds))[: m.shape[-1]]
+        share = sigmoid(xp.asarray(self.log_odds))[: m.shape[-1]]
         between = share * (1.0 - share)
         third = share * third + between * m * (3.0 * v + (1.0 - 2.0 * share) * m**2)
         return Cumulants(share * m, share * v + between * m**2, third)
 
     def draw(self, variates: Variates, n: int) -> Any:
         """Likelihood with n draws (n, C, K): whether each feature depends on the class, then its parameters."""
-        score = variates.normal(jnp.asarray(self.log_odds), n)
-        included = self._to_positions(_draw_inclusion(score, jnp.asarray(self.log_odds)))[:, None]
+        score = variates.normal(xp.asarray(self.log_odds), n)
+        included = self._to_positions(_draw_inclusion(score, xp.asarray(self.log_odds)))[:, None]
         dependent, shared = self.dependent.draw(variates, n), self.shared.draw(variates, n)
-        return jax.tree.map(lambda a, b: jnp.where(included, a, b), dependent, shared)
+        return jax.tree.map(lambda a, b: xp.where(included, a, b), dependent, shared)
 
     def simulate(self, likelihood: Any, rng: np.random.Generator, total: int = 1) -> np.ndarray:
         """(S, K) simulated cells of one row for each of the S parameters in `likelihood`, which are of one class.
@@ -208,8 +207,8 @@ class AveragedLevels(Averaged):
             dependent, shared = self.dependent.mean().log_theta, self.shared.mean().log_theta
         else:
             dependent, gains = _log_proba_and_gain(self.dependent, multiplicity[:, None])
-            shared, gain = _log_proba_and_gain(self.shared, jnp.sum(multiplicity)[None, None])
-            log_odds = log_odds + jnp.sum(gains, axis=0) - gain[0]
+            shared, gain = _log_proba_and_gain(self.shared, xp.sum(multiplicity)[None, None])
+            log_odds = log_odds + xp.sum(gains, axis=0) - gain[0]
         return Multinomial(_log_average(log_odds, dependent, shared))
 
     def predictive(self, multiplicity: Array | None = None) -> Multinomial:
@@ -226,31 +225,31 @@ class AveragedLevels(Averaged):
         p(x_f | class, D) - log p(x_f | D). `counted_in` (n, N, C) is true in the row's class; None: in no class.
         """
         rows = as_rows(x, self.group, self.dependent.num_groups)
-        score = variates.normal(jnp.asarray(self.log_odds), n)
+        score = variates.normal(xp.asarray(self.log_odds), n)
         log_theta = self.dependent.draw(variates, n).log_theta
         if counted_in is None:
-            included = self._to_positions(_draw_inclusion(score, jnp.asarray(self.log_odds)))
-            return rows.dot_each(jnp.where(included[:, None], log_theta, 0.0))
+            included = self._to_positions(_draw_inclusion(score, xp.asarray(self.log_odds)))
+            return rows.dot_each(xp.where(included[:, None], log_theta, 0.0))
         # As a row has one level per feature, one table for each class that a row may be in serves all rows; terms of
         # each row and feature would take five times longer.
         gain = self.dependent.mean().log_theta - self.shared.mean().log_theta
-        log_odds, is_own = self._to_positions(self.log_odds) + gain, jnp.eye(gain.shape[0], dtype=bool)[:, :, None]
+        log_odds, is_own = self._to_positions(self.log_odds) + gain, xp.eye(gain.shape[0], dtype=bool)[:, :, None]
 
         def draw_rows(draw: tuple[jax.Array, ...]) -> jax.Array:
             """(N, C) log likelihoods of all rows for one draw of the variates."""
             score, log_theta, level, others, counted_in = draw
-            with_row = jnp.where(is_own, level - jnp.logaddexp(level, others), log_theta)
+            with_row = xp.where(is_own, level - xp.logaddexp(level, others), log_theta)
             included = _draw_inclusion(self._to_positions(score), log_odds)
-            tables = jnp.where(included[:, None], with_row, 0.0)
+            tables = xp.where(included[:, None], with_row, 0.0)
             scores = rows.dot(rows.layout(tables.reshape(-1, tables.shape[-1]))).reshape(-1, *is_own.shape[:2])
-            return jnp.sum(jnp.where(counted_in[:, :, None], scores, 0.0), axis=1)
+            return xp.sum(xp.where(counted_in[:, :, None], scores, 0.0), axis=1)
 
         marginals = self.dependent.draw_level_marginals(variates, n, 1.0)
         return map_leading_axis(draw_rows, (score, log_theta, *marginals, counted_in))
 
     def _to_positions(self, values: Any) -> jax.Array:
         """Repeat values of the features (…, F) at each of their levels, (…, L)."""
-        return jnp.asarray(values)[..., self.group]
+        return xp.asarray(values)[..., self.group]
 
 
 @pytree
@@ -275,7 +274,7 @@ class AveragedCells(Averaged):
         γ_f is whether feature f depends on the class. Its odds are those given the row and its class: log odds_f + log
         p(x_f | class, D) - log p(x_f | D). `counted_in` (n, N, C) is true in the row's class; None: in no class.
         """
-        score = variates.normal(jnp.asarray(self.log_odds), n)
+        score = variates.normal(xp.asarray(self.log_odds), n)
         drawn, terms = self.dependent.draw_terms(variates, n, x, 0.0)
         with_row, terms_with_row = drawn, terms
         if counted_in is not None:
@@ -286,13 +285,13 @@ class AveragedCells(Averaged):
             """(N, C) log likelihoods of all rows for one draw of the variates."""
             score, drawn, with_row, counted_in = draw
             of_cells = terms(*drawn)
-            log_odds = jnp.asarray(self.log_odds)[None]
+            log_odds = xp.asarray(self.log_odds)[None]
             if counted_in is not None:
                 counted = counted_in[:, :, None]
-                of_cells = jnp.where(counted, terms_with_row(*with_row), of_cells)
-                log_odds = log_odds + jnp.sum(jnp.where(counted, gain, 0.0), axis=1)
+                of_cells = xp.where(counted, terms_with_row(*with_row), of_cells)
+                log_odds = log_odds + xp.sum(xp.where(counted, gain, 0.0), axis=1)
             included = _draw_inclusion(score, log_odds)
-            return jnp.sum(jnp.where(included[:, None], of_cells, 0.0), axis=-1)
+            return xp.sum(xp.where(included[:, None], of_cells, 0.0), axis=-1)
 
         return map_leading_axis(draw_rows, (score, drawn, with_row, counted_in))
 
@@ -353,20 +352,20 @@ class Mixture(ReadyLikelihood):
 
     def log_prob(self, x: object) -> Float[jax.Array, "N C"]:
         """(N, C) log p(row | class), the sum of the terms, without the base measure."""
-        return jnp.sum(self.terms(x), axis=-1)
+        return xp.sum(self.terms(x), axis=-1)
 
     def terms(self, x: object) -> Float[jax.Array, "N C F"]:
         """(N, C, F) log[ρ_f p(x_f | class) + (1 - ρ_f) p(x_f)]; 0 for missing cells."""
         dependent, shared, log_odds = self.posterior.dependent, self.posterior.shared, self.posterior.log_odds
         multiplicity = self.multiplicity
-        total = None if multiplicity is None else jnp.sum(multiplicity)[None]
+        total = None if multiplicity is None else xp.sum(multiplicity)[None]
         readings = ((dependent, multiplicity), (shared, total))
         by_class, of_all = (getattr(family, self.reading)(more).terms(x) for family, more in readings)
         seen, x = observed(x)
         if multiplicity is not None and total is not None:
-            gain = jnp.sum(_gain_of_cells(dependent, x, multiplicity), axis=0)
+            gain = xp.sum(_gain_of_cells(dependent, x, multiplicity), axis=0)
             log_odds = log_odds + gain - _gain_of_cells(shared, x, total)[0]
-        return only(seen[:, None], _log_average(jnp.broadcast_to(log_odds, x.shape)[:, None], by_class, of_all))
+        return only(seen[:, None], _log_average(xp.broadcast_to(log_odds, x.shape)[:, None], by_class, of_all))
 
 
 def _gain_of_cells(family: IndependentCells, x: jax.Array, multiplicity: Array) -> jax.Array:
@@ -381,27 +380,27 @@ def _log_proba_and_gain(posterior: Dirichlet | PriorAndCounts, multiplicity: Arr
     left, total_left = (with_counts(*counted, multiplicity) for counted in kept.levels_and_totals())
     total_left = total_left[:, kept.group]
     possible = left > 0  # a level that stands fewer times among the data is of no row
-    log_proba = jnp.log(jnp.where(possible, left, 0.0) / total_left)
-    present = jnp.where(possible, left, 1.0)
+    log_proba = xp.log(xp.where(possible, left, 0.0) / total_left)
+    present = xp.where(possible, left, 1.0)
     gain: Any = log_rising(total_left, -multiplicity) - log_rising(present, -multiplicity)
     return log_proba, gain
 
 
 def _log_average(log_odds: Any, dependent: jax.Array, shared: jax.Array) -> jax.Array:
     """Compute log[ρ exp(dependent) + (1 - ρ) exp(shared)] elementwise, ρ the sigmoid of `log_odds`."""
-    log_odds = jnp.asarray(log_odds)
-    return jnp.logaddexp(log_sigmoid(log_odds) + dependent, log_sigmoid(-log_odds) + shared)
+    log_odds = xp.asarray(log_odds)
+    return xp.logaddexp(log_sigmoid(log_odds) + dependent, log_sigmoid(-log_odds) + shared)
 
 
 def _draw_inclusion(score: jax.Array, log_odds: jax.Array) -> jax.Array:
     """Array of bool: Bernoulli draws with the given log odds, computed from standard normal variates `score`."""
-    return jax.scipy.stats.norm.logcdf(score) < log_sigmoid(log_odds)
+    return log_ndtr(score) < log_sigmoid(log_odds)
 
 
-@jax.jit
+@kernel
 def _log_evidences(dependent: Any, shared: Any, statistics: Any, together: Any) -> tuple[jax.Array, jax.Array]:
     """(F,) log evidence of the dependent model, summed over the classes, and of the shared model.
 
     `statistics` are those of each class, and `together` those of all classes pooled.
     """
-    return jnp.sum(dependent.log_evidence(statistics), axis=0), shared.log_evidence(together)[0]
+    return xp.sum(dependent.log_evidence(statistics), axis=0), shared.log_evidence(together)[0]

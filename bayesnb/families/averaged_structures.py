@@ -7,9 +7,9 @@ from dataclasses import replace
 from typing import Any, ClassVar, Self
 
 import jax
-import jax.numpy as jnp
 import numpy as np
 
+from bayesnb.families._namespace import xp
 from bayesnb.families._pytree import Array
 from bayesnb.families.count_rows import CountRows, as_rows
 from bayesnb.families.dirichlet import Dirichlet, n_free_levels, simulate_levels
@@ -52,7 +52,7 @@ class AveragedStructures(Family):
 
     def posterior_concentration(self) -> jax.Array:
         """(C, L) α + n of each level."""
-        return jnp.asarray(self.concentration) + self.count
+        return xp.asarray(self.concentration) + self.count
 
     def rows(self, x: object) -> CountRows:
         """Rows x as `CountRows`; an (N, L) array is read as counts of the levels."""
@@ -75,7 +75,7 @@ class AveragedTables(AveragedStructures):
 
     def improper(self) -> Dirichlet:
         """Improper Dirichlet prior with α = 0 of the finest structure, full tables."""
-        return Dirichlet(jnp.zeros(jnp.shape(self.concentration)), self.group, self.num_groups)
+        return Dirichlet(xp.zeros(xp.shape(self.concentration)), self.group, self.num_groups)
 
     def n_free(self) -> int:
         """Number of free parameters of the finest structure, with a probability for every level in full tables."""
@@ -83,7 +83,7 @@ class AveragedTables(AveragedStructures):
 
     def pseudo_count(self) -> dict[str, Any]:
         """NaN for each level, {"theta": (C, L)}: the posterior mean is not linear in the counts."""
-        return {"theta": jnp.full(jnp.shape(self.concentration), jnp.nan)}
+        return {"theta": xp.full(xp.shape(self.concentration), xp.nan)}
 
     def simulate(self, likelihood: Multinomial, rng: np.random.Generator, total: int = 1) -> np.ndarray:
         """(S, L) of 0 and 1: one level drawn from each group, for each of S rows of level probabilities.

@@ -6,13 +6,12 @@ from collections.abc import Callable, Mapping
 from typing import Any, ClassVar, NamedTuple, Self
 
 import jax
-import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Bool, Float
 
 from bayesnb.families import binnings
-from bayesnb.families._namespace import is_host, log_segment_sum, namespace, segment_sum
-from bayesnb.families._pytree import Array, map_leading_axis, pytree, static
+from bayesnb.families._namespace import are_few, is_host, log_segment_sum, map_leading_axis, segment_sum, vmap, xp
+from bayesnb.families._pytree import Array, pytree, static
 from bayesnb.families.averaged_structures import AveragedTables
 from bayesnb.families.binnings import Bins, BinSums
 from bayesnb.families.multinomial import LevelCounts, Multinomial
@@ -96,11 +95,11 @@ class Binned(AveragedTables):
         """(1, F) log probability of the counted cells of each feature in all classes, averaged over all binnings."""
         log_evidence = self.update(statistics)._log_partition() - self._log_partition()
         proper = self._to_features(self.proper().all(axis=0), True).all(axis=-1)
-        return jnp.where(proper, log_evidence, -jnp.inf)[None]
+        return xp.where(proper, log_evidence, -xp.inf)[None]
 
     def _log_partition(self) -> Float[jax.Array, "F"]:
         """(F,) log probability of the cells counted so far, averaged over all binnings."""
-        return jnp.asarray(self._map(Cells.log_partition))
+        return xp.asarray(self._map(Cells.log_partition))
 
     def cut_probability(self) -> Float[jax.Array, "L"]:
         """(L,) posterior probability of a cut before each cell; 1 before the first cell of a feature."""
@@ -122,7 +121,6 @@ class Binned(AveragedTables):
         if multiplicity is not None:
             return Multinomial(self._to_cells(self._map_to_cells(Cells.log_predictive, multiplicity)))
         means = self._map_to_cells(Cells.mean)
-        xp = namespace(means)
         with np.errstate(divide="ignore"):
             return Multinomial(xp.where(self.proper(), self._to_cells(xp.log(means)), xp.nan))
 
@@ -131,15 +129,15 @@ class Binned(AveragedTables):
 
         Densities over more and fewer bins do not compare; on the simplex there is no mode where α + n < 1 in a bin.
         """
-        bins = jnp.cumsum(self.best_cuts()) - 1
-        counted, alpha = self.posterior_concentration(), jnp.asarray(self.concentration)
-        log_theta = jnp.log(self._sum(counted, bins) / self._sum(counted)) + jnp.log(alpha / self._sum(alpha, bins))
-        return Multinomial(jnp.where(self.proper(), log_theta, jnp.nan))
+        bins = xp.cumsum(self.best_cuts()) - 1
+        counted, alpha = self.posterior_concentration(), xp.asarray(self.concentration)
+        log_theta = xp.log(self._sum(counted, bins) / self._sum(counted)) + xp.log(alpha / self._sum(alpha, bins))
+        return Multinomial(xp.where(self.proper(), log_theta, xp.nan))
 
     def variance(self) -> dict[str, jax.Array]:
         """Posterior variances Σ P(b) E θ_g² - (E θ_g)² of the cells' probabilities, {"theta": (C, L)}."""
         square, mean = self._to_cells(self._map(Cells.mean_square)), self.mean().theta
-        return {"theta": jnp.maximum(square - mean**2, 0.0)}
+        return {"theta": xp.maximum(square - mean**2, 0.0)}
 
     def marginals(self) -> dict[str, Distribution]:
         """Beta distributions with the exact posterior means and variances of θ, as arguments of `scipy.stats`.
@@ -148,40 +146,40 @@ class Binned(AveragedTables):
         """
         mean, variance = self.mean().theta, self.variance()["theta"]
         some = (variance > 0) & (variance < mean * (1.0 - mean))
-        size = jnp.where(some, mean * (1.0 - mean) / jnp.where(some, variance, 1.0) - 1.0, jnp.inf)
-        size = jnp.where(some, size, 1e300)
+        size = xp.where(some, mean * (1.0 - mean) / xp.where(some, variance, 1.0) - 1.0, xp.inf)
+        size = xp.where(some, size, 1e300)
         return {"theta": ("beta", {"a": mean * size, "b": (1.0 - mean) * size})}
 
     def draw(self, variates: Variates, n: int) -> Multinomial:
         """Likelihood with n draws of log θ (n, C, L): cuts first, then gamma variates of the bins given the cuts."""
         log_gamma = variates.log_gamma(self.posterior_concentration(), n)
-        uniform = draw_log_uniform(variates, jnp.asarray(self.log_odds), n)
-        hazard, alpha = self._map(lambda cells: binnings.log_hazard(cells.bins())), jnp.asarray(self.concentration)
+        uniform = draw_log_uniform(variates, xp.asarray(self.log_odds), n)
+        hazard, alpha = self._map(lambda cells: binnings.log_hazard(cells.bins())), xp.asarray(self.concentration)
 
         def draw_table(draw: tuple[jax.Array, jax.Array]) -> jax.Array:
             """(C, L) log θ for one draw of the gamma and uniform variates."""
             log_gamma, uniform = draw
-            bins = jnp.cumsum(self._to_cells(jax.vmap(binnings.draw_cuts)(hazard, self._to_features(uniform)))) - 1
-            groups = bins, jnp.asarray(self.group)
+            bins = xp.cumsum(self._to_cells(vmap(binnings.draw_cuts)(hazard, self._to_features(uniform)))) - 1
+            groups = bins, xp.asarray(self.group)
             of_bin, of_feature = (log_segment_sum(log_gamma, index, len(bins))[..., index] for index in groups)
-            return of_bin - of_feature + jnp.log(alpha / self._sum(alpha, bins))
+            return of_bin - of_feature + xp.log(alpha / self._sum(alpha, bins))
 
-        return Multinomial(jax.lax.map(draw_table, (log_gamma, uniform)))
+        return Multinomial(map_leading_axis(draw_table, (log_gamma, uniform)))
 
     def draw_log_likelihood(self, variates: Variates, n: int, x: object, counted_in: Array | None = None) -> jax.Array:
         """(n, N, C) draws of Σ log θ of a row's cells, given the data and the row in class `counted_in` (n, N, C).
 
         Only the bins that its cells are in matter then, θ_b ~ Beta(α_b + n_b + 1, rest).
         """
-        rows, n_classes = self.rows(x), len(jnp.asarray(self.concentration))
+        rows, n_classes = self.rows(x), len(xp.asarray(self.concentration))
         if counted_in is None:
             return rows.dot_each(self.draw(variates, n).log_theta)
         shape = (self.num_groups, self.width)
         log_gamma = variates.log_gamma(self.posterior_concentration(), n)
-        extra = variates.log_gamma(jnp.ones(shape), n)
-        uniform = draw_log_uniform(variates, jnp.zeros((2, *shape)), n)
+        extra = variates.log_gamma(xp.ones(shape), n)
+        uniform = draw_log_uniform(variates, xp.zeros((2, *shape)), n)
         sums, share = self._map(Cells.sums_with_row)
-        each = jnp.eye(n_classes, dtype=bool)
+        each = xp.eye(n_classes, dtype=bool)
 
         def of_feature(
             sums: Any, share: jax.Array, gamma: jax.Array, extra: jax.Array, variate: jax.Array
@@ -193,21 +191,21 @@ class Binned(AveragedTables):
                 first, last = sums.draw(variate)
 
                 inside, outside = binnings.log_sums_inside_and_outside(gamma, first, last)
-                inside = jnp.where(counts[:, None], jnp.logaddexp(inside, extra), inside)
-                return inside - jnp.logaddexp(inside, outside) + share[:, first, last]
+                inside = xp.where(counts[:, None], xp.logaddexp(inside, extra), inside)
+                return inside - xp.logaddexp(inside, outside) + share[:, first, last]
 
-            log_cell = jnp.diagonal(share, axis1=1, axis2=2)
-            log_theta: jax.Array = jax.vmap(of_own)(sums, each) - log_cell
+            log_cell = xp.diagonal(share, axis1=1, axis2=2)
+            log_theta: jax.Array = vmap(of_own)(sums, each) - log_cell
             return log_theta
 
         def draw_rows(draw: tuple[jax.Array, ...]) -> jax.Array:
             """(N, C) log likelihoods of all rows for one draw of the variates."""
             gamma, extra, variate, counted_in = draw
-            gamma = jnp.moveaxis(self._to_features(gamma, binnings.NEVER), -2, 0)
-            tables = jax.vmap(of_feature)(sums, share, gamma, extra, jnp.moveaxis(variate, 0, 1))
+            gamma = xp.moveaxis(self._to_features(gamma, binnings.NEVER), -2, 0)
+            tables = vmap(of_feature)(sums, share, gamma, extra, xp.moveaxis(variate, 0, 1))
             flat = self._to_cells(tables).reshape(n_classes**2, -1)
             scores = rows.dot(rows.layout(flat)).reshape(-1, n_classes, n_classes)
-            return jnp.sum(jnp.where(counted_in[:, :, None], scores, 0.0), axis=1)
+            return xp.sum(xp.where(counted_in[:, :, None], scores, 0.0), axis=1)
 
         return map_leading_axis(draw_rows, (log_gamma, extra, uniform, counted_in))
 
@@ -216,20 +214,19 @@ class Binned(AveragedTables):
 
         `of` and `against` (N,) are class indices; cuts and parameters are averaged over.
         """
-        x, n_classes = self.rows(x), len(jnp.asarray(self.concentration))
-        pairs = jnp.arange(n_classes**2)
+        x, n_classes = self.rows(x), len(xp.asarray(self.concentration))
+        pairs = xp.arange(n_classes**2)
         moments = self._to_cells(self._map(Cells.moments_of_odds, pairs // n_classes, pairs % n_classes))
         pairwise = x.dot_terms(moments.reshape(3 * n_classes**2, -1))  # (N, 3 · pairs, T)
         pairwise = pairwise.reshape(pairwise.shape[0], 3, n_classes**2, -1)
-        at = (jnp.asarray(of) * n_classes + jnp.asarray(against))[:, None, None, None]
-        first, second, third = jnp.moveaxis(jnp.take_along_axis(pairwise, at, axis=2)[:, :, 0], 1, 0)
+        at = (xp.asarray(of) * n_classes + xp.asarray(against))[:, None, None, None]
+        first, second, third = xp.moveaxis(xp.take_along_axis(pairwise, at, axis=2)[:, :, 0], 1, 0)
         return Cumulants(first, second - first**2, third - 3.0 * first * second + 2.0 * first**3)
 
     # -- features side by side -------------------------------------------------------------------
 
     def _to_features(self, values: Any, fill: float = 0.0) -> Any:
         """(…, F, G) values of cells (…, L), one row for each feature, filled with `fill` behind its last cell."""
-        xp = namespace(values, self.group)
         size = segment_sum(xp.ones((1, len(self.group))), self.group, self.num_groups)[0].astype(int)
         start, cell = xp.cumsum(size) - size, xp.arange(self.width)
         at = start[:, None] + xp.minimum(cell, size[:, None] - 1)
@@ -237,24 +234,26 @@ class Binned(AveragedTables):
 
     def _to_cells(self, values: Any) -> Any:
         """(…, L) values of cells from (F, …, G), one feature after the other: the inverse of `_to_features`."""
-        xp = namespace(values, self.group)
         start = xp.searchsorted(self.group, xp.arange(self.num_groups))
         return xp.moveaxis(values, 0, -2)[..., self.group, xp.arange(len(self.group)) - start[self.group]]
 
     def _map(self, of: Callable[..., Any], *shared: Any) -> Any:
         """(F, …) results of `of(cells, *shared)` for the `Cells` of each feature, in batches that fit the cache."""
-        cells = jax.tree.map(jnp.asarray, self._cells())
+        cells = jax.tree.map(xp.asarray, self._cells())
+        if are_few(cells, shared):
+            return of(cells, *shared)
         size = max(1, _AT_A_TIME // max(1, cells.alpha.shape[1] * self.width**2))
         return map_leading_axis(lambda alone: of(alone, *shared), cells, batch_size=size)
 
     def _map_to_cells(self, of: Callable[..., Any], *shared: Any) -> Any:
         """(F, …, G) results of `of(cells, *shared)`, a value per cell; NumPy arrays go to shared compiled kernels."""
         cells = self._cells()
-        return _map_on_host(of, cells, *shared) if is_host(*cells, *shared) else self._map(of, *shared)
+        many_on_host = is_host(cells, shared) and not are_few(cells, shared)
+        return _map_on_host(of, cells, *shared) if many_on_host else self._map(of, *shared)
 
     def _cells(self) -> Cells:
         """`Cells` of all features, stacked on a leading axis (F,)."""
-        alpha, count = (namespace(v).moveaxis(self._to_features(v), -2, 0) for v in (self.concentration, self.count))
+        alpha, count = (xp.moveaxis(self._to_features(v), -2, 0) for v in (self.concentration, self.count))
         return Cells(alpha, count, self._to_features(self.log_odds, binnings.NEVER))
 
     def _sum(self, values: Any, index: Any = None) -> Any:
@@ -304,7 +303,7 @@ class IndependentCuts:
 
 
 class Cells(NamedTuple):
-    """Cells of one feature: prior α and counts n of each, (C, G), and prior log odds of a cut before each, (G,).
+    """Cells of features: prior α and counts n of each, (…, C, G), and prior log odds of a cut before each, (…, G).
 
     Behind the last cell these are 0, 0 and `NEVER`.
     """
@@ -316,92 +315,92 @@ class Cells(NamedTuple):
     def bins(self) -> Bins:
         """Sums over all binnings of the feature, each weighted by its prior times the evidence of all classes' rows."""
         alpha, count = self.over_bins()
-        evidence = log_rising(alpha, count) - count * jnp.log(alpha / jnp.sum(self.alpha, axis=-1)[:, None, None])
-        return Bins.from_weights(binnings.log_prior(self.log_odds) + jnp.sum(evidence, axis=0))
+        evidence = log_rising(alpha, count) - count * xp.log(alpha / xp.sum(self.alpha, axis=-1)[..., None, None])
+        return Bins.from_weights(binnings.log_prior(self.log_odds) + xp.sum(evidence, axis=-3))
 
     def over_bins(self) -> tuple[jax.Array, jax.Array]:
-        """(C, G, G) α and n of each bin i … k of cells; 1 and 0 where k < i."""
+        """(…, C, G, G) α and n of each bin i … k of cells; 1 and 0 where k < i."""
         alpha, count = binnings.over_cells(self.alpha), binnings.over_cells(self.count)
         some = binnings.is_bin(alpha.shape[-1]) & (alpha > 0)
-        return jnp.where(some, alpha, 1.0), jnp.where(some, jnp.maximum(count, 0.0), 0.0)
+        return xp.where(some, alpha, 1.0), xp.where(some, xp.maximum(count, 0.0), 0.0)
 
-    def total(self) -> Float[jax.Array, "C 1 1"]:
-        """(C, 1, 1) total posterior concentration α₀ + N of each class."""
-        return jnp.sum(self.alpha + self.count, axis=-1)[:, None, None]
+    def total(self) -> Float[jax.Array, "*F C 1 1"]:
+        """(…, C, 1, 1) total posterior concentration α₀ + N of each class."""
+        return xp.sum(self.alpha + self.count, axis=-1)[..., None, None]
 
-    def expected(self, of_bins: Float[jax.Array, "C G G"]) -> Float[jax.Array, "C G"]:
-        """(C, G) posterior average of a value per bin (C, G, G) over the bins that contain each cell."""
-        probability = jnp.exp(self.bins().log_prob)
+    def expected(self, of_bins: Float[jax.Array, "*F C G G"]) -> Float[jax.Array, "*F C G"]:
+        """(…, C, G) posterior average of a value per bin (…, C, G, G) over the bins that contain each cell."""
+        probability = xp.exp(self.bins().log_prob)[..., None, :, :]
         # These sum to 1 for each cell, but for rounding, which is large where counts are.
-        sums = binnings.sum_covering(jnp.concatenate([probability * of_bins, probability[None]]))
-        return sums[:-1] / sums[-1]
+        sums = binnings.sum_covering(xp.concatenate([probability * of_bins, probability], axis=-3))
+        return sums[..., :-1, :] / sums[..., -1:, :]
 
-    def mean(self) -> Float[jax.Array, "C G"]:
-        """(C, G) posterior mean probability of each cell."""
+    def mean(self) -> Float[jax.Array, "*F C G"]:
+        """(…, C, G) posterior mean probability of each cell."""
         alpha, count = self.over_bins()
         return self.expected((alpha + count) / (alpha * self.total())) * self.alpha
 
-    def log_partition(self) -> Float[jax.Array, ""]:
-        """Scalar log probability of the cells counted so far, averaged over all binnings."""
-        total = jnp.sum(self.alpha, axis=-1)
-        share = jnp.where(self.alpha > 0, self.alpha / total[:, None], 1.0)
-        within = jnp.sum(self.count * jnp.log(share))
-        return self.bins().log_total + within - jnp.sum(log_rising(total, jnp.sum(self.count, axis=-1)))
+    def log_partition(self) -> Float[jax.Array, "*F"]:
+        """(…,) log probability of the cells counted so far, averaged over all binnings."""
+        total = xp.sum(self.alpha, axis=-1)
+        share = xp.where(self.alpha > 0, self.alpha / total[..., None], 1.0)
+        within = xp.sum(self.count * xp.log(share), axis=(-2, -1))
+        return self.bins().log_total + within - xp.sum(log_rising(total, xp.sum(self.count, axis=-1)), axis=-1)
 
-    def cut_probability(self) -> Float[jax.Array, "G"]:
-        """(G,) posterior probability of a cut before each cell."""
-        return jnp.sum(jnp.exp(self.bins().log_prob), axis=1)
+    def cut_probability(self) -> Float[jax.Array, "*F G"]:
+        """(…, G) posterior probability of a cut before each cell."""
+        return xp.sum(xp.exp(self.bins().log_prob), axis=-1)
 
-    def best_cuts(self) -> Bool[jax.Array, "G"]:
-        """(G,) of bool: whether the most probable binning has a cut before each cell."""
+    def best_cuts(self) -> Bool[jax.Array, "*F G"]:
+        """(…, G) of bool: whether the most probable binning has a cut before each cell."""
         return binnings.best_cuts(self.bins().weight)
 
-    def log_predictive(self, multiplicity: jax.Array) -> Float[jax.Array, "C G"]:
-        """(C, G) log predictive probability of each cell after `multiplicity` (C,) copies of that cell were added."""
+    def log_predictive(self, multiplicity: jax.Array) -> Float[jax.Array, "*F C G"]:
+        """(…, C, G) log predictive probability of each cell given `multiplicity` (C,) more copies of that cell."""
         (alpha, count), more = self.over_bins(), multiplicity[:, None, None]
-        least = alpha + jnp.maximum(count + jnp.minimum(more, 0.0), 0.0)
-        log_share = jnp.log(alpha / jnp.sum(self.alpha, axis=-1)[:, None, None])
-        gain = jnp.sign(more) * log_rising(least, abs(more) * jnp.ones_like(count)) - more * log_share
-        weight = self.bins().log_prob + jnp.sum(gain, axis=0)
-        mean = (alpha + jnp.maximum(count + more, 0.0)) / (alpha * (self.total() + more))
-        sums = binnings.log_sum_covering(jnp.concatenate([weight[None], weight + jnp.log(mean)]))
-        return sums[1:] - sums[0] + jnp.log(self.alpha)
+        least = alpha + xp.maximum(count + xp.minimum(more, 0.0), 0.0)
+        log_share = xp.log(alpha / xp.sum(self.alpha, axis=-1)[..., None, None])
+        gain = xp.sign(more) * log_rising(least, abs(more) * xp.ones_like(count)) - more * log_share
+        weight = (self.bins().log_prob + xp.sum(gain, axis=-3))[..., None, :, :]
+        mean = (alpha + xp.maximum(count + more, 0.0)) / (alpha * (self.total() + more))
+        sums = binnings.log_sum_covering(xp.concatenate([weight, weight + xp.log(mean)], axis=-3))
+        return sums[..., 1:, :] - sums[..., :1, :] + xp.log(self.alpha)
 
     def sums_with_row(self) -> tuple[BinSums, jax.Array]:
-        """`BinSums` (C, …) to draw the bin of one further cell of each class, and -log α of bins, (C, G, G)."""
+        """`BinSums` (…, C, G, G) to draw the bin of one further cell of each class, and -log α of bins, same shape."""
         alpha, count = self.over_bins()
-        weight = self.bins().log_prob + jnp.log((alpha + count) / alpha)
-        return BinSums.from_weights(weight), -jnp.log(alpha)
+        weight = self.bins().log_prob[..., None, :, :] + xp.log((alpha + count) / alpha)
+        return BinSums.from_weights(weight), -xp.log(alpha)
 
-    def mean_square(self) -> Float[jax.Array, "C G"]:
-        """(C, G) posterior mean of the squared probability of each cell."""
+    def mean_square(self) -> Float[jax.Array, "*F C G"]:
+        """(…, C, G) posterior mean of the squared probability of each cell."""
         alpha, count = self.over_bins()
         counted, total = alpha + count, self.total()
         square = counted * (counted + 1.0) / (total * (total + 1.0)) / alpha**2
         return self.expected(square) * self.alpha**2
 
     def moments_of_odds(self, one: jax.Array, other: jax.Array) -> jax.Array:
-        """(3 · P, G) raw moments E d, E d², E d³ of d = log θ_one - log θ_other, for P pairs of classes."""
+        """(…, 3 · P, G) raw moments E d, E d², E d³ of d = log θ_one - log θ_other, for P pairs of classes."""
         alpha, count = self.over_bins()
-        probability = jnp.exp(self.bins().log_prob)
+        probability = xp.exp(self.bins().log_prob)
         (mean, variance, third), total = polygammas(alpha + count), polygammas(self.total())
-        mean, variance, third = mean - total[0] - jnp.log(alpha), variance - total[1], third - total[2]
-        log_share = jnp.log(jnp.maximum(self.alpha, np.finfo(float).tiny))
+        mean, variance, third = mean - total[0] - xp.log(alpha), variance - total[1], third - total[2]
+        log_share = xp.log(xp.maximum(self.alpha, np.finfo(float).tiny))
 
         def of_pair(pair: tuple[jax.Array, jax.Array]) -> jax.Array:
-            """(3, G) raw moments of the log odds of each cell, for one pair of class indices."""
+            """(3, …, G) raw moments of the log odds of each cell, for one pair of class indices."""
             a, b = pair
-            m, v, t = mean[a] - mean[b], variance[a] + variance[b], third[a] - third[b]
-            shift = log_share[a] - log_share[b]
+            m, v, t = (u[..., a, :, :] + sign * u[..., b, :, :] for u, sign in ((mean, -1), (variance, 1), (third, -1)))
+            shift = log_share[..., a, :] - log_share[..., b, :]
             first, second, third_ = (
                 binnings.sum_covering(probability * moment) for moment in (m, v + m**2, t + 3.0 * m * v + m**3)
             )
             shifted = first + shift, second + 2.0 * shift * first + shift**2
-            return jnp.stack([*shifted, third_ + 3.0 * shift * second + 3.0 * shift**2 * first + shift**3])
+            return xp.stack([*shifted, third_ + 3.0 * shift * second + 3.0 * shift**2 * first + shift**3])
 
-        moments = jnp.moveaxis(jax.lax.map(of_pair, (one, other)), 1, 0)  # (3, pairs, G)
-        same = (one == other)[:, None]
-        return jnp.where(same, 0.0, moments).reshape(-1, moments.shape[-1])
+        moments = xp.moveaxis(map_leading_axis(of_pair, (one, other)), (1, 0), (-3, -2))  # (…, 3, pairs, G)
+        moments = xp.where((one == other)[:, None], 0.0, moments)
+        return moments.reshape(*moments.shape[:-3], -1, moments.shape[-1])
 
 
 def _map_on_host(of: Callable[..., Any], cells: Cells, *shared: np.ndarray) -> np.ndarray:
@@ -427,4 +426,4 @@ def _map_on_host(of: Callable[..., Any], cells: Cells, *shared: np.ndarray) -> n
 @jax.jit(static_argnames="of")
 def _map_compiled(cells: Cells, *shared: jax.Array, of: Callable[..., Any]) -> Any:
     """Results of `of(cells, *shared)` for each feature on the leading axis, compiled."""
-    return jax.vmap(lambda alone: of(alone, *shared))(cells)
+    return of(cells, *shared)

@@ -1,5 +1,7 @@
 """Sums over all binnings of G cells in a row, that is, over every way to cut them into bins.
 
+Leading axes of the arguments, such as features, are kept.
+
 A binning is weighted by the product over its bins of exp(weight[i, k]), i and k the first and the last cell of the bin.
 The 2^(G - 1) of them are summed by dynamic programming (Endres & Földiák, *Bayesian bin distribution inference and
 mutual information*, IEEE Trans. Inf. Theory 51 (2005)).
@@ -11,11 +13,10 @@ from collections.abc import Callable
 from typing import NamedTuple
 
 import jax
-import jax.numpy as jnp
 import numpy as np
-from jax.nn import log_sigmoid, logsumexp
 from jaxtyping import Bool, Float, Int
 
+from bayesnb.families._namespace import cumlogsumexp, log_sigmoid, logsumexp, scan, set_at, xp
 from bayesnb.families._pytree import Array
 
 NEVER = -1e30
@@ -25,33 +26,34 @@ NEVER = -1e30
 class Bins(NamedTuple):
     """Sums over all binnings of one row of cells, by which probabilities of cuts and bins are computed.
 
-    `before` (G,) is the log sum over the binnings of the cells before i, `log_total` the log sum over all binnings, and
-    `log_prob` (G, G) the log probability that the cells i … k are a bin.
+    `before` (…, G) is the log sum over the binnings of the cells before i, `log_total` the log sum over all binnings,
+    and `log_prob` (…, G, G) the log probability that the cells i … k are a bin.
     """
 
-    weight: Float[jax.Array, "G G"]
-    before: Float[jax.Array, "G"]
-    log_total: Float[jax.Array, ""]
-    log_prob: Float[jax.Array, "G G"]
+    weight: Float[jax.Array, "*F G G"]
+    before: Float[jax.Array, "*F G"]
+    log_total: Float[jax.Array, "*F"]
+    log_prob: Float[jax.Array, "*F G G"]
 
     @classmethod
-    def from_weights(cls, weight: Float[jax.Array, "G G"]) -> Bins:
-        """Sums over binnings, given log weights (G, G) of the bins i … k, `NEVER` below the diagonal."""
-        both = jnp.stack([weight, weight[::-1, ::-1].T])
-        left, right = jax.vmap(_sums_before)(both)
-        total, after = left[-1], right[-2::-1]
-        return cls(weight, left[:-1], total, left[:-1, None] + weight + after - total)
+    def from_weights(cls, weight: Float[jax.Array, "*F G G"]) -> Bins:
+        """Sums over binnings, given log weights (…, G, G) of the bins i … k, `NEVER` below the diagonal."""
+        left, right = _sums_before(xp.stack([weight, weight[..., ::-1, ::-1].swapaxes(-1, -2)]))
+        before, total, after = left[..., :-1], left[..., -1], right[..., -2::-1]
+        log_prob = before[..., None] + weight + after[..., None, :] - total[..., None, None]
+        return cls(weight, before, total, log_prob)
 
 
-def log_prior(log_odds: Float[Array, "G"]) -> Float[jax.Array, "G G"]:
-    """(G, G) log weights of bins i … k when cuts before cells are independent, with log odds (G,).
+def log_prior(log_odds: Float[Array, "*F G"]) -> Float[jax.Array, "*F G G"]:
+    """(…, G, G) log weights of bins i … k when cuts before cells are independent, with log odds (…, G).
 
     There always is a cut before the first cell; the weights of all binnings sum to one.
     """
-    cut, none = log_sigmoid(jnp.asarray(log_odds)), log_sigmoid(-jnp.asarray(log_odds))
-    uncut = jnp.concatenate([jnp.zeros(1), jnp.cumsum(none[1:])])
-    log_weight = cut.at[0].set(0.0)[:, None] + uncut - uncut[:, None]
-    return jnp.where(is_bin(len(uncut)), log_weight, NEVER)
+    cut, none = log_sigmoid(xp.asarray(log_odds)), log_sigmoid(-xp.asarray(log_odds))
+    first = np.arange(cut.shape[-1]) == 0
+    cut, uncut = xp.where(first, 0.0, cut), xp.cumsum(xp.where(first, 0.0, none), axis=-1)
+    log_weight = cut[..., None] + uncut[..., None, :] - uncut[..., None]
+    return xp.where(is_bin(cut.shape[-1]), log_weight, NEVER)
 
 
 def is_bin(n: int) -> np.ndarray:
@@ -61,60 +63,60 @@ def is_bin(n: int) -> np.ndarray:
 
 def over_cells(cells: Float[jax.Array, "*C G"]) -> Float[jax.Array, "*C G G"]:
     """(…, G, G) sums of `cells` (…, G) over i … k; entries below the diagonal, k < i, are no bins."""
-    until = jnp.cumsum(cells, axis=-1)
+    until = xp.cumsum(cells, axis=-1)
     return until[..., None, :] - (until - cells)[..., :, None]
 
 
 def sum_covering(bins: Float[jax.Array, "*C G G"]) -> Float[jax.Array, "*C G"]:
     """(…, G) for each cell, sum of the values (…, G, G) of all bins that contain the cell."""
     within = np.tri(bins.shape[-1])
-    return jnp.sum((within @ bins) * within.T, axis=-1)
+    return xp.sum((within @ bins) * within.T, axis=-1)
 
 
 def log_sum_covering(bins: Float[jax.Array, "*C G G"]) -> Float[jax.Array, "*C G"]:
     """(…, G) for each cell, log Σ exp of the log values (…, G, G) of all bins that contain the cell."""
-    log_sums: jax.Array = jnp.diagonal(BinSums.from_weights(bins).begun, axis1=-2, axis2=-1)
+    log_sums: jax.Array = xp.diagonal(BinSums.from_weights(bins).begun, axis1=-2, axis2=-1)
     return log_sums
 
 
-def log_hazard(bins: Bins) -> Float[jax.Array, "G G"]:
-    """(G, G) log posterior probability of a cut before cell i, given that cells i … k are in a bin that ends with k."""
-    begins = bins.before[:, None] + bins.weight
-    return jnp.minimum(begins - jax.lax.cumlogsumexp(begins, axis=0), 0.0)
+def log_hazard(bins: Bins) -> Float[jax.Array, "*F G G"]:
+    """(…, G, G) log posterior probability of a cut before cell i, given cells i … k in a bin that ends with k."""
+    begins = bins.before[..., None] + bins.weight
+    return xp.minimum(begins - cumlogsumexp(begins, axis=begins.ndim - 2), 0.0)
 
 
 def draw_cuts(log_hazard: Float[jax.Array, "G G"], log_uniform: Float[jax.Array, "G"]) -> Bool[jax.Array, "G"]:
     """(G,) of bool: cuts before cells of a binning drawn backwards by `log_hazard`, with log uniform variates (G,)."""
-    cells = jnp.arange(len(log_uniform))
+    cells = xp.arange(len(log_uniform))
 
     def step(end: jax.Array, at: tuple[jax.Array, jax.Array, jax.Array]) -> tuple[jax.Array, jax.Array]:
         """Decide on a cut before one cell; return the last cell of the current bin, and whether there is a cut."""
         cell, hazard, variate = at
         cut = (variate < hazard[end]) | (cell == 0)
-        return jnp.where(cut, cell - 1, end), cut
+        return xp.where(cut, cell - 1, end), cut
 
-    return jax.lax.scan(step, cells[-1], (cells, log_hazard, log_uniform), reverse=True)[1]
+    return scan(step, cells[-1], (cells, log_hazard, log_uniform), reverse=True)[1]
 
 
-def best_cuts(weight: Float[jax.Array, "G G"]) -> Bool[jax.Array, "G"]:
-    """(G,) of bool: whether the binning of largest weight has a cut before each cell, by dynamic programming."""
-    cells = jnp.arange(len(weight))
+def best_cuts(weight: Float[jax.Array, "*F G G"]) -> Bool[jax.Array, "*F G"]:
+    """(…, G) of bool: whether the binning of largest weight has a cut before each cell, by dynamic programming."""
+    cells = xp.arange(weight.shape[-1])
 
     def extend(best: jax.Array, at: tuple[jax.Array, jax.Array]) -> tuple[jax.Array, jax.Array]:
         """Append a cell: store the best log weight of the cells so far, and return the first cell of the last bin."""
         cell, ending = at
         scores = best[:-1] + ending
-        return best.at[cell + 1].set(jnp.max(scores)), jnp.argmax(scores)
+        return set_at(best, cell + 1, xp.max(scores, axis=0)), xp.argmax(scores, axis=0)
 
-    empty = jnp.full(len(weight) + 1, NEVER).at[0].set(0.0)
-    _, first = jax.lax.scan(extend, empty, (cells, weight.T))
+    _, first = scan(extend, _no_cell(weight), (cells, _ending_with(weight)))
+    last = cells[-1] + 0 * first[-1]
 
     def trace(end: jax.Array, cell: jax.Array) -> tuple[jax.Array, jax.Array]:
         """Go back one cell: return the last cell of the current bin, and whether there is a cut."""
-        cut = cell == first[end]
-        return jnp.where(cut, cell - 1, end), cut
+        cut = cell == xp.take_along_axis(first, end[None], axis=0)[0]
+        return xp.where(cut, cell - 1, end), cut
 
-    return jax.lax.scan(trace, cells[-1], cells, reverse=True)[1]
+    return xp.moveaxis(scan(trace, last, cells, reverse=True)[1], 0, -1)
 
 
 class BinSums(NamedTuple):
@@ -130,16 +132,16 @@ class BinSums(NamedTuple):
     @classmethod
     def from_weights(cls, log_weight: Float[jax.Array, "*C G G"]) -> BinSums:
         """Cumulative log sums over bins, given log weights (…, G, G) of the bins i … k."""
-        later = jnp.moveaxis(_cumulative_log_sums(jnp.moveaxis(log_weight, -1, 0), reverse=True), 0, -1)
-        bins = jnp.where(is_bin(log_weight.shape[-1]), later, NEVER)
-        return cls(later, jnp.moveaxis(_cumulative_log_sums(jnp.moveaxis(bins, -2, 0)), 0, -2))
+        later = xp.moveaxis(_cumulative_log_sums(xp.moveaxis(log_weight, -1, 0), reverse=True), 0, -1)
+        bins = xp.where(is_bin(log_weight.shape[-1]), later, NEVER)
+        return cls(later, xp.moveaxis(_cumulative_log_sums(xp.moveaxis(bins, -2, 0)), 0, -2))
 
     def draw(self, log_uniform: Float[jax.Array, "2 G"]) -> tuple[jax.Array, jax.Array]:
         """First and last cell, (G,) each, of a bin drawn in proportion to its weight among those with each cell."""
-        cells = jnp.arange(log_uniform.shape[1])
-        target = jnp.diagonal(self.begun) + log_uniform[0]
+        cells = xp.arange(log_uniform.shape[1])
+        target = xp.diagonal(self.begun) + log_uniform[0]
         first = _last_true(lambda i: self.begun[i, cells] < target, cells * 0 - 1, len(cells)) + 1
-        first = jnp.minimum(first, cells)
+        first = xp.minimum(first, cells)
         least = self.ending_later[first, cells] + log_uniform[1]
         return first, _last_true(lambda k: self.ending_later[first, k] >= least, cells, len(cells))
 
@@ -149,10 +151,10 @@ def _cumulative_log_sums(values: jax.Array, *, reverse: bool = False) -> jax.Arr
 
     def add(total: jax.Array, more: jax.Array) -> tuple[jax.Array, jax.Array]:
         """Running log sum with the next entry added, twice as `scan` needs it."""
-        total = jnp.logaddexp(total, more)
+        total = xp.logaddexp(total, more)
         return total, total
 
-    return jax.lax.scan(add, jnp.full_like(values[0], NEVER), values, reverse=reverse)[1]
+    return scan(add, xp.full_like(values[0], NEVER), values, reverse=reverse)[1]
 
 
 def _last_true(holds: Callable[[jax.Array], jax.Array], start: jax.Array, n: int) -> jax.Array:
@@ -163,7 +165,7 @@ def _last_true(holds: Callable[[jax.Array], jax.Array], start: jax.Array, n: int
     position, step = start, 1 << max(0, n - 1).bit_length()
     while step:
         farther = position + step
-        position = jnp.where((farther < n) & holds(jnp.minimum(farther, n - 1)), farther, position)
+        position = xp.where((farther < n) & holds(xp.minimum(farther, n - 1)), farther, position)
         step //= 2
     return position
 
@@ -175,21 +177,32 @@ def log_sums_inside_and_outside(
 
     Sums below e⁻⁷⁰⁰ of the largest value are not distinguished.
     """
-    cells, top = jnp.arange(log_values.shape[-1]), jnp.max(log_values, axis=-1, keepdims=True)
+    cells, top = xp.arange(log_values.shape[-1]), xp.max(log_values, axis=-1, keepdims=True)
     within = ((cells >= first[:, None]) & (cells <= last[:, None])).astype(log_values.dtype)
-    values = jnp.exp(log_values - top)
+    values = xp.exp(log_values - top)
     tiny = np.finfo(values.dtype).tiny
-    inside, outside = (jnp.maximum(values @ mask.T, tiny) for mask in (within, 1.0 - within))
-    return top + jnp.log(inside), top + jnp.log(outside)
+    inside, outside = (xp.maximum(values @ mask.T, tiny) for mask in (within, 1.0 - within))
+    return top + xp.log(inside), top + xp.log(outside)
 
 
-def _sums_before(weight: jax.Array) -> Float[jax.Array, "E"]:
-    """(G + 1,) log sums of binning weights of the first 0, 1, …, G cells, given log weights (G, G) of bins."""
+def _sums_before(weight: Float[jax.Array, "*F G G"]) -> Float[jax.Array, "*F E"]:
+    """(…, G + 1) log sums of binning weights of the first 0, 1, …, G cells, given log weights (…, G, G) of bins."""
 
     def extend(sums: jax.Array, at: tuple[jax.Array, jax.Array]) -> tuple[jax.Array, None]:
         """Append a cell: set the log sum over all binnings that end with the cell."""
         cell, ending = at
-        return sums.at[cell + 1].set(logsumexp(sums[:-1] + ending)), None
+        return set_at(sums, cell + 1, logsumexp(sums[:-1] + ending, axis=0)), None
 
-    empty = jnp.full(len(weight) + 1, NEVER).at[0].set(0.0)
-    return jax.lax.scan(extend, empty, (jnp.arange(len(weight)), weight.T))[0]
+    sums = scan(extend, _no_cell(weight), (xp.arange(weight.shape[-1]), _ending_with(weight)))[0]
+    return xp.moveaxis(sums, 0, -1)
+
+
+def _ending_with(weight: Float[jax.Array, "*F G G"]) -> Float[jax.Array, "G G *F"]:
+    """(G, G, …) log weights of bins by their last cell k, then by their first cell i."""
+    return xp.moveaxis(weight, (-1, -2), (0, 1))
+
+
+def _no_cell(weight: Float[jax.Array, "*F G G"]) -> Float[jax.Array, "E *F"]:
+    """(G + 1, …) log sums of binnings of the first 0, 1, …, G cells before any cell is added: 0, then `NEVER`."""
+    at = np.arange(weight.shape[-1] + 1).reshape(-1, *[1] * (weight.ndim - 2))
+    return xp.broadcast_to(xp.where(at == 0, 0.0, NEVER), (len(at), *weight.shape[:-2]))

@@ -8,12 +8,20 @@ from dataclasses import replace
 from typing import Any, ClassVar, NamedTuple, Self
 
 import jax
-import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Bool, Float, Int
 
-from bayesnb.families._namespace import log_segment_sum, log_sigmoid, logsumexp, namespace, segment_sum
-from bayesnb.families._pytree import Array, map_leading_axis, pytree
+from bayesnb.families._namespace import (
+    gather,
+    log_segment_sum,
+    log_sigmoid,
+    logsumexp,
+    map_leading_axis,
+    scan,
+    segment_sum,
+    xp,
+)
+from bayesnb.families._pytree import Array, pytree
 from bayesnb.families.averaged_structures import AveragedTables
 from bayesnb.families.count_functions import with_counts
 from bayesnb.families.multinomial import LevelCounts, Multinomial
@@ -125,7 +133,7 @@ class ContextTree(AveragedTables, IndependentClasses):
     @property
     def num_groups(self) -> int:
         """Upper bound on the number of contexts of all parents, used as the number of groups."""
-        return jnp.shape(self.concentration)[-1]
+        return xp.shape(self.concentration)[-1]
 
     def with_hyperparameters(self, values: Mapping[str, Any]) -> Self:
         """Prior with concentrations multiplied by values["alpha"], 1 by default."""
@@ -133,10 +141,9 @@ class ContextTree(AveragedTables, IndependentClasses):
 
     def limit(self, most: int) -> Self:
         """Prior in which no context has more than `most` parents."""
-        xp = namespace(self.above)
         depth = xp.zeros(np.shape(self.above), int)
         for _ in self.paths:
-            depth = xp.where(self.above == xp.arange(len(depth)), 0, depth[self.above] + 1)
+            depth = xp.where(self.above == xp.arange(len(depth)), 0, gather(depth, self.above) + 1)
         return replace(self, splits=self.splits & (depth < most))
 
     def pad(self, extra: int) -> Self:
@@ -169,11 +176,11 @@ class ContextTree(AveragedTables, IndependentClasses):
         The value stands at the context without parents of each feature, with 0 at all other contexts.
         """
         after, before = (tree._choices().log_sum for tree in (self.update(statistics), self))
-        return jnp.where(self.above == jnp.arange(after.shape[1]), after - before, 0.0)
+        return xp.where(self.above == xp.arange(after.shape[1]), after - before, 0.0)
 
     def last_probability(self) -> Float[jax.Array, "D C L"]:
         """(D, C, L) posterior probability that 0, 1, … parents are used where each level is drawn."""
-        return jnp.exp(self._mixture().log_weight)
+        return xp.exp(self._mixture().log_weight)
 
     def mean(self, multiplicity: Array | None = None) -> Multinomial:
         """Likelihood at the posterior means Σ_s P(s is last) (α + n_s)/(α₀ + N_s) over the contexts on a level's path.
@@ -200,10 +207,10 @@ class ContextTree(AveragedTables, IndependentClasses):
 
     def draw(self, variates: Variates, n: int) -> Multinomial:
         """Likelihood with n draws of log θ (n, C, L): the last contexts first, then a Dirichlet variate in each."""
-        alpha, count, stop = map(jnp.asarray, (self._alpha(), self._counts(), self._choices().stop))
+        alpha, count, stop = map(xp.asarray, (self._alpha(), self._counts(), self._choices().stop))
         log_gamma = variates.log_gamma(alpha + count, n)
         uniform = draw_log_uniform(variates, stop, n)
-        paths, context = jnp.asarray(self._all_paths()), jnp.asarray(self._contexts())
+        paths, context = xp.asarray(self._all_paths()), xp.asarray(self._contexts())
 
         def draw_table(draw: tuple[jax.Array, jax.Array]) -> jax.Array:
             """(C, L) log θ for one draw of the gamma and uniform variates."""
@@ -213,12 +220,12 @@ class ContextTree(AveragedTables, IndependentClasses):
             def deeper(state: tuple[jax.Array, jax.Array], at: jax.Array) -> tuple[Any, None]:
                 """Move one parent down each level's path: set log θ in the context unless the path has ended."""
                 log_level, ended = state
-                return (jnp.where(ended, log_level, log_theta[:, at]), ended | ends[:, context[at]]), None
+                return (xp.where(ended, log_level, log_theta[:, at]), ended | ends[:, context[at]]), None
 
-            shape = jnp.shape(self.count)
-            return jax.lax.scan(deeper, (jnp.zeros(shape), jnp.zeros(shape, bool)), paths)[0][0]
+            shape = xp.shape(self.count)
+            return scan(deeper, (xp.zeros(shape), xp.zeros(shape, bool)), paths)[0][0]
 
-        return Multinomial(jax.lax.map(draw_table, (log_gamma, uniform)))
+        return Multinomial(map_leading_axis(draw_table, (log_gamma, uniform)))
 
     def draw_with_multiplicity(self, variates: Variates, n: int, x: object, multiplicity: float) -> jax.Array:
         """(n, N, C) draws of Σ log θ of a row's levels, given `multiplicity` more copies of the row.
@@ -231,38 +238,36 @@ class ContextTree(AveragedTables, IndependentClasses):
 
     def log_likelihood_cumulants(self, x: object, multiplicity: float = 0.0) -> Cumulants:
         """(N, C) cumulants of log p(row | class, θ), θ given the data and `multiplicity` copies of the row."""
-        x, table = self.rows(x), jnp.concatenate(self._mixture(multiplicity).cumulants())
-        return Cumulants(*jnp.split(x.dot(x.layout(table)), 3, axis=1))
+        x, table = self.rows(x), xp.concatenate(self._mixture(multiplicity).cumulants())
+        return Cumulants(*xp.split(x.dot(x.layout(table)), 3, axis=1))
 
     def cumulants_of_terms(self, x: object) -> Cumulants:
         """(N, C, T) posterior cumulants of log θ of the row's level in each context; 0 for other contexts."""
-        cumulants = self.rows(x).dot_terms(jnp.concatenate(self._mixture().cumulants()))
-        return Cumulants(*jnp.split(cumulants, 3, axis=1))
+        cumulants = self.rows(x).dot_terms(xp.concatenate(self._mixture().cumulants()))
+        return Cumulants(*xp.split(cumulants, 3, axis=1))
 
     # -- the tree --------------------------------------------------------------------------------
 
     def _all_paths(self) -> Int[jax.Array, "D L"]:
         """(D, L) index of the entry of each level in its contexts of 0, 1, … parents, all parents last."""
-        xp = namespace(self.concentration, *self.paths)
         leaves = xp.arange(np.shape(self.concentration)[-1])
         entries: jax.Array = xp.stack([*(xp.asarray(path, leaves.dtype) for path in self.paths), leaves])
         return entries
 
     def _contexts(self) -> Int[jax.Array, "E"]:
         """(E,) context of each entry: of the levels given all parents, then of the other entries."""
-        contexts: jax.Array = namespace(self.group).concatenate([self.group, self.context])
+        contexts: jax.Array = xp.concatenate([self.group, self.context])
         return contexts
 
     def _alpha(self) -> Float[jax.Array, "C E"]:
         """(C, E) prior concentration α of each entry (a level in a context)."""
         alpha = self.concentration
-        alpha_of_entries: jax.Array = namespace(alpha).concatenate([alpha, alpha[:, self.leaf]], axis=1)
+        alpha_of_entries: jax.Array = xp.concatenate([alpha, alpha[:, self.leaf]], axis=1)
         return alpha_of_entries
 
     def _counts(self) -> Float[jax.Array, "C E"]:
         """(C, E) count n of each entry (a level in a context); shorter contexts sum the counts of longer ones."""
         n, n_entries = np.shape(self.count)[1], np.shape(self.count)[1] + len(self.leaf)
-        xp = namespace(self.count, *self.paths)
         count: jax.Array = xp.pad(self.count, ((0, 0), (0, len(self.leaf))))
         for path in self.paths:
             count = count + segment_sum(self.count, xp.where(path < n, n_entries, path), n_entries)
@@ -279,7 +284,6 @@ class ContextTree(AveragedTables, IndependentClasses):
         With `best` they are those of the most probable pruning.
         """
         alpha, count, n = self._alpha(), self._counts(), len(self.above)
-        xp = namespace(alpha, count)
         evidence = self._sum(log_rising(alpha, count)) - log_rising(self._sum(alpha), self._sum(count))
         stop, root = log_sigmoid(self.log_odds) + evidence, self.above == xp.arange(n)
         above = xp.where(root, n, self.above)
@@ -302,7 +306,6 @@ class ContextTree(AveragedTables, IndependentClasses):
         · Γ(α₀ + N)/Γ(α₀ + N + w). With `best` only the most probable pruning has weight.
         """
         choices, context = self._choices(best), self._contexts()
-        xp = namespace(choices.stop, multiplicity)
 
         reached = xp.zeros_like(choices.stop)
         for _ in self.paths:
@@ -349,7 +352,7 @@ class BetaMixture(NamedTuple):
 
     def log_mean(self) -> Float[Any, "C L"]:
         """(C, L) log E θ of the mixture."""
-        log_each = namespace(self.alpha, self.total).log(self.alpha / self.total)
+        log_each = xp.log(self.alpha / self.total)
         return logsumexp(self.log_weight + log_each, axis=0)
 
     def variance(self) -> Float[jax.Array, "C L"]:
@@ -368,25 +371,25 @@ class BetaMixture(NamedTuple):
 
     def components(self) -> list[tuple[jax.Array, Betas]]:
         """Pairs (weight (C, L), `Betas`), one per context depth."""
-        return [(jnp.exp(w), Betas(a, t)) for w, a, t in zip(*self, strict=True)]
+        return [(xp.exp(w), Betas(a, t)) for w, a, t in zip(*self, strict=True)]
 
     def draw(self, variates: Variates, n: int) -> Float[jax.Array, "n C L"]:
         """(n, C, L) draws of log θ, independent for each level: first a context, then a Beta variate."""
-        below = jnp.cumsum(jnp.exp(self.log_weight), axis=0)[:-1]
+        below = xp.cumsum(xp.exp(self.log_weight), axis=0)[:-1]
         level, others = (variates.log_gamma(a, n) for a in (self.alpha, self.total - self.alpha))
-        uniform = jnp.exp(draw_log_uniform(variates, jnp.zeros(jnp.shape(self.alpha)[1:]), n))
+        uniform = xp.exp(draw_log_uniform(variates, xp.zeros(xp.shape(self.alpha)[1:]), n))
 
         def draw_levels(draw: tuple[jax.Array, ...]) -> jax.Array:
             """(C, L) log θ for one draw of the gamma and uniform variates."""
             level, others, uniform = draw
-            context = jnp.sum(uniform > below, axis=0)[None]
-            return jnp.take_along_axis(level - jnp.logaddexp(level, others), context, axis=0)[0]
+            context = xp.sum(uniform > below, axis=0)[None]
+            return xp.take_along_axis(level - xp.logaddexp(level, others), context, axis=0)[0]
 
         return map_leading_axis(draw_levels, (level, others, uniform))
 
     def _average(self, values: Array) -> jax.Array:
         """(C, L) averages of `values` (D, C, L) over the contexts, by the mixture weights."""
-        return jnp.sum(jnp.exp(self.log_weight) * values, axis=0)
+        return xp.sum(xp.exp(self.log_weight) * values, axis=0)
 
 
 class Choices(NamedTuple):

@@ -6,9 +6,8 @@ from collections.abc import Callable
 from typing import Any, NamedTuple
 
 import jax
-import jax.numpy as jnp
 
-from bayesnb.families._namespace import namespace
+from bayesnb.families._namespace import add_at, xp
 from bayesnb.families._pytree import Array
 from bayesnb.families.special import log_rising
 
@@ -37,12 +36,12 @@ class Contrast(NamedTuple):
 
     def single(self) -> jax.Array:
         """(C, L) value f(1, a) - f(1, a₀[group]) for one draw of each level."""
-        return self.term.single(jnp.asarray(self.level).T, jnp.asarray(self.total).T, jnp.asarray(self.group)).T
+        return self.term.single(xp.asarray(self.level).T, xp.asarray(self.total).T, xp.asarray(self.group)).T
 
 
 def linear(x: Array | float, table: Array) -> jax.Array:
     """Compute x · table elementwise, with 0 · (-inf) = 0."""
-    return jnp.where(x == 0, 0.0, x * table)
+    return xp.where(x == 0, 0.0, x * table)
 
 
 def rising(multiplicity: Any) -> Term:
@@ -58,7 +57,7 @@ def plugged_in(multiplicity: Any) -> Term:
 
     With `multiplicity` w (C,) the last axis of a has α, then the counts n, and f is taken at a = α + max(n + w x, 0).
     """
-    return _log_probability_term(multiplicity, lambda a, x: linear(x, jnp.log(a)))
+    return _log_probability_term(multiplicity, lambda a, x: linear(x, xp.log(a)))
 
 
 def _log_probability_term(multiplicity: Any, f: Callable[[jax.Array, Any], Any]) -> Term:
@@ -72,34 +71,35 @@ def _log_probability_term(multiplicity: Any, f: Callable[[jax.Array, Any], Any])
         """Concentration a after `multiplicity` · x was added to its counts: α + max(n + w x, 0); a itself without w."""
         if multiplicity is None:
             return a
-        alpha, count = jnp.split(a, 2, axis=-1)
+        alpha, count = xp.split(a, 2, axis=-1)
         table: jax.Array = with_counts(alpha, count, multiplicity * x)
         return table
 
     return Term(
         lambda x, a: f(with_row(a, x), x),
-        lambda a: jnp.log(with_row(a, 1.0)),
-        lambda a, total, group: jnp.log(with_row(a, 1.0) / with_row(total, 1.0)[group]),
-        lambda a, total: jnp.log(with_row(a, 0.0) / with_row(total, 0.0)),
+        lambda a: xp.log(with_row(a, 1.0)),
+        lambda a, total, group: xp.log(with_row(a, 1.0) / with_row(total, 1.0)[group]),
+        lambda a, total: xp.log(with_row(a, 0.0) / with_row(total, 0.0)),
     )
 
 
 def with_counts(alpha: Any, count: Any, multiplicity: Any) -> Any:
     """Compute α + max(n + multiplicity, 0): a small α would be lost in α + n, and rounding may leave counts below 0."""
-    return alpha + namespace(count, multiplicity).maximum(count + multiplicity, 0.0)
+    return alpha + xp.maximum(count + multiplicity, 0.0)
 
 
 def weighted(weight: Array, log_prob: Array) -> jax.Array:
     """Compute w log p elementwise: 0 where w = 0, and else -inf where log p = -inf, whatever the sign of w."""
-    impossible = jnp.isneginf(log_prob)
-    return jnp.where(weight == 0, 0.0, jnp.where(impossible, -jnp.inf, weight * jnp.where(impossible, 0.0, log_prob)))
+    impossible = xp.isneginf(log_prob)
+    return xp.where(weight == 0, 0.0, xp.where(impossible, -xp.inf, weight * xp.where(impossible, 0.0, log_prob)))
 
 
 def level_offset(count: Array, label: Array) -> jax.Array:
     """(N,) flat index, in `count` (C, L) as a vector, of the first level of each row's class `label` (N,)."""
-    return jnp.asarray(label, jnp.int32 if 2 * count.size < 2**31 else jnp.int64) * count.shape[1]
+    return xp.asarray(label, xp.int32 if 2 * count.size < 2**31 else xp.int64) * count.shape[1]
 
 
-def add_at(count: Array, index: jax.Array, value: jax.Array) -> jax.Array:
+def add_at_flat(count: Array, index: jax.Array, value: jax.Array) -> jax.Array:
     """Copy of `count` (C, L) with values added at flat indices; indices past the end are dropped."""
-    return jnp.asarray(count).reshape(-1).at[index].add(value, mode="drop").reshape(count.shape)
+    added: jax.Array = add_at(xp.asarray(count).reshape(-1), index, value).reshape(count.shape)
+    return added

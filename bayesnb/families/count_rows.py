@@ -3,16 +3,22 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from functools import partial
 from typing import Any, final
 
 import jax
-import jax.numpy as jnp
-from jax.scipy.special import gammaln
 from jaxtyping import Float, Int
 
-from bayesnb.families._namespace import log_segment_sum
-from bayesnb.families._pytree import Array, map_leading_axis, pytree, static
+from bayesnb.families._namespace import (
+    gammaln,
+    gather,
+    kernel,
+    log_segment_sum,
+    map_leading_axis,
+    segment_sum,
+    vmap,
+    xp,
+)
+from bayesnb.families._pytree import Array, pytree, static
 from bayesnb.families.count_functions import Contrast, Term, linear
 from bayesnb.families.variates import Variates
 
@@ -101,7 +107,7 @@ class OneDrawEach(CountRows):
         Only the Beta marginals of θ matter, so that one table of draws serves all rows.
         """
         draws = family.draw_level_marginals(variates, n, multiplicity)
-        return map_leading_axis(lambda draw: self.dot(self.layout(draw[0] - jnp.logaddexp(*draw))), draws)
+        return map_leading_axis(lambda draw: self.dot(self.layout(draw[0] - xp.logaddexp(*draw))), draws)
 
 
 @pytree
@@ -114,11 +120,11 @@ class Dense(CountRows):
 
     def layout(self, table: Array) -> jax.Array:
         """Return the table (C, L) unchanged."""
-        return jnp.asarray(table)
+        return xp.asarray(table)
 
     def dot(self, table: Array) -> jax.Array:
         """(N, C) products Σ_l x_l · table_cl with a table (C, L)."""
-        return jnp.sum(self.dot_terms(table), axis=-1)
+        return xp.sum(self.dot_terms(table), axis=-1)
 
     def contrast_layout(self, contrast: Contrast) -> Any:
         """Return level parameters (C, L), group parameters (C, G) and groups (L,) of the contrast."""
@@ -126,59 +132,59 @@ class Dense(CountRows):
 
     def contrast(self, term: Term, tables: Any) -> jax.Array:
         """(N, C) Σ_l f(x_l, a_l) - Σ_g f(t_g, a₀_g), given f and the tables that `contrast_layout` returns."""
-        return jnp.sum(self.contrast_terms(Contrast(term, *tables)), axis=-1)
+        return xp.sum(self.contrast_terms(Contrast(term, *tables)), axis=-1)
 
     def dot_terms(self, table: Array) -> Float[jax.Array, "N C G"]:
         """(N, C, G) sums Σ x_l · table_cl over the levels of each group, given a table (C, L)."""
-        return self._by_group(jax.vmap(lambda row: linear(self.count, row), out_axes=1)(table))
+        return self._by_group(vmap(lambda row: linear(self.count, row), out_axes=1)(table))
 
     def contrast_terms(self, contrast: Contrast) -> Float[jax.Array, "N C G"]:
         """(N, C, G) Σ_l f(x_l, a_l) - f(t_g, a₀_g) of each group g."""
 
         def apply(x: Array, a: Array) -> jax.Array:
             """(N, C, K) f(x, a) of counts x (N, K) and parameters a (C, K), 0 where x = 0."""
-            x = jnp.asarray(x)[..., None]
-            return jnp.where(x == 0, 0.0, contrast.term.f(x, jnp.asarray(a).T)).swapaxes(1, 2)
+            x = xp.asarray(x)[..., None]
+            return xp.where(x == 0, 0.0, contrast.term.f(x, xp.asarray(a).T)).swapaxes(1, 2)
 
         return self._by_group(apply(self.count, contrast.level)) - apply(self._totals(), contrast.total)
 
     def _by_group(self, values: jax.Array) -> jax.Array:
         """(…, G) sums over each group of values (…, L) of the levels."""
-        return jnp.moveaxis(jax.ops.segment_sum(jnp.moveaxis(values, -1, 0), self.group, self.num_groups), 0, -1)
+        return segment_sum(values, self.group, self.num_groups)
 
     def length(self) -> Float[jax.Array, "N"]:
         """(N,) number of draws of each row."""
-        return jnp.sum(self._totals(), axis=-1)
+        return xp.sum(self._totals(), axis=-1)
 
     def weighted_counts(self, count: Array, label: Int[Array, "N"], weight: Float[Array, "N"]) -> jax.Array:
         """`count` (C, L) with the rows added, given class indices (N,) and weights (N,)."""
-        return jnp.asarray(count) + jax.ops.segment_sum(self.count * weight[:, None], label, count.shape[0])
+        return xp.asarray(count) + segment_sum((self.count * weight[:, None]).T, label, count.shape[0]).T
 
     def draw_with_row(self, family: Any, variates: Variates, n: int, multiplicity: float) -> jax.Array:
         """(n, N, C) draws of Σ x_l log θ_l, θ ~ Dirichlet(α + multiplicity · x) for each row and class."""
-        log_gamma = variates.log_gamma(jnp.asarray(family.concentration), n)
-        row_gamma = variates.log_gamma(multiplicity * jnp.asarray(self.count), n)
-        count, totals = jnp.asarray(self.count), self._totals()
+        log_gamma = variates.log_gamma(xp.asarray(family.concentration), n)
+        row_gamma = variates.log_gamma(multiplicity * xp.asarray(self.count), n)
+        count, totals = xp.asarray(self.count), self._totals()
 
         def one_class(levels: jax.Array, row_gamma: jax.Array) -> jax.Array:
             """(N,) Σ x_l log θ_l of each row in one class, given log gamma variates of levels (L,) and rows (N, L)."""
-            drawn = jnp.logaddexp(levels, row_gamma)
+            drawn = xp.logaddexp(levels, row_gamma)
             log_mass = log_segment_sum(drawn, self.group, self.num_groups)
-            return jnp.sum(linear(count, drawn), axis=-1) - jnp.sum(linear(totals, log_mass), axis=-1)
+            return xp.sum(linear(count, drawn), axis=-1) - xp.sum(linear(totals, log_mass), axis=-1)
 
-        over_classes = jax.vmap(one_class, in_axes=(0, None), out_axes=1)
+        over_classes = vmap(one_class, in_axes=(0, None), out_axes=1)
         return map_leading_axis(lambda draw: over_classes(*draw), (log_gamma, row_gamma))
 
     def log_base(self) -> jax.Array:
         """(N,) log multinomial coefficient of each row."""
-        return jnp.sum(gammaln(self._totals() + 1.0), axis=-1) - jnp.sum(gammaln(self.count + 1.0), axis=-1)
+        return xp.sum(gammaln(self._totals() + 1.0), axis=-1) - xp.sum(gammaln(self.count + 1.0), axis=-1)
 
     def _totals(self) -> jax.Array:
         """(N, G) number of draws of each row in each group."""
-        return jax.ops.segment_sum(jnp.asarray(self.count).T, self.group, self.num_groups).T
+        return segment_sum(xp.asarray(self.count), self.group, self.num_groups)
 
 
-@partial(jax.jit, static_argnames="dtype")
+@kernel(static_argnames="dtype")
 def joint_code(
     code: jax.Array, column: jax.Array, stride: jax.Array, missing: jax.Array, dtype: str
 ) -> Int[jax.Array, "N G"]:
@@ -197,39 +203,39 @@ def joint_code(
     dtype : str
         Type of the joint codes.
     """
-    joint, absent = jnp.zeros((), jnp.int32), jnp.zeros((), bool)
+    joint, absent = xp.zeros((), xp.int32), xp.zeros((), bool)
     for columns, strides, instead in zip(column, stride, missing, strict=True):
-        level = jnp.take(code, columns, axis=1).astype(jnp.int32)
-        level = jnp.where(level < 0, instead, level)
+        level = xp.take(code, columns, axis=1).astype(xp.int32)
+        level = xp.where(level < 0, instead, level)
         joint, absent = joint + level * strides, absent | (level < 0)
-    return jnp.where(absent, -1, joint).astype(dtype)
+    return xp.where(absent, -1, joint).astype(dtype)
 
 
 _STRIDE = 8
 
 
-@partial(jax.jit, static_argnames="dtype")
+@kernel(static_argnames="dtype")
 def cell_code(values: jax.Array, edges: Float[Array, "F K"], dtype: str) -> Int[jax.Array, "N F"]:
     """(N, F) number of edges below each value, as `dtype`; -1 for NaN. A feature's edges (K,) increase to infinity.
 
     Each eighth edge is compared with all values, which vectorizes; edges between are found by bisection.
     """
-    x, (n_features, n_edges) = jnp.asarray(values), edges.shape
-    edges = jnp.pad(jnp.asarray(edges), ((0, 0), (0, -n_edges % _STRIDE)), constant_values=jnp.inf)
-    flat, below = edges.reshape(-1), jnp.zeros(x.shape, jnp.int32)
+    x, (n_features, n_edges) = xp.asarray(values), edges.shape
+    edges = xp.pad(xp.asarray(edges), ((0, 0), (0, -n_edges % _STRIDE)), constant_values=xp.inf)
+    flat, below = edges.reshape(-1), xp.zeros(x.shape, xp.int32)
     for coarse in edges.T[_STRIDE - 1 : -1 : _STRIDE]:
         below = below + (x > coarse)
-    first = (jnp.arange(n_features) * edges.shape[1]).astype(jnp.int32)
+    first = (xp.arange(n_features) * edges.shape[1]).astype(xp.int32)
     code, step = below * _STRIDE + first, _STRIDE // 2
     while step:
-        code = jnp.where(x > flat.at[code + (step - 1)].get(mode="promise_in_bounds"), code + step, code)
+        code = xp.where(x > gather(flat, code + (step - 1)), code + step, code)
         step //= 2
-    return jnp.where(x == x, code - first, -1).astype(dtype)
+    return xp.where(x == x, code - first, -1).astype(dtype)
 
 
 def as_rows(x: object, group: Any = None, num_groups: int = 1) -> CountRows:
     """Convert x to `CountRows`: an (N, L) array becomes `Dense` counts of levels in `group` (L,), default one group."""
     if isinstance(x, CountRows):
         return x
-    x = jnp.asarray(x, float)
-    return Dense(x, jnp.zeros(x.shape[-1], jnp.int32) if group is None else group, num_groups)
+    x = xp.asarray(x, float)
+    return Dense(x, xp.zeros(x.shape[-1], xp.int32) if group is None else group, num_groups)

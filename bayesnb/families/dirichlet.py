@@ -12,7 +12,7 @@ import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Bool, Float
 
-from bayesnb.families._namespace import namespace
+from bayesnb.families._namespace import segment_max, segment_sum, vmap, xp
 from bayesnb.families._pytree import Array, pytree, static
 from bayesnb.families.count_functions import Term, linear, plugged_in, rising, with_counts
 from bayesnb.families.count_rows import CountRows, as_rows
@@ -88,7 +88,7 @@ class Dirichlet(IndependentClasses):
 
     def unit(self) -> Self:
         """Prior with all concentrations set to 1."""
-        return replace(self, concentration=jnp.ones(jnp.shape(self.concentration)))
+        return replace(self, concentration=xp.ones(xp.shape(self.concentration)))
 
     def with_hyperparameters(self, values: Mapping[str, Any]) -> Self:
         """Prior with concentrations times values["alpha"], and times values["base_measure"] (L,) · size of the group.
@@ -98,8 +98,8 @@ class Dirichlet(IndependentClasses):
         scaled = self.scale(values.get("alpha", 1.0))
         if "base_measure" not in values:
             return scaled
-        group = jnp.asarray(self.group)
-        size = jnp.bincount(group, length=self.num_groups)[group]
+        group = xp.asarray(self.group)
+        size = segment_sum(xp.ones(len(group)), group, self.num_groups)[group]
         return replace(scaled, concentration=scaled.concentration * (size * values["base_measure"]))
 
     def hyperprior(self, pooled: bool) -> dict[str, Hyperparameter]:
@@ -156,13 +156,13 @@ class Dirichlet(IndependentClasses):
 
         The value is -inf where a concentration is not positive. Ratios avoid the cancellation of large log partitions.
         """
-        alpha, n = jnp.asarray(self.concentration), jnp.asarray(statistics.count)
+        alpha, n = xp.asarray(self.concentration), xp.asarray(statistics.count)
         value = self.sum_groups(log_rising(alpha, n)) - log_rising(self.total(), self.sum_groups(n))
-        return jnp.where(self.sum_groups(alpha <= 0) == 0, value, -jnp.inf)
+        return xp.where(self.sum_groups(alpha <= 0) == 0, value, -xp.inf)
 
     def proper(self) -> Bool[jax.Array, "*C L"]:
         """(C, L) of bool: whether all concentrations of the level's group are positive."""
-        proper: jax.Array = self.sum_groups(jnp.asarray(self.concentration) <= 0) == 0
+        proper: jax.Array = self.sum_groups(xp.asarray(self.concentration) <= 0) == 0
         return proper[:, self.group]
 
     def pseudo_count(self) -> dict[str, Any]:
@@ -178,14 +178,14 @@ class Dirichlet(IndependentClasses):
             return keep_counts(self).mean(multiplicity)
         mean = self._mean()
         with np.errstate(divide="ignore"):
-            return Multinomial(namespace(mean).log(mean))
+            return Multinomial(xp.log(mean))
 
     def mode(self) -> Multinomial:
         """Likelihood at the mode on the simplex, (α_l - 1)/(α₀ - L); NaN where some α < 1 or all are 1."""
-        alpha = jnp.asarray(self.concentration)
+        alpha = xp.asarray(self.concentration)
         excess = self.sum_groups(alpha - 1.0)
         exists = (self.sum_groups(alpha < 1.0) == 0) & (excess > 0)
-        return Multinomial(jnp.log((alpha - 1.0) / jnp.where(exists, excess, jnp.nan)[:, self.group]))
+        return Multinomial(xp.log((alpha - 1.0) / xp.where(exists, excess, xp.nan)[:, self.group]))
 
     def penalized_mle(self) -> Any:
         """Likelihood at the mode in the softmax basis, which exists for every α > 0 and equals the mean α_l/α₀."""
@@ -202,7 +202,7 @@ class Dirichlet(IndependentClasses):
         """
         if multiplicity is not None:
             return keep_counts(self).predictive(multiplicity)
-        return Ratio(jnp.asarray(self.concentration), self.total(), jnp.asarray(self.group), None, rising)
+        return Ratio(xp.asarray(self.concentration), self.total(), xp.asarray(self.group), None, rising)
 
     def variance(self) -> dict[str, jax.Array]:
         """Posterior variances m (1 - m)/(α₀ + 1) of θ, {"theta": (C, L)}, with m the posterior mean."""
@@ -216,13 +216,13 @@ class Dirichlet(IndependentClasses):
 
     def draw(self, variates: Variates, n: int) -> Multinomial:
         """Likelihood with n draws of log θ (n, C, L), as normalised gamma variates in log space, without underflow."""
-        alpha = jnp.asarray(self.concentration)
+        alpha = xp.asarray(self.concentration)
         log_gamma = variates.log_gamma(alpha, n)
-        return Multinomial(jax.vmap(lambda draw: draw - self.log_total(draw))(log_gamma))
+        return Multinomial(vmap(lambda draw: draw - self.log_total(draw))(log_gamma))
 
     def program(self) -> list[Site]:
         """Sites θ ~ Dirichlet(α), one site for all groups of the same size; groups of one level have none."""
-        alpha = jnp.asarray(self.concentration)
+        alpha = xp.asarray(self.concentration)
 
         def dirichlet(levels: np.ndarray) -> Callable[[Mapping[str, Any]], Distribution]:
             """Function to the Dirichlet distribution (C, G, size) of groups with given level positions (G, size)."""
@@ -236,9 +236,9 @@ class Dirichlet(IndependentClasses):
 
     def from_sites(self, values: Mapping[str, Any]) -> dict[str, Any]:
         """Level probabilities {"theta": (C, L)} from the values of the sites; θ = 1 for the level of a group of one."""
-        theta = jnp.ones(jnp.shape(self.concentration))
+        theta = xp.ones(xp.shape(self.concentration))
         for n, at in self._levels_by_size():
-            theta = theta.at[:, at].set(values[f"theta_of_{n}"])
+            theta = jnp.asarray(theta).at[:, at].set(values[f"theta_of_{n}"])
         return {"theta": theta}
 
     def cells(self, likelihood: Multinomial, cells: LevelCounts | None, total: Any) -> Iterator[CellSite]:
@@ -247,10 +247,10 @@ class Dirichlet(IndependentClasses):
         `cells` are counts with one row per class, or None to simulate `total` draws from each group.
         """
         for n, at in self._levels_by_size():
-            value = None if cells is None else jnp.asarray(cells.count)[..., at]
+            value = None if cells is None else xp.asarray(cells.count)[..., at]
             group = np.asarray(self.group)[at[:, 0]]
             draws: Any = np.broadcast_to(total, (*np.shape(total)[:-1], self.num_groups))[..., group]
-            draws = draws if value is None else jnp.sum(value, axis=-1)
+            draws = draws if value is None else xp.sum(value, axis=-1)
             # Counts need not be integers: these have the density that the closed form gives them.
             yield CellSite(
                 f"_of_{n}", ("Multinomial", {"total_count": draws, "probs": likelihood.theta[..., at]}), value
@@ -275,24 +275,24 @@ class Dirichlet(IndependentClasses):
 
     def log_total(self, log_gamma: jax.Array) -> Float[jax.Array, "*C L"]:
         """(C, L) log sum of gamma variates over the group of each level, given logarithms (C, L) of the variates."""
-        top = jax.ops.segment_max(log_gamma.T, self.group, self.num_groups, indices_are_sorted=True).T
-        return (top + jnp.log(self.sum_groups(jnp.exp(log_gamma - top[:, self.group]))))[:, self.group]
+        top = segment_max(log_gamma, self.group, self.num_groups, is_sorted=True)
+        return (top + xp.log(self.sum_groups(xp.exp(log_gamma - top[:, self.group]))))[:, self.group]
 
     def log_likelihood_cumulants(self, x: object, multiplicity: float = 0.0) -> Cumulants:
         """(N, C) cumulants of log p(row | class, θ), θ given the data and `multiplicity` copies of the row.
 
         With α = α' + multiplicity · x the k-th is Σ xᵏ ψₖ₋₁(α) - Σ tᵏ ψₖ₋₁(α₀); the mean includes the base measure.
         """
-        mean, variance, third = jnp.split(self._cumulant_ratio(multiplicity).log_prob(x), 3, axis=1)
+        mean, variance, third = xp.split(self._cumulant_ratio(multiplicity).log_prob(x), 3, axis=1)
         return Cumulants(mean + self.log_base(x)[:, None], variance, third)
 
     def cumulants_of_terms(self, x: object) -> Cumulants:
         """(N, C, G) posterior cumulants of Σ x_l log θ_l over the levels of each group."""
-        return Cumulants(*jnp.split(self._cumulant_ratio(0.0).terms(x), 3, axis=1))
+        return Cumulants(*xp.split(self._cumulant_ratio(0.0).terms(x), 3, axis=1))
 
     def _cumulant_ratio(self, multiplicity: float) -> Ratio:
         """Table function of the first three cumulants of Σ x_l log θ_l, concatenated on the class axis to (…, 3 C)."""
-        return Ratio(jnp.asarray(self.concentration), self.total(), jnp.asarray(self.group), multiplicity, _cumulants)
+        return Ratio(xp.asarray(self.concentration), self.total(), xp.asarray(self.group), multiplicity, _cumulants)
 
     def cumulants_of_levels(self) -> Cumulants:
         """(C, L) posterior cumulants ψₖ₋₁(α_l) - ψₖ₋₁(α₀) of log θ_l; within a group the covariance is -ψ₁(α₀)."""
@@ -311,8 +311,8 @@ class Dirichlet(IndependentClasses):
 
         A row of one draw from each group needs the marginals only, θ_l ~ Beta(α_l + multiplicity, α₀ - α_l).
         """
-        alpha = jnp.asarray(self.concentration)
-        rest = jnp.maximum(self.total()[:, self.group] - alpha, 0.0)
+        alpha = xp.asarray(self.concentration)
+        rest = xp.maximum(self.total()[:, self.group] - alpha, 0.0)
         return variates.log_gamma(alpha + multiplicity, n), variates.log_gamma(rest, n)
 
     def log_base(self, x: object) -> jax.Array:
@@ -329,15 +329,15 @@ class Dirichlet(IndependentClasses):
 
     def _normalized(self, weight: jax.Array) -> jax.Array:
         """(L,) non-negative weights divided by their sum over each group."""
-        return weight / jax.ops.segment_sum(weight, self.group, self.num_groups)[self.group]
+        return weight / segment_sum(weight, self.group, self.num_groups)[self.group]
 
     def sum_groups(self, values: Any) -> Any:
         """(C, G) sums over each group of values (C, L) of the levels."""
         if self.num_groups == 1:
-            return namespace(values).sum(values, axis=-1, keepdims=True)
-        values = jnp.asarray(values)
-        values = values.astype(jnp.asarray(self.concentration).dtype) if values.dtype == bool else values
-        return jax.ops.segment_sum(values.T, self.group, self.num_groups, indices_are_sorted=True).T
+            return xp.sum(values, axis=-1, keepdims=True)
+        values = xp.asarray(values)
+        values = values.astype(xp.asarray(self.concentration).dtype) if values.dtype == bool else values
+        return segment_sum(values, self.group, self.num_groups, is_sorted=True)
 
 
 def _cumulants(multiplicity: float) -> Term:
@@ -345,9 +345,7 @@ def _cumulants(multiplicity: float) -> Term:
 
     def all_three(x: Any, a: jax.Array) -> jax.Array:
         """xᵏ ψₖ₋₁(a + multiplicity · x) for k = 1, 2, 3, concatenated on the last axis."""
-        return jnp.concatenate(
-            [linear(x**k, psi) for k, psi in enumerate(polygammas(a + multiplicity * x), 1)], axis=-1
-        )
+        return xp.concatenate([linear(x**k, psi) for k, psi in enumerate(polygammas(a + multiplicity * x), 1)], axis=-1)
 
     once = partial(all_three, 1.0)
     return Term(all_three, once, lambda a, total, group: once(a) - once(total)[group])
@@ -394,8 +392,8 @@ class PriorAndCounts:
 
     def _ratio(self, term: Callable[[Any], Term], multiplicity: Array) -> Ratio:
         """Likelihood given `multiplicity` (C,) more copies of each row; `term` is `plugged_in` or `rising`."""
-        level, total = map(jnp.concatenate, self.levels_and_totals())
-        return Ratio(level, total, jnp.asarray(self.group), multiplicity, term)
+        level, total = map(xp.concatenate, self.levels_and_totals())
+        return Ratio(level, total, xp.asarray(self.group), multiplicity, term)
 
 
 def keep_counts(posterior: Dirichlet | PriorAndCounts) -> PriorAndCounts:

@@ -7,8 +7,7 @@ from collections.abc import Mapping
 from dataclasses import replace
 from typing import Any, ClassVar, Self, cast, final
 
-import jax.numpy as jnp
-
+from bayesnb.families._namespace import xp
 from bayesnb.families._pytree import Array, pytree, static
 from bayesnb.families.independent_cells import OfEachRow, with_axis_of_rows
 from bayesnb.families.number_rows import observed
@@ -82,6 +81,6 @@ class Refitted(OfEachRow):
             observed(x)[1],
         )
         others = statistics.without(cells, weight)
-        prior = self.prior(others, pooled(statistics).without(cells, jnp.sum(weight)))
+        prior = self.prior(others, pooled(statistics).without(cells, xp.sum(weight)))
         likelihood: Likelihood = getattr(prior.update(others), self.reading)()
         return likelihood

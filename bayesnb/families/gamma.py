@@ -7,11 +7,10 @@ from collections.abc import Mapping
 from typing import Any, ClassVar, Protocol, Self
 
 import jax
-import jax.numpy as jnp
 import numpy as np
-from jax.scipy.special import gammaln
 from jaxtyping import Bool, Float, Int
 
+from bayesnb.families._namespace import gammaln, xp
 from bayesnb.families._pytree import Array, pytree
 from bayesnb.families.count_functions import linear
 from bayesnb.families.empirical import EmpiricalPrior
@@ -75,7 +74,7 @@ class Sums(Additive):
         def of_row(row: jax.Array, weight: jax.Array) -> tuple[jax.Array, jax.Array]:
             """Weight and weighted value (F,) of the cells of one row; 0 for missing cells."""
             seen, row = observed(row)
-            return weight * seen, weight * row
+            return weight[..., None] * seen, weight[..., None] * row
 
         count, total = sum_by_class(self.count.shape[0], label, of_row, (x, weight))
         return type(self)(self.count + count, self.total + total)
@@ -95,8 +94,8 @@ class Rates(Cellwise):
         At λ = ∞ the cells have a point mass at 0: +inf if all of them are 0, else -inf.
         """
         more_a, more_b = statistics.gamma_increments()
-        log_density = linear(more_a, jnp.log(self.rate)) - linear(more_b, self.rate)
-        return jnp.where(jnp.isinf(self.rate) & (more_b > 0), -jnp.inf, log_density)
+        log_density = linear(more_a, xp.log(self.rate)) - linear(more_b, self.rate)
+        return xp.where(xp.isinf(self.rate) & (more_b > 0), -xp.inf, log_density)
 
     def cells(self, x: jax.Array) -> Float[jax.Array, "... F"]:
         """(N, F) log p(x_f | λ) of each cell at the rates of one class, without the base measure."""
@@ -171,23 +170,23 @@ class Gamma(IndependentCells):
     def log_partition(self) -> Float[jax.Array, "*C F"]:
         """(C, F) log normaliser log Γ(a) - a log b; +inf where the distribution is improper."""
         proper = self.proper()
-        a, b = jnp.where(proper, self.concentration, 1.0), jnp.where(proper, self.rate, 1.0)
-        return jnp.where(proper, gammaln(a) - a * jnp.log(b), jnp.inf)
+        a, b = xp.where(proper, self.concentration, 1.0), xp.where(proper, self.rate, 1.0)
+        return xp.where(proper, gammaln(a) - a * xp.log(b), xp.inf)
 
     def proper(self) -> Bool[jax.Array, "*C F"]:
         """(C, F) of bool: whether a and b are positive."""
-        return (jnp.asarray(self.concentration) > 0) & (jnp.asarray(self.rate) > 0)
+        return (xp.asarray(self.concentration) > 0) & (xp.asarray(self.rate) > 0)
 
     def plug_in_mean(self) -> Any:
         """Likelihood at the mean rates a/b; where b = 0 NaN, or infinite if `infinite_rates` and a > 0."""
-        a, b = jnp.asarray(self.concentration), jnp.asarray(self.rate)
+        a, b = xp.asarray(self.concentration), xp.asarray(self.rate)
         defined = (b > 0) | (a > 0) if self.infinite_rates else b > 0
-        return self.likelihood(jnp.where(defined, a / b, jnp.nan))
+        return self.likelihood(xp.where(defined, xp.divide(a, b), xp.nan))
 
     def mode(self) -> Any:
         """Likelihood at the modes (a - 1)/b; NaN where a < 1 (no interior mode) or b = 0."""
-        a = jnp.asarray(self.concentration)
-        return self.likelihood(jnp.where(a < 1, jnp.nan, a - 1.0) / self._positive_rate())
+        a = xp.asarray(self.concentration)
+        return self.likelihood(xp.where(a < 1, xp.nan, a - 1.0) / self._positive_rate())
 
     def penalized_mle(self) -> Any:
         """Likelihood at the mode of the density of log λ, which exists for every a > 0 and equals the mean a/b."""
@@ -195,11 +194,11 @@ class Gamma(IndependentCells):
 
     def log_penalty(self, parameters: Rates) -> Float[jax.Array, "*C F"]:
         """(C, F) a log λ - b λ: the log density of log λ at given rates, up to a constant."""
-        return linear(self.concentration, jnp.log(parameters.rate)) - self.rate * parameters.rate
+        return linear(self.concentration, xp.log(parameters.rate)) - self.rate * parameters.rate
 
     def variance(self) -> dict[str, jax.Array]:
         """Posterior variances a/b² of the rates, {"rate": (C, F)}; NaN where b = 0."""
-        return {"rate": jnp.asarray(self.concentration) / self._positive_rate() ** 2}
+        return {"rate": xp.asarray(self.concentration) / self._positive_rate() ** 2}
 
     def marginals(self) -> dict[str, Distribution]:
         """Gamma distributions of the rates, as name and arguments in `scipy.stats`."""
@@ -207,12 +206,12 @@ class Gamma(IndependentCells):
 
     def program(self) -> list[Site]:
         """Sample site λ ~ Gamma(a, b) of all features."""
-        a, b = jnp.asarray(self.concentration), jnp.asarray(self.rate)
+        a, b = xp.asarray(self.concentration), xp.asarray(self.rate)
         return [Site("rate", "", a.shape[1], lambda _: ("Gamma", {"concentration": a, "rate": b}))]
 
     def draw(self, variates: Variates, n: int) -> Any:
         """Likelihood with n independent draws of the rates, (n, C, F)."""
-        return self.likelihood(jnp.exp(variates.log_gamma(self.concentration, n)) / self.rate)
+        return self.likelihood(xp.exp(variates.log_gamma(self.concentration, n)) / self.rate)
 
     def with_cell(self, x: jax.Array, multiplicity: Any) -> Self:
         """Posterior, one per cell of x (…, F), after that cell was added `multiplicity` times; b is kept positive.
@@ -220,8 +219,8 @@ class Gamma(IndependentCells):
         b is at least `rate_rounding` of its value before, and a at least 0, as rounding may leave less after a removal.
         """
         posterior = self.update(self.statistics.from_cells(x, multiplicity))
-        rate = jnp.maximum(posterior.rate, self.rate_rounding * self.rate)
-        return type(self)(jnp.maximum(posterior.concentration, 0.0), rate)
+        rate = xp.maximum(posterior.rate, self.rate_rounding * self.rate)
+        return type(self)(xp.maximum(posterior.concentration, 0.0), rate)
 
     def log_evidence_of_cell(self, x: jax.Array, weight: Any) -> jax.Array:
         """(…, F) log predictive probability of each cell of x counted `weight` times, without base measure.
@@ -231,14 +230,14 @@ class Gamma(IndependentCells):
         a, b = self.concentration, self.rate
         more_a, more_b = self.statistics.from_cells(x, weight).gamma_increments()
         far = more_b > 1e100 * b  # where B/b may overflow
-        log_ratio = jnp.log(jnp.where(far, more_b, 1.0)) - jnp.log(b)
-        growth = jnp.where(far, log_ratio, jnp.log1p(jnp.where(far, 0.0, more_b) / b))
-        log_evidence: jax.Array = log_rising(a, more_a) - (a + more_a) * growth - more_a * jnp.log(b)
+        log_ratio = xp.log(xp.where(far, more_b, 1.0)) - xp.log(b)
+        growth = xp.where(far, log_ratio, xp.log1p(xp.where(far, 0.0, more_b) / b))
+        log_evidence: jax.Array = log_rising(a, more_a) - (a + more_a) * growth - more_a * xp.log(b)
         return log_evidence
 
     def predictive_of_cell(self) -> IntegratedRates:
         """Likelihood with the rates integrated out; NaN where b = 0."""
-        return IntegratedRates(type(self)(jnp.asarray(self.concentration), self._positive_rate()))
+        return IntegratedRates(type(self)(xp.asarray(self.concentration), self._positive_rate()))
 
     def cumulants_of_terms(self, x: object, multiplicity: float = 0.0) -> Cumulants:
         """(N, C, F) posterior cumulants of A log λ - Bλ of each cell, λ given `multiplicity` more copies of the cell.
@@ -249,7 +248,7 @@ class Gamma(IndependentCells):
         more_a, more_b = self.statistics.from_cells(x[:, None]).gamma_increments()
         a, b = self.concentration + multiplicity * more_a, self._positive_rate() + multiplicity * more_b
         (psi, psi1, psi2), share = polygammas(a), more_b / b
-        mean = linear(more_a, psi - jnp.log(b)) - a * share
+        mean = linear(more_a, psi - xp.log(b)) - a * share
         variance = linear(more_a**2, psi1) + (a * share - 2.0 * more_a) * share
         third = linear(more_a**3, psi2) - (2.0 * a * share - 3.0 * more_a) * share**2
         return Cumulants(*(only(seen[:, None], cumulant) for cumulant in (mean, variance, third)))
@@ -262,21 +261,21 @@ class Gamma(IndependentCells):
         """
         seen, x = observed(x)
         more_a, more_b = self.statistics.from_cells(x[:, None]).gamma_increments()
-        row_a, of_rows = multiplicity * more_a, jnp.ndim(more_a) > 0
+        row_a, of_rows = multiplicity * more_a, xp.ndim(more_a) > 0
         shared = variates.log_gamma(self.concentration if of_rows else self.concentration + row_a, n)
-        of_row = variates.log_gamma(row_a, n) if of_rows and multiplicity else jnp.full((n, 1, 1, 1), -jnp.inf)
+        of_row = variates.log_gamma(row_a, n) if of_rows and multiplicity else xp.full((n, 1, 1, 1), -xp.inf)
 
         def terms(shared: jax.Array, of_row: jax.Array) -> jax.Array:
             """(N, C, F) terms for one draw of the variates; 0 for missing cells."""
-            log_rate = jnp.logaddexp(shared, of_row) - jnp.log(self._positive_rate() + multiplicity * more_b)
-            return only(seen[:, None], linear(more_a, log_rate) - more_b * jnp.exp(log_rate))
+            log_rate = xp.logaddexp(shared, of_row) - xp.log(self._positive_rate() + multiplicity * more_b)
+            return only(seen[:, None], linear(more_a, log_rate) - more_b * xp.exp(log_rate))
 
         return (shared, of_row), terms
 
     def _positive_rate(self) -> jax.Array:
         """(C, F) rate b, with NaN where b is not positive."""
-        rate = jnp.asarray(self.rate)
-        return jnp.where(rate > 0, rate, jnp.nan)
+        rate = xp.asarray(self.rate)
+        return xp.where(rate > 0, rate, xp.nan)
 
 
 @pytree

@@ -5,10 +5,10 @@ from __future__ import annotations
 from typing import Any, ClassVar
 
 import jax
-import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Float
 
+from bayesnb.families._namespace import cond, xp
 from bayesnb.families._pytree import Array, pytree
 from bayesnb.families.empirical import EmpiricalPrior
 from bayesnb.families.gamma import EmpiricalGamma, Gamma, Rates, Sums
@@ -38,7 +38,7 @@ class Durations(Sums):
     @staticmethod
     def log_base(x: Any) -> jax.Array:
         """(N,) zeros: the exponential density has no factor that is left out."""
-        return jnp.zeros(x.shape[0])
+        return xp.zeros(x.shape[0])
 
 
 @pytree
@@ -84,8 +84,8 @@ class Exponential(Rates):
 
     def log_prob(self, x: object) -> Float[jax.Array, "N C"]:
         """(N, C) Σ_f log Exponential(x_f; λ_f); at an infinite rate +inf for x = 0, and -inf for x > 0."""
-        some_point = jnp.any(jnp.isinf(self.rate))
-        log_prob: jax.Array = jax.lax.cond(
+        some_point = xp.any(xp.isinf(self.rate))
+        log_prob: jax.Array = cond(
             some_point, lambda: sum_with_points(self.terms(x)), lambda: reduce_cells(self, sum_cells, x)
         )
         return log_prob

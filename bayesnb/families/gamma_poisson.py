@@ -6,8 +6,8 @@ from typing import Any, ClassVar
 
 import jax
 import numpy as np
-from jax.scipy.special import gammaln
 
+from bayesnb.families._namespace import gammaln
 from bayesnb.families._pytree import Array, pytree
 from bayesnb.families.empirical import EmpiricalPrior
 from bayesnb.families.gamma import EmpiricalGamma, Gamma, Rates, Sums

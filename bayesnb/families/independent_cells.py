@@ -8,11 +8,11 @@ from dataclasses import fields, replace
 from typing import Any, ClassVar, Self, final
 
 import jax
-import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Float
 
-from bayesnb.families._pytree import Array, Tree, map_leading_axis, map_leaves, pytree, static
+from bayesnb.families._namespace import map_leading_axis, vmap, xp
+from bayesnb.families._pytree import Array, Tree, map_leaves, pytree, static
 from bayesnb.families.number_rows import map_in_pieces, observed, only, sum_cells
 from bayesnb.families.protocol import (
     CellSite,
@@ -80,7 +80,7 @@ class IndependentCells(IndependentClasses):
     def draw_with_multiplicity(self, variates: Variates, n: int, x: object, multiplicity: float) -> jax.Array:
         """(n, N, C) draws of log p(row | class, θ) - log base, θ given `multiplicity` more copies of the row."""
         drawn, terms = self.draw_terms(variates, n, x, multiplicity)
-        return map_leading_axis(lambda draw: jnp.sum(terms(*draw), axis=-1), drawn)
+        return map_leading_axis(lambda draw: xp.sum(terms(*draw), axis=-1), drawn)
 
     def mean(self, multiplicity: Array | None = None) -> Likelihood:
         """Likelihood at the posterior means, each row added `multiplicity` (C,) times to each class's data."""
@@ -93,8 +93,8 @@ class IndependentCells(IndependentClasses):
     def log_evidence(self, statistics: Any) -> Float[jax.Array, "*C F"]:
         """(C, F) log marginal likelihood log Z(posterior) - log Z(prior); -inf under an improper prior."""
         prior, posterior = self.log_partition(), self.update(statistics).log_partition()
-        proper = jnp.isfinite(prior)
-        return jnp.where(proper, posterior - jnp.where(proper, prior, 0.0), -jnp.inf)
+        proper = xp.isfinite(prior)
+        return xp.where(proper, posterior - xp.where(proper, prior, 0.0), -xp.inf)
 
     def log_base(self, x: object) -> Float[jax.Array, "N"]:
         """(N,) log base measure of each row, as the statistics of the family define it."""
@@ -153,10 +153,10 @@ def log_bayes_factor_of_levels(family: Any, by_level: Any, by_class: Any) -> np.
     if supports(family, LevelDependence):
         log_bayes_factor = family.log_bayes_factor_of_levels(by_level, by_class)
         return log_bayes_factor
-    prior = jax.tree.map(lambda field: jnp.asarray(field)[:, None], family)
-    share = by_level.count / jnp.maximum(by_class.count, 1.0)[:, :, None]
+    prior = jax.tree.map(lambda field: xp.asarray(field)[:, None], family)
+    share = by_level.count / xp.maximum(by_class.count, 1.0)[:, :, None]
     # A level without rows has no evidence either.
-    of_level = jax.tree.map(lambda field: field[:, None], prior).scale(jnp.where(share > 0, share, 1.0))
+    of_level = jax.tree.map(lambda field: field[:, None], prior).scale(xp.where(share > 0, share, 1.0))
     log_bayes_factor = of_level.log_evidence(by_level).sum(axis=2) - prior.log_evidence(by_class)
     return log_bayes_factor
 
@@ -202,7 +202,7 @@ class SumOfCells(Cellwise):
 def reduce_cells(likelihood: Any, reduce: CellReduction, x: object) -> jax.Array:
     """(N, C, …) `reduce` of mask and cell log probabilities by class: `sum_cells` gives (N, C), `only` (N, C, F)."""
     seen, x = observed(x)
-    return jax.vmap(lambda of_class: reduce(seen, of_class.cells(x)), out_axes=1)(jax.tree.map(jnp.asarray, likelihood))
+    return vmap(lambda of_class: reduce(seen, of_class.cells(x)), out_axes=1)(jax.tree.map(xp.asarray, likelihood))
 
 
 def sum_with_points(terms: Float[jax.Array, "N C F"]) -> Float[jax.Array, "N C"]:
@@ -210,8 +210,8 @@ def sum_with_points(terms: Float[jax.Array, "N C F"]) -> Float[jax.Array, "N C"]
 
     NaN in any cell gives NaN.
     """
-    outweighed = jnp.any(jnp.isneginf(terms), axis=-1) & ~jnp.any(jnp.isnan(terms), axis=-1)
-    return jnp.where(outweighed, -jnp.inf, jnp.sum(terms, axis=-1))
+    outweighed = xp.any(xp.isneginf(terms), axis=-1) & ~xp.any(xp.isnan(terms), axis=-1)
+    return xp.where(outweighed, -xp.inf, xp.sum(terms, axis=-1))
 
 
 class OfEachRow(ReadyLikelihood, ABC):
@@ -254,4 +254,4 @@ class WithRow(OfEachRow):
 
 def with_axis_of_rows(parameters: Tree) -> Tree:
     """Copy of parameters or statistics (C, F) with an axis of length one for rows: (C, 1, F)."""
-    return map_leaves(lambda field: jnp.asarray(field)[:, None], parameters)
+    return map_leaves(lambda field: xp.asarray(field)[:, None], parameters)

@@ -6,8 +6,8 @@ from collections.abc import Mapping
 from typing import Any, ClassVar, Self
 
 import jax
-import jax.numpy as jnp
 
+from bayesnb.families._namespace import xp
 from bayesnb.families._pytree import Array, pytree
 from bayesnb.families.multinomial import Multinomial
 from bayesnb.families.protocol import Distribution, Prior
@@ -43,11 +43,11 @@ class Known(Prior):
     def log_evidence(self, statistics: Any) -> jax.Array:
         """(1,) log probability Σ_c n_c log π_c of the counted labels."""
         seen = statistics.count > 0
-        return jnp.sum(jnp.where(seen, statistics.count * jnp.where(seen, self.log_prob, 0.0), 0.0), axis=-1)
+        return xp.sum(xp.where(seen, statistics.count * xp.where(seen, self.log_prob, 0.0), 0.0), axis=-1)
 
     def proper(self) -> jax.Array:
         """(1, C) of True: a point mass is proper."""
-        return jnp.ones_like(jnp.asarray(self.log_prob), bool)
+        return xp.ones_like(xp.asarray(self.log_prob), bool)
 
     def n_free(self) -> int:
         """Number of free parameters: 0."""
@@ -62,21 +62,21 @@ class Known(Prior):
 
     def log_penalty(self, parameters: Any) -> jax.Array:
         """(1, C) zeros: no penalty."""
-        return jnp.zeros_like(jnp.asarray(self.log_prob))
+        return xp.zeros_like(xp.asarray(self.log_prob))
 
     def variance(self) -> dict[str, jax.Array]:
         """Variances 0, {"theta": (1, C)}."""
-        return {"theta": jnp.zeros_like(self.log_prob)}
+        return {"theta": xp.zeros_like(self.log_prob)}
 
     def marginals(self) -> dict[str, Distribution]:
         """Point masses at the known probabilities, as name and arguments in `scipy.stats`."""
-        return {"theta": ("uniform", {"loc": jnp.exp(self.log_prob), "scale": 0.0})}
+        return {"theta": ("uniform", {"loc": xp.exp(self.log_prob), "scale": 0.0})}
 
     def pseudo_count(self) -> dict[str, Any]:
         """Infinite weight, {"theta": (1, C)}: no data change the probabilities."""
-        return {"theta": jnp.full_like(jnp.asarray(self.log_prob), jnp.inf)}
+        return {"theta": xp.full_like(xp.asarray(self.log_prob), xp.inf)}
 
     def draw(self, variates: Variates, n: int) -> Multinomial:
         """Likelihood with n copies (n, 1, C) of the known probabilities."""
-        log_prob = jnp.asarray(self.log_prob)
-        return Multinomial(jnp.broadcast_to(log_prob, (n, *log_prob.shape)))
+        log_prob = xp.asarray(self.log_prob)
+        return Multinomial(xp.broadcast_to(log_prob, (n, *log_prob.shape)))

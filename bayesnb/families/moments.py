@@ -6,10 +6,10 @@ from dataclasses import replace
 from typing import Any, Self
 
 import jax
-import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Float, Int
 
+from bayesnb.families._namespace import cond, gather, xp
 from bayesnb.families._pytree import Array, pytree
 from bayesnb.families.number_rows import observed, only, sum_by_class
 from bayesnb.families.protocol import Unit
@@ -56,12 +56,12 @@ class Moments:
         """
         count = self.count - weight
         some = count > ROUNDING * self.count
-        share = jnp.where(some, weight, 0.0) / jnp.where(some, count, 1.0)
+        share = xp.where(some, weight, 0.0) / xp.where(some, count, 1.0)
         delta = cells - self.mean
         m2 = self.m2 - delta * delta * (share * self.count)
         sd = (self.m2 / (self.count + (self.count == 0))) ** 0.5
         varies = some & (m2 > ROUNDING * (self.m2 + abs(self.mean) * sd * self.count))
-        return type(self)(count * some, self.mean * some - delta * share, jnp.where(varies, m2, 0.0))
+        return type(self)(count * some, self.mean * some - delta * share, xp.where(varies, m2, 0.0))
 
     def scale(self, factor: float) -> Self:
         """Moments of the same rows with all weights multiplied by `factor`: n and M2 scale, the mean stays."""
@@ -111,7 +111,7 @@ class Moments:
     @staticmethod
     def log_base(x: Any) -> jax.Array:
         """(N,) zeros: the normal density has no factor that is left out."""
-        return jnp.zeros(x.shape[0])
+        return xp.zeros(x.shape[0])
 
     def observe(self, x: object, label: Int[Array, "N"], weight: Float[Array, "N"]) -> Moments:
         """Moments merged with those of rows x (N, F), given class indices and weights (N,); NaN is a missing cell.
@@ -125,20 +125,20 @@ class Moments:
             def of_row(row: jax.Array, c: jax.Array, weight: jax.Array) -> tuple[jax.Array, ...]:
                 """Weight, weighted deviation and weighted squared deviation (F,) of one row of class c."""
                 seen, row = observed(row)
-                deviation = only(seen, row - centre[c])
-                weighted = weight * deviation
-                return weight * seen, weighted, weighted * deviation
+                deviation = only(seen, row - gather(centre, c))
+                weighted = weight[..., None] * deviation
+                return weight[..., None] * seen, weighted, weighted * deviation
 
             count, total, square = sum_by_class(self.count.shape[0], label, of_row, (x, label, weight))
-            shift = total / jnp.where(count > 0, count, 1.0)
-            return Moments(count, jnp.where(count > 0, centre + shift, 0.0), square - shift * shift * count), square
+            shift = total / xp.where(count > 0, count, 1.0)
+            return Moments(count, xp.where(count > 0, centre + shift, 0.0), square - shift * shift * count), square
 
         def again(block: Moments) -> Moments:
             """Moments of the block, computed again about its own means, with M2 = 0 where the cells are equal."""
             block, square = centred(block.mean)
             # Where all deviations are the rounding error of the mean, the cells are equal.
-            return replace(block, m2=jnp.where(block.m2 > 1e-9 * square, block.m2, 0.0))
+            return replace(block, m2=xp.where(block.m2 > 1e-9 * square, block.m2, 0.0))
 
-        block, square = centred(jnp.asarray(self.mean))
-        cancelled = jnp.any(~(block.m2 >= 1e-4 * square))  # also where squares overflow
-        return self.merge(jax.lax.cond(cancelled, again, lambda same: same, block))
+        block, square = centred(xp.asarray(self.mean))
+        cancelled = xp.any(~(block.m2 >= 1e-4 * square))  # also where squares overflow
+        return self.merge(cond(cancelled, again, lambda same: same, block))

@@ -6,10 +6,10 @@ from collections.abc import Callable
 from typing import Any, Self
 
 import jax
-import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Float, Int
 
+from bayesnb.families._namespace import xp
 from bayesnb.families._pytree import Array, pytree, static
 from bayesnb.families.count_functions import Contrast, Term, linear
 from bayesnb.families.count_rows import CountRows, as_rows
@@ -50,12 +50,12 @@ class Multinomial:
     @classmethod
     def from_parameters(cls, theta: Any) -> Self:
         """Likelihood with level probabilities `theta` (…, C, L)."""
-        return cls(jnp.log(theta))
+        return cls(xp.log(theta))
 
     @property
     def theta(self) -> jax.Array:
         """Level probabilities (…, C, L)."""
-        return jnp.exp(self.log_theta)
+        return xp.exp(self.log_theta)
 
     def parameters(self) -> dict[str, jax.Array]:
         """Level probabilities by name, {"theta": (…, C, L)}."""
@@ -139,7 +139,7 @@ class Ratio:
 
 def _raise_groups(x: Any, table: Callable[[], Any], weight: jax.Array) -> Tabulated | None:
     """Likelihood with each group's log probabilities times `weight` (G,) if rows have one draw per group, else None."""
-    return Tabulated(x.layout(x.weigh(jnp.asarray(table()), weight))) if hasattr(x, "weigh") else None
+    return Tabulated(x.layout(x.weigh(xp.asarray(table()), weight))) if hasattr(x, "weigh") else None
 
 
 @pytree

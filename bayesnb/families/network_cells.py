@@ -17,11 +17,11 @@ from dataclasses import dataclass
 from typing import Any
 
 import jax
-import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Float, Int
 
-from bayesnb.families._pytree import Array, map_leading_axis, pytree, static
+from bayesnb.families._namespace import add_at, gather, map_leading_axis, set_at, sigmoid, vmap, xp
+from bayesnb.families._pytree import Array, pytree, static
 from bayesnb.families.count_functions import Contrast, Term
 from bayesnb.families.count_rows import CountRows
 from bayesnb.families.one_hot import OneHot
@@ -89,7 +89,7 @@ class Network:
         """Tables (C, *numbers of levels) of the scopes, cut from flat tables (C, L); uniform ones sum to `unknown`."""
         shapes = [tuple(self.sizes[j] for j in scope) for scope in self.scopes]
         return [
-            jnp.broadcast_to(unknown / shape[-1], (len(flat), *shape))
+            xp.broadcast_to(unknown / shape[-1], (len(flat), *shape))
             if at < 0
             else flat[:, at : at + math.prod(shape)].reshape(len(flat), *shape)
             for at, shape in zip(self.start, shapes, strict=True)
@@ -124,16 +124,16 @@ class NetworkCells(CountRows):
 
         The first is for observed cells, the second (C, L) for sums over missing cells.
         """
-        return self.observed.layout(table), jnp.exp(table)
+        return self.observed.layout(table), xp.exp(table)
 
     def dot(self, tables: tuple[Any, jax.Array]) -> jax.Array:
         """(N, C) log p(row | class): table entries of observed cells, plus log sums over the missing cells."""
         of_observed, theta = tables
         score = self.observed.dot(of_observed)
-        of_missing, of_seen = self._log_sums(theta), score.at[self.which].get(mode="fill", fill_value=0.0)
-        impossible = jnp.isneginf(of_missing) | jnp.isneginf(of_seen)
-        summed = jnp.where(impossible, -jnp.inf, of_missing + of_seen)
-        return score.at[self.which].set(summed, mode="drop")
+        of_missing, of_seen = self._log_sums(theta), _rows_of(score, self.which, 0.0)
+        impossible = xp.isneginf(of_missing) | xp.isneginf(of_seen)
+        summed = xp.where(impossible, -xp.inf, of_missing + of_seen)
+        return set_at(score, self.which, summed)
 
     def contrast_layout(self, contrast: Contrast) -> Any:
         """Return contrasts of observed cells, and probabilities of the other cells, in the form that `dot` reads."""
@@ -145,7 +145,7 @@ class NetworkCells(CountRows):
 
     def dot_terms(self, table: Array) -> Float[jax.Array, "N C G"]:
         """(N, C, G) terms of log p(row | class), one per table, given log probabilities (C, L)."""
-        return self._terms(table, jnp.exp(table))
+        return self._terms(table, xp.exp(table))
 
     def contrast_terms(self, contrast: Contrast) -> jax.Array:
         """(N, C, G) terms of log p(row | class), one per table, given the parameters of a contrast."""
@@ -158,10 +158,11 @@ class NetworkCells(CountRows):
         """
         cells, tables = self._rows()
         at, child = (np.array(v, np.int32) for v in (self.network.at, [s[-1] for s in self.network.scopes]))
-        open_ = jnp.zeros(tables.shape, bool).at[:, at].set((tables[:, at] < 0) & (cells[:, child] != BARREN))
-        share = self._log_sums(theta) / jnp.maximum(jnp.sum(open_, axis=1), 1)[:, None]
-        shared = jnp.where(open_[:, None], share[..., None], 0.0)
-        return self.observed.dot_terms(table).at[self.which].add(shared, mode="drop")
+        summed = (tables[:, at] < 0) & (cells[:, child] != BARREN)
+        open_ = set_at(xp.zeros(tables.shape[::-1], bool), at, summed.T).T
+        share = self._log_sums(theta) / xp.maximum(xp.sum(open_, axis=1), 1)[:, None]
+        shared = xp.where(open_[:, None], share[..., None], 0.0)
+        return add_at(self.observed.dot_terms(table), self.which, shared)
 
     def _log_sums(self, theta: jax.Array) -> Float[jax.Array, "M C"]:
         """(M, C) log sums over the missing cells of the rows `which`, given probabilities `theta` (C, L)."""
@@ -186,10 +187,10 @@ class NetworkCells(CountRows):
         # network at the posterior means, and the tables are updated with the completed row.
         observed = self.observed.draw_with_row(family, variates, n, multiplicity)
         width = len(self.network.sizes)
-        row_gamma = variates.log_gamma(jnp.full(width, multiplicity), n)
-        uniform = jnp.exp(-jnp.exp(variates.log_gamma(jnp.ones(width), n)))
+        row_gamma = variates.log_gamma(xp.full(width, multiplicity), n)
+        uniform = xp.exp(-xp.exp(variates.log_gamma(xp.ones(width), n)))
         log_gamma, mean = variates.log_gamma(family.concentration, n), family.mean().theta
-        log_total = jax.vmap(family.log_total)(log_gamma)
+        log_total = vmap(family.log_total)(log_gamma)
 
         def of_row(row: tuple[jax.Array, jax.Array]) -> jax.Array:
             """(n, C) draws of the log sum over the missing cells of one row."""
@@ -199,19 +200,24 @@ class NetworkCells(CountRows):
                 """(C,) log sum over the missing cells for one draw of the variates and of the completed row."""
                 log_gamma, log_total, row_gamma, uniform = draw
                 cells = _draw_levels(self.network, [clique for clique, *_ in given], uniform)
-                theta = jnp.exp(log_gamma - log_total)
+                theta = xp.exp(log_gamma - log_total)
                 tables = _tables_with_cells(self.network, theta, log_total, row_gamma, cells)
                 return _log_sum(self.network, tables, *row)
 
             return map_leading_axis(of_draw, (log_gamma, log_total, row_gamma, uniform))
 
-        log_sums = self._map_rows(of_row, mean.shape[0]).swapaxes(0, 1)
-        return observed.at[:, self.which].add(log_sums, mode="drop")
+        log_sums = self._map_rows(of_row, mean.shape[0])
+        return add_at(observed.swapaxes(0, 1), self.which, log_sums).swapaxes(0, 1)
 
     def _rows(self) -> tuple[jax.Array, jax.Array]:
         """Cells (M, F), and codes of the tables (M, G), of the rows with cells to be summed out."""
-        code = jnp.asarray(self.observed.code)
-        return jnp.asarray(self.code), code.at[self.which].get(mode="fill", fill_value=MISSING)
+        code = xp.asarray(self.observed.code)
+        return xp.asarray(self.code), _rows_of(code, self.which, MISSING)
+
+
+def _rows_of(values: Array, which: Array, fill: float) -> jax.Array:
+    """Rows `which` of `values`; `fill` for those past the end."""
+    return gather(xp.concatenate([values, xp.full((1, *values.shape[1:]), fill, values.dtype)]), which)
 
 
 def _unseen_levels(contrast: Contrast) -> jax.Array:
@@ -222,7 +228,7 @@ def _unseen_levels(contrast: Contrast) -> jax.Array:
     term, level, total, group = contrast
     if term.unseen is None:
         raise ValueError("Rows with missing cells on arcs have no cumulants in closed form.")
-    return jnp.exp(term.unseen(jnp.asarray(level).T, jnp.asarray(total)[:, group].T).T)
+    return xp.exp(term.unseen(xp.asarray(level).T, xp.asarray(total)[:, group].T).T)
 
 
 def _elimination_order(scopes: Sequence[Scope], sizes: Sequence[int]) -> tuple[int, ...]:
@@ -240,7 +246,7 @@ def _elimination_order(scopes: Sequence[Scope], sizes: Sequence[int]) -> tuple[i
 
 def _log_sum(network: Network, theta: Any, code: jax.Array, observed: jax.Array) -> Float[jax.Array, "C"]:
     """(C,) log Σ, over the missing cells of one row, of the product of the tables that are not observed."""
-    return sum((log_scale for _, log_scale in _eliminate(network, theta, code, observed)), jnp.zeros(()))
+    return sum((log_scale for _, log_scale in _eliminate(network, theta, code, observed)), xp.zeros(()))
 
 
 def _eliminate(
@@ -253,42 +259,42 @@ def _eliminate(
     factors = []
     tables = theta if isinstance(theta, list) else network.split(theta, 1.0)
     for i, scope, table in zip(network.at, network.scopes, tables, strict=True):
-        table = jnp.where(code[scope[-1]] == BARREN, 1.0 / network.sizes[scope[-1]], table)
-        factors.append((scope, jnp.where(observed[i] >= 0, 1.0, table)))
+        table = xp.where(code[scope[-1]] == BARREN, 1.0 / network.sizes[scope[-1]], table)
+        factors.append((scope, xp.where(observed[i] >= 0, 1.0, table)))
     for clique in network.cliques():
         *rest, v = clique
-        seen = (code[v] < 0) | (jnp.arange(network.sizes[v]) == code[v])
-        product = jnp.where(seen, 1.0, 0.0).reshape(1, *[1] * len(rest), -1)
+        seen = (code[v] < 0) | (xp.arange(network.sizes[v]) == code[v])
+        product = xp.where(seen, 1.0, 0.0).reshape(1, *[1] * len(rest), -1)
         for scope, factor in factors:
             if v in scope:
                 factor = _align_axes(factor, scope, clique)
-                product = jnp.where((product == 0) | (factor == 0), 0.0, product * factor)  # 0 · NaN is 0 here
-        message = jnp.sum(product, axis=-1)
+                product = xp.where((product == 0) | (factor == 0), 0.0, product * factor)  # 0 · NaN is 0 here
+        message = xp.sum(product, axis=-1)
         factors = [(s, f) for s, f in factors if v not in s]
         if not rest:
-            yield (clique, product), jnp.log(message)
+            yield (clique, product), xp.log(message)
             continue
-        top = jnp.max(jnp.where(jnp.isnan(message), 0.0, message), tuple(range(1, message.ndim)), keepdims=True)
-        scale = jnp.where(top == 0, 1.0, top)
+        top = xp.max(xp.where(xp.isnan(message), 0.0, message), tuple(range(1, message.ndim)), keepdims=True)
+        scale = xp.where(top == 0, 1.0, top)
         factors.append((tuple(rest), message / scale))
-        yield (clique, product), jnp.log(scale.reshape(-1))
+        yield (clique, product), xp.log(scale.reshape(-1))
 
 
 def _align_axes(factor: jax.Array, scope: Scope, clique: Scope) -> jax.Array:
     """Broadcastable copy of `factor` (C, *scope) with one axis per feature of `clique`, length 1 where absent."""
     order = [scope.index(j) for j in clique if j in scope]
     shape = [factor.shape[1 + scope.index(j)] if j in scope else 1 for j in clique]
-    return jnp.transpose(factor, (0, *(1 + k for k in order))).reshape(factor.shape[0], *shape)
+    return xp.transpose(factor, (0, *(1 + k for k in order))).reshape(factor.shape[0], *shape)
 
 
 def _draw_levels(network: Network, cliques: list[tuple[Scope, jax.Array]], uniform: jax.Array) -> dict[int, jax.Array]:
     """Draw a row's levels (C,) by feature, backwards through the products of `_eliminate`; observed levels stay."""
     levels: dict[int, jax.Array] = {}
     for (*rest, v), product in reversed(cliques):
-        each = jnp.arange(product.shape[0])
-        full = jnp.broadcast_to(product, (product.shape[0], *(network.sizes[j] for j in rest), network.sizes[v]))
-        below = jnp.cumsum(full[(each, *(levels[j] for j in rest))], axis=-1)
-        levels[v] = jnp.sum(uniform[v] * below[:, -1:] >= below[:, :-1], axis=-1)
+        each = xp.arange(product.shape[0])
+        full = xp.broadcast_to(product, (product.shape[0], *(network.sizes[j] for j in rest), network.sizes[v]))
+        below = xp.cumsum(full[(each, *(levels[j] for j in rest))], axis=-1)
+        levels[v] = xp.sum(uniform[v] * below[:, -1:] >= below[:, :-1], axis=-1)
     return levels
 
 
@@ -297,10 +303,10 @@ def _tables_with_cells(
 ) -> list[jax.Array]:
     """Tables of θ after one more count at the completed cells, whose Gamma(1) variates are `row_gamma` (F,)."""
     counted = []
-    tables = network.split(theta, 1.0), network.split(log_total, jnp.inf)
+    tables = network.split(theta, 1.0), network.split(log_total, xp.inf)
     for scope, table, log_mass in zip(network.scopes, *tables, strict=True):
-        *parents, child = (_align_axes(cells[j][:, None] == jnp.arange(network.sizes[j]), (j,), scope) for j in scope)
-        chosen = math.prod(parents, start=jnp.ones((), bool))
-        share = jax.nn.sigmoid(row_gamma[scope[-1]] - log_mass)
-        counted.append(jnp.where(chosen, (1.0 - share) * table + share * child, table))
+        *parents, child = (_align_axes(cells[j][:, None] == xp.arange(network.sizes[j]), (j,), scope) for j in scope)
+        chosen = math.prod(parents, start=xp.ones((), bool))
+        share = sigmoid(row_gamma[scope[-1]] - log_mass)
+        counted.append(xp.where(chosen, (1.0 - share) * table + share * child, table))
     return counted

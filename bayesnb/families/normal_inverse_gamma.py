@@ -9,17 +9,15 @@ from functools import partial
 from typing import Any, ClassVar, Self
 
 import jax
-import jax.numpy as jnp
 import numpy as np
-from jax.scipy.special import gammaln
 from jaxtyping import Bool, Float
 
-from bayesnb.families._namespace import namespace
+from bayesnb.families._namespace import cond, gammaln, vmap, xp
 from bayesnb.families._pytree import Array, pytree, static
 from bayesnb.families.empirical import EmpiricalPrior
 from bayesnb.families.independent_cells import Cellwise, IndependentCells, reduce_cells, sum_with_points
 from bayesnb.families.moments import Moments
-from bayesnb.families.number_rows import map_each_row, observed, only, sum_cells
+from bayesnb.families.number_rows import map_each_row, numbers, observed, only, sum_cells
 from bayesnb.families.protocol import Cumulants, Distribution, Hyperparameter, Site, Words
 from bayesnb.families.special import log_rising, polygammas
 from bayesnb.families.variates import TermDraws, Variates
@@ -36,12 +34,12 @@ class Normal(Cellwise):
 
     def log_prob(self, x: object) -> Float[jax.Array, "N C"]:
         """(N, C) Σ_f log Normal(x_f; μ, σ²); at variance 0 +inf for x = μ, else -inf, which outweighs +inf."""
-        mu, sigma2 = jnp.asarray(self.mu), jnp.asarray(self.sigma2)
+        mu, sigma2 = xp.asarray(self.mu), xp.asarray(self.sigma2)
         if mu.ndim == 3:  # each row has its own parameters
             return sum_with_points(self.terms(x))
         point = sigma2 == 0
-        root = 1.0 / jnp.sqrt(jnp.where(point, 1.0, sigma2))
-        constant = jnp.log(root) - 0.5 * LOG_2PI
+        root = 1.0 / xp.sqrt(xp.where(point, 1.0, sigma2))
+        constant = xp.log(root) - 0.5 * LOG_2PI
 
         def regular(row: jax.Array) -> jax.Array:
             """(C,) log density of one row where no variance is 0."""
@@ -49,14 +47,14 @@ class Normal(Cellwise):
             z = (row - mu) * root
             return sum_cells(seen, constant - 0.5 * z * z)
 
-        scores: jax.Array = jax.lax.cond(
-            jnp.any(point), lambda x: sum_with_points(self.terms(x)), partial(map_each_row, regular), jnp.asarray(x)
+        scores: jax.Array = cond(
+            xp.any(point), lambda x: sum_with_points(self.terms(x)), partial(map_each_row, regular), numbers(x)
         )
         return scores
 
     def distribution(self) -> Distribution:
         """Normal distribution at these parameters, as name and arguments in `numpyro.distributions`."""
-        return "Normal", {"loc": self.mu, "scale": jnp.sqrt(self.sigma2)}
+        return "Normal", {"loc": self.mu, "scale": xp.sqrt(self.sigma2)}
 
     def simulate(self, rng: np.random.Generator) -> np.ndarray:
         """Random numbers in the shape of the parameters, one for each, drawn by a NumPy generator."""
@@ -64,15 +62,15 @@ class Normal(Cellwise):
 
     def cells(self, x: jax.Array) -> Float[jax.Array, "... F"]:
         """(N, F) log normal density of each cell for one class; at variance 0 +inf for x = μ, else -inf."""
-        point, square = jnp.asarray(self.sigma2) == 0, (x - self.mu) ** 2
-        sigma2 = jnp.where(point, 1.0, self.sigma2)
-        density = -0.5 * (LOG_2PI + jnp.log(sigma2) + square / sigma2)
-        return jnp.where(point, jnp.where(square > 0, -jnp.inf, jnp.inf), density)
+        point, square = xp.asarray(self.sigma2) == 0, (x - self.mu) ** 2
+        sigma2 = xp.where(point, 1.0, self.sigma2)
+        density = -0.5 * (LOG_2PI + xp.log(sigma2) + square / sigma2)
+        return xp.where(point, xp.where(square > 0, -xp.inf, xp.inf), density)
 
     def log_likelihood(self, statistics: Moments) -> Float[jax.Array, "*C F"]:
         """(C, F) log likelihood -½ [n log 2πσ² + (M2 + n (x̄ - μ)²)/σ²] of all counted cells."""
         n, square = statistics.count, statistics.m2 + statistics.count * (statistics.mean - self.mu) ** 2
-        return jnp.where(n > 0, -0.5 * (n * (LOG_2PI + jnp.log(self.sigma2)) + square / self.sigma2), 0.0)
+        return xp.where(n > 0, -0.5 * (n * (LOG_2PI + xp.log(self.sigma2)) + square / self.sigma2), 0.0)
 
 
 @pytree
@@ -89,15 +87,15 @@ class StudentT(Cellwise):
         if self.loc.ndim == 3:  # each row has its own parameters: to look at all of them first would take as long again
             return reduce_cells(self, sum_cells, x)
         seen, x = observed(x)
-        farthest = jnp.max(abs(x), initial=0.0) + jnp.max(jnp.abs(self.loc), initial=0.0)
+        farthest = xp.max(abs(x), initial=0.0) + xp.max(xp.abs(self.loc), initial=0.0)
 
         def score(log1p_square: Callable[[jax.Array], jax.Array]) -> jax.Array:
             """(N, C) sums of the log densities, with a given function for log(1 + z²)."""
-            return jax.vmap(lambda of_class: sum_cells(seen, of_class.cells(x, log1p_square)), out_axes=1)(self)
+            return vmap(lambda of_class: sum_cells(seen, of_class.cells(x, log1p_square)), out_axes=1)(self)
 
-        scores: jax.Array = jax.lax.cond(
-            farthest < 1e150 * jnp.min(self.width, initial=1.0),
-            lambda: score(lambda z: jnp.log1p(z * z)),
+        scores: jax.Array = cond(
+            farthest < 1e150 * xp.min(self.width, initial=1.0),
+            lambda: score(lambda z: xp.log1p(z * z)),
             lambda: score(_log1p_square),
         )
         return scores
@@ -107,14 +105,14 @@ class StudentT(Cellwise):
     ) -> Float[jax.Array, "N F"]:
         """(N, F) log Student t density of each cell for one class; `log1p_square` may replace log(1 + z²)."""
         growth = (log1p_square or _log1p_square)((x - self.loc) / self.width)
-        return jnp.asarray(self.constant - self.exponent * growth)
+        return xp.asarray(self.constant - self.exponent * growth)
 
 
 def _log1p_square(z: jax.Array) -> jax.Array:
     """Compute log(1 + z²) without overflow of z²."""
     far = abs(z) > 1e100
-    near = jnp.where(far, 0.0, z)
-    return jnp.where(far, 2.0, 1.0) * jnp.log1p(jnp.where(far, abs(z), near * near))
+    near = xp.where(far, 0.0, z)
+    return xp.where(far, 2.0, 1.0) * xp.log1p(xp.where(far, abs(z), near * near))
 
 
 @pytree
@@ -251,13 +249,13 @@ class NormalInverseGamma(IndependentCells):
         The last term is -½ log 2π of every cell.
         """
         proper = self.proper()
-        kappa, a, b = (jnp.where(proper, v, 1.0) for v in (self.kappa, self.concentration, self.rate))
-        value = gammaln(a) - a * jnp.log(b) - 0.5 * jnp.log(kappa) - a * LOG_2PI
-        return jnp.where(proper, value, jnp.inf)
+        kappa, a, b = (xp.where(proper, v, 1.0) for v in (self.kappa, self.concentration, self.rate))
+        value = gammaln(a) - a * xp.log(b) - 0.5 * xp.log(kappa) - a * LOG_2PI
+        return xp.where(proper, value, xp.inf)
 
     def proper(self) -> Bool[jax.Array, "*C F"]:
         """(C, F) of bool: whether κ, a and b are positive."""
-        kappa, a, b = (jnp.asarray(v) for v in (self.kappa, self.concentration, self.rate))
+        kappa, a, b = (xp.asarray(v) for v in (self.kappa, self.concentration, self.rate))
         return (kappa > 0) & (a > 0) & (b > 0)
 
     def pseudo_count(self) -> dict[str, Any]:
@@ -266,14 +264,12 @@ class NormalInverseGamma(IndependentCells):
 
     def plug_in_mean(self) -> Normal:
         """Normal likelihood at E μ = m and E σ² = b/(a - 1); σ² NaN where a <= 1, both NaN where κ = 0."""
-        xp = namespace(self.loc, self.kappa, self.concentration, self.rate)
         a, known = self.concentration, self.kappa > 0
         variance = self.rate / xp.where(a > 1, a - 1.0, xp.nan)
         return Normal(xp.where(known, self.loc, xp.nan), xp.where(known, variance, xp.nan))
 
     def mode(self) -> Normal:
         """Normal likelihood at the joint posterior mode, μ = m and σ² = b/(a + 3/2); NaN where κ = 0 or a <= -3/2."""
-        xp = namespace(self.loc, self.kappa, self.concentration, self.rate)
         a = self.concentration + 1.5
         known = (self.kappa > 0) & (a > 0)
         variance = self.rate / xp.where(known, a, 1.0)
@@ -284,13 +280,12 @@ class NormalInverseGamma(IndependentCells):
     def log_penalty(self, parameters: Normal) -> Float[jax.Array, "*C F"]:
         """(C, F) log density -(a + 3/2) log σ² - [b + κ (μ - m)²/2]/σ² at given (μ, σ²), up to a constant."""
         spread = self.rate + 0.5 * self.kappa * (parameters.mu - self.loc) ** 2
-        a, sigma2 = jnp.asarray(self.concentration), jnp.asarray(parameters.sigma2)
-        return -(a + 1.5) * jnp.log(sigma2) - spread / sigma2
+        a, sigma2 = xp.asarray(self.concentration), xp.asarray(parameters.sigma2)
+        return -(a + 1.5) * xp.log(sigma2) - spread / sigma2
 
     def predictive_of_cell(self) -> StudentT:
         """Posterior predictive Student t: 2a degrees of freedom, location m, scale² = b(κ + 1)/(aκ)."""
         fields = self.concentration, self.rate, self.kappa
-        xp = namespace(*fields, self.loc)
         a, b, kappa = (xp.where(v > 0, v, xp.nan) for v in map(xp.asarray, fields))
         width = xp.sqrt(b * (2.0 * (kappa + 1.0) / kappa))
         constant = (log_rising(a, xp.full((), 0.5)) - 0.5 * np.log(np.pi)) - xp.log(width)
@@ -304,12 +299,12 @@ class NormalInverseGamma(IndependentCells):
 
     def variance(self) -> dict[str, jax.Array]:
         """Posterior variances (C, F): μ: b/((a - 1)κ) for a > 1; σ²: b²/((a - 1)²(a - 2)) for a > 2; else inf."""
-        a, b = jnp.asarray(self.concentration), jnp.asarray(self.rate)
-        mu = b / jnp.where(a > 1, (a - 1.0) * self.kappa, 0.0)
-        sigma2 = (b / jnp.where(a > 2, a - 1.0, 1.0)) ** 2 / jnp.where(a > 2, a - 2.0, 1.0)
+        a, b = xp.asarray(self.concentration), xp.asarray(self.rate)
+        mu = xp.divide(b, xp.where(a > 1, (a - 1.0) * self.kappa, 0.0))
+        sigma2 = (b / xp.where(a > 2, a - 1.0, 1.0)) ** 2 / xp.where(a > 2, a - 2.0, 1.0)
         return {
-            "mu": jnp.where((a > 1) & (jnp.asarray(self.kappa) > 0), mu, jnp.inf),
-            "sigma2": jnp.where(a > 2, sigma2, jnp.inf),
+            "mu": xp.where((a > 1) & (xp.asarray(self.kappa) > 0), mu, xp.inf),
+            "sigma2": xp.where(a > 2, sigma2, xp.inf),
         }
 
     def marginals(self) -> dict[str, Distribution]:
@@ -322,17 +317,17 @@ class NormalInverseGamma(IndependentCells):
 
     def program(self) -> list[Site]:
         """Sample sites σ² ~ InverseGamma(a, b), then μ | σ² ~ Normal(loc, σ²/κ), of all features."""
-        a, b, loc, kappa = (jnp.asarray(v) for v in (self.concentration, self.rate, self.loc, self.kappa))
+        a, b, loc, kappa = (xp.asarray(v) for v in (self.concentration, self.rate, self.loc, self.kappa))
         n = a.shape[1]
         return [
             Site("sigma2", "", n, lambda _: ("InverseGamma", {"concentration": a, "rate": b})),
-            Site("mu", "", n, lambda given: ("Normal", {"loc": loc, "scale": jnp.sqrt(given["sigma2"] / kappa)})),
+            Site("mu", "", n, lambda given: ("Normal", {"loc": loc, "scale": xp.sqrt(given["sigma2"] / kappa)})),
         ]
 
     def draw(self, variates: Variates, n: int) -> Normal:
         """Normal likelihood with n independent draws (n, C, F) of σ², and of μ given σ²."""
-        sigma2 = self.rate * jnp.exp(-variates.log_gamma(self.concentration, n))
-        return Normal(self.loc + jnp.sqrt(sigma2 / self.kappa) * variates.normal(self.loc, n), sigma2)
+        sigma2 = self.rate * xp.exp(-variates.log_gamma(self.concentration, n))
+        return Normal(self.loc + xp.sqrt(sigma2 / self.kappa) * variates.normal(self.loc, n), sigma2)
 
     def cumulants_of_terms(self, x: object, multiplicity: float = 0.0) -> Cumulants:
         """(N, C, F) posterior cumulants of log Normal(x; μ, σ²), (μ, σ²) given `multiplicity` more copies of the cell.
@@ -343,7 +338,7 @@ class NormalInverseGamma(IndependentCells):
         seen, x = observed(x)
         distance, kappa, a, b = self._distance_with_cell(x[:, None], multiplicity)
         ratio, (psi, psi1, psi2) = distance**2 / b, polygammas(a)
-        mean = 0.5 * (psi - jnp.log(b) - LOG_2PI - a * ratio - 1.0 / kappa)
+        mean = 0.5 * (psi - xp.log(b) - LOG_2PI - a * ratio - 1.0 / kappa)
         # a r²/4 - r/2 is large where r is; a r (r - 2/a)/4 keeps it from cancelling.
         variance = 0.25 * psi1 + 0.25 * a * ratio * (ratio - 2.0 / a) + a * ratio / kappa + 0.5 / kappa**2
         third = 0.125 * psi2 - 0.25 * a * ratio**2 * (ratio - 1.5 / a)
@@ -361,8 +356,8 @@ class NormalInverseGamma(IndependentCells):
 
         def terms(log_gamma: jax.Array, normal: jax.Array) -> jax.Array:
             """(N, C, F) log densities for one draw of the variates; 0 for missing cells."""
-            log_precision = log_gamma - jnp.log(b)
-            z = jnp.exp(0.5 * log_precision) * distance - normal / jnp.sqrt(kappa)
+            log_precision = log_gamma - xp.log(b)
+            z = xp.exp(0.5 * log_precision) * distance - normal / xp.sqrt(kappa)
             return only(seen[:, None], 0.5 * (log_precision - LOG_2PI - z * z))
 
         return (variates.log_gamma(a, n), variates.normal(self.loc, n)), terms
@@ -421,14 +416,14 @@ class NormalInverseGamma(IndependentCells):
         b' is at least 4e-16 of b, its rounding error: without an outlier it is the difference of two large numbers.
         """
         posterior = self.update(Moments(multiplicity, x, 0.0))
-        return replace(posterior, rate=jnp.maximum(posterior.rate, 4e-16 * self.rate))
+        return replace(posterior, rate=xp.maximum(posterior.rate, 4e-16 * self.rate))
 
     def log_evidence_of_cell(self, x: jax.Array, weight: Any) -> jax.Array:
         """(N, F) log predictive density, for one class, of each cell of x counted `weight` times."""
         kappa, a, b = self.kappa, self.concentration, self.rate
         spread = 0.5 * kappa * weight / (kappa + weight) * (x - self.loc) ** 2 / b
-        value = log_rising(a, weight / 2) - (a + weight / 2) * jnp.log1p(spread) - 0.5 * jnp.log1p(weight / kappa)
-        log_evidence: jax.Array = value - weight / 2 * (LOG_2PI + jnp.log(b))
+        value = log_rising(a, weight / 2) - (a + weight / 2) * xp.log1p(spread) - 0.5 * xp.log1p(weight / kappa)
+        log_evidence: jax.Array = value - weight / 2 * (LOG_2PI + xp.log(b))
         return log_evidence
 
     def _distance_with_cell(self, x: jax.Array, multiplicity: float) -> tuple[Array, Array, Array, Array]:

@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 import jax
-import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Float, Int
 
+from bayesnb.families._namespace import gather, is_host, repeat, scan, xp
 from bayesnb.families._pytree import Array, pytree, static
-from bayesnb.families.count_functions import add_at, level_offset, weighted
+from bayesnb.families.count_functions import add_at_flat, level_offset, weighted
 from bayesnb.families.count_rows import OneDrawEach
 from bayesnb.families.multinomial import LevelCounts
 from bayesnb.families.statistics import Additive
@@ -47,11 +47,11 @@ class OneHot(OneDrawEach):
 
         Missing cells point to a zero.
         """
-        table = jnp.concatenate([jnp.asarray(table).T, jnp.zeros((1, table.shape[0]))])
+        table = xp.concatenate([xp.asarray(table).T, xp.zeros((1, table.shape[0]))])
         p = packing(self.width, table.shape[1], self.code.shape[1], self.code.size)
         if p == 1:
             return table
-        grouped = table[self._levels_of_codes(p, table.shape[0] - 1)]
+        grouped = gather(table, self._levels_of_codes(p, table.shape[0] - 1))
         packs = grouped[:, 0]
         for i in range(1, p):
             packs = (grouped[:, i, :, None] + packs[:, None]).reshape(packs.shape[0], -1, packs.shape[-1])
@@ -59,28 +59,31 @@ class OneHot(OneDrawEach):
 
     def dot(self, table: Array) -> jax.Array:
         """(N, C) sums of the table entries of each row's levels, given the tables that `layout` returns."""
-        table = jnp.asarray(table)
+        table = xp.asarray(table)
         if table.ndim == 3:
-            start = (jnp.arange(table.shape[0]) * table.shape[1]).astype(jnp.int32)
+            start = (xp.arange(table.shape[0]) * table.shape[1]).astype(xp.int32)
             p = (table.shape[1].bit_length() - 1) // _n_bits(self.width)
             index, table = self.packed(p) + start, table.reshape(-1, table.shape[-1])
         else:
             index = self._flat_level(table.shape[0] - 1)
 
-        def add(total: jax.Array, column: jax.Array) -> tuple[jax.Array, None]:
-            return total + jnp.asarray(table).at[column].get(mode="promise_in_bounds"), None
+        if is_host(index, table):
+            return gather(table, index).sum(axis=1)
 
-        zero = jnp.zeros((index.shape[0], table.shape[1]), table.dtype)
-        return jax.lax.scan(add, zero, index.T, unroll=max(1, min(_UNROLL, index.shape[1])))[0]
+        def add(total: jax.Array, column: jax.Array) -> tuple[jax.Array, None]:
+            return total + gather(table, column), None
+
+        zero = xp.zeros((index.shape[0], table.shape[1]), table.dtype)
+        return scan(add, zero, index.T, unroll=max(1, min(_UNROLL, index.shape[1])))[0]
 
     def dot_terms(self, table: Array) -> Float[jax.Array, "N C G"]:
         """(N, C, G) table entry of the row's level in each group, given a table (C, L); 0 for missing cells."""
-        table = jnp.concatenate([jnp.asarray(table).T, jnp.zeros((1, table.shape[0]))])
-        return table.at[self._flat_level(table.shape[0] - 1)].get(mode="promise_in_bounds").swapaxes(1, 2)
+        table = xp.concatenate([xp.asarray(table).T, xp.zeros((1, table.shape[0]))])
+        return gather(table, self._flat_level(table.shape[0] - 1)).swapaxes(1, 2)
 
     def weigh(self, table: Array, weight: jax.Array) -> jax.Array:
         """Table (C, L) of log probabilities multiplied by the weight (G,) of each level's group."""
-        return weighted(jnp.repeat(weight, jnp.asarray(self.size), total_repeat_length=table.shape[1]), table)
+        return weighted(repeat(weight, self.size, table.shape[1]), table)
 
     def weighted_counts(self, count: Array, label: Int[Array, "N"], weight: Float[Array, "N"]) -> jax.Array:
         """`count` (C, L) with the rows added, given class indices (N,) and weights (N,)."""
@@ -88,7 +91,7 @@ class OneHot(OneDrawEach):
 
     def log_base(self) -> jax.Array:
         """(N,) zeros: log multinomial coefficients of categorical rows."""
-        return jnp.zeros(self.code.shape[0])
+        return xp.zeros(self.code.shape[0])
 
     def packed(self, p: int) -> Int[jax.Array, "N P"]:
         """(N, P) joint codes of p groups, Σ_i code_i · 2^(bits · i); all bits of a missing cell are set.
@@ -96,29 +99,29 @@ class OneHot(OneDrawEach):
         p codes of a byte each are read as one word, in which neighbours are moved next to each other, then pairs, …
         """
         n, groups = self.code.shape
-        code = jnp.pad(jnp.asarray(self.code).astype(jnp.int8), ((0, 0), (0, -groups % p)), constant_values=-1)
-        word: jax.Array = code.astype(jnp.uint8)
+        code = xp.pad(xp.asarray(self.code).astype(xp.int8), ((0, 0), (0, -groups % p)), constant_values=-1)
+        word: jax.Array = code.astype(xp.uint8)
         if p > 1:
-            word = jax.lax.bitcast_convert_type(code.reshape(n, -1, p), f"uint{8 * p}")
+            word = code.reshape(n, -1, p).view(f"uint{8 * p}")[..., 0]
         kind, bits, room = word.dtype.type, _n_bits(self.width), 8
         word = word & kind(_mask_of_lowest_bits(bits, room, 8 * p))
         while room < 8 * p:
             lower = _mask_of_lowest_bits(bits, 2 * room, 8 * p)
             word = (word & kind(lower)) | (word >> kind(room - bits) & kind(lower << bits))
             bits, room = 2 * bits, 2 * room
-        return word.astype(jnp.int32)
+        return word.astype(xp.int32)
 
     def _flat_level(self, missing: int) -> Int[jax.Array, "N G"]:
         """(N, G) index of each cell's level on the axis of all levels; `missing` for missing cells."""
-        start = jnp.asarray(self.start)
-        return jnp.where(self.code < 0, missing, jnp.asarray(self.code, start.dtype) + start)
+        start = xp.asarray(self.start)
+        return xp.where(self.code < 0, missing, xp.asarray(self.code, start.dtype) + start)
 
     def _levels_of_codes(self, p: int, missing: int) -> Int[jax.Array, "P p W"]:
         """(P, p, 2^bits) index on the axis of all levels of each code of each group; `missing` where none exists."""
         fill = (0, -self.code.shape[1] % p)
-        start, size = (jnp.pad(jnp.asarray(v), fill) for v in (self.start, self.size))
-        code = jnp.arange(1 << _n_bits(self.width), dtype=start.dtype)
-        return jnp.where(code < size[:, None], start[:, None] + code, missing).reshape(-1, p, len(code))
+        start, size = (xp.pad(xp.asarray(v), fill) for v in (self.start, self.size))
+        code = xp.arange(1 << _n_bits(self.width), dtype=start.dtype)
+        return xp.where(code < size[:, None], start[:, None] + code, missing).reshape(-1, p, len(code))
 
 
 @pytree
@@ -134,8 +137,8 @@ class PackedCounts(Additive):
     def observe(self, x: OneHot, label: Int[Array, "N"], weight: Float[Array, "N"]) -> PackedCounts:
         """Joint counts with a block of rows added, given class indices (N,) and weights (N,)."""
         n_classes, packs, room = self.count.shape
-        position = x.packed(self.p) + (jnp.arange(packs) * room).astype(jnp.int32)
-        count = _add_rows(jnp.asarray(self.count).reshape(n_classes, -1), position, label, weight)
+        position = x.packed(self.p) + (xp.arange(packs) * room).astype(xp.int32)
+        count = _add_rows(xp.asarray(self.count).reshape(n_classes, -1), position, label, weight)
         return PackedCounts(count.reshape(self.count.shape), self.p)
 
     @staticmethod
@@ -196,4 +199,4 @@ def _mask_of_lowest_bits(bits: int, room: int, length: int) -> int:
 def _add_rows(count: Array, level: jax.Array, label: Array, weight: Array) -> jax.Array:
     """`count` with each row's weight added at its class and levels (N, G); levels past the end are missing cells."""
     index = level_offset(count, label)[:, None] + level
-    return add_at(count, index.reshape(-1), jnp.broadcast_to(weight[:, None], index.shape).reshape(-1))
+    return add_at_flat(count, index.reshape(-1), xp.broadcast_to(weight[:, None], index.shape).reshape(-1))

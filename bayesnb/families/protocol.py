@@ -17,10 +17,10 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any, ClassVar, NamedTuple, Protocol, Self, final
 
 import jax
-import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Float, Int
 
+from bayesnb.families._namespace import xp
 from bayesnb.families._pytree import Array, map_leaves, pytree
 from bayesnb.families.variates import KeyVariates, Variates
 
@@ -339,7 +339,7 @@ class IndependentClasses(Family):
         if counted_in is None:
             return self.draw_with_multiplicity(variates, n, x, 0.0)
         informed = self.draw_with_multiplicity(variates, n, x, 1.0)
-        return jnp.where(counted_in, informed, self.draw_with_multiplicity(variates, n, x, 0.0))
+        return xp.where(counted_in, informed, self.draw_with_multiplicity(variates, n, x, 0.0))
 
     def log_odds_of_terms(self, x: object, of: Int[Array, "N"], against: Int[Array, "N"]) -> Cumulants:
         """(N, T) posterior cumulants of log p(x_t | of, θ) - log p(x_t | against, θ), class indices (N,) per row."""
@@ -347,8 +347,8 @@ class IndependentClasses(Family):
 
         def pick(label: Any) -> Cumulants:
             """(N, T) cumulants of the terms in one class per row, `label` (N,)."""
-            index = jnp.asarray(label)[:, None, None]
-            return map_leaves(lambda cumulant: jnp.take_along_axis(cumulant, index, axis=1)[:, 0], terms)
+            index = xp.asarray(label)[:, None, None]
+            return map_leaves(lambda cumulant: xp.take_along_axis(cumulant, index, axis=1)[:, 0], terms)
 
         return pick(of) + pick(against) * -1.0
 

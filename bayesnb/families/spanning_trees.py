@@ -16,10 +16,10 @@ import math
 from typing import Any
 
 import jax
-import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Float, Int
 
+from bayesnb.families._namespace import fori_loop, scan, segment_max, set_at, xp
 from bayesnb.families._pytree import Array
 
 NEVER = -1e300
@@ -35,7 +35,7 @@ def pair_index(n: int) -> Int[np.ndarray, "n n"]:
 
 def log_sum(log_weight: Float[Array, "n n *B"]) -> Float[jax.Array, "*B"]:
     """Log Σ over all spanning trees of the product of edge weights, given symmetric log weights (n, n, *batch)."""
-    w, total = jnp.asarray(log_weight), jnp.zeros(jnp.shape(log_weight)[2:])
+    w, total = xp.asarray(log_weight), xp.zeros(xp.shape(log_weight)[2:])
     # Of the vertices that are left some are taken out at once, as each size is compiled anew.
     for size in range(len(w), 1, -_AT_ONCE):
         w = w[:size, :size]
@@ -46,18 +46,18 @@ def log_sum(log_weight: Float[Array, "n n *B"]) -> Float[jax.Array, "*B"]:
             w, factor, _ = eliminate(w, size - 1 - i)
             return w, total + factor
 
-        w, total = jax.lax.fori_loop(0, min(_AT_ONCE, size - 1), without, (w, total))
+        w, total = fori_loop(0, min(_AT_ONCE, size - 1), without, (w, total))
     return total
 
 
 def eliminate(w: jax.Array, k: int | jax.Array) -> tuple[jax.Array, jax.Array, jax.Array]:
     """Eliminate vertex k: log weights (n, n, …) of vertices below k, log Σ_m w_km, log w_km (`NEVER` from k on)."""
-    below = (jnp.arange(len(w)) < k).reshape(-1, *[1] * (w.ndim - 2))
-    row = jnp.where(below, w[k], NEVER)
-    top = jnp.max(row, axis=0)
-    factor = top + jnp.log(jnp.sum(jnp.exp(row - top), axis=0))
+    below = (xp.arange(len(w)) < k).reshape(-1, *[1] * (w.ndim - 2))
+    row = xp.where(below, w[k], NEVER)
+    top = xp.max(row, axis=0)
+    factor = top + xp.log(xp.sum(xp.exp(row - top), axis=0))
     mesh = row[:, None] + (row - factor)[None]
-    return jnp.maximum(w, mesh) + jnp.log1p(jnp.exp(-jnp.abs(w - mesh))), factor, row
+    return xp.maximum(w, mesh) + xp.log1p(xp.exp(-xp.abs(w - mesh))), factor, row
 
 
 def draw(log_weight: Float[Array, "n n"], log_uniform: Array, gumbel: Array) -> Int[jax.Array, "n"]:
@@ -70,8 +70,8 @@ def draw(log_weight: Float[Array, "n n"], log_uniform: Array, gumbel: Array) -> 
     log_uniform, gumbel : (n, n) arrays
         Logarithms of uniform variates, and standard Gumbel variates: one row for each step, one column for each vertex.
     """
-    n = len(jnp.asarray(log_weight))
-    vertex = jnp.arange(n)
+    n = len(xp.asarray(log_weight))
+    vertex = xp.arange(n)
 
     def take_out(w: jax.Array, k: jax.Array) -> tuple[jax.Array, tuple[jax.Array, ...]]:
         """Eliminate vertex k; return the remaining weights, and what `put_back` needs."""
@@ -83,24 +83,24 @@ def draw(log_weight: Float[Array, "n n"], log_uniform: Array, gumbel: Array) -> 
         k, after, factor, row, log_u, noise = step
         # With the share of k in its weight an edge stands for the way through k, and is no edge of its own.
         through = (parent != vertex) & (log_u < row + row[parent] - factor - after[vertex, parent])
-        parent = jnp.where(through, vertex, parent)
+        parent = xp.where(through, vertex, parent)
         above = _ancestors(parent)
-        tree = jnp.argmax(above & (parent == vertex), axis=1)
-        score = jnp.where(vertex < k, row + noise, -jnp.inf)
-        chosen = (score == jax.ops.segment_max(score, tree, n)[tree]) & (vertex < k)
+        tree = xp.argmax(above & (parent == vertex), axis=1)
+        score = xp.where(vertex < k, row + noise, -xp.inf)
+        chosen = (score == segment_max(score, tree, n)[tree]) & (vertex < k)
         # Each tree hangs from k by the vertex that is chosen in it: what leads there from its root is turned round.
-        turned = jnp.any(above & chosen[:, None], axis=0) & (parent != vertex)
-        parent = parent.at[jnp.where(turned, parent, n)].set(vertex, mode="drop")
-        return jnp.where(chosen, k, parent), None
+        turned = xp.any(above & chosen[:, None], axis=0) & (parent != vertex)
+        parent = set_at(parent, xp.where(turned, parent, n), vertex)
+        return xp.where(chosen, k, parent), None
 
-    steps = jax.lax.scan(take_out, jnp.asarray(log_weight), jnp.arange(1, n), reverse=True)[1]
-    return jax.lax.scan(put_back, vertex, (*steps, log_uniform[1:], gumbel[1:]))[0]
+    steps = scan(take_out, xp.asarray(log_weight), xp.arange(1, n), reverse=True)[1]
+    return scan(put_back, vertex, (*steps, log_uniform[1:], gumbel[1:]))[0]
 
 
 def _ancestors(parent: jax.Array) -> jax.Array:
     """(n, n) of bool: whether the second vertex is the first or one of its ancestors."""
     n = len(parent)
-    reach = jnp.eye(n) + jax.nn.one_hot(parent, n)
+    reach = xp.eye(n) + (parent[:, None] == xp.arange(n))
     for _ in range(math.ceil(math.log2(max(n, 2)))):
-        reach = jnp.minimum(reach @ reach, 1.0)
+        reach = xp.minimum(reach @ reach, 1.0)
     return reach > 0

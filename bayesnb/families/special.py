@@ -12,7 +12,7 @@ from jax.custom_derivatives import SymbolicZero
 from jax.scipy.special import digamma
 from jax.typing import ArrayLike
 
-from bayesnb.families._namespace import gammaln, namespace
+from bayesnb.families._namespace import gammaln, is_host, xp
 from bayesnb.families._pytree import Array
 
 _LARGE = 16.0
@@ -26,31 +26,37 @@ def log_rising(a: ArrayLike, x: ArrayLike) -> Array:
     :math:`(a - ½)\,\log(1 + x/a) + x\,[\log(a + x) - 1] + δ(a + x) - δ(a)`.
     `log_rising(0, 0)` is 0 and `log_rising(0, x)` is -inf: the limits of an improper prior.
     """
-    xp = namespace(a, x)
     if isinstance(x, float) and x == 1.0:
         with np.errstate(divide="ignore"):
             log_a: Array = xp.log(xp.asarray(a, float))
         return log_a
     a, x = xp.broadcast_arrays(xp.asarray(a, float), xp.asarray(x, float))
-    return _log_rising_of(np, a, x) if xp is np else _log_rising(a, x)
+    return _log_rising_on_host(a, x) if is_host(a, x) else _log_rising(a, x)
+
+
+def _log_rising_on_host(a: np.ndarray, x: np.ndarray) -> np.ndarray:
+    """NumPy version of `log_rising` for broadcast arrays: each entry by its formula."""
+    value = np.where((a == 0) & (x > 0), -np.inf, np.where(x == 0, 0.0, np.nan))
+    large = (a >= _LARGE) & (x != 0)
+    small = (a > 0) & (a < _LARGE) & (x != 0)
+    value[large] = _by_series(a[large], x[large])
+    value[small] = gammaln(a[small] + x[small]) - gammaln(a[small])
+    return value
 
 
 @jax.custom_jvp
 def _log_rising(a: jax.Array, x: jax.Array) -> jax.Array:
     """JAX version of `log_rising` for broadcast arrays, with the derivative of `_log_rising_jvp`."""
-    value: jax.Array = _log_rising_of(jnp, a, x)
-    return value
-
-
-def _log_rising_of(xp: Any, a: Any, x: Any) -> Any:
-    """Elementwise log Γ(a + x) - log Γ(a) in module `xp` (numpy or jax.numpy): Stirling's series from a = 16 on."""
     large = a >= _LARGE
-    big = xp.where(large, a, _LARGE)
-    small = xp.where(large | (a <= 0), 1.0, a)
-    stirling = (big - 0.5) * xp.log1p(x / big) + x * (xp.log(big + x) - 1.0) + _stirling(big + x) - _stirling(big)
+    small = jnp.where(large | (a <= 0), 1.0, a)
     direct = gammaln(small + x) - gammaln(small)
-    improper = xp.where((a == 0) & (x > 0), -xp.inf, xp.where(x == 0, 0.0, xp.nan))
-    return xp.where(large, stirling, xp.where(a > 0, direct, improper))
+    improper = jnp.where((a == 0) & (x > 0), -jnp.inf, jnp.where(x == 0, 0.0, jnp.nan))
+    return jnp.where(large, _by_series(jnp.where(large, a, _LARGE), x), jnp.where(a > 0, direct, improper))
+
+
+def _by_series(a: Any, x: Any) -> Any:
+    """Elementwise log Γ(a + x) - log Γ(a) for a >= 16, by Stirling's series."""
+    return (a - 0.5) * xp.log1p(x / a) + x * (xp.log(a + x) - 1.0) + _stirling(a + x) - _stirling(a)
 
 
 @partial(_log_rising.defjvp, symbolic_zeros=True)
@@ -86,8 +92,8 @@ def polygammas(x: Array) -> tuple[jax.Array, jax.Array, jax.Array]:
     (DLMF 5.11.2, 5.15.8). JAX's `polygamma(1, x)` is a Hurwitz zeta function, more than ten times slower, and all
     the time that cumulants take.
     """
-    x = jnp.asarray(x, float)
-    psi, psi1, psi2 = (jnp.zeros_like(x) for _ in range(3))
+    x = xp.asarray(x, float)
+    psi, psi1, psi2 = (xp.zeros_like(x) for _ in range(3))
     for k in range(16):
         inverse = 1.0 / (x + k)
         square = inverse * inverse
@@ -97,7 +103,7 @@ def polygammas(x: Array) -> tuple[jax.Array, jax.Array, jax.Array]:
     tail1 = 1.0 / 6 + r * (-1.0 / 30 + r * (1.0 / 42 + r * (-1.0 / 30 + r * 5.0 / 66)))
     tail2 = 1.0 / 2 + r * (-1.0 / 6 + r * (1.0 / 6 + r * (-3.0 / 10 + r * 5.0 / 6)))
     return (
-        psi + jnp.log(z) + _digamma_tail(z),
+        psi + xp.log(z) + _digamma_tail(z),
         psi1 + (1.0 + (0.5 + tail1 * i) * i) * i,
         psi2 - (1.0 + (1.0 + tail2 * i) * i) * r,
     )

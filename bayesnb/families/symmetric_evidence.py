@@ -6,9 +6,9 @@ from collections.abc import Mapping
 from typing import Any, ClassVar, Self
 
 import jax
-import jax.numpy as jnp
 import numpy as np
 
+from bayesnb.families._namespace import xp
 from bayesnb.families._pytree import Array, pytree
 from bayesnb.families.special import log_rising
 
@@ -62,6 +62,6 @@ class Symmetric:
         The value is Σ_u m_u log α^(u) - Σ_v m_v log (L α)^(t), with rising factorials.
         """
         # In one call: two would compile the gamma functions twice.
-        size = jnp.concatenate([counted.share, counted.size])
-        times = jnp.concatenate([counted.times, -counted.groups])
-        return jnp.sum(times * log_rising(self.alpha * size, jnp.concatenate([counted.count, counted.total])))
+        size = xp.concatenate([counted.share, counted.size])
+        times = xp.concatenate([counted.times, -counted.groups])
+        return xp.sum(times * log_rising(self.alpha * size, xp.concatenate([counted.count, counted.total])))

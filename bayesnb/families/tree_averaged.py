@@ -7,14 +7,21 @@ from collections.abc import Mapping, Sequence
 from typing import Any, ClassVar, Self
 
 import jax
-import jax.numpy as jnp
 import numpy as np
-from jax.nn import log_sigmoid
 from jaxtyping import Bool, Float, Int
 
 from bayesnb.families import spanning_trees
-from bayesnb.families._namespace import log_segment_sum, segment_sum
-from bayesnb.families._pytree import Array, map_leading_axis, pytree, static
+from bayesnb.families._namespace import (
+    gather,
+    log_segment_sum,
+    log_sigmoid,
+    map_leading_axis,
+    segment_sum,
+    set_at,
+    sigmoid,
+    xp,
+)
+from bayesnb.families._pytree import Array, pytree, static
 from bayesnb.families.averaged_structures import AveragedStructures
 from bayesnb.families.count_functions import with_counts
 from bayesnb.families.count_rows import as_rows
@@ -115,7 +122,7 @@ class TreeAveraged(AveragedStructures):
 
     def proper(self) -> Bool[jax.Array, "*C K"]:
         """(C, K) of bool: whether the concentration is positive."""
-        return jnp.asarray(self.concentration) > 0
+        return xp.asarray(self.concentration) > 0
 
     def n_free(self) -> int:
         """Number of free parameters of the model without arcs, naive Bayes."""
@@ -126,23 +133,23 @@ class TreeAveraged(AveragedStructures):
     def log_evidence(self, statistics: LevelCounts) -> Float[jax.Array, "1 1"]:
         """(1, 1) log marginal likelihood of the counted levels, averaged over all trees."""
         log_evidence = self.update(statistics)._log_partition() - self._log_partition()
-        return jnp.where(jnp.all(self.proper()), log_evidence, -jnp.inf).reshape(1, 1)
+        return xp.where(xp.all(self.proper()), log_evidence, -xp.inf).reshape(1, 1)
 
     def arc_probability(self) -> Float[jax.Array, "P"]:
         """(P,) posterior probability that each pair (0, 1), (0, 2), …, (F - 2, F - 1) is joined by a real arc."""
         log_bayes = self._log_bayes()
         in_tree = jax.grad(log_sum_of_trees)(log_arc_weight(log_bayes), self.n_features)
-        probability: jax.Array = in_tree * jax.nn.sigmoid(log_bayes)
+        probability: jax.Array = in_tree * sigmoid(log_bayes)
         return probability
 
     def predictive(self, multiplicity: Array | None = None) -> TreePredictive:
         """Predictive likelihood averaged over trees and parameters, each row added `multiplicity` (C,) times."""
-        before = jnp.zeros(()) if multiplicity is None else jnp.asarray(multiplicity)[:, None]
+        before = xp.zeros(()) if multiplicity is None else xp.asarray(multiplicity)[:, None]
         level, _, _, total = (with_counts(*margin, before) for margin in self._margins())
-        alone = jnp.log(level / total[:, self._positions()[2]])
+        alone = xp.log(level / total[:, self._positions()[2]])
         gain = self._log_gain(before)
-        now = jnp.where(self._is_pair(), self._log_gain(before + 1.0) - gain, alone)
-        known = None if multiplicity is None else jnp.where(self._is_pair(), gain, 0.0)
+        now = xp.where(self._is_pair(), self._log_gain(before + 1.0) - gain, alone)
+        known = None if multiplicity is None else xp.where(self._is_pair(), gain, 0.0)
         return TreePredictive(now, known, self._log_bayes(), self.n_features)
 
     def pad(self, extra: int) -> Self:
@@ -183,7 +190,7 @@ class TreeAveraged(AveragedStructures):
             noise, log_gamma = draw
             return self._log_factors(log_gamma, *self._draw_tree(log_bayes, noise))
 
-        return Multinomial(jax.lax.map(draw_table, (noise, log_gamma)))
+        return Multinomial(map_leading_axis(draw_table, (noise, log_gamma)))
 
     def draw_trees(self, variates: Variates, n: int) -> Int[jax.Array, "n F"]:
         """(n, F) posterior draws of the parent of each feature; -1 at the root, and where the arc is void."""
@@ -192,7 +199,7 @@ class TreeAveraged(AveragedStructures):
         def draw_parents(noise: Any) -> jax.Array:
             """(F,) parents of one random tree, -1 at the root and where the arc is void."""
             parent, real = self._draw_tree(log_bayes, noise)
-            return jnp.where(real, parent, -1)
+            return xp.where(real, parent, -1)
 
         return map_leading_axis(draw_parents, self._tree_variates(variates, n))
 
@@ -204,36 +211,36 @@ class TreeAveraged(AveragedStructures):
         rows = self.rows(x)
         if counted_in is None:
             return rows.dot_each(self.draw(variates, n).log_theta)
-        n_classes, n_groups = len(jnp.asarray(self.concentration)), self.num_groups
+        n_classes, n_groups = len(xp.asarray(self.concentration)), self.num_groups
         noise, log_gamma = self._tree_variates(variates, n), variates.log_gamma(self.posterior_concentration(), n)
-        extra = variates.log_gamma(jnp.ones(n_groups), n)
-        gain = jnp.where(self._is_pair(), self._log_gain(1.0), 0.0)
+        extra = variates.log_gamma(xp.ones(n_groups), n)
+        gain = xp.where(self._is_pair(), self._log_gain(1.0), 0.0)
         log_bayes = self._log_bayes()
-        each = jnp.eye(n_classes + 1, n_classes)  # the last one: the row is in none
+        each = xp.eye(n_classes + 1, n_classes)  # the last one: the row is in none
 
-        seen = rows.dot_terms(jnp.ones((1, gain.shape[1])))[:, 0] > 0
-        gains = jnp.concatenate([rows.dot_terms(gain), jnp.zeros((len(seen), 1, n_groups))], axis=1)
+        seen = rows.dot_terms(xp.ones((1, gain.shape[1])))[:, 0] > 0
+        gains = xp.concatenate([rows.dot_terms(gain), xp.zeros((len(seen), 1, n_groups))], axis=1)
 
         def draw_rows(draw: tuple[Any, ...]) -> jax.Array:
             """(N, C) log likelihoods of all rows for one draw of the variates."""
             noise, log_gamma, extra, counted_in = draw
             # (N, C, G) logarithms of gamma variates of each row's cells, and of their sums by both features.
-            tables = jnp.concatenate([log_gamma, *self._log_margins(log_gamma)])
-            of_cells = tuple(jnp.split(rows.dot_terms(tables), 3, axis=1))
-            index = jnp.where(jnp.any(counted_in, axis=1), jnp.argmax(counted_in, axis=1), n_classes)
+            tables = xp.concatenate([log_gamma, *self._log_margins(log_gamma)])
+            of_cells = tuple(xp.split(rows.dot_terms(tables), 3, axis=1))
+            index = xp.where(xp.any(counted_in, axis=1), xp.argmax(counted_in, axis=1), n_classes)
 
             def of_row(row: tuple[Any, ...]) -> jax.Array:
                 """(C,) log likelihood of one row, under a tree drawn given the row."""
                 cells, gains, seen, index = row
                 added = gains[index]
                 parent, real = self._draw_tree(log_bayes + added[self.n_features :], noise)
-                counted = each[index].astype(bool)[:, None]
-                cell, first, second = (jnp.where(counted, jnp.logaddexp(v, extra), v) for v in cells)
+                counted = gather(each, index).astype(bool)[:, None]
+                cell, first, second = (xp.where(counted, xp.logaddexp(v, extra), v) for v in cells)
                 pair, from_first = self._arcs(parent)
                 alone = (cell - first)[:, : self.n_features]
-                given = jnp.where(from_first, cell[:, pair] - first[:, pair], cell[:, pair] - second[:, pair])
-                used = jnp.where(real & seen[pair], given, alone)
-                return jnp.sum(jnp.where(seen[: self.n_features], used, 0.0), axis=1)
+                given = xp.where(from_first, cell[:, pair] - first[:, pair], cell[:, pair] - second[:, pair])
+                used = xp.where(real & seen[pair], given, alone)
+                return xp.sum(xp.where(seen[: self.n_features], used, 0.0), axis=1)
 
             return map_leading_axis(of_row, (of_cells, gains, seen, index))
 
@@ -243,28 +250,28 @@ class TreeAveraged(AveragedStructures):
 
     def _is_pair(self) -> jax.Array:
         """(K,) of bool: whether the position belongs to a pair of features."""
-        return jnp.asarray(self.group) >= self.n_features
+        return xp.asarray(self.group) >= self.n_features
 
     def _positions(self) -> tuple[jax.Array, jax.Array, jax.Array]:
         """Three (K,) indices by which positions of a group are summed: same first level, same second level, all."""
-        group = jnp.asarray(self.group)
-        begin = jnp.searchsorted(group, group)
+        group = xp.asarray(self.group)
+        begin = xp.searchsorted(group, group)
         first, second = self.levels
         return begin + first, begin + second, begin
 
     def _margins(self) -> list[tuple[jax.Array, jax.Array]]:
         """Pairs (α, n), (C, K) each: of each position, then summed over positions with equal `_positions`."""
-        parts = jnp.asarray(self.concentration), jnp.asarray(self.count)
+        parts = xp.asarray(self.concentration), xp.asarray(self.count)
         n = parts[0].shape[1]
         return [parts, *((segment_sum(parts[0], at, n), segment_sum(parts[1], at, n)) for at in self._positions())]
 
     def _log_gain(self, multiplicity: float | jax.Array) -> jax.Array:
         """(C, K) change of the log Bayes factor log B when `multiplicity` copies of each pair's levels are added."""
-        size, sign = jnp.abs(multiplicity), jnp.sign(multiplicity)
+        size, sign = xp.abs(multiplicity), xp.sign(multiplicity)
 
         def rising(alpha: jax.Array, count: jax.Array) -> jax.Array:
             """Change of log Γ(α + n) when `multiplicity` is added to n."""
-            return sign * log_rising(with_counts(alpha, count, jnp.minimum(multiplicity, 0.0)), size)
+            return sign * log_rising(with_counts(alpha, count, xp.minimum(multiplicity, 0.0)), size)
 
         level, *sums = (rising(*margin) for margin in self._margins())
         first, second, total = (value[:, at] for value, at in zip(sums, self._positions(), strict=True))
@@ -273,20 +280,20 @@ class TreeAveraged(AveragedStructures):
     def _log_evidences(self) -> Float[jax.Array, "C G"]:
         """(C, G) log E of each feature, and log E_uv/(E_u E_v) of each pair, by the rows that have both."""
         level, first, second, total = (log_rising(*margin) for margin in self._margins())  # 0 where nothing is summed
-        value = jnp.where(self._is_pair(), level - first - second + total, level - total)
+        value = xp.where(self._is_pair(), level - first - second + total, level - total)
         log_evidences: jax.Array = segment_sum(value, self.group, self.num_groups)
         return log_evidences
 
     def _log_bayes(self) -> Float[jax.Array, "P"]:
         """(P,) log Bayes factor of dependence of each pair of features, summed over the classes."""
-        return jnp.sum(self._log_evidences()[:, self.n_features :], axis=0)
+        return xp.sum(self._log_evidences()[:, self.n_features :], axis=0)
 
     def _log_partition(self) -> jax.Array:
         """Scalar log Π_u E_u + log Σ over trees of Π W, up to the log number of trees."""
         log_evidences = self._log_evidences()
-        log_weight = log_arc_weight(jnp.sum(log_evidences[:, self.n_features :], axis=0))
+        log_weight = log_arc_weight(xp.sum(log_evidences[:, self.n_features :], axis=0))
         trees = log_sum_of_trees(log_weight, self.n_features)
-        return jnp.sum(log_evidences[:, : self.n_features]) + trees
+        return xp.sum(log_evidences[:, : self.n_features]) + trees
 
     def _log_margins(self, log_gamma: jax.Array) -> tuple[jax.Array, jax.Array]:
         """Two (C, K) log sums of gamma variates: over pairs with the same first, and the same second level.
@@ -294,7 +301,7 @@ class TreeAveraged(AveragedStructures):
         In the first one, positions of features have the log sum over the feature's levels.
         """
         first, second, begin = self._positions()
-        places = jnp.where(self._is_pair(), first, begin), second
+        places = xp.where(self._is_pair(), first, begin), second
         of_first, of_second = (log_segment_sum(log_gamma, at, log_gamma.shape[-1])[..., at] for at in places)
         return of_first, of_second
 
@@ -303,7 +310,7 @@ class TreeAveraged(AveragedStructures):
 
         `spanning_trees.draw` takes the first two.
         """
-        square = jnp.zeros((self.n_features, self.n_features))
+        square = xp.zeros((self.n_features, self.n_features))
         uniform, log_gumbel = draw_log_uniform(variates, square, n), variates.log_gamma(square + 1.0, n)
         return uniform, -log_gumbel, draw_log_uniform(variates, square[0], n)
 
@@ -312,31 +319,31 @@ class TreeAveraged(AveragedStructures):
     ) -> tuple[jax.Array, jax.Array]:
         """Random tree given log B (P,): parent of each feature (F,), the root its own; whether the arc is real."""
         if self.n_features == 1:
-            return jnp.zeros(1, int), jnp.zeros(1, bool)
+            return xp.zeros(1, int), xp.zeros(1, bool)
         index, (log_uniform, gumbel, real) = pair_index(self.n_features), noise
         parent = spanning_trees.draw(log_arc_weight(log_bayes)[index], log_uniform, gumbel)
-        feature = jnp.arange(self.n_features)
-        pair = jnp.asarray(index)[feature, parent]
+        feature = xp.arange(self.n_features)
+        pair = xp.asarray(index)[feature, parent]
         return parent, (parent != feature) & (real < log_sigmoid(log_bayes[pair]))
 
     def _arcs(self, parent: jax.Array) -> tuple[jax.Array, jax.Array]:
         """(F,) group of the pair of each feature and its `parent`, and (F,) whether the parent is its first feature."""
-        feature = jnp.arange(self.n_features)
-        return self.n_features + jnp.asarray(pair_index(self.n_features))[feature, parent], parent < feature
+        feature = xp.arange(self.n_features)
+        return self.n_features + xp.asarray(pair_index(self.n_features))[feature, parent], parent < feature
 
     def _log_factors(self, log_gamma: jax.Array, parent: jax.Array, real: jax.Array) -> jax.Array:
         """(C, K) log θ of each feature's levels; for pairs with a real arc the log factor of the arc, else 0."""
-        group, (pair, from_first) = jnp.asarray(self.group), self._arcs(parent)
+        group, (pair, from_first) = xp.asarray(self.group), self._arcs(parent)
         # 1 for pairs whose first feature is the parent of the second, 2 for the other way, and else 0.
-        toward = jnp.zeros(self.num_groups, int)
-        toward = toward.at[jnp.where(real, pair, self.num_groups)].set(jnp.where(from_first, 1, 2), mode="drop")[group]
+        toward = xp.zeros(self.num_groups, int)
+        toward = set_at(toward, xp.where(real, pair, self.num_groups), xp.where(from_first, 1, 2))[group]
         first, second = self._log_margins(log_gamma)
         alone, from_second = log_gamma - first, log_gamma - second
         # Positions of the level of a pair's first and second feature by itself.
         features = (np.append(np.arange(self.n_features), ends) for ends in np.triu_indices(self.n_features, 1))
-        at = [jnp.searchsorted(group, jnp.asarray(f)[group]) + v for f, v in zip(features, self.levels, strict=True)]
-        of_arc = jnp.where(toward == 1, alone - alone[:, at[1]], from_second - alone[:, at[0]])
-        return jnp.where(self._is_pair(), jnp.where(toward > 0, of_arc, 0.0), alone)
+        at = [xp.searchsorted(group, gather(f, group)) + v for f, v in zip(features, self.levels, strict=True)]
+        of_arc = xp.where(toward == 1, alone - alone[:, at[1]], from_second - alone[:, at[0]])
+        return xp.where(self._is_pair(), xp.where(toward > 0, of_arc, 0.0), alone)
 
 
 @pytree
@@ -361,19 +368,19 @@ class TreePredictive(ReadyLikelihood):
 
     def log_prob(self, x: object) -> Float[jax.Array, "N C"]:
         """(N, C) log p(row | class, D), the sum of the terms."""
-        return jnp.sum(self.terms(x), axis=-1)
+        return xp.sum(self.terms(x), axis=-1)
 
     def terms(self, x: object) -> Float[jax.Array, "N C T"]:
         """(N, C, F + 1) terms of the features alone, as in naive Bayes, and the term that the arcs add to their sum."""
         rows = as_rows(x)
         now = rows.dot_terms(self.now)
         alone, added = now[..., : self.n_features], now[..., self.n_features :]
-        log_bayes = jnp.broadcast_to(self.log_bayes, (len(now), len(self.log_bayes)))
+        log_bayes = xp.broadcast_to(self.log_bayes, (len(now), len(self.log_bayes)))
         if self.before is not None:
-            log_bayes = log_bayes + jnp.sum(rows.dot_terms(self.before)[..., self.n_features :], axis=1)
+            log_bayes = log_bayes + xp.sum(rows.dot_terms(self.before)[..., self.n_features :], axis=1)
         without = self.log_bayes[None] if self.before is None else log_bayes
         arcs = self._log_sum(log_bayes[:, None] + added) - self._log_sum(without)[:, None]
-        return jnp.concatenate([alone, arcs[..., None]], axis=-1)
+        return xp.concatenate([alone, arcs[..., None]], axis=-1)
 
     def _log_sum(self, log_bayes: Float[jax.Array, "*B P"]) -> Float[jax.Array, "*B"]:
         """(…) log Σ over the trees, given log B (…, P), some entries at a time so that matrices fit the cache."""
@@ -386,10 +393,10 @@ class TreePredictive(ReadyLikelihood):
 
 def log_arc_weight(log_bayes: jax.Array) -> jax.Array:
     """Compute log(½ + ½ B) elementwise from log B."""
-    log_weight: jax.Array = jnp.logaddexp(0.0, log_bayes) - np.log(2.0)
+    log_weight: jax.Array = xp.logaddexp(0.0, log_bayes) - np.log(2.0)
     return log_weight
 
 
 def log_sum_of_trees(log_weight: Float[jax.Array, "P"], n: int) -> jax.Array:
     """Scalar log Σ over spanning trees of n features of Π w, given log weights (P,) of pairs (0, 1), (0, 2), …."""
-    return spanning_trees.log_sum(log_weight[spanning_trees.pair_index(n)]) if n > 1 else jnp.zeros(())
+    return spanning_trees.log_sum(log_weight[spanning_trees.pair_index(n)]) if n > 1 else xp.zeros(())

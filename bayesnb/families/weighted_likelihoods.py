@@ -5,9 +5,9 @@ from __future__ import annotations
 from typing import Any
 
 import jax
-import jax.numpy as jnp
 from jaxtyping import Float
 
+from bayesnb.families._namespace import xp
 from bayesnb.families._pytree import Array, pytree
 from bayesnb.families.count_functions import weighted
 from bayesnb.families.count_rows import as_rows
@@ -29,11 +29,11 @@ class Raised:
     def log_prob(self, x: object) -> Float[jax.Array, "N C"]:
         """(N, C) Σ_t w_t log p(x_t | class); -inf if any term is -inf, even beside +inf or NaN."""
         terms = self.terms(x)
-        return jnp.where(jnp.any(jnp.isneginf(terms), axis=-1), -jnp.inf, jnp.sum(terms, axis=-1))
+        return xp.where(xp.any(xp.isneginf(terms), axis=-1), -xp.inf, xp.sum(terms, axis=-1))
 
     def terms(self, x: object) -> Float[jax.Array, "N C T"]:
         """(N, C, T) w_t log p(x_t | class); 0 where w_t = 0, and -inf where log p is -inf, also for w_t < 0."""
-        return weighted(jnp.asarray(self.weight), self.likelihood.terms(x))
+        return weighted(xp.asarray(self.weight), self.likelihood.terms(x))
 
 
 @pytree
@@ -63,8 +63,10 @@ class Tempered:
 
 def length_power(x: object, power: Any, exponent: Any) -> Float[jax.Array, "#N"]:
     """(N,) weight power · (t + 1)^(-exponent) of each row x, t its number of draws; (1,) power without exponent."""
+    if exponent is None:
+        return xp.zeros(1) + power
     rows: Any = as_rows(x)
-    return jnp.asarray(power_of_length(jnp.zeros(1) if exponent is None else rows.length(), power, exponent))
+    return xp.asarray(power_of_length(rows.length(), power, exponent))
 
 
 def power_of_length(length: Any, power: Any, exponent: Any) -> Any:

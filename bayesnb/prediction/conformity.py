@@ -14,7 +14,6 @@ from dataclasses import dataclass, replace
 from typing import Any, NamedTuple
 
 import jax
-import jax.numpy as jnp
 import numpy as np
 
 from bayesnb import counting, scoring
@@ -25,6 +24,7 @@ from bayesnb.counting import Counted
 from bayesnb.encoding import Encoding, Rows, Table, blocks, ignore_unknown
 from bayesnb.encoding.row_blocks import pad_rows
 from bayesnb.families import Known, posterior_for_removal
+from bayesnb.families._namespace import is_host, kernel, logsumexp, map_leading_axis, xp
 from bayesnb.fitted import Classifier, Fitted
 from bayesnb.model import Estimate, JointLikelihood, NaiveBayes, Statistics, plus
 from bayesnb.selection.leave_one_out import CountedRows, leave_one_out, leave_one_out_of_average
@@ -260,7 +260,7 @@ class _Comparison(NamedTuple):
     bounds: jax.Array
 
 
-@jax.jit(static_argnames=("estimate", "is_own"))
+@kernel(static_argnames=("estimate", "is_own"))
 def _rank_independent(compared: _Comparison, estimate: Estimate, is_own: bool) -> jax.Array:
     """Compute the (2, M) ranks of M candidates with label y, where they inform the parameters of class y only.
 
@@ -271,36 +271,38 @@ def _rank_independent(compared: _Comparison, estimate: Estimate, is_own: bool) -
 
     def repeat_class(tree: Any) -> Any:
         # Fields with an axis of classes are (C, K); fields that all classes have in common, such as `group`, are not.
-        return jax.tree.map(lambda v: jnp.broadcast_to(jnp.asarray(v)[y], (n, v.shape[1])) if v.ndim == 2 else v, tree)
+        return jax.tree.map(lambda v: xp.broadcast_to(xp.asarray(v)[y], (n, v.shape[1])) if v.ndim == 2 else v, tree)
 
     # A model of M classes, each of them class y with one more row.
     parts = zip(repeat_class(prior.blocks), repeat_class(statistics.blocks), added, strict=True)
     families = tuple(posterior_for_removal(family, counted.merge(row)) for family, counted, row in parts)
-    weights = None if prior.weights is None else replace(prior.weights, class_bias=jnp.zeros(n))
-    model = replace(prior, class_prior=Known(jnp.zeros((1, n))), blocks=families, weights=weights)
-    reading = model.read(estimate, jnp.full(n, -1.0) if is_own else None).prepare(x)
+    weights = None if prior.weights is None else replace(prior.weights, class_bias=xp.zeros(n))
+    model = replace(prior, class_prior=Known(xp.zeros((1, n))), blocks=families, weights=weights)
+    reading = model.read(estimate, xp.full(n, -1.0) if is_own else None).prepare(x)
     # Without the barrier XLA would fuse the likelihood with the sums, and compute it along the wrong axis.
-    changed: jax.Array = jax.lax.optimization_barrier(reading.log_likelihood(x))  # type: ignore[no-untyped-call]
+    changed = reading.log_likelihood(x)
+    if not is_host(changed):
+        changed = jax.lax.optimization_barrier(changed)  # type: ignore[no-untyped-call]
 
-    indicator = jnp.eye(likelihood.shape[1])
+    indicator = xp.eye(likelihood.shape[1])
     posterior = replace(prior, blocks=()).update_for_removal(Statistics(statistics.class_count, (), 0.0))
     log_class = posterior.read(estimate, indicator[y] - indicator[label]).log_class
     joint, changed = plus(likelihood, log_class), plus(changed, log_class[y])
     others = (indicator[label] == 0) & (indicator[y] == 0)
-    rest = jax.nn.logsumexp(joint, axis=1, where=others, keepdims=True)
+    rest = logsumexp(joint, axis=1, where=others, keepdims=True)
     if is_own:
-        excess = jnp.exp(_finite(rest - changed) - bounds[0])
+        excess = xp.exp(_finite(rest - changed) - bounds[0])
     else:
         label_joint = joint[:, label, None]
-        excess = jnp.exp(_finite(changed - label_joint) - bounds[0]) + jnp.exp(_finite(rest - label_joint) - bounds[0])
+        excess = xp.exp(_finite(changed - label_joint) - bounds[0]) + xp.exp(_finite(rest - label_joint) - bounds[0])
     return _count_exceeding(excess, weight, bounds)
 
 
-@jax.jit(static_argnames="estimate")
+@kernel(static_argnames="estimate")
 def _rank_shared(compared: _Comparison, estimate: Estimate) -> jax.Array:
     """Compute the (2, M) ranks of M candidates with label y, where each candidate changes parameters of all classes."""
     prior, statistics, added, x, _, label, y, weight, all_bounds = compared
-    indicator = jnp.eye(jnp.shape(statistics.class_count)[0])
+    indicator = xp.eye(xp.shape(statistics.class_count)[0])
 
     def rank_candidate(candidate: tuple[tuple[Any, ...], jax.Array]) -> jax.Array:
         """Compute the (2,) ranks of one candidate from its statistics and bounds (3,)."""
@@ -309,10 +311,10 @@ def _rank_shared(compared: _Comparison, estimate: Estimate) -> jax.Array:
         parts = tuple(s.merge(new) for s, new in zip(statistics.blocks, placed, strict=True))
         posterior = prior.update_for_removal(Statistics(statistics.class_count + indicator[y], parts, 0.0))
         joint = posterior.read(estimate, -indicator[label]).prepare(x).log_joint(x)
-        against = jax.nn.logsumexp(joint, axis=1, where=indicator[label] == 0) - joint[:, label]
-        return _count_exceeding(jnp.exp(_finite(against)[:, None] - bounds[0]), weight, bounds[:, None])[:, 0]
+        against = logsumexp(joint, axis=1, where=indicator[label] == 0) - joint[:, label]
+        return _count_exceeding(xp.exp(_finite(against)[:, None] - bounds[0]), weight, bounds[:, None])[:, 0]
 
-    ranks: jax.Array = jax.lax.map(rank_candidate, (added, all_bounds.T))
+    ranks: jax.Array = map_leading_axis(rank_candidate, (added, all_bounds.T))
     return ranks.T
 
 
@@ -322,9 +324,9 @@ def _count_exceeding(excess: jax.Array, weight: jax.Array, bounds: jax.Array) ->
     `excess` (n, M) is the quotient of the odds of row and candidate.
     """
     _, low, high = bounds
-    return jnp.stack([weight @ (excess >= low), weight @ (excess > high)])
+    return xp.stack([weight @ (excess >= low), weight @ (excess > high)])
 
 
 def _finite(log_odds: jax.Array) -> jax.Array:
     """Replace log odds that are NaN or above 1e300 by 1e300."""
-    return jnp.asarray(jnp.where(log_odds <= _LARGE, log_odds, _LARGE))
+    return xp.asarray(xp.where(log_odds <= _LARGE, log_odds, _LARGE))

@@ -18,6 +18,7 @@ from bayesnb._util.level_pair_counts import require_memory
 from bayesnb.capabilities import require_capability
 from bayesnb.encoding import Columns, Conditional, Rows, Table, ignore_unknown
 from bayesnb.families import Family
+from bayesnb.families._namespace import kernel
 from bayesnb.families.protocol import LogOddsCumulants
 from bayesnb.families.special import log_rising
 from bayesnb.families.weighted_likelihoods import power_of_length
@@ -237,7 +238,7 @@ def _word_lines(
     return row, names[word], value, odds, (weight * count) ** 2 * (variance(c) + variance(k))
 
 
-@jax.jit
+@kernel
 def _log_odds_variance(family: Family, x: tuple[Any, ...], c: jax.Array, k: jax.Array) -> jax.Array:
     """Compute (n, T) posterior variances of log p(x_t | c, θ) - log p(x_t | k, θ), c and k (n,) classes of the rows."""
     variance: jax.Array = require_capability(family, LogOddsCumulants).log_odds_of_terms(*x, c, k).variance

@@ -20,6 +20,7 @@ from bayesnb.capabilities import require_capability
 from bayesnb.encoding import Columns, ignore_unknown
 from bayesnb.encoding.levels import MISSING
 from bayesnb.families import Family, Known, mixture_components
+from bayesnb.families._namespace import kernel
 from bayesnb.families.count_functions import weighted
 from bayesnb.families.protocol import PredictiveDistribution
 from bayesnb.fitted import Classifier, Fitted, require_posterior
@@ -195,11 +196,11 @@ def _number_distribution(columns: Columns, family: Any, k: int) -> tuple[np.ndar
     return np.diff(below, axis=1, prepend=0.0, append=1.0).T, _log_predictive(column, nodes[:, None])[..., 0]
 
 
-_raise = float64(jax.jit(weighted))
+_raise = float64(kernel(weighted))
 
 
 @float64
-@jax.jit
+@kernel
 def _log_predictive(family: Family, x: np.ndarray) -> jax.Array:
     """Compute (V, C, K) log predictive densities of V rows x (V, K) of K numbers."""
     return family.predictive().terms(x)

@@ -7,7 +7,6 @@ from dataclasses import replace
 from typing import Any, Literal, NamedTuple
 
 import jax
-import jax.numpy as jnp
 import numpy as np
 
 from bayesnb import counting, scoring
@@ -18,6 +17,7 @@ from bayesnb._util.threads import map_in_threads
 from bayesnb.counting import Counted
 from bayesnb.encoding import Encoding, Rows, Table, check_weights, ignore_unknown
 from bayesnb.families import LevelCounts, posterior_for_removal
+from bayesnb.families._namespace import kernel, xp
 from bayesnb.families._pytree import Array
 from bayesnb.fitted import Average, Classifier, Fitted, current_state, require_fitted
 from bayesnb.model import Estimate, JointLikelihood, NaiveBayes
@@ -156,7 +156,7 @@ def leave_one_out(fitted: Fitted, counted: CountedRows, estimate: Estimate, prio
     return scatter_rows(list(map_in_threads(score_group, groups)))  # One group keeps one core busy.
 
 
-@jax.jit(static_argnames="score")
+@kernel(static_argnames="score")
 def _score_without(
     readings: list[JointLikelihood], log_class: jax.Array, x: tuple[Any, ...], label: jax.Array, score: Score
 ) -> Array:
@@ -165,8 +165,8 @@ def _score_without(
     A second reading is that of the classes to which the row does not belong.
     """
     first, *others = (score(replace(reading, log_class=log_class[label]), x) for reading in readings)
-    own = jnp.expand_dims(label[:, None] == jnp.arange(len(log_class)), tuple(range(2, first.ndim)))
-    return jnp.where(own, first, others[0]) if others else first
+    own = xp.expand_dims(label[:, None] == xp.arange(len(log_class)), tuple(range(2, first.ndim)))
+    return xp.where(own, first, others[0]) if others else first
 
 
 def leave_one_out_of_members(

@@ -8,7 +8,6 @@ from numbers import Real
 from typing import TYPE_CHECKING, Any, Literal
 
 import jax
-import jax.numpy as jnp
 import numpy as np
 
 from bayesnb._util.arguments import require_choice, require_interval, shown
@@ -17,6 +16,7 @@ from bayesnb._util.precision import float64
 from bayesnb._util.progress import progress
 from bayesnb._util.warnings import warn
 from bayesnb.encoding import blocks
+from bayesnb.families._namespace import xp
 from bayesnb.fitted import Classifier, Fitted, require_evidence, require_posterior
 from bayesnb.model import Estimate, NaiveBayes, Statistics, log_normalize
 from bayesnb.scoring import pad, pad_statistics
@@ -269,7 +269,7 @@ def _log_evidence(
     log_values: jax.Array, prior: NaiveBayes, statistics: Statistics, names: tuple[str, ...]
 ) -> jax.Array:
     """Compute log p(X, y) at log hyperparameters (H,), and the gradient (H,) by these."""
-    return _prior_with(prior, dict(zip(names, jnp.exp(log_values), strict=True))).log_evidence(statistics)
+    return _prior_with(prior, dict(zip(names, xp.exp(log_values), strict=True))).log_evidence(statistics)
 
 
 def _loo_objective(
@@ -313,9 +313,9 @@ def _label_score(
     """Compute Σ log p(label | row, other rows) over the rows of a block that are no padding, and the gradient (H,)."""
 
     def score(log_values: jax.Array) -> jax.Array:
-        model = _prior_with(prior, dict(zip(names, jnp.exp(log_values), strict=True))).update_for_removal(statistics)
+        model = _prior_with(prior, dict(zip(names, xp.exp(log_values), strict=True))).update_for_removal(statistics)
         log_proba = log_normalize(model.read(estimate, multiplicity).prepare(x).log_joint(x))
-        return jnp.sum(jnp.where(real > 0, log_proba[:, label], 0.0))
+        return xp.sum(xp.where(real > 0, log_proba[:, label], 0.0))
 
     # Forward mode: hyperparameters are few, and rows many.
     return score(log_values), jax.jacfwd(score)(log_values)

@@ -10,6 +10,7 @@ import numpy as np
 
 from bayesnb._util.arguments import require_choice, require_integer, require_probability, require_seed, shown
 from bayesnb.encoding import Rows
+from bayesnb.families._namespace import kernel
 from bayesnb.families.protocol import Cumulants
 from bayesnb.fitted import Classifier, Fitted, require_posterior
 from bayesnb.model import NaiveBayes
@@ -358,7 +359,7 @@ def _moments_row_function(fitted: Fitted, given: Given, output: ScoresFunction) 
     return lambda rows, n: map_blocks(rows, n, summarize_block, 4 * len(fitted.encoding.classes) ** 2)
 
 
-@jax.jit(static_argnames="given")
+@kernel(static_argnames="given")
 def _scores(model: NaiveBayes, x: tuple[object, ...], given: Given) -> tuple[jax.Array, Cumulants, jax.Array]:
     """Return mixture weights (n, K), score cumulants (n, K, C) and log P(class | row) (n, C) of a block of rows."""
     row = row_cumulants(model, x)

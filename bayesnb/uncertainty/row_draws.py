@@ -12,7 +12,6 @@ from functools import partial, reduce
 from typing import Any, Literal, Protocol
 
 import jax
-import jax.numpy as jnp
 import numpy as np
 
 from bayesnb import scoring
@@ -22,6 +21,7 @@ from bayesnb._util.warnings import warn
 from bayesnb.encoding import Encoding, Rows, blocks, ignore_unknown
 from bayesnb.encoding.row_blocks import pad_rows
 from bayesnb.families import Family
+from bayesnb.families._namespace import kernel, logsumexp, xp
 from bayesnb.families.variates import Variates
 from bayesnb.fitted import Fitted
 from bayesnb.model import JointLikelihood, NaiveBayes, kernel_log_base, log_normalize
@@ -94,7 +94,7 @@ def padded_posterior(fitted: Fitted) -> NaiveBayes:
 # -- weights p(row | draw), and scores averaged with them ---------------------------------------
 
 
-_log_row = jax.jit(partial(jax.nn.logsumexp, axis=2))
+_log_row = kernel(partial(logsumexp, axis=2))
 
 
 def row_weights(joint: jax.Array) -> np.ndarray:
@@ -130,10 +130,10 @@ def warn_of_collapse(size: np.ndarray, n_draws: int) -> None:
         )
 
 
-@jax.jit(static_argnames="output")
+@kernel(static_argnames="output")
 def average_joint(joint: jax.Array, output: Callable[[jax.Array], jax.Array] = log_normalize) -> jax.Array:
     """Apply `output`, by default log P(class | row), to log of p(class, row | draw) (S, N, C) averaged over draws."""
-    return output(jax.nn.logsumexp(joint, axis=0) - jnp.log(joint.shape[0]))
+    return output(logsumexp(joint, axis=0) - xp.log(joint.shape[0]))
 
 
 def score_draws(
@@ -148,7 +148,7 @@ def score_draws(
     sizes = []
 
     def score_block(x: tuple[object, ...], n: int) -> np.ndarray:
-        joint = jnp.concatenate(list(drawn.joints(fitted, x)))
+        joint = xp.concatenate(list(drawn.joints(fitted, x)))
         sizes.append(effective_size(row_weights(joint))[:n])
         return np.asarray(average_joint(joint, output))[:n]
 
@@ -291,11 +291,11 @@ class PosteriorSampler:
 
         def draw(score: Any) -> jax.Array:
             z = rng.standard_normal((self.draws, 1, 1, score.mean.shape[1]))
-            draws: jax.Array = score.mean + jnp.sqrt(score.variance) * skewed(z, skewness(score.variance, score.third))
+            draws: jax.Array = score.mean + xp.sqrt(score.variance) * skewed(z, skewness(score.variance, score.third))
             return draws
 
         without_row = draw(row.without_row)
-        return without_row if in_class is None else jnp.where(in_class, draw(row.with_row), without_row)
+        return without_row if in_class is None else xp.where(in_class, draw(row.with_row), without_row)
 
     def _from_draws(
         self, model: NaiveBayes, x: tuple[object, ...], in_class: jax.Array | None, rng: np.random.Generator
@@ -335,7 +335,7 @@ class GivenSampler:
         """Apply `output` to draws (S, n, C) and to log P(class | row) (n, C), block by block of rows."""
 
         def draw(x: tuple[object, ...]) -> tuple[jax.Array, np.ndarray]:
-            joint = jnp.concatenate(list(self.drawn.joints(fitted, x)))
+            joint = xp.concatenate(list(self.drawn.joints(fitted, x)))
             return joint, np.asarray(_log_proba(joint))
 
         n_draws = len(self.drawn)
@@ -377,25 +377,25 @@ def _draw_log_class(
         return np.log(gamma), np.log(gamma + rng.standard_exponential((*shape, 1)))
 
 
-_log_proba = jax.jit(log_normalize)
+_log_proba = kernel(log_normalize)
 
 
-@jax.jit
+@kernel
 def _draw_class_of_row(joint: jax.Array, order: jax.Array) -> jax.Array:
     """Return (draws, M, n, C) one-hot classes of rows: the first whose cumulative probability exceeds `order`."""
-    cumulative = jnp.cumsum(jnp.exp(log_normalize(joint)), axis=-1)
-    k = jnp.sum(order[..., None, None] >= cumulative[..., :-1], axis=-1)
-    return k[..., None] == jnp.arange(joint.shape[-1])
+    cumulative = xp.cumsum(xp.exp(log_normalize(joint)), axis=-1)
+    k = xp.sum(order[..., None, None] >= cumulative[..., :-1], axis=-1)
+    return k[..., None] == xp.arange(joint.shape[-1])
 
 
-@jax.jit
+@kernel
 def _combine(
     likelihood: jax.Array, log_class: jax.Array, log_class_with_row: jax.Array, in_class: jax.Array | None
 ) -> jax.Array:
     """Compute (draws, M, n, C) log P(class | row, θ) from drawn log-likelihoods and log class probabilities."""
     log_class, log_class_with_row = log_class[:, :, None], log_class_with_row[:, :, None]
-    return jax.nn.log_softmax(
-        likelihood + (log_class if in_class is None else jnp.where(in_class, log_class_with_row, log_class))
+    return log_normalize(
+        likelihood + (log_class if in_class is None else xp.where(in_class, log_class_with_row, log_class))
     )
 
 
@@ -443,7 +443,7 @@ def score_labelled(
 
 
 @float64
-@jax.jit
+@kernel
 def _score_labelled(
     posterior: NaiveBayes,
     draws: JointLikelihood,
@@ -456,7 +456,7 @@ def _score_labelled(
     joint = joint_of_draws(draws, x)
     log_prob = log_normalize(joint)
     index = label[None, :, None]
-    row, of_label = (jnp.take_along_axis(scores, index, axis=2)[:, :, 0] for scores in (joint, log_prob))
-    below = jnp.cumsum(jnp.exp(log_prob), axis=2)
-    predicted = jnp.sum(below[:, :, :-1] <= uniform[:, :, None] * below[:, :, -1:], axis=2)
+    row, of_label = (xp.take_along_axis(scores, index, axis=2)[:, :, 0] for scores in (joint, log_prob))
+    below = xp.cumsum(xp.exp(log_prob), axis=2)
+    predicted = xp.sum(below[:, :, :-1] <= uniform[:, :, None] * below[:, :, -1:], axis=2)
     return row + log_base + kernel_log_base(posterior.blocks, x), of_label, predicted

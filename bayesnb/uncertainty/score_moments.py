@@ -18,10 +18,10 @@ from functools import reduce
 from typing import Any, Literal
 
 import jax
-import jax.numpy as jnp
 import numpy as np
 
 from bayesnb.capabilities import require_capability
+from bayesnb.families._namespace import kernel, xp
 from bayesnb.families._pytree import pytree
 from bayesnb.families.protocol import Cumulants, LogLikelihoodCumulants
 from bayesnb.families.special import polygammas
@@ -55,7 +55,7 @@ class RowCumulants:
     with_row: Cumulants
 
 
-@jax.jit
+@kernel
 def row_cumulants(model: NaiveBayes, x: tuple[object, ...]) -> RowCumulants:
     """Compute log P(class | row) and the first three cumulants of log p(row | class, θ), (n, C), of a block of rows.
 
@@ -82,7 +82,7 @@ def _weighted_cumulants(family: LogLikelihoodCumulants, rows: Any, weight: Any, 
     A scalar weight w multiplies the whole row by w (t + 1)^(-exponent), where t is the number of draws of the row.
     """
     weighted: Cumulants
-    if jnp.ndim(weight):
+    if xp.ndim(weight):
         weighted = family.cumulants_of_terms(rows) * weight
         return weighted.sum()
     weighted = family.log_likelihood_cumulants(rows) * length_power(rows, weight, exponent)[:, None]
@@ -96,9 +96,9 @@ def class_cumulants(class_prior: Any, multiplicity: jax.Array) -> Cumulants:
     known class probabilities log π_c, 0 and 0, whatever `multiplicity` is.
     """
     if class_prior.fixed:
-        log_prob = jnp.broadcast_to(jnp.asarray(class_prior.log_prob)[0], multiplicity.shape)
-        return Cumulants(log_prob, jnp.zeros_like(log_prob), jnp.zeros_like(log_prob))
-    return Cumulants(*polygammas(jnp.asarray(class_prior.concentration)[0] + multiplicity))
+        log_prob = xp.broadcast_to(xp.asarray(class_prior.log_prob)[0], multiplicity.shape)
+        return Cumulants(log_prob, xp.zeros_like(log_prob), xp.zeros_like(log_prob))
+    return Cumulants(*polygammas(xp.asarray(class_prior.concentration)[0] + multiplicity))
 
 
 def score_cumulants(model: NaiveBayes, row: RowCumulants, given: Literal["row", "data"]) -> tuple[jax.Array, Cumulants]:
@@ -109,13 +109,13 @@ def score_cumulants(model: NaiveBayes, row: RowCumulants, given: Literal["row", 
     """
     n, n_classes = row.log_proba.shape
     if given == "row":
-        of_row = jnp.eye(n_classes, dtype=bool)
-        rows = jax.tree.map(lambda a, b: jnp.where(of_row, a[:, None], b[:, None]), row.with_row, row.without_row)
-        return jnp.exp(row.log_proba), rows + class_cumulants(model.class_prior, of_row.astype(row.log_proba.dtype))
-    scores = row.without_row + class_cumulants(model.class_prior, jnp.zeros(n_classes))
+        of_row = xp.eye(n_classes, dtype=bool)
+        rows = jax.tree.map(lambda a, b: xp.where(of_row, a[:, None], b[:, None]), row.with_row, row.without_row)
+        return xp.exp(row.log_proba), rows + class_cumulants(model.class_prior, of_row.astype(row.log_proba.dtype))
+    scores = row.without_row + class_cumulants(model.class_prior, xp.zeros(n_classes))
     if model.weights is not None:
         scores = replace(scores, mean=scores.mean + model.weights.class_bias)
-    return jnp.ones((n, 1)), jax.tree.map(lambda m: m[:, None], scores)
+    return xp.ones((n, 1)), jax.tree.map(lambda m: m[:, None], scores)
 
 
 # -- variates of given skewness ------------------------------------------------------------------

@@ -7,7 +7,6 @@ from itertools import product
 from typing import TYPE_CHECKING, Any
 
 import jax
-import jax.numpy as jnp
 import numpy as np
 
 from bayesnb._util.arguments import require_integer, require_probability, require_seed
@@ -15,6 +14,7 @@ from bayesnb._util.precision import float64
 from bayesnb.capabilities import require_capability
 from bayesnb.encoding import Encoding
 from bayesnb.families import LevelCounts, mixture_components
+from bayesnb.families._namespace import kernel, xp
 from bayesnb.families._pytree import pytree, static
 from bayesnb.families.protocol import Parametric
 from bayesnb.fitted import Classifier, Fitted, require_posterior
@@ -138,7 +138,7 @@ _Summary = dict[str, Any]
 
 
 @float64
-@jax.jit
+@kernel
 def _summarize(prior: NaiveBayes, statistics: Statistics) -> tuple[dict[str, _Summary], ...]:
     """Return {parameter: summary} of the class probabilities, then of each block, under the posterior."""
     families = (prior.class_prior, *prior.blocks)
@@ -160,7 +160,7 @@ def _summarize_family(prior: Any, statistics: Any) -> dict[str, _Summary]:
             "map": mode[name],
             "mean": mean[name],
             "variance": variance[name],
-            "prior_weight": jnp.where(jnp.isinf(after[name]), 1.0, before[name] / after[name]),
+            "prior_weight": xp.where(xp.isinf(after[name]), 1.0, before[name] / after[name]),
             "marginal": tuple(_Component(weight, part[name][1], part[name][0]) for weight, part in components),
         }
         for name in variance
@@ -429,7 +429,7 @@ def _first_cells(edges: np.ndarray, bars: int | None) -> np.ndarray:
 
 
 @float64
-@jax.jit
+@kernel
 def _cut_probabilities(family: Any) -> tuple[jax.Array, jax.Array]:
     """Return (cells,) probabilities of a cut before each cell, and whether the most probable binning has that cut."""
     return family.cut_probability(), family.best_cuts()
@@ -535,7 +535,7 @@ def context_table(nb: Classifier, features: Iterable[object] | None = None) -> p
 
 
 @float64
-@jax.jit
+@kernel
 def _last_probability(family: Any) -> Any:
     """Return (D, C, L) probabilities that the context of each level has 0, 1, … D - 1 parents."""
     return family.last_probability()
