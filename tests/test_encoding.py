@@ -13,8 +13,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from bayesnb import BernoulliNB, CategoricalNB, GaussianNB, MixedNB, MultinomialNB
-from bayesnb.encoding import Levels
+from bayesnb.encoding import LevelColumns, Levels, check_table
 from bayesnb.encoding.levels import factorize
+from bayesnb.encoding.row_blocks import power_of_four
 from tests.refusals import refused
 from tests.strategies import take
 
@@ -88,6 +89,13 @@ def test_the_order_of_the_rows_does_not_decide_how_a_level_is_called(v, data):
     y = np.arange(len(v)) % 2
     mine, theirs = (CategoricalNB().fit(column(cells), y).encoding_.blocks[0].levels[0] for cells in (v, shuffled))
     assert typed(mine.values) == typed(theirs.values)
+
+
+def test_one_nan_may_be_a_level_and_two_are_one_level_twice():
+    """NaN is not equal to itself, so that a dictionary holds several."""
+    Levels((float("nan"), 1.5, "a")).check()
+    for twice in ((float("nan"), np.float64("nan")), (1.5, float("nan"), float("nan")), (1, "a", True)):
+        refused("twice", Levels(twice).check)
 
 
 # -- factorize -----------------------------------------------------------------------------------------
@@ -175,6 +183,16 @@ def test_pandas_columns_are_what_they_show(series, levels):
     same = CategoricalNB().fit(frame.astype({"a": object}), Y)
     assert same.categories_[0].tolist() == levels
     np.testing.assert_array_equal(same.predict_proba(frame), nb.predict_proba(frame))
+
+
+@pytest.mark.parametrize("text", ["string", "large_string"])
+def test_columns_of_arrows_dictionaries_are_what_they_show(text):
+    """Missing are cells without a code, and cells whose code is that of a null among the dictionary's values."""
+    pa = pytest.importorskip("pyarrow")
+    values, cells = pa.array(["v", None, "u"], getattr(pa, text)()), pa.array([2, None, 1, 0, 2], pa.int8())
+    series = pd.Series(pd.arrays.ArrowExtensionArray(pa.DictionaryArray.from_arrays(cells, values)))
+    codes, distinct = factorize(series, "here")
+    assert [None if code == -1 else distinct[code] for code in codes] == ["u", None, None, "v", "u"]
 
 
 def test_instants_are_the_same_level_at_every_resolution():
@@ -304,6 +322,19 @@ def test_a_mixed_table_has_missing_cells_of_both_kinds():
     assert nb.statistics_.blocks[1].count.sum(axis=0).tolist() == [3, 3]
 
 
+@pytest.mark.parametrize(
+    ("cells", "complete"),
+    [([[0, 1], [2, 0]], True), ([[0, 1], [3, 0]], False), ([["a", 1], ["b", 0]], False), ([[0, 1], [None, 0]], False)],
+    ids=["all are levels", "a value is no level", "a value is of another type", "a cell is missing"],
+)
+def test_rows_are_complete_if_all_cells_are_levels(cells, complete):
+    levels = (Levels.from_values(range(3)), Levels.from_values(range(2)))
+    columns = LevelColumns((0, 1), ("0", "1"), 2, levels, (True, True))
+    rows = columns.rows(check_table(np.array(cells), "test"), lambda *_: None)
+    assert rows.complete == complete
+    assert rows.missing.any() != complete
+
+
 # -- labels ------------------------------------------------------------------------------------------------
 
 
@@ -326,6 +357,17 @@ def test_levels_between_the_least_and_the_greatest_that_do_not_occur_are_none(ki
         np.testing.assert_allclose(nb.predict_proba([[2]]), 0.5)
 
 
+def test_stored_zeros_of_sparse_counts_are_no_entries():
+    dense = np.array([[0.0, 2.0, 0.0], [1.0, 0.0, 3.0]])
+    X = sp.csr_array((np.array([0.0, 2.0, 1.0, 0.0, 3.0]), np.array([0, 1, 0, 1, 2]), np.array([0, 2, 5])))
+    for nonnegative in (True, False):
+        matrix = check_table(X, "test").matrix(nonnegative=nonnegative)
+        np.testing.assert_array_equal(matrix.toarray(), dense)
+        assert matrix.nnz == 3
+    assert X.nnz == 5
+    refused("-2.0.*row 0", check_table(-X, "test").matrix, nonnegative=True)
+
+
 def test_sums_of_duplicates_do_not_wrap():
     data, row, column = np.full(5, 100, np.int8), [0, 0, 1, 2, 2], [0, 0, 1, 1, 1]
     by_rows = sp.csr_array((data, np.array(column), np.array([0, 2, 3, 5])), shape=(3, 2))
@@ -335,3 +377,13 @@ def test_sums_of_duplicates_do_not_wrap():
         assert nb.feature_count_.tolist() == [[200, 200], [0, 100]]
         nb = BernoulliNB(binarize=150).fit(X, ["a", "b", "a"])
         assert nb.feature_count_.tolist() == [[1, 1], [0, 0]]
+
+
+# -- blocks of rows ----------------------------------------------------------------------------------------
+
+
+def test_sizes_of_blocks_are_the_nearest_of_16_64_256():
+    sizes = [16 * 4**k for k in range(6)]
+    for n in [*range(1, 300), *(size + more for size in sizes[3:5] for more in (-1, 0, 0.5, 1))]:
+        assert power_of_four(n) == min(size for size in sizes if size >= n)
+        assert power_of_four(n, down=True) == max((size for size in sizes if size <= n), default=16)

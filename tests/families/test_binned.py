@@ -9,9 +9,9 @@ import jax
 import numpy as np
 import pytest
 from scipy import stats
-from scipy.special import gammaln, polygamma
+from scipy.special import gammaln, logsumexp, polygamma
 
-from bayesnb.families import Binned, IndependentCuts, LevelCounts, OneHot
+from bayesnb.families import Binned, IndependentCuts, LevelCounts, OneHot, binnings
 from bayesnb.families.variates import KeyVariates
 
 C, SIZES = 3, np.array([5, 1, 10])
@@ -85,6 +85,16 @@ def test_evidence_predictive_cuts_and_variance_equal_enumeration(model, x64):
         np.testing.assert_array_equal(best_cuts[own], cuts[log_weight.argmax()])
 
 
+def test_evidence_of_rows_after_others_is_that_of_all_less_that_of_those(model, x64):
+    prior, count = model
+    some = np.floor(count / 2)
+    found = np.asarray(evidence_after(prior, some, count - some))[0]
+    for f in range(len(FEATURES)):
+        expected = averages(prior, count, f)[0] - averages(prior, some, f)[0]
+        assert found[f] == pytest.approx(expected, rel=1e-11, abs=1e-11)
+
+
+evidence_after = jax.jit(lambda prior, some, more: prior.update(LevelCounts(some)).log_evidence(LevelCounts(more)))
 with_row = jax.jit(lambda prior, count, more: prior.update(LevelCounts(count)).predictive(more).theta)
 
 
@@ -155,6 +165,34 @@ def test_draws_of_rows_average_to_their_predictives(model, x64):
     drawn = np.exp(np.asarray(posterior.draw_log_likelihood(KeyVariates(jax.random.key(9)), DRAWS, x)))
     expected = np.asarray(posterior.mean().log_prob(x))  # of independent features
     np.testing.assert_allclose(drawn.mean(axis=0), np.exp(expected), rtol=0.05)
+
+
+def test_of_very_many_rows_draws_given_a_row_are_the_frequencies(x64):
+    sizes, code = np.array([3, 2]), np.array([[0, 1], [2, 0], [-1, 1]], np.int8)
+    first = np.cumsum(sizes) - sizes
+    theta = np.array([[0.5, 0.2, 0.3, 0.1, 0.9], [0.1, 0.6, 0.3, 0.7, 0.3]])
+    posterior = IndependentCuts().prior(2, sizes).update(LevelCounts(1e12 * theta))
+    rows = OneHot(code, first.astype(np.int32), sizes.astype(np.int32), 4)
+    expected = sum(np.where(code[:, [f]] < 0, 0.0, np.log(theta)[:, first[f] + code[:, f]].T) for f in (0, 1))
+    own = np.broadcast_to(np.eye(2, dtype=bool)[[0, 1, 1]], (2, 3, 2))
+    drawn = draw_log_likelihood(posterior, jax.random.key(0), rows, own)
+    np.testing.assert_allclose(drawn, np.broadcast_to(expected, (2, 3, 2)), rtol=0, atol=1e-4)
+
+
+draw_log_likelihood = jax.jit(lambda family, key, x, own: family.draw_log_likelihood(KeyVariates(key), 2, x, own))
+
+
+def test_log_sums_inside_and_outside_of_intervals_are_scipys(x64):
+    """Classes whose values are of unlike size, and so of unlike maxima."""
+    first, last = np.array([[0, 2], [1, 4], [5, 5], [2, 5], [3, 3], [0, 4]]).T
+    for n in (6, 4):
+        values = np.random.default_rng(0).normal(np.array([[0.0], [300.0], [-900.0]]), 2.0, (3, 6))
+        found = binnings.log_sums_inside_and_outside(values, first[:n], last[:n])
+        for k in range(n):
+            inside = (first[k] <= np.arange(6)) & (np.arange(6) <= last[k])
+            for actual, cells in zip(found, (inside, ~inside), strict=True):
+                expected = logsumexp(values[:, cells], axis=1)
+                np.testing.assert_allclose(np.asarray(actual)[:, k], expected, rtol=1e-12, atol=1e-12)
 
 
 @pytest.mark.slow("compiles kernels of its own")

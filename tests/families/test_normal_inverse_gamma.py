@@ -11,7 +11,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from hypothesis.extra.numpy import arrays
-from scipy import integrate, optimize, stats
+from scipy import integrate, linalg, optimize, stats
+from scipy.special import multigammaln
 
 from bayesnb.families import Moments, NormalInverseGamma
 from tests.families.oracles import DRAWS, assert_moments, jitted
@@ -68,6 +69,13 @@ def observe(x, label, weight=None) -> Moments:
     return count(Moments(zeros, zeros, zeros), x, np.asarray(label), np.ones(len(x)) if weight is None else weight)
 
 
+def moments(groups: list[np.ndarray]) -> Moments:
+    """Moments of each group of rows (n, F), stacked on the first axis; zeros of no row."""
+    mean = [x.sum(axis=0) / max(1, len(x)) for x in groups]
+    m2 = [((x - m) ** 2).sum(axis=0) for x, m in zip(groups, mean, strict=True)]
+    return Moments(np.array([[float(len(x))] * x.shape[1] for x in groups]), np.array(mean), np.array(m2))
+
+
 # -- counting and updating ---------------------------------------------------------------------------
 
 
@@ -104,6 +112,17 @@ def test_blocks_far_from_each_other_lose_no_digits(blocks, seed):
     scale = max(map(abs, rows))
     np.testing.assert_allclose(counted.mean[0, 0], float(mean), rtol=0, atol=1e-14 * float(scale))
     np.testing.assert_allclose(counted.m2[0, 0], m2, rtol=1e-10, atol=len(rows) * (1e-14 * float(scale)) ** 2)
+
+
+def test_without_a_row_are_left_the_moments_of_the_others():
+    """Zeros where the row was the only one."""
+    x, label = np.array([[0.5, -1.0], [2.0, 3.0], [-4.0, 3.5], [1.0, 3.0]]), np.array([0, 1, 1, 1])
+    whole = moments([x[label == c] for c in (0, 1)])
+    for i, own in enumerate(label):
+        expected = moments([x[(label == c) & (np.arange(4) != i)] for c in (0, 1)])
+        found = whole.without(x[i], np.eye(2)[own][:, None])
+        for name in ("count", "mean", "m2"):
+            np.testing.assert_allclose(getattr(found, name), getattr(expected, name), rtol=1e-13, atol=1e-13)
 
 
 @given(prior=priors(), x=cells)
@@ -170,6 +189,39 @@ def test_an_improper_prior_has_no_evidence(improper):
     assert (np.asarray(log_evidence(prior, counted)) == -np.inf).all()
 
 
+def test_bayes_factor_of_a_mean_for_each_level_is_that_of_scipys_multivariate_t_of_contrasts():
+    level = np.array([0, 0, 0, 1, 1, 2])
+    x = np.random.default_rng(1).normal(0.7 * level[:, None], 1.0, (6, 2))
+    by_level, by_class = moments([x[level == k] for k in range(3)]), moments([x])
+    prior = NormalInverseGamma(**{k: v[:1] for k, v in FIELDS.items()})
+    of_levels = jax.tree.map(lambda v: v[None, None], by_level)
+    found = prior.log_bayes_factor_of_levels(of_levels, jax.tree.map(lambda v: v[None], by_class))
+    helmert, same = linalg.helmert(6), level[:, None] == level
+    for j in range(2):
+        _, kappa, a, b = field(prior, 0, j)
+        means = same * 6 / (kappa * same.sum(axis=1))  # the mean of a level has κ n_l/n of the prior's rows
+        several, one = (
+            stats.multivariate_t.logpdf(helmert @ x[:, j], shape=b / a * helmert @ cov @ helmert.T, df=2 * a)
+            for cov in (np.eye(6) + means, np.eye(6))
+        )
+        np.testing.assert_allclose(found[0, 0, j], several - one, rtol=1e-11)
+
+
+def test_bayes_factor_of_correlation_is_that_of_inverse_wishart_and_inverse_gammas_of_contrasts():
+    """Evidence of n - 1 contrasts of two features with Σ ~ IW(2a + 1, diag(2b)), whose variances are IG(a, b)."""
+    x, y = np.random.default_rng(2).multivariate_normal([1.0, -3.0], [[1.0, 1.2], [1.2, 2.0]], 7).T
+    a, b = 1.7, np.array([0.8, 2.5])
+    one, other = (NormalInverseGamma(*np.array([[[0.0]], [[1.0]], [[a]], [[rate]]])) for rate in b)
+    cross = ((x - x.mean()) * (y - y.mean())).sum()
+    found = one.log_bayes_factor_of_pairs(other, moments([x[:, None]]), moments([y[:, None]]), np.array([[[cross]]]))
+    contrasts, nu, scale = linalg.helmert(7) @ np.stack([x, y], axis=1), 2 * a + 1, np.diag(2 * b)
+    after = scale + contrasts.T @ contrasts
+    together = multigammaln((nu + 6) / 2, 2) - multigammaln(nu / 2, 2) - 6 * np.log(np.pi)
+    together += nu / 2 * np.linalg.slogdet(scale)[1] - (nu + 6) / 2 * np.linalg.slogdet(after)[1]
+    apart = sum(stats.multivariate_t.logpdf(contrasts[:, j], shape=b[j] / a * np.eye(6), df=2 * a) for j in range(2))
+    np.testing.assert_allclose(found, [[[together - apart]]], rtol=1e-11)
+
+
 # -- the estimates -----------------------------------------------------------------------------------
 
 
@@ -193,6 +245,14 @@ def test_mode_is_where_the_joint_density_of_mean_and_variance_is_greatest():
         best = optimize.minimize(loss, [0.1, 0.1], method="Nelder-Mead", options={"xatol": 1e-9, "fatol": 1e-13}).x
         np.testing.assert_allclose(mode.mu[c, j], m + best[0], atol=1e-5)
         np.testing.assert_allclose(mode.sigma2[c, j], scale * np.exp(best[1]), rtol=1e-5)
+
+
+def test_a_density_that_is_greatest_nowhere_has_no_mode():
+    """With κ = 0 it is the same for all μ, and with a = -3/2 it grows with σ²."""
+    prior = NormalInverseGamma(*(np.array([v]) for v in ([0.3] * 3, [0.0, 2.0, 2.0], [1.0, -1.5, 1.0], [1.0] * 3)))
+    mode = prior.mode()
+    np.testing.assert_array_equal(np.isnan(mode.mu), [[True, True, False]])
+    np.testing.assert_array_equal(np.isnan(mode.sigma2), [[True, True, False]])
 
 
 @given(prior=priors(), x=cells)

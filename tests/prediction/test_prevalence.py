@@ -16,6 +16,7 @@ from scipy.special import gammaln
 
 import bayesnb as bnb
 from bayesnb.prediction.prevalence import Prevalence
+from bayesnb.prediction.share_posterior import effective_size
 from tests.estimators.cases import CASES, each
 from tests.prediction.tables import COUNTS, in_shares
 from tests.refusals import refused
@@ -193,6 +194,23 @@ class TestMoreClasses:
             found = bnb.estimate_prevalence(nb, rng.normal(size=(3000, 1)), draws=200, given="scores")
         assert found.effective_draws.min() < 50
         assert found.sd.min() > 0.05
+
+
+@pytest.mark.parametrize("n", [400, 401])
+def test_effective_size_is_geyers_sum_of_autocorrelations(n):
+    """Chains that are correlated, that alternate, whose size is at most n, and that never move."""
+    noise, chain = np.random.default_rng(n).normal(size=(n, 3)), np.zeros((n, 3))
+    for i in range(1, n):
+        chain[i] = [0.7, -0.5, 0.0] * chain[i - 1] + [1.0, 1.0, 0.0] * noise[i]
+    expected = np.full(3, float(n))
+    for j in (0, 1):
+        centred = chain[:, j] - chain[:, j].mean()
+        correlation = [centred[: n - lag] @ centred[lag:] / (centred @ centred) for lag in range(n)]
+        pairs = [a + b for a, b in zip(correlation[::2], correlation[1::2], strict=False)]
+        until = next(k for k, pair in enumerate(pairs) if pair <= 0)
+        expected[j] = min(n, n / (2 * sum(pairs[:until]) - 1))
+    assert expected[0] < n / 3
+    np.testing.assert_allclose(effective_size(chain), expected, rtol=1e-9)
 
 
 @pytest.mark.parametrize("n_classes", [2, 3])

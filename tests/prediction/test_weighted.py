@@ -291,6 +291,12 @@ def test_leave_one_out_of_weights_that_these_labels_taught_is_refused():
         bnb.loo(weighted_numbers(), NUMBERS, LABEL)
 
 
+def test_rows_without_counts_have_no_length():
+    weights = weighted().weights_
+    assert not weights.of_draws.any()
+    assert weights.log_length == weights.exponent == 0.0
+
+
 def test_the_loss_without_weights_is_that_of_the_halves():
     nb, scores = weighted(), crossed(weighted().estimator, LEVELS)
     log_p = log_softmax(scores.joint(), axis=1)[np.arange(SPLITS * N), np.tile(CODE, SPLITS)]

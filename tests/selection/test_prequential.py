@@ -9,11 +9,11 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import bayesnb as bnb
-from bayesnb import BernoulliNB, FeatureAveragedNB
+from bayesnb import BernoulliNB, CategoricalNB, FeatureAveragedNB
 from tests.refusals import refused
 from tests.strategies import KINDS, problems, thorough, with_prior_of
 
-pytestmark = pytest.mark.slow("compiles kernels of its own")
+own_kernels = pytest.mark.slow("compiles kernels of its own")
 
 
 @pytest.fixture(scope="module")
@@ -27,6 +27,7 @@ def two():
     return BernoulliNB().fit(frame, y), FeatureAveragedNB(BernoulliNB()).fit(frame, y), frame, y
 
 
+@own_kernels
 @pytest.mark.parametrize("kind", thorough(KINDS))
 @settings(max_examples=5)
 @given(data=st.data())
@@ -48,6 +49,7 @@ def test_it_is_the_evidence_of_each_prefix_and_grows_by_the_next_row(kind, data)
     assert abs(curve.log_evidence[-1] - whole.log_evidence_) <= 1e-9 * scale
 
 
+@own_kernels
 @pytest.mark.parametrize("points", [1, 7, 50, 120, 1000])
 def test_sizes_go_from_no_row_to_all_of_them(two, points):
     nb, _, X, y = two
@@ -59,6 +61,7 @@ def test_sizes_go_from_no_row_to_all_of_them(two, points):
     assert steps.max() - steps.min() <= 1
 
 
+@own_kernels
 def test_it_keeps_the_estimator_as_it_was(two):
     _, _, X, y = two
     nb = BernoulliNB().fit(X, y)
@@ -68,6 +71,7 @@ def test_it_keeps_the_estimator_as_it_was(two):
     assert f"{curve.log_evidence[-1]:.3f}" in repr(curve)
 
 
+@own_kernels
 def test_other_rows_are_refused(two):
     nb, _, X, y = two
     refused(r"prequential: .*negative", bnb.prequential, nb, X, 1 - y)
@@ -75,3 +79,16 @@ def test_other_rows_are_refused(two):
     with pytest.raises(ValueError, match=r"must be all rows .* or cells are missing"):
         bnb.prequential(nb, X.astype(float).replace({X.columns[3]: {1.0: np.nan}}), y)
     refused("points=0", bnb.prequential, nb, X, y, points=0)
+
+
+def test_each_row_adds_its_predictive_and_other_rows_are_refused():
+    """Reference: Dirichlet-multinomials of the labels and of the levels of each class, by hand."""
+    levels, labels = np.array([0, 1, 1, 0, 1, 1]), np.array([0, 1, 1, 0, 0, 1])
+    nb = CategoricalNB(alpha=1.5, class_alpha=1.0).fit(levels[:, None], labels)
+    curve, log_prob, seen = bnb.prequential(nb, levels[:, None], labels), [0.0], np.zeros((2, 2))
+    for level, label in zip(levels, labels, strict=True):
+        of_class, of_level = seen.sum(axis=1) + 1.0, seen[label] + 1.5
+        log_prob.append(np.log(of_class[label] / of_class.sum() * of_level[level] / of_level.sum()))
+        seen[label, level] += 1
+    np.testing.assert_allclose(curve.log_evidence, np.cumsum(log_prob), rtol=1e-12)
+    refused(r"must be all rows .* 5 of 6 rows", bnb.prequential, nb, levels[:5, None], labels[:5])
