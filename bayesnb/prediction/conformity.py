@@ -284,12 +284,11 @@ def _rank_independent(compared: _Comparison, estimate: Estimate, is_own: bool) -
     if not is_host(changed):
         changed = jax.lax.optimization_barrier(changed)  # type: ignore[no-untyped-call]
 
-    indicator = xp.eye(likelihood.shape[1])
+    of_y, of_label = (xp.arange(likelihood.shape[1]) == c for c in (y, label))
     posterior = replace(prior, blocks=()).update_for_removal(Statistics(statistics.class_count, (), 0.0))
-    log_class = posterior.read(estimate, indicator[y] - indicator[label]).log_class
+    log_class = posterior.read(estimate, of_y * 1.0 - of_label).log_class
     joint, changed = plus(likelihood, log_class), plus(changed, log_class[y])
-    others = (indicator[label] == 0) & (indicator[y] == 0)
-    rest = logsumexp(joint, axis=1, where=others, keepdims=True)
+    rest = logsumexp(joint, axis=1, where=~(of_y | of_label), keepdims=True)
     if is_own:
         excess = xp.exp(_finite(rest - changed) - bounds[0])
     else:
@@ -302,16 +301,16 @@ def _rank_independent(compared: _Comparison, estimate: Estimate, is_own: bool) -
 def _rank_shared(compared: _Comparison, estimate: Estimate) -> jax.Array:
     """Compute the (2, M) ranks of M candidates with label y, where each candidate changes parameters of all classes."""
     prior, statistics, added, x, _, label, y, weight, all_bounds = compared
-    indicator = xp.eye(xp.shape(statistics.class_count)[0])
+    of_y, of_label = (xp.arange(len(statistics.class_count)) == c for c in (y, label))
 
     def rank_candidate(candidate: tuple[tuple[Any, ...], jax.Array]) -> jax.Array:
         """Compute the (2,) ranks of one candidate from its statistics and bounds (3,)."""
         counts, bounds = candidate
-        placed = jax.tree.map(lambda v: indicator[y][:, None] * v, counts)
+        placed = jax.tree.map(lambda v: of_y[:, None] * v, counts)
         parts = tuple(s.merge(new) for s, new in zip(statistics.blocks, placed, strict=True))
-        posterior = prior.update_for_removal(Statistics(statistics.class_count + indicator[y], parts, 0.0))
-        joint = posterior.read(estimate, -indicator[label]).prepare(x).log_joint(x)
-        against = logsumexp(joint, axis=1, where=indicator[label] == 0) - joint[:, label]
+        posterior = prior.update_for_removal(Statistics(statistics.class_count + of_y, parts, 0.0))
+        joint = posterior.read(estimate, -1.0 * of_label).prepare(x).log_joint(x)
+        against = logsumexp(joint, axis=1, where=~of_label) - joint[:, label]
         return _count_exceeding(xp.exp(_finite(against)[:, None] - bounds[0]), weight, bounds[:, None])[:, 0]
 
     ranks: jax.Array = map_leading_axis(rank_candidate, (added, all_bounds.T))

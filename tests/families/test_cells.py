@@ -6,11 +6,11 @@ import numpy as np
 import pytest
 
 from bayesnb.families import Complete
-from bayesnb.families.number_rows import map_in_pieces
+from bayesnb.families.number_rows import map_in_pieces, numbers
 
 
 def of_rows(rows):
-    values = jnp.asarray(rows)
+    values = numbers(rows)
     return jnp.stack([jnp.sum(values, axis=1), jnp.sum(values * values, axis=1)], axis=1)
 
 
