@@ -7,22 +7,24 @@ compilation takes a second; on many numbers, on JAX arrays, and under `jit`, `gr
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from functools import cache, partial, wraps
 from types import ModuleType
-from typing import TYPE_CHECKING, Any, TypeVar
+from typing import TYPE_CHECKING, Any, TypeVar, overload
 
 import jax
 import jax.numpy as jnp
 import numpy as np
+import scipy.sparse
 import scipy.special
+from jax.experimental.sparse import BCSR
 from jaxtyping import Float, Int
 
 FEW = 2**15
 """Most numbers in the arguments of a kernel that NumPy evaluates: a few milliseconds of its time."""
 
-F = TypeVar("F", bound=Callable[..., Any])
 Result = TypeVar("Result")
+State = TypeVar("State")
 
 
 def is_host(*trees: Any) -> bool:
@@ -70,20 +72,26 @@ else:
     xp = _Namespace("xp")
 
 
-def kernel(function: F | None = None, /, **options: Any) -> F:
+@overload
+def kernel(function: Callable[..., Any], /) -> Callable[..., Any]: ...
+@overload
+def kernel(
+    *, static_argnames: str | Sequence[str] = (), donate_argnums: int | Sequence[int] = ()
+) -> Callable[[Callable[..., Any]], Callable[..., Any]]: ...
+def kernel(function: Callable[..., Any] | None = None, /, **options: Any) -> Callable[..., Any]:
     """Decorate a function of pytrees of arrays: NumPy evaluates it on few numbers, and JAX compiles it for others.
 
     `options` are those of `jax.jit`. Arguments that are JAX arrays, on a device or under a transformation, stay JAX's.
     """
     if function is None:
-        return partial(kernel, **options)  # type: ignore[return-value]
-    compiled = jax.jit(function, **options)
+        return partial(kernel, **options)
+    of_few, compiled = function, jax.jit(function, **options)
 
-    @wraps(function)
+    @wraps(of_few)
     def call(*args: Any, **kwargs: Any) -> Any:
-        return function(*args, **kwargs) if are_few(args, kwargs) else compiled(*args, **kwargs)
+        return (of_few if are_few(args, kwargs) else compiled)(*args, **kwargs)
 
-    return call  # type: ignore[return-value]
+    return call
 
 
 def are_few(*trees: Any) -> bool:
@@ -133,7 +141,9 @@ def map_leading_axis(function: Callable[[Any], Result], arrays: Any, batch_size:
     return results
 
 
-def scan(step: Callable[[Any, Any], Any], start: Any, arrays: Any, **options: Any) -> Any:
+def scan(
+    step: Callable[[State, Any], tuple[State, Result]], start: State, arrays: Any, **options: Any
+) -> tuple[State, Result]:
     """Carry `start` through the entries of the arrays' leading axis: `jax.lax.scan`, whose options are taken."""
     if not is_host(start, arrays) or not (n := len(jax.tree.leaves(arrays)[0])):
         return jax.lax.scan(step, start, arrays, **options)
@@ -144,7 +154,7 @@ def scan(step: Callable[[Any, Any], Any], start: Any, arrays: Any, **options: An
     return carried, _stack(results[:: -1 if options.get("reverse") else 1], 0)
 
 
-def fori_loop(start: int, stop: int, step: Callable[[Any, Any], Any], carried: Any) -> Any:
+def fori_loop(start: int, stop: int, step: Callable[[Any, State], State], carried: State) -> State:
     """Carry values through `step(i, carried)` for i = start … stop - 1."""
     if not is_host(carried):
         return jax.lax.fori_loop(start, stop, step, carried)
@@ -198,6 +208,18 @@ def log_ndtr(x: Any) -> jax.Array:
 def cumlogsumexp(x: Any, axis: int) -> jax.Array:
     """Compute the cumulative log Σ exp(x) along an axis, counted from the first."""
     return np.logaddexp.accumulate(x, axis) if is_host(x) else jax.lax.cumlogsumexp(x, axis=axis)
+
+
+def csr_product(matrix: tuple[Any, Any, Any], shape: tuple[int, int], table: Any) -> jax.Array:
+    """(N, C) product of a sparse `matrix` (data, indices, indptr) in CSR form, (N, L) by `shape`, and a `table` (L, C)."""
+    if is_host(matrix, table):
+        return scipy.sparse.csr_array(matrix, shape) @ table
+    # BCSR is Eigen's product on a CPU. What plain JAX has took longer, measured on 16,384 rows of 47 entries: the same
+    # in chunks of 16 entries twice as long, segment sums of gathered rows eight times, differences of running sums 24.
+    data, indices, indptr = map(jnp.asarray, matrix)
+    # In fours: two columns take longer than four, and six than eight.
+    padded = jnp.pad(table, ((0, 0), (0, -table.shape[1] % 4)))
+    return (BCSR((data, indices, indptr), shape=shape) @ padded)[:, : table.shape[1]]
 
 
 def repeat(values: Any, counts: Any, total: int) -> jax.Array:

@@ -6,6 +6,7 @@ from collections.abc import Callable, Mapping
 from typing import Any, ClassVar, NamedTuple, Self
 
 import jax
+import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Bool, Float
 
@@ -398,7 +399,8 @@ class Cells(NamedTuple):
             shifted = first + shift, second + 2.0 * shift * first + shift**2
             return xp.stack([*shifted, third_ + 3.0 * shift * second + 3.0 * shift**2 * first + shift**3])
 
-        moments = xp.moveaxis(map_leading_axis(of_pair, (one, other)), (1, 0), (-3, -2))  # (…, 3, pairs, G)
+        pairs = (one, other) if is_host(self.count) else (jnp.asarray(one), jnp.asarray(other))
+        moments = xp.moveaxis(map_leading_axis(of_pair, pairs), (1, 0), (-3, -2))  # (…, 3, pairs, G)
         moments = xp.where((one == other)[:, None], 0.0, moments)
         return moments.reshape(*moments.shape[:-3], -1, moments.shape[-1])
 

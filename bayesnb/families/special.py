@@ -34,7 +34,7 @@ def log_rising(a: ArrayLike, x: ArrayLike) -> Array:
     return _log_rising_on_host(a, x) if is_host(a, x) else _log_rising(a, x)
 
 
-def _log_rising_on_host(a: np.ndarray, x: np.ndarray) -> np.ndarray:
+def _log_rising_on_host(a: Any, x: Any) -> np.ndarray:
     """NumPy version of `log_rising` for broadcast arrays: each entry by its formula."""
     value = np.where((a == 0) & (x > 0), -np.inf, np.where(x == 0, 0.0, np.nan))
     large = (a >= _LARGE) & (x != 0)

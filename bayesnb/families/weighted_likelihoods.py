@@ -64,9 +64,10 @@ class Tempered:
 def length_power(x: object, power: Any, exponent: Any) -> Float[jax.Array, "#N"]:
     """(N,) weight power · (t + 1)^(-exponent) of each row x, t its number of draws; (1,) power without exponent."""
     if exponent is None:
-        return xp.zeros(1) + power
+        return xp.asarray(power)[None]
     rows: Any = as_rows(x)
-    return xp.asarray(power_of_length(rows.length(), power, exponent))
+    weight: jax.Array = power_of_length(rows.length(), power, exponent)
+    return weight
 
 
 def power_of_length(length: Any, power: Any, exponent: Any) -> Any:
