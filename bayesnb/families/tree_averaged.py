@@ -13,6 +13,7 @@ from jaxtyping import Bool, Float, Int
 from bayesnb.families import spanning_trees
 from bayesnb.families._namespace import (
     gather,
+    is_host,
     log_segment_sum,
     log_sigmoid,
     map_leading_axis,
@@ -387,6 +388,10 @@ class TreePredictive(ReadyLikelihood):
         n, *before = self.n_features, *log_bayes.shape[:-1]
         flat = log_bayes.reshape(math.prod(before), log_bayes.shape[-1])  # of one feature there are no arcs
         size = max(1, _ROOM // (n * n * 8))
+        if is_host(flat):
+            pieces = (flat[start : start + size].T for start in range(0, len(flat), size))
+            of_pieces = [log_sum_of_trees(log_arc_weight(piece), n) for piece in pieces]
+            return xp.concatenate(of_pieces).reshape(before)
         log_sums = map_leading_axis(lambda log_b: log_sum_of_trees(log_arc_weight(log_b), n), flat, batch_size=size)
         return log_sums.reshape(before)
 
@@ -397,6 +402,8 @@ def log_arc_weight(log_bayes: jax.Array) -> jax.Array:
     return log_weight
 
 
-def log_sum_of_trees(log_weight: Float[jax.Array, "P"], n: int) -> jax.Array:
-    """Scalar log Σ over spanning trees of n features of Π w, given log weights (P,) of pairs (0, 1), (0, 2), …."""
-    return spanning_trees.log_sum(log_weight[spanning_trees.pair_index(n)]) if n > 1 else xp.zeros(())
+def log_sum_of_trees(log_weight: Float[jax.Array, "P *B"], n: int) -> jax.Array:
+    """(…) log Σ over spanning trees of n features of Π w, given log weights (P, …) of pairs (0, 1), (0, 2), …."""
+    if n < 2:
+        return xp.zeros(log_weight.shape[1:])
+    return spanning_trees.log_sum(log_weight[spanning_trees.pair_index(n)])

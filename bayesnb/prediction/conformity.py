@@ -14,7 +14,9 @@ from dataclasses import dataclass, replace
 from typing import Any, NamedTuple
 
 import jax
+import jax.numpy as jnp
 import numpy as np
+from sklearn.utils.validation import _num_samples
 
 from bayesnb import counting, scoring
 from bayesnb._util.precision import float64
@@ -31,6 +33,8 @@ from bayesnb.selection.leave_one_out import CountedRows, leave_one_out, leave_on
 
 _TIE = 1e-9  # relative to the log odds; leave-one-out is exact to 1e-10
 _LARGE = 1e300  # stands for infinite log odds, so that differences are no NaN
+_FEW_CANDIDATES = 200
+"""Most candidates of which NumPy computes the ranks one by one, in milliseconds each."""
 _MOST_ROWS = 64
 _MOST_CELLS = 2**21
 
@@ -117,11 +121,19 @@ class FullRanks:
         """
         levels = sum(int(columns.sizes().sum()) for columns in self.fitted.encoding.blocks)
         size = 4 if self.is_shared else max(1, min(_MOST_ROWS, _MOST_CELLS // max(1, levels)))
-        return _rank_in_threads(self.fitted, X, self.estimate, size, lambda rows, odds: self._rank(rows, odds, size))
+        many = self.is_shared and _num_samples(X) > _FEW_CANDIDATES
+
+        def rank(rows: Table, odds: np.ndarray) -> np.ndarray:
+            return self._rank(rows, odds, size, many)
+
+        return _rank_in_threads(self.fitted, X, self.estimate, size, rank)
 
     @float64
-    def _rank(self, candidates: Table, against: np.ndarray, size: int) -> np.ndarray:
-        """Compute `ranks` (2, m, C) of m ≤ `size` candidate rows, whose log odds against each label are `against`."""
+    def _rank(self, candidates: Table, against: np.ndarray, size: int, many: bool) -> np.ndarray:
+        """Compute `ranks` (2, m, C) of m ≤ `size` candidate rows, whose log odds against each label are `against`.
+
+        They are some of `many`: then the kernel is worth its compilation.
+        """
         encoding, prior = self.fitted.encoding, self.fitted.empirical_prior
         model = scoring.pad(encoding, prior), scoring.pad_statistics(encoding, self.fitted.statistics)
         added, counts = _count_singly(encoding, candidates, size), np.zeros((2, *against.shape))
@@ -133,6 +145,7 @@ class FullRanks:
                 for _, x, (weight, likelihood) in blocks(rows, len(arrays[0]), *arrays, cells=cells):
                     compared = _Comparison._make((*model, added.blocks, x, likelihood, label, y, weight, bounds))
                     if self.is_shared:
+                        compared = jax.tree.map(jnp.asarray, compared) if many else compared
                         ranks = _rank_shared(compared, self.estimate)
                     else:
                         ranks = _rank_independent(compared, self.estimate, is_own=label == y)
