@@ -231,11 +231,11 @@ class NormalInverseGamma(IndependentCells):
         "loc" is normal with mean m and variance b/(aκ); log "rate" is normal with mean log b and variance 1, by the m,
         κ, a and b of this prior's first class.
         """
-        loc, kappa, a, b = (np.asarray(v)[0] for v in (self.loc, self.kappa, self.concentration, self.rate))
-        scale = np.sqrt(b / (a * kappa))
+        loc, kappa, a, b = (xp.asarray(v)[0] for v in (self.loc, self.kappa, self.concentration, self.rate))
+        scale = xp.sqrt(b / (a * kappa))
         return {
             "loc": Hyperparameter("mu", loc.shape, ("Normal", {"loc": loc, "scale": scale})),
-            "rate": Hyperparameter("sigma2", loc.shape, ("LogNormal", {"loc": np.log(b), "scale": 1.0})),
+            "rate": Hyperparameter("sigma2", loc.shape, ("LogNormal", {"loc": xp.log(b), "scale": 1.0})),
         }
 
     def improper(self) -> Self:

@@ -6,10 +6,9 @@ prior is the likelihood of the hyperparameters, and updating the prior gives the
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from contextlib import nullcontext
 from dataclasses import dataclass, replace
-from functools import partial
 from typing import Any
 
 import jax
@@ -21,6 +20,7 @@ from bayesnb._util.precision import float64
 from bayesnb.families import hyperprior_of
 from bayesnb.families.protocol import Hyperparameter
 from bayesnb.model import NaiveBayes, Statistics
+from bayesnb.sampling.chains import NumpyroProgram
 from bayesnb.sampling.programs import Sites
 from bayesnb.uncertainty.draws import draw_stacked
 from bayesnb.uncertainty.given_draws import CLASS_ALPHA, Kind, hyperparameter_sites, prior_given
@@ -68,9 +68,26 @@ class Hierarchy:
         """Kind of the hyperprior, "symmetric" or "pooled", as recorded in the attributes of the draws."""
         return self.kind
 
-    def program(self, statistics: Statistics) -> Callable[[], None]:
-        """NumPyro program with the posterior density of the hyperparameters, up to a constant; θ is integrated out."""
-        return partial(self.collapsed, self.condense(statistics))
+    def program(self, statistics: Statistics) -> tuple[NumpyroProgram, list[np.ndarray]]:
+        """NumPyro program with the posterior density of the hyperparameters, up to a constant, and its data.
+
+        θ is integrated out.
+        """
+        sites = tuple(tuple(names.items()) for names in self.sites)
+        return NumpyroProgram.from_data(Collapsed(self.kind, sites), self.prior, self.alpha, self.condense(statistics))
+
+    @float64
+    def start(self, statistics: Statistics) -> dict[str, Any]:
+        """Values of the sites in the middle of their priors: the median of α, the means of others."""
+        alpha = np.median(self.alpha.sample(jax.random.key(0), (1000,)))
+        values = {} if self.prior.class_prior.fixed else {CLASS_ALPHA: alpha}
+        for family, names in zip(
+            self.prior.blocks, hyperparameter_sites(self.prior, self.kind, self.sites), strict=True
+        ):
+            for name, parameter in hyperprior_of(family, self.kind == "pooled").items():
+                mean = alpha if parameter.distribution is None else _distribution(parameter).mean
+                values[_sampled_site(names[name], parameter)] = np.broadcast_to(mean, parameter.shape)
+        return values
 
     def condense(self, statistics: Statistics) -> Statistics:
         """Statistics that `collapsed` needs: histograms of the counts under "symmetric", else unchanged."""
@@ -141,6 +158,18 @@ class Hierarchy:
         return {site: np.concatenate([batch[site] for batch in batches]) for site in batches[0]}
 
 
+@dataclass(frozen=True)
+class Collapsed:
+    """`Hierarchy.collapsed` of given kind and sites, a tuple of pairs (parameter, site) for each block."""
+
+    kind: Kind
+    sites: tuple[tuple[tuple[str, str], ...], ...]
+
+    def __call__(self, prior: NaiveBayes, alpha: dist.Distribution, condensed: Statistics) -> None:
+        """Run the program."""
+        Hierarchy(prior, self.kind, alpha, [dict(names) for names in self.sites]).collapsed(condensed)
+
+
 @jax.jit
 def _log_evidence(prior: NaiveBayes, statistics: Statistics) -> jax.Array:
     """Scalar log marginal likelihood of the statistics, compiled once for all runs of a NumPyro program."""
@@ -154,10 +183,20 @@ def _sample(site: str, hyperparameter: Hyperparameter, alpha: dist.Distribution)
     """
     if hyperparameter.distribution is None:
         return numpyro.sample(site, alpha)
-    name, arguments = hyperparameter.distribution
-    sampled_site = site if hyperparameter.of_weights is None else f"{site}_weight"
     with numpyro.plate(f"{site}_plate", *hyperparameter.shape) if hyperparameter.shape else nullcontext():
-        value = numpyro.sample(sampled_site, getattr(dist, name)(**arguments))
+        value = numpyro.sample(_sampled_site(site, hyperparameter), _distribution(hyperparameter))
     if hyperparameter.of_weights is None:
         return value
     return numpyro.deterministic(site, hyperparameter.of_weights(value))
+
+
+def _sampled_site(site: str, hyperparameter: Hyperparameter) -> str:
+    """NumPyro site at which a hyperparameter named `site` is sampled: its own, or that of its weights."""
+    return site if hyperparameter.of_weights is None else f"{site}_weight"
+
+
+def _distribution(hyperparameter: Hyperparameter) -> dist.Distribution:
+    """NumPyro distribution of a hyperparameter that has one of its own."""
+    assert hyperparameter.distribution is not None
+    name, arguments = hyperparameter.distribution
+    return getattr(dist, name)(**arguments, validate_args=False)

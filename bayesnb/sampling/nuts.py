@@ -28,6 +28,7 @@ from bayesnb.uncertainty.given_draws import Kind as HyperpriorKind
 if TYPE_CHECKING:
     from numpyro import distributions as dist
 
+    from bayesnb.sampling.chains import NumpyroProgram
     from bayesnb.sampling.hierarchy import Hierarchy
     from bayesnb.sampling.programs import Fixed
 
@@ -92,7 +93,7 @@ def run_nuts(
     seed : int
         Seed of the sampler.
     progress : bool
-        Whether to show a progress bar; there is none where chains run in parallel, on several devices.
+        Whether to show a progress bar.
     features : names or indices of columns of X, optional
         Columns whose parameters are kept; default: all. `[]` keeps the hyperparameters alone.
     X, y, sample_weight : array-likes, for a `WeightedNB` only
@@ -155,13 +156,11 @@ def run_nuts(
     (1, 50, 2, 2)
     """
     require("run_nuts", "mcmc", "numpyro", "arviz")
-    from numpyro.infer import init_to_median
-
     for name, value in (("draws", draws), ("warmup", warmup), ("chains", chains)):
         require_integer(name, value)
     require_seed(seed)
     require_flag("progress", progress)
-    sample = partial(_sample, draws=draws, warmup=warmup, chains=chains, seed=seed, progress=progress)
+    sample = partial(_sample, draws=draws, warmup=warmup, chains=chains, seed=seed, show_progress=progress)
     if hasattr(nb, "weigh"):
         of_parameters = {"hyperprior": hyperprior, "features": features}
         return _run_for_weights(cast(Weighed, nb), X, y, sample_weight, of_parameters, sample)
@@ -173,10 +172,7 @@ def run_nuts(
     fitted = require_posterior(nb, "run_nuts")
     target = _target(fitted, hyperprior)
     masks = feature_masks(fitted.encoding, features)
-    # Chains start near the median of the prior, as features may be measured in thousands. Before the scales are known,
-    # long trajectories take most of the time and adapt little.
-    options = {"init_strategy": init_to_median(), "max_tree_depth": (6, 10)}
-    samples, transitions = sample(target.program(fitted.statistics), options)
+    samples, transitions = sample(target.program(fitted.statistics), target.start(fitted.statistics))
     flat = {site: values.reshape(-1, *values.shape[2:]) for site, values in samples.items()}
     drawn, shared = target.finish(flat, fitted.statistics, masks, seed)
     return assemble(nb, fitted, drawn, shared, transitions, masks, target.hyperprior)
@@ -291,39 +287,34 @@ def _run_for_weights(
             "weight_table has intervals of all, by Laplace's approximation."
         )
     target = WeightsGiven(terms, groups, np.array(shrinkage), weights.biased)
-    samples, transitions = sample(target.program, target.options(), if_diverging=_CERTAIN)
+    samples, transitions = sample(target.program(), *target.start(), if_diverging=_CERTAIN)
     return assemble_weights(nb, fitted, target.finish(samples, weights.dependence), weights.names, transitions)
 
 
-@float64
 def _sample(
-    program: Callable[[], None],
-    options: Mapping[str, Any],
-    draws: int,
-    warmup: int,
-    chains: int,
-    seed: int,
-    progress: bool,
+    program: tuple[NumpyroProgram, list[np.ndarray]],
+    start: Mapping[str, Any],
+    inverse_mass_matrix: Mapping[tuple[str, ...], np.ndarray] | None = None,
+    *,
     if_diverging: str = _LESS_WIDE,
+    **run: Any,
 ) -> tuple[dict[str, Any], dict[str, Any]]:
-    """Run NUTS and warn of bad diagnostics; return draws by site and fields of transitions, (chains, draws, …)."""
-    from numpyro.infer import MCMC, NUTS
+    """Run NUTS and warn of bad diagnostics; return draws by site and fields of transitions, (chains, draws, …).
 
-    parallel = jax.local_device_count() >= chains > 1
-    mcmc = MCMC(
-        NUTS(program, **options),
-        num_warmup=warmup,
-        num_samples=draws,
-        num_chains=chains,
-        chain_method="parallel" if parallel else "vectorized",
-        # Parallel chains report progress from other threads, where float64 is not set: NumPyro's bar would fail.
-        progress_bar=progress and not parallel,
-    )
-    mcmc.run(jax.random.key(seed), extra_fields=tuple(_FIELDS.values()))
-    fields = mcmc.get_extra_fields(group_by_chain=True)
+    `start` has the values of the sites at which chains start, and `run` the arguments of `run_chains`. With an
+    inverse mass matrix, by sites, that of all sites together is adapted.
+    """
+    from bayesnb.sampling.chains import Options, run_chains
+
+    if inverse_mass_matrix is None:
+        # Before the scales are known, long trajectories take most of the time and adapt little.
+        options = Options(max_tree_depth=(6, 10))
+    else:
+        # The density of weights has a steep side if the terms tell nearly all labels.
+        options = Options(target_accept_prob=0.95, dense_mass=tuple(inverse_mass_matrix))
+    samples, fields = run_chains(*program, start, options, inverse_mass_matrix, **run)
     transitions = {name: fields[field] for name, field in _FIELDS.items()}
     transitions["lp"] = -transitions["lp"]
-    samples = mcmc.get_samples(group_by_chain=True)
     _diagnose(samples, transitions["diverging"], if_diverging)
     return samples, transitions
 

@@ -6,9 +6,8 @@ defines the distribution of its parameters once, and that of a cell once.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from functools import partial
 from typing import Any
 
 import jax
@@ -17,11 +16,13 @@ import numpy as np
 import numpyro
 from numpyro import distributions as dist  # Not `import numpyro.distributions as dist`: see `run_nuts`.
 
+from bayesnb._util.precision import float64
 from bayesnb.capabilities import require_capability
 from bayesnb.families import LevelCounts
 from bayesnb.families.multinomial import Multinomial
 from bayesnb.families.protocol import CellSite, Distribution, Program
 from bayesnb.model import NaiveBayes, Statistics
+from bayesnb.sampling.chains import NumpyroProgram
 from bayesnb.uncertainty.draws import CLASS_PROB
 
 Sites = Sequence[Mapping[str, str]]
@@ -89,6 +90,17 @@ def naive_bayes_of_statistics(model: NaiveBayes, statistics: Statistics, *, site
     numpyro.factor("rows", sum(terms, jnp.asarray(statistics.log_base)))
 
 
+@dataclass(frozen=True)
+class OfStatistics:
+    """`naive_bayes_of_statistics` with given sites, a tuple of pairs (parameter, site) for each block."""
+
+    sites: tuple[tuple[tuple[str, str], ...], ...]
+
+    def __call__(self, model: NaiveBayes, statistics: Statistics) -> None:
+        """Run the program."""
+        naive_bayes_of_statistics(model, statistics, sites=[dict(names) for names in self.sites])
+
+
 @dataclass(frozen=True, eq=False)
 class Fixed:
     """NUTS target: posterior of the parameters under a prior without unknown hyperparameters.
@@ -105,9 +117,19 @@ class Fixed:
     sites: Sites
     hyperprior = "none"
 
-    def program(self, statistics: Statistics) -> Callable[[], None]:
-        """NumPyro program whose density is the posterior of the parameters, up to a constant."""
-        return partial(naive_bayes_of_statistics, self.prior, statistics, sites=self.sites)
+    def program(self, statistics: Statistics) -> tuple[NumpyroProgram, list[np.ndarray]]:
+        """NumPyro program whose density is the posterior of the parameters, up to a constant, and its data."""
+        sites = tuple(tuple(names.items()) for names in self.sites)
+        return NumpyroProgram.from_data(OfStatistics(sites), self.prior, statistics)
+
+    @float64
+    def start(self, statistics: Statistics) -> dict[str, Any]:
+        """Values of the sites at the mode of the posterior."""
+        mode = self.prior.update(statistics).penalized_mle()
+        values: dict[str, Any] = {CLASS_PROB: np.exp(mode.log_class)}
+        for likelihood, names in zip(mode.likelihoods, self.sites, strict=True):
+            values |= {names[name]: value for name, value in likelihood.parameters().items()}
+        return to_site_values(self.prior, values, self.sites)
 
     def finish(
         self, samples: Mapping[str, np.ndarray], statistics: Statistics, masks: Sequence[np.ndarray], seed: int

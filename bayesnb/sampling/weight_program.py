@@ -11,11 +11,11 @@ import jax.numpy as jnp
 import numpy as np
 import numpyro
 from numpyro import distributions as dist  # Not `import numpyro.distributions as dist`: see `run_nuts`.
-from numpyro.infer import init_to_value
 
 from bayesnb.prediction.cross_terms import CrossTerms
 from bayesnb.prediction.weight_optimum import Groups, Prior, find_parameters, posterior_precision
 from bayesnb.prediction.weights import CLASS_BIAS, TEMPERATURES, WEIGHT
+from bayesnb.sampling.chains import NumpyroProgram
 
 _DEVIATION = "deviation"
 
@@ -44,48 +44,36 @@ class WeightsGiven:
     shrinkage: np.ndarray
     biased: bool
 
-    def program(self) -> None:
-        """NumPyro program: sample temperatures, class biases and deviations, and add the weighted label log-likelihood.
+    def program(self) -> tuple[NumpyroProgram, list[np.ndarray]]:
+        """NumPyro program `weights_of_terms` of these terms, and its data."""
+        terms, groups = self.terms, self.groups
+        # Labels as numbers: integers are compiled into a program.
+        data = terms.values, terms.log_class, terms.label.astype(float), terms.weight, groups.mean, self._scale
+        return NumpyroProgram.from_data(weights_of_terms, *data, groups.index, self._free, np.asarray(self.biased))
 
-        Sites are "temperature", and where the model has them "class_bias", "dependence_temperature", "deviation" and
-        "weight".
-        """
-        values = self.terms.values
-        _, n_classes, n_terms = values.shape
-        bias = numpyro.sample(CLASS_BIAS, _normal(n_classes)) if self.biased else 0.0
-        names = zip(TEMPERATURES, self.groups.mean, strict=False)
-        temperature = jnp.stack([numpyro.sample(name, dist.Normal(mean, 1.0)) for name, mean in names])
-        weight = temperature[self.groups.index]
-        if self.shrinkage.any():
-            deviation = numpyro.sample(_DEVIATION, _normal(int(self._free.sum())))
-            scaled = jnp.zeros(n_terms).at[self._free].set(self.shrinkage[self.groups.index][self._free] * deviation)
-            weight = numpyro.deterministic(WEIGHT, weight + scaled)
-        joint = bias + self.terms.log_class + values @ weight
-        is_label = jnp.asarray(self.terms.label)[:, None] == jnp.arange(n_classes)
-        log_proba = jnp.sum(jnp.where(is_label, joint, 0.0), axis=-1) - jax.nn.logsumexp(joint, axis=-1)
-        numpyro.factor("labels", log_proba @ self.terms.weight)
+    @property
+    def _scale(self) -> np.ndarray:
+        """(T,) τ of each term."""
+        scale: np.ndarray = np.asarray(self.shrinkage, float)[self.groups.index]
+        return scale
 
     @property
     def _free(self) -> np.ndarray:
         """(T,) of bool: whether the weight of a term may differ from the temperature of its group (τ > 0)."""
-        return np.asarray(self.shrinkage[self.groups.index] > 0)
+        free: np.ndarray = self._scale > 0
+        return free
 
-    def options(self) -> dict[str, Any]:
-        """Keyword arguments of NUTS: start at the optimum, inverse mass matrix the Laplace covariance there."""
+    def start(self) -> tuple[dict[str, Any], dict[tuple[str, ...], np.ndarray]]:
+        """Values of the sites at the optimum, and Laplace's covariance there as an inverse mass matrix."""
         prior = Prior(self.groups, self.shrinkage, self.terms.log_class.shape[-1], self.biased)
         theta = find_parameters(self.terms, prior)
         start: dict[str, Any] = {CLASS_BIAS: prior.point(theta)[0]} if self.biased else {}
         start |= dict(zip(TEMPERATURES, theta[prior.temperatures], strict=False))
-        if self.shrinkage.any():
+        if self._free.any():
             start[_DEVIATION] = theta[prior.temperatures.stop :][self._free]
-        sites, is_sampled = tuple(start), prior.design.any(axis=0)
+        is_sampled = prior.design.any(axis=0)
         covariance = np.linalg.inv(posterior_precision(self.terms, prior, theta))[np.ix_(is_sampled, is_sampled)]
-        return {
-            "init_strategy": init_to_value(values=start),
-            "dense_mass": [sites],
-            "inverse_mass_matrix": {sites: covariance},
-            "target_accept_prob": 0.95,  # The density has a steep side if the terms tell nearly all labels.
-        }
+        return start, {tuple(start): covariance}
 
     def finish(self, samples: Mapping[str, np.ndarray], dependence: np.ndarray) -> dict[str, np.ndarray]:
         """Draws of the temperatures, biases and all weights, also of weights that equal their temperature.
@@ -102,6 +90,41 @@ class WeightsGiven:
         bias = samples[CLASS_BIAS] if self.biased else np.zeros((*stacked.shape[:-1], self.terms.log_class.shape[-1]))
         weight = samples.get(WEIGHT, stacked[..., dependence.astype(int)])
         return temperatures | {CLASS_BIAS: np.asarray(bias), WEIGHT: np.asarray(weight)}
+
+
+def weights_of_terms(
+    values: Any, log_class: Any, label: Any, row_weight: Any, mean: Any, scale: Any, index: Any, free: Any, biased: Any
+) -> None:
+    """NumPyro program: sample temperatures, class biases and deviations, and add the weighted label log-likelihood.
+
+    Sites are "temperature", and where the model has them "class_bias", "dependence_temperature", "deviation" and
+    "weight".
+
+    Parameters
+    ----------
+    values, log_class : (N, C, T) and (N, C) or (C,) arrays
+        Terms, and log class probabilities.
+    label, row_weight : (N,) arrays
+        Class index and weight of each row.
+    mean : (G,) array
+        Prior mean of the temperature of each group.
+    scale, index, free : (T,) arrays
+        τ and group of each term, and whether its weight may differ from the temperature of the group.
+    biased : bool
+        Whether classes have a bias.
+    """
+    _, n_classes, n_terms = values.shape
+    bias = numpyro.sample(CLASS_BIAS, _normal(n_classes)) if biased else 0.0
+    names = zip(TEMPERATURES, mean, strict=False)
+    temperature = jnp.stack([numpyro.sample(name, dist.Normal(m, 1.0)) for name, m in names])
+    weight = temperature[index]
+    if free.any():
+        deviation = numpyro.sample(_DEVIATION, _normal(int(free.sum())))
+        weight = numpyro.deterministic(WEIGHT, weight + jnp.zeros(n_terms).at[free].set(scale[free] * deviation))
+    joint = bias + log_class + values @ weight
+    is_label = label[:, None] == jnp.arange(n_classes)
+    log_proba = jnp.sum(jnp.where(is_label, joint, 0.0), axis=-1) - jax.nn.logsumexp(joint, axis=-1)
+    numpyro.factor("labels", log_proba @ row_weight)
 
 
 def _normal(n: int) -> dist.Distribution:

@@ -204,9 +204,9 @@ def density(nb: Any, X: Any, at: dict[str, Any], weight: Any = None) -> float:
     weights = nb.weights_
     found = terms_by_halves(nb, X, weight)
     tau = np.array([weights.shrinkage])
-    program = WeightsGiven(*found.terms_under(weights.exponent, tau), tau, weights.biased).program
+    program, data = WeightsGiven(*found.terms_under(weights.exponent, tau), tau, weights.biased).program()
     with jax.enable_x64(True):
-        value = float(log_density(numpyro.handlers.seed(program, 0), (), {}, at)[0])
+        value = float(log_density(numpyro.handlers.seed(program, 0), (data,), {}, at)[0])
     n = sum(np.size(v) for v in at.values())
     return value + n / 2 * np.log(2 * np.pi)
 

@@ -160,8 +160,8 @@ def log_hyperprior(fitted: Fitted, hyper: Hyper) -> float:
 @float64
 def collapsed(target: Hierarchy, statistics: Any, hyper: Hyper) -> tuple[np.ndarray, Hyper]:
     """(S,) log densities, and their gradients."""
-    program = target.program(statistics)
-    return jax.jit(jax.vmap(jax.value_and_grad(lambda values: log_density(program, (), {}, values)[0])))(hyper)
+    program, data = target.program(statistics)
+    return jax.jit(jax.vmap(jax.value_and_grad(lambda values: log_density(program, (data,), {}, values)[0])))(hyper)
 
 
 @cache
