@@ -7,6 +7,7 @@ from bayesnb._util import interrupt as _interrupt  # noqa: F401 (first: all othe
 
 # isort: split
 from bayesnb import datasets, decision, plots, sql
+from bayesnb._util.compilation_cache import enable_cache
 from bayesnb.checking import check_independence, prior_predictive, prior_sensitivity
 from bayesnb.decision import decide
 from bayesnb.estimators import (
@@ -98,6 +99,7 @@ __all__ = [
     "decompose_uncertainty",
     "density_table",
     "distributed",
+    "enable_cache",
     "estimate_prevalence",
     "explain",
     "fit_em",

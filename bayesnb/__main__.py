@@ -8,12 +8,13 @@ import os
 import sys
 import warnings
 from collections.abc import Iterator, Sequence
-from contextlib import contextmanager, nullcontext
+from contextlib import contextmanager, nullcontext, suppress
 from dataclasses import fields, replace
 from pathlib import Path
 from typing import Any, NoReturn
 
 from bayesnb._util import interrupt
+from bayesnb._util.compilation_cache import enable_cache
 from bayesnb._util.short_names import shorten
 from bayesnb.cli import comparison, output, report
 from bayesnb.cli.column_types import Marks
@@ -62,6 +63,8 @@ def main(argv: Sequence[str] | None = None) -> int:
         args = _parser().parse_args(arguments or ["--help"])
         if hasattr(sys.stdout, "reconfigure"):
             sys.stdout.reconfigure(errors="replace")
+        with suppress(OSError):  # without a folder for it there is no cache
+            enable_cache()
         _compare(args, arguments)
     except InputError as error:
         return _report_error(f"error: {error}", 2)
