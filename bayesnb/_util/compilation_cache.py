@@ -52,5 +52,5 @@ def enable_cache(path: str | os.PathLike[str] | None = None) -> Path:
     config.update("jax_compilation_cache_dir", str(folder))
     config.update("jax_persistent_cache_min_compile_time_secs", 0.0)
     config.update("jax_persistent_cache_min_entry_size_bytes", 0)
-    compilation_cache.reset_cache()  # type: ignore[no-untyped-call]  # JAX looks at the folder once, when it first compiles
+    compilation_cache.reset_cache()  # JAX looks at the folder once, when it first compiles
     return folder
