@@ -49,8 +49,8 @@ demo: $(RUN)
 # Kernels compiled once serve both workers, the processes that tests start, and the next run.
 demo test slow calibrate mutants docs: export JAX_COMPILATION_CACHE_DIR ?= $(CURDIR)/.jax_cache
 demo test slow calibrate mutants docs: export JAX_PERSISTENT_CACHE_MIN_COMPILE_TIME_SECS ?= 0
-# Compiling is most of what the tests do, and a third less of it without LLVM's expensive passes. Simulations (make
-# calibrate), the demo and the pages of the site run kernels as users do.
+# Compilation takes a third less time without LLVM's expensive passes. Simulations (make calibrate), the demo and the
+# pages of the site run kernels as users do.
 test slow mutants: export JAX_DISABLE_MOST_OPTIMIZATIONS ?= true
 
 test: $(DEV)
