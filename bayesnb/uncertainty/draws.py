@@ -7,13 +7,13 @@ from hashlib import blake2b
 from typing import Any
 
 import jax
-import jax.numpy as jnp
 import numpy as np
 
 from bayesnb._util.arguments import require_integer, require_seed
 from bayesnb._util.precision import float64
 from bayesnb.encoding import Encoding
 from bayesnb.families import supports
+from bayesnb.families._namespace import kernel, xp
 from bayesnb.families.protocol import ConditionalDraws, Prior, Restrictable
 from bayesnb.families.variates import Replayer, Variates
 from bayesnb.fitted import Classifier, Fitted, require_posterior
@@ -296,16 +296,16 @@ class ShapeRecorder:
 
     def log_gamma(self, a: Any, n: int) -> jax.Array:
         """Record the shape parameters `a`, and return zeros."""
-        self.gammas.append(jnp.asarray(a))
-        return jnp.zeros((n, *jnp.shape(a)))
+        self.gammas.append(xp.asarray(a))
+        return xp.zeros((n, *xp.shape(a)))
 
     def normal(self, like: Any, n: int) -> jax.Array:
         """Record an array of the shape of the variates, and return zeros."""
-        self.normals.append(jnp.asarray(like))
-        return jnp.zeros((n, *jnp.shape(like)))
+        self.normals.append(xp.asarray(like))
+        return xp.zeros((n, *xp.shape(like)))
 
 
-@jax.jit(static_argnames="kernel")
+@kernel(static_argnames="kernel")
 def ask(kernel: Kernel, *args: Any) -> tuple[list[jax.Array], list[jax.Array]]:
     """Trace a kernel for one draw; return the shapes `a` of its gamma variates, and arrays like its normal variates."""
     recorder = ShapeRecorder()
@@ -318,7 +318,7 @@ def run(kernel: Kernel, asked: tuple[list[Any], list[Any]], n: int, rng: np.rand
     return _run(kernel, n, draw_variates(asked, n, rng), *args)
 
 
-@jax.jit(static_argnames=("kernel", "n"))
+@kernel(static_argnames=("kernel", "n"))
 def _run(kernel: Kernel, n: int, variates: tuple[list[Any], list[Any]], *args: Any) -> Any:
     """Call a kernel, jitted, with variates that were drawn before, in the order in which the kernel asks for them."""
     return kernel(Replayer(variates), n, *args)
