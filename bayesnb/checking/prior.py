@@ -5,7 +5,6 @@ from __future__ import annotations
 from typing import Any
 
 import jax
-import jax.numpy as jnp
 import numpy as np
 from scipy.special import logsumexp
 
@@ -101,7 +100,7 @@ def _draw_label_probability(
         total = round(float(counted.count.sum() / n_rows)) if columns.one_simplex and n_rows else 1
         simulated = require_capability(family, Simulation).simulate(of_label, rng, total)
         cells = simulated if columns.network is None else columns.network.select_realized(simulated)
-        score = score + np.asarray(jnp.sum(likelihood.cells(cells[:, None]), axis=-1))
+        score = score + np.asarray(likelihood.cells(cells[:, None])).sum(axis=-1)
     with np.errstate(invalid="ignore"):
         probability: np.ndarray = np.exp(score[each, label] - logsumexp(score, axis=1))
         return probability

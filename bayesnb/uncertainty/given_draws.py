@@ -12,13 +12,13 @@ from functools import partial
 from typing import Any, Literal, Self
 
 import jax
-import jax.numpy as jnp
 import numpy as np
 
 from bayesnb._util.arguments import shown, to_numbers
 from bayesnb._util.precision import float64
 from bayesnb.encoding import Encoding
 from bayesnb.families import Known, hyperprior_of
+from bayesnb.families._namespace import kernel, xp
 from bayesnb.fitted import Fitted
 from bayesnb.model import JointLikelihood, NaiveBayes, Statistics
 from bayesnb.scoring import pad
@@ -261,16 +261,16 @@ def stacked_likelihood(encoding: Encoding, model: NaiveBayes, drawn: Draws, part
         return model.weighted(np.log(drawn[CLASS_PROB][part]), likelihoods)
 
 
-@jax.jit
+@kernel
 def joint_of_draws(draws: JointLikelihood, x: tuple[object, ...]) -> jax.Array:
     """(S, N, C) log p(class, row | draw), by log class probabilities (S, C) and likelihoods over S · C classes."""
-    joint = JointLikelihood(jnp.ravel(draws.log_class), draws.likelihoods).prepare(x).log_joint(x)
-    return jnp.reshape(joint, (-1, *draws.log_class.shape)).swapaxes(0, 1)
+    joint = JointLikelihood(xp.ravel(draws.log_class), draws.likelihoods).prepare(x).log_joint(x)
+    return xp.reshape(joint, (-1, *draws.log_class.shape)).swapaxes(0, 1)
 
 
-@jax.jit
+@kernel
 def joint_given(model: NaiveBayes, x: tuple[object, ...]) -> jax.Array:
     """(S, N, C) log p(class, row | D, φ_s), parameters integrated out, of S posteriors as one over S · C classes."""
     predictives = [family.predictive() for family in model.blocks]
-    joint: jax.Array = joint_of_draws(model.weighted(jnp.asarray(model.class_prior.mean().log_theta), predictives), x)
+    joint: jax.Array = joint_of_draws(model.weighted(xp.asarray(model.class_prior.mean().log_theta), predictives), x)
     return joint
