@@ -325,7 +325,7 @@ class TreeAveraged(AveragedStructures):
         parent = spanning_trees.draw(log_arc_weight(log_bayes)[index], log_uniform, gumbel)
         feature = xp.arange(self.n_features)
         pair = gather(index, (feature, parent))
-        return parent, (parent != feature) & (real < log_sigmoid(log_bayes[pair]))
+        return parent, (parent != feature) & (real < log_sigmoid(gather(log_bayes, pair)))
 
     def _arcs(self, parent: jax.Array) -> tuple[jax.Array, jax.Array]:
         """(F,) group of the pair of each feature and its `parent`, and (F,) whether the parent is its first feature."""
