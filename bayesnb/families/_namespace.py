@@ -178,7 +178,7 @@ def divide(a: Any, b: Any) -> jax.Array:
 
 
 def gather(table: Any, index: Any) -> jax.Array:
-    """Entries of `table` at indices of its first axis, all of which exist."""
+    """Entries of `table` at indices of its first axis, or of its first axes by a tuple, all of which exist."""
     if is_host(table, index):
         return np.asarray(table)[index]
     return jnp.asarray(table).at[index].get(mode="promise_in_bounds")

@@ -293,7 +293,7 @@ def _draw_levels(network: Network, cliques: list[tuple[Scope, jax.Array]], unifo
     for (*rest, v), product in reversed(cliques):
         each = xp.arange(product.shape[0])
         full = xp.broadcast_to(product, (product.shape[0], *(network.sizes[j] for j in rest), network.sizes[v]))
-        below = xp.cumsum(full[(each, *(levels[j] for j in rest))], axis=-1)
+        below = xp.cumsum(gather(full, (each, *(levels[j] for j in rest))), axis=-1)
         levels[v] = xp.sum(uniform[v] * below[:, -1:] >= below[:, :-1], axis=-1)
     return levels
 

@@ -324,13 +324,13 @@ class TreeAveraged(AveragedStructures):
         index, (log_uniform, gumbel, real) = pair_index(self.n_features), noise
         parent = spanning_trees.draw(log_arc_weight(log_bayes)[index], log_uniform, gumbel)
         feature = xp.arange(self.n_features)
-        pair = xp.asarray(index)[feature, parent]
-        return parent, (parent != feature) & (real < log_sigmoid(log_bayes[pair]))
+        pair = gather(index, (feature, parent))
+        return parent, (parent != feature) & (real < log_sigmoid(gather(log_bayes, pair)))
 
     def _arcs(self, parent: jax.Array) -> tuple[jax.Array, jax.Array]:
         """(F,) group of the pair of each feature and its `parent`, and (F,) whether the parent is its first feature."""
         feature = xp.arange(self.n_features)
-        return self.n_features + xp.asarray(pair_index(self.n_features))[feature, parent], parent < feature
+        return self.n_features + gather(pair_index(self.n_features), (feature, parent)), parent < feature
 
     def _log_factors(self, log_gamma: jax.Array, parent: jax.Array, real: jax.Array) -> jax.Array:
         """(C, K) log θ of each feature's levels; for pairs with a real arc the log factor of the arc, else 0."""
