@@ -58,7 +58,10 @@ def _dispatcher(name: str) -> Any:
 
     @wraps(of_numpy)
     def call(*args: Any, **kwargs: Any) -> Any:
-        return (of_numpy if _are_host(args) and _are_host(kwargs.values()) else of_jax)(*args, **kwargs)
+        if not (_are_host(args) and _are_host(kwargs.values())):
+            return of_jax(*args, **kwargs)
+        with np.errstate(all="ignore"):  # as JAX does
+            return of_numpy(*args, **kwargs)
 
     return call
 
@@ -178,9 +181,13 @@ def divide(a: Any, b: Any) -> jax.Array:
 
 
 def gather(table: Any, index: Any) -> jax.Array:
-    """Entries of `table` at indices of its first axis, or of its first axes by a tuple, all of which exist."""
+    """Entries of `table` at indices of its first axis, or of its first axes by a tuple.
+
+    Past the end of the first axis, in padding, they are those of the last index.
+    """
     if is_host(table, index):
-        return np.asarray(table)[index]
+        first, *others = index if isinstance(index, tuple) else (index,)
+        return np.asarray(table)[(np.minimum(first, len(table) - 1), *others)]
     return jnp.asarray(table).at[index].get(mode="promise_in_bounds")
 
 

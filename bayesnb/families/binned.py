@@ -11,7 +11,16 @@ import numpy as np
 from jaxtyping import Bool, Float
 
 from bayesnb.families import binnings
-from bayesnb.families._namespace import are_few, is_host, log_segment_sum, map_leading_axis, segment_sum, vmap, xp
+from bayesnb.families._namespace import (
+    are_few,
+    divide,
+    is_host,
+    log_segment_sum,
+    map_leading_axis,
+    segment_sum,
+    vmap,
+    xp,
+)
 from bayesnb.families._pytree import Array, pytree, static
 from bayesnb.families.averaged_structures import AveragedTables
 from bayesnb.families.binnings import Bins, BinSums
@@ -316,7 +325,9 @@ class Cells(NamedTuple):
     def bins(self) -> Bins:
         """Sums over all binnings of the feature, each weighted by its prior times the evidence of all classes' rows."""
         alpha, count = self.over_bins()
-        evidence = log_rising(alpha, count) - count * xp.log(alpha / xp.sum(self.alpha, axis=-1)[..., None, None])
+        evidence = log_rising(alpha, count) - count * xp.log(
+            divide(alpha, xp.sum(self.alpha, axis=-1)[..., None, None])
+        )
         return Bins.from_weights(binnings.log_prior(self.log_odds) + xp.sum(evidence, axis=-3))
 
     def over_bins(self) -> tuple[jax.Array, jax.Array]:
@@ -344,7 +355,7 @@ class Cells(NamedTuple):
     def log_partition(self) -> Float[jax.Array, "*F"]:
         """(…,) log probability of the cells counted so far, averaged over all binnings."""
         total = xp.sum(self.alpha, axis=-1)
-        share = xp.where(self.alpha > 0, self.alpha / total[..., None], 1.0)
+        share = xp.where(self.alpha > 0, divide(self.alpha, total[..., None]), 1.0)
         within = xp.sum(self.count * xp.log(share), axis=(-2, -1))
         return self.bins().log_total + within - xp.sum(log_rising(total, xp.sum(self.count, axis=-1)), axis=-1)
 
@@ -360,7 +371,7 @@ class Cells(NamedTuple):
         """(…, C, G) log predictive probability of each cell given `multiplicity` (C,) more copies of that cell."""
         (alpha, count), more = self.over_bins(), multiplicity[:, None, None]
         least = alpha + xp.maximum(count + xp.minimum(more, 0.0), 0.0)
-        log_share = xp.log(alpha / xp.sum(self.alpha, axis=-1)[..., None, None])
+        log_share = xp.log(divide(alpha, xp.sum(self.alpha, axis=-1)[..., None, None]))
         gain = xp.sign(more) * log_rising(least, abs(more) * xp.ones_like(count)) - more * log_share
         weight = (self.bins().log_prob + xp.sum(gain, axis=-3))[..., None, :, :]
         mean = (alpha + xp.maximum(count + more, 0.0)) / (alpha * (self.total() + more))

@@ -251,7 +251,7 @@ class ContextTree(AveragedTables, IndependentClasses):
     def _all_paths(self) -> Int[jax.Array, "D L"]:
         """(D, L) index of the entry of each level in its contexts of 0, 1, … parents, all parents last."""
         leaves = xp.arange(np.shape(self.concentration)[-1])
-        entries: jax.Array = xp.stack([*(xp.asarray(path, leaves.dtype) for path in self.paths), leaves])
+        entries: jax.Array = xp.stack([*self.paths, leaves])
         return entries
 
     def _contexts(self) -> Int[jax.Array, "E"]:

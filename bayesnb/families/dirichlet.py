@@ -157,7 +157,7 @@ class Dirichlet(IndependentClasses):
         The value is -inf where a concentration is not positive. Ratios avoid the cancellation of large log partitions.
         """
         alpha, n = xp.asarray(self.concentration), xp.asarray(statistics.count)
-        value = self.sum_groups(log_rising(alpha, n)) - log_rising(self.total(), self.sum_groups(n))
+        value = xp.subtract(self.sum_groups(log_rising(alpha, n)), log_rising(self.total(), self.sum_groups(n)))
         return xp.where(self.sum_groups(alpha <= 0) == 0, value, -xp.inf)
 
     def proper(self) -> Bool[jax.Array, "*C L"]:

@@ -144,7 +144,7 @@ class Counts(CountRows):
         def draw_rows(draw: tuple[jax.Array, jax.Array]) -> jax.Array:
             """(N, C) Σ x_l log θ_l for one draw of the variates."""
             log_gamma, row_gamma = draw
-            drawn = xp.logaddexp(log_gamma.T[self.level], row_gamma[:, None])
+            drawn = xp.logaddexp(gather(log_gamma.T, self.level), row_gamma[:, None])
             total, extra = over_rows(count), over_rows(xp.exp(row_gamma))
             log_mass = xp.logaddexp(logsumexp(log_gamma, axis=1), xp.log(extra)[:, None])
             return over_rows(linear(count[:, None], drawn)) - linear(total[:, None], log_mass)

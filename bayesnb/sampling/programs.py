@@ -125,6 +125,8 @@ class Fixed:
     @float64
     def start(self, statistics: Statistics) -> dict[str, Any]:
         """Values of the sites at the mode of the posterior."""
+        for family in self.prior.blocks:
+            require_capability(family, Program)
         mode = self.prior.update(statistics).penalized_mle()
         values: dict[str, Any] = {CLASS_PROB: np.exp(mode.log_class)}
         for likelihood, names in zip(mode.likelihoods, self.sites, strict=True):
