@@ -14,6 +14,7 @@ from hypothesis import strategies as st
 
 from bayesnb import BernoulliNB, CategoricalNB, GaussianNB, MixedNB, MultinomialNB, PoissonNB, counting, scoring
 from bayesnb.encoding import row_blocks as encoded_rows
+from bayesnb.encoding import sparse_rows
 from tests.strategies import assert_leaves, thorough, variants
 
 RNG = np.random.default_rng(0)
@@ -276,6 +277,12 @@ def test_the_size_of_blocks_does_not_matter(kind, monkeypatch):
             again.predict_joint_log_proba(X, estimate=estimate), expected[estimate], rtol=1e-11, atol=1e-11
         )
     np.testing.assert_array_equal(again.predict(X), decisions)
+
+
+def test_rows_beyond_sixteen_bits_have_multinomial_coefficients_of_their_own():
+    rows = sparse_rows.CountRows(sp.csr_array(np.tile([[2, 1], [1, 0], [0, 4]], (2**15, 1))))
+    expected = np.tile(np.log([3.0, 1.0, 1.0]), 2**15)
+    np.testing.assert_allclose(scoring.log_base((rows,), len(expected)), expected, atol=1e-12)
 
 
 def test_blocks_cover_all_rows_once_and_pad_with_nothing():

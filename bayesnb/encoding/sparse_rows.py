@@ -140,8 +140,9 @@ def _slice_entries(matrix: sp.csr_array, start: int, stop: int, size: int) -> tu
 
 
 def _row_of_entry(indptr: np.ndarray) -> np.ndarray:
-    """Return the row of each entry, from the bounds of the rows."""
-    return np.repeat(np.arange(len(indptr) - 1, dtype=np.uint16), np.diff(indptr))
+    """Return the row of each entry, from the bounds of the rows; in blocks as 16 bits, which hold their rows."""
+    dtype = np.uint16 if len(indptr) <= 2**16 else np.int64
+    return np.repeat(np.arange(len(indptr) - 1, dtype=dtype), np.diff(indptr))
 
 
 def _padded_slice(array: np.ndarray, first: int, length: int) -> np.ndarray:
