@@ -76,7 +76,9 @@ def _observe_responsibilities(
 @float64
 def expected_counts(encoding: Encoding, rows: tuple[Rows, ...], weight: np.ndarray) -> Statistics:
     """Expected statistics of encoded rows that belong to each class with `weight` (N, C), such as responsibilities."""
-    return _count(encoding, rows, _observe_responsibilities, weight)
+    total = _count(len(encoding.classes), rows, _observe_responsibilities, weight)
+    require_finite(rows, total)
+    return finish(encoding, total)
 
 
 @float64
@@ -100,21 +102,40 @@ def count_rows(encoding: Encoding, rows: tuple[Rows, ...], label: np.ndarray, we
     ValueError
         If the squares of a feature's values leave the range of float64.
     """
-    network = encoding.blocks[0].network
+    n_classes = len(encoding.classes)
+    on_host = [
+        _count_on_host(columns, r, label, weight, n_classes) for columns, r in zip(encoding.blocks, rows, strict=True)
+    ]
+    by_kernels = tuple(r for r, counted in zip(rows, on_host, strict=True) if counted is None)
+    if by_kernels:
+        total = _count(n_classes, by_kernels, _observe, label, weight, cells=n_classes)
+    else:
+        total = Statistics(add_at(np.zeros(n_classes), label, weight), (), 0.0)
+    others = iter(total.blocks)
+    blocks = tuple(next(others) if counted is None else counted[0] for counted in on_host)
+    log_base = float(total.log_base) + sum(counted[1] for counted in on_host if counted is not None)
+    total = replace(total, blocks=blocks, log_base=log_base)
+    require_finite(rows, total)
+    return finish(encoding, total)
+
+
+def _count_on_host(
+    columns: Columns, rows: Any, label: np.ndarray, weight: np.ndarray, n_classes: int
+) -> tuple[Any, float] | None:
+    """Statistics of all rows of a block, and Σ weight · log base measure, if kernels need not count them in pieces."""
+    network = columns.network
     if network is None or len(network.nodes) <= len(network.base.index):
-        return _count(encoding, rows, _observe, label, weight, cells=len(encoding.classes))
-    cells: Any = rows[0]
-    pairs = count_level_pairs(network.base, cells.base, label, weight, len(encoding.classes))
-    others = replace(encoding, blocks=encoding.blocks[1:])
-    rest = _count(others, rows[1:], _observe, label, weight, cells=len(encoding.classes))
-    return replace(rest, blocks=(LevelCounts(lay_out_pairs(network, pairs)), *rest.blocks))
+        counted: tuple[Any, float] | None = rows.count_on_host(label, weight, n_classes)
+        return counted
+    pairs = count_level_pairs(network.base, rows.base, label, weight, n_classes)
+    return LevelCounts(lay_out_pairs(network, pairs)), 0.0
 
 
 def _count(
-    encoding: Encoding, rows: tuple[Rows, ...], kernel: Callable[..., Any], *arrays: np.ndarray, cells: float = 0.0
+    n_classes: int, rows: tuple[Rows, ...], kernel: Callable[..., Any], *arrays: np.ndarray, cells: float = 0.0
 ) -> Statistics:
-    """Statistics of all rows, added block by block by `kernel`, with a progress bar; `arrays` have an entry per row."""
-    total, last = empty(rows, len(encoding.classes)), None
+    """Sums of the kernels over all rows, block by block, with a progress bar; `arrays` have an entry per row."""
+    total, last = empty(rows, n_classes), None
     wait: Any = jax.block_until_ready
     with rows_progress("counting", len(arrays[0])) as step:
         for piece, x, block_arrays, log_base in row_blocks(rows, *arrays, cells=cells):
@@ -123,8 +144,7 @@ def _count(
             wait(last)
             last = current
             step(piece.stop - piece.start)
-    require_finite(rows, total)
-    return finish(encoding, total)
+    return total
 
 
 def empty(rows: tuple[Rows, ...], n_classes: int) -> Statistics:
@@ -158,7 +178,7 @@ def finish(encoding: Encoding, total: Statistics) -> Statistics:
     ValueError
         If the squares of a feature's values leave the range of float64.
     """
-    total = jax.tree.map(np.array, total)
+    total = jax.tree.map(lambda leaf: leaf if isinstance(leaf, np.ndarray) else np.array(leaf), total)
     finished = [c.finish(s, total.class_count) for c, s in zip(encoding.blocks, total.blocks, strict=True)]
     finished_total = replace(total, blocks=tuple(finished))
     _check_range(encoding, finished_total)
@@ -335,7 +355,7 @@ def _check_range(encoding: Encoding, statistics: Statistics) -> None:
             f"most {GREATEST:g}; rescale the weights."
         )
     for columns, block in zip(encoding.blocks, statistics.blocks, strict=True):
-        too_large = ~np.isfinite(jax.tree.leaves(block)).all(axis=0) | (block.count > GREATEST)
+        too_large = ~np.logical_and.reduce([block.count <= GREATEST, *map(np.isfinite, jax.tree.leaves(block))])
         if too_large.any():
             raise ValueError(
                 f"Input X, {_locate(too_large, encoding, columns)[1]}: the values are too large, their squares or sums "

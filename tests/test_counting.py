@@ -9,11 +9,13 @@ import jax
 import numpy as np
 import pytest
 import scipy.sparse as sp
+import scipy.special
 from hypothesis import given
 from hypothesis import strategies as st
 
 from bayesnb import BernoulliNB, CategoricalNB, GaussianNB, MixedNB, MultinomialNB, PoissonNB, counting, scoring
 from bayesnb.encoding import row_blocks as encoded_rows
+from bayesnb.encoding import sparse_rows
 from tests.strategies import assert_leaves, thorough, variants
 
 RNG = np.random.default_rng(0)
@@ -266,6 +268,7 @@ def test_the_size_of_blocks_does_not_matter(kind, monkeypatch):
     expected = {e: whole.predict_joint_log_proba(X, estimate=e) for e in estimates}
     decisions = whole.predict(X)
     monkeypatch.setattr(encoded_rows, "CELLS", SMALL_BLOCKS)
+    monkeypatch.setattr(sparse_rows, "ENTRIES", SMALL_BLOCKS)
     blocks = list(encoded_rows.blocks(whole.encoding_.rows(whole.fitted_.table(X)), N))
     assert len(blocks) > 3
     again = make.fit(X, Y, WEIGHT)
@@ -276,6 +279,29 @@ def test_the_size_of_blocks_does_not_matter(kind, monkeypatch):
             again.predict_joint_log_proba(X, estimate=estimate), expected[estimate], rtol=1e-11, atol=1e-11
         )
     np.testing.assert_array_equal(again.predict(X), decisions)
+
+
+@pytest.mark.parametrize("make", [BernoulliNB, MultinomialNB])
+@pytest.mark.parametrize("dtype", [np.float32, np.int64])
+def test_the_order_of_sparse_rows_does_not_matter(make, dtype, monkeypatch):
+    monkeypatch.setattr(sparse_rows, "ENTRIES", SMALL_BLOCKS)
+    cells = np.where(np.arange(N)[:, None] % 7 == 0, 0, COUNTS)  # every seventh row is empty
+    for order in (np.arange(N), np.argsort(Y), RNG.permutation(N)):
+        X = sp.csr_array(cells[order].astype(dtype))
+        X.indptr, X.indices = X.indptr.astype(np.int64), X.indices.astype(np.int64)
+        nb = make().fit(X, Y[order], WEIGHT[order])
+        counted = cells > 0 if make is BernoulliNB else cells
+        np.testing.assert_array_equal(nb.feature_count_, by_class(counted, weight=WEIGHT))
+        np.testing.assert_array_equal(nb.class_count_, by_class(np.ones(N), weight=WEIGHT))
+        each = scipy.special.gammaln(cells.sum(axis=1) + 1) - scipy.special.gammaln(cells + 1).sum(axis=1)
+        log_base = 0.0 if make is BernoulliNB else WEIGHT @ each
+        np.testing.assert_allclose(nb.statistics_.log_base, log_base, rtol=1e-12)
+
+
+def test_rows_beyond_sixteen_bits_have_multinomial_coefficients_of_their_own():
+    rows = sparse_rows.CountRows(sp.csr_array(np.tile([[2, 1], [1, 0], [0, 4]], (2**15, 1))))
+    expected = np.tile(np.log([3.0, 1.0, 1.0]), 2**15)
+    np.testing.assert_allclose(scoring.log_base((rows,), len(expected)), expected, atol=1e-12)
 
 
 def test_blocks_cover_all_rows_once_and_pad_with_nothing():

@@ -46,6 +46,10 @@ class Rows(ABC):
         """Return rows for kernels that count them; default: these rows."""
         return self
 
+    def count_on_host(self, label: np.ndarray, weight: np.ndarray, n_classes: int) -> tuple[Any, float] | None:
+        """Statistics of all rows, and Σ weight · log base measure, by NumPy; default: None, as kernels count blocks."""
+        return None
+
     def require_finite(self) -> None:  # noqa: B027
         """Raise ValueError naming the first infinite cell, if blocks for counting do not check this; default: pass."""
 

@@ -2,16 +2,19 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from dataclasses import dataclass
 
 import numpy as np
 import scipy.sparse as sp
 from scipy.special import gammaln
 
+from bayesnb._util.progress import rows_progress
 from bayesnb.encoding.row_blocks import FEWEST_ROWS, Rows, pad_rows, padded_size
 from bayesnb.families import Counts, LevelCounts, Pairs, Presence
 
 _LARGEST_TABLE = 2**22
+ENTRIES = 2**17  # that the host counts at a time, so that what is made of them stays in a core's cache
 
 
 @dataclass(frozen=True, eq=False)
@@ -27,6 +30,10 @@ class PresenceRows(Rows):
     def width(self) -> float:
         """Number of present cells of a row, on average."""
         return float(self.matrix.nnz / self.matrix.shape[0])
+
+    def count_on_host(self, label: np.ndarray, weight: np.ndarray, n_classes: int) -> tuple[LevelCounts, float]:
+        """Return counts (C, F) of present cells of all rows, and 0, as their base measures are 1."""
+        return LevelCounts(_sum_by_class(self.matrix, None, label, weight, n_classes)), 0.0
 
     def block(self, start: int, stop: int, size: int) -> Presence:
         """Return rows start … stop - 1 as `Presence`, padded to `size` rows without present cells."""
@@ -61,8 +68,14 @@ class CountRows(Rows):
         return CountRows(self.matrix, with_pairs=False)
 
     def counting_rows(self) -> CountRows:
-        """Return these rows in blocks of a quarter of the usual size, without distinct pairs."""
-        return CountedRows(self.matrix, with_pairs=False)
+        """Return these rows without distinct pairs in their blocks."""
+        return self.linear_rows()
+
+    def count_on_host(self, label: np.ndarray, weight: np.ndarray, n_classes: int) -> tuple[LevelCounts, float]:
+        """Return counts (C, F) of all rows, and Σ weight · log multinomial coefficient."""
+        count = _sum_by_class(self.matrix, self.matrix.data, label, weight, n_classes)
+        log_base = sum(np.sum(weight[p] * self.log_base(p.start, p.stop)) for p in _pieces(self.matrix))
+        return LevelCounts(count), float(log_base)
 
     def log_base(self, start: int, stop: int) -> np.ndarray:
         """(M,) log multinomial coefficients of the rows start … stop - 1: log t! - Σ log x_l!, t the total of a row."""
@@ -106,16 +119,29 @@ class CountRows(Rows):
         return Counts(count, level, row, indptr, pairs)
 
 
-@dataclass(frozen=True, eq=False)
-class CountedRows(CountRows):
-    """Count vectors for kernels that count, in blocks of a quarter of the rows.
+def _sum_by_class(
+    matrix: sp.csr_array, values: np.ndarray | None, label: np.ndarray, weight: np.ndarray, n_classes: int
+) -> np.ndarray:
+    """(C, F) sums of weight · value of the stored entries over the rows of each class; `values` None: all are 1."""
+    shape = n_classes, matrix.shape[1]
+    total, first = np.zeros(shape[0] * shape[1]), label.astype(np.intp) * shape[1]
+    with rows_progress("counting", len(label)) as step:
+        for rows in _pieces(matrix):
+            bounds = matrix.indptr[rows.start : rows.stop + 1]
+            entries, length = slice(bounds[0], bounds[-1]), np.diff(bounds)
+            value = 1.0 if values is None else values[entries].astype(np.float64, copy=False)
+            if (weight[rows] != 1).any():
+                value = value * np.repeat(weight[rows], length)
+            np.add.at(total, np.repeat(first[rows], length) + matrix.indices[entries], value)
+            step(rows.stop - rows.start)
+    return total.reshape(shape)
 
-    Preparing a block on the host takes as long as counting the one before; small blocks let both work side by side.
-    """
 
-    def width(self) -> float:
-        """Four times the number of entries of a row, on average, so that blocks have a quarter of the rows."""
-        return 4.0 * super().width()
+def _pieces(matrix: sp.csr_array) -> Iterator[slice]:
+    """Yield successive rows with about `ENTRIES` entries at a time."""
+    n = matrix.shape[0]
+    step = max(1, ENTRIES * n // max(1, matrix.nnz))
+    return (slice(start, min(start + step, n)) for start in range(0, n, step))
 
 
 def log_factorial(values: np.ndarray) -> np.ndarray:
@@ -140,8 +166,9 @@ def _slice_entries(matrix: sp.csr_array, start: int, stop: int, size: int) -> tu
 
 
 def _row_of_entry(indptr: np.ndarray) -> np.ndarray:
-    """Return the row of each entry, from the bounds of the rows."""
-    return np.repeat(np.arange(len(indptr) - 1, dtype=np.uint16), np.diff(indptr))
+    """Return the row of each entry, from the bounds of the rows; in blocks as 16 bits, which hold their rows."""
+    dtype = np.uint16 if len(indptr) <= 2**16 else np.int64
+    return np.repeat(np.arange(len(indptr) - 1, dtype=dtype), np.diff(indptr))
 
 
 def _padded_slice(array: np.ndarray, first: int, length: int) -> np.ndarray:
