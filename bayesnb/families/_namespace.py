@@ -43,7 +43,10 @@ def _are_host(arguments: Any) -> bool:
 
 
 class _Namespace(ModuleType):
-    """Functions of `numpy` that compute by `jax.numpy` if an argument is a JAX array."""
+    """Functions of `numpy` that compute by `jax.numpy` if an argument is a JAX array.
+
+    Of the logarithm of 0, -inf, neither warns: probabilities may be 0.
+    """
 
     def __getattr__(self, name: str) -> Any:
         return _dispatcher(name)
@@ -52,7 +55,7 @@ class _Namespace(ModuleType):
 @cache
 def _dispatcher(name: str) -> Any:
     """Constant or type `name` of NumPy, or the function of that name, of NumPy or JAX by its arguments."""
-    of_numpy, of_jax = getattr(np, name), getattr(jnp, name)
+    of_numpy, of_jax = _log if name == "log" else getattr(np, name), getattr(jnp, name)
     if not callable(of_numpy) or isinstance(of_numpy, type):
         return of_numpy
 
@@ -61,6 +64,12 @@ def _dispatcher(name: str) -> Any:
         return (of_numpy if _are_host(args) and _are_host(kwargs.values()) else of_jax)(*args, **kwargs)
 
     return call
+
+
+def _log(x: Any) -> Any:
+    """Compute `numpy.log` without its warning of 0 and of negative numbers."""
+    with np.errstate(divide="ignore", invalid="ignore"):
+        return np.log(x)
 
 
 if TYPE_CHECKING:

@@ -122,8 +122,7 @@ class Binned(AveragedTables):
         if multiplicity is not None:
             return Multinomial(self._to_cells(self._map_to_cells(Cells.log_predictive, multiplicity)))
         means = self._map_to_cells(Cells.mean)
-        with np.errstate(divide="ignore"):
-            return Multinomial(xp.where(self.proper(), self._to_cells(xp.log(means)), xp.nan))
+        return Multinomial(xp.where(self.proper(), self._to_cells(xp.log(means)), xp.nan))
 
     def mode(self) -> Multinomial:
         """Likelihood at the most probable cuts, and at the posterior means of the bins' probabilities given these cuts.

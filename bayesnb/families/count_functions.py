@@ -6,6 +6,7 @@ from collections.abc import Callable
 from typing import Any, NamedTuple
 
 import jax
+import numpy as np
 
 from bayesnb.families._namespace import add_at, xp
 from bayesnb.families._pytree import Array
@@ -41,7 +42,8 @@ class Contrast(NamedTuple):
 
 def linear(x: Array | float, table: Array) -> jax.Array:
     """Compute x · table elementwise, with 0 · (-inf) = 0."""
-    return xp.where(x == 0, 0.0, x * table)
+    with np.errstate(invalid="ignore"):
+        return xp.where(x == 0, 0.0, x * table)
 
 
 def rising(multiplicity: Any) -> Term:

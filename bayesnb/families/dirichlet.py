@@ -157,7 +157,9 @@ class Dirichlet(IndependentClasses):
         The value is -inf where a concentration is not positive. Ratios avoid the cancellation of large log partitions.
         """
         alpha, n = xp.asarray(self.concentration), xp.asarray(statistics.count)
-        value = self.sum_groups(log_rising(alpha, n)) - log_rising(self.total(), self.sum_groups(n))
+        of_levels, of_groups = self.sum_groups(log_rising(alpha, n)), log_rising(self.total(), self.sum_groups(n))
+        with np.errstate(invalid="ignore"):  # -inf less -inf, where it is improper
+            value = of_levels - of_groups
         return xp.where(self.sum_groups(alpha <= 0) == 0, value, -xp.inf)
 
     def proper(self) -> Bool[jax.Array, "*C L"]:
@@ -176,9 +178,7 @@ class Dirichlet(IndependentClasses):
         """
         if multiplicity is not None:
             return keep_counts(self).mean(multiplicity)
-        mean = self._mean()
-        with np.errstate(divide="ignore"):
-            return Multinomial(xp.log(mean))
+        return Multinomial(xp.log(self._mean()))
 
     def mode(self) -> Multinomial:
         """Likelihood at the mode on the simplex, (α_l - 1)/(α₀ - L); NaN where some α < 1 or all are 1."""
