@@ -43,7 +43,7 @@ def _are_host(arguments: Any) -> bool:
 
 
 class _Namespace(ModuleType):
-    """Functions of `numpy` that compute by `jax.numpy` if an argument is a JAX array."""
+    """Functions of `numpy`, without its warnings, that compute by `jax.numpy` if an argument is a JAX array."""
 
     def __getattr__(self, name: str) -> Any:
         return _dispatcher(name)
@@ -60,7 +60,7 @@ def _dispatcher(name: str) -> Any:
     def call(*args: Any, **kwargs: Any) -> Any:
         if not (_are_host(args) and _are_host(kwargs.values())):
             return of_jax(*args, **kwargs)
-        with np.errstate(all="ignore"):  # as JAX does
+        with np.errstate(all="ignore"):  # as JAX does; probabilities may be 0, and their logarithms -inf
             return of_numpy(*args, **kwargs)
 
     return call
@@ -172,12 +172,6 @@ def _stack(trees: list[Result], axis: int) -> Result:
     """One pytree whose leaves are those of the given pytrees, stacked."""
     stacked: Result = jax.tree.map(lambda *leaves: xp.stack(leaves, axis), *trees)
     return stacked
-
-
-def divide(a: Any, b: Any) -> jax.Array:
-    """Compute a/b elementwise; infinite or NaN where b = 0, without NumPy's warning."""
-    with np.errstate(divide="ignore", invalid="ignore"):
-        return a / b
 
 
 def gather(table: Any, index: Any) -> jax.Array:

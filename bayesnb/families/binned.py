@@ -13,7 +13,6 @@ from jaxtyping import Bool, Float
 from bayesnb.families import binnings
 from bayesnb.families._namespace import (
     are_few,
-    divide,
     is_host,
     log_segment_sum,
     map_leading_axis,
@@ -131,8 +130,7 @@ class Binned(AveragedTables):
         if multiplicity is not None:
             return Multinomial(self._to_cells(self._map_to_cells(Cells.log_predictive, multiplicity)))
         means = self._map_to_cells(Cells.mean)
-        with np.errstate(divide="ignore"):
-            return Multinomial(xp.where(self.proper(), self._to_cells(xp.log(means)), xp.nan))
+        return Multinomial(xp.where(self.proper(), self._to_cells(xp.log(means)), xp.nan))
 
     def mode(self) -> Multinomial:
         """Likelihood at the most probable cuts, and at the posterior means of the bins' probabilities given these cuts.
@@ -326,7 +324,7 @@ class Cells(NamedTuple):
         """Sums over all binnings of the feature, each weighted by its prior times the evidence of all classes' rows."""
         alpha, count = self.over_bins()
         evidence = log_rising(alpha, count) - count * xp.log(
-            divide(alpha, xp.sum(self.alpha, axis=-1)[..., None, None])
+            xp.divide(alpha, xp.sum(self.alpha, axis=-1)[..., None, None])
         )
         return Bins.from_weights(binnings.log_prior(self.log_odds) + xp.sum(evidence, axis=-3))
 
@@ -355,7 +353,7 @@ class Cells(NamedTuple):
     def log_partition(self) -> Float[jax.Array, "*F"]:
         """(…,) log probability of the cells counted so far, averaged over all binnings."""
         total = xp.sum(self.alpha, axis=-1)
-        share = xp.where(self.alpha > 0, divide(self.alpha, total[..., None]), 1.0)
+        share = xp.where(self.alpha > 0, xp.divide(self.alpha, total[..., None]), 1.0)
         within = xp.sum(self.count * xp.log(share), axis=(-2, -1))
         return self.bins().log_total + within - xp.sum(log_rising(total, xp.sum(self.count, axis=-1)), axis=-1)
 
@@ -371,7 +369,7 @@ class Cells(NamedTuple):
         """(…, C, G) log predictive probability of each cell given `multiplicity` (C,) more copies of that cell."""
         (alpha, count), more = self.over_bins(), multiplicity[:, None, None]
         least = alpha + xp.maximum(count + xp.minimum(more, 0.0), 0.0)
-        log_share = xp.log(divide(alpha, xp.sum(self.alpha, axis=-1)[..., None, None]))
+        log_share = xp.log(xp.divide(alpha, xp.sum(self.alpha, axis=-1)[..., None, None]))
         gain = xp.sign(more) * log_rising(least, abs(more) * xp.ones_like(count)) - more * log_share
         weight = (self.bins().log_prob + xp.sum(gain, axis=-3))[..., None, :, :]
         mean = (alpha + xp.maximum(count + more, 0.0)) / (alpha * (self.total() + more))

@@ -41,7 +41,7 @@ class Contrast(NamedTuple):
 
 def linear(x: Array | float, table: Array) -> jax.Array:
     """Compute x · table elementwise, with 0 · (-inf) = 0."""
-    return xp.where(x == 0, 0.0, x * table)
+    return xp.where(x == 0, 0.0, xp.multiply(x, table))
 
 
 def rising(multiplicity: Any) -> Term:

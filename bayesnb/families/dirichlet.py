@@ -176,9 +176,7 @@ class Dirichlet(IndependentClasses):
         """
         if multiplicity is not None:
             return keep_counts(self).mean(multiplicity)
-        mean = self._mean()
-        with np.errstate(divide="ignore"):
-            return Multinomial(xp.log(mean))
+        return Multinomial(xp.log(self._mean()))
 
     def mode(self) -> Multinomial:
         """Likelihood at the mode on the simplex, (α_l - 1)/(α₀ - L); NaN where some α < 1 or all are 1."""

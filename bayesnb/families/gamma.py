@@ -10,7 +10,7 @@ import jax
 import numpy as np
 from jaxtyping import Bool, Float, Int
 
-from bayesnb.families._namespace import divide, gammaln, xp
+from bayesnb.families._namespace import gammaln, xp
 from bayesnb.families._pytree import Array, pytree
 from bayesnb.families.count_functions import linear
 from bayesnb.families.empirical import EmpiricalPrior
@@ -181,7 +181,7 @@ class Gamma(IndependentCells):
         """Likelihood at the mean rates a/b; where b = 0 NaN, or infinite if `infinite_rates` and a > 0."""
         a, b = xp.asarray(self.concentration), xp.asarray(self.rate)
         defined = (b > 0) | (a > 0) if self.infinite_rates else b > 0
-        return self.likelihood(xp.where(defined, divide(a, b), xp.nan))
+        return self.likelihood(xp.where(defined, xp.divide(a, b), xp.nan))
 
     def mode(self) -> Any:
         """Likelihood at the modes (a - 1)/b; NaN where a < 1 (no interior mode) or b = 0."""

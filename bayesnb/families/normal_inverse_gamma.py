@@ -12,7 +12,7 @@ import jax
 import numpy as np
 from jaxtyping import Bool, Float
 
-from bayesnb.families._namespace import cond, divide, gammaln, vmap, xp
+from bayesnb.families._namespace import cond, gammaln, vmap, xp
 from bayesnb.families._pytree import Array, pytree, static
 from bayesnb.families.empirical import EmpiricalPrior
 from bayesnb.families.independent_cells import Cellwise, IndependentCells, reduce_cells, sum_with_points
@@ -300,7 +300,7 @@ class NormalInverseGamma(IndependentCells):
     def variance(self) -> dict[str, jax.Array]:
         """Posterior variances (C, F): μ: b/((a - 1)κ) for a > 1; σ²: b²/((a - 1)²(a - 2)) for a > 2; else inf."""
         a, b = xp.asarray(self.concentration), xp.asarray(self.rate)
-        mu = divide(b, xp.where(a > 1, (a - 1.0) * self.kappa, 0.0))
+        mu = xp.divide(b, xp.where(a > 1, (a - 1.0) * self.kappa, 0.0))
         sigma2 = (b / xp.where(a > 2, a - 1.0, 1.0)) ** 2 / xp.where(a > 2, a - 2.0, 1.0)
         return {
             "mu": xp.where((a > 1) & (xp.asarray(self.kappa) > 0), mu, xp.inf),

@@ -27,8 +27,7 @@ def log_rising(a: ArrayLike, x: ArrayLike) -> Array:
     `log_rising(0, 0)` is 0 and `log_rising(0, x)` is -inf: the limits of an improper prior.
     """
     if isinstance(x, float) and x == 1.0:
-        with np.errstate(divide="ignore"):
-            log_a: Array = xp.log(xp.asarray(a, float))
+        log_a: Array = xp.log(xp.asarray(a, float))
         return log_a
     a, x = xp.broadcast_arrays(xp.asarray(a, float), xp.asarray(x, float))
     return _log_rising_on_host(a, x) if is_host(a, x) else _log_rising(a, x)
@@ -95,7 +94,7 @@ def polygammas(x: Array) -> tuple[jax.Array, jax.Array, jax.Array]:
     x = xp.asarray(x, float)
     psi, psi1, psi2 = (xp.zeros_like(x) for _ in range(3))
     for k in range(16):
-        inverse = 1.0 / (x + k)
+        inverse = xp.divide(1.0, x + k)
         square = inverse * inverse
         psi, psi1, psi2 = psi - inverse, psi1 + square, psi2 - 2.0 * inverse * square
     z = x + 16.0
