@@ -15,7 +15,7 @@ from bayesnb._util.precision import float64
 from bayesnb._util.progress import rows_progress
 from bayesnb.encoding import Columns, Encoding, Levels, Rows, blocks
 from bayesnb.families import LevelCounts
-from bayesnb.families._namespace import add_at, kernel, xp
+from bayesnb.families._namespace import are_few, kernel, segment_sum, xp
 from bayesnb.model import Statistics, kernel_log_base
 from bayesnb.networks.learning import count_level_pairs, lay_out_pairs
 
@@ -40,28 +40,35 @@ def _observe(
     sums : tuple of arrays
         Results that are ready when all kernels have read the rows.
     """
-    results = [_observe_block(s, rows, label, weight) for s, rows in zip(statistics.blocks, x, strict=True)]
+    # Sums of numbers take NumPy as long whatever the version of XLA, whose loop over rows takes up to twice as long.
+    plain = are_few(label) and all(isinstance(rows, np.ndarray) for rows in x)
+    add_rows, add_labels = (_add_rows, _add_labels) if plain else (_observe_block, _observe_labels)
+    results = [add_rows(s, rows, label, weight) for s, rows in zip(statistics.blocks, x, strict=True)]
     blocks, bases, sums = zip(*results, strict=True) if results else ((), (), ())
-    class_count, total, label_sum = _observe_labels(
+    class_count, total, label_sum = add_labels(
         statistics.class_count, statistics.log_base, label, weight, log_base, bases
     )
     return Statistics(class_count, blocks, total), (*sums, label_sum)
 
 
-@kernel(donate_argnums=0)
-def _observe_block(block: Any, rows: Any, label: jax.Array, weight: jax.Array) -> tuple[Any, jax.Array, jax.Array]:
-    """Add rows to one block's statistics, which are donated; return these, Σ weight · log base, and Σ weight."""
+def _add_rows(block: Any, rows: Any, label: Any, weight: Any) -> tuple[Any, jax.Array, jax.Array]:
+    """Add rows to one block's statistics; return these, Σ weight · log base, and Σ weight."""
     log_base = xp.sum(weight * kernel_log_base((block,), (rows,)))
     return block.observe(rows, label, weight), log_base, xp.sum(weight)
 
 
-@kernel(donate_argnums=(0, 1))
-def _observe_labels(
-    class_count: jax.Array, total: jax.Array, label: jax.Array, weight: jax.Array, log_base: jax.Array, bases: Any
+_observe_block = kernel(donate_argnums=0)(_add_rows)
+
+
+def _add_labels(
+    class_count: Any, total: Any, label: Any, weight: Any, log_base: Any, bases: Any
 ) -> tuple[jax.Array, jax.Array, jax.Array]:
-    """Add the rows' weights to class counts and log base measures to `total`, both donated; return also Σ weight."""
+    """Add the rows' weights to class counts and log base measures to `total`; return also Σ weight."""
     total = total + xp.sum(weight * log_base) + sum(bases)
-    return add_at(class_count, label, weight), total, xp.sum(weight)
+    return class_count + segment_sum(weight, label, len(class_count)), total, xp.sum(weight)
+
+
+_observe_labels = kernel(donate_argnums=(0, 1))(_add_labels)
 
 
 @kernel(donate_argnums=0)

@@ -226,6 +226,11 @@ def csr_product(matrix: tuple[Any, Any, Any], shape: tuple[int, int], table: Any
     return (BCSR((data, indices, indptr), shape=shape) @ padded)[:, : table.shape[1]]
 
 
+def indicators(index: Any, weight: Any, n: int) -> Any:
+    """(n, N) sparse matrix of NumPy's; its product with rows (N, F) is Σ weight · row over the rows of each index."""
+    return scipy.sparse.csc_array((weight, index, np.arange(len(index) + 1)), (n, len(index)))
+
+
 def repeat(values: Any, counts: Any, total: int) -> jax.Array:
     """(total,) entries of `values`, each as often as `counts` says; the last one fills up or is cut off."""
     if is_host(values, counts):

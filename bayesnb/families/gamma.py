@@ -70,13 +70,7 @@ class Sums(Additive):
 
     def observe(self, x: object, label: Int[Array, "N"], weight: Float[Array, "N"]) -> Self:
         """Statistics with rows x (N, F) added, given class indices and weights (N,); NaN is a missing cell."""
-
-        def of_row(row: jax.Array, weight: jax.Array) -> tuple[jax.Array, jax.Array]:
-            """Weight and weighted value (F,) of the cells of one row; 0 for missing cells."""
-            seen, row = observed(row)
-            return weight[..., None] * seen, weight[..., None] * row
-
-        count, total = sum_by_class(self.count.shape[0], label, of_row, (x, weight))
+        count, total, _ = sum_by_class(x, label, weight, xp.zeros_like(self.count))
         return type(self)(self.count + count, self.total + total)
 
 

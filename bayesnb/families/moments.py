@@ -9,9 +9,9 @@ import jax
 import numpy as np
 from jaxtyping import Float, Int
 
-from bayesnb.families._namespace import cond, gather, xp
+from bayesnb.families._namespace import cond, xp
 from bayesnb.families._pytree import Array, pytree
-from bayesnb.families.number_rows import observed, only, sum_by_class
+from bayesnb.families.number_rows import sum_by_class
 from bayesnb.families.protocol import Unit
 from bayesnb.families.statistics import ROUNDING, pooled
 
@@ -121,15 +121,7 @@ class Moments:
 
         def centred(centre: Array) -> tuple[Moments, jax.Array]:
             """Moments of the block computed about `centre` (C, F), and the sums of squares (C, F) about `centre`."""
-
-            def of_row(row: jax.Array, c: jax.Array, weight: jax.Array) -> tuple[jax.Array, ...]:
-                """Weight, weighted deviation and weighted squared deviation (F,) of one row of class c."""
-                seen, row = observed(row)
-                deviation = only(seen, row - gather(centre, c))
-                weighted = weight[..., None] * deviation
-                return weight[..., None] * seen, weighted, weighted * deviation
-
-            count, total, square = sum_by_class(self.count.shape[0], label, of_row, (x, label, weight))
+            count, total, square = sum_by_class(x, label, weight, centre)
             shift = total / xp.where(count > 0, count, 1.0)
             return Moments(count, xp.where(count > 0, centre + shift, 0.0), square - shift * shift * count), square
 

@@ -11,8 +11,8 @@ import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Float, Int
 
-from bayesnb.families._namespace import add_at, is_host, map_leading_axis, xp
-from bayesnb.families._pytree import Array, pytree
+from bayesnb.families._namespace import gather, indicators, is_host, map_leading_axis, xp
+from bayesnb.families._pytree import pytree
 
 _IN_CACHE = 2**14
 
@@ -71,39 +71,63 @@ def map_each_row(of_row: Callable[[jax.Array], jax.Array], x: object) -> Float[j
     return results
 
 
-def sum_by_class(n_classes: int, label: Int[Array, "N"], of_row: Callable[..., Any], rows: tuple[Any, ...]) -> Any:
-    """Sum of `of_row(*row)`, a pytree, over the rows of each class, (C, …); `rows` are arrays with an entry a row.
+def sum_by_class(
+    x: object, label: Int[Any, "N"], weight: Float[Any, "N"], centre: Float[Any, "C F"]
+) -> tuple[Any, Any, Any]:
+    """Sums (C, F) over the rows of each class of the cells' weight, weighted deviation and weighted squared deviation.
 
-    `of_row` also takes all rows at once, with a leading axis.
+    Deviations of rows x (N, F) are taken from the `centre` of the row's class. NaN is a missing cell.
 
-    On a CPU rows come one after the other: 0.9 ns a cell of 30 features, where a product with indicators of the classes
-    took 2.3 ns, or 11 ns with a hundred classes.
+    NumPy takes all rows in each step: 2.4 ns a cell of 30 features, 4 of 5 features, and twice as long where cells are
+    missing. XLA's loop over the rows on a CPU takes 2 ns or 5, by the version, and what else it compiles 3 to 9:
+    products with indicators, sums of sorted rows, masks. Other devices take all rows at once.
     """
-    rows = tuple(map(xp.asarray, rows))
-    if is_host(label, rows):
-        return jax.tree.map(
-            lambda values: add_at(np.zeros((n_classes, *values.shape[1:])), label, values), of_row(*rows)
-        )
-    struct: Any = jax.ShapeDtypeStruct
-    of_one = jax.eval_shape(of_row, *(struct(leaf.shape[1:], leaf.dtype) for leaf in rows))
-    zero = jax.tree.map(lambda leaf: jnp.zeros((n_classes, *leaf.shape), leaf.dtype), of_one)
+    values = numbers(x)
+    if is_host(values, label, weight, centre):
+        return _sum_by_class(values, label, weight, centre)
+
+    def terms(row: jax.Array, c: jax.Array, weight: jax.Array) -> tuple[jax.Array, ...]:
+        """Weight, weighted deviation and weighted squared deviation (F,) of one row of class c, or of all rows."""
+        seen, row = observed(row)
+        deviation = only(seen, row - gather(centre, c))
+        weighted = weight[..., None] * deviation
+        return weight[..., None] * seen, weighted, weighted * deviation
 
     def add(sums: Any, at: Any, values: Any) -> Any:
-        return jax.tree.map(lambda total, value: total.at[at].add(value), sums, values)
+        return tuple(total.at[at].add(value) for total, value in zip(sums, values, strict=True))
 
-    def one_by_one(label: jax.Array, *rows: jax.Array) -> Any:
+    def one_by_one(values: jax.Array, label: jax.Array, weight: jax.Array) -> Any:
         """Sums per class by a loop over the rows."""
 
         def add_row(i: Any, sums: Any) -> Any:
-            return add(sums, label[i], of_row(*(leaf[i] for leaf in rows)))
+            return add(sums, label[i], terms(values[i], label[i], weight[i]))
 
-        return jax.lax.fori_loop(0, len(label), add_row, zero)
+        return jax.lax.fori_loop(0, len(label), add_row, zeros)
 
-    def at_once(label: jax.Array, *rows: jax.Array) -> Any:
+    def at_once(values: jax.Array, label: jax.Array, weight: jax.Array) -> Any:
         """Sums per class by one vectorized scatter."""
-        return add(zero, label, of_row(*rows))
+        return add(zeros, label, terms(values, label, weight))
 
-    return jax.lax.platform_dependent(jnp.asarray(label), *map(jnp.asarray, rows), cpu=one_by_one, default=at_once)
+    zeros = (jnp.zeros_like(centre),) * 3
+    rows = map(jnp.asarray, (values, label, weight))
+    sums: tuple[Any, Any, Any] = jax.lax.platform_dependent(*rows, cpu=one_by_one, default=at_once)
+    return sums
+
+
+def _sum_by_class(x: Any, label: Any, weight: Any, centre: Any) -> tuple[Any, Any, Any]:
+    """Compute `sum_by_class` of NumPy arrays; it looks for missing cells if a sum is NaN."""
+    classes = indicators(label, weight, len(centre))
+    deviation = np.take(centre, label, axis=0)
+    np.subtract(x, deviation, out=deviation)
+    total = classes @ deviation
+    count = np.zeros_like(total) + classes.sum(axis=1)[:, None]
+    if np.isnan(total).any():
+        seen = ~np.isnan(x)
+        np.copyto(deviation, 0.0, where=~seen)
+        count, total = classes @ seen, classes @ deviation
+    # Blocks are padded with 0, which may be so far from a centre that the square overflows.
+    deviation[weight == 0] = 0.0
+    return count, total, classes @ np.square(deviation, out=deviation)
 
 
 def map_in_pieces(of_rows: Callable[[Any], jax.Array], x: object, n_classes: int) -> Float[jax.Array, "N C ..."]:
