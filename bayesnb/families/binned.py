@@ -323,9 +323,8 @@ class Cells(NamedTuple):
     def bins(self) -> Bins:
         """Sums over all binnings of the feature, each weighted by its prior times the evidence of all classes' rows."""
         alpha, count = self.over_bins()
-        evidence = log_rising(alpha, count) - count * xp.log(
-            xp.divide(alpha, xp.sum(self.alpha, axis=-1)[..., None, None])
-        )
+        log_share = xp.log(xp.divide(alpha, xp.sum(self.alpha, axis=-1)[..., None, None]))
+        evidence = xp.subtract(log_rising(alpha, count), xp.multiply(count, log_share))
         return Bins.from_weights(binnings.log_prior(self.log_odds) + xp.sum(evidence, axis=-3))
 
     def over_bins(self) -> tuple[jax.Array, jax.Array]:
