@@ -33,8 +33,8 @@ from bayesnb.selection.leave_one_out import CountedRows, leave_one_out, leave_on
 
 _TIE = 1e-9  # relative to the log odds; leave-one-out is exact to 1e-10
 _LARGE = 1e300  # stands for infinite log odds, so that differences are no NaN
-_FEW_CANDIDATES = 200
-"""Most candidates of which NumPy computes the ranks one by one, in milliseconds each."""
+_FEW_RANKINGS = 2000
+"""Most rankings that NumPy computes, in a millisecond or a few each: of a candidate, or of a model of many of them."""
 _MOST_ROWS = 64
 _MOST_CELLS = 2**21
 
@@ -121,7 +121,9 @@ class FullRanks:
         """
         levels = sum(int(columns.sizes().sum()) for columns in self.fitted.encoding.blocks)
         size = 4 if self.is_shared else max(1, min(_MOST_ROWS, _MOST_CELLS // max(1, levels)))
-        many = self.is_shared and _num_samples(X) > _FEW_CANDIDATES
+        n, n_classes = _num_samples(X), len(self.fitted.encoding.classes)
+        compared = n_classes * (1 if self.by_class else len(self.groups))
+        many = compared * (n if self.is_shared else -(-n // size)) > _FEW_RANKINGS
 
         def rank(rows: Table, odds: np.ndarray) -> np.ndarray:
             return self._rank(rows, odds, size, many)
@@ -132,11 +134,13 @@ class FullRanks:
     def _rank(self, candidates: Table, against: np.ndarray, size: int, many: bool) -> np.ndarray:
         """Compute `ranks` (2, m, C) of m ≤ `size` candidate rows, whose log odds against each label are `against`.
 
-        They are some of `many`: then the kernel is worth its compilation.
+        Where there are `many` rankings in all the kernel is worth its compilation.
         """
         encoding, prior = self.fitted.encoding, self.fitted.empirical_prior
         model = scoring.pad(encoding, prior), scoring.pad_statistics(encoding, self.fitted.statistics)
         added, counts = _count_singly(encoding, candidates, size), np.zeros((2, *against.shape))
+        if many:
+            model, added = jax.tree.map(jnp.asarray, (model, added))
         cells = 0 if self.is_shared else size * (encoding.n_terms if prior.weights else 1)
         for y, bounds in enumerate(_bounds(against, len(added.class_count))):
             for label, rows, *arrays in self.groups:
@@ -145,7 +149,6 @@ class FullRanks:
                 for _, x, (weight, likelihood) in blocks(rows, len(arrays[0]), *arrays, cells=cells):
                     compared = _Comparison._make((*model, added.blocks, x, likelihood, label, y, weight, bounds))
                     if self.is_shared:
-                        compared = jax.tree.map(jnp.asarray, compared) if many else compared
                         ranks = _rank_shared(compared, self.estimate)
                     else:
                         ranks = _rank_independent(compared, self.estimate, is_own=label == y)
