@@ -274,9 +274,11 @@ def logsumexp(x: Any, axis: int | None = None, where: Any = None, keepdims: bool
 def segment_sum(values: Float[Any, "*C E"], index: Int[Any, "E"], n: int, *, is_sorted: bool = False) -> jax.Array:
     """(…, n) sums of the entries of `values` (…, E) with each index 0 … n - 1; larger indices are dropped."""
     if is_host(values, index):
-        rows = np.reshape(values, (-1, np.shape(values)[-1]))
-        sums = [np.bincount(index, row, n)[:n] for row in rows] if rows.size else np.zeros((len(rows), n))
-        return np.reshape(sums, (*np.shape(values)[:-1], n))
+        sums = np.zeros((*np.shape(values)[:-1], n))
+        if np.size(values):
+            rows = np.reshape(values, (-1, np.shape(values)[-1]))
+            sums = np.reshape([np.bincount(index, row, n)[:n] for row in rows], sums.shape)
+        return sums
     values = jnp.moveaxis(values, -1, 0)
     return jnp.moveaxis(jax.ops.segment_sum(values, index, n, indices_are_sorted=is_sorted), 0, -1)
 
