@@ -491,7 +491,10 @@ class Hierarchical(Protocol):
     """Capability: some hyperparameters of the family have a prior of their own (a hyperprior)."""
 
     def hyperprior(self, pooled: bool) -> dict[str, Hyperparameter]:
-        """Hyperparameters, by name, that get a prior of their own; `pooled` adds those that the classes share."""
+        """Hyperparameters, by name, that get a prior of their own; `pooled` adds those that the classes share.
+
+        The arguments of their distributions may be functions of this prior's fields, written with `xp`: NUTS traces them.
+        """
 
 
 class Condensable(Protocol):

@@ -14,6 +14,7 @@ import numpy as np
 from jax.scipy.special import gammaln
 
 from bayesnb.families import EmpiricalPrior
+from bayesnb.families._namespace import xp
 from bayesnb.families._pytree import pytree
 from bayesnb.families.count_functions import linear
 from bayesnb.families.independent_cells import IndependentCells, SumOfCells
@@ -108,8 +109,8 @@ class BetaGeometric(IndependentCells):
 
     def hyperprior(self, pooled: bool) -> dict[str, Hyperparameter]:
         """log b ~ Normal(log b, 1), the same in all classes."""
-        failures = np.asarray(self.failures)[0]
-        lognormal = ("LogNormal", {"loc": np.log(failures), "scale": 1.0})
+        failures = xp.asarray(self.failures)[0]
+        lognormal = ("LogNormal", {"loc": xp.log(failures), "scale": 1.0})
         return {"failures": Hyperparameter("prob", failures.shape, lognormal)}
 
     def update(self, statistics: Failures) -> Self:
