@@ -243,8 +243,10 @@ class Fitted:
 
     @cached_property
     def class_log_prior(self) -> np.ndarray:
-        """(C,) log of the posterior mean of each class probability."""
-        return np.asarray(scoring.plug_in(self.posterior.class_prior).log_theta[0])
+        """(C,) log of the posterior mean of each class probability, which cannot be overwritten."""
+        log_prior = np.array(scoring.plug_in(self.posterior.class_prior).log_theta[0])
+        log_prior.flags.writeable = False
+        return log_prior
 
     def read(self, estimate: Estimate | None = None, class_prior: object = None) -> tuple[NaiveBayes, Estimate]:
         """Return the posterior that scores rows, and its reading: "mean", "map" or "predictive".

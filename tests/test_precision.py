@@ -87,6 +87,13 @@ def test_everything_is_numpy_in_float64(kind):
             assert leaf.dtype == np.float64
 
 
+def test_the_class_probabilities_that_a_model_keeps_cannot_be_overwritten():
+    for class_prior in (None, [0.2, 0.3, 0.5]):
+        nb = PoissonNB(class_prior=class_prior).fit(COUNTS, Y)
+        with pytest.raises(ValueError, match="read-only"):
+            nb.class_log_prior_[0] = 0.0
+
+
 @every_kind
 def test_the_same_bits_with_x64_off_on_and_scoped(kind, configure):
     configure(jax_enable_x64=False)

@@ -17,6 +17,7 @@ import numpy as np
 from numpyro.infer import hmc
 from numpyro.infer.util import constrain_fn, potential_energy, unconstrain_fn
 
+from bayesnb._util.arguments import shown
 from bayesnb._util.precision import float64
 from bayesnb._util.progress import progress
 
@@ -99,10 +100,20 @@ def run_chains(
         As in `run_nuts`.
     show_progress : bool
         Whether to show a progress bar.
+
+    Raises
+    ------
+    ValueError
+        If the density is not finite where the chains start: they would never move.
     """
     of_kernel = {"program": program, "warmup": warmup, "options": options}
     keys = jax.random.split(jax.random.key(seed), chains)
     state = _start(arrays, keys, dict(start), inverse_mass_matrix, **of_kernel)
+    if not np.isfinite(state.potential_energy).all():
+        raise ValueError(
+            f"run_nuts: the density is not finite where the chains start, at {shown(start)}, so that they would never "
+            "move. Choose a hyperprior of numbers that float64 has, such as numpyro.distributions.LogNormal(-1.0, 1.5)."
+        )
     parts = []
     with progress("NUTS" if show_progress else None, warmup + draws) as step:
         for begin, end in [*_pieces(0, warmup), *_pieces(warmup, warmup + draws)]:

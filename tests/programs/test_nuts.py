@@ -308,6 +308,12 @@ def test_hyperpriors_that_are_refused(hyperprior, message):
     refused(message, bnb.run_nuts, coins()[0], hyperprior)
 
 
+@pytest.mark.slow("compiles kernels of its own")
+def test_chains_do_not_start_where_the_density_is_not_finite():
+    beyond = dist.LogNormal(800.0, 1.0)
+    refused(r"the density is not finite where the chains start", bnb.run_nuts, coins()[0], beyond, progress=False)
+
+
 @pytest.mark.parametrize(
     "hyperprior",
     [dist.Uniform(0.0, 3.0), dist.HalfCauchy(1.0), dist.TruncatedNormal(1.0, 2.0, low=0.0), dist.Pareto(0.1, 2.0)],
