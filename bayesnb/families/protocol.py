@@ -493,7 +493,7 @@ class Hierarchical(Protocol):
     def hyperprior(self, pooled: bool) -> dict[str, Hyperparameter]:
         """Hyperparameters, by name, that get a prior of their own; `pooled` adds those that the classes share.
 
-        The arguments of their distributions may be functions of this prior's fields, written with `xp`: NUTS traces them.
+        The arguments of their distributions are functions of this prior's fields, written with `xp`: NUTS traces them.
         """
 
 
