@@ -337,7 +337,8 @@ class TreeAveraged(AveragedStructures):
         group, (pair, from_first) = xp.asarray(self.group), self._arcs(parent)
         # 1 for pairs whose first feature is the parent of the second, 2 for the other way, and else 0.
         toward = xp.zeros(self.num_groups, int)
-        toward = set_at(toward, xp.where(real, pair, self.num_groups), xp.where(from_first, 1, 2))[group]
+        toward = set_at(toward, xp.where(real, pair, self.num_groups), xp.where(from_first, 1, 2))
+        toward = gather(toward, group)
         first, second = self._log_margins(log_gamma)
         alone, from_second = log_gamma - first, log_gamma - second
         # Positions of the level of a pair's first and second feature by itself.
