@@ -431,7 +431,8 @@ def _map_on_host(of: Callable[..., Any], cells: Cells, *shared: np.ndarray) -> n
         for v, f in zip(cells, fill, strict=True)
     )
     parts = zip(*(np.split(v, (n_features + more) // size) for v in padded), strict=True)
-    results = [np.asarray(_map_compiled(Cells(*part), *shared, of=of)) for part in parts]
+    with jax.ensure_compile_time_eval():  # also where rows are traced
+        results = [np.asarray(_map_compiled(Cells(*part), *shared, of=of)) for part in parts]
     return np.concatenate(results)[:n_features, ..., :width]
 
 

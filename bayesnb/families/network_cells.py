@@ -20,7 +20,7 @@ import jax
 import numpy as np
 from jaxtyping import Float, Int
 
-from bayesnb.families._namespace import add_at, gather, map_leading_axis, set_at, sigmoid, vmap, xp
+from bayesnb.families._namespace import add_at, gather, is_host, map_leading_axis, set_at, sigmoid, vmap, xp
 from bayesnb.families._pytree import Array, pytree, static
 from bayesnb.families.count_functions import Contrast, Term
 from bayesnb.families.count_rows import CountRows
@@ -170,8 +170,13 @@ class NetworkCells(CountRows):
 
     def _map_rows(self, f: Callable[[Any], jax.Array], n_classes: int) -> Float[jax.Array, "M ..."]:
         """(M, …) results of f for (cells, table codes) of each row `which`, in batches that fit into memory."""
+        rows, padded = self._rows(), len(self.which)
+        if is_host(rows):  # rows that are padding take as long as others
+            some = min(padded, max(1, int(np.sum(np.asarray(self.which) < len(self.observed.code)))))
+            results = map_leading_axis(f, jax.tree.map(lambda v: v[:some], rows))
+            return xp.pad(results, [(0, padded - some), *[(0, 0)] * (results.ndim - 1)])
         most = max(1, _MOST_CELLS // max(1, n_classes * self.network.room()))
-        return map_leading_axis(f, self._rows(), batch_size=most)
+        return map_leading_axis(f, rows, batch_size=most)
 
     def weighted_counts(self, count: Array, label: Int[Array, "N"], weight: Float[Array, "N"]) -> jax.Array:
         """`count` (C, L) with the cells observed together with all parents added, by class indices and weights (N,)."""

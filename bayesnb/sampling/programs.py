@@ -124,7 +124,7 @@ class Fixed:
 
     @float64
     def start(self, statistics: Statistics) -> dict[str, Any]:
-        """Values of the sites at the mode of the posterior."""
+        """Values of the sites at the mode of the posterior; raise NotImplementedError if a block has no program."""
         for family in self.prior.blocks:
             require_capability(family, Program)
         mode = self.prior.update(statistics).penalized_mle()

@@ -35,6 +35,7 @@ KINDS = {
     "network": (bnb.NetworkNB(parents={1: [0]}), HOLES),
     "contexts": (bnb.NetworkNB(parents={1: [0], 2: [0, 1]}, tables="context"), LEVELS),
     "trees": (bnb.TreeAveragedNB(), LEVELS),
+    "a tree of one": (bnb.TreeAveragedNB(), LEVELS[:, :1]),
 }
 
 
