@@ -33,7 +33,7 @@ def checked(function: Callable[..., Any]) -> Callable[..., Any]:
         given = signature.bind(*args, **kwargs).arguments
         found = function(*args, **kwargs)
         for name, value in [*given.items(), ("return", found)]:
-            if name in hints and not any(isinstance(value, option) for option in _options(hints[name])):
+            if name in hints and not any(isinstance(value, _of_any_array(option)) for option in _options(hints[name])):
                 shape = getattr(value, "shape", type(value).__name__)
                 raise TypeError(f"{function.__qualname__}: {name} is {shape}, and should be {hints[name]}.")
         return found
@@ -44,6 +44,12 @@ def checked(function: Callable[..., Any]) -> Callable[..., Any]:
 def _options(hint: Any) -> tuple[Any, ...]:
     """Alternatives of an annotation for JAX and NumPy arrays."""
     return typing.get_args(hint) or (hint,)
+
+
+@functools.cache
+def _of_any_array(option: Any) -> Any:
+    """The same kind and shape for arrays of NumPy: functions annotated with JAX's compute with these, too."""
+    return option.dtype[Any, option.dim_str]
 
 
 def _is_shape(hint: Any) -> bool:

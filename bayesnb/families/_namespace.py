@@ -18,7 +18,7 @@ import numpy as np
 import scipy.sparse
 import scipy.special
 from jax.experimental.sparse import BCSR
-from jaxtyping import Float, Int
+from jaxtyping import Float, Integer
 
 FEW = 2**15
 """Most numbers in the arguments of a kernel that NumPy evaluates: a few milliseconds of its time."""
@@ -271,7 +271,7 @@ def logsumexp(x: Any, axis: int | None = None, where: Any = None, keepdims: bool
     return total if keepdims else np.squeeze(total, axis)
 
 
-def segment_sum(values: Float[Any, "*C E"], index: Int[Any, "E"], n: int, *, is_sorted: bool = False) -> jax.Array:
+def segment_sum(values: Float[Any, "*C E"], index: Integer[Any, "E"], n: int, *, is_sorted: bool = False) -> jax.Array:
     """(…, n) sums of the entries of `values` (…, E) with each index 0 … n - 1; larger indices are dropped."""
     if is_host(values, index):
         sums = np.zeros((*np.shape(values)[:-1], n))
@@ -283,7 +283,7 @@ def segment_sum(values: Float[Any, "*C E"], index: Int[Any, "E"], n: int, *, is_
     return jnp.moveaxis(jax.ops.segment_sum(values, index, n, indices_are_sorted=is_sorted), 0, -1)
 
 
-def segment_max(values: Float[Any, "*C E"], index: Int[Any, "E"], n: int, *, is_sorted: bool = False) -> jax.Array:
+def segment_max(values: Float[Any, "*C E"], index: Integer[Any, "E"], n: int, *, is_sorted: bool = False) -> jax.Array:
     """(…, n) largest of the entries of `values` (…, E) with each index 0 … n - 1, -inf where there is none."""
     if is_host(values, index):
         top = np.full((n, *np.shape(values)[:-1]), -np.inf)
@@ -293,7 +293,7 @@ def segment_max(values: Float[Any, "*C E"], index: Int[Any, "E"], n: int, *, is_
     return jnp.moveaxis(jax.ops.segment_max(values, index, n, indices_are_sorted=is_sorted), 0, -1)
 
 
-def log_segment_sum(values: Float[Any, "*C E"], index: Int[Any, "E"], n: int) -> jax.Array:
+def log_segment_sum(values: Float[Any, "*C E"], index: Integer[Any, "E"], n: int) -> jax.Array:
     """(…, n) log Σ exp(values) over the entries (…, E) with each index 0 … n - 1, without overflow."""
     top = segment_max(values, index, n)
     return top + xp.log(segment_sum(xp.exp(values - top[..., index]), index, n))
