@@ -1,6 +1,6 @@
 """First calls: seconds until the first answer, where time goes into compilation. `python -m benchmarks.cold`
 
-A fresh process makes 28 calls on the wine table (178 x 13, three classes), each twice, and then the same calls on the
+A fresh process makes 27 calls on the wine table (178 x 13, three classes), each twice, and then the same calls on the
 breast cancer table (569 x 30, two classes). It does so without a cache on disk, and again with the cache that the first
 process has filled.
 """

@@ -17,7 +17,6 @@ import jax.numpy as jnp
 import numpy as np
 import scipy.sparse
 import scipy.special
-from jax.experimental.sparse import BCSR
 from jaxtyping import Float, Integer
 
 FEW = 2**15
@@ -118,13 +117,13 @@ def vmap(function: Callable[..., Result], in_axes: Any = 0, out_axes: int = 0) -
     def mapped(*args: Any) -> Result:
         axes = in_axes if isinstance(in_axes, tuple) else (in_axes,) * len(args)
         moving = [arg for arg, axis in zip(args, axes, strict=True) if axis is not None]
-        if not is_host(args) or not np.shape(jax.tree.leaves(moving)[0])[0]:
+        n = np.shape(jax.tree.leaves(moving)[0])[0]
+        if not (is_host(args) and n):
             return jax.vmap(function, axes, out_axes)(*args)
 
         def entry(i: int) -> list[Any]:
             return [arg if axis is None else _entry(arg, i) for arg, axis in zip(args, axes, strict=True)]
 
-        n = np.shape(jax.tree.leaves(moving)[0])[0]
         return _stack([function(*entry(i)) for i in range(n)], out_axes)
 
     return mapped
@@ -218,6 +217,8 @@ def csr_product(matrix: tuple[Any, Any, Any], shape: tuple[int, int], table: Any
     """(N, C) product of a sparse `matrix` (data, indices, indptr) in CSR form, `shape` (N, L), and a `table` (L, C)."""
     if is_host(matrix, table):
         return scipy.sparse.csr_array(matrix, shape) @ table
+    from jax.experimental.sparse import BCSR  # here, as its import takes long
+
     # BCSR is Eigen's product on a CPU. What plain JAX has took longer, measured on 16,384 rows of 47 entries: the same
     # in chunks of 16 entries twice as long, segment sums of gathered rows eight times, differences of running sums 24.
     data, indices, indptr = map(jnp.asarray, matrix)

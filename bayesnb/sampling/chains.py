@@ -132,7 +132,7 @@ def _pieces(begin: int, end: int) -> list[tuple[int, int]]:
 
 def _sampler(
     arrays: list[Any], program: NumpyroProgram, warmup: int, options: Options
-) -> tuple[Callable[..., Any], Any]:
+) -> tuple[Callable[..., Any], Callable[..., Any]]:
     """Functions of NumPyro's sampler: (position, key, inverse mass matrix) to a state, and a state to the next one."""
 
     def potential(arrays: list[Any]) -> Callable[[Any], Any]:

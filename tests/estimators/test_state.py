@@ -2,6 +2,7 @@
 
 import copy
 import dataclasses
+import operator
 import pickle
 
 import numpy as np
@@ -43,7 +44,7 @@ def test_an_attribute_that_needs_fit_is_named(unfitted, name):
         with pytest.raises(AttributeError, match=message):
             getattr(nb, name)
     with pytest.raises(NotImplementedError, match="AODE"):
-        bnb.AODE().prior_  # noqa: B018
+        operator.attrgetter("prior_")(bnb.AODE())
 
 
 def test_a_state_cannot_be_changed(nb):
