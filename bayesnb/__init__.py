@@ -46,6 +46,7 @@ from bayesnb.prediction import (
     weight_table,
 )
 from bayesnb.sampling.nuts import run_nuts
+from bayesnb.sampling.source import numpyro_model, numpyro_source
 from bayesnb.selection import bayes_factor, loo, permutation_null, prequential, tune_alpha
 from bayesnb.streaming import fit_stream
 from bayesnb.uncertainty import (
@@ -110,6 +111,8 @@ __all__ = [
     "log_odds_moments",
     "loo",
     "loo_terms",
+    "numpyro_model",
+    "numpyro_source",
     "parameter_table",
     "permutation_null",
     "plots",

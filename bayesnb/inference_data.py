@@ -13,7 +13,6 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from bayesnb._util.arguments import require_integer, require_seed
-from bayesnb._util.extras import require
 from bayesnb.encoding import Encoding
 from bayesnb.fitted import Classifier, Fitted, require_posterior
 from bayesnb.model import NaiveBayes
@@ -79,8 +78,6 @@ def to_arviz(
 
     Raises
     ------
-    ImportError
-        If ArviZ is not installed: `pip install 'bayesnb[arviz]'`.
     ImproperPosteriorError
         If a zero concentration met a zero count.
     ValueError
@@ -109,7 +106,6 @@ def to_arviz(
     >>> data["posterior"]["theta"].sel({"class": "out", "level": "0=sun"}).shape
     (4, 50)
     """
-    require("to_arviz", "arviz", "arviz")
     fitted = require_posterior(nb, "to_arviz")
     require_integer("draws", draws)
     if fitted.prior.weights is not None and X is not None:
@@ -215,7 +211,6 @@ def _transition_dataset(fields: Mapping[str, np.ndarray]) -> xr.Dataset:
 
 def elpd_data(pointwise: np.ndarray, se: float) -> Any:
     """Convert exact leave-one-out scores (N,) and the standard error of their sum to an input of `arviz.compare`."""
-    require("to_elpd", "arviz", "arviz")
     import xarray as xr
 
     arviz: Any = _import_arviz()

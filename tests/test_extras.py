@@ -15,7 +15,6 @@ import pytest
 import bayesnb as bnb
 from bayesnb.streaming import read_table
 from tests.refusals import refused
-from tests.test_cli import run
 from tests.test_public_names import imported
 
 PROJECT = tomllib.loads((Path(__file__).parents[1] / "pyproject.toml").read_text(encoding="utf-8"))["project"]
@@ -38,15 +37,8 @@ def names(requirements):
 
 
 CALLS = {
-    "numpyro": [("mcmc", bnb.run_nuts)],
-    "arviz": [("arviz", bnb.to_arviz), ("arviz", lambda nb: bnb.loo(nb, X, Y).to_elpd()), ("mcmc", bnb.run_nuts)],
     "pyarrow": [("files", lambda nb: bnb.fit_stream(nb, read_table("weather.csv", "play")))],
     "dask": [("dask", lambda nb: bnb.distributed.fit(nb, X, Y))],
-    "matplotlib": [
-        ("plots", bnb.plots.shrinkage),
-        ("plots", lambda nb: bnb.plots.structure(bnb.NetworkNB({1: 0}).fit(X > 0, Y))),
-        ("plots", lambda nb: bnb.plots.independence(bnb.check_independence(nb, X, Y))),
-    ],
 }
 
 
@@ -59,22 +51,11 @@ def test_what_needs_a_package_says_how_to_install_it(package, monkeypatch):
         refused(rf"needs {package}, .*pip install 'bayesnb\[{extra}\]'$", call, nb, error=ImportError)
 
 
-def test_all_that_is_absent_is_named_at_once(monkeypatch, capsys, tmp_path):
-    for package in ("matplotlib", "h5py"):
-        monkeypatch.setitem(sys.modules, package, None)
-    code, out, err = run(capsys, "compare", "--out", tmp_path / "new")
-    assert (code, out) == (2, "")
-    assert err == (
-        "bayesnb: error: --out needs matplotlib and h5py, not installed here: pip install 'bayesnb[plots,arviz]'\n"
-    )
-    assert not list(tmp_path.iterdir())
-
-
 @pytest.mark.slow("starts processes that import JAX")
 def test_the_main_job_does_without_them():
     code = f"""
 import sys
-for name in {sorted([*CALLS, "h5netcdf", "h5py", "xarray"])}:
+for name in {sorted(CALLS)}:
     sys.modules[name] = None
 import numpy as np
 import bayesnb as bnb

@@ -10,7 +10,6 @@ from pathlib import Path
 
 import pandas as pd
 
-from bayesnb._util.extras import require
 from bayesnb.cli.analyses import NAMES, Analysis, analyse
 from bayesnb.cli.comparison import Outcome
 from bayesnb.cli.csv_cells import InputError
@@ -103,10 +102,6 @@ def filled(folder: Path, names: Sequence[str], overwrite: bool) -> Iterator[Path
         if a folder has one of the names, or if figures cannot be drawn or the posterior not be stored; at the end, if a
         file could not be written.
     """
-    try:
-        require("--out", "plots,arviz", "matplotlib", "arviz", "h5netcdf", "h5py")
-    except ImportError as error:
-        raise InputError(str(error)) from None
     present = [folder / name for name in names if os.path.lexists(folder / name)]
     kept = [path.name for path in present if not overwrite or path.is_dir()]
     if kept:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import replace
 from functools import partial
 from typing import Any, ClassVar, Self
@@ -17,7 +17,7 @@ from bayesnb.families._pytree import Array, pytree, static
 from bayesnb.families.count_functions import Term, linear, plugged_in, rising, with_counts
 from bayesnb.families.count_rows import CountRows, as_rows
 from bayesnb.families.multinomial import LevelCounts, Multinomial, Ratio
-from bayesnb.families.protocol import CellSite, Cumulants, Distribution, Hyperparameter, IndependentClasses, Site
+from bayesnb.families.protocol import Cumulants, Distribution, Expression, Hyperparameter, IndependentClasses, Site
 from bayesnb.families.special import log_rising, polygammas
 from bayesnb.families.symmetric_evidence import Histogram, Symmetric
 from bayesnb.families.variates import Variates
@@ -106,7 +106,7 @@ class Dirichlet(IndependentClasses):
         """Hyperparameter "alpha" and, if `pooled`, "base_measure" (L,), uniform on the simplex of each group."""
         hyperparameters = {"alpha": Hyperparameter("theta")}
         if pooled:
-            shape, weight = np.shape(self.concentration)[1:], ("Exponential", {"rate": 1.0})
+            shape, weight = np.shape(self.concentration)[1:], Expression("Exponential(1.0)", {})
             hyperparameters["base_measure"] = Hyperparameter("theta", shape, weight, self._normalized)
         return hyperparameters
 
@@ -221,12 +221,10 @@ class Dirichlet(IndependentClasses):
     def program(self) -> list[Site]:
         """Sites θ ~ Dirichlet(α), one site for all groups of the same size; groups of one level have none."""
         alpha = xp.asarray(self.concentration)
-
-        def dirichlet(levels: np.ndarray) -> Callable[[Mapping[str, Any]], Distribution]:
-            """Function to the Dirichlet distribution (C, G, size) of groups with given level positions (G, size)."""
-            return lambda _: ("Dirichlet", {"concentration": alpha[:, levels]})
-
-        return [Site("theta", f"_of_{n}", len(levels), dirichlet(levels)) for n, levels in self._levels_by_size()]
+        return [
+            Site("theta", f"_of_{n}", len(at), Expression("Dirichlet(alpha)", {"alpha": alpha[:, at]}))
+            for n, at in self._levels_by_size()
+        ]
 
     def to_sites(self, parameters: Mapping[str, Any]) -> dict[str, Any]:
         """Values (…, C, G, size) of the sites, by group size, that correspond to level probabilities (…, C, L)."""
@@ -238,21 +236,6 @@ class Dirichlet(IndependentClasses):
         for n, at in self._levels_by_size():
             theta = jnp.asarray(theta).at[:, at].set(values[f"theta_of_{n}"])
         return {"theta": theta}
-
-    def cells(self, likelihood: Multinomial, cells: LevelCounts | None, total: Any) -> Iterator[CellSite]:
-        """Yield multinomial sites of the rows' counts, one site for all groups of the same size.
-
-        `cells` are counts with one row per class, or None to simulate `total` draws from each group.
-        """
-        for n, at in self._levels_by_size():
-            value = None if cells is None else xp.asarray(cells.count)[..., at]
-            group = np.asarray(self.group)[at[:, 0]]
-            draws: Any = np.broadcast_to(total, (*np.shape(total)[:-1], self.num_groups))[..., group]
-            draws = draws if value is None else xp.sum(value, axis=-1)
-            # Counts need not be integers: these have the density that the closed form gives them.
-            yield CellSite(
-                f"_of_{n}", ("Multinomial", {"total_count": draws, "probs": likelihood.theta[..., at]}), value
-            )
 
     def _levels_by_size(self) -> list[tuple[int, np.ndarray]]:
         """Pairs (size, positions (G, size) of the levels) of all groups with that size, for sizes from two on."""

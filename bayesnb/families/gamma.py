@@ -14,7 +14,7 @@ from bayesnb.families._namespace import gammaln, xp
 from bayesnb.families._pytree import Array, pytree
 from bayesnb.families.count_functions import linear
 from bayesnb.families.empirical import EmpiricalPrior
-from bayesnb.families.independent_cells import Cellwise, IndependentCells, SumOfCells
+from bayesnb.families.independent_cells import Cellwise, IndependentCells, SumOfCells, sites_of_numbers
 from bayesnb.families.number_rows import observed, only, sum_by_class
 from bayesnb.families.protocol import Cumulants, Distribution, Site
 from bayesnb.families.special import log_rising, polygammas
@@ -200,8 +200,7 @@ class Gamma(IndependentCells):
 
     def program(self) -> list[Site]:
         """Sample site λ ~ Gamma(a, b) of all features."""
-        a, b = xp.asarray(self.concentration), xp.asarray(self.rate)
-        return [Site("rate", "", a.shape[1], lambda _: ("Gamma", {"concentration": a, "rate": b}))]
+        return sites_of_numbers(self, rate="Gamma(concentration, rate)")
 
     def draw(self, variates: Variates, n: int) -> Any:
         """Likelihood with n independent draws of the rates, (n, C, F)."""

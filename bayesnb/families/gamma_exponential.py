@@ -73,10 +73,7 @@ class Exponential(Rates):
     """Exponential likelihood of durations with rates plugged in: `rate` (C, F), or draws (n, C, F)."""
 
     statistics: ClassVar[type[Durations]] = Durations
-
-    def distribution(self) -> Distribution:
-        """Exponential distribution at these rates, as name and arguments in `numpyro.distributions`."""
-        return "Exponential", {"rate": self.rate}
+    cell: ClassVar[str] = "Exponential(rate, validate_args=False)"  # the support of NumPyro's leaves 0 out
 
     def simulate(self, rng: np.random.Generator) -> np.ndarray:
         """Random durations in the shape of the rates, one for each, drawn by a NumPy generator."""

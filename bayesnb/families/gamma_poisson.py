@@ -70,10 +70,7 @@ class Poisson(Rates, SumOfCells):
     """Poisson likelihood of counts with rates plugged in: `rate` (C, F), or draws (n, C, F)."""
 
     statistics: ClassVar[type[Totals]] = Totals
-
-    def distribution(self) -> Distribution:
-        """Poisson distribution at these rates, as name and arguments in `numpyro.distributions`."""
-        return "Poisson", {"rate": self.rate}
+    cell: ClassVar[str] = "Poisson(rate)"
 
     def simulate(self, rng: np.random.Generator) -> np.ndarray:
         """Random counts in the shape of the rates, one for each, drawn by a NumPy generator."""

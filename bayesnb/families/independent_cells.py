@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import fields, replace
 from typing import Any, ClassVar, Self, final
 
@@ -15,12 +15,14 @@ from bayesnb.families._namespace import map_leading_axis, vmap, xp
 from bayesnb.families._pytree import Array, Tree, map_leaves, pytree, static
 from bayesnb.families.number_rows import map_in_pieces, observed, only, sum_cells
 from bayesnb.families.protocol import (
-    CellSite,
     Cumulants,
+    Expression,
+    Hyperparameter,
     IndependentClasses,
     LevelDependence,
     Likelihood,
     ReadyLikelihood,
+    Site,
     Words,
     supports,
 )
@@ -122,18 +124,32 @@ class IndependentCells(IndependentClasses):
         """Parameters by name: the values of the sample sites themselves."""
         return dict(values)
 
-    def cells(self, likelihood: Any, cells: Any, total: Any) -> Iterator[CellSite]:
-        """Yield one sample site for all cells, with the distribution of the likelihood; `cells` None: to simulate.
-
-        `total` is not used.
-        """
-        seen = True if cells is None else cells.count > 0
-        yield CellSite("", likelihood.distribution(), None if cells is None else cells.values(), seen)
-
     def simulate(self, likelihood: Any, rng: np.random.Generator, total: int = 1) -> np.ndarray:
         """(S, F) simulated cells of one row for each of S parameters of one class; `total` is not used."""
         cells: np.ndarray = likelihood.simulate(rng)
         return cells
+
+
+def sites_of_numbers(family: Any, **distributions: str) -> list[Site]:
+    """Sample sites of the parameters of all features, one for each name in `distributions`.
+
+    Each distribution is an expression of the fields of `family` and of earlier parameters: see `Expression`.
+    """
+    arguments = {field.name: xp.asarray(getattr(family, field.name)) for field in fields(family)}
+    n_features = next(iter(arguments.values())).shape[-1]
+    return [Site(name, "", n_features, Expression(text, arguments)) for name, text in distributions.items()]
+
+
+def hyperparameters_of_numbers(family: Any, **priors: tuple[str, str]) -> dict[str, Hyperparameter]:
+    """Hyperparameters, fields of `family`, that all classes share: for each the parameter it is about and its prior.
+
+    A prior is an expression of the fields of the first class: see `Expression`.
+    """
+    arguments = {field.name: xp.asarray(getattr(family, field.name))[0] for field in fields(family)}
+    return {
+        name: Hyperparameter(parameter, arguments[name].shape, Expression(text, arguments))
+        for name, (parameter, text) in priors.items()
+    }
 
 
 def log_bayes_factor_of_levels(family: Any, by_level: Any, by_class: Any) -> np.ndarray:

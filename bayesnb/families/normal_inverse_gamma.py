@@ -15,7 +15,14 @@ from jaxtyping import Bool, Float
 from bayesnb.families._namespace import cond, gammaln, vmap, xp
 from bayesnb.families._pytree import Array, pytree, static
 from bayesnb.families.empirical import EmpiricalPrior
-from bayesnb.families.independent_cells import Cellwise, IndependentCells, reduce_cells, sum_with_points
+from bayesnb.families.independent_cells import (
+    Cellwise,
+    IndependentCells,
+    hyperparameters_of_numbers,
+    reduce_cells,
+    sites_of_numbers,
+    sum_with_points,
+)
 from bayesnb.families.moments import Moments
 from bayesnb.families.number_rows import map_each_row, numbers, observed, only, sum_cells
 from bayesnb.families.protocol import Cumulants, Distribution, Hyperparameter, Site, Words
@@ -28,6 +35,8 @@ LOG_2PI = 1.8378770664093453
 @pytree
 class Normal(Cellwise):
     """Normal likelihood with `mu` and `sigma2` (C, F) plugged in, or draws (n, C, F); variance 0 is a point mass."""
+
+    cell: ClassVar[str] = "Normal(mu, jnp.sqrt(sigma2))"
 
     mu: Array
     sigma2: Array
@@ -51,10 +60,6 @@ class Normal(Cellwise):
             xp.any(point), lambda x: sum_with_points(self.terms(x)), partial(map_each_row, regular), numbers(x)
         )
         return scores
-
-    def distribution(self) -> Distribution:
-        """Normal distribution at these parameters, as name and arguments in `numpyro.distributions`."""
-        return "Normal", {"loc": self.mu, "scale": xp.sqrt(self.sigma2)}
 
     def simulate(self, rng: np.random.Generator) -> np.ndarray:
         """Random numbers in the shape of the parameters, one for each, drawn by a NumPy generator."""
@@ -231,12 +236,11 @@ class NormalInverseGamma(IndependentCells):
         "loc" is normal with mean m and variance b/(aκ); log "rate" is normal with mean log b and variance 1, by the m,
         κ, a and b of this prior's first class.
         """
-        loc, kappa, a, b = (xp.asarray(v)[0] for v in (self.loc, self.kappa, self.concentration, self.rate))
-        scale = xp.sqrt(b / (a * kappa))
-        return {
-            "loc": Hyperparameter("mu", loc.shape, ("Normal", {"loc": loc, "scale": scale})),
-            "rate": Hyperparameter("sigma2", loc.shape, ("LogNormal", {"loc": xp.log(b), "scale": 1.0})),
-        }
+        return hyperparameters_of_numbers(
+            self,
+            loc=("mu", "Normal(loc, jnp.sqrt(rate / (concentration * kappa)))"),
+            rate=("sigma2", "LogNormal(jnp.log(rate), 1.0)"),
+        )
 
     def improper(self) -> Self:
         """Improper prior κ = 0, a = 1, b = 0, whose posterior mean is the maximum likelihood estimate."""
@@ -317,12 +321,9 @@ class NormalInverseGamma(IndependentCells):
 
     def program(self) -> list[Site]:
         """Sample sites σ² ~ InverseGamma(a, b), then μ | σ² ~ Normal(loc, σ²/κ), of all features."""
-        a, b, loc, kappa = (xp.asarray(v) for v in (self.concentration, self.rate, self.loc, self.kappa))
-        n = a.shape[1]
-        return [
-            Site("sigma2", "", n, lambda _: ("InverseGamma", {"concentration": a, "rate": b})),
-            Site("mu", "", n, lambda given: ("Normal", {"loc": loc, "scale": xp.sqrt(given["sigma2"] / kappa)})),
-        ]
+        return sites_of_numbers(
+            self, sigma2="InverseGamma(concentration, rate)", mu="Normal(loc, jnp.sqrt(sigma2 / kappa))"
+        )
 
     def draw(self, variates: Variates, n: int) -> Normal:
         """Normal likelihood with n independent draws (n, C, F) of σ², and of μ given σ²."""

@@ -13,7 +13,7 @@ import inspect
 import itertools
 import operator
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any, ClassVar, NamedTuple, Protocol, Self, final
 
 import jax
@@ -25,7 +25,17 @@ from bayesnb.families._pytree import Array, map_leaves, pytree
 from bayesnb.families.variates import KeyVariates, Variates
 
 Distribution = tuple[str, dict[str, Any]]
-"""Name and arguments of a distribution of `numpyro.distributions`, or of `scipy.stats` where a method says so."""
+"""Name and arguments of a distribution of `scipy.stats`."""
+
+
+class Expression(NamedTuple):
+    """Distribution of `numpyro.distributions` as Python text, such as "Normal(loc, jnp.sqrt(sigma2 / kappa))".
+
+    Names in it are those of `arguments`, and of parameters that were sampled before.
+    """
+
+    text: str
+    arguments: Mapping[str, Any]
 
 
 class Hyperparameter(NamedTuple):
@@ -34,8 +44,8 @@ class Hyperparameter(NamedTuple):
     parameter: str
     shape: tuple[int, ...] = ()
     """() or (K,)."""
-    distribution: Distribution | None = None
-    """Distribution of each entry, independently; None: the distribution that users give for concentrations."""
+    distribution: Expression | None = None
+    """Distribution of the entries, independently; None: the distribution that users give for concentrations."""
     of_weights: Callable[[jax.Array], jax.Array] | None = None
     """Function that turns weights with this distribution into the hyperparameter; None: the variates themselves."""
 
@@ -67,17 +77,8 @@ class Site(NamedTuple):
     parameter: str
     suffix: str
     size: int
-    distribution: Callable[[Mapping[str, Any]], Distribution]
+    distribution: Expression
     """Distribution of the (C, size) variates, given values of earlier sites by parameter and suffix."""
-
-
-class CellSite(NamedTuple):
-    """Sample site of the observed cells of rows: distribution (…, K), observed values, and mask of observed cells."""
-
-    suffix: str
-    distribution: Distribution
-    value: Any
-    seen: Any = True
 
 
 @pytree
@@ -148,10 +149,10 @@ class ReadyLikelihood:
 
 
 class CellDistribution(Protocol):
-    """Plug-in likelihood of independent numbers whose distribution NumPyro and NumPy know by name."""
+    """Plug-in likelihood of independent numbers whose distribution NumPyro and NumPy have."""
 
-    def distribution(self) -> Distribution:
-        """Name and arguments, at these parameters, of the distribution of a cell in `numpyro.distributions`."""
+    cell: ClassVar[str]
+    """Distribution of a cell in `numpyro.distributions`, as an expression of the parameters: see `Expression`."""
 
     def simulate(self, rng: np.random.Generator) -> np.ndarray:
         """Array shaped like the parameters: one random cell for each of them, drawn by a NumPy generator."""
@@ -468,7 +469,7 @@ class Simulation(Protocol):
 
 
 class Program(Protocol):
-    """Capability: prior and likelihood can be written as sample sites of a NumPyro program."""
+    """Capability: the prior can be written as sample sites of a NumPyro program."""
 
     def program(self) -> Sequence[Site]:
         """Sample sites of the parameters in order; each distribution may depend on the values of earlier sites."""
@@ -478,13 +479,6 @@ class Program(Protocol):
 
     def from_sites(self, values: Mapping[str, Any]) -> dict[str, Any]:
         """Parameters (C, K) by name from the values (C, …) of the sample sites: the inverse of `to_sites`."""
-
-    def cells(self, likelihood: Any, cells: Any, total: Any) -> Iterator[CellSite]:
-        """Yield the sample sites of the cells of rows, given each row's parameters (…, K).
-
-        `cells` are statistics in which each row is its own class, or None to simulate rows; then `total` is the number
-        of draws that a row has from each simplex.
-        """
 
 
 class Hierarchical(Protocol):

@@ -13,7 +13,7 @@ from bayesnb._util.short_names import count_columns
 from bayesnb.encoding import NodeColumns
 from bayesnb.fitted import Classifier, require_fitted
 from bayesnb.plots import style
-from bayesnb.plots.fonts import families, require_matplotlib
+from bayesnb.plots.fonts import families
 from bayesnb.plots.labels import labels
 
 if TYPE_CHECKING:
@@ -70,7 +70,6 @@ def independence(table: pd.DataFrame, top: int = 20, ax: Axes | None = None) -> 
     4
     >>> figure = bnb.plots.detach(ax)
     """
-    require_matplotlib()
     from matplotlib.colors import SymLogNorm
 
     style.require_table(table, ("feature_1", "feature_2", "log_bayes_factor"), "bayesnb.check_independence")

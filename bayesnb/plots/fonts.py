@@ -4,8 +4,6 @@ from __future__ import annotations
 
 from functools import cache
 
-from bayesnb._util.extras import require
-
 # Families with Chinese, Japanese and Korean glyphs, as Linux, macOS and Windows have them.
 _NOTO = tuple(f"Noto {s} {script}" for script in ("SC", "TC", "JP", "KR") for s in ("Sans CJK", "Sans", "Serif CJK"))
 _LINUX = ("Source Han Sans SC", "Source Han Sans", "WenQuanYi Micro Hei", "WenQuanYi Zen Hei", "AR PL UMing CN")
@@ -14,17 +12,11 @@ _WINDOWS = ("Microsoft YaHei", "SimHei", "SimSun", "Yu Gothic", "Malgun Gothic")
 _CJK = (*_NOTO, *_LINUX, "Droid Sans Fallback", *_MACOS, *_WINDOWS)
 
 
-def require_matplotlib() -> None:
-    """Raise ImportError, which says how to install matplotlib, if matplotlib is not installed."""
-    require("A figure", "plots", "matplotlib")
-
-
 def families() -> list[str]:
     """Names of the user's font families, then of installed ones with Chinese, Japanese and Korean glyphs.
 
     Matplotlib draws each character of a text by the first of these families that has the character.
     """
-    require_matplotlib()
     from matplotlib import rcParams
     from matplotlib.font_manager import fontManager
 

@@ -10,7 +10,7 @@ import numpy as np
 
 from bayesnb._util.arguments import require_result
 from bayesnb._util.short_names import count_columns
-from bayesnb.plots.fonts import families, require_matplotlib
+from bayesnb.plots.fonts import families
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -37,7 +37,6 @@ def open_axes(ax: Axes | None, width: float, height: float, grid: Literal["x", "
     `grid` names the axes whose values have thin lines behind everything else.
     """
     if ax is None:
-        require_matplotlib()
         from matplotlib import pyplot
         from matplotlib.layout_engine import ConstrainedLayoutEngine
 

@@ -21,7 +21,7 @@ from bayesnb.families import hyperprior_of
 from bayesnb.families.protocol import Hyperparameter
 from bayesnb.model import NaiveBayes, Statistics
 from bayesnb.sampling.chains import NumpyroProgram
-from bayesnb.sampling.programs import Sites
+from bayesnb.sampling.programs import Sites, evaluate
 from bayesnb.uncertainty.draws import draw_stacked
 from bayesnb.uncertainty.given_draws import CLASS_ALPHA, Kind, hyperparameter_sites, prior_given
 
@@ -85,7 +85,7 @@ class Hierarchy:
             self.prior.blocks, hyperparameter_sites(self.prior, self.kind, self.sites), strict=True
         ):
             for name, parameter in hyperprior_of(family, self.kind == "pooled").items():
-                mean = alpha if parameter.distribution is None else _distribution(parameter).mean
+                mean = alpha if parameter.distribution is None else evaluate(parameter.distribution).mean
                 values[_sampled_site(names[name], parameter)] = np.broadcast_to(mean, parameter.shape)
         return values
 
@@ -184,7 +184,7 @@ def _sample(site: str, hyperparameter: Hyperparameter, alpha: dist.Distribution)
     if hyperparameter.distribution is None:
         return numpyro.sample(site, alpha)
     with numpyro.plate(f"{site}_plate", *hyperparameter.shape) if hyperparameter.shape else nullcontext():
-        value = numpyro.sample(_sampled_site(site, hyperparameter), _distribution(hyperparameter))
+        value = numpyro.sample(_sampled_site(site, hyperparameter), evaluate(hyperparameter.distribution))
     if hyperparameter.of_weights is None:
         return value
     return numpyro.deterministic(site, hyperparameter.of_weights(value))
@@ -193,10 +193,3 @@ def _sample(site: str, hyperparameter: Hyperparameter, alpha: dist.Distribution)
 def _sampled_site(site: str, hyperparameter: Hyperparameter) -> str:
     """NumPyro site at which a hyperparameter named `site` is sampled: its own, or that of its weights."""
     return site if hyperparameter.of_weights is None else f"{site}_weight"
-
-
-def _distribution(hyperparameter: Hyperparameter) -> dist.Distribution:
-    """NumPyro distribution of a hyperparameter that has one of its own."""
-    assert hyperparameter.distribution is not None
-    name, arguments = hyperparameter.distribution
-    return getattr(dist, name)(**arguments, validate_args=False)

@@ -11,7 +11,6 @@ import jax
 import numpy as np
 
 from bayesnb._util.arguments import require_flag, require_integer, require_seed, shown
-from bayesnb._util.extras import require
 from bayesnb._util.precision import float64
 from bayesnb._util.warnings import warn
 from bayesnb.families import hyperprior_of, supports
@@ -108,8 +107,6 @@ def run_nuts(
 
     Raises
     ------
-    ImportError
-        If NumPyro or ArviZ is not installed: `pip install 'bayesnb[mcmc]'`.
     ImproperPosteriorError
         If the posterior is improper.
     ValueError
@@ -155,7 +152,6 @@ def run_nuts(
     >>> data["posterior"]["theta"].shape
     (1, 50, 2, 2)
     """
-    require("run_nuts", "mcmc", "numpyro", "arviz")
     for name, value in (("draws", draws), ("warmup", warmup), ("chains", chains)):
         require_integer(name, value)
     require_seed(seed)
@@ -170,7 +166,7 @@ def run_nuts(
             "WeightedNB."
         )
     fitted = require_posterior(nb, "run_nuts")
-    target = _target(fitted, hyperprior)
+    target = read_target(fitted, hyperprior)
     masks = feature_masks(fitted.encoding, features)
     samples, transitions = sample(target.program(fitted.statistics), target.start(fitted.statistics))
     flat = {site: values.reshape(-1, *values.shape[2:]) for site, values in samples.items()}
@@ -178,7 +174,7 @@ def run_nuts(
     return assemble(nb, fitted, drawn, shared, transitions, masks, target.hyperprior)
 
 
-def _target(fitted: Fitted, hyperprior: object) -> Fixed | Hierarchy:
+def read_target(fitted: Fitted, hyperprior: object) -> Fixed | Hierarchy:
     """Return the NUTS target for a hyperprior; raise ValueError unless `hyperprior` is as `run_nuts` documents."""
     from numpyro import distributions as dist
 

@@ -1,8 +1,4 @@
-"""Naive Bayes as NumPyro programs, made from the same prior objects as the closed form.
-
-The programs read N rows as `Statistics` of N "classes", each row being counted as a class of its own. So a family
-defines the distribution of its parameters once, and that of a cell once.
-"""
+"""Naive Bayes as a NumPyro program of sufficient statistics, made from the same prior objects as the closed form."""
 
 from __future__ import annotations
 
@@ -20,7 +16,7 @@ from bayesnb._util.precision import float64
 from bayesnb.capabilities import require_capability
 from bayesnb.families import LevelCounts
 from bayesnb.families.multinomial import Multinomial
-from bayesnb.families.protocol import CellSite, Distribution, Program
+from bayesnb.families.protocol import Expression, Program
 from bayesnb.model import NaiveBayes, Statistics
 from bayesnb.sampling.chains import NumpyroProgram
 from bayesnb.uncertainty.draws import CLASS_PROB
@@ -29,59 +25,10 @@ Sites = Sequence[Mapping[str, str]]
 """For each block of columns the name of the NumPyro site of each parameter, by the name of the parameter."""
 
 
-def naive_bayes(
-    model: NaiveBayes,
-    rows: Statistics | None = None,
-    label: Any = None,
-    weight: Any = None,
-    *,
-    sites: Sites,
-    n_rows: int | None = None,
-    totals: Sequence[Any] | None = None,
-) -> None:
-    """NumPyro program: sample π and θ from the prior, a class for each row, and the cells of the row given the class.
-
-    Parameters
-    ----------
-    model : NaiveBayes
-        Prior; or a posterior, to simulate new rows.
-    rows : Statistics of N classes, optional
-        Observed rows, each counted as a class of its own by `counting.single_rows`. Default: rows are simulated.
-    label : (N,) int array, optional
-        Class of each row. Default: the class is summed out if rows are given, and simulated if not.
-    weight : (N,) array, optional
-        Replication counts: the likelihood of a row is raised to the power of its weight.
-    sites : sequence of dict
-        For each block the site of each parameter, as returned by `site_names`.
-    n_rows : int
-        Number of rows to simulate.
-    totals : sequence of scalars or (N, G) arrays, optional
-        For each block, number of draws from each simplex in simulated rows: the lengths of documents. Default: one.
-
-    Notes
-    -----
-    Sites are "class_prob", "label", the parameters, and "x_0", "x_1", … for the cells of each block. Simplexes of L
-    levels are the sites "theta_of_L" and "x_0_of_L"; "theta" itself is deterministic.
-    """
-    n = n_rows if rows is None else len(rows.class_count)
-    blocks = [None] * len(model.blocks) if rows is None else rows.blocks
-    log_class, likelihoods = sample_all_parameters(model, sites)
-    factors = list(zip(model.blocks, likelihoods, blocks, totals or [1] * len(blocks), strict=True))
-    with numpyro.plate("rows", n), numpyro.handlers.scale(scale=1.0 if weight is None else jnp.asarray(weight)):
-        if rows is not None and label is None:
-            numpyro.factor("rows_of_some_class", jax.nn.logsumexp(log_class + _log_likelihood(factors), axis=-1))
-            return
-        label = numpyro.sample("label", dist.Categorical(logits=log_class), obs=label)
-        for b, (family, likelihood, cells, total) in enumerate(factors):
-            of_label = jax.tree.map(lambda p: p[label], likelihood)
-            for site in family.cells(of_label, cells, total):
-                numpyro.sample(f"x_{b}{site.suffix}", distribution_of_cells(site), obs=site.value)
-
-
 def naive_bayes_of_statistics(model: NaiveBayes, statistics: Statistics, *, sites: Sites) -> None:
     """NumPyro program: sample π and θ from the prior, and add log p(X, y | π, θ) by sufficient statistics.
 
-    The joint density is that of `naive_bayes`; the cost does not grow with the number of rows.
+    The joint density is that of `numpyro_model`; the cost does not grow with the number of rows.
     """
     log_class, likelihoods = sample_all_parameters(model, sites)
     likelihoods = [Multinomial(log_class[None]), *likelihoods]
@@ -175,16 +122,6 @@ def sample_all_parameters(model: NaiveBayes, sites: Sites) -> tuple[jax.Array, l
     return log_class, [sample_parameters(family, names) for family, names in zip(model.blocks, sites, strict=True)]
 
 
-def _log_likelihood(factors: list[tuple[Any, ...]]) -> jax.Array:
-    """(N, C) log p(row | class) of observed rows, summed over (family, likelihood, cells, totals) of the blocks."""
-    total = jnp.zeros(())
-    for family, likelihood, cells, draws in factors:
-        broadcast = jax.tree.map(lambda p: p[None], likelihood), jax.tree.map(lambda v: v[:, None], cells)
-        for site in family.cells(*broadcast, draws):
-            total = total + distribution_of_cells(site).log_prob(site.value)
-    return total
-
-
 def sample_parameters(family: Any, sites: Mapping[str, str]) -> Any:
     """Sample the parameters of one block, (C, K) each, at the given NumPyro sites; return the plug-in likelihood."""
     require_capability(family, Program)
@@ -193,23 +130,18 @@ def sample_parameters(family: Any, sites: Mapping[str, str]) -> Any:
     for site in family.program():
         name = f"{sites[site.parameter]}{site.suffix}"
         with numpyro.plate("classes", n_classes, dim=-2), numpyro.plate(f"{name}_plate", site.size):
-            values[site.parameter + site.suffix] = numpyro.sample(name, _distribution(site.distribution(values)))
+            values[site.parameter + site.suffix] = numpyro.sample(name, evaluate(site.distribution, values))
     parameters = family.from_sites(values)
     for parameter in parameters.keys() - values.keys():
         numpyro.deterministic(sites[parameter], parameters[parameter])
     return family.likelihood.from_parameters(**parameters)
 
 
-def distribution_of_cells(site: CellSite) -> dist.Distribution:
-    """NumPyro distribution of the K cells of a row as one event; missing cells contribute nothing."""
-    return _distribution(site.distribution).mask(site.seen).to_event(1)
-
-
-def _distribution(named: Distribution) -> dist.Distribution:
-    """NumPyro distribution with this name and these arguments, without validation of values."""
-    name, arguments = named
-    # With validation NumPyro would refuse cells that are no possible values.
-    return getattr(dist, name)(**arguments, validate_args=False)
+def evaluate(expression: Expression, sampled: Mapping[str, Any] | None = None) -> dist.Distribution:
+    """NumPyro distribution that an expression of a family stands for, given values of parameters sampled before."""
+    names = {**expression.arguments, **(sampled or {})}
+    distribution: dist.Distribution = eval(f"dist.{expression.text}", {"dist": dist, "jnp": jnp}, names)
+    return distribution
 
 
 def to_site_values(model: NaiveBayes, drawn: Mapping[str, Any], sites: Sites) -> dict[str, Any]:

@@ -14,10 +14,14 @@ import numpy as np
 from jax.scipy.special import gammaln
 
 from bayesnb.families import EmpiricalPrior
-from bayesnb.families._namespace import xp
 from bayesnb.families._pytree import pytree
 from bayesnb.families.count_functions import linear
-from bayesnb.families.independent_cells import IndependentCells, SumOfCells
+from bayesnb.families.independent_cells import (
+    IndependentCells,
+    SumOfCells,
+    hyperparameters_of_numbers,
+    sites_of_numbers,
+)
 from bayesnb.families.number_rows import observed, only
 from bayesnb.families.protocol import Cumulants, Hyperparameter, Site
 from bayesnb.families.special import polygammas
@@ -71,10 +75,9 @@ class EmpiricalFailures(EmpiricalPrior):
 class Geometric(SumOfCells):
     """Probabilities of success plugged in."""
 
-    prob: Any
+    cell: ClassVar[str] = "GeometricProbs(prob)"
 
-    def distribution(self) -> tuple[str, dict[str, Any]]:
-        return "GeometricProbs", {"probs": self.prob}
+    prob: Any
 
     def simulate(self, rng: Any) -> np.ndarray:
         return rng.geometric(self.prob) - 1
@@ -109,9 +112,7 @@ class BetaGeometric(IndependentCells):
 
     def hyperprior(self, pooled: bool) -> dict[str, Hyperparameter]:
         """log b ~ Normal(log b, 1), the same in all classes."""
-        failures = xp.asarray(self.failures)[0]
-        lognormal = ("LogNormal", {"loc": xp.log(failures), "scale": 1.0})
-        return {"failures": Hyperparameter("prob", failures.shape, lognormal)}
+        return hyperparameters_of_numbers(self, failures=("prob", "LogNormal(jnp.log(failures), 1.0)"))
 
     def update(self, statistics: Failures) -> Self:
         return type(self)(self.successes + statistics.count, self.failures + statistics.total)
@@ -166,9 +167,7 @@ class BetaGeometric(IndependentCells):
         return {"prob": ("beta", {"a": self.successes, "b": self.failures})}
 
     def program(self) -> list[Site]:
-        a, b = jnp.asarray(self.successes), jnp.asarray(self.failures)
-        beta = ("Beta", {"concentration1": a, "concentration0": b})
-        return [Site("prob", "", a.shape[1], lambda _: beta)]
+        return sites_of_numbers(self, prob="Beta(successes, failures)")
 
     def draw(self, variates: Variates, n: int) -> Geometric:
         success, failure = (jnp.exp(variates.log_gamma(v, n)) for v in (self.successes, self.failures))

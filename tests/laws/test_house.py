@@ -24,7 +24,6 @@ from sklearn.base import clone
 
 import bayesnb as bnb
 from bayesnb.checking import check_independence, prior_predictive
-from bayesnb.counting import single_rows
 from bayesnb.distributed import fit as fit_blocks
 from bayesnb.estimators.mixed import KINDS
 from bayesnb.estimators.numbers import OF_KIND, NumbersNB
@@ -33,6 +32,7 @@ from bayesnb.sampling import programs
 from bayesnb.streaming import fit_stream
 from bayesnb.uncertainty import site_names
 from tests.laws.geometric import BetaGeometric, Failures
+from tests.programs.fitted import values_by_column
 
 CLASSES = ["calm", "rush"]
 SUCCESSES, FAILURES = 2.0, 3.0
@@ -379,17 +379,16 @@ def test_law_2_holds_for_its_numpyro_program(data):
     X, y = data
     nb = fit(X, y)
     sites, drawn = site_names(nb.encoding_, nb.prior_), bnb.posterior_draws(nb, 20)
-    rows, n = nb.fitted_.encode(X)
     label = np.array([CLASSES.index(c) for c in y])
     forms = (
-        partial(programs.naive_bayes, nb.prior_, single_rows(nb.encoding_, rows, n), label, sites=sites),
+        partial(bnb.numpyro_model(nb), X, y),
         partial(programs.naive_bayes_of_statistics, nb.prior_, nb.statistics_, sites=sites),
         partial(programs.sample_all_parameters, nb.prior_, sites),
         partial(programs.sample_all_parameters, nb.posterior_, sites),
     )
     with jax.enable_x64(True):
         of_one = jax.vmap(lambda theta: [log_density(form, (), {}, theta)[0] for form in forms])
-        row, counted, prior, posterior = map(np.asarray, jax.jit(of_one)(drawn))
+        row, counted, prior, posterior = map(np.asarray, jax.jit(of_one)({**drawn, **values_by_column(nb, drawn)}))
     scale = max(1.0, abs(nb.log_evidence_))
     np.testing.assert_allclose(row - posterior, nb.log_evidence_, rtol=0, atol=1e-9 * scale)
     np.testing.assert_allclose(counted, row, rtol=0, atol=1e-9 * scale)

@@ -21,10 +21,10 @@ from bayesnb import (
     MultinomialNB,
     NaiveBayes,
     PoissonNB,
+    numpyro_model,
     posterior_draws,
 )
 from bayesnb._util.precision import float64
-from bayesnb.counting import single_rows
 from bayesnb.model import Statistics
 from bayesnb.sampling import programs
 from bayesnb.uncertainty import site_names
@@ -38,20 +38,35 @@ Draws = dict[str, np.ndarray]
 Program = Callable[[], None]
 
 
+def values_by_column(nb: Any, drawn: Any) -> dict[str, Any]:
+    """Draws (…, C, K) of `posterior_draws` as values of the sites of `numpyro_source`, which has one a column."""
+    values = {"class_prob": drawn["class_prob"]}
+    for columns, names in zip(nb.encoding_.blocks, site_names(nb.encoding_, nb.prior_), strict=True):
+        for site in names.values():
+            if columns.one_simplex:
+                values[site] = drawn[site]
+                continue
+            for name, start, size in zip(columns.names, columns.start(), columns.sizes(), strict=True):
+                own = drawn[site][..., start : start + size]
+                of_levels = columns.axis()[1] is not None
+                if columns.network is not None:
+                    own = own.reshape(*own.shape[:-1], *columns.shape(columns.nodes[list(columns.names).index(name)]))
+                values[f"{site}_{name}"] = own if of_levels else own[..., 0]
+    return values
+
+
 class Fitted:
     """A fitted problem, its rows, and its programs."""
 
     def __init__(self, problem: Problem) -> None:
         self.problem, self.nb = problem, problem.fit()
         self.sites = site_names(self.nb.encoding_, self.nb.prior_)
-        rows, n = self.nb.fitted_.encode(problem.X)
-        self.rows = single_rows(self.nb.encoding_, rows, n)
-        self.label = np.array([CLASSES.index(label) for label in problem.y])
         self.log_evidence = self.nb.log_evidence_
 
-    def row_form(self, prior: NaiveBayes | None = None, **data: Any) -> Program:
-        data = {"rows": self.rows, "label": self.label, "weight": self.problem.weight} | data
-        return partial(programs.naive_bayes, prior or self.nb.prior_, sites=self.sites, **data)
+    def row_form(self) -> Program:
+        """The text's program of all rows; a row of weight w occurs w times."""
+        rows = self.problem.take(np.repeat(np.arange(len(self.problem)), self.problem.weight.astype(int)))
+        return partial(numpyro_model(self.nb), rows.X, rows.y)
 
     def statistics_form(self, prior: NaiveBayes | None = None, statistics: Statistics | None = None) -> Program:
         statistics = statistics or self.nb.statistics_
@@ -72,6 +87,7 @@ class Fitted:
 
         def at_one(theta: dict[str, Any]) -> list[jax.Array]:
             values = programs.to_site_values(self.nb.prior_, theta, self.sites)
+            values |= values_by_column(self.nb, theta)
             return [log_density(form, (), {}, values)[0] for form in forms]
 
         return jax.jit(jax.vmap(at_one))(drawn)

@@ -12,15 +12,14 @@ import pytest
 from numpyro.infer import Predictive
 from scipy import stats
 
-from bayesnb import Dirichlet, GammaPoisson, MixedNB, MultinomialNB, NormalInverseGamma, posterior_draws
+from bayesnb import Dirichlet, GammaPoisson, MixedNB, MultinomialNB, NormalInverseGamma, numpyro_model, posterior_draws
 from bayesnb._util.precision import float64
-from bayesnb.sampling import programs
-from bayesnb.uncertainty import site_names
+from tests.programs.fitted import values_by_column
 
 pytestmark = pytest.mark.slow("NumPyro compiles for seconds")
 
 DRAWS = 20_000
-LENGTHS = np.array([[9], [2]])  # of the documents of the two rows
+LENGTH = 5  # of simulated documents: the mean length of the nine, rounded
 NORMAL = NormalInverseGamma(1.0, 0.5, 6.0, 3.0)
 POISSON = GammaPoisson(2.0, 0.7)
 
@@ -58,39 +57,40 @@ def mixed() -> Any:
 
 
 @cache
-def simulated(which: str) -> tuple[Any, dict[str, np.ndarray]]:
-    """The model, and two rows from each of 20,000 draws of the parameters."""
+def simulated(which: str) -> tuple[Any, Any, dict[str, np.ndarray]]:
+    """The classifier, its prior or posterior, and two rows from each of 20,000 draws of the parameters of that."""
     nb = mixed()
-    model, totals = getattr(nb, which), [1, 1, 1, 1, LENGTHS]
-    program = partial(
-        programs.naive_bayes, model, sites=site_names(nb.encoding_, model), n_rows=len(LENGTHS), totals=totals
-    )
-    return model, float64(jax.jit(Predictive(program, num_samples=DRAWS, parallel=True)))(jax.random.key(1))
+    drawn = None
+    if which == "posterior_":
+        drawn = values_by_column(nb, posterior_draws(nb, DRAWS))
+    predictive = Predictive(partial(numpyro_model(nb), n_rows=2), drawn, num_samples=DRAWS, parallel=True)
+    return nb, getattr(nb, which), float64(jax.jit(predictive))(jax.random.key(1))
 
 
-def cells(model: Any, rows: dict[str, np.ndarray]) -> list[tuple[str, np.ndarray, list[list[Any]], np.ndarray]]:
-    """For each cell its name, its values (S, N), its predictive (N, C), and the variance over θ of its mean (N, C)."""
+def cells(nb: Any, model: Any, rows: dict[str, np.ndarray]) -> list[tuple[str, np.ndarray, list[Any], np.ndarray]]:
+    """For each cell its name, its values (S, N), its predictive a class, and the variance (C,) over θ of its mean."""
     found = []
-    for b, family in enumerate(model.blocks):
-        if isinstance(family, Dirichlet):
-            sizes = np.bincount(family.group)
-            for size in np.unique(sizes):
-                for i, j in enumerate(np.flatnonzero(sizes == size)):
-                    alpha = family.concentration[:, np.asarray(family.group) == j]
-                    for k in range(size):
-                        beta = [stats.beta(a[k], a.sum() - a[k]) for a in alpha]
-                        total = LENGTHS[:, 0] if b == 4 else np.ones(len(LENGTHS), int)
-                        exact = [[stats.betabinom(t, *p.args) for p in beta] for t in total]
-                        spread = [[t**2 * p.var() for p in beta] for t in total]
-                        found.append((f"{b}, {j}, {k}", rows[f"x_{b}_of_{size}"][:, :, i, k], exact, np.array(spread)))
-        elif isinstance(family, NormalInverseGamma):
-            loc, kappa, a, rate = (v[:, 0] for v in (family.loc, family.kappa, family.concentration, family.rate))
-            exact = [stats.t(2 * a[c], loc[c], np.sqrt(rate[c] * (kappa[c] + 1) / (a[c] * kappa[c]))) for c in range(3)]
-            found.append((f"{b}", rows[f"x_{b}"][:, :, 0], [exact, exact], np.array([rate / ((a - 1) * kappa)] * 2)))
-        else:
-            a, rate = family.concentration[:, 0], family.rate[:, 0]
-            exact = [stats.nbinom(a[c], rate[c] / (1 + rate[c])) for c in range(3)]
-            found.append((f"{b}", rows[f"x_{b}"][:, :, 0], [exact, exact], np.array([a / rate**2] * 2)))
+    for columns, family in zip(nb.encoding_.blocks, model.blocks, strict=True):
+        for j, name in enumerate(columns.names):
+            if isinstance(family, Dirichlet):
+                count = columns.one_simplex
+                alpha = family.concentration[:, columns.groups() == (0 if count else j)]
+                total = LENGTH if count else 1
+                of_simplex = rows["count"] if count else rows[name][..., None] == np.arange(alpha.shape[1])
+                for k in [j] if count else range(alpha.shape[1]):
+                    beta = [stats.beta(a[k], a.sum() - a[k]) for a in alpha]
+                    exact = [stats.betabinom(total, *p.args) for p in beta]
+                    spread = [total**2 * p.var() for p in beta]
+                    found.append((f"{name}, {k}", of_simplex[..., k].astype(float), exact, np.array(spread)))
+            elif isinstance(family, NormalInverseGamma):
+                loc, kappa, a, rate = (v[:, j] for v in (family.loc, family.kappa, family.concentration, family.rate))
+                scale = np.sqrt(rate * (kappa + 1) / (a * kappa))
+                exact = [stats.t(2 * a[c], loc[c], scale[c]) for c in range(3)]
+                found.append((name, rows[name], exact, rate / ((a - 1) * kappa)))
+            else:
+                a, rate = family.concentration[:, j], family.rate[:, j]
+                exact = [stats.nbinom(a[c], rate[c] / (1 + rate[c])) for c in range(3)]
+                found.append((name, rows[name], exact, a / rate**2))
     return found
 
 
@@ -101,7 +101,7 @@ def assert_mean(values: np.ndarray, expected: float, errors: float = 5.0) -> Non
 
 @pytest.mark.parametrize("which", ["prior_", "posterior_"])
 def test_labels_and_cells_have_the_exact_predictive_distribution(which):
-    model, rows = simulated(which)
+    nb, model, rows = simulated(which)
     alpha, label = np.asarray(model.class_prior.concentration)[0], rows["label"]
     share = alpha / alpha.sum()
     for c in range(3):
@@ -109,39 +109,37 @@ def test_labels_and_cells_have_the_exact_predictive_distribution(which):
             assert_mean(label[:, i] == c, share[c])
         # Both rows have the same class probabilities.
         assert_mean((label == c).all(axis=1), share[c] * (alpha[c] + 1) / (alpha.sum() + 1))
-    every = cells(model, rows)
+    every = cells(nb, model, rows)
     assert len(every) == 3 + 2 + 3 + 1 + 2 + 1 + 3
     for _, values, exact, _ in every:
         for i in range(2):
             for c in range(3):
-                own, predictive = values[label[:, i] == c, i], exact[i][c]
-                assert_mean(own, predictive.mean())
-                assert_mean((own - predictive.mean()) ** 2, predictive.var())
+                own = values[label[:, i] == c, i]
+                assert_mean(own, exact[c].mean())
+                assert_mean((own - exact[c].mean()) ** 2, exact[c].var())
 
 
 @pytest.mark.parametrize("which", ["prior_", "posterior_"])
 def test_rows_share_the_parameters_of_their_class(which):
     """Cov(x₁, x₂) is the variance of the mean over θ in rows of one class, and zero in rows of two."""
-    model, rows = simulated(which)
+    nb, model, rows = simulated(which)
     first, second = rows["label"].T
-    for _, values, exact, spread in cells(model, rows):
+    for _, values, exact, spread in cells(nb, model, rows):
         for c in range(3):
             for d in range(3):
                 both = (first == c) & (second == d)
-                product = (values[both, 0] - exact[0][c].mean()) * (values[both, 1] - exact[1][d].mean())
-                assert_mean(product, np.sqrt(spread[0][c] * spread[1][c]) if c == d else 0.0)
+                product = (values[both, 0] - exact[c].mean()) * (values[both, 1] - exact[d].mean())
+                assert_mean(product, spread[c] if c == d else 0.0)
 
 
 def test_rows_of_given_labels_and_parameters():
     """Parameters from `posterior_draws`; where the label is given too, only cells are simulated."""
-    X, y = np.array([[3, 1, 0], [0, 1, 4], [1, 1, 1]]), np.array(["a", "b", "b"])
+    X, y = np.array([[3, 1, 0], [0, 1, 5], [1, 1, 3]]), np.array(["a", "b", "b"])
     nb = MultinomialNB().fit(X, y)
-    sites, drawn = site_names(nb.encoding_, nb.prior_), posterior_draws(nb, 4_000)
-    label = np.array([0, 1, 1])
-    program = partial(programs.naive_bayes, nb.prior_, label=label, sites=sites, n_rows=3, totals=[5])
-    predictive = Predictive(program, posterior_samples=programs.to_site_values(nb.prior_, drawn, sites))
-    rows = float64(predictive)(jax.random.key(3))
-    np.testing.assert_array_equal(rows["label"], [label] * 4_000)
-    for i, c in enumerate(label):
+    drawn = posterior_draws(nb, 4_000)
+    program = partial(numpyro_model(nb), y=["a", "b", "b"])
+    rows = float64(Predictive(program, posterior_samples=values_by_column(nb, drawn)))(jax.random.key(3))
+    np.testing.assert_array_equal(rows["label"], [[0, 1, 1]] * 4_000)
+    for i, c in enumerate([0, 1, 1]):
         for k in range(3):
-            assert_mean(rows["x_0_of_3"][:, i, 0, k] - 5 * drawn["theta"][:, c, k], 0.0)
+            assert_mean(rows["count"][:, i, k] - 5 * drawn["theta"][:, c, k], 0.0)  # the mean length is 5

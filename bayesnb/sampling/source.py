@@ -1,0 +1,502 @@
+"""Naive Bayes as the text of a NumPyro program, to be read, changed and run.
+
+The text has a part for the classes and one for each block of columns. A part has constants, the distribution of what
+all classes share, of the parameters of each class, and of the cells of a row given its class.
+"""
+
+from __future__ import annotations
+
+import ast
+import re
+import textwrap
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import fields
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from bayesnb._util.arguments import shown
+from bayesnb.capabilities import require_capability
+from bayesnb.encoding.levels import to_python
+from bayesnb.families import hyperprior_of
+from bayesnb.families.protocol import Program
+from bayesnb.fitted import Classifier, Fitted, require_posterior
+from bayesnb.sampling.nuts import read_target
+from bayesnb.uncertainty.draws import CLASS_PROB
+from bayesnb.uncertainty.given_draws import CLASS_ALPHA, hyperparameter_sites
+
+_IMPORTS = """
+import jax.numpy as jnp
+import numpy as np
+import numpyro
+import pandas as pd
+from numpyro import distributions as dist
+"""
+_NUMBER = "value = np.asarray(X[name], float)\nseen = ~np.isnan(value)\n"
+_DRAW = 'numpyro.sample(f"{name}", distribution.mask(seen), obs=value)\n'
+_FRAME = 'X = pd.DataFrame(X.toarray() if hasattr(X, "toarray") else X).rename(columns=str)'
+_COUNT = "count"
+_LABEL = "label"
+
+
+class Source(str):
+    """Text of a program, which notebooks show with highlighting."""
+
+    __slots__ = ()
+
+    def _repr_markdown_(self) -> str:
+        return f"```python\n{self}```\n"
+
+
+class _Part(NamedTuple):
+    """Lines of the program about one block of columns, or about the classes."""
+
+    constants: str = ""
+    shared: str = ""
+    """Distribution of hyperparameters."""
+    parameters: str = ""
+    """Distribution of the parameters, within the plate of the classes."""
+    cells: str = ""
+    """Distribution of the cells, within the plate of the rows."""
+    sites: Sequence[str] = ()
+    """Names of the sites of the columns."""
+
+
+class _Block(NamedTuple):
+    """Block of columns with its prior, and the names of its sites: see `site_names` and `hyperparameter_sites`."""
+
+    columns: Any
+    prior: Any
+    sites: Mapping[str, str]
+    shared: Mapping[str, str]
+    """Site of each hyperparameter that is sampled; empty if the prior is fixed."""
+    statistics: Any
+    alpha: str
+    """Distribution of concentrations that are sampled."""
+    n_rows: float
+
+    @property
+    def names(self) -> list[Any]:
+        """Names of the columns; positions of columns without names."""
+        return [to_python(name) for name in self.columns.names]
+
+
+def numpyro_source(nb: Classifier, hyperprior: object = None) -> Source:
+    """Write the generative model of a classifier as a NumPyro program.
+
+    Parameters
+    ----------
+    nb : fitted classifier of bayesnb
+        Classifier of independent columns, or of a network of columns. Its prior is written, not its posterior.
+    hyperprior : "symmetric", "pooled", NumPyro distribution or dict, optional
+        As in `run_nuts`: hyperparameters get priors of their own. Default: the prior of `nb`.
+
+    Returns
+    -------
+    str
+        Python code that defines `model(X=None, y=None, n_rows=...)`. X and y are rows and labels as for `fit`; without
+        X `n_rows` rows are simulated, by default as many as were fitted. Sites are
+
+        - "class_prob", and in the plate "rows" "label", the position of the class in `nb.classes_`;
+        - in the plate "rows" one for each column of X, under its name: the position of a level, 0 or 1, or a number;
+          missing cells are masked. The columns of a multinomial are one site, "count";
+        - in the plate "classes" one for each parameter and column, such as "theta_colour" and "mu_density", and
+          "theta" for the words of a multinomial;
+        - hyperparameters under the names of `run_nuts`; "loc", "rate" and "base_measure" for each column.
+
+    Raises
+    ------
+    ImproperPosteriorError
+        If the posterior is improper.
+    NotImplementedError
+        If there is no such program: for weighted terms, averages over models, binnings and trees.
+    ValueError
+        If the prior is improper, a column has the name of another site, or a level or label has no literal in Python.
+
+    See Also
+    --------
+    numpyro_model : the function that this text defines
+    run_nuts : samples the same model given sufficient statistics, whose cost does not depend on the number of rows
+
+    Notes
+    -----
+    The density of the program is p(X, y, θ) = p(π) Π_j p(θ_j) Π_i p(y_i | π) Π_j p(x_ij | y_i, θ_j), so that
+    p(X, y, θ)/p(θ | X, y) is the evidence for every θ: exp(`nb.log_evidence_`), if all rows have the weight 1. Weights
+    of rows are not in the program. Nor are sums over missing parents in a network: it refuses rows that need them.
+    NumPyro gives counts that are no integers the density 0.
+
+    Examples
+    --------
+    >>> from bayesnb import CategoricalNB, numpyro_source
+    >>> nb = CategoricalNB().fit([["sun"], ["sun"], ["rain"]], ["out", "out", "in"])
+    >>> text = numpyro_source(nb)
+    >>> "theta" in text
+    True
+    """
+    fitted = require_posterior(nb, "numpyro_source")
+    if fitted.prior.weights is not None:
+        raise NotImplementedError(
+            f"numpyro_source: the weights of a {type(nb).__name__} belong to no generative model. The program without "
+            "them is numpyro_source(nb.estimator_)."
+        )
+    for family in fitted.prior.blocks:
+        require_capability(family, Program)
+    target: Any = read_target(fitted, hyperprior)
+    shared: Sequence[Mapping[str, str]] = [{}] * len(target.sites)
+    alpha = ""
+    if target.hyperprior != "none":
+        shared = hyperparameter_sites(fitted.prior, target.hyperprior, target.sites)
+        alpha = _text_of_distribution(target.alpha)
+    parts = [_write_classes(fitted, alpha)]
+    columns, statistics = fitted.encoding.blocks, fitted.statistics.blocks
+    n_rows = float(np.sum(fitted.statistics.class_count))
+    for fields_of_block in zip(columns, fitted.prior.blocks, target.sites, shared, statistics, strict=True):
+        block = _Block(*fields_of_block, alpha, n_rows)
+        parts.append(_WRITERS.get(block.columns.kind, _write_numbers)(block))
+    _require_distinct(parts)
+    return Source(_assemble(nb, fitted, parts))
+
+
+def numpyro_model(nb: Classifier, hyperprior: object = None) -> Callable[..., None]:
+    """Return the generative model of a classifier as a NumPyro program, `model(X=None, y=None, n_rows=...)`.
+
+    Parameters
+    ----------
+    nb, hyperprior
+        As in `numpyro_source`.
+
+    Returns
+    -------
+    callable
+        The function that the text of `numpyro_source` defines; errors are those documented there.
+
+    Examples
+    --------
+    >>> import jax
+    >>> from numpyro.infer import Predictive
+    >>> from bayesnb import CategoricalNB, numpyro_model
+    >>> nb = CategoricalNB().fit([["sun"], ["sun"], ["rain"]], ["out", "out", "in"])
+    >>> simulated = Predictive(numpyro_model(nb), num_samples=100)(jax.random.key(0))
+    >>> simulated["label"].shape
+    (100, 3)
+    """
+    namespace: dict[str, Any] = {"__name__": "numpyro_source"}
+    exec(compile(numpyro_source(nb, hyperprior), "<numpyro_source>", "exec"), namespace)
+    model: Callable[..., None] = namespace["model"]
+    return model
+
+
+# -- parts of the text -----------------------------------------------------------------------------
+
+
+def _assemble(nb: Classifier, fitted: Fitted, parts: Sequence[_Part]) -> str:
+    """Return the whole program, from the parts about the classes and about each block of columns."""
+    encoding = fitted.encoding
+    n_classes, n_features = len(encoding.classes), encoding.n_features
+    n_rows = int(np.ceil(np.sum(fitted.statistics.class_count)))
+    frame = "" if hasattr(nb, "feature_names_in_") else f"        {_FRAME}\n"
+    classes, *blocks = parts
+
+    def lines(name: str, indent: int, of: Sequence[_Part] = parts) -> str:
+        """Return the lines `name` of all parts, indented."""
+        return textwrap.indent("".join(getattr(part, name) for part in of), " " * indent)
+
+    return (
+        f'"""{type(nb).__name__} as a generative model: {n_classes} classes, {n_features} columns."""\n'
+        f"{_IMPORTS}\n{lines('constants', 0)}\n\n"
+        f"def model(X=None, y=None, n_rows={n_rows}):\n"
+        f'    """Sample the parameters, and each row given its class; X and y, as for `fit`, are observed."""\n'
+        f"    if X is not None:\n{frame}        n_rows = len(X)\n"
+        f"{lines('shared', 4)}"
+        f"{lines('parameters', 4, [classes])}"
+        f'    with numpyro.plate("classes", {n_classes}):\n{lines("parameters", 8, blocks)}'
+        f'    with numpyro.plate("rows", n_rows):\n{lines("cells", 8)}'
+    )
+
+
+def _write_classes(fitted: Fitted, alpha: str) -> _Part:
+    """Return the part about the classes: their names, the distribution of π, and labels."""
+    labels: list[Any] = list(map(to_python, fitted.encoding.classes.values))
+    prior: Any = fitted.prior.class_prior
+    shared = ""
+    if prior.fixed:
+        parameters = f"class_prob = {_literal(np.exp(np.asarray(prior.log_prob)[0]))}  # known\n"
+    else:
+        concentration = _literal(np.asarray(prior.concentration)[0])
+        if alpha:
+            shared = f'{CLASS_ALPHA} = numpyro.sample("{CLASS_ALPHA}", {alpha})\n'
+            concentration = f"{CLASS_ALPHA} * np.ones({len(labels)})"
+        parameters = (
+            "# P(c) ~ Dirichlet(alpha): the posterior mean is Laplace smoothing, (N_c + alpha) / (N + C alpha).\n"
+            f'{CLASS_PROB} = numpyro.sample("{CLASS_PROB}", dist.Dirichlet({concentration}))\n'
+        )
+    cells = (
+        "label = None if y is None else np.array([CLASSES.index(c) for c in y])\n"
+        f'label = numpyro.sample("{_LABEL}", dist.Categorical({CLASS_PROB}), obs=label)\n'
+    )
+    constants = f"CLASSES = {_list(labels, 'label')}\n"
+    return _Part(constants, shared, parameters, cells, [CLASS_PROB, CLASS_ALPHA, _LABEL, "classes", "rows"])
+
+
+def _write_levels(block: _Block) -> _Part:
+    """Return the part of categorical columns, with parents or without."""
+    network = block.columns.network
+    base = block.columns.base
+    if any(cuts is not None for cuts in base.cuts):
+        raise NotImplementedError(
+            "numpyro_source: there is no program of numbers that were cut into intervals. Pass the intervals as levels."
+        )
+    tables = block.columns.tables(np.asarray(block.prior.concentration))
+    order = range(len(tables)) if network is None else network.order()
+    names = block.names
+    nodes = {i: (i,) for i in order} if network is None else dict(enumerate(network.nodes))
+    levels = {names[i]: _list(base.level_names(nodes[i][0]), f"level of column {names[i]!r}") for i in order}
+    by_parents = network is not None and any(len(node) > 1 for node in network.nodes)
+    constants = "\n# Levels of each column.\n" + _dict("LEVELS", levels)
+    if by_parents:
+        parents = {names[i]: repr([to_python(base.names[p]) for p in nodes[i][1:]]) for i in order}
+        constants += "\n# Columns on which each column depends, besides the class.\n" + _dict("PARENTS", parents)
+    constants += _constant_tables("ALPHA", block, {names[i]: tables[i] for i in order})
+    shared, parameters = _dirichlet_lines("ALPHA", block, by_parents)
+    comment = "# P(x_j = l | c) ~ Dirichlet(alpha_j): the posterior mean is (N_cjl + alpha) / (N_cj + L alpha).\n"
+    if by_parents:
+        comment = "# P(x_j = l | c, parents) ~ Dirichlet(alpha_j), for each combination of the parents' levels.\n"
+    theta, index = block.sites["theta"], "label"
+    observed = "value = pd.Index(levels).get_indexer(X[name])  # -1 where missing\n"
+    if base.unknown == "level":
+        missing = "pd.isna(X[name])"
+        if base.missing_values:
+            missing += f" | X[name].isin({_list(base.missing_values, 'missing value')})"
+        observed += f"value = np.where((value < 0) & ~({missing}), len(levels) - 1, value)  # no level: the last one\n"
+    observed += "seen = value >= 0\nvalue = np.maximum(value, 0)\n"
+    start = ""
+    if by_parents:
+        index, start = "(label, *given)", "cell = {}\n"
+        if not network.missing_is_value:
+            observed += (
+                "if any((cell[parent] < 0).any() for parent in PARENTS[name]):\n"
+                '    raise ValueError(f"a parent of {name!r} has missing cells, which would have to be summed out")\n'
+            )
+    draw = f'numpyro.sample(f"{{name}}", dist.Categorical({theta}[name][{index}]).mask(seen), obs=value)\n'
+    if by_parents:
+        draw = (
+            f"given = [cell[parent] for parent in PARENTS[name]]\n"
+            f"cell[name] = {draw}"
+            f"if X is not None:\n    cell[name] = np.where(seen, value, -1)\n"
+        )
+    cells = _for_each_cell("name, levels in LEVELS.items()", observed, draw)
+    return _Part(constants, shared, comment + parameters, start + cells, _sites(block))
+
+
+def _write_binary(block: _Block) -> _Part:
+    """Return the part of Bernoulli columns."""
+    tables = np.split(np.asarray(block.prior.concentration), len(block.names), axis=1)
+    constants = _constant_tables("BERNOULLI", block, dict(zip(block.names, tables, strict=True)), "absent and present")
+    shared, parameters = _dirichlet_lines("BERNOULLI", block, by_parents=False)
+    threshold = block.columns.threshold
+    cells = _for_each_cell(
+        "name in BERNOULLI",
+        f"{_NUMBER}value = value > {0.5 if threshold is None else threshold!r}\n",
+        f"distribution = dist.Bernoulli({block.sites['theta']}[name][label, 1])\n{_DRAW}",
+    )
+    comment = "# P(x_j = 1 | c) ~ Beta(alpha_1, alpha_0), the Dirichlet of two levels.\n"
+    return _Part(constants, shared, comment + parameters, cells, _sites(block))
+
+
+def _write_counts(block: _Block) -> _Part:
+    """Return the part of columns of counts that are draws from one simplex."""
+    names, site = block.names, block.sites["theta"]
+    alpha = _literal(_without_classes(np.asarray(block.prior.concentration)))
+    length = max(1, round(float(np.sum(block.statistics.count)) / max(block.n_rows, 1.0)))
+    constants = f"\n# Columns of counts, and the total of a simulated row.\nWORDS = {names!r}\nLENGTH = {length}\n"
+    shared = ""
+    if block.shared:
+        shared = f'{block.shared["alpha"]} = numpyro.sample("{block.shared["alpha"]}", {block.alpha})\n'
+        alpha = f"{block.shared['alpha']} * np.ones({len(names)})"
+        if "base_measure" in block.shared:
+            base = block.shared["base_measure"]
+            shared += f'{base} = numpyro.sample("{base}", dist.Dirichlet(np.ones({len(names)})))\n'
+            alpha = f"{block.shared['alpha']} * {len(names)} * {base}"
+    parameters = (
+        "# P(word | c) ~ Dirichlet(alpha): the posterior mean is (N_cw + alpha) / (N_c + V alpha).\n"
+        f'{site} = numpyro.sample("{site}", dist.Dirichlet({alpha}))\n'
+    )
+    cells = (
+        "count = None if X is None else np.asarray(X[WORDS], float)\n"
+        "length = LENGTH if X is None else count.sum(axis=1)\n"
+        f'numpyro.sample("{_COUNT}", dist.Multinomial(length, {site}[label]), obs=count)\n'
+    )
+    return _Part(constants, shared, parameters, cells, [_COUNT, *block.sites.values(), *block.shared.values()])
+
+
+def _write_numbers(block: _Block) -> _Part:
+    """Return the part of columns of numbers, from the expressions of their family."""
+    kind, prior = block.columns.kind, block.prior
+    names, constant = block.names, kind.upper()
+    arrays = {f.name: np.asarray(getattr(prior, f.name)) for f in fields(prior)}
+    rows = {
+        name: "{" + ", ".join(f'"{f}": {_literal(_without_classes(v[:, j]))}' for f, v in arrays.items()) + "}"
+        for j, name in enumerate(names)
+    }
+    constants = f"\n# Prior of the parameters of each {kind} column.\n" + _dict(constant, rows)
+    hyperpriors = hyperprior_of(prior, pooled=True) if block.shared else {}
+    given = {f: f'prior["{f}"]' for f in arrays}
+    shared = ""
+    for name, hyperparameter in hyperpriors.items():
+        site = block.shared[name]
+        assert hyperparameter.distribution is not None
+        shared += _for_each(site, _replace_names(hyperparameter.distribution.text, given), constant)
+    given |= {name: f"{block.shared[name]}[name]" for name in hyperpriors}
+    parameters = ""
+    for site in prior.program():
+        variable = block.sites[site.parameter]
+        parameters += _for_each(variable, _replace_names(site.distribution.text, given), constant)
+        given = {**given, site.parameter: f"{variable}[name]"}
+    drawn = {parameter: f"{variable}[name][label]" for parameter, variable in block.sites.items()}
+    distribution = f"distribution = dist.{_replace_names(prior.likelihood.cell, drawn)}\n"
+    cells = _for_each_cell(f"name in {constant}", f"{_NUMBER}value = np.nan_to_num(value)\n", distribution + _DRAW)
+    comment = f"# p(x_j | c) = {prior.likelihood.cell}, with its conjugate prior.\n"
+    return _Part(constants, shared, comment + parameters, cells, _sites(block))
+
+
+_WRITERS: Mapping[str, Callable[[_Block], _Part]] = {
+    "categorical": _write_levels,
+    "bernoulli": _write_binary,
+    "multinomial": _write_counts,
+}
+
+
+def _constant_tables(constant: str, block: _Block, tables: Mapping[Any, np.ndarray], what: str = "each level") -> str:
+    """Return the dictionary of Dirichlet concentrations by column, or of ones that a sampled factor multiplies."""
+    if block.shared:
+        shapes = {name: f"np.ones({_shape(table.shape[1:])})" for name, table in tables.items()}
+        return f"\n# Shapes of the Dirichlet concentrations of {what}.\n" + _dict(constant, shapes)
+    values = {name: _literal(_without_classes(table)) for name, table in tables.items()}
+    return f"\n# Dirichlet concentrations of {what}.\n" + _dict(constant, values)
+
+
+def _dirichlet_lines(constant: str, block: _Block, by_parents: bool) -> tuple[str, str]:
+    """Return the lines of hyperparameters and of level probabilities, a simplex for each column and parents' value."""
+    shared, alpha = "", "alpha"
+    event = ".to_event(len(PARENTS[name]))" if by_parents else ""
+    if block.shared:
+        factor = block.shared["alpha"]
+        shared, alpha = f'{factor} = numpyro.sample("{factor}", {block.alpha})\n', f"{factor} * ones"
+        if "base_measure" in block.shared:
+            base = block.shared["base_measure"]
+            shared += _for_each(base, f"Dirichlet(ones){event}", constant, "ones")
+            alpha = f"{factor} * ones.shape[-1] * {base}[name]"
+    return shared, _for_each(
+        block.sites["theta"], f"Dirichlet({alpha}){event}", constant, "ones" if block.shared else "alpha"
+    )
+
+
+def _for_each(site: str, distribution: str, constant: str, value: str = "prior") -> str:
+    """Return lines that sample a variable for each column in a dictionary, whose values are called `value`."""
+    return (
+        f"{site} = {{\n"
+        f'    name: numpyro.sample(f"{site}_{{name}}", dist.{distribution})\n'
+        f"    for name, {value} in {constant}.items()\n"
+        "}\n"
+    )
+
+
+def _for_each_cell(columns: str, observed: str, draw: str) -> str:
+    """Return a loop over columns: value and mask of the observed cells, then their distribution."""
+    observed = textwrap.indent(observed, "        ")
+    return (
+        f"for {columns}:\n    value, seen = None, True\n    if X is not None:\n{observed}"
+        f"{textwrap.indent(draw, '    ')}"
+    )
+
+
+def _sites(block: _Block) -> list[str]:
+    """Names of the sites of the columns, and of their parameters and hyperparameters."""
+    parameters = [*block.sites.values(), *block.shared.values()]
+    return [f"{name}" for name in block.names] + [f"{site}_{name}" for site in parameters for name in block.names]
+
+
+# -- literals --------------------------------------------------------------------------------------
+
+
+def _literal(values: np.ndarray) -> str:
+    """Return Python code of a number or an array of numbers."""
+    if values.ndim == 0:
+        return repr(float(values))
+    if (values == values.flat[0]).all():
+        return f"np.full({_shape(values.shape)}, {float(values.flat[0])!r})"
+    return f"np.array({values.astype(float).tolist()})"
+
+
+def _shape(shape: Sequence[int]) -> str:
+    """Return Python code of a shape: a number for one axis."""
+    return repr(shape[0]) if len(shape) == 1 else repr(tuple(shape))
+
+
+def _without_classes(values: np.ndarray) -> np.ndarray:
+    """Return values (C, …) without the axis of the classes if they are the same in all classes."""
+    return values[0] if (values == values[:1]).all() else values
+
+
+def _dict(constant: str, values: Mapping[Any, str]) -> str:
+    """Return Python code of a dictionary, an entry a line."""
+    entries = "".join(f"    {name!r}: {value},\n" for name, value in values.items())
+    return f"{constant} = {{\n{entries}}}\n"
+
+
+def _list(values: Iterable[Any], what: str) -> str:
+    """Return Python code of a list of levels or labels."""
+    return f"[{', '.join(_value(value, what) for value in values)}]"
+
+
+def _value(value: Any, what: str) -> str:
+    """Return Python code of a level or label; raise ValueError unless it has a literal."""
+    text = repr(to_python(value))
+    try:
+        same = ast.literal_eval(text) == value
+    except (ValueError, SyntaxError):
+        same = False
+    if not same:
+        raise ValueError(
+            f"numpyro_source: the {what} {shown(value)} has no literal in Python. Use strings or numbers in its place."
+        )
+    return text
+
+
+def _replace_names(expression: str, names: Mapping[str, str]) -> str:
+    """Return an expression with whole names replaced, but for keywords and the functions of a module."""
+    pattern = rf"(?<![\w.])({'|'.join(map(re.escape, names))})\b(?!\s*[(=])"
+    return re.sub(pattern, lambda match: names[match[1]], expression)
+
+
+def _text_of_distribution(distribution: Any) -> str:
+    """Return Python code of a NumPyro distribution; raise ValueError if its class and arguments do not say all."""
+    import jax
+    from numpyro import distributions as dist
+
+    name, arguments = type(distribution).__name__, list(distribution.arg_constraints)
+    try:
+        text = f"dist.{name}({', '.join(f'{a}={float(getattr(distribution, a))!r}' for a in arguments)})"
+        leaves = [jax.tree.leaves(d) for d in (distribution, eval(text, {"dist": dist}))]
+        same = len(leaves[0]) == len(leaves[1]) and all(map(np.array_equal, *leaves))
+    except (AttributeError, TypeError, ValueError):
+        same = False
+    if not same:
+        raise ValueError(
+            f"hyperprior={shown(distribution)} cannot be written as text. Take one of a class of numpyro.distributions "
+            "with numbers as arguments, or change the text of hyperprior='symmetric'."
+        )
+    return text
+
+
+def _require_distinct(parts: Iterable[_Part]) -> None:
+    """Raise ValueError if a column has the name of another site."""
+    taken: set[str] = set()
+    for part in parts:
+        for site in part.sites:
+            if site in taken:
+                raise ValueError(
+                    f"numpyro_source: a column is called {site!r}, which is the name of another site of the program. "
+                    "Rename the column."
+                )
+            taken.add(site)
