@@ -10,14 +10,16 @@ from collections.abc import Hashable, Mapping, Sequence
 from contextlib import suppress
 from typing import TYPE_CHECKING, Any
 
+import jax
 import numpy as np
 
 from bayesnb._util.arguments import require_integer, require_seed
 from bayesnb.encoding import Encoding
 from bayesnb.fitted import Classifier, Fitted, require_posterior
-from bayesnb.model import NaiveBayes
+from bayesnb.model import NaiveBayes, Statistics
 from bayesnb.uncertainty import ImproperPosteriorError, draw_parameters, require_proper, site_names
 from bayesnb.uncertainty.draws import draw_posterior, feature_masks, origin
+from bayesnb.uncertainty.given_draws import STATISTIC
 from bayesnb.uncertainty.row_draws import score_labelled
 from bayesnb.version import __version__
 
@@ -27,6 +29,7 @@ if TYPE_CHECKING:
 _SAMPLE = ("chain", "draw")
 _ROW = "observation"
 _CLASS = "class"
+_GROUP = "group"
 _NUTS = "the No-U-Turn sampler of NumPyro"
 _GENERALISED = "a generalised (Gibbs) posterior: of weights given cross-fitted terms, not of the parameters"
 _DESCRIPTIONS = {"row": "log p(x, y | parameters)", "label": "log p(y | x, parameters)"}
@@ -146,6 +149,7 @@ def assemble(
     transitions: Mapping[str, np.ndarray],
     masks: Sequence[np.ndarray],
     hyperprior: str,
+    of_groups: tuple[Sequence[str], Statistics] | None = None,
 ) -> Any:
     """Convert draws of parameters and hyperparameters by a Markov chain to an ArviZ object.
 
@@ -164,22 +168,41 @@ def assemble(
         Statistics of the sampler for each transition, S = chains · draws.
     masks : sequence of (K,) arrays of bool
         For each block, which positions of the last axis are kept.
-    hyperprior : {"none", "symmetric", "pooled"}
+    hyperprior : {"none", "symmetric", "pooled", "grouped"}
         Kind of the hyperprior.
+    of_groups : (names, statistics), optional
+        Names of the G groups of rows that the parameters are of, (S · G, …), and their statistics, to be stored.
     """
     sample = next(iter(transitions.values())).shape
-    parameters = _parameter_dataset(fitted.encoding, fitted.prior, drawn, sample, masks)
+    names = None if of_groups is None else of_groups[0]
+    parameters = _parameter_dataset(fitted.encoding, fitted.prior, drawn, sample, masks, names)
     axes = [(_CLASS, np.ones(len(fitted.encoding.classes), bool))]
     axes += [(dim, keep) for (dim, _), keep in zip(_last_axes(fitted.encoding), masks, strict=True)]
     hyper: dict[str, Any] = {}
     for (dim, keep), hyperparameters in zip(axes, shared, strict=True):
         for site, values in hyperparameters.items():
-            if values.ndim == 1:
-                hyper[site] = (_SAMPLE, values.reshape(sample))
+            if values.shape[-1] != len(keep) or values.ndim == 1:  # one number, or one for each simplex
+                simplex = [] if values.ndim == 1 else [f"{site}_simplex"]
+                hyper[site] = ((*_SAMPLE, *simplex), values.reshape(*sample, *values.shape[1:]))
             elif keep.any():
-                hyper[site] = ((*_SAMPLE, dim), values[:, keep].reshape(*sample, -1))
+                kept = values[..., keep]
+                dims = [_CLASS] if values.ndim == 3 and dim != _CLASS else []
+                hyper[site] = ((*_SAMPLE, *dims, dim), kept.reshape(*sample, *kept.shape[1 : 1 + len(dims)], -1))
     groups = {"posterior": parameters.assign(hyper), "sample_stats": _transition_dataset(transitions)}
+    if of_groups is not None:
+        groups["constant_data"] = _statistics_dataset(*of_groups)
     return _to_arviz_object(nb, groups, _NUTS, origin(fitted, hyperprior))
+
+
+def _statistics_dataset(names: Sequence[str], statistics: Statistics) -> xr.Dataset:
+    """Return the arrays of statistics, whose first axis are groups, as a Dataset for `read_group_draws`."""
+    import xarray as xr
+
+    variables = {
+        f"{STATISTIC}{i}": ((_GROUP, *(f"{STATISTIC}{i}_dim_{d}" for d in range(1, leaf.ndim))), leaf)
+        for i, leaf in enumerate(map(np.asarray, jax.tree.leaves(statistics)))
+    }
+    return xr.Dataset(variables, {_GROUP: list(names)})
 
 
 def assemble_weights(
@@ -291,21 +314,25 @@ def _parameter_dataset(
     drawn: Mapping[str, np.ndarray],
     sample: tuple[int, int],
     masks: Sequence[np.ndarray],
+    groups: Sequence[str] | None = None,
 ) -> xr.Dataset:
     """Return draws of parameters, arrays (S, C, …) by site, as a Dataset (chain, draw, class, level or feature).
 
     `sample` is (chains, draws) with product S; `masks` mark the positions of each block's last axis that were drawn.
+    With names of G `groups` arrays are (S · G, C, …), and "group" stands before "class".
     """
     import xarray as xr
 
-    coordinates: dict[str, Any] = {_CLASS: _class_names(encoding)}
+    of_groups = {} if groups is None else {_GROUP: list(groups)}
+    coordinates: dict[str, Any] = {**of_groups, _CLASS: _class_names(encoding)}
+    shape = (*sample, *map(len, of_groups.values()))
     last: dict[str, tuple[str, ...]] = {}
     for (dim, names), sites, keep in zip(_last_axes(encoding), site_names(encoding, model), masks, strict=True):
         if keep.any():
             coordinates[dim] = [name for name, wanted in zip(names, keep, strict=True) if wanted]
         last |= {site: (dim,) for site in sites.values()}
     variables = {
-        site: ((*_SAMPLE, _CLASS, *last.get(site, ())), values.reshape(*sample, *values.shape[1:]))
+        site: ((*_SAMPLE, *of_groups, _CLASS, *last.get(site, ())), values.reshape(*shape, *values.shape[1:]))
         for site, values in drawn.items()
     }
     return xr.Dataset(variables, {**_sample_coordinates(sample), **coordinates})

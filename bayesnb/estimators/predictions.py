@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 
 import numpy as np
 from sklearn.base import BaseEstimator, ClassifierMixin
@@ -15,8 +15,8 @@ from bayesnb.encoding import Encoding, Table, check_labels, check_table, check_w
 from bayesnb.estimators import classifier_state, display
 from bayesnb.fitted import Fitted, Output, current_state, warn_undefined
 from bayesnb.model import Estimate, NaiveBayes, Statistics
-from bayesnb.uncertainty.given_draws import read_draws
-from bayesnb.uncertainty.row_draws import score_draws
+from bayesnb.uncertainty.given_draws import Hyperparameters, read_draws, read_group_draws
+from bayesnb.uncertainty.row_draws import score_draws, score_group_draws
 
 
 def _empty_labels(nb: FittedClassifier, no_rows: object) -> np.ndarray:
@@ -108,7 +108,13 @@ class FittedClassifier(ClassifierMixin, BaseEstimator):
 
     @accept_dask(_empty_labels)
     def predict(
-        self, X: object, *, estimate: Estimate | None = None, class_prior: object = None, draws: object = None
+        self,
+        X: object,
+        *,
+        estimate: Estimate | None = None,
+        class_prior: object = None,
+        draws: object = None,
+        groups: object = None,
     ) -> np.ndarray:
         """Return the (N,) most probable class of each row; a priori for rows without class probabilities.
 
@@ -120,8 +126,8 @@ class FittedClassifier(ClassifierMixin, BaseEstimator):
             Reading of the posterior; default: the hyperparameter `estimate`.
         class_prior : (C,) array, optional
             Class probabilities in place of the learned ones, for a shifted prevalence.
-        draws : result of `posterior_draws`, `to_arviz` or `run_nuts`, optional
-            Draws to average over in place of reading the posterior; see `predict_proba`.
+        draws, groups : optional
+            Draws to average over in place of reading the posterior, and groups of rows: see `predict_proba`.
 
         Examples
         --------
@@ -130,7 +136,7 @@ class FittedClassifier(ClassifierMixin, BaseEstimator):
         >>> nb.predict([[2.9], [0.7]])
         array(['high', 'low'], dtype='<U4')
         """
-        choice: np.ndarray = self._score(X, scoring.decision, estimate, class_prior, draws)
+        choice: np.ndarray = self._score(X, scoring.decision, estimate, class_prior, draws, groups)
         if (undefined := choice < 0).any():
             warn_undefined(undefined)
             a_priori = self.fitted_.class_log_prior if class_prior is None else np.asarray(class_prior)
@@ -140,7 +146,13 @@ class FittedClassifier(ClassifierMixin, BaseEstimator):
 
     @accept_dask(_empty_scores)
     def predict_log_proba(
-        self, X: object, *, estimate: Estimate | None = None, class_prior: object = None, draws: object = None
+        self,
+        X: object,
+        *,
+        estimate: Estimate | None = None,
+        class_prior: object = None,
+        draws: object = None,
+        groups: object = None,
     ) -> np.ndarray:
         """Compute (N, C) log P(class | row) by the reading `estimate` or by draws; NaN in undefined rows.
 
@@ -152,8 +164,8 @@ class FittedClassifier(ClassifierMixin, BaseEstimator):
             Reading of the posterior; default: the hyperparameter `estimate`.
         class_prior : (C,) array, optional
             Class probabilities in place of the learned ones, for a shifted prevalence.
-        draws : result of `posterior_draws`, `to_arviz` or `run_nuts`, optional
-            Draws to average over in place of reading the posterior; see `predict_proba`.
+        draws, groups : optional
+            Draws to average over in place of reading the posterior, and groups of rows: see `predict_proba`.
 
         Examples
         --------
@@ -163,13 +175,19 @@ class FittedClassifier(ClassifierMixin, BaseEstimator):
         array([[-0.39, -1.13],
                [-0.69, -0.69]])
         """
-        log_proba = self._score(X, scoring.log_proba, estimate, class_prior, draws)
+        log_proba = self._score(X, scoring.log_proba, estimate, class_prior, draws, groups)
         warn_undefined(np.isnan(log_proba[:, 0]))
         return log_proba
 
     @accept_dask(_empty_scores)
     def predict_proba(
-        self, X: object, *, estimate: Estimate | None = None, class_prior: object = None, draws: object = None
+        self,
+        X: object,
+        *,
+        estimate: Estimate | None = None,
+        class_prior: object = None,
+        draws: object = None,
+        groups: object = None,
     ) -> np.ndarray:
         """Compute (N, C) P(class | row) by the reading `estimate` or by draws; NaN in undefined rows.
 
@@ -183,6 +201,9 @@ class FittedClassifier(ClassifierMixin, BaseEstimator):
             Class probabilities in place of the learned ones, for a shifted prevalence.
         draws : result of `posterior_draws`, `to_arviz` or `run_nuts`, optional
             Draws to average over in place of reading the posterior; see the notes.
+        groups : (N,) array-like, optional
+            Group of each row, for draws of `run_nuts(nb, X=X, y=y, groups=...)`. The rows of a group that had none
+            there are predicted by the distribution that the parameters of groups have in common.
 
         Warns
         -----
@@ -216,7 +237,7 @@ class FittedClassifier(ClassifierMixin, BaseEstimator):
         >>> nb.predict_proba([[2.1]], class_prior=[0.1, 0.9]).round(3)  # where nine in ten are low
         array([[0.189, 0.811]])
         """
-        proba = self._score(X, scoring.log_proba, estimate, class_prior, draws)
+        proba = self._score(X, scoring.log_proba, estimate, class_prior, draws, groups)
         warn_undefined(np.isnan(proba[:, 0]))
         np.exp(proba, out=proba)
         return proba
@@ -288,17 +309,31 @@ class FittedClassifier(ClassifierMixin, BaseEstimator):
     # -- shared machinery ------------------------------------------------------------------------
 
     def _score(
-        self, X: object, output: Output, estimate: Estimate | None, class_prior: object, draws: object = None
+        self,
+        X: object,
+        output: Output,
+        estimate: Estimate | None,
+        class_prior: object,
+        draws: object = None,
+        groups: object = None,
     ) -> np.ndarray:
         """Apply `output` to the (N, C) joint log probabilities of the rows of X, by a reading or by draws."""
         if "fitted_" not in vars(self):
             check_is_fitted(self)
-        if draws is None:
-            return current_state(self).score(X, output, estimate, class_prior)
-        return self._score_draws(draws, X, output, estimate, class_prior)
+        if draws is not None:
+            return self._score_draws(draws, X, output, estimate, class_prior, groups)
+        if groups is not None:
+            raise ValueError("groups: only draws have groups; pass draws=run_nuts(nb, X=X, y=y, groups=...), too.")
+        return current_state(self).score(X, output, estimate, class_prior)
 
     def _score_draws(
-        self, draws: object, X: object, output: Output, estimate: Estimate | None, class_prior: object
+        self,
+        draws: object,
+        X: object,
+        output: Output,
+        estimate: Estimate | None,
+        class_prior: object,
+        groups: object = None,
     ) -> np.ndarray:
         """Apply `output` to the (N, C) log of the average of p(class, row) over draws of the parameters."""
         fitted = current_state(self)
@@ -308,11 +343,22 @@ class FittedClassifier(ClassifierMixin, BaseEstimator):
             raise ValueError(
                 f"estimate={shown(estimate)} reads the posterior, and draws= stand for it: pass one of them."
             )
-        parameter_draws = read_draws(fitted, draws)
+        prob: np.ndarray | None = None
         if class_prior is not None:
             known = priors.class_distribution(class_prior, 1.0, len(fitted.encoding.classes))
-            parameter_draws = parameter_draws.known_classes(np.exp(scoring.plug_in(known).log_theta[0]))
-        return score_draws(fitted, X, parameter_draws, output)
+            prob = np.exp(scoring.plug_in(known).log_theta[0])
+        if groups is None:
+            parameter_draws = read_draws(fitted, draws)
+            if prob is not None:
+                parameter_draws = parameter_draws.known_classes(prob)
+            return score_draws(fitted, X, parameter_draws, output)
+
+        def of_groups(n_rows: int) -> Iterator[tuple[np.ndarray, Hyperparameters]]:
+            """Yield a mask (N,) of rows of a group, and the draws for these."""
+            for mask, drawn in read_group_draws(fitted, draws, groups, n_rows):
+                yield mask, drawn if prob is None else drawn.known_classes(prob)
+
+        return score_group_draws(fitted, X, of_groups, output)
 
     def _table(self, X: object, reset: bool = False) -> Table:
         """Return X as a table; raise ValueError if its columns are not those of `fit`, or with `reset` store them."""

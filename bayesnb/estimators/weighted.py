@@ -490,12 +490,18 @@ class WeightedNB(WeightAttributes):
             self.weights_.check()
 
     def _score_draws(
-        self, draws: object, X: object, output: Output, estimate: Estimate | None, class_prior: object
+        self,
+        draws: object,
+        X: object,
+        output: Output,
+        estimate: Estimate | None,
+        class_prior: object,
+        groups: object = None,
     ) -> np.ndarray:
         """Apply `output` to log averages (N, C) over draws: P(class | row) by weights, p(class, row) by parameters."""
         weight_draws = None if self.weights_ is None else read_weight_draws(self.weights_, draws)
         if weight_draws is None:
-            return super()._score_draws(draws, X, output, estimate, class_prior)
+            return super()._score_draws(draws, X, output, estimate, class_prior, groups)
         return weight_draws.score(current_state(self), X, output, estimate, class_prior)
 
     def __sklearn_tags__(self) -> Any:

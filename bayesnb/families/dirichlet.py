@@ -17,7 +17,15 @@ from bayesnb.families._pytree import Array, pytree, static
 from bayesnb.families.count_functions import Term, linear, plugged_in, rising, with_counts
 from bayesnb.families.count_rows import CountRows, as_rows
 from bayesnb.families.multinomial import LevelCounts, Multinomial, Ratio
-from bayesnb.families.protocol import Cumulants, Distribution, Expression, Hyperparameter, IndependentClasses, Site
+from bayesnb.families.protocol import (
+    Cumulants,
+    Distribution,
+    Expression,
+    Hyperparameter,
+    HyperpriorKind,
+    IndependentClasses,
+    Site,
+)
 from bayesnb.families.special import log_rising, polygammas
 from bayesnb.families.symmetric_evidence import Histogram, Symmetric
 from bayesnb.families.variates import Variates
@@ -93,8 +101,11 @@ class Dirichlet(IndependentClasses):
     def with_hyperparameters(self, values: Mapping[str, Any]) -> Self:
         """Prior with concentrations times values["alpha"], and times values["base_measure"] (L,) · size of the group.
 
-        A factor that is not in `values` is 1.
+        A factor that is not in `values` is 1. In place of both, values["total"] (G,) of each group of levels and
+        values["theta_mean"] (C, L) give the concentrations total · mean.
         """
+        if "total" in values:
+            return replace(self, concentration=xp.asarray(values["total"])[..., self.group] * values["theta_mean"])
         scaled = self.scale(values.get("alpha", 1.0))
         if "base_measure" not in values:
             return scaled
@@ -102,12 +113,19 @@ class Dirichlet(IndependentClasses):
         size = segment_sum(xp.ones(len(group)), group, self.num_groups)[group]
         return replace(scaled, concentration=scaled.concentration * (size * values["base_measure"]))
 
-    def hyperprior(self, pooled: bool) -> dict[str, Hyperparameter]:
-        """Hyperparameter "alpha" and, if `pooled`, "base_measure" (L,), uniform on the simplex of each group."""
+    def hyperprior(self, kind: HyperpriorKind) -> dict[str, Hyperparameter]:
+        """Hyperparameter "alpha" and, if pooled, "base_measure" (L,), uniform on the simplex of each group of levels.
+
+        If grouped, "total" concentrations of each group of levels, which all classes share, and "theta_mean" (C, L),
+        uniform on each simplex.
+        """
+        shape, weight = np.shape(self.concentration), Expression("Exponential(1.0)", {})
+        if kind == "grouped":
+            mean = Hyperparameter("theta", shape, weight, self._normalized)
+            return {"total": Hyperparameter("theta", (self.num_groups,)), "theta_mean": mean}
         hyperparameters = {"alpha": Hyperparameter("theta")}
-        if pooled:
-            shape, weight = np.shape(self.concentration)[1:], Expression("Exponential(1.0)", {})
-            hyperparameters["base_measure"] = Hyperparameter("theta", shape, weight, self._normalized)
+        if kind == "pooled":
+            hyperparameters["base_measure"] = Hyperparameter("theta", shape[1:], weight, self._normalized)
         return hyperparameters
 
     def condensed(self) -> Symmetric:
@@ -309,8 +327,8 @@ class Dirichlet(IndependentClasses):
         return self.concentration / self.total()[:, self.group]
 
     def _normalized(self, weight: jax.Array) -> jax.Array:
-        """(L,) non-negative weights divided by their sum over each group."""
-        return weight / segment_sum(weight, self.group, self.num_groups)[self.group]
+        """Non-negative weights (…, L) divided by their sum over each group."""
+        return weight / segment_sum(weight, self.group, self.num_groups)[..., self.group]
 
     def sum_groups(self, values: Any) -> Any:
         """(C, G) sums over each group of values (C, L) of the levels."""

@@ -18,6 +18,7 @@ from bayesnb.families.protocol import (
     Cumulants,
     Expression,
     Hyperparameter,
+    HyperpriorKind,
     IndependentClasses,
     LevelDependence,
     Likelihood,
@@ -140,14 +141,19 @@ def sites_of_numbers(family: Any, **distributions: str) -> list[Site]:
     return [Site(name, "", n_features, Expression(text, arguments)) for name, text in distributions.items()]
 
 
-def hyperparameters_of_numbers(family: Any, **priors: tuple[str, str]) -> dict[str, Hyperparameter]:
-    """Hyperparameters, fields of `family`, that all classes share: for each the parameter it is about and its prior.
+def hyperparameters_of_numbers(
+    family: Any, kind: HyperpriorKind, **priors: tuple[str, str]
+) -> dict[str, Hyperparameter]:
+    """Hyperparameters of the shape of the fields: for each the parameter that it is about, and its prior.
 
-    A prior is an expression of the fields of the first class: see `Expression`.
+    A prior is an expression of the fields (F,) of the first class, as all classes share the hyperparameters, or under
+    "grouped" of the fields (C, F) of all: see `Expression`.
     """
-    arguments = {field.name: xp.asarray(getattr(family, field.name))[0] for field in fields(family)}
+    arguments = {field.name: xp.asarray(getattr(family, field.name)) for field in fields(family)}
+    arguments = arguments if kind == "grouped" else {name: v[0] for name, v in arguments.items()}
+    shape = next(iter(arguments.values())).shape
     return {
-        name: Hyperparameter(parameter, arguments[name].shape, Expression(text, arguments))
+        name: Hyperparameter(parameter, shape, Expression(text, arguments))
         for name, (parameter, text) in priors.items()
     }
 

@@ -25,7 +25,7 @@ from bayesnb.families.independent_cells import (
 )
 from bayesnb.families.moments import Moments
 from bayesnb.families.number_rows import map_each_row, numbers, observed, only, sum_cells
-from bayesnb.families.protocol import Cumulants, Distribution, Hyperparameter, Site, Words
+from bayesnb.families.protocol import Cumulants, Distribution, Hyperparameter, HyperpriorKind, Site, Words
 from bayesnb.families.special import log_rising, polygammas
 from bayesnb.families.variates import TermDraws, Variates
 
@@ -223,24 +223,31 @@ class NormalInverseGamma(IndependentCells):
         return type(self)(self.loc, self.kappa * factor, self.concentration * factor, self.rate * factor)
 
     def with_hyperparameters(self, values: Mapping[str, Any]) -> Self:
-        """Prior with the values of "kappa", "a", "loc" and "rate" (b) replaced; a new a alone keeps b/a."""
+        """Prior with the values of "kappa", "a", "loc", and of "rate" (b) or "variance" (b/a) replaced.
+
+        A new a alone keeps b/a.
+        """
         ones = 0.0 * self.loc + 1.0
         a = values.get("a", self.concentration)
-        rate = self.rate / self.concentration * a if "a" in values else self.rate
+        variance = values.get("variance", self.rate / self.concentration)
+        rate = variance * a if {"a", "variance"} & values.keys() else self.rate
         fields = values.get("loc", self.loc), values.get("kappa", self.kappa), a, values.get("rate", rate)
         return type(self)(*(field * ones for field in fields))
 
-    def hyperprior(self, pooled: bool) -> dict[str, Hyperparameter]:
-        """Hyperparameters with priors, (F,) each, that all classes share; `pooled` changes nothing.
+    def hyperprior(self, kind: HyperpriorKind) -> dict[str, Hyperparameter]:
+        """Hyperparameters "loc" and "rate", (F,) each, that all classes share.
 
         "loc" is normal with mean m and variance b/(aκ); log "rate" is normal with mean log b and variance 1, by the m,
-        κ, a and b of this prior's first class.
+        κ, a and b of this prior's first class. If grouped, "loc" and "variance" (C, F), whose log is normal with mean
+        log b/a and variance 1, and "kappa" and "a" (F,), by which groups differ.
         """
-        return hyperparameters_of_numbers(
-            self,
-            loc=("mu", "Normal(loc, jnp.sqrt(rate / (concentration * kappa)))"),
-            rate=("sigma2", "LogNormal(jnp.log(rate), 1.0)"),
-        )
+        loc = "mu", "Normal(loc, jnp.sqrt(rate / (concentration * kappa)))"
+        if kind != "grouped":
+            return hyperparameters_of_numbers(self, kind, loc=loc, rate=("sigma2", "LogNormal(jnp.log(rate), 1.0)"))
+        variance = "sigma2", "LogNormal(jnp.log(rate / concentration), 1.0)"
+        n_features = np.shape(self.loc)[1:]
+        strengths = {"kappa": Hyperparameter("mu", n_features), "a": Hyperparameter("sigma2", n_features)}
+        return strengths | hyperparameters_of_numbers(self, kind, loc=loc, variance=variance)
 
     def improper(self) -> Self:
         """Improper prior κ = 0, a = 1, b = 0, whose posterior mean is the maximum likelihood estimate."""

@@ -14,7 +14,7 @@ import itertools
 import operator
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Mapping, Sequence
-from typing import Any, ClassVar, NamedTuple, Protocol, Self, final
+from typing import Any, ClassVar, Literal, NamedTuple, Protocol, Self, final
 
 import jax
 import numpy as np
@@ -26,6 +26,10 @@ from bayesnb.families.variates import KeyVariates, Variates
 
 Distribution = tuple[str, dict[str, Any]]
 """Name and arguments of a distribution of `scipy.stats`."""
+
+
+HyperpriorKind = Literal["symmetric", "pooled", "grouped"]
+"""Kind of a hyperprior: of concentrations only; also of what classes share; or for each class, of what groups share."""
 
 
 class Expression(NamedTuple):
@@ -43,7 +47,7 @@ class Hyperparameter(NamedTuple):
 
     parameter: str
     shape: tuple[int, ...] = ()
-    """() or (K,)."""
+    """(), (K,), (C, K) if each class has its own, or (G,) for G groups of levels."""
     distribution: Expression | None = None
     """Distribution of the entries, independently; None: the distribution that users give for concentrations."""
     of_weights: Callable[[jax.Array], jax.Array] | None = None
@@ -484,9 +488,10 @@ class Program(Protocol):
 class Hierarchical(Protocol):
     """Capability: some hyperparameters of the family have a prior of their own (a hyperprior)."""
 
-    def hyperprior(self, pooled: bool) -> dict[str, Hyperparameter]:
-        """Hyperparameters, by name, that get a prior of their own; `pooled` adds those that the classes share.
+    def hyperprior(self, kind: HyperpriorKind) -> dict[str, Hyperparameter]:
+        """Hyperparameters, by name, that get a prior of their own.
 
+        "pooled" adds those that the classes share; under "grouped" each class has its own, which groups of rows share.
         The arguments of their distributions are functions of this prior's fields, written with `xp`: NUTS traces them.
         """
 
@@ -566,6 +571,6 @@ def posterior_for_removal(prior: Any, statistics: Any) -> Any:
     return prior.update(statistics)
 
 
-def hyperprior_of(family: Any, pooled: bool) -> dict[str, Hyperparameter]:
-    """Hyperparameters with a prior of their own, by name; {} if all are fixed. `pooled`: also those classes share."""
-    return family.hyperprior(pooled) if supports(family, Hierarchical) else {}
+def hyperprior_of(family: Any, kind: HyperpriorKind) -> dict[str, Hyperparameter]:
+    """Hyperparameters with a prior of their own, by name; {} if all are fixed. See `Hierarchical`."""
+    return family.hyperprior(kind) if supports(family, Hierarchical) else {}

@@ -7,7 +7,6 @@ prior is the likelihood of the hyperparameters, and updating the prior gives the
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from contextlib import nullcontext
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -17,13 +16,12 @@ import numpyro
 from numpyro import distributions as dist
 
 from bayesnb._util.precision import float64
-from bayesnb.families import hyperprior_of
-from bayesnb.families.protocol import Hyperparameter
+from bayesnb.families.protocol import Hyperparameter, HyperpriorKind
 from bayesnb.model import NaiveBayes, Statistics
 from bayesnb.sampling.chains import NumpyroProgram
 from bayesnb.sampling.programs import Sites, evaluate
 from bayesnb.uncertainty.draws import draw_stacked
-from bayesnb.uncertainty.given_draws import CLASS_ALPHA, Kind, hyperparameter_sites, prior_given
+from bayesnb.uncertainty.given_draws import hyperparameter_sites, prior_given, sampled_hyperparameters
 
 _MOST_CELLS = 2**24
 
@@ -37,9 +35,10 @@ class Hierarchy:
     prior : NaiveBayes
         Prior of all parameters without a hyperprior: κ and a of Gaussian features, Poisson blocks, a fixed class prior.
         The scales of hyperpriors are derived from it, too.
-    kind : {"symmetric", "pooled"}
+    kind : {"symmetric", "pooled", "grouped"}
         Dirichlet(α, …, α), or Dirichlet(α L m) with a base measure m that the classes share: α is the mean
-        concentration of a level, and m = 1/L is the symmetric prior.
+        concentration of a level, and m = 1/L is the symmetric prior. Under "grouped" each class has a base measure
+        that groups of rows share; statistics then have a leading axis of groups.
     alpha : distribution
         Hyperprior of α, one for each Dirichlet block, and of the concentration of the classes.
     sites : sequence of dict
@@ -47,25 +46,27 @@ class Hierarchy:
     """
 
     prior: NaiveBayes
-    kind: Kind
+    kind: HyperpriorKind
     alpha: dist.Distribution
     sites: Sites
 
     def sample_prior(self, into: NaiveBayes | None = None) -> NaiveBayes:
         """Sample hyperparameters at NumPyro sites; return `into` (default: `prior.unit()`) with these values."""
-        values: dict[str, Any] = {}
-        if not self.prior.class_prior.fixed:
-            values[CLASS_ALPHA] = numpyro.sample(CLASS_ALPHA, self.alpha)
+        values = {
+            site: _sample(site, hyperparameter, self.alpha)
+            for part in self.hyperparameters()
+            for site, hyperparameter in part.items()
+        }
         names = hyperparameter_sites(self.prior, self.kind, self.sites)
-        for family, block_names in zip(self.prior.blocks, names, strict=True):
-            for name, hyperparameter in hyperprior_of(family, self.kind == "pooled").items():
-                site = block_names[name]
-                values[site] = _sample(site, hyperparameter, self.alpha)
         return prior_given(self.prior.unit() if into is None else into, names, values)
 
+    def hyperparameters(self) -> list[dict[str, Hyperparameter]]:
+        """Hyperparameters of the classes and of each block, by site."""
+        return sampled_hyperparameters(self.prior, self.kind, self.sites)
+
     @property
-    def hyperprior(self) -> Kind:
-        """Kind of the hyperprior, "symmetric" or "pooled", as recorded in the attributes of the draws."""
+    def hyperprior(self) -> HyperpriorKind:
+        """Kind of the hyperprior, as recorded in the attributes of the draws."""
         return self.kind
 
     def program(self, statistics: Statistics) -> tuple[NumpyroProgram, list[np.ndarray]]:
@@ -80,23 +81,22 @@ class Hierarchy:
     def start(self, statistics: Statistics) -> dict[str, Any]:
         """Values of the sites in the middle of their priors: the median of α, the means of others."""
         alpha = np.median(self.alpha.sample(jax.random.key(0), (1000,)))
-        values = {} if self.prior.class_prior.fixed else {CLASS_ALPHA: alpha}
-        for family, names in zip(
-            self.prior.blocks, hyperparameter_sites(self.prior, self.kind, self.sites), strict=True
-        ):
-            for name, parameter in hyperprior_of(family, self.kind == "pooled").items():
+        values = {}
+        for part in self.hyperparameters():
+            for site, parameter in part.items():
                 mean = alpha if parameter.distribution is None else evaluate(parameter.distribution).mean
-                values[_sampled_site(names[name], parameter)] = np.broadcast_to(mean, parameter.shape)
+                values[_sampled_site(site, parameter)] = np.broadcast_to(mean, parameter.shape)
         return values
 
     def condense(self, statistics: Statistics) -> Statistics:
         """Statistics that `collapsed` needs: histograms of the counts under "symmetric", else unchanged."""
-        return statistics if self.kind == "pooled" else self.prior.unit().condense(statistics)
+        return self.prior.unit().condense(statistics) if self.kind == "symmetric" else statistics
 
     def collapsed(self, condensed: Statistics) -> None:
         """NumPyro program: sample hyperparameters, and add the log evidence of the condensed statistics."""
-        prior = self.sample_prior(None if self.kind == "pooled" else self.prior.unit().condensed())
-        numpyro.factor("rows", _log_evidence(prior, condensed))
+        prior = self.sample_prior(self.prior.unit().condensed() if self.kind == "symmetric" else None)
+        log_evidence = _log_evidence_of_groups if self.kind == "grouped" else _log_evidence
+        numpyro.factor("rows", log_evidence(prior, condensed))
 
     def finish(
         self, samples: Mapping[str, np.ndarray], statistics: Statistics, masks: Sequence[np.ndarray], seed: int
@@ -121,16 +121,17 @@ class Hierarchy:
             Draws of the hyperparameters of the classes, and of each block.
         """
         drawn = self._draw(samples, statistics, masks, seed)
-        names = hyperparameter_sites(self.prior, self.kind, self.sites)
-        groups = [[CLASS_ALPHA], *(block_names.values() for block_names in names)]
-        return drawn, [{site: samples[site] for site in sites if site in samples} for sites in groups]
+        return drawn, [{site: samples[site] for site in part} for part in self.hyperparameters()]
 
     def posterior(self, hyperparameters: Mapping[str, Any], statistics: Statistics) -> NaiveBayes:
-        """Exact conjugate posterior of the parameters given one draw of the hyperparameters, by site."""
+        """Exact conjugate posterior of the parameters given one draw of the hyperparameters, by site.
+
+        For groups its arrays have a leading axis, as those of the statistics.
+        """
         prior: NaiveBayes = numpyro.handlers.substitute(
             numpyro.handlers.seed(self.sample_prior, 0), data=hyperparameters
         )()
-        return prior.update(statistics)
+        return jax.vmap(prior.update)(statistics) if self.kind == "grouped" else prior.update(statistics)
 
     @float64
     def _draw(
@@ -138,7 +139,7 @@ class Hierarchy:
     ) -> dict[str, np.ndarray]:
         """Draws (S, …) of the parameters by site, one for each of S draws of the hyperparameters, batch by batch.
 
-        Blocks without a position to keep in `masks` are left out.
+        For G groups they are (S · G, …). Blocks without a position to keep in `masks` are left out.
         """
         wanted = [b for b, keep in enumerate(masks) if keep.any()]
 
@@ -153,6 +154,8 @@ class Hierarchy:
         batches = []
         for start in range(0, n_draws, size):
             models = posteriors({site: v[start : start + size] for site, v in samples.items()}, statistics)
+            if self.kind == "grouped":
+                models = jax.tree.map(lambda v: v.reshape(-1, *v.shape[2:]), models)
             layout = [self.sites[b] for b in wanted], [masks[b] for b in wanted]
             batches.append(draw_stacked(models, *layout, (seed, start)))
         return {site: np.concatenate([batch[site] for batch in batches]) for site in batches[0]}
@@ -162,7 +165,7 @@ class Hierarchy:
 class Collapsed:
     """`Hierarchy.collapsed` of given kind and sites, a tuple of pairs (parameter, site) for each block."""
 
-    kind: Kind
+    kind: HyperpriorKind
     sites: tuple[tuple[tuple[str, str], ...], ...]
 
     def __call__(self, prior: NaiveBayes, alpha: dist.Distribution, condensed: Statistics) -> None:
@@ -176,15 +179,20 @@ def _log_evidence(prior: NaiveBayes, statistics: Statistics) -> jax.Array:
     return prior.log_evidence(statistics)
 
 
+@jax.jit
+def _log_evidence_of_groups(prior: NaiveBayes, statistics: Statistics) -> jax.Array:
+    """Scalar log marginal likelihood of the statistics of groups, whose arrays have a leading axis."""
+    return jax.vmap(prior.log_evidence)(statistics).sum()
+
+
 def _sample(site: str, hyperparameter: Hyperparameter, alpha: dist.Distribution) -> Any:
     """Sample a hyperparameter at NumPyro site `site` and return its value; without its own distribution, from `alpha`.
 
     Normalised weights are sampled at "<site>_weight", and `site` is deterministic.
     """
-    if hyperparameter.distribution is None:
-        return numpyro.sample(site, alpha)
-    with numpyro.plate(f"{site}_plate", *hyperparameter.shape) if hyperparameter.shape else nullcontext():
-        value = numpyro.sample(_sampled_site(site, hyperparameter), evaluate(hyperparameter.distribution))
+    shape = hyperparameter.shape
+    prior = alpha if hyperparameter.distribution is None else evaluate(hyperparameter.distribution)
+    value = numpyro.sample(_sampled_site(site, hyperparameter), prior.expand(shape).to_event(len(shape)))
     if hyperparameter.of_weights is None:
         return value
     return numpyro.deterministic(site, hyperparameter.of_weights(value))

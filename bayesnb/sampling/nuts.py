@@ -14,15 +14,15 @@ from bayesnb._util.arguments import require_flag, require_integer, require_seed,
 from bayesnb._util.precision import float64
 from bayesnb._util.warnings import warn
 from bayesnb.families import hyperprior_of, supports
-from bayesnb.families.protocol import Condensable, Prior
+from bayesnb.families.protocol import Condensable, HyperpriorKind, Prior
 from bayesnb.fitted import Classifier, Fitted, require_posterior
 from bayesnb.inference_data import assemble, assemble_weights
 from bayesnb.prediction.cross_fitting import Kind, TooFewRowsError, cross_fit
 from bayesnb.prediction.cross_terms import MOST_TERMS
 from bayesnb.prediction.weights import Weighed, require_weights
+from bayesnb.sampling.groups import count_groups
 from bayesnb.uncertainty import require_proper, site_names
 from bayesnb.uncertainty.draws import feature_masks
-from bayesnb.uncertainty.given_draws import Kind as HyperpriorKind
 
 if TYPE_CHECKING:
     from numpyro import distributions as dist
@@ -62,6 +62,7 @@ def run_nuts(
     X: object = None,
     y: object = None,
     sample_weight: object = None,
+    groups: object = None,
 ) -> Any:
     """Draw parameters, and hyperparameters where the prior has them, by the No-U-Turn sampler.
 
@@ -95,8 +96,10 @@ def run_nuts(
         Whether to show a progress bar.
     features : names or indices of columns of X, optional
         Columns whose parameters are kept; default: all. `[]` keeps the hyperparameters alone.
-    X, y, sample_weight : array-likes, for a `WeightedNB` only
-        Rows that the weights were fitted to, with the labels and weights that they were counted with.
+    X, y, sample_weight : array-likes, with `groups` or for a `WeightedNB`
+        Rows that were fitted, with the labels and weights that they were counted with.
+    groups : (N,) array-like, optional
+        Group of each row, such as a site or an author: partial pooling, see the notes.
 
     Returns
     -------
@@ -123,6 +126,15 @@ def run_nuts(
     `predict_proba(X, draws=)` averages the closed-form predictive over the hyperparameters alone; `predict_interval`
     and others draw θ given the hyperparameters and the row. Prior and statistics of `nb` must be those of the draws,
     which `attrs` of `posterior` record. For "symmetric" draws no parameters are needed, `features=[]`.
+
+    With `groups` each group g has parameters of its own, which have a distribution in common: π_g ~ Dirichlet(t' m'),
+    θ_gcj ~ Dirichlet(t_j m_cj) for levels, σ²_gcj ~ InverseGamma(a_j, a_j v_cj) and μ_gcj ~ Normal(l_cj, σ²_gcj/κ_j)
+    for numbers. t', t, a and κ have the hyperprior of concentrations, by default LogNormal(1, 2), so that groups may
+    differ much or hardly. The means m' and m are uniform on their simplexes; l is normal with mean m and variance
+    b/(aκ), by the prior of `nb`, and log v is normal with mean log b/a and variance 1. The parameters are integrated
+    out, so that the cost depends on the number of groups and not on that of rows. Draws of parameters have the
+    dimension "group", whose last entry "(new)" is a group that has no rows. `predict_proba(X, draws=, groups=)` takes
+    the draws (Gelman & Hill, *Data Analysis Using Regression and Multilevel/Hierarchical Models*, 2007, ch. 12).
 
     For a `WeightedNB` the draws are of the posterior of the weights given cross-fitted terms of the rows,
     p(b, T, d) Π_i P(y_i | x_i; b, w), under the priors of `WeightedNB`; τ and the exponent of the length are fixed at
@@ -158,26 +170,30 @@ def run_nuts(
     require_flag("progress", progress)
     sample = partial(_sample, draws=draws, warmup=warmup, chains=chains, seed=seed, show_progress=progress)
     if hasattr(nb, "weigh"):
-        of_parameters = {"hyperprior": hyperprior, "features": features}
+        of_parameters = {"hyperprior": hyperprior, "features": features, "groups": groups}
         return _run_for_weights(cast(Weighed, nb), X, y, sample_weight, of_parameters, sample)
-    if not (X is None and y is None and sample_weight is None):
-        raise ValueError(
-            f"run_nuts: {type(nb).__name__} has its statistics; X, y and sample_weight are for the weights of a "
-            "WeightedNB."
-        )
     fitted = require_posterior(nb, "run_nuts")
-    target = read_target(fitted, hyperprior)
+    statistics, names = fitted.statistics, None
+    if groups is not None:
+        target: Fixed | Hierarchy = _target_of_groups(fitted, "pooled" if hyperprior is None else hyperprior)
+        names, statistics = count_groups(fitted, X, y, sample_weight, groups)
+    elif not (X is None and y is None and sample_weight is None):
+        raise ValueError(
+            f"run_nuts: {type(nb).__name__} has its statistics; X, y and sample_weight are for groups= and for the "
+            "weights of a WeightedNB."
+        )
+    else:
+        target = read_target(fitted, hyperprior)
     masks = feature_masks(fitted.encoding, features)
-    samples, transitions = sample(target.program(fitted.statistics), target.start(fitted.statistics))
+    samples, transitions = sample(target.program(statistics), target.start(statistics))
     flat = {site: values.reshape(-1, *values.shape[2:]) for site, values in samples.items()}
-    drawn, shared = target.finish(flat, fitted.statistics, masks, seed)
-    return assemble(nb, fitted, drawn, shared, transitions, masks, target.hyperprior)
+    drawn, shared = target.finish(flat, statistics, masks, seed)
+    of_groups = None if names is None else (names, statistics)
+    return assemble(nb, fitted, drawn, shared, transitions, masks, target.hyperprior, of_groups)
 
 
 def read_target(fitted: Fitted, hyperprior: object) -> Fixed | Hierarchy:
     """Return the NUTS target for a hyperprior; raise ValueError unless `hyperprior` is as `run_nuts` documents."""
-    from numpyro import distributions as dist
-
     from bayesnb.sampling.hierarchy import Hierarchy
     from bayesnb.sampling.programs import Fixed
 
@@ -187,8 +203,49 @@ def read_target(fitted: Fitted, hyperprior: object) -> Fixed | Hierarchy:
         require_proper(fitted.encoding, fitted.posterior)
         _require_density(families)
         return Fixed(fitted.prior, sites)
+    kind, alpha = _read_hyperprior(hyperprior, (-1.0, 1.5))
+    _require_hyperparameters(families, kind, hyperprior)
+    for family in families:
+        shared = hyperprior_of(family, kind).items()
+        fields = [name for name, parameter in shared if parameter.shape and hasattr(family, name)]
+        if any(np.ptp(getattr(family, name), axis=0).any() for name in fields):
+            raise ValueError(
+                f"hyperprior: classes are to share a {' and a '.join(fields)} of each feature, but the "
+                f"{type(family).__name__} prior differs between classes. Choose one that does not, or hyperprior=None."
+            )
+    return Hierarchy(fitted.prior, kind, alpha, sites)
+
+
+def _target_of_groups(fitted: Fitted, hyperprior: object) -> Hierarchy:
+    """Return the NUTS target for groups of rows, whose parameters have a common distribution in each class."""
+    from bayesnb.sampling.hierarchy import Hierarchy
+
+    kind, alpha = _read_hyperprior(hyperprior, (1.0, 2.0))
+    if kind != "pooled":
+        raise ValueError(
+            f"hyperprior={shown(hyperprior)}: groups share what is \"pooled\". Pass hyperprior='pooled', or "
+            "{'pooled': distribution of alpha}."
+        )
+    families = [fitted.prior.class_prior, *fitted.prior.blocks]
+    _require_hyperparameters(families, "grouped", hyperprior)
+    for family in families:
+        if getattr(family, "classes_share_parameters", False):
+            raise NotImplementedError(
+                f"run_nuts: classes share the parameters of {type(family).__name__} columns, which have no partial "
+                'pooling. Take columns of one density each, as MixedNB(numbers="gaussian") does.'
+            )
+    return Hierarchy(fitted.prior, "grouped", alpha, site_names(fitted.encoding, fitted.prior))
+
+
+def _read_hyperprior(hyperprior: object, default: tuple[float, float]) -> tuple[HyperpriorKind, dist.Distribution]:
+    """Return kind and distribution of α; raise ValueError unless `hyperprior` is as `run_nuts` documents.
+
+    By default log α is normal, with mean and sd in `default`.
+    """
+    from numpyro import distributions as dist
+
     given = hyperprior if isinstance(hyperprior, dict) else {"symmetric": hyperprior}
-    given = {hyperprior: dist.LogNormal(-1.0, 1.5)} if isinstance(hyperprior, str) else given
+    given = {hyperprior: dist.LogNormal(*default)} if isinstance(hyperprior, str) else given
     kind, alpha = next(iter(given.items())) if len(given) == 1 else (None, None)
     if kind not in _KINDS or not isinstance(alpha, dist.Distribution):
         raise ValueError(
@@ -196,21 +253,17 @@ def read_target(fitted: Fitted, hyperprior: object) -> Fixed | Hierarchy:
             "or such a distribution by its kind, as in {'pooled': numpyro.distributions.Gamma(1.0, 1.0)}."
         )
     _require_positive(alpha)
+    return cast(HyperpriorKind, kind), alpha
+
+
+def _require_hyperparameters(families: list[Any], kind: HyperpriorKind, hyperprior: object) -> None:
+    """Raise ValueError unless a family has hyperparameters, and the other families are proper."""
     _require_density([f.unit() if supports(f, Condensable) else f for f in families])
-    if not any(hyperprior_of(f, kind == "pooled") for f in families):
+    if not any(hyperprior_of(f, kind) for f in families):
         raise ValueError(
             f"hyperprior={hyperprior!r} is about hyperparameters that nothing here has: the classes are fixed, "
             "and no family of the features has a hyperprior, as levels and Gaussian features have."
         )
-    for family in families:
-        shared = hyperprior_of(family, kind == "pooled").items()
-        fields = [name for name, parameter in shared if parameter.shape and hasattr(family, name)]
-        if any(np.ptp(getattr(family, name), axis=0).any() for name in fields):
-            raise ValueError(
-                f"hyperprior: classes are to share a {' and a '.join(fields)} of each feature, but the "
-                f"{type(family).__name__} prior differs between classes. Choose one that does not, or hyperprior=None."
-            )
-    return Hierarchy(fitted.prior, cast(HyperpriorKind, kind), alpha, sites)
 
 
 @float64

@@ -339,7 +339,7 @@ def _write_numbers(block: _Block) -> _Part:
         for j, name in enumerate(names)
     }
     constants = f"\n# Prior of the parameters of each {kind} column.\n" + _dict(constant, rows)
-    hyperpriors = hyperprior_of(prior, pooled=True) if block.shared else {}
+    hyperpriors = hyperprior_of(prior, "pooled") if block.shared else {}
     given = {f: f'prior["{f}"]' for f in arrays}
     shared = ""
     for name, hyperparameter in hyperpriors.items():

@@ -9,27 +9,34 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
-from typing import Any, Literal, Self
+from typing import Any, Self
 
 import jax
 import numpy as np
 
 from bayesnb._util.arguments import shown, to_numbers
 from bayesnb._util.precision import float64
-from bayesnb.encoding import Encoding
+from bayesnb.encoding import Encoding, Levels, check_labels
+from bayesnb.encoding.levels import to_python
 from bayesnb.families import Known, hyperprior_of
 from bayesnb.families._namespace import kernel, xp
+from bayesnb.families.protocol import Hyperparameter, HyperpriorKind
 from bayesnb.fitted import Fitted
 from bayesnb.model import JointLikelihood, NaiveBayes, Statistics
 from bayesnb.scoring import pad
 from bayesnb.uncertainty.draws import CLASS_PROB, origin, parameter_shapes, site_names, stack_as_classes
 
 Draws = Mapping[str, np.ndarray]
-Kind = Literal["symmetric", "pooled"]
 # For each block the site of each parameter, or hyperparameter, by its name in the family.
 Sites = Sequence[Mapping[str, str]]
 
-CLASS_ALPHA = "class_alpha"
+CLASS_SITES = {"alpha": "class_alpha", "total": "class_total", "theta_mean": "class_prob_mean"}
+"""Site of each hyperparameter of the classes, by its name in the family."""
+NEW_GROUP = "(new)"
+"""Name of a group of rows that was not counted."""
+STATISTIC = "statistic_"
+"""Beginning of the names of the arrays of statistics of groups in ArviZ data."""
+CLASS_ALPHA = CLASS_SITES["alpha"]
 _MOST_CELLS = 2**21
 
 
@@ -71,14 +78,14 @@ class Hyperparameters:
     ----------
     prior, statistics
         Those of the fitted model.
-    kind : {"symmetric", "pooled"} or None
+    kind : {"symmetric", "pooled"}, or None
         None: the prior has no unknown hyperparameters, and p(θ | D) is its only posterior.
     values : hyperparameters by site, (S, …) each
     """
 
     prior: NaiveBayes
     statistics: Statistics
-    kind: Kind | None
+    kind: HyperpriorKind | None
     values: Draws
 
     def __len__(self) -> int:
@@ -128,12 +135,49 @@ def read_draws(fitted: Fitted, draws: object) -> Parameters | Hyperparameters:
         return read_parameters(fitted, draws)
     if hyperprior == "none":
         return Hyperparameters(fitted.prior, fitted.statistics, None, {})
-    names = hyperparameter_sites(fitted.prior, hyperprior, site_names(fitted.encoding, fitted.prior))
-    shapes: dict[str, tuple[int, ...]] = {} if fitted.prior.class_prior.fixed else {CLASS_ALPHA: ()}
-    for family, sites in zip(fitted.prior.blocks, names, strict=True):
-        hyperpriors = hyperprior_of(family, hyperprior == "pooled")
-        shapes |= {site: hyperpriors[name].shape for name, site in sites.items()}
-    return Hyperparameters(fitted.prior, fitted.statistics, hyperprior, require_sites(read_sites(draws), shapes))
+    if hyperprior == "grouped":
+        raise ValueError("draws: these are of groups of rows; pass groups=, the group of each row, to predict_proba.")
+    return Hyperparameters(fitted.prior, fitted.statistics, hyperprior, _read_values(fitted, draws, hyperprior))
+
+
+def _read_values(fitted: Fitted, draws: object, kind: HyperpriorKind) -> dict[str, np.ndarray]:
+    """Return draws of the hyperparameters by site."""
+    parts = sampled_hyperparameters(fitted.prior, kind, site_names(fitted.encoding, fitted.prior))
+    # The classes have one simplex: its axis of one row is left out.
+    shapes = {site: hyperparameter.shape[-1:] for site, hyperparameter in parts[0].items()}
+    shapes |= {site: hyperparameter.shape for part in parts[1:] for site, hyperparameter in part.items()}
+    return require_sites(read_sites(draws), shapes)
+
+
+def read_group_draws(
+    fitted: Fitted, draws: Any, groups: object, n_rows: int
+) -> Iterator[tuple[np.ndarray, Hyperparameters]]:
+    """Yield a mask (N,) of the rows of a group and the draws for it, for each of the groups of rows.
+
+    A group without rows among those counted has the statistics of none.
+
+    Raises
+    ------
+    ValueError
+        If the draws are not those of `run_nuts(nb, groups=...)` for this classifier.
+    """
+    attrs = getattr(_posterior_group(draws), "attrs", {})
+    if any(attrs.get(name) != value for name, value in origin(fitted, "grouped").items()):
+        raise ValueError("groups: draws= must be those of run_nuts(nb, X=X, y=y, groups=groups) for this classifier.")
+    values = _read_values(fitted, draws, "grouped")
+    known = [str(name) for name in draws["constant_data"]["group"].to_numpy()]
+    leaves, structure = jax.tree.flatten(fitted.statistics)
+    stored = [draws["constant_data"][f"{STATISTIC}{i}"].to_numpy() for i in range(len(leaves))]
+    levels, group = check_labels(groups, n_rows, "predict_proba", "groups")
+    for g, name in enumerate(group_names(levels)):
+        position = known.index(name if name in known else NEW_GROUP)
+        statistics = jax.tree.unflatten(structure, [leaf[position] for leaf in stored])
+        yield group == g, Hyperparameters(fitted.prior, statistics, "grouped", values)
+
+
+def group_names(levels: Levels) -> list[str]:
+    """Return the names of groups as text."""
+    return [str(to_python(value)) for value in levels.values]
 
 
 def read_parameters(fitted: Fitted, draws: object) -> Parameters:
@@ -198,7 +242,19 @@ def require_sites(draws: Draws, shapes: Mapping[str, tuple[int, ...]]) -> dict[s
 # -- hyperparameters -----------------------------------------------------------------------------
 
 
-def hyperparameter_sites(prior: NaiveBayes, kind: Kind, sites: Sites) -> list[dict[str, str]]:
+def sampled_hyperparameters(prior: NaiveBayes, kind: HyperpriorKind, sites: Sites) -> list[dict[str, Hyperparameter]]:
+    """Return the hyperparameters of the classes and of each block, by site; `sites` are those of the parameters."""
+    # Classes share no base measure with one another, but groups of rows share one of the classes.
+    of_classes: HyperpriorKind = "grouped" if kind == "grouped" else "symmetric"
+    names: Sites = [CLASS_SITES, *hyperparameter_sites(prior, kind, sites)]
+    kinds: list[HyperpriorKind] = [of_classes, *[kind] * len(prior.blocks)]
+    return [
+        {own[name]: hyperparameter for name, hyperparameter in hyperprior_of(family, kind).items()}
+        for family, own, kind in zip([prior.class_prior, *prior.blocks], names, kinds, strict=True)
+    ]
+
+
+def hyperparameter_sites(prior: NaiveBayes, kind: HyperpriorKind, sites: Sites) -> list[dict[str, str]]:
     """Return for each block {hyperparameter: site}, with the endings of the sites of the block's parameters.
 
     Where the name is that of a parameter too, the parameter of the prior follows: "rate_of_sigma2" beside Poisson
@@ -208,7 +264,7 @@ def hyperparameter_sites(prior: NaiveBayes, kind: Kind, sites: Sites) -> list[di
     named = []
     for family, parameters in zip(prior.blocks, sites, strict=True):
         names = {}
-        for name, hyperprior in hyperprior_of(family, kind == "pooled").items():
+        for name, hyperprior in hyperprior_of(family, kind).items():
             site = parameters[hyperprior.parameter]
             renamed = site.replace(hyperprior.parameter, name)
             names[name] = f"{renamed}_of_{site}" if renamed in taken else renamed
@@ -232,8 +288,8 @@ def prior_given(prior: NaiveBayes, names: Sites, values: Mapping[str, Any]) -> N
         family.with_hyperparameters({name: values[site] for name, site in sites.items()})
         for family, sites in zip(prior.blocks, names, strict=True)
     )
-    classes = prior.class_prior.with_hyperparameters({"alpha": values[CLASS_ALPHA]} if CLASS_ALPHA in values else {})
-    return replace(prior, class_prior=classes, blocks=blocks)
+    of_classes = {name: values[site] for name, site in CLASS_SITES.items() if site in values}
+    return replace(prior, class_prior=prior.class_prior.with_hyperparameters(of_classes), blocks=blocks)
 
 
 @partial(jax.jit, static_argnames="names")

@@ -6,7 +6,7 @@ the weight.
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass, replace
 from functools import partial, reduce
 from typing import Any, Literal, Protocol
@@ -145,17 +145,49 @@ def score_draws(
 
     Warns of rows whose effective sample size is below 100, or below half of the draws if these are fewer.
     """
-    sizes = []
+    sizes: list[np.ndarray] = []
+    scores = map_rows(fitted, X, lambda rows, n: _score_rows(fitted, rows, n, drawn, output, sizes))
+    warn_of_collapse(np.concatenate(sizes), len(drawn))
+    return scores
+
+
+@float64
+def score_group_draws(
+    fitted: Fitted,
+    X: object,
+    groups: Callable[[int], Iterable[tuple[np.ndarray, Hyperparameters]]],
+    output: Callable[[jax.Array], jax.Array],
+) -> np.ndarray:
+    """Apply `output` to log averages (N, C) as `score_draws` does, with draws for each group of rows.
+
+    `groups` is a function of the number N of rows, to pairs of a mask (N,) of rows and the draws for these.
+    """
+    table = fitted.table(X)
+    fitted.rows(table)  # reports values that are no level
+    parts, sizes, n_draws = [], list[np.ndarray](), 1
+    for mask, drawn in groups(table.n_rows):
+        rows, n_draws = fitted.encoding.rows(table.take(mask), ignore_unknown), len(drawn)
+        parts.append((mask, _score_rows(fitted, rows, int(mask.sum()), drawn, output, sizes)))
+    warn_of_collapse(np.concatenate(sizes), n_draws)
+    return scatter_rows(parts).astype(parts[0][1].dtype)
+
+
+def _score_rows(
+    fitted: Fitted,
+    rows: tuple[Rows, ...],
+    n: int,
+    drawn: Parameters | Hyperparameters,
+    output: Callable[[jax.Array], jax.Array],
+    sizes: list[np.ndarray],
+) -> np.ndarray:
+    """Apply `output` to log averages (n, C) of encoded rows; append the effective sample sizes of rows to `sizes`."""
 
     def score_block(x: tuple[object, ...], n: int) -> np.ndarray:
         joint = xp.concatenate(list(drawn.joints(fitted, x)))
         sizes.append(effective_size(row_weights(joint))[:n])
         return np.asarray(average_joint(joint, output))[:n]
 
-    cells = len(drawn) * len(fitted.encoding.classes) / 4
-    scores = map_rows(fitted, X, lambda rows, n: map_blocks(rows, n, score_block, cells))
-    warn_of_collapse(np.concatenate(sizes), len(drawn))
-    return scores
+    return map_blocks(rows, n, score_block, len(drawn) * len(fitted.encoding.classes) / 4)
 
 
 # -- draws of class probabilities ----------------------------------------------------------------

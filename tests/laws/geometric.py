@@ -110,9 +110,9 @@ class BetaGeometric(IndependentCells):
         a = values.get("a", self.successes) * one
         return type(self)(a, values.get("failures", self.failures / self.successes * a) * one)
 
-    def hyperprior(self, pooled: bool) -> dict[str, Hyperparameter]:
+    def hyperprior(self, kind: Any) -> dict[str, Hyperparameter]:
         """log b ~ Normal(log b, 1), the same in all classes."""
-        return hyperparameters_of_numbers(self, failures=("prob", "LogNormal(jnp.log(failures), 1.0)"))
+        return hyperparameters_of_numbers(self, kind, failures=("prob", "LogNormal(jnp.log(failures), 1.0)"))
 
     def update(self, statistics: Failures) -> Self:
         return type(self)(self.successes + statistics.count, self.failures + statistics.total)

@@ -1,0 +1,68 @@
+"""Partial pooling: groups of rows, such as sites, whose parameters have a common distribution."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import jax
+import numpy as np
+
+from bayesnb import counting
+from bayesnb._util.arguments import shown
+from bayesnb.encoding import check_labels, check_weights
+from bayesnb.encoding.levels import Levels
+from bayesnb.fitted import Fitted
+from bayesnb.model import Statistics
+from bayesnb.uncertainty.given_draws import NEW_GROUP, group_names
+
+
+def count_groups(
+    fitted: Fitted, X: object, y: object, sample_weight: object, groups: object
+) -> tuple[list[str], Statistics]:
+    """Count the sufficient statistics of each group of rows.
+
+    Parameters
+    ----------
+    fitted : Fitted
+        State of the classifier that was fitted to the same rows.
+    X, y, sample_weight
+        Rows, labels and weights that were counted.
+    groups : (N,) array-like
+        Group of each row.
+
+    Returns
+    -------
+    names : list of str
+        Names of the G groups, and `NEW_GROUP`.
+    statistics : Statistics
+        Arrays with a leading axis of G + 1 groups; the last group has no rows.
+
+    Raises
+    ------
+    ValueError
+        If `groups` does not have a name for each row, if names are equal as text, or if the rows are not those that
+        were counted, as far as counts show it.
+    """
+    rows, n = fitted.encode(X)
+    label = fitted.label_index(y, n)
+    weight = check_weights(sample_weight, n)
+    levels, group = check_labels(groups, n, "run_nuts", "groups")
+    names = group_names(levels)
+    if len(set(names)) < len(names) or NEW_GROUP in names:
+        raise ValueError(f"groups: names must differ as text, and none may be {NEW_GROUP!r}; there are {shown(names)}.")
+    n_classes, n_groups = len(fitted.encoding.classes), len(names) + 1
+    # Pairs of a group and a class are counted as classes.
+    pairs = replace(fitted.encoding, classes=Levels(tuple(range(n_groups * n_classes))))
+    counted = counting.count_rows(pairs, rows, group * n_classes + label, weight)
+    class_count, blocks = jax.tree.map(
+        lambda v: v.reshape(n_groups, n_classes, *v.shape[1:]), (counted.class_count, counted.blocks)
+    )
+    statistics = Statistics(class_count, blocks, np.zeros(n_groups))
+    total = [statistics.class_count, *(block.count for block in statistics.blocks)]
+    expected = [fitted.statistics.class_count, *(block.count for block in fitted.statistics.blocks)]
+    if not all(np.allclose(v.sum(axis=0), e) for v, e in zip(total, expected, strict=True)):
+        raise ValueError(
+            "run_nuts: the counts of X and y in the groups do not add up to those that the classifier has. Pass the "
+            "rows, labels and weights that it was fitted to."
+        )
+    return [*names, NEW_GROUP], statistics
