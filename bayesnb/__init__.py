@@ -42,6 +42,7 @@ from bayesnb.prediction import (
     explain,
     loo_terms,
     terms,
+    top_words,
     value_of_information,
     weight_table,
 )
@@ -127,6 +128,7 @@ __all__ = [
     "terms",
     "text",
     "to_arviz",
+    "top_words",
     "tune_alpha",
     "value_of_information",
     "weight_table",

@@ -18,6 +18,7 @@ RNG = np.random.default_rng(0)
 X, Y = RNG.normal(size=(20, 2)), np.arange(20) % 2
 ANALYSES = {
     "parameter_table": bnb.parameter_table,
+    "parameter_table of a feature": lambda nb: bnb.parameter_table(nb, features=[0]),
     "predict_interval": lambda nb: bnb.predict_interval(nb, X),
     "predict_interval by draws": lambda nb: bnb.predict_interval(nb, X, method="draws", draws=20),
     "decompose_uncertainty": lambda nb: bnb.decompose_uncertainty(nb, X),

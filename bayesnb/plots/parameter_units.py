@@ -60,9 +60,9 @@ def select_parameters(
         If there is no such parameter or no such column.
     """
     fitted = require_posterior(nb, "parameter_table")
-    table = _describe_kinds(fitted, tabulate(fitted, prob).iloc[len(fitted.encoding.classes) :])
-    if features is not None:
-        table = table[table["feature"].astype(str).isin(_feature_names(fitted, features))]
+    table = tabulate(fitted, prob, None if features is None else _feature_list(features))
+    n_class_rows = len(fitted.encoding.classes) if features is None else 0
+    table = _describe_kinds(fitted, table.iloc[n_class_rows:])
     numbers = {str(kind): int(n) for kind, n in table["kind"].value_counts(sort=False).items()}
     if parameter is None:
         parameter = max(numbers, key=lambda kind: numbers[kind] * (kind != "sigma2"))
@@ -84,6 +84,8 @@ def _describe_kinds(fitted: Fitted, table: pd.DataFrame) -> pd.DataFrame:
     blocks = zip(fitted.encoding.blocks, fitted.posterior.blocks, fitted.statistics.blocks, strict=True)
     for block, family, counts in blocks:
         rows = table[table["feature"].isin(block.names)]
+        if rows.empty:
+            continue
         has_levels = block.axis()[1] is not None or block.one_simplex
         kind = next(iter(parameter_shapes(family))) if has_levels else rows["level"].astype(str)
         absent = rows["level"] == "absent" if block.kind == "bernoulli" else False
@@ -99,11 +101,8 @@ def _describe_kinds(fitted: Fitted, table: pd.DataFrame) -> pd.DataFrame:
     return pd.concat(parts).sort_index()
 
 
-def _feature_names(fitted: Fitted, features: Iterable[object]) -> list[str]:
-    """Names of columns that are given by name or by index; ValueError if there are none."""
+def _feature_list(features: Iterable[object]) -> list[object]:
+    """Names or indices of columns as a list; TypeError if `features` is a number or another single object."""
     features = [features] if isinstance(features, str) else features
     require_iterable("features", features, "a list of columns, by name or by index")
-    names = [fitted.encoding.feature_names[j] for j in fitted.encoding.positions(features)]
-    if not names:
-        raise ValueError("features names no column; pass one or more, by name or by index.")
-    return names
+    return list(features)

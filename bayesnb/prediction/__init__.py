@@ -7,6 +7,7 @@ from bayesnb.prediction.prevalence import Prevalence, estimate_prevalence
 from bayesnb.prediction.terms import Terms, loo_terms, terms
 from bayesnb.prediction.weight_table import weight_table
 from bayesnb.prediction.weights import Weights
+from bayesnb.prediction.word_evidence import top_words
 
 __all__ = [
     "Conformal",
@@ -19,6 +20,7 @@ __all__ = [
     "explain",
     "loo_terms",
     "terms",
+    "top_words",
     "value_of_information",
     "weight_table",
 ]

@@ -115,7 +115,7 @@ def explain(
     """
     fitted = require_posterior(nb, "explain")
     posterior, encoding = padded_posterior(fitted), fitted.encoding
-    column_names = np.array(_column_names(fitted, names), object)
+    names_of_columns = np.array(column_names(fitted, names), object)
     table = fitted.table(X)
     n, n_classes = table.n_rows, posterior.n_classes
     require_memory(
@@ -147,7 +147,7 @@ def explain(
             log_theta = None
             if reading != "predictive":
                 log_theta = scoring.read(encoding, replace(model, weights=None), reading).likelihoods[b].log_theta
-            words, family = column_names[list(columns.index)], fitted.posterior.blocks[b]
+            words, family = names_of_columns[list(columns.index)], fitted.posterior.blocks[b]
             weight = power_of_length(block_rows.length(), power, exponent)
             lines.append(_word_lines(block_rows, words, family, log_theta, weight, c, k))
             continue
@@ -155,9 +155,9 @@ def explain(
         block_variance = scoring.map_rows((block_rows,), n, kernel, c, k, cells=n_classes * len(index))
         contribution[:, index] += odds_by_block[b]
         variance[:, index] += block_variance * np.square(power)
-        cells[:, index] = _cell_values(columns, block_rows, column_names, table)
+        cells[:, index] = _cell_values(columns, block_rows, names_of_columns, table)
     row = np.repeat(np.arange(n), len(position))
-    names_of_cells = np.tile(column_names[list(position)], n)
+    names_of_cells = np.tile(names_of_columns[list(position)], n)
     lines.insert(1, (row, names_of_cells, cells.ravel(), contribution.ravel(), variance.ravel()))
     row, feature, value, odds, variances = map(np.concatenate, zip(*lines, strict=True))
     order = np.lexsort((-abs(odds), np.arange(len(row)) >= n, row))  # The first n lines are of the classes.
@@ -270,7 +270,7 @@ def _contrasts(fitted: Fitted, X: object, of: object, against: object) -> tuple[
     return c, k
 
 
-def _column_names(fitted: Fitted, names: Sequence[str] | None) -> list[str]:
+def column_names(fitted: Fitted, names: Sequence[str] | None) -> list[str]:
     """Return the names of the columns of X: those given by the user, or those of the classifier."""
     if names is None:
         return fitted.encoding.feature_names

@@ -30,7 +30,7 @@ if TYPE_CHECKING:
 # -- parameters ----------------------------------------------------------------------------------
 
 
-def parameter_table(nb: Classifier, prob: float = 0.9) -> pd.DataFrame:
+def parameter_table(nb: Classifier, prob: float = 0.9, features: Iterable[object] | None = None) -> pd.DataFrame:
     """Estimates, posterior sd and equal-tailed interval of every parameter of a fitted classifier.
 
     Parameters
@@ -39,11 +39,15 @@ def parameter_table(nb: Classifier, prob: float = 0.9) -> pd.DataFrame:
         Classifier whose parameters are described.
     prob : float, default 0.9
         Posterior probability of the interval from `lower` to `upper`, in (0, 1).
+    features : iterable of column names or indices, optional
+        Describe the parameters of these columns only; for a multinomial, the probabilities of these words. Default:
+        all columns, and the class probabilities.
 
     Returns
     -------
     DataFrame
-        One row for each parameter, the class probabilities first; sorted by class, then by the column of X.
+        One row for each parameter; sorted by class, then by the column of X. The class probabilities come first, and
+        are left out if `features` is given.
 
         class
             label
@@ -76,7 +80,7 @@ def parameter_table(nb: Classifier, prob: float = 0.9) -> pd.DataFrame:
     ImproperPosteriorError
         If a zero concentration met a zero count, naming class and feature.
     ValueError
-        If `prob` is not in (0, 1).
+        If `prob` is not in (0, 1), or `features` is empty or names a column that X does not have.
 
     Notes
     -----
@@ -90,33 +94,44 @@ def parameter_table(nb: Classifier, prob: float = 0.9) -> pd.DataFrame:
     >>> from bayesnb import CategoricalNB
     >>> from bayesnb import parameter_table
     >>> nb = CategoricalNB().fit([["sun"], ["sun"], ["rain"]], ["out", "out", "in"])
-    >>> parameter_table(nb).query("feature == '0'")[["class", "level", "count", "mle", "mean"]]
+    >>> parameter_table(nb, features=[0])[["class", "level", "count", "mle", "mean"]]
       class level  count  mle      mean
-    2    in  rain    1.0  1.0  0.666667
-    3    in   sun    0.0  0.0  0.333333
-    4   out  rain    0.0  0.0  0.250000
-    5   out   sun    2.0  1.0  0.750000
+    0    in  rain    1.0  1.0  0.666667
+    1    in   sun    0.0  0.0  0.333333
+    2   out  rain    0.0  0.0  0.250000
+    3   out   sun    2.0  1.0  0.750000
     """
-    return tabulate(require_posterior(nb, "parameter_table"), prob)
+    return tabulate(require_posterior(nb, "parameter_table"), prob, features)
 
 
-def tabulate(fitted: Fitted, prob: float) -> pd.DataFrame:
-    """Return the table of `parameter_table`: estimates, sd and interval of probability `prob` of every parameter."""
+def tabulate(fitted: Fitted, prob: float, features: Iterable[object] | None = None) -> pd.DataFrame:
+    """Return the table of `parameter_table`: estimates, sd and interval of probability `prob` of every parameter.
+
+    `features`, names or indices of columns, limits the table to their parameters; None: all, and class probabilities.
+    """
     import pandas as pd
 
     require_probability("prob", prob)
+    chosen = None if features is None else fitted.encoding.positions(features)
+    if chosen is not None and not chosen:
+        raise ValueError("features names no column; pass one or more, by name or by index.")
     require_proper(fitted.encoding, fitted.posterior)
     of_classes, *of_blocks = _summarize(fitted.prior, fitted.statistics)
     classes = fitted.encoding.classes
     label = np.arange(len(classes))
-    parts = [_parameter_rows(of_classes["theta"], prob, label, -1, label, [CLASS] * len(label), classes.values)]
-    for columns, summaries in zip(fitted.encoding.blocks, of_blocks, strict=True):
+    parts = []
+    if chosen is None:
+        parts = [_parameter_rows(of_classes["theta"], prob, label, -1, label, [CLASS] * len(label), classes.values)]
+    masks = feature_masks(fitted.encoding, chosen)
+    for columns, summaries, mask in zip(fitted.encoding.blocks, of_blocks, masks, strict=True):
         feature, levels = columns.axis()
-        index, names = np.asarray(columns.index)[feature], [columns.names[j] for j in feature]
-        for p, (parameter, summary) in enumerate(summaries.items()):
-            place = len(summaries) * np.arange(len(feature)) + p
-            level = [parameter] * len(feature) if levels is None else levels
-            parts.append(_parameter_rows(summary, prob, label[:, None], index, place, names, level))
+        kept = np.flatnonzero(mask)
+        index, names = np.asarray(columns.index)[feature[kept]], [columns.names[j] for j in feature[kept]]
+        for p, (parameter, summary) in enumerate(summaries.items() if len(kept) else ()):
+            place = len(summaries) * kept + p
+            level = [parameter] * len(kept) if levels is None else [levels[k] for k in kept.tolist()]
+            restricted = _restrict(summary, kept)
+            parts.append(_parameter_rows(restricted, prob, label[:, None], index, place, names, level))
     table = pd.concat(parts, ignore_index=True)
     # Class probabilities stand first, then parameters by class, column, and level or parameter.
     table = table.iloc[np.lexsort((table["place"], table["column"], table["class"], table["column"] >= 0))]
@@ -165,6 +180,13 @@ def _summarize_family(prior: Any, statistics: Any) -> dict[str, _Summary]:
         }
         for name in variance
     }
+
+
+def _restrict(summary: _Summary, kept: np.ndarray) -> _Summary:
+    """Return a summary of the parameters at the positions `kept` (K',) of the last axis."""
+    shape = summary["mean"].shape
+    restricted: _Summary = jax.tree.map(lambda values: np.broadcast_to(values, shape)[..., kept], summary)
+    return restricted
 
 
 def _parameter_rows(

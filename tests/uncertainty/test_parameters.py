@@ -9,17 +9,21 @@ from scipy import stats
 from sklearn.naive_bayes import GaussianNB as ScikitGaussianNB
 
 from bayesnb import (
+    TAN,
     BernoulliNB,
     CategoricalNB,
     Dirichlet,
     GammaPoisson,
     GaussianNB,
+    MixedNB,
     MultinomialNB,
     NormalInverseGamma,
     PoissonNB,
+    plots,
 )
 from bayesnb.datasets import load_watermelon
-from bayesnb.uncertainty import ImproperPosteriorError, parameter_table
+from bayesnb.uncertainty import ImproperPosteriorError, parameter_table, tables
+from tests.refusals import refused
 from tests.strategies import variants
 
 COLUMNS = ["class", "feature", "level", "count", "mle", "map", "mean", "sd", "lower", "upper", "prior_weight"]
@@ -198,3 +202,52 @@ def test_labels_and_levels_keep_their_types():
 def test_reserved_level_has_its_rows():
     table = parameter_table(CategoricalNB(handle_unknown="level").fit([["a"], ["b"]], [0, 1]))
     assert row(table, 0, "0", "<unknown>")["mean"] == pytest.approx(1 / 4)
+
+
+MIXED = pd.DataFrame({"leaf": LEVELS[:, 0], "height": REAL[:, 0], "bark": LEVELS[:, 1], "girth": REAL[:, 1]})
+
+
+@variants(
+    ("nb", "X", "features", "chosen"),
+    [
+        (CategoricalNB(), LEVELS, [1], ["1"]),
+        (BernoulliNB(), COUNTS, ["2", 0], ["0", "2"]),
+        (MultinomialNB(), COUNTS, np.array([2]), ["2"]),
+        (GaussianNB(), REAL, "1", ["1"]),
+        (MixedNB(numbers="gaussian"), MIXED, ["girth", "leaf"], ["leaf", "girth"]),
+        (MixedNB(numbers="gaussian"), MIXED, 1, ["height"]),
+        (TAN(), LEVELS, ["1"], ["1"]),
+    ],
+    ids=["levels", "presence", "words", "numbers", "mixed", "one index", "tree"],
+)
+def test_chosen_features_are_rows_of_the_whole_table(nb, X, features, chosen):
+    nb = nb.fit(X, Y)
+    whole = parameter_table(nb, 0.8)
+    expected = whole[whole["feature"].isin(chosen)].reset_index(drop=True)
+    assert expected["feature"].unique().tolist() == chosen
+    pd.testing.assert_frame_equal(parameter_table(nb, 0.8, features=features), expected)
+
+
+def test_quantiles_are_those_of_the_chosen_words_alone(monkeypatch):
+    computed = []
+    quantiles = tables._quantiles
+
+    def counted(components, q):
+        computed.append(len(components[0][0]))
+        return quantiles(components, q)
+
+    monkeypatch.setattr(tables, "_quantiles", counted)
+    nb = MultinomialNB().fit(RNG.poisson(20.0, (20, 2000)), np.tile(["no", "yes"], 10))
+    assert len(parameter_table(nb, features=[7, 40, 41])) == 6
+    assert 0 < max(computed) <= 6
+    plots.forest(nb, features=[7, 40, 41])
+    assert max(computed) <= 6
+
+
+def test_features_that_are_not_there():
+    nb = MultinomialNB().fit(COUNTS, Y)
+    for feature in ("size", 3, -1, 0.0, None, ["0"]):
+        refused("features: there is no column", parameter_table, nb, features=[feature])
+    refused("features names no column; pass one or more", parameter_table, nb, features=[])
+    refused("features names no column; pass one or more", plots.forest, nb, features=[])
+    refused("features=3 must be a list of columns", plots.forest, nb, features=3, error=TypeError)
