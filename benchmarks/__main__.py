@@ -22,6 +22,7 @@ import bayesnb as bnb
 from benchmarks import data
 from benchmarks.choices import choices
 from benchmarks.cluster import cluster
+from benchmarks.cold import first_calls
 from benchmarks.densities import densities
 from benchmarks.sampling import sampling
 from benchmarks.sets import sets
@@ -143,7 +144,7 @@ def main() -> None:
     n = int(1_000_000 * options.scale)
     print(f"{'median of alternating runs':<46} {'bayesnb':>9} {'peer':>9}     {'ratio':>7}  target")
     rows = []
-    large = dense(n), sparse(n // 10), uncertainty(), streams(n), cluster(n)
+    large = first_calls(), dense(n), sparse(n // 10), uncertainty(), streams(n), cluster(n)
     small = choices(n), densities(n), sets(n // 10), structures(n // 10), sampling(n), whole(n)
     for part in large + small:
         for row in part:
