@@ -132,6 +132,10 @@ class Columns(ABC):
         """Return the feature (L,) and the level of each position; default: None in place of the levels."""
         return self.groups(), None
 
+    def are_cells(self) -> np.ndarray:
+        """(F,) whether the levels of each feature are cells of a number, in ascending order; default: none are."""
+        return np.zeros(len(self.index), bool)
+
     def decode(self, cells: np.ndarray) -> np.ndarray:
         """(S, F) values of the features, from simulated cells (S, K) on the last axis; the inverse of one-hot codes.
 

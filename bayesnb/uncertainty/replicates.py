@@ -36,6 +36,8 @@ class CellBlock:
         Levels of each feature, in the order of the positions in `values`; None for numbers and counts of words.
     values : (N, F) array
         Numbers or counts, NaN where missing; positions of levels, -1 where missing.
+    ordered : (F,) bool array
+        Whether the levels of each feature are cells of a number, in ascending order.
     total : (N,) int array or None
         Number of words of each row; None unless the features are words.
     """
@@ -44,6 +46,7 @@ class CellBlock:
     names: Sequence[str]
     levels: tuple[list[Hashable], ...] | None
     values: np.ndarray
+    ordered: np.ndarray
     total: np.ndarray | None = None
 
     @property
@@ -88,21 +91,22 @@ def read_cell_blocks(encoding: Encoding, rows: Sequence[Rows], n: int) -> list[C
 def _read_block(columns: Columns, rows: Any, n: int) -> CellBlock:
     """Return the observed cells of one block of columns without parents."""
     index = np.asarray(columns.index)
+    ordered = columns.are_cells()
     feature, level = columns.axis()
     if level is None:
         values = np.asarray(rows.matrix.toarray() if hasattr(rows, "matrix") else rows.values, np.float64)
         if not columns.one_simplex:
-            return CellBlock(index, columns.names, None, values)
+            return CellBlock(index, columns.names, None, values, ordered)
         total = values.sum(axis=1)
         if (values != np.round(values)).any():
             raise NotImplementedError(
                 "counts of words that are not whole numbers have no multinomial distribution to be drawn from."
             )
-        return CellBlock(index, columns.names, None, values, total.astype(np.int64))
+        return CellBlock(index, columns.names, None, values, ordered, total.astype(np.int64))
     ends = np.searchsorted(feature, np.arange(len(index) + 1))
     levels = tuple(list(level[start:stop]) for start, stop in pairwise(ends))
     codes = (rows.matrix != 0).toarray() if hasattr(rows, "matrix") else rows.code(0, n, n)
-    return CellBlock(index, columns.names, levels, np.asarray(codes).astype(np.int32))
+    return CellBlock(index, columns.names, levels, np.asarray(codes).astype(np.int32), ordered)
 
 
 def simulate_cells(
