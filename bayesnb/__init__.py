@@ -8,7 +8,7 @@ from bayesnb._util import interrupt as _interrupt  # noqa: F401 (first: all othe
 # isort: split
 from bayesnb import datasets, decision, plots, sql
 from bayesnb._util.compilation_cache import enable_cache
-from bayesnb.checking import check_independence, prior_predictive, prior_sensitivity
+from bayesnb.checking import check_independence, posterior_predictive_check, prior_predictive, prior_sensitivity
 from bayesnb.decision import decide
 from bayesnb.estimators import (
     AODE,
@@ -118,6 +118,7 @@ __all__ = [
     "permutation_null",
     "plots",
     "posterior_draws",
+    "posterior_predictive_check",
     "predict_interval",
     "prequential",
     "prior_predictive",

@@ -8,18 +8,25 @@ from __future__ import annotations
 import warnings
 from collections.abc import Hashable, Mapping, Sequence
 from contextlib import suppress
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 import jax
 import numpy as np
 
 from bayesnb._util.arguments import require_integer, require_seed
-from bayesnb.encoding import Encoding
+from bayesnb.encoding import Encoding, Table, ignore_unknown
 from bayesnb.fitted import Classifier, Fitted, require_posterior
 from bayesnb.model import NaiveBayes, Statistics
 from bayesnb.uncertainty import ImproperPosteriorError, draw_parameters, require_proper, site_names
 from bayesnb.uncertainty.draws import draw_posterior, feature_masks, origin
 from bayesnb.uncertainty.given_draws import STATISTIC
+from bayesnb.uncertainty.replicates import (
+    CellBlock,
+    read_cell_blocks,
+    reason_against_replicates,
+    replicate_rows,
+)
 from bayesnb.uncertainty.row_draws import score_labelled
 from bayesnb.version import __version__
 
@@ -32,6 +39,7 @@ _CLASS = "class"
 _GROUP = "group"
 _NUTS = "the No-U-Turn sampler of NumPyro"
 _GENERALISED = "a generalised (Gibbs) posterior: of weights given cross-fitted terms, not of the parameters"
+_MOST_REPLICATED = 2**24
 _DESCRIPTIONS = {"row": "log p(x, y | parameters)", "label": "log p(y | x, parameters)"}
 
 
@@ -70,9 +78,21 @@ def to_arviz(
             with X and y, in nats, (…, observation): "row" is log p(x_i, y_i | θ), multinomial
             coefficients and -log x! included; "label" is log p(y_i | x_i, θ).
         posterior_predictive
-            with X and y; "label" (…, observation), drawn from P(· | x_i, θ).
+            with X and y; "label" (…, observation), drawn from P(· | x_i, θ), and each feature under the name of its
+            column, drawn given the observed class of the row, x_i ~ p(x | y_i, θ): a check of p(x | class), for
+            `arviz.plot_ppc` (0.23) and `arviz.plot_ppc_dist` (1.x). With parents, the features of a row are drawn
+            together. Words of a multinomial are one variable, "count" (…, observation, word), and a row keeps its
+            number of words.
         observed_data
-            with X and y; "label" (observation,).
+            with X and y; "label" (observation,) and the features.
+
+        Labels and levels are integers in these two groups: positions in the coordinate `class`, and in the coordinate
+        "colour_level" for a column "colour". A Bernoulli feature is 0 or 1, a binned number has the position of its
+        cell. A missing cell is missing in each replicate: -1 for levels, NaN for numbers. A variable whose name is
+        taken has "_feature" appended, "/" becomes "_", and the attribute "column" has the name of the column. At most
+        2²⁴ values are replicated: of more, the first draws of each chain. Where one draw a chain has more values, or
+        rows cannot be drawn (averages over trees, densities of numbers beside their cells in a structure, counts of
+        words that are not whole), the group has labels only, and its attribute "features" says why.
 
         The coordinates of `class` are the labels, of `feature` the names of the columns (the words of a
         multinomial), of `level` "feature=value", with "present" and "absent" for Bernoulli features. Where two
@@ -301,8 +321,7 @@ def _class_names(encoding: Encoding) -> np.ndarray:
     labels = encoding.classes.array()
     if labels.dtype.kind in "biufU":
         return labels
-    names = [str(label) for label in encoding.classes.values]
-    return np.array(names if len(set(names)) == len(names) else [repr(label) for label in encoding.classes.values])
+    return np.array(_distinct_names(encoding.classes.values))
 
 
 # -- draws ---------------------------------------------------------------------------------------
@@ -352,11 +371,11 @@ def _row_groups(
     """Return the groups log_likelihood, posterior_predictive and observed_data of labelled rows, by name."""
     import xarray as xr
 
-    encoded, n = fitted.encode(X)
-    label = fitted.label_index(y, n)
+    table = fitted.table(X)
+    encoded = fitted.rows(table)
+    label = fitted.label_index(y, table.n_rows)
     rows = tuple(r.linear_rows() for r in encoded)
     row, label_given_row, predicted = score_labelled(fitted.encoding, fitted.posterior, rows, label, drawn, seed)
-    names = _class_names(fitted.encoding)
     observation = {_ROW: np.arange(len(label))}
     coordinates = {**_sample_coordinates(sample), **observation}
 
@@ -368,8 +387,78 @@ def _row_groups(
         name: ((*_SAMPLE, _ROW), spread(values), {"description": _DESCRIPTIONS[name]})
         for name, values in (("row", row), ("label", label_given_row))
     }
-    return {
-        "log_likelihood": xr.Dataset(likelihoods, coordinates),
-        "posterior_predictive": xr.Dataset({"label": ((*_SAMPLE, _ROW), names[spread(predicted)])}, coordinates),
-        "observed_data": xr.Dataset({"label": ((_ROW,), names[label])}, observation),
-    }
+    groups = {"log_likelihood": xr.Dataset(likelihoods, coordinates)}
+    classes = {_CLASS: _class_names(fitted.encoding)}
+    replicated = {"label": ((*_SAMPLE, _ROW), spread(predicted).astype(np.int32))}
+    observed = {"label": ((_ROW,), label.astype(np.int32))}
+    blocks, kept = _replicable(fitted, table, sample)
+    if isinstance(blocks, str):
+        groups["posterior_predictive"] = xr.Dataset(replicated, {**coordinates, **classes}, {"features": blocks})
+        groups["observed_data"] = xr.Dataset(observed, {**observation, **classes})
+        return groups
+    rng = np.random.default_rng([seed, 1])
+    first = {site: v.reshape(*sample, *v.shape[1:])[:, :kept].reshape(-1, *v.shape[1:]) for site, v in drawn.items()}
+    parts = [values for _, values in replicate_rows(fitted.encoding, fitted.posterior, first, label, blocks, rng)]
+    replicates = [
+        np.concatenate(tables).reshape(sample[0], kept, *tables[0].shape[1:]) for tables in zip(*parts, strict=True)
+    ]
+    variables, levels = _cell_variables(blocks, replicates, (*_SAMPLE, _ROW))
+    data = xr.Dataset(replicated, {**coordinates, **classes, **levels}).isel(draw=slice(kept))
+    groups["posterior_predictive"] = data.assign(variables)
+    cells, _ = _cell_variables(blocks, [block.values for block in blocks], (_ROW,))
+    groups["observed_data"] = xr.Dataset({**observed, **cells}, {**observation, **classes, **levels})
+    return groups
+
+
+def _replicable(fitted: Fitted, table: Table, sample: tuple[int, int]) -> tuple[list[CellBlock] | str, int]:
+    """Return the observed cells and for how many draws a chain they are replicated, or why they are not, and 0."""
+    if reason := reason_against_replicates(fitted):
+        return reason, 0
+    kept = min(sample[1], _MOST_REPLICATED // max(1, sample[0] * table.n_rows * fitted.encoding.n_features))
+    if not kept:
+        return f"one draw a chain of the features would be more than {_MOST_REPLICATED:,} values.", 0
+    alone = replace(fitted.encoding, blocks=tuple(block.base for block in fitted.encoding.blocks))
+    try:
+        return read_cell_blocks(fitted.encoding, alone.rows(table, ignore_unknown), table.n_rows), kept
+    except NotImplementedError as error:
+        return str(error), 0
+
+
+def _cell_variables(
+    blocks: Sequence[CellBlock], values: Sequence[np.ndarray], dims: tuple[str, ...]
+) -> tuple[dict[str, Any], dict[str, list[str]]]:
+    """Return variables of features for a Dataset, and the names of their levels by coordinate.
+
+    `values` are arrays (..., F), one for each block, with the dimensions `dims` and the features of the block.
+    """
+    taken = {"label", "count", "word", _ROW, _CLASS, *_SAMPLE}
+    variables: dict[str, Any] = {}
+    coordinates: dict[str, list[str]] = {}
+    for block, cells in zip(blocks, values, strict=True):
+        if block.total is not None:
+            variables["count"] = ((*dims, "word"), cells)
+            coordinates["word"] = list(map(str, block.names))
+            continue
+        for f, name in enumerate(map(str, block.names)):
+            variable = _free_name(name.replace("/", "_"), taken)
+            attributes = {"column": name}
+            if block.levels is not None:
+                coordinate = _free_name(f"{variable}_level", taken)
+                coordinates[coordinate] = _distinct_names(block.levels[f])
+                attributes["levels"] = f"positions in the coordinate {coordinate!r}; -1 is missing"
+            variables[variable] = (dims, cells[..., f], attributes)
+    return variables, coordinates
+
+
+def _free_name(name: str, taken: set[str]) -> str:
+    """Return the name with "_feature" appended as often as is needed to be new, and add it to those that are taken."""
+    while name in taken:
+        name += "_feature"
+    taken.add(name)
+    return name
+
+
+def _distinct_names(values: Sequence[Hashable]) -> list[str]:
+    """Return strings of distinct values, quoted by repr if two would be equal."""
+    names = [str(value) for value in values]
+    return names if len(set(names)) == len(names) else [repr(value) for value in values]

@@ -31,6 +31,7 @@ ANALYSES = {
     "posterior_draws": lambda nb: bnb.posterior_draws(nb, 5),
     "prequential": lambda nb: bnb.prequential(nb, X, Y, points=2),
     "check_independence": lambda nb: check_independence(nb, X, Y, draws=2),
+    "posterior_predictive_check": lambda nb: bnb.posterior_predictive_check(nb, X, Y, draws=3),
     "prior_predictive": lambda nb: prior_predictive(nb, draws=5),
     "prior_sensitivity": lambda nb: prior_sensitivity(nb, X, steps=2),
     "predict_proba": lambda nb: nb.predict_proba(X),

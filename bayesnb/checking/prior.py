@@ -10,14 +10,14 @@ from scipy.special import logsumexp
 
 from bayesnb._util.arguments import require_integer, require_seed
 from bayesnb._util.precision import float64
-from bayesnb.capabilities import require_capability
 from bayesnb.encoding import Encoding
-from bayesnb.families.protocol import Prior, Simulation
+from bayesnb.families.protocol import Prior
 from bayesnb.families.variates import Variates
 from bayesnb.fitted import Classifier, require_posterior
 from bayesnb.model import NaiveBayes, Statistics
 from bayesnb.uncertainty import ImproperPosteriorError, require_proper
 from bayesnb.uncertainty.draws import ask, run
+from bayesnb.uncertainty.replicates import simulate_cells
 
 _MOST_CELLS = 2**21
 
@@ -98,8 +98,7 @@ def _draw_label_probability(
         likelihood = jax.tree.map(np.asarray, _draw_likelihood(family, draws, rng))
         of_label = jax.tree.map(lambda parameter: parameter[each, label], likelihood)
         total = round(float(counted.count.sum() / n_rows)) if columns.one_simplex and n_rows else 1
-        simulated = require_capability(family, Simulation).simulate(of_label, rng, total)
-        cells = simulated if columns.network is None else columns.network.select_realized(simulated)
+        cells = simulate_cells(columns, family, of_label, rng, total)
         score = score + np.asarray(likelihood.cells(cells[:, None])).sum(axis=-1)
     with np.errstate(invalid="ignore"):
         probability: np.ndarray = np.exp(score[each, label] - logsumexp(score, axis=1))

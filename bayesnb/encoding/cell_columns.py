@@ -98,6 +98,10 @@ class CellColumns(PlainColumns):
         """(F,) number of cells of each feature."""
         return np.array([1 if edges is None else len(edges) + 1 for edges in self.edges])
 
+    def are_cells(self) -> np.ndarray:
+        """(F,) ones: the levels of all features are cells of numbers."""
+        return np.ones(len(self.index), bool)
+
     def _ends(self) -> np.ndarray:
         """(F, K) edges of each feature, K the greatest number of cells; infinite behind the last edge."""
         ends = np.full((len(self.edges), int(self.sizes().max(initial=1))), np.inf)

@@ -132,6 +132,18 @@ class Columns(ABC):
         """Return the feature (L,) and the level of each position; default: None in place of the levels."""
         return self.groups(), None
 
+    def are_cells(self) -> np.ndarray:
+        """(F,) whether the levels of each feature are cells of a number, in ascending order; default: none are."""
+        return np.zeros(len(self.index), bool)
+
+    def decode(self, cells: np.ndarray) -> np.ndarray:
+        """(S, F) values of the features, from simulated cells (S, K) on the last axis; the inverse of one-hot codes.
+
+        Numbers and counts are returned unchanged; of levels, 0 and 1, the position of the one of each feature, -1 for
+        a feature without levels.
+        """
+        return cells if self.axis()[1] is None else level_positions(cells, self.sizes(), self.start())
+
     @property
     def capacity(self) -> int:
         """Number of positions in the kernels' arrays of counts; default: those of all features, without padding."""
@@ -297,6 +309,13 @@ class BinaryColumns(PlainColumns):
     def axis(self) -> tuple[np.ndarray, Sequence[Hashable] | None]:
         """Return the feature (2 F,) of each position, and "absent" or "present" for each."""
         return self.groups(), ["absent", "present"] * len(self.index)
+
+
+def level_positions(cells: np.ndarray, sizes: np.ndarray, start: np.ndarray) -> np.ndarray:
+    """(S, F) position of the one within each feature, whose levels begin at `start` (F,); -1 without levels."""
+    positions = np.full((len(cells), len(sizes)), -1)
+    positions[:, sizes > 0] = np.nonzero(cells)[1].reshape(len(cells), -1) - start[sizes > 0]
+    return positions
 
 
 def _require_binary(values: np.ndarray, names: Sequence[str], locate: Callable[[int], tuple[int, int]]) -> None:

@@ -191,6 +191,10 @@ class LevelColumns(PlainColumns):
         """Number of levels in the kernels' arrays of counts, padding included."""
         return padded_levels(self.sizes())
 
+    def are_cells(self) -> np.ndarray:
+        """(F,) whether each feature is a number whose levels are the intervals between its cuts."""
+        return np.array([cuts is not None for cuts in self.cuts or (None,) * len(self.index)], bool)
+
     def tables(self, flat: np.ndarray) -> list[np.ndarray]:
         """Return the (C, levels) table of each feature, from the (C, L) array of all features."""
         return np.split(flat, self.start()[1:], axis=1)

@@ -13,7 +13,7 @@ import numpy as np
 
 from bayesnb._util.arguments import shown
 from bayesnb._util.level_pair_counts import require_memory
-from bayesnb.encoding.columns import Columns, UnknownPolicy
+from bayesnb.encoding.columns import Columns, UnknownPolicy, level_positions
 from bayesnb.encoding.level_columns import LevelColumns
 from bayesnb.encoding.levels import Levels
 from bayesnb.encoding.node_rows import NetworkRows, NodeRows, sort_parents_first
@@ -275,6 +275,14 @@ class NodeColumns(Columns):
             code[:, child] = table[draws, group].argmax(axis=1)
             realized[draws, start[i] + group * n_levels[child] + code[:, child]] = 1
         return realized
+
+    def decode(self, cells: np.ndarray) -> np.ndarray:
+        """(S, F) position of the level of each feature of the base, from realized levels (S, L) of 0 and 1."""
+        joint = level_positions(cells, self.sizes(), self.start())
+        values = np.full((len(cells), len(self.base.index)), -1)
+        child = [node[0] for node in self.nodes]
+        values[:, child] = np.where(joint < 0, -1, joint % np.maximum(1, self.base.sizes()[child]))
+        return values
 
 
 def declare_levels(blocks: Iterable[Columns], known: Iterable[Columns]) -> tuple[Columns, ...]:

@@ -163,7 +163,7 @@ class Averaged(Family):
         dependent, shared = self.dependent.draw(variates, n), self.shared.draw(variates, n)
         return jax.tree.map(lambda a, b: xp.where(included, a, b), dependent, shared)
 
-    def simulate(self, likelihood: Any, rng: np.random.Generator, total: int = 1) -> np.ndarray:
+    def simulate(self, likelihood: Any, rng: np.random.Generator, total: int | np.ndarray = 1) -> np.ndarray:
         """(S, K) simulated cells of one row for each of the S parameters in `likelihood`, which are of one class.
 
         `total` is the number of draws from a single group of levels; other rows do not depend on it.

@@ -85,7 +85,7 @@ class AveragedTables(AveragedStructures):
         """NaN for each level, {"theta": (C, L)}: the posterior mean is not linear in the counts."""
         return {"theta": xp.full(xp.shape(self.concentration), xp.nan)}
 
-    def simulate(self, likelihood: Multinomial, rng: np.random.Generator, total: int = 1) -> np.ndarray:
+    def simulate(self, likelihood: Multinomial, rng: np.random.Generator, total: int | np.ndarray = 1) -> np.ndarray:
         """(S, L) of 0 and 1: one level drawn from each group, for each of S rows of level probabilities.
 
         `total` is not used.

@@ -261,7 +261,7 @@ class Dirichlet(IndependentClasses):
         start = np.cumsum(sizes) - sizes
         return [(int(n), start[sizes == n][:, None] + np.arange(n)) for n in np.unique(sizes[sizes > 1])]
 
-    def simulate(self, likelihood: Multinomial, rng: np.random.Generator, total: int = 1) -> np.ndarray:
+    def simulate(self, likelihood: Multinomial, rng: np.random.Generator, total: int | np.ndarray = 1) -> np.ndarray:
         """(S, L) simulated counts of one row for each of S level probabilities.
 
         A single group has `total` draws, several groups have one draw each.

@@ -125,7 +125,7 @@ class IndependentCells(IndependentClasses):
         """Parameters by name: the values of the sample sites themselves."""
         return dict(values)
 
-    def simulate(self, likelihood: Any, rng: np.random.Generator, total: int = 1) -> np.ndarray:
+    def simulate(self, likelihood: Any, rng: np.random.Generator, total: int | np.ndarray = 1) -> np.ndarray:
         """(S, F) simulated cells of one row for each of S parameters of one class; `total` is not used."""
         cells: np.ndarray = likelihood.simulate(rng)
         return cells

@@ -465,10 +465,10 @@ class LogOddsCumulants(Protocol):
 class Simulation(Protocol):
     """Capability: rows can be simulated given parameters."""
 
-    def simulate(self, likelihood: Any, rng: np.random.Generator, total: int = 1) -> np.ndarray:
+    def simulate(self, likelihood: Any, rng: np.random.Generator, total: int | np.ndarray = 1) -> np.ndarray:
         """(S, K) cells of one row for each of S parameters of one class, drawn by a NumPy generator.
 
-        `total` is the number of draws that a row has from one simplex.
+        `total`, one number or (S,), is the number of draws that a row has from one simplex.
         """
 
 

@@ -16,6 +16,7 @@ from bayesnb.plots.binned_density import density
 from bayesnb.plots.class_probabilities import prediction_intervals, prior_predictive
 from bayesnb.plots.feature_dependence import independence, structure
 from bayesnb.plots.parameter_intervals import forest, shrinkage
+from bayesnb.plots.predictive_check import predictive_check
 from bayesnb.plots.reliability_diagram import reliability
 from bayesnb.plots.style import detach
 from bayesnb.plots.waterfall import explain
@@ -28,6 +29,7 @@ __all__ = [
     "forest",
     "independence",
     "prediction_intervals",
+    "predictive_check",
     "prior_predictive",
     "reliability",
     "shrinkage",

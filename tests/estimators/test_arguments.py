@@ -108,6 +108,7 @@ SEEDED = {
     "decide": lambda nb, **o: bnb.decide(nb, X, 1 - np.eye(2), **o),
     "prior_predictive": lambda nb, **o: bnb.prior_predictive(nb, **o),
     "check_independence": lambda nb, **o: bnb.check_independence(nb, X, Y, **o),
+    "posterior_predictive_check": lambda nb, **o: bnb.posterior_predictive_check(nb, X, Y, **o),
     "to_arviz": lambda nb, **o: bnb.to_arviz(nb, **o),
     "run_nuts": lambda nb, **o: bnb.run_nuts(nb, **o),
 }
@@ -147,6 +148,7 @@ TAKE_A_CLASSIFIER = {
     "prior_predictive": bnb.prior_predictive,
     "prior_sensitivity": lambda nb: bnb.prior_sensitivity(nb, X),
     "check_independence": lambda nb: checking.check_independence(nb, X, Y),
+    "posterior_predictive_check": lambda nb: bnb.posterior_predictive_check(nb, X, Y),
     "to_arviz": bnb.to_arviz,
     "run_nuts": lambda nb: bnb.run_nuts(nb),
     "fit_stream": lambda nb: bnb.fit_stream(nb, [(X, Y)]),

@@ -108,6 +108,7 @@ OF_A_POSTERIOR = {
     "bayes_factor of another": lambda nb: bnb.bayes_factor(bnb.CategoricalNB().fit(X, Y), nb),
     "prior_sensitivity": lambda nb: bnb.prior_sensitivity(nb, X),
     "prior_predictive": bnb.prior_predictive,
+    "posterior_predictive_check": lambda nb: bnb.posterior_predictive_check(nb, X, Y),
     "prequential": lambda nb: bnb.prequential(nb, X, Y),
 }
 WHY_NOT = {"AODE": r"AODE averages.*members_", "EM": "counted with responsibilities by EM"}

@@ -35,6 +35,7 @@ def figures():
         "density": lambda: plots.density(mixed, "密度", X, y),
         "explain": lambda: plots.explain(bnb.explain(nb, levels[:1])),
         "independence": lambda: plots.independence(bnb.check_independence(nb, levels, y, draws=2)),
+        "predictive_check": lambda: plots.predictive_check(bnb.posterior_predictive_check(nb, levels, y, draws=9)),
         "structure": lambda: plots.structure(network),
         "weights": lambda: plots.weights(terms),
         "reliability": lambda: plots.reliability({"朴素": bins, "加权": bins}),

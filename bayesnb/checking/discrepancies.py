@@ -1,0 +1,256 @@
+"""Statistics of labelled tables that a model may fail to replicate, for many tables of the same rows at a time."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Hashable, Sequence
+from dataclasses import dataclass, replace
+from functools import cached_property
+from typing import NamedTuple
+
+import numpy as np
+
+_MOST_NUMBERS = 2**22
+_FEWEST_ROWS = 3
+_ROUNDING = 1e-12
+
+
+class Quantity(NamedTuple):
+    """Name of one statistic, the position of its class, and the positions of its features; -1 for none."""
+
+    name: str
+    label: int = -1
+    first: int = -1
+    second: int = -1
+
+
+@dataclass(frozen=True, eq=False)
+class Tables:
+    """S tables of the same N labelled rows, with the same missing cells.
+
+    Parameters
+    ----------
+    label : (N,) int array
+        Position of the class of each row.
+    numbers : (S, N, F) array
+        Cells of the features that are numbers; NaN where missing.
+    codes : (S, N, G) int array
+        Positions of the levels of the other features; -1 where missing.
+    number_index, level_index : (F,), (G,) int arrays
+        Positions of the features among the columns of X.
+    levels : tuple of G sequences
+        Levels of each feature.
+    """
+
+    label: np.ndarray
+    numbers: np.ndarray
+    codes: np.ndarray
+    number_index: np.ndarray
+    level_index: np.ndarray
+    levels: tuple[Sequence[Hashable], ...]
+
+    def __len__(self) -> int:
+        return len(self.numbers)
+
+    @property
+    def classes(self) -> np.ndarray:
+        """Positions of the classes that have rows."""
+        return np.unique(self.label)
+
+    @cached_property
+    def index(self) -> np.ndarray:
+        """(F + G,) positions of all features among the columns of X: those of numbers, then those of levels."""
+        return np.concatenate([self.number_index, self.level_index])
+
+    @property
+    def feature_of_level(self) -> np.ndarray:
+        """(L,) number of the feature, among those of levels, of each level."""
+        return np.repeat(np.arange(len(self.levels)), [len(levels) for levels in self.levels])
+
+    def select_tables(self, part: slice) -> Tables:
+        """Return some of the tables."""
+        return replace(self, numbers=self.numbers[part], codes=self.codes[part])
+
+    def of_class(self, c: int) -> Tables:
+        """Return the rows of one class."""
+        rows = self.label == c
+        return replace(self, label=self.label[rows], numbers=self.numbers[:, rows], codes=self.codes[:, rows])
+
+    def one_hot(self) -> np.ndarray:
+        """(S, N, L) indicators of the levels of all features; those of a missing cell are zero."""
+        start = np.cumsum([0, *map(len, self.levels)])
+        hot = np.empty((*self.codes.shape[:2], start[-1]))
+        for g, levels in enumerate(self.levels):
+            hot[:, :, start[g] : start[g + 1]] = self.codes[:, :, g, None] == np.arange(len(levels))
+        return hot
+
+
+Statistic = Callable[[Tables], np.ndarray]
+"""Function of S tables: (S, T) values of its T quantities, NaN where undefined."""
+
+
+# -- association ---------------------------------------------------------------------------------
+
+
+def association_quantities(tables: Tables) -> list[Quantity]:
+    """Return the quantities of `associations`: each pair of features in each class, in the order of the columns."""
+    n_numbers = len(tables.number_index)
+    names = {0: "Cramér's V", 1: "correlation ratio", 2: "correlation"}
+    return [
+        Quantity(names[int(i < n_numbers) + int(j < n_numbers)], int(c), *sorted(map(int, tables.index[[i, j]])))
+        for c in tables.classes
+        for i, j in zip(*_pairs(tables), strict=True)
+    ]
+
+
+def associations(tables: Tables) -> np.ndarray:
+    """(S, T) dependence of each pair of features within each class, from 0 to 1, on the rows with both observed.
+
+    |r| of two numbers, Cramér's V = √(χ² / (n (k - 1))) of two features of levels with at least k levels that occur,
+    and the correlation ratio η = √(squares between levels / all squares) of a number and a feature of levels. NaN if
+    fewer than three rows have both features, or one of the two is constant there.
+    """
+    first, second = _pairs(tables)
+    return np.concatenate([_association_matrix(tables.of_class(c))[:, first, second] for c in tables.classes], axis=1)
+
+
+def _pairs(tables: Tables) -> tuple[np.ndarray, np.ndarray]:
+    """Return the positions in `tables.index` of both features of each pair, pairs in the order of the columns."""
+    order = np.argsort(tables.index)
+    first, second = np.triu_indices(len(order), 1)
+    return order[first], order[second]
+
+
+def _association_matrix(tables: Tables) -> np.ndarray:
+    """(S, F + G, F + G) dependence of all pairs of features, over all rows of the tables."""
+    n_numbers, n_features = len(tables.number_index), len(tables.index)
+    n_levels = sum(map(len, tables.levels))
+    size = len(tables.label) * (n_numbers + n_levels) + (n_numbers + n_levels) ** 2
+    step = max(1, _MOST_NUMBERS // max(1, size))
+    matrix = np.full((len(tables), n_features, n_features), np.nan)
+    for start in range(0, len(tables), step):
+        some = tables.select_tables(slice(start, start + step))
+        part = matrix[start : start + step]
+        x, seen = _centred(some.numbers)
+        hot, observed = some.one_hot(), (some.codes[0] >= 0).astype(float)
+        member = (some.feature_of_level[:, None] == np.arange(len(some.levels))).astype(float)
+        with np.errstate(divide="ignore", invalid="ignore"):
+            part[:, :n_numbers, :n_numbers] = _correlations(x, seen)
+            part[:, n_numbers:, n_numbers:] = _cramer(hot, member)
+            ratio = _correlation_ratios(x, seen, hot, observed, member)
+        part[:, n_numbers:, :n_numbers] = ratio
+        part[:, :n_numbers, n_numbers:] = ratio.swapaxes(1, 2)
+    return matrix
+
+
+def _centred(numbers: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    """Return numbers (S, N, F) from their mean, 0 where missing, and whether each cell is observed (N, F), as 0 and 1.
+
+    A constant column becomes exactly 0.
+    """
+    seen = ~np.isnan(numbers[0])
+    count = np.maximum(seen.sum(axis=0), 1)
+    first = np.take_along_axis(numbers, seen.argmax(axis=0)[None, None], axis=1)
+    shifted = np.where(seen, numbers - first, 0.0)
+    return np.where(seen, shifted - shifted.sum(axis=1, keepdims=True) / count, 0.0), seen.astype(float)
+
+
+def _correlations(x: np.ndarray, seen: np.ndarray) -> np.ndarray:
+    """(S, F, F) absolute correlations of centred numbers (S, N, F), for each pair on the rows with both."""
+    n = seen.T @ seen
+    total, square = x.swapaxes(1, 2) @ seen, (x**2).swapaxes(1, 2) @ seen  # of the first where the second is observed
+    covariance = x.swapaxes(1, 2) @ x - total * total.swapaxes(1, 2) / n
+    variance = square - total**2 / n
+    varies = variance > _ROUNDING * square
+    r = np.abs(covariance) / np.sqrt(variance * variance.swapaxes(1, 2))
+    defined = (n >= _FEWEST_ROWS) & varies & varies.swapaxes(1, 2)
+    return np.where(defined, np.minimum(r, 1.0), np.nan)
+
+
+def _cramer(hot: np.ndarray, member: np.ndarray) -> np.ndarray:
+    """(S, G, G) Cramér's V of features of levels, from indicators (S, N, L) and the feature (L, G) of each level."""
+    pair = hot.swapaxes(1, 2) @ hot
+    margin = pair @ member  # of each level, in the rows in which the other feature is observed
+    spread = margin @ member.T
+    share = np.where(pair > 0, pair**2 / (spread * spread.swapaxes(1, 2)), 0.0)
+    phi2 = member.T @ share @ member - 1.0
+    n, occurring = member.T @ pair @ member, member.T @ (margin > 0)
+    fewest = np.minimum(occurring, occurring.swapaxes(1, 2))
+    v = np.sqrt(np.clip(phi2 / (fewest - 1.0), 0.0, 1.0))
+    return np.where((n >= _FEWEST_ROWS) & (fewest > 1), v, np.nan)
+
+
+def _correlation_ratios(
+    x: np.ndarray, seen: np.ndarray, hot: np.ndarray, observed: np.ndarray, member: np.ndarray
+) -> np.ndarray:
+    """(S, G, F) correlation ratios of centred numbers (S, N, F) at the levels of other features."""
+    of_level = hot.swapaxes(1, 2)
+    count, total = of_level @ seen, of_level @ x
+    n, mean_part = member.T @ count, (member.T @ total) ** 2
+    between = member.T @ np.where(count > 0, total**2 / count, 0.0) - mean_part / n
+    square = observed.T @ x**2
+    all_squares = square - mean_part / n
+    eta = np.sqrt(np.clip(between / all_squares, 0.0, 1.0))
+    defined = (n >= _FEWEST_ROWS) & (member.T @ (count > 0) > 1) & (all_squares > _ROUNDING * square)
+    return np.where(defined, eta, np.nan)
+
+
+# -- frequency and extremes ----------------------------------------------------------------------
+
+
+def frequency_quantities(tables: Tables) -> list[Quantity]:
+    """Return the quantities of `frequencies`."""
+    levels = [
+        (f"proportion of {level}", int(j))
+        for j, of_feature in zip(tables.level_index, tables.levels, strict=True)
+        for level in of_feature
+    ]
+    numbers = [(name, int(j)) for name in ("mean", "sd") for j in tables.number_index]
+    return [Quantity(name, int(c), j) for c in tables.classes for name, j in numbers + levels]
+
+
+def frequencies(tables: Tables) -> np.ndarray:
+    """(S, T) mean and standard deviation (n - 1) of numbers and proportion of each level, in each class.
+
+    NaN without an observed cell; standard deviations are NaN with fewer than two.
+    """
+    return np.concatenate([_class_frequencies(tables.of_class(c)) for c in tables.classes], axis=1)
+
+
+def _class_frequencies(tables: Tables) -> np.ndarray:
+    """(S, T) frequencies over all rows of the tables."""
+    x, n = tables.numbers, (~np.isnan(tables.numbers)).sum(axis=1)
+    size = (tables.codes >= 0).sum(axis=1)[:, tables.feature_of_level]
+    count = [(tables.codes[:, :, g] == k).sum(axis=1) for g, of_g in enumerate(tables.levels) for k in range(len(of_g))]
+    with np.errstate(divide="ignore", invalid="ignore"):
+        mean = np.nansum(x, axis=1) / n
+        sd = np.sqrt(np.nansum((x - mean[:, None]) ** 2, axis=1) / (n - 1))
+        proportion = np.reshape(count, (-1, len(tables))).T / size
+    return np.concatenate([mean, np.where(n > 1, sd, np.nan), proportion], axis=1)
+
+
+def extreme_quantities(tables: Tables) -> list[Quantity]:
+    """Return the quantities of `extremes`."""
+    numbers = [(name, int(j)) for name in ("min", "max") for j in tables.number_index]
+    rarest = [("rows with the rarest level", int(j)) for j in tables.level_index]
+    return [Quantity(name, int(c), j) for c in tables.classes for name, j in numbers + rarest]
+
+
+def extremes(tables: Tables) -> np.ndarray:
+    """(S, T) least and greatest number, and number of rows with the rarest level, in each class.
+
+    NaN without an observed cell. A level that is known and does not occur has 0 rows.
+    """
+    return np.concatenate([_class_extremes(tables.of_class(c)) for c in tables.classes], axis=1)
+
+
+def _class_extremes(tables: Tables) -> np.ndarray:
+    """(S, T) extremes over all rows of the tables."""
+    x = tables.numbers
+    absent = np.isnan(x)
+    low, high = np.where(absent, np.inf, x).min(axis=1), np.where(absent, -np.inf, x).max(axis=1)
+    ends = [np.where(np.isinf(end), np.nan, end) for end in (low, high)]
+    rarest = np.full((len(tables), len(tables.levels)), np.nan)
+    for g, levels in enumerate(tables.levels):
+        if (tables.codes[0, :, g] >= 0).any():
+            rarest[:, g] = np.min([(tables.codes[:, :, g] == k).sum(axis=1) for k in range(len(levels))], axis=0)
+    return np.concatenate([*ends, rarest], axis=1)

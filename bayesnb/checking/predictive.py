@@ -1,0 +1,394 @@
+"""Posterior predictive checks: does the model replicate what the table shows?"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Hashable, Iterable, Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+import numpy as np
+
+from bayesnb._util.arguments import require_integer, require_seed, shown
+from bayesnb._util.progress import progress
+from bayesnb.checking import discrepancies
+from bayesnb.checking.discrepancies import Quantity, Statistic, Tables
+from bayesnb.encoding import Encoding
+from bayesnb.encoding.levels import to_python
+from bayesnb.fitted import Classifier, require_posterior
+from bayesnb.uncertainty.draws import draw_posterior
+from bayesnb.uncertainty.replicates import CellBlock, read_cell_blocks, reason_against_replicates, replicate_rows
+
+if TYPE_CHECKING:
+    import pandas as pd
+
+_MOST_VALUES = 2**25
+_TIE = 1e-9
+_LOWER, _UPPER = 0.05, 0.95
+
+
+class _Known(NamedTuple):
+    """A statistic by name: its quantities, its values, and whether only large values speak against the model."""
+
+    quantities: Callable[[Tables], list[Quantity]]
+    values: Statistic
+    one_sided: bool
+
+
+_STATISTICS = {
+    "association": _Known(discrepancies.association_quantities, discrepancies.associations, one_sided=True),
+    "frequency": _Known(discrepancies.frequency_quantities, discrepancies.frequencies, one_sided=False),
+    "extremes": _Known(discrepancies.extreme_quantities, discrepancies.extremes, one_sided=False),
+}
+
+
+@dataclass(frozen=True, eq=False)
+class PredictiveCheck:
+    """Quantities of a table beside those of tables that the fitted model replicates.
+
+    Attributes
+    ----------
+    table : DataFrame
+        One row for each quantity, largest discrepancy first.
+
+        statistic : name of the quantity, such as "correlation"
+        class : label of the class; None for a user's function
+        feature_1, feature_2 : names of the columns, or None
+        observed : value in the table
+        mean, sd : mean and standard deviation over the replicates
+        lower, upper : 5% and 95% quantiles of the replicates
+        discrepancy : (observed - mean) / sd; here the mean and the sd include the observed table
+        p : P(replicate > observed) + P(replicate = observed) / 2
+    p : float
+        The same probability for the largest discrepancy of a table, whichever quantity has it: no correction for many
+        quantities is needed.
+    statistic : str
+        Argument of `posterior_predictive_check`, or the name of the user's function.
+    draws : int
+        Number of replicates.
+    excluded : int
+        Number of quantities that are undefined in the observed table, and left out.
+
+    Examples
+    --------
+    >>> import bayesnb as bnb
+    >>> X, y = [["sun", "hot"], ["rain", "cold"]] * 20, ["out", "in"] * 10 + ["in", "out"] * 10
+    >>> check = bnb.posterior_predictive_check(bnb.CategoricalNB().fit(X, y), X, y)
+    >>> check.p < 0.01, check.table["observed"].tolist()
+    (True, [1.0, 1.0])
+    """
+
+    table: pd.DataFrame
+    p: float
+    statistic: str
+    draws: int
+    excluded: int = 0
+
+    def __repr__(self) -> str:
+        first = self.table.iloc[0]
+        features = [shown(first[name]) for name in ("feature_1", "feature_2") if first[name] is not None]
+        where = f" of {' and '.join(features)}" if features else ""
+        where += f" in class {shown(to_python(first['class']))}" if features else ""
+        excluded = f"; {self.excluded} undefined and left out" if self.excluded else ""
+        return (
+            f"PredictiveCheck({self.statistic}: p = {self.p:.3g}, largest of {len(self.table)} discrepancies: "
+            f"{first['statistic']}{where}; {self.draws} draws{excluded})"
+        )
+
+
+def posterior_predictive_check(
+    nb: Classifier,
+    X: object,
+    y: object,
+    statistic: str | Callable[[pd.DataFrame, np.ndarray], Any] = "association",
+    draws: int = 500,
+    seed: int = 0,
+    features: Iterable[object] | None = None,
+) -> PredictiveCheck:
+    """Compare a statistic of a labelled table with its values in tables that the fitted model replicates.
+
+    Parameters
+    ----------
+    nb : fitted classifier of bayesnb
+        Classifier with a proper posterior whose rows can be drawn.
+    X : array-like, sparse matrix or DataFrame of shape (N, F)
+        Rows, usually those that `nb` was fitted to. Each counts once.
+    y : array-like of shape (N,)
+        Labels of the rows.
+    statistic : {"association", "frequency", "extremes"} or function
+        What is compared.
+
+        "association"
+            Dependence of each pair of features in each class, from 0 to 1: absolute correlation of two numbers,
+            Cramér's V of two features of levels, correlation ratio η of a number at the levels of the other. The
+            check of the assumption of naive Bayes, or of the structure of a `TAN`.
+        "frequency"
+            Proportion of each level, mean and standard deviation of numbers, in each class.
+        "extremes"
+            Least and greatest number, and number of rows with the rarest level, in each class. Here, and in
+            "association", a binned number is the position of its cell.
+        function f(table, labels)
+            Number, sequence or dict of numbers, the same for each table: a DataFrame with levels as categoricals,
+            present as 1 and absent as 0, NaN where missing; and an array of labels.
+    draws : int
+        Number of replicates, S. No p is below 1 / (2 S + 2).
+    seed : int
+        The same seed gives the same result.
+    features : iterable of column names or indices, optional
+        Features that are compared; default: all.
+
+    Returns
+    -------
+    PredictiveCheck
+        With `table`, one row for each quantity, and the overall `p`.
+
+    Raises
+    ------
+    ImproperPosteriorError
+        If the posterior is improper.
+    NotImplementedError
+        If `nb` has no posterior (`AODE`), has weighted terms (`WeightedNB`), or its rows cannot be drawn.
+    TypeError, ValueError
+        If X and y do not match, an argument is unknown, no quantity is defined, there are too many of them, or the
+        function returns something else than finite numbers.
+
+    Notes
+    -----
+    For each draw θ from the posterior a table is drawn, x_i ~ p(x | y_i, θ), with the labels, the missing cells and the
+    numbers of words of the observed rows. With T the statistic,
+
+        p = P(T(X_rep) > T(X)) + P(T(X_rep) = T(X)) / 2,
+
+    a mid-p, in which the observed table counts as one of the replicates. p near 0 says that the model seldom makes so
+    much of it; for "frequency" and "extremes", p near 1 speaks against the model as well. The overall p is that of the
+    largest discrepancy in units of the standard deviation, of its absolute value for these two and for functions, and
+    of the positive ones for "association". It takes the largest discrepancy of each replicate, so that it holds however
+    many quantities there are.
+
+    These are posterior predictive p-values: the data are used twice, for θ and for T. They are not uniform in general,
+    where the model holds, but conservative. "association" says little about the parameters of naive Bayes, and its p is
+    nearly uniform: of 300 tables of 60 rows with parameters from the prior, 3.7% have p < .05 with four columns of
+    levels, and 2.7% with four normal ones; of 300 tables of 60 rows and 20 independent columns of three levels, 1.3%.
+    The parameters are fitted to "frequency": there the overall p is close to 1 where the model holds, the standard
+    deviation of a single p is .1 in place of .29, and only a prior that contradicts the data is seen. "extremes" lies
+    between. A structure that was chosen on the same rows makes p larger. A small p says that class probabilities are
+    too sure, or wrong somewhere, not that the labels are.
+
+    A replicate in which a feature is constant, so that there is no dependence to measure, counts as 0. A pair that is
+    undefined in the observed table, constant or with fewer than three rows, is left out, and counted in `excluded`.
+
+    References
+    ----------
+    Rubin, *Bayesianly justifiable and relevant frequency calculations*, Ann. Stat. 12 (1984). Gelman, Meng & Stern,
+    *Posterior predictive assessment of model fitness via realized discrepancies*, Stat. Sinica 6 (1996). Robins, van
+    der Vaart & Ventura, *Asymptotic distribution of P values in composite null models*, JASA 95 (2000).
+
+    Examples
+    --------
+    >>> import bayesnb as bnb
+    >>> from sklearn.datasets import load_iris
+    >>> X, y = load_iris(return_X_y=True, as_frame=True)
+    >>> check = bnb.posterior_predictive_check(bnb.GaussianNB().fit(X, y), X, y)
+    >>> check.table[["class", "feature_1", "feature_2", "observed", "upper"]].head(2).round(2)
+       class          feature_1          feature_2  observed  upper
+    0      2  sepal length (cm)  petal length (cm)      0.86   0.29
+    1      1  petal length (cm)   petal width (cm)      0.79   0.29
+    """
+    import pandas as pd
+
+    fitted = require_posterior(nb, "posterior_predictive_check")
+    require_integer("draws", draws)
+    require_seed(seed)
+    if not callable(statistic) and (not isinstance(statistic, str) or statistic not in _STATISTICS):
+        raise ValueError(
+            f"statistic={shown(statistic)} is unknown; use {', '.join(map(repr, _STATISTICS))}, or a function of a "
+            "table and its labels."
+        )
+    if reason := reason_against_replicates(fitted):
+        raise NotImplementedError(f"posterior_predictive_check: {reason}")
+    encoding = fitted.encoding
+    chosen = set(range(encoding.n_features)) if features is None else encoding.positions(features)
+    table = fitted.table(X)
+    label = fitted.label_index(y, table.n_rows)
+    blocks = read_cell_blocks(encoding, fitted.rows(table, alone=True), table.n_rows)
+    known = _of_function(statistic, encoding) if callable(statistic) else _STATISTICS[statistic]
+    name = str(getattr(statistic, "__name__", "function")) if callable(statistic) else statistic
+    by_position = not callable(statistic) and statistic != "frequency"
+    observed = _select_features(blocks, [block.values[None] for block in blocks], label, chosen, by_position)
+    _require_quantities(name, observed, draws)
+    value = known.values(observed)[0]
+    quantities = known.quantities(observed)
+    defined = ~np.isnan(value)
+    if not defined.any():
+        raise ValueError(
+            f"statistic={name!r} is undefined in every class: of each pair one feature is constant, or fewer than "
+            "three rows have both. Pass more rows, or other features."
+        )
+    drawn = draw_posterior(fitted, int(draws), seed)
+    rng = np.random.default_rng([seed, 1])
+    replicated = np.empty((draws, int(defined.sum())))
+    with progress("Replicates", draws) as tick:
+        for part, values in replicate_rows(encoding, fitted.posterior, drawn, label, blocks, rng):
+            some = _select_features(blocks, values, label, chosen, by_position)
+            replicated[part] = np.nan_to_num(known.values(some)[:, defined], nan=0.0)
+            tick(part.stop - part.start)
+    kept = [quantity for quantity, keep in zip(quantities, defined, strict=True) if keep]
+    compared, p = _compare(value[defined], replicated, known.one_sided)
+    names, labels = encoding.feature_names, encoding.classes.values
+    columns = {
+        "statistic": [q.name for q in kept],
+        "class": [None if q.label < 0 else labels[q.label] for q in kept],
+        "feature_1": [None if q.first < 0 else names[q.first] for q in kept],
+        "feature_2": [None if q.second < 0 else names[q.second] for q in kept],
+    }
+    frame = pd.DataFrame(columns).join(compared)
+    size = frame["discrepancy"] if known.one_sided else frame["discrepancy"].abs()
+    frame = frame.iloc[np.argsort(-size.to_numpy(), kind="stable")].reset_index(drop=True)
+    return PredictiveCheck(frame, p, name, int(draws), int((~defined).sum()))
+
+
+def _compare(observed: np.ndarray, replicated: np.ndarray, one_sided: bool) -> tuple[pd.DataFrame, float]:
+    """Return the table of T quantities, and the overall p, of the values observed (T,) and replicated (S, T)."""
+    import pandas as pd
+
+    pooled = np.concatenate([observed[None], replicated])
+    sd = pooled.std(axis=0)
+    varies = sd > _TIE * np.abs(pooled).max(axis=0)
+    z = np.where(varies, (pooled - pooled.mean(axis=0)) / np.where(varies, sd, 1.0), 0.0)
+    largest = (z if one_sided else np.abs(z)).max(axis=1)
+    lower, upper = np.quantile(replicated, [_LOWER, _UPPER], axis=0)
+    table = pd.DataFrame(
+        {
+            "observed": observed,
+            "mean": replicated.mean(axis=0),
+            "sd": replicated.std(axis=0),
+            "lower": lower,
+            "upper": upper,
+            "discrepancy": z[0],
+            "p": _mid_p(pooled),
+        }
+    )
+    return table, float(_mid_p(largest[:, None])[0])
+
+
+def _mid_p(values: np.ndarray) -> np.ndarray:
+    """(T,) share of rows of (S + 1, T) above the first, and half of those that are equal, the first included."""
+    difference = values - values[0]
+    equal = np.abs(difference) <= _TIE * (1.0 + np.abs(values[0]))
+    return np.asarray(((difference > 0) & ~equal).mean(axis=0) + equal.mean(axis=0) / 2)
+
+
+def _select_features(
+    blocks: Sequence[CellBlock], values: Sequence[np.ndarray], label: np.ndarray, chosen: set[int], by_position: bool
+) -> Tables:
+    """Return the chosen features of S tables, from arrays (S, N, F) for each block of columns.
+
+    With `by_position` cells of binned numbers are numbers, their positions.
+    """
+    shape = len(values[0]), len(label)
+    indices: tuple[list[int], list[int]] = ([], [])
+    numbers: list[np.ndarray] = []
+    codes: list[np.ndarray] = []
+    levels: list[Sequence[Hashable]] = []
+    for block, table in zip(blocks, values, strict=True):
+        for f, j in enumerate(map(int, block.index)):
+            if j not in chosen:
+                continue
+            cells = table[:, :, f]
+            if block.levels is None or (by_position and block.ordered[f]):
+                indices[0].append(j)
+                numbers.append(cells if block.levels is None else np.where(cells < 0, np.nan, cells))
+            else:
+                indices[1].append(j)
+                codes.append(cells)
+                levels.append(block.levels[f])
+    number_index, level_index = (np.array(index, int) for index in indices)
+    return Tables(
+        label,
+        np.stack(numbers, axis=2) if numbers else np.zeros((*shape, 0)),
+        np.stack(codes, axis=2) if codes else np.zeros((*shape, 0), np.int32),
+        number_index,
+        level_index,
+        tuple(levels),
+    )
+
+
+def _require_quantities(name: str, tables: Tables, draws: int) -> None:
+    """Raise ValueError if a known statistic has no quantity, or S replicates of all of them are more than 2^25."""
+    n_features = len(tables.index)
+    if not len(tables.label) or not n_features:
+        raise ValueError(f"X: a check needs rows and features, and there are {len(tables.label)} and {n_features}.")
+    n_levels = sum(map(len, tables.levels))
+    n_pairs = n_features * (n_features - 1) // 2
+    if name == "association" and not n_pairs:
+        raise ValueError(f"features: a pair needs two columns, and there is {n_features}.")
+    counts = {"association": n_pairs, "frequency": 2 * n_features + n_levels, "extremes": 2 * n_features}
+    needed = counts.get(name, 0) * len(tables.classes) * draws
+    if needed > _MOST_VALUES:
+        raise ValueError(
+            f"features: {n_features:,} columns make {needed:,} values in {draws:,} replicates; the limit is "
+            f"{_MOST_VALUES:,}. Name some columns in features=, or set fewer draws."
+        )
+
+
+# -- functions of users --------------------------------------------------------------------------
+
+
+def _of_function(function: Callable[[pd.DataFrame, np.ndarray], Any], encoding: Encoding) -> _Known:
+    """Return a user's function of a table and labels as a statistic."""
+    names: list[str] = []
+
+    def values(tables: Tables) -> np.ndarray:
+        """(S, T) results of the function; the first call names the quantities."""
+        labels = encoding.classes.array()[tables.label]
+        results = []
+        for i in range(len(tables)):
+            found, numbers = _read_result(function, function(_to_frame(tables, i, encoding), labels.copy()))
+            if not names:
+                names.extend(found)
+            if len(numbers) != len(names):
+                raise ValueError(
+                    f"statistic: the function returned {len(numbers)} numbers for a replicate, and {len(names)} for "
+                    "the observed table. Return as many for each table."
+                )
+            results.append(numbers)
+        return np.array(results)
+
+    return _Known(lambda tables: [Quantity(name) for name in names], values, one_sided=False)
+
+
+def _read_result(function: Any, result: Any) -> tuple[list[str], np.ndarray]:
+    """Return names and numbers of what a user's function returned; raise TypeError or ValueError for no numbers."""
+    import pandas as pd
+
+    name = str(getattr(function, "__name__", "function"))
+    if isinstance(result, dict | pd.Series):
+        keys, cells = list(map(str, result.keys())), list(result.values()) if isinstance(result, dict) else result
+    else:
+        cells = result
+        keys = [name] if np.ndim(result) == 0 else [f"{name}[{i}]" for i in range(len(result))]
+    try:
+        numbers = np.array(cells, float).ravel()
+    except (TypeError, ValueError):
+        raise TypeError(f"statistic: the function returned {shown(result)}; return a number or numbers.") from None
+    if len(numbers) != len(keys) or not len(keys):
+        raise TypeError(f"statistic: the function returned {shown(result)}; return a number, or a flat sequence.")
+    if not np.isfinite(numbers).all():
+        raise ValueError(
+            f"statistic: the function returned {shown(result)}, which is not finite, for the observed table "
+            "or a replicate. Return a number where the statistic is undefined, such as 0."
+        )
+    return keys, numbers
+
+
+def _to_frame(tables: Tables, i: int, encoding: Encoding) -> pd.DataFrame:
+    """Return table i as a DataFrame with the names of the columns, and levels as categoricals."""
+    import pandas as pd
+
+    names = encoding.feature_names
+    columns: dict[int, Any] = dict(zip(map(int, tables.number_index), tables.numbers[i].T, strict=True))
+    for j, codes, levels in zip(tables.level_index, tables.codes[i].T, tables.levels, strict=True):
+        if list(levels) == ["absent", "present"]:
+            columns[int(j)] = np.where(codes < 0, np.nan, codes)
+        else:
+            columns[int(j)] = pd.Categorical.from_codes(codes, categories=pd.Index(list(levels), tupleize_cols=False))
+    return pd.DataFrame({names[j]: columns[j] for j in sorted(columns)})

@@ -1,0 +1,185 @@
+"""Tables replicated from draws of the parameters: features of rows given the class of each row."""
+
+from __future__ import annotations
+
+from collections.abc import Hashable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from functools import partial
+from itertools import pairwise
+from typing import Any
+
+import jax
+import numpy as np
+
+from bayesnb.capabilities import require_capability
+from bayesnb.encoding import Columns, Encoding, Rows
+from bayesnb.families import reason_for_lack, supports
+from bayesnb.families.protocol import Prior, Simulation
+from bayesnb.fitted import Fitted
+from bayesnb.uncertainty.draws import CLASS_PROB
+from bayesnb.uncertainty.given_draws import stacked_likelihood
+
+_MOST_CELLS = 2**21
+
+
+@dataclass(frozen=True, eq=False)
+class CellBlock:
+    """Observed cells of the F features of one block of columns.
+
+    Parameters
+    ----------
+    index : (F,) int array
+        Positions of the features among the columns of X.
+    names : sequence of str
+        Names of the features.
+    levels : tuple of lists, or None
+        Levels of each feature, in the order of the positions in `values`; None for numbers and counts of words.
+    values : (N, F) array
+        Numbers or counts, NaN where missing; positions of levels, -1 where missing.
+    ordered : (F,) bool array
+        Whether the levels of each feature are cells of a number, in ascending order.
+    total : (N,) int array or None
+        Number of words of each row; None unless the features are words.
+    """
+
+    index: np.ndarray
+    names: Sequence[str]
+    levels: tuple[list[Hashable], ...] | None
+    values: np.ndarray
+    ordered: np.ndarray
+    total: np.ndarray | None = None
+
+    @property
+    def missing(self) -> np.ndarray:
+        """(N, F) whether each cell is missing."""
+        return np.isnan(self.values) if self.levels is None else self.values < 0
+
+
+def reason_against_replicates(fitted: Fitted) -> str | None:
+    """Return the reason why rows of this model cannot be simulated, or None."""
+    if fitted.weights is not None:
+        return "under weighted terms a row has no distribution to be drawn from."
+    if any(fitted.encoding.term_map.plus < 0):
+        return (
+            "the likelihood of numbers is a density times a ratio of tables of their cells, which is not normalised "
+            "and cannot be drawn from; numbers='binned' has the cells alone in the structure."
+        )
+    lacking = [family for family in fitted.posterior.blocks if not supports(family, Simulation)]
+    return reason_for_lack(lacking[0], Simulation) if lacking else None
+
+
+def read_cell_blocks(encoding: Encoding, rows: Sequence[Rows], n: int) -> list[CellBlock]:
+    """Return the observed cells of each block of columns.
+
+    Parameters
+    ----------
+    encoding : Encoding
+        Meaning of the columns.
+    rows : sequence of Rows
+        Rows of each block, encoded without parents.
+    n : int
+        Number of rows.
+
+    Raises
+    ------
+    NotImplementedError
+        If counts of words are not whole numbers: such rows cannot be replicated.
+    """
+    return [_read_block(columns.base, block_rows, n) for columns, block_rows in zip(encoding.blocks, rows, strict=True)]
+
+
+def _read_block(columns: Columns, rows: Any, n: int) -> CellBlock:
+    """Return the observed cells of one block of columns without parents."""
+    index = np.asarray(columns.index)
+    ordered = columns.are_cells()
+    feature, level = columns.axis()
+    if level is None:
+        values = np.asarray(rows.matrix.toarray() if hasattr(rows, "matrix") else rows.values, np.float64)
+        if not columns.one_simplex:
+            return CellBlock(index, columns.names, None, values, ordered)
+        total = values.sum(axis=1)
+        if (values != np.round(values)).any():
+            raise NotImplementedError(
+                "counts of words that are not whole numbers have no multinomial distribution to be drawn from."
+            )
+        return CellBlock(index, columns.names, None, values, ordered, total.astype(np.int64))
+    ends = np.searchsorted(feature, np.arange(len(index) + 1))
+    levels = tuple(list(level[start:stop]) for start, stop in pairwise(ends))
+    codes = (rows.matrix != 0).toarray() if hasattr(rows, "matrix") else rows.code(0, n, n)
+    return CellBlock(index, columns.names, levels, np.asarray(codes).astype(np.int32), ordered)
+
+
+def simulate_cells(
+    columns: Columns, family: Prior, likelihood: Any, rng: np.random.Generator, total: int | np.ndarray = 1
+) -> np.ndarray:
+    """Simulate (S, K) cells of one block of columns, one row for each of S parameters of one class.
+
+    Parameters
+    ----------
+    columns : Columns
+        Columns, which choose the levels given the simulated parents if they have parents.
+    family : Prior
+        Family of the columns.
+    likelihood : PlugIn
+        Likelihood of the family with parameters (S, K).
+    rng : numpy.random.Generator
+        Source of randomness.
+    total : int or (S,) int array
+        Number of draws of each row from a single simplex, if the columns are words.
+    """
+    drawn: np.ndarray = require_capability(family, Simulation).simulate(likelihood, rng, total)
+    return drawn if columns.network is None else columns.network.select_realized(drawn)
+
+
+def replicate_rows(
+    encoding: Encoding,
+    posterior: Any,
+    drawn: Mapping[str, np.ndarray],
+    label: np.ndarray,
+    blocks: Sequence[CellBlock],
+    rng: np.random.Generator,
+) -> Iterator[tuple[slice, list[np.ndarray]]]:
+    """Yield replicated tables, for some of S draws of the parameters at a time: x ~ p(x | class of the row, θ).
+
+    Parameters
+    ----------
+    encoding : Encoding
+        Meaning of the columns.
+    posterior : NaiveBayes
+        Model whose parameters were drawn.
+    drawn : dict {site: (S, ...) array}
+        Draws of the parameters.
+    label : (N,) int array
+        Position of the class of each row.
+    blocks : sequence of CellBlock
+        Observed cells: those that are missing are missing in each replicate, and a row keeps its number of words.
+    rng : numpy.random.Generator
+        Source of randomness.
+
+    Yields
+    ------
+    part : slice
+        Draws of this part, s of them.
+    values : list of (s, N, F) arrays
+        For each block positions of levels (int32), or numbers (float64), coded as in `CellBlock.values`.
+    """
+    n_draws, n_classes = drawn[CLASS_PROB].shape
+    width = max(1, sum(int(columns.sizes().sum()) for columns in encoding.blocks))
+    step = max(1, _MOST_CELLS // (width * max(1, len(label))))
+    missing = [block.missing for block in blocks]
+    for start in range(0, n_draws, step):
+        part = slice(start, min(start + step, n_draws))
+        n = part.stop - part.start
+        likelihoods = stacked_likelihood(encoding, posterior, drawn, part).likelihoods
+        of_label = (np.arange(n)[:, None] * n_classes + label).ravel()
+        values = []
+        for columns, family, stacked, block, absent in zip(
+            encoding.blocks, posterior.blocks, likelihoods, blocks, missing, strict=True
+        ):
+            likelihood = jax.tree.map(partial(np.take, indices=of_label, axis=0), stacked)
+            total = 1 if block.total is None else np.tile(block.total, n)
+            cells = columns.decode(simulate_cells(columns, family, likelihood, rng, total))
+            table = cells.reshape(n, len(label), -1).astype(np.float64 if block.levels is None else np.int32)
+            table[:, absent] = np.nan if block.levels is None else -1
+            values.append(table)
+        yield part, values
