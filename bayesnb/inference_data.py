@@ -81,8 +81,8 @@ def to_arviz(
             with X and y; "label" (…, observation), drawn from P(· | x_i, θ), and each feature under the name of its
             column, drawn given the observed class of the row, x_i ~ p(x | y_i, θ): a check of p(x | class), for
             `arviz.plot_ppc` (0.23) and `arviz.plot_ppc_dist` (1.x). With parents, the features of a row are drawn
-            together. Words of a multinomial are one variable, "count" (…, observation, word), and a row keeps its
-            number of words.
+            together; features that a `KDB` leaves out are not drawn. Words of a multinomial are one variable, "count"
+            (…, observation, word), and a row keeps its number of words.
         observed_data
             with X and y; "label" (observation,) and the features.
 

@@ -106,6 +106,19 @@ def test_rows_of_a_structure_are_replicated_together():
     assert agree["CategoricalNB"] == pytest.approx(1 / 3, abs=0.04)
 
 
+def test_features_that_a_structure_leaves_out_are_not_replicated():
+    y = np.repeat([0, 1], 40)
+    X = np.c_[RNG.integers(0, 3, (80, 2)), np.where(RNG.random(80) < 0.1, 1 - y, y), RNG.integers(0, 3, 80)]
+    nb = bnb.KDB().fit(X, y)
+    data = bnb.to_arviz(nb, X, y, draws=30, chains=2)
+    names = set(map(str, nb.fitted_.encoding.blocks[0].names))
+    assert "2" in names
+    assert len(names) < 4
+    for group in ("posterior_predictive", "observed_data"):
+        assert set(data[group].data_vars) == {"label", *names}
+    assert float((data["posterior_predictive"]["2"] == y).mean()) == pytest.approx(0.9, abs=0.06)
+
+
 def test_labels_alone_where_rows_cannot_be_drawn():
     X, y = RNG.integers(0, 2, (30, 3)), RNG.integers(0, 2, 30)
     data = bnb.to_arviz(bnb.TreeAveragedNB().fit(X, y), X, y, draws=5)["posterior_predictive"]

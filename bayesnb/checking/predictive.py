@@ -134,7 +134,7 @@ def posterior_predictive_check(
     seed : int
         The same seed gives the same result.
     features : iterable of column names or indices, optional
-        Features that are compared; default: all.
+        Features that are compared; default: all. Those that a `KDB` leaves out are not compared.
 
     Returns
     -------

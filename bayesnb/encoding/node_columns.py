@@ -277,12 +277,10 @@ class NodeColumns(Columns):
         return realized
 
     def decode(self, cells: np.ndarray) -> np.ndarray:
-        """(S, F) position of the level of each feature of the base, from realized levels (S, L) of 0 and 1."""
+        """(S, G) position of the level of the feature of each node, from realized levels (S, L) of 0 and 1."""
         joint = level_positions(cells, self.sizes(), self.start())
-        values = np.full((len(cells), len(self.base.index)), -1)
-        child = [node[0] for node in self.nodes]
-        values[:, child] = np.where(joint < 0, -1, joint % np.maximum(1, self.base.sizes()[child]))
-        return values
+        n_levels = self.base.sizes()[[child for child, *_ in self.nodes]]
+        return np.where(joint < 0, -1, joint % np.maximum(1, n_levels))
 
 
 def declare_levels(blocks: Iterable[Columns], known: Iterable[Columns]) -> tuple[Columns, ...]:

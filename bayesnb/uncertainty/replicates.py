@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Hashable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import partial
 from itertools import pairwise
 from typing import Any
@@ -54,6 +54,18 @@ class CellBlock:
         """(N, F) whether each cell is missing."""
         return np.isnan(self.values) if self.levels is None else self.values < 0
 
+    def select_features(self, index: Sequence[int]) -> CellBlock:
+        """Return the features at these positions among the columns of X, in this order."""
+        if list(index) == self.index.tolist():
+            return self
+        position = {j: f for f, j in enumerate(self.index.tolist())}
+        at = [position[int(j)] for j in index]
+        levels = None if self.levels is None else tuple(self.levels[f] for f in at)
+        names = [self.names[f] for f in at]
+        return replace(
+            self, index=self.index[at], names=names, levels=levels, values=self.values[:, at], ordered=self.ordered[at]
+        )
+
 
 def reason_against_replicates(fitted: Fitted) -> str | None:
     """Return the reason why rows of this model cannot be simulated, or None."""
@@ -69,7 +81,7 @@ def reason_against_replicates(fitted: Fitted) -> str | None:
 
 
 def read_cell_blocks(encoding: Encoding, rows: Sequence[Rows], n: int) -> list[CellBlock]:
-    """Return the observed cells of each block of columns.
+    """Return the observed cells of each block of columns; those of features that a structure leaves out are not read.
 
     Parameters
     ----------
@@ -85,7 +97,10 @@ def read_cell_blocks(encoding: Encoding, rows: Sequence[Rows], n: int) -> list[C
     NotImplementedError
         If counts of words are not whole numbers: such rows cannot be replicated.
     """
-    return [_read_block(columns.base, block_rows, n) for columns, block_rows in zip(encoding.blocks, rows, strict=True)]
+    return [
+        _read_block(columns.base, block_rows, n).select_features(columns.index)
+        for columns, block_rows in zip(encoding.blocks, rows, strict=True)
+    ]
 
 
 def _read_block(columns: Columns, rows: Any, n: int) -> CellBlock:
