@@ -46,6 +46,7 @@ from bayesnb.prediction import (
     value_of_information,
     weight_table,
 )
+from bayesnb.sampling.latent import sample_latent
 from bayesnb.sampling.nuts import run_nuts
 from bayesnb.sampling.source import numpyro_model, numpyro_source
 from bayesnb.selection import bayes_factor, loo, permutation_null, prequential, tune_alpha
@@ -124,6 +125,7 @@ __all__ = [
     "prior_predictive",
     "prior_sensitivity",
     "run_nuts",
+    "sample_latent",
     "save",
     "sql",
     "terms",

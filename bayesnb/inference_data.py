@@ -225,6 +225,48 @@ def _statistics_dataset(names: Sequence[str], statistics: Statistics) -> xr.Data
     return xr.Dataset(variables, {_GROUP: list(names)})
 
 
+def assemble_latent(
+    mixture: Any,
+    fitted: Fitted,
+    drawn: Mapping[str, np.ndarray],
+    log_row: np.ndarray | None,
+    membership: np.ndarray,
+    relabelled: float,
+) -> Any:
+    """Convert draws of a latent class model to an ArviZ object.
+
+    Parameters
+    ----------
+    mixture, fitted
+        Mixture, and state of its classifier.
+    drawn : dict of (chains, draws, K, …) arrays
+        Draws of the parameters by site.
+    log_row : (chains, draws, N) array or None
+        log p(row | θ).
+    membership : (N, K) array
+        P(class | row, X).
+    relabelled : float
+        Proportion of draws whose classes were permuted.
+    """
+    import xarray as xr
+
+    sample = next(iter(drawn.values())).shape[:2]
+    flat = {site: values.reshape(-1, *values.shape[2:]) for site, values in drawn.items()}
+    groups = {
+        "posterior": _parameter_dataset(
+            fitted.encoding, fitted.prior, flat, sample, feature_masks(fitted.encoding, None)
+        )
+    }
+    if log_row is not None:
+        coordinates = {**_sample_coordinates(sample), _ROW: np.arange(log_row.shape[-1])}
+        groups["log_likelihood"] = xr.Dataset({"row": ((*_SAMPLE, _ROW), log_row)}, coordinates)
+    names = {"row": np.arange(len(membership)), _CLASS: _class_names(fitted.encoding)}
+    groups["constant_data"] = xr.Dataset({"membership": (("row", _CLASS), membership)}, names)
+    return _to_arviz_object(
+        mixture, groups, "Gibbs sampling of classes and parameters", {"relabelled": f"{relabelled:g}"}
+    )
+
+
 def assemble_weights(
     nb: Classifier,
     fitted: Fitted,

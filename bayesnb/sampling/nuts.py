@@ -179,8 +179,8 @@ def run_nuts(
         names, statistics = count_groups(fitted, X, y, sample_weight, groups)
     elif not (X is None and y is None and sample_weight is None):
         raise ValueError(
-            f"run_nuts: {type(nb).__name__} has its statistics; X, y and sample_weight are for groups= and for the "
-            "weights of a WeightedNB."
+            f"run_nuts: {type(nb).__name__} has its statistics; X, y and sample_weight are for the weights of a "
+            "WeightedNB, and with groups=."
         )
     else:
         target = read_target(fitted, hyperprior)
@@ -364,20 +364,24 @@ def _sample(
     samples, fields = run_chains(*program, start, options, inverse_mass_matrix, **run)
     transitions = {name: fields[field] for name, field in _FIELDS.items()}
     transitions["lp"] = -transitions["lp"]
-    _diagnose(samples, transitions["diverging"], if_diverging)
-    return samples, transitions
-
-
-def _diagnose(samples: dict[str, np.ndarray], diverging: np.ndarray, if_diverging: str = _LESS_WIDE) -> None:
-    """Warn if transitions diverged, an R-hat exceeds 1.01, or an effective sample size is below 100 per chain."""
-    from numpyro.diagnostics import effective_sample_size, split_gelman_rubin
-
-    chains, draws = diverging.shape
+    diverging = transitions["diverging"]
     if diverging.any():
         warn(
             f"NUTS: {diverging.sum()} of {diverging.size} transitions diverged: the draws may miss part of the "
             f"posterior. {if_diverging}"
         )
+    diagnose(samples, "NUTS")
+    return samples, transitions
+
+
+def diagnose(samples: dict[str, np.ndarray], sampler: str) -> None:
+    """Warn if an R-hat exceeds 1.01, or an effective sample size is below 100 per chain.
+
+    `samples` are draws by site, (chains, draws, …), and the message begins with the name of the `sampler`.
+    """
+    from numpyro.diagnostics import effective_sample_size, split_gelman_rubin
+
+    chains, draws = next(iter(samples.values())).shape[:2]
     # Sites "_weight" are base measures before they are normalised, whose total has no meaning.
     moving = {site: v for site, v in samples.items() if np.ptp(v, axis=(0, 1)).any() and not site.endswith("_weight")}
     if draws < 4 or not moving:
@@ -388,7 +392,7 @@ def _diagnose(samples: dict[str, np.ndarray], diverging: np.ndarray, if_divergin
         size = {site: float(np.nanmin(effective_sample_size(values))) for site, values in moving.items()}
     for message in (_r_hat_message(r_hat), _sample_size_message(size, chains)):
         if message:
-            warn(f"NUTS: {message}")
+            warn(f"{sampler}: {message}")
 
 
 def _r_hat_message(r_hat: Mapping[str, float]) -> str:

@@ -305,6 +305,21 @@ class ShapeRecorder:
         return xp.zeros((n, *xp.shape(like)))
 
 
+class HostVariates:
+    """Variates of a NumPy generator."""
+
+    def __init__(self, rng: np.random.Generator) -> None:
+        self._rng = rng
+
+    def log_gamma(self, a: Any, n: int) -> Any:
+        """(n, *shape of a) logarithms of Gamma(a, 1) variates."""
+        return _log_gamma(self._rng, np.asarray(a), (n, *np.shape(a)))
+
+    def normal(self, like: Any, n: int) -> Any:
+        """(n, *shape of like) standard normal variates."""
+        return self._rng.standard_normal((n, *np.shape(like)))
+
+
 @kernel(static_argnames="kernel")
 def ask(kernel: Kernel, *args: Any) -> tuple[list[jax.Array], list[jax.Array]]:
     """Trace a kernel for one draw; return the shapes `a` of its gamma variates, and arrays like its normal variates."""

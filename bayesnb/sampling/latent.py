@@ -1,0 +1,414 @@
+"""Posterior of latent class models by Gibbs sampling: classes are allocated, and parameters drawn given the classes.
+
+Rows with the same cells are one pattern with a multiplicity, so that a sweep costs U · K · F for U patterns, whatever
+the number of rows is. Scores and counts are kernels; multinomial and gamma variates are NumPy's, which draws them some
+ten times faster than JAX on a CPU.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any, NamedTuple
+
+import jax
+import numpy as np
+from scipy.optimize import linear_sum_assignment
+from sklearn.utils.validation import check_is_fitted
+
+from bayesnb import counting, scoring
+from bayesnb._util.arguments import require_flag, require_integer, require_seed, to_numbers
+from bayesnb._util.precision import float64
+from bayesnb._util.progress import progress as progress_bar
+from bayesnb._util.warnings import warn
+from bayesnb.encoding import Encoding, Rows, Table, check_weights
+from bayesnb.families import LevelCounts
+from bayesnb.families._namespace import kernel, logsumexp
+from bayesnb.fitted import Fitted
+from bayesnb.inference_data import assemble_latent
+from bayesnb.model import JointLikelihood, NaiveBayes, Statistics
+from bayesnb.sampling.nuts import diagnose
+from bayesnb.uncertainty import require_proper, site_names
+from bayesnb.uncertainty.draws import CLASS_PROB, HostVariates, stack_as_classes
+from bayesnb.uncertainty.given_draws import Sites
+
+_MOST_SCORES = 2**25
+UNKNOWN = -1
+"""Label of a row whose class is not known."""
+
+
+@dataclass(frozen=True, eq=False)
+class Patterns:
+    """Distinct rows of a table.
+
+    Parameters
+    ----------
+    rows : tuple of Rows
+        Encoded patterns.
+    count : (U,) int array
+        Multiplicity of each pattern.
+    label : (U,) int array
+        Class of the rows of a pattern, or `UNKNOWN`.
+    index : (N,) int array
+        Pattern of each row of the table.
+    """
+
+    rows: tuple[Rows, ...]
+    count: np.ndarray
+    label: np.ndarray
+    index: np.ndarray
+
+    def classify(self, joint: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+        """Return log p(pattern) and P(class | pattern) (U, …, K), given log p(class, pattern); known classes hold."""
+        other = (self.label[:, None] != np.arange(joint.shape[-1])) & (self.label[:, None] != UNKNOWN)
+        joint = np.where(other.reshape(len(joint), *[1] * (joint.ndim - 2), -1), -np.inf, joint)
+        log_row = np.asarray(logsumexp(joint, axis=-1))
+        return log_row, np.exp(joint - log_row[..., None])
+
+    def allocate(self, proba: np.ndarray, rng: np.random.Generator) -> np.ndarray:
+        """Draw the number of rows of each pattern in each class, by P(class | pattern) (U, chains, K)."""
+        return rng.multinomial(self.count[:, None], proba / proba.sum(axis=-1, keepdims=True))
+
+    @classmethod
+    def from_table(cls, fitted: Fitted, table: Table, weight: np.ndarray, label: np.ndarray) -> Patterns:
+        """Find the distinct rows, with known classes `label` (N,), of a table; `weight` (N,) are multiplicities."""
+        fitted.rows(table)  # reports values that are no level
+        index = np.arange(table.n_rows) if table.is_sparse else _distinct_rows(table, label)
+        first = np.zeros(table.n_rows, bool)
+        first[np.unique(index, return_index=True)[1]] = True
+        count = np.bincount(index, weight).astype(np.int64)
+        return cls(fitted.encoding.rows(table.take(first)), count, label[first], index)
+
+
+def _distinct_rows(table: Table, label: np.ndarray) -> np.ndarray:
+    """Return (N,) the number of the pattern of each row, in the order in which patterns occur first.
+
+    Rows of one pattern have equal cells and labels.
+    """
+    import pandas as pd
+
+    index = label.astype(np.int64)
+    for j in range(len(table.names)):
+        codes, values = pd.factorize(np.asarray(table.column(j)), use_na_sentinel=False)
+        index, _ = pd.factorize(index * len(values) + codes)
+    return np.asarray(index)
+
+
+class Batch(NamedTuple):
+    """Some of the patterns, encoded for the kernels, which may append rows: positions, cells and number of rows."""
+
+    piece: slice
+    x: tuple[Any, ...]
+    n_rows: int
+
+
+@dataclass(frozen=True, eq=False)
+class Draws:
+    """Draws of all chains.
+
+    Parameters
+    ----------
+    parameters : dict of (chains, S, K, …) arrays
+        Draws of the parameters by site.
+    log_row : (chains, S, U) array or None
+        log p(pattern | θ) of each draw; None if there are too many.
+    membership : (U, K) array
+        Mean over the draws of P(class | pattern, θ).
+    moved : float
+        Proportion of the draws whose classes were permuted.
+    """
+
+    parameters: dict[str, np.ndarray]
+    log_row: np.ndarray | None
+    membership: np.ndarray
+    moved: float
+
+
+@dataclass(frozen=True, eq=False)
+class Gibbs:
+    """Gibbs sampler of the parameters and of the numbers of rows of each pattern in each class.
+
+    The chains are one model with chains · K classes, whose patterns are allocated to the K classes of each chain.
+
+    Parameters
+    ----------
+    encoding : Encoding
+        K classes and the columns.
+    prior : NaiveBayes
+    sites : sequence of dict
+        For each block the site of each parameter.
+    patterns : Patterns
+    mode : (U, K) array
+        P(class | pattern) at the mode, where chains start, and by which the classes of each draw are named.
+    exchangeable : bool
+        Whether classes can be permuted: the prior is the same for all, and no row has a known class.
+    """
+
+    encoding: Encoding
+    prior: NaiveBayes
+    sites: Sites
+    patterns: Patterns
+    mode: np.ndarray
+    exchangeable: bool
+
+    @float64
+    def run(self, chains: int, warmup: int, draws: int, seed: int, tick: Callable[[], object]) -> Draws:
+        """Run the chains, and return their draws after the warm-up."""
+        rng, (n_patterns, n_classes) = np.random.default_rng(seed), self.mode.shape
+        blocks = counting.row_blocks(self.patterns.rows, self.patterns.count)
+        batches = [Batch(piece, x, len(count)) for piece, x, (count,), _ in blocks]
+        prior = scoring.pad(self.encoding, self._of_all_chains(chains))
+        statistics = self._count(batches, self.patterns.allocate(np.repeat(self.mode[:, None], chains, axis=1), rng))
+        keeps_rows = chains * draws * n_patterns <= _MOST_SCORES
+        log_rows = np.empty((chains, draws, n_patterns)) if keeps_rows else None
+        kept, moved, membership = list[dict[str, np.ndarray]](), 0, np.zeros_like(self.mode)
+        for sweep in range(warmup + draws):
+            log_class, likelihoods = _draw(prior, scoring.pad_statistics(self.encoding, statistics), rng)
+            scores = [np.asarray(_log_likelihood(likelihoods, b.x))[: _size(b)] for b in batches]
+            joint = np.concatenate(scores).reshape(n_patterns, chains, n_classes) + log_class
+            log_row, proba = self.patterns.classify(joint)
+            statistics = self._count(batches, self.patterns.allocate(proba, rng))
+            if sweep >= warmup:
+                orders = self._orders(proba)
+                moved += int((orders != np.arange(n_classes)).any(axis=1).sum())
+                named = orders + n_classes * np.arange(chains)[:, None]
+                drawn = self._parameters(log_class, likelihoods)
+                kept.append({site: values[named] for site, values in drawn.items()})
+                membership += np.take_along_axis(proba, orders[None], axis=2).sum(axis=1)
+                if log_rows is not None:
+                    log_rows[:, sweep - warmup] = log_row.T
+            tick()
+        parameters = {site: np.stack([draw[site] for draw in kept], axis=1) for site in kept[0]}
+        return Draws(parameters, log_rows, membership / (chains * draws), moved / (chains * draws))
+
+    def _of_all_chains(self, chains: int) -> NaiveBayes:
+        """Prior of chains · K classes, with a class prior (chains, K)."""
+        return stack_as_classes(jax.tree.map(lambda v: np.repeat(np.asarray(v)[None], chains, axis=0), self.prior))
+
+    def _count(self, batches: list[Batch], number: np.ndarray) -> Statistics:
+        """Statistics of chains · K classes, given the number (U, chains, K) of rows of each pattern in each."""
+        number = number.reshape(len(number), -1)
+        total = counting.empty(self.patterns.rows, number.shape[1])
+        for batch in batches:
+            weight = np.zeros((batch.n_rows, number.shape[1]))
+            weight[: _size(batch)] = number[batch.piece]
+            total = _add_counts(total, batch.x, weight)
+        return counting.finish(self.encoding, total)
+
+    def _orders(self, proba: np.ndarray) -> np.ndarray:
+        """(chains, K) class of a draw for each class of the mode, such that memberships (U, chains, K) overlap most."""
+        _, chains, n_classes = proba.shape
+        if not self.exchangeable:
+            return np.tile(np.arange(n_classes), (chains, 1))
+        weighted = self.mode * self.patterns.count[:, None]
+        overlaps = np.tensordot(proba, weighted, axes=(0, 0)).transpose(0, 2, 1)
+        return np.stack([linear_sum_assignment(overlap, maximize=True)[1] for overlap in overlaps])
+
+    def _parameters(self, log_class: np.ndarray, likelihoods: tuple[Any, ...]) -> dict[str, np.ndarray]:
+        """Parameters (chains · K, …) of a draw by site, without padding."""
+        drawn = {CLASS_PROB: np.exp(log_class).ravel()}
+        for columns, likelihood, names in zip(self.encoding.blocks, likelihoods, self.sites, strict=True):
+            size = int(columns.sizes().sum())
+            drawn |= {names[name]: np.asarray(v)[:, :size] for name, v in likelihood.parameters().items()}
+        return drawn
+
+
+def _size(batch: Batch) -> int:
+    """Number of patterns in a batch."""
+    return int(batch.piece.stop - batch.piece.start)
+
+
+def _draw(prior: NaiveBayes, statistics: Statistics, rng: np.random.Generator) -> tuple[np.ndarray, tuple[Any, ...]]:
+    """Draw log π (chains, K) and θ from the posterior; return log π and the likelihoods with θ plugged in."""
+    n_chains = len(jax.tree.leaves(prior.class_prior)[0])
+    classes = prior.class_prior.update(LevelCounts(statistics.class_count.reshape(n_chains, -1)))
+    blocks = [family.update(s) for family, s in zip(prior.blocks, statistics.blocks, strict=True)]
+    drawn = [jax.tree.map(lambda v: v[0], family.draw(HostVariates(rng), 1)) for family in (classes, *blocks)]
+    return np.asarray(drawn[0].log_theta), tuple(drawn[1:])
+
+
+@kernel
+def _log_likelihood(likelihoods: tuple[Any, ...], x: tuple[Any, ...]) -> jax.Array:
+    """(n, chains · K) log p(row | class, θ) of encoded rows, without base measures."""
+    log_likelihood: jax.Array = JointLikelihood(0.0, likelihoods).prepare(x).log_likelihood(x)
+    return log_likelihood
+
+
+@kernel(donate_argnums=0)
+def _add_counts(total: Statistics, x: tuple[Any, ...], weight: jax.Array) -> Statistics:
+    """Statistics with rows x added to every class by `weight` (n, chains · K); `total` is donated."""
+    return total.observe_responsibilities(x, weight)
+
+
+def sample_latent(
+    mixture: Any,
+    X: object,
+    draws: int = 1000,
+    chains: int = 4,
+    seed: int = 0,
+    *,
+    warmup: int = 500,
+    sample_weight: object = None,
+    y: object = None,
+    progress: bool = True,
+) -> Any:
+    """Draw from the posterior of a latent class model, by Gibbs sampling.
+
+    Parameters
+    ----------
+    mixture : fitted NaiveBayesMixture
+        Number of classes K, columns, prior, and the mode at which chains start.
+    X : array-like, sparse matrix or DataFrame of shape (N, F)
+        Rows that the mixture was fitted to.
+    draws, warmup, chains : int
+        Number of draws and of sweeps before them per chain, and number of chains.
+    seed : int
+        Seed of the chains.
+    sample_weight : (N,) array-like of integers, optional
+        Multiplicity of each row, such as the frequency of a pattern.
+    y : (N,) array-like of int, optional
+        Class of each row, 0 … K - 1, or -1 where it is not known: semi-supervised.
+    progress : bool
+        Whether to show a progress bar.
+
+    Returns
+    -------
+    arviz.InferenceData under ArviZ 0.23, xarray.DataTree under ArviZ 1.x
+        Groups of variables:
+
+        posterior
+            "class_prob" (chain, draw, class), and parameters under the names of `posterior_draws`; class c is that of
+            the mixture. `attrs` have "relabelled", the proportion of draws whose classes were permuted.
+        log_likelihood
+            "row" (chain, draw, observation), log p(x_i | θ) with the class summed out, where N times the number of
+            draws is at most 2²⁵; for `arviz.loo` and `arviz.compare`, which choose the number of classes.
+        constant_data
+            "membership" (row, class), P(class | x_i, X) averaged over the draws.
+
+    Raises
+    ------
+    ImproperPosteriorError
+        If the prior is improper: a class may become empty.
+    NotImplementedError
+        If the columns are a network and cells are missing.
+    ValueError
+        If a multiplicity is no integer, a label is no class, or X has other columns.
+
+    Warns
+    -----
+    UserWarning
+        If R-hat is above 1.01, or an effective sample size below 100 per chain; if there are more parameters than the
+        frequencies of all patterns can tell: the posterior then depends on the prior, whatever the number of rows.
+
+    Notes
+    -----
+    For M_u rows of pattern u the likelihood is Π_u [Σ_c π_c Π_j p(x_uj | θ_cj)]^M_u. Each sweep draws the numbers of
+    rows in the classes, n_u ~ Multinomial(M_u, P(· | x_u, π, θ)), and then π and θ from their exact posterior given
+    these counts. Missing cells are left out, on the assumption that they are missing at random.
+
+    The likelihood is the same for all orders of the classes. So the classes of each draw are permuted such that their
+    memberships overlap most with those of the mode (Stephens, JRSS B 62, 2000, minimises a divergence). Where classes
+    overlap so much that their names change from draw to draw, means of their parameters say little; "relabelled" is
+    large there. Classes are not permuted if their priors differ or some rows have known classes: these name them.
+
+    References
+    ----------
+    Diebolt & Robert, *Estimation of finite mixture distributions through Bayesian sampling*, JRSS B 56 (1994).
+    Lazarsfeld & Henry, *Latent structure analysis* (1968).
+
+    Examples
+    --------
+    >>> import bayesnb as bnb
+    >>> X = [["yes", "yes", "yes"]] * 30 + [["no", "no", "no"]] * 50 + [["yes", "no", "no"]] * 5
+    >>> mixture = bnb.NaiveBayesMixture(2, estimator=bnb.CategoricalNB()).fit(X)
+    >>> data = bnb.sample_latent(mixture, X, draws=200, progress=False)
+    >>> data["posterior"]["theta"].shape
+    (4, 200, 2, 6)
+    """
+    for name, value in (("draws", draws), ("warmup", warmup), ("chains", chains)):
+        require_integer(name, value)
+    require_seed(seed)
+    require_flag("progress", progress)
+    if not hasattr(mixture, "n_components"):
+        raise TypeError(f"sample_latent takes a NaiveBayesMixture, and got a {type(mixture).__name__}.")
+    check_is_fitted(mixture)
+    fitted: Fitted = mixture.estimator_.fitted_
+    prior, encoding, n_classes = fitted.prior, fitted.encoding, len(fitted.encoding.classes)
+    require_proper(encoding, prior)
+    table = fitted.table(X)
+    weight = _read_multiplicities(sample_weight, table.n_rows)
+    label = np.full(table.n_rows, UNKNOWN) if y is None else _read_labels(y, table.n_rows, n_classes)
+    counted = weight > 0
+    patterns = Patterns.from_table(fitted, table.take(counted), weight[counted], label[counted])
+    _require_all_counted(encoding, patterns)
+    n_patterns = len(patterns.count)
+    joint = scoring.score_rows(encoding, fitted.posterior, patterns.rows, n_patterns, "penalized_mle", scoring.joint)
+    mode = patterns.classify(joint)[1]
+    exchangeable = _is_exchangeable(prior) and (patterns.label == UNKNOWN).all()
+    sampler = Gibbs(encoding, prior, site_names(encoding, prior), patterns, mode, bool(exchangeable))
+    with progress_bar("Gibbs" if progress else None, warmup + draws) as step:
+        run = sampler.run(chains, warmup, draws, seed, lambda: step(1))
+    diagnose(run.parameters, "Gibbs")
+    _warn_of_parameters(mixture, encoding)
+    log_row = None
+    if run.log_row is not None and weight.sum() * draws * chains <= _MOST_SCORES:
+        base = scoring.log_base(patterns.rows, n_patterns)
+        log_row = (run.log_row + base)[..., np.repeat(patterns.index, weight[counted].astype(np.int64))]
+    membership = np.full((table.n_rows, n_classes), np.nan)
+    membership[counted] = run.membership[patterns.index]
+    return assemble_latent(mixture, fitted, run.parameters, log_row, membership, run.moved)
+
+
+def _read_multiplicities(sample_weight: object, n_rows: int) -> np.ndarray:
+    """Return (N,) multiplicities of rows; raise ValueError unless they are integers."""
+    weight = check_weights(sample_weight, n_rows)
+    fractional = weight != np.round(weight)
+    if fractional.any():
+        i = int(np.argmax(fractional))
+        raise ValueError(
+            f"sample_weight: the weight {weight[i]:g} of row {i} is no integer. Rows are allocated to classes, and "
+            "weights are numbers of rows; pass frequencies."
+        )
+    return weight
+
+
+def _read_labels(y: object, n_rows: int, n_classes: int) -> np.ndarray:
+    """Return (N,) the class of each row, or `UNKNOWN`; raise ValueError for another label."""
+    label: np.ndarray = to_numbers("y", y)
+    if label.shape != (n_rows,):
+        raise ValueError(f"y has shape {label.shape}, where ({n_rows},) is needed: a class, or -1, for each row.")
+    bad = ~np.isin(label, np.arange(UNKNOWN, n_classes))
+    if bad.any():
+        i = int(np.argmax(bad))
+        raise ValueError(f"y: row {i} has {label[i]:g}; classes are 0 … {n_classes - 1}, and -1 where not known.")
+    return label.astype(np.int64)
+
+
+def _require_all_counted(encoding: Encoding, patterns: Patterns) -> None:
+    """Raise NotImplementedError if a cell is missing in a network, where it would have to be drawn, too."""
+    if any(np.any(rows.summed) for rows in patterns.rows):
+        raise NotImplementedError(
+            "sample_latent: in a network of columns missing cells would have to be drawn with the classes. Fill them, "
+            "or take columns without parents, such as CategoricalNB()."
+        )
+
+
+def _is_exchangeable(prior: NaiveBayes) -> bool:
+    """Whether the prior is the same for all classes."""
+    n_classes = np.shape(jax.tree.leaves(prior.class_prior)[0])[-1]
+    shared = [leaf for leaf in jax.tree.leaves(prior.blocks) if np.ndim(leaf) >= 2 and len(leaf) == n_classes]
+    equal = all((np.asarray(leaf) == np.asarray(leaf)[:1]).all() for leaf in shared)
+    return equal and all(np.ptp(np.asarray(leaf)) == 0 for leaf in jax.tree.leaves(prior.class_prior)[:1])
+
+
+def _warn_of_parameters(mixture: Any, encoding: Encoding) -> None:
+    """Warn if there are more free parameters than frequencies of patterns, for columns of levels without parents."""
+    if any(columns.axis()[1] is None or columns.network is not None for columns in encoding.blocks):
+        return
+    n_frequencies = np.prod([float(size) for columns in encoding.blocks for size in columns.sizes()]) - 1
+    if mixture.n_parameters_ > n_frequencies:
+        warn(
+            f"sample_latent: {mixture.n_parameters_} parameters are not identified by the frequencies of "
+            f"{n_frequencies + 1:g} patterns. However many rows there are, the posterior depends on the prior: compare "
+            "the two, and take informative priors, further columns or fewer classes."
+        )
