@@ -343,8 +343,14 @@ def sample_latent(
     _require_all_counted(encoding, patterns)
     n_patterns = len(patterns.count)
     joint = scoring.score_rows(encoding, fitted.posterior, patterns.rows, n_patterns, "penalized_mle", scoring.joint)
+    unknown = patterns.label == UNKNOWN
+    exchangeable = _is_exchangeable(prior) and unknown.all()
+    if not unknown.all() and _is_exchangeable(prior):
+        # The classes of the mode have the names by which they agree most with the known classes.
+        proba = np.exp(joint - logsumexp(joint, axis=1)[:, None])
+        known = (patterns.label[:, None] == np.arange(n_classes)) * patterns.count[:, None]
+        joint = joint[:, linear_sum_assignment(known.T @ proba, maximize=True)[1]]
     mode = patterns.classify(joint)[1]
-    exchangeable = _is_exchangeable(prior) and (patterns.label == UNKNOWN).all()
     sampler = Gibbs(encoding, prior, site_names(encoding, prior), patterns, mode, bool(exchangeable))
     with progress_bar("Gibbs" if progress else None, warmup + draws) as step:
         run = sampler.run(chains, warmup, draws, seed, lambda: step(1))

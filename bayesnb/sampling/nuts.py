@@ -364,14 +364,18 @@ def _sample(
     samples, fields = run_chains(*program, start, options, inverse_mass_matrix, **run)
     transitions = {name: fields[field] for name, field in _FIELDS.items()}
     transitions["lp"] = -transitions["lp"]
-    diverging = transitions["diverging"]
+    _diagnose(samples, transitions["diverging"], if_diverging)
+    return samples, transitions
+
+
+def _diagnose(samples: dict[str, np.ndarray], diverging: np.ndarray, if_diverging: str = _LESS_WIDE) -> None:
+    """Warn if transitions diverged, and as `diagnose` does."""
     if diverging.any():
         warn(
             f"NUTS: {diverging.sum()} of {diverging.size} transitions diverged: the draws may miss part of the "
             f"posterior. {if_diverging}"
         )
     diagnose(samples, "NUTS")
-    return samples, transitions
 
 
 def diagnose(samples: dict[str, np.ndarray], sampler: str) -> None:

@@ -1,0 +1,258 @@
+"""Latent classes: Gibbs sampling beside the enumeration of all allocations, NUTS, calibration, and bad input."""
+
+from __future__ import annotations
+
+import itertools
+import warnings
+from typing import Any
+
+import jax
+import numpy as np
+import numpyro
+import pandas as pd
+import pytest
+from numpyro import distributions as dist
+from numpyro.infer import MCMC, NUTS
+from scipy import stats
+from scipy.special import gammaln
+
+import bayesnb as bnb
+from bayesnb._util.precision import float64
+from tests.programs.monte_carlo import errors
+from tests.refusals import refused
+
+
+def mixture(X: Any, k: int = 2, nb: Any = None, **options: Any) -> Any:
+    """A fitted mixture; EM from few starts, as its mode is only where chains start."""
+    estimator = bnb.CategoricalNB() if nb is None else nb
+    return bnb.NaiveBayesMixture(k, estimator=estimator, n_init=2, **options).fit(X)
+
+
+def quiet(m: Any, X: Any, **options: Any) -> Any:
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        return bnb.sample_latent(m, X, progress=False, **options)
+
+
+# -- enumeration -----------------------------------------------------------------------------------
+
+
+def moments(alpha: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    """First and second moments of Dirichlet variates with concentrations (…, L)."""
+    total = alpha.sum(axis=-1, keepdims=True)
+    return alpha / total, alpha * (alpha + 1) / (total * (total + 1))
+
+
+def enumerated(X: np.ndarray, k: int, label: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+    """Exact E[π], E[θ] and E[θ²] (K, L), and E[Σ_c π_c θ_c²] (L,), by a sum over the allocations of the rows.
+
+    `label` (N,) is a class, or -1. All Dirichlet concentrations are 1.
+    """
+    levels = [(x, level) for x in X.T for level in sorted({v for v in x if v is not None})]
+    column = np.cumsum([0, *(len({v for v in x if v is not None}) for x in X.T)])
+    is_level = np.array([[v == level for v in x] for x, level in levels]).T
+    log_weight, values = [], []
+    for allocation in itertools.product(*[range(k) if c < 0 else [c] for c in label]):
+        z = (np.array(allocation)[:, None] == np.arange(k)).astype(float)
+        count, number = z.sum(axis=0) + 1.0, z.T @ is_level + 1.0
+        tables = np.split(number, column[1:-1], axis=1)
+        groups = [count[None], *tables]
+        log_weight.append(sum((gammaln(g).sum(axis=1) - gammaln(g.sum(axis=1))).sum() for g in groups))
+        pi, (theta, square) = moments(count)[0], (np.hstack(part) for part in zip(*map(moments, tables), strict=True))
+        values.append(np.concatenate([pi, theta.ravel(), square.ravel(), pi @ square]))
+    weight = np.exp(np.array(log_weight) - max(log_weight))
+    mean = weight @ np.array(values) / weight.sum()
+    n_levels = column[-1]
+    pi, theta, square, symmetric = np.split(mean, np.cumsum([k, k * n_levels, k * n_levels]))
+    return np.concatenate([pi, theta, square]), symmetric, theta
+
+
+def small_table(seed: int) -> np.ndarray:
+    """Rows of two or three levels in two columns, with a missing cell."""
+    rng = np.random.default_rng(seed)
+    X = np.array([["a", "b", "c"][v] for v in rng.integers(0, 3, 14)], dtype=object).reshape(7, 2)
+    X[0] = ["a", "b"]
+    X[1, 1] = None
+    return X
+
+
+SEEDS = [0, *(pytest.param(s, marks=pytest.mark.slow("further tables")) for s in (1, 2))]
+SEEDS += [pytest.param(s, marks=pytest.mark.calibration) for s in range(3, 20)]
+
+
+@pytest.mark.parametrize("seed", SEEDS)
+def test_moments_are_those_of_the_sum_over_all_allocations(seed):
+    """Of symmetric functions without labels, and of each parameter where one row of each class is labelled."""
+    k = 2 + seed % 2
+    X = small_table(seed)[: 8 - k]
+    m = mixture(X, k)
+    free = np.full(len(X), -1)
+    labelled = np.where(np.arange(len(X)) < k, np.arange(len(X)), -1)
+    drawn = parts(quiet(m, X, draws=2000, warmup=200, seed=seed))
+    symmetric = np.einsum("...c,...cl->...l", drawn[0], drawn[1] ** 2)
+    assert np.abs(errors(symmetric - enumerated(X, k, free)[1])).max() < 4.5
+    pi, theta = parts(quiet(m, X, draws=2000, warmup=200, seed=seed, y=labelled))
+    flat = np.concatenate([pi, *(v.reshape(*v.shape[:2], -1) for v in (theta, theta**2))], axis=2)
+    assert np.abs(errors(flat - enumerated(X, k, labelled)[0])).max() < 4.5
+
+
+def parts(data: Any) -> tuple[np.ndarray, np.ndarray]:
+    return tuple(data["posterior"][site].to_numpy() for site in ("class_prob", "theta"))
+
+
+def test_memberships_are_the_posterior_probabilities_of_the_classes():
+    """P(z_i = c | X) by enumeration, given a labelled row of each class."""
+    X, k = small_table(5), 2
+    label = np.array([0, 1, -1, -1, -1, -1, -1])
+    data = quiet(mixture(X, k), X, draws=4000, warmup=200, y=label)
+    found = data["constant_data"]["membership"].to_numpy()
+    levels = [sorted({v for v in x if v is not None}) for x in X.T]
+    weight, total = np.zeros(()), np.zeros((7, 2))
+    for allocation in itertools.product(*[range(k) if c < 0 else [c] for c in label]):
+        z = np.array(allocation)
+        count = np.bincount(z, minlength=k) + 1.0
+        log_weight = gammaln(count).sum() - gammaln(count.sum())
+        for x, own in zip(X.T, levels, strict=True):
+            n = np.array([[((x == level) & (z == c)).sum() for level in own] for c in range(k)]) + 1.0
+            log_weight += (gammaln(n).sum(axis=1) - gammaln(n.sum(axis=1))).sum()
+        weight = weight + np.exp(log_weight)
+        total += np.exp(log_weight) * (z[:, None] == np.arange(k))
+    np.testing.assert_allclose(found, total / weight, atol=0.015)  # five errors of the mean of 16,000 draws
+
+
+def test_the_log_likelihood_of_a_row_sums_over_the_classes():
+    X = small_table(3)
+    data = quiet(mixture(X), X, draws=5, chains=2)
+    pi, theta = parts(data)
+    levels = [str(v) for v in data["posterior"]["level"].to_numpy()]
+    for i, row in enumerate(X):
+        at = [levels.index(f"{j}={v}") for j, v in enumerate(row) if v is not None]
+        expected = np.log((pi * theta[..., at].prod(axis=-1)).sum(axis=-1))
+        np.testing.assert_allclose(data["log_likelihood"]["row"][..., i], expected, rtol=1e-12)
+
+
+def test_patterns_stand_for_their_rows():
+    """Rows that are repeated, and their frequencies as weights, have the same draws; a row of weight 0 is nothing."""
+    X = np.array([["a", "x"], ["b", "y"], ["a", "y"]], dtype=object)
+    times = np.array([30, 40, 0])
+    m = mixture(np.repeat(X, times, axis=0))
+    repeated = parts(quiet(m, np.repeat(X, times, axis=0), draws=20))
+    weighted = quiet(m, X, draws=20, sample_weight=times)
+    for one, other in zip(repeated, parts(weighted), strict=True):
+        np.testing.assert_array_equal(one, other)
+    assert np.isnan(weighted["constant_data"]["membership"].to_numpy()[2]).all()
+    assert weighted["log_likelihood"]["row"].shape == (4, 20, 70)
+
+
+# -- NUTS ------------------------------------------------------------------------------------------
+
+
+def latent_normal(X: np.ndarray, y: np.ndarray) -> None:
+    """Two latent classes of normal numbers, some of them known, with the class summed out."""
+    pi = numpyro.sample("class_prob", dist.Dirichlet(np.ones(2)))
+    with numpyro.plate("classes", 2, dim=-2), numpyro.plate("columns", X.shape[1]):
+        sigma2 = numpyro.sample("sigma2", dist.InverseGamma(3.0, 2.0))
+        mu = numpyro.sample("mu", dist.Normal(0.0, (sigma2 / 0.5) ** 0.5))
+    joint = jax.numpy.log(pi) + dist.Normal(mu, sigma2**0.5).log_prob(X[:, None]).sum(axis=-1)
+    known = (y[:, None] == np.arange(2)) | (y[:, None] < 0)
+    numpyro.factor("rows", jax.nn.logsumexp(jax.numpy.where(known, joint, -jax.numpy.inf), axis=-1).sum())
+
+
+@pytest.mark.slow("NUTS on the marginal likelihood")
+def test_numbers_agree_with_nuts_on_the_marginal_likelihood():
+    rng = np.random.default_rng(0)
+    y = np.where(np.arange(40) < 6, np.arange(40) % 2, -1)
+    X = rng.normal((np.arange(40) % 2)[:, None] * 2.0, 1.0, (40, 2))
+    m = mixture(X, 2, bnb.GaussianNB(prior=bnb.NormalInverseGamma(0.0, 0.5, 3.0, 2.0)))
+    data = quiet(m, X, draws=4000, y=y)
+    sampler = MCMC(
+        NUTS(latent_normal),
+        num_warmup=500,
+        num_samples=2000,
+        num_chains=4,
+        chain_method="vectorized",
+        progress_bar=False,
+    )
+    float64(sampler.run)(jax.random.key(0), X, y)
+    for site, values in sampler.get_samples(group_by_chain=True).items():
+        mine, theirs = data["posterior"][site].to_numpy(), np.asarray(values)
+        for power in (1, 2):
+            a, b = mine**power, theirs**power
+            both = np.hypot(a.mean(axis=(0, 1)) / errors(a), b.mean(axis=(0, 1)) / errors(b))
+            assert (abs(a.mean(axis=(0, 1)) - b.mean(axis=(0, 1))) < 4.5 * both).all(), site
+
+
+# -- calibration -----------------------------------------------------------------------------------
+
+
+@pytest.mark.calibration
+def test_ranks_are_uniform_and_intervals_cover():
+    """500 tables from the prior: ranks of parameters, classes named by the truth; and by two labelled rows of each."""
+    rng = np.random.default_rng(3)
+    ranks, covered = [], []
+    for _ in range(500):
+        pi = rng.dirichlet(np.ones(2))
+        theta = rng.beta(1, 1, (2, 4))
+        z = np.r_[0, 0, 1, 1, rng.choice(2, 60, p=pi)]
+        X = (rng.random((64, 4)) < theta[z]).astype(float)
+        y = np.where(np.arange(64) < 4, z, -1)
+        # The labelled rows were chosen by class, and say nothing of the shares: they are a part of the prior of these.
+        m = bnb.NaiveBayesMixture(2, estimator=bnb.BernoulliNB(), n_init=1).fit(X)
+        data = quiet(m, X, draws=200, warmup=100, chains=2, y=y)
+        drawn = data["posterior"]["theta"].to_numpy()[:, ::4, :, 1::2].reshape(100, 2, 4)
+        ranks.append((drawn < theta).mean(axis=0))
+        lower, upper = np.quantile(data["posterior"]["theta"].to_numpy()[..., 1::2], [0.05, 0.95], axis=(0, 1))
+        covered.append((lower <= theta) & (theta <= upper))
+    for c, j in np.ndindex(2, 4):
+        count = np.bincount((np.array(ranks)[:, c, j] * 10).astype(int).clip(0, 9), minlength=10)
+        assert stats.chisquare(count).pvalue > 1e-4, (c, j, count)
+    assert 0.87 < np.mean(covered) < 0.93
+
+
+# -- what is said ----------------------------------------------------------------------------------
+
+
+def test_bad_input_is_refused_and_what_is_not_identified_is_said():
+    X = np.repeat(np.array([["a", "x"], ["b", "y"], ["a", "y"]], dtype=object), 10, axis=0)
+    m = mixture(X)
+    sample = bnb.sample_latent
+    refused("no integer.*pass frequencies", sample, m, X, sample_weight=np.full(30, 0.5))
+    refused("row 4 has 2; classes are 0 … 1", sample, m, X, y=np.where(np.arange(30) == 4, 2, -1))
+    refused("shape \\(29,\\)", sample, m, X, y=np.full(29, -1))
+    refused("takes a NaiveBayesMixture", sample, bnb.CategoricalNB().fit(X, X[:, 0]), X, error=TypeError)
+    refused("improper", sample, mixture(X, nb=bnb.CategoricalNB(alpha=[[1.0, 0.0], [1.0, 1.0]])), X)
+    with pytest.warns(UserWarning, match="5 parameters are not identified by the frequencies of 4 patterns"):
+        sample(m, X, draws=100, progress=False)
+    many = mixture(X, 4)
+    with pytest.warns(UserWarning, match="not identified"):
+        sample(many, X, draws=20, progress=False)
+
+
+def test_priors_and_labels_name_the_classes():
+    """Classes are permuted only where nothing but their order tells them apart."""
+    X = np.repeat(np.array([["a", "x"], ["b", "y"]], dtype=object), 20, axis=0)
+    symmetric = quiet(mixture(X), X, draws=50)
+    informative = mixture(X, nb=bnb.CategoricalNB(prior=prior_of_two_classes()))
+    assert float(symmetric["posterior"].attrs["relabelled"]) >= 0.0
+    assert float(quiet(informative, X, draws=50)["posterior"].attrs["relabelled"]) == 0.0
+    labelled = quiet(mixture(X), X, draws=50, y=np.where(np.arange(40) == 0, 1, -1))
+    assert float(labelled["posterior"].attrs["relabelled"]) == 0.0
+    assert labelled["constant_data"]["membership"].to_numpy()[1, 1] > 0.5
+
+
+def prior_of_two_classes() -> Any:
+    concentration = np.array([[5.0, 1.0, 5.0, 1.0], [1.0, 5.0, 1.0, 5.0]])
+    levels = bnb.Dirichlet(concentration, np.array([0, 0, 1, 1]), 2)
+    return bnb.NaiveBayes(bnb.Dirichlet(np.ones((1, 2)), np.zeros(2, int), 1), (levels,))
+
+
+def test_arviz_chooses_the_number_of_classes():
+    """Two separated classes of five columns: one class is far worse, by PSIS of rows."""
+    import arviz as az
+
+    rng = np.random.default_rng(0)
+    z = rng.integers(0, 2, 200)
+    X = pd.DataFrame((rng.random((200, 5)) < np.where(z, 0.9, 0.1)[:, None]).astype(int), columns=list("abcde"))
+    data = {str(k): quiet(mixture(X, k), X, draws=200, chains=2) for k in (1, 2)}
+    table = az.compare(data)
+    assert table.index[0] == "2"
