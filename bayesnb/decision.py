@@ -14,7 +14,7 @@ from bayesnb._util.arguments import require_iterable, require_mapping, require_n
 from bayesnb._util.html import card, table
 from bayesnb._util.warnings import warn
 from bayesnb.encoding import check_labels
-from bayesnb.fitted import Classifier, current_state, require_fitted
+from bayesnb.fitted import Classifier, current_state, is_mixture, require_fitted, require_posterior
 from bayesnb.uncertainty.class_probabilities import choose_sampler, require_options
 from bayesnb.uncertainty.row_draws import Given, Method
 
@@ -200,7 +200,8 @@ def decide(
     require_fitted(nb, "decide")
     require_options(given, method)
     require_seed(seed)
-    table = _loss_table(loss, reject_cost, nb.classes_)
+    state = require_posterior(nb, "decide", draws) if is_mixture(nb) else current_state(nb)
+    table = _loss_table(loss, reject_cost, state.encoding.classes.array())
     costs = table.to_numpy()
 
     def summarize_draws(log_proba: np.ndarray, _: np.ndarray) -> np.ndarray:
@@ -210,13 +211,14 @@ def decide(
         best = excess <= 1e-12 * abs(costs).max()
         return np.stack([best.mean(axis=0), excess.mean(axis=0)], axis=1)
 
-    fitted = current_state(nb)  # Probabilities and draws are of one state, also if a thread counts further rows.
-    proba = np.exp(fitted.log_proba(X))
+    fitted = state  # Probabilities and draws are of one state, also if a thread counts further rows.
+    mixture: Any = nb if is_mixture(nb) else None
+    proba = np.exp(fitted.log_proba(X)) if mixture is None else mixture.predict_proba(X, draws=draws)
     proba = np.where(np.isnan(proba).any(axis=1, keepdims=True), np.exp(fitted.class_log_prior), proba)
     risk = proba @ costs.T
     choice, row = risk.argmin(axis=1), np.arange(len(risk))
     summaries = np.full((len(row), 2, len(costs)), np.nan)
-    if not fitted.no_posterior:
+    if mixture is not None or not fitted.no_posterior:
         summaries = choose_sampler(fitted, given, method, draws, seed).map(fitted, X, summarize_draws)
     p_optimal, regret = summaries[row, :, choice].T
     return Decisions(table.index.to_numpy()[choice], risk[row, choice], p_optimal, regret, table)

@@ -550,8 +550,10 @@ def current_state(nb: Classifier) -> Fitted:
     return replace(fitted, estimate=nb.estimate)
 
 
-def require_posterior(nb: Classifier, who: str) -> Fitted:
+def require_posterior(nb: Classifier, who: str, draws: object = None) -> Fitted:
     """Return the state of a fitted classifier; raise unless its parameters have an exact posterior.
+
+    For a `NaiveBayesMixture`, which has none, `draws` can stand for it, as `sample_latent` returns them.
 
     Raises
     ------
@@ -563,9 +565,18 @@ def require_posterior(nb: Classifier, who: str) -> Fitted:
         If `nb` is no classifier of bayesnb.
     """
     require_fitted(nb, who)
+    if is_mixture(nb) and not (draws is None or isinstance(draws, int | np.integer)):
+        mixture: Any = nb
+        of_mixture: Fitted = mixture.estimator_.fitted_
+        return of_mixture
     if nb.no_posterior is not None:
         raise NotImplementedError(f"{who}: {nb.no_posterior}")
     return current_state(nb)
+
+
+def is_mixture(nb: object) -> bool:
+    """Whether `nb` is a `NaiveBayesMixture`, whose parameters are those of `nb.estimator_`."""
+    return hasattr(nb, "n_components")
 
 
 def require_evidence(nb: Classifier, who: str) -> Fitted:

@@ -22,6 +22,8 @@ from bayesnb.estimators.display import require_unnested
 from bayesnb.estimators.mixed import MixedNB
 from bayesnb.estimators.semi_supervised import clone_for_em, count_in_first_class, fit_to_best_run, use_pooled_priors
 from bayesnb.fitted import Fitted, Output
+from bayesnb.uncertainty.given_draws import read_parameters
+from bayesnb.uncertainty.row_draws import score_draws
 
 
 @dataclass(eq=False, repr=False)
@@ -187,10 +189,17 @@ class NaiveBayesMixture(DensityMixin, BaseEstimator):
             warn(f"{rows} are impossible in every component (first: row {first}); the most probable a priori is given.")
         return np.asarray(np.where(choice < 0, int(np.argmax(self.weights_)), choice))
 
-    def predict_proba(self, X: object) -> np.ndarray:
-        """Compute (N, K) P(component | row, θ); NaN for rows that are impossible in every component."""
-        proba: np.ndarray = np.exp(self._score(X, scoring.log_proba))
-        return proba
+    def predict_proba(self, X: object, *, draws: object = None) -> np.ndarray:
+        """Compute (N, K) P(component | row, θ); NaN for rows that are impossible in every component.
+
+        With `draws` of `sample_latent`, p(component, row | θ) is averaged over the draws of θ.
+        """
+        if draws is None:
+            proba: np.ndarray = np.exp(self._score(X, scoring.log_proba))
+            return proba
+        check_is_fitted(self)
+        fitted: Fitted = self.estimator_.fitted_
+        return np.asarray(np.exp(score_draws(fitted, X, read_parameters(fitted, draws), scoring.log_proba)))
 
     def score_samples(self, X: object) -> np.ndarray:
         """Compute (N,) log p(row | θ), with multinomial coefficients, -½ log 2π and -log x!."""

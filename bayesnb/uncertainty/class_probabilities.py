@@ -65,7 +65,7 @@ def predict_interval(
         P(class | row, θ) is `predict_proba`. "data": θ | data, for rows fixed in advance; the average is not
         `predict_proba`. Default: "row"; but "data" for a classifier whose terms are weighted, as weighted terms are no
         distribution of rows.
-    draws : int, or return value of `posterior_draws`, `to_arviz` or `run_nuts`
+    draws : int, or return value of `posterior_draws`, `to_arviz`, `run_nuts` or `sample_latent`
         Number of draws, if the method draws; or draws that replace the exact posterior, for every method. Given the
         data, these are the draws of θ. Given the row, draws of the posterior of the same model serve for its
         hyperparameters, and θ is drawn anew, exactly, given these and the row; other draws of θ are drawn again in
@@ -124,7 +124,7 @@ def predict_interval(
     def by_draws(log_proba: np.ndarray, _: np.ndarray) -> np.ndarray:
         return np.stack(np.quantile(np.exp(log_proba), tails, axis=0), axis=1)
 
-    fitted = require_posterior(nb, _WHAT)
+    fitted = require_posterior(nb, _WHAT, draws)
     sampler = choose_sampler(fitted, given, method, draws, seed)
     ends = _summarize(
         fitted, X, sampler, lambda weight, scores, _: probability_interval(weight, scores, tails), by_draws
@@ -201,7 +201,7 @@ def decompose_uncertainty(
     """
     import pandas as pd
 
-    fitted = require_posterior(nb, _WHAT)
+    fitted = require_posterior(nb, _WHAT, draws)
     sampler = choose_sampler(fitted, given, method, draws, seed)
     values = _summarize(fitted, X, sampler, split_entropy, _split_drawn_entropy)
     index = getattr(X, "index", None)  # A list has a method of this name.

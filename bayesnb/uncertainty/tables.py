@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Hashable, Iterable, Sequence
+from collections.abc import Callable, Hashable, Iterable, Mapping, Sequence
 from itertools import product
 from typing import TYPE_CHECKING, Any
 
@@ -20,7 +20,8 @@ from bayesnb.families.protocol import Parametric
 from bayesnb.fitted import Classifier, Fitted, require_posterior
 from bayesnb.model import NaiveBayes, Statistics
 from bayesnb.scoring import plug_in
-from bayesnb.uncertainty.draws import CLASS, draw_parameters, feature_masks, require_proper, site_names
+from bayesnb.uncertainty.draws import CLASS, CLASS_PROB, draw_parameters, feature_masks, require_proper, site_names
+from bayesnb.uncertainty.given_draws import read_parameters
 from bayesnb.uncertainty.mixtures import mixture_quantiles
 
 if TYPE_CHECKING:
@@ -30,7 +31,9 @@ if TYPE_CHECKING:
 # -- parameters ----------------------------------------------------------------------------------
 
 
-def parameter_table(nb: Classifier, prob: float = 0.9, features: Iterable[object] | None = None) -> pd.DataFrame:
+def parameter_table(
+    nb: Classifier, prob: float = 0.9, features: Iterable[object] | None = None, *, draws: object = None
+) -> pd.DataFrame:
     """Estimates, posterior sd and equal-tailed interval of every parameter of a fitted classifier.
 
     Parameters
@@ -42,6 +45,9 @@ def parameter_table(nb: Classifier, prob: float = 0.9, features: Iterable[object
     features : iterable of column names or indices, optional
         Describe the parameters of these columns only; for a multinomial, the probabilities of these words. Default:
         all columns, and the class probabilities.
+    draws : result of `sample_latent`, `run_nuts`, `to_arviz` or `posterior_draws`, optional
+        Draws that are described in place of the exact posterior. The table then has the columns class, feature, level,
+        mean, sd, lower and upper.
 
     Returns
     -------
@@ -101,7 +107,8 @@ def parameter_table(nb: Classifier, prob: float = 0.9, features: Iterable[object
     2   out  rain    0.0  0.0  0.250000
     3   out   sun    2.0  1.0  0.750000
     """
-    return tabulate(require_posterior(nb, "parameter_table"), prob, features)
+    fitted = require_posterior(nb, "parameter_table", draws)
+    return tabulate(fitted, prob, features) if draws is None else tabulate_draws(fitted, draws, prob, features)
 
 
 def tabulate(fitted: Fitted, prob: float, features: Iterable[object] | None = None) -> pd.DataFrame:
@@ -109,29 +116,63 @@ def tabulate(fitted: Fitted, prob: float, features: Iterable[object] | None = No
 
     `features`, names or indices of columns, limits the table to their parameters; None: all, and class probabilities.
     """
+    require_probability("prob", prob)
+    require_proper(fitted.encoding, fitted.posterior)
+    summaries = _summarize(fitted.prior, fitted.statistics)
+    return _table_of_parameters(fitted.encoding, features, summaries, lambda summary: _estimates(summary, prob))
+
+
+def tabulate_draws(
+    fitted: Fitted, draws: object, prob: float, features: Iterable[object] | None = None
+) -> pd.DataFrame:
+    """Return the table of `parameter_table` from draws of the parameters: mean, sd and interval of each."""
+    require_probability("prob", prob)
+    values = read_parameters(fitted, draws).values
+    sites = site_names(fitted.encoding, fitted.prior)
+    of_blocks = [{name: {"values": values[site]} for name, site in names.items()} for names in sites]
+    summaries = [{"theta": {"values": values[CLASS_PROB][:, None]}}, *of_blocks]
+
+    def describe(summary: _Summary) -> dict[str, np.ndarray]:
+        """Mean, sd and quantiles over the draws."""
+        drawn = summary["values"]
+        lower, upper = np.quantile(drawn, [(1 - prob) / 2, (1 + prob) / 2], axis=0)
+        return {"mean": drawn.mean(axis=0), "sd": drawn.std(axis=0, ddof=1), "lower": lower, "upper": upper}
+
+    return _table_of_parameters(fitted.encoding, features, summaries, describe)
+
+
+def _table_of_parameters(
+    encoding: Encoding,
+    features: Iterable[object] | None,
+    summaries: Sequence[Mapping[str, _Summary]],
+    describe: Callable[[_Summary], Mapping[str, np.ndarray]],
+) -> pd.DataFrame:
+    """Return a row for each parameter, with the columns (C, K) that `describe` makes of the summaries of a parameter.
+
+    `summaries` are {parameter: arrays (…, C, K)} of the class probabilities, then of each block.
+    """
     import pandas as pd
 
-    require_probability("prob", prob)
-    chosen = None if features is None else fitted.encoding.positions(features)
+    chosen = None if features is None else encoding.positions(features)
     if chosen is not None and not chosen:
         raise ValueError("features names no column; pass one or more, by name or by index.")
-    require_proper(fitted.encoding, fitted.posterior)
-    of_classes, *of_blocks = _summarize(fitted.prior, fitted.statistics)
-    classes = fitted.encoding.classes
+    of_classes, *of_blocks = summaries
+    classes = encoding.classes
     label = np.arange(len(classes))
     parts = []
     if chosen is None:
-        parts = [_parameter_rows(of_classes["theta"], prob, label, -1, label, [CLASS] * len(label), classes.values)]
-    masks = feature_masks(fitted.encoding, chosen)
-    for columns, summaries, mask in zip(fitted.encoding.blocks, of_blocks, masks, strict=True):
+        values = describe(of_classes["theta"])
+        parts = [_parameter_rows(values, label, -1, label, [CLASS] * len(label), classes.values)]
+    masks = feature_masks(encoding, chosen)
+    for columns, parameters, mask in zip(encoding.blocks, of_blocks, masks, strict=True):
         feature, levels = columns.axis()
         kept = np.flatnonzero(mask)
         index, names = np.asarray(columns.index)[feature[kept]], [columns.names[j] for j in feature[kept]]
-        for p, (parameter, summary) in enumerate(summaries.items() if len(kept) else ()):
-            place = len(summaries) * kept + p
+        for p, (parameter, summary) in enumerate(parameters.items() if len(kept) else ()):
+            place = len(parameters) * kept + p
             level = [parameter] * len(kept) if levels is None else [levels[k] for k in kept.tolist()]
-            restricted = _restrict(summary, kept)
-            parts.append(_parameter_rows(restricted, prob, label[:, None], index, place, names, level))
+            values = describe(_restrict(summary, kept))
+            parts.append(_parameter_rows(values, label[:, None], index, place, names, level))
     table = pd.concat(parts, ignore_index=True)
     # Class probabilities stand first, then parameters by class, column, and level or parameter.
     table = table.iloc[np.lexsort((table["place"], table["column"], table["class"], table["column"] >= 0))]
@@ -184,14 +225,25 @@ def _summarize_family(prior: Any, statistics: Any) -> dict[str, _Summary]:
 
 def _restrict(summary: _Summary, kept: np.ndarray) -> _Summary:
     """Return a summary of the parameters at the positions `kept` (K',) of the last axis."""
-    shape = summary["mean"].shape
+    shape = np.broadcast_shapes(*(np.shape(values) for values in jax.tree.leaves(summary)))
     restricted: _Summary = jax.tree.map(lambda values: np.broadcast_to(values, shape)[..., kept], summary)
     return restricted
 
 
+def _estimates(summary: _Summary, prob: float) -> dict[str, np.ndarray]:
+    """Return the columns of `parameter_table`, (C, K) each."""
+    lower, upper = _interval(summary, prob)
+    return {
+        **{name: summary[name] for name in ("count", "mle", "map", "mean")},
+        "sd": np.sqrt(summary["variance"]),
+        "lower": lower,
+        "upper": upper,
+        "prior_weight": summary["prior_weight"],
+    }
+
+
 def _parameter_rows(
-    summary: _Summary,
-    prob: float,
+    estimates: Mapping[str, np.ndarray],
     label: np.ndarray,
     column: int | np.ndarray,
     place: np.ndarray,
@@ -201,19 +253,9 @@ def _parameter_rows(
     """Return the rows of `parameter_table` for one parameter, with class indices and the sort keys column and place."""
     import pandas as pd
 
-    shape = summary["mean"].shape
-    times = summary["mean"].size // len(features)
-    lower, upper = _interval(summary, prob)
-    values = {
-        "class": label,
-        "column": column,
-        "place": place,
-        **{name: summary[name] for name in ("count", "mle", "map", "mean")},
-        "sd": np.sqrt(summary["variance"]),
-        "lower": lower,
-        "upper": upper,
-        "prior_weight": summary["prior_weight"],
-    }
+    shape = estimates["mean"].shape
+    times = estimates["mean"].size // len(features)
+    values = {"class": label, "column": column, "place": place, **estimates}
     table = pd.DataFrame({name: np.broadcast_to(value, shape).ravel() for name, value in values.items()})
     table.insert(1, "feature", list(features) * times)
     table.insert(2, "level", pd.Series(list(levels) * times, dtype=object))

@@ -256,3 +256,31 @@ def test_arviz_chooses_the_number_of_classes():
     data = {str(k): quiet(mixture(X, k), X, draws=200, chains=2) for k in (1, 2)}
     table = az.compare(data)
     assert table.index[0] == "2"
+
+
+# -- readings --------------------------------------------------------------------------------------
+
+
+def test_tables_intervals_and_decisions_take_the_draws():
+    """All of them are means and quantiles over the draws, here by hand."""
+    X = np.repeat(np.array([["a", "x"], ["b", "y"], ["a", "y"]], dtype=object), 10, axis=0)
+    m = mixture(X)
+    data = quiet(m, X, draws=200, y=np.where(np.arange(30) == 0, 0, np.where(np.arange(30) == 10, 1, -1)))
+    pi, theta = (v.reshape(-1, *v.shape[2:]) for v in parts(data))
+    table = bnb.parameter_table(m, 0.8, draws=data)
+    assert list(table) == ["class", "feature", "level", "mean", "sd", "lower", "upper"]
+    np.testing.assert_allclose(table["mean"], np.r_[pi.mean(axis=0), theta.mean(axis=0).ravel()])
+    np.testing.assert_allclose(table["upper"][2:], np.quantile(theta, 0.9, axis=0).ravel())
+    joint = pi[:, None] * np.stack([theta[:, :, 0] * theta[:, :, 2], theta[:, :, 1] * theta[:, :, 3]], axis=1)
+    proba = joint / joint.sum(axis=2, keepdims=True)
+    rows = X[[0, 10]]
+    expected = joint.mean(axis=0) / joint.mean(axis=0).sum(axis=1, keepdims=True)
+    np.testing.assert_allclose(m.predict_proba(rows, draws=data), expected)
+    lower, upper = bnb.predict_interval(m, rows, given="data", draws=data)
+    np.testing.assert_allclose((lower, upper), np.quantile(proba, [0.05, 0.95], axis=0))
+    loss = pd.DataFrame([[0.0, 5.0], [1.0, 0.0]], index=["wait", "treat"], columns=[0, 1])
+    np.testing.assert_allclose(
+        bnb.decide(m, rows, loss, draws=data, given="data").risk, (expected @ loss.T).min(axis=1)
+    )
+    refused("has the parameters at which EM ended", bnb.parameter_table, m, error=NotImplementedError)
+    refused("has the parameters at which EM ended", bnb.predict_interval, m, rows, error=NotImplementedError)
