@@ -46,6 +46,7 @@ from bayesnb.prediction import (
     value_of_information,
     weight_table,
 )
+from bayesnb.sampling.diagnostic_tests import diagnostic_tests
 from bayesnb.sampling.latent import sample_latent
 from bayesnb.sampling.nuts import run_nuts
 from bayesnb.sampling.source import numpyro_model, numpyro_source
@@ -101,6 +102,7 @@ __all__ = [
     "decision",
     "decompose_uncertainty",
     "density_table",
+    "diagnostic_tests",
     "distributed",
     "enable_cache",
     "estimate_prevalence",

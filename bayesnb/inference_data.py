@@ -267,6 +267,26 @@ def assemble_latent(
     )
 
 
+def assemble_named(
+    estimator: Any,
+    groups: Mapping[str, Mapping[str, tuple[str, np.ndarray]]],
+    coordinates: Mapping[str, Sequence[Hashable]],
+    about: Mapping[str, str],
+) -> Any:
+    """Convert Gibbs draws to an ArviZ object: by group and variable the last dimension and (chains, draws, n) values.
+
+    `coordinates` name the positions on each last dimension, `about` are further attributes.
+    """
+    import xarray as xr
+
+    datasets = {}
+    for group, variables in groups.items():
+        arrays = {name: ((*_SAMPLE, dim), values) for name, (dim, values) in variables.items()}
+        sample = next(iter(variables.values()))[1].shape[:2]
+        datasets[group] = xr.Dataset(arrays, {**_sample_coordinates((sample[0], sample[1])), **coordinates})
+    return _to_arviz_object(estimator, datasets, "Gibbs sampling of classes and parameters", about)
+
+
 def assemble_weights(
     nb: Classifier,
     fitted: Fitted,

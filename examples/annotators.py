@@ -159,6 +159,26 @@ def skills(mixture: bnb.NaiveBayesMixture, answers: Answers) -> pd.DataFrame:
     )
 
 
+def skill_intervals(mixture: bnb.NaiveBayesMixture, data: Any, answers: Answers, prob: float = 0.9) -> pd.DataFrame:
+    """For each annotator: how often the answer is the class, with its interval by the draws `data`, and as counted.
+
+    "cells covered" is the share of the cells of the counted confusion table that lie in their intervals.
+    """
+    nb, order = mixture.estimator_, names_of_classes(mixture, answers.X)
+    share = data["posterior"]["class_prob"].values[..., order]
+    theta, tails, rows, start = data["posterior"]["theta"].values, [0.5 - prob / 2, 0.5 + prob / 2], {}, 0
+    for (name, true), levels in zip(counted(answers).items(), nb.categories_, strict=True):
+        table = theta[:, :, order][..., [start + list(levels).index(level) for level in CLASSES]]
+        start += len(levels)
+        right = (share * np.diagonal(table, axis1=-2, axis2=-1)).sum(axis=-1)
+        lower, upper = np.quantile(table, tails, axis=(0, 1))
+        ends = dict(zip(("lower", "upper"), np.quantile(right, tails), strict=True))
+        seen = answers.X[name].notna()
+        rows[name] = {"right": right.mean(), **ends, "counted": (answers.X[name] == answers.y)[seen].mean()}
+        rows[name]["cells covered"] = ((lower <= true) & (true <= upper)).mean()
+    return pd.DataFrame.from_dict(rows, orient="index")
+
+
 def outcome(proba: np.ndarray, y: np.ndarray) -> dict[str, float]:
     """Accuracy of the most probable class, what is stated for it, and the log loss."""
     truth = (y[:, None] == CLASSES).argmax(axis=1)

@@ -261,6 +261,29 @@ def weights(nb: Any, pairs: Pairs, c: int) -> pd.DataFrame:
         )
 
 
+def weight_intervals(data: Any, pairs: Pairs, nb: Any, c: int, prob: float = 0.9) -> pd.DataFrame:
+    """log2(m / u) of two classes, c being the matches: posterior mean and interval, and as counted in the truth."""
+    theta = data["posterior"]["theta"].values
+    draws = np.log2(theta[:, :, c] / theta[:, :, 1 - c])
+    lower, upper = np.quantile(draws, [0.5 - prob / 2, 0.5 + prob / 2], axis=(0, 1))
+    true = weights(nb, pairs, c)["true weight"]
+    columns = {"weight": draws.mean(axis=(0, 1)), "lower": lower, "upper": upper, "true weight": true}
+    return pd.DataFrame(columns, index=true.index)
+
+
+def averaged_match(data: Any, X: pd.DataFrame, c: int) -> np.ndarray:
+    """(N,) P(match | pair, all pairs): of its pattern, averaged over the draws."""
+    rows = pd.MultiIndex.from_frame(patterns(X)[0].fillna("?"))
+    proba = pd.Series(data["constant_data"]["membership"].values[:, c], index=rows)
+    return proba.loc[pd.MultiIndex.from_frame(X.fillna("?"))].to_numpy()
+
+
+def least_cost(match: np.ndarray) -> pd.DataFrame:
+    """Action of least expected cost for each pair, and that cost: a wrong link 1, a missed one 0.5, a look CLERK."""
+    cost = pd.DataFrame({"link": 1.0 - match, "leave": 0.5 * match, "look": CLERK})
+    return pd.DataFrame({"action": cost.idxmin(axis=1), "expected": cost.min(axis=1)})
+
+
 def outcome(proba: np.ndarray, kind: np.ndarray) -> dict[str, float]:
     """Of P(match) (N,): pairs above one half, what is stated for them, and what is so."""
     called, match = proba > 0.5, kind == "match"

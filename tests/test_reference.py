@@ -21,6 +21,7 @@ RESULTS = """
     selection.LeaveOneOut selection.Tuned selection.BayesFactor selection.Prequential selection.PermutationNull
     prediction.Conformal prediction.PredictionSets prediction.Prevalence prediction.Terms prediction.Weights
     checking.PredictiveCheck estimators.semi_supervised.EM model.Statistics streaming.read_table
+    sampling.diagnostic_tests.DiagnosticTests
     families.EmpiricalNormal families.EmpiricalRate families.EmpiricalDuration families.IndependentCuts
 """.split()  # noqa: SIM905
 

@@ -15,6 +15,7 @@ as boxes, with a warning, and different names never become the same label.
 from bayesnb.plots.binned_density import density
 from bayesnb.plots.class_probabilities import prediction_intervals, prior_predictive
 from bayesnb.plots.feature_dependence import independence, structure
+from bayesnb.plots.latent_profiles import latent_profiles
 from bayesnb.plots.parameter_intervals import forest, shrinkage
 from bayesnb.plots.predictive_check import predictive_check
 from bayesnb.plots.reliability_diagram import reliability
@@ -28,6 +29,7 @@ __all__ = [
     "explain",
     "forest",
     "independence",
+    "latent_profiles",
     "prediction_intervals",
     "predictive_check",
     "prior_predictive",

@@ -101,3 +101,37 @@ def test_em_beats_the_vote_and_copies_deceive_it():
     assert copied.loc["EM", "accuracy"] < copied.loc["vote", "accuracy"]
     assert copied.loc["EM", "stated"] > plain.loc["EM", "stated"]
     assert copied.loc["EM, copies left out", "accuracy"] > copied.loc["vote", "accuracy"]
+
+
+@pytest.mark.filterwarnings("ignore:Gibbs")
+def test_intervals_of_confusion_hold_the_truth_where_annotators_are_independent_and_not_where_they_copy():
+    covered = {}
+    for copiers in (0, annotators.COPIERS):
+        answers = annotators.simulate(0, copiers=copiers)
+        mixture = annotators.dawid_skene(answers.X)
+        data = bnb.sample_latent(mixture, answers.X, draws=500, progress=False)
+        found = annotators.skill_intervals(mixture, data, answers)
+        assert ((found["lower"] < found["right"]) & (found["right"] < found["upper"])).all()
+        covered[copiers] = found["cells covered"].mean()
+    assert covered[0] > 0.8
+    assert covered[annotators.COPIERS] < 0.4
+
+
+def test_actions_of_least_cost_have_the_thresholds_of_bayes():
+    done = record_linkage.least_cost(np.array([0.0, 0.09, 0.11, 0.94, 0.96, 1.0]))
+    assert done["action"].tolist() == ["leave", "leave", "look", "look", "link", "link"]
+
+
+def test_weights_have_intervals_that_hold_those_of_the_model():
+    rng = np.random.default_rng(1)
+    match = rng.random(6000) < 0.1
+    agree = rng.random((6000, 5)) < np.where(match[:, None], 0.9, 0.1)
+    X = pd.DataFrame(np.where(agree, "agree", "differ").astype(object), columns=["first name", "b", "c", "d", "e"])
+    pairs = record_linkage.Pairs(X, np.where(match, "match", "other"))
+    mixture, c, _ = record_linkage.report(pairs, 2)
+    rows, n = record_linkage.patterns(X)
+    data = bnb.sample_latent(mixture, rows, sample_weight=n, progress=False)
+    found = record_linkage.weight_intervals(data, pairs, mixture.estimator_, c).xs("agree", level="level")
+    assert ((found["lower"] < np.log2(9)) & (np.log2(9) < found["upper"])).sum() >= 4
+    proba = record_linkage.averaged_match(data, X, c)
+    np.testing.assert_allclose(proba, mixture.predict_proba(X)[:, c], atol=0.05)

@@ -26,6 +26,7 @@ def figures():
     nb, mixed = bnb.CategoricalNB().fit(levels, y), bnb.MixedNB(binned=["密度"], gaussian=["含糖率"]).fit(X, y)
     bins = reliability(nb.predict_log_proba(levels), y, nb.classes_)
     network = bnb.NetworkNB({"色泽": ["根蒂", "脐部"]}, tables="context").fit(levels, y)
+    latent = bnb.NaiveBayesMixture(2, estimator=bnb.CategoricalNB(), n_init=1).fit(levels)
     terms = pd.DataFrame({"term": list(levels), "weight": 0.5, "lower": 0.1, "upper": 0.9, "cost": 1.0})
     return {
         "forest": lambda: plots.forest(nb),
@@ -36,6 +37,7 @@ def figures():
         "explain": lambda: plots.explain(bnb.explain(nb, levels[:1])),
         "independence": lambda: plots.independence(bnb.check_independence(nb, levels, y, draws=2)),
         "predictive_check": lambda: plots.predictive_check(bnb.posterior_predictive_check(nb, levels, y, draws=9)),
+        "latent_profiles": lambda: plots.latent_profiles(latent),
         "structure": lambda: plots.structure(network),
         "weights": lambda: plots.weights(terms),
         "reliability": lambda: plots.reliability({"朴素": bins, "加权": bins}),

@@ -185,28 +185,39 @@ def test_numbers_agree_with_nuts_on_the_marginal_likelihood():
 # -- calibration -----------------------------------------------------------------------------------
 
 
+def separated() -> Any:
+    """Priors that separate and name the classes: Beta(2, 8) of an item in one, Beta(8, 2) in the other."""
+    levels = bnb.Dirichlet(np.array([[8.0, 2.0] * 5, [2.0, 8.0] * 5]), np.repeat(np.arange(5), 2), 5)
+    return bnb.NaiveBayes(bnb.Dirichlet(np.ones((1, 2)), np.zeros(2, int), 1), (levels,))
+
+
 @pytest.mark.calibration
-def test_ranks_are_uniform_and_intervals_cover():
-    """500 tables from the prior: ranks of parameters, classes named by the truth; and by two labelled rows of each."""
+@pytest.mark.parametrize("case", ["separated classes", "known classes of ten rows"])
+def test_ranks_are_uniform_and_intervals_cover(case):
+    """500 tables with parameters from the prior: the ranks of these among the draws."""
     rng = np.random.default_rng(3)
-    ranks, covered = [], []
+    known, ranks, covered = case != "separated classes", [], []
+    nb = bnb.BernoulliNB() if known else bnb.BernoulliNB(prior=separated())
     for _ in range(500):
         pi = rng.dirichlet(np.ones(2))
-        theta = rng.beta(1, 1, (2, 4))
-        z = np.r_[0, 0, 1, 1, rng.choice(2, 60, p=pi)]
-        X = (rng.random((64, 4)) < theta[z]).astype(float)
-        y = np.where(np.arange(64) < 4, z, -1)
-        # The labelled rows were chosen by class, and say nothing of the shares: they are a part of the prior of these.
-        m = bnb.NaiveBayesMixture(2, estimator=bnb.BernoulliNB(), n_init=1).fit(X)
-        data = quiet(m, X, draws=200, warmup=100, chains=2, y=y)
-        drawn = data["posterior"]["theta"].to_numpy()[:, ::4, :, 1::2].reshape(100, 2, 4)
-        ranks.append((drawn < theta).mean(axis=0))
-        lower, upper = np.quantile(data["posterior"]["theta"].to_numpy()[..., 1::2], [0.05, 0.95], axis=(0, 1))
-        covered.append((lower <= theta) & (theta <= upper))
-    for c, j in np.ndindex(2, 4):
-        count = np.bincount((np.array(ranks)[:, c, j] * 10).astype(int).clip(0, 9), minlength=10)
-        assert stats.chisquare(count).pvalue > 1e-4, (c, j, count)
-    assert 0.87 < np.mean(covered) < 0.93
+        theta = rng.beta(1, 1, (2, 5)) if known else rng.beta([[2], [8]], [[8], [2]], (2, 5))
+        z = rng.choice(2, 60, p=pi)
+        X = (rng.random((60, 5)) < theta[z]).astype(float)
+        m = bnb.NaiveBayesMixture(2, estimator=nb, n_init=1).fit(X)
+        labels = {"y": np.where(np.arange(60) < 10, z, -1)} if known else {}
+        data = quiet(m, X, draws=500, warmup=200, chains=2, **labels)
+        drawn, shares = data["posterior"]["theta"].to_numpy()[..., 1::2], data["posterior"]["class_prob"].to_numpy()
+        both, truth = (
+            np.concatenate([drawn.reshape(1000, 10), shares.reshape(1000, 2)[:, :1]], axis=1),
+            [*theta.flat, pi[0]],
+        )
+        ranks.append((both[::10] < truth).mean(axis=0))
+        lower, upper = np.quantile(both, [0.05, 0.95], axis=0)
+        covered.append((lower <= truth) & (truth <= upper))
+    for count in (np.array(ranks).T * 10).astype(int).clip(0, 9):
+        assert stats.chisquare(np.bincount(count, minlength=10)).pvalue > 1e-4
+    if not known:
+        assert 0.87 < np.mean(covered) < 0.93
 
 
 # -- what is said ----------------------------------------------------------------------------------

@@ -1,0 +1,600 @@
+"""Accuracy of diagnostic tests without a gold standard: the posterior of Hui and Walter's latent class model."""
+
+from __future__ import annotations
+
+import warnings
+from collections.abc import Hashable, Mapping
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import pandas as pd
+from scipy.special import expit
+
+from bayesnb._util.arguments import require_flag, require_integer, require_probability, require_seed, shown
+from bayesnb._util.html import card
+from bayesnb._util.html import table as html_table
+from bayesnb.encoding import check_weights
+from bayesnb.estimators import CategoricalNB, NaiveBayesMixture
+from bayesnb.inference_data import assemble_named
+from bayesnb.sampling.latent import sample_latent
+from bayesnb.sampling.nuts import diagnose
+
+_ALL = "all"
+_UNIFORM = (1.0, 1.0)
+_PRIOR_DRAWS = 20_000
+_LITTLE = 0.5
+"""Ratio of the posterior sd to the prior sd above which the data say little of a quantity."""
+_QUANTITIES = ("prevalence", "sensitivity", "specificity")
+_ASSUMED = (
+    "If tests are independent given the disease, and as sensitive and specific in every population; on average, "
+    "sensitivity + specificity > 1."
+)
+
+
+@dataclass(frozen=True, eq=False)
+class DiagnosticTests:
+    """Posterior of prevalences, sensitivities and specificities, without a gold standard.
+
+    Attributes
+    ----------
+    table : DataFrame
+        One row for each quantity ("prevalence", "sensitivity" or "specificity") and name of a population or test: mean,
+        sd, and ends of equal-tailed intervals, lower and upper; prior_lower and prior_upper are those of the prior.
+    data : arviz.InferenceData under ArviZ 0.23, xarray.DataTree under ArviZ 1.x
+        Groups "posterior" and "prior" with "prevalence" (chain, draw, population), "sensitivity" and "specificity"
+        (chain, draw, test).
+    tests, populations : tuple
+        Names of the tests and of the populations; the one population of a table without `populations` is "all".
+    levels : dict
+        Negative and positive level of each test; the negative one is None if it did not occur.
+    population_column : object
+        Column of the table with the populations, or None.
+    prob : float
+        Posterior probability of each interval.
+    note : str
+        Quantities that the data do not identify, or say little of; "" if there are none.
+
+    Examples
+    --------
+    >>> import bayesnb as bnb
+    >>> import pandas as pd
+    >>> results = pd.DataFrame({"culture": [1, 1, 0, 0], "smear": [1, 0, 1, 0]})
+    >>> count = [14, 4, 9, 528]
+    >>> found = bnb.diagnostic_tests(results, draws=100, sample_weight=count, progress=False)
+    >>> found.note.split(".")[0]
+    'Not identified: 1 population and 2 tests have 5 parameters, and the table 3 free frequencies'
+    >>> list(found.predict(results[:1]))
+    ['probability', 'lower', 'upper']
+    """
+
+    table: pd.DataFrame
+    data: Any
+    tests: tuple[Hashable, ...]
+    populations: tuple[Hashable, ...]
+    levels: dict[Hashable, tuple[object, object]]
+    population_column: object
+    prob: float
+    note: str
+
+    def predict(self, rows: Any, populations: object = None) -> pd.DataFrame:
+        """Compute P(disease | results, population) of rows, averaged over the draws, with its interval.
+
+        Parameters
+        ----------
+        rows : DataFrame of N rows
+            Results in a column for each test, NaN where it was not done.
+        populations : column name or (N,) array-like, optional
+            Population of each row. Default: the column that was used for the fit, or the only population.
+
+        Returns
+        -------
+        DataFrame
+            "probability", "lower" and "upper", with the index of `rows`: mean over the posterior of the parameters, and
+            an equal-tailed interval of P(disease | results, θ), which says how well that probability is known.
+
+        Raises
+        ------
+        ValueError
+            If a test has no column, or a result or population is not known.
+        """
+        frame = pd.DataFrame(rows)
+        absent = [test for test in self.tests if test not in frame]
+        if absent:
+            raise ValueError(f"rows have no column for the test {absent[0]!r}; use NaN where it was not done.")
+        if populations is None and len(self.populations) > 1:
+            populations = self.population_column
+            if populations is None:
+                raise ValueError(f"populations are needed for the rows, each one of {shown(list(self.populations))}.")
+        result = _code_results(frame[list(self.tests)], self.levels)
+        code = np.zeros(len(frame), np.int64)
+        if len(self.populations) > 1:
+            values, _ = _read_populations(frame, populations)
+            code = pd.Index(self.populations).get_indexer(pd.Index(values))
+            if (code < 0).any():
+                unknown = values[int(np.argmax(code < 0))]
+                raise ValueError(f"populations: {unknown!r} is none of {shown(list(self.populations))}.")
+        patterns, index = np.unique(
+            np.column_stack([code, np.nan_to_num(result, nan=-1.0)]), axis=0, return_inverse=True
+        )
+        drawn = _Parameters(*(self.data["posterior"][name].values for name in _QUANTITIES))
+        proba = _disease_given_results(drawn, patterns[:, 0].astype(np.int64), patterns[:, 1:])
+        lower, upper = np.quantile(proba, _tails(self.prob), axis=0)
+        table = pd.DataFrame({"probability": proba.mean(axis=0), "lower": lower, "upper": upper})
+        return table.iloc[index.ravel()].set_axis(frame.index)
+
+    def _repr_html_(self) -> str:
+        """Return HTML for notebooks: the table."""
+        about = f"{100 * self.prob:.6g}% intervals"
+        cells = html_table(self.table.itertuples(index=False), self.table.columns.tolist())
+        return card("DiagnosticTests", about, cells, notes=[_ASSUMED, self.note])
+
+    def __repr__(self) -> str:
+        lines = [f"DiagnosticTests, {100 * self.prob:.6g}% intervals. {_ASSUMED}", str(self.table.round(4)), self.note]
+        return "\n".join(line for line in lines if line)
+
+
+@dataclass(frozen=True, eq=False)
+class _Parameters:
+    """Draws of prevalence (…, P), sensitivity and specificity (…, T)."""
+
+    prevalence: np.ndarray
+    sensitivity: np.ndarray
+    specificity: np.ndarray
+
+    def accuracy(self) -> np.ndarray:
+        """(…, T) sensitivity + specificity - 1 of each test: 0 for a test that says nothing (Youden's index)."""
+        return np.asarray(self.sensitivity + self.specificity - 1.0)
+
+    def is_named_right(self) -> np.ndarray:
+        """(…) whether tests are positive more often, on average, with the disease than without."""
+        return np.asarray(self.accuracy().sum(axis=-1) > 0)
+
+    def named_by_tests(self) -> _Parameters:
+        """Parameters with the two classes exchanged wherever that makes the tests positive more often with disease."""
+        right = self.is_named_right()[..., None]
+        return _Parameters(
+            np.where(right, self.prevalence, 1.0 - self.prevalence),
+            np.where(right, self.sensitivity, 1.0 - self.specificity),
+            np.where(right, self.specificity, 1.0 - self.sensitivity),
+        )
+
+    def select(self, kept: np.ndarray) -> _Parameters:
+        """Draws of each chain (chains, draws) for which `kept` is true, as many of each chain as the shortest has."""
+        n = int(kept.sum(axis=1).min())
+        return _Parameters(*(np.stack([v[row][:n] for v, row in zip(a, kept, strict=True)]) for a in self.arrays()))
+
+    def arrays(self) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+        return self.prevalence, self.sensitivity, self.specificity
+
+
+@dataclass(frozen=True, eq=False)
+class _Prior:
+    """Beta concentrations (a, b) of prevalence (P, 2), sensitivity and specificity (T, 2)."""
+
+    prevalence: np.ndarray
+    sensitivity: np.ndarray
+    specificity: np.ndarray
+
+    def is_symmetric(self) -> bool:
+        """Whether the density is the same when the classes are exchanged."""
+        mirrored = (self.prevalence == self.prevalence[:, ::-1]).all()
+        return bool(mirrored and (self.sensitivity == self.specificity[:, ::-1]).all())
+
+    def classifier(self) -> CategoricalNB:
+        """Classifier of the population (unless there is one only) and the tests: class 0 is healthy, class 1 diseased.
+
+        Independent Beta(a_p, b_p) prevalences are those of a Dirichlet of disease and population, with a_p and b_p.
+        """
+        disease, healthy = self.prevalence.T
+        tests = np.stack([self.specificity, self.sensitivity[:, ::-1]])  # (class, test, level), negative first
+        alpha = np.concatenate([np.stack([healthy, disease]), tests.reshape(2, -1)], axis=1)
+        levels = [list(range(len(disease))), *[[0, 1]] * len(self.sensitivity)]
+        first, skipped = (1, 1) if len(disease) == 1 else (0, 0)
+        class_alpha = np.array([healthy.sum(), disease.sum()])
+        return CategoricalNB(class_alpha=class_alpha, alpha=alpha[:, skipped:], categories=levels[first:])
+
+    def draw(self, seed: int) -> _Parameters:
+        """Draw parameters for which tests are positive more often, on average, with the disease: (1, S, …) arrays."""
+        rng = np.random.default_rng(seed)
+        ends = (self.prevalence, self.sensitivity, self.specificity)
+        drawn = _Parameters(*(rng.beta(c[:, 0], c[:, 1], (1, _PRIOR_DRAWS, len(c))) for c in ends))
+        return drawn.select(drawn.is_named_right())
+
+
+def diagnostic_tests(
+    table: Any,
+    populations: Any = None,
+    prior: Mapping[str, object] | None = None,
+    draws: int = 1000,
+    chains: int = 4,
+    seed: int = 0,
+    *,
+    warmup: int = 500,
+    prob: float = 0.9,
+    sample_weight: object = None,
+    positive: object = None,
+    progress: bool = True,
+) -> DiagnosticTests:
+    """Estimate prevalences and the accuracy of tests without a gold standard, by the model of Hui and Walter.
+
+    Parameters
+    ----------
+    table : DataFrame of N rows
+        One column a test, two or more, with the results 1 and 0 (or two levels, see `positive`); NaN: not done.
+    populations : column name or (N,) array-like, optional
+        Population of each row: populations differ in prevalence. Default: one population.
+    prior : dict, optional
+        Beta concentrations (a, b) for "prevalence", "sensitivity" and "specificity": one pair for all populations or
+        tests, or a dict {name: (a, b)}. Default: (1, 1), uniform.
+    draws, warmup, chains : int
+        Number of draws and of sweeps before them per chain, and number of chains.
+    seed : int
+        Seed of the chains.
+    prob : float, default 0.9
+        Posterior probability of each interval, in (0, 1).
+    sample_weight : (N,) array-like of integers, optional
+        Multiplicity of each row, such as the count of a pattern of results.
+    positive : level, optional
+        Level that is a positive result, such as "reactive". Default: results are 1 and 0, or True and False.
+    progress : bool
+        Whether to show a progress bar.
+
+    Returns
+    -------
+    DiagnosticTests
+
+    Raises
+    ------
+    ValueError
+        If a test has more than two levels or no result, a population is missing, all results are the same, a
+        multiplicity is no integer, or a prior is no pair of positive numbers or expects tests to be worse than chance.
+
+    Warns
+    -----
+    UserWarning
+        If R-hat is above 1.01, or an effective sample size below 100 per chain.
+
+    Notes
+    -----
+    With prevalences π_p, sensitivities s_t and specificities c_t that hold in every population, and tests that are
+    independent given the disease, results x of a row of population p have the probability
+
+        π_p Π_t s_t^x_t (1 - s_t)^(1 - x_t) + (1 - π_p) Π_t (1 - c_t)^x_t c_t^(1 - x_t)      (Hui & Walter 1980).
+
+    This is naive Bayes without labels, with the population as one more column: `sample_latent` draws from it. Tests
+    that were not done are left out, on the assumption that they are missing at random.
+
+    *Names.* Exchanging the classes, (π, s, c) → (1 - π, 1 - c, 1 - s), leaves the likelihood as it is. So the prior is
+    restricted to Σ_t (s_t + c_t - 1) > 0: tests are, on average, positive more often with the disease. Under a prior
+    that is symmetric, as by default, the classes of other draws are exchanged, which is exact; under any other prior
+    these draws are left out. `prior_lower` and `prior_upper` are those of the restricted prior.
+
+    *Identification.* P populations and T tests have P + 2T parameters, and P(2^T - 1) free frequencies. One population
+    and two tests have 5 and 3: intervals are then those of the prior along some direction, however many rows there
+    are. Two populations must differ in prevalence. `note` says so, and which quantities have a posterior sd above half
+    of the prior sd. Tests that err on the same people are not independent given the disease, and are then stated too
+    accurate: no number here shows it.
+
+    References
+    ----------
+    Hui & Walter, *Estimating the error rates of diagnostic tests*, Biometrics 36 (1980). Joseph, Gyorkos & Coupal,
+    *Bayesian estimation of disease prevalence and the parameters of diagnostic tests in the absence of a gold
+    standard*, Am. J. Epidemiol. 141 (1995).
+
+    Examples
+    --------
+    Two tests for tuberculosis in two populations (Hui & Walter 1980, table 1).
+
+    >>> import bayesnb as bnb
+    >>> import pandas as pd
+    >>> pattern = {"Mantoux": [1, 1, 0, 0] * 2, "Tine": [1, 0, 1, 0] * 2, "group": ["1"] * 4 + ["2"] * 4}
+    >>> count = [14, 4, 9, 528, 887, 31, 37, 367]
+    >>> found = bnb.diagnostic_tests(pd.DataFrame(pattern), "group", sample_weight=count, progress=False)
+    >>> found.table[["quantity", "name", "mean"]].round(2)
+          quantity     name  mean
+    0   prevalence        1  0.03
+    1   prevalence        2  0.72
+    2  sensitivity  Mantoux  0.97
+    3  sensitivity     Tine  0.97
+    4  specificity  Mantoux  0.99
+    5  specificity     Tine  0.98
+    """
+    for name, value in (("draws", draws), ("warmup", warmup), ("chains", chains)):
+        require_integer(name, value)
+    require_seed(seed)
+    require_probability("prob", prob)
+    require_flag("progress", progress)
+    frame = pd.DataFrame(table)
+    weight = _read_counts(sample_weight, len(frame))
+    of_row, column = _read_populations(frame, populations)
+    frame = frame if column is None else frame.drop(columns=[column])
+    tests = _read_test_names(frame)
+    counted = weight > 0
+    levels = {test: _read_levels(test, frame[test][counted], positive) for test in tests}
+    result = _code_results(frame[counted], levels)
+    _require_results(result, tests)
+    code, names = pd.factorize(of_row[counted], sort=_is_sortable(of_row[counted]))
+    beliefs = _read_prior(prior, tuple(names.tolist()), tests)
+    done = ~np.isnan(result).all(axis=1)
+    cells, count = _count_patterns(code[done], result[done], weight[counted][done], len(names))
+    mixture = _start(beliefs, cells, count)
+    with warnings.catch_warnings():
+        warnings.simplefilter(
+            "ignore", UserWarning
+        )  # Its classes are named anew, and `note` says what is not identified.
+        sampled = sample_latent(
+            mixture, cells, draws, chains, seed, warmup=warmup, sample_weight=count, progress=progress
+        )
+    drawn = _read_draws(sampled["posterior"], len(names), len(tests))
+    drawn = drawn.named_by_tests() if beliefs.is_symmetric() else _leave_out_misnamed(drawn)
+    diagnose(dict(zip(_QUANTITIES, drawn.arrays(), strict=True)), "Gibbs")
+    before = beliefs.draw(seed)
+    found = _summarize(drawn, before, tuple(names.tolist()), tests, prob)
+    note = _describe_identification(found, drawn, before, tests, prob)
+    coordinates = {"population": [str(p) for p in names], "test": [str(t) for t in tests]}
+    dims = ("population", "test", "test")
+    groups = {
+        group: {q: (dim, v) for q, dim, v in zip(_QUANTITIES, dims, of_group.arrays(), strict=True)}
+        for group, of_group in (("posterior", drawn), ("prior", before))
+    }
+    data = assemble_named(mixture, groups, coordinates, {"note": note})
+    return DiagnosticTests(found, data, tests, tuple(names.tolist()), levels, column, prob, note)
+
+
+# -- reading -------------------------------------------------------------------------------------
+
+
+def _read_populations(frame: pd.DataFrame, populations: Any) -> tuple[np.ndarray, Any]:
+    """Return (N,) the population of each row, and the column of the table that has them, or None."""
+    if populations is None:
+        return np.full(len(frame), _ALL, dtype=object), None
+    if np.ndim(populations) == 0:
+        if populations not in frame:
+            raise ValueError(f"populations={shown(populations)} is no column of the table: {shown(list(frame)[:8])}.")
+        values, column = frame[populations].to_numpy(object), populations
+    else:
+        values, column = np.asarray(populations, dtype=object), None
+    if values.shape != (len(frame),):
+        raise ValueError(
+            f"populations have the shape {values.shape}, where ({len(frame)},) is needed, one for each row."
+        )
+    missing = np.asarray(pd.isna(values))
+    if missing.any():
+        raise ValueError(f"populations: that of row {int(np.argmax(missing))} is missing. Leave out such rows.")
+    return values, column
+
+
+def _read_counts(sample_weight: object, n_rows: int) -> np.ndarray:
+    """Return (N,) multiplicities of rows; raise ValueError unless they are integers."""
+    weight = check_weights(sample_weight, n_rows)
+    if (bad := weight != np.round(weight)).any():
+        i = int(np.argmax(bad))
+        raise ValueError(
+            f"sample_weight: {weight[i]:g} of row {i} is no integer. Pass numbers of rows, such as counts."
+        )
+    return weight
+
+
+def _is_sortable(values: np.ndarray) -> bool:
+    """Whether all values are strings, or all numbers."""
+    return len({isinstance(v, str) for v in values}) == 1
+
+
+def _read_test_names(frame: pd.DataFrame) -> tuple[Hashable, ...]:
+    """Return the names of the tests; raise ValueError if there is none, or two have the same name."""
+    tests = tuple(frame)
+    if not tests:
+        raise ValueError("table has no column of a test. Pass one column of 0 and 1 for each test.")
+    twice = [test for test in tests if tests.count(test) > 1]
+    if twice:
+        raise ValueError(f"table has the test {twice[0]!r} twice; names must differ.")
+    return tests
+
+
+def _read_levels(test: Hashable, column: pd.Series, positive: object) -> tuple[object, object]:
+    """Return the negative level of a test, None if it does not occur, and the positive level.
+
+    Raise ValueError if there are three levels, or none is positive.
+    """
+    levels = list(pd.unique(column.astype(object).dropna()))
+    if len(levels) > 2:
+        raise ValueError(
+            f"table: the test {test!r} has the levels {shown(levels[:6])}, where a result is one of two. Divide the "
+            "levels into positive and negative."
+        )
+    if positive is None:
+        if not all(not isinstance(v, str) and v in (0, 1) for v in levels):
+            raise ValueError(
+                f"table: the test {test!r} has the levels {shown(levels)}, where 1 and 0 are needed. Name the positive "
+                "level: positive=..."
+            )
+        return 0, 1
+    if len(levels) == 2 and positive not in levels:
+        raise ValueError(f"positive={shown(positive)} is no level of the test {test!r}, which has {shown(levels)}.")
+    return next((level for level in levels if level != positive), None), positive
+
+
+def _code_results(frame: pd.DataFrame, levels: Mapping[Hashable, tuple[object, object]]) -> np.ndarray:
+    """Return (N, T) results, 1 if positive, 0 if negative, NaN if missing; raise ValueError for other levels."""
+    results = np.full(frame.shape, np.nan)
+    for j, test in enumerate(frame):
+        column = frame[test].astype(object)
+        done = column.notna().to_numpy()
+        code = [levels[test].index(v) if v in levels[test] else -1 for v in column[done]]
+        if -1 in code:
+            value = column[done].iloc[code.index(-1)]
+            raise ValueError(f"rows: the test {test!r} has the result {value!r}, which is none of {levels[test]}.")
+        results[done, j] = code
+    return results
+
+
+def _require_results(result: np.ndarray, tests: tuple[Hashable, ...]) -> None:
+    """Raise ValueError if a test has no result."""
+    empty = np.isnan(result).all(axis=0)
+    if empty.any():
+        raise ValueError(f"table: the test {tests[int(np.argmax(empty))]!r} has no result. Leave out its column.")
+
+
+def _read_prior(
+    prior: Mapping[str, object] | None, populations: tuple[Hashable, ...], tests: tuple[Hashable, ...]
+) -> _Prior:
+    """Return the Beta concentrations of all parameters; raise ValueError if they expect tests worse than chance."""
+    prior = {} if prior is None else prior
+    if not isinstance(prior, Mapping) or not set(prior) <= set(_QUANTITIES):
+        raise ValueError(f"prior={shown(prior)} must be a dict with pairs (a, b) for some of {', '.join(_QUANTITIES)}.")
+    names = dict(zip(_QUANTITIES, (populations, tests, tests), strict=True))
+    read = _Prior(*(_read_pairs(quantity, prior.get(quantity, _UNIFORM), names[quantity]) for quantity in _QUANTITIES))
+    mean = [pairs[:, 0] / pairs.sum(axis=1) for pairs in (read.sensitivity, read.specificity)]
+    if (expected := float(np.sum(mean)) - len(tests)) < -1e-9:
+        raise ValueError(
+            f"prior: sensitivity + specificity - 1 has the mean {expected / len(tests):.2g} over the tests, which is "
+            "worse than chance. A pair (a, b) has the mean a / (a + b)."
+        )
+    return read
+
+
+def _read_pairs(quantity: str, pairs: Any, names: tuple[Hashable, ...]) -> np.ndarray:
+    """Return (n, 2) Beta concentrations of a quantity, from one pair or a dict of pairs by name."""
+    of_name = pairs if isinstance(pairs, Mapping) else dict.fromkeys(names, pairs)
+    unknown = [name for name in of_name if name not in names]
+    if unknown:
+        raise ValueError(f"prior: {quantity} has a pair for {unknown[0]!r}, which is none of {shown(list(names))}.")
+    rows = []
+    for name in names:
+        pair = of_name.get(name, _UNIFORM)
+        try:
+            a, b = (float(end) for end in pair)
+        except (TypeError, ValueError):
+            a, b = np.nan, np.nan
+        if not (0 < a < np.inf and 0 < b < np.inf):
+            raise ValueError(
+                f"prior: {quantity} of {name!r} is {shown(pair)}; a pair (a, b) of positive numbers is needed."
+            )
+        rows.append((a, b))
+    return np.array(rows)
+
+
+def _count_patterns(
+    code: np.ndarray, result: np.ndarray, weight: np.ndarray, n_populations: int
+) -> tuple[np.ndarray, np.ndarray]:
+    """Return the distinct rows, population (unless there is one only) and results, and their weights."""
+    rows = np.column_stack([code, result]) if n_populations > 1 else result
+    _, first, index = np.unique(np.nan_to_num(rows, nan=-1.0), axis=0, return_index=True, return_inverse=True)
+    if len(first) < 2:
+        raise ValueError("table: all rows have the same results, which cannot tell two classes from each other.")
+    return rows[first], np.bincount(index.ravel(), weight)
+
+
+# -- sampling ------------------------------------------------------------------------------------
+
+
+def _start(prior: _Prior, cells: np.ndarray, count: np.ndarray) -> NaiveBayesMixture:
+    """Return a mixture with the prior, fitted to P(disease | row) at the mode under uniform priors.
+
+    That mode has no names; class 1 becomes the class in which more tests are positive.
+    """
+    uniform = _Prior(*(np.ones_like(a) for a in (prior.prevalence, prior.sensitivity, prior.specificity)))
+    mixture = NaiveBayesMixture(2, estimator=uniform.classifier())
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", UserWarning)  # Chains start there; whether EM has converged does not matter.
+        mixture.fit(cells, sample_weight=count)
+    n_tests = len(prior.sensitivity)
+    log_prob = mixture.estimator_.feature_log_prob_[-n_tests:]
+    proba = mixture.predict_proba(cells)
+    proba = proba if sum(np.exp(own[:, 1]) @ [-1.0, 1.0] for own in log_prob) > 0 else proba[:, ::-1]
+    label = np.repeat([0, 1], len(cells))
+    weights = (proba * count[:, None]).T.ravel()
+    mixture.estimator_ = prior.classifier().fit(np.concatenate([cells, cells]), label, sample_weight=weights)
+    return mixture
+
+
+def _read_draws(posterior: Any, n_populations: int, n_tests: int) -> _Parameters:
+    """Return prevalences, sensitivities and specificities of draws (chains, draws, …) of the latent class model."""
+    joint, theta = posterior["class_prob"].values, posterior["theta"].values
+    positive = theta[..., -2 * n_tests :][..., 1::2]
+    of_population = joint[..., None] * theta[..., :n_populations] if n_populations > 1 else joint[..., None]
+    prevalence = of_population[..., 1, :] / of_population.sum(axis=-2)
+    return _Parameters(prevalence, positive[..., 1, :], 1.0 - positive[..., 0, :])
+
+
+def _leave_out_misnamed(drawn: _Parameters) -> _Parameters:
+    """Draws with tests that are better than chance on average; raise ValueError if they are a tenth or less."""
+    right = drawn.is_named_right()
+    if right.mean(axis=1).min() < 0.1:
+        raise ValueError(
+            "prior: with these data it makes the tests worse than chance on average. Check which level is positive, "
+            "and that the mean of a pair (a, b) is a / (a + b)."
+        )
+    return drawn.select(right)
+
+
+# -- results -------------------------------------------------------------------------------------
+
+
+def _flatten(values: np.ndarray) -> np.ndarray:
+    """Draws (chains, draws, n) as (S, n)."""
+    return values.reshape(-1, values.shape[-1])
+
+
+def _tails(prob: float) -> list[float]:
+    """Probabilities at which an equal-tailed interval begins and ends."""
+    return [0.5 - prob / 2, 0.5 + prob / 2]
+
+
+def _summarize(
+    drawn: _Parameters, before: _Parameters, populations: tuple[Hashable, ...], tests: tuple[Hashable, ...], prob: float
+) -> pd.DataFrame:
+    """Table of the means, standard deviations and intervals of all quantities, with the intervals of the prior."""
+    parts = []
+    names = (populations, tests, tests)
+    for quantity, own, values, prior in zip(_QUANTITIES, names, drawn.arrays(), before.arrays(), strict=True):
+        flat = _flatten(values)
+        ends = np.quantile(flat, _tails(prob), axis=0), np.quantile(_flatten(prior), _tails(prob), axis=0)
+        moments = {"mean": flat.mean(axis=0), "sd": flat.std(axis=0)}
+        intervals = dict(zip(("lower", "upper", "prior_lower", "prior_upper"), np.concatenate(ends), strict=True))
+        parts.append(pd.DataFrame({"quantity": quantity, "name": list(own), **moments, **intervals}))
+    return pd.concat(parts, ignore_index=True)
+
+
+def _disease_given_results(drawn: _Parameters, code: np.ndarray, result: np.ndarray) -> np.ndarray:
+    """(S, N) P(disease | results, population) for each draw; results (N, T) are 1, 0, or -1 where missing."""
+    prevalence, sensitivity, specificity = (_flatten(values) for values in drawn.arrays())
+    with np.errstate(divide="ignore"):
+        of_positive = np.log(sensitivity) - np.log1p(-specificity)
+        of_negative = np.log1p(-sensitivity) - np.log(specificity)
+        odds = np.log(prevalence) - np.log1p(-prevalence)
+    log_odds = odds[:, code] + of_positive @ (result == 1).T + of_negative @ (result == 0).T
+    return np.asarray(expit(log_odds))
+
+
+def _describe_identification(
+    found: pd.DataFrame, drawn: _Parameters, before: _Parameters, tests: tuple[Hashable, ...], prob: float
+) -> str:
+    """Sentences about what the data do not identify, or say little of; "" if there is nothing to say."""
+    n_populations, n_tests = drawn.prevalence.shape[-1], len(tests)
+    n_parameters, n_free = n_populations + 2 * n_tests, n_populations * (2**n_tests - 1)
+    sentences = []
+    if n_parameters > n_free:
+        sentences.append(
+            f"Not identified: {_number(n_populations, 'population')} and {_number(n_tests, 'test')} have "
+            f"{n_parameters} parameters, and the table {n_free} free frequencies. The posterior depends on the prior, "
+            "however many rows there are."
+        )
+    prior_sd = np.concatenate([_flatten(values).std(axis=0) for values in before.arrays()])
+    little = found[found["sd"].to_numpy() > _LITTLE * prior_sd]
+    if len(little):
+        listed = [f"{quantity} of {name}" for quantity, name in zip(little["quantity"], little["name"], strict=True)]
+        sentences.append(f"The data say little of: {', '.join(listed)} (posterior sd above half of the prior sd).")
+    lower, upper = np.quantile(_flatten(drawn.accuracy()), _tails(prob), axis=0)
+    for test, low, high in zip(tests, lower, upper, strict=True):
+        if low <= 0:
+            sentences.append(
+                f"{test} may be no better than chance: sensitivity + specificity - 1 is from {low:.2f} to {high:.2f}."
+            )
+    return " ".join(sentences)
+
+
+def _number(n: int, noun: str) -> str:
+    """Number and noun, in the plural unless it is one."""
+    return f"{n} {noun}{'' if n == 1 else 's'}"
