@@ -14,10 +14,9 @@ from scipy.special import expit
 from bayesnb._util.arguments import require_flag, require_integer, require_probability, require_seed, shown
 from bayesnb._util.html import card
 from bayesnb._util.html import table as html_table
-from bayesnb.encoding import check_weights
 from bayesnb.estimators import CategoricalNB, NaiveBayesMixture
 from bayesnb.inference_data import assemble_named
-from bayesnb.sampling.latent import sample_latent
+from bayesnb.sampling.latent import read_multiplicities, sample_latent
 from bayesnb.sampling.nuts import diagnose
 
 _ALL = "all"
@@ -306,7 +305,7 @@ def diagnostic_tests(
     require_probability("prob", prob)
     require_flag("progress", progress)
     frame = pd.DataFrame(table)
-    weight = _read_counts(sample_weight, len(frame))
+    weight = read_multiplicities(sample_weight, len(frame))
     of_row, column = _read_populations(frame, populations)
     frame = frame if column is None else frame.drop(columns=[column])
     tests = _read_test_names(frame)
@@ -320,9 +319,8 @@ def diagnostic_tests(
     cells, count = _count_patterns(code[done], result[done], weight[counted][done], len(names))
     mixture = _start(beliefs, cells, count)
     with warnings.catch_warnings():
-        warnings.simplefilter(
-            "ignore", UserWarning
-        )  # Its classes are named anew, and `note` says what is not identified.
+        # Its classes are named anew, and `note` says what is not identified.
+        warnings.simplefilter("ignore", UserWarning)
         sampled = sample_latent(
             mixture, cells, draws, chains, seed, warmup=warmup, sample_weight=count, progress=progress
         )
@@ -363,17 +361,6 @@ def _read_populations(frame: pd.DataFrame, populations: Any) -> tuple[np.ndarray
     if missing.any():
         raise ValueError(f"populations: that of row {int(np.argmax(missing))} is missing. Leave out such rows.")
     return values, column
-
-
-def _read_counts(sample_weight: object, n_rows: int) -> np.ndarray:
-    """Return (N,) multiplicities of rows; raise ValueError unless they are integers."""
-    weight = check_weights(sample_weight, n_rows)
-    if (bad := weight != np.round(weight)).any():
-        i = int(np.argmax(bad))
-        raise ValueError(
-            f"sample_weight: {weight[i]:g} of row {i} is no integer. Pass numbers of rows, such as counts."
-        )
-    return weight
 
 
 def _is_sortable(values: np.ndarray) -> bool:

@@ -336,7 +336,7 @@ def sample_latent(
     prior, encoding, n_classes = fitted.prior, fitted.encoding, len(fitted.encoding.classes)
     require_proper(encoding, prior)
     table = fitted.table(X)
-    weight = _read_multiplicities(sample_weight, table.n_rows)
+    weight = read_multiplicities(sample_weight, table.n_rows)
     label = np.full(table.n_rows, UNKNOWN) if y is None else _read_labels(y, table.n_rows, n_classes)
     counted = weight > 0
     patterns = Patterns.from_table(fitted, table.take(counted), weight[counted], label[counted])
@@ -365,7 +365,7 @@ def sample_latent(
     return assemble_latent(mixture, fitted, run.parameters, log_row, membership, run.moved)
 
 
-def _read_multiplicities(sample_weight: object, n_rows: int) -> np.ndarray:
+def read_multiplicities(sample_weight: object, n_rows: int) -> np.ndarray:
     """Return (N,) multiplicities of rows; raise ValueError unless they are integers."""
     weight = check_weights(sample_weight, n_rows)
     fractional = weight != np.round(weight)
