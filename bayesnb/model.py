@@ -12,7 +12,7 @@ from jaxtyping import Bool, Float, Int
 
 from bayesnb.capabilities import require_capability
 from bayesnb.families import Dirichlet, Family, Known, LevelCounts, Likelihood, pooled, posterior_for_removal, supports
-from bayesnb.families._namespace import add_at, cond, map_leading_axis, xp
+from bayesnb.families._namespace import add_at, cond, is_host, map_leading_axis, xp
 from bayesnb.families._pytree import Array, pytree
 from bayesnb.families.count_functions import linear
 from bayesnb.families.multinomial import Multinomial
@@ -88,6 +88,13 @@ class Statistics:
 
     def observe_responsibilities(self, x: tuple[Any, ...], weight: jax.Array, log_base: Any = 0.0) -> Self:
         """Statistics with a block of rows `x` added to every class, weighted by `weight` (N, C); `log_base` is (N,)."""
+        n_rows, n_classes = weight.shape
+        if is_host(weight) and all(hasattr(rows, "repeat") for rows in x):
+            # Each row once for each class: one call in place of one a class.
+            repeated = tuple(rows.repeat(n_classes, axis=0) for rows in x)
+            classes = np.tile(np.arange(n_classes, dtype=np.int32), n_rows)
+            bases = np.repeat(np.broadcast_to(log_base, n_rows), n_classes)
+            return self.observe(repeated, classes, weight.ravel(), bases)
         one_class = jax.tree.map(lambda field: xp.zeros_like(field[:1]), (self.class_count, self.blocks))
         empty = type(self)(one_class[0], one_class[1], xp.zeros(()))
         label = xp.zeros(weight.shape[0], xp.int32)

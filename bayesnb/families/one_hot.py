@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import jax
 import numpy as np
 from jaxtyping import Float, Int
@@ -41,6 +43,10 @@ class OneHot(OneDrawEach):
     start: Array
     size: Array
     width: int = static()
+
+    def repeat(self, n: int, axis: int = 0) -> OneHot:
+        """Rows with each one n times, as `numpy.repeat` does; `axis` is 0."""
+        return replace(self, code=np.repeat(self.code, n, axis=axis))
 
     def layout(self, table: Array) -> jax.Array:
         """Return log probabilities (C, L) summed into packs' tables (P, 2^(bits · p), C), or (L + 1, C) unpacked.

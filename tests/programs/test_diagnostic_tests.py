@@ -78,11 +78,12 @@ SMALL = pd.DataFrame({"A": [1, 1, 0, 0, 1, 0, 1], "B": [1, 0, 1, 0, np.nan, 1, 0
 SMALL_COUNT = np.array([4, 1, 2, 6, 1, 1, 2])
 
 
+@pytest.mark.slow("thousands of sweeps")
 @pytest.mark.parametrize(
     ("populations", "prior"),
     [
-        pytest.param(None, {}, marks=pytest.mark.slow("thousands of sweeps")),
-        pytest.param(list("pqpqpqq"), {}, marks=pytest.mark.slow("thousands of sweeps")),
+        (None, {}),
+        (list("pqpqpqq"), {}),
         (list("pqpqpqq"), {"sensitivity": {"B": (4, 1)}, "specificity": (3, 1), "prevalence": {"q": (1, 4)}}),
     ],
 )
@@ -155,6 +156,7 @@ def test_one_population_and_two_tests_are_said_not_to_be_identified():
     assert sd[0] > 1.5 * sd[1] > 0.03
 
 
+@pytest.mark.slow("thousands of sweeps")
 @pytest.mark.filterwarnings("ignore:Gibbs")
 def test_levels_names_and_order_of_rows_do_not_matter(tuberculosis):
     words = PATTERNS.replace({"Mantoux": {1: "yes", 0: "no"}, "Tine": {1: "yes", 0: "no"}}).sample(

@@ -106,8 +106,10 @@ def test_the_density_of_the_hyperparameters_is_their_prior_times_the_evidence_of
     assert float(found) == pytest.approx(expected, rel=1e-10)
 
 
+@pytest.mark.slow("NUTS compiles for seconds")
 def test_draws_name_their_groups_and_a_new_one():
     posterior = sampled()["posterior"]
+    refused("pass groups=", fitted().predict_proba, X, draws=sampled())
     assert list(posterior["group"].to_numpy()) == ["north", "south", "west", "(new)"]
     assert posterior["theta"].dims == ("chain", "draw", "group", "class", "level")
     assert posterior["class_prob"].shape == (1, 400, 4, 2)
@@ -119,6 +121,7 @@ def test_draws_name_their_groups_and_a_new_one():
     assert (spread.sel(group="(new)") > 1.2 * spread.sel(group=list(SITES)).max("group")).all()
 
 
+@pytest.mark.slow("NUTS compiles for seconds")
 def test_predictions_are_averages_of_the_closed_form_of_the_group_over_the_hyperparameters():
     """By hand, for rows of levels: Σ_s Π (n + α)/(N + α₀) of the group's counts, over all classes."""
     levels = X[["fever", "cough"]]
@@ -153,13 +156,12 @@ def test_predictions_are_averages_of_the_closed_form_of_the_group_over_the_hyper
 
 
 def test_bad_groups_are_refused():
-    nb, data = fitted(), sampled()
+    nb = fitted()
     refused("X has 60 rows, y has 59|59", bnb.run_nuts, nb, X=X, y=Y, groups=GROUP[1:])
     refused("must differ as text", bnb.run_nuts, nb, X=X, y=Y, groups=["(new)", *GROUP[1:]])
     refused("do not add up", bnb.run_nuts, nb, X=X[1:], y=Y[1:], groups=GROUP[1:])
     refused("groups share what is", bnb.run_nuts, nb, "symmetric", X=X, y=Y, groups=GROUP)
     refused("only draws have groups", nb.predict_proba, X, groups=GROUP)
-    refused("pass groups=", nb.predict_proba, X, draws=data)
     refused("must be those of run_nuts", nb.predict_proba, X, draws=bnb.to_arviz(nb, draws=10), groups=GROUP)
     binned = bnb.BinnedNB().fit(X[["age"]].fillna(50.0), Y)
     refused(
