@@ -151,7 +151,7 @@ def _tabulate_levels(
         names = [columns.names[j] for j in within[at]]
         for c in range(len(mean)):
             numbers = {"mean": mean[c, at], "lower": lower[c, at], "upper": upper[c, at]}
-            shown: list[Hashable] = [levels[i] for i in at]
+            shown: list[Hashable] = [levels[int(i)] for i in at]
             rows = np.arange(n_rows, n_rows + len(at))
             parts.append(pd.DataFrame({"row": rows, "feature": names, "level": shown, "class": c, **numbers}))
         n_rows += len(at)
@@ -164,7 +164,7 @@ def _is_first_of_two(within: np.ndarray) -> np.ndarray:
     """(L,) whether a level is the first of a feature with two levels, given the feature of each level."""
     size = np.bincount(within)[within]
     first = np.append(True, within[1:] != within[:-1])
-    return first & (size == 2)
+    return np.asarray(first & (size == 2))
 
 
 def _read_site(data: Any, site: str) -> np.ndarray:
