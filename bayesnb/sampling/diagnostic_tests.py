@@ -22,6 +22,8 @@ from bayesnb.sampling.nuts import diagnose
 _ALL = "all"
 _UNIFORM = (1.0, 1.0)
 _PRIOR_DRAWS = 20_000
+_LEAST = 1e-15
+"""Distance from 0 and 1 that probabilities keep in log odds."""
 _LITTLE = 0.5
 """Ratio of the posterior sd to the prior sd above which the data say little of a quantity."""
 _QUANTITIES = ("prevalence", "sensitivity", "specificity")
@@ -58,13 +60,13 @@ class DiagnosticTests:
     --------
     >>> import bayesnb as bnb
     >>> import pandas as pd
-    >>> results = pd.DataFrame({"culture": [1, 1, 0, 0], "smear": [1, 0, 1, 0]})
-    >>> count = [14, 4, 9, 528]
-    >>> found = bnb.diagnostic_tests(results, draws=100, sample_weight=count, progress=False)
-    >>> found.note.split(".")[0]
-    'Not identified: 1 population and 2 tests have 5 parameters, and the table 3 free frequencies'
-    >>> list(found.predict(results[:1]))
-    ['probability', 'lower', 'upper']
+    >>> results = pd.DataFrame({"A": [1, 1, 0, 0], "B": [1, 0, 1, 0], "C": [1, 1, 0, 0]})
+    >>> found = bnb.diagnostic_tests(results, sample_weight=[90, 10, 10, 390], progress=False)
+    >>> found.predict(pd.DataFrame({"A": [1], "B": [1], "C": [None]}))[["probability"]].round(1)
+       probability
+    0          1.0
+    >>> len(found.table), found.populations, found.tests
+    (7, ('all',), ('A', 'B', 'C'))
     """
 
     table: pd.DataFrame
@@ -165,6 +167,11 @@ class _Parameters:
 
     def arrays(self) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
         return self.prevalence, self.sensitivity, self.specificity
+
+    def variables(self) -> dict[str, tuple[str, np.ndarray]]:
+        """Dimension and values of each quantity, by name."""
+        dims = ("population", "test", "test")
+        return {q: (dim, values) for q, dim, values in zip(_QUANTITIES, dims, self.arrays(), strict=True)}
 
 
 @dataclass(frozen=True, eq=False)
@@ -319,7 +326,7 @@ def diagnostic_tests(
     cells, count = _count_patterns(code[done], result[done], weight[counted][done], len(names))
     mixture = _start(beliefs, cells, count)
     with warnings.catch_warnings():
-        # Its classes are named anew, and `note` says what is not identified.
+        # Its classes are named anew before they are diagnosed, and `note` says what is not identified.
         warnings.simplefilter("ignore", UserWarning)
         sampled = sample_latent(
             mixture, cells, draws, chains, seed, warmup=warmup, sample_weight=count, progress=progress
@@ -331,11 +338,7 @@ def diagnostic_tests(
     found = _summarize(drawn, before, tuple(names.tolist()), tests, prob)
     note = _describe_identification(found, drawn, before, tests, prob)
     coordinates = {"population": [str(p) for p in names], "test": [str(t) for t in tests]}
-    dims = ("population", "test", "test")
-    groups = {
-        group: {q: (dim, v) for q, dim, v in zip(_QUANTITIES, dims, of_group.arrays(), strict=True)}
-        for group, of_group in (("posterior", drawn), ("prior", before))
-    }
+    groups = {"posterior": drawn.variables(), "prior": before.variables()}
     data = assemble_named(mixture, groups, coordinates, {"note": note})
     return DiagnosticTests(found, data, tests, tuple(names.tolist()), levels, column, prob, note)
 
@@ -546,11 +549,11 @@ def _summarize(
 
 def _disease_given_results(drawn: _Parameters, code: np.ndarray, result: np.ndarray) -> np.ndarray:
     """(S, N) P(disease | results, population) for each draw; results (N, T) are 1, 0, or -1 where missing."""
-    prevalence, sensitivity, specificity = (_flatten(values) for values in drawn.arrays())
-    with np.errstate(divide="ignore"):
-        of_positive = np.log(sensitivity) - np.log1p(-specificity)
-        of_negative = np.log1p(-sensitivity) - np.log(specificity)
-        odds = np.log(prevalence) - np.log1p(-prevalence)
+    bounded = (np.clip(_flatten(values), _LEAST, 1.0 - _LEAST) for values in drawn.arrays())
+    prevalence, sensitivity, specificity = bounded
+    of_positive = np.log(sensitivity) - np.log1p(-specificity)
+    of_negative = np.log1p(-sensitivity) - np.log(specificity)
+    odds = np.log(prevalence) - np.log1p(-prevalence)
     log_odds = odds[:, code] + of_positive @ (result == 1).T + of_negative @ (result == 0).T
     return np.asarray(expit(log_odds))
 
