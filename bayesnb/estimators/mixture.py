@@ -116,8 +116,8 @@ class NaiveBayesMixture(DensityMixin, BaseEstimator):
     _get_fitted_attr_html = display.show_stored_attributes
 
     no_posterior = (
-        "NaiveBayesMixture has the parameters at which EM ended, and no posterior of them in closed form: no intervals, "
-        "evidence or leave-one-out scores. `sample_latent` draws from the posterior, and `draws=` takes its draws."
+        "NaiveBayesMixture has the parameters at which EM ended, and no posterior of them in closed form: no "
+        "intervals, evidence or leave-one-out scores. `sample_latent` draws from it, for the argument `draws`."
     )
 
     def __post_init__(self) -> None:

@@ -18,8 +18,9 @@ from scipy.special import logsumexp, xlogy
 
 from bayesnb import Dirichlet, NaiveBayes, NormalInverseGamma
 from bayesnb.families import LevelCounts, Moments
+from bayesnb.families.protocol import HyperpriorKind
 from bayesnb.model import Statistics
-from bayesnb.sampling.hierarchy import Hierarchy, Kind
+from bayesnb.sampling.hierarchy import Hierarchy
 from bayesnb.uncertainty.draws import draw_stacked
 
 Values = dict[str, np.ndarray]
@@ -134,7 +135,7 @@ class Gaussians:
 class World:
     """Classes, and features that know them."""
 
-    kind: Kind
+    kind: HyperpriorKind
     features: Features
 
     def hierarchy(self, make: Callable[..., Hierarchy] = Hierarchy) -> Hierarchy:

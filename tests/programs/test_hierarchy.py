@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import replace
 from functools import cache
-from typing import Any, get_args
+from typing import Any
 
 import jax
 import numpy as np
@@ -21,14 +21,15 @@ from scipy.special import digamma, gammaln
 from bayesnb import Dirichlet, GammaPoisson, NaiveBayes, NormalInverseGamma
 from bayesnb._util.precision import float64
 from bayesnb.families import LevelCounts
+from bayesnb.families.protocol import HyperpriorKind
 from bayesnb.families.symmetric_evidence import Histogram, Symmetric
-from bayesnb.sampling.hierarchy import Hierarchy, Kind
+from bayesnb.sampling.hierarchy import Hierarchy
 from tests.laws import test_bayes_identity as by_scipy
 from tests.programs.fitted import Fitted, ordinary
 
 pytestmark = pytest.mark.slow("NumPyro compiles for seconds")
 
-KINDS = get_args(Kind)
+KINDS = ("symmetric", "pooled")
 POINTS = 5
 ALPHA = stats.lognorm(1.5, scale=np.exp(-1.0))
 
@@ -83,7 +84,7 @@ def test_its_gradient_is_the_mean_gradient_of_the_complete_density(counts, log_a
 
 
 @cache
-def hierarchy(kind: Kind, features: str) -> tuple[Fitted, Hierarchy, Hyper]:
+def hierarchy(kind: HyperpriorKind, features: str) -> tuple[Fitted, Hierarchy, Hyper]:
     """A program over the ordinary rows, and hyperparameters from their priors, (S, …) each."""
     fitted, _ = ordinary(features)
     target = Hierarchy(fitted.nb.prior_, kind, dist.LogNormal(-1.0, 1.5), fitted.sites)
@@ -165,7 +166,7 @@ def collapsed(target: Hierarchy, statistics: Any, hyper: Hyper) -> tuple[np.ndar
 
 
 @cache
-def found(kind: Kind, features: str) -> tuple[np.ndarray, Hyper]:
+def found(kind: HyperpriorKind, features: str) -> tuple[np.ndarray, Hyper]:
     fitted, target, hyper = hierarchy(kind, features)
     return collapsed(target, fitted.nb.statistics_, hyper)
 

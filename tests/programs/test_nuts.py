@@ -154,13 +154,13 @@ def test_alpha_against_its_integral():
 def test_a_distribution_alone_is_symmetric_and_a_dictionary_names_the_kind():
     nb, _ = coins()
     target, same = (
-        nuts._target(nb.fitted_, dist.Gamma(2.0, 1.5)),
-        nuts._target(nb.fitted_, {"symmetric": dist.Gamma(2.0, 1.5)}),
+        nuts.read_target(nb.fitted_, dist.Gamma(2.0, 1.5)),
+        nuts.read_target(nb.fitted_, {"symmetric": dist.Gamma(2.0, 1.5)}),
     )
     assert target.kind == same.kind == "symmetric"
-    assert nuts._target(nb.fitted_, {"pooled": dist.Gamma(2.0, 1.5)}).kind == "pooled"
+    assert nuts.read_target(nb.fitted_, {"pooled": dist.Gamma(2.0, 1.5)}).kind == "pooled"
     for kind in ("symmetric", "pooled"):
-        alpha = nuts._target(nb.fitted_, kind).alpha
+        alpha = nuts.read_target(nb.fitted_, kind).alpha
         x = np.array([0.1, 1.0, 30.0])
         np.testing.assert_allclose(alpha.log_prob(x), stats.lognorm.logpdf(x, 1.5, scale=np.exp(-1.0)), rtol=1e-5)
 
@@ -319,7 +319,7 @@ def test_chains_do_not_start_where_the_density_is_not_finite():
     [dist.Uniform(0.0, 3.0), dist.HalfCauchy(1.0), dist.TruncatedNormal(1.0, 2.0, low=0.0), dist.Pareto(0.1, 2.0)],
 )
 def test_hyperpriors_of_positive_numbers_are_taken(hyperprior):
-    assert nuts._target(coins()[0].fitted_, hyperprior).alpha is hyperprior
+    assert nuts.read_target(coins()[0].fitted_, hyperprior).alpha is hyperprior
 
 
 def test_models_that_are_refused():
@@ -332,7 +332,7 @@ def test_models_that_are_refused():
     nb = nb.fit([["u"], ["v"], ["u"], ["v"]], ["a", "a", "b", "b"])
     assert bnb.posterior_draws(nb, 2)["theta"].shape == (2, 2, 2)
     refused(r"The prior is improper, and run_nuts needs one that has a density", bnb.run_nuts, nb)
-    assert nuts._target(nb.fitted_, "symmetric").kind == "symmetric"
+    assert nuts.read_target(nb.fitted_, "symmetric").kind == "symmetric"
     rates = bnb.PoissonNB(class_prior=[0.5, 0.5]).fit([[1.0], [2.0]], ["a", "b"])
     refused(r"is about hyperparameters that nothing here has", bnb.run_nuts, rates, "pooled")
     rates.set_params(prior=bnb.GammaPoisson(0.0, 0.0), class_prior=None).fit([[1.0], [2.0]], ["a", "b"])
