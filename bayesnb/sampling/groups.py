@@ -9,11 +9,11 @@ import numpy as np
 
 from bayesnb import counting
 from bayesnb._util.arguments import shown
-from bayesnb.encoding import check_labels, check_weights
+from bayesnb.encoding import check_weights
 from bayesnb.encoding.levels import Levels
 from bayesnb.fitted import Fitted
 from bayesnb.model import Statistics
-from bayesnb.uncertainty.given_draws import NEW_GROUP, group_names
+from bayesnb.uncertainty.given_draws import NEW_GROUP, read_groups
 
 
 def count_groups(
@@ -43,11 +43,14 @@ def count_groups(
         If `groups` does not have a name for each row, if names are equal as text, or if the rows are not those that
         were counted, as far as counts show it.
     """
+    if X is None or y is None:
+        raise ValueError(
+            "run_nuts: groups have statistics of their own; pass X and y, the rows and labels that were fitted, too."
+        )
     rows, n = fitted.encode(X)
     label = fitted.label_index(y, n)
     weight = check_weights(sample_weight, n)
-    levels, group = check_labels(groups, n, "run_nuts", "groups")
-    names = group_names(levels)
+    names, group = read_groups(groups, n, "run_nuts")
     if len(set(names)) < len(names) or NEW_GROUP in names:
         raise ValueError(f"groups: names must differ as text, and none may be {NEW_GROUP!r}; there are {shown(names)}.")
     n_classes, n_groups = len(fitted.encoding.classes), len(names) + 1

@@ -16,7 +16,7 @@ import numpy as np
 
 from bayesnb._util.arguments import shown, to_numbers
 from bayesnb._util.precision import float64
-from bayesnb.encoding import Encoding, Levels, check_labels
+from bayesnb.encoding import Encoding, check_labels
 from bayesnb.encoding.levels import to_python
 from bayesnb.families import Known, hyperprior_of
 from bayesnb.families._namespace import kernel, xp
@@ -168,16 +168,20 @@ def read_group_draws(
     known = [str(name) for name in draws["constant_data"]["group"].to_numpy()]
     leaves, structure = jax.tree.flatten(fitted.statistics)
     stored = [draws["constant_data"][f"{STATISTIC}{i}"].to_numpy() for i in range(len(leaves))]
-    levels, group = check_labels(groups, n_rows, "predict_proba", "groups")
-    for g, name in enumerate(group_names(levels)):
+    names, group = read_groups(groups, n_rows, "predict_proba")
+    for g, name in enumerate(names):
         position = known.index(name if name in known else NEW_GROUP)
         statistics = jax.tree.unflatten(structure, [leaf[position] for leaf in stored])
         yield group == g, Hyperparameters(fitted.prior, statistics, "grouped", values)
 
 
-def group_names(levels: Levels) -> list[str]:
-    """Return the names of groups as text."""
-    return [str(to_python(value)) for value in levels.values]
+def read_groups(groups: object, n_rows: int, who: str) -> tuple[list[str], np.ndarray]:
+    """Return the names of the groups of rows as text, and (N,) the index of each row's; raise ValueError for others."""
+    try:
+        levels, index = check_labels(groups, n_rows, who, "groups")
+    except ValueError as reason:
+        raise ValueError(f"groups must name the group of each row, by strings or integers: {reason}") from None
+    return [str(to_python(value)) for value in levels.values], index
 
 
 def read_parameters(fitted: Fitted, draws: object) -> Parameters:

@@ -158,6 +158,8 @@ def test_predictions_are_averages_of_the_closed_form_of_the_group_over_the_hyper
 def test_bad_groups_are_refused():
     nb = fitted()
     refused("X has 60 rows, y has 59|59", bnb.run_nuts, nb, X=X, y=Y, groups=GROUP[1:])
+    refused("pass X and y, the rows and labels", bnb.run_nuts, nb, groups=GROUP)
+    refused("by strings or integers", bnb.run_nuts, nb, X=X, y=Y, groups=np.linspace(0.0, 1.0, 60))
     refused("must differ as text", bnb.run_nuts, nb, X=X, y=Y, groups=["(new)", *GROUP[1:]])
     refused("do not add up", bnb.run_nuts, nb, X=X[1:], y=Y[1:], groups=GROUP[1:])
     refused("groups share what is", bnb.run_nuts, nb, "symmetric", X=X, y=Y, groups=GROUP)
