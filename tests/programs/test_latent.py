@@ -226,13 +226,13 @@ def test_ranks_are_uniform_and_intervals_cover(case):
         X = (rng.random((60, 5)) < theta[z]).astype(float)
         m = bnb.NaiveBayesMixture(2, estimator=nb, n_init=1).fit(X)
         labels = {"y": np.where(np.arange(60) < 10, z, -1)} if known else {}
-        data = quiet(m, X, draws=500, warmup=200, chains=2, **labels)
+        data = quiet(m, X, draws=300, **labels)
         drawn, shares = data["posterior"]["theta"].to_numpy()[..., 1::2], data["posterior"]["class_prob"].to_numpy()
         both, truth = (
-            np.concatenate([drawn.reshape(1000, 10), shares.reshape(1000, 2)[:, :1]], axis=1),
+            np.concatenate([drawn.reshape(600, 10), shares.reshape(600, 2)[:, :1]], axis=1),
             [*theta.flat, pi[0]],
         )
-        ranks.append((both[::10] < truth).mean(axis=0))
+        ranks.append((both[::6] < truth).mean(axis=0))
         lower, upper = np.quantile(both, [0.05, 0.95], axis=0)
         covered.append((lower <= truth) & (truth <= upper))
     for count in (np.array(ranks).T * 10).astype(int).clip(0, 9):
