@@ -200,8 +200,10 @@ def decide(
     require_fitted(nb, "decide")
     require_options(given, method)
     require_seed(seed)
-    state = require_posterior(nb, "decide", draws) if is_mixture(nb) else current_state(nb)
-    table = _loss_table(loss, reject_cost, state.encoding.classes.array())
+    # Probabilities and draws are of one state, also if a thread counts further rows.
+    mixture: Any = nb if is_mixture(nb) else None
+    fitted = current_state(nb) if mixture is None else require_posterior(nb, "decide", draws)
+    table = _loss_table(loss, reject_cost, fitted.encoding.classes.array())
     costs = table.to_numpy()
 
     def summarize_draws(log_proba: np.ndarray, _: np.ndarray) -> np.ndarray:
@@ -211,8 +213,6 @@ def decide(
         best = excess <= 1e-12 * abs(costs).max()
         return np.stack([best.mean(axis=0), excess.mean(axis=0)], axis=1)
 
-    fitted = state  # Probabilities and draws are of one state, also if a thread counts further rows.
-    mixture: Any = nb if is_mixture(nb) else None
     proba = np.exp(fitted.log_proba(X)) if mixture is None else mixture.predict_proba(X, draws=draws)
     proba = np.where(np.isnan(proba).any(axis=1, keepdims=True), np.exp(fitted.class_log_prior), proba)
     risk = proba @ costs.T

@@ -385,9 +385,10 @@ def _to_frame(tables: Tables, i: int, encoding: Encoding) -> pd.DataFrame:
     import pandas as pd
 
     names = encoding.feature_names
+    binary = {int(j) for block in encoding.blocks if block.kind == "bernoulli" for j in block.index}
     columns: dict[int, Any] = dict(zip(map(int, tables.number_index), tables.numbers[i].T, strict=True))
     for j, codes, levels in zip(tables.level_index, tables.codes[i].T, tables.levels, strict=True):
-        if list(levels) == ["absent", "present"]:
+        if int(j) in binary:
             columns[int(j)] = np.where(codes < 0, np.nan, codes)
         else:
             columns[int(j)] = pd.Categorical.from_codes(codes, categories=pd.Index(list(levels), tupleize_cols=False))

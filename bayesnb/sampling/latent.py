@@ -21,7 +21,7 @@ from bayesnb._util.arguments import require_flag, require_integer, require_seed,
 from bayesnb._util.precision import float64
 from bayesnb._util.progress import progress as progress_bar
 from bayesnb._util.warnings import warn
-from bayesnb.encoding import Encoding, Rows, Table, check_weights
+from bayesnb.encoding import Encoding, Rows, Table, check_weights, ignore_unknown
 from bayesnb.families import LevelCounts
 from bayesnb.families._namespace import kernel, logsumexp
 from bayesnb.fitted import Fitted
@@ -77,7 +77,8 @@ class Patterns:
         first = np.zeros(table.n_rows, bool)
         first[np.unique(index, return_index=True)[1]] = True
         count = np.bincount(index, weight).astype(np.int64)
-        return cls(fitted.encoding.rows(table.take(first)), count, label[first], index)
+        rows = fitted.encoding.rows(table.take(first), ignore_unknown)
+        return cls(rows, count, label[first], index)
 
 
 def _distinct_rows(table: Table, label: np.ndarray) -> np.ndarray:
@@ -103,7 +104,7 @@ class Batch(NamedTuple):
 
 
 @dataclass(frozen=True, eq=False)
-class Draws:
+class LatentDraws:
     """Draws of all chains.
 
     Parameters
@@ -140,8 +141,8 @@ class Gibbs:
     patterns : Patterns
     mode : (U, K) array
         P(class | pattern) at the mode, where chains start, and by which the classes of each draw are named.
-    exchangeable : bool
-        Whether classes can be permuted: the prior is the same for all, and no row has a known class.
+    free : int array
+        Classes that can be permuted: the prior is the same for all classes, and no row is known to be of these.
     """
 
     encoding: Encoding
@@ -149,10 +150,10 @@ class Gibbs:
     sites: Sites
     patterns: Patterns
     mode: np.ndarray
-    exchangeable: bool
+    free: np.ndarray
 
     @float64
-    def run(self, chains: int, warmup: int, draws: int, seed: int, tick: Callable[[], object]) -> Draws:
+    def run(self, chains: int, warmup: int, draws: int, seed: int, tick: Callable[[], object]) -> LatentDraws:
         """Run the chains, and return their draws after the warm-up."""
         rng, (n_patterns, n_classes) = np.random.default_rng(seed), self.mode.shape
         blocks = counting.row_blocks(self.patterns.rows, self.patterns.count)
@@ -179,7 +180,7 @@ class Gibbs:
                     log_rows[:, sweep - warmup] = log_row.T
             tick()
         parameters = {site: np.stack([draw[site] for draw in kept], axis=1) for site in kept[0]}
-        return Draws(parameters, log_rows, membership / (chains * draws), moved / (chains * draws))
+        return LatentDraws(parameters, log_rows, membership / (chains * draws), moved / (chains * draws))
 
     def _of_all_chains(self, chains: int) -> NaiveBayes:
         """Prior of chains · K classes, with a class prior (chains, K)."""
@@ -198,11 +199,12 @@ class Gibbs:
     def _orders(self, proba: np.ndarray) -> np.ndarray:
         """(chains, K) class of a draw for each class of the mode, such that memberships (U, chains, K) overlap most."""
         _, chains, n_classes = proba.shape
-        if not self.exchangeable:
-            return np.tile(np.arange(n_classes), (chains, 1))
-        weighted = self.mode * self.patterns.count[:, None]
-        overlaps = np.tensordot(proba, weighted, axes=(0, 0)).transpose(0, 2, 1)
-        return np.stack([linear_sum_assignment(overlap, maximize=True)[1] for overlap in overlaps])
+        orders = np.tile(np.arange(n_classes), (chains, 1))
+        weighted = self.mode[:, self.free] * self.patterns.count[:, None]
+        overlaps = np.tensordot(proba[..., self.free], weighted, axes=(0, 0)).transpose(0, 2, 1)
+        for order, overlap in zip(orders, overlaps, strict=True):
+            order[self.free] = self.free[linear_sum_assignment(overlap, maximize=True)[1]]
+        return orders
 
     def _parameters(self, log_class: np.ndarray, likelihoods: tuple[Any, ...]) -> dict[str, np.ndarray]:
         """Parameters (chains · K, …) of a draw by site, without padding."""
@@ -309,7 +311,7 @@ def sample_latent(
     The likelihood is the same for all orders of the classes. So the classes of each draw are permuted such that their
     memberships overlap most with those of the mode (Stephens, JRSS B 62, 2000, minimises a divergence). Where classes
     overlap so much that their names change from draw to draw, means of their parameters say little; "relabelled" is
-    large there. Classes are not permuted if their priors differ or some rows have known classes: these name them.
+    large there. Classes whose priors differ, or to which rows are known to belong, are not permuted: these name them.
 
     References
     ----------
@@ -335,6 +337,8 @@ def sample_latent(
     fitted: Fitted = mixture.estimator_.fitted_
     prior, encoding, n_classes = fitted.prior, fitted.encoding, len(fitted.encoding.classes)
     require_proper(encoding, prior)
+    if any(family.classes_share_parameters for family in prior.blocks):
+        raise NotImplementedError("sample_latent: classes share parameters of these columns, and so would the chains.")
     table = fitted.table(X)
     weight = read_multiplicities(sample_weight, table.n_rows)
     label = np.full(table.n_rows, UNKNOWN) if y is None else _read_labels(y, table.n_rows, n_classes)
@@ -343,19 +347,19 @@ def sample_latent(
     _require_all_counted(encoding, patterns)
     n_patterns = len(patterns.count)
     joint = scoring.score_rows(encoding, fitted.posterior, patterns.rows, n_patterns, "penalized_mle", scoring.joint)
-    unknown = patterns.label == UNKNOWN
-    exchangeable = _is_exchangeable(prior) and unknown.all()
-    if not unknown.all() and _is_exchangeable(prior):
+    free = np.setdiff1d(np.arange(n_classes if _is_exchangeable(prior) else 0), patterns.label)
+    if _is_exchangeable(prior):
         # The classes of the mode have the names by which they agree most with the known classes.
         proba = np.exp(joint - logsumexp(joint, axis=1)[:, None])
         known = (patterns.label[:, None] == np.arange(n_classes)) * patterns.count[:, None]
         joint = joint[:, linear_sum_assignment(known.T @ proba, maximize=True)[1]]
     mode = patterns.classify(joint)[1]
-    sampler = Gibbs(encoding, prior, site_names(encoding, prior), patterns, mode, bool(exchangeable))
+    sampler = Gibbs(encoding, prior, site_names(encoding, prior), patterns, mode, free)
     with progress_bar("Gibbs" if progress else None, warmup + draws) as step:
         run = sampler.run(chains, warmup, draws, seed, lambda: step(1))
     diagnose(run.parameters, "Gibbs")
-    _warn_of_parameters(mixture, encoding)
+    if (patterns.label == UNKNOWN).all():
+        _warn_of_parameters(mixture, encoding)
     log_row = None
     if run.log_row is not None and weight.sum() * draws * chains <= _MOST_SCORES:
         base = scoring.log_base(patterns.rows, n_patterns)

@@ -243,3 +243,20 @@ def test_models_whose_rows_are_not_drawn():
         (bnb.TreeAveragedNB(), "averaged trees are not simulated"),
     ):
         refused(reason, posterior_predictive_check, model.fit(X, y), X, y, error=NotImplementedError)
+
+
+def test_levels_called_absent_and_present_are_levels():
+    """Only Bernoulli columns are 0 and 1 in the table that a function gets."""
+    seen = []
+
+    def statistic(table, labels):
+        seen.append(table)
+        return float(len(labels))
+
+    words, y = np.array([["absent"], ["present"]] * 6, dtype=object), np.repeat(["a", "b"], 6)
+    bnb.posterior_predictive_check(bnb.CategoricalNB().fit(words, y), words, y, statistic, draws=2)
+    assert list(seen[0].iloc[:, 0]) == words[:, 0].tolist()
+    bnb.posterior_predictive_check(
+        bnb.BernoulliNB().fit(words == "present", y), words == "present", y, statistic, draws=2
+    )
+    assert seen[-1].iloc[:, 0].isin([0, 1]).all()

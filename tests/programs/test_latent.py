@@ -20,6 +20,7 @@ from scipy.special import gammaln
 
 import bayesnb as bnb
 from bayesnb._util.precision import float64
+from bayesnb.sampling import latent as latent_module
 from tests.programs.monte_carlo import errors
 from tests.refusals import refused
 
@@ -316,3 +317,25 @@ def test_tables_intervals_and_decisions_take_the_draws():
     )
     refused("has the parameters at which EM ended", bnb.parameter_table, m, error=NotImplementedError)
     refused("has the parameters at which EM ended", bnb.predict_interval, m, rows, error=NotImplementedError)
+
+
+def test_unlabelled_classes_are_named_by_the_mode_beside_labelled_ones():
+    """Three classes, of which one has a labelled row: the other two may be permuted, and only these."""
+    patterns = latent_module.Patterns((), np.array([5, 7, 9]), np.full(3, -1), np.arange(3))
+    mode = np.array([[0.9, 0.1, 0.0], [0.0, 0.8, 0.2], [0.1, 0.0, 0.9]])
+    sampler = latent_module.Gibbs(None, None, (), patterns, mode, np.array([1, 2]))
+    turned = mode[:, [2, 0, 1]]  # class 0 of the mode is class 1 of this draw, and so on
+    orders = sampler._orders(np.stack([mode, mode[:, [0, 2, 1]], turned], axis=1))
+    assert orders.tolist()[:2] == [[0, 1, 2], [0, 2, 1]]
+    assert orders[2, 0] == 0
+    assert sorted(orders[2, 1:]) == [1, 2]
+
+
+def test_values_that_are_no_level_are_reported_once():
+    X = np.repeat(np.array([["a", "x"], ["b", "y"]], dtype=object), 10, axis=0)
+    m = mixture(X)
+    strange = np.vstack([X, [["c", "x"]]])
+    with warnings.catch_warnings(record=True) as caught:
+        warnings.simplefilter("always")
+        bnb.sample_latent(m, strange, draws=20, warmup=5, chains=1, progress=False)
+    assert sum("does not know" in str(w.message) for w in caught) == 1
