@@ -27,22 +27,22 @@ from bayesnb.estimators.defaults import ALPHA, CLASS_ALPHA
 from bayesnb.estimators.mixed import KINDS
 from bayesnb.version import __version__
 
-_COMPARE = """Fit naive Bayes and show maximum likelihood beside the Bayesian estimates, plain and with weights of
-features: scores on held-out rows, the log evidence, and the most uncertain parameters with their intervals. Without
---csv it runs on scikit-learn's breast cancer data and on the watermelon table."""
+_COMPARE = """Fit naive Bayes and compare maximum likelihood with the Bayesian estimates, with weights of features,
+and with logistic regression: scores on held-out rows, the log evidence, and the most uncertain parameters with
+intervals. Without --csv, the command analyses scikit-learn's breast cancer data and the watermelon table."""
 
-_RULES = """How columns are guessed: numbers are as --numbers says, but integers of at most 10 distinct values with
-five rows a value or more are categorical; everything else is categorical. A column of strings without repetition, or
-of consecutive integers, is left out as an identifier unless a flag names it, and so is a column of a single value,
-which tells nothing. Cells that pandas takes for missing (empty, NA, nan, null, None and the like) are missing. Row 1
-is that of the names. A file that does not fit into memory is read twice, in pieces: about 100,000 rows at most, drawn
-at random from each class in proportion, are kept and held out, and all others are counted as they come; weights are
-found on as many of these."""
+_RULES = """How columns are guessed: columns of numbers follow --numbers, but integers are categorical if they have at
+most 10 distinct values and at least five rows per value on average. All other columns are categorical. Strings without
+repetition and consecutive integers are left out as identifiers unless a flag names the column, and so are columns with
+a single value. Cells that pandas reads as missing (empty, NA, nan, null, None and similar) are missing. The names are
+row 1. A file that does not fit into memory is read twice, in pieces: a stratified random sample of at most about
+100,000 rows is kept and held out, and all other rows are counted; weights are fitted to a sample of the counted rows,
+under the same limit."""
 
 _LEVELS = {
     "categorical": "columns of levels",
-    "bernoulli": "columns where a number above 0 is present, else absent",
-    "multinomial": "columns that are together one vector of counts, such as words",
+    "bernoulli": "columns in which a number above 0 means present, any other absent",
+    "multinomial": "columns that form one vector of counts, such as words",
 }
 _LONGEST_MESSAGE = 1000
 
@@ -138,19 +138,19 @@ def _datasets(args: argparse.Namespace) -> list[Dataset]:
     if args.csv is None:
         marks = args.missing or args.missing_in or args.not_missing
         if args.target is not None or flags or marks or args.estimator != "auto":
-            raise InputError("--target, --estimator, --missing and the columns' flags describe a file: --csv FILE.")
+            raise InputError("--target, --estimator, --missing and the flags of columns need a file; add --csv FILE.")
         return built_in_datasets()
     if args.target is None:
-        raise InputError("--csv needs --target COLUMN, the column with the classes.")
+        raise InputError("--csv needs --target COLUMN, the column of class labels.")
     named = dict(flags)
     for column, flag in flags:
         if named[column] != flag or column == args.target:
             other = "target" if column == args.target else named[column]
-            raise InputError(f"Column {column!r} is named by two flags, --{other} and --{flag}; choose one.")
+            raise InputError(f"Column {column!r} is named by two flags, --{other} and --{flag}. Use one of them.")
     kinds = {column: flag for column, flag in named.items() if flag != "drop"}
     everywhere, values = frozenset(args.missing), frozenset(args.not_missing)
     if both := everywhere & values:
-        raise InputError(f"{min(both)!r} is given to --missing and to --not-missing; choose one.")
+        raise InputError(f"{min(both)!r} is given to --missing and to --not-missing. Use one of them.")
     within: dict[str, frozenset[str]] = {}
     for mark, columns in args.missing_in:
         for column in _column_names(columns):
@@ -164,7 +164,7 @@ class _Parser(argparse.ArgumentParser):
 
     def error(self, message: str) -> NoReturn:
         """Raise InputError with the message and a hint at --help."""
-        raise InputError(f"{message}. {self.prog} --help lists the flags.")
+        raise InputError(f"{message}. {self.prog} --help lists all flags.")
 
     def _print_message(self, message: str, file: object = None) -> None:
         """Print a text of argparse, such as the help, to standard output."""
@@ -177,29 +177,29 @@ def _parser() -> argparse.ArgumentParser:
     parser.add_argument("--version", action="version", version=f"bayesnb {__version__}")
     commands = parser.add_subparsers(dest="command", metavar="COMMAND")
     compare = commands.add_parser(
-        "compare", help="maximum likelihood beside the Bayesian estimates", description=_COMPARE, epilog=_RULES
+        "compare", help="compare maximum likelihood with the Bayesian estimates", description=_COMPARE, epilog=_RULES
     )
     mark: dict[str, Any] = {"action": "append", "default": [], "type": str.strip, "metavar": "MARK"}
     columns: dict[str, Any] = {"action": "extend", "default": [], "type": _column_names, "metavar": "COLS"}
 
     add = compare.add_argument_group("the file").add_argument
     add("--csv", type=_path, metavar="FILE", help="table whose first line names the columns; may be gzipped")
-    add("--target", type=str.strip, metavar="COLUMN", help="column with the classes")
-    usual = "empty cells, NA, nan, null and the like"
-    add("--missing", **mark, help=f"mark of a missing cell, such as '?', besides {usual}; repeatable")
-    only = "mark of a missing cell in these columns only, such as the 0 of a blood pressure; repeatable"
+    add("--target", type=str.strip, metavar="COLUMN", help="column of class labels")
+    usual = "empty cells, NA, nan, null and similar"
+    add("--missing", **mark, help=f"mark of a missing cell, such as '?', in addition to {usual}; repeatable")
+    only = "mark of a missing cell in these columns only, such as 0 for a blood pressure; repeatable"
     add("--missing-in", **{**mark, "metavar": ("MARK", "COLS")}, nargs=2, help=only)
-    add("--not-missing", **mark, help="one of those that is a value after all, such as NA for Namibia; repeatable")
+    add("--not-missing", **mark, help="mark that is a value in this file, such as NA for Namibia; repeatable")
 
-    syntax = "COLS: names with commas between, quoted if they have some: '\"width, cm\",height'; repeatable"
+    syntax = "COLS: names separated by commas; quote names that contain commas: '\"width, cm\",height'; repeatable"
     add = compare.add_argument_group(f"the columns ({syntax})").add_argument
-    default_kind = "kind of all columns that no flag below names; auto and mixed: guess"
+    default_kind = "kind of all columns that no flag below names; auto and mixed guess it"
     add("--estimator", choices=["auto", *KINDS, "mixed"], default="auto", help=default_kind)
     for kind in KINDS:
         add(f"--{kind}", **columns, help=_LEVELS.get(kind) or NUMBERS[kind].words.columns)
     add("--drop", **columns, help="columns to leave out")
 
-    add = compare.add_argument_group("the model and its test").add_argument
+    add = compare.add_argument_group("the model and its evaluation").add_argument
     for name, value, subject in (("--alpha", ALPHA, "levels"), ("--class-alpha", CLASS_ALPHA, "classes")):
         concentration = f"Dirichlet concentration of the {subject} (default {value:g})"
         add(name, type=_concentration, default=value, help=concentration)
@@ -207,29 +207,28 @@ def _parser() -> argparse.ArgumentParser:
         "--numbers",
         choices=["gaussian", "binned", "auto"],
         default="gaussian",
-        help="densities of the columns of numbers that no flag names: normal, of any shape, or of each column the one "
-        "that tells more of the class, by leave-one-out, chosen and compiled anew in each fold, which takes a minute "
-        "or more (default gaussian)",
+        help="density of columns of numbers that no flag names: normal, of any shape, or for each column the better of "
+        "the two by leave-one-out, chosen in each fold, which takes a minute or more (default gaussian)",
     )
     add(
         "--weights",
         choices=["auto", "feature", "temperature", "none"],
         default="auto",
-        help="weights of features, fitted to halves of the rows, as features depend on each other: one a feature, a "
-        "temperature for all, or none (default auto: one a feature, a temperature for more than 256 features, none for "
-        "more than 100 classes)",
+        help="weights for dependent features, fitted to halves of the rows: one for each feature, one temperature for "
+        "all, or none (default auto: one for each of at most 256 features, else a temperature; none for more than 100 "
+        "classes)",
     )
     add("--prob", type=_fraction, default=0.9, help="posterior probability of the intervals (default 0.9)")
-    share = "share of the rows to hold out (default 0.3; fewer than 1,000 rows are cross-validated instead)"
+    share = "share of the rows to hold out (default 0.3, but fewer than 1,000 rows are cross-validated)"
     add("--test-size", type=_fraction, metavar="SHARE", help=share)
-    add("--seed", type=_seed, default=0, help="seed of the choice of held-out rows (default 0)")
+    add("--seed", type=_seed, default=0, help="random seed of the held-out rows (default 0)")
 
     add = compare.add_argument_group("the report").add_argument
-    folder = "write tables, figures, the posterior (NetCDF) and a report with all analyses into this folder"
+    folder = "folder for the report with all analyses, its tables and figures, and the posterior (NetCDF)"
     add("--out", type=_path, metavar="DIR", help=folder)
-    add("--overwrite", action="store_true", help="replace the files of an earlier run in that folder")
-    formats = "format of the report: report.html (default), report.md or report.txt in the folder of --out; without "
-    formats += "--out, format of what is printed (default text)"
+    add("--overwrite", action="store_true", help="replace files of an earlier run in this folder")
+    formats = "format of the report in --out: report.html (default), report.md or report.txt; without --out, format of "
+    formats += "the printed report (default text)"
     add("--format", choices=list(SUFFIXES), help=formats)
     return parser
 
@@ -239,21 +238,21 @@ def _column_names(text: str) -> list[str]:
     try:
         (names,) = csv.reader([text or " "], skipinitialspace=True, strict=True)
     except csv.Error as error:
-        raise InputError(f"{text!r} names no columns: {error}.") from None
+        raise InputError(f"{text!r} is not a list of column names: {error}.") from None
     return [name.strip() for name in names if name.strip()]
 
 
 def _concentration(text: str) -> float:
     """Parse a finite number of at least 0; raise ArgumentTypeError for other numbers."""
     if not 0 <= float(text) < float("inf"):
-        raise argparse.ArgumentTypeError(f"{text} must be a number of at least 0")
+        raise argparse.ArgumentTypeError(f"{text} must be a finite number of at least 0")
     return float(text)
 
 
 def _fraction(text: str) -> float:
     """Parse a number between 0 and 1, both excluded; raise ArgumentTypeError for other numbers."""
     if not 0 < float(text) < 1:
-        raise argparse.ArgumentTypeError(f"{text} must lie between 0 and 1")
+        raise argparse.ArgumentTypeError(f"{text} must be between 0 and 1")
     return float(text)
 
 
@@ -270,7 +269,7 @@ def _seed(text: str) -> int:
 def _path(text: str) -> Path:
     """Convert text to a path; raise ArgumentTypeError if it is blank."""
     if not text.strip():
-        raise argparse.ArgumentTypeError("the name is empty")
+        raise argparse.ArgumentTypeError("the path is empty")
     return Path(text)
 
 

@@ -10,6 +10,7 @@ import numpy as np
 import pandas as pd
 import pytest
 from sklearn import metrics
+from sklearn.linear_model import LogisticRegression
 
 from bayesnb import GaussianNB, __version__
 from bayesnb.__main__ import main
@@ -92,11 +93,11 @@ def test_of_the_embedded_data_a_folder_of_files(capsys, tmp_path):
         "report.html",
         *(f"{d}-posterior.nc" for d in ("breast_cancer", "watermelon")),
         *(f"{d}-{t}.csv" for d in ("breast_cancer", "watermelon") for t in tables),
-        "breast_cancer-weights.csv",  # the other has too few rows
+        *(f"breast_cancer-weights.{suffix}" for suffix in ("csv", "png")),  # the other has too few rows
         *(f"{d}-{f}.png" for d in ("breast_cancer", "watermelon") for f in figures),
     }
     page = (tmp_path / "new" / "folder" / "report.html").read_text(encoding="utf-8")
-    assert page.count('<img alt="') == page.count('src="data:image/png;base64,') == 10
+    assert page.count('<img alt="') == page.count('src="data:image/png;base64,') == 11
     assert not re.search(r"https?://|<script|<link|<iframe|@import|url\(", page)  # nothing to load from elsewhere
     assert set(re.findall(r'(?:href|src)="(#|data:)?', page)) == {"#", "data:"}
 
@@ -166,19 +167,19 @@ BAD = {
     "header only": (b"a,b,y\n", "no rows"),
     "too few cells": (b"a,b,y\n1,2,x\n3,4\n", "row 3: 2 cells, but the first line has 3"),
     "too many cells": (b"a,b,y\n1,2,x\n3,4,x,9\n", "row 3: 4 cells, but the first line has 3"),
-    "no such column": (b"a,b\n1,2\n3,4\n", "no column 'y'; its first line names a, b"),
-    "one class": (b"a,y\n1,x\n2,x\n", "one class only, 'x'"),
+    "no such column": (b"a,b\n1,2\n3,4\n", "no column 'y'. Its first line names a, b"),
+    "one class": (b"a,y\n1,x\n2,x\n", "only one class, 'x'"),
     "label missing": (b"a,y\n1,x\n2,\n3,z\n4,x\n", "row 3, column 'y': the label is missing"),
-    "not UTF-8": (b"a,y\n1,x\n2,\xff\n", "row 3: there is a NUL character, or no UTF-8"),
-    "UTF-16": ("a,y\n1,x\n2,z\n".encode("utf-16"), "the first line: there is a NUL character, or no UTF-8"),
+    "not UTF-8": (b"a,y\n1,x\n2,\xff\n", "row 3: the text has a NUL character or is not UTF-8"),
+    "UTF-16": ("a,y\n1,x\n2,z\n".encode("utf-16"), "the first line: the text has a NUL character or is not UTF-8"),
     "open quote": (b'a,y\n"1,x\n2,z\n', "unexpected end of data"),
-    "column twice": (b"a,a,y\n1,2,x\n3,4,z\n", "names 'a' twice"),
+    "column twice": (b"a,a,y\n1,2,x\n3,4,z\n", "names the column 'a' twice"),
     "target alone": (b"y\nx\nz\nx\nz\n", "no column is left"),
     "target a number": (b"a,y\n" + b"".join(b"%d,%d.5\n" % (i % 3, i) for i in range(50)), "50 distinct values"),
-    "NUL in a label": (b"a,y\n1,x\n2,z\0\n3,x\n", "row 3: there is a NUL character"),
-    "NUL in a cell": (b"a,y\n1,x\n2\0,z\n3,x\n", "row 3: there is a NUL character"),
-    "NUL in a name": (b"a\0,y\n1,x\n2,z\n3,x\n", "the first line: there is a NUL character"),
-    "other separator": (b"a|y\n1|x\n2|z\n", "Commas, semicolons or tabs separate columns"),
+    "NUL in a label": (b"a,y\n1,x\n2,z\0\n3,x\n", "row 3: the text has a NUL character"),
+    "NUL in a cell": (b"a,y\n1,x\n2\0,z\n3,x\n", "row 3: the text has a NUL character"),
+    "NUL in a name": (b"a\0,y\n1,x\n2,z\n3,x\n", "the first line: the text has a NUL character"),
+    "other separator": (b"a|y\n1|x\n2|z\n", "separated by commas, semicolons or tabs"),
     "many columns": (
         b",".join([b"y", *(b"c%d" % i for i in range(10_000))]) + b"\n",
         "10,001 columns, and this command",
@@ -372,12 +373,57 @@ def test_numbers_of_the_page_are_those_of_the_files(capsys, table, tmp_path):
         assert se == pytest.approx(expected["brier_difference_se"], rel=0.051)
         assert abs(mean - expected["brier_difference"]) <= 0.051 * se
     for title, name, column, heading, rounding in (
-        ("The rows that are most uncertain, 90% intervals", "rows", "epistemic", "epistemic", 5e-5),
-        ("Do features depend on each other, given the class?", "pairs", "log_bayes_factor", "log Bayes factor", 0.05),
+        ("Most uncertain rows, 90% intervals", "rows", "epistemic", "epistemic", 5e-5),
+        ("Dependence of features given the class", "pairs", "log_bayes_factor", "log Bayes factor", 0.05),
     ):
         expected = pd.read_csv(tmp_path / f"weather-{name}.csv")[column].sort_values(ascending=False)[:12]
         header, *rows = cells(section(page, title))
         assert [float(row[header.index(heading)]) for row in rows] == pytest.approx(list(expected), abs=1.01 * rounding)
+
+
+@pytest.mark.slow("compiles kernels of its own")
+def test_logistic_regression_is_that_of_scikit_learn(capsys, tmp_path):
+    """Encoded by pandas and standardized by hand, on the same splits."""
+    data = weather().drop(columns="id")
+    data.loc[::9, "heat"] = np.nan
+    data.loc[4::11, "sky"] = None
+    data.to_csv(tmp_path / "weather.csv", index=False)
+    code, _, _ = run(capsys, "compare", "--csv", tmp_path / "weather.csv", "--target", "play", "--out", tmp_path)
+    assert code == 0
+    comparison = pd.read_csv(tmp_path / "weather-comparison.csv", index_col="estimate")
+    levels, y = pd.get_dummies(data[["sky", "windy"]].fillna("missing").astype(str)), data["play"].to_numpy()
+    proba = np.empty((len(y), 2))
+    for train, test in split(y, Settings())[0]:
+        heat = data["heat"].fillna(data["heat"].iloc[train].mean())
+        X = levels.assign(heat=(heat - heat.iloc[train].mean()) / heat.iloc[train].std(ddof=0)).to_numpy(float)
+        proba[test] = LogisticRegression(max_iter=1000).fit(X[train], y[train]).predict_proba(X[test])
+    row, right = comparison.loc["logistic regression"], (proba[:, 1] > 0.5) == (y == "yes")
+    assert row["log_loss"] == pytest.approx(metrics.log_loss(y, proba), rel=1e-4)
+    assert row["accuracy"] == right.mean()
+    assert row["brier"] == pytest.approx(2 * metrics.brier_score_loss(y == "yes", proba[:, 1]), rel=1e-4)
+    top, edges = proba.max(axis=1), np.linspace(0, 1, 16)[1:-1]
+    gaps = pd.DataFrame({"gap": right - top}).groupby(np.searchsorted(edges, top))["gap"].sum()
+    assert row["ece"] == pytest.approx(gaps.abs().sum() / len(y), rel=1e-4)
+
+
+@pytest.mark.slow("compiles kernels of its own")
+def test_what_the_prior_moved_less_than_the_rows_leave_uncertain_is_not_listed(capsys, tmp_path):
+    """A level without rows in a class moves by more than one sd; a prior of 60 rows decides nothing else."""
+    data = weather().drop(columns="id")
+    data["sky"] = data["sky"].where((data["play"] == "yes") | (data["sky"] != "rain"), "cloud")
+    data.to_csv(tmp_path / "weather.csv", index=False)
+    run(capsys, "compare", "--csv", tmp_path / "weather.csv", "--target", "play", "--out", tmp_path)
+    page = (tmp_path / "report.html").read_text(encoding="utf-8")
+    _, *rows = cells(section(page, "Parameters that the prior moved most, 90% intervals"))
+    assert [row[0] for row in rows] == ["P(sky=rain | no)"]
+    part = section(page, "Sensitivity to the strength of the prior")
+    rows = cells(part)[1:]
+    table = pd.read_csv(tmp_path / "weather-sensitivity.csv", index_col="row")
+    interval = pd.read_csv(tmp_path / "weather-rows.csv", index_col="row").loc[table.index]
+    wide = table["upper"] - table["lower"] > interval["upper"] - interval["lower"]
+    listed = table.index[table["label_changes"] | wide]
+    assert {int(row[0]) for row in rows} == set(listed[:12])
+    assert f"{len(table) - len(listed):,} rows are not listed" in part
 
 
 def test_a_probability_that_is_shown_is_never_0_or_1():

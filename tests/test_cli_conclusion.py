@@ -49,31 +49,33 @@ LOSS = {"mle": row(0.30), "predictive": row(0.35, (0.05, 0.01)), "weighted": row
 def test_a_clear_win():
     c = found(WIN, weighting=GAIN)
     assert c.verdict == (
-        "Weighted wins: Brier score 0.2000 against 0.3000 of maximum likelihood, a difference of -0.100 ± 0.020, 5.0 "
-        "standard errors; that is more than noise. Weights change the score of predictive by -0.095 ± 0.010, which is "
-        "more than noise."
+        "Weighted wins: its Brier score is 0.2000, that of maximum likelihood 0.3000. The difference is -0.100 ± "
+        "0.020, 5.0 standard errors; that is more than noise. Weights change the Brier score of predictive by -0.095 ± 0.010, "
+        "which is more than noise."
     )
-    assert c.details[0] == "Predictive: -0.0050 ± 0.0040 from maximum likelihood, no difference beyond noise."
-    assert c.steps == (Step("Weights won: predict with them.", "bayesnb.WeightedNB(bayesnb.GaussianNB()).fit(X, y)"),)
-    assert "y is the column y, and X the table without y:" in c.about
+    assert c.details[0] == "Predictive is within noise of maximum likelihood (-0.0050 ± 0.0040)."
+    assert c.steps == (
+        Step("Weights won: predict with weights.", "bayesnb.WeightedNB(bayesnb.GaussianNB()).fit(X, y)"),
+    )
+    assert "y is the column y and X is the table without y," in c.about
     about = found(WIN, target="diagnosis", left_out=("number",)).about
-    assert "y is the column diagnosis, and X the table without diagnosis, number:" in about
+    assert "y is the column diagnosis and X is the table without diagnosis, number," in about
 
 
 def test_a_tie_is_a_conclusion_and_asks_for_nothing():
     c = found(TIE)
     assert c.verdict == (
-        "No estimate is better than maximum likelihood beyond noise: predictive has the lowest Brier score, 0.2950, "
-        "against 0.3000 of maximum likelihood; they differ by -0.0050 ± 0.0040."
+        "No estimate beats maximum likelihood by more than noise: predictive has the lowest Brier score, 0.2950, "
+        "and maximum likelihood has 0.3000; they differ by -0.0050 ± 0.0040."
     )
     assert c.steps == ()
     lower = found(TIE | {"predictive": row(0.305, (0.005, 0.004))})
     assert lower.verdict.startswith(
-        "No estimate is better than maximum likelihood beyond noise: maximum likelihood has the lowest Brier score, "
+        "No estimate beats maximum likelihood by more than noise: maximum likelihood has the lowest Brier score, "
     )
     assert "predictive differs from it by +0.0050 ± 0.0040" in lower.verdict
     worse = found(TIE | {"mean": row(0.35, (0.05, 0.001))})  # a difference beyond noise, though none that is better
-    assert worse.verdict.startswith("No estimate is better than maximum likelihood beyond noise: predictive has")
+    assert worse.verdict.startswith("No estimate beats maximum likelihood by more than noise: predictive has")
 
 
 @pytest.mark.parametrize(("times", "wins"), [(1.99, False), (2.01, True), (-2.01, False)])
@@ -86,7 +88,7 @@ def test_noise_is_two_standard_errors(times, wins):
 @pytest.mark.parametrize("se", [math.nan, math.inf])
 def test_without_a_standard_error_nothing_is_claimed(se):
     c = found({"mle": row(0.3, (0.0, se)), "predictive": row(0.1, (-0.2, se))}, rows=1)
-    assert c.verdict.startswith("No estimate is better than maximum likelihood beyond noise")
+    assert c.verdict.startswith("No estimate beats maximum likelihood by more than noise")
     assert "too few rows for a standard error" in c.verdict
 
 
@@ -95,10 +97,10 @@ def test_cross_validation_understates_and_it_is_said():
     table = {"mle": row(0.3), "predictive": row(0.275, (-0.025, 0.01))}
     assert found(table).verdict.startswith("Predictive wins")
     crossed = found(table, fits=5)
-    assert crossed.verdict.startswith("No estimate is better than maximum likelihood beyond noise: predictive has")
-    assert any("too small. So 3 of them count as more than noise here, not 2." in text for text in crossed.details)
+    assert crossed.verdict.startswith("No estimate beats maximum likelihood by more than noise: predictive has")
+    assert any("too small: here noise is up to 3 of them, not 2." in text for text in crossed.details)
     assert found(WIN, fits=5).verdict == found(WIN).verdict
-    assert any("17 rows a standard error is itself a rough guess" in text for text in found(TIE, rows=17).details)
+    assert any("17 rows a standard error is itself a rough estimate" in text for text in found(TIE, rows=17).details)
 
 
 @pytest.mark.parametrize(("moved", "asked"), [((1, 17), False), ((2, 17), True), ((8, 400), False), ((9, 400), True)])
@@ -110,13 +112,24 @@ def test_a_prior_that_decides(moved, asked):
     assert all(f"{moved[0]} of {moved[1]} held-out rows" in step.why for step in steps)
 
 
+def test_logistic_regression_is_a_baseline_and_wins_nothing():
+    table = WIN | {"logistic regression": row(0.15, (-0.15, 0.02))}
+    c = found(table, over_logistic={"mle": (0.15, 0.02), "predictive": (0.145, 0.02), "weighted": (0.05, 0.01)})
+    assert c.verdict.startswith("Weighted wins")
+    assert c.verdict.endswith(
+        "Logistic regression has a Brier score of 0.1500, and weighted is worse than it by more than noise (+0.050 ± "
+        "0.010)."
+    )
+    assert "Logistic" not in found(WIN).verdict
+
+
 def test_dependence_that_weights_do_not_mend():
     assert not found(WIN, weighting=GAIN, dependent=(5, 10)).steps[1:]  # they do
     assert found(TIE, dependent=(0, 10), density_open=True).steps == ()
     sure = WIN | {"weighted": row(0.2, (-0.1, 0.02), confidence=0.95)}
     (_, step) = found(sure, weighting=GAIN, dependent=(5, 10)).steps
     assert "5 of 10 pairs" in step.why
-    assert "weights still state too much" in step.why
+    assert "weights are still overconfident" in step.why
     assert step.code == "bayesnb.WeightedNB().fit(X, y)"
     structure, density = found(TIE, dependent=(200, 19900), density_open=True).steps
     assert "at least 200 of 19,900 pairs" in structure.why

@@ -110,7 +110,7 @@ def test_a_mark_of_some_columns_only(capsys, monkeypatch, tmp_path):
     capsys.readouterr()
     code, _, err = run(capsys, "compare", *flags, "--missing-in", 0, "glukose")
     assert (code, err.count("\n")) == (2, 1)
-    assert "patients.csv has no column 'glukose'; its first line names births, glucose, bmi, y." in err
+    assert "patients.csv has no column 'glukose'. Its first line names births, glucose, bmi, y." in err
 
 
 def test_a_label_that_is_missing_or_is_called_none(capsys, monkeypatch, tmp_path):
@@ -118,7 +118,9 @@ def test_a_label_that_is_missing_or_is_called_none(capsys, monkeypatch, tmp_path
     path.write_text("a,y\n" + "p,None\nq,mild\np,mild\n" * 10)
     code, _, err = run(capsys, "compare", "--csv", path, "--target", "y")
     assert (code, err.count("\n")) == (2, 1)
-    assert "row 2, column 'y': the label is missing (10 of 30 rows); remove such rows; if 'None' is a value: " in err
+    assert (
+        "row 2, column 'y': the label is missing (10 of 30 rows). Remove these rows, or add --not-missing 'None'" in err
+    )
     kept = typed(monkeypatch, "--csv", path, "--target", "y", "--not-missing", "None")
     assert kept.class_count == {"None": 10, "mild": 20}
 
@@ -176,7 +178,10 @@ def test_a_file_is_read_without_pyarrow(monkeypatch, tmp_path):
 DAMAGED = {
     "cut": (lambda b: b[:-20], "ended before the end-of-stream marker"),
     "changed": (lambda b: b[:40] + bytes(99) + b[139:], "damaged.csv.gz: "),
-    "not a table": (lambda b: gzip.compress(b"a,y\n1,x\n2,\xff\n"), "row 3: there is a NUL character, or no UTF-8"),
+    "not a table": (
+        lambda b: gzip.compress(b"a,y\n1,x\n2,\xff\n"),
+        "row 3: the text has a NUL character or is not UTF-8",
+    ),
 }
 
 
@@ -201,7 +206,7 @@ def test_names_with_commas(capsys, monkeypatch, tmp_path):
     code, _, err = run(capsys, *base, "--drop", "heat, °C")
     assert (code, err.count("\n")) == (2, 1)
     assert "no column 'heat'" in err
-    assert """quoted within its flag: --drop '"width, cm",height'""" in err
+    assert """Quote a name that contains a comma: --drop '"width, cm",height'""" in err
     code, _, err = run(capsys, *base, "--drop", '"heat, °C"x')
     assert (code, err.count("\n")) == (2, 1)
     assert "names no columns" in err
@@ -284,7 +289,7 @@ def test_marks_that_are_numbers_leave_codes_and_values_alone(tmp_path):
 def test_a_device_or_a_pipe_without_text_is_not_read_to_its_end(tmp_path):
     if not Path("/dev/zero").exists():
         pytest.skip("needs /dev/zero, which this system does not have")
-    with pytest.raises(csv_cells.InputError, match=r"/dev/zero is a device\. Name a file or a pipe"):
+    with pytest.raises(csv_cells.InputError, match=r"/dev/zero is a device\. Use a file or a pipe"):
         next(csv_cells.read_cells(Path("/dev/zero")))
     os.mkfifo(tmp_path / "pipe")
 

@@ -118,7 +118,7 @@ def test_files_of_an_earlier_run_are_named_before_they_are_replaced(capsys, monk
     monkeypatch.setattr(comparison, "run", lambda *_: pytest.fail("it computes although it cannot write"))
     code, printed, err = run(capsys, *flags)
     assert (code, printed, err.count("\n")) == (2, "", 1)
-    assert "has report.html, weather-posterior.nc, weather-comparison.csv already" in err
+    assert "already has report.html, weather-posterior.nc, weather-comparison.csv" in err
     assert "--overwrite" in err
     assert listing(out) == there
     monkeypatch.undo()
@@ -178,6 +178,6 @@ def test_a_real_interrupt(tmp_path):
 def test_a_folder_or_a_dangling_link_is_not_replaced(tmp_path):
     (tmp_path / "out" / "report.html").mkdir(parents=True)
     (tmp_path / "link").symlink_to(tmp_path / "nowhere")
-    for name, message in (("out", r"has report\.html already"), ("link", "File exists")):
+    for name, message in (("out", r"already has report\.html"), ("link", "File exists")):
         with pytest.raises(InputError, match=message), filled(tmp_path / name, ["report.html"], overwrite=True):
             pass

@@ -114,7 +114,7 @@ DEEP = {
     "infinite": (b"1,-inf,x\n", ["--gaussian", "b"], "row 502, column 'b': '-inf' is infinity"),
     "negative": (b"1,-2.5,x\n", ["--poisson", "b"], "row 502, column 'b': '-2.5' is negative"),
     "no count": (b"1,,x\n", ["--multinomial", "b"], "row 502, column 'b': the cell is missing"),
-    "not UTF-8": (b"1,2.5,\xff\n", [], "row 502: there is a NUL character, or no UTF-8"),
+    "not UTF-8": (b"1,2.5,\xff\n", [], "row 502: the text has a NUL character or is not UTF-8"),
     "open quote": (b'1,2.5,"x\n', [], "unexpected end of data"),
 }
 
@@ -151,7 +151,7 @@ def test_more_levels_than_are_remembered(capsys, small_memory, monkeypatch, tmp_
     data = load(path)
     assert data.kinds == {"sky": "categorical", "heat": "numbers"}
     assert "more than 12 levels" in data.left_out["word"]
-    assert re.search(r"more than 12 levels.*numbers but for 'none'.*--missing 'none'", data.left_out["half"])
+    assert re.search(r"more than 12 levels.*numbers except 'none'.*--missing 'none'", data.left_out["half"])
     assert "row numbers" in data.left_out["number"]
     assert load(path, missing=["none"]).kinds["half"] == "numbers"
     assert "more than 12 levels" in load(path, default="categorical").left_out["heat"]
@@ -171,7 +171,7 @@ def test_a_file_that_changes_between_the_passes(small_memory, tmp_path, change):
     path.write_text(text)
     data = load(path, "y")
     path.write_text(text + change if change else text[: -len("p,x\nq,z\n")])
-    with pytest.raises(csv_cells.InputError, match="has changed while it was read"):
+    with pytest.raises(csv_cells.InputError, match="changed while it was read"):
         data.rows.fit(comparison.classifier(data, Settings()), Settings(), "")
 
 

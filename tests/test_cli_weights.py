@@ -14,7 +14,7 @@ from bayesnb.cli.column_types import Marks
 from bayesnb.cli.fitting import Settings, split
 from tests.test_cli import cells, run, section, weather
 
-TITLE = "How much the evidence of each feature counts"
+TITLE = "Weights of the features"
 
 
 @pytest.fixture
@@ -41,7 +41,7 @@ def test_plain_and_weighted_stand_side_by_side(capsys, witnesses, tmp_path):
     ((train, test),), _ = split(y, Settings(test_size=0.3))
     proba = weighted(X.iloc[train], y[train]).predict_proba(X.iloc[test])
     scores = pd.read_csv(tmp_path / "weather-comparison.csv", index_col="estimate")
-    assert scores.index.tolist() == ["mle", "map", "mean", "predictive", "weighted"]
+    assert scores.index.tolist() == ["mle", "map", "mean", "predictive", "weighted", "logistic regression"]
     assert scores.loc["weighted", "log_loss"] == pytest.approx(metrics.log_loss(y[test], proba))
     assert scores.loc["weighted", "log_loss"] < scores.loc["predictive", "log_loss"]
     assert np.isnan(scores.loc["weighted", "log_evidence"])
@@ -49,17 +49,18 @@ def test_plain_and_weighted_stand_side_by_side(capsys, witnesses, tmp_path):
     whole = weighted(X, y)
     assert whole.shrinkage_ > 0
     found = pd.read_csv(tmp_path / "weather-weights.csv")
-    assert dict(found.to_numpy()) == pytest.approx(dict(zip(X.columns, whole.weight_, strict=True)))
+    assert dict(found[["term", "weight"]].to_numpy()) == pytest.approx(dict(zip(X.columns, whole.weight_, strict=True)))
     assert (np.diff(found["weight"]) <= 0).all()
     said = re.sub(r"\s+", " ", out)
-    assert f"around {whole.temperature_:.3g}, up to {whole.weight_.max():.3g} (wind) and down to" in said
+    assert f"around {whole.temperature_:.3g}, from {whole.weight_.min():.3g} (" in said
+    assert f" to {whole.weight_.max():.3g} (wind)" in said
     losses = f"{whole.weights_.plain_log_loss:.3g} without weights and {whole.expected_log_loss_:.3g} with"
-    assert f"expect a log loss of {losses} weights, by fits to halves of the 300 rows" in said
+    assert f"expected log loss on new rows is {losses} weights, from fits to halves of the 300 rows" in said
     page = (tmp_path / "report.html").read_text(encoding="utf-8")
     header, *rows = cells(section(page, TITLE))
     assert header == ["feature", "weight"]
     assert [float(row[1]) for row in rows] == pytest.approx(found["weight"], abs=5e-4)
-    assert "are to mend that" in section(page, "Stated confidence and observed accuracy")
+    assert "are meant to correct that" in section(page, "Stated confidence and observed accuracy")
 
 
 @pytest.mark.slow("compiles kernels of its own")
@@ -74,13 +75,13 @@ def test_where_none_can_be_found_it_is_said(capsys, tmp_path):
     code, out, err = run(capsys, "compare", "--csv", path, "--target", "y")
     assert (code, err) == (0, "")
     assert out.count("note: ") == 1
-    assert "note: No weights. They take 10 rows or more outside the largest class." in out
-    assert "Weights" not in out
+    assert "note: No weights. Weights need at least 10 rows outside the largest class." in out
+    assert "Weights of the features" not in out
     path.write_text("a,y\n" + "p,x\nq,z\n" * 10 + "q,x\n")
     _, out, _ = run(capsys, "compare", "--csv", path, "--target", "y")
     assert out.count("note: ") == 1
-    assert "note: weighted: 5 of 6 fits have too few rows for weights, and are plain." in out
-    assert "Weights, where naive Bayes has 1" in out
+    assert "note: weighted: 5 of 6 fits have too few rows for weights and are unweighted." in out
+    assert "Weights (1 in naive Bayes)" in out
 
 
 @pytest.mark.slow("compiles kernels of its own")
@@ -114,4 +115,5 @@ def test_a_file_larger_than_memory(capsys, monkeypatch, tmp_path, most):
     code, out, _ = run(capsys, "compare", "--csv", tmp_path / "weather.csv", "--target", "play")
     assert code == 0
     assert re.search(r"^weighted ", out, re.MULTILINE)
+    assert "note: No logistic regression. The rows do not fit into memory." in out
     assert f"halves of the {len(rows)} rows" in re.sub(r"\s+", " ", out)

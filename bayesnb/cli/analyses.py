@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
-from functools import cached_property, partial
+from functools import cached_property, lru_cache, partial
 from io import BytesIO
 from typing import Any
 
@@ -75,12 +75,12 @@ def analyse(outcome: Outcome, prob: float) -> dict[str, Analysis]:
     makers: dict[str, Callable[[Outcome, float], Analysis]] = {
         f"Scores ({outcome.fits.description})": _comparison,
         "Stated confidence and observed accuracy": _reliability,
-        "How much the evidence of each feature counts": _weights,
-        "What the prior says before any data": _prior,
+        "Weights of the features": _weights,
+        "Class probabilities before any data": _prior,
         f"Parameters that the prior moved most, {percent} intervals": _parameters,
-        "Does the strength of the prior decide?": _sensitivity,
-        f"The rows that are most uncertain, {percent} intervals": _rows,
-        "Do features depend on each other, given the class?": _pairs,
+        "Sensitivity to the strength of the prior": _sensitivity,
+        f"Most uncertain rows, {percent} intervals": _rows,
+        "Dependence of features given the class": _pairs,
     }
     analyses = {}
     for title, make in makers.items():
@@ -89,7 +89,7 @@ def analyse(outcome: Outcome, prob: float) -> dict[str, Analysis]:
             try:
                 analyses[title] = make(outcome, prob)
             except (ValueError, NotImplementedError) as error:
-                analyses[title] = Analysis(f"Not here. {error}")
+                analyses[title] = Analysis(f"Not available. {error}")
     return analyses
 
 
@@ -116,9 +116,9 @@ def _reliability_bins(folds: list[Fold]) -> pd.DataFrame:
     return reliability(log_proba, truth, folds[0].nb.classes_, predicted=predicted)
 
 
-def _sorted_weights(nb: Weighed) -> pd.DataFrame:
-    """Return the table of terms and their fitted weights, the largest first."""
-    table = weight_table(nb)[["term", "weight"]]
+def _sorted_weights(nb: Weighed, prob: float) -> pd.DataFrame:
+    """Return the table of terms and their fitted weights with intervals, the largest weight first."""
+    table = weight_table(nb, prob)
     return table.sort_values("weight", ascending=False, kind="stable", ignore_index=True)
 
 
@@ -126,19 +126,20 @@ def summarize_weights(nb: Weighed) -> str:
     """Write sentences on the fitted weights, and on the log loss to expect with and without them."""
     fitted = nb.weights_
     typical_count = np.exp(fitted.log_length)
-    return _explain("weights_summary", fitted=fitted, table=_sorted_weights(nb), typical_count=typical_count)
+    return _explain("weights_summary", fitted=fitted, table=_sorted_weights(nb, 0.9), typical_count=typical_count)
 
 
-def _weights(outcome: Outcome, _: float) -> Analysis:
-    """Return the table of weights of terms; a single temperature has an explanation only."""
+def _weights(outcome: Outcome, prob: float) -> Analysis:
+    """Return the table and the figure of the weights of terms; a single temperature has an explanation only."""
     assert outcome.weighted is not None
     nb = outcome.weighted.nb
-    table, half = _sorted_weights(nb), _ROWS_SHOWN // 2
+    table, half = _sorted_weights(nb, prob), _ROWS_SHOWN // 2
     text = _explain("weights", nb=nb, summary=summarize_weights(nb), table=table, most=_ROWS_SHOWN)
     if len(table) == 1:  # the temperature
         return Analysis(text, "weights")
     ends = table.drop(index=table.index[half:-half]) if len(table) > _ROWS_SHOWN else table
-    return Analysis(text, "weights", table, formatting.format_columns(ends, ["term", "weight"]))
+    shown = formatting.format_columns(ends, ["term", "weight"])
+    return Analysis(text, "weights", table, shown, plots.detach(plots.weights(table)))
 
 
 def _prior(outcome: Outcome, _: float) -> Analysis:
@@ -151,42 +152,49 @@ def _prior(outcome: Outcome, _: float) -> Analysis:
 
 
 def _parameters(outcome: Outcome, prob: float) -> Analysis:
-    """Return the table of parameters, and the 12 with the largest |mean - MLE|/sd to show, with a figure.
+    """Return the table of parameters, and the 12 with the largest |mean - MLE|/sd of at least 1 to show, with a figure.
 
     Class probabilities and bins are not ranked. There is no figure if no parameter can be ranked.
     """
     table, kinds = outcome.parameters, outcome.data.kinds
     if table is None:
-        return Analysis("Not here: there is no parameter table, for the reason given above.")
+        return Analysis("Not available: there is no parameter table, for the reason given above.")
     # Neither class probabilities nor bins are ranked: densities of bins are averages, and those smooth.
     ranked = table[[kinds.get(feature, "binned") != "binned" for feature in table["feature"]]]
     moved = ((ranked["mean"] - ranked["mle"]) / ranked["sd"]).replace([np.inf, -np.inf], np.nan).dropna()
-    top = moved.sort_values(key=lambda sd: -sd.abs(), kind="stable")[:_ROWS_SHOWN]
-    text = _explain("parameters", outcome=outcome, shown=top)
-    if top.empty:
+    large = moved[moved.abs() >= 1].sort_values(key=lambda sd: -sd.abs(), kind="stable")
+    top = large[:_ROWS_SHOWN]
+    text = _explain("parameters", outcome=outcome, n_ranked=len(moved), n_moved=len(large), n_shown=len(top))
+    if moved.empty:
         return Analysis(text, "parameters", table)
-    shown = formatting.format_parameters(table.loc[top.index], kinds, prob).assign(
-        **{"moved (sd)": [f"{sd:+.2f}" for sd in top]}
-    )
-    return Analysis(text, "parameters", table, shown, plots.detach(plots.shrinkage(outcome.fits.nb, prob=prob)))
+    shown = formatting.format_parameters(table.loc[top.index], kinds, prob)
+    shown["moved (sd)"] = [f"{sd:+.2f}" for sd in top]
+    figure = plots.detach(plots.shrinkage(outcome.fits.nb, prob=prob))
+    return Analysis(text, "parameters", table, None if shown.empty else shown, figure)
 
 
-def _sensitivity(outcome: Outcome, _: float) -> Analysis:
-    """Return the table of held-out rows under 0.1 to 10 times the prior's strength, widest ranges of P first."""
+def _sensitivity(outcome: Outcome, prob: float) -> Analysis:
+    """Return the table of held-out rows under 0.1 to 10 times the prior's strength, widest ranges of P first.
+
+    Rows to show are those whose label changes, or whose range of P is wider than its posterior interval.
+    """
     table = _describe_held_out(outcome.fits.folds, lambda fold: prior_sensitivity(fold.nb, fold.X, _STRENGTHS))
-    table = table.reindex((table["lower"] - table["upper"]).sort_values(kind="stable").index)
-    shown = table.sort_values("label_changes", ascending=False, kind="stable")[:_ROWS_SHOWN]
+    width, interval = (t["upper"] - t["lower"] for t in (table, _uncertainty(outcome, prob)))
+    table, moved = table.loc[(-width).sort_values(kind="stable").index], table["label_changes"] | (width > interval)
+    large = table[moved.loc[table.index]].sort_values("label_changes", ascending=False, kind="stable")
+    top = large[:_ROWS_SHOWN]
     kinds = set(outcome.data.kinds.values())
     concentrations, numbers = kinds - NUMBERS.keys(), kinds & NUMBERS.keys()
-    facts = {"outcome": outcome, "table": table, "strengths": _STRENGTHS}
+    facts = {"outcome": outcome, "table": table, "strengths": _STRENGTHS, "prob": f"{100 * prob:g}%"}
+    facts |= {"n_moved": len(large), "n_shown": len(top)}
     text = _explain("sensitivity", **facts, concentrations=concentrations, numbers=numbers)
-    return Analysis(text, "sensitivity", table, formatting.format_columns(shown, [*_PREDICTION, "label_changes"]))
+    shown = None if top.empty else formatting.format_columns(top, [*_PREDICTION, "label_changes"])
+    return Analysis(text, "sensitivity", table, shown)
 
 
 def _rows(outcome: Outcome, prob: float) -> Analysis:
     """Return the table of held-out predictions with intervals and entropies, the most uncertain rows first."""
-    table = _describe_held_out(outcome.fits.folds, partial(_describe_uncertainty, prob))
-    table = table.sort_values("epistemic", ascending=False, kind="stable")
+    table = _uncertainty(outcome, prob).sort_values("epistemic", ascending=False, kind="stable")
     first = outcome.fits.folds[0]
     drawn = slice(None, None, -(-len(first.y) // _ROWS_DRAWN))
     figure = plots.prediction_intervals(first.nb, first.X[drawn], first.y[drawn], prob=prob)
@@ -220,6 +228,12 @@ def _describe_held_out(folds: list[Fold], describe: Callable[[Fold], pd.DataFram
     """Return one table of all folds' held-out rows: row number, true label, and the columns of `describe(fold)`."""
     parts = [pd.DataFrame({"row": fold.rows, "truth": fold.y}).join(describe(fold)) for fold in folds]
     return pd.concat(parts, ignore_index=True)
+
+
+@lru_cache(maxsize=1)
+def _uncertainty(outcome: Outcome, prob: float) -> pd.DataFrame:
+    """Return the table of held-out predictions with intervals and entropies, in the order of the folds."""
+    return _describe_held_out(outcome.fits.folds, partial(_describe_uncertainty, prob))
 
 
 def _describe_uncertainty(prob: float, fold: Fold) -> pd.DataFrame:

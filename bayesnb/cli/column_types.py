@@ -19,7 +19,7 @@ _FEW_LEVELS = 10
 _ROWS_A_LEVEL = 5
 _STEPS_APART = 5
 _FEW_ZEROS = 5
-_IDENTIFIER = "every value is different, an identifier?"
+_IDENTIFIER = "every value is different; is this an identifier?"
 _PLAIN_NUMBER = re.compile(r"[-+]?(0|[1-9]\d*)([.,]\d*)?([eE][-+]?\d+)?")
 
 
@@ -157,7 +157,7 @@ class ColumnCounts:
     @property
     def too_many(self) -> str:
         """Reason why a column beyond the limit cannot be categorical."""
-        return f"more than {self.limit:,} levels, too many to remember of a file that does not fit into memory"
+        return f"more than {self.limit:,} levels, too many for a file that does not fit into memory"
 
 
 def guess(column: ColumnCounts) -> tuple[str | None, str]:
@@ -179,12 +179,12 @@ def guess(column: ColumnCounts) -> tuple[str | None, str]:
             return None, _IDENTIFIER
         if column.numbers >= 0.5 * n and levels > _FEW_LEVELS:
             odd = column.first["odd"][0]
-            note = f"numbers but for {odd!r}; if that marks a missing cell: --missing {odd!r}"
+            note = f"numbers except {odd!r}; if {odd!r} marks a missing cell, add --missing {odd!r}"
         elif "?" in column.values:
-            note = "has the level '?'; if that marks a missing cell: --missing '?'"
+            note = "has the level '?'; if '?' marks a missing cell, add --missing '?'"
         return (None, f"{column.too_many}; {note}".rstrip("; ")) if column.beyond else ("categorical", note)
     if column.whole and column.distinct and column.high - column.low == n - 1:
-        return None, "consecutive integers, row numbers?"
+        return None, "consecutive integers; are these row numbers?"
     if column.whole and levels <= _FEW_LEVELS and levels * _ROWS_A_LEVEL <= n:
         return "categorical", ""
     return "numbers", _IDENTIFIER if column.whole and unique else ""

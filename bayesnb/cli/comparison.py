@@ -10,6 +10,7 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
+from bayesnb.cli.baseline import LOGISTIC, fit_logistic
 from bayesnb.cli.column_types import Label
 from bayesnb.cli.conclusion import Base, Findings
 from bayesnb.cli.csv_cells import InputError
@@ -72,7 +73,9 @@ def run(data: Dataset, settings: Settings) -> Outcome:
     for column, note in data.notes.items():
         about.setdefault(note, []).append(column)
     notes = [f"{enumerate_names(columns, 8)}: {note}" for note, columns in about.items()]
-    notes += [f"class {label} has one row, which is never held out" for label, n in data.class_count.items() if n == 1]
+    notes += [
+        f"class {label} has only one row, which is never held out" for label, n in data.class_count.items() if n == 1
+    ]
     weighted, density_open = None, UNDECIDED in data.kinds.values()
     try:
         if settings.weights != "none":
@@ -87,7 +90,9 @@ def run(data: Dataset, settings: Settings) -> Outcome:
         priors = {f"alpha={a:g}": a for a in (1.0, 0.5) if a != settings.alpha}  # Laplace's and Jeffreys's
         has_levels = not NUMBERS.keys() >= set(data.kinds.values())
         parts = [(fold.nb, fold.X, fold.y) for fold in (weighted or fits).folds]
-        scored = score_fitted((weighted or fits).nb, parts, priors if has_levels else {}, progress=data.name)
+        logistic, note = fit_logistic(data.rows, fits.folds, data.kinds)
+        notes += filter(None, [note])
+        scored = score_fitted((weighted or fits).nb, parts, priors if has_levels else {}, data.name, logistic)
     except (ValueError, TypeError) as error:
         raise InputError(f"{data.name}: {' '.join(str(error).split())}") from None
     try:
@@ -106,6 +111,9 @@ def run(data: Dataset, settings: Settings) -> Outcome:
         weights=settings.weights != "none",
         density_open=density_open and settings.numbers == "gaussian",
         weighting=scored.difference(WEIGHTED, "predictive") if WEIGHTED in scored.rows else None,
+        over_logistic={
+            name: scored.difference(first, LOGISTIC) for first, name in scored.joined_names.items() if logistic
+        },
         target=data.target,
         left_out=tuple(data.left_out),
     )
@@ -148,7 +156,7 @@ def _fit_weighted(data: Dataset, settings: Settings) -> tuple[Fits | None, str]:
     classes.
     """
     if settings.weights == "auto" and len(data.class_count) > _MANY_CLASSES:
-        reason = f"Weights for more than {_MANY_CLASSES} classes take minutes: --weights feature finds them."
+        reason = f"Fitting weights for more than {_MANY_CLASSES} classes takes minutes; --weights feature does it."
         return None, f"No weights. {reason}"
     nb = WeightedNB(classifier(data, settings), settings.weights, seed=settings.seed)
     with warnings.catch_warnings():
@@ -156,8 +164,8 @@ def _fit_weighted(data: Dataset, settings: Settings) -> tuple[Fits | None, str]:
         fits = data.rows.fit(nb, settings, data.name)
     is_plain = [fitted.weights_ is None for fitted in (fits.nb, *(fold.nb for fold in fits.folds))]
     if is_plain[0]:
-        return None, f"No weights. They take {FEWEST_EVENTS} rows or more outside the largest class."
-    note = f"weighted: {sum(is_plain)} of {len(is_plain)} fits have too few rows for weights, and are plain."
+        return None, f"No weights. Weights need at least {FEWEST_EVENTS} rows outside the largest class."
+    note = f"weighted: {sum(is_plain)} of {len(is_plain)} fits have too few rows for weights and are unweighted."
     return fits, note * any(is_plain)
 
 

@@ -4,11 +4,12 @@ from __future__ import annotations
 
 import math
 from collections.abc import Hashable, Iterator, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import cached_property
 
 import pandas as pd
 
+from bayesnb.cli.baseline import LOGISTIC
 from bayesnb.cli.document import fill_list, fill_template
 from bayesnb.cli.terminal import enumerate_names
 from bayesnb.evaluation.estimates import WEIGHTED
@@ -102,6 +103,9 @@ class Findings:
         all pairs.
     weighting : (float, float) or None
         Brier score with weights less the score without weights, row by row, and the standard error.
+    over_logistic : dict {str: (float, float)}
+        Brier score of each estimate less that of logistic regression, row by row, and the standard error; empty if
+        there is no logistic regression. Its row in `comparison` is no estimate, and does not decide the verdict.
     target : str
         Name of the column of labels.
     left_out : tuple of str
@@ -119,13 +123,20 @@ class Findings:
     moved: tuple[int, int] | None = None
     dependent: tuple[int, int] | None = None
     weighting: tuple[float, float] | None = None
+    over_logistic: Mapping[str, tuple[float, float]] = field(default_factory=dict)
     target: str = "y"
     left_out: tuple[str, ...] = ()
 
     @cached_property
     def scores(self) -> dict[str, dict[Hashable, float]]:
         """Scores by estimate; estimates that agree share a name such as "mean = predictive"."""
-        return {str(name): row for name, row in self.comparison.to_dict("index").items()}
+        estimates = self.comparison.drop(index=LOGISTIC, errors="ignore")
+        return {str(name): row for name, row in estimates.to_dict("index").items()}
+
+    @property
+    def logistic_brier(self) -> float:
+        """Brier score of logistic regression."""
+        return float(self.comparison.loc[LOGISTIC, "brier"])
 
     @property
     def first(self) -> str:
@@ -147,6 +158,11 @@ class Findings:
         """Estimate with the lowest Brier score of all that beat maximum likelihood beyond noise; None if none does."""
         better = [name for name in self.scores if name != self.first and self.loss(name).sign < 0]
         return min(better, key=lambda name: self.scores[name]["brier"], default=None)
+
+    @property
+    def subject(self) -> str:
+        """Estimate that the conclusion is about: the winner; else predictive, or the lowest if predictive is worse."""
+        return self.winner or (self.lowest if self.loss(self.predictive).sign > 0 else self.predictive)
 
     @property
     def weighted_leads(self) -> bool:
@@ -227,23 +243,21 @@ def conclude(findings: Findings) -> Conclusion:
     >>> from bayesnb.cli.conclusion import Base, Findings, conclude
     >>> X, y = load_iris(return_X_y=True)
     >>> table = compare_estimates(GaussianNB(), X[::2], y[::2], X[1::2], y[1::2])
-    >>> conclude(Findings(table, 75, 1, Base("0", 1 / 3, 2 / 3, {}), "GaussianNB()", {})).verdict[:26]
-    'No estimate is better than'
+    >>> conclude(Findings(table, 75, 1, Base("0", 1 / 3, 2 / 3, {}), "GaussianNB()", {})).verdict[:20]
+    'No estimate beats ma'
     """
-    predictive = findings.predictive
-    subject = findings.winner or (findings.lowest if findings.loss(predictive).sign > 0 else predictive)
     without = enumerate_names([findings.target, *findings.left_out], 8)
     return Conclusion(
         fill_template("conclusion.txt", "verdict", f=findings),
         tuple(
             fill_template("conclusion.txt", "confidence", f=findings, estimate=name)
-            for name in dict.fromkeys([subject, predictive])
+            for name in dict.fromkeys([findings.subject, findings.predictive])
         ),
-        fill_list("conclusion.txt", "details", f=findings, subject=subject),
+        fill_list("conclusion.txt", "details", f=findings),
         tuple(_steps(findings)),
-        f"Options are to be added to the command. In Python y is the column {findings.target}, and X the table without "
-        f"{without}: numbers as floats, levels as text, missing cells as NaN. New models were not scored here; compare "
-        "them with these numbers before you trust them.",
+        f"Add options to the command. In Python, y is the column {findings.target} and X is the table without "
+        f"{without}, with numbers as floats, levels as text and missing cells as NaN. The suggested models were not "
+        "scored here; compare their scores with these before you trust them.",
     )
 
 
@@ -252,36 +266,38 @@ def _steps(findings: Findings) -> Iterator[Step]:
     several, leads, winner = len(findings.kinds) > 1, findings.weighted_leads, findings.winner
     weighted, kinds = findings.named(WEIGHTED), list(findings.kinds.values())
     if not findings.weights and several:
-        why = "Weights of features were off. Naive Bayes counts what features have in common more than once; "
-        yield Step(f"{why}weights can mend that.", "--weights auto")
+        why = "Weights were off. Naive Bayes counts evidence that features share more than once; "
+        yield Step(f"{why}weights can correct that.", "--weights auto")
     if leads:
-        why = "won" if winner else "have the lowest score, and a better one than none beyond noise"
-        yield Step(f"Weights {why}: predict with them.", f"bayesnb.WeightedNB({findings.model}).fit(X, y)")
+        why = "won" if winner else "have the lowest score, and beat no weights by more than noise"
+        yield Step(f"Weights {why}: predict with weights.", f"bayesnb.WeightedNB({findings.model}).fit(X, y)")
     alpha = next((part[6:] for part in (winner or "").split(" = ") if part.startswith("alpha=")), None)
     moved, rows = findings.moved or (0, 0)
     if alpha is not None:
-        yield Step(f"The prior alpha={alpha} won: make it that of the model.", f"--alpha {alpha}")
+        yield Step(f"The prior alpha={alpha} won: use it in the model.", f"--alpha {alpha}")
     elif moved > max(1, _MANY_CHANGES * rows):
-        why = f"The strength of the prior decides the label of {moved:,} of {rows:,} held-out rows: "
+        why = f"The label of {moved:,} of {rows:,} held-out rows depends on the strength of the prior: "
         tuned = f"bayesnb.tune_alpha({findings.model}.fit(X, y), X, y).estimator"
         code = f"bayesnb.WeightedNB({tuned}).fit(X, y)" if leads and "binned" not in kinds else tuned
-        yield Step(f"{why}let leave-one-out choose it.", code)
-    # Structures and densities, if features depend on each other and weights have not mended that.
+        yield Step(f"{why}let leave-one-out choose the strength.", code)
+    # Structures and densities are suggested if features depend on each other and weights have not corrected that.
     helped = findings.gain_by_weights.sign < 0
-    mended = helped and weighted is not None and findings.overconfidence(weighted).sign <= 0
+    corrected = helped and weighted is not None and findings.overconfidence(weighted).sign <= 0
     strong, pairs = findings.dependent or (0, 0)
-    if not (findings.weights and several and strong) or mended:
+    if not (findings.weights and several and strong) or corrected:
         return
-    because = "still state too much" if helped else "are not better beyond noise" if weighted else "were not found"
+    because = (
+        "are still overconfident" if helped else "are not better by more than noise" if weighted else "are missing"
+    )
     why = (
-        f"By strong evidence at least {strong:,} of {pairs:,} pairs of features depend on each other given the class, "
-        f"and weights {because}: "
+        f"There is strong evidence that at least {strong:,} of {pairs:,} pairs of features depend on each other given "
+        f"the class, and weights {because}: "
     )
     if "multinomial" not in kinds:
         levels = sum(kind in _LEVELS for kind in kinds) > 1
         tree = 'bayesnb.TAN("evidence")' if levels else 'bayesnb.TAN("evidence", numbers="binned")'
         code = "bayesnb.WeightedNB()" if weighted else tree
         yield Step(f"{why}let features have others as parents.", f"{code}.fit(X, y)")
-        why = "Densities may be at fault, too: "
+        why = "Densities may also be wrong: "
     if findings.density_open:
         yield Step(f"{why}let each column of numbers have a density of its own shape.", "--numbers auto")

@@ -64,7 +64,8 @@ def read_cells(path: Path) -> Iterator[pd.DataFrame]:
             for row, cells in enumerate(rows, n + 2):
                 if len(cells) != len(names):
                     raise InputError(
-                        f"{path.name}, row {row}: {len(cells)} cells, but the first line has {len(names)}."
+                        f"{path.name}, row {row}: {len(cells)} cells, but the first line has {len(names)}. Correct the "
+                        "row."
                     )
                 _require_text(f"{path.name}, row {row}", cells)
             frame = pd.DataFrame(rows, pd.RangeIndex(n, n + len(rows)), names, dtype=object)
@@ -75,7 +76,7 @@ def read_cells(path: Path) -> Iterator[pd.DataFrame]:
             yield frame
             advance(len(rows))
         if not n:
-            raise InputError(f"{path.name} has a header but no rows.")
+            raise InputError(f"{path.name} has a header but no rows. Add rows of data.")
 
 
 @contextmanager
@@ -83,7 +84,7 @@ def _opened(path: Path) -> Iterator[BinaryIO]:
     """Open a file for reading bytes, unpacked if gzipped; raise InputError in place of errors of the file."""
     try:
         if path.is_char_device() or path.is_block_device():
-            raise InputError(f"{path} is a device. Name a file or a pipe.")
+            raise InputError(f"{path} is a device. Use a file or a pipe.")
         with path.open("rb") as file:
             packed = file.peek(len(_GZIP)).startswith(_GZIP)
             yield cast(BinaryIO, gzip.GzipFile(fileobj=file)) if packed else file
@@ -126,17 +127,17 @@ def _column_names(file: str, cells: Sequence[str]) -> list[str]:
     _require_text(f"{file}, the first line", cells)
     if len(cells) > _MOST_COLUMNS:
         raise InputError(
-            f"{file} has {len(cells):,} columns, and this command takes {_MOST_COLUMNS:,}. Cut the file to fewer "
-            "columns, or fit a classifier of bayesnb in Python."
+            f"{file} has {len(cells):,} columns, and this command takes at most {_MOST_COLUMNS:,}. Keep fewer "
+            "columns, or fit a bayesnb classifier in Python."
         )
     names = [cell.strip() or f"column {i}" for i, cell in enumerate(cells, 1)]
     for name, n in Counter(names).items():
         if n > 1:
-            raise InputError(f"{file}: the first line must name the columns, and names {name!r} twice.")
+            raise InputError(f"{file}: the first line names the column {name!r} twice. Rename one of the two.")
     return names
 
 
 def _require_text(place: str, cells: Sequence[str]) -> None:
     """Raise InputError that names `place` if a cell has a NUL character, or bytes that are not UTF-8."""
     if _NO_TEXT.search("".join(cells)):
-        raise InputError(f"{place}: there is a NUL character, or no UTF-8. Save the table as CSV in UTF-8.")
+        raise InputError(f"{place}: the text has a NUL character or is not UTF-8. Save the table as CSV in UTF-8.")

@@ -24,7 +24,7 @@ from bayesnb.streaming import fit_stream
 Batch = tuple["pd.DataFrame", np.ndarray]
 
 _SHARE = 0.3
-_NONE_HELD_OUT = "No row can be held out: every class needs two rows or more, or a larger --test-size."
+_NONE_HELD_OUT = "No row can be held out. Use a larger --test-size, or add rows: a class needs at least two."
 _FOLDS = 5
 _FEW_ROWS = 1000
 _MOST_ROWS = 100_000
@@ -186,7 +186,7 @@ class Streamed:
 
         fitted = fit_stream(nb, counted_rows(), classes=list(self.class_count), progress=False)
         if any(held_out.left.values()):
-            raise InputError(f"{self.path.name} has changed while it was read; start again.")
+            raise InputError(f"{self.path.name} changed while it was read. Start again.")
         if weighted:
             fitted.weigh(*concatenate(to_weigh))
         X, y = concatenate(test)
@@ -219,7 +219,7 @@ def split(y: np.ndarray, settings: Settings) -> tuple[list[tuple[np.ndarray, np.
             folds = StratifiedKFold(n_folds, shuffle=True, random_state=seed).split(several, y[several])
             tests = [several[test] for _, test in folds] if len(several) else []
         which = "each row" if len(several) == n else f"{len(several):,} rows each"
-        description = f"stratified {n_folds}-fold cross-validation, {which} scored once by a fit without it"
+        description = f"stratified {n_folds}-fold cross-validation, {which} scored by a fit without it"
     else:
         tests = [np.flatnonzero(Sample(class_count, settings.share, settings.seed).draw(y))]
         description = _describe_split(len(tests[0]), n)

@@ -24,7 +24,7 @@ UNDECIDED = "numbers"
 _NONNEGATIVE = ("multinomial", *(kind for kind, family in NUMBERS.items() if family.nonnegative))
 _MOST_LEVELS = 100_000
 _MOST_CLASSES = 1000
-_ZEROS = "some cells are 0, and no other is near it; if 0 means “not measured”: --missing-in 0 COLUMNS"
+_ZEROS = "some cells are 0 and no other value is near 0; if 0 means “not measured”, add --missing-in 0 COLUMNS"
 
 
 @dataclass(frozen=True, eq=False)
@@ -135,10 +135,12 @@ def load_csv(
     chosen, left_out, notes = _choose_kinds(path, counts, kinds, default)
     names = [target, *counts]
     if np.isfinite(to_numbers(names)).all() and sorted(names) != sorted(map(str, range(len(names)))):
-        notes["the first line"] = "taken for the columns' names; if it is a row of data, add a line of names above it"
+        notes["the first line"] = (
+            "read as the names of the columns; if it is a row of data, add a line of names above it"
+        )
     if not chosen:
         reasons = "".join(f" {name}: {reason}." for name, reason in list(left_out.items())[:3])
-        raise InputError(f"{path.name}: no column is left to learn from beside the target {target!r}.{reasons}")
+        raise InputError(f"{path.name}: no column is left besides the target {target!r}.{reasons}")
     levels = {name: to_levels(counts[name].values) for name, kind in chosen.items() if kind == "categorical"}
     classes = to_levels(labels.values)
     typed = partial(_type_cells, path, target, list(chosen), {**levels, target: classes}, marks)
@@ -155,7 +157,7 @@ def load_csv(
         {name: counts[name].missing for name in chosen if counts[name].missing},
         left_out | dict.fromkeys(drop, "by --drop"),
         notes,
-        f"from {path.name}" + ", read in pieces as it does not fit into memory" * streamed,
+        f"from {path.name}" + ", read in pieces because it does not fit into memory" * streamed,
         guessed=default is None,
     )
 
@@ -179,7 +181,7 @@ def _type_cells(
         else:
             values = np.where(missing, np.nan, to_numbers(texts))
         if pd.isna(values)[~missing].any() or (name == target and missing.any()):
-            raise InputError(f"{path.name} has changed while it was read; start again.")
+            raise InputError(f"{path.name} changed while it was read. Start again.")
         columns[name] = pd.Series(values[code], cells.index, values.dtype)
     y = np.array(columns.pop(target).tolist())
     return pd.DataFrame(columns), y
@@ -190,8 +192,8 @@ def _require_columns(path: Path, names: Sequence[str], named: Iterable[str]) -> 
     for name in named:
         if name not in names:
             raise InputError(
-                f"{path.name} has no column {name!r}; its first line names {enumerate_names(names, 12)}. Commas, "
-                "semicolons or tabs separate columns; a name with a comma is quoted within its flag: --drop '\"width, "
+                f"{path.name} has no column {name!r}. Its first line names {enumerate_names(names, 12)}. Columns are "
+                "separated by commas, semicolons or tabs. Quote a name that contains a comma: --drop '\"width, "
                 "cm\",height'."
             )
 
@@ -201,19 +203,19 @@ def _require_classes(path: Path, labels: ColumnCounts) -> None:
     n, classes = labels.present + labels.missing, len(labels.values)
     if labels.missing:
         mark, row = labels.first["missing"]
-        advice = f"; if {mark!r} is a value: --not-missing {mark!r}" if mark else ""
+        advice = f", or add --not-missing {mark!r} if {mark!r} is a label" if mark else ""
         raise InputError(
-            f"{path.name}, row {row}, column {labels.name!r}: the label is missing ({labels.missing} of {n} rows); "
-            f"remove such rows{advice}."
+            f"{path.name}, row {row}, column {labels.name!r}: the label is missing ({labels.missing} of {n} rows). "
+            f"Remove these rows{advice}."
         )
     target = f"{path.name}: the target {labels.name!r} has"
     if classes == 1:
-        raise InputError(f"{target} one class only, {next(iter(labels.values))!r}.")
+        raise InputError(f"{target} only one class, {next(iter(labels.values))!r}. Choose a target with two or more.")
     if labels.beyond or classes > min(n / 2, _MOST_CLASSES):
         many = f"more than {labels.limit}" if labels.beyond else f"{classes:,}"
         raise InputError(
-            f"{target} {many} distinct values in {n} rows; classes have two rows or more on average, and this command "
-            f"takes {_MOST_CLASSES:,}. Merge classes, or fit a classifier of bayesnb in Python."
+            f"{target} {many} distinct values in {n} rows. Classes need two rows or more on average, and this command "
+            f"takes at most {_MOST_CLASSES:,}. Merge classes, or fit a bayesnb classifier in Python."
         )
 
 
@@ -227,7 +229,7 @@ def _choose_kinds(
         kind = kinds.get(name, guessed and (default or guessed))
         if kind == "categorical" and column.beyond:
             if name in kinds:
-                raise InputError(f"{path.name}, column {name!r}: {column.too_many}; --drop it.")
+                raise InputError(f"{path.name}, column {name!r}: {column.too_many}. Use --drop for the column.")
             kind, note = None, column.too_many
         if kind is None:
             left_out[name] = note
@@ -253,6 +255,6 @@ def _require_numbers(path: Path, column: ColumnCounts, kind: str) -> None:
             cell, row = column.first[problem]
             raise InputError(
                 f"{path.name}, row {row}, column {column.name!r}: {repr(cell) if cell else 'the cell'} {text}, which "
-                f"{kind} columns do not take; correct it, mark it with --missing, or use --categorical or --drop for "
-                "the column."
+                f"{kind} columns do not accept. Correct the cell, mark it with --missing, or use --categorical or "
+                "--drop for the column."
             )

@@ -106,7 +106,7 @@ def filled(folder: Path, names: Sequence[str], overwrite: bool) -> Iterator[Path
     kept = [path.name for path in present if not overwrite or path.is_dir()]
     if kept:
         raise InputError(
-            f"--out {folder} has {enumerate_names(kept, 12)} already; choose another folder, or replace files by "
+            f"--out {folder} already has {enumerate_names(kept, 12)}. Choose another folder, or replace the files with "
             "--overwrite."
         )
     try:

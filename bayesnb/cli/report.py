@@ -20,15 +20,15 @@ from bayesnb.cli.terminal import enumerate_names
 from bayesnb.estimators.mixed import KINDS
 from bayesnb.version import __version__
 
-_RANKING = "by the sd of a probability"
-_RANKING_OF_NUMBERS = f"{_RANKING}, or of a mean or rate in units of its feature; variances not ranked"
+_RANKING = "ranked by the sd of a probability"
+_RANKING_OF_NUMBERS = f"{_RANKING}, or of a mean or rate in units of its feature; variances are not ranked"
 
 
 def overview(outcome: Outcome, settings: Settings) -> Section:
     """Return the short report of one data set: columns, scores, verdict, weights, most uncertain parameters."""
     data, conclusion = outcome.data, conclude(outcome.findings)
     n_rows = f"{data.n_rows:,} rows"
-    guessed = ", as guessed; --categorical, --gaussian, … and --drop override" * data.guessed
+    guessed = " (guessed; change them with --categorical, --gaussian, … and --drop)" * data.guessed
     verdict = Paragraph(f"{conclusion.verdict} {conclusion.confidence[0]}")
     sections = [
         Section(f"Columns{guessed}", (Bullets(tuple(_describe_columns(data))),)),
@@ -40,13 +40,13 @@ def overview(outcome: Outcome, settings: Settings) -> Section:
     ]
     if outcome.weighted is not None:
         summary = Paragraph(summarize_weights(outcome.weighted.nb))
-        sections.append(Section("How much the evidence of each feature counts", (summary,)))
+        sections.append(Section("Weights of the features", (summary,)))
     if outcome.parameters is not None:
         uncertain = most_uncertain(outcome.parameters, outcome.fits.nb, data.kinds)
         table = Table.from_frame(format_parameters(uncertain, data.kinds, settings.prob))
         has_locations = any(kind in NUMBERS and NUMBERS[kind].location for kind in data.kinds.values())
         ranking = _RANKING_OF_NUMBERS if has_locations else _RANKING
-        title = f"The most uncertain parameters, fitted to all {n_rows} ({ranking})"
+        title = f"Most uncertain parameters, fitted to all {n_rows} ({ranking})"
         sections.append(Section(title, (table,)))
     return Section(f"{data.name}: {summarize(outcome)}", tuple(_notes(outcome)), tuple(sections))
 
@@ -67,13 +67,15 @@ def full_report(
 
 def enclose(sections: Sequence[Section], blocks: tuple[Block, ...] = ()) -> Section:
     """Return the document that has the report's title, these blocks, and these sections."""
-    return Section("Naive Bayes: maximum likelihood beside the Bayesian estimates", blocks, tuple(sections))
+    return Section("Naive Bayes: maximum likelihood and the Bayesian estimates", blocks, tuple(sections))
 
 
 def guide() -> Section:
     """Return the section on how to read estimates, scores, log evidence and intervals."""
     topics = ("estimates", "scores", "log_evidence", "intervals")
-    return Section("How to read this", tuple(Paragraph(fill_template("explanations.txt", topic)) for topic in topics))
+    return Section(
+        "How to read this report", tuple(Paragraph(fill_template("explanations.txt", topic)) for topic in topics)
+    )
 
 
 def summarize(outcome: Outcome) -> str:
@@ -105,7 +107,7 @@ def _chapter(outcome: Outcome, analyses: Mapping[str, Analysis]) -> Section:
     next_steps: list[Block] = []
     for step in conclusion.steps:
         next_steps += Paragraph(step.why), Code(step.code)
-    next_steps.append(Paragraph(conclusion.about if next_steps else "These numbers ask for no other model."))
+    next_steps.append(Paragraph(conclusion.about if next_steps else "These results do not suggest another model."))
     verdict = Paragraph(conclusion.verdict, "verdict")
     confidence = Paragraph(" ".join(conclusion.confidence))
     sections = [

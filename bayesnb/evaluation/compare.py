@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from sklearn.base import clone
@@ -251,15 +251,21 @@ def score_fitted(
     parts: Iterable[tuple[Classifier, object, object]],
     priors: Mapping[str, object] | None = None,
     progress: str | None = "estimates",
+    baselines: Mapping[str, Sequence[Any]] | None = None,
 ) -> Scored:
     """Score the rows in `parts`, (classifier, X, y), by each estimate of their fitted classifiers, and pool the scores.
 
     `nb` is fitted to all rows and has the log evidence. `priors` names further concentrations, see `compare_estimates`;
-    `progress` is the title of a progress bar, or None.
+    `progress` is the title of a progress bar, or None. `baselines` has by name the fitted classifiers of scikit-learn
+    to score beside them, one for each part.
     """
-    rows, parts = TableRows.read(nb, priors, ()), list(parts)
+    baselines, parts = baselines or {}, list(parts)
+    rows = TableRows.read(nb, priors, {name: fitted[0] for name, fitted in baselines.items()})
     evidence = estimates.log_evidence(rows.readings(nb))
-    fits = (Fit(classifier, [], X, y) for classifier, X, y in parts)
+    fits = (
+        Fit(classifier, [fitted[i] for fitted in baselines.values()], X, y)
+        for i, (classifier, X, y) in enumerate(parts)
+    )
     return Scored.pool(rows.score(fits, len(parts), nb.classes_, progress), rows, evidence)
 
 
