@@ -50,8 +50,8 @@ def test_a_clear_win():
     c = found(WIN, weighting=GAIN)
     assert c.verdict == (
         "Weighted wins: its Brier score is 0.2000, that of maximum likelihood 0.3000. The difference is -0.100 ± "
-        "0.020, 5.0 standard errors; that is more than noise. Weights change the Brier score of predictive by -0.095 ± 0.010, "
-        "which is more than noise."
+        "0.020, 5.0 standard errors; that is more than noise. Weights change the Brier score of predictive by -0.095 ± "
+        "0.010, which is more than noise."
     )
     assert c.details[0] == "Predictive is within noise of maximum likelihood (-0.0050 ± 0.0040)."
     assert c.steps == (

@@ -209,7 +209,7 @@ def test_names_with_commas(capsys, monkeypatch, tmp_path):
     assert """Quote a name that contains a comma: --drop '"width, cm",height'""" in err
     code, _, err = run(capsys, *base, "--drop", '"heat, °C"x')
     assert (code, err.count("\n")) == (2, 1)
-    assert "names no columns" in err
+    assert "is not a list of column names" in err
 
 
 def test_a_file_without_a_line_of_names(tmp_path):

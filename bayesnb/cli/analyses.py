@@ -35,6 +35,7 @@ _PAIRS_LISTED = 200  # if there are more than _MANY_PAIRS
 _MOST_PAIRS = 2_000_000  # More pairs take minutes.
 _REPLICATES = 200  # behind a p-value
 _STRENGTHS = (0.1, 10)
+_SMALLEST = 0.001  # as probabilities are shown with three decimals
 _explain = partial(fill_template, "explanations.txt")
 
 
@@ -176,11 +177,11 @@ def _parameters(outcome: Outcome, prob: float) -> Analysis:
 def _sensitivity(outcome: Outcome, prob: float) -> Analysis:
     """Return the table of held-out rows under 0.1 to 10 times the prior's strength, widest ranges of P first.
 
-    Rows to show are those whose label changes, or whose range of P is wider than its posterior interval.
+    Rows to show are those whose label changes, or whose range of P is wider than 0.001 and than its posterior interval.
     """
     table = _describe_held_out(outcome.fits.folds, lambda fold: prior_sensitivity(fold.nb, fold.X, _STRENGTHS))
     width, interval = (t["upper"] - t["lower"] for t in (table, _uncertainty(outcome, prob)))
-    table, moved = table.loc[(-width).sort_values(kind="stable").index], table["label_changes"] | (width > interval)
+    table, moved = table.loc[(-width).sort_values(kind="stable").index], table["label_changes"] | (width > interval.clip(_SMALLEST))
     large = table[moved.loc[table.index]].sort_values("label_changes", ascending=False, kind="stable")
     top = large[:_ROWS_SHOWN]
     kinds = set(outcome.data.kinds.values())

@@ -136,7 +136,7 @@ class Findings:
     @property
     def logistic_brier(self) -> float:
         """Brier score of logistic regression."""
-        return float(self.comparison.loc[LOGISTIC, "brier"])
+        return float(self.comparison["brier"][LOGISTIC])
 
     @property
     def first(self) -> str:

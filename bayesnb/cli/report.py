@@ -83,7 +83,7 @@ def summarize(outcome: Outcome) -> str:
     data = outcome.data
     counts = sorted(sorted(data.class_count.items()), key=lambda item: -item[1])
     # Labels with blanks are quoted, or one could not tell where they end.
-    classes = [f"{f'“{label}”' if ' ' in str(label) else label} {n:,}" for label, n in counts]
+    classes = [f"{f'“{label}”' if ' ' in str(label) else label}: {n:,}" for label, n in counts]
     features = f"{len(data.kinds)} feature{'s' * (len(data.kinds) != 1)}"
     return (
         f"{data.target} by {type(outcome.fits.nb).__name__} on {data.n_rows:,} rows, {features}, "
