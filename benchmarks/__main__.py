@@ -24,6 +24,7 @@ from benchmarks.choices import choices
 from benchmarks.cluster import cluster
 from benchmarks.cold import first_calls
 from benchmarks.densities import densities
+from benchmarks.latent import latent
 from benchmarks.sampling import sampling
 from benchmarks.sets import sets
 from benchmarks.streams import streams
@@ -145,7 +146,7 @@ def main() -> None:
     print(f"{'median of alternating runs':<46} {'bayesnb':>9} {'peer':>9}     {'ratio':>7}  target")
     rows = []
     large = first_calls(), dense(n), sparse(n // 10), uncertainty(), streams(n), cluster(n)
-    small = choices(n), densities(n), sets(n // 10), structures(n // 10), sampling(n), whole(n)
+    small = choices(n), densities(n), sets(n // 10), structures(n // 10), sampling(n), latent(n), whole(n)
     for part in large + small:
         for row in part:
             print(row, flush=True)
