@@ -117,7 +117,7 @@ def _reliability_bins(folds: list[Fold]) -> pd.DataFrame:
     return reliability(log_proba, truth, folds[0].nb.classes_, predicted=predicted)
 
 
-def _sorted_weights(nb: Weighed, prob: float) -> pd.DataFrame:
+def _sorted_weights(nb: Weighed, prob: float = 0.9) -> pd.DataFrame:
     """Return the table of terms and their fitted weights with intervals, the largest weight first."""
     table = weight_table(nb, prob)
     return table.sort_values("weight", ascending=False, kind="stable", ignore_index=True)
@@ -127,7 +127,7 @@ def summarize_weights(nb: Weighed) -> str:
     """Write sentences on the fitted weights, and on the log loss to expect with and without them."""
     fitted = nb.weights_
     typical_count = np.exp(fitted.log_length)
-    return _explain("weights_summary", fitted=fitted, table=_sorted_weights(nb, 0.9), typical_count=typical_count)
+    return _explain("weights_summary", fitted=fitted, table=_sorted_weights(nb), typical_count=typical_count)
 
 
 def _weights(outcome: Outcome, prob: float) -> Analysis:
@@ -181,8 +181,10 @@ def _sensitivity(outcome: Outcome, prob: float) -> Analysis:
     """
     table = _describe_held_out(outcome.fits.folds, lambda fold: prior_sensitivity(fold.nb, fold.X, _STRENGTHS))
     width, interval = (t["upper"] - t["lower"] for t in (table, _uncertainty(outcome, prob)))
-    table, moved = table.loc[(-width).sort_values(kind="stable").index], table["label_changes"] | (width > interval.clip(_SMALLEST))
-    large = table[moved.loc[table.index]].sort_values("label_changes", ascending=False, kind="stable")
+    order = (-width).sort_values(kind="stable").index
+    moved = (table["label_changes"] | (width > interval.clip(_SMALLEST))).loc[order]
+    table = table.loc[order]
+    large = table[moved].sort_values("label_changes", ascending=False, kind="stable")
     top = large[:_ROWS_SHOWN]
     kinds = set(outcome.data.kinds.values())
     concentrations, numbers = kinds - NUMBERS.keys(), kinds & NUMBERS.keys()

@@ -27,15 +27,19 @@ def fit_logistic(
     dict {LOGISTIC: list of Pipeline}
         One fitted classifier for each fold; empty if there is none.
     str
-        Reason why there is none: the rows are not in memory, or cells times classes are more than 20 million.
+        Reason why there is none: the rows are not in memory, cells times classes are more than 20 million, or
+        scikit-learn refuses the rows.
     """
     if isinstance(rows, Streamed):
         return {}, "No logistic regression. The rows do not fit into memory."
     X, y = rows.X, rows.y
     if (cells := X.size * len(np.unique(y))) > _MOST_CELLS:
-        return {}, f"No logistic regression. Cells times classes are {cells:,}, and the limit is {_MOST_CELLS:,}."
+        return {}, f"No logistic regression. Cells times classes are {cells:,}; the limit is {_MOST_CELLS:,}."
     trained = [np.setdiff1d(np.arange(len(y)), fold.rows) for fold in folds]
-    return {LOGISTIC: [_pipeline(kinds).fit(X.iloc[train], y[train]) for train in trained]}, ""
+    try:
+        return {LOGISTIC: [_pipeline(kinds).fit(X.iloc[train], y[train]) for train in trained]}, ""
+    except ValueError as error:
+        return {}, f"No logistic regression. {error}"
 
 
 def _pipeline(kinds: Mapping[str, str]) -> Pipeline:

@@ -287,7 +287,7 @@ def _steps(findings: Findings) -> Iterator[Step]:
     if not (findings.weights and several and strong) or corrected:
         return
     because = (
-        "are still overconfident" if helped else "are not better by more than noise" if weighted else "are missing"
+        "are still overconfident" if helped else "are not better by more than noise" if weighted else "were not fitted"
     )
     why = (
         f"There is strong evidence that at least {strong:,} of {pairs:,} pairs of features depend on each other given "
