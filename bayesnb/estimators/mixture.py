@@ -28,41 +28,49 @@ from bayesnb.uncertainty.row_draws import score_draws
 
 @dataclass(eq=False, repr=False)
 class NaiveBayesMixture(DensityMixin, BaseEstimator):
-    """Mixture of K components within which features are independent, of any family: a latent class model, by EM.
+    r"""Latent class model: a mixture of K components within which features are independent, fitted by EM.
+
+    The component k of a row is not observed, and the features are independent given the component:
+
+    .. math::
+
+        p(x \mid \pi, \theta) = \sum_{k=1}^K \pi_k \prod_{j=1}^F p(x_j \mid \theta_{kj}),
+
+    where the distributions p(x_j | θ_kj) and the priors of π and θ are those of `estimator`. EM maximises the log
+    likelihood plus the log density of the priors, from several random starts; see docs/derivations.md, section 19.
 
     Parameters
     ----------
     n_components : int, default 1
         Number of components, K.
     estimator : classifier of bayesnb, optional
-        Classifier whose columns, options and priors are used. Default: `MixedNB()`, which takes numbers for Gaussian,
-        as `GaussianMixture` with diagonal covariances does, and strings for categorical; integers that are codes need
-        `CategoricalNB`, and words `MultinomialNB` or `BernoulliNB`, which take sparse matrices. A prior with the
-        variance "within" classes becomes "pooled" in `estimator_`, with the variance over all rows, as the classes are
-        unknown.
+        Classifier whose columns, options and priors are used. Default: `MixedNB()`, for which numbers are Gaussian, as
+        in `GaussianMixture` with diagonal covariances, and strings are categorical. Integers that are codes need
+        `CategoricalNB`; words need `MultinomialNB` or `BernoulliNB`, which take sparse matrices. The prior "within" of
+        numbers becomes "pooled" in `estimator_`, as the classes are unknown.
     tol : float, default 1e-5
-        A start has converged when an iteration raises the objective by no more than this per row, in nats.
+        A start has converged if an iteration raises the objective per row by no more than `tol`, in nats.
     max_iter : int, default 200
         Largest number of iterations of a start.
     n_init : int, default 10
-        Number of starts, of which the best is kept. In each start half of the weight of a component is on one row drawn
-        at random, and half on all rows, in random proportions.
+        Number of random starts, of which the best is kept. In each start half of the weight of a component is on one
+        row drawn at random, and half on all rows, in random proportions.
     seed : int, default 0
-        Seed of the starts.
+        Seed of the random starts.
 
     Attributes
     ----------
     weights_ : (K,) array
-        Probability of each component.
+        Probability π_k of each component.
     estimator_ : classifier
-        Copy of `estimator`, fitted to the expected counts of the rows in the classes 0 … K - 1. Its parameters are
-        those of the components; it has no exact posterior.
+        Copy of `estimator`, fitted to the expected counts of the rows in the classes 0 … K - 1, which are the
+        components. It has no exact posterior.
     converged_ : bool
         Whether the best start has converged.
     n_iter_ : int
         Number of iterations of the best start.
     lower_bound_, lower_bounds_ : float, list
-        (log likelihood + log penalty) / N, at the end and at each iteration, of the best start. It never falls.
+        (log likelihood + log penalty) / N of the best start: at the end, and at each iteration. It never falls.
     n_parameters_ : int
         Number of free parameters.
     n_features_in_ : int
@@ -70,12 +78,19 @@ class NaiveBayesMixture(DensityMixin, BaseEstimator):
     feature_names_in_ : (F,) array
         Names of the columns of X, if these are strings.
 
+    See Also
+    --------
+    sample_latent : Posterior draws of latent classes, by Gibbs sampling.
+    fit_em : EM with some labelled rows.
+    plots.latent_profiles : Figure of the components.
+
     Notes
     -----
-    EM finds a local maximum of Σ log Σ_c p(x, c | θ) + log penalty(θ), with the penalty of `fit_em`. All methods use
-    the parameters θ of this maximum. The order of the components has no meaning. Missing cells are marginalised, on the
-    assumption that they are missing at random. `bic` and `aic` take θ for the maximum likelihood estimate. With `TAN`
-    as `estimator` one tree is learned for all components, from all rows.
+    EM finds a local maximum of Σ log Σ_k p(x, k | θ) + log penalty(θ), with the penalty of `fit_em`: the log density of
+    the prior, in a basis in which it has a maximum. All methods use the parameters θ of this maximum. The order of the
+    components has no meaning. Missing cells are marginalised, on the assumption that they are missing at random. `bic`
+    and `aic` take θ for the maximum likelihood estimate. With `TAN` as `estimator` one tree is learned for all
+    components, from all rows.
 
     References
     ----------
