@@ -71,12 +71,12 @@ html_show_sourcelink = False
 
 
 def skip_member(app, what, name, obj, skip, options):
-    """Whether a reference page leaves a member out: scikit-learn's members, and attributes without a docstring.
+    """Return True if a reference page leaves a member out, else None, which keeps Sphinx's decision.
 
-    scikit-learn documents its members, and refers to pages that are not here. Fields are in the section Attributes.
+    scikit-learn documents its own members. Plain attributes, such as defaults of fields, have no docstring.
     """
     is_foreign = not (getattr(obj, "__module__", None) or "bayesnb").startswith("bayesnb")
-    return skip or is_foreign or what == "attribute"
+    return True if is_foreign or what == "attribute" else None
 
 
 def link_pages(app, what, name, obj, options, lines):

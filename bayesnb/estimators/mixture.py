@@ -148,7 +148,7 @@ class NaiveBayesMixture(DensityMixin, BaseEstimator):
         y : object
             Ignored.
         sample_weight : array-like of shape (N,), optional
-            Replication counts, such as the frequencies of patterns.
+            Replication counts of the rows, such as the frequencies of patterns; default: 1.
 
         Raises
         ------
@@ -191,13 +191,40 @@ class NaiveBayesMixture(DensityMixin, BaseEstimator):
         return self
 
     def fit_predict(self, X: object, y: object = None, sample_weight: object = None) -> np.ndarray:
-        """Fit the components, and return the (N,) most probable component of each row."""
+        """Fit the components, and return the most probable component of each row.
+
+        Parameters
+        ----------
+        X : array-like, sparse matrix or DataFrame of shape (N, F)
+            Rows of features.
+        y : object
+            Ignored.
+        sample_weight : array-like of shape (N,), optional
+            Replication counts of the rows; default: 1.
+
+        Returns
+        -------
+        (N,) int array
+            Component of each row, 0 … K - 1.
+        """
         return self.fit(X, y, sample_weight).predict(X)
 
     # -- rows ------------------------------------------------------------------------------------
 
     def predict(self, X: object) -> np.ndarray:
-        """Return the (N,) most probable component of each row; a priori for a row impossible in all components."""
+        """Predict the most probable component of each row.
+
+        Parameters
+        ----------
+        X : array-like, sparse matrix or DataFrame of shape (N, F)
+            Rows of features.
+
+        Returns
+        -------
+        (N,) int array
+            Component of each row, 0 … K - 1. A row that is impossible in every component gets the one that is most
+            probable a priori.
+        """
         choice = self._score(X, scoring.decision).astype(np.int64)
         if (choice < 0).any():
             rows, first = f"{int((choice < 0).sum())} of {len(choice)} rows", int(np.argmax(choice < 0))
@@ -205,9 +232,19 @@ class NaiveBayesMixture(DensityMixin, BaseEstimator):
         return np.asarray(np.where(choice < 0, int(np.argmax(self.weights_)), choice))
 
     def predict_proba(self, X: object, *, draws: object = None) -> np.ndarray:
-        """Compute (N, K) P(component | row, θ); NaN for rows that are impossible in every component.
+        """Predict the probability of each component for each row.
 
-        With `draws` of `sample_latent`, p(component, row | θ) is averaged over the draws of θ.
+        Parameters
+        ----------
+        X : array-like, sparse matrix or DataFrame of shape (N, F)
+            Rows of features.
+        draws : result of `sample_latent`, optional
+            Draws of θ over which p(component, row | θ) is averaged. Default: θ at the maximum that EM found.
+
+        Returns
+        -------
+        (N, K) array
+            P(component | row); NaN for rows that are impossible in every component.
         """
         if draws is None:
             proba: np.ndarray = np.exp(self._score(X, scoring.log_proba))
@@ -217,18 +254,54 @@ class NaiveBayesMixture(DensityMixin, BaseEstimator):
         return np.asarray(np.exp(score_draws(fitted, X, read_parameters(fitted, draws), scoring.log_proba)))
 
     def score_samples(self, X: object) -> np.ndarray:
-        """Compute (N,) log p(row | θ), with multinomial coefficients, -½ log 2π and -log x!."""
+        """Compute the log likelihood log p(row | θ) of each row.
+
+        Parameters
+        ----------
+        X : array-like, sparse matrix or DataFrame of shape (N, F)
+            Rows of features.
+
+        Returns
+        -------
+        (N,) array
+            Log likelihoods in nats, all constants included (multinomial coefficients, -½ log 2π, -log x!).
+        """
         return self._score(X, scoring.row)
 
     def score(self, X: object, y: object = None, sample_weight: object = None) -> float:
-        """Mean log-likelihood of the rows, weighted by `sample_weight`; see `score_samples`."""
+        """Compute the mean log likelihood of the rows.
+
+        Parameters
+        ----------
+        X : array-like, sparse matrix or DataFrame of shape (N, F)
+            Rows of features.
+        y : object
+            Ignored.
+        sample_weight : array-like of shape (N,), optional
+            Replication counts of the rows; default: 1.
+
+        Returns
+        -------
+        float
+            Weighted mean of `score_samples`, in nats.
+        """
         log_prob = self.score_samples(X)
         return float(np.average(log_prob, weights=check_weights(sample_weight, len(log_prob))))
 
     def bic(self, X: object, sample_weight: object = None) -> float:
-        """Bayesian information criterion, -2 log p(X | θ) + `n_parameters_` log N: the lower, the better.
+        """Compute the Bayesian information criterion, -2 log p(X | θ) + `n_parameters_` log N; lower is better.
 
-        `sample_weight` (N,) weighs the rows' log probabilities, and N is then its sum; None: each row counts once.
+        Parameters
+        ----------
+        X : array-like, sparse matrix or DataFrame of shape (N, F)
+            Rows of features.
+        sample_weight : array-like of shape (N,), optional
+            Replication counts of the rows; default: 1. N is the sum of the counts.
+
+        Returns
+        -------
+        float
+            Criterion, in nats.
 
         Examples
         --------
@@ -240,9 +313,19 @@ class NaiveBayesMixture(DensityMixin, BaseEstimator):
         return self._information_criterion(X, sample_weight, np.log)
 
     def aic(self, X: object, sample_weight: object = None) -> float:
-        """Akaike information criterion, -2 log p(X | θ) + 2 `n_parameters_`: the lower, the better.
+        """Compute the Akaike information criterion, -2 log p(X | θ) + 2 `n_parameters_`; lower is better.
 
-        `sample_weight` (N,) weighs the rows' log probabilities; None: each row counts once.
+        Parameters
+        ----------
+        X : array-like, sparse matrix or DataFrame of shape (N, F)
+            Rows of features.
+        sample_weight : array-like of shape (N,), optional
+            Replication counts of the rows; default: 1.
+
+        Returns
+        -------
+        float
+            Criterion, in nats.
         """
         return self._information_criterion(X, sample_weight, lambda _: 2.0)
 

@@ -139,10 +139,10 @@ def fit_em(
 
     The penalty is the log density of the prior up to a constant: of class probabilities and levels in the softmax
     basis, Σ α log θ, of a Poisson rate that of its logarithm, a log λ - b λ, of a Gaussian feature that of (μ, σ²). So
-    θ is the posterior mean given the expected counts for the first two, for every proper prior, and the
-    joint mode for the third. The responsibilities are P(class | row, θ). The returned estimator predicts from its
-    expected counts, by the reading `nb.estimate`. In a network a row counts by those cells whose parents are all
-    observed; predictions sum missing cells out.
+    θ is the posterior mean given the expected counts for the first two, for every proper prior, and the joint mode for
+    the third. The responsibilities are P(class | row, θ). The returned estimator predicts from its expected counts,
+    with `nb.estimate`. In a network a row counts by those cells whose parents are all observed; predictions sum missing
+    cells out.
 
     A prior derived from the data is that of all rows, labelled or not, in every iteration. As the classes of some rows
     are unknown, "pooled", the variance over all rows, replaces "within", also in the returned estimator. A posterior

@@ -37,7 +37,7 @@ class WeightAttributes(FittedClassifier):
 
     @property
     def estimate(self) -> Any:  # type: ignore[override]  # Completion by jedi cannot read a Literal, `Estimate`.
-        """Reading of the posterior in predictions: the hyperparameter `estimate` of the estimator."""
+        """Estimate of the parameters that predictions use: the hyperparameter `estimate` of the estimator."""
         return self._inner.estimate
 
     @property

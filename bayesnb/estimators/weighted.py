@@ -166,7 +166,7 @@ class WeightedNB(WeightAttributes):
     # -- fitting ---------------------------------------------------------------------------------
 
     def fit(self, X: object, y: object, sample_weight: object = None) -> Self:
-        """Fit weights of terms on random halves of the rows of X, and count all rows.
+        """Fit the weights of terms on random halves of the rows, and the estimator to all rows.
 
         Parameters
         ----------
@@ -175,8 +175,8 @@ class WeightedNB(WeightAttributes):
         y : array-like of shape (N,)
             Labels of any hashable type.
         sample_weight : array-like of shape (N,), optional
-            Replication counts: a row of weight 2 is that row twice, in one half. Rows of weight zero leave their class
-            and nothing else.
+            Replication counts; default: 1. A row of weight 2 counts as two rows, in one half. A row of weight zero adds
+            its label to `classes_`, and nothing else.
 
         Returns
         -------
@@ -206,7 +206,7 @@ class WeightedNB(WeightAttributes):
         return self
 
     def refit(self, X: object, y: object, sample_weight: object = None) -> Self:
-        """Return a copy that is fitted to other rows, weights included, with the levels of this classifier.
+        """Return a copy that is fitted to other rows, with new weights and the levels of this classifier.
 
         Parameters
         ----------
@@ -215,7 +215,7 @@ class WeightedNB(WeightAttributes):
         y : array-like of shape (N,)
             Labels of the rows.
         sample_weight : array-like of shape (N,), optional
-            Replication counts of the rows.
+            Replication counts of the rows; default: 1.
 
         Examples
         --------
@@ -266,7 +266,7 @@ class WeightedNB(WeightAttributes):
 
     @available_if(_may_count)
     def partial_fit(self, X: object, y: object, classes: object = None, sample_weight: object = None) -> Self:
-        """Add the counts of further rows, and keep the weights, which `fit` or `weigh` has fitted.
+        """Count further rows, and keep the weights that `fit` or `weigh` has fitted.
 
         Parameters
         ----------
@@ -275,14 +275,14 @@ class WeightedNB(WeightAttributes):
         y : array-like of shape (N,)
             Labels of any hashable type.
         classes : array-like, optional
-            All labels that may come; required at the first call. Later calls may declare more.
+            All labels that may occur. Required at the first call; later calls may add labels.
         sample_weight : array-like of shape (N,), optional
-            Replication counts of the rows.
+            Replication counts of the rows; default: 1.
 
         Raises
         ------
         ValueError
-            If the data cannot be used; if `classes` is missing at the first call; if a label was not declared.
+            If the data cannot be used, if `classes` is missing at the first call, or if a label was not declared.
         RuntimeError
             If another thread has changed the estimator since the call began; these rows were not counted.
 
@@ -299,7 +299,7 @@ class WeightedNB(WeightAttributes):
         return self._change_counts(lambda model: model.partial_fit(X, y, classes, sample_weight), X)
 
     def forget(self, X: object, y: object, sample_weight: object = None) -> Self:
-        """Remove rows that were counted, the inverse of `partial_fit`, and keep the weights.
+        """Remove rows that were counted, the inverse of `partial_fit`; the weights remain.
 
         Parameters
         ----------
@@ -308,7 +308,7 @@ class WeightedNB(WeightAttributes):
         y : array-like of shape (N,)
             Labels of the rows.
         sample_weight : array-like of shape (N,), optional
-            Replication counts of the rows.
+            Replication counts of the rows; default: 1.
 
         Raises
         ------
@@ -329,12 +329,12 @@ class WeightedNB(WeightAttributes):
         return self._change_counts(lambda model: model.forget(X, y, sample_weight))
 
     def decay(self, factor: float) -> Self:
-        """Multiply the weight of every counted row by a factor, and keep the weights of terms.
+        """Multiply the weight of every counted row by a factor; the weights of terms remain.
 
         Parameters
         ----------
         factor : float
-            Greater than 0, at most 1.
+            Factor in (0, 1].
 
         Examples
         --------
@@ -373,17 +373,17 @@ class WeightedNB(WeightAttributes):
         return self._with_model(self.model_.with_counts(counted), self.weights_)
 
     def weigh(self, X: object, y: object, sample_weight: object = None) -> Self:
-        """Fit the weights of terms anew, on halves of rows of the population that was counted; keep the counts.
+        """Fit the weights of terms on random halves of these rows; the counts remain.
 
         Parameters
         ----------
         X : array-like, sparse matrix or DataFrame of shape (N, F)
-            Rows of the population that `fit`, `partial_fit`, `fit_stream` or `distributed.fit` has counted: all of
-            these rows, or as many as fit into memory. Halves of X are fitted.
+            Rows of the population that `fit`, `partial_fit`, `fit_stream` or `distributed.fit` has counted: all of the
+            counted rows, or as many as fit into memory.
         y : array-like of shape (N,)
             Labels.
         sample_weight : array-like of shape (N,), optional
-            Replication counts of the rows.
+            Replication counts of the rows; default: 1.
 
         Returns
         -------
@@ -392,7 +392,7 @@ class WeightedNB(WeightAttributes):
         Raises
         ------
         ValueError
-            If a label is none of `classes_`, or a term is infinite.
+            If a label is not in `classes_`, or a term is infinite.
 
         Examples
         --------
