@@ -102,7 +102,7 @@ def to_arviz(
     Raises
     ------
     ImproperPosteriorError
-        If a zero concentration met a zero count.
+        If a level with concentration 0 has no count.
     ValueError
         If only one of X and y is given, a label is not known to `nb`, `draws` or `chains` is not positive, or a
         row has probability 0 under a draw in all classes, to the precision of float64.

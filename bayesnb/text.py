@@ -22,8 +22,8 @@ class BagOfWords(CountVectorizer):
     r"""Count words as scikit-learn's `CountVectorizer` does, with a trained word in place of unknown words.
 
     `CountVectorizer` finds words and counts them. `fit` makes the dictionary, and nothing adds to the dictionary later.
-    A word outside the dictionary counts as the reserved word `<UNK>`, in training as in `transform`: so a rare word of
-    the training documents teaches what a rare word says of the class, and a new word is read accordingly.
+    A word outside the dictionary counts as the reserved word `<UNK>`, both in training and in `transform`: the rare
+    words of the training documents determine the probability of a new word in each class.
 
     Parameters
     ----------

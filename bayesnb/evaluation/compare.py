@@ -165,14 +165,23 @@ def compare_folds(
 
     Parameters
     ----------
+    nb : classifier of bayesnb
+        Classifier, fitted or not, whose hyperparameters are used; it is not changed.
     X : array, sparse matrix or DataFrame of shape (N, F)
         Rows to fit and to test.
     y : (N,) array-like
         Labels of the rows.
     folds : iterable of (train, test)
         Indices of the rows, such as `StratifiedKFold().split(X, y)` yields.
-    nb, priors, baselines, progress, against
-        See `compare_estimates`.
+    priors : dict of str to alpha, optional
+        Further rows with the predictive of the same classifier under other concentrations, by name; "1/L" is one over
+        the number of levels of each feature.
+    baselines : dict of str to classifier, or iterable of classifiers, optional
+        Further rows for any classifiers of scikit-learn.
+    progress : str, optional
+        Title of a progress bar on a terminal or in a notebook, shown after a second; None: no bar.
+    against : str, default "mle"
+        Row of the table from which differences are taken.
 
     Returns
     -------
@@ -219,8 +228,11 @@ def compare_fitted(
         A classifier fitted to all rows; the table has its log evidence.
     parts : iterable of (classifier, X, y)
         Held-out rows, and a classifier of the type of `nb` that is fitted to other rows.
-    priors, progress
-        See `compare_estimates`.
+    priors : dict of str to alpha, optional
+        Further rows with the predictive of the same classifier under other concentrations, by name; "1/L" is one over
+        the number of levels of each feature.
+    progress : str, optional
+        Title of a progress bar on a terminal or in a notebook, shown after a second; None: no bar.
 
     Returns
     -------

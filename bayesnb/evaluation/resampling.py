@@ -100,6 +100,18 @@ def standard_error(values: np.ndarray) -> float:
 def corrected_error(differences: np.ndarray, n_train: int, n_test: int) -> float:
     """Standard error of a mean difference over K random splits of the same rows, by the corrected resampled t.
 
+    Parameters
+    ----------
+    differences : (K,) array
+        Mean difference of two scores in each split.
+    n_train, n_test : int
+        Numbers of rows that are fitted and tested in each split.
+
+    Returns
+    -------
+    float
+        Standard error of the mean of the differences.
+
     Notes
     -----
     √((1/K + n_test/n_train) s²), with s² the variance of the differences over splits: Nadeau and Bengio,

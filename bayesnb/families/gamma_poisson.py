@@ -47,7 +47,7 @@ class EmpiricalRate(EmpiricalGamma):
     Parameters
     ----------
     concentration : float
-        a.
+        Concentration a; the prior counts as a/mean rows.
 
     Examples
     --------

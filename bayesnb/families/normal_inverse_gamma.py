@@ -127,10 +127,10 @@ class EmpiricalNormal(EmpiricalPrior):
     Parameters
     ----------
     variance : {"within", "pooled"}
-        What v is, in population form: the variance within classes, Σ_c M2_c/n, or that over all rows. Where it is 0,
-        or no more than (10⁻¹² · mean)², v = 1; without an observed cell loc = 0 and v = 1.
+        Variance v of a feature, in population form: within the classes, Σ_c M2_c/n, or over all rows. If the variance
+        is 0, or at most (10⁻¹² · mean)², v = 1; without an observed cell loc = 0 and v = 1.
     kappa, concentration : float
-        κ, the number of rows that loc is worth, and a, half of the number that v is worth.
+        κ, the number of rows that loc counts as, and a, half of the number of rows that v counts as.
 
     Examples
     --------

@@ -84,7 +84,7 @@ def parameter_table(
     Raises
     ------
     ImproperPosteriorError
-        If a zero concentration met a zero count, naming class and feature.
+        If a level with concentration 0 has no count; the message names class and feature.
     ValueError
         If `prob` is not in (0, 1), or `features` is empty or names a column that X does not have.
 
@@ -304,7 +304,7 @@ def cut_table(nb: Classifier, features: Iterable[object] | None = None) -> pd.Da
     nb : fitted classifier of bayesnb
         A classifier with binned columns: `BinnedNB`, or `MixedNB`.
     features : column names or indices, optional
-        Default: all binned columns.
+        Binned columns to describe. Default: all of them.
 
     Returns
     -------
@@ -366,7 +366,7 @@ def density_table(
     nb : fitted classifier of bayesnb
         A classifier with binned columns: `BinnedNB`, or `MixedNB`.
     features : column names or indices, optional
-        Default: all binned columns.
+        Binned columns to describe. Default: all of them.
     prob : float, default 0.9
         Posterior probability of the interval of each cell.
     draws : int
@@ -510,7 +510,7 @@ def context_table(nb: Classifier, features: Iterable[object] | None = None) -> p
     nb : fitted classifier of bayesnb
         A classifier with context-tree tables: `KDB`, or `TAN`, `SPODE` and `NetworkNB` with `tables="context"`.
     features : column names or indices, optional
-        Default: all columns that have parents.
+        Columns with parents to describe. Default: all of them.
 
     Returns
     -------
@@ -540,7 +540,7 @@ def context_table(nb: Classifier, features: Iterable[object] | None = None) -> p
 
     Notes
     -----
-    Averages over all prunings of the trees of contexts, given the network.
+    The probabilities are averages over all prunings of the trees of contexts, given the network.
 
     Examples
     --------
