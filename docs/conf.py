@@ -81,7 +81,7 @@ def skip_member(app, what, name, obj, skip, options):
 
 def link_pages(app, what, name, obj, options, lines):
     """Turn `docs/page.md` in a docstring into a link to the page."""
-    lines[:] = [re.sub(r"docs/(\w+)\.md", r":doc:`docs/\1.md </\1>`", line) for line in lines]
+    lines[:] = [re.sub(r"`?docs/(\w+)\.md`?", r":doc:`docs/\1.md </\1>`", line) for line in lines]
 
 
 def thumbnails(app, doctree, docname):

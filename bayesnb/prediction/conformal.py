@@ -301,8 +301,8 @@ def conformal(
     p > ε misses the true label with a probability of at most ε: over the draw of the data and of the row, not for each
     row x, and not given that the set has one label. Features that depend on each other make naive Bayes far too sure;
     sets are then larger, and coverage still holds. If a model is wrong in a smaller fraction of rows than ε, the sets
-    of the most uncertain rows are empty, and a higher coverage costs little. If the order of the rows matters, or rows
-    come in groups, rows are not exchangeable, and coverage is not guaranteed.
+    of the most uncertain rows are empty, and a higher coverage costs little. If rows depend on time, or come in groups,
+    they are not exchangeable, and coverage is not guaranteed.
 
     Scores are those of refits to N rows under the same encoding, computed from counts: M candidates take O(M N C F)
     operations without a refit, in constant memory. Where classes share parameters, as under a Gaussian prior that is
