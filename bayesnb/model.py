@@ -24,7 +24,7 @@ Estimate = Literal["mle", "map", "mean", "predictive"]
 
 @pytree
 class Statistics:
-    """Sufficient statistics of labelled rows: class counts, and statistics of each block; a monoid under `merge`.
+    """Sufficient statistics of labelled rows: class counts, and the statistics of each block of features.
 
     Parameters
     ----------

@@ -47,10 +47,10 @@ def compare_estimates(
     nb : classifier of bayesnb
         A classifier, fitted or not, whose hyperparameters are used; it is not changed. For a `WeightedNB` the
         estimates are those of its estimator, and one more row has the predictions with weights.
-    X, y
-        Rows to fit; with `repeats` all rows.
-    X_test, y_test : optional
-        Rows to score.
+    X, y : array-likes
+        Rows to fit, and their labels; with `repeats` all rows.
+    X_test, y_test : array-likes, optional
+        Rows to score, and their labels.
     priors : dict of str to alpha, optional
         Further rows with the predictive of the same classifier under other concentrations, such as
         {"Laplace": 1, "Jeffreys": 0.5, "Perks": "1/L"}; "1/L" is one over the number of levels of each
@@ -60,7 +60,7 @@ def compare_estimates(
         Further rows for any classifiers of scikit-learn: {"logistic": LogisticRegression()}. Without names, their
         names are their `repr`.
     against : str, default "mle"
-        The row from which differences are taken, such as "predictive", to see what weights add to it.
+        Row from which differences are taken, such as "predictive", to see the effect of weights.
     repeats : int, optional
         Number of random splits of (X, y), 2 or more, in place of `X_test`; they are stratified, see
         `bayesnb.evaluation.stratified_splits`.
@@ -161,7 +161,7 @@ def compare_folds(
     *,
     against: str = MLE,
 ) -> pd.DataFrame:
-    """Compare estimates as `compare_estimates` does, with the held-out rows of several splits pooled.
+    """Compare maximum likelihood and the Bayesian estimates on the pooled held-out rows of several splits.
 
     Parameters
     ----------
@@ -220,7 +220,7 @@ def compare_fitted(
     priors: Mapping[str, object] | None = None,
     progress: str | None = "estimates",
 ) -> pd.DataFrame:
-    """Compare estimates as `compare_folds` does, with classifiers that are already fitted.
+    """Compare maximum likelihood and the Bayesian estimates by classifiers that are already fitted.
 
     Parameters
     ----------

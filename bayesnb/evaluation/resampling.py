@@ -54,7 +54,7 @@ def stratified_splits(
 
 
 def nested_splits(y: object, largest: int, repeats: int, seed: int = 0) -> list[tuple[np.ndarray, np.ndarray]]:
-    """Draw `repeats` splits: `largest` random rows of each class to fit, with classes in turn, and the rest to test.
+    """Draw random splits with `largest` rows of each class to fit, in nested training sets, and the rest to test.
 
     Parameters
     ----------

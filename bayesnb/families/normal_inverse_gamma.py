@@ -168,7 +168,30 @@ class EmpiricalNormal(EmpiricalPrior):
 
 @pytree
 class NormalInverseGamma(IndependentCells):
-    """Normal–inverse-gamma: μ | σ² ~ Normal(loc, σ²/κ), σ² ~ InverseGamma(a, b); each field (C, F).
+    r"""Normal-inverse-gamma distribution of the means and variances of Gaussian features, by class and feature.
+
+    .. math::
+
+        \sigma^2 \sim \mathrm{InverseGamma}(a, b), \qquad \mu \mid \sigma^2 \sim N(m, \sigma^2/\kappa)
+
+    The distribution is conjugate to normal observations x ~ N(μ, σ²): `update` returns the posterior, which is of the
+    same type (docs/derivations.md, section 4). As `prior=` of a classifier, each field may also be a scalar or (F,).
+
+    Parameters
+    ----------
+    loc : (C, F) array
+        Location m of the mean μ, in the units of the feature.
+    kappa : (C, F) array
+        κ, the number of rows that the location counts as.
+    concentration : (C, F) array
+        Shape a of the inverse gamma distribution; 2a is the number of rows that the variance counts as.
+    rate : (C, F) array
+        Scale b of the inverse gamma distribution, in squared units of the feature.
+
+    See Also
+    --------
+    GaussianNB : Classifier with this prior.
+    bayesnb.families.EmpiricalNormal : Prior of this type that is derived from the data.
 
     References
     ----------

@@ -99,10 +99,10 @@ def predict_interval(
     θ | D, row = Σ_k P(k | row, D) p(θ | D, (row, k)), the logit s_1 - s_0 of two classes is a mixture of two
     distributions whose moments are known exactly, see `docs/derivations.md`.
 
-    The interval describes what the data leave unknown about the parameters *if naive Bayes holds*. It is not the
-    probability that a prediction is right, and it becomes narrower with more rows whether or not the model is right.
-    For a structure the interval is conditional on the structure: with a tree that was learned from the same rows 90%
-    intervals cover .85–.86, with the true tree .90.
+    The interval describes the uncertainty about the parameters *if naive Bayes holds*. It is not the probability that a
+    prediction is right, and it becomes narrower with more rows whether or not the model is right. For a structure the
+    interval is conditional on the structure: with a tree that was learned from the same rows 90% intervals cover
+    .85–.86, with the true tree .90.
 
     `predict_proba` is the mean over the parameters, and the interval has quantiles. If the data determine the
     parameters poorly, most draws are close to 0 or 1, and their mean may lie outside a 90% interval.

@@ -149,8 +149,8 @@ def posterior_draws(
 
     Notes
     -----
-    Probabilities are normalised gamma variates, computed in log space. Beyond the result, memory is needed for a few
-    draws only.
+    Probabilities are normalised gamma variates, computed in log space. Besides the result, only memory for a few draws
+    is needed.
 
     Examples
     --------

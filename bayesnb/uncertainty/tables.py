@@ -60,11 +60,9 @@ def parameter_table(
         feature : str
             Name of the column, or "(class)" in the rows of the class probabilities.
         level
-            value
-            The level whose probability given the class the parameter is; "absent" or "present" for Bernoulli
-            features; the class itself in the rows of the class probabilities. For a feature without levels
-            the name of the parameter: "theta" (probability of a word of a multinomial), "mu", "sigma2",
-            "rate".
+            value Level whose probability given the class is the parameter; "absent" or "present" for Bernoulli
+            features; the class itself in the rows of the class probabilities. For a feature without levels the name of
+            the parameter: "theta" (probability of a word of a multinomial), "mu", "sigma2", "rate".
         count : float
             Weight of the cells that were counted: n_l of a level, otherwise the number of observed cells.
         mle, map, mean : float
@@ -90,10 +88,10 @@ def parameter_table(
 
     Notes
     -----
-    With the posteriors of `docs/derivations.md` the marginals are θ_l ~ Beta(α'_l, α'₀ - α'_l),
-    μ ~ Student-t with 2a' degrees of freedom at m' with scale² b'/(a'κ'), σ² ~ InverseGamma(a', b') and
-    λ ~ Gamma(a', b'). An interval describes what the data leave unknown about a parameter *if naive
-    Bayes holds*; it becomes narrower with more rows, whether or not the model is right.
+    With the posteriors of `docs/derivations.md` the marginals are θ_l ~ Beta(α'_l, α'₀ - α'_l), μ ~ Student-t with 2a'
+    degrees of freedom at m' with scale² b'/(a'κ'), σ² ~ InverseGamma(a', b') and λ ~ Gamma(a', b'). An interval
+    describes the uncertainty about a parameter *if naive Bayes holds*; it becomes narrower with more rows, whether or
+    not the model is right.
 
     Examples
     --------
