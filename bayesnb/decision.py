@@ -77,6 +77,11 @@ class Decisions:
         y : array-like of shape (N,)
             True labels.
 
+        Returns
+        -------
+        float
+            Mean loss of the actions.
+
         Raises
         ------
         ValueError
@@ -266,6 +271,7 @@ def bayes_theorem(prior: Mapping[Hashable, Any], likelihood: Mapping[Hashable, A
     Returns
     -------
     dict {hypothesis: Fraction}
+        Posterior probability of each hypothesis.
 
     Raises
     ------

@@ -178,9 +178,15 @@ class BagOfWords(CountVectorizer):
     def transform(self, raw_documents: Iterable[str]) -> sp.csr_array:
         """Count the words of each document.
 
+        Parameters
+        ----------
+        raw_documents : iterable of str
+            Documents.
+
         Returns
         -------
         (N, V) csr_array
+            Counts of the V words of the dictionary, the reserved word last.
 
         Warns
         -----
@@ -224,6 +230,11 @@ class BagOfWords(CountVectorizer):
     def save(self, path: str | os.PathLike[str]) -> None:
         """Write options and dictionary as one JSON file; an existing file is replaced once all content is written.
 
+        Parameters
+        ----------
+        path : path
+            File to write.
+
         Raises
         ------
         ValueError
@@ -252,6 +263,11 @@ class BagOfWords(CountVectorizer):
         token_pattern : str, optional
             The `token_pattern` that was saved. Needed unless that was the default or another common one (`\w+`, `\S+`
             and the like, with `\b` or without), as a file may not choose a pattern that takes minutes on a short text.
+
+        Returns
+        -------
+        BagOfWords
+            Fitted counter of words.
 
         Raises
         ------

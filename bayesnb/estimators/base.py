@@ -305,6 +305,11 @@ class NaiveBayesClassifier(FittedClassifier):
         counted : Counted
             Encoding and statistics of the same columns.
 
+        Returns
+        -------
+        classifier
+            Fitted copy; this classifier is not changed.
+
         Examples
         --------
         >>> from bayesnb import CategoricalNB
@@ -369,6 +374,11 @@ class NaiveBayesClassifier(FittedClassifier):
             Labels of the rows.
         sample_weight : array-like of shape (N,), optional
             Replication counts of the rows; default: 1.
+
+        Returns
+        -------
+        classifier
+            Fitted copy; this classifier is not changed.
 
         Examples
         --------

@@ -150,6 +150,10 @@ class NaiveBayesMixture(DensityMixin, BaseEstimator):
         sample_weight : array-like of shape (N,), optional
             Replication counts of the rows, such as the frequencies of patterns; default: 1.
 
+        Returns
+        -------
+        self
+
         Raises
         ------
         ValueError

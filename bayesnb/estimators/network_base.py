@@ -182,6 +182,10 @@ class StructuredNB(NaiveBayesClassifier):
         sample_weight : array-like of shape (N,), optional
             Replication counts of the rows; default: 1.
 
+        Returns
+        -------
+        self
+
         Raises
         ------
         ValueError

@@ -168,7 +168,18 @@ class TAN(StructuredNB):
     _learned = "the tree"
 
     def get_params(self, deep: bool = True) -> dict[str, Any]:
-        """Return the hyperparameters by name; `score` is the score of arcs."""
+        """Return the hyperparameters by name; `score` is the score of arcs.
+
+        Parameters
+        ----------
+        deep : bool, default True
+            Whether to include the hyperparameters of nested estimators.
+
+        Returns
+        -------
+        dict
+            Hyperparameters by name.
+        """
         params: dict[str, Any] = super().get_params(deep)
         return params | {"score": vars(self).get("score", "mi")}
 

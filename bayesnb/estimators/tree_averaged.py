@@ -186,6 +186,11 @@ class TreeAveragedNB(StructuredNB):
     def pair_counts(self) -> tuple[NodeColumns, np.ndarray]:
         """Return the categorical columns, and the (C, L, L) weight of the rows of each class with both of two levels.
 
+        Returns
+        -------
+        columns, counts : NodeColumns, (C, L, L) array
+            Categorical columns with their levels, and the (C, L, L) array of weights over the L levels of all columns.
+
         Examples
         --------
         >>> from bayesnb import TreeAveragedNB

@@ -217,6 +217,11 @@ class WeightedNB(WeightAttributes):
         sample_weight : array-like of shape (N,), optional
             Replication counts of the rows; default: 1.
 
+        Returns
+        -------
+        WeightedNB
+            Fitted copy; this classifier is not changed.
+
         Examples
         --------
         >>> from bayesnb import GaussianNB, WeightedNB
@@ -279,6 +284,10 @@ class WeightedNB(WeightAttributes):
         sample_weight : array-like of shape (N,), optional
             Replication counts of the rows; default: 1.
 
+        Returns
+        -------
+        self
+
         Raises
         ------
         ValueError
@@ -310,6 +319,10 @@ class WeightedNB(WeightAttributes):
         sample_weight : array-like of shape (N,), optional
             Replication counts of the rows; default: 1.
 
+        Returns
+        -------
+        self
+
         Raises
         ------
         ValueError
@@ -336,6 +349,10 @@ class WeightedNB(WeightAttributes):
         factor : float
             Factor in (0, 1].
 
+        Returns
+        -------
+        self
+
         Examples
         --------
         >>> from bayesnb import GaussianNB, WeightedNB
@@ -360,6 +377,11 @@ class WeightedNB(WeightAttributes):
         ----------
         counted : Counted
             Encoding and statistics of the same columns.
+
+        Returns
+        -------
+        WeightedNB
+            Fitted copy; this classifier is not changed.
 
         Examples
         --------

@@ -104,6 +104,16 @@ class PredictionSets:
     def at(self, coverage: float) -> Self:
         """Return a copy with the sets of the same rows for another coverage.
 
+        Parameters
+        ----------
+        coverage : float
+            Least probability of a set to hold the label, in (0, 1).
+
+        Returns
+        -------
+        PredictionSets
+            Sets of the same rows.
+
         Raises
         ------
         ValueError
@@ -115,6 +125,16 @@ class PredictionSets:
 
     def covered(self, y: object) -> np.ndarray:
         """Return (M,) whether the set of each row holds the label `y` of the row; False for labels that are no class.
+
+        Parameters
+        ----------
+        y : array-like of shape (M,)
+            True labels of the rows.
+
+        Returns
+        -------
+        (M,) array of bool
+            Whether each set holds the label.
 
         Raises
         ------
@@ -221,6 +241,11 @@ class Conformal:
         coverage : float, default 0.9
             Least probability of a set to hold the label, in (0, 1). Sets hold all labels if candidates are compared
             with fewer than coverage/(1 - coverage) rows.
+
+        Returns
+        -------
+        PredictionSets
+            Sets of the rows, with the p-values.
 
         Raises
         ------

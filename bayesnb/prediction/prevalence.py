@@ -151,6 +151,7 @@ def estimate_prevalence(
     Returns
     -------
     Prevalence
+        Posterior means, intervals and draws of the shares.
 
     Raises
     ------

@@ -250,6 +250,7 @@ def diagnostic_tests(
     Returns
     -------
     DiagnosticTests
+        Table of estimates with intervals, and the posterior draws.
 
     Raises
     ------
