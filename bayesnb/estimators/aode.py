@@ -30,7 +30,7 @@ _LEVELS = "levels"
 class AODE(StructuredNB):
     r"""Averaged one-dependence estimators: the average over networks in which one column is a parent of all others.
 
-    Each member p is a `SPODE` whose parent of all other columns is column p. The members are averaged with equal
+    Each member p is a `SPODE` in which column p is the parent of all other columns. The members are averaged with equal
     weights:
 
     .. math::

@@ -43,8 +43,8 @@ class KDB(StructuredNB):
     each of their values (docs/derivations.md, section 25).
 
     Columns are sorted by their mutual information with the class, I(x_j; c). The parents of a column are the up to k
-    columns before it with the largest conditional mutual information I(x_j; x_p | c). Held-out labels choose the number
-    of parents, k, and the number of columns.
+    columns before it with the largest conditional mutual information I(x_j; x_p | c). By default, held-out labels
+    determine the number of parents, k, and the number of columns.
 
     Parameters
     ----------

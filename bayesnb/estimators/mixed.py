@@ -32,7 +32,8 @@ _ROUNDING = 1e-9
 class MixedNB(NaiveBayesClassifier):
     r"""Naive Bayes for tables with columns of several kinds, such as categories and numbers.
 
-    Given the class, the blocks of columns are independent, and each kind of column has its own distribution:
+    Given the class, the columns are independent, except that the multinomial columns together are one vector of counts.
+    The columns of one kind are a block b:
 
     .. math::
 
