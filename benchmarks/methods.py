@@ -59,7 +59,7 @@ def of_numbers(numbers: str) -> Callable[[Table], Any]:
 
     def make(table: Table) -> Any:
         if table.kind not in ("numbers", "mixed"):
-            raise Left("there are no numbers")
+            raise Left("the table has no numeric columns")
         return bnb.MixedNB(numbers=numbers, missing_values=MISSING)
 
     return make
@@ -81,7 +81,7 @@ def structure(name: str, table: Table) -> Any:
 def sklearn_naive(table: Table) -> Any:
     """scikit-learn's naive Bayes of the kind; "?" is a level."""
     if table.kind == "mixed":
-        raise Left("scikit-learn has no naive Bayes of mixed columns")
+        raise Left("scikit-learn has no naive Bayes for mixed columns")
     if table.kind == "words":
         return sk.MultinomialNB(alpha=table.alpha)
     if table.kind == "numbers":
