@@ -161,8 +161,8 @@ def main() -> None:
     X_test = bag.transform(texts_test)
     share = X_test[:, [-1]].sum() / X_test.sum()
     print(
-        f"{len(y):,} training messages, {(y == 'spam').mean():.0%} spam; {len(bag.vocabulary_):,} words. The last, "
-        f"<UNK>, stands for {bag.unknown_count_:,} words that occur in one training message, and {share:.0%} of the test words.\n"
+        f"{len(y):,} training messages, {(y == 'spam').mean():.0%} spam; {len(bag.vocabulary_):,} words. <UNK> stands "
+        f"for {bag.unknown_count_:,} words that occur in one training message, and {share:.0%} of the test words.\n"
     )
     compare(X, y, X_test, y_test)
     nb = bnb.MultinomialNB().fit(X, y)
