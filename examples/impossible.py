@@ -41,8 +41,7 @@ def main() -> None:
     split = bnb.decompose_uncertainty(nb, melon, method="draws", draws=20_000).iloc[0]
     print(f"""
 90% interval of P(good | melon, parameters), by draws: {lower[0, good]:.2f} to {upper[0, good]:.4f}
-The entropy is {split.total:.3f} nats, of which {split.epistemic:.3f} are due to parameters that 17 melons leave
-unknown.
+Entropy: {split.total:.3f} nats, of which {split.epistemic:.3f} come from parameters that 17 melons leave unknown.
 """)
 
     table = bnb.parameter_table(nb)
