@@ -35,8 +35,8 @@ class CategoricalNB(NaiveBayesClassifier):
 
     .. math::
 
-        p(c, x \mid \pi, \theta) = \pi_c \prod_{j=1}^F \theta_{cj x_j}, \qquad
-        \pi \sim \mathrm{Dirichlet}(\mathtt{class\_alpha}), \quad \theta_{cj} \sim \mathrm{Dirichlet}(\alpha),
+        & p(c, x \mid \pi, \theta) = \pi_c \prod_{j=1}^F \theta_{cj x_j}, \\
+        & \pi \sim \mathrm{Dirichlet}(\mathtt{class\_alpha}), \quad \theta_{cj} \sim \mathrm{Dirichlet}(\alpha),
 
     where θ_cjl is the probability of level l of feature j in class c. With counts n_cj of the levels, the posterior of
     θ_cj is Dirichlet(α + n_cj); see docs/derivations.md, section 3.
@@ -132,12 +132,12 @@ class CategoricalNB(NaiveBayesClassifier):
 
     @property
     def category_count_(self) -> list[np.ndarray]:
-        """(C, L_j) weight of the rows with each level, one array per feature."""
+        """Sum of the weights of the rows with each level, one (C, L_j) array per feature."""
         return self._split_by_feature(self.statistics_.blocks[0].count)
 
     @property
     def feature_log_prob_(self) -> list[np.ndarray]:
-        """(C, L_j) log posterior mean of P(level | class), one array per feature."""
+        """Logarithm of the posterior mean of P(level | class), one (C, L_j) array per feature."""
         return self._split_by_feature(scoring.plug_in(self.posterior_.blocks[0]).log_theta)
 
     def _split_by_feature(self, flat: np.ndarray) -> list[np.ndarray]:
@@ -156,8 +156,8 @@ class BernoulliNB(NaiveBayesClassifier):
 
     .. math::
 
-        p(c, x \mid \pi, \theta) = \pi_c \prod_{j=1}^F \theta_{cj}^{x_j} (1 - \theta_{cj})^{1 - x_j}, \qquad
-        \pi \sim \mathrm{Dirichlet}(\mathtt{class\_alpha}), \quad \theta_{cj} \sim \mathrm{Beta}(\alpha, \alpha),
+        & p(c, x \mid \pi, \theta) = \pi_c \prod_{j=1}^F \theta_{cj}^{x_j} (1 - \theta_{cj})^{1 - x_j}, \\
+        & \pi \sim \mathrm{Dirichlet}(\mathtt{class\_alpha}), \quad \theta_{cj} \sim \mathrm{Beta}(\alpha, \alpha),
 
     where θ_cj is the probability that feature j is present in class c. The posterior of θ_cj is a Beta distribution,
     which is a Dirichlet of two levels; see docs/derivations.md, section 3.
@@ -233,12 +233,12 @@ class BernoulliNB(NaiveBayesClassifier):
 
     @property
     def feature_count_(self) -> np.ndarray:
-        """(C, F) weight of the rows in which the feature is present."""
+        """Sum of the weights of the rows in which each feature is present, (C, F)."""
         return np.asarray(self.statistics_.blocks[0].count[:, 1::2])
 
     @property
     def feature_log_prob_(self) -> np.ndarray:
-        """(C, F) log posterior mean of P(present | class)."""
+        """Logarithm of the posterior mean of P(present | class), (C, F)."""
         return np.asarray(scoring.plug_in(self.posterior_.blocks[0]).log_theta[:, 1::2])
 
     _tags = ("sparse", "allow_nan", "poor_score")
@@ -252,8 +252,8 @@ class MultinomialNB(NaiveBayesClassifier):
 
     .. math::
 
-        p(c, x \mid \pi, \theta) = \pi_c \frac{t!}{\prod_j x_j!} \prod_{j=1}^F \theta_{cj}^{x_j}, \qquad
-        \pi \sim \mathrm{Dirichlet}(\mathtt{class\_alpha}), \quad \theta_c \sim \mathrm{Dirichlet}(\alpha),
+        & p(c, x \mid \pi, \theta) = \pi_c \frac{t!}{\prod_j x_j!} \prod_{j=1}^F \theta_{cj}^{x_j}, \\
+        & \pi \sim \mathrm{Dirichlet}(\mathtt{class\_alpha}), \quad \theta_c \sim \mathrm{Dirichlet}(\alpha),
 
     where θ_cj is the probability of word j in class c. With counts n_c of the words in the class, the posterior of θ_c
     is Dirichlet(α + n_c); see docs/derivations.md, section 3.
@@ -331,12 +331,12 @@ class MultinomialNB(NaiveBayesClassifier):
 
     @property
     def feature_count_(self) -> np.ndarray:
-        """(C, F) count of each word in each class, each row's counts multiplied by its weight."""
+        """Count of each word in each class, with each row multiplied by its weight, (C, F)."""
         return np.asarray(self.statistics_.blocks[0].count)
 
     @property
     def feature_log_prob_(self) -> np.ndarray:
-        """(C, F) log posterior mean of the probability of each word."""
+        """Logarithm of the posterior mean of the probability of each word, (C, F)."""
         return np.asarray(scoring.plug_in(self.posterior_.blocks[0]).log_theta)
 
     _tags = ("sparse", "positive_only", "poor_score")

@@ -110,11 +110,11 @@ class FeatureAveragedNB(NaiveBayesClassifier):
 
     @property
     def inclusion_probability_(self) -> np.ndarray:
-        """(F,) posterior probability that each feature depends on the class, in the order of the columns of X."""
+        """Posterior probability that each feature depends on the class, (F,), in the order of the columns of X."""
         return np.asarray(expit(self.encoding_.sort_columns(block.log_odds for block in self.posterior_.blocks)))
 
     def inclusion_by_kappa(self, kappa: tuple[float, ...] = (0.01, 0.1, 1.0)) -> pd.DataFrame:
-        """Posterior inclusion probability of the Gaussian features for several strengths κ of their prior.
+        """Compute the inclusion probabilities of Gaussian features for several strengths κ of their prior.
 
         A vague prior of the means (small κ) lowers the evidence of dependence, by a factor that does not vanish with
         more rows.

@@ -36,8 +36,8 @@ class KDB(StructuredNB):
 
     .. math::
 
-        p(c, x \mid \pi, \theta) = \pi_c \prod_{j=1}^F p(x_j \mid x_{\mathrm{pa}(j)}, c), \qquad
-        |\mathrm{pa}(j)| \le k,
+        & p(c, x \mid \pi, \theta) = \pi_c \prod_{j=1}^F p(x_j \mid x_{\mathrm{pa}(j)}, c), \\
+        & |\mathrm{pa}(j)| \le k,
 
     with π ~ Dirichlet(`class_alpha`) and context-tree tables, which average over the number of parents that matter for
     each of their values (docs/derivations.md, section 25).

@@ -37,8 +37,8 @@ class MixedNB(NaiveBayesClassifier):
 
     .. math::
 
-        p(c, x \mid \pi, \theta) = \pi_c \prod_b p(x_b \mid \theta_{cb}), \qquad
-        \pi \sim \mathrm{Dirichlet}(\mathtt{class\_alpha}),
+        & p(c, x \mid \pi, \theta) = \pi_c \prod_b p(x_b \mid \theta_{cb}), \\
+        & \pi \sim \mathrm{Dirichlet}(\mathtt{class\_alpha}),
 
     where each p(x_b | θ_cb) and its prior are those of `CategoricalNB`, `GaussianNB`, `BinnedNB`, `BernoulliNB`,
     `PoissonNB`, `ExponentialNB` or `MultinomialNB`; see docs/derivations.md, section 1.

@@ -23,8 +23,8 @@ class NetworkNB(StructuredNB):
 
     .. math::
 
-        p(c, x \mid \pi, \theta) = \pi_c \prod_{j=1}^F p(x_j \mid x_{\mathrm{pa}(j)}, c), \qquad
-        \theta_{cju} \sim \mathrm{Dirichlet}(\alpha),
+        & p(c, x \mid \pi, \theta) = \pi_c \prod_{j=1}^F p(x_j \mid x_{\mathrm{pa}(j)}, c), \\
+        & \theta_{cju} \sim \mathrm{Dirichlet}(\alpha),
 
     where θ_cju are the probabilities of the levels of feature j in class c if its parents have the joint value u, and π
     ~ Dirichlet(`class_alpha`). The posterior of each θ_cju is Dirichlet again; see docs/derivations.md, section 17.
@@ -185,8 +185,8 @@ class SPODE(StructuredNB):
 
     .. math::
 
-        p(c, x \mid \pi, \theta) = \pi_c\, p(x_p \mid c) \prod_{j \ne p} p(x_j \mid x_p, c), \qquad
-        \theta_{cju} \sim \mathrm{Dirichlet}(\alpha),
+        & p(c, x \mid \pi, \theta) = \pi_c\, p(x_p \mid c) \prod_{j \ne p} p(x_j \mid x_p, c), \\
+        & \theta_{cju} \sim \mathrm{Dirichlet}(\alpha),
 
     where θ_cju are the probabilities of the levels of feature j in class c if the superparent has level u, and π ~
     Dirichlet(`class_alpha`); see docs/derivations.md, section 17.

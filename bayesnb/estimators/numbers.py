@@ -46,8 +46,8 @@ class GaussianNB(NumbersNB):
 
     .. math::
 
-        p(c, x \mid \pi, \mu, \sigma^2) = \pi_c \prod_{j=1}^F N(x_j \mid \mu_{cj}, \sigma^2_{cj}), \qquad
-        \sigma^2_{cj} \sim \mathrm{InverseGamma}(a, b), \quad
+        & p(c, x \mid \pi, \mu, \sigma^2) = \pi_c \prod_{j=1}^F N(x_j \mid \mu_{cj}, \sigma^2_{cj}), \\
+        & \sigma^2_{cj} \sim \mathrm{InverseGamma}(a, b), \quad
         \mu_{cj} \mid \sigma^2_{cj} \sim N(m, \sigma^2_{cj}/\kappa),
 
     with π ~ Dirichlet(`class_alpha`). The posterior of each (μ_cj, σ²_cj) is normal-inverse-gamma again; see
@@ -121,12 +121,12 @@ class GaussianNB(NumbersNB):
 
     @property
     def theta_(self) -> np.ndarray:
-        """(C, F) posterior means of the Gaussian means."""
+        """Posterior mean of each mean μ, (C, F), in the units of the features."""
         return np.asarray(scoring.plug_in(self.posterior_.blocks[0]).mu)
 
     @property
     def var_(self) -> np.ndarray:
-        """(C, F) posterior means of the Gaussian variances."""
+        """Posterior mean of each variance σ², (C, F), in squared units of the features."""
         return np.asarray(scoring.plug_in(self.posterior_.blocks[0]).sigma2)
 
 
@@ -137,8 +137,8 @@ class PoissonNB(NumbersNB):
 
     .. math::
 
-        p(c, x \mid \pi, \lambda) = \pi_c \prod_{j=1}^F \frac{\lambda_{cj}^{x_j} e^{-\lambda_{cj}}}{x_j!}, \qquad
-        \pi \sim \mathrm{Dirichlet}(\mathtt{class\_alpha}), \quad \lambda_{cj} \sim \mathrm{Gamma}(a, b),
+        & p(c, x \mid \pi, \lambda) = \pi_c \prod_{j=1}^F \frac{\lambda_{cj}^{x_j} e^{-\lambda_{cj}}}{x_j!}, \\
+        & \pi \sim \mathrm{Dirichlet}(\mathtt{class\_alpha}), \quad \lambda_{cj} \sim \mathrm{Gamma}(a, b),
 
     where λ_cj is the expected count of feature j in a row of class c, and b is a rate. The posterior of λ_cj is Gamma(a
     + Σx, b + n), with Σx the sum of the counts and n the weight of the rows; see docs/derivations.md, section 5.
@@ -205,12 +205,12 @@ class PoissonNB(NumbersNB):
 
     @property
     def feature_count_(self) -> np.ndarray:
-        """(C, F) sum of the counts of each feature in each class."""
+        """Sum of the counts of each feature in each class, (C, F)."""
         return np.asarray(self.statistics_.blocks[0].total)
 
     @property
     def rate_(self) -> np.ndarray:
-        """(C, F) posterior means of the rates."""
+        """Posterior mean of each rate λ, (C, F), in counts per row."""
         return np.asarray(scoring.plug_in(self.posterior_.blocks[0]).rate)
 
 
@@ -221,8 +221,8 @@ class ExponentialNB(NumbersNB):
 
     .. math::
 
-        p(c, x \mid \pi, \lambda) = \pi_c \prod_{j=1}^F \lambda_{cj} e^{-\lambda_{cj} x_j}, \qquad
-        \pi \sim \mathrm{Dirichlet}(\mathtt{class\_alpha}), \quad \lambda_{cj} \sim \mathrm{Gamma}(a, b),
+        & p(c, x \mid \pi, \lambda) = \pi_c \prod_{j=1}^F \lambda_{cj} e^{-\lambda_{cj} x_j}, \\
+        & \pi \sim \mathrm{Dirichlet}(\mathtt{class\_alpha}), \quad \lambda_{cj} \sim \mathrm{Gamma}(a, b),
 
     where b is a rate. The posterior of λ_cj is Gamma(a + n, b + Σx), with n the weight of the rows and Σx the sum of
     the durations.
@@ -287,7 +287,7 @@ class ExponentialNB(NumbersNB):
 
     @property
     def rate_(self) -> np.ndarray:
-        """(C, F) posterior means of the rates, one over the unit of X."""
+        """Posterior mean of each rate λ, (C, F), in units of one over the unit of X."""
         return np.asarray(scoring.plug_in(self.posterior_.blocks[0]).rate)
 
 

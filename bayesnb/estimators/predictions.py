@@ -68,7 +68,7 @@ class FittedClassifier(ClassifierMixin, BaseEstimator):
 
     @property
     def log_evidence_(self) -> float:
-        """Log evidence log p(X, y), with the parameters integrated out, multinomial coefficients and -log x! included.
+        """Log evidence log p(X, y) with the parameters integrated out, including multinomial coefficients and -log x!.
 
         The evidence is -inf under a prior with a zero concentration. Under a prior derived from the data it is
         the evidence given that prior; with fractional weights it is a pseudo-evidence.
@@ -76,7 +76,7 @@ class FittedClassifier(ClassifierMixin, BaseEstimator):
         Raises
         ------
         NotOfferedError
-            If the evidence has no closed form: a NotImplementedError and an AttributeError; `hasattr` is false.
+            If the evidence has no closed form. The error is an AttributeError too, so that `hasattr` returns False.
         """
         return self.fitted_.log_evidence
 
@@ -98,12 +98,12 @@ class FittedClassifier(ClassifierMixin, BaseEstimator):
 
     @property
     def class_count_(self) -> np.ndarray:
-        """(C,) weight of the rows of each class."""
+        """Sum of the weights of the rows in each class, (C,)."""
         return np.asarray(self.fitted_.statistics.class_count)
 
     @property
     def class_log_prior_(self) -> np.ndarray:
-        """(C,) log of the posterior mean of each class probability."""
+        """Logarithm of the posterior mean of each class probability, (C,)."""
         return self.fitted_.class_log_prior
 
     @accept_dask(_empty_labels)

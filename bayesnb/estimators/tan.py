@@ -36,8 +36,8 @@ class TAN(StructuredNB):
 
     .. math::
 
-        p(c, x \mid \pi, \theta) = \pi_c \prod_{j=1}^F p(x_j \mid x_{\mathrm{pa}(j)}, c), \qquad
-        \theta_{cju} \sim \mathrm{Dirichlet}(\alpha),
+        & p(c, x \mid \pi, \theta) = \pi_c \prod_{j=1}^F p(x_j \mid x_{\mathrm{pa}(j)}, c), \\
+        & \theta_{cju} \sim \mathrm{Dirichlet}(\alpha),
 
     where θ_cju are the probabilities of the levels of feature j in class c if its parent has level u, and π ~
     Dirichlet(`class_alpha`); see docs/derivations.md, section 17.

@@ -142,7 +142,7 @@ class TreeAveragedNB(StructuredNB):
 
     @property
     def arc_probability_(self) -> pd.DataFrame:
-        """(F, F) posterior probability that two columns are joined by an arc with dependence; diagonal 0."""
+        """Posterior probability that the arc between two columns is real, an (F, F) table; the diagonal is 0."""
         import pandas as pd
 
         names, tree_posterior = self._tree_posterior()
