@@ -308,7 +308,7 @@ class FittedClassifier(ClassifierMixin, BaseEstimator):
         estimate: Estimate | None = None,
         class_prior: object = None,
     ) -> float:
-        """Compute the accuracy of `predict` on labelled rows, without delay also for dask collections.
+        """Compute the accuracy of `predict` on labelled rows; a dask collection is computed at once.
 
         Parameters
         ----------
