@@ -95,7 +95,9 @@ class Decisions:
         truth = self.loss.columns.get_indexer(pd.Index(labels.values))
         if (truth < 0).any():
             unknown, known = labels.values[int(np.argmin(truth))], list(self.loss.columns)
-            raise ValueError(f"y has the label {unknown!r}, for which there is no loss; there are {known}.")
+            raise ValueError(
+                f"y has the label {unknown!r}, but loss has no column for this label. The columns of loss are {known}."
+            )
         action = self.loss.index.get_indexer(pd.Index(self.action))
         return float(self.loss.to_numpy()[action, truth[label]].mean())
 
@@ -282,7 +284,10 @@ def bayes_theorem(prior: Mapping[Hashable, Any], likelihood: Mapping[Hashable, A
     for name, numbers in (("prior", prior), ("likelihood", likelihood)):
         require_mapping(name, numbers, "{hypothesis: number}")
     if set(prior) != set(likelihood):
-        raise ValueError(f"prior is over {list(prior)} and likelihood over {list(likelihood)}: they must be the same.")
+        raise ValueError(
+            f"prior and likelihood must have the same hypotheses. prior has {list(prior)}, and likelihood has "
+            f"{list(likelihood)}."
+        )
     joint = {}
     for hypothesis in prior:
         p, q = (Fraction(str(numbers[hypothesis])) for numbers in (prior, likelihood))
@@ -316,8 +321,8 @@ def _loss_table(loss: object, reject_cost: float | None, classes: np.ndarray) ->
         table = loss.T if loss.index.name == "truth" or loss.columns.name == "action" else loss
         if len(table.columns) != len(labels) or set(table.columns) != set(labels):
             raise ValueError(
-                f"loss has the columns {list(table.columns)}, where the classes {labels} are needed: rows are actions "
-                "and columns the truth, or name the axes 'action' and 'truth'."
+                f"loss has the columns {list(table.columns)}, but the classes are {labels}. Make actions the rows and "
+                "classes the columns, or name the axes 'action' and 'truth'."
             )
         table = table[labels]
     else:
@@ -350,8 +355,8 @@ def _loss_table(loss: object, reject_cost: float | None, classes: np.ndarray) ->
         if dominates.any():
             better = table.index[int(np.argmax(dominates))]
             warn(
-                f"loss: the action {shown(table.index[a])} is dominated: {shown(better)} never costs more, and will "
-                "always be preferred."
+                f"loss: the action {shown(table.index[a])} is dominated, because {shown(better)} never costs more and "
+                "is always preferred."
             )
     return table
 
