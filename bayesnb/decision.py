@@ -334,7 +334,7 @@ def _loss_table(loss: object, reject_cost: float | None, classes: np.ndarray) ->
             )
         table = pd.DataFrame(values, labels if len(values) == len(labels) else range(len(values)), labels)
     if reject_cost is not None:
-        require_number("reject_cost", reject_cost, "a finite number: what it costs not to decide", lambda _: True)
+        require_number("reject_cost", reject_cost, "a finite number, the cost of not deciding", lambda _: True)
         table = pd.concat([table, pd.DataFrame(reject_cost, [REJECT], labels)])
     if not table.index.is_unique:
         raise ValueError(f"loss names an action twice: {list(table.index)}. `reject_cost` adds the action {REJECT!r}.")

@@ -151,8 +151,8 @@ def read_cells(fitted: Fitted, X: object, y: object, chosen: set[int] | None) ->
             cells.append(NumberCells(index, values, _class_means(values, bounds), prior).take(at))
         else:
             raise NotImplementedError(
-                f"check_independence cannot compare {block.kind} columns: it compares numbers by moments, and their "
-                f"statistics, {prior.statistics.__name__}, have no `from_moments`. Choose other columns with features=."
+                f"check_independence compares numbers by their moments, but {prior.statistics.__name__}, the "
+                f"statistics of {block.kind} columns, has no `from_moments`. Choose other columns with features=."
             )
     return sorted(cells, key=_comparison_order), bounds
 

@@ -257,8 +257,8 @@ def replace_state(nb: Any_NB, updated: Any_NB, before: object = _ANY) -> Any_NB:
         if before is not _ANY and vars(nb).get("fitted_") is not before:
             raise RuntimeError(
                 f"This {type(nb).__name__} was changed by another thread during the call. The counts of that thread "
-                "would be lost, so nothing was changed by this call. Use a lock around the calls, or fit an estimator "
-                "of its own in each thread (bayesnb.distributed.fit merges the counts)."
+                "would be lost, so nothing was changed by this call. Use a lock around the calls, or let each thread "
+                "fit a separate estimator (bayesnb.distributed.fit merges such counts)."
             )
         for name in set(vars(nb)) - set(vars(updated)):
             delattr(nb, name)

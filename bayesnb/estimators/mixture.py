@@ -153,8 +153,8 @@ class NaiveBayesMixture(DensityMixin, BaseEstimator):
         weight = check_weights(sample_weight, table.n_rows)
         if (weight > 0).sum() < self.n_components:
             raise ValueError(
-                f"n_components={self.n_components}, but X has {(weight > 0).sum()} row(s) of positive weight; there "
-                "must be one for each component."
+                f"n_components={self.n_components}, but X has {(weight > 0).sum()} row(s) of positive weight. X "
+                "must have one such row for each component."
             )
         counted = count_in_first_class(nb, Levels(tuple(range(self.n_components))), nb._columns(table), table, weight)
         encoding, prior = counted.encoding, nb._empirical_prior(counted).derive(counted.statistics)
@@ -187,8 +187,8 @@ class NaiveBayesMixture(DensityMixin, BaseEstimator):
         if (choice < 0).any():
             rows, first = f"{int((choice < 0).sum())} of {len(choice)} rows", int(np.argmax(choice < 0))
             warn(
-                f"{rows} are impossible in every component (first: row {first}). They get the component that is most "
-                "probable a priori."
+                f"{rows} are impossible in every component (first: row {first}). Such rows get the component that "
+                "is most probable a priori."
             )
         return np.asarray(np.where(choice < 0, int(np.argmax(self.weights_)), choice))
 

@@ -426,8 +426,8 @@ class StructuredNB(NaiveBayesClassifier):
         if never:
             warn(
                 f"{type(self).__name__}: no row has the column and all of its parents for these pairs (class, column): "
-                f"{never[:8]}. Their tables equal the prior, as a row with a missing parent does not count for the "
-                "column. To count such rows, give missing cells a level of their own."
+                f"{never[:8]}. The tables of these pairs equal the prior, as a row with a missing parent does not "
+                "count for the column. To count such rows, give missing cells a level of their own."
             )
 
     def _select_gaussian(self, table: Table) -> tuple[int, ...]:

@@ -171,7 +171,7 @@ def fit_em(
     em.check_options(max_iter, tol, seed)
     require_integer("restarts", restarts, 0)
     weight = require_number(
-        "weight", weight, "a number of at least 0: what an unlabelled row counts for", lambda w: w >= 0
+        "weight", weight, "a number of at least 0, the weight of an unlabelled row", lambda w: w >= 0
     )
     model = clone_for_em(nb, "fit_em")
     table = model._table(X, reset=True)

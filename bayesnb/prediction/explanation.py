@@ -280,7 +280,7 @@ def column_names(fitted: Fitted, names: Sequence[str] | None) -> list[str]:
     """Return the names of the columns of X: those given by the user, or those of the classifier."""
     if names is None:
         return fitted.encoding.feature_names
-    require_iterable("names", names, "a text for each column of X")
+    require_iterable("names", names, "a list with one text for each column of X")
     if len(texts := [str(name) for name in names]) != fitted.encoding.n_features:
         raise ValueError(
             f"names has {len(texts)} entries, but X has {fitted.encoding.n_features} columns. Pass one name for each "

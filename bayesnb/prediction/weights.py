@@ -316,7 +316,7 @@ def require_weights(nb: Classifier, who: str) -> Weights:
     weights: Weights | None = getattr(nb, "weights_", None)
     if weights is None:
         raise ValueError(
-            f"{who}: the weights of this {type(nb).__name__} are 1, because none were fitted. Its rows were only "
+            f"{who}: the weights of this {type(nb).__name__} are 1, because none were fitted. The rows were only "
             "counted, or were too few. Fit weights by nb.weigh(X, y), from rows that were counted."
         )
     return weights

@@ -325,9 +325,9 @@ def resolve_given(fitted: Fitted, given: Given | None) -> Given:
         return "data" if weighted else "row"
     if given == "row" and weighted:
         raise NotImplementedError(
-            "given='row' is not available for weighted terms, which are not a distribution of rows and tell nothing "
-            "of the parameters. Pass given='data', the default for weighted terms, for the uncertainty that the "
-            "posterior leaves."
+            "given='row' is not available for weighted terms. Weighted terms are not a distribution of rows, so that a "
+            "row tells nothing about the parameters. Pass given='data', the default for weighted terms, for the "
+            "uncertainty that the posterior of the parameters leaves."
         )
     return given
 
