@@ -141,7 +141,7 @@ def to_arviz(
     if (X is None) != (y is None):
         given, lacking = ("y", "X") if X is None else ("X", "y")
         raise ValueError(
-            f"{given} was passed without {lacking}, but likelihoods need rows and labels. Pass both or neither."
+            f"{given} was given without {lacking}, but likelihoods need rows and labels. Pass both or neither."
         )
     sample = (int(chains), int(draws))
     n_draws = sample[0] * sample[1]

@@ -98,7 +98,7 @@ class TableRows:
         names = (*READINGS, *(() if plain is nb else (WEIGHTED,)), *priors, *(name for name, _ in named))
         if twice := [name for i, name in enumerate(names) if name in names[:i]]:
             raise ValueError(
-                f"Two rows would have the name {shown(twice[0])}. Rename one in `priors`, or pass baselines as a dict "
+                f"Two rows would be named {shown(twice[0])}. Rename one in `priors`, or pass baselines as a dict "
                 "of names to classifiers."
             )
         return cls(names, dict(priors), named, np.ones((len(names), len(names)), bool))

@@ -107,7 +107,7 @@ def _require_same(first: Fitted, second: Fitted) -> None:
     for (what, names), other_names in zip(_encoding(first).items(), _encoding(second).values(), strict=True):
         if names != other_names:
             raise ValueError(
-                f"bayes_factor: the {what} of the two models differ: {shown(names)} and {shown(other_names)}. "
+                f"bayes_factor: the {what} differ between the models: {shown(names)} and {shown(other_names)}. "
                 "Probabilities of different encodings are not comparable."
             )
     for (what, statistics), (_, other) in zip(_statistics(first), _statistics(second), strict=True):
