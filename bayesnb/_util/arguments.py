@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Hashable, Iterable, Mapping, Sequence
 from math import isfinite
 from numbers import Integral
 from typing import Any
@@ -85,6 +85,13 @@ def require_choice(name: str, value: object, allowed: tuple[str, ...]) -> None:
     """Raise ValueError unless `value` is one of `allowed`."""
     if not isinstance(value, str) or value not in allowed:
         raise ValueError(f"{name}={shown(value)} is unknown; use {' or '.join(map(repr, allowed))}.")
+
+
+def find_class(name: str, label: object, classes: Sequence[Any]) -> int:
+    """Return the position of a label in `classes`; raise ValueError if the argument `name` is not a class."""
+    if not isinstance(label, Hashable) or label not in dict.fromkeys(classes):
+        raise ValueError(f"{name}={shown(label)} is not a class. The classes are {shown(list(classes))}.")
+    return list(classes).index(label)
 
 
 def require_flag(name: str, value: object) -> None:

@@ -123,7 +123,7 @@ def test_bad_arguments():
         ({"nobody": [0.0]}, "edges names a column 'nobody'"),
         ([[0.0]], "have an entry for each of the 3 binned columns"),
         ("quantiles", "must be a dict"),
-        ({"shift": np.arange(300.0)}, "edges make 301 cells of a column; the most is 256"),
+        ({"shift": np.arange(300.0)}, "edges cut a column into 301 cells; at most 256 are allowed"),
     ):
         refused(match, bnb.BinnedNB(edges=edges).fit, FRAME, Y)
     refused("cells=1 must be an integer of at least 2", bnb.BinnedNB(cells=1).fit, FRAME, Y)
@@ -146,10 +146,16 @@ def test_without_concentration_there_is_no_posterior():
 @pytest.mark.slow("compiles kernels of its own")
 def test_what_has_no_meaning_for_them_says_so(nb):
     refused("no objective that compares", bnb.fit_em, bnb.BinnedNB(), FRAME, Y, FRAME, error=NotImplementedError)
-    refused("binned columns are not", bnb.FeatureAveragedNB(bnb.BinnedNB()).fit, FRAME, Y, error=NotImplementedError)
+    refused(
+        "binned columns, which are not such features",
+        bnb.FeatureAveragedNB(bnb.BinnedNB()).fit,
+        FRAME,
+        Y,
+        error=NotImplementedError,
+    )
     refused("NUTS does not sample it", bnb.run_nuts, nb, error=NotImplementedError)
     gaussian = bnb.GaussianNB().fit(FRAME, Y)
-    refused("probabilities of different encodings are not comparable", bnb.bayes_factor, nb, gaussian)
+    refused("Probabilities of different encodings are not comparable", bnb.bayes_factor, nb, gaussian)
 
 
 # -- tables ----------------------------------------------------------------------------------------

@@ -228,7 +228,7 @@ def test_classifiers_in_classifiers(kind, whole, tmp_path):
         inner = of_type(kind, parameters={name: inner}, fitted={})
     tree["parameters"]["alpha"] = inner
     (tmp_path / "model").write_bytes(signed(tree, arrays))
-    refused("takes no other|more than 8 classifiers", bnb.load, tmp_path / "model", error=bnb.CorruptModelError)
+    refused("cannot wrap another|more than 8 classifiers", bnb.load, tmp_path / "model", error=bnb.CorruptModelError)
 
 
 # Numbers modulo 2^61 - 1: bits 9 apart, of which each may be the lowest, times powers of 2^61, which is 1.

@@ -163,7 +163,7 @@ def test_a_class_without_a_row_that_has_the_parent_is_told():
     rows = [["done", "high"], ["done", "low"], [None, "low"], [None, "low"], [None, "high"]]
     labels = ["ill", "ill", "well", "well", "well"]
     nb = bnb.NetworkNB({1: 0})
-    with pytest.warns(UserWarning, match=r"no row of these classes.*\[\('well', '1'\)\]"):
+    with pytest.warns(UserWarning, match=r"no row has the column and all of its parents.*\[\('well', '1'\)\]"):
         nb.fit(rows, labels)
     joint = nb.predict_joint_log_proba([[None, "low"], [None, "high"]])
     assert np.ptp(np.diff(joint, axis=1)) <= 1e-12

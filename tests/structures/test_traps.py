@@ -30,7 +30,7 @@ def test_numbers_alone_leave_nothing_to_depend_on(nb):
 
 def test_a_parent_that_is_mostly_missing_is_told():
     sparse = FRAME.assign(a=np.where(RNG.random(60) < 0.2, FRAME["b"], None))
-    with pytest.warns(UserWarning, match=r"missing in most of the rows.*\{'[bc]': 'a'"):
+    with pytest.warns(UserWarning, match=r"missing in most of their rows.*\{'[bc]': 'a'"):
         bnb.TAN().fit(sparse, Y)
 
 
@@ -82,5 +82,5 @@ def test_a_reserved_level_is_told_with_its_odds():
 def test_what_has_no_readings_is_no_first_argument():
     nb = bnb.NaiveBayesMixture()
     for call in (lambda: bnb.compare_estimates(nb, X, Y, X, Y), lambda: bnb.learning_curve(nb, X, Y, [10], repeats=2)):
-        with pytest.raises(NotImplementedError, match="pass it in baselines="):
+        with pytest.raises(NotImplementedError, match="Pass it in baselines="):
             call()
