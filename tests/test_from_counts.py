@@ -155,7 +155,7 @@ GOOD = [
         (GOOD[1:], "class 'a' of feature 'x' has no row of its own"),
         ([*GOOD, ("b", "x", "int", "two", 1, None, None)], "level 'two' of feature 'x' is not of its type, int"),
         ([*GOOD, ("b", "x", "int", "2", -1, None, None)], "count of class 'b', feature 'x', level '2' is -1"),
-        ([*GOOD, ("b", "x", "int", "2", 9, None, None)], "class_count contradicts the cells"),
+        ([*GOOD, ("b", "x", "int", "2", 9, None, None)], "class_count contradicts the counts"),
         ([*GOOD, ("b", "x", "int")], "row 5 is .* must have the cells"),
         (pd.DataFrame(GOOD), "no column 'class'"),
         ([*GOOD, ("b", None, None, "2", 1, None, None)], "a row of class 'b' has the level '2' and no feature"),
@@ -331,7 +331,7 @@ def test_what_needs_more_of_the_rows_says_so(nb):
 
 @pytest.mark.parametrize(
     ("columns", "message"),
-    [([], "empty"), (["make"], "the target"), ({"w": int}, "the weight"), ({"x": complex}, "of type str, int or bool")],
+    [([], "empty"), (["make"], "the target"), ({"w": int}, "the weight"), ({"x": complex}, "must be str, int, bool or float")],
 )
 def test_queries_that_make_no_sense_are_refused(columns, message):
     with pytest.raises(ValueError, match=message):

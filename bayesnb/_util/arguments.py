@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from math import isfinite
 from numbers import Integral
 from typing import Any
@@ -16,6 +16,10 @@ GREATEST = 1e75
 _MOST = 2**31 - 1  # Greatest number of draws, repeats and iterations.
 _LONGEST = 200
 _DIGITS = 40
+_FIRST_NAMES = 12
+
+ZERO_WEIGHTS = "sample_weight is 0 for every row. At least one row must have a positive weight."
+"""Message about weights of which none is positive."""
 
 
 def shown(value: object) -> str:
@@ -128,6 +132,14 @@ def to_numbers(name: str, values: Any) -> np.ndarray:
         raise ValueError(f"{name}={shown(values)} has a number that is too large for float64.") from None
     except (TypeError, ValueError):
         raise ValueError(f"{name}={shown(values)} must be a number or an array of numbers.") from None
+
+
+def no_column_error(argument: str, column: object, names: Sequence[str]) -> ValueError:
+    """Return the ValueError for a column that an argument names and that X, with columns `names`, does not have."""
+    more = " …" if len(names) > _FIRST_NAMES else ""
+    return ValueError(
+        f"{argument}: there is no column {shown(column)}; X has {shown(list(names[:_FIRST_NAMES]))}{more}."
+    )
 
 
 def require_result(name: str, value: object, kind: type, source: str) -> None:

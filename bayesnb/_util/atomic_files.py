@@ -77,7 +77,7 @@ def open_regular(path: str | os.PathLike[str]) -> BinaryIO:
     file = open(path, "rb", opener=lambda name, flags: os.open(name, flags | getattr(os, "O_NONBLOCK", 0)))  # noqa: SIM115
     if not stat.S_ISREG(os.fstat(file.fileno()).st_mode):
         file.close()
-        raise ValueError("it is no regular file, but a pipe, socket or device.")
+        raise ValueError("it is no regular file, but a pipe, a socket or a device. Pass a regular file.")
     return file
 
 

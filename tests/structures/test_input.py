@@ -272,4 +272,4 @@ def test_a_cycle_is_refused_whoever_found_it():
 def test_a_cycle_among_the_hyperparameters_is_not_written(tmp_path):
     nb = bnb.NetworkNB({"wind": ["sky", "sea"]}).fit(FRAME.drop(columns="size"), Y)
     nb.parents = {"sky": "wind", "wind": "sky"}
-    refused("NetworkNB is not as fit left it: The structure has a cycle", bnb.save, nb, tmp_path / "nb.safetensors")
+    refused("NetworkNB was changed after fit: The structure has a cycle", bnb.save, nb, tmp_path / "nb.safetensors")
