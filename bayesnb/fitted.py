@@ -392,7 +392,7 @@ class Fitted:
             features = [columns.index[u.feature] for u in unknown]
             probabilities = [tables[j][..., -1] for j in features if j in tables]
             odds = max(((p.max(axis=0) / p.min(axis=0)).max() for p in probabilities if p.min() > 0), default=np.inf)
-            note = f"Each multiplies the odds of some class against another by up to {odds:.3g}."
+            note = f"Each multiplies the odds of one class against another by up to {odds:.3g}."
         report_unknown(columns, unknown, note)
 
 

@@ -399,7 +399,7 @@ def read_block(block: Family, estimate: str, multiplicity: Array | None = None) 
     elif estimate == "map":
         likelihood = require_capability(block, Parametric).mode()
     else:
-        raise ValueError(f"estimate={estimate!r} is unknown; use 'mean', 'map' or 'predictive'.")
+        raise ValueError(f"estimate={estimate!r} is no reading of a posterior; use 'mean', 'map' or 'predictive'.")
     return likelihood
 
 

@@ -331,7 +331,12 @@ def test_what_needs_more_of_the_rows_says_so(nb):
 
 @pytest.mark.parametrize(
     ("columns", "message"),
-    [([], "empty"), (["make"], "the target"), ({"w": int}, "the weight"), ({"x": complex}, "must be str, int, bool or float")],
+    [
+        ([], "empty"),
+        (["make"], "the target"),
+        ({"w": int}, "the weight"),
+        ({"x": complex}, "must be str, int, bool or float"),
+    ],
 )
 def test_queries_that_make_no_sense_are_refused(columns, message):
     with pytest.raises(ValueError, match=message):

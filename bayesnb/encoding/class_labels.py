@@ -100,7 +100,9 @@ def check_weights(sample_weight: object, n_rows: int) -> np.ndarray:
     ):
         if bad.any():
             row = int(np.argmax(bad))
-            raise ValueError(f"{problem}: {weight[row]} at row {row}. Weights are replication counts of rows.")
+            raise ValueError(
+                f"{problem}: {weight[row]} at row {row}. Weights are replication counts of rows: finite and at least 0."
+            )
     with np.errstate(over="ignore"):
         total = weight.sum()
     if total > GREATEST:

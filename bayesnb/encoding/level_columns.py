@@ -252,11 +252,11 @@ def report_unknown(columns: LevelColumns, unknown: list[Unknown], note: str = ""
     description = describe_unknown(columns, unknown)
     if columns.unknown == "error":
         raise ValueError(
-            f"Found unknown categories: {description}. Declare them in `categories`, or set handle_unknown='ignore' or "
-            "'level'."
+            f"Found unknown categories: {description}. Declare these levels in `categories`, or set "
+            "handle_unknown='ignore' or 'level'."
         )
     meaning = "counts as missing" if columns.unknown == "ignore" else f"counts as the reserved level {RESERVED}"
-    warn(f"{description}. Each {meaning}.{' ' * bool(note)}{note}")
+    warn(f"{description}. Each such cell {meaning}.{' ' * bool(note)}{note}")
 
 
 def declared_categories(column: Any) -> Sequence[Any] | None:

@@ -180,7 +180,8 @@ class NodeColumns(Columns):
         require_memory(
             n_classes * sum(sizes),
             f"Counts of {sum(sizes):,} combinations of levels in {n_classes} classes",
-            f"Column {name} and its parents have {sizes[widest]:,}. Leave out columns or arcs, or group levels.",
+            f"Column {name} and its parents have {sizes[widest]:,} of them. Leave out columns or arcs, or group "
+            "levels.",
         )
 
     def groups(self) -> np.ndarray:
