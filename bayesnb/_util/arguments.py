@@ -145,4 +145,4 @@ def no_column_error(argument: str, column: object, names: Sequence[str]) -> Valu
 def require_result(name: str, value: object, kind: type, source: str) -> None:
     """Raise TypeError unless `value` is of the type `kind`, which the function `source` returns."""
     if not isinstance(value, kind):
-        raise TypeError(f"{name} must be what {source} returns, and is a {type(value).__name__}: {shown(value)}.")
+        raise TypeError(f"{name} must be what {source} returns; it is a {type(value).__name__}: {shown(value)}.")

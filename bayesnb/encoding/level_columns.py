@@ -234,14 +234,11 @@ class LevelColumns(PlainColumns):
 
 
 def describe_unknown(columns: LevelColumns, unknown: list[Unknown]) -> str:
-    """Return a sentence, without its period, about the cells with unknown levels: their number, and the first one."""
+    """Return the object of a sentence about cells with unknown levels: the number of such cells, and the first one."""
     first, n_cells = unknown[0], sum(u.cells for u in unknown)
     name = f"column {shown(columns.names[first.feature])}"
     cells = f"{n_cells} cell{'' if n_cells == 1 else 's'} of {name if len(unknown) == 1 else f'{len(unknown)} columns'}"
-    have = "has a level" if n_cells == 1 else "have levels"
-    return (
-        f"{cells} {have} that the model does not know; the first is {shown(first.value)} at row {first.row} of {name}"
-    )
+    return f"levels that the model does not know in {cells}, first {shown(first.value)} at row {first.row} of {name}"
 
 
 def report_unknown(columns: LevelColumns, unknown: list[Unknown], note: str = "") -> None:
@@ -256,7 +253,7 @@ def report_unknown(columns: LevelColumns, unknown: list[Unknown], note: str = ""
             "handle_unknown='ignore' or 'level'."
         )
     meaning = "counts as missing" if columns.unknown == "ignore" else f"counts as the reserved level {RESERVED}"
-    warn(f"{description}. Each such cell {meaning}.{' ' * bool(note)}{note}")
+    warn(f"Found {description}. Each such cell {meaning}.{' ' * bool(note)}{note}")
 
 
 def declared_categories(column: Any) -> Sequence[Any] | None:

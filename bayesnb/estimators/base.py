@@ -179,7 +179,9 @@ class NaiveBayesClassifier(FittedClassifier):
             grown = [u for u in unknown if not columns.declared[u.feature]]
             if grown:
                 values = describe_unknown(columns, grown)
-                raise ValueError(f"forget: {values}. Rows with these levels were never counted. Nothing was changed.")
+                raise ValueError(
+                    f"forget: X has {values}. Rows with these levels were never counted. Nothing was changed."
+                )
             report_unknown(columns, unknown)
 
         counted = Counted(encoding, counting.count_rows(encoding, encoding.rows(table, policy), label, weight))
