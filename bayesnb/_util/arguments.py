@@ -18,7 +18,7 @@ _LONGEST = 200
 _DIGITS = 40
 _FIRST_NAMES = 12
 
-ZERO_WEIGHTS = "sample_weight is 0 for every row. At least one row must have a positive weight."
+ZERO_WEIGHTS = "sample_weight is zero for every row. At least one row must have a positive weight."
 """Message about weights of which none is positive."""
 
 

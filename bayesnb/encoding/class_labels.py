@@ -162,7 +162,7 @@ def index_of_labels(classes: Levels, labels: Levels, label: np.ndarray) -> np.nd
         row = int(np.argmax(position[label] < 0))
         raise ValueError(
             f"The label {shown(unknown)} of row {row} is not among the known classes {shown(list(classes.values))}. "
-            "To add a class, declare it by partial_fit(X, y, classes=...)."
+            "To add a class, declare it by partial_fit(classes=...)."
         )
     return _map_codes(label, position)
 

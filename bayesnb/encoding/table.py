@@ -208,10 +208,8 @@ class Table:
                 "least 0."
             )
         kind = "NaN" if np.isnan(value) else "infinity or a value too large for float64"
-        advice = "Impute the missing cell" if np.isnan(value) else "Rescale the column"
-        raise ValueError(
-            f"Input X contains {kind}: {where}. {self.owner} needs finite numbers. {advice}, or drop the row."
-        )
+        advice = "Impute the missing cell, or drop the row" if np.isnan(value) else "Remove or rescale the value"
+        raise ValueError(f"Input X contains {kind}: {where}. {self.owner} needs finite numbers. {advice}.")
 
 
 def check_table(X: Any, owner: str) -> Table:

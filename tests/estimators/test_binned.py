@@ -120,7 +120,7 @@ def test_bad_arguments():
         ({"shift": [1.0, 1.0]}, "must be finite numbers that increase"),
         ({"shift": [0.0, np.inf]}, "must be finite numbers that increase"),
         ({"shift": ["a"]}, "must be a number or an array of numbers"),
-        ({"nobody": [0.0]}, "edges names a column 'nobody'"),
+        ({"nobody": [0.0]}, "edges: there is no column 'nobody'"),
         ([[0.0]], "a list with an entry for each of the 3 binned columns"),
         ("quantiles", "must be a dict"),
         ({"shift": np.arange(300.0)}, "edges make 301 cells of a column; the most is 256"),

@@ -274,6 +274,10 @@ def test_a_complete_prior_is_one_over_the_same_pairs():
     family = nb.prior_.blocks[0]
     turned = replace(family, levels=family.levels[::-1])
     without = replace(family, concentration=0.0 * family.concentration)
-    for own, says in ((turned, "another structure"), (without, "zeros"), (nb.posterior_.blocks[0], "no posterior")):
+    for own, says in (
+        (turned, "another structure"),
+        (without, "contains 0"),
+        (nb.posterior_.blocks[0], "as in a posterior"),
+    ):
         prior = replace(nb.prior_, blocks=(own,))
         refused(says, clone(nb).set_params(prior=prior).fit, X, Y)
