@@ -67,7 +67,7 @@ def read_file(path: str | os.PathLike[str], decode: Callable[[BinaryIO, int], De
         if file is None:
             raise CorruptModelError(f"{path} cannot be read: {error}") from None
         raise CorruptModelError(
-            f"{path} is damaged. Reading it raised {type(error).__name__}: {str(error)[:200]}"
+            f"{path} is damaged. Reading the file raised {type(error).__name__}: {str(error)[:200]}"
         ) from None
 
 
@@ -83,7 +83,8 @@ def require_few_brackets(text: bytes) -> None:
     Lists and objects take fifty times their size in memory.
     """
     brackets = text.count(b"[") + text.count(b"{")
-    if brackets > max(_FEW_BRACKETS, len(text) // 8):
+    most = max(_FEW_BRACKETS, len(text) // 8)
+    if brackets > most:
         raise CorruptModelError(
-            f"the file has {brackets:,} lists and objects in {len(text):,} bytes, more than any model has."
+            f"the file has {brackets:,} lists and objects in {len(text):,} bytes; at most {most:,} are allowed."
         )

@@ -288,7 +288,7 @@ def test_a_time_zone_opens_no_path_that_the_file_names(whole, tmp_path):
     for zone in (own, "dateutil//etc/passwd", "/etc/passwd", "../passwd", "Europe/../passwd", "Europe", "Nowhere", 1):
         classes["values"] = [of_type("Timestamp", value=i, unit="ns", zone=zone) for i in range(3)]
         path.write_bytes(signed(tree, arrays))
-        refused("time zone|Reading it raised|No time zone", bnb.load, path, error=bnb.CorruptModelError)
+        refused("time zone|Reading the file raised|No time zone", bnb.load, path, error=bnb.CorruptModelError)
     for zone in (None, "UTC", "UTC-03:30", "America/Argentina/Buenos_Aires", "Etc/GMT+5", "tzlocal()"):
         classes["values"] = [of_type("Timestamp", value=i, unit="ns", zone=zone) for i in range(3)]
         path.write_bytes(signed(tree, arrays))
