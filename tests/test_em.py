@@ -364,7 +364,7 @@ X8, Y8 = LEVELS[:8], np.array([0, 1, 2, 0, -1, -1, -1, -1])
 @variants(
     ("nb", "y", "options", "error", "message"),
     [
-        (bnb.FeatureAveragedNB(), Y8, {}, NotImplementedError, "Two models of unlike number"),
+        (bnb.FeatureAveragedNB(), Y8, {}, NotImplementedError, "two models with different numbers"),
         (bnb.AODE(), Y8, {}, NotImplementedError, "needs a classifier whose rows can be counted with responsibilities"),
         (bnb.CategoricalNB(), np.where(Y8 == 1, 1, -1), {}, ValueError, "the only label is 1"),
         (bnb.CategoricalNB(), Y8, {"sample_weight": (Y8 < 0) * 1.0}, ValueError, "no row has a label and positive"),

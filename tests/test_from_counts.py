@@ -158,7 +158,7 @@ GOOD = [
             "level 'two' of feature 'x' does not fit the type of its row, int",
         ),
         ([*GOOD, ("b", "x", "int", "2", -1, None, None)], "count of class 'b', feature 'x', level '2' is -1"),
-        ([*GOOD, ("b", "x", "int", "2", 9, None, None)], "class_count contradicts the cells"),
+        ([*GOOD, ("b", "x", "int", "2", 9, None, None)], "class_count contradicts the counts"),
         ([*GOOD, ("b", "x", "int")], "row 5 is .* must have the cells"),
         (pd.DataFrame(GOOD), "one column 'class', and has none"),
         ([*GOOD, ("b", None, None, "2", 1, None, None)], "a row of class 'b' has the level '2', but no feature"),
@@ -345,7 +345,12 @@ def test_what_needs_more_of_the_rows_says_so(nb):
 
 @pytest.mark.parametrize(
     ("columns", "message"),
-    [([], "empty"), (["make"], "the target"), ({"w": int}, "the weight"), ({"x": complex}, "of type str, int or bool")],
+    [
+        ([], "empty"),
+        (["make"], "the target"),
+        ({"w": int}, "the weight"),
+        ({"x": complex}, "must be str, int, bool or float"),
+    ],
 )
 def test_queries_that_make_no_sense_are_refused(columns, message):
     with pytest.raises(ValueError, match=message):

@@ -180,7 +180,7 @@ class NaiveBayesClassifier(FittedClassifier):
             if grown:
                 values = describe_unknown(columns, grown)
                 raise ValueError(
-                    f"forget: X has {values}. Rows with such levels were never counted. Nothing was changed."
+                    f"forget: X has {values}. Rows with these levels were never counted. Nothing was changed."
                 )
             report_unknown(columns, unknown)
 

@@ -203,7 +203,11 @@ def test_a_row_that_no_component_can_have():
         ({"tol": -1}, ValueError, "tol=-1 must be"),
         ({"seed": None}, ValueError, "seed=None must be"),
         ({"estimator": GaussianMixture()}, ValueError, "must be a classifier of bayesnb"),
-        ({"estimator": bnb.FeatureAveragedNB(bnb.GaussianNB())}, NotImplementedError, "Two models of unlike number"),
+        (
+            {"estimator": bnb.FeatureAveragedNB(bnb.GaussianNB())},
+            NotImplementedError,
+            "two models with different numbers",
+        ),
         (
             {"estimator": bnb.AODE()},
             NotImplementedError,

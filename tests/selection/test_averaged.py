@@ -159,7 +159,11 @@ def test_inclusion_follows_kappa():
         ),
         (bnb.FeatureAveragedNB(inclusion=[0.5] * 3), ValueError, r"inclusion=.* must be .* for each of the 4 features"),
         (bnb.FeatureAveragedNB(expected_features=4), ValueError, r"expected_features=4 must be between 0 and 4"),
-        (bnb.FeatureAveragedNB(estimate="map"), ValueError, r"estimate='map' has no average over models"),
+        (
+            bnb.FeatureAveragedNB(estimate="map"),
+            ValueError,
+            r"estimate='map' is not available for an average of models",
+        ),
         (bnb.FeatureAveragedNB("naive"), ValueError, r"estimator='naive' must be a classifier of bayesnb"),
         (
             bnb.FeatureAveragedNB(bnb.MultinomialNB()),

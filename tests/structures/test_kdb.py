@@ -262,7 +262,7 @@ BAD = {
     "k in words": ({"k": "many"}, "k='many'"),
     "no columns": ({"max_features": 0}, "max_features=0"),
     "columns in words": ({"max_features": "all"}, "max_features='all'"),
-    "no prior": ({"alpha": 0.0}, "has zeros"),
+    "no prior": ({"alpha": 0.0}, "alpha contains 0"),
     "prior of levels": ({"alpha": np.ones((2, 10))}, "of all levels of a column together"),
     "numbers": ({"numbers": "cut"}, "numbers='cut'"),
 }

@@ -75,7 +75,7 @@ def test_a_reserved_level_is_told_with_its_odds():
     level = bnb.parameter_table(nb).query("feature == 'b'")["level"].map(str)
     own = table[level.str.startswith("<unknown>")].to_numpy().reshape(2, -1)
     odds = (own.max(axis=0) / own.min(axis=0)).max()
-    with pytest.warns(UserWarning, match=f"by up to {odds:.3g}\\)"):
+    with pytest.warns(UserWarning, match=f"by up to {odds:.3g}\\."):
         nb.predict(FRAME.assign(b="new"))
 
 
