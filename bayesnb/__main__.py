@@ -16,6 +16,7 @@ from typing import Any, NoReturn
 from bayesnb._util import interrupt
 from bayesnb._util.compilation_cache import enable_cache
 from bayesnb._util.short_names import shorten
+from bayesnb._util.warnings import OWN_WARNINGS
 from bayesnb.cli import comparison, output, report
 from bayesnb.cli.column_types import Marks
 from bayesnb.cli.csv_cells import InputError, title
@@ -129,7 +130,7 @@ def _recorded_warnings() -> Iterator[list[str]]:
     with warnings.catch_warnings(record=True) as caught:
         warnings.simplefilter("always", UserWarning)
         yield messages
-    messages += dict.fromkeys(str(w.message) for w in caught if w.category is UserWarning)
+    messages += dict.fromkeys(str(w.message) for w in caught if w.category in OWN_WARNINGS)
 
 
 def _datasets(args: argparse.Namespace) -> list[Dataset]:

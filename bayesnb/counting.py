@@ -270,7 +270,7 @@ def _settle(
     if (negative := after < -rounding).any():
         where, place = _locate(negative, encoding, columns)
         raise ValueError(
-            f"forget would leave a negative {name} in {place}: {before[where]:g} was counted, and "
+            f"Removing these rows would leave a negative {name} in {place}: {before[where]:g} was counted, and "
             f"{before[where] - after[where]:g} would be removed. Rows can be forgotten only if they were counted, with "
             "the same labels and weights. Nothing was changed."
         )

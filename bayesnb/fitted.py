@@ -15,7 +15,7 @@ from bayesnb import scoring
 from bayesnb._util.arguments import shown
 from bayesnb._util.precision import float64
 from bayesnb._util.progress import progress
-from bayesnb._util.warnings import warn
+from bayesnb._util.warnings import UndefinedProbabilityWarning, warn
 from bayesnb.counting import Counted
 from bayesnb.encoding import (
     Columns,
@@ -520,7 +520,8 @@ def warn_undefined(undefined: np.ndarray) -> None:
             f"{int(undefined.sum())} of {len(undefined)} rows have no class probabilities: under this estimate "
             f"every class is impossible or undefined (first: row {int(np.argmax(undefined))}). For these rows "
             "predict_proba is NaN, predict returns the class with the highest prior probability, and "
-            "estimate='predictive' is defined."
+            "estimate='predictive' is defined.",
+            UndefinedProbabilityWarning,
         )
 
 

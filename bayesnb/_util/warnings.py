@@ -6,9 +6,21 @@ import sys
 import warnings
 
 
-def warn(message: str) -> None:
-    """Issue a UserWarning that points at the line of the first caller outside this package."""
+class UnknownLevelWarning(UserWarning):
+    """Warning of cells whose values are not levels of the model."""
+
+
+class UndefinedProbabilityWarning(UserWarning):
+    """Warning of rows without class probabilities."""
+
+
+OWN_WARNINGS = (UserWarning, UnknownLevelWarning, UndefinedProbabilityWarning)
+"""Categories of the warnings that this package issues; libraries derive others from UserWarning."""
+
+
+def warn(message: str, category: type[UserWarning] = UserWarning) -> None:
+    """Issue a warning that points at the line of the first caller outside this package."""
     level, frame = 2, sys._getframe(1)
     while frame.f_back is not None and frame.f_globals.get("__name__", "").partition(".")[0] == "bayesnb":
         frame, level = frame.f_back, level + 1
-    warnings.warn(message, UserWarning, stacklevel=level)
+    warnings.warn(message, category, stacklevel=level)

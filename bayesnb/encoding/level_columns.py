@@ -10,7 +10,7 @@ from typing import Any, Literal, Self
 import numpy as np
 
 from bayesnb._util.arguments import shown
-from bayesnb._util.warnings import warn
+from bayesnb._util.warnings import UnknownLevelWarning, warn
 from bayesnb.encoding.cell_edges import are_edges, cell_names, merge_edges
 from bayesnb.encoding.columns import PlainColumns, Unknown, UnknownPolicy, require_entries
 from bayesnb.encoding.levels import MISSING, UNKNOWN, Factors, Levels, factorize, factorize_integers
@@ -253,7 +253,7 @@ def report_unknown(columns: LevelColumns, unknown: list[Unknown], note: str = ""
             "handle_unknown='ignore' or 'level'."
         )
     meaning = "counts as missing" if columns.unknown == "ignore" else f"counts as the reserved level {RESERVED}"
-    warn(f"Found {description}. Each such cell {meaning}.{' ' * bool(note)}{note}")
+    warn(f"Found {description}. Each such cell {meaning}.{' ' * bool(note)}{note}", UnknownLevelWarning)
 
 
 def declared_categories(column: Any) -> Sequence[Any] | None:

@@ -14,6 +14,7 @@ from sklearn.base import clone
 
 from bayesnb._util.arguments import require_iterable, require_mapping, shown
 from bayesnb._util.progress import progress as progress_bar
+from bayesnb._util.warnings import UndefinedProbabilityWarning, UnknownLevelWarning
 from bayesnb.encoding import Encoding, Levels, check_labels
 from bayesnb.evaluation.scores import RowScores, score_rows
 from bayesnb.fitted import Classifier
@@ -204,12 +205,11 @@ def warn_once() -> Iterator[None]:
         try:
             yield
         finally:
-            first: dict[str, warnings.WarningMessage] = {}
+            first: dict[object, warnings.WarningMessage] = {}
             for w in caught:
-                text = str(w.message)
-                first.setdefault("unknown levels" if "levels that the model does not know" in text else text, w)
-    for text, w in first.items():
-        if "rows have no class probabilities" not in text:
+                first.setdefault(w.category if w.category is UnknownLevelWarning else str(w.message), w)
+    for w in first.values():
+        if w.category is not UndefinedProbabilityWarning:
             warnings.warn_explicit(w.message, w.category, w.filename, w.lineno)
 
 

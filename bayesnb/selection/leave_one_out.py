@@ -99,7 +99,7 @@ def counted_rows(fitted: Fitted, X: object, y: object, sample_weight: object, wh
     except ValueError as error:
         raise ValueError(
             f"{who}: X, y and sample_weight must be rows that the classifier was fitted on, and these are not. "
-            + str(error).replace("forget would leave", "Removing these rows would leave")
+            + str(error)
         ) from None
     return CountedRows(table, rows, label, weight)
 

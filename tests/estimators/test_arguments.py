@@ -395,7 +395,7 @@ def test_labels_levels_and_names_are_shortened():
     assert_refused(lambda: bnb.GaussianNB().fit(frame.replace(1.0, np.inf), [0, 1]), "infinity")
     assert_refused(lambda: made.predict([[long]]), "level")
     assert_refused(lambda: made.forget([["u"]], [long + "x"]), "label")
-    assert_refused(lambda: made.forget([["u"], ["u"]], [long, long]), "forget would leave a negative")
+    assert_refused(lambda: made.forget([["u"], ["u"]], [long, long]), "Removing these rows would leave a negative")
     assert_refused(lambda: made.predict(long), "scalar array", "CategoricalNB takes a table")
 
 
