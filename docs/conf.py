@@ -3,13 +3,18 @@
 from __future__ import annotations
 
 import os
+import sys
 from pathlib import Path
 
 from docutils import nodes
+from sphinx.util.nodes import make_refnode
 
 from bayesnb import __version__
 
 HERE = Path(__file__).parent
+sys.path.insert(0, str(HERE))
+
+from _public_names import argument_names, find_name  # noqa: E402
 
 project, author, copyright = "bayesnb", "The bayesnb authors", "The bayesnb authors"
 version = release = __version__
@@ -26,7 +31,8 @@ extensions = [
 ]
 exclude_patterns = ["_*"]
 templates_path = ["_templates"]
-nitpicky = False
+nitpicky = True
+nitpick_ignore_regex = [("py:class", r"bayesnb\.families\..*")]  # base classes, which are documented with their heirs
 
 # Pages are run in an empty folder, with examples/ importable, and each time: a cache would not see that code changed.
 nb_execution_mode = "force"
@@ -74,19 +80,29 @@ def of_another_package(app, what, name, obj, skip, options):
     return skip or not (getattr(obj, "__module__", None) or "bayesnb").startswith("bayesnb")
 
 
-def thumbnails(app, doctree, docname):
-    """The gallery's index shows, in each entry, the first figure of the section that the entry leads to."""
-    if docname != "gallery/index" or app.builder.name != "html":
-        return
-    for entry in list(doctree.findall(nodes.list_item)):
-        link = next(entry.findall(nodes.reference))
-        page, _, anchor = link["refuri"].partition(".html#")
-        (section,) = (s for s in app.env.get_doctree(f"gallery/{page}").findall(nodes.section) if anchor in s["ids"])
-        for figure in list(section.findall(nodes.image))[:1]:
-            entry.insert(0, nodes.paragraph("", "", link.deepcopy()))
-            entry[0][0][:] = [nodes.image(uri=figure["uri"], candidates=figure["candidates"], alt=link.astext())]
+def link_names(app, doctree, docname):
+    """Make a link of each piece of inline code that stands for a documented name, as sphinx.ext.autodoc knows it."""
+    entries = app.env.domains.python_domain.objects
+    known = {name.removeprefix("bayesnb."): entry for name, entry in entries.items() if not entry.aliased}
+    arguments = argument_names(known)
+    for code in list(doctree.findall(nodes.literal)):
+        name = find_name(code.astext(), known, arguments)
+        inside = any(isinstance(node, nodes.reference | nodes.title) for node in ancestors(code))
+        if name is None or inside or known[name].docname == docname:
+            continue
+        to = known[name]
+        code.replace_self(make_refnode(app.builder, docname, to.docname, to.node_id, code.deepcopy(), f"bayesnb.{name}"))
+
+
+def ancestors(node):
+    """Nodes that contain `node`, from the innermost on."""
+    while node.parent is not None:
+        node = node.parent
+        yield node
 
 
 def setup(app):
+    # The extension only sets a path: pages can be read, and run, by several processes.
+    app.extensions["sphinx-mathjax-offline"].parallel_read_safe = True
     app.connect("autodoc-skip-member", of_another_package)
-    app.connect("doctree-resolved", thumbnails)
+    app.connect("doctree-resolved", link_names)
