@@ -308,6 +308,10 @@ def sample_latent(
     rows in the classes, n_u ~ Multinomial(M_u, P(· | x_u, π, θ)), and then π and θ from their exact posterior given
     these counts. Missing cells are left out, on the assumption that they are missing at random.
 
+    A column has the same probabilities in all rows of a class. Arcs of a network relax this constraint. With the
+    estimator `NetworkNB(parents={"test": "population"})` a test has different probabilities in each population; with
+    `NetworkNB(parents={"test": "other test"})` two tests depend on each other given the class.
+
     The likelihood is the same for all orders of the classes. So the classes of each draw are permuted such that their
     memberships overlap most with those of the mode (Stephens, JRSS B 62, 2000, minimises a divergence). Where classes
     overlap so much that their names change from draw to draw, means of their parameters say little; "relabelled" is
