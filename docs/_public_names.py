@@ -16,9 +16,9 @@ def find_name(code: str, documented: Collection[str], arguments: Collection[str]
     """Return the documented name that `code` stands for, without "bayesnb."; None if there is none, or several.
 
     `documented` are names such as "loo", "plots.forest" and "GaussianNB.fit". Code may begin with "bnb." or "bayesnb.",
-    and a call may follow the name. The module or the class of a name with an underscore or a capital may be left out, as
-    in `zero_one` or `nb.parents_from`, if no other name ends so. A word that is also an argument of a public function,
-    such as `weights`, has no link by itself.
+    and a call may follow the name. The module or the class of a name with an underscore or a capital may be left out,
+    as in `zero_one` or `nb.parents_from`, if no other name ends so. A word that is also an argument of a public
+    function, such as `weights`, has no link by itself.
     """
     match = CODE.fullmatch(code)
     if not match:

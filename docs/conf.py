@@ -32,7 +32,8 @@ extensions = [
 exclude_patterns = ["_*"]
 templates_path = ["_templates"]
 nitpicky = True
-nitpick_ignore_regex = [("py:class", r"bayesnb\.families\..*")]  # base classes, which are documented with their heirs
+# Base classes of families are documented with their heirs; `unweighted`, with the attributes of each classifier.
+nitpick_ignore_regex = [("py:class", r"bayesnb\.families\..*"), ("py:obj", "unweighted")]
 
 # Pages are run in an empty folder, with examples/ importable, and each time: a cache would not see that code changed.
 nb_execution_mode = "force"
@@ -46,6 +47,7 @@ os.environ["PYTHONPATH"] = str(HERE.parent)
 os.environ["IPYTHONDIR"] = str(HERE / "_ipython")  # figures as SVG
 myst_enable_extensions = ["colon_fence", "deflist", "dollarmath", "substitution"]
 myst_heading_anchors = 3
+myst_substitutions = {"version": version}
 myst_links_external_new_tab = False
 # A notebook that was not run, as in CI, does not say in which language it is.
 suppress_warnings = ["mystnb.unknown_mime_type", "myst-nb.lexer", "mystnb.lexer"]
@@ -69,7 +71,7 @@ html_theme_options = {
     "footer_start": ["copyright"],
     "footer_end": ["sphinx-version"],
     "header_links_before_dropdown": 6,
-    "show_nav_level": 2,
+    "show_nav_level": 1,
 }
 html_sidebars = {"index": []}
 html_show_sourcelink = False
@@ -91,7 +93,9 @@ def link_names(app, doctree, docname):
         if name is None or inside or known[name].docname == docname:
             continue
         to = known[name]
-        code.replace_self(make_refnode(app.builder, docname, to.docname, to.node_id, code.deepcopy(), f"bayesnb.{name}"))
+        code.replace_self(
+            make_refnode(app.builder, docname, to.docname, to.node_id, code.deepcopy(), f"bayesnb.{name}")
+        )
 
 
 def ancestors(node):
