@@ -1,4 +1,4 @@
-"""The pictures of README.md: `python docs/pictures.py` writes them to docs/pictures/.
+"""The pictures of README.md and of the landing page: `python docs/pictures.py` writes them to docs/pictures/.
 
 They are the same for the same versions of the packages: dates are left out, and identifiers do not depend on chance.
 """
@@ -47,13 +47,13 @@ def few_rows(ax: Axes) -> None:
     sizes = [3, 5, 10, 20]
     curve = bnb.learning_curve(bnb.GaussianNB(), X, y, sizes, repeats=20)
     scores = curve[curve["same_as"] == ""].pivot(index="size", columns="estimate", values="brier")
-    scores.plot(ax=ax, logx=True, marker="o", xticks=sizes, xlabel="training rows a class", ylabel="Brier score")
+    scores.plot(ax=ax, logx=True, marker="o", xticks=sizes, xlabel="training rows per class", ylabel="Brier score")
     ax.set_xticks(sizes, labels=sizes)
     ax.minorticks_off()
 
 
 def posterior(ax: Axes) -> None:
-    """What fourteen days say of the outlook: posterior intervals, and the observed shares."""
+    """Posterior intervals of the outlook's probabilities from fourteen days, with the observed proportions."""
     days = pd.read_csv(io.StringIO(DAYS))
     bnb.plots.forest(bnb.CategoricalNB().fit(days[["outlook"]], days["play"]), features=["outlook"], ax=ax)
 
