@@ -1,4 +1,4 @@
-"""Time bayesnb beside scikit-learn, in turn, in the same process: whole public calls, validation included."""
+"""Time bayesnb and scikit-learn in alternating runs of whole public calls, with validation, in one process."""
 
 from __future__ import annotations
 
@@ -65,7 +65,7 @@ print(status("VmHWM") - before)
 
 
 def dense(n: int) -> Iterator[Row]:
-    """Dense input, against the classifiers of the same name, and against reading it once."""
+    """Time dense input against scikit-learn's classifiers of the same name, and against reading the input once."""
     X, y = data.categorical(n)
     ours, theirs = bnb.CategoricalNB(), sk.CategoricalNB()
     yield in_turn(f"categorical {n:,} x 30: fit", lambda: ours.fit(X, y), lambda: theirs.fit(X, y), 0.06)
@@ -87,7 +87,7 @@ def dense(n: int) -> Iterator[Row]:
 
 
 def sparse(n: int) -> Iterator[Row]:
-    """Bags of words, CSR: many words that occur about alike, and fewer of which some occur far more often."""
+    """Time bags of words in CSR: many words of similar frequency, and fewer words of very different frequency."""
     yield from _words(*data.text(n))
     yield from _words(*data.text(6 * n // 10, 40_000, 12, exponent=1.3, length=115.0))
 
@@ -115,7 +115,7 @@ def _words(X: Any, y: np.ndarray) -> Iterator[Row]:
 
 
 def uncertainty() -> Iterator[Row]:
-    """What an interval costs beside a probability; the peer is bayesnb itself."""
+    """Time intervals against probabilities, both of bayesnb."""
     X, y = data.messages(5_574)
     words = bnb.MultinomialNB().fit(X, y)
     yield in_turn(
@@ -128,7 +128,7 @@ def uncertainty() -> Iterator[Row]:
 
 
 def whole(n: int) -> Iterator[Row]:
-    """Fresh processes: imports, the first call, peak memory."""
+    """Time imports and first calls in new processes, and measure peak memory."""
     yield processes("import, against import jax, sklearn.base", "import bayesnb", "import jax, sklearn.base", 1.15)
     tables = {
         "GaussianNB": "sklearn.datasets.load_iris(return_X_y=True)",
