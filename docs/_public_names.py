@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import inspect
 import re
-from collections.abc import Collection, Iterable
-from functools import reduce
+from collections.abc import Collection
+from functools import cache, reduce
 
 import bayesnb
 
@@ -35,7 +35,8 @@ def find_name(code: str, documented: Collection[str], arguments: Collection[str]
     return alike[0] if prefix or "_" in name or name[0].isupper() else None
 
 
-def argument_names(documented: Iterable[str]) -> set[str]:
+@cache
+def argument_names(documented: frozenset[str]) -> set[str]:
     """Names of the arguments of all documented functions, classes and methods."""
     names: set[str] = set()
     for name in documented:

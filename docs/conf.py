@@ -83,10 +83,10 @@ def of_another_package(app, what, name, obj, skip, options):
 
 
 def link_names(app, doctree, docname):
-    """Make a link of each piece of inline code that stands for a documented name, as sphinx.ext.autodoc knows it."""
+    """Make a link of each piece of inline code that stands for one documented name, but in headings and links."""
     entries = app.env.domains.python_domain.objects
     known = {name.removeprefix("bayesnb."): entry for name, entry in entries.items() if not entry.aliased}
-    arguments = argument_names(known)
+    arguments = argument_names(frozenset(known))
     for code in list(doctree.findall(nodes.literal)):
         name = find_name(code.astext(), known, arguments)
         inside = any(isinstance(node, nodes.reference | nodes.title) for node in ancestors(code))

@@ -1,4 +1,4 @@
-"""Which inline code of the site's pages becomes a link, by hand and against the names of the reference."""
+"""Inline code of the site's pages that becomes a link."""
 
 import importlib.util
 
@@ -11,7 +11,7 @@ public_names = importlib.util.module_from_spec(SPEC)
 SPEC.loader.exec_module(public_names)
 
 KNOWN = [*NAMES, "GaussianNB.fit", "TAN.fit", "KDB.parents_from", "prediction.Conformal.predict_set"]
-ARGUMENTS = public_names.argument_names(KNOWN)
+ARGUMENTS = public_names.argument_names(frozenset(KNOWN))
 
 
 @pytest.mark.parametrize(
