@@ -48,11 +48,12 @@ def thumbnails() -> Iterator[tuple[str, Callable[[Axes], object]]]:
     nb = bnb.GaussianNB().fit(three[:100], y[:100])
     yield "prediction_intervals", lambda ax: bnb.plots.prediction_intervals(nb, three[100:250], y[100:250], ax=ax)
     six = X.iloc[:, :6].rename(columns=lambda name: name.removeprefix("mean "))
-    weighted = bnb.WeightedNB(bnb.GaussianNB(), weights="feature").fit(six[:300], y[:300])
+    weighted = bnb.WeightedNB(bnb.GaussianNB()).fit(six[:300], y[:300])
     doubtful = 300 + abs(weighted.predict_proba(six[300:])[:, 0] - 0.5).argmin()
     reasons = bnb.explain(weighted, six.iloc[[doubtful]])
     yield "explain", lambda ax: bnb.plots.explain(reasons, ax=ax)
-    yield "weights", lambda ax: bnb.plots.weights(bnb.weight_table(weighted), names=[*six][:4], ax=ax)
+    weights = bnb.weight_table(bnb.WeightedNB(bnb.GaussianNB()).fit(X[:300], y[:300]))
+    yield "weights", lambda ax: bnb.plots.weights(weights, names=["mean radius", "mean texture", "mean area"], ax=ax)
 
     plain = bnb.GaussianNB().fit(six[:300], y[:300])
     tables = {
