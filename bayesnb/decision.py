@@ -77,6 +77,11 @@ class Decisions:
         y : array-like of shape (N,)
             True labels.
 
+        Returns
+        -------
+        float
+            Mean loss of the actions.
+
         Raises
         ------
         ValueError
@@ -151,9 +156,10 @@ def decide(
         Condition of the posterior of the parameters in `p_optimal` and `regret`: the data and the row, or the data
         alone. Default: "row", or "data" for weighted terms.
     method : {"moments", "draws"}, default "moments"
-        Whether scores are approximated by their moments, or θ is drawn, see `predict_interval`.
+        "moments" approximates the scores log p(class, row | θ) by their exact mean, variance and skewness. "draws"
+        samples θ itself, without approximation, and is far slower.
     draws : int, or return value of `posterior_draws`, `to_arviz` or `run_nuts`, default 1000
-        Number of draws, or draws that replace the exact posterior, see `predict_interval`.
+        Number of draws, or draws that replace the exact posterior.
     seed : int, default 0
         Seed of the draws.
 
@@ -265,6 +271,7 @@ def bayes_theorem(prior: Mapping[Hashable, Any], likelihood: Mapping[Hashable, A
     Returns
     -------
     dict {hypothesis: Fraction}
+        Posterior probability of each hypothesis.
 
     Raises
     ------

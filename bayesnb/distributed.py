@@ -49,7 +49,7 @@ class _BlockCounts(NamedTuple):
 def fit(
     nb: NaiveBayesClassifier, X: object, y: object = None, sample_weight: object = None, classes: object = None
 ) -> Any:
-    """Fit a classifier to more rows than one machine holds, in one pass, on the active dask scheduler or client.
+    """Fit a classifier to a dask collection, in one pass, on the active dask scheduler or client.
 
     Parameters
     ----------

@@ -19,11 +19,11 @@ _INTEGER = (int, np.integer)
 
 
 class BagOfWords(CountVectorizer):
-    r"""Count words as scikit-learn's `CountVectorizer` does, with a trained word in place of unknown words.
+    r"""Count the words of documents, like scikit-learn's `CountVectorizer`, with a reserved word for unknown words.
 
     `CountVectorizer` finds words and counts them. `fit` makes the dictionary, and nothing adds to the dictionary later.
-    A word outside the dictionary counts as the reserved word `<UNK>`, in training as in `transform`: so a rare word of
-    the training documents teaches what a rare word says of the class, and a new word is read accordingly.
+    A word outside the dictionary counts as the reserved word `<UNK>`, both in training and in `transform`: the rare
+    words of the training documents determine the probability of a new word in each class.
 
     Parameters
     ----------
@@ -66,21 +66,22 @@ class BagOfWords(CountVectorizer):
     Attributes
     ----------
     vocabulary_ : dict {word: column}
-        With the reserved word.
+        Words of the dictionary, and the reserved word, with their columns.
     too_frequent_ : frozenset
         Words dropped for `max_df`.
     unknown_count_ : int
-        Times that the reserved word occurred in the documents of `fit`; with `binary` in how many documents.
+        Number of occurrences of the reserved word in the documents of `fit`; with `binary`, the number of documents in
+        which it occurred.
 
     Notes
     -----
     **Why trained.** A reserved word that never occurred in training (`min_df=1`, every word in the dictionary) has the
-    prior's count in each class and nothing else. Under `MultinomialNB` with concentration α its probability is
-    α/(n_c + α V), n_c words in class c: each unknown word multiplies the odds of the class with *fewer words in
-    training* by (n_1 + α V)/(n_0 + α V), for no reason but that this class was seen less. On the SMS Spam
-    Collection that is (62,965 + 8,714)/(17,487 + 8,714) = 2.7 a word in favour of spam. `transform` warns of it. Under
-    `min_df=2` the words that occur in one document only train the reserved word, and its probability is estimated as
-    any other's; see `examples/spam_filter.py`.
+    prior's count in each class and nothing else. Under `MultinomialNB` with concentration α its probability is α/(n_c +
+    α V), n_c words in class c: each unknown word multiplies the odds of the class with *fewer words in training* by
+    (n_1 + α V)/(n_0 + α V), only because this class has fewer words. On the SMS Spam Collection that is (62,965 +
+    8,714)/(17,487 + 8,714) = 2.7 a word in favour of spam. `transform` warns of it. Under `min_df=2` the words that
+    occur in one document only train the reserved word, and its probability is estimated as any other's; see
+    `examples/spam_filter.py`.
 
     A document that is empty, or in which no word is in the dictionary and `unknown` is None, is a row of zeros.
 
@@ -177,9 +178,15 @@ class BagOfWords(CountVectorizer):
     def transform(self, raw_documents: Iterable[str]) -> sp.csr_array:
         """Count the words of each document.
 
+        Parameters
+        ----------
+        raw_documents : iterable of str
+            Documents.
+
         Returns
         -------
         (N, V) csr_array
+            Counts of the V words of the dictionary, the reserved word last.
 
         Warns
         -----
@@ -223,6 +230,11 @@ class BagOfWords(CountVectorizer):
     def save(self, path: str | os.PathLike[str]) -> None:
         """Write options and dictionary as one JSON file; an existing file is replaced once all content is written.
 
+        Parameters
+        ----------
+        path : path
+            File to write.
+
         Raises
         ------
         ValueError
@@ -251,6 +263,11 @@ class BagOfWords(CountVectorizer):
         token_pattern : str, optional
             The `token_pattern` that was saved. Needed unless that was the default or another common one (`\w+`, `\S+`
             and the like, with `\b` or without), as a file may not choose a pattern that takes minutes on a short text.
+
+        Returns
+        -------
+        BagOfWords
+            Fitted counter of words.
 
         Raises
         ------

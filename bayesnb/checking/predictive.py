@@ -115,7 +115,7 @@ def posterior_predictive_check(
     y : array-like of shape (N,)
         Labels of the rows.
     statistic : {"association", "frequency", "extremes"} or function
-        What is compared.
+        Statistic that is compared.
 
         "association"
             Dependence of each pair of features in each class, from 0 to 1: absolute correlation of two numbers,
@@ -158,20 +158,20 @@ def posterior_predictive_check(
 
         p = P(T(X_rep) > T(X)) + P(T(X_rep) = T(X)) / 2,
 
-    a mid-p, in which the observed table counts as one of the replicates. p near 0 says that the model seldom makes so
-    much of it; for "frequency" and "extremes", p near 1 speaks against the model as well. The overall p is that of the
-    largest discrepancy in units of the standard deviation, of its absolute value for these two and for functions, and
-    of the positive ones for "association". It takes the largest discrepancy of each replicate, so that it holds however
-    many quantities there are.
+    a mid-p, in which the observed table counts as one of the replicates. If p is near 0, the model seldom replicates a
+    value as large as the observed one. For "frequency" and "extremes", p near 1 is evidence against the model as well.
+    The overall p is that of the largest discrepancy in units of the standard deviation, of its absolute value for these
+    two and for functions, and of the positive ones for "association". It takes the largest discrepancy of each
+    replicate, so that it holds however many quantities there are.
 
-    These are posterior predictive p-values: the data are used twice, for θ and for T. They are not uniform in general,
-    where the model holds, but conservative. "association" says little about the parameters of naive Bayes, and its p is
+    These are posterior predictive p-values: the data are used twice, for θ and for T. If the model holds, they are in
+    general not uniform but conservative. "association" depends little on the parameters of naive Bayes, and its p is
     nearly uniform: of 300 tables of 60 rows with parameters from the prior, 3.7% have p < .05 with four columns of
     levels, and 2.7% with four normal ones; of 300 tables of 60 rows and 20 independent columns of three levels, 1.3%.
     The parameters are fitted to "frequency": there the overall p is close to 1 where the model holds, the standard
-    deviation of a single p is .1 in place of .29, and only a prior that contradicts the data is seen. "extremes" lies
-    between. A structure that was chosen on the same rows makes p larger. A small p says that class probabilities are
-    too sure, or wrong somewhere, not that the labels are.
+    deviation of a single p is .1 in place of .29, and only a prior that contradicts the data is detected. "extremes"
+    lies between these two. A structure that was chosen on the same rows makes p larger. A small p means that class
+    probabilities are overconfident, or wrong for some rows, not that the labels are wrong.
 
     A replicate in which a feature is constant, so that there is no dependence to measure, counts as 0. A pair that is
     undefined in the observed table, constant or with fewer than three rows, is left out, and counted in `excluded`.

@@ -54,7 +54,7 @@ class NaiveBayesClassifier(FittedClassifier):
     # -- fitting ---------------------------------------------------------------------------------
 
     def fit(self, X: object, y: object, sample_weight: object = None) -> Self:
-        """Fit the classifier anew to labelled rows: their sufficient statistics replace all earlier counts.
+        """Fit the classifier to labelled rows; earlier counts are discarded.
 
         Parameters
         ----------
@@ -63,8 +63,8 @@ class NaiveBayesClassifier(FittedClassifier):
         y : array-like of shape (N,)
             Labels of any hashable type.
         sample_weight : array-like of shape (N,), optional
-            Replication counts: a row of weight 2 is that row twice. Rows of weight zero leave their
-            class and nothing else.
+            Replication counts; default: 1. A row of weight 2 counts as two rows. A row of weight zero adds its label to
+            `classes_`, and nothing else.
 
         Returns
         -------
@@ -88,7 +88,7 @@ class NaiveBayesClassifier(FittedClassifier):
         return self
 
     def partial_fit(self, X: object, y: object, classes: object = None, sample_weight: object = None) -> Self:
-        """Add the sufficient statistics of further rows; any chunking of the data gives the posterior of the whole.
+        """Count further rows; the posterior is that of one fit to all rows, however they are divided into batches.
 
         Parameters
         ----------
@@ -97,9 +97,9 @@ class NaiveBayesClassifier(FittedClassifier):
         y : array-like of shape (N,)
             Labels of any hashable type.
         classes : array-like, optional
-            All labels that may come; required at the first call. Later calls may declare more.
+            All labels that may occur. Required at the first call; later calls may add labels.
         sample_weight : array-like of shape (N,), optional
-            Replication counts of the rows.
+            Replication counts of the rows; default: 1.
 
         Returns
         -------
@@ -134,10 +134,10 @@ class NaiveBayesClassifier(FittedClassifier):
         return classifier_state.commit(self, updated, counted, before)
 
     def forget(self, X: object, y: object, sample_weight: object = None) -> Self:
-        """Subtract the sufficient statistics of rows that were counted: the inverse of `partial_fit`.
+        """Remove rows that were counted, the inverse of `partial_fit`.
 
-        Levels and classes stay. A row that was never counted is refused if a count would become
-        negative; otherwise it cannot be told from a counted one, and is removed too.
+        Levels and classes remain. A row that was never counted raises ValueError if a count would become negative;
+        otherwise the row cannot be distinguished from a counted one, and is removed too.
 
         Parameters
         ----------
@@ -146,7 +146,7 @@ class NaiveBayesClassifier(FittedClassifier):
         y : array-like of shape (N,)
             Labels of the rows.
         sample_weight : array-like of shape (N,), optional
-            Replication counts of the rows.
+            Replication counts of the rows; default: 1.
 
         Returns
         -------
@@ -191,7 +191,7 @@ class NaiveBayesClassifier(FittedClassifier):
         Parameters
         ----------
         factor : float
-            Greater than 0, at most 1.
+            Factor in (0, 1].
 
         Returns
         -------
@@ -305,6 +305,11 @@ class NaiveBayesClassifier(FittedClassifier):
         counted : Counted
             Encoding and statistics of the same columns.
 
+        Returns
+        -------
+        classifier
+            Fitted copy; this classifier is not changed.
+
         Examples
         --------
         >>> from bayesnb import CategoricalNB
@@ -329,7 +334,7 @@ class NaiveBayesClassifier(FittedClassifier):
         return classifier_state.copy_unfitted(self)
 
     def fit_parts(self, X: object, y: object, sample_weight: object = None) -> Callable[..., Self]:
-        """Return a function of row weights (N,) that fits a copy to these rows under the weights, for halves and folds.
+        """Return a function that fits copies of the classifier to subsets of these rows, such as folds.
 
         Parameters
         ----------
@@ -338,12 +343,13 @@ class NaiveBayesClassifier(FittedClassifier):
         y : array-like of shape (N,)
             Labels of the rows.
         sample_weight : array-like of shape (N,), optional
-            Rows of weight zero take no part in any copy.
+            Replication counts; default: 1. Rows of weight zero belong to no subset.
 
         Returns
         -------
-        function of weights (N,) of the rows, by default `sample_weight`
-            Returns a copy that is fitted to the rows with these weights. Its levels are those of this classifier;
+        callable
+            Function of the weights of the rows, an (N,) array; default: `sample_weight`. It returns a copy of the
+            classifier that is fitted to the rows with these weights. The copy has the levels of this classifier;
             structure, cells and densities are learned anew.
 
         Examples
@@ -358,7 +364,7 @@ class NaiveBayesClassifier(FittedClassifier):
         return classifier_state.subset_fitter(self._with_chosen_hyperparameters(), self, X, y, sample_weight)
 
     def refit(self, X: object, y: object, sample_weight: object = None) -> Self:
-        """Return a copy fitted anew to other rows: levels are those of this classifier, classes those of `y`.
+        """Return a copy that is fitted to other rows, with the levels of this classifier and the classes of `y`.
 
         Parameters
         ----------
@@ -367,7 +373,12 @@ class NaiveBayesClassifier(FittedClassifier):
         y : array-like of shape (N,)
             Labels of the rows.
         sample_weight : array-like of shape (N,), optional
-            Replication counts of the rows.
+            Replication counts of the rows; default: 1.
+
+        Returns
+        -------
+        classifier
+            Fitted copy; this classifier is not changed.
 
         Examples
         --------

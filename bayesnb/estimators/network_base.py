@@ -178,14 +178,18 @@ class StructuredNB(NaiveBayesClassifier):
         y : array-like of shape (N,)
             Labels of any hashable type.
         classes : array-like, optional
-            All labels that may come; required at the first call. Later calls may declare more.
+            All labels that may occur. Required at the first call; later calls may add labels.
         sample_weight : array-like of shape (N,), optional
-            Replication counts of the rows.
+            Replication counts of the rows; default: 1.
+
+        Returns
+        -------
+        self
 
         Raises
         ------
         ValueError
-            If the data cannot be used; if `classes` is missing at the first call; if a label was not declared.
+            If the data cannot be used, if `classes` is missing at the first call, or if a label was not declared.
         RuntimeError
             If another thread has changed the estimator since the call began; these rows were not counted.
 

@@ -100,14 +100,14 @@ def fit_em(
     X_unlabeled : array-like, sparse matrix or DataFrame of shape (M, F), optional
         More rows without a label.
     weight : float, default 1
-        Weight of an unlabelled row, where a labelled one has weight 1. A smaller weight helps where the classes that
-        describe the unlabelled rows best are not those of the labels.
+        Weight of an unlabelled row, where a labelled one has weight 1. A smaller weight helps if the classes that
+        describe the unlabelled rows best differ from those of the labels.
     sample_weight : array-like of shape (N,), optional
         Replication counts of the rows of X.
     max_iter : int, default 100
         Largest number of iterations of a start.
     tol : float, default 1e-5
-        A start has converged when an iteration raises the objective by no more than this per row, in nats.
+        A start has converged if an iteration raises the objective per row by no more than `tol`, in nats.
     restarts : int, default 0
         Number of further starts, from unlabelled rows drawn at random in place of the labelled ones alone.
     seed : int, default 0
@@ -139,15 +139,15 @@ def fit_em(
 
     The penalty is the log density of the prior up to a constant: of class probabilities and levels in the softmax
     basis, Σ α log θ, of a Poisson rate that of its logarithm, a log λ - b λ, of a Gaussian feature that of (μ, σ²). So
-    θ is the posterior mean given the expected counts for the first two, for every proper prior, and the
-    joint mode for the third. The responsibilities are P(class | row, θ). The returned estimator predicts from its
-    expected counts, by the reading `nb.estimate`. In a network a row counts by those cells whose parents are all
-    observed; predictions sum missing cells out.
+    θ is the posterior mean given the expected counts for the first two, for every proper prior, and the joint mode for
+    the third. The responsibilities are P(class | row, θ). The returned estimator predicts from its expected counts,
+    with `nb.estimate`. In a network a row counts by those cells whose parents are all observed; predictions sum missing
+    cells out.
 
     A prior derived from the data is that of all rows, labelled or not, in every iteration. As the classes of some rows
     are unknown, "pooled", the variance over all rows, replaces "within", also in the returned estimator. A posterior
-    given expected counts would be too narrow, so that draws, intervals, evidence and leave-one-out are refused. If
-    every row is labelled, or `weight` is 0, the result is that of `nb.fit`, and has all of these.
+    given expected counts would be too narrow, so that draws, intervals, evidence and leave-one-out scores are not
+    offered. If every row is labelled, or `weight` is 0, the result is that of `nb.fit`, which offers them.
 
     References
     ----------

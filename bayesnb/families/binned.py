@@ -279,9 +279,9 @@ class IndependentCuts:
     Parameters
     ----------
     concentration : float
-        α₀, the number of rows of each class that the prior is worth; it is spread evenly over the cells.
+        Concentration α₀, the number of rows of each class that the prior counts as; divided evenly among the cells.
     cuts : float
-        Approximate number of cuts that are expected: each of the G - 1 has the odds cuts/(G - 1).
+        Approximate prior expectation of the number of cuts: each of the G - 1 has the odds cuts/(G - 1).
 
     Examples
     --------

@@ -106,6 +106,7 @@ def load(path: str | os.PathLike[str], estimators: Iterable[type] = ()) -> Any:
     Returns
     -------
     fitted classifier of bayesnb, or of one of `estimators`
+        Classifier that predicts as the saved one does.
 
     Raises
     ------

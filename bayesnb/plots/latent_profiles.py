@@ -26,18 +26,18 @@ _SPACE = 0.6  # of a row, for all classes
 def latent_profiles(
     mixture: Any, data: Any = None, features: Iterable[object] | None = None, prob: float = 0.9, ax: Axes | None = None
 ) -> Axes:
-    """Show what the classes of a latent class model are: the probability of each level in each class.
+    """Show the probability of each level in each class of a latent class model.
 
-    Read across a row: a level tells those classes apart whose intervals are apart. Read down a colour for what a class
-    is.
+    In each row, a level distinguishes the classes whose intervals do not overlap. The marks of one colour, from top to
+    bottom, are the profile of one class.
 
     Parameters
     ----------
     mixture : fitted NaiveBayesMixture
         Mixture with columns of levels (categorical, Bernoulli or binned).
     data : arviz.InferenceData or xarray.DataTree, optional
-        Result of `sample_latent` for this mixture: posterior means with intervals. Default: the parameters at which EM
-        ended, without intervals.
+        Result of `sample_latent` for this mixture: posterior means with intervals are drawn. Default: the parameters at
+        the end of EM, without intervals.
     features : iterable of column names or indices, optional
         Columns whose levels are drawn. Default: all columns of levels.
     prob : float, default 0.9
@@ -61,8 +61,8 @@ def latent_profiles(
 
     Notes
     -----
-    Classes are those of the mixture. Where they overlap much, their names change from draw to draw, and their intervals
-    say little: see `sample_latent`.
+    Classes are those of the mixture. If classes overlap much, their names change from draw to draw, and the intervals
+    are not informative; see `sample_latent`.
 
     Examples
     --------

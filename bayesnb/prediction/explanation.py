@@ -69,7 +69,8 @@ def explain(
     ImproperPosteriorError
         If the posterior is improper.
     NotImplementedError
-        If there is no posterior, as for `AODE`; if a row of a network has missing cells with observed descendants.
+        If there is no posterior, such as for an `AODE`; if a row of a network has missing cells with observed
+        descendants.
     ValueError
         If `of` or `against` is no class, or both are the same; if the number of `names` is not that of the columns.
 
@@ -91,9 +92,10 @@ def explain(
     most of all for numbers, as an unknown variance gives the predictive heavy tails.
 
     A contribution is the evidence of a cell *if naive Bayes holds*: redundant features are each counted in full
-    (`WeightedNB` counts them for less). A contribution does not say how the prediction would change with the cell. The
-    sd is the uncertainty about the parameters, with weights taken for known. Missing cells of a network with observed
-    descendants are summed out, and the logarithm of a sum has no contributions; `terms` divides the logarithm equally.
+    (`WeightedNB` gives them smaller weights). A contribution does not say how the prediction would change with the
+    cell. The sd is the uncertainty about the parameters, with weights taken for known. Missing cells of a network with
+    observed descendants are summed out, and the logarithm of a sum has no contributions; `terms` divides the logarithm
+    equally.
 
     References
     ----------

@@ -39,11 +39,11 @@ def value_of_information(nb: Classifier, X: object, *, features: Iterable[str | 
     Parameters
     ----------
     nb : fitted classifier of bayesnb
-        Classifier whose prediction is to become surer.
+        Classifier whose predictions are to become more certain.
     X : array-like, sparse matrix or DataFrame of shape (N, F)
         Rows with missing cells.
     features : iterable of column names or indices, optional
-        Columns whose missing cells can be asked for; default: all.
+        Columns whose missing cells can be observed; default: all.
 
     Returns
     -------
@@ -65,8 +65,8 @@ def value_of_information(nb: Classifier, X: object, *, features: Iterable[str | 
     ImproperPosteriorError
         If the posterior is improper.
     NotImplementedError
-        If there is no posterior, as for `AODE`, which averages over other models where another cell is missing; or if
-        a family of numbers has no method for its predictive distribution.
+        If there is no posterior, such as for an `AODE`, which averages over other models if another cell is missing; or
+        if a family of numbers has no method for its predictive distribution.
     ValueError
         If there is no such feature.
 

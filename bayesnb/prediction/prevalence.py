@@ -151,6 +151,7 @@ def estimate_prevalence(
     Returns
     -------
     Prevalence
+        Posterior means, intervals and draws of the shares.
 
     Raises
     ------
@@ -159,8 +160,8 @@ def estimate_prevalence(
     NotImplementedError
         If `given="data"` and the parameters have no exact posterior, as those of `AODE`.
     ValueError
-        If an argument is bad; if a row has no class probabilities, such as one that is impossible in every class under
-        the MLE.
+        If an argument cannot be used; if a row has no class probabilities, such as one that is impossible in every
+        class under the MLE.
 
     Warns
     -----
@@ -174,22 +175,23 @@ def estimate_prevalence(
 
         p(π | U) ∝ Dir(π | α) Π_i Σ_c π_c p(x_i | c),
 
-    where p(x_i | c), up to a factor a row, is the classifier's P(c | x_i) divided by its class prior. The mode is found
-    by EM (Saerens, Latinne & Decaestecker 2002). For two classes all other numbers are computed by quadrature. For more
-    classes they come from draws by Gibbs sampling, which are as many sweeps from each other, up to 50, as make them
+    where p(x_i | c), up to a factor per row, is the classifier's P(c | x_i) divided by its class prior. The mode is
+    found by EM (Saerens, Latinne & Decaestecker 2002). For two classes all other numbers are computed by quadrature.
+    For more classes they are computed from draws by Gibbs sampling, which are up to 50 sweeps apart, so that they are
     nearly independent.
 
     *It assumes* that p(row | class) is what it was in training (*label shift*): only the shares have moved.
 
     *It takes the scores for calibrated.* Naive Bayes counts evidence twice where features depend on each other, and its
-    scores are too sure: then intervals are too narrow, and shares are drawn to those of the predicted labels. Calibrate
-    first, with a classifier whose terms are weighted; `bayesnb.evaluation.reliability` shows whether it is needed.
+    scores are too sure: then intervals are too narrow, and shares are biased towards those of the predicted labels.
+    Calibrate first, with a classifier whose terms are weighted; `bayesnb.evaluation.reliability` shows whether it is
+    needed.
 
-    *The classifier may have seen few rows.* That is why the default is given the data: given the scores, 90% intervals
-    of two classes with two Gaussian features covered .44, .65, .83, .90 after 5, 20, 100, 1000 labelled rows a class,
-    naive Bayes being true; `given="data"` covered .88, .86, .87 after the first three, and with six Bernoulli features
-    .91 where the scores covered .70. The posterior is averaged over 100 draws of θ | D; the information of the
-    unlabelled rows about θ is left out, as they have no labels.
+    *The classifier may have seen few rows.* Therefore the default is `given="data"`. With `given="scores"`, 90%
+    intervals of two classes with two Gaussian features covered .44, .65, .83, .90 after 5, 20, 100, 1000 labelled rows
+    per class, in simulations from naive Bayes; `given="data"` covered .88, .86, .87 after the first three, and with six
+    Bernoulli features .91 where the scores covered .70. The posterior is averaged over 100 draws of θ | D; the
+    information of the unlabelled rows about θ is left out, as they have no labels.
 
     References
     ----------

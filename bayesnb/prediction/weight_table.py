@@ -27,7 +27,7 @@ def weight_table(nb: Classifier, prob: float = 0.9, draws: object = None) -> pd.
     Returns
     -------
     DataFrame
-        One row a term, in the order of `nb.term_names_`; under τ = 0, where all terms share one weight, a single row
+        One row per term, in the order of `nb.term_names_`; under τ = 0, where all terms share one weight, a single row
         for the temperature, and one more for that of dependences where there are any.
 
         term

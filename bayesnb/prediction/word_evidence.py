@@ -59,7 +59,7 @@ def top_words(
     nb : fitted classifier of bayesnb
         Classifier whose columns are words (`MultinomialNB`, `BernoulliNB`) or levels (`CategoricalNB`).
     class_ : label
-        Class that the words speak for.
+        Class that the words indicate.
     n : int, default 10
         Number of words; all words if there are fewer.
     prob : float, default 0.9
@@ -92,7 +92,7 @@ def top_words(
         If the posterior is improper.
     NotImplementedError
         If a column has neither words nor levels, such as a Gaussian column; if columns have parents; if classes share
-        parameters, as in `FeatureAveragedNB`; if there is no posterior.
+        parameters (`FeatureAveragedNB`); if there is no posterior.
     ValueError
         If `class_` is no class or the only one; if `n` or `draws` is not positive, `prob` is not in (0, 1), `seed` is
         negative, or the number of `names` is not that of the columns.
@@ -124,11 +124,11 @@ def top_words(
     moments, of a normal distribution with the mean and variance of λ_cw. The variance and mean are exact for two
     classes; for more, P(word | other classes, θ) is taken for a Beta variate with the same mean and variance.
 
-    **Selection.** The words shown are the best of many, and intervals do not know that. In 60 documents of two classes
-    and 500 words that tell nothing, between 2.7% and 7.8% of all 90% intervals exclude 0, but of the ten shown 99% or
-    more if all words are equally frequent, and two thirds if word r has a frequency proportional to 1/r (means of
-    100 data sets, for `MultinomialNB` and `BernoulliNB`). An interval above 0 is no test of a word; `loo` says whether
-    the words predict.
+    **Selection.** The words shown are the best of many, and the intervals do not take this into account. In 60
+    documents of two classes and 500 words that are independent of the class, between 2.7% and 7.8% of all 90% intervals
+    exclude 0, but of the ten shown 99% or more if all words are equally frequent, and two thirds if word r has a
+    frequency proportional to 1/r (means of 100 data sets, for `MultinomialNB` and `BernoulliNB`). An interval above 0
+    is no test of a word; `loo` shows whether the words predict the class.
 
     The posterior is that of naive Bayes: words of a phrase are each counted in full. Weights of terms (`WeightedNB`)
     do not enter.

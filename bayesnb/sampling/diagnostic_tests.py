@@ -54,7 +54,7 @@ class DiagnosticTests:
     prob : float
         Posterior probability of each interval.
     note : str
-        Quantities that the data do not identify, or say little of; "" if there are none.
+        Quantities that the data do not identify, or determine poorly; "" if there are none.
 
     Examples
     --------
@@ -92,7 +92,7 @@ class DiagnosticTests:
         -------
         DataFrame
             "probability", "lower" and "upper", with the index of `rows`: mean over the posterior of the parameters, and
-            an equal-tailed interval of P(disease | results, θ), which says how well that probability is known.
+            an equal-tailed interval of P(disease | results, θ), which shows how well that probability is known.
 
         Raises
         ------
@@ -227,14 +227,15 @@ def diagnostic_tests(
     Parameters
     ----------
     table : DataFrame of N rows
-        One column a test, two or more, with the results 1 and 0 (or two levels, see `positive`); NaN: not done.
+        One column per test, two or more. Results are 1 and 0, or two levels (see `positive`); NaN is a test that was
+        not done.
     populations : column name or (N,) array-like, optional
         Population of each row: populations differ in prevalence. Default: one population.
     prior : dict, optional
         Beta concentrations (a, b) for "prevalence", "sensitivity" and "specificity": one pair for all populations or
         tests, or a dict {name: (a, b)}. Default: (1, 1), uniform.
     draws, warmup, chains : int
-        Number of draws and of sweeps before them per chain, and number of chains.
+        Number of draws per chain, number of warm-up sweeps per chain, and number of chains.
     seed : int
         Seed of the chains.
     prob : float, default 0.9
@@ -249,6 +250,7 @@ def diagnostic_tests(
     Returns
     -------
     DiagnosticTests
+        Table of estimates with intervals, and the posterior draws.
 
     Raises
     ------
@@ -277,10 +279,10 @@ def diagnostic_tests(
     these draws are left out. `prior_lower` and `prior_upper` are those of the restricted prior.
 
     *Identification.* P populations and T tests have P + 2T parameters, and P(2^T - 1) free frequencies. One population
-    and two tests have 5 and 3: intervals are then those of the prior along some direction, however many rows there
-    are. Two populations must differ in prevalence. `note` says so, and which quantities have a posterior sd above half
-    of the prior sd. Tests that err on the same people are not independent given the disease, and are then stated too
-    accurate: no number here shows it.
+    and two tests have 5 and 3: intervals are then those of the prior along some direction, however many rows there are.
+    Two populations must differ in prevalence. `note` reports this, and names the quantities whose posterior sd is above
+    half of the prior sd. Tests that err on the same people are not independent given the disease; their accuracy is
+    then overestimated, and no result reveals it.
 
     References
     ----------

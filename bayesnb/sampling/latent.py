@@ -263,7 +263,7 @@ def sample_latent(
     X : array-like, sparse matrix or DataFrame of shape (N, F)
         Rows that the mixture was fitted to.
     draws, warmup, chains : int
-        Number of draws and of sweeps before them per chain, and number of chains.
+        Number of draws per chain, number of warm-up sweeps per chain, and number of chains.
     seed : int
         Seed of the chains.
     sample_weight : (N,) array-like of integers, optional
@@ -313,9 +313,10 @@ def sample_latent(
     `NetworkNB(parents={"test": "other test"})` two tests depend on each other given the class.
 
     The likelihood is the same for all orders of the classes. So the classes of each draw are permuted such that their
-    memberships overlap most with those of the mode (Stephens, JRSS B 62, 2000, minimises a divergence). Where classes
-    overlap so much that their names change from draw to draw, means of their parameters say little; "relabelled" is
-    large there. Classes whose priors differ, or to which rows are known to belong, are not permuted: these name them.
+    memberships overlap most with those of the mode (Stephens, JRSS B 62, 2000, minimises a divergence). If classes
+    overlap so much that their names change from draw to draw, means of their parameters are not informative, and
+    "relabelled" is large. Classes whose priors differ, or to which rows are known to belong, are not permuted: these
+    name them.
 
     References
     ----------

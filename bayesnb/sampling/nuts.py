@@ -89,7 +89,7 @@ def run_nuts(
         of `nb`. Features whose family has no hyperprior, such as Poisson ones, keep
         their prior.
     draws, warmup, chains : int
-        Number of draws and of steps of warm-up per chain, and number of chains.
+        Number of draws per chain, number of warm-up steps per chain, and number of chains.
     seed : int
         Seed of the sampler.
     progress : bool

@@ -89,13 +89,15 @@ def numpyro_source(nb: Classifier, hyperprior: object = None) -> Source:
     nb : fitted classifier of bayesnb
         Classifier of independent columns, or of a network of columns. Its prior is written, not its posterior.
     hyperprior : "symmetric", "pooled", NumPyro distribution or dict, optional
-        As in `run_nuts`: hyperparameters get priors of their own. Default: the prior of `nb`.
+        Hyperprior of the concentrations. "symmetric": one concentration for each block of levels. "pooled": the classes
+        also share a base measure. A distribution, or a dict {kind: distribution}, is the prior of the concentration;
+        see `run_nuts`. Default: no hyperprior, the prior of `nb`.
 
     Returns
     -------
     str
-        Python code that defines `model(X=None, y=None, n_rows=...)`. X and y are rows and labels as for `fit`; without
-        X `n_rows` rows are simulated, by default as many as were fitted. Sites are
+        Python code that defines `model(X=None, y=None, n_rows=...)`. X and y are rows and labels, in the form that
+        `fit` takes. Without X, `n_rows` rows are simulated, by default as many as were fitted. Sites are
 
         - "class_prob", and in the plate "rows" "label", the position of the class in `nb.classes_`;
         - in the plate "rows" one for each column of X, under its name: the position of a level, 0 or 1, or a number;
@@ -162,13 +164,15 @@ def numpyro_model(nb: Classifier, hyperprior: object = None) -> Callable[..., No
 
     Parameters
     ----------
-    nb, hyperprior
-        As in `numpyro_source`.
+    nb : fitted classifier of bayesnb
+        Classifier of independent columns, or of a network of columns.
+    hyperprior : "symmetric", "pooled", NumPyro distribution or dict, optional
+        Hyperprior of the concentrations, see `numpyro_source`. Default: no hyperprior, the prior of `nb`.
 
     Returns
     -------
     callable
-        The function that the text of `numpyro_source` defines; errors are those documented there.
+        Function that the text of `numpyro_source` defines. The same errors are raised.
 
     Examples
     --------

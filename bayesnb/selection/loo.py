@@ -91,7 +91,7 @@ class LeaveOneOut:
 
     @property
     def accuracy(self) -> float:
-        """Fraction of the rows whose label is the most probable one given the other rows; no undefined row is one."""
+        """Fraction of the rows whose label is the most probable one given the other rows; undefined rows are errors."""
         is_defined = ~np.isnan(self.log_proba).any(axis=1)
         return float(np.average(is_defined & (self.log_proba.argmax(axis=1) == self.label), weights=self.weight))
 
@@ -161,23 +161,25 @@ def loo(
     ----------
     nb : fitted classifier of bayesnb
         Classifier with a posterior, or an average of such classifiers.
-    X, y, sample_weight
+    X, y, sample_weight : array-likes
         Rows that `nb` has counted, all or some of them, with the labels and weights with which they were counted.
     estimate : {"predictive", "mean"}, optional
-        Reading of the posterior of the other rows; default: that of `nb`.
+        Estimate of the parameters given the other rows: integrated out, or plugged in at the posterior mean. Default:
+        `nb.estimate`.
     prior : {"derived", "fixed"}
-        Treatment of a prior that is derived from the data, as Gaussian and Poisson priors are by default: "derived"
-        derives it from the other rows, as a refit does; "fixed" keeps `nb.prior_`, whose scale depends on the row and
-        its label: with few rows and many features this reveals the label.
+        Treatment of a prior that is derived from the data, such as the default priors of Gaussian and Poisson features:
+        "derived" derives it from the other rows, as a refit does; "fixed" keeps `nb.prior_`, whose scale depends on the
+        row and its label: with few rows and many features this reveals the label.
 
     Returns
     -------
     LeaveOneOut
+        Scores of each row, and their sums.
 
     Raises
     ------
     ValueError
-        If the rows were not counted, as far as counts show it; if the reading is a mode or the MLE.
+        If the counts show that the rows were not counted; if `estimate` is "map" or "mle".
     NotImplementedError
         If `nb` is a `WeightedNB` whose weights were fitted to rows that it has counted: leave-one-out would keep them.
 

@@ -45,11 +45,13 @@ class Tuned:
     estimator : classifier
         Fitted copy of the classifier that was passed, with `values`; its `tuned_` names them, until it is fitted anew.
     values : dict {name: number}
+        Hyperparameters that were chosen.
     path : DataFrame
         One row for each evaluation, in order: the hyperparameters and "objective", in nats.
     boundary : tuple of names
         Hyperparameters whose optimum is at an end of the interval that was searched.
     by : {"loo", "evidence"}
+        Objective that was maximised.
 
     Examples
     --------
@@ -115,8 +117,8 @@ def tune_alpha(
     ----------
     nb : fitted classifier of bayesnb
         A classifier fitted on X, y; `by="evidence"` uses its statistics only.
-    X, y, sample_weight
-        Rows that `nb` was fitted on.
+    X, y, sample_weight : array-likes
+        Rows that `nb` was fitted to, with their labels and weights.
     by : {"loo", "evidence"}
         Objective. "loo": Σ w log p(y_i | x_i, D₋ᵢ) under `nb.estimate`, the prediction of each label from the other
         rows; "evidence": log p(X, y), the prediction of rows *and* labels, one after the other.
@@ -132,6 +134,7 @@ def tune_alpha(
     Returns
     -------
     Tuned
+        Tuned classifier, and the values that were tried.
 
     Raises
     ------
