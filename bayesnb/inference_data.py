@@ -134,15 +134,15 @@ def to_arviz(
     require_integer("draws", draws)
     if fitted.prior.weights is not None and X is not None:
         raise NotImplementedError(
-            "to_arviz: under weighted terms rows have no likelihood to add. Leave X and y out for draws of the "
-            "parameters; loo(nb, X, y).to_elpd() compares by labels."
+            "to_arviz: rows have no likelihood under weighted terms. Leave out X and y to get draws of the parameters "
+            "only. If the weights were fitted to other rows, loo(nb, X, y).to_elpd() compares models by labels."
         )
     require_integer("chains", chains)
     require_seed(seed)
     if (X is None) != (y is None):
         given, lacking = ("y", "X") if X is None else ("X", "y")
         raise ValueError(
-            f"{given} was given without {lacking}: likelihoods need rows and labels; pass both or neither."
+            f"{given} was given without {lacking}, but likelihoods need rows and labels. Pass both or neither."
         )
     sample = (int(chains), int(draws))
     n_draws = sample[0] * sample[1]

@@ -407,13 +407,15 @@ def read_block(block: Family, estimate: str, multiplicity: Array | None = None) 
     elif estimate == "mean":
         likelihood = require_capability(block, MeanReading).mean(multiplicity)
     elif multiplicity is not None:
-        raise ValueError(f"estimate={estimate!r} has no reading with a row added; use 'mean' or 'predictive'.")
+        raise ValueError(
+            f"estimate={estimate!r} has no reading with rows added or left out; use 'mean' or 'predictive'."
+        )
     elif estimate == "penalized_mle":
         likelihood = require_capability(block, PenalizedLikelihood).penalized_mle()
     elif estimate == "map":
         likelihood = require_capability(block, Parametric).mode()
     else:
-        raise ValueError(f"estimate={estimate!r} is not a reading; use 'mean', 'map' or 'predictive'.")
+        raise ValueError(f"estimate={estimate!r} is no reading of a posterior; use 'mean', 'map' or 'predictive'.")
     return likelihood
 
 

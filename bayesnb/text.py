@@ -164,7 +164,9 @@ class BagOfWords(CountVectorizer):
             If no word is left for the dictionary; if `raw_documents` is a string or a table.
         """
         if self.unknown is not None and not isinstance(self.unknown, str):
-            raise ValueError(f"unknown={self.unknown!r} must be the name of the reserved word, or None for none.")
+            raise ValueError(
+                f"unknown={self.unknown!r} must be the name of the reserved word, or None for no such word."
+            )
         fitted = copy.copy(self)  # An error leaves `self` as it was.
         if self.vocabulary is None:
             X = fitted._learn(raw_documents)
@@ -198,9 +200,9 @@ class BagOfWords(CountVectorizer):
         if self.unknown is not None and self.unknown_count_ == 0 and (count := int(X[:, [-1]].sum())):
             warn(
                 f"{count} word{'s are' if count > 1 else ' is'} not in the dictionary, and {self.unknown!r} never "
-                "occurred in training: a classifier knows nothing of it but the prior, and each such word favours the "
-                "class with fewer words in training. Fit with min_df=2, so that rare words train it, or drop unknown "
-                "words with unknown=None."
+                f"occurred in training. A classifier has only the prior for {self.unknown!r}, so that each such word "
+                "favours the class with fewer words in training. Fit with min_df=2, so that rare words count as "
+                f"{self.unknown!r}, or drop unknown words by unknown=None."
             )
         return X
 
@@ -314,8 +316,9 @@ class BagOfWords(CountVectorizer):
         too_frequent, keep = (frequency > most) & ~reserved, keep & ~reserved
         if not keep.any():
             raise ValueError(
-                f"No word is left for the dictionary: of {len(words)} words in {X.shape[0]} documents none is in at "
-                f"least min_df={self.min_df!r} and at most max_df={self.max_df!r} of them. Change these."
+                f"No word is left for the dictionary: none of {len(words)} words in {X.shape[0]} documents is in at "
+                f"least min_df={self.min_df!r} and at most max_df={self.max_df!r} of the documents. Change min_df or "
+                "max_df."
             )
         self._set_dictionary({word: j for j, word in enumerate(words[keep])}, frozenset(words[too_frequent]))
         selected = X[:, keep]
@@ -376,7 +379,8 @@ def _to_json(name: str, value: Any) -> Any:
         return np.dtype(value).name
     if callable(value):
         raise ValueError(
-            f"{name}: {value!r} cannot be written to a file; leave it out, or save what it makes of texts."
+            f"{name}: {value!r} is a function, which cannot be written to a file. Use no function, or save the counts "
+            "that transform returns."
         )
     if isinstance(value, np.generic):
         return value.item()

@@ -9,7 +9,7 @@ import numpy as np
 
 from bayesnb._util.arguments import require_integer, require_seed
 from bayesnb._util.progress import progress
-from bayesnb.checking.cells import Cells, NumberCells, read_cells, require_memory
+from bayesnb.checking.cells import Cells, NumberCells, read_cells, require_memory, require_pair
 from bayesnb.checking.dependence import compare
 from bayesnb.families import supports
 from bayesnb.families.protocol import PairDependence
@@ -141,9 +141,8 @@ def check_independence(
     names = fitted.encoding.feature_names
     chosen = None if features is None else fitted.encoding.positions(features)
     n_features = len(names) if chosen is None else len(chosen)
+    require_pair(n_features)
     n_pairs = n_features * (n_features - 1) // 2
-    if not n_pairs:
-        raise ValueError(f"features: a pair needs two columns, and there is {n_features}.")
     if top is None and n_pairs > _MOST_PAIRS:
         raise ValueError(
             f"{n_features:,} features make {n_pairs:,} pairs, a table of {n_pairs * _BYTES_A_PAIR / 1e9:.1f} GB in "

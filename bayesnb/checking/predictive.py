@@ -11,6 +11,7 @@ import numpy as np
 from bayesnb._util.arguments import require_integer, require_seed, shown
 from bayesnb._util.progress import progress
 from bayesnb.checking import discrepancies
+from bayesnb.checking.cells import require_pair
 from bayesnb.checking.discrepancies import Quantity, Statistic, Tables
 from bayesnb.encoding import Encoding
 from bayesnb.encoding.levels import to_python
@@ -220,8 +221,8 @@ def posterior_predictive_check(
     defined = ~np.isnan(value)
     if not defined.any():
         raise ValueError(
-            f"statistic={name!r} is undefined in every class: of each pair one feature is constant, or fewer than "
-            "three rows have both. Pass more rows, or other features."
+            f"statistic={name!r} is undefined in every class. In each pair of features, one feature is constant, or "
+            "fewer than three rows have both features. Pass more rows, or other features."
         )
     drawn = draw_posterior(fitted, int(draws), seed)
     rng = np.random.default_rng([seed, 1])
@@ -316,11 +317,13 @@ def _require_quantities(name: str, tables: Tables, draws: int) -> None:
     """Raise ValueError if a known statistic has no quantity, or S replicates of all of them are more than 2^25."""
     n_features = len(tables.index)
     if not len(tables.label) or not n_features:
-        raise ValueError(f"X: a check needs rows and features, and there are {len(tables.label)} and {n_features}.")
+        raise ValueError(
+            f"X: a check needs rows and features, but there are {len(tables.label)} rows and {n_features} features."
+        )
     n_levels = sum(map(len, tables.levels))
     n_pairs = n_features * (n_features - 1) // 2
-    if name == "association" and not n_pairs:
-        raise ValueError(f"features: a pair needs two columns, and there is {n_features}.")
+    if name == "association":
+        require_pair(n_features)
     counts = {"association": n_pairs, "frequency": 2 * n_features + n_levels, "extremes": 2 * n_features}
     needed = counts.get(name, 0) * len(tables.classes) * draws
     if needed > _MOST_VALUES:
@@ -347,8 +350,8 @@ def _of_function(function: Callable[[pd.DataFrame, np.ndarray], Any], encoding: 
                 names.extend(found)
             if len(numbers) != len(names):
                 raise ValueError(
-                    f"statistic: the function returned {len(numbers)} numbers for a replicate, and {len(names)} for "
-                    "the observed table. Return as many for each table."
+                    f"statistic: the function returned {len(numbers)} numbers for a replicate, but {len(names)} for "
+                    "the observed table. Return equally many numbers for each table."
                 )
             results.append(numbers)
         return np.array(results)
@@ -369,13 +372,15 @@ def _read_result(function: Any, result: Any) -> tuple[list[str], np.ndarray]:
     try:
         numbers = np.array(cells, float).ravel()
     except (TypeError, ValueError):
-        raise TypeError(f"statistic: the function returned {shown(result)}; return a number or numbers.") from None
+        numbers = np.zeros(0)
     if len(numbers) != len(keys) or not len(keys):
-        raise TypeError(f"statistic: the function returned {shown(result)}; return a number, or a flat sequence.")
+        raise TypeError(
+            f"statistic: the function returned {shown(result)}; it must return a number or a flat sequence of numbers."
+        )
     if not np.isfinite(numbers).all():
         raise ValueError(
-            f"statistic: the function returned {shown(result)}, which is not finite, for the observed table "
-            "or a replicate. Return a number where the statistic is undefined, such as 0."
+            f"statistic: the function returned {shown(result)}, which is not finite, for the observed table or a "
+            "replicate. Return a finite number, such as 0, where the statistic is undefined."
         )
     return keys, numbers
 

@@ -197,8 +197,8 @@ class AODE(StructuredNB):
     def no_posterior(self) -> str | None:
         """Reason why the average of classifiers has no posterior of parameters."""
         return (
-            "AODE averages several classifiers. Each of them has a posterior, and the average has none; "
-            "ask its members_, or use TAN or SPODE."
+            "AODE averages several classifiers. Each classifier has a posterior, but the average has none. "
+            "Use one of the classifiers in members_, or fit a TAN or a SPODE."
         )
 
     def _average(self, counted: Counted) -> Average:
@@ -220,7 +220,7 @@ class AODE(StructuredNB):
     def _check_nodes(self, columns: NodeColumns) -> None:
         """Raise ValueError unless the nodes are all pairs of columns and all columns alone, as `_arcs` lists them."""
         if columns.nodes != self._arcs(self.encoding_, columns, None):
-            raise ValueError("its network is not that of all pairs of columns.")
+            raise ValueError("The nodes of the network must be every column alone and every pair of columns.")
 
     def _empirical_prior(self, counted: Counted) -> NaiveBayes:
         """Return the prior of the shared counts of pairs, with class_alpha=1 for "levels".
@@ -234,8 +234,9 @@ class AODE(StructuredNB):
         n_features = counted.encoding.blocks[0].n_features
         if not isinstance(self.alpha, Number) and np.asarray(self.alpha).shape not in ((), (n_features,)):
             raise ValueError(
-                f"alpha={shown(self.alpha)} must be a number, or one a feature: the levels of parent and feature "
-                "together are others for each member."
+                f"alpha={shown(self.alpha)} must be a number, or one number for each of the {n_features} features. A "
+                "number for each level is not possible, as every member pairs the levels of a feature with those of "
+                "another parent."
             )
         if not isinstance(self.class_alpha, str):
             return super()._empirical_prior(counted)

@@ -179,7 +179,9 @@ class NaiveBayesClassifier(FittedClassifier):
             grown = [u for u in unknown if not columns.declared[u.feature]]
             if grown:
                 values = describe_unknown(columns, grown)
-                raise ValueError(f"forget: {values}; rows with them were never counted. Nothing was changed.")
+                raise ValueError(
+                    f"forget: X has {values}. Rows with these levels were never counted. Nothing was changed."
+                )
             report_unknown(columns, unknown)
 
         counted = Counted(encoding, counting.count_rows(encoding, encoding.rows(table, policy), label, weight))
@@ -239,7 +241,7 @@ class NaiveBayesClassifier(FittedClassifier):
     def no_posterior(self) -> str | None:
         """Reason why there is no exact posterior, nor draws, intervals, evidence and leave-one-out scores, or None."""
         if "unlabeled_weight_" in vars(self):
-            return "rows without a label were counted with responsibilities by EM, which gives no exact posterior."
+            return "Rows without a label were counted with responsibilities by EM, so that there is no exact posterior."
         return None
 
     no_em: str | None = None
@@ -426,19 +428,22 @@ class NaiveBayesClassifier(FittedClassifier):
         columns = self._columns(self.encoding_.blank(type(self).__name__))
         if not self._has_layout(columns):
             kinds = [[f"{len(block.index)} {block.kind}" for block in b] for b in (self.encoding_.blocks, columns)]
-            raise ValueError(f"its columns are {kinds[0]}, and by its hyperparameters {kinds[1]}, or others of these.")
+            raise ValueError(
+                f"The fitted columns are {kinds[0]}, but the hyperparameters make {kinds[1]}, or other columns of "
+                "these kinds."
+            )
         prior = self._state(counted).prior
         if not all(np.isfinite(leaf).all() for leaf in jax.tree.leaves(prior.blocks)):
-            raise ValueError("its prior is not finite.")
+            raise ValueError("The prior must be finite.")
         require_same_prior(prior, self.fitted_.prior)
         weight = getattr(self, "unlabeled_weight_", 0.0)
         if type(weight) is not float or not 0 <= weight < np.inf:
-            raise ValueError(f"unlabeled_weight_ is {shown(weight)}.")
+            raise ValueError(f"unlabeled_weight_ is {shown(weight)}; it must be a finite float of at least 0.")
         rows, texts = getattr(self, "rows_counted_", 0), [getattr(self, name, ()) for name in ("tuned_", "first_rows_")]
         if type(rows) is not int or rows < 0:
-            raise ValueError(f"rows_counted_ is {shown(rows)}.")
+            raise ValueError(f"rows_counted_ is {shown(rows)}; it must be an integer of at least 0.")
         if not all(type(names) is tuple and all(type(name) is str for name in names) for names in texts):
-            raise ValueError("tuned_ or first_rows_ is no tuple of texts.")
+            raise ValueError("tuned_ or first_rows_ is not a tuple of strings.")
 
     def _has_layout(self, columns: tuple[Columns, ...]) -> bool:
         """Return whether the fitted blocks have the kinds and table columns of `columns`, by hyperparameters."""
@@ -458,7 +463,9 @@ class NaiveBayesClassifier(FittedClassifier):
             prior: NaiveBayes = priors.check_complete_prior(self.prior, encoding, statistics)
             return prior
         if self.prior is not None and hasattr(self, "alpha"):
-            raise ValueError(f"prior={shown(self.prior)} must be a bayesnb.NaiveBayes or None; see also `alpha`.")
+            raise ValueError(
+                f"prior={shown(self.prior)} must be a bayesnb.NaiveBayes or None. Pass concentrations as `alpha`."
+            )
         n_classes = len(encoding.classes)
         class_prior = priors.class_distribution(self.class_prior, self.class_alpha, n_classes)
         return NaiveBayes(class_prior, tuple(self._block_prior(columns, n_classes) for columns in encoding.blocks))
@@ -500,16 +507,20 @@ def require_same_prior(stated: NaiveBayes, used: NaiveBayes) -> None:
     """Raise ValueError unless the prior stated by hyperparameters and the one in use have equal arrays."""
     leaves, expected = jax.tree.leaves(stated), jax.tree.leaves(used)
     if len(leaves) != len(expected) or not all(map(np.array_equal, leaves, expected)):
-        raise ValueError("a hyperparameter was set after fit, and says another prior: fit again.")
+        raise ValueError(
+            "a hyperparameter was set after fit, and the fitted prior no longer agrees with it. Fit again."
+        )
 
 
 def check_features(nb: NaiveBayesClassifier, encoding: Encoding) -> None:
     """Raise ValueError unless `n_features_in_` and `feature_names_in_` are those of the columns of the encoding."""
     if type(nb.n_features_in_) is not int or nb.n_features_in_ != encoding.n_features:
-        raise ValueError(f"n_features_in_ is {shown(nb.n_features_in_)}, and there are {encoding.n_features} columns.")
+        raise ValueError(
+            f"n_features_in_ is {shown(nb.n_features_in_)}, but the encoding has {encoding.n_features} columns."
+        )
     names = getattr(nb, "feature_names_in_", None)
     if names is not None and list(names) != list(encoding.blank("").names):
-        raise ValueError("feature_names_in_ are not the names of the columns.")
+        raise ValueError("feature_names_in_ must be the names of the columns of the encoding.")
 
 
 def same_layout(a: tuple[Columns, ...], b: tuple[Columns, ...]) -> bool:

@@ -113,9 +113,9 @@ class BinnedNB(NaiveBayesClassifier):
     class_prior: object = None
     estimate: Estimate = "predictive"
 
-    no_counts = "numbers are counted in cells, whose ends are taken from rows."
+    no_counts = "A table of counts does not suffice, as the edges of the cells are learned from rows. Fit rows instead."
     no_em = (
-        "densities with more and fewer bins are averaged, and EM has no objective that compares them; give it "
+        "Densities with more and with fewer bins are averaged, and EM has no objective that compares them. Pass "
         "GaussianNB(), or MixedNB(numbers='gaussian')."
     )
 
@@ -145,7 +145,8 @@ def cell_columns(table: Table, index: Sequence[int], cells: int, edges: Any) -> 
     widest = max((len(ends) + 1 for ends in given if ends is not None), default=0)
     if widest > _MOST_CELLS:
         raise ValueError(
-            f"edges make {widest} cells of a column; the most is {_MOST_CELLS}, as costs grow with its square."
+            f"edges cut a column into {widest} cells; at most {_MOST_CELLS} are allowed, as the cost grows with the "
+            "square of the number. Pass fewer edges."
         )
     names = table.names if len(index) == len(table.names) else tuple(table.names[j] for j in index)
     return CellColumns(index, names, len(table.names), given, cells)

@@ -365,7 +365,8 @@ def level_columns(
     marks = tuple(mark for mark in given_marks if type(mark).__name__ != "NAType")  # pd.NA is missing anyway
     if not all(isinstance(mark, Hashable) for mark in marks):
         raise ValueError(
-            f"missing_values={shown(missing_values)} has what no cell can be; use a value or a list of values."
+            f"missing_values={shown(missing_values)} holds an unhashable value, which cannot be a cell. Pass a "
+            "hashable value or a list of hashable values."
         )
     marked, known, declared = Levels.from_values(marks), [], []
     for j, given in zip(index, _read_categories(table, index, categories), strict=True):
@@ -373,12 +374,14 @@ def level_columns(
             given = None if table.is_sparse else declared_categories(table.column(j))
         elif isinstance(given, str | bytes) or not isinstance(given, Iterable):
             raise ValueError(
-                f"categories: the levels of feature {shown(table.names[j])} are {shown(given)}; give a list of them."
+                f"categories: the levels of feature {shown(table.names[j])} must be a list, and are {shown(given)}."
             )
         known.append(Levels.from_values(v for v in (() if given is None else given) if v not in marked))
         declared.append(given is not None)
         if declared[-1] and not len(known[-1]):
-            raise ValueError(f"categories: no level is declared for feature {shown(table.names[j])}.")
+            raise ValueError(
+                f"categories: no level is declared for feature {shown(table.names[j])}. Declare at least one."
+            )
     names, unknown = tuple(table.names[j] for j in index), cast(HandleUnknown, handle_unknown)
     return LevelColumns(index, names, len(table.names), tuple(known), tuple(declared), unknown, marks)
 

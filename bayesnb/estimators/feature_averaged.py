@@ -155,7 +155,7 @@ class FeatureAveragedNB(NaiveBayesClassifier):
                     inclusion[value] = expit(float64(vague.update)(statistics).log_odds)
                     names = columns.names
         if not inclusion:
-            raise ValueError("inclusion_by_kappa is about Gaussian features, and there are none.")
+            raise ValueError("inclusion_by_kappa needs Gaussian features, and this classifier has none.")
         return pd.DataFrame(inclusion, index=pd.Index(names, name="feature")).rename_axis(columns="kappa")
 
     def __sklearn_tags__(self) -> Any:
@@ -176,9 +176,10 @@ class FeatureAveragedNB(NaiveBayesClassifier):
             if block.network is not None or block.one_simplex or block.family.classes_share_parameters:
                 kind = "columns with arcs" if block.network is not None else f"{block.kind} columns"
                 raise NotImplementedError(
-                    "FeatureAveragedNB averages over sets of features that are independent given the class, with "
-                    f"parameters of their own in each class, and {kind} are not. Use CategoricalNB, BernoulliNB (words "
-                    "as presence), PoissonNB (words as counts) or GaussianNB as its estimator."
+                    "FeatureAveragedNB averages over sets of features that are independent given the class and have "
+                    f"separate parameters in each class. The estimator has {kind}, which are not such features. Use "
+                    "CategoricalNB, BernoulliNB (words as presence), PoissonNB (words as counts) or GaussianNB as "
+                    "`estimator`."
                 )
         return columns
 
@@ -202,7 +203,7 @@ class FeatureAveragedNB(NaiveBayesClassifier):
         inclusion = to_numbers("inclusion", self.inclusion)
         if inclusion.shape not in ((), (n_features,)) or not ((inclusion > 0) & (inclusion < 1)).all():
             raise ValueError(
-                f"inclusion={shown(self.inclusion)} must be a probability between 0 and 1, ends excluded, or "
-                f"{n_features}, one a feature."
+                f"inclusion={shown(self.inclusion)} must be a probability strictly between 0 and 1, or one such "
+                f"probability for each of the {n_features} features."
             )
         return np.broadcast_to(logit(inclusion), n_features)

@@ -208,7 +208,8 @@ class KDB(StructuredNB):
         """
         if not hasattr(pairs, "pair_counts"):
             raise TypeError(
-                f"parents_from takes a fitted AODE or TreeAveragedNB, which count pairs; got {shown(pairs)}."
+                "parents_from takes a fitted AODE or TreeAveragedNB, which count pairs of columns, and pairs is "
+                f"{shown(pairs)}."
             )
         require_integer("k", k, least=0)
         columns, counts = pairs.pair_counts()
@@ -279,11 +280,11 @@ class KDB(StructuredNB):
         """Raise ValueError unless each column is the child of one node at most, and follows its parents."""
         self._undecided()
         if len({child for child, *_ in columns.nodes}) < len(columns.nodes):
-            raise ValueError("its network has a column twice.")
+            raise ValueError("The network has a column twice.")
         before: set[int] = set()
         for child, *parents in columns.nodes:
             if not before.issuperset(parents):
-                raise ValueError("its network has a parent behind its child.")
+                raise ValueError("The network lists a parent after its child.")
             before.add(child)
 
 

@@ -131,8 +131,8 @@ class NaiveBayesMixture(DensityMixin, BaseEstimator):
     _get_fitted_attr_html = display.show_stored_attributes
 
     no_posterior = (
-        "NaiveBayesMixture has the parameters at which EM ended, and no posterior of them in closed form: no "
-        "intervals, evidence or leave-one-out scores. `sample_latent` draws from it, for the argument `draws`."
+        "NaiveBayesMixture has the parameters at which EM ended, but no posterior in closed form, and so no intervals, "
+        "evidence or leave-one-out scores. Pass what `sample_latent` returns as `draws=` where a function takes draws."
     )
 
     def __post_init__(self) -> None:
@@ -172,8 +172,8 @@ class NaiveBayesMixture(DensityMixin, BaseEstimator):
         weight = check_weights(sample_weight, table.n_rows)
         if (weight > 0).sum() < self.n_components:
             raise ValueError(
-                f"n_components={self.n_components}, but X has {(weight > 0).sum()} row(s) of positive weight; there "
-                "must be one for each component."
+                f"n_components={self.n_components}, but X has {(weight > 0).sum()} row(s) of positive weight. X "
+                "must have one such row for each component."
             )
         counted = count_in_first_class(nb, Levels(tuple(range(self.n_components))), nb._columns(table), table, weight)
         encoding, prior = counted.encoding, nb._empirical_prior(counted).derive(counted.statistics)
@@ -232,7 +232,10 @@ class NaiveBayesMixture(DensityMixin, BaseEstimator):
         choice = self._score(X, scoring.decision).astype(np.int64)
         if (choice < 0).any():
             rows, first = f"{int((choice < 0).sum())} of {len(choice)} rows", int(np.argmax(choice < 0))
-            warn(f"{rows} are impossible in every component (first: row {first}); the most probable a priori is given.")
+            warn(
+                f"{rows} are impossible in every component (first: row {first}). Such rows get the component that "
+                "is most probable a priori."
+            )
         return np.asarray(np.where(choice < 0, int(np.argmax(self.weights_)), choice))
 
     def predict_proba(self, X: object, *, draws: object = None) -> np.ndarray:
@@ -361,11 +364,11 @@ class NaiveBayesMixture(DensityMixin, BaseEstimator):
         bounds = np.array(self.lower_bounds_, dtype=np.float64)
         require_numbers("lower_bounds_", bounds, (self.n_iter_,))
         if nb.encoding_.classes.values != tuple(range(n_classes)):
-            raise ValueError("its components are not numbered.")
+            raise ValueError("The classes of estimator_ must be numbered from 0 to n_components - 1.")
         if not np.allclose(self.weights_, np.exp(nb.class_log_prior_)):
-            raise ValueError("weights_ are not the class probabilities of estimator_.")
+            raise ValueError("weights_ must be the class probabilities of estimator_.")
         if type(self.converged_) is not bool or self.lower_bound_ != bounds[-1]:
-            raise ValueError("converged_ and lower_bound_ are not those of the iterations.")
+            raise ValueError("converged_ or lower_bound_ contradicts lower_bounds_.")
 
     def _information_criterion(self, X: object, sample_weight: object, price: Callable[[float], float]) -> float:
         """Compute -2 log p(X | θ) + `price`(total weight of the rows) · `n_parameters_`."""

@@ -360,7 +360,7 @@ class FittedClassifier(ClassifierMixin, BaseEstimator):
         if draws is not None:
             return self._score_draws(draws, X, output, estimate, class_prior, groups)
         if groups is not None:
-            raise ValueError("groups: only draws have groups; pass draws=run_nuts(nb, X=X, y=y, groups=...), too.")
+            raise ValueError("groups: only draws have groups. Pass draws=run_nuts(nb, X=X, y=y, groups=...) as well.")
         return current_state(self).score(X, output, estimate, class_prior)
 
     def _score_draws(
@@ -378,7 +378,8 @@ class FittedClassifier(ClassifierMixin, BaseEstimator):
             raise NotImplementedError(f"draws: {fitted.no_posterior}")
         if estimate is not None:
             raise ValueError(
-                f"estimate={shown(estimate)} reads the posterior, and draws= stand for it: pass one of them."
+                f"estimate={shown(estimate)} and draws= exclude each other, because draws take the place of an "
+                "estimate. Pass one of the two."
             )
         prob: np.ndarray | None = None
         if class_prior is not None:

@@ -203,14 +203,16 @@ class TAN(StructuredNB):
             seldom = {names[child]: names[p] for child, p in arcs if n_both[child, p] < _FEWEST * n_both[child, child]}
             if seldom:
                 warn(
-                    "TAN: the parents of these columns are missing in most of the rows that have them, {column: "
-                    f"parent}}: {seldom}. Such rows do not count for the columns. Leave such parents out, or give "
+                    "TAN: these columns have a parent that is missing in most of their rows, {column: parent}: "
+                    f"{seldom}. Rows without the parent do not count for the column. Leave out such parents, or give "
                     "missing cells a level of their own."
                 )
             return nodes
         alpha = np.asarray(self._prior_given_class(columns, n_classes).concentration)
         if not (alpha > 0).all():
-            raise ValueError(f"alpha={shown(self.alpha)} has zeros, and score='evidence' needs a proper prior.")
+            raise ValueError(
+                f"alpha={shown(self.alpha)} has zeros, but score='evidence' needs a proper prior. Choose alpha > 0."
+            )
         # A priori a column has no other parent with probability ½, else each of the other columns equally probably.
         prior_odds = 1.0 / max(1, len(sizes) - 1)
         return structure.maximum_branching(structure.log_bayes_factors(counts, sizes, alpha) + np.log(prior_odds))
@@ -244,7 +246,7 @@ class TAN(StructuredNB):
         super()._check_nodes(columns)
         self._checked_score_and_root(self.encoding_, columns)
         if any(len(node) > 2 for node in columns.nodes):
-            raise ValueError("its tree has a column with several parents.")
+            raise ValueError("The tree has a column with several parents.")
 
 
 TAN.score = _Criterion()  # The field gives the default of `__init__`.

@@ -210,11 +210,16 @@ class TreeAveragedNB(StructuredNB):
     @property
     def parents_(self) -> NoReturn:
         """Raise NotOfferedError: trees are averaged, see `arc_probability_`."""
-        raise NotOfferedError("parents_: all trees are averaged; see arc_probability_ and draw_trees.")
+        raise NotOfferedError(
+            "parents_: TreeAveragedNB averages over all trees and has no single tree. See arc_probability_ and "
+            "draw_trees."
+        )
 
     def query(self, variables: object, given: object = None) -> NoReturn:
         """Raise NotImplementedError: an average of networks is no network."""
-        raise NotImplementedError("query: all trees are averaged; TAN or NetworkNB answer for one network.")
+        raise NotImplementedError(
+            "query: TreeAveragedNB averages over all trees and is not one network. Use TAN or NetworkNB for queries."
+        )
 
     # -- shared machinery ------------------------------------------------------------------------
 

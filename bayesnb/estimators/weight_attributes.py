@@ -22,8 +22,8 @@ class WeightAttributes(FittedClassifier):
     """Fitted estimator, with the margins of columns that have parents."""
 
     _no_evidence = (
-        "its terms are weighted, which leaves no joint distribution of rows and labels, and so no evidence; that "
-        "of the model without weights is estimator_.log_evidence_."
+        "Weighted terms are not a joint distribution of rows and labels, and have no evidence. "
+        "estimator_.log_evidence_ is the evidence of the model without weights."
     )
 
     def _base(self, X: object = None) -> NaiveBayesClassifier:

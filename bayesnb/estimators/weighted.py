@@ -447,14 +447,16 @@ class WeightedNB(WeightAttributes):
         try:
             classes, crossed = cross_fit(model, X, y, sample_weight, self.weights, int(self.max_rows), self.seed)
         except TooFewRowsError as reason:
-            warn(f"{type(model).__name__} is not weighted: {reason} Its predictions are those of the plain model.")
+            warn(f"{type(model).__name__} is not weighted. {reason} Predictions are those of the plain model.")
             return None
         return *weigh_cross_fit(crossed, classes), crossed.row_weight
 
-    no_counts = "weights are fitted to halves of the rows; make one of its base."
+    no_counts = (
+        "Weights are fitted to halves of the rows, which counts do not have. Pass the estimator without weights."
+    )
     no_em = (
-        "weights are fitted to labels, and unlabelled rows have none: give EM the estimator itself, and weigh one that "
-        "is fitted to the labelled rows."
+        "Weights are fitted to labels, and unlabelled rows have no labels. Pass the estimator without weights to EM, "
+        "or fit a WeightedNB to the labelled rows alone."
     )
 
     # -- shared machinery ------------------------------------------------------------------------

@@ -98,7 +98,7 @@ def compare_estimates(
     ------
     ValueError
         If the data or a hyperparameter cannot be used; if both or neither of test rows and `repeats` are
-        given; if `against` is no row of the table.
+        given; if `against` is not a row of the table.
 
     Notes
     -----
@@ -127,7 +127,10 @@ def compare_estimates(
     rows = TableRows.read(nb, priors, baselines)
     rows.require(against)
     if (X_test is None) != (y_test is None) or (X_test is None) == (repeats is None):
-        raise ValueError("Pass either X_test and y_test, or repeats=K for K random splits of X and y into both.")
+        raise ValueError(
+            "Pass either both X_test and y_test, or repeats=K for K random splits of X and y into training and test "
+            "rows."
+        )
     classes, y = estimates.labels(X, y, type(nb).__name__)
     if repeats is None:
         _, y_test = estimates.labels(X_test, y_test, type(nb).__name__, "_test")

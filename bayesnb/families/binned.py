@@ -24,7 +24,7 @@ from bayesnb.families._pytree import Array, pytree, static
 from bayesnb.families.averaged_structures import AveragedTables
 from bayesnb.families.binnings import Bins, BinSums
 from bayesnb.families.multinomial import LevelCounts, Multinomial
-from bayesnb.families.protocol import Cumulants, Distribution, PenalizedLikelihood, Program, Words
+from bayesnb.families.protocol import Cumulants, Distribution, PenalizedLikelihood, Program, Words, no_em, no_nuts
 from bayesnb.families.special import log_rising, polygammas
 from bayesnb.families.variates import Variates, draw_log_uniform
 
@@ -67,14 +67,8 @@ class Binned(AveragedTables):
     tunable: ClassVar[dict[str, str]] = {"a": "strength"}
     read_on_host: ClassVar[bool] = True
     reasons: ClassVar[dict[type, str]] = {
-        PenalizedLikelihood: (
-            "Binnings of more or less bins are averaged, and no density compares them: EM needs columns of one density "
-            'each; give it MixedNB(numbers="gaussian").'
-        ),
-        Program: (
-            "Which cuts there are is discrete, and NUTS does not sample it; posterior_draws are exact without "
-            'it. NUTS takes columns of one density each, MixedNB(numbers="gaussian").'
-        ),
+        PenalizedLikelihood: no_em("binnings", 'Use columns of one density each, MixedNB(numbers="gaussian").'),
+        Program: no_nuts("The set of cuts") + ' NUTS takes columns of one density each, MixedNB(numbers="gaussian").',
     }
 
     concentration: Array

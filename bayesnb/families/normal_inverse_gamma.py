@@ -420,7 +420,8 @@ class NormalInverseGamma(IndependentCells):
             return None
         return (
             f"The priors of the Gaussian features {names[0]!r} and {names[int(np.argmax(other))]!r} differ in "
-            "concentration; no inverse Wishart has both as its marginals. Give them the same, or choose with features=."
+            "concentration; no inverse Wishart distribution has both as marginals. Give both features the same "
+            "concentration, or choose features by features=."
         )
 
     def log_bayes_factor_of_pairs(

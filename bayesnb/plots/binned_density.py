@@ -74,12 +74,14 @@ def density(
     >>> figure = bnb.plots.detach(ax)
     """
     if (X is None) != (y is None):
-        raise ValueError("X and y come together: pass the labels of the rows.")
+        raise ValueError("X and y must be passed together, as y holds the labels of the rows.")
     fitted = require_posterior(nb, "density")
     table, cuts = density_table(nb, [feature], prob, bars=_BARS), cut_table(nb, [feature])
     name, edges = table["feature"].iloc[0], cuts["edge"].to_numpy()
     if not len(edges):
-        raise ValueError(f"feature={shown(feature)}: column {name!r} has one cell only, and so no density to draw.")
+        raise ValueError(
+            f"feature={shown(feature)}: column {name!r} has only one cell, so that there is no density to draw."
+        )
     values = label = np.zeros(0)
     if X is not None:
         rows = fitted.table(X)

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from bayesnb import uncertainty
-from bayesnb._util.arguments import shown, to_numbers
+from bayesnb._util.arguments import find_class, to_numbers
 from bayesnb.fitted import Classifier
 from bayesnb.plots import log_odds_axis, style
 from bayesnb.plots.fonts import families
@@ -88,9 +88,7 @@ def prediction_intervals(
     names = labels(nb.classes_, 24)
     if label is None and len(names) == 2:
         label = nb.classes_[1]
-    if label is not None and label not in names:
-        raise ValueError(f"label={shown(label)} is not a class; the classes are {shown(list(nb.classes_))}.")
-    column = top if label is None else np.full(len(proba), list(names).index(label))
+    column = top if label is None else np.full(len(proba), find_class("label", label, list(nb.classes_)))
     p, low, high = (values[np.arange(len(proba)), column] for values in (proba, *map(np.asarray, intervals)))
     defined = ~np.isnan(p)
     order = np.argsort(p, kind="stable")[: defined.sum()]  # NaN is sorted last
@@ -214,7 +212,9 @@ def _checked_draws(values: object) -> dict[Any, np.ndarray]:
         wrong = p[~((p >= 0) & (p <= 1))]
         if len(wrong) or not len(p):
             where, content = f"values[{name!r}]" if name else "values", wrong[0] if len(wrong) else "nothing"
-            raise ValueError(f"{where} holds {content}; class probabilities are numbers from 0 to 1, one a draw.")
+            raise ValueError(
+                f"{where} holds {content}. Class probabilities are numbers from 0 to 1, one for each draw."
+            )
     return draws
 
 

@@ -185,7 +185,7 @@ def _single_network(nb: Classifier) -> tuple[NodeColumns, np.ndarray]:
             network = columns.network
             if network is not None and len({node[0] for node in network.nodes}) == len(network.nodes):
                 return network, statistics.count
-    raise ValueError(f"{type(nb).__name__} is no single network; pass a fitted TAN, SPODE or NetworkNB.")
+    raise ValueError(f"{type(nb).__name__} is not a single network. Pass a fitted TAN, SPODE or NetworkNB.")
 
 
 def _arc_information(network: NodeColumns, counts: np.ndarray) -> dict[tuple[int, int], float]:

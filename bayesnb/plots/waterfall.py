@@ -74,7 +74,7 @@ def explain(frame: pd.DataFrame, row: object = None, ax: Axes | None = None) -> 
     contribution, sd = rows["contribution"].to_numpy(float), rows["sd"].to_numpy(float)
     if not np.isfinite(contribution).all():
         feature, infinite = rows[~np.isfinite(contribution)][["feature", "contribution"]].iloc[0]
-        raise ValueError(f"frame: the contribution of {feature!r} is {infinite}, and no bar.")
+        raise ValueError(f"frame: the contribution of {feature!r} is {infinite}, which cannot be drawn as a bar.")
     names = _bar_names(rows)
     kept = style.count_fitting_rows(ax, _MOST, reserved=5, row=_ROW) + 1
     if len(rows) > kept + 1:
@@ -118,8 +118,8 @@ def _select_row(frame: pd.DataFrame, row: object) -> pd.DataFrame:
     is_class = rows["feature"] == CLASS
     if is_class.sum() != 1:
         raise ValueError(
-            f"frame has {is_class.sum()} lines of {CLASS!r} for row {shown(rows['row'].iloc[0])}, and the waterfall "
-            "begins at one: pass all lines of a row, whose label no other row has."
+            f"frame has {is_class.sum()} lines of {CLASS!r} for row {shown(rows['row'].iloc[0])}, but a waterfall "
+            "begins at exactly one. Pass all lines of one row, with a label that no other row has."
         )
     size = np.where(is_class, np.inf, rows["contribution"].abs())
     return rows.iloc[np.argsort(-size, kind="stable")]

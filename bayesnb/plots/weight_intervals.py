@@ -96,5 +96,7 @@ def _select_terms(table: pd.DataFrame, names: Iterable[object]) -> pd.DataFrame:
     require_iterable("names", names, "a list of terms of the table")
     names, terms = list(names), table["term"].tolist()
     if not names or not set(names) <= set(terms):
-        raise ValueError(f"names={shown(names)} must be terms of the table, one or more; it has {shown(terms[:8])}.")
+        raise ValueError(
+            f"names={shown(names)} must be terms of the table, one or more. The table has {shown(terms[:8])}."
+        )
     return table[table["term"].isin(names)]

@@ -374,8 +374,8 @@ def conformal(
     if (counted.weight % 1 != 0).any():
         i = int(np.argmax(counted.weight % 1 != 0))
         raise ValueError(
-            f"sample_weight is {counted.weight[i]} at row {i}: conformal counts rows, of which a row of weight 2 is "
-            "two, and there is no part of a row. Pass rows with whole weights."
+            f"sample_weight is {counted.weight[i]} at row {i}, but conformal counts rows, and a row of weight 2 counts "
+            "as two rows. Pass rows with whole weights."
         )
     chosen, classes = " and ".join(fitted.chosen), fitted.encoding.classes.array()
     notes = (f"Coverage is approximate: given {chosen}, chosen on these rows too.",) if chosen else ()

@@ -106,8 +106,8 @@ def value_of_information(nb: Classifier, X: object, *, features: Iterable[str | 
     if any(encoding.repeats):
         raise NotImplementedError(
             f"value_of_information: a column of this {fitted.name} has a margin and a dependence on its parents, and "
-            "what its cell may be has no closed form. A structure without weights whose columns are all categorical, "
-            "or a classifier without structure, has one."
+            "the distribution of its cell has no closed form. Use a structure without weights whose columns are all "
+            "categorical, or a classifier without structure."
         )
     require_proper(encoding, fitted.posterior)
     wanted = encoding.positions(range(encoding.n_features) if features is None else features)

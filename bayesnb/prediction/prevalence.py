@@ -217,31 +217,36 @@ def estimate_prevalence(
     """
     require_fitted(nb, "estimate_prevalence")
     if not is_classifier(nb):
-        raise TypeError(f"estimate_prevalence takes a classifier: of a {type(nb).__name__} its estimator_.")
+        raise TypeError(f"estimate_prevalence takes a classifier, and nb is a {type(nb).__name__}. Pass nb.estimator_.")
     require_probability("prob", prob)
     require_integer("draws", draws)
     require_seed(seed)
     require_choice("given", given, ("data", "scores"))
     if given == "data" and nb.no_posterior is not None:
         raise NotImplementedError(
-            f"estimate_prevalence: given='data' averages over the posterior, and {nb.no_posterior} Pass "
-            "given='scores', which takes the scores for certain: intervals are too narrow after few labelled rows."
+            f"estimate_prevalence: given='data' averages over the posterior. {nb.no_posterior} Pass given='scores', "
+            "which takes the scores as certain; the intervals are then too narrow if there are few labelled rows."
         )
     n_classes = len(nb.classes_)
     concentration = to_numbers("alpha", alpha)
     if concentration.shape not in ((), (n_classes,)):
         shape = concentration.shape
-        raise ValueError(f"alpha has shape {shape}; expected a scalar or shape {(n_classes,)}, one a class.")
+        raise ValueError(
+            f"alpha has shape {shape}; it must be a number or have shape {(n_classes,)}, one number for each class."
+        )
     if not (np.isfinite(concentration) & (concentration > 0)).all():
-        raise ValueError(f"alpha={shown(alpha)} must be finite and above 0: the shares' prior is Dirichlet(alpha).")
+        raise ValueError(
+            f"alpha={shown(alpha)} must be finite and above 0, because the prior of the class shares is "
+            "Dirichlet(alpha)."
+        )
     concentration = np.broadcast_to(concentration, n_classes)
     log_likelihood = compute_dask(nb.predict_log_proba(X_unlabeled, class_prior=np.full(n_classes, 1.0 / n_classes)))
     undefined = np.isnan(log_likelihood).any(axis=1)
     if undefined.any():
         raise ValueError(
-            f"X_unlabeled: {undefined.sum()} of {len(undefined)} rows have no class probabilities under this estimate, "
-            f"and say nothing of the shares (first: row {int(np.argmax(undefined))}). Take a classifier with "
-            "estimate='predictive', under which every row has some, or leave these rows out."
+            f"X_unlabeled: {undefined.sum()} of {len(undefined)} rows have no class probabilities under this estimate "
+            f"and tell nothing of the class shares (first: row {int(np.argmax(undefined))}). Use a classifier with "
+            "estimate='predictive', under which every row has class probabilities, or leave these rows out."
         )
     mode, gap = np.full(n_classes, np.nan), 0.0
     if (concentration >= 1).all():
@@ -262,8 +267,8 @@ def estimate_prevalence(
         warn(f"{reason}: the mode is where EM stopped, up to {gap:.2g} nats below the maximum.")
     if effective < min(_LEAST_SIZE, draws / 2):
         warn(
-            f"{reason}: {draws} draws are worth {effective:.0f} independent ones, and means and intervals are as "
-            "uncertain. Take more draws, or features that tell more of the class."
+            f"{reason}: {draws} draws are worth {effective:.0f} independent ones, so that means and intervals are "
+            "uncertain. Take more draws, or features that tell more about the class."
         )
     return Prevalence(
         classes=nb.classes_,

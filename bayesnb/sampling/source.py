@@ -138,8 +138,8 @@ def numpyro_source(nb: Classifier, hyperprior: object = None) -> Source:
     fitted = require_posterior(nb, "numpyro_source")
     if fitted.prior.weights is not None:
         raise NotImplementedError(
-            f"numpyro_source: the weights of a {type(nb).__name__} belong to no generative model. The program without "
-            "them is numpyro_source(nb.estimator_)."
+            f"numpyro_source: the weights of a {type(nb).__name__} are not part of a generative model. Use "
+            "numpyro_source(nb.estimator_) for the program without weights."
         )
     for family in fitted.prior.blocks:
         require_capability(family, Program)
@@ -248,7 +248,8 @@ def _write_levels(block: _Block) -> _Part:
     base = block.columns.base
     if any(cuts is not None for cuts in base.cuts):
         raise NotImplementedError(
-            "numpyro_source: there is no program of numbers that were cut into intervals. Pass the intervals as levels."
+            "numpyro_source: numbers that were cut into intervals cannot be written as a program. Pass the intervals "
+            "as levels."
         )
     tables = block.columns.tables(np.asarray(block.prior.concentration))
     order = range(len(tables)) if network is None else network.order()
@@ -487,8 +488,8 @@ def _text_of_distribution(distribution: Any) -> str:
         same = False
     if not same:
         raise ValueError(
-            f"hyperprior={shown(distribution)} cannot be written as text. Take one of a class of numpyro.distributions "
-            "with numbers as arguments, or change the text of hyperprior='symmetric'."
+            f"hyperprior={shown(distribution)} cannot be written as text. Use a class of numpyro.distributions with "
+            "numbers as arguments, or edit the text of hyperprior='symmetric'."
         )
     return text
 

@@ -108,8 +108,8 @@ def _require_same(first: Fitted, second: Fitted) -> None:
     for (what, names), other_names in zip(_encoding(first).items(), _encoding(second).values(), strict=True):
         if names != other_names:
             raise ValueError(
-                f"bayes_factor: the {what} differ, {shown(names)} and {shown(other_names)}; probabilities of different "
-                "encodings are not comparable."
+                f"bayes_factor: the {what} differ between the models: {shown(names)} and {shown(other_names)}. "
+                "Probabilities of different encodings are not comparable."
             )
     for (what, statistics), (_, other) in zip(_statistics(first), _statistics(second), strict=True):
         leaves = zip(jax.tree.leaves(statistics), jax.tree.leaves(other), strict=True)

@@ -121,7 +121,9 @@ class LeaveOneOut:
         require_choice("kind", kind, ("label", "row"))
         pointwise = self.pointwise if kind == "label" else self.row_pointwise
         if np.isnan(pointwise).any() and kind == "row":
-            raise NotImplementedError("to_elpd: of averages and weighted terms there are labels only, kind='label'.")
+            raise NotImplementedError(
+                "to_elpd: averages of models and weighted terms have predictions of labels only. Pass kind='label'."
+            )
         return elpd_data(self.weight * pointwise, _standard_error(self.weight, pointwise))
 
     @property
@@ -222,10 +224,10 @@ def loo(
     fitted = require_leave_one_out(nb, "loo")
     if WEIGHTS in fitted.chosen:
         raise NotImplementedError(
-            f"loo: the weights of {fitted.name} were fitted to these labels, and leave-one-out would keep them: its "
-            "loss would be too low. nb.expected_log_loss_ is the loss to expect on new rows; loo(nb.estimator_, X, y) "
-            "leaves rows out of the classifier without weights; scikit-learn's cross_val_predict(nb, X, y, "
-            "method='predict_proba') has class probabilities of each row."
+            f"loo: the weights of {fitted.name} were fitted to these labels, and leave-one-out would keep the weights, "
+            "so that the loss would be too low. Use nb.expected_log_loss_ for the loss to expect on new rows, "
+            "loo(nb.estimator_, X, y) for the classifier without weights, or scikit-learn's cross_val_predict(nb, X, "
+            "y, method='predict_proba') for class probabilities of each row."
         )
     estimate = require_average(fitted.estimate if estimate is None else estimate)
     counted = counted_rows(fitted, X, y, sample_weight, "loo")

@@ -123,6 +123,7 @@ def _require_all(counted: Statistics, given: Statistics) -> None:
     pairs += [(a.count, b.count) for a, b in zip(counted.blocks, given.blocks, strict=True)]
     if not all(np.allclose(a, b, rtol=1e-9, atol=1e-12) for a, b in pairs):
         raise ValueError(
-            f"prequential: X, y and sample_weight must be all rows that the classifier was fitted on: "
-            f"{given.class_count.sum():g} of {counted.class_count.sum():g} rows were given, or cells are missing."
+            "prequential: X, y and sample_weight must be all rows that the classifier was fitted on. "
+            f"{given.class_count.sum():g} of {counted.class_count.sum():g} rows were passed, or some of their cells "
+            "are missing."
         )

@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Hashable
+from collections.abc import Callable
 from typing import TYPE_CHECKING
 
 import jax
 import numpy as np
 
-from bayesnb._util.arguments import require_choice, require_integer, require_probability, require_seed, shown
+from bayesnb._util.arguments import find_class, require_choice, require_integer, require_probability, require_seed
 from bayesnb.encoding import Rows
 from bayesnb.families._namespace import kernel
 from bayesnb.families.protocol import Cumulants
@@ -263,9 +263,7 @@ def log_odds_moments(
     fitted = require_posterior(nb, "log_odds_moments")
     given = resolve_given(fitted, given)
     labels = list(fitted.encoding.classes.values)
-    if against is not None and not (isinstance(against, Hashable) and against in dict.fromkeys(labels)):
-        raise ValueError(f"against={shown(against)} is no class; nb.classes_ is {shown(labels)}.")
-    a = 0 if against is None else labels.index(against)
+    a = 0 if against is None else find_class("against", against, labels)
     if draws is not None:
 
         def by_draws(log_proba: np.ndarray, _: np.ndarray) -> np.ndarray:
@@ -332,8 +330,9 @@ def resolve_given(fitted: Fitted, given: Given | None) -> Given:
         return "data" if weighted else "row"
     if given == "row" and weighted:
         raise NotImplementedError(
-            "given='row': weighted terms are no distribution of rows, so that a row does not tell of its parameters; "
-            "pass given='data', the default for them, for what the posterior of the parameters leaves open."
+            "given='row' is not available for weighted terms. Weighted terms are not a distribution of rows, so that a "
+            "row tells nothing about the parameters. Pass given='data', the default for weighted terms, for the "
+            "uncertainty that the posterior of the parameters leaves."
         )
     return given
 

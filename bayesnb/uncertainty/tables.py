@@ -465,7 +465,7 @@ def _binned(
     """
     binned: dict[int, Any] = {b: block for b, block in enumerate(encoding.blocks) if block.kind == "binned"}
     if not binned:
-        raise ValueError(f"{who}: there is no binned column; BinnedNB has them, and MixedNB(numbers='binned').")
+        raise ValueError(f"{who}: the classifier has no binned column. Use BinnedNB or MixedNB(numbers='binned').")
     known = {j for block in binned.values() for j in block.index}
     wanted = known if features is None else encoding.positions(features)
     if others := sorted(wanted - known):
@@ -589,8 +589,10 @@ def context_table(nb: Classifier, features: Iterable[object] | None = None) -> p
                 parts.append(pd.DataFrame(values_of_contexts))
     if not parts:
         raise ValueError(
-            "context_table: there are no tables of contexts"
-            + ("; pass a KDB, or a TAN, SPODE or NetworkNB with tables='context'." if wanted is None else " of these.")
+            "context_table: the classifier has no tables of contexts. Pass a KDB, or a TAN, SPODE or NetworkNB with "
+            "tables='context'."
+            if wanted is None
+            else "context_table: none of the columns in features= has a table of contexts."
         )
     table = pd.concat(parts, ignore_index=True)
     return table.sort_values(["feature", "class"], kind="stable", ignore_index=True)

@@ -286,8 +286,8 @@ def test_bad_input_is_refused_and_what_is_not_identified_is_said():
     X = np.repeat(np.array([["a", "x"], ["b", "y"], ["a", "y"]], dtype=object), 10, axis=0)
     m = mixture(X)
     sample = bnb.sample_latent
-    refused("no integer.*pass frequencies", sample, m, X, sample_weight=np.full(30, 0.5))
-    refused("row 4 has 2; classes are 0 … 1", sample, m, X, y=np.where(np.arange(30) == 4, 2, -1))
+    refused("not an integer.*pass frequencies", sample, m, X, sample_weight=np.full(30, 0.5))
+    refused("row 4 has 2, but classes are 0 … 1", sample, m, X, y=np.where(np.arange(30) == 4, 2, -1))
     refused("shape \\(29,\\)", sample, m, X, y=np.full(29, -1))
     refused("takes a NaiveBayesMixture", sample, bnb.CategoricalNB().fit(X, X[:, 0]), X, error=TypeError)
     refused("improper", sample, mixture(X, nb=bnb.CategoricalNB(alpha=[[1.0, 0.0], [1.0, 1.0]])), X)
