@@ -22,13 +22,13 @@ DOCS := $(VENV)/.stamp-docs-$(PYVER)
 
 PART ?= 1/1
 
-.PHONY: help venv demo test slow test-all calibrate lint format mutants bench quality docs clean
+.PHONY: help venv demo test slow test-all calibrate lint format mutants bench quality docs links clean
 .DELETE_ON_ERROR:
 
 help:
 	@echo 'make demo      run the main job: python -m bayesnb compare'
 	@echo 'make test      run the quick tests: every capability and every law once (minutes)'
-	@echo 'make test-all  run all tests, and docs: test, slow, calibrate and docs (an hour on two cores)'
+	@echo 'make test-all  run all tests, and docs: test, slow, calibrate, docs and links (an hour on two cores)'
 	@echo 'make slow      run those that test leaves out, each marked with its reason; PART=2/3 runs the second third'
 	@echo 'make calibrate run simulation-based calibration and joint tests, with their figures'
 	@echo 'make mutants   share of 200 small mistakes in the code that the tests notice (an hour or two on two cores)'
@@ -36,7 +36,8 @@ help:
 	@echo 'make format    let ruff format the code and fix what it can'
 	@echo 'make bench     time bayesnb beside scikit-learn'
 	@echo 'make quality   score predictions beside other methods: docs/quality.md'
-	@echo 'make docs      build the site, run its pages and check its links: site/index.html'
+	@echo 'make docs      build the site and run its pages: site/index.html (minutes)'
+	@echo 'make links     follow the links of the built site (seconds)'
 	@echo 'make venv      set up $(VENV) for development; the targets above do what they need of it'
 	@echo 'make clean     remove environments, caches and outputs'
 	@echo 'Variables: PYTHON=$(PYTHON) VENV=$(VENV) PYTEST_ARGS="$(PYTEST_ARGS)"'
@@ -56,7 +57,7 @@ test slow mutants: export JAX_DISABLE_MOST_OPTIMIZATIONS ?= true
 test: $(DEV)
 	$(BIN)/python -m pytest $(PYTEST_ARGS)
 
-test-all: test slow calibrate docs
+test-all: test slow calibrate docs links
 
 # pytest leaves with 5 when it finds no test to run
 slow: $(DEV)
@@ -89,9 +90,12 @@ quality: $(DEV)
 	$(BIN)/python -m benchmarks.quality --out docs
 
 docs: $(DOCS)
-	$(BIN)/sphinx-build -q -W --keep-going --fresh-env $(SPHINXOPTS) -b html -d .doctrees docs site
-	$(BIN)/linkchecker --config docs/_linkcheck.ini --no-status site/index.html
+	$(BIN)/sphinx-build -q -W --keep-going --fresh-env -j auto $(SPHINXOPTS) -b html -d .doctrees docs site
 	@echo 'Open site/index.html'
+
+links: $(DOCS)
+	@[ -f site/index.html ] || { echo 'There is no site yet: run make docs first'; exit 1; }
+	$(BIN)/linkchecker --config docs/_linkcheck.ini --no-status site/index.html
 
 clean:
 	rm -rf build dist site .doctrees docs/reference/generated jupyter_execute .hypothesis .import_linter_cache .jax_cache .mypy_cache .pytest_cache .ruff_cache

@@ -336,6 +336,13 @@ def read_arrays(X: object, y: object, sample_weight: object = None, *, batch_row
     ------
     ValueError
         If the arrays differ in the number of rows.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from bayesnb.streaming import read_arrays
+    >>> [len(y) for X, y in read_arrays(np.zeros((5, 2)), np.zeros(5), batch_rows=2)]
+    [2, 2, 1]
     """
     require_integer("batch_rows", batch_rows, most=INT64)
     arrays: dict[str, Any] = {"X": X, "y": y} | ({} if sample_weight is None else {"sample_weight": sample_weight})

@@ -4,13 +4,18 @@ from __future__ import annotations
 
 import os
 import re
+import sys
 from pathlib import Path
 
 from docutils import nodes
+from sphinx.util.nodes import make_refnode
 
 from bayesnb import __version__
 
 HERE = Path(__file__).parent
+sys.path.insert(0, str(HERE))
+
+from _public_names import argument_names, find_name  # noqa: E402
 
 project, author, copyright = "bayesnb", "The bayesnb authors", "The bayesnb authors"
 version = release = __version__
@@ -27,7 +32,9 @@ extensions = [
 ]
 exclude_patterns = ["_*"]
 templates_path = ["_templates"]
-nitpicky = False
+nitpicky = True
+# Base classes of families are documented with their heirs; `unweighted`, with the attributes of each classifier.
+nitpick_ignore_regex = [("py:class", r"bayesnb\.families\..*"), ("py:obj", "unweighted")]
 
 # Pages are run in an empty folder, with examples/ importable, and each time: a cache would not see that code changed.
 nb_execution_mode = "force"
@@ -41,6 +48,7 @@ os.environ["PYTHONPATH"] = str(HERE.parent)
 os.environ["IPYTHONDIR"] = str(HERE / "_ipython")  # figures as SVG
 myst_enable_extensions = ["colon_fence", "deflist", "dollarmath", "substitution"]
 myst_heading_anchors = 3
+myst_substitutions = {"version": version}
 myst_links_external_new_tab = False
 # A notebook that was not run, as in CI, does not say in which language it is.
 suppress_warnings = ["mystnb.unknown_mime_type", "myst-nb.lexer", "mystnb.lexer"]
@@ -64,7 +72,7 @@ html_theme_options = {
     "footer_start": ["copyright"],
     "footer_end": ["sphinx-version"],
     "header_links_before_dropdown": 6,
-    "show_nav_level": 2,
+    "show_nav_level": 1,
 }
 html_sidebars = {"index": []}
 html_show_sourcelink = False
@@ -84,20 +92,32 @@ def link_pages(app, what, name, obj, options, lines):
     lines[:] = [re.sub(r"`?docs/(\w+)\.md`?", r":doc:`docs/\1.md </\1>`", line) for line in lines]
 
 
-def thumbnails(app, doctree, docname):
-    """The gallery's index shows, in each entry, the first figure of the section that the entry leads to."""
-    if docname != "gallery/index" or app.builder.name != "html":
-        return
-    for entry in list(doctree.findall(nodes.list_item)):
-        link = next(entry.findall(nodes.reference))
-        page, _, anchor = link["refuri"].partition(".html#")
-        (section,) = (s for s in app.env.get_doctree(f"gallery/{page}").findall(nodes.section) if anchor in s["ids"])
-        for figure in list(section.findall(nodes.image))[:1]:
-            entry.insert(0, nodes.paragraph("", "", link.deepcopy()))
-            entry[0][0][:] = [nodes.image(uri=figure["uri"], candidates=figure["candidates"], alt=link.astext())]
+def link_names(app, doctree, docname):
+    """Make a link of each piece of inline code that stands for one documented name, but in headings and links."""
+    entries = app.env.domains.python_domain.objects
+    known = {name.removeprefix("bayesnb."): entry for name, entry in entries.items() if not entry.aliased}
+    arguments = argument_names(frozenset(known))
+    for code in list(doctree.findall(nodes.literal)):
+        name = find_name(code.astext(), known, arguments)
+        inside = any(isinstance(node, nodes.reference | nodes.title) for node in ancestors(code))
+        if name is None or inside or known[name].docname == docname:
+            continue
+        to = known[name]
+        code.replace_self(
+            make_refnode(app.builder, docname, to.docname, to.node_id, code.deepcopy(), f"bayesnb.{name}")
+        )
+
+
+def ancestors(node):
+    """Nodes that contain `node`, from the innermost on."""
+    while node.parent is not None:
+        node = node.parent
+        yield node
 
 
 def setup(app):
+    # The extension only sets a path: pages can be read, and run, by several processes.
+    app.extensions["sphinx-mathjax-offline"].parallel_read_safe = True
     app.connect("autodoc-skip-member", skip_member)
     app.connect("autodoc-process-docstring", link_pages)
-    app.connect("doctree-resolved", thumbnails)
+    app.connect("doctree-resolved", link_names)

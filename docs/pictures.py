@@ -1,4 +1,4 @@
-"""The pictures of README.md: `python docs/pictures.py` writes them to docs/pictures/.
+"""The pictures of README.md and of the landing page: `python docs/pictures.py` writes them to docs/pictures/.
 
 They are the same for the same versions of the packages: dates are left out, and identifiers do not depend on chance.
 """
@@ -11,14 +11,16 @@ from collections.abc import Callable
 from pathlib import Path
 
 import matplotlib
+import numpy as np
 import pandas as pd
 from matplotlib import pyplot
 from matplotlib.axes import Axes
 from sklearn.datasets import load_digits, load_wine
-from sklearn.model_selection import train_test_split
+from sklearn.model_selection import cross_val_predict
 
 import bayesnb as bnb
 from bayesnb.evaluation import reliability
+from bayesnb.plots.style import COLOURS
 
 SIZE = (5.2, 3.6)
 DAYS = """\
@@ -45,26 +47,30 @@ def few_rows(ax: Axes) -> None:
     sizes = [3, 5, 10, 20]
     curve = bnb.learning_curve(bnb.GaussianNB(), X, y, sizes, repeats=20)
     scores = curve[curve["same_as"] == ""].pivot(index="size", columns="estimate", values="brier")
-    scores.plot(ax=ax, logx=True, marker="o", xticks=sizes, xlabel="training rows a class", ylabel="Brier score")
+    scores.plot(ax=ax, logx=True, marker="o", xticks=sizes, xlabel="training rows per class", ylabel="Brier score")
     ax.set_xticks(sizes, labels=sizes)
     ax.minorticks_off()
 
 
 def posterior(ax: Axes) -> None:
-    """What fourteen days say of the outlook: posterior intervals, and the observed shares."""
+    """Posterior intervals of the outlook's probabilities from fourteen days, with the observed proportions."""
     days = pd.read_csv(io.StringIO(DAYS))
     bnb.plots.forest(bnb.CategoricalNB().fit(days[["outlook"]], days["play"]), features=["outlook"], ax=ax)
 
 
 def calibrated(ax: Axes) -> None:
-    """Stated confidence against observed accuracy, without and with weights from leave-one-out."""
+    """Stated confidence against observed accuracy in cross-validation, without and with weights, above a histogram."""
     X, y = load_digits(return_X_y=True)
-    X_train, X_test, y_train, y_test = train_test_split(X > 7, y, stratify=y, random_state=0)
-    tables = {}
-    for name, nb in {"plain": bnb.BernoulliNB(), "weighted": bnb.WeightedNB(bnb.BernoulliNB())}.items():
-        nb.fit(X_train, y_train)
-        tables[name] = reliability(nb.predict_log_proba(X_test), y_test, nb.classes_)
+    models = {"plain": bnb.BernoulliNB(), "weighted": bnb.WeightedNB(bnb.BernoulliNB())}
+    log_proba = {name: cross_val_predict(nb, X > 7, y, method="predict_log_proba") for name, nb in models.items()}
+    tables = {name: reliability(p, y, range(10), bins=10, strategy="quantile") for name, p in log_proba.items()}
     bnb.plots.reliability(tables, ax=ax)
+    ax.set(box_aspect=None, xlim=(0.4, 1.03), ylim=(0.2, 1.03), yticks=np.linspace(0.4, 1, 4))
+    ax.set(xlabel="stated confidence: top probability", ylabel="observed accuracy")
+    rows = ax.inset_axes((0, 0, 1, 0.2), sharex=ax)
+    rows.hist([np.exp(p).max(axis=1) for p in log_proba.values()], bins=np.linspace(0, 1, 21), color=COLOURS[:2])
+    rows.text(0.02, 0.45, "number of rows", transform=rows.transAxes, fontsize="small")
+    rows.axis("off")
 
 
 PICTURES: tuple[Callable[[Axes], None], ...] = (few_rows, posterior, calibrated)

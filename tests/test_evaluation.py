@@ -13,6 +13,7 @@ from hypothesis import strategies as st
 from scipy.special import gammaln
 from sklearn import metrics
 from sklearn.base import BaseEstimator, ClassifierMixin, clone
+from sklearn.calibration import calibration_curve
 from sklearn.datasets import load_iris
 from sklearn.linear_model import LogisticRegression
 from sklearn.model_selection import StratifiedKFold, cross_val_predict
@@ -432,6 +433,24 @@ def test_reliability_is_the_table_of_bins(seed, n_classes, n_rows, bins):
         assert np.sum(table["count"] * abs(table["confidence"] - table["accuracy"])) / n_rows == pytest.approx(ece)
 
 
+@given(st.integers(0, 10**6), st.integers(2, 5), st.integers(1, 60), st.integers(1, 20), st.booleans())
+def test_reliability_in_quantile_bins_is_scikit_learns_calibration_curve(seed, n_classes, n_rows, bins, tied):
+    log_proba, y = random_predictions(seed, n_classes, n_rows, 2.0)
+    if tied:
+        log_proba = log_proba[np.arange(n_rows) // 3]
+    table = reliability(log_proba, y, np.arange(n_classes), bins, strategy="quantile")
+    top, correct = np.exp(log_proba).max(axis=1), log_proba.argmax(axis=1) == y
+    accuracy, confidence = calibration_curve(correct, top, pos_label=True, n_bins=bins, strategy="quantile")
+    assert table["accuracy"].to_numpy() == pytest.approx(accuracy)
+    assert table["confidence"].to_numpy() == pytest.approx(confidence)
+    inside = (top > table[["lower"]].to_numpy()) & (top <= table[["upper"]].to_numpy())
+    inside[0] |= top == top.min()
+    assert table["count"].to_list() == inside.sum(axis=1).tolist()
+    assert table["count"].sum() == n_rows
+    if not tied:
+        assert table["count"].max() - table["count"].min() <= 2
+
+
 def test_reliability_of_undefined_rows_and_bad_bins():
     log_proba = np.log([[0.9, 0.1], [math.nan, math.nan], [math.nan, math.nan]])
     table = reliability(log_proba, [0, 0, 1], [0, 1], 2, predicted=[0, 0, 0])
@@ -439,6 +458,7 @@ def test_reliability_of_undefined_rows_and_bad_bins():
     assert reliability(log_proba, [0, 0, 1], [0, 1], 2)["accuracy"].tolist() == [0, 1]
     for bins in (0, 2.5, True):
         refused("bins=", reliability, log_proba, [0, 0, 1], [0, 1], bins)
+    refused("strategy='equal'", reliability, log_proba, [0, 0, 1], [0, 1], strategy="equal")
 
 
 def test_folds_are_pooled():

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, fields
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Literal
 
 import numpy as np
 
-from bayesnb._util.arguments import require_integer, shown
+from bayesnb._util.arguments import require_choice, require_integer, shown
 from bayesnb.encoding import Levels
 from bayesnb.encoding.class_labels import require_present
 
@@ -75,7 +75,13 @@ def scores(log_proba: Any, y: object, classes: object, predicted: Any = None) ->
 
 
 def reliability(
-    log_proba: Any, y: object, classes: object, bins: int = _BINS, *, predicted: Any = None
+    log_proba: Any,
+    y: object,
+    classes: object,
+    bins: int = _BINS,
+    *,
+    predicted: Any = None,
+    strategy: Literal["uniform", "quantile"] = "uniform",
 ) -> pd.DataFrame:
     """Compare stated and observed accuracy in bins of the top probability, the table behind a reliability diagram.
 
@@ -87,23 +93,29 @@ def reliability(
         True labels. A label that is not in `classes` has probability zero.
     classes : (C,) array-like
         Label of each column.
+    bins : int, default 15
+        Number of bins.
     predicted : (N,) array-like, optional
         Predicted labels. Default: the most probable class, and no prediction (an error) in undefined rows.
-    bins : int, default 15
-        Number of bins of equal width: (0, 1/bins], (1/bins, 2/bins], …
+    strategy : {"uniform", "quantile"}, default "uniform"
+        How the bins are chosen, as in `sklearn.calibration.calibration_curve`. "uniform": bins of equal width,
+        (0, 1/bins], (1/bins, 2/bins], … "quantile": bins with equal numbers of rows, between quantiles of the top
+        probabilities; the better choice where most rows have a top probability near 1. Rows with the same top
+        probability are in the same bin, so there can be fewer bins than `bins`.
 
     Returns
     -------
     DataFrame
         One row for each bin that is not empty: lower and upper end, count of rows, confidence (mean top
         probability) and accuracy (share of the rows that are right). Weighted by count, the gaps between
-        confidence and accuracy add up to `ece` of `scores` (at 15 bins). The accuracy of a bin of n rows has a
-        standard error of up to 1/(2√n).
+        confidence and accuracy add up to `ece` of `scores` (at 15 bins of equal width). The accuracy of a bin of n
+        rows has a standard error of up to 1/(2√n).
 
     Raises
     ------
     ValueError
-        If `bins` is not a positive integer; for the reasons of `scores`.
+        If `bins` is not a positive integer; if `strategy` is neither "uniform" nor "quantile"; for the reasons of
+        `scores`.
 
     Examples
     --------
@@ -113,12 +125,19 @@ def reliability(
     >>> reliability(log_proba, ["no", "no", "yes", "yes"], ["no", "yes"], bins=2)
        lower  upper  count  confidence  accuracy
     0    0.5    1.0      4      0.7875      0.75
+    >>> reliability(log_proba, ["no", "no", "yes", "yes"], ["no", "yes"], bins=2, strategy="quantile")
+       lower  upper  count  confidence  accuracy
+    0  0.600  0.825      2       0.700       1.0
+    1  0.825  0.900      2       0.875       0.5
     """
     import pandas as pd
 
     require_integer("bins", bins)
+    require_choice("strategy", strategy, ("uniform", "quantile"))
     rows = score_rows(log_proba, y, classes, predicted)
-    edges, count, top, correct = _binned(rows, int(bins))
+    levels = np.linspace(0, 1, int(bins) + 1)
+    edges = levels if strategy == "uniform" else np.percentile(rows.top, 100 * levels)
+    count, top, correct = _binned(rows, edges)
     filled = count > 0
     frame = {"lower": edges[:-1], "upper": edges[1:], "count": count}
     with np.errstate(invalid="ignore"):
@@ -196,7 +215,7 @@ def summarize(rows: RowScores) -> dict[str, float]:
     """
     impossible = np.isneginf(rows.log_true)
     strict = -np.mean(rows.log_true) if impossible.any() or not rows.undefined.any() else np.nan
-    _, _, top, correct = _binned(rows, _BINS)
+    _, top, correct = _binned(rows, np.linspace(0, 1, _BINS + 1))
     return {
         "brier": float(np.mean(rows.brier)),
         "log_loss": float(strict),
@@ -222,9 +241,11 @@ def average(parts: Sequence[dict[str, float]]) -> dict[str, float]:
     return mean
 
 
-def _binned(rows: RowScores, bins: int) -> tuple[np.ndarray, np.ndarray, np.ndarray, np.ndarray]:
-    """Bin rows by top probability; return edges (B + 1,), and number, summed top probability and correct rows (B,)."""
-    edges = np.linspace(0, 1, bins + 1)
+def _binned(rows: RowScores, edges: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+    """Bin rows by top probability; return (B,) numbers of rows, sums of top probabilities and numbers of correct rows.
+
+    `edges` are the B + 1 ends of the bins in ascending order. A bin contains its upper end, and the first bin both.
+    """
     at = np.searchsorted(edges[1:-1], rows.top)
-    top, correct = (np.bincount(at, weights=w, minlength=bins) for w in (rows.top, rows.correct))
-    return edges, np.bincount(at, minlength=bins), top, correct
+    count, top, correct = (np.bincount(at, weights=w, minlength=len(edges) - 1) for w in (None, rows.top, rows.correct))
+    return count, top, correct

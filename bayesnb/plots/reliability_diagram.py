@@ -29,7 +29,9 @@ def reliability(table: pd.DataFrame | Mapping[str, pd.DataFrame], ax: Axes | Non
     table : DataFrame, or dict of str to DataFrame
         Result of `bayesnb.evaluation.reliability`: one row per bin of the top probability, with columns lower, upper,
         count, confidence (mean of the stated probabilities) and accuracy. Empty bins are not drawn. A dict shows
-        several tables by name, such as {"plain": ..., "weighted": ...}.
+        several tables by name, such as {"plain": ..., "weighted": ...}. Where most rows have a top probability near
+        1, bins of equal width show most rows as one dot; pass `strategy="quantile"` to
+        `bayesnb.evaluation.reliability` for bins with equal numbers of rows.
     ax : matplotlib.axes.Axes, optional
         Axes to draw into. Default: the axes of a new figure.
 
@@ -47,8 +49,8 @@ def reliability(table: pd.DataFrame | Mapping[str, pd.DataFrame], ax: Axes | Non
 
     Notes
     -----
-    Areas of the dots grow with the number of rows. Error bars are 95% intervals of Wilson for the accuracy in a bin,
-    E. B. Wilson, J. Am. Stat. Assoc. 22 (1927).
+    Areas of the dots grow with the number of rows. If the numbers are about equal, the header gives them. Error bars
+    are 95% intervals of Wilson for the accuracy in a bin, E. B. Wilson, J. Am. Stat. Assoc. 22 (1927).
 
     Examples
     --------
@@ -82,7 +84,12 @@ def reliability(table: pd.DataFrame | Mapping[str, pd.DataFrame], ax: Axes | Non
     ax.set(xlabel="stated confidence: mean top probability", ylabel="observed accuracy (share of rows)")
     totals = dict.fromkeys(f"{rows['count'].sum():,.12g}" for rows in bins.values())
     lines = [f"{' and '.join(totals)} rows; bars: 95% Wilson intervals"]
-    style.write_header(ax, lines, [*marks, *style.dot_marks(counts, "row")])
+    if counts.max() <= 1.1 * counts.min():
+        ends = " to ".join(dict.fromkeys(f"{n:,.12g}" for n in (counts.min(), counts.max())))
+        lines.append(f"each dot: {ends} row{'' if ends == '1' else 's'}")
+    else:
+        marks += style.dot_marks(counts, "row")
+    style.write_header(ax, lines, marks)
     return ax
 
 

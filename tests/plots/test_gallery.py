@@ -11,6 +11,10 @@ from bayesnb import plots
 GALLERY = Path(__file__).parents[2] / "docs" / "gallery"
 PAGES = sorted(page for page in GALLERY.glob("*.md") if page.name not in ("index.md", "one_line.md"))
 CELL = re.compile(r"^```\{code-cell\} python\n(.*?)^```", re.MULTILINE | re.DOTALL)
+CARD = (
+    r"^:::\{grid-item-card\} (\w+)\n:img-top: thumbnails/\1\.svg\n:img-alt: \1\n"
+    r":link: ([\w-]+)\n:link-type: ref\n\w"
+)
 FIGURES = set(plots.__all__) - {"detach"}
 
 
@@ -43,5 +47,14 @@ def test_the_index_leads_to_each_page_and_figure():
     index = (GALLERY / "index.md").read_text(encoding="utf-8")
     (tree,) = re.findall(r"^```\{toctree\}\n(.*?)^```", index, re.MULTILINE | re.DOTALL)
     assert set(re.findall(r"^\w+$", tree, re.MULTILINE)) == {*(page.stem for page in PAGES), "one_line"}
-    links = {(name, page, anchor) for name, page, anchor in re.findall(r"\[(\w+)\]\((\w+)\.md#([\w-]+)\): \w", index)}
+    sections = re.split(r"^## \[[^]]+\]\((\w+)\.md\)$", index, flags=re.MULTILINE)[1:]
+    links = {
+        (name, page, anchor)
+        for page, section in zip(sections[::2], sections[1::2], strict=True)
+        for name, anchor in re.findall(CARD, section, re.MULTILINE)
+    }
     assert links == {(name, page.stem, name.replace("_", "-")) for page in PAGES for name in drawn(page)}
+
+
+def test_every_figure_has_a_thumbnail():
+    assert {path.stem for path in (GALLERY / "thumbnails").glob("*.svg")} == FIGURES

@@ -289,6 +289,12 @@ class TestReliability:
         np.testing.assert_allclose(segments(ax)[:, :, 1], expected, atol=1e-12)
         assert said(ax).startswith("214 rows")
 
+    @pytest.mark.parametrize(("counts", "line"), [([40, 41], "40 to 41 rows"), ([7, 7], "7 rows"), ([1, 1], "1 row")])
+    def test_equal_numbers_of_rows_are_said_once(self, counts, line):
+        table = reliability_table().iloc[2:].assign(count=counts)
+        assert said(check(plots.reliability(table))).endswith(f"each dot: {line}")
+        assert said(check(plots.reliability({"a": table, "b": table}))).endswith(f"each dot: {line}\na\nb")
+
 
 class TestIndependence:
     def test_cells_are_those_of_the_table(self):
