@@ -270,9 +270,9 @@ def _settle(
     if (negative := after < -rounding).any():
         where, place = _locate(negative, encoding, columns)
         raise ValueError(
-            f"forget would leave a negative {name} in {place}: {before[where]:g} counted, "
-            f"{before[where] - after[where]:g} to remove. Rows can be forgotten only if they were counted, with the "
-            "same labels and weights; nothing was changed."
+            f"forget would leave a negative {name} in {place}: {before[where]:g} was counted, and "
+            f"{before[where] - after[where]:g} would be removed. Rows can be forgotten only if they were counted, with "
+            "the same labels and weights. Nothing was changed."
         )
     residue = (after < 0) | ((np.abs(after) <= 1e-13 * np.abs(before)) & (after != np.round(after)))
     return np.where(residue, 0.0, after)
@@ -319,7 +319,10 @@ def check(counted: Counted) -> None:
     pairs = list(zip(encoding.blocks, statistics.blocks, strict=True))
     for columns, block in pairs:
         if type(block) is not columns.family.statistics:
-            raise ValueError(f"{columns.kind} columns have {type(block).__name__} for statistics.")
+            raise ValueError(
+                f"{columns.kind} columns must have {columns.family.statistics.__name__} as statistics; they have "
+                f"{type(block).__name__}."
+            )
         for field in fields(block):
             require_numbers(field.name, getattr(block, field.name), (n_classes, sum(columns.sizes().tolist())))
     _check_range(encoding, statistics)
@@ -328,11 +331,15 @@ def check(counted: Counted) -> None:
     for columns, block in pairs:
         if not (possible := block.possible()).all():
             raise ValueError(
-                f"no rows leave such {type(block).__name__} in {_locate(~possible, encoding, columns)[1]}."
+                f"The {type(block).__name__} of {_locate(~possible, encoding, columns)[1]} are impossible: no rows can "
+                "produce them."
             )
         too_many = not columns.one_simplex and (_sum_levels(block.count, columns.sizes()) > most_observed).any()
         if too_many or (block.count[weight == 0] > 1e-6).any():
-            raise ValueError(f"class_count contradicts the cells of {columns.kind} columns: there are more of these.")
+            raise ValueError(
+                f"class_count contradicts the counts of {columns.kind} columns: in some class a column has more "
+                "observed cells than there are rows."
+            )
 
 
 def _sum_levels(count: np.ndarray, sizes: np.ndarray) -> np.ndarray:
@@ -345,10 +352,10 @@ def require_numbers(name: str, array: object, shape: tuple[int, ...]) -> None:
     """Raise ValueError unless `array` is a float64 array of this shape, with finite values and a finite sum."""
     kind = f"{array.dtype} {array.shape}" if isinstance(array, np.ndarray | np.generic) else type(array).__name__
     if kind != f"{np.dtype(np.float64)} {shape}":
-        raise ValueError(f"{name} should be float64 of shape {shape}, and is {kind}.")
+        raise ValueError(f"{name} should be float64 of shape {shape}; it is {kind}.")
     with np.errstate(over="ignore", invalid="ignore"):
         if not np.isfinite(np.sum(np.asarray(array))):
-            raise ValueError(f"{name} is not finite, or its sum is not.")
+            raise ValueError(f"{name} must have finite values and a finite sum.")
 
 
 def _is_identity(index: np.ndarray) -> bool:
@@ -361,22 +368,22 @@ def _check_range(encoding: Encoding, statistics: Statistics) -> None:
     if (heavy := statistics.class_count > GREATEST).any():
         where, place = _locate(heavy, encoding, None)
         raise ValueError(
-            f"sample_weight: rows of {place} weigh {statistics.class_count[where]} in all, and may weigh at "
-            f"most {GREATEST:g}; rescale the weights."
+            f"sample_weight: the weights of {place} sum to {statistics.class_count[where]}; the sum may be at most "
+            f"{GREATEST:g}. Rescale the weights."
         )
     for columns, block in zip(encoding.blocks, statistics.blocks, strict=True):
         too_large = ~np.logical_and.reduce([block.count <= GREATEST, *map(np.isfinite, jax.tree.leaves(block))])
         if too_large.any():
             raise ValueError(
-                f"Input X, {_locate(too_large, encoding, columns)[1]}: the values are too large, their squares or sums "
-                f"overflow float64, or their counts exceed {GREATEST:g}; rescale the feature."
+                f"Input X, {_locate(too_large, encoding, columns)[1]}: the values are too large. Their squares or sums "
+                f"overflow float64, or their counts exceed {GREATEST:g}. Rescale the feature."
             )
         if hasattr(block, "m2"):
             lost = (block.m2 == 0) & (block.count > 1) & (np.abs(block.mean) < 1e-150) & (block.mean != 0)
             if lost.any():
                 raise ValueError(
                     f"Input X, {_locate(lost, encoding, columns)[1]}: the values are so small that their squares "
-                    "underflow float64; rescale the feature."
+                    "underflow float64. Rescale the feature."
                 )
 
 

@@ -77,6 +77,11 @@ class Decisions:
         y : array-like of shape (N,)
             True labels.
 
+        Returns
+        -------
+        float
+            Mean loss of the actions.
+
         Raises
         ------
         ValueError
@@ -95,7 +100,9 @@ class Decisions:
         truth = self.loss.columns.get_indexer(pd.Index(labels.values))
         if (truth < 0).any():
             unknown, known = labels.values[int(np.argmin(truth))], list(self.loss.columns)
-            raise ValueError(f"y has the label {unknown!r}, for which there is no loss; there are {known}.")
+            raise ValueError(
+                f"y has the label {unknown!r}, but loss has no column for this label. The columns of loss are {known}."
+            )
         action = self.loss.index.get_indexer(pd.Index(self.action))
         return float(self.loss.to_numpy()[action, truth[label]].mean())
 
@@ -151,9 +158,10 @@ def decide(
         Condition of the posterior of the parameters in `p_optimal` and `regret`: the data and the row, or the data
         alone. Default: "row", or "data" for weighted terms.
     method : {"moments", "draws"}, default "moments"
-        Whether scores are approximated by their moments, or θ is drawn, see `predict_interval`.
+        "moments" approximates the scores log p(class, row | θ) by their exact mean, variance and skewness. "draws"
+        samples θ itself, without approximation, and is far slower.
     draws : int, or return value of `posterior_draws`, `to_arviz` or `run_nuts`, default 1000
-        Number of draws, or draws that replace the exact posterior, see `predict_interval`.
+        Number of draws, or draws that replace the exact posterior.
     seed : int, default 0
         Seed of the draws.
 
@@ -265,6 +273,7 @@ def bayes_theorem(prior: Mapping[Hashable, Any], likelihood: Mapping[Hashable, A
     Returns
     -------
     dict {hypothesis: Fraction}
+        Posterior probability of each hypothesis.
 
     Raises
     ------
@@ -282,7 +291,10 @@ def bayes_theorem(prior: Mapping[Hashable, Any], likelihood: Mapping[Hashable, A
     for name, numbers in (("prior", prior), ("likelihood", likelihood)):
         require_mapping(name, numbers, "{hypothesis: number}")
     if set(prior) != set(likelihood):
-        raise ValueError(f"prior is over {list(prior)} and likelihood over {list(likelihood)}: they must be the same.")
+        raise ValueError(
+            f"prior and likelihood must have the same hypotheses. prior has {list(prior)}, and likelihood has "
+            f"{list(likelihood)}."
+        )
     joint = {}
     for hypothesis in prior:
         p, q = (Fraction(str(numbers[hypothesis])) for numbers in (prior, likelihood))
@@ -316,8 +328,8 @@ def _loss_table(loss: object, reject_cost: float | None, classes: np.ndarray) ->
         table = loss.T if loss.index.name == "truth" or loss.columns.name == "action" else loss
         if len(table.columns) != len(labels) or set(table.columns) != set(labels):
             raise ValueError(
-                f"loss has the columns {list(table.columns)}, where the classes {labels} are needed: rows are actions "
-                "and columns the truth, or name the axes 'action' and 'truth'."
+                f"loss has the columns {list(table.columns)}, but the classes are {labels}. Make actions the rows and "
+                "classes the columns, or name the axes 'action' and 'truth'."
             )
         table = table[labels]
     else:
@@ -329,7 +341,7 @@ def _loss_table(loss: object, reject_cost: float | None, classes: np.ndarray) ->
             )
         table = pd.DataFrame(values, labels if len(values) == len(labels) else range(len(values)), labels)
     if reject_cost is not None:
-        require_number("reject_cost", reject_cost, "a finite number: what it costs not to decide", lambda _: True)
+        require_number("reject_cost", reject_cost, "a finite number, the cost of not deciding", lambda _: True)
         table = pd.concat([table, pd.DataFrame(reject_cost, [REJECT], labels)])
     if not table.index.is_unique:
         raise ValueError(f"loss names an action twice: {list(table.index)}. `reject_cost` adds the action {REJECT!r}.")
@@ -350,8 +362,8 @@ def _loss_table(loss: object, reject_cost: float | None, classes: np.ndarray) ->
         if dominates.any():
             better = table.index[int(np.argmax(dominates))]
             warn(
-                f"loss: the action {shown(table.index[a])} is dominated: {shown(better)} never costs more, and will "
-                "always be preferred."
+                f"loss: the action {shown(table.index[a])} is dominated, because {shown(better)} never costs more and "
+                "is always preferred."
             )
     return table
 

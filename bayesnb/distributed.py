@@ -10,6 +10,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from bayesnb import counting
+from bayesnb._util.arguments import ZERO_WEIGHTS
 from bayesnb._util.dask_rows import collection_kind
 from bayesnb._util.extras import require
 from bayesnb.counting import Counted
@@ -20,6 +21,7 @@ from bayesnb.fingerprint import n_rows
 from bayesnb.streaming import split_batch, unfitted_copy
 
 _FAN_IN = 8
+_NO_ROWS = "X has no rows. Pass at least one row."
 
 Blocks = list[Any]
 """Objects of dask, one a block: each is computed to an iterable of batches (X, y) or (X, y, sample_weight)."""
@@ -49,7 +51,7 @@ class _BlockCounts(NamedTuple):
 def fit(
     nb: NaiveBayesClassifier, X: object, y: object = None, sample_weight: object = None, classes: object = None
 ) -> Any:
-    """Fit a classifier to more rows than one machine holds, in one pass, on the active dask scheduler or client.
+    """Fit a classifier to a dask collection, in one pass, on the active dask scheduler or client.
 
     Parameters
     ----------
@@ -102,19 +104,15 @@ def fit(
     draft: Any = unfitted_copy(nb, "distributed.fit")
     declared = Levels(()) if classes is None else check_labels(classes, None, type(nb).__name__, "classes")[0]
     if y is None and sample_weight is not None:
-        raise ValueError("sample_weight is given without y; of batches it is their third part.")
+        raise ValueError("sample_weight is given without y. Weights of batches are the third item of each batch.")
     blocks = _batch_blocks(X) if y is None else _labelled_blocks(X, y, sample_weight)
     if not blocks:
-        raise ValueError("X is empty: there was no row to fit to.")
+        raise ValueError(_NO_ROWS)
     total = _count_blocks(draft, blocks, 0)
     if total.counted is None and total.weighted is not None:
         total = _count_blocks(draft, blocks, total.weighted)
     if total.counted is None:
-        raise ValueError(
-            "sample_weight is zero for every row; at least one row must count."
-            if len(total.classes)
-            else "X is empty: there was no row to fit to."
-        )
+        raise ValueError(ZERO_WEIGHTS if len(total.classes) else _NO_ROWS)
     model = total.counter.with_counts(counting.declare(total.counted, total.classes.union(declared)))
     return classifier_state.commit_counter(nb, draft, model)
 
@@ -202,8 +200,8 @@ def _batch_blocks(X: Any) -> Blocks:
     items = list(X) if iterable else [X]
     if not all(isinstance(item, Delayed) for item in items):
         raise TypeError(
-            f"X is a {name}; distributed.fit takes dask arrays, dataframes and bags, or delayed batches. To rows in "
-            "memory fits nb.fit, to batches in memory fit_stream."
+            f"X is a {name}; distributed.fit takes dask arrays, dataframes and bags, or delayed batches. Use "
+            "nb.fit for rows in memory, and fit_stream for batches in memory."
         )
     return [[item] for item in items]
 
@@ -239,8 +237,8 @@ def _require_collection(name: str, part: Any, n_axes: int) -> None:
     """Raise TypeError unless an argument is a dask array or dataframe, ValueError unless it has `n_axes` dimensions."""
     if collection_kind(part) is None:
         raise TypeError(
-            f"{name} is a {type(part).__module__}.{type(part).__name__}; beside the other arguments it must be a dask "
-            "array, DataFrame or Series (dask.array.from_array, dask.dataframe.from_pandas)."
+            f"{name} is a {type(part).__module__}.{type(part).__name__}; it must be a dask array, DataFrame or Series "
+            "(dask.array.from_array, dask.dataframe.from_pandas)."
         )
     if part.ndim != n_axes:
         raise ValueError(f"{name} must have {n_axes} dimension{'s'[: n_axes - 1]}, got {part!r}.")
@@ -258,8 +256,8 @@ def _align(name: str, part: Any, X: Any) -> Any:
     n_blocks, n_parts = (a.numblocks[0] if hasattr(a, "numblocks") else a.npartitions for a in (X, part))
     if n_blocks != n_parts:
         raise ValueError(
-            f"X has {n_blocks} blocks of rows, and {name} has {n_parts}: where lengths are not known, blocks must "
-            "correspond. Take both from one collection, or compute_chunk_sizes()."
+            f"X has {n_blocks} blocks of rows, and {name} has {n_parts}. Blocks whose lengths are not known must "
+            "correspond. Take both from one collection, or call compute_chunk_sizes()."
         )
     return part
 
@@ -269,8 +267,8 @@ def _require_categories(X: Any) -> None:
     for name, dtype in X.dtypes.items():
         if hasattr(dtype, "categories") and not X[name].cat.known:
             raise ValueError(
-                f"The categories of column {name!r} are not known before it is computed, and may be others in each "
-                "partition; use X.categorize(), or X.astype(object) to take the values that occur."
+                f"The categories of column {name!r} are not known before the column is computed, and may differ "
+                "between partitions. Use X.categorize(), or X.astype(object) to take the values that occur."
             )
 
 

@@ -186,7 +186,7 @@ def _add_expected_counts(
 def _no_maximum_error(objective: float, where: str = "") -> ValueError:
     """Return the ValueError for an objective that is not finite; `where` names the row that is impossible."""
     return ValueError(
-        f"EM: the objective is {objective}{where}. Under an improper prior (alpha = 0, rate = 0) a value that no "
-        "row of a class has is impossible in the class, a variance may become zero, and a parameter without observed "
-        "cells does not exist. Use a proper prior."
+        f"EM: the objective is {objective}{where}. Under an improper prior (alpha = 0, rate = 0) a value that does not "
+        "occur in a class is impossible in the class, a variance may become zero, and a parameter without observed "
+        "cells is undefined. Use a proper prior."
     )

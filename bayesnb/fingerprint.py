@@ -44,7 +44,9 @@ class FirstRows:
     @property
     def mismatch(self) -> str:
         """Beginning of an error message about rows that are not those of the checkpoint."""
-        return f"checkpoint={os.fspath(self.checkpoint or '')!r} is of other rows (remove the file to begin anew)"
+        return (
+            f"checkpoint={os.fspath(self.checkpoint or '')!r} has counted other rows (remove the file to start again)"
+        )
 
     def compare(self, X: Any, y: object, weight: Any) -> None:
         """Compare the next rows of the stream with the digests; add rows that have none.

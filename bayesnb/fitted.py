@@ -219,7 +219,7 @@ class Fitted:
         if any(self.encoding.term_map.plus < 0):
             return (
                 "the likelihood of numbers is a density times a ratio of tables of their cells, and this product has "
-                "no evidence in closed form; numbers='gaussian' leaves them out of the structure."
+                "no evidence in closed form. Use numbers='gaussian', which leaves numbers out of the structure."
             )
         missing = [
             name
@@ -230,8 +230,8 @@ class Fitted:
         if not missing:
             return None
         return (
-            f"cells are missing on the arcs to {missing[:8]}, and the sum over their values has no closed form; drop "
-            "those rows, or give the missing cells a level of their own."
+            f"cells are missing on the arcs to {missing[:8]}, and the sum over their values has no closed form. Drop "
+            "the rows with missing cells, or give missing cells a level of their own."
         )
 
     @cached_property
@@ -392,7 +392,7 @@ class Fitted:
             features = [columns.index[u.feature] for u in unknown]
             probabilities = [tables[j][..., -1] for j in features if j in tables]
             odds = max(((p.max(axis=0) / p.min(axis=0)).max() for p in probabilities if p.min() > 0), default=np.inf)
-            note = f" (each multiplies the odds of some class against another by up to {odds:.3g})"
+            note = f"Each multiplies the odds of one class against another by up to {odds:.3g}."
         report_unknown(columns, unknown, note)
 
 
@@ -509,7 +509,7 @@ def require_estimate(estimate: object, estimates: tuple[Estimate, ...] = ESTIMAT
     """Raise ValueError unless `estimate` is one of the `estimates`; default: "mle", "map", "mean" and "predictive"."""
     if not isinstance(estimate, str) or estimate not in estimates:
         known = isinstance(estimate, str) and estimate in ESTIMATES
-        reason = "has no average over models" if known else "is unknown"
+        reason = "is not available for an average of models" if known else "is unknown"
         raise ValueError(f"estimate={shown(estimate)} {reason}; use one of {estimates}.")
 
 
@@ -518,8 +518,9 @@ def warn_undefined(undefined: np.ndarray) -> None:
     if undefined.any():
         warn(
             f"{int(undefined.sum())} of {len(undefined)} rows have no class probabilities: under this estimate "
-            f"every class is impossible or undefined (first: row {int(np.argmax(undefined))}). predict_proba is "
-            "NaN there and predict returns the class most probable a priori; estimate='predictive' is defined."
+            f"every class is impossible or undefined (first: row {int(np.argmax(undefined))}). For these rows "
+            "predict_proba is NaN, predict returns the class with the highest prior probability, and "
+            "estimate='predictive' is defined."
         )
 
 

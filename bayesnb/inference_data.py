@@ -59,10 +59,10 @@ def to_arviz(
     draws : int
         Number of draws per chain.
     chains : int
-        Number of chains; S = chains · draws. The draws are independent, so that chains are a convention only:
-        R-hat is 1 and the effective sample size S, up to noise.
+        Number of chains; S = chains · draws. The draws are independent, so that the division into chains is arbitrary:
+        up to noise, R-hat is 1 and the effective sample size is S.
     seed : int
-        Seed of the draws; those of the posterior are equal to `posterior_draws(nb, chains * draws, seed)`.
+        Seed of the draws. The posterior draws equal `posterior_draws(nb, chains * draws, seed)`.
 
     Returns
     -------
@@ -90,19 +90,20 @@ def to_arviz(
         "colour_level" for a column "colour". A Bernoulli feature is 0 or 1, a binned number has the position of its
         cell. A missing cell is missing in each replicate: -1 for levels, NaN for numbers. A variable whose name is
         taken has "_feature" appended, "/" becomes "_", and the attribute "column" has the name of the column. At most
-        2²⁴ values are replicated: of more, the first draws of each chain. Where one draw a chain has more values, or
-        rows cannot be drawn (averages over trees, densities of numbers beside their cells in a structure, counts of
-        words that are not whole), the group has labels only, and its attribute "features" says why.
+        2²⁴ values are replicated; if there are more, only the first draws of each chain are. If one draw of each chain
+        has more values, or rows cannot be drawn (averages over trees, densities of numbers beside their cells in a
+        structure, counts of words that are not whole), the group has labels only, and its attribute "features" gives
+        the reason.
 
-        The coordinates of `class` are the labels, of `feature` the names of the columns (the words of a
-        multinomial), of `level` "feature=value", with "present" and "absent" for Bernoulli features. Where two
-        blocks of a MixedNB would share a dimension, the kind of column stands behind: "feature_poisson". Labels
-        that are not all strings, all numbers or all Booleans become strings.
+        The coordinates of `class` are the labels, of `feature` the names of the columns (the words of a multinomial),
+        of `level` "feature=value", with "present" and "absent" for Bernoulli features. If two blocks of a MixedNB would
+        share a dimension, the kind of column is appended: "feature_poisson". Labels that are not all strings, all
+        numbers or all Booleans become strings.
 
     Raises
     ------
     ImproperPosteriorError
-        If a zero concentration met a zero count.
+        If a level with concentration 0 has no count.
     ValueError
         If only one of X and y is given, a label is not known to `nb`, `draws` or `chains` is not positive, or a
         row has probability 0 under a draw in all classes, to the precision of float64.
@@ -133,15 +134,15 @@ def to_arviz(
     require_integer("draws", draws)
     if fitted.prior.weights is not None and X is not None:
         raise NotImplementedError(
-            "to_arviz: under weighted terms rows have no likelihood to add. Leave X and y out for draws of the "
-            "parameters; loo(nb, X, y).to_elpd() compares by labels."
+            "to_arviz: rows have no likelihood under weighted terms. Leave out X and y to get draws of the parameters "
+            "only. If the weights were fitted to other rows, loo(nb, X, y).to_elpd() compares models by labels."
         )
     require_integer("chains", chains)
     require_seed(seed)
     if (X is None) != (y is None):
         given, lacking = ("y", "X") if X is None else ("X", "y")
         raise ValueError(
-            f"{given} was given without {lacking}: likelihoods need rows and labels; pass both or neither."
+            f"{given} was given without {lacking}, but likelihoods need rows and labels. Pass both or neither."
         )
     sample = (int(chains), int(draws))
     n_draws = sample[0] * sample[1]

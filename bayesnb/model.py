@@ -24,7 +24,7 @@ Estimate = Literal["mle", "map", "mean", "predictive"]
 
 @pytree
 class Statistics:
-    """Sufficient statistics of labelled rows: class counts, and statistics of each block; a monoid under `merge`.
+    """Sufficient statistics of labelled rows: class counts, and the statistics of each block of features.
 
     Parameters
     ----------
@@ -177,23 +177,39 @@ class TermWeights:
 
 @pytree
 class NaiveBayes:
-    """p(c, x | π, θ) = π_c Π_b p(x_b | θ_cb): a prior, and after `update` a posterior, over (π, θ).
+    r"""Prior or posterior distribution of the parameters (π, θ) of a naive Bayes model.
+
+    The class and the blocks of features of a row have the joint distribution
+
+    .. math::
+
+        p(c, x \mid \pi, \theta) = \pi_c \prod_b p(x_b \mid \theta_{cb}).
+
+    An object of this class is a distribution of π and of the θ of each block. `update` turns a prior into the
+    posterior, which is of the same type; see docs/derivations.md, section 1.
 
     Parameters
     ----------
     class_prior : Dirichlet or Known
-        Distribution of π, with one row: concentration or log probability of shape (1, C).
+        Distribution of π. Its concentration or log probability has the shape (1, C): one group of C classes.
     blocks : tuple of families
-        Distribution of the parameters θ of each block of features. An *empirical* prior has functions of the statistics
-        to a family instead, from which `derive` makes the prior.
+        Distribution of the parameters θ of each block of features. In an *empirical* prior a block is a function from
+        the statistics to a family, and `derive` replaces the function by the family.
     weights : TermWeights, optional
-        Weights of the terms of a row's score. Updates and evidence ignore the weights; a weighted score is no log
+        Weights of the terms of the score of a row. Updates and evidence ignore the weights; a weighted score is no log
         joint probability.
+
+    See Also
+    --------
+    Dirichlet : Distribution of the class and level probabilities.
+    NormalInverseGamma : Distribution of means and variances.
+    model.Statistics : Sufficient statistics of rows.
+    CategoricalNB : Classifier, whose `prior_` and `posterior_` are of this class.
 
     Notes
     -----
-    Rows `x` are a tuple with one entry for each block: an (N, F) array with NaN for missing cells for Gaussian and
-    Poisson blocks; an (N, L) array of counts, or encoded rows, for Dirichlet blocks.
+    The rows `x` that methods take are a tuple with one entry for each block: an (N, F) array with NaN for missing cells
+    for Gaussian and Poisson blocks, and an (N, L) array of counts, or encoded rows, for Dirichlet blocks.
 
     Examples
     --------
@@ -391,13 +407,15 @@ def read_block(block: Family, estimate: str, multiplicity: Array | None = None) 
     elif estimate == "mean":
         likelihood = require_capability(block, MeanReading).mean(multiplicity)
     elif multiplicity is not None:
-        raise ValueError(f"estimate={estimate!r} has no reading with a row added; use 'mean' or 'predictive'.")
+        raise ValueError(
+            f"estimate={estimate!r} has no reading with rows added or left out; use 'mean' or 'predictive'."
+        )
     elif estimate == "penalized_mle":
         likelihood = require_capability(block, PenalizedLikelihood).penalized_mle()
     elif estimate == "map":
         likelihood = require_capability(block, Parametric).mode()
     else:
-        raise ValueError(f"estimate={estimate!r} is not a reading; use 'mean', 'map' or 'predictive'.")
+        raise ValueError(f"estimate={estimate!r} is no reading of a posterior; use 'mean', 'map' or 'predictive'.")
     return likelihood
 
 

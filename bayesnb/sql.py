@@ -60,13 +60,15 @@ r."ripe" IS NOT NULL AND r."colour" IS NOT NULL GROUP BY r."ripe", r."colour"
     require_iterable("columns", columns, 'a list of names, such as ["colour"], or a dict of names and types')
     types = dict(columns) if isinstance(columns, Mapping) else dict.fromkeys(columns, str)
     if not types:
-        raise ValueError("columns is empty: name the features.")
+        raise ValueError("columns is empty. Name the features.")
     for name, kind in types.items():
         if name in (target, weight):
-            raise ValueError(f"columns has {shown(name)}, which is the {'target' if name == target else 'weight'}.")
+            raise ValueError(
+                f"columns has {shown(name)}, which is the {'target' if name == target else 'weight'}. Leave it out."
+            )
         if kind not in _TYPES:
             raise ValueError(
-                f"columns[{shown(name)}] is {shown(kind)}; a column is of type str, int or bool, or float."
+                f"columns[{shown(name)}] is {shown(kind)}; the type of a column must be str, int, bool or float."
             )
     label = _quote_column(target)
     source, labelled = f"FROM {table} AS r", f"{label} IS NOT NULL"

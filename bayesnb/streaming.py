@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from bayesnb._util.arguments import INT64, require_flag, require_integer, require_iterable, require_path
+from bayesnb._util.arguments import INT64, ZERO_WEIGHTS, require_flag, require_integer, require_iterable, require_path
 from bayesnb._util.atomic_files import require_writable
 from bayesnb._util.extras import require
 from bayesnb._util.progress import progress as progress_bar
@@ -134,13 +134,13 @@ def fit_stream(
                 saved = _save_checkpoint(draft, declared, checkpoint, counted, first_rows.digests)
     if skip:
         raise ValueError(
-            f"checkpoint={str(checkpoint)!r} has {counted:,} rows, and batches had {counted - skip:,}: they are "
-            "not the same rows. Remove the file to begin anew."
+            f"checkpoint={str(checkpoint)!r} has {counted:,} rows, and batches had {counted - skip:,}. The rows of "
+            "the checkpoint must come first in batches. Remove the file to start again."
         )
     if not counted:
-        raise ValueError("batches is empty: there was no row to fit to.")
+        raise ValueError("batches has no rows. Pass at least one row.")
     if not classifier_state.is_fitted(draft):
-        raise ValueError("sample_weight is zero for every row; at least one row must count.")
+        raise ValueError(ZERO_WEIGHTS)
     if checkpoint is not None and counted > saved:
         _save_checkpoint(draft, declared, checkpoint, counted, first_rows.digests)
     for name in (_ROWS_COUNTED, _FIRST_ROWS):
@@ -276,7 +276,7 @@ def _require_columns(table: Any, wanted: list[str], all_columns: bool, source: s
     named = set(table.schema.names)
     absent = [name for name in wanted if name not in named]
     if absent:
-        raise ValueError(f"{source!r} has no column {absent[0]!r}, only {table.schema.names[:20]}.")
+        raise ValueError(f"{source!r} has no column {absent[0]!r}; it has {table.schema.names[:20]}.")
     twice = next((name for name, times in Counter(wanted).items() if times > 1), None)
     if twice is not None:
         raise ValueError(f"column {twice!r} is asked for twice: features, target and weight are {wanted!r}.")
@@ -293,7 +293,10 @@ def _require_columns(table: Any, wanted: list[str], all_columns: bool, source: s
         if absent:
             raise ValueError(f"{part.path!r} has no column {absent[0]!r}, which the first file has.")
         if more:
-            raise ValueError(f"{part.path!r} has a column {more[0]!r}, and the first file has not: pass columns=.")
+            raise ValueError(
+                f"{part.path!r} has a column {more[0]!r}, which the first file does not have. Name the columns to read "
+                "in columns=."
+            )
 
 
 def _dictionary_type(kind: Any) -> Any:
@@ -363,8 +366,8 @@ def unfitted_copy(nb: NaiveBayesClassifier, who: str) -> NaiveBayesClassifier:
     draft = classifier_state.copy_unfitted(nb)
     if not hasattr(draft, "partial_fit"):
         raise TypeError(
-            f"{who} needs partial_fit, which {type(nb).__name__} does not have before fit: give a classifier "
-            "whose statistics add up, of a known structure (NetworkNB in place of TAN)."
+            f"{who} needs partial_fit, which {type(nb).__name__} does not have before fit. Pass a classifier whose "
+            "statistics of batches add up, with a known structure, such as NetworkNB in place of TAN."
         )
     return draft
 
@@ -376,9 +379,13 @@ def _start_or_resume(nb: NaiveBayesClassifier, checkpoint: str | os.PathLike[str
         return draft, 0
     loaded = load(checkpoint, user_classes(nb))
     if type(loaded) is not type(nb) or digest_hyperparameters(loaded) != digest_hyperparameters(nb):
-        raise ValueError(f"checkpoint={os.fspath(checkpoint)!r} is of {loaded!r}, and nb is {nb!r}.")
+        raise ValueError(
+            f"checkpoint={os.fspath(checkpoint)!r} holds {loaded!r}, and nb is {nb!r}. They must be the same."
+        )
     if not hasattr(loaded, _ROWS_COUNTED):
-        raise ValueError(f"checkpoint={os.fspath(checkpoint)!r} is a model, but none that fit_stream has written.")
+        raise ValueError(
+            f"checkpoint={os.fspath(checkpoint)!r} holds a model that fit_stream did not write. Pass another path."
+        )
     return loaded, loaded.rows_counted_
 
 
@@ -402,7 +409,7 @@ def _require_known(draft: Any, X: object, y: object, where: str) -> None:
     known = draft.encoding_.classes
     new = [label for label, code in zip(labels.values, known.index(labels.values), strict=True) if code < 0]
     if new:
-        raise ValueError(f"{where} has the label {new[0]!r}, and the checkpoint's are {list(known.values)[:12]}.")
+        raise ValueError(f"{where} has the label {new[0]!r}; the checkpoint has the labels {list(known.values)[:12]}.")
 
 
 def split_batch(batch: object, number: int) -> tuple[Any, Any, Any]:
@@ -412,7 +419,7 @@ def split_batch(batch: object, number: int) -> tuple[Any, Any, Any]:
     X, y, *weight = batch
     for name, part in (("X", X), ("y", y)):
         if not (getattr(part, "shape", None) or hasattr(part, "__len__")):
-            raise ValueError(f"batch {number}: {name} is a {type(part).__name__}, and must be an array or a list.")
+            raise ValueError(f"batch {number}: {name} is a {type(part).__name__}; it must be an array or a list.")
     if n_rows(X) != n_rows(y):
         raise ValueError(f"batch {number} has {n_rows(X):,} rows in X and {n_rows(y):,} labels in y.")
     return X, y, weight[0] if weight else None

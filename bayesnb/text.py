@@ -19,11 +19,11 @@ _INTEGER = (int, np.integer)
 
 
 class BagOfWords(CountVectorizer):
-    r"""Count words as scikit-learn's `CountVectorizer` does, with a trained word in place of unknown words.
+    r"""Count the words of documents, like scikit-learn's `CountVectorizer`, with a reserved word for unknown words.
 
     `CountVectorizer` finds words and counts them. `fit` makes the dictionary, and nothing adds to the dictionary later.
-    A word outside the dictionary counts as the reserved word `<UNK>`, in training as in `transform`: so a rare word of
-    the training documents teaches what a rare word says of the class, and a new word is read accordingly.
+    A word outside the dictionary counts as the reserved word `<UNK>`, both in training and in `transform`: the rare
+    words of the training documents determine the probability of a new word in each class.
 
     Parameters
     ----------
@@ -66,21 +66,22 @@ class BagOfWords(CountVectorizer):
     Attributes
     ----------
     vocabulary_ : dict {word: column}
-        With the reserved word.
+        Words of the dictionary, and the reserved word, with their columns.
     too_frequent_ : frozenset
         Words dropped for `max_df`.
     unknown_count_ : int
-        Times that the reserved word occurred in the documents of `fit`; with `binary` in how many documents.
+        Number of occurrences of the reserved word in the documents of `fit`; with `binary`, the number of documents in
+        which it occurred.
 
     Notes
     -----
     **Why trained.** A reserved word that never occurred in training (`min_df=1`, every word in the dictionary) has the
-    prior's count in each class and nothing else. Under `MultinomialNB` with concentration α its probability is
-    α/(n_c + α V), n_c words in class c: each unknown word multiplies the odds of the class with *fewer words in
-    training* by (n_1 + α V)/(n_0 + α V), for no reason but that this class was seen less. On the SMS Spam
-    Collection that is (62,965 + 8,714)/(17,487 + 8,714) = 2.7 a word in favour of spam. `transform` warns of it. Under
-    `min_df=2` the words that occur in one document only train the reserved word, and its probability is estimated as
-    any other's; see `examples/spam_filter.py`.
+    prior's count in each class and nothing else. Under `MultinomialNB` with concentration α its probability is α/(n_c +
+    α V), n_c words in class c: each unknown word multiplies the odds of the class with *fewer words in training* by
+    (n_1 + α V)/(n_0 + α V), only because this class has fewer words. On the SMS Spam Collection that is (62,965 +
+    8,714)/(17,487 + 8,714) = 2.7 a word in favour of spam. `transform` warns of it. Under `min_df=2` the words that
+    occur in one document only train the reserved word, and its probability is estimated as any other's; see
+    `examples/spam_filter.py`.
 
     A document that is empty, or in which no word is in the dictionary and `unknown` is None, is a row of zeros.
 
@@ -163,7 +164,9 @@ class BagOfWords(CountVectorizer):
             If no word is left for the dictionary; if `raw_documents` is a string or a table.
         """
         if self.unknown is not None and not isinstance(self.unknown, str):
-            raise ValueError(f"unknown={self.unknown!r} must be the name of the reserved word, or None for none.")
+            raise ValueError(
+                f"unknown={self.unknown!r} must be the name of the reserved word, or None for no such word."
+            )
         fitted = copy.copy(self)  # An error leaves `self` as it was.
         if self.vocabulary is None:
             X = fitted._learn(raw_documents)
@@ -177,9 +180,15 @@ class BagOfWords(CountVectorizer):
     def transform(self, raw_documents: Iterable[str]) -> sp.csr_array:
         """Count the words of each document.
 
+        Parameters
+        ----------
+        raw_documents : iterable of str
+            Documents.
+
         Returns
         -------
         (N, V) csr_array
+            Counts of the V words of the dictionary, the reserved word last.
 
         Warns
         -----
@@ -191,9 +200,9 @@ class BagOfWords(CountVectorizer):
         if self.unknown is not None and self.unknown_count_ == 0 and (count := int(X[:, [-1]].sum())):
             warn(
                 f"{count} word{'s are' if count > 1 else ' is'} not in the dictionary, and {self.unknown!r} never "
-                "occurred in training: a classifier knows nothing of it but the prior, and each such word favours the "
-                "class with fewer words in training. Fit with min_df=2, so that rare words train it, or drop unknown "
-                "words with unknown=None."
+                f"occurred in training. A classifier has only the prior for {self.unknown!r}, so that each such word "
+                "favours the class with fewer words in training. Fit with min_df=2, so that rare words count as "
+                f"{self.unknown!r}, or drop unknown words by unknown=None."
             )
         return X
 
@@ -223,6 +232,11 @@ class BagOfWords(CountVectorizer):
     def save(self, path: str | os.PathLike[str]) -> None:
         """Write options and dictionary as one JSON file; an existing file is replaced once all content is written.
 
+        Parameters
+        ----------
+        path : path
+            File to write.
+
         Raises
         ------
         ValueError
@@ -251,6 +265,11 @@ class BagOfWords(CountVectorizer):
         token_pattern : str, optional
             The `token_pattern` that was saved. Needed unless that was the default or another common one (`\w+`, `\S+`
             and the like, with `\b` or without), as a file may not choose a pattern that takes minutes on a short text.
+
+        Returns
+        -------
+        BagOfWords
+            Fitted counter of words.
 
         Raises
         ------
@@ -297,8 +316,9 @@ class BagOfWords(CountVectorizer):
         too_frequent, keep = (frequency > most) & ~reserved, keep & ~reserved
         if not keep.any():
             raise ValueError(
-                f"No word is left for the dictionary: of {len(words)} words in {X.shape[0]} documents none is in at "
-                f"least min_df={self.min_df!r} and at most max_df={self.max_df!r} of them. Change these."
+                f"No word is left for the dictionary: none of {len(words)} words in {X.shape[0]} documents is in at "
+                f"least min_df={self.min_df!r} and at most max_df={self.max_df!r} of the documents. Change min_df or "
+                "max_df."
             )
         self._set_dictionary({word: j for j, word in enumerate(words[keep])}, frozenset(words[too_frequent]))
         selected = X[:, keep]
@@ -359,7 +379,8 @@ def _to_json(name: str, value: Any) -> Any:
         return np.dtype(value).name
     if callable(value):
         raise ValueError(
-            f"{name}: {value!r} cannot be written to a file; leave it out, or save what it makes of texts."
+            f"{name}: {value!r} is a function, which cannot be written to a file. Use no function, or save the counts "
+            "that transform returns."
         )
     if isinstance(value, np.generic):
         return value.item()

@@ -1,1 +1,1 @@
-"""Timings beside scikit-learn: `python -m benchmarks`."""
+"""Timings and comparisons with other packages: `python -m benchmarks` times bayesnb beside scikit-learn."""

@@ -1,4 +1,4 @@
-"""Time bayesnb beside scikit-learn, in turn, in the same process: whole public calls, validation included."""
+"""Time bayesnb and scikit-learn in alternating runs of whole public calls, with validation, in one process."""
 
 from __future__ import annotations
 
@@ -17,6 +17,7 @@ import numpy as np
 import pandas as pd
 import sklearn
 import sklearn.naive_bayes as sk
+from sklearn.datasets import load_iris
 
 import bayesnb as bnb
 from benchmarks import data
@@ -24,18 +25,18 @@ from benchmarks.choices import choices
 from benchmarks.cluster import cluster
 from benchmarks.cold import first_calls
 from benchmarks.densities import densities
+from benchmarks.latent import latent
 from benchmarks.sampling import sampling
 from benchmarks.sets import sets
 from benchmarks.streams import streams
 from benchmarks.structures import structures
 from benchmarks.timing import Row, in_turn, printed, processes
 
-IRIS = """
-import bayesnb, time
-from sklearn.datasets import load_iris
-X, y = load_iris(return_X_y=True)
+FIRST = """
+import time, bayesnb, sklearn.datasets, sklearn.naive_bayes, benchmarks.data
+X, y = {table}
 start = time.perf_counter()
-bayesnb.GaussianNB().fit(X, y).predict(X)
+{package}.{estimator}().fit(X, y).predict(X)
 print(time.perf_counter() - start)
 """
 
@@ -64,7 +65,7 @@ print(status("VmHWM") - before)
 
 
 def dense(n: int) -> Iterator[Row]:
-    """Dense input, against the classifiers of the same name, and against reading it once."""
+    """Time dense input against scikit-learn's classifiers of the same name, and against reading the input once."""
     X, y = data.categorical(n)
     ours, theirs = bnb.CategoricalNB(), sk.CategoricalNB()
     yield in_turn(f"categorical {n:,} x 30: fit", lambda: ours.fit(X, y), lambda: theirs.fit(X, y), 0.06)
@@ -86,7 +87,7 @@ def dense(n: int) -> Iterator[Row]:
 
 
 def sparse(n: int) -> Iterator[Row]:
-    """Bags of words, CSR: many words that occur about alike, and fewer of which some occur far more often."""
+    """Time bags of words in CSR: many words of similar frequency, and fewer words of very different frequency."""
     yield from _words(*data.text(n))
     yield from _words(*data.text(6 * n // 10, 40_000, 12, exponent=1.3, length=115.0))
 
@@ -114,7 +115,7 @@ def _words(X: Any, y: np.ndarray) -> Iterator[Row]:
 
 
 def uncertainty() -> Iterator[Row]:
-    """What an interval costs beside a probability; the peer is bayesnb itself."""
+    """Time intervals against probabilities, both of bayesnb."""
     X, y = data.messages(5_574)
     words = bnb.MultinomialNB().fit(X, y)
     yield in_turn(
@@ -127,9 +128,26 @@ def uncertainty() -> Iterator[Row]:
 
 
 def whole(n: int) -> Iterator[Row]:
-    """Fresh processes: imports, the first call, peak memory."""
+    """Time imports and first calls in new processes, and measure peak memory."""
     yield processes("import, against import jax, sklearn.base", "import bayesnb", "import jax, sklearn.base", 1.15)
-    yield Row("first fit and predict on iris, against 0.8 s", printed(IRIS), 0.8, 1.0)
+    tables = {
+        "GaussianNB": "sklearn.datasets.load_iris(return_X_y=True)",
+        "CategoricalNB": f"benchmarks.data.categorical({n})",
+    }
+    for estimator, table in tables.items():
+        first, peer = (
+            printed(FIRST.format(package=package, estimator=estimator, table=table))
+            for package in ("bayesnb", "sklearn.naive_bayes")
+        )
+        yield Row(f"first {estimator}().fit and predict, against scikit-learn's", first, peer, np.inf)
+    X, y = load_iris(return_X_y=True)
+    ours, theirs = bnb.GaussianNB(), sk.GaussianNB()
+    yield in_turn(
+        "iris: later fit and predict, against scikit-learn's",
+        lambda: ours.fit(X, y).predict(X),
+        lambda: theirs.fit(X, y).predict(X),
+        np.inf,
+    )
     yield Row("python -m bayesnb compare, against 8 s", printed(COMPARE), 8.0, 1.0)
     for kind, estimator in (("categorical", "CategoricalNB"), ("gaussian", "GaussianNB")):  # needs Linux
         peak = printed(MEMORY.format(kind=kind, estimator=estimator, n=n))
@@ -145,7 +163,7 @@ def main() -> None:
     print(f"{'median of alternating runs':<46} {'bayesnb':>9} {'peer':>9}     {'ratio':>7}  target")
     rows = []
     large = first_calls(), dense(n), sparse(n // 10), uncertainty(), streams(n), cluster(n)
-    small = choices(n), densities(n), sets(n // 10), structures(n // 10), sampling(n), whole(n)
+    small = choices(n), densities(n), sets(n // 10), structures(n // 10), sampling(n), latent(n), whole(n)
     for part in large + small:
         for row in part:
             print(row, flush=True)

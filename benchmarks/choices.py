@@ -1,4 +1,4 @@
-"""Leave-one-out, tuning and averaging over features; the peer is bayesnb itself, or scikit-learn where it is named."""
+"""Timings of leave-one-out, tuning and feature averaging against bayesnb itself, or scikit-learn if it is named."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from benchmarks.timing import Row, in_turn
 
 
 def choices(n: int) -> Iterator[Row]:
-    """What it costs to judge each row by the others, and to choose between models."""
+    """Time leave-one-out predictions and model selection."""
     X, y = data.categorical(n)
     nb = bnb.CategoricalNB().fit(X, y)
     yield in_turn(

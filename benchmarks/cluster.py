@@ -1,4 +1,4 @@
-"""What a second worker is worth to `bayesnb.distributed.fit`; the peer is the same fit by one worker."""
+"""Timing of `bayesnb.distributed.fit` with two workers against one."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ _ONE_THREAD = {"NPROC": "1", "OMP_NUM_THREADS": "1", "XLA_FLAGS": "--xla_cpu_mul
 
 
 def cluster(n: int) -> Iterator[Row]:
-    """Blocks of compressed CSV that each worker unpacks and parses, a process with one thread each; n is a million."""
+    """Time blocks of compressed CSV, unpacked and parsed by single-threaded workers; n is a million."""
     from distributed import Client, LocalCluster
 
     options: dict[str, Any] = {"threads_per_worker": 1, "processes": True, "dashboard_address": ":0"}

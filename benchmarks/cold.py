@@ -1,8 +1,8 @@
-"""First calls: seconds until the first answer, where time goes into compilation. `python -m benchmarks.cold`
+"""Seconds of first calls, which include compilation: `python -m benchmarks.cold`.
 
-A fresh process makes 27 calls on the wine table (178 x 13, three classes), each twice, and then the same calls on the
-breast cancer table (569 x 30, two classes). It does so without a cache on disk, and again with the cache that the first
-process has filled.
+A new process makes 27 calls on the wine table (178 x 13, three classes), each twice, and then the same calls on the
+breast cancer table (569 x 30, two classes). It runs once without a cache on disk, and once with the cache that an
+earlier process has filled.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ COMPILED = "backend_compile_duration"
 
 @dataclass
 class Compilations:
-    """Number of compilations of this process so far, and their seconds."""
+    """Return the number of compilations of this process so far, and their seconds."""
 
     count: int = 0
     seconds: float = 0.0
@@ -40,7 +40,7 @@ class Compilations:
 
 
 def calls(X: Any, y: Any) -> Iterator[tuple[str, Callable[[], Any]]]:
-    """Name and call of each analysis of a table of numbers, some of them on the columns cut at their medians."""
+    """Return name and call of each analysis of a table of numbers, some on the columns cut at their medians."""
     import bayesnb as bnb
 
     levels = X.apply(lambda column: (column > column.median()).map({True: "high", False: "low"}))
@@ -75,7 +75,7 @@ def calls(X: Any, y: Any) -> Iterator[tuple[str, Callable[[], Any]]]:
 
 
 def measure() -> list[dict[str, Any]]:
-    """Seconds of the first and second call, and compilations of the first, for each analysis of both tables."""
+    """Return seconds of first and second calls, and compilations of first calls, for each analysis and table."""
     from sklearn.datasets import load_breast_cancer, load_wine
 
     warnings.simplefilter("ignore")
@@ -100,7 +100,7 @@ def measure() -> list[dict[str, Any]]:
 
 
 def run(cache: str | None = None) -> list[dict[str, Any]]:
-    """Result of `measure` in a fresh process, with JAX's cache in the folder `cache`; None: without one."""
+    """Return the result of `measure` in a new process, with JAX's cache in the folder `cache`, or without one."""
     environment = {k: v for k, v in os.environ.items() if not k.startswith("JAX_")}
     if cache is not None:
         environment |= {"JAX_COMPILATION_CACHE_DIR": cache, "JAX_PERSISTENT_CACHE_MIN_COMPILE_TIME_SECS": "0"}
@@ -111,14 +111,14 @@ def run(cache: str | None = None) -> list[dict[str, Any]]:
 
 
 def run_with_cache() -> list[dict[str, Any]]:
-    """Result of `measure` in a fresh process, with a cache on disk that another one has filled."""
+    """Return the result of `measure` in a new process, with a cache that an earlier process has filled."""
     with tempfile.TemporaryDirectory() as cache:
         run(cache)
         return run(cache)
 
 
 def first_calls() -> Iterator[Row]:
-    """Sums of first calls against what this project asks of them."""
+    """Compare sums of first calls with the targets of this project."""
     plain, cached = run(), run_with_cache()
 
     def total(rows: list[dict[str, Any]], table: str, key: str = "first") -> float:

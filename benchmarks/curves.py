@@ -1,4 +1,4 @@
-"""How the time of fit and predict_proba grows in rows, features, levels and classes: the figure of docs/scaling.md.
+"""Growth of the time of fit and predict_proba in rows, features, levels and classes: the figure of docs/scaling.md.
 
 python -m benchmarks.curves takes about five minutes on two cores; it writes docs/scaling.csv and docs/scaling.svg.
 """
@@ -22,7 +22,7 @@ Data = tuple[Any, np.ndarray]
 
 
 class Curve(NamedTuple):
-    """One quantity varied, the others held."""
+    """Curve with one varied quantity and the other quantities fixed."""
 
     estimator: str
     varied: str
@@ -32,7 +32,7 @@ class Curve(NamedTuple):
 
 
 def labels(rows: int, classes: int) -> np.ndarray:
-    """Every class occurs."""
+    """Draw labels in which every class occurs."""
     return np.arange(rows) % classes
 
 
@@ -46,7 +46,7 @@ def reals(rows: int, features: int, classes: int) -> Data:
 
 
 def words(rows: int, features: int, classes: int, a_row: int = 50) -> Data:
-    """Sparse counts: each row has as many words, of any vocabulary."""
+    """Draw sparse counts with the same number of words in each row, for any vocabulary."""
     column = np.random.default_rng(0).integers(0, features, rows * a_row)
     X = sp.csr_array((np.ones(rows * a_row), column, np.arange(0, rows * a_row + 1, a_row)), (rows, features))
     X.sum_duplicates()
@@ -54,7 +54,7 @@ def words(rows: int, features: int, classes: int, a_row: int = 50) -> Data:
 
 
 def powers(first: int, last: int) -> tuple[int, ...]:
-    """From 10**first to 10**last, two a decade."""
+    """Return sizes from 10**first to 10**last, two per decade."""
     return tuple(round(10 ** (i / 2)) for i in range(2 * first, 2 * last + 1))
 
 
@@ -88,7 +88,7 @@ CURVES = (
 
 
 def seconds(call: Callable[[], Any], at_least: float = 0.3) -> float:
-    """Least time of a call, after one to compile; repeated for `at_least` seconds."""
+    """Return the shortest time of a call, after one call to compile, repeated for `at_least` seconds."""
     call()
     best, begin = np.inf, time.perf_counter()
     while True:
@@ -119,7 +119,7 @@ def measure(curve: Curve) -> Iterator[dict[str, Any]]:
 
 
 def slopes(table: pd.DataFrame) -> pd.DataFrame:
-    """Exponents of growth, d log seconds / d log size, over the last decade and a half of each curve."""
+    """Return exponents of growth, d log seconds / d log size, over the last decade and a half of each curve."""
     rows = []
     for (estimator, varied, held), part in table.groupby(["estimator", "varied", "held"], sort=False):
         last = part.tail(4)

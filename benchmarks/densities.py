@@ -1,4 +1,4 @@
-"""Densities of any shape: what all binnings cost beside levels that are counted."""
+"""Timings of binned densities, averaged over all binnings, against counts of levels."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from benchmarks.timing import Row, in_turn
 
 
 def densities(n: int) -> Iterator[Row]:
-    """Numbers in 64 cells, against CategoricalNB on the same cells as integers; then a posterior of many columns."""
+    """Time numbers in 64 bins against CategoricalNB on the same bins; then a posterior of many columns."""
     X, y = data.gaussian(n)
     ours = bnb.BinnedNB().fit(X, y)
     codes = np.stack([np.searchsorted(e, x) for e, x in zip(ours.edges_.values(), X.T, strict=True)], axis=1)

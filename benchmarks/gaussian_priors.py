@@ -1,7 +1,7 @@
-"""What the variance of the default Gaussian prior costs: "within" the classes, or "pooled" over all rows.
+"""Effects of the variance of the default Gaussian prior: "within" the classes, or "pooled" over all rows.
 
-Run with `python -m benchmarks.gaussian_priors`; `BAYESNB_DATA` names the folder of pima.csv and adult-train.csv (UCI
-Machine Learning Repository), which are left out where they are not. Figures are in docs/priors.md.
+Run with `python -m benchmarks.gaussian_priors`. `BAYESNB_DATA` names the folder of pima.csv and adult-train.csv (UCI
+Machine Learning Repository); absent files are skipped. The results are in docs/priors.md.
 """
 
 from __future__ import annotations
@@ -39,7 +39,7 @@ def tables() -> Iterator[tuple[str, Any, np.ndarray]]:
 
 
 def log_loss(nb: Any, X: Any, y: np.ndarray, train: np.ndarray, test: np.ndarray) -> float:
-    """Mean of -log P(label | row) over the rows that were not in the fit."""
+    """Return the mean of -log P(label | row) over the rows outside the fit."""
     rows = X.iloc if hasattr(X, "iloc") else X
     nb.fit(rows[train], y[train])
     log_proba = nb.predict_log_proba(rows[test])
@@ -47,7 +47,7 @@ def log_loss(nb: Any, X: Any, y: np.ndarray, train: np.ndarray, test: np.ndarray
 
 
 def compare(X: Any, y: np.ndarray) -> dict[str, float]:
-    """Held-out log loss of three stratified folds, and of five rows a class; log evidence of all rows."""
+    """Return held-out log loss of three stratified folds and after five rows per class, and the log evidence."""
     folds = list(StratifiedKFold(3, shuffle=True, random_state=0).split(np.zeros(len(y)), y))
     rng, few = np.random.default_rng(0), []
     for _ in range(REPEATS):

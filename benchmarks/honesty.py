@@ -1,4 +1,4 @@
-"""Stated against true log loss, over simulated families of data: docs/honesty.csv and docs/honesty.svg.
+"""Stated and true log loss over simulated families of data: docs/honesty.csv and docs/honesty.svg.
 
 python -m benchmarks.honesty --out docs
 """
@@ -21,7 +21,7 @@ Sample = tuple[pd.DataFrame, np.ndarray]
 
 
 def levels(rng: np.random.Generator, n: int, theta: np.ndarray, copies: int = 1) -> Sample:
-    """Rows of two equally frequent classes, whose columns have level probabilities θ (F, 2, K)."""
+    """Draw rows of two equally frequent classes, with level probabilities θ (F, 2, K)."""
     y = rng.integers(0, 2, n)
     columns = [(rng.random(n)[:, None] > np.cumsum(each, axis=1)[y]).sum(axis=1) for each in theta]
     codes = pd.DataFrame(np.column_stack([*columns] * copies)).astype(str)
@@ -29,24 +29,24 @@ def levels(rng: np.random.Generator, n: int, theta: np.ndarray, copies: int = 1)
 
 
 def noise(rng: np.random.Generator, n: int) -> Sample:
-    """Forty columns of eight levels that say nothing of the class."""
+    """Draw forty columns of eight levels, independent of the class."""
     return levels(rng, n, np.full((40, 2, 8), 1 / 8))
 
 
 def few_of_many(rng: np.random.Generator, n: int) -> Sample:
-    """Five informative columns of forty."""
+    """Draw forty columns, of which five are informative."""
     theta = np.full((40, 2, 8), 1 / 8)
     theta[:5] = rng.dirichlet(np.ones(8), (5, 2))
     return levels(rng, n, theta)
 
 
 def naive_bayes(rng: np.random.Generator, n: int) -> Sample:
-    """Ten informative columns, independent given the class."""
+    """Draw ten informative columns, independent given the class."""
     return levels(rng, n, rng.dirichlet(np.ones(4), (10, 2)))
 
 
 def copied(rng: np.random.Generator, n: int) -> Sample:
-    """Four informative columns, each five times."""
+    """Draw four informative columns, each copied five times."""
     return levels(rng, n, rng.dirichlet(np.ones(4), (4, 2)), copies=5)
 
 
@@ -76,13 +76,13 @@ STATEMENTS: dict[str, tuple[Callable[[], Any], Callable[..., float]]] = {
     ),
     "expected_log_loss_ of WeightedNB()": (lambda: bnb.WeightedNB(), stated_by_halves),
 }
-"""A classifier, and what states its loss on new rows."""
+"""Classifiers, and functions that state their loss on new rows."""
 
 
 def measure(
     family: str, statement: str, n_rows: int, n_sets: int = SETS, new_rows: int = NEW_ROWS
 ) -> Iterator[dict[str, Any]]:
-    """Stated and true loss of a classifier on each of several data sets; those that state nothing are left out."""
+    """Return stated and true loss of a classifier on several data sets, without those that have no statement."""
     make, state = STATEMENTS[statement]
     for seed in range(n_sets):
         X, y = FAMILIES[family](np.random.default_rng([seed, n_rows]), n_rows + new_rows)
@@ -97,7 +97,7 @@ def measure(
 
 
 def summarize(sets: pd.DataFrame) -> pd.DataFrame:
-    """Mean stated and true loss, and the mean difference with its standard error over data sets."""
+    """Return mean stated and true loss, and the mean difference with its standard error over data sets."""
     sets = sets.assign(difference=sets["stated"] - sets["true"])
     groups = sets.groupby(["family", "statement", "rows"], sort=False)
     means = groups[["stated", "true", "difference"]].mean()
@@ -105,7 +105,7 @@ def summarize(sets: pd.DataFrame) -> pd.DataFrame:
 
 
 def figure(summary: pd.DataFrame, path: Path) -> None:
-    """Stated minus true loss against the number of rows, a panel a statement."""
+    """Draw stated minus true loss against the number of rows, one panel per statement."""
     import matplotlib
 
     matplotlib.use("agg")

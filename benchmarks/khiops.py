@@ -1,4 +1,4 @@
-"""Khiops, in a Python of its own: `pip install khiops` there, and let BAYESNB_KHIOPS be the path of its interpreter.
+"""Khiops in a separate Python: `pip install khiops` there, and set BAYESNB_KHIOPS to the path of its interpreter.
 
 Khiops (Boullé 2007) averages naive Bayes over sets of features, after optimal binning and grouping.
 """
@@ -38,7 +38,7 @@ VERSION = "import khiops; print(khiops.__version__)"
 
 @cache
 def absence() -> str:
-    """Why Khiops cannot run; nothing if it can."""
+    """Return why Khiops cannot run, or an empty string if it can."""
     if not PYTHON:
         return "BAYESNB_KHIOPS names no Python that has Khiops"
     if not Path(PYTHON).exists():
@@ -52,12 +52,12 @@ def absence() -> str:
 
 @cache
 def version() -> str:
-    """Of a Khiops that is there."""
+    """Return the version of the installed Khiops."""
     return _run(VERSION).split()[-1]
 
 
 def predict(X: pd.DataFrame, y: np.ndarray, X_test: pd.DataFrame) -> tuple[np.ndarray, np.ndarray, float]:
-    """Log probabilities of the rows of `X_test`, classes, and seconds of fit and predict."""
+    """Return log probabilities of the rows of `X_test`, classes, and seconds of fit and predict."""
     kinds = ["c" if isinstance(dtype, pd.CategoricalDtype) else "n" for dtype in X.dtypes]
     names = [f"{kind}{j}" for j, kind in enumerate(kinds)]
     with tempfile.TemporaryDirectory() as folder:

@@ -1,4 +1,4 @@
-"""Classifiers whose predictions are judged: bayesnb's, and those that one would otherwise take."""
+"""Classifiers that benchmarks.quality compares: bayesnb's, and common alternatives."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ STRUCTURES: dict[str, Callable[[], Any]] = {
 
 
 class Left(Exception):
-    """Why a method is left out on a table."""
+    """Reason why a method is not run on a table."""
 
 
 class Prediction(NamedTuple):
@@ -45,7 +45,7 @@ Method = Callable[[Table, Fold], Prediction]
 
 
 def naive(table: Table) -> Any:
-    """Our classifier of the table's kind, densities of numbers normal."""
+    """Return bayesnb's classifier for the kind of table, with normal densities of numbers."""
     return {
         "categories": lambda: bnb.CategoricalNB(missing_values=MISSING),
         "numbers": lambda: bnb.GaussianNB(),
@@ -55,18 +55,18 @@ def naive(table: Table) -> Any:
 
 
 def of_numbers(numbers: str) -> Callable[[Table], Any]:
-    """Naive Bayes with other densities of numbers, as `MixedNB` has them by this name."""
+    """Return naive Bayes with other densities of numbers, by the names of `MixedNB`."""
 
     def make(table: Table) -> Any:
         if table.kind not in ("numbers", "mixed"):
-            raise Left("there are no numbers")
+            raise Left("the table has no numeric columns")
         return bnb.MixedNB(numbers=numbers, missing_values=MISSING)
 
     return make
 
 
 def default(table: Table) -> Any:
-    """`WeightedNB()`, whose cells marked "?" are missing."""
+    """Return `WeightedNB()`, with cells marked "?" as missing."""
     if table.kind == "words":
         return bnb.WeightedNB(bnb.MultinomialNB(alpha=table.alpha))
     return bnb.WeightedNB(bnb.KDB(gaussian="dtype", max_features=None, missing_values=MISSING))
@@ -79,9 +79,9 @@ def structure(name: str, table: Table) -> Any:
 
 
 def sklearn_naive(table: Table) -> Any:
-    """scikit-learn's naive Bayes of the kind; "?" is a level."""
+    """Return scikit-learn's naive Bayes for the kind of table; "?" is a level."""
     if table.kind == "mixed":
-        raise Left("scikit-learn has no naive Bayes of mixed columns")
+        raise Left("scikit-learn has no naive Bayes for mixed columns")
     if table.kind == "words":
         return sk.MultinomialNB(alpha=table.alpha)
     if table.kind == "numbers":
@@ -108,14 +108,14 @@ def logistic(table: Table) -> Any:
 
 
 def boosting(table: Table) -> Any:
-    """Categorical columns by their dtype, "?" being a level."""
+    """Select categorical columns by their dtype; "?" is a level."""
     if table.kind == "words":
         raise Left("gradient boosting takes no sparse counts")
     return HistGradientBoostingClassifier(random_state=0)
 
 
 def ebm(table: Table) -> Any:
-    """Explainable boosting machine (Nori et al. 2019), with its defaults; "?" is a level."""
+    """Return the explainable boosting machine (Nori et al. 2019) with its defaults; "?" is a level."""
     if table.kind == "words":
         raise Left("the explainable boosting machine takes no sparse counts")
     kinds = ["nominal" if isinstance(dtype, pd.CategoricalDtype) else "continuous" for dtype in table.X.dtypes]
@@ -125,7 +125,7 @@ def ebm(table: Table) -> Any:
 
 
 def lightgbm(table: Table) -> Any:
-    """LightGBM with its defaults; columns are categorical by their dtype, "?" being a level."""
+    """Return LightGBM with its defaults; columns are categorical by their dtype, and "?" is a level."""
     if table.kind == "words":
         raise Left("LightGBM is given no sparse counts")
     return _installed("lightgbm", "lightgbm").LGBMClassifier(random_state=0, verbose=-1)
@@ -200,7 +200,7 @@ METHODS: dict[str, Method] = {
     "ebm": _estimator(ebm),
     "khiops": _khiops,
 }
-"""Every method, by its short name; +w has weights."""
+"""Methods by their short names; +w has weights."""
 
 OF_SAMPLES = ("default", "naive", "auto", "auto+w", "KDB", "logistic", "boosting", "lightgbm", "ebm", "khiops")
-"""Methods that learn from small samples, too."""
+"""Methods that are also fitted to small samples."""

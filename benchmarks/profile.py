@@ -1,4 +1,4 @@
-"""Where the time of fits and predictions goes: each part by itself (`python -m benchmarks.profile`)."""
+"""Time of each part of fits and predictions, measured separately: `python -m benchmarks.profile`."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ Part = tuple[str, Callable[[], Any]]
 
 
 def fit_parts(nb: Any, X: Any, y: np.ndarray) -> Iterator[Part]:
-    """Parts of a fit; blocks are made on the host while the kernels count the ones before."""
+    """Time the parts of a fit; the host makes a block while the kernels count the previous one."""
     nb.fit(X, y)
     table = nb.fitted_.table(X)
     encoding, rows = nb.encoding_, nb.encoding_.rows(table)
@@ -37,7 +37,7 @@ def fit_parts(nb: Any, X: Any, y: np.ndarray) -> Iterator[Part]:
 
 
 def predict_parts(nb: Any, X: Any, estimate: Any) -> Iterator[Part]:
-    """Parts of a prediction; blocks are made on the host while the kernels score the ones before."""
+    """Time the parts of a prediction; the host makes a block while the kernels score the previous one."""
     table, model = nb.fitted_.table(X), nb.fitted_.posterior
     rows = tuple(r if estimate == "predictive" else r.linear_rows() for r in nb.encoding_.rows(table))
     n = table.n_rows
@@ -54,7 +54,7 @@ def predict_parts(nb: Any, X: Any, estimate: Any) -> Iterator[Part]:
 
 
 def nuts(words: Any) -> None:
-    """Once: what is compiled is so no second time."""
+    """Time one call, because a second call compiles nothing."""
     sampling = [0.0]
     run = MCMC.run
 

@@ -1,6 +1,6 @@
-"""How good predictions are: held-out log loss, Brier score, error and seconds of each method on each table.
+"""Held-out log loss, Brier score, error rate and seconds of each method on each table.
 
-`make quality` writes docs/quality.csv, docs/quality.svg and the tables of docs/quality.md. Parts of it:
+`make quality` writes docs/quality.csv, docs/quality.svg and the tables of docs/quality.md. To run a part:
 
     python -m benchmarks.quality --tables vote,car --methods naive,logistic
 """
@@ -30,12 +30,12 @@ from benchmarks.tables import SOURCES, Table, absent
 
 @dataclass(frozen=True)
 class Row:
-    """Scores of a method on a table, over the rows of all its folds; NaN and a reason where it is left out.
+    """Scores of a method on a table, over the rows of all folds; NaN, with a reason, if the method was not run.
 
-    `log_loss` is in nats a row, and inf if a label had probability 0; `clipped` takes probabilities of at least 1e-15,
-    `se` is its standard error, as if rows were independent: a row that was predicted several times counts once, with
-    its mean loss. `brier` is from 0 to 2, `error` the share of wrong labels, `seconds` the median of folds, of fit and
-    predict.
+    `log_loss` is in nats per row, and inf if a label had probability 0. `clipped` is the log loss with probabilities
+    clipped at 1e-15, and `se` its standard error, as if rows were independent: a row that was predicted several times
+    counts once, with its mean loss. `brier` is from 0 to 2, `error` is the share of wrong labels, and `seconds` is the
+    median over folds of the time to fit and predict.
     """
 
     table: str
@@ -94,7 +94,7 @@ def measure(tables: Sequence[str], methods: Sequence[str]) -> Iterator[Row]:
     """Every method on every table, printed as it goes."""
     for name in tables:
         if absent(name):
-            print(f"{name}: {SOURCES[name].file} is not in the data folder, which BAYESNB_DATA names", flush=True)
+            print(f"{name}: {SOURCES[name].file} is not in the data folder (set BAYESNB_DATA)", flush=True)
             continue
         table = SOURCES[name].read()
         print(f"{name}: {len(table.y):,} rows, {table.kind}\n{HEADER}", flush=True)
@@ -109,7 +109,7 @@ def measure(tables: Sequence[str], methods: Sequence[str]) -> Iterator[Row]:
                 print(row, flush=True)
             yield row
         for reason, left_out in reasons.items():
-            print(f"  left out: {', '.join(left_out)}: {reason}", flush=True)
+            print(f"  not run: {', '.join(left_out)}: {reason}", flush=True)
 
 
 def machine() -> str:

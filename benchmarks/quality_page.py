@@ -1,4 +1,4 @@
-"""What docs/quality.md shows of the figures of benchmarks.quality: tables in Markdown, and a dot plot."""
+"""Tables in Markdown and a dot plot of the results of benchmarks.quality, for docs/quality.md."""
 
 from __future__ import annotations
 
@@ -43,15 +43,15 @@ LOOK = {
 }
 """Colour and mark of a method."""
 OURS = ("naive", "binned", "auto", "TAN", "AODE", "KDB", "trees")
-"""Filled with weights, and hollow without."""
+"""Methods of bayesnb, whose marks are filled with weights and hollow without."""
 STROKES = "x+|123"
 TICKS = (0, 0.01, 0.05, 0.1, 0.2, 0.3, 0.5, 0.7, 1, 1.5, 2, 3, 5, 10)
 
 
 def write(rows: pd.DataFrame, machine: str, folder: Path) -> None:
-    """The three files; of a page that is there, what stands between its marks is replaced.
+    """Write quality.csv, quality.svg and quality.md; in an existing page, replace the text between the marks.
 
-    `rows` are those of `quality.Row`, of the reference among other methods.
+    `rows` has the columns of `quality.Row`, and must include the reference method.
     """
     rows.to_csv(folder / "quality.csv", index=False, float_format="%.6g")
     page = folder / "quality.md"
@@ -66,25 +66,25 @@ def write(rows: pd.DataFrame, machine: str, folder: Path) -> None:
 
 
 def figures(rows: pd.DataFrame, machine: str) -> str:
-    """Everything that was measured, in Markdown."""
+    """Return all results in Markdown."""
     of_sample = rows["table"].str.contains("/")
     every, samples, rows = rows, rows[of_sample], rows[~of_sample]
     parts = [
         machine,
-        "![Held-out log loss of every method over that of plain naive Bayes, a row a table](quality.svg)",
-        "**Log loss**, probabilities of at least 1e-15, the least of each table in bold:",
+        "![Ratio of the held-out log loss of each method to that of plain naive Bayes, one row per table](quality.svg)",
+        "**Log loss**, with probabilities clipped at 1e-15; the lowest loss of each table is bold:",
         _scores(rows, "clipped"),
-        f"Its ratio to that of `{REFERENCE}`, over the tables that have both: not the same ones for every method.",
+        f"Ratio of the log loss to that of `{REFERENCE}`, over tables with both. These tables differ between methods.",
         _ratios(rows),
-        "**Log loss after few rows**: the mean over five stratified samples of 50, 100 and 200 rows, on other rows:",
+        "**Log loss after few rows**: mean over five stratified training samples of 50 to 200 rows, on other rows:",
         _scores(samples, "clipped") if len(samples) else "",
-        "**Standard errors** of the log loss of tables of fewer than 200 rows, over rows:",
+        "**Standard errors** of the log loss over rows, for tables of fewer than 200 rows:",
         _scores(rows[rows["rows"] < FEW_ROWS], "se", best=False),
-        "**Log loss, strict**, where it is more than .001 higher:",
+        "**Log loss without clipping**, where it is more than .001 higher:",
         _strict(rows),
         "**Brier score**:",
         _scores(rows, "brier"),
-        "**Error**:",
+        "**Error rate**:",
         _scores(rows, "error"),
         "**Seconds**:",
         _scores(rows, "seconds", best=False),
@@ -94,7 +94,7 @@ def figures(rows: pd.DataFrame, machine: str) -> str:
 
 
 def _wide(rows: pd.DataFrame, score: str) -> pd.DataFrame:
-    """Tables down, methods across, in the order in which they were measured."""
+    """Pivot a score: one row per table, one column per method, in the order of measurement."""
     wide = rows.pivot(index="table", columns="method", values=score)
     return wide.loc[rows["table"].unique(), rows["method"].unique()].dropna(axis="columns", how="all")
 
@@ -105,7 +105,7 @@ def _markdown(header: Sequence[str], body: Sequence[Sequence[str]]) -> str:
 
 
 def _number(value: float, pattern: str = "{:,.3f}") -> str:
-    """Without the zero before the point."""
+    """Format a number without the zero before the decimal point."""
     if np.isnan(value):
         return "–"
     text = re.sub(r"^([+-]?)0\.", r"\1.", pattern.format(value))
@@ -147,17 +147,17 @@ def _strict(rows: pd.DataFrame) -> str:
     higher = rows[rows["log_loss"] > rows["clipped"] + 1e-3]
     columns = (higher["table"], higher["method"], higher["clipped"].map(_number), higher["log_loss"].map(_number))
     body = list(zip(*columns, strict=True))
-    return _markdown(["table", "method", "clipped", "strict"], body) if body else "Nowhere."
+    return _markdown(["table", "method", "clipped", "not clipped"], body) if body else "None."
 
 
 def _left_out(rows: pd.DataFrame) -> str:
     reasons = rows[rows["left_out"] != ""].groupby("left_out", sort=False)["method"].unique()
     lines = [f"- {', '.join(f'`{method}`' for method in methods)}: {reason}" for reason, methods in reasons.items()]
-    return "\n".join(["Left out:", "", *lines]) if lines else ""
+    return "\n".join(["Not run:", "", *lines]) if lines else ""
 
 
 def figure(rows: pd.DataFrame, path: Path) -> None:
-    """Ratios of log loss to that of the reference: a row a table, a mark a method."""
+    """Draw ratios of log loss to the reference: one row per table, one mark per method."""
     import matplotlib
 
     matplotlib.use("agg")
@@ -186,13 +186,13 @@ def figure(rows: pd.DataFrame, path: Path) -> None:
             mfc="white" if hollow else colour,
             label=method,
         )
-    # square roots: ratios near 0 stay in the figure, and those near 1 apart
+    # A square-root scale shows ratios near 0 and separates ratios near 1.
     ax.set_xscale("function", functions=(lambda x: np.sqrt(np.maximum(x, 0)), np.square))
     top = 1.05 * max(1.0, np.nanmax(ratio.to_numpy()))
     ax.set(xlim=(0, top), ylim=(-0.5, len(ratio) - 0.5))
     ticks = [tick for tick in TICKS if tick <= top]
     ax.set_xticks(ticks, labels=[f"{tick:g}" for tick in ticks])
-    ax.set_xlabel("held-out log loss over that of plain naive Bayes (scale of square roots)")
+    ax.set_xlabel("held-out log loss divided by that of plain naive Bayes (square-root scale)")
     ax.set_yticks(place, labels=ratio.index)
     ax.tick_params(axis="y", length=0)
     ax.grid(axis="x", alpha=0.3)

@@ -1,4 +1,4 @@
-"""NUTS: what a row costs, what a plain program costs, and one concentration over a million parameters."""
+"""Timings of NUTS: growth with rows, comparison with a plain program, and one alpha for a million parameters."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ _COLUMNS, _LEVELS, _CLASSES, _DRAWS, _CHAINS = 10, 5, 3, 500, 2
 
 
 def sampling(n: int) -> Iterator[Row]:
-    """Whole calls, compilation included."""
+    """Time whole calls, including compilation."""
     few, many = _fitted(1_000), _fitted(n)
     bnb.run_nuts(few, draws=2, warmup=2, chains=_CHAINS, progress=False)
     short = _seconds(lambda: _ours(few))[0]
@@ -52,7 +52,7 @@ def _ours(nb: Any) -> Any:
 
 
 def _plain(X: np.ndarray, y: np.ndarray) -> np.ndarray:
-    """(chains, draws, …) of θ from the program that one would write first, in JAX's own precision."""
+    """Draw θ, (chains, draws, …), from a NumPyro program with plates of rows, in JAX's default precision."""
 
     def program() -> None:
         class_prob = numpyro.sample("class_prob", dist.Dirichlet(np.ones(_CLASSES)))

@@ -1,4 +1,4 @@
-"""p-values of full conformal sets: seconds, and memory that does not grow with the rows."""
+"""Seconds and peak memory of p-values of full conformal sets."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ print(status("VmHWM") - before)
 
 
 def sets(n: int) -> Iterator[Row]:
-    """1,000 rows, each with four labels, against n rows."""
+    """Time p-values of 1,000 rows with four labels against n rows."""
     X, y = data.categorical(n + 1_000)
     predictor = bnb.conformal(bnb.CategoricalNB().fit(X[:n], y[:n]), X[:n], y[:n])
     predictor.p_values(X[n : n + 128])

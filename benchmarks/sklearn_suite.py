@@ -1,8 +1,8 @@
-"""scikit-learn's own tests of naive Bayes on bayesnb's classifiers: `python -m benchmarks.sklearn_suite`.
+"""scikit-learn's tests of naive Bayes, run on bayesnb's classifiers: `python -m benchmarks.sklearn_suite`.
 
-Names are mapped and nothing else: `priors`, `class_prior_` and `n_categories_` have other names here, probabilities of
-classes are relative frequencies, posterior means are plugged in, and the prior of a Gaussian is the improper one under
-which that is maximum likelihood. The counts stand in docs/howto/from_sklearn.md.
+Only names and defaults are mapped: `priors`, `class_prior_` and `n_categories_` have other names in bayesnb, class
+probabilities are relative frequencies, posterior means are plugged in, and the Gaussian prior is the improper one that
+gives maximum likelihood. The results are in docs/howto/from_sklearn.md.
 """
 
 from __future__ import annotations
@@ -52,7 +52,7 @@ class GaussianNB(bnb.GaussianNB):
 
 
 class Outcomes:
-    """What came of each test: how many passed, and of the others the first line of the error."""
+    """Results of the tests: the number that passed, and the first line of the error of each other test."""
 
     def __init__(self) -> None:
         self.passed = 0
@@ -68,7 +68,7 @@ class Outcomes:
 
 
 def run() -> Outcomes:
-    """The tests, with bayesnb's classifiers under scikit-learn's names while they are collected and run."""
+    """Run the tests with bayesnb's classifiers under scikit-learn's names."""
     outcomes = Outcomes()
     with pytest.MonkeyPatch.context() as patch:
         for cls in (MultinomialNB, BernoulliNB, CategoricalNB, GaussianNB):

@@ -1,4 +1,4 @@
-"""Streams of batches, from files and from memory, beside scikit-learn's `partial_fit` on the same batches."""
+"""Timings of streams of batches, from files and memory, against scikit-learn's `partial_fit` on the same batches."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ LEVELS, CLASSES = 8, 4
 
 
 def streams(n: int) -> Iterator[Row]:
-    """n rows of 20 columns; the time of both includes reading them, but for the rows `in memory`."""
+    """Time n rows of 20 columns; both times include reading, except for rows `in memory`."""
     kinds: dict[str, tuple[Any, Callable[[], Any], np.ndarray, np.ndarray]] = {
         "categorical": (
             bnb.CategoricalNB(),

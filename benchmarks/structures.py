@@ -1,4 +1,4 @@
-"""Structures; the peer is our own CategoricalNB."""
+"""Timings of structures against bayesnb's CategoricalNB."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from benchmarks.timing import Row, in_turn
 
 
 def structures(n: int) -> Iterator[Row]:
-    """Arcs between features, on simulated levels, and on mushroom where BAYESNB_DATA names a folder that has it."""
+    """Time structures on simulated levels, and on mushroom if BAYESNB_DATA names a folder with its file."""
     yield from _beside_naive(f"{n:,} x 40 of five levels", *data.categorical(n, columns=40, levels=5, classes=3))
     if (mushroom := FOLDER / "mushroom.arff").exists():
         table, y = arff(mushroom)
@@ -25,7 +25,7 @@ def structures(n: int) -> Iterator[Row]:
 
 
 def _contexts(n: int) -> Iterator[Row]:
-    """Four parents a column, of four levels each: tables of 2,500 cells."""
+    """Time four parents per column, of four levels each: tables of 2,500 cells."""
     X, y = data.categorical(n, columns=40, levels=4, classes=2)
     naive, network = bnb.CategoricalNB(), bnb.KDB(k=4, max_features=None)
     name = f"KDB of four parents, {n:,} x 40 of four levels: fit, against CategoricalNB"

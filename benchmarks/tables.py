@@ -1,7 +1,8 @@
-"""Tables on which predictions are judged: those that scikit-learn and bayesnb ship, and files of a folder.
+"""Tables on which benchmarks.quality compares methods: from scikit-learn, from bayesnb, and from files.
 
-`BAYESNB_DATA` names the folder (default ../shared/data): ARFF files vote, breast.cancer, car and mushroom, pima.csv,
-adult-train.csv and sms_spam.tsv, all of the UCI Machine Learning Repository, and 20ng/, word counts of 20 newsgroups.
+`BAYESNB_DATA` names the folder (default ../shared/data): the ARFF files vote, breast.cancer, car and mushroom,
+pima.csv, adult-train.csv and sms_spam.tsv, all from the UCI Machine Learning Repository, and 20ng/, word counts of 20
+newsgroups.
 """
 
 from __future__ import annotations
@@ -32,7 +33,7 @@ SMALL_SAMPLES, DRAWS, TEST_ROWS = (50, 100, 200), 5, 2_000
 
 
 class Fold(NamedTuple):
-    """Rows to learn from, rows to predict, and where these are in the table."""
+    """Training rows, test rows, and the positions of the test rows in the table."""
 
     X: Any
     y: np.ndarray
@@ -68,7 +69,7 @@ class Table:
 
     @property
     def kind(self) -> str:
-        """What the columns are: "categories", "numbers", "mixed" or "words"."""
+        """Return the kind of the columns: "categories", "numbers", "mixed" or "words"."""
         if not isinstance(self.X, pd.DataFrame):
             return "words"
         categorical = {isinstance(dtype, pd.CategoricalDtype) for dtype in self.X.dtypes}
@@ -101,7 +102,7 @@ class Table:
 
 
 def arff(path: Path) -> tuple[pd.DataFrame, np.ndarray]:
-    """Features and class of an ARFF file of nominal attributes, the last of which is the class."""
+    """Read features and class of an ARFF file of nominal attributes, the last of which is the class."""
     declared, rows = {}, []
     for line in path.read_text(encoding="utf-8").splitlines():
         if match := re.match(r"@attribute\s+('[^']*'|\S+)\s*\{(.*)\}", line.strip(), re.IGNORECASE):
@@ -119,7 +120,7 @@ def _declare(column: pd.Series, levels: list[str]) -> pd.Series:
 
 
 def _declare_seen(X: pd.DataFrame) -> pd.DataFrame:
-    """Columns of text become categorical, their levels all that the table has; numbers are floats: no codes."""
+    """Make text columns categorical, with all levels of the table, and numbers floats, so that they are not codes."""
 
     def declared(c: pd.Series) -> pd.Series:
         return c.astype(float) if pd.api.types.is_numeric_dtype(c) else _declare(c, sorted(set(c) - {MISSING}))
@@ -176,7 +177,7 @@ def _newsgroups() -> Table:
 
 
 class Source(NamedTuple):
-    """Where a table comes from: the file it needs, if any, and its reader."""
+    """Source of a table: the file it needs, if any, and its reader."""
 
     file: str | None
     read: Callable[[], Table]
@@ -198,10 +199,10 @@ SOURCES |= {
     for name in ("adult", "mushroom", "pima", "digits")
     for n in SMALL_SAMPLES
 }
-"""Every table, by its name; "adult/50" learns from 50 rows."""
+"""Tables by name; "adult/50" has 50 training rows."""
 
 
 def absent(name: str) -> bool:
-    """Whether the file of a table is not in the folder."""
+    """Return whether the file of a table is absent from the folder."""
     file = SOURCES[name].file
     return file is not None and not (FOLDER / file).exists()

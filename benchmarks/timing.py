@@ -1,4 +1,4 @@
-"""Two calls timed in turn, so that a drift of the machine's speed meets both."""
+"""Alternating timings of two calls, so that a drift of the machine's speed affects both."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from typing import Any
 
 @dataclass(frozen=True)
 class Row:
-    """One comparison: median seconds of both, their ratio, and what is asked of it."""
+    """One comparison: median seconds of both calls, their ratio, and its target."""
 
     name: str
     ours: float
@@ -35,7 +35,7 @@ class Row:
 
 
 def in_turn(name: str, ours: Callable[[], Any], theirs: Callable[[], Any], target: float, repeats: int = 7) -> Row:
-    """Medians of alternating runs, after a warm-up of both."""
+    """Return medians of alternating runs, after a warm-up of both calls."""
     ours()
     theirs()
     times: tuple[list[float], list[float]] = ([], [])
@@ -48,7 +48,7 @@ def in_turn(name: str, ours: Callable[[], Any], theirs: Callable[[], Any], targe
 
 
 def processes(name: str, ours: str, theirs: str, target: float, repeats: int = 5) -> Row:
-    """As `in_turn`, for programs that each run in a fresh process."""
+    """Return medians of alternating runs of two programs, each in a new process."""
 
     def run(program: str) -> Callable[[], Any]:
         return lambda: subprocess.run([sys.executable, "-c", program], check=True, capture_output=True)
@@ -57,7 +57,7 @@ def processes(name: str, ours: str, theirs: str, target: float, repeats: int = 5
 
 
 def printed(program: str, repeats: int = 3) -> float:
-    """Median of the number that a program prints, each time in a fresh process."""
+    """Return the median of the number that a program prints, over new processes."""
     outputs = [
         subprocess.run([sys.executable, "-c", program], check=True, capture_output=True, text=True).stdout
         for _ in range(repeats)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import re
 from pathlib import Path
 
 from docutils import nodes
@@ -69,9 +70,18 @@ html_sidebars = {"index": []}
 html_show_sourcelink = False
 
 
-def of_another_package(app, what, name, obj, skip, options):
-    """Whether a member is scikit-learn's: its documentation is there, and refers to pages that are not here."""
-    return skip or not (getattr(obj, "__module__", None) or "bayesnb").startswith("bayesnb")
+def skip_member(app, what, name, obj, skip, options):
+    """Return True if a reference page leaves a member out, else None, which keeps Sphinx's decision.
+
+    scikit-learn documents its own members. Plain attributes, such as defaults of fields, have no docstring.
+    """
+    is_foreign = not (getattr(obj, "__module__", None) or "bayesnb").startswith("bayesnb")
+    return True if is_foreign or what == "attribute" else None
+
+
+def link_pages(app, what, name, obj, options, lines):
+    """Turn `docs/page.md` in a docstring into a link to the page."""
+    lines[:] = [re.sub(r"`?docs/(\w+)\.md`?", r":doc:`docs/\1.md </\1>`", line) for line in lines]
 
 
 def thumbnails(app, doctree, docname):
@@ -88,5 +98,6 @@ def thumbnails(app, doctree, docname):
 
 
 def setup(app):
-    app.connect("autodoc-skip-member", of_another_package)
+    app.connect("autodoc-skip-member", skip_member)
+    app.connect("autodoc-process-docstring", link_pages)
     app.connect("doctree-resolved", thumbnails)

@@ -1,11 +1,11 @@
-"""What is true, and who is to be believed? Labels of several annotators, without the truth: Dawid and Skene's model.
+"""Labels of several annotators without the true classes: the model of Dawid and Skene.
 
     python examples/annotators.py [--out DIR]
 
-A table of items and annotators, most cells missing. That annotators err independently, given the class, is naive Bayes
-with a class that nobody has seen: `NaiveBayesMixture` finds classes and the confusion table of each annotator together.
-Answers are simulated, by a process that is not that model: some items are hard for everybody. In a second world some
-annotators copy from one of them.
+The data are a table of items and annotators with many missing cells. If annotators err independently given the class,
+the model is naive Bayes with a latent class: `NaiveBayesMixture` estimates the classes and the confusion table of each
+annotator together. The answers are simulated from a different process: some items are hard for everybody. In a second
+simulation some annotators copy from another one.
 """
 
 from __future__ import annotations
@@ -28,56 +28,56 @@ ITEMS, SEEN, GOLD, COPIERS, COPIED = 600, 0.6, 40, 3, 0.9
 SKILL = {"Ann": 0.9, "Ben": 0.85, "Cem": 0.7, "Dia": 0.7, "Eve": 0.6}  # besides: one who reads high, one who guesses
 
 INTRODUCTION = f"""\
-{ITEMS} items of three classes; seven annotators, each of whom has seen {SEEN:.0%} of them. accuracy: of the most
-probable class. stated: mean of the probability that it is given. Vote: the share of the answers is what it states.
-"copied": {COPIERS} more annotators, who have what the weakest one said nine times in ten.
+{ITEMS} items of three classes; each of seven annotators has seen {SEEN:.0%} of them. accuracy: share of items whose
+most probable class is right. stated: mean probability of the most probable class; for the vote, the share of the
+answers. "copied": {COPIERS} more annotators, who repeat the answer of the weakest annotator nine times in ten.
 """
 
 CONCLUSION = """
 How to read this
-  The vote counts each annotator as one. EM finds out who agrees with what the others come to, weighs answers by it, and
-  reads an annotator who is always one class too high for what that tells: it is right more often. Where the model
-  holds it states little more than it keeps; where some items are hard for everybody it is too sure, as the model takes
-  every answer for independent of the others.
-  Copies break it. Several who agree for no reason but that they copy look like the best annotators there are: EM takes
-  what they say for the classes, is worse than the vote, and surer than before. More items do not mend that. Known
-  classes of a few items alone are better; beside hundreds of items without, EM hardly hears them. And dependence within
-  the classes that were found accuses the honest, as it is the copies by whom the classes are defined.
-  What shows copies needs no model: a table of how often two annotators agree. With one of them left the copies are
-  gone, and so is the harm. Good annotators agree often, too, and a line at 80% leaves one of them out now and then:
-  look at items of known class, whether two share their errors.
+  The vote gives every annotator the same weight. EM weights each answer by how well the annotator agrees with the
+  inferred classes, and also learns from an annotator who is always one class too high. EM is therefore right more
+  often. If the model holds, stated confidence is close to accuracy. If some items are hard for everybody, EM is
+  overconfident, because the model assumes independent answers.
+  Copies break the model. Annotators who copy agree perfectly, so EM takes their answers for the classes; it is then
+  worse than the vote, and surer than before. More items do not help. A few items of known class help if you use them
+  alone; beside hundreds of items without a class they hardly influence EM. A check of independence within the inferred
+  classes reports the honest annotators, because the copies define the classes.
+  A table of how often two annotators agree reveals copies without a model. If you keep one annotator of each group, the
+  copies and the harm are gone. Good annotators also agree often, so a threshold of 80% sometimes removes one. Look at
+  items of known class to see whether two annotators share their errors.
 """
 
 
 @dataclass(frozen=True, eq=False)
 class Answers:
-    """`X` (N, A): what each annotator said of each item, None where nothing. `y` (N,): the truth."""
+    """`X` (N, A): answer of each annotator for each item, None if missing. `y` (N,): true classes."""
 
     X: pd.DataFrame
     y: np.ndarray
 
 
 def confusion(skill: float) -> np.ndarray:
-    """(3, 3) P(answer | class) of an annotator who errs to the classes beside more often than beyond."""
+    """Return P(answer | class), (3, 3), where neighbouring classes are confused more often than distant ones."""
     distance = abs(np.subtract.outer(np.arange(3), np.arange(3)))
     wrong = np.where(distance == 1, 3.0, np.where(distance == 2, 1.0, 0.0))
     return skill * np.eye(3) + (1.0 - skill) * wrong / wrong.sum(axis=1, keepdims=True)
 
 
 def annotators() -> dict[str, np.ndarray]:
-    """Five who are more or less good, one who mostly reads one class too high, one who guesses."""
+    """Return confusion tables: five annotators of different skill, one who rates too high, and one who guesses."""
     high = 0.25 * np.eye(3) + 0.75 * np.eye(3)[[1, 2, 2]]
     return {name: confusion(skill) for name, skill in SKILL.items()} | {"high": high, "guess": np.tile(SHARES, (3, 1))}
 
 
 def said(tables: np.ndarray, y: np.ndarray, rng: np.random.Generator) -> np.ndarray:
-    """(N,) one answer an item, drawn from the row of its class; tables (3, 3) or one an item, (N, 3, 3)."""
+    """Draw answers (N,) from the row of each item's class; `tables` is (3, 3), or (N, 3, 3) with one per item."""
     rows = tables[y] if tables.ndim == 2 else tables[np.arange(len(y)), y]
     return (rng.random((len(y), 1)) > rows.cumsum(axis=1)[:, :-1]).sum(axis=1)
 
 
 def simulate(seed: int = 0, copiers: int = 0, hard: float = 0.25, n: int = ITEMS) -> Answers:
-    """Answers of all annotators. Of hard items, whose share is `hard`, every answer is half a guess at the middle."""
+    """Simulate answers. For the share `hard` of items, half of every answer is a guess around the middle class."""
     rng = np.random.default_rng(seed)
     y = rng.choice(3, n, p=SHARES)
     is_hard = (rng.random(n) < hard)[:, None, None]
@@ -94,32 +94,32 @@ def simulate(seed: int = 0, copiers: int = 0, hard: float = 0.25, n: int = ITEMS
 
 
 def vote(X: pd.DataFrame) -> np.ndarray:
-    """(N, 3) share of the answers that name each class; where there is none, equal shares."""
+    """Return the share of the answers for each class, (N, 3); equal shares without answers."""
     count = np.stack([X.eq(name).sum(axis=1) for name in CLASSES], axis=1).astype(float)
     total = count.sum(axis=1, keepdims=True)
     return np.where(total > 0, count / np.maximum(total, 1.0), 1.0 / len(CLASSES))
 
 
 def dawid_skene(X: pd.DataFrame, seed: int = 0) -> bnb.NaiveBayesMixture:
-    """Three latent classes with a confusion table an annotator."""
+    """Fit three latent classes with one confusion table per annotator."""
     levels = [CLASSES.tolist()] * X.shape[1]
     estimator = bnb.CategoricalNB(alpha=0.5, categories=levels)
     return bnb.NaiveBayesMixture(len(CLASSES), estimator=estimator, n_init=5, seed=seed).fit(X)
 
 
 def names_of_classes(mixture: bnb.NaiveBayesMixture, X: pd.DataFrame) -> np.ndarray:
-    """(3,) which latent class to call by each name: those that agree most with the vote, one to one."""
+    """Return the latent class (3,) for each class name: the one-to-one match that agrees most with the vote."""
     agreement = vote(X).T @ mixture.predict_proba(X)
     return linear_sum_assignment(-agreement)[1]
 
 
 def consensus(mixture: bnb.NaiveBayesMixture, X: pd.DataFrame) -> np.ndarray:
-    """(N, 3) P(class | answers) in the order of CLASSES."""
+    """Return P(class | answers), (N, 3), in the order of CLASSES."""
     return mixture.predict_proba(X)[:, names_of_classes(mixture, X)]
 
 
 def with_gold(answers: Answers, gold: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-    """(N, 3) P(class | answers) from the items `gold`, whose class is told: from them alone, and by EM with all."""
+    """Return P(class | answers), (N, 3), from the items `gold` of known class alone, and by EM with all items."""
     labels = np.full(len(answers.y), -1, dtype=object)
     labels[gold] = answers.y[gold]
     nb = bnb.CategoricalNB(alpha=0.5, categories=[CLASSES.tolist()] * answers.X.shape[1])
@@ -129,7 +129,7 @@ def with_gold(answers: Answers, gold: np.ndarray) -> tuple[np.ndarray, np.ndarra
 
 
 def tables(mixture: bnb.NaiveBayesMixture, X: pd.DataFrame) -> dict[str, np.ndarray]:
-    """(3, 3) P(answer | class) of each annotator, both in the order of CLASSES."""
+    """Return P(answer | class), (3, 3), of each annotator, both axes in the order of CLASSES."""
     nb, order, found = mixture.estimator_, names_of_classes(mixture, X), {}
     for name, levels, log in zip(nb.feature_names_in_, nb.categories_, nb.feature_log_prob_, strict=True):
         found[name] = np.exp(log[order][:, [list(levels).index(level) for level in CLASSES]])
@@ -137,7 +137,7 @@ def tables(mixture: bnb.NaiveBayesMixture, X: pd.DataFrame) -> dict[str, np.ndar
 
 
 def counted(answers: Answers) -> dict[str, np.ndarray]:
-    """The same tables, counted with the truth."""
+    """Return the confusion table of each annotator, counted with the true classes."""
     found = {}
     for name, own in answers.X.items():
         seen = own.notna().to_numpy()
@@ -147,7 +147,7 @@ def counted(answers: Answers) -> dict[str, np.ndarray]:
 
 
 def skills(mixture: bnb.NaiveBayesMixture, answers: Answers) -> pd.DataFrame:
-    """For each annotator: how often the answer is the class, as EM has it and as counted, and the largest error."""
+    """Return how often each annotator is right, by EM and counted, and the largest error of a table cell."""
     found, true = tables(mixture, answers.X), counted(answers)
     share = mixture.weights_[names_of_classes(mixture, answers.X)]
     return pd.DataFrame(
@@ -160,7 +160,7 @@ def skills(mixture: bnb.NaiveBayesMixture, answers: Answers) -> pd.DataFrame:
 
 
 def skill_intervals(mixture: bnb.NaiveBayesMixture, data: Any, answers: Answers, prob: float = 0.9) -> pd.DataFrame:
-    """For each annotator: how often the answer is the class, with its interval by the draws `data`, and as counted.
+    """Return how often each annotator is right: mean and interval from the draws `data`, and counted.
 
     "cells covered" is the share of the cells of the counted confusion table that lie in their intervals.
     """
@@ -180,7 +180,7 @@ def skill_intervals(mixture: bnb.NaiveBayesMixture, data: Any, answers: Answers,
 
 
 def outcome(proba: np.ndarray, y: np.ndarray) -> dict[str, float]:
-    """Accuracy of the most probable class, what is stated for it, and the log loss."""
+    """Return the accuracy of the most probable class, its mean stated probability, and the log loss."""
     truth = (y[:, None] == CLASSES).argmax(axis=1)
     return {
         "accuracy": (proba.argmax(axis=1) == truth).mean(),
@@ -190,13 +190,13 @@ def outcome(proba: np.ndarray, y: np.ndarray) -> dict[str, float]:
 
 
 def agreement(X: pd.DataFrame) -> pd.DataFrame:
-    """(A, A) share of the items that both have seen on which two annotators agree."""
+    """Return how often two annotators agree, (A, A), as a share of the items that both have seen."""
     both = {a: {b: X[a].notna() & X[b].notna() for b in X} for a in X}
     return pd.DataFrame({a: {b: (X[a] == X[b])[both[a][b]].mean() for b in X} for a in X})
 
 
 def without_copies(X: pd.DataFrame, line: float = 0.8) -> pd.DataFrame:
-    """The annotators but those who agree with one before them on more than `line` of the items."""
+    """Leave out annotators who agree with an earlier one on more than the share `line` of items."""
     agree, kept = agreement(X), list[str]()
     for name in X:
         if not (agree.loc[name, kept] > line).any():
@@ -205,13 +205,13 @@ def without_copies(X: pd.DataFrame, line: float = 0.8) -> pd.DataFrame:
 
 
 def dependence(X: pd.DataFrame, label: np.ndarray, top: int = 4) -> pd.DataFrame:
-    """The annotators who depend on each other most within the classes that were found."""
+    """Return the pairs of annotators that depend on each other most within the inferred classes."""
     found = bnb.check_independence(bnb.CategoricalNB().fit(X, label), X, label, top=top, draws=20)
     return found[["feature_1", "feature_2", "rows", "log_bayes_factor", "mutual_information"]]
 
 
 def ways(answers: Answers, gold: np.ndarray) -> dict[str, np.ndarray]:
-    """(N, 3) probabilities by vote, by EM, from items of known class, and by EM without copies."""
+    """Return probabilities (N, 3) by vote, by EM, from items of known class, and by EM without copies."""
     alone, em = with_gold(answers, gold)
     kept = without_copies(answers.X)
     return {
@@ -224,14 +224,14 @@ def ways(answers: Answers, gold: np.ndarray) -> dict[str, np.ndarray]:
 
 
 def compare(answers: Answers, gold: np.ndarray) -> pd.DataFrame:
-    """Scores of each way, on items whose class was not told."""
+    """Score each method on the items whose class was not given."""
     rest = np.setdiff1d(np.arange(len(answers.y)), gold)
     found = ways(answers, gold).items()
     return pd.DataFrame.from_dict({name: outcome(p[rest], answers.y[rest]) for name, p in found}, orient="index")
 
 
 def repeated(repeats: int = 10) -> pd.DataFrame:
-    """Means over data sets: no hard items, hard items, and copies; gold items are drawn at random."""
+    """Return mean scores over data sets without hard items, with hard items, and with copies."""
     worlds = {"model holds": {"hard": 0.0}, "hard items": {}, "copied": {"copiers": COPIERS}}
     rows = {}
     for world, options in worlds.items():
@@ -244,7 +244,7 @@ def repeated(repeats: int = 10) -> pd.DataFrame:
 
 
 def draw(answers: dict[str, Answers]) -> Any:
-    """A figure: for each world, how often an annotator is right as EM has it, against what is counted."""
+    """Draw how often each annotator is right by EM against the count, for each simulation."""
     import matplotlib.pyplot as plt
 
     figure, panels = plt.subplots(1, len(answers), figsize=(4.6 * len(answers), 4.2), sharey=True, layout="constrained")
@@ -257,10 +257,10 @@ def draw(answers: dict[str, Answers]) -> Any:
             if "copy" not in str(name):
                 side = {"xytext": (7, -9)} if i % 2 else {"xytext": (-7, 4), "ha": "right"}
                 panel.annotate(str(name), (truly, by_em), textcoords="offset points", fontsize=8, **side)
-        panel.set_title(f"{world} (orange: Eve, and who copies her)", loc="left", fontsize=10)
-        panel.set_xlabel("share of answers that are right, counted")
+        panel.set_title(f"{world} (orange: Eve and her copies)", loc="left", fontsize=10)
+        panel.set_xlabel("share of right answers, counted")
         panel.grid(alpha=0.3)
-    np.atleast_1d(panels)[0].set_ylabel("the same, as EM has it")
+    np.atleast_1d(panels)[0].set_ylabel("share of right answers, by EM")
     return figure
 
 
@@ -269,14 +269,14 @@ def main() -> None:
     parser.add_argument("--out", type=Path, default=Path("examples/figures"), help="folder for the figure")
     out = parser.parse_args().out
     print(INTRODUCTION)
-    print("Means of 10 data sets; scored on items whose class was not told")
+    print("Means of 10 data sets; scores on items whose class was not given")
     print(repeated().round(3).to_string(), "\n")
     worlds = {"hard items": simulate(0), "copied": simulate(0, copiers=COPIERS)}
     for world, answers in worlds.items():
         mixture = dawid_skene(answers.X)
-        print(f"{world}: the annotators of one data set\n{skills(mixture, answers).round(3).to_string()}")
+        print(f"{world}: annotators of one data set\n{skills(mixture, answers).round(3).to_string()}")
         label = consensus(mixture, answers.X).argmax(axis=1)
-        print("Dependence within the classes that were found")
+        print("Dependence within the inferred classes")
         print(dependence(answers.X, label).round(3).to_string(index=False), "\n")
     X = worlds["copied"].X
     print("copied: how often two annotators agree\n" + agreement(X).round(2).to_string())

@@ -1,15 +1,16 @@
-"""Certain, and wrong: what no interval of a wrong model can tell.
+"""Certain and wrong predictions, which no interval of a wrong model reveals.
 
-Of the rows that naive Bayes calls with P > .999 some are wrong, far more than one in a thousand, and their intervals
-exclude ½: what is wrong is not the parameters but the model, which takes features for independent given the class.
-The check of independence names the pairs. Another model is the remedy: a tree of the votes, one arc to each.
+Among the rows that naive Bayes predicts with P > .999, far more than one in a thousand are wrong, and their intervals
+exclude ½. The parameters are well known; the model is wrong, because it assumes independent features given the class.
+`check_independence` finds the dependent pairs. A better model is the remedy: a tree with one arc to each vote.
 
     python examples/certain_and_wrong.py FILE [--newsgroups FOLDER] [--out DIR]
 
-FILE is vote.arff (Congressional Voting Records, 1984; UCI Machine Learning Repository), "?" for a missing vote: the
-votes of 435 members of Congress, of each row P(party | votes, all other rows) by forgetting the row and counting it
-again. FOLDER has four topics of 20 Newsgroups as counts of words: 4cat_train.counts.tsv and 4cat_test.counts.tsv, a
-line `topic<TAB>word[:count] ...` with words by number from 0 (count 1 left out), and 4cat_vocab.txt, a word a line.
+FILE is vote.arff (Congressional Voting Records, 1984; UCI Machine Learning Repository), with "?" for a missing vote:
+the votes of 435 members of Congress. P(party | votes, all other rows) is computed for each row by forgetting the row
+and counting it again. FOLDER has four topics of 20 Newsgroups as word counts: 4cat_train.counts.tsv and
+4cat_test.counts.tsv with a line `topic<TAB>word[:count] ...` for each text (words by number from 0; count 1 is left
+out), and 4cat_vocab.txt with one word per line.
 """
 
 from __future__ import annotations
@@ -29,20 +30,21 @@ from bayesnb.evaluation import reliability
 WORDS = 200  # compared pair by pair
 
 PARTIES = """
-Bills on one matter are voted on alike, within a party too; naive Bayes takes each vote for new evidence of the party.
+Votes on related bills depend on each other, also within a party. Naive Bayes counts each vote as new evidence for the
+party.
 """
 TOPICS = """
-Words come in blocks: a line of the header (nntp posting host), the line above a quotation (article, writes), the
-signature of one author (chastity, intellect, n3jxp). Naive Bayes takes each word of a block for new evidence of the
-topic. The check looks at which words occur in the same texts; it does not see how often a word comes again once it is
-there, which naive Bayes takes for independent too. Long texts have more words of all kinds, and this alone makes words
-dependent. Nor does it say which of the wrong texts are wrong for this reason.
+Words occur in blocks: a line of the header (nntp posting host), the line above a quotation (article, writes), the
+signature of one author (chastity, intellect, n3jxp). Naive Bayes counts each word of a block as new evidence for the
+topic. The check tests which words occur in the same texts. It does not test repetitions of a word within a text, which
+naive Bayes also assumes to be independent. Long texts contain more words of all kinds, and this alone makes words
+dependent. The check does not show which of the wrong texts are wrong for this reason.
 """
 
 
 @dataclass(frozen=True, eq=False)
 class Case:
-    """Rows judged by a fit without them, classes in the order of `classes`; and pairs of features."""
+    """Predictions of fits without the predicted rows, with classes in the order of `classes`; and pairs of features."""
 
     name: str
     classes: np.ndarray
@@ -55,7 +57,7 @@ class Case:
 
 
 def votes(path: Path) -> Case:
-    """Each row judged by all others."""
+    """Predict each row from all others."""
     table = read_arff(path)
     X, y = table.iloc[:, :-1], table.iloc[:, -1].to_numpy(str)
     nb = bnb.CategoricalNB(categories=[["n", "y"]] * X.shape[1]).fit(X, y)
@@ -70,7 +72,7 @@ def votes(path: Path) -> Case:
 
 
 def newsgroups(folder: Path) -> Case:
-    """Test texts judged by training texts; pairs of the words whose frequency differs most between topics."""
+    """Predict test texts; check pairs of the words whose frequency differs most between topics."""
     words = np.array((folder / "4cat_vocab.txt").read_text(encoding="utf-8").splitlines())
     X, y = read_counts(folder / "4cat_train.counts.tsv", len(words))
     X_test, y_test = read_counts(folder / "4cat_test.counts.tsv", len(words))
@@ -85,7 +87,7 @@ def newsgroups(folder: Path) -> Case:
 
 
 def with_a_tree(path: Path) -> None:
-    """Naive Bayes against TAN on the votes, in ten-fold cross-validation: the tree is learned anew in each fold."""
+    """Compare naive Bayes with TAN on the votes in ten-fold cross-validation; each fold learns its own tree."""
     table = read_arff(path)
     X, y = table.iloc[:, :-1], table.iloc[:, -1].to_numpy(str)
     folds = StratifiedKFold(10, shuffle=True, random_state=0)
@@ -105,15 +107,15 @@ def with_a_tree(path: Path) -> None:
 
 
 def report(case: Case, out: Path) -> None:
-    """How many rows are certain and wrong, which features depend on each other; the figures."""
+    """Print how many rows are certain and wrong, and which features depend on each other; save the figures."""
     rows, top = np.arange(len(case.truth)), case.log_proba.argmax(axis=1)
     wrong = case.classes[top] != case.truth
     certain = case.log_proba.max(axis=1) > np.log(0.999)
     excludes_half = (case.lower[rows, top] > 0.5) | (case.upper[rows, top] < 0.5)
     errors = wrong[certain]
     dependent = (case.pairs["log_bayes_factor"] > 0).sum()
-    print(f"""{case.name}: {len(rows):,} rows, accuracy on rows not fitted {1 - wrong.mean():.3f}
-P > .999: {len(errors):,} rows, of which {errors.sum()} are wrong: {errors.mean():.1%}; the model says at most 0.1%
+    print(f"""{case.name}: {len(rows):,} rows, accuracy on rows outside the fit {1 - wrong.mean():.3f}
+P > .999: {len(errors):,} rows, of which {errors.sum()} are wrong: {errors.mean():.1%}; the model states at most 0.1%
 wrong rows whose 90% interval of P(predicted class) excludes 1/2: {(wrong & excludes_half).sum()} of {wrong.sum()}
 pairs that depend on each other given the class (log Bayes factor > 0): {dependent:,} of {len(case.pairs):,}
 {case.pairs.head(20).round(4).to_string(index=False)}
@@ -126,7 +128,7 @@ pairs that depend on each other given the class (log Bayes factor > 0): {depende
 
 
 def read_arff(path: Path) -> pd.DataFrame:
-    """Columns of strings, None where a vote is missing; the class is the last."""
+    """Read columns of strings, None for a missing vote; the last column is the class."""
     names, rows = [], []
     for line in map(str.strip, path.read_text(encoding="utf-8").splitlines()):
         if line.lower().startswith("@attribute"):
@@ -137,7 +139,7 @@ def read_arff(path: Path) -> pd.DataFrame:
 
 
 def read_counts(path: Path, n_words: int) -> tuple[sp.csr_array, np.ndarray]:
-    """Counts of words, one row a text, and the topics."""
+    """Read word counts, one row per text, and the topics."""
     lines = [line.partition("\t") for line in path.read_text(encoding="utf-8").splitlines()]
     texts = [[f"{cell}:1".split(":")[:2] for cell in text.split()] for _, _, text in lines]
     word, count = np.array([cell for text in texts for cell in text], dtype=int).T
@@ -155,8 +157,8 @@ def main() -> None:
     report(votes(options.file), options.out)
     if options.newsgroups is not None:
         report(newsgroups(options.newsgroups), options.out)
-    print(f"""The intervals do not tell: they say how well the data determine the parameters, if naive Bayes holds.
-Whether it holds they cannot say. Figures in {options.out}/
+    print(f"""The intervals show how well the data determine the parameters if naive Bayes holds. They do not show
+whether it holds. Figures in {options.out}/
 """)
     with_a_tree(options.file)
 

@@ -1,14 +1,14 @@
-"""Choosing alpha: how well labels are predicted, or how well rows are.
+"""Choosing alpha by leave-one-out, which predicts labels, or by evidence, which predicts rows.
 
-`tune_alpha` maximises one of two numbers. by="loo": Σ log P(label | row, all other rows). by="evidence": log p(rows and
-labels), which is the sum of what is predicted of each next row, word by word. Were model and prior true, both would
-lead to much the same alpha. Naive Bayes is not, and they do not.
+`tune_alpha` maximises one of two criteria. by="loo": Σ log P(label | row, all other rows). by="evidence": log p(rows
+and labels), which is the sum of the log predictive probabilities of all rows in sequence, word by word. If the model
+and the prior were true, both would choose a similar alpha. Naive Bayes is not true, and they do not.
 
     python examples/choose_prior.py [FOLDER] [--out DIR]
 
-Breast cancer comes with scikit-learn: each measurement cut into eight levels at the training half's quantiles, scored
-on the other half. FOLDER has four topics of 20 Newsgroups, split by date, as in certain_and_wrong.py: tested on later
-texts.
+Breast cancer comes with scikit-learn: each measurement is cut into eight levels at the quantiles of the training half,
+and the other half is the test set. FOLDER has four topics of 20 Newsgroups, split by date, as in certain_and_wrong.py;
+later texts are the test set.
 """
 
 from __future__ import annotations
@@ -31,31 +31,32 @@ CRITERIA = ("loo", "evidence")
 READINGS = {"predictive": "integrated out", "mean": "at their mean"}
 
 CANCER = """
-The thirty measurements repeat one another: radius, perimeter and area are nearly one. Naive Bayes counts each as new
-evidence, and is too sure. The labels notice, so LOO takes a prior so strong that each level says next to nothing:
-thirty faint copies add up to about the right belief. The evidence models the measurements themselves, for which this
-prior is far too strong. Accuracy hardly cares: with all beliefs flattened alike most stay on their side of a half.
+The thirty measurements repeat one another: radius, perimeter and area are nearly the same. Naive Bayes counts each as
+new evidence and is overconfident. LOO sees this in the labels, and chooses a prior so strong that each level carries
+hardly any evidence; thirty weak copies then add up to about the right probability. The evidence describes the
+measurements themselves, for which this prior is far too strong. Accuracy hardly changes: all probabilities are
+flattened in the same way, and most stay on their side of one half.
 """
 TOPICS = """
-Words depend on each other too, and again LOO takes the stronger prior. But here a few long texts dominate its sum, some
-of them wrong by hundreds of nats; alpha is set to what soothes those, and is ahead by hardly more than the standard
-error. The price is paid in rare words: accuracy falls. The test's log losses hang on a few texts as well: with
-parameters integrated out the evidence's alpha is ahead, at their mean loo's is, and neither by much more than its
-standard error. And LOO asks about texts among their neighbours, replies to the same question with the same signatures,
-where the test asks about later ones: rows ordered by time are not exchangeable, and the LOO accuracy is well above that
-of the test.
+Words depend on each other too, and LOO again chooses the stronger prior. Here a few long texts dominate its sum, some
+of them wrong by hundreds of nats. LOO sets alpha for these texts, and gains hardly more than the standard error. The
+cost is accuracy, through rare words. The log losses on the test set also depend on a few texts: with parameters
+integrated out the alpha of the evidence is ahead, with parameters at their mean the alpha of LOO is, and neither by
+much more than its standard error. LOO also predicts texts from their neighbours, which are replies to the same question
+with the same signatures, while the test set has later texts: rows ordered by time are not exchangeable, and the LOO
+accuracy is well above the test accuracy.
 """
 MORAL = """
-Neither alpha is "the right one". Take LOO where P(label | row) is to be used, rows are exchangeable and no few rows
-decide the sum; take the evidence where the model should describe the rows (draws, Bayes factors, generative uses), or
-where there is no time: it reads counts, not rows. Both values are learned from the same rows: a LOO score of the tuned
-model is conditional on its alpha, and a little too good; rows that had no part in it are the judge.
+Neither alpha is "the right one". Use LOO if you need P(label | row), rows are exchangeable, and no few rows dominate
+the sum. Use the evidence if the model should describe the rows (draws, Bayes factors, generative uses), or if time is
+short: it needs the counts only, not the rows. Both values are estimated from the training rows. A LOO score of the
+tuned model is conditional on its alpha, and slightly optimistic; compare models on other rows.
 """
 
 
 @dataclass(frozen=True, eq=False)
 class Case:
-    """Rows to learn from, with the classifier fitted on them, and rows to judge by."""
+    """Training rows with the fitted classifier, and test rows."""
 
     name: str
     nb: Any
@@ -83,13 +84,13 @@ def newsgroups(folder: Path) -> Case:
 
 
 def test_losses(nb: Any, case: Case, estimate: str) -> np.ndarray:
-    """(N,) -log P(truth | row)."""
+    """Return -log P(truth | row), (N,)."""
     truth = np.searchsorted(nb.classes_, case.y_test)
     return -nb.predict_log_proba(case.X_test, estimate=estimate)[np.arange(len(truth)), truth]
 
 
 def report(case: Case, out: Path) -> None:
-    print(f"{case.name}: {len(case.y):,} rows to learn from, {len(case.y_test):,} to judge by")
+    print(f"{case.name}: {len(case.y):,} training rows, {len(case.y_test):,} test rows")
     print(f"{'tuned by':>10} {'alpha':>9}   {'LOO sum':>9} {'accuracy':>9}   {'test accuracy':>13} {'stated':>7}")
     tuned = {by: bnb.tune_alpha(case.nb, case.X, case.y, by=by) for by in CRITERIA}
     left_out = {by: bnb.loo(tuned[by].estimator, case.X, case.y) for by in CRITERIA}
@@ -125,13 +126,13 @@ def main() -> None:
     parser.add_argument("--out", type=Path, default=Path("examples/figures"), help="folder for the figures")
     options = parser.parse_args()
     options.out.mkdir(parents=True, exist_ok=True)
-    print("""LOO: on the rows learned from, each left out. stated: mean probability of the predicted class, to be held
-against the accuracy. ±: one standard error, rows taken for independent. Integrated out and at their mean are the
-same for levels, not for counts.
+    print("""LOO: on the training rows, each left out. stated: mean probability of the predicted class, to compare with
+the accuracy. ±: one standard error, for independent rows. Parameters integrated out and at their mean give the same
+result for levels, not for counts.
 """)
     report(cancer(), options.out)
     if options.folder is None:
-        print("newsgroups: left out, since no FOLDER was given\n")
+        print("newsgroups: not run, because no FOLDER was given\n")
     else:
         report(newsgroups(options.folder), options.out)
     print(f"{MORAL.strip()}\n\nFigures in {options.out}/")

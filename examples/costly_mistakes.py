@@ -1,12 +1,14 @@
-"""Costly mistakes: acting on probabilities when one error is worse than the other.
+"""Decisions with unequal costs of errors.
 
-A missed malignant tumour costs ten false alarms, and there may be a third way, a second look. `decide` takes the action
-of least posterior expected loss; what it expects is held against what happens on rows that it has not seen.
+A missed malignant tumour costs as much as ten false alarms, and there may be a third action, a second look. `decide`
+takes the action with the lowest posterior expected loss. The script compares the expected loss with the observed loss
+on test rows.
 
     python examples/costly_mistakes.py [--out DIR]
 
-Breast cancer comes with scikit-learn: half of the rows to learn from, the others to judge by; the measurements as
-numbers, and cut into eight levels with alpha chosen by leave-one-out (choose_prior.py says why that is less sure).
+Breast cancer comes with scikit-learn: half of the rows are training rows, and half are test rows. The measurements are
+used as numbers, and as eight levels with alpha chosen by leave-one-out (choose_prior.py explains why that is less
+confident).
 """
 
 from __future__ import annotations
@@ -25,27 +27,28 @@ import bayesnb as bnb
 
 MISSED, FALSE_ALARM, SECOND_LOOK, LEVELS = 10.0, 1.0, 0.2, 8
 
-THEOREM = """Bayes' theorem for one observation: half of all people are men; of men 5% are colour-blind, of women .25%.
-A colour-blind person is a man with probability {man}.
+THEOREM = """Bayes' theorem for one observation: half of all people are men; 5% of men and .25% of women are
+colour-blind. A colour-blind person is a man with probability {man}.
 """
 CONCLUSION = """
 How to read this
-  expected is the mean of the posterior expected losses, observed what the actions did cost (one missed row in 285 is
-  .035). If naive Bayes held they would agree but for chance. For numbers they are far apart: measurements of one tumour
-  repeat one another, naive Bayes counts each as new evidence, and calls almost everything with a probability near 0 or
-  1. Moving the line from 1/2 to {line:.3f} then moves few rows, and a second look passes by the mistakes it is sure of.
-  The loss was right, the probabilities were not. Flatter ones, of levels with the alpha that leave-one-out chooses,
-  let the loss do its work: few are missed, at the price of more alarms or many second looks, and what is expected is
-  near what is observed. Probabilities calibrated on held-out rows may do better still.
-  P(optimal) is the posterior probability that the action is the best one for the true parameters, and regret is what
-  knowing these would save. Both are about what {rows} rows leave unknown of the parameters, if naive Bayes holds. A
-  P(optimal) of .99 does not say that the action turns out well 99 times in 100, nor that it is the best one where the
-  model is wrong: see the mean of P(optimal) over the mistakes.
+  "expected" is the mean posterior expected loss; "observed" is the actual cost of the actions (one missed row in 285 is
+  .035). If naive Bayes held, the two would agree within chance. For numbers they differ greatly: measurements of one
+  tumour repeat one another, naive Bayes counts each as new evidence, and almost all probabilities are near 0 or 1.
+  Moving the threshold from 1/2 to {line:.3f} then changes few actions, and a second look misses the errors about which
+  the model is sure.
+  The loss is right, and the probabilities are wrong. With levels and the alpha of leave-one-out the probabilities are
+  less extreme, and the loss takes effect: few tumours are missed, at the price of more alarms or many second looks, and
+  the expected cost is close to the observed cost. Probabilities calibrated on held-out rows may be better still.
+  P(optimal) is the posterior probability that the action is the best one for the true parameters, and regret is the
+  loss that knowing them would save. Both describe what {rows} rows leave unknown about the parameters, if naive Bayes
+  holds. A P(optimal) of .99 does not mean that the action turns out well 99 times in 100, nor that it is the best
+  action if the model is wrong: see the mean of P(optimal) over the mistakes.
 """
 
 
 def losses(second_look: bool) -> pd.DataFrame:
-    """loss[action, truth]."""
+    """Return the loss of each action (rows) under each truth (columns)."""
     table = {"benign": {"benign": 0.0, "malignant": MISSED}, "malignant": {"benign": FALSE_ALARM, "malignant": 0.0}}
     if second_look:
         table["second look"] = {"benign": SECOND_LOOK, "malignant": SECOND_LOOK}
@@ -53,7 +56,7 @@ def losses(second_look: bool) -> pd.DataFrame:
 
 
 def outcome(decisions: bnb.decision.Decisions, y: np.ndarray) -> dict[str, Any]:
-    """What was done, and what it did cost at the losses above."""
+    """Return the actions taken and their cost at the losses above."""
     missed = (decisions.action == "benign") & (y == "malignant")
     false_alarm = (decisions.action == "malignant") & (y == "benign")
     wrong = missed | false_alarm
@@ -70,7 +73,7 @@ def outcome(decisions: bnb.decision.Decisions, y: np.ndarray) -> dict[str, Any]:
 
 
 def figure(tables: dict[str, tuple[Any, Any]], y: np.ndarray, path: Path) -> None:
-    """Where the classes lie on the scale of P(malignant), and where the loss puts its lines."""
+    """Draw the classes on the scale of P(malignant), with the thresholds of the loss."""
     fig, panels = plt.subplots(1, len(tables), figsize=(11, 4.3), layout="constrained", sharey=True)
     lines = {
         "second look above": SECOND_LOOK / MISSED,
@@ -122,7 +125,7 @@ def main() -> None:
         table = pd.DataFrame({name: outcome(decisions, y_test) for name, decisions in found.items()}).T
         counts = ["missed", "alarms", "looks"]
         print(f"{kind}\n{table.astype(dict.fromkeys(counts, int)).round(4).to_string(na_rep='')}\n")
-    print("(expected, observed and regret are in the units of the loss of the row: of zero-one, errors)")
+    print("(expected, observed and regret are in units of the loss of the row; for zero-one loss, errors)")
     print(CONCLUSION.format(rows=len(y), line=FALSE_ALARM / (MISSED + FALSE_ALARM)))
     figure(models, y_test, out / "costly_mistakes-odds.png")
     print(f"Figure in {out}/")

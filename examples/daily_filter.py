@@ -1,10 +1,10 @@
-"""A filter that learns day by day: words that change, a share of spam that changes, labels that are put right.
+"""A daily spam filter: changing words, a changing share of spam, and corrected labels.
 
     python examples/daily_filter.py [--out DIR]
 
-Every day's messages are classified in the morning, by what was counted until then, and counted in the evening, when
-their labels are known. What is counted stays for good, or fades by a factor a day (`decay`). The messages are invented,
-by a process that is not the model that is fitted: see `simulate`.
+In the morning the messages of a day are classified with the counts so far; in the evening their labels are known, and
+they are counted. Counts either stay, or decay by a factor a day (`decay`). The messages are simulated from a process
+that differs from the fitted model: see `simulate`.
 """
 
 from __future__ import annotations
@@ -34,36 +34,37 @@ OLD, SPREAD, ENDS, MEAN_LOGIT = 300, 1.2, 0.05, -0.7
 Source = tuple[list[str], np.ndarray]
 
 INTRODUCTION = f"""\
-{DAYS} days of {MESSAGES} messages. Before those of a day are counted, what was counted weighs "factor" times as much;
-1 forgets nothing. half-life: days until a message weighs half. Log loss in nats a message, before it was counted: of
-days 2 to {FIRST}, on which a factor is chosen, and of the {DAYS - FIRST} after them. against 1: mean difference of the
-latter, ± standard error over days. new share: with the share of spam that the day's messages suggest, without labels.
+{DAYS} days with {MESSAGES} messages each. Before the messages of a day are counted, earlier counts are multiplied by
+"factor"; 1 forgets nothing. half-life: days until a message has half its weight. Log loss in nats per message, before
+it is counted: on days 2 to {FIRST}, which choose the factor, and on the {DAYS - FIRST} later days. against 1: mean
+difference to factor 1 on the later days, ± standard error over days. new share: with the share of spam estimated from
+the messages of the day without labels.
 """
 
 CONCLUSION = """\
 How to read this
-  {chosen:g} was the best factor of the first days, {best:g} of the later ones. The first days can only say how fast
-  things did change. The leader, who takes every morning the factor that was best until then, had {leader:.3f} on the
-  later days, the best in hindsight {hindsight:.3f}, and never to forget {never:.3f}.
-  Forgetting is a bargain between stale words and few words: where the factor is small so are the counts, and as the
-  prior does not fade it weighs the more. A factor is the best one at its alpha.
-  The day's share of spam is worth something beside that, as long as counts are not so few that scores are far too sure.
-  It moves within days, and forgetting follows too slowly; no label is needed. It assumes that spam and ham look as
-  they did and only their shares have moved, and takes the scores at their word. A campaign that begins looks like
-  nothing before: intervals of 90% held the true share on {covered:.0%} of the later days.
-  A label that was wrong is taken back by `forget`, with the weight that is left of it, and the filter is as if it had
-  never been there, to rounding. A filter that is written in the evening and read in the morning is the same to the bit.
-  After fading, intervals and posteriors say what so many messages would leave open had nothing changed among them.
-  They do not know how far tomorrow may be from today.
+  {chosen:g} was the best factor of the first days, and {best:g} of the later days. The first days only show how fast
+  things have changed so far. The leader, which uses every morning the factor that was best until then, had {leader:.3f}
+  on the later days. The best factor in hindsight had {hindsight:.3f}, and never forgetting {never:.3f}.
+  Decay trades old words against few words: a small factor leaves small counts, and the prior, which does not decay,
+  dominates. The best factor therefore depends on alpha.
+  The estimated share of spam helps in addition, unless counts are so small that scores are far too confident. The share
+  changes within days, which decay follows too slowly; the estimate needs no labels. It assumes that spam and ham look
+  as before and only their shares have changed, and that the scores are correct. A new campaign violates this: 90%
+  intervals contained the true share on {covered:.0%} of the later days.
+  `forget` removes a wrong label, with the weight that is left of it, and gives the filter without the mistake, up to
+  rounding. A filter that is saved in the evening and loaded in the morning has the same bits.
+  After decay, intervals and posteriors describe what this number of messages would leave open if their distribution had
+  not changed. They do not cover the difference between today and tomorrow.
 """
 
 WORDS = HashingVectorizer(n_features=COLUMNS, alternate_sign=False, norm=None)
-"""A column for every word that may ever come, without a dictionary; now and then two words share one."""
+"""Hashed columns for all words, without a vocabulary; sometimes two words share a column."""
 
 
 @dataclass(frozen=True, eq=False)
 class Day:
-    """The messages of a day, their labels, and the true probability of spam on it."""
+    """Messages of a day, their labels, and the true probability of spam on that day."""
 
     texts: list[str]
     labels: np.ndarray
@@ -71,17 +72,17 @@ class Day:
 
     @cached_property
     def counts(self) -> sp.csr_matrix:
-        """(N, columns) how often each word occurs."""
+        """Return how often each word occurs, (N, columns)."""
         return WORDS.transform(self.texts)
 
 
 def simulate(days: int = DAYS, messages: int = MESSAGES, seed: int = SEED) -> Iterator[Day]:
-    """Days of messages.
+    """Simulate days of messages.
 
-    A message of ham is about one of six topics, one of spam belongs to one of three campaigns, and so its words are not
-    independent given the class. All draw from the same words, but new ones that campaigns bring. What is popular in a
-    topic changes slowly; a campaign stays as it is for some weeks and then ends, and another one begins. The share of
-    spam wanders.
+    A ham message is about one of six topics, and a spam message belongs to one of three campaigns, so words are not
+    independent given the class. All sources share a vocabulary, except for new words that campaigns bring. The popular
+    words of a topic change slowly. A campaign stays the same for some weeks and then ends, and another one begins. The
+    share of spam changes slowly.
     """
     rng = np.random.default_rng(seed)
     topics, campaigns = rng.normal(0.0, SPREAD, (6, OLD)), [campaign(rng, i) for i in range(3)]
@@ -103,28 +104,28 @@ def old_words(n: int) -> list[str]:
 
 
 def campaign(rng: np.random.Generator, number: int) -> Source:
-    """Words, five of which were never seen before, and how popular they are."""
+    """Return the words of a campaign, five of them new, and their popularity."""
     words = [*old_words(OLD), *(f"new{number}x{i}" for i in range(5))]
     return words, np.append(rng.normal(0.0, SPREAD, OLD), np.full(5, 2.0))
 
 
 def message(rng: np.random.Generator, sources: Sequence[Source]) -> str:
-    """Some words of one of the sources."""
+    """Draw some words from one of the sources."""
     words, popularity = sources[rng.integers(len(sources))]
     p = np.exp(popularity)
     return " ".join(rng.choice(words, 3 + rng.poisson(5), p=p / p.sum()))
 
 
 def prequential(days: Sequence[Day], factor: float, shares: bool = False) -> pd.DataFrame:
-    """A line a day but the first: how well it was predicted before it was counted.
+    """Score each day but the first before it is counted, one row per day.
 
     Parameters
     ----------
     days : sequence of Day
     factor : float
-        What a message weighs a day later, in (0, 1].
+        Weight of a message one day later, in (0, 1].
     shares : bool
-        Estimate the share of spam of each day too, from its messages without their labels.
+        Whether to estimate the share of spam of each day, from its messages without their labels.
     """
     nb, lines = bnb.MultinomialNB(alpha=ALPHA), {}
     for t, day in enumerate(days):
@@ -136,7 +137,7 @@ def prequential(days: Sequence[Day], factor: float, shares: bool = False) -> pd.
 
 
 def scored(nb: Any, day: Day, shares: bool) -> dict[str, float]:
-    """A morning: log loss and accuracy, and if asked for the same with the share that the messages suggest."""
+    """Return log loss and accuracy of a morning, and if asked also with the estimated share of spam."""
     log_proba = nb.predict_log_proba(day.counts)
     truth = np.searchsorted(nb.classes_, day.labels)
     each = np.arange(len(truth))
@@ -156,23 +157,23 @@ def scored(nb: Any, day: Day, shares: bool) -> dict[str, float]:
 
 
 def column(runs: dict[float, pd.DataFrame], name: str) -> pd.DataFrame:
-    """(days - 1, factors): one column of `prequential` under each factor."""
+    """Return one column of `prequential` under each factor, (days - 1, factors)."""
     return pd.DataFrame({factor: run[name] for factor, run in runs.items()})
 
 
 def leader(losses: pd.DataFrame) -> pd.Series:
-    """For each day the factor with the least loss on the days before it; on the first of them 1."""
+    """Return the factor with the lowest loss on the earlier days, for each day; 1 for the first day."""
     so_far = losses.cumsum().shift()
     return so_far.fillna({losses.columns[0]: 0.0}).fillna(np.inf).idxmin(axis=1)
 
 
 def followed(losses: pd.DataFrame) -> pd.Series:
-    """Log loss of each day, had the leader's factor been used."""
+    """Return the log loss of each day with the factor of the leader."""
     return pd.Series({day: losses.at[day, factor] for day, factor in leader(losses).items()})
 
 
 def table(runs: dict[float, pd.DataFrame], first: int = FIRST) -> pd.DataFrame:
-    """A line a factor; runs are those of `prequential` with shares."""
+    """Summarise runs of `prequential` with shares, one row per factor."""
     losses = column(runs, "log loss")
     early, later = losses.loc[: first - 1], losses.loc[first:]
     more = later.sub(later[1.0], axis=0)
@@ -189,12 +190,12 @@ def table(runs: dict[float, pd.DataFrame], first: int = FIRST) -> pd.DataFrame:
 
 
 def put_right(days: Sequence[Day], factor: float, wrong_on: int, found_on: int) -> dict[str, float]:
-    """A day's spam was counted as ham, and put right days later: how far the filter is from one that had no mistake.
+    """Compare a filter whose mistake was corrected with a filter without the mistake.
 
     Returns
     -------
     dict
-        Largest difference of log P(spam) on the messages of the day after: before, and after it was put right.
+        Largest difference of log P(spam) on the messages of the next day, before and after the correction.
     """
     wrong = days[wrong_on]
     spam = wrong.labels == "spam"
@@ -212,7 +213,7 @@ def put_right(days: Sequence[Day], factor: float, wrong_on: int, found_on: int) 
 
 
 def counted(days: Sequence[Day], factor: float) -> Any:
-    """A filter after some days."""
+    """Return a filter fitted to some days."""
     nb = bnb.MultinomialNB(alpha=ALPHA)
     for t, day in enumerate(days):
         if t:
@@ -222,7 +223,7 @@ def counted(days: Sequence[Day], factor: float) -> Any:
 
 
 def evenings(days: Sequence[Day], factor: float, path: Path) -> Any:
-    """The same filter, written to a file every evening and read again every morning, by another process if need be."""
+    """Return the filter after it was saved every evening and loaded every morning."""
     bnb.save(counted(days[:1], factor), path)
     for day in days[1:]:
         nb = bnb.load(path)
@@ -233,7 +234,7 @@ def evenings(days: Sequence[Day], factor: float, path: Path) -> Any:
 
 
 def figure(losses: pd.DataFrame, shares: pd.DataFrame, chosen: float) -> Any:
-    """Log loss a day with and without forgetting, smoothed over a week, and the share of spam below."""
+    """Draw the daily log loss with and without decay, smoothed over a week, and the share of spam."""
     import matplotlib.pyplot as plt
 
     drawing, (above, below) = plt.subplots(2, 1, figsize=(8, 5.6), sharex=True, layout="constrained")
@@ -268,14 +269,14 @@ def main() -> None:
         f"\nShare of spam on the later days, factor {chosen:g}: root mean squared errors\n{error.round(3).to_string()}"
     )
     mended = put_right(days, chosen, wrong_on=80, found_on=84)
-    print("\nA day's spam was counted as ham. Four days later log P(spam) of a message is off by up to")
-    print(f"{mended['before']:.2f}, and after the mistake was forgotten and put right by {mended['after']:.0e}.")
+    print("\nThe spam of a day was counted as ham. Four days later log P(spam) of a message is off by up to")
+    print(f"{mended['before']:.2f}; after the correction it is off by {mended['after']:.0e}.")
     with TemporaryDirectory() as folder:
         read = evenings(days[:30], chosen, Path(folder) / "filter.safetensors")
     same = (
         read.predict_log_proba(days[30].counts) == counted(days[:30], chosen).predict_log_proba(days[30].counts)
     ).all()
-    print(f"Written every evening and read every morning for 30 days: the same predictions to the bit: {same}.\n")
+    print(f"Saved every evening and loaded every morning for 30 days: identical predictions: {same}.\n")
     later = losses.loc[FIRST:].mean()
     print(
         CONCLUSION.format(

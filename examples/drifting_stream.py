@@ -1,11 +1,11 @@
-"""A stream that drifts: forgetting by a power of the likelihood, or by a window, or not at all.
+"""A drifting stream: decay, a sliding window, or no forgetting.
 
     python examples/drifting_stream.py
 
-Each batch of rows is predicted before it is counted. What is counted stays for good (`partial_fit`), fades
-(`decay(factor)` before each batch: the power prior), or leaves when it is some batches old (`forget`). Factor and
-length of the window are chosen on the first part of the stream, by log loss, and judged on the rest. The data are
-synthetic: normal features, whose means stand still, wander, or jump once, after the choice was made.
+Each batch of rows is predicted before it is counted. Counts stay for good (`partial_fit`), decay (`decay(factor)`
+before each batch: the power prior), or are removed after some batches (`forget`). The factor and the length of the
+window are chosen on the first part of the stream, by log loss, and tested on the rest. The data are synthetic: normal
+features whose means are constant, wander (an autoregressive process), or jump once after the choice was made.
 """
 
 from __future__ import annotations
@@ -22,23 +22,24 @@ FACTORS, WINDOWS = (0.5, 0.7, 0.8, 0.9, 0.95, 0.98), (1, 2, 4, 8, 16)
 
 INTRODUCTION = f"""\
 {BATCHES} batches of {ROWS} rows, {CLASSES} classes, {FEATURES} features.
-Factor and window are chosen on batches 2 to {FIRST}; scores are of the {BATCHES - FIRST} after them, each row predicted
-before its batch is counted. log loss in nats; difference: from "all rows", ± the standard error over
-batches, negative is better.
+Factor and window are chosen on batches 2 to {FIRST}. Scores are over the {BATCHES - FIRST} later batches; each row is
+predicted before its batch is counted. Log loss in nats. difference: from "all rows", ± the standard error over batches;
+negative is better.
 """
 
 MORAL = """\
 How to read this
-  Where means wander, old rows describe a world that is gone, and either way of forgetting is ahead. Decay and window
-  say much the same; decay keeps no rows, a window has to keep those that it will forget.
-  Where they stand still, forgetting throws away good rows. The first part says so too: the mildest choices of the
-  lists were taken, and cost little.
-  Factor and window are bets on how fast the future will drift. Where means jump, the first part stood still and so
-  voted for forgetting slowly. That beats never forgetting, and is far behind what a shorter memory would have had: the
-  last column, which nobody could know. Of two long memories a window is the better one here, as it is rid of the old
-  rows after its length, where decay is never quite.
-  The posterior of faded counts says what so many rows leave unknown if the means are the same in all of them. It does
-  not know how far they may have moved, and its evidence is one of weighted rows: compare predictions instead.
+  If means wander, old rows are misleading, and both ways of forgetting win. Decay and window perform alike. Decay keeps
+  no rows; a window keeps the rows that it will forget later.
+  If means are constant, forgetting loses good rows. The first part of the stream shows this as well: the mildest factor
+  and window were chosen, and cost little.
+  Factor and window assume how fast the future will drift. If means jump, the first part was constant and so chose slow
+  forgetting. That beats never forgetting, but is far behind a shorter memory: see the last column, which nobody could
+  know in advance. Of the two long memories the window is better here, because it drops old rows completely, and decay
+  never does.
+  The posterior of decayed counts describes what this number of rows leaves unknown if the means are the same in all of
+  them. It does not cover how far the means may have moved, and its evidence is that of weighted rows: compare
+  predictions instead.
 """
 
 Batch = tuple[np.ndarray, np.ndarray]
@@ -66,7 +67,7 @@ def stream(move: Callable[[np.random.Generator, np.ndarray, int], np.ndarray]) -
 
 
 def prequential(batches: list[Batch], learn: Callable[[Any, list[Batch], int], None]) -> np.ndarray:
-    """(batches - 1, 2): accuracy and log loss of each batch but the first, before it is counted."""
+    """Return accuracy and log loss of each batch but the first, (batches - 1, 2), before it is counted."""
     nb, scores = bnb.GaussianNB().partial_fit(*batches[0], classes=range(CLASSES)), []
     for t, (X, y) in enumerate(batches[1:], 1):
         log_proba = nb.predict_log_proba(X)

@@ -1,13 +1,13 @@
-"""Which features matter: averaging over all sets of them, with up to 1,000 columns of noise added.
+"""Averaging over all sets of features, with up to 1,000 columns of noise.
 
-Naive Bayes estimates parameters for every column, and a column of noise has by chance a little to say about the class.
-A thousand of them drown the thirty that know. FeatureAveragedNB weighs, column by column, "depends on the class"
-against "does not"; this is the exact average over all 2^F sets of relevant features.
+Naive Bayes estimates parameters for every column, and each column of noise carries some apparent information about the
+class by chance. A thousand such columns outweigh the thirty that matter. `FeatureAveragedNB` weighs "depends on the
+class" against "does not" for each column, which is the exact average over all 2^F sets of relevant features.
 
     python examples/feature_relevance.py [--out DIR]
 
-Breast cancer (it comes with scikit-learn), 40 rows to learn from and 529 to judge by, ten random splits; the columns as
-numbers, and cut into four levels at the quartiles of the rows learned from.
+Breast cancer comes with scikit-learn: 40 training rows and 529 test rows, ten random splits. The columns are used as
+numbers, and as four levels cut at the quartiles of the training rows.
 """
 
 from __future__ import annotations
@@ -29,20 +29,21 @@ PLAIN, HALF, FEW = "plain", "averaged, prior 1/2", f"averaged, {EXPECTED} expect
 
 CONCLUSION = """
 How to read this
-  Noise hurts the plain classifier in its log loss first, as it grows surer of nothing, then in its accuracy. Averaging
-  turns a column of noise down, not off: 40 rows speak against dependence only softly. A prior of 1/2 a column says
-  that half of a thousand columns matter; {expected} expected says what we think, and does better. (With 10 columns of
-  noise the two are the same.) It doubts columns that matter too, and even that helps here: they repeat one another.
-  With half of all rows to learn from, not shown, 1,000 columns of noise cost the plain classifier no accuracy, and
-  averaging wins on log loss alone (levels: .57 against .74).
+  Noise first raises the log loss of the plain classifier, because it becomes more confident without reason, and then
+  lowers its accuracy. Averaging reduces the effect of a noise column but does not remove it: 40 rows are only weak
+  evidence against dependence. A prior of 1/2 for each column states that half of a thousand columns matter; {expected}
+  expected columns match our belief and do better. (With 10 columns of noise the two are equal.) This prior also doubts
+  columns that matter, and even that helps here, because they repeat one another. With half of all rows for training
+  (not shown), 1,000 columns of noise cost the plain classifier no accuracy, and averaging wins on log loss only
+  (levels: .57 against .74).
   Inclusion is P(the feature's distribution differs between classes), if naive Bayes holds. It is not usefulness: each
-  column is judged by itself, so that three copies of a good one are all included, and counted three times. That is one
-  reason why the log losses are high even without noise.
+  column is tested by itself, so three copies of a good column are all included, and counted three times. This is one
+  reason for the high log losses even without noise.
 """
 
 
 def learned_and_judged(noise: int, split: int) -> tuple[pd.DataFrame, pd.DataFrame, np.ndarray, np.ndarray]:
-    """Rows to learn from and to judge by, their last columns noise; labels."""
+    """Return training and test rows, whose last columns are noise, and their labels."""
     cancer = load_breast_cancer(as_frame=True)
     values = np.random.default_rng(split).normal(size=(len(cancer.data), noise))
     names = [f"noise {i}" for i in range(noise)]
@@ -52,7 +53,7 @@ def learned_and_judged(noise: int, split: int) -> tuple[pd.DataFrame, pd.DataFra
 
 
 def levels(X: pd.DataFrame, known: pd.DataFrame) -> pd.DataFrame:
-    """Quarters, 0 to 3, by the quartiles of the known rows."""
+    """Return quarters, 0 to 3, cut at the quartiles of the training rows `known`."""
     cuts = np.quantile(known, (0.25, 0.5, 0.75), axis=0)
     return pd.DataFrame((X.to_numpy()[:, None] > cuts).sum(axis=1), columns=X.columns)
 
@@ -63,7 +64,7 @@ def classifiers(base: Any, noise: int) -> dict[str, Any]:
 
 
 def scores(base: Any, noise: int, split: int) -> list[dict[str, Any]]:
-    """One row a classifier."""
+    """Return one row of scores for each classifier."""
     X, X_test, y, y_test = learned_and_judged(noise, split)
     if isinstance(base, bnb.CategoricalNB):
         X, X_test = levels(X, X), levels(X_test, X)
@@ -88,13 +89,13 @@ def scores(base: Any, noise: int, split: int) -> list[dict[str, Any]]:
 
 
 def averages(base: Any) -> pd.DataFrame:
-    """Means over splits."""
+    """Return mean scores over the splits."""
     found = pd.DataFrame([row for noise in NOISE for split in range(SPLITS) for row in scores(base, noise, split)])
     return found.groupby(["noise", "classifier"], sort=False).mean()
 
 
 def log_losses(tables: dict[str, pd.DataFrame], out: Path) -> None:
-    """A panel for each kind of columns."""
+    """Draw log losses, with one panel for each kind of columns."""
     fig, panels = plt.subplots(1, len(tables), figsize=(10.5, 4), layout="constrained")
     for ax, (kind, table) in zip(panels, tables.items(), strict=True):
         curves = table["log loss"].unstack("classifier")[[PLAIN, HALF, FEW]]
@@ -114,7 +115,7 @@ def main() -> None:
     parser.add_argument("--out", type=Path, default=Path("examples/figures"), help="folder for the figures")
     out = parser.parse_args().out
     out.mkdir(parents=True, exist_ok=True)
-    print("incl.: mean posterior inclusion probability, of the 30 measured columns and of those of noise\n")
+    print("incl.: mean posterior inclusion probability of the 30 measured columns, and of the columns of noise\n")
     tables = {}
     for kind, base in (("levels", bnb.CategoricalNB()), ("numbers", bnb.GaussianNB())):
         tables[kind] = averages(base)
@@ -130,9 +131,9 @@ def main() -> None:
     print(f"sum over measured columns\n{by_kappa[~noise].sum().round(2).to_string()}")
     print(f"sum over columns of noise\n{by_kappa[noise].sum().round(2).to_string()}")
     print("""
-It follows kappa: a small one says that means may lie anywhere, and the model with two of them pays for its vagueness
-twice. Where a column says little, ten times the kappa is about three times the odds, however many rows there are;
-strong evidence does not care. Give kappa a value you mean.""")
+Inclusion depends on kappa. A small kappa states that means may lie anywhere, and a model with two means pays for this
+vagueness twice. For a column with little information, ten times the kappa gives about three times the odds, for any
+number of rows; strong evidence is not affected. Choose kappa by what you know about the means.""")
     inclusion = pd.Series(nb.inclusion_probability_, nb.feature_names_in_).sort_values()
     fig, ax = plt.subplots(figsize=(6.4, 8), layout="constrained")
     inclusion[-40:].plot.barh(xlabel="P(feature depends on the class)", xlim=(0, 1), ax=ax)

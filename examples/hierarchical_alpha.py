@@ -1,14 +1,14 @@
-"""An unknown alpha: what the words of one class say of the rare words of the other.
+"""An unknown alpha: learning about the rare words of one class from the other class.
 
-Laplace smoothing takes alpha = 1 for granted. Here alpha is a parameter with a distribution of its own, sampled by
-NUTS with the word probabilities integrated out: "symmetric", one alpha for all words, and "pooled", where the classes
-also share a base measure m, so that a word that one class has hardly seen is thought as frequent there as elsewhere.
+Laplace smoothing assumes alpha = 1. Here alpha is a parameter with a prior, sampled by NUTS with the word probabilities
+integrated out. "symmetric" has one alpha for all words. In "pooled" the classes also share a base measure m: the prior
+expects a word that is rare in one class to be as frequent there as in the other classes.
 
     python examples/hierarchical_alpha.py FILE [--newsgroups FOLDER] [--out DIR]
 
-FILE is the SMS Spam Collection (Almeida & Hidalgo 2011), `label<TAB>text` a line: 200 messages to learn from, the
-others to judge by. FOLDER has 4cat_train.counts.tsv and 4cat_vocab.txt as in certain_and_wrong.py, where NUTS over one
-alpha says no more than a single number would.
+FILE is the SMS Spam Collection (Almeida & Hidalgo 2011), a line `label<TAB>text` for each message: 200 training
+messages, and the rest for testing. FOLDER has 4cat_train.counts.tsv and 4cat_vocab.txt as in certain_and_wrong.py;
+there NUTS over one alpha adds nothing to a single value.
 """
 
 from __future__ import annotations
@@ -32,10 +32,10 @@ SAMPLER = {"draws": 500, "warmup": 500, "chains": 2}
 
 
 def messages(path: Path, out: Path) -> None:
-    """Held-out scores under three priors, for the frequent words and for all; what happens to the rare words."""
+    """Print held-out scores under three priors, for the frequent words and for all; draw the effect on rare words."""
     texts, y = read(path)
     known, unknown, y, y_test = train_test_split(texts, y, train_size=TRAIN, stratify=y, random_state=0)
-    print(f"Learned from {TRAIN} messages, judged by {len(y_test):,} others\n")
+    print(f"{TRAIN} training messages, {len(y_test):,} test messages\n")
     print(f"{'words':>6}  {'prior':<10} {'log loss':>8} {'accuracy':>9}   alpha")
     for size in (500, None):
         counter = CountVectorizer(max_features=size).fit(known)
@@ -49,9 +49,10 @@ def messages(path: Path, out: Path) -> None:
         if size:
             figure(nb, found, out)
     print("""
-Pooling helps where most words are frequent enough to tell m. With every word of 200 messages, most of them seen once,
-the classes look alike in all but a few words, and one alpha has to serve both: it grows, and takes from the words that
-do tell. Both posteriors are right about what they assume; which assumption is the better one, held-out rows decide.
+Pooling helps if most words are frequent enough to estimate m. With every word of 200 messages, most of which occur
+once, the classes look alike in all but a few words, and one alpha must serve both kinds of words. Alpha then grows, and
+weakens the words that do distinguish the classes. Both posteriors are correct under their assumptions; held-out rows
+decide which assumption is better.
 """)
 
 
@@ -63,7 +64,7 @@ def summary(draws: Any) -> str:
 
 
 def figure(nb: Any, found: dict[str, Any], out: Path) -> None:
-    """P(word | spam) of words never seen in spam, by how often they were seen elsewhere."""
+    """Draw P(word | spam) for words never seen in spam, against their frequency in the other class."""
     spam = list(nb.classes_).index("spam")
     counts = nb.feature_count_
     unseen = np.flatnonzero(counts[spam] == 0)
@@ -81,7 +82,7 @@ def figure(nb: Any, found: dict[str, Any], out: Path) -> None:
     for axis in (ax.xaxis, ax.yaxis):
         axis.set_major_formatter("{x:g}")
     ax.set_xlabel("times seen in messages that are not spam")
-    ax.set_ylabel("posterior mean of P(word | spam), in 1,000 words")
+    ax.set_ylabel("posterior mean of P(word | spam), per 1,000 words")
     ax.set_title(f"{len(unseen)} words never seen in spam ({TRAIN} messages)", loc="left")
     ax.legend(frameon=False)
     out.mkdir(parents=True, exist_ok=True)
@@ -90,7 +91,7 @@ def figure(nb: Any, found: dict[str, Any], out: Path) -> None:
 
 
 def newsgroups(folder: Path) -> None:
-    """One alpha for 35,788 words and four topics."""
+    """Sample one alpha for 35,788 words and four topics."""
     n_words = len((folder / "4cat_vocab.txt").read_text(encoding="utf-8").splitlines())
     data, indices, indptr, labels = [], [], [0], []
     for line in (folder / "4cat_train.counts.tsv").read_text(encoding="utf-8").splitlines():
@@ -104,8 +105,8 @@ def newsgroups(folder: Path) -> None:
     nb = bnb.MultinomialNB().fit(X, labels)
     alpha = bnb.run_nuts(nb, "symmetric", features=[], **SAMPLER)["posterior"]["alpha"].to_numpy()
     print(f"20 Newsgroups, {n_words:,} words, {len(labels):,} texts: alpha = {alpha.mean():.4f} ± {alpha.std():.4f}")
-    print(f"Known to {alpha.std() / alpha.mean():.1%}: averaging over it says nothing that one number would not.")
-    print("Where alpha governs a hundred thousand parameters, maximise the evidence; NUTS is for what stays uncertain.")
+    print(f"The standard deviation is {alpha.std() / alpha.mean():.1%} of the mean: averaging over alpha adds nothing.")
+    print("If alpha governs a hundred thousand parameters, maximise the evidence; use NUTS for what stays uncertain.")
 
 
 def main() -> None:

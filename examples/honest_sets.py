@@ -1,10 +1,10 @@
-"""Sets of labels that are honest where the model is wrong.
+"""Sets of labels whose coverage holds although the model is wrong.
 
-Members of three parties vote on four matters, four times on each. Who has made up his mind on a matter votes alike each
-time, and naive Bayes takes that for four witnesses: it is sure, and too often wrong. The smallest set of parties whose
-probabilities sum to 90% misses the true one more often than once in ten. `conformal` holds each row and label against
-the rows that were counted, each of these judged by all others, and asks how many fit no better. That covers whatever
-the model; a better model makes sets smaller.
+Members of three parties vote on four matters, four times on each. A member with a fixed opinion on a matter votes the
+same way each time. Naive Bayes counts this as four independent votes, so it is overconfident: the smallest set of
+parties whose probabilities sum to 90% misses the true party more often than once in ten. `conformal` compares each row
+and label with the training rows, each of which is predicted from all others, and computes how many of them fit no
+better. The resulting sets cover whatever the model; a better model makes the sets smaller.
 
     python examples/honest_sets.py [FILE] [--out DIR]
 
@@ -30,21 +30,21 @@ MODELS = {"naive Bayes": bnb.CategoricalNB(), "weighted terms": bnb.WeightedNB(b
 
 CONCLUSION = """
 How to read this
-  Where naive Bayes says P > .99 it should be wrong in less than one row of a hundred. It is wrong far more often, and
-  so its own sets, which take these probabilities at their word, miss too many labels.
-  Weighted terms give probabilities that can be believed. Their sets cover, but by more than was asked: labels are
-  added until the sum has passed 90%, which with three labels is often far beyond.
-  Conformal sets cover nine rows in ten under either model, and leave about as many rows with one label. They need the
-  order of the scores only, in which both models are much alike.
-  What is promised is an average: over rows, not for each party, unless `by_class` asks for that, and not for the sets
-  with one label, which are right less often than those with several. Sets without a label come where a model needs no
-  second label to cover nine in ten: they are of the rows that are hardest to tell, and more coverage can be had. And
-  it holds for rows of the same kind: if the next Congress votes otherwise, nothing is promised.
+  If naive Bayes states P > .99, it should be wrong in fewer than one row of a hundred. It is wrong far more often, so
+  its own sets, which rely on these probabilities, miss too many labels.
+  Weighted terms give calibrated probabilities. Their sets cover, but more than required: labels are added until the sum
+  exceeds 90%, and with three labels it often exceeds 90% by far.
+  Conformal sets cover nine rows in ten under either model, and about as many rows have one label. They depend only on
+  the order of the scores, in which the two models are similar.
+  The guarantee is an average over rows. It holds for each party only with `by_class`, and it does not hold separately
+  for sets with one label, which are right less often than sets with several. Empty sets occur if the model covers nine
+  rows in ten without a second label; they belong to the rows that are hardest to classify, and a higher coverage fills
+  them. The guarantee needs rows of the same kind: it does not hold if the next Congress votes differently.
 """
 
 
 def members(n: int, rng: np.random.Generator) -> tuple[np.ndarray, np.ndarray]:
-    """(n, 16) votes, and parties: a stance on each matter, mostly the party's line, and votes that follow it."""
+    """Simulate votes (n, 16) and parties: members mostly share their party's opinion, and mostly vote by it."""
     party = rng.integers(0, len(PARTIES), n)
     line = np.array([[0, 0, 0, 0], [0, 0, 1, 1], [1, 1, 1, 1]])[party]
     stance = np.where(rng.random((n, MATTERS)) < LOYALTY, line, 1 - line)
@@ -53,7 +53,7 @@ def members(n: int, rng: np.random.Generator) -> tuple[np.ndarray, np.ndarray]:
 
 
 def own_sets(proba: np.ndarray) -> np.ndarray:
-    """(N, C) the smallest sets of labels whose probabilities sum to the coverage."""
+    """Return the smallest sets of labels whose probabilities sum to the coverage, (N, C)."""
     order = np.argsort(-proba, axis=1)
     falling = np.take_along_axis(proba, order, axis=1)
     enough = np.cumsum(falling, axis=1) - falling < COVERAGE
@@ -63,7 +63,7 @@ def own_sets(proba: np.ndarray) -> np.ndarray:
 
 
 def judged(name: str, nb, X: np.ndarray, y: np.ndarray, X_test: np.ndarray, y_test: np.ndarray) -> list[dict]:
-    """Coverage and sizes of the sets of one fit, its own and conformal ones."""
+    """Return coverage and sizes of the sets of one fit, from its probabilities and conformal."""
     nb.fit(X, y)
     proba, truth = nb.predict_proba(X_test), np.searchsorted(nb.classes_, y_test)
     sure = proba.max(axis=1) > 0.99
@@ -93,20 +93,20 @@ def judged(name: str, nb, X: np.ndarray, y: np.ndarray, X_test: np.ndarray, y_te
 
 
 def table(found: list[dict]) -> str:
-    """Means over the repeats."""
+    """Format means over the repeats."""
     frame = pd.DataFrame(found).groupby(["model", "sets"], sort=False).mean()
     return frame.map(lambda share: "-" if np.isnan(share) else f"{share:.1%}").to_string()
 
 
 def simulated(out: Path) -> None:
-    """Both models on simulated members, and a figure of one of the repeats."""
+    """Compare both models on simulated members, and draw one of the repeats."""
     found = []
     for repeat in range(REPEATS):
         rng = np.random.default_rng(repeat)
         data = (*members(ROWS, rng), *members(TEST, rng))
         for name, nb in MODELS.items():
             found += judged(name, nb, *data)
-    print(f"three parties, simulated: {ROWS} members to learn from, {TEST} others, {REPEATS} times\n{table(found)}\n")
+    print(f"three parties, simulated: {ROWS} training rows, {TEST} test rows, {REPEATS} repeats\n{table(found)}\n")
     X, y, X_test, _ = data
     sets = bnb.conformal(MODELS["naive Bayes"].fit(X, y), X, y).predict_set(X_test, COVERAGE)
     print(f"{sets}\n{sets.to_frame().head(8).round(3).to_string()}\n")
@@ -116,14 +116,14 @@ def simulated(out: Path) -> None:
 
 
 def congress(path: Path) -> None:
-    """Both models on halves of the votes."""
+    """Compare both models on random halves of the votes."""
     data, found = read_arff(path), []
     X, y = data.iloc[:, :-1], data.iloc[:, -1].to_numpy(str)
     for repeat in range(REPEATS):
         X_train, X_test, y_train, y_test = train_test_split(X, y, test_size=0.5, random_state=repeat)
         for name, nb in MODELS.items():
             found += judged(name, nb, X_train, y_train, X_test, y_test)
-    print(f"votes of Congress: halves to learn from and to judge by, {REPEATS} times\n{table(found)}")
+    print(f"votes of Congress: training and test halves, {REPEATS} repeats\n{table(found)}")
 
 
 def main() -> None:

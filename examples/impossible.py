@@ -1,8 +1,8 @@
-"""A melon that maximum likelihood calls impossible.
+"""A row that maximum likelihood calls impossible.
 
-The textbook's good melon, but knocked it sounds 清脆 (crisp), as no good melon of the seventeen did. Maximum
-likelihood gives that sound probability 0 among good melons, and so the melon probability 0 of being good,
-whatever else speaks for it. Under a Dirichlet prior an unseen level is unlikely, not impossible.
+The row is a good melon of the textbook, but with the sound 清脆 (crisp), which no good melon among the seventeen has.
+Maximum likelihood gives this sound probability 0 among good melons. The probability that the melon is good is then 0,
+whatever the other features are. Under a Dirichlet prior an unseen level is unlikely, not impossible.
 
     python examples/impossible.py [--out DIR]
 """
@@ -26,7 +26,7 @@ def main() -> None:
 
     melon = melons.data.iloc[[0]].copy()
     print("The first melon of the table, a good one:", ", ".join(map(str, melon.iloc[0])))
-    print("The same, but with 敲声 = 清脆 (no good melon has it, 2 of 9 bad ones have):\n")
+    print("The same melon with 敲声 = 清脆 (no good melon has this sound, 2 of 9 bad melons have it):\n")
     melon["敲声"] = "清脆"
 
     for estimate, meaning in (
@@ -41,7 +41,7 @@ def main() -> None:
     split = bnb.decompose_uncertainty(nb, melon, method="draws", draws=20_000).iloc[0]
     print(f"""
 90% interval of P(good | melon, parameters), by draws: {lower[0, good]:.2f} to {upper[0, good]:.4f}
-Of the entropy of {split.total:.3f} nats, {split.epistemic:.3f} are due to parameters that 17 melons leave unknown.
+Entropy: {split.total:.3f} nats, of which {split.epistemic:.3f} come from parameters that 17 melons leave unknown.
 """)
 
     table = bnb.parameter_table(nb)
@@ -52,8 +52,8 @@ Of the entropy of {split.total:.3f} nats, {split.epistemic:.3f} are due to param
         .to_string(index=False)
     )
     print("""
-What this does and does not say: if naive Bayes holds, and the melons are a sample, the melon is very probably
-good. The interval is about the parameters. Whether naive Bayes holds for melons seventeen rows cannot tell.""")
+What this means: if naive Bayes holds, and the melons are a random sample, the melon is very probably good. The interval
+is about the parameters. Seventeen rows cannot show whether naive Bayes holds for melons.""")
 
     out.mkdir(parents=True, exist_ok=True)
     for name, ax in (

@@ -1,10 +1,10 @@
-"""Which test to order next: what an answer is expected to tell, what it tells, and what it is worth.
+"""Choosing the next test: expected information, actual information, and value in money.
 
     python examples/medical_tests.py [--out DIR]
 
 A table of patients has routine cells, and three tests of which most rows lack some. `value_of_information` ranks the
-missing ones. The patients are invented, so that every withheld answer is known and a recommendation can be checked: by
-a process that is not the model that is fitted, unless it is asked to be. Nothing here is medical knowledge.
+missing tests. The patients are simulated, so every withheld result is known and each recommendation can be checked. The
+process differs from the fitted model, except in one of the worlds. Nothing here is medical knowledge.
 """
 
 from __future__ import annotations
@@ -29,29 +29,29 @@ FALLS = ["promised", "entropy", "log loss"]
 PRICES = {"antigen": 0.1, "log crp": 0.05, "xray": 0.4}
 
 INTRODUCTION = f"""\
-{TRAINING} patients to learn from, {FRESH} fresh ones of whom each lacks a test or more; one of these is then made, and
-its answer, which was known all along, is filled in. Means a patient, in nats, ± standard errors.
-promised: the value of information. entropy: by how much the entropy of the class did fall. log loss: by how much that
-of the true class did. If the model holds all three agree but for chance. "at random": a missing test, drawn.
+{TRAINING} training patients, and {FRESH} new patients who each lack at least one test. One of these tests is then made,
+and its withheld result is filled in. Means in nats per patient, ± standard errors.
+promised: the value of information. entropy: decrease of the entropy of the class. log loss: decrease of the log loss of
+the true class. If the model holds, all three agree within chance. "at random": a random missing test.
 """
 
 CONCLUSION = """
 How to read this
-  Where cells are independent given the disease and tests are made by lot the model holds: the recommended test tells
-  what was promised, and more than one at random.
-  Where a severity that the table does not have drives all cells, the entropy falls as promised, and the log loss by
-  less than half of that: the second witness repeats the first, and the model takes it for news. Entropy is what the
-  model thinks of itself; only labels say what an answer was worth. Weighted terms leave a smaller loss, and promise too
-  much even so: they were weighted for rows as they come, and are too sure of rows with one more test.
-  Doctors order tests for what they see. Then it tells something that a test was not made, and to take the cell for
-  missing at random loses it: where all else holds, pneumonia is stated too often without an X-ray, and too rarely with
-  one. Columns that say what was ordered mend that. Where severity drives orders too they are further witnesses of the
-  same, and the log loss is worse than without them, until terms are weighted. They are of use while the same doctors
-  order by the same habits, and tell nothing of what tests that were not made would have shown: that takes some made by
-  lot.
-  Nats are not costs. Most answers would change no action; a test for the few rows where it may be expected to pay costs
-  a quarter of one for everybody, and saves more. What is expected is what is observed, but for chance (±, a standard
-  error), where the model holds, and about half of it where it does not.
+  If cells are independent given the disease and tests are ordered at random, the model holds: the recommended test
+  gives the expected information, and more than a random test.
+  If a severity outside the table affects all cells, the entropy falls as expected, but the log loss falls by less than
+  half of that. The second test repeats information of the first, and the model counts it as new. Entropy is what the
+  model states about itself; only labels show what a result was worth. Weighted terms leave a smaller loss, but still
+  promise too much: the weights were estimated on typical rows, and are overconfident for rows with one more test.
+  Doctors order tests because of what they see. A test that was not ordered is then evidence, and treating its cell as
+  missing at random loses this evidence: if the model holds otherwise, pneumonia is stated too often without an X-ray,
+  and too rarely with one. Columns for the orders correct this. If severity also drives the orders, the columns repeat
+  other information, and the log loss is worse than without them, unless terms are weighted. The columns are useful
+  while the same doctors order in the same way. They do not show the results of tests that nobody ordered; this requires
+  some tests made at random.
+  Nats are not costs. Most results would change no action. Testing only the rows for which a test is expected to pay
+  costs a quarter of testing everybody, and saves more. Expected and observed costs agree within chance (± a standard
+  error) if the model holds; otherwise the expected cost is about half of the observed cost.
 """
 
 LOSS = pd.DataFrame(
@@ -63,14 +63,14 @@ LOSS.columns.name = "truth"
 
 @dataclass(frozen=True)
 class World:
-    """How patients come about.
+    """Process that generates patients.
 
     Parameters
     ----------
     severity : float
-        Correlation of each cell with a severity that all cells of a patient share, given the disease: 0 is naive Bayes.
+        Correlation of each cell with a severity that all cells of a patient share, given the disease. 0 is naive Bayes.
     doctors : bool
-        Whether tests are ordered for the severity and a hunch of the disease, or by lot.
+        Whether doctors order tests by severity and suspicion, or tests are ordered at random.
     """
 
     severity: float
@@ -87,7 +87,7 @@ WORLDS = {
 
 @dataclass(frozen=True, eq=False)
 class Patients:
-    """`seen` is the table, NaN or None where a test was not made; `whole` has every answer; `y` the diseases."""
+    """`seen`: the table, NaN or None for tests that were not made; `whole`: all results; `y`: the diseases."""
 
     seen: pd.DataFrame
     whole: pd.DataFrame
@@ -95,7 +95,7 @@ class Patients:
 
 
 def simulate(n: int, world: World, seed: int) -> Patients:
-    """Patients of a world: the distribution of each cell given the disease is the same in all worlds."""
+    """Simulate patients of a world; all worlds share the distribution of each cell given the disease."""
     rng = np.random.default_rng(seed)
     disease = rng.choice(len(CLASSES), n, p=SHARES)
     severity = rng.normal(size=n)
@@ -120,34 +120,34 @@ def simulate(n: int, world: World, seed: int) -> Patients:
 
 
 def levels(names: list[str], latent: np.ndarray, cuts: tuple[float, ...]) -> np.ndarray:
-    """Names of the intervals between cuts."""
+    """Return the names of the intervals between cuts."""
     return np.array(names, object)[np.searchsorted(cuts, latent)]
 
 
 def orders(rng: np.random.Generator, disease: np.ndarray, severity: np.ndarray) -> np.ndarray:
-    """(n, tests) whether a doctor orders each test: of the very ill, and where the disease is suspected."""
+    """Return whether a doctor orders each test, (n, tests): for the very ill, and for a suspected disease."""
     hunch = np.array([[-0.8, 0.8, 0.0], [-0.8, 0.0, 1.2], [-1.2, -0.6, 1.8]]).T[disease]
     return rng.random(hunch.shape) < expit(hunch + severity[:, None])
 
 
 def with_orders(X: pd.DataFrame) -> pd.DataFrame:
-    """The table with a column for each test: whether the doctor ordered it."""
+    """Add a column for each test: whether the doctor ordered it."""
     return X.assign(**{f"{test} ordered": X[test].notna() for test in TESTS})
 
 
 def recommended(nb: Any, X: pd.DataFrame) -> pd.DataFrame:
-    """For each row that lacks a test the one of greatest value: columns row, feature, value."""
+    """Return the test of greatest value for each row that lacks a test: columns row, feature, value."""
     return bnb.value_of_information(nb, X, features=TESTS).groupby("row", sort=True, as_index=False).first()
 
 
 def at_random(nb: Any, X: pd.DataFrame, rng: np.random.Generator) -> pd.DataFrame:
-    """The same with one of the missing tests, drawn."""
+    """Return a random missing test for each row that lacks a test: columns row, feature, value."""
     every = bnb.value_of_information(nb, X, features=TESTS).sample(frac=1.0, random_state=rng)
     return every.groupby("row", sort=True, as_index=False).first()
 
 
 def answered(X: pd.DataFrame, whole: pd.DataFrame, chosen: pd.DataFrame) -> pd.DataFrame:
-    """The rows of X after the chosen tests were made."""
+    """Return the rows of X with the results of the chosen tests."""
     found = X.copy()
     for test, rows in chosen.groupby("feature")["row"]:
         found.loc[rows, test] = whole.loc[rows, test]
@@ -155,7 +155,7 @@ def answered(X: pd.DataFrame, whole: pd.DataFrame, chosen: pd.DataFrame) -> pd.D
 
 
 def told(nb: Any, X: pd.DataFrame, patients: Patients, chosen: pd.DataFrame) -> pd.DataFrame:
-    """What was promised of each chosen test, and what came of it: a row a patient, in nats."""
+    """Return the expected and the actual information of each chosen test, one row per patient, in nats."""
     rows = chosen["row"].to_numpy()
     before, after = (nb.predict_log_proba(x.loc[rows]) for x in (X, answered(X, patients.whole, chosen)))
     truth = np.searchsorted(nb.classes_, patients.y[rows])
@@ -171,12 +171,12 @@ def told(nb: Any, X: pd.DataFrame, patients: Patients, chosen: pd.DataFrame) -> 
 
 
 def entropy(log_proba: np.ndarray) -> np.ndarray:
-    """(N,) in nats."""
+    """Return the entropy of each row, (N,), in nats."""
     return entr(np.exp(log_proba)).sum(axis=1)
 
 
 def promises(training: int = TRAINING, fresh: int = FRESH) -> pd.DataFrame:
-    """Means of `told` in every world, with standard errors, and what is left: entropy, and log loss of the truth."""
+    """Return means of `told` in every world, standard errors, and the entropy and log loss that remain."""
     lines = {}
     for name, world in WORLDS.items():
         learned, patients = simulate(training, world, seed=0), simulate(fresh, world, seed=1)
@@ -189,7 +189,7 @@ def promises(training: int = TRAINING, fresh: int = FRESH) -> pd.DataFrame:
 
 
 def models(world: World) -> dict[str, Any]:
-    """Naive Bayes, and where it does not hold what may mend it."""
+    """Return naive Bayes and, for worlds in which it does not hold, possible remedies."""
     found = {"naive Bayes": bnb.MixedNB(numbers="gaussian")}
     if world.severity:
         found["weighted"] = bnb.WeightedNB(bnb.MixedNB(numbers="gaussian"))
@@ -197,14 +197,14 @@ def models(world: World) -> dict[str, Any]:
 
 
 def line(nb: Any, patients: Patients, chosen: pd.DataFrame) -> dict[str, float]:
-    """A line of the table: means, and the standard errors of the falls."""
+    """Return one row of the table: means, and the standard errors of the decreases."""
     found = told(nb, patients.seen, patients, chosen)
     errors = found.iloc[:, :3].std(ddof=1) / np.sqrt(len(found))
     return found.mean().to_dict() | errors.add_prefix("± ").to_dict()
 
 
 def shares(names: Sequence[str] = tuple(WORLDS), training: int = TRAINING, fresh: int = FRESH) -> pd.DataFrame:
-    """Share of pneumonia among those with and without an X-ray, in some worlds: observed, and as models state it."""
+    """Return observed and stated shares of pneumonia with and without an X-ray, for some worlds."""
     lines = {}
     for name in names:
         world = WORLDS[name]
@@ -220,7 +220,7 @@ def shares(names: Sequence[str] = tuple(WORLDS), training: int = TRAINING, fresh
 
 
 def ways(world: World) -> dict[str, tuple[Any, Callable[[pd.DataFrame], pd.DataFrame]]]:
-    """Models of a world, each with what it makes of the table."""
+    """Return the models for a world, each with its version of the table."""
     found: dict[str, Any] = {"cells alone": (bnb.MixedNB(numbers="gaussian"), pd.DataFrame)}
     if world.doctors:
         found["and orders"] = (bnb.MixedNB(numbers="gaussian"), with_orders)
@@ -230,9 +230,9 @@ def ways(world: World) -> dict[str, tuple[Any, Callable[[pd.DataFrame], pd.DataF
 
 
 def worth(nb: Any, X: pd.DataFrame, test: str, learned: pd.DataFrame, loss: pd.DataFrame = LOSS) -> np.ndarray:
-    """(N,) by how much the answer to a missing test is expected to lower the risk of the best action.
+    """Return the expected decrease of the risk of the best action by the result of a missing test, (N,).
 
-    Of every answer v that may come p(v | row) = p(row, v) / p(row), and the risk of the best action given it.
+    For each possible result v, p(v | row) = p(row, v) / p(row), and the risk is that of the best action given v.
     """
     joint = nb.predict_joint_log_proba(X)
     values, width = answers(learned[test])
@@ -246,7 +246,7 @@ def worth(nb: Any, X: pd.DataFrame, test: str, learned: pd.DataFrame, loss: pd.D
 
 
 def answers(cells: pd.Series) -> tuple[list[Any], np.ndarray]:
-    """What a test may say: its levels, or numbers with the width of what each stands for."""
+    """Return the possible results of a test: levels, or numbers with the widths that they represent."""
     known = cells.dropna()
     if not pd.api.types.is_numeric_dtype(known):
         found = sorted(known.unique())
@@ -256,12 +256,12 @@ def answers(cells: pd.Series) -> tuple[list[Any], np.ndarray]:
 
 
 def least_risk(joint: np.ndarray, classes: np.ndarray, loss: pd.DataFrame) -> np.ndarray:
-    """(N,) expected loss of the best action: what `decide` has as its risk."""
+    """Return the expected loss of the best action, (N,), which is the risk of `decide`."""
     return (softmax(joint, axis=1) @ loss[list(classes)].to_numpy().T).min(axis=1)
 
 
 def policies(world: World, training: int = TRAINING, fresh: int = FRESH) -> pd.DataFrame:
-    """Mean cost of acting at once, and after one test, chosen in two ways."""
+    """Return the mean cost of acting at once, and after one test, chosen in two ways."""
     learned, patients = simulate(training, world, seed=0), simulate(fresh, world, seed=1)
     nb = bnb.MixedNB(numbers="gaussian").fit(learned.seen, learned.y)
     X, price = patients.seen, pd.Series(PRICES)
@@ -272,14 +272,14 @@ def policies(world: World, training: int = TRAINING, fresh: int = FRESH) -> pd.D
     by_cost = pd.DataFrame({"row": X.index, "feature": gain.idxmax(axis=1)})[pays]
     chosen = {
         "act at once": by_cost.iloc[:0],
-        "test of most nats": recommended(nb, X)[["row", "feature"]],
-        "test that pays most, if one does": by_cost,
+        "test of greatest information": recommended(nb, X)[["row", "feature"]],
+        "most profitable test, if any pays": by_cost,
     }
     return pd.DataFrame({name: cost(nb, X, patients, tests) for name, tests in chosen.items()}).T
 
 
 def cost(nb: Any, X: pd.DataFrame, patients: Patients, chosen: pd.DataFrame) -> dict[str, float]:
-    """What is expected and observed of the best actions once the chosen tests are made, their price included."""
+    """Return expected and observed costs of the best actions after the chosen tests, prices included."""
     after = answered(X, patients.whole, chosen)
     decisions = bnb.decide(nb, after, LOSS, draws=100)  # draws are for P(optimal), which is not told here
     paid = chosen["feature"].map(PRICES).astype(float).sum() / len(X)
@@ -291,7 +291,7 @@ def cost(nb: Any, X: pd.DataFrame, patients: Patients, chosen: pd.DataFrame) -> 
 
 
 def draw(table: pd.DataFrame, path: Path) -> None:
-    """Promises beside what came of them, of naive Bayes in each world."""
+    """Draw expected and actual information of naive Bayes in each world."""
     import matplotlib
 
     matplotlib.use("Agg")
@@ -300,7 +300,7 @@ def draw(table: pd.DataFrame, path: Path) -> None:
 
 
 def promised_and_kept(table: pd.DataFrame) -> Any:
-    """A group of bars for each world and model, of recommended tests."""
+    """Draw a group of bars for each world and model, for recommended tests."""
     import matplotlib.pyplot as plt
 
     own = table.xs("recommended", level="test").iloc[::-1]
@@ -310,13 +310,13 @@ def promised_and_kept(table: pd.DataFrame) -> Any:
         at = place + 0.25 * (1 - i)
         ax.barh(at, own[name], 0.25, xerr=2 * own[f"± {name}"], color=colour, label=name)
     ax.set_yticks(place, [f"{world}: {model}" for world, model in own.index])
-    ax.set_xlabel("nats a patient, two standard errors")
+    ax.set_xlabel("nats per patient, two standard errors")
     ax.legend(frameon=False, loc="upper left", bbox_to_anchor=(1, 1))
     return figure
 
 
 def shown(table: pd.DataFrame) -> pd.DataFrame:
-    """Figures with their standard errors, as text."""
+    """Format figures with their standard errors."""
     found = table.drop(columns=[f"± {name}" for name in FALLS]).map("{:.3f}".format)
     for name in FALLS:
         found[name] += table[f"± {name}"].map(" ± {:.3f}".format)
@@ -331,7 +331,7 @@ def main() -> None:
     print(INTRODUCTION)
     table = promises()
     print(shown(table).to_string())
-    print("\nShare of pneumonia among fresh patients with and without an X-ray, and log loss of all diseases")
+    print("\nShare of pneumonia among new patients with and without an X-ray, and log loss of all diseases")
     print(shares().round(3).to_string(na_rep=""))
     print(f"\nCosts a patient; one pneumonia that is not admitted makes {20 / FRESH:g}; tests cost {PRICES}\n{LOSS}")
     for name in ("independent, by lot", "severity, by lot"):

@@ -1,12 +1,13 @@
-"""A prevalence that has moved: how many are ill where nobody has been diagnosed, and what that does to diagnoses.
+"""A changed prevalence: estimating it without labels, and its effect on diagnoses.
 
-A classifier learns from rows of which 37% are malignant, and is used where 5%, 20% or 60% are. `estimate_prevalence`
-finds the new share from rows without labels, with an interval, and `predict_proba(X, class_prior=)` takes it.
+A classifier is trained on rows of which 37% are malignant, and used where 5%, 20% or 60% are. `estimate_prevalence`
+estimates the new share from rows without labels, with an interval, and `predict_proba(X, class_prior=)` applies it.
 
     python examples/moved_prevalence.py [--out DIR]
 
-Breast cancer comes with scikit-learn: half of the rows to learn from; of the others 200 are drawn, with replacement, so
-that each is malignant with the new share. All of it 20 times, with naive Bayes as it is and with weighted terms.
+Breast cancer comes with scikit-learn: half of the rows are training rows. From the others, 200 rows are drawn with
+replacement, so that each is malignant with the new share. This is repeated 20 times, with plain naive Bayes and with
+weighted terms.
 """
 
 from __future__ import annotations
@@ -27,42 +28,42 @@ SHARES, ROWS, REPEATS = (0.05, 0.2, 0.6), 200, 20
 MODELS = {"naive Bayes": bnb.GaussianNB(), "weighted": bnb.WeightedNB(bnb.GaussianNB())}
 
 INTRODUCTION = """\
-Share of malignant tumours among {rows} rows without labels, learned from rows of which {training:.0%} are.
-labels: share of malignant among the predicted labels. probabilities: mean of predict_proba. posterior: mean of
-estimate_prevalence. Each with its root mean squared error over {repeats} draws (±, in points of a hundred).
-covers: draws in which the 90% interval has the true share. log loss: with the learned prior -> with the new one.
+Share of malignant tumours among {rows} rows without labels; {training:.0%} of the training rows are malignant. labels:
+share of malignant predictions. probabilities: mean of predict_proba. posterior: mean of estimate_prevalence. Each has
+its root mean squared error over {repeats} draws (±, in percentage points). covers: draws whose 90% interval contains
+the true share. log loss: with the training prior -> with the new prior.
 """
 
 CONCLUSION = """
 How to read this
-  The labels of a classifier are off by its mistakes, and the learned prior pulls each doubtful row towards 37%: where
-  5% are ill both count too many, where 60% are too few. The posterior takes the prior out of every row and asks which
-  share explains all of them.
-  It takes the scores at their word. Naive Bayes is sure of almost every row, because measurements of one tumour repeat
-  one another; then the posterior is little more than a count of its labels, with an interval as if these were right.
-  Weights make the scores ones that can be believed, and the interval with them.
-  The new share is worth something for each row, too: where 5% are ill it halves the log loss of the weighted scores.
-  That of naive Bayes as it is stays far above, as a prior moves no row that is sure already.
-  All this rests on one assumption that no row without a label can confirm: malignant and benign tumours look as they
-  did in training, and only their shares have moved.
+  Predicted labels contain errors, and the training prior pulls each doubtful row towards 37%. If 5% are ill, both
+  labels and probabilities count too many; if 60% are ill, too few. The posterior removes the prior from every row, and
+  estimates the share that explains all rows.
+  The posterior assumes that the scores are correct. Plain naive Bayes is sure of almost every row, because measurements
+  of one tumour repeat one another. The posterior is then little more than a count of labels, with an interval as if the
+  labels were right. Weights calibrate the scores, and with them the interval.
+  The new share also improves each prediction: if 5% are ill, it halves the log loss of the weighted scores. The log
+  loss of plain naive Bayes stays far higher, because a prior hardly changes a row about which the model is sure.
+  All this rests on an assumption that rows without labels cannot confirm: malignant and benign tumours look as they did
+  in training, and only their shares have changed.
 """
 
 
 def split(repeat: int) -> tuple[np.ndarray, np.ndarray, np.ndarray, np.ndarray]:
-    """Half of the rows to learn from, half to draw from."""
+    """Return one half of the rows for training and one half to draw from."""
     data = load_breast_cancer()
     y = data.target_names[data.target]
     return train_test_split(data.data, y, test_size=0.5, stratify=y, random_state=repeat)
 
 
 def population(y: np.ndarray, share: float, rng: np.random.Generator) -> np.ndarray:
-    """Rows, of which each is malignant with this probability."""
+    """Draw rows, each of which is malignant with the given probability."""
     malignant, benign = (rng.choice(np.flatnonzero(y == name), ROWS) for name in ("malignant", "benign"))
     return np.where(rng.random(ROWS) < share, malignant, benign)
 
 
 def one_draw(repeat: int) -> list[dict[str, float | str]]:
-    """Both classifiers, at each new share."""
+    """Score both classifiers at each new share."""
     X, X_test, y, y_test = split(repeat)
     rng, found = np.random.default_rng(repeat), []
     fitted = {name: nb.fit(X, y) for name, nb in MODELS.items()}
@@ -74,7 +75,7 @@ def one_draw(repeat: int) -> list[dict[str, float | str]]:
 
 
 def outcome(nb, X: np.ndarray, y: np.ndarray, share: float) -> dict[str, float]:
-    """Three estimates of the share of malignant rows, and how well the rows are classified before and after."""
+    """Return three estimates of the share of malignant rows, and scores before and after the correction."""
     c = list(nb.classes_).index("malignant")
     before, posterior = nb.predict_log_proba(X), bnb.estimate_prevalence(nb, X)
     after = nb.predict_log_proba(X, class_prior=posterior.mean)
@@ -89,7 +90,7 @@ def outcome(nb, X: np.ndarray, y: np.ndarray, share: float) -> dict[str, float]:
 
 
 def table(frame: pd.DataFrame) -> pd.DataFrame:
-    """Means over the draws; of estimates with their errors."""
+    """Return means over the draws, and the errors of the estimates."""
     rows = {}
     for (share, model), own in frame.groupby(["share", "model"]):
         texts = {}
@@ -103,7 +104,7 @@ def table(frame: pd.DataFrame) -> pd.DataFrame:
 
 
 def draw(path: Path) -> None:
-    """Posterior and training shares of one draw at the smallest share."""
+    """Draw posterior and training shares of one draw at the smallest share."""
     import matplotlib
 
     matplotlib.use("Agg")

@@ -1,10 +1,11 @@
-"""Which records of two files are the same person? Fellegi and Sunter's weights, by EM, without a labelled pair.
+"""Record linkage of two files by the weights of Fellegi and Sunter, estimated by EM without labels.
 
     python examples/record_linkage.py [--out DIR]
 
-Two files of a town, some years apart: people moved, married, and were misspelt; cells are missing. Pairs that share a
-block are compared field by field, and a latent class model of the answers, `NaiveBayesMixture`, is to find the matches.
-The town is simulated person by person, household by household: fields are not independent given match or no match.
+The two files describe a town, some years apart: people moved, married, and were misspelt, and cells are missing. Pairs
+that share a key are compared field by field. A latent class model of the comparisons, `NaiveBayesMixture`, is to find
+the matches. The town is simulated person by person and household by household, so fields are not independent given
+match or no match.
 """
 
 from __future__ import annotations
@@ -28,40 +29,40 @@ KINDS = ("match", "household", "other")
 HOUSEHOLDS, KEPT, POSTCODES, LABELS, CLERK = 900, 0.7, 60, 60, 0.05
 
 INTRODUCTION = f"""\
-Two files of one town, {len(FIELDS)} fields a person. Pairs have month and year of birth in common (pass "born"), or the
-surname (pass "surname"). Kinds: match, one person; household, two persons of one; other, the rest. The truth is known
-as the town is invented; EM does not see it. called: pairs of which a match is more probable than not. stated: their
-mean probability of a match. right: the share of them that are one. found: the share of matches that are called one.
+Two files of one town, with {len(FIELDS)} fields for each person. Pairs share month and year of birth (pass "born"), or
+the surname (pass "surname"). Kinds: match, one person; household, two persons of one household; other, the rest. The
+truth is known because the town is simulated; EM does not see it. called: pairs with P(match) above one half. stated:
+their mean P(match). right: the share of them that are matches. found: the share of matches that are called.
 """
 
 CONCLUSION = """
 How to read this
-  EM finds what makes the fields independent of each other, and that need not be "match" and "no match". Over both
-  passes at once, less than half of what two classes call a match is one. Of pairs that share a surname, two classes
-  are those who live together and those who do not: a class of "matches" of which two in three have another first name,
-  stated with certainty. BIC prefers a third class everywhere and says nothing of what any class is. To read the tables
-  does.
-  With a third class the matches come out by themselves, but too few: day and month are exchanged together, the model
-  takes them for two witnesses against, and gives these matches to other classes. Compared as one field, and street
-  with postcode as another, two classes are enough, and more matches are found: what depends on each other is one
-  witness. `check_independence` names such fields, as far as the classes that were found can be believed.
-  A few labels name the classes and start EM near them; EM with them has a better log loss than the labels alone.
-  Probabilities say whom to show to a clerk. Some pairs cannot be told apart by these fields, such as twins whose names
-  are alike. And pairs are not independent: who is linked to one record is linked to no other. Assigning one to one
-  comes after this.
+  EM finds classes that make the fields independent, which need not be "match" and "no match". Over both passes at once,
+  fewer than half of the pairs that two classes call a match are one. Among pairs with the same surname, two classes
+  separate people who live together from people who do not: two in three pairs of the class of "matches" differ in first
+  name, although the model is certain. BIC prefers a third class everywhere, but does not tell what a class means. The
+  tables do.
+  With a third class EM finds matches, but too few: day and month are exchanged together, the model counts this as two
+  independent pieces of evidence, and puts these matches into other classes. If day and month are one field, and street
+  and postcode another, two classes are enough, and more matches are found. `check_independence` names dependent fields,
+  as far as the inferred classes are right.
+  A few labels name the classes and start EM near them; EM with labels has a better log loss than the labels alone.
+  Probabilities show which pairs a clerk should see. These fields cannot distinguish some pairs, such as twins with
+  similar names. And pairs are not independent: a person who is linked to one record is linked to no other. Assign
+  records one to one afterwards.
 """
 
 
 @dataclass(frozen=True, eq=False)
 class Pairs:
-    """`X` (N, F) says how fields of each pair compare, None where a cell is missing; `kind` (N,) is the truth."""
+    """`X` (N, F): comparison of each field of a pair, None if a cell is missing; `kind` (N,): the truth."""
 
     X: pd.DataFrame
     kind: np.ndarray
 
 
 def names(n: int, syllables: int, rng: np.random.Generator) -> np.ndarray:
-    """Pronounceable names, all different."""
+    """Return distinct pronounceable names."""
     parts = [a + b for a in "bdfghklmnprstvw" for b in ("a", "e", "i", "o", "u", "an", "er", "el")]
     found: dict[str, None] = {}
     while len(found) < n:
@@ -70,13 +71,13 @@ def names(n: int, syllables: int, rng: np.random.Generator) -> np.ndarray:
 
 
 def often(n: int, size: int, rng: np.random.Generator) -> np.ndarray:
-    """Indices below n, the first ones far more often than the last."""
+    """Draw indices below n, the first ones far more often than the last."""
     share = 1.0 / np.arange(3, n + 3)
     return rng.choice(n, size, p=share / share.sum())
 
 
 def town(rng: np.random.Generator, households: int = HOUSEHOLDS) -> pd.DataFrame:
-    """Persons in households: one surname and address, two generations, twins, and names out of fashion."""
+    """Simulate persons in households, with one surname and address, two generations, twins, and changing names."""
     surnames, streets = names(500, 3, rng), names(300, 2, rng)
     size = 1 + rng.binomial(4, 0.35, households)
     house = np.repeat(np.arange(households), size)
@@ -105,12 +106,12 @@ def town(rng: np.random.Generator, households: int = HOUSEHOLDS) -> pd.DataFrame
 
 
 def as_before(values: np.ndarray, same: np.ndarray) -> np.ndarray:
-    """The value of the person before, where it is the same: twins."""
+    """Replace values by those of the previous person, where they are equal: twins."""
     return np.where(same, np.roll(values, 1), values)
 
 
 def years_later(people: pd.DataFrame, rng: np.random.Generator) -> pd.DataFrame:
-    """Whole households have moved, and some women have taken another surname."""
+    """Move whole households, and change the surnames of some women."""
     later, houses = people.copy(), people["house"].to_numpy(dtype=int)
     moved = (rng.random(houses.max() + 1) < 0.12)[houses]
     to = rng.permutation(len(people))[houses]
@@ -122,7 +123,7 @@ def years_later(people: pd.DataFrame, rng: np.random.Generator) -> pd.DataFrame:
 
 
 def typed(people: pd.DataFrame, rng: np.random.Generator) -> pd.DataFrame:
-    """As somebody typed it: some clerks are careless with all of a record, and dates are missing as a whole."""
+    """Add typing errors: some clerks are careless with a whole record, and whole dates are missing."""
     found = people.copy()
     careless = np.where(rng.random(len(people)) < 0.15, 4.0, 0.5)
     for field in ("first name", "surname", "street"):
@@ -139,7 +140,7 @@ def typed(people: pd.DataFrame, rng: np.random.Generator) -> pd.DataFrame:
 
 
 def misspelt(name: str, rng: np.random.Generator) -> str:
-    """A letter lost, doubled or replaced, or two exchanged; now and then cut to the beginning."""
+    """Delete, double, replace or exchange letters; sometimes cut the name to its beginning."""
     at = int(rng.integers(len(name) - 1))
     before, letter, after, new = name[:at], name[at], name[at + 1 :], "aeioulnrst"[rng.integers(10)]
     ways = (before + after, before + 2 * letter + after, before + new + after, before + after[0] + letter + after[1:])
@@ -148,7 +149,7 @@ def misspelt(name: str, rng: np.random.Generator) -> str:
 
 @cache
 def near(a: str, b: str) -> bool:
-    """Whether one edit (a letter more, less or replaced, two neighbours exchanged) makes one name of the other."""
+    """Return whether one edit (a letter more, less or replaced, two neighbours exchanged) makes the names equal."""
     if abs(len(a) - len(b)) > 1:
         return False
     i = next((i for i, (p, q) in enumerate(zip(a, b, strict=False)) if p != q), min(len(a), len(b)))
@@ -157,13 +158,13 @@ def near(a: str, b: str) -> bool:
 
 
 def blocked(first: pd.DataFrame, second: pd.DataFrame, keys: Sequence[str]) -> pd.DataFrame:
-    """Rows "a" of the first file and "b" of the second that agree in all keys."""
+    """Return rows "a" of the first file and "b" of the second that agree in all keys."""
     sides = [part[list(keys)].dropna().reset_index(names=name) for part, name in ((first, "a"), (second, "b"))]
     return sides[0].merge(sides[1], on=list(keys))[["a", "b"]]
 
 
 def compared(a: pd.Series, b: pd.Series) -> np.ndarray:
-    """(N,) "agree", "near", "differ", or None where a cell is missing."""
+    """Return "agree", "near", "differ", or None if a cell is missing, (N,)."""
     missing = (a.isna() | b.isna()).to_numpy()
     agree = (a == b).to_numpy()
     found = np.where(agree, "agree", "differ").astype(object)
@@ -176,7 +177,7 @@ def compared(a: pd.Series, b: pd.Series) -> np.ndarray:
 
 
 def simulate(seed: int = 0, households: int = HOUSEHOLDS) -> dict[str, Pairs]:
-    """Two files of a town, and their pairs in each pass, all fields compared."""
+    """Simulate two files of a town, and compare all fields of their pairs in each pass."""
     rng = np.random.default_rng(seed)
     people = town(rng, households)
     first = typed(people, rng)[rng.random(len(people)) < KEPT]
@@ -191,12 +192,12 @@ def simulate(seed: int = 0, households: int = HOUSEHOLDS) -> dict[str, Pairs]:
 
 
 def without_keys(pairs: Pairs, name: str) -> Pairs:
-    """The fields that are not agreed upon by all pairs of a pass."""
+    """Remove the key fields, on which all pairs of a pass agree."""
     return Pairs(pairs.X.drop(columns=list(PASSES[name])), pairs.kind)
 
 
 def merged(pairs: Pairs) -> Pairs:
-    """Day and month as one field, street and postcode as another: what goes wrong together is one witness."""
+    """Merge day with month, and street with postcode, because their errors occur together."""
     X = pairs.X.copy()
     for name, parts in (("birthday", ["day", "month"]), ("address", ["street", "postcode"])):
         missing = X[parts].isna().any(axis=1)
@@ -207,7 +208,7 @@ def merged(pairs: Pairs) -> Pairs:
 
 
 def both(passes: dict[str, Pairs]) -> Pairs:
-    """The pairs of all passes in one table; a pair that is in two passes is there twice."""
+    """Combine the pairs of all passes; a pair in two passes occurs twice."""
     return Pairs(
         pd.concat([pairs.X for pairs in passes.values()], ignore_index=True),
         np.concatenate([pairs.kind for pairs in passes.values()]),
@@ -215,19 +216,19 @@ def both(passes: dict[str, Pairs]) -> Pairs:
 
 
 def patterns(X: pd.DataFrame) -> tuple[pd.DataFrame, np.ndarray]:
-    """The distinct rows, and how often each occurs."""
+    """Return the distinct rows and their frequencies."""
     counted = X.fillna("?").value_counts(sort=False).reset_index(name="n")
     return counted[list(X.columns)].replace({"?": None}), counted["n"].to_numpy(dtype=float)
 
 
 def latent_classes(X: pd.DataFrame, k: int, seed: int = 0) -> bnb.NaiveBayesMixture:
-    """k latent classes of pairs, by EM from five starts; distinct rows are counted once, with their frequency."""
+    """Fit k latent classes of pairs by EM from five starts, with the frequencies of distinct rows."""
     rows, n = patterns(X)
     return bnb.NaiveBayesMixture(k, estimator=bnb.CategoricalNB(), n_init=5, seed=seed).fit(rows, sample_weight=n)
 
 
 def agreement(nb: Any) -> pd.DataFrame:
-    """P(agree | class), one row a field, one column a class."""
+    """Return P(agree | class), one row per field and one column per class."""
     tables = zip(nb.feature_names_in_, nb.categories_, nb.feature_log_prob_, strict=True)
     return pd.DataFrame(
         {
@@ -238,12 +239,12 @@ def agreement(nb: Any) -> pd.DataFrame:
 
 
 def match_class(nb: Any) -> int:
-    """The class in which first names agree most: a person is to agree with themself, two of a household are not."""
+    """Return the class in which first names agree most, as they do for one person but not for a household."""
     return int(agreement(nb).loc["first name"].idxmax())
 
 
 def weights(nb: Any, pairs: Pairs, c: int) -> pd.DataFrame:
-    """m = P(level | match), u = P(level | no match), and log2(m / u), as stated and as counted in the truth."""
+    """Return m = P(level | match), u = P(level | no match), and log2(m / u), estimated and counted in the truth."""
     share = np.exp(nb.class_log_prior_)
     others = np.arange(len(share)) != c
     match, rows = pairs.kind == "match", {}
@@ -262,7 +263,7 @@ def weights(nb: Any, pairs: Pairs, c: int) -> pd.DataFrame:
 
 
 def weight_intervals(data: Any, pairs: Pairs, nb: Any, c: int, prob: float = 0.9) -> pd.DataFrame:
-    """log2(m / u) of two classes, c being the matches: posterior mean and interval, and as counted in the truth."""
+    """Return log2(m / u) if class c is the matches: posterior mean, interval, and count in the truth."""
     theta = data["posterior"]["theta"].values
     draws = np.log2(theta[:, :, c] / theta[:, :, 1 - c])
     lower, upper = np.quantile(draws, [0.5 - prob / 2, 0.5 + prob / 2], axis=(0, 1))
@@ -272,20 +273,20 @@ def weight_intervals(data: Any, pairs: Pairs, nb: Any, c: int, prob: float = 0.9
 
 
 def averaged_match(data: Any, X: pd.DataFrame, c: int) -> np.ndarray:
-    """(N,) P(match | pair, all pairs): of its pattern, averaged over the draws."""
+    """Return P(match | pair, all pairs), (N,), averaged over the draws."""
     rows = pd.MultiIndex.from_frame(patterns(X)[0].fillna("?"))
     proba = pd.Series(data["constant_data"]["membership"].values[:, c], index=rows)
     return proba.loc[pd.MultiIndex.from_frame(X.fillna("?"))].to_numpy()
 
 
 def least_cost(match: np.ndarray) -> pd.DataFrame:
-    """Action of least expected cost for each pair, and that cost: a wrong link 1, a missed one 0.5, a look CLERK."""
+    """Return the action of least expected cost for each pair, and its cost: wrong link 1, missed 0.5, look CLERK."""
     cost = pd.DataFrame({"link": 1.0 - match, "leave": 0.5 * match, "look": CLERK})
     return pd.DataFrame({"action": cost.idxmin(axis=1), "expected": cost.min(axis=1)})
 
 
 def outcome(proba: np.ndarray, kind: np.ndarray) -> dict[str, float]:
-    """Of P(match) (N,): pairs above one half, what is stated for them, and what is so."""
+    """Summarise the pairs with P(match) above one half: number, stated and true shares of matches, and log loss."""
     called, match = proba > 0.5, kind == "match"
     return {
         "called": called.sum(),
@@ -297,13 +298,13 @@ def outcome(proba: np.ndarray, kind: np.ndarray) -> dict[str, float]:
 
 
 def dependence(pairs: Pairs, label: np.ndarray, top: int = 3) -> pd.DataFrame:
-    """The pairs of fields that depend on each other most within the classes that were found."""
+    """Return the pairs of fields that depend on each other most within the inferred classes."""
     found = bnb.check_independence(bnb.CategoricalNB().fit(pairs.X, label), pairs.X, label, top=top, draws=20)
     return found[["feature_1", "feature_2", "rows", "log_bayes_factor", "mutual_information"]]
 
 
 def clerk(pairs: Pairs, n: int = LABELS, seed: int = 0) -> np.ndarray:
-    """Pairs for a clerk to label: a third with many fields alike, a third with some, a third at random."""
+    """Choose pairs for a clerk: a third with many equal fields, a third with some, a third at random."""
     rng = np.random.default_rng(seed)
     alike = (pairs.X == "agree").sum(axis=1).to_numpy()
     strata = (np.flatnonzero(alike >= 5), np.flatnonzero((alike >= 3) & (alike < 5)), np.arange(len(alike)))
@@ -311,7 +312,7 @@ def clerk(pairs: Pairs, n: int = LABELS, seed: int = 0) -> np.ndarray:
 
 
 def with_labels(pairs: Pairs, few: np.ndarray) -> tuple[Any, Any]:
-    """CategoricalNB of the labelled pairs alone, and by EM with all the others."""
+    """Fit CategoricalNB to the labelled pairs alone, and by EM with all others."""
     few_X, y = pairs.X.iloc[few], pairs.kind[few].astype(object)
     nb = bnb.CategoricalNB(categories={field: sorted(pairs.X[field].dropna().unique()) for field in pairs.X})
     rows, n = patterns(pairs.X.drop(index=pairs.X.index[few]))
@@ -322,13 +323,13 @@ def with_labels(pairs: Pairs, few: np.ndarray) -> tuple[Any, Any]:
 
 
 def decisions(nb: Any, pairs: Pairs, match: Any) -> Any:
-    """Link, leave, or show to a clerk: a wrong link costs 1, a missed one 0.5, a clerk's look CLERK."""
+    """Decide to link, leave, or show a pair to a clerk: wrong link 1, missed link 0.5, look CLERK."""
     loss = pd.DataFrame({c: [0.0, 0.5] if c == match else [1.0, 0.0] for c in nb.classes_}, ["link", "leave"])
     return bnb.decide(nb, pairs.X, loss.rename_axis(index="action", columns="truth"), reject_cost=CLERK)
 
 
 def draw(table: pd.DataFrame) -> Any:
-    """A figure: weights as EM has them against those of the truth, a dot a field and level."""
+    """Draw the weights of EM against the true weights, one dot per field and level."""
     import matplotlib.pyplot as plt
 
     figure, ax = plt.subplots(figsize=(6.4, 5.2), layout="constrained")
@@ -353,7 +354,7 @@ def draw(table: pd.DataFrame) -> Any:
 
 
 def report(pairs: Pairs, k: int) -> tuple[bnb.NaiveBayesMixture, int, dict[str, float]]:
-    """k latent classes, which of them to take for the matches, and how that goes."""
+    """Fit k latent classes, choose the class of matches, and score it."""
     mixture = latent_classes(pairs.X, k)
     c, (rows, n) = match_class(mixture.estimator_), patterns(pairs.X)
     found = outcome(mixture.predict_proba(pairs.X)[:, c], pairs.kind)
@@ -361,7 +362,7 @@ def report(pairs: Pairs, k: int) -> tuple[bnb.NaiveBayesMixture, int, dict[str, 
 
 
 def against_truth(mixture: bnb.NaiveBayesMixture, pairs: Pairs) -> pd.DataFrame:
-    """How many pairs of each kind each class has."""
+    """Count the pairs of each kind in each class."""
     return pd.crosstab(pairs.kind, mixture.predict(pairs.X), rownames=["kind"], colnames=["class"]).reindex(KINDS)
 
 
@@ -383,16 +384,18 @@ def main() -> None:
     print(pd.DataFrame({key: fit[2] for key, fit in fits.items()}).T.drop(columns="classes").round(4).to_string(), "\n")
     for name, k in asked[4:]:
         mixture, c, _ = fits[name, k]
-        print(f"Pass {name}: {k} classes, class {c} taken for the matches")
+        print(f"Pass {name}: {k} classes; class {c} is taken as the matches")
         print(against_truth(mixture, tables[name]).to_string())
         print("P(agree | class)\n" + agreement(mixture.estimator_).round(3).to_string(), "\n")
     mixture, c, _ = fits["surname", 3]
-    print("Fields apart, three classes: which depend on each other within the classes that were found")
+    print("Separate fields, three classes: dependence within the inferred classes")
     print(dependence(pairs, mixture.predict(pairs.X)).round(3).to_string(index=False), "\n")
-    print("Weights, fields apart, three classes\n" + weights(mixture.estimator_, pairs, c).round(3).to_string(), "\n")
+    print(
+        "Weights, separate fields, three classes\n" + weights(mixture.estimator_, pairs, c).round(3).to_string(), "\n"
+    )
     pairs, (mixture, c, _) = tables["surname, fields merged"], fits["surname, fields merged", 2]
     table = weights(mixture.estimator_, pairs, c)
-    print("Weights, fields merged, two classes\n" + table.round(3).to_string(), "\n")
+    print("Weights, merged fields, two classes\n" + table.round(3).to_string(), "\n")
     few = clerk(passes["surname"])
     labels_alone, em = with_labels(pairs, few)
     rest = np.setdiff1d(np.arange(len(pairs.X)), few)
@@ -404,7 +407,7 @@ def main() -> None:
     print(pd.DataFrame.from_dict(rows, orient="index").round(4).to_string(), "\n")
     done = decisions(em, others, "match")
     print(pd.crosstab(done.action, others.kind, rownames=["action"], colnames=["kind"]).to_string())
-    print(f"cost a pair: expected {done.expected_risk:.5f}, observed {done.observed_risk(others.kind):.5f}")
+    print(f"cost per pair: expected {done.expected_risk:.5f}, observed {done.observed_risk(others.kind):.5f}")
     print(CONCLUSION)
     if find_spec("matplotlib") is None:
         return print("No figure: install matplotlib to draw one.")

@@ -1,12 +1,12 @@
-"""Texts without a label: what they add to a few labelled ones, and what they take away.
+"""Texts without labels: when they help, and when they harm.
 
-EM gives each unlabelled text a share in every topic, by what the labelled texts have taught, learns from these shares,
-and so on (`fit_em`; Nigam, McCallum, Thrun & Mitchell, 2000). `weight` is what an unlabelled text counts for.
+EM gives each unlabelled text a probability for every topic, learns from these probabilities, and repeats (`fit_em`;
+Nigam, McCallum, Thrun & Mitchell, 2000). `weight` is the weight of an unlabelled text.
 
     python examples/semi_supervised.py FOLDER [--out DIR] [--repeats N]
 
-FOLDER has four topics of 20 Newsgroups, split by date, as in certain_and_wrong.py: some of the earlier texts keep their
-label, the others are given without, and later texts judge.
+FOLDER has four topics of 20 Newsgroups, split by date, as in certain_and_wrong.py. Some of the earlier texts keep their
+label, the other earlier texts are unlabelled, and later texts are the test set.
 """
 
 from __future__ import annotations
@@ -27,22 +27,22 @@ WEIGHTS = {"labels alone": 0.0, "weight 0.1": 0.1, "weight 1": 1.0}
 SCORES = ("accuracy", "log loss")
 
 MORAL = """
-With 20 labels a topic the unlabelled texts lift the accuracy from .77 to .89, about what five times as many
-labels would give; with 100 by .03; with all but a few texts labelled there is nothing left to gain. Log loss is another
-matter. Naive Bayes takes words for independent given the topic, and what it learns from its own beliefs makes it surer
-still: at weight 1 the loss falls with 20 labels, is the same with 50, and rises with 100. At weight 0.1 it falls or
-stays, at nearly the same accuracy. All of it is several nats, where guessing costs 1.39: the order of the beliefs is of
-use, the beliefs are not.
+With 20 labels per topic the unlabelled texts raise the accuracy from .77 to .89, about as much as five times as many
+labels. With 100 labels they add .03, and with almost all texts labelled nothing. Log loss behaves differently. Naive
+Bayes assumes that words are independent given the topic, and learning from its own predictions makes it more confident:
+at weight 1 the loss falls with 20 labels, is the same with 50, and rises with 100. At weight 0.1 it falls or stays the
+same, at nearly the same accuracy. All log losses are several nats, where guessing costs 1.39: the ranking of the topics
+is useful, the probabilities are not.
 
-And none of it holds for any prior. At alpha = 1 the 36 thousand words of the dictionary weigh more than those of 20
-texts; labels alone already prefer a topic whose texts happen to be long, and EM gives that topic nearly all the rest.
-What EM climbs, the likelihood, never falls; that says nothing of accuracy. Look at the labelled texts first: unlabelled
-ones help a classifier that is mostly right, and confirm one that is mostly wrong.
+These results depend on the prior. At alpha = 1 the prior counts of the 36 thousand words outweigh the words of 20
+texts. The labels alone already prefer a topic whose texts happen to be long, and EM assigns nearly all other texts to
+it. The likelihood never decreases during EM, but the accuracy can. Look at the results on labelled texts first:
+unlabelled texts help a classifier that is mostly right, and reinforce one that is mostly wrong.
 """
 
 
 def draw(y: np.ndarray, labels: int, rng: np.random.Generator) -> np.ndarray:
-    """(N,) bool: so many texts of each topic, or all there are."""
+    """Choose a number of texts of each topic, or all there are; a mask (N,)."""
     chosen = [rng.permutation(np.flatnonzero(y == topic))[:labels] for topic in np.unique(y)]
     return np.isin(np.arange(len(y)), np.concatenate(chosen))
 
@@ -55,7 +55,7 @@ def judged(nb: bnb.MultinomialNB, X: object, y: np.ndarray) -> dict[str, float]:
 
 
 def measured(X, y, X_test, y_test, repeats: int, alpha: float | None) -> Iterator[dict[str, object]]:
-    """A row a draw of the labels and way to learn; `alpha` None is that of greatest evidence, of the labelled texts."""
+    """Yield scores for each draw of labels and each method; `alpha` None maximises the evidence of labelled texts."""
     for labels in LABELS:
         for repeat in range(repeats):
             known = draw(y, labels, np.random.default_rng(repeat))
@@ -110,13 +110,13 @@ def main() -> None:
     X, y = read_counts(options.folder / "4cat_train.counts.tsv", n_words)
     X_test, y_test = read_counts(options.folder / "4cat_test.counts.tsv", n_words)
     sizes = ", ".join(f"{topic} {n}" for topic, n in zip(*np.unique(y, return_counts=True), strict=True))
-    print(f"""{len(y):,} texts to learn from ({sizes}), {len(y_test):,} to judge by.
-labels: texts of each topic that keep their label ({LABELS[-1]}, or all there are); the others are given without.
-Means over {options.repeats} draws of these, and their difference from labels alone on the same draw ± one standard
+    print(f"""{len(y):,} training texts ({sizes}), {len(y_test):,} test texts.
+labels: texts of each topic that keep their label ({LABELS[-1]}, or all there are); the others are unlabelled. Means
+over {options.repeats} draws of the labelled texts, and the difference from labels alone on the same draw ± one standard
 error over draws. Log loss in nats; parameters integrated out.
 """)
     tuned = pd.DataFrame(measured(X, y, X_test, y_test, options.repeats, None))
-    print("alpha of greatest evidence, for the labelled texts alone:")
+    print("alpha of greatest evidence for the labelled texts alone:")
     report(tuned)
     print("alpha = 1 (Laplace):")
     report(pd.DataFrame(measured(X, y, X_test, y_test, options.repeats, 1.0)))

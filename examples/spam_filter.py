@@ -1,13 +1,14 @@
-"""A spam filter end to end: from texts to a dictionary, to decisions, to the words behind them.
+"""A spam filter from raw texts to a vocabulary, to decisions, and to the words behind a decision.
 
-A dictionary is made of the training messages, with a reserved word for whatever is not in it. Three models are held
-against each other on other messages. The multinomial, which has an exact posterior, then decides, and says which words
-drove it and how certain the weight of each is. At last the reserved word: why it has to be trained.
+The vocabulary comes from the training messages, with a reserved word for unknown words. Three models are compared on
+test messages. The multinomial, which has an exact posterior, then decides, and shows which words matter and how
+precisely the weight of each is known. The last part shows why the reserved word needs counts.
 
     python examples/spam_filter.py FILE [--out DIR]
 
-FILE is the SMS Spam Collection (Almeida & Hidalgo 2011), `label<TAB>text` a line; 70% of it is learned from. Which
-messages the filter is unsure of, and whether more data would help, is in spam_uncertainty.py.
+FILE is the SMS Spam Collection (Almeida & Hidalgo 2011), a line `label<TAB>text` for each message; 70% of them are
+training messages. spam_uncertainty.py shows about which messages the filter is unsure, and whether more data would
+help.
 """
 
 from __future__ import annotations
@@ -30,36 +31,36 @@ LOST_MAIL = 20  # what a wanted message called spam costs, where spam let throug
 WORDS = 8  # shown a message
 PROB = 0.9
 MORAL = """
-Models: the multinomial has an accuracy of .983 (standard error .003) and a log loss of .100; Bernoulli is behind (.980,
-.129). Both state more than they keep: the multinomial .991. With a loss the difference shows as money: where lost mail
-costs 20, .015 a message is expected and .041 observed. A temperature, `WeightedNB`, lowers the log loss to .065, at an
-accuracy of .980 and a stated confidence of .984.
+Models: the multinomial has an accuracy of .983 (standard error .003) and a log loss of .100; Bernoulli is worse (.980,
+.129). Both are overconfident: the multinomial states .991. With a loss, overconfidence costs money: if lost mail costs
+20, the expected cost per message is .015, and the observed cost .041. A temperature, `WeightedNB`, lowers the log loss
+to .065, at an accuracy of .980 and a stated confidence of .984.
 
-Reasons: a weight that rests on nine occurrences in spam and none in ham has an interval of four nats, one that rests on
-164 and 38 of 0.6. The interval says how well the data determine the weight, if naive Bayes holds. It does not say that
-the words are so many separate pieces of evidence, and they are not: "customer service" is counted as two in a message
-that was lost. Log odds ± are those of the parameters; P(spam) is averaged over them, and near a half the two need not
-point the same way: rare words make the distribution of the log odds skewed.
+Words: a weight from nine occurrences in spam and none in ham has an interval of four nats; a weight from 164 and 38
+occurrences has one of 0.6. The interval shows how well the data determine the weight, if naive Bayes holds. It does not
+mean that the words are separate pieces of evidence, and they are not: "customer service" counts as two in a message
+that was lost. The log odds ± describe the parameters, while P(spam) is averaged over the parameters. Near one half the
+two can point in different directions, because rare words make the distribution of the log odds skewed.
 
-The reserved word: with every training word in the dictionary it never occurs in training, and multiplies the odds of
-spam by 2.65 a word, for no reason but that there are fewer words of spam: 19 wanted messages are lost where 8 were.
-Trained on the 3,979 words that occurred in one message only, its factor is .92: that a word is rare says next to
-nothing here. Dropping unknown words does as well (log loss .096 against .100). What does harm is a reserved word
-without counts.
+The reserved word: if the vocabulary contains every training word, the reserved word never occurs in training. Each
+unknown word then multiplies the odds of spam by 2.65, only because spam has fewer words in total: 19 wanted messages
+are lost instead of 8. Trained on the 3,979 words that occur in one message only, its factor is .92: rarity is hardly
+evidence here. Dropping unknown words works equally well (log loss .096 against .100). Only a reserved word without
+counts does harm.
 """
 
 
 def compare(X, y, X_test, y_test) -> None:
-    """Three models on the same words."""
+    """Compare three models on the same words."""
     table = bnb.compare_estimates(
         bnb.MultinomialNB(), X, y, X_test, y_test, baselines=[bnb.BernoulliNB(), bnb.WeightedNB(bnb.MultinomialNB())]
     )
-    print(f"Multinomial in four readings, and two other models; {len(y_test):,} test messages")
+    print(f"Four estimates of the multinomial, and two other models; {len(y_test):,} test messages")
     print(table[["accuracy", "brier", "log_loss", "confidence", "impossible_rows"]].round(4).to_string())
 
 
 def decisions(nb, X_test, y_test: np.ndarray) -> None:
-    """The same probabilities under two losses."""
+    """Print the decisions and costs under two losses."""
     zero_one = bnb.decision.zero_one(nb.classes_)
     for name, loss in (("an error costs 1", zero_one), (f"lost mail costs {LOST_MAIL}", zero_one * [LOST_MAIL, 1])):
         decided = bnb.decide(nb, X_test, loss)
@@ -72,7 +73,7 @@ def decisions(nb, X_test, y_test: np.ndarray) -> None:
 
 
 def reasons(nb, words: np.ndarray, row) -> pd.DataFrame:
-    """Words of a message by how much they moved it: count · log θ_spam/θ_ham, from exact draws of θ."""
+    """Rank the words of a message by count · log θ_spam/θ_ham, from exact draws of θ."""
     column = np.sort(row.indices)
     theta = bnb.posterior_draws(nb, draws=4000, seed=0, features=column)["theta"]
     ham, spam = (list(nb.classes_).index(label) for label in ("ham", "spam"))
@@ -89,7 +90,7 @@ def reasons(nb, words: np.ndarray, row) -> pd.DataFrame:
 
 
 def show(nb, bag: BagOfWords, texts: list[str], y: np.ndarray, out: Path) -> None:
-    """Four messages: the surest spam, the surest error of each kind, and the one in the middle."""
+    """Show four messages: the surest spam, the surest error of each kind, and the most doubtful message."""
     X = bag.transform(texts)
     spam = list(nb.classes_).index("spam")
     p = nb.predict_proba(X)[:, spam]
@@ -118,7 +119,7 @@ def show(nb, bag: BagOfWords, texts: list[str], y: np.ndarray, out: Path) -> Non
 
 
 def reserved_word(texts: list[str], y: np.ndarray, texts_test: list[str], y_test: np.ndarray) -> None:
-    """The same filter with and without a reserved word, trained and not."""
+    """Compare the filter with and without a reserved word, and with and without counts for it."""
     rows = {}
     for min_df in (1, 2):
         for unknown in ("<UNK>", None):
@@ -142,7 +143,7 @@ def reserved_word(texts: list[str], y: np.ndarray, texts_test: list[str], y_test
             }
     table = pd.DataFrame(rows).T.rename_axis(["min_df", "unknown words"])
     whole = ["words", "in training", "lost", "let through"]
-    print("\nUnknown words; in training: occurrences of the reserved word; odds a word: factor for spam")
+    print("\nUnknown words. in training: occurrences of the reserved word. odds a word: factor for spam")
     print(table.round(4).astype(dict.fromkeys(whole, int)).to_string())
 
 
@@ -160,8 +161,8 @@ def main() -> None:
     X_test = bag.transform(texts_test)
     share = X_test[:, [-1]].sum() / X_test.sum()
     print(
-        f"{len(y):,} messages to learn from, {(y == 'spam').mean():.0%} spam; {len(bag.vocabulary_):,} words, the last "
-        f"of them <UNK>: {bag.unknown_count_:,} words that one message had, and {share:.0%} of the words tested on\n"
+        f"{len(y):,} training messages, {(y == 'spam').mean():.0%} spam; {len(bag.vocabulary_):,} words. <UNK> stands "
+        f"for {bag.unknown_count_:,} words that occur in one training message, and {share:.0%} of the test words.\n"
     )
     compare(X, y, X_test, y_test)
     nb = bnb.MultinomialNB().fit(X, y)

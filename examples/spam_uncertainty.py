@@ -1,12 +1,12 @@
-"""Unsure because of the words, or because of little data?
+"""Uncertainty from ambiguous words, and from little data.
 
-A classifier of text messages is unsure of some. Either the words do not tell (aleatoric: more data will not
-help), or words were seen too seldom to know what they tell (epistemic: more data will). The entropy of the
-class splits into the two. Trained on 2% and on 70% of the messages, it is the second part that shrinks.
+A classifier of text messages is unsure about some messages. Either their words are ambiguous (aleatoric: more data will
+not help), or their words were seen too rarely (epistemic: more data will help). The entropy of the class splits into
+these two parts. The script trains on 2% and on 70% of the messages: the epistemic part shrinks.
 
     python examples/spam_uncertainty.py FILE [--out DIR]
 
-FILE is the SMS Spam Collection (Almeida & Hidalgo 2011), `label<TAB>text` a line.
+FILE is the SMS Spam Collection (Almeida & Hidalgo 2011), a line `label<TAB>text` for each message.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ NAMES = ("SMSSpamCollection", "sms_spam.tsv")
 
 
 def read(path: Path) -> tuple[list[str], np.ndarray]:
-    """Texts and labels of the file, or of the one in this folder under its usual name."""
+    """Read texts and labels of the file, or of the file with the usual name in this folder."""
     if path.is_dir():
         path = next((path / name for name in NAMES if (path / name).is_file()), path)
     if not path.is_file():
@@ -62,7 +62,7 @@ def main() -> None:
                 f"{mean.epistemic:.4f} epistemic"
             )
         share = split["epistemic"] / split["total"]
-        for kind, order in (("words that do not tell", share), ("words too seldom seen", -share)):
+        for kind, order in (("ambiguous words", share), ("rarely seen words", -share)):
             i = unsure[np.argsort(order.iloc[unsure].to_numpy(), kind="stable")[0]]
             text = " ".join(texts[test[i]].split())[:70]
             print(f"  {kind:<24} P(spam) {p[i]:.2f}, {share.iloc[i]:.0%} epistemic, {y[test[i]]}: {text!r}")
@@ -70,8 +70,8 @@ def main() -> None:
         ax = bnb.plots.prediction_intervals(nb, X[test][rows_shown], y[test][rows_shown], label="spam")
         ax.figure.savefig(options.out / f"spam-{len(known)}.png", dpi=150)
     print(
-        "\nBoth parts speak of the model: if naive Bayes holds. Words of a message are not independent, so that the\n"
-        "model is surer than it should be, with much data and little epistemic entropy most of all."
+        "\nBoth parts are computed within naive Bayes. Words of a message are not independent, so the model is\n"
+        "overconfident, most of all with much data and little epistemic entropy."
     )
 
 

@@ -1,14 +1,14 @@
-"""Arcs between features: what naive Bayes leaves out, and what it costs to put in.
+"""Arcs between features: their benefit and their cost.
 
-TAN gives each feature one other feature as a parent, beside the class; AODE lets each feature be the parent of all
-others in turn, and averages. Both have the same Dirichlet tables as naive Bayes, only larger ones.
+TAN gives each feature one other feature as a parent, besides the class. AODE lets each feature in turn be the parent of
+all others, and averages. Both use the Dirichlet tables of naive Bayes, with more cells.
 
     python examples/structures.py [FOLDER] [--out DIR]
 
-Breast cancer comes with scikit-learn: its thirty measurements are cut into levels by scikit-learn's discretiser, in a
-Pipeline, since arcs are between levels. FOLDER has car.arff, vote.arff and breast.cancer.arff (UCI Machine Learning
-Repository), "?" for a missing cell. All scores are of ten-fold cross-validation, structure and tables learned anew in
-each fold.
+Breast cancer comes with scikit-learn: a Pipeline cuts its thirty measurements into levels with scikit-learn's
+discretiser, because arcs connect levels. FOLDER has car.arff, vote.arff and breast.cancer.arff (UCI Machine Learning
+Repository), with "?" for a missing cell. All scores are from ten-fold cross-validation; each fold learns its own
+structure and tables.
 """
 
 from __future__ import annotations
@@ -38,18 +38,18 @@ MODELS = {
 }
 
 MORAL = """
-An arc pays where features depend on each other given the class, and there are rows enough for its larger tables. Bills
-of one Congress do: naive Bayes counts each as new evidence, and is certain where it is wrong. Cars are made by a rule
-over pairs of features. The breast cancer table of 286 rows is too small for a whole tree: mutual information is never
-zero in a sample, so that the tree has all its F - 1 arcs, and its scores are those of naive Bayes or worse; by evidence
-only the arcs that the rows speak for are drawn. Whether an arc is there is asked of the same rows as its table: `loo`
-and the evidence of a TAN are given the tree, and so are its intervals: those of 90% cover .85-.86 under a learned tree,
-.90 under the true one. Cross-validation learns it anew, which is why it stands here.
+An arc helps if features depend on each other given the class, and if there are enough rows for its larger table. Votes
+on bills of one Congress depend on each other: naive Bayes counts each as new evidence, and is certain and wrong. The
+classes of cars follow a rule over pairs of features. The breast cancer table of 286 rows is too small for a whole tree.
+Sample mutual information is never zero, so that tree has all F - 1 arcs, and scores no better than naive Bayes; with
+the evidence, only arcs that the data support are drawn. The same rows choose the arcs and fill the tables. `loo`, the
+evidence and the intervals of a TAN are therefore conditional on the tree: 90% intervals cover .85-.86 under a learned
+tree, and .90 under the true tree. Cross-validation learns the tree again in each fold, so this script uses it.
 """
 
 
 def scores(classifier: Any, X: Any, y: np.ndarray) -> dict[str, float]:
-    """Accuracy, mean log loss and errors among the rows with P > .999."""
+    """Return accuracy, mean log loss, and the errors among the rows with P > .999."""
     log_proba, top = np.empty(len(y)), np.empty((len(y), 2))
     for train, test in StratifiedKFold(FOLDS, shuffle=True, random_state=0).split(X, y):
         fitted = clone(classifier).fit(X.iloc[train], y[train])
@@ -73,7 +73,7 @@ def compare(name: str, X: pd.DataFrame, y: np.ndarray, classifiers: dict[str, An
 
 
 def nominal(path: Path, out: Path) -> None:
-    """Levels as they are; how strongly the rows speak for each structure, and one tree drawn."""
+    """Score tables of levels, print the evidence of each structure, and draw one tree."""
     table = read_arff(path)
     X, y = table.iloc[:, :-1], table.iloc[:, -1].to_numpy(str)
     levels = [sorted(column.dropna().unique()) for _, column in X.items()]
@@ -93,17 +93,17 @@ def nominal(path: Path, out: Path) -> None:
 
 
 def cars(path: Path) -> None:
-    """A network answers questions about any variable."""
+    """Query a network about any of its variables."""
     table = read_arff(path)
     nb = bnb.TAN("evidence").fit(table.iloc[:, :-1], table.iloc[:, -1].to_numpy(str))
-    print("P(safety | class = unacc, maint = low), the rest summed out:")
+    print("P(safety | class = unacc, maint = low), the other variables summed out:")
     print(nb.query("safety", {"(class)": "unacc", "maint": "low"}).round(3).to_string())
     print("P(class | safety = high):")
     print(nb.query("(class)", {"safety": "high"}).round(3).to_string(), "\n")
 
 
 def cancer() -> None:
-    """Measurements, cut into five levels each: the cuts are learned in each fold too."""
+    """Score measurements that are cut into five levels within each fold."""
     X, y = load_breast_cancer(return_X_y=True, as_frame=True)
     cut = KBinsDiscretizer(5, encode="ordinal", strategy="kmeans")
     classifiers: dict[str, Any] = {"Gaussian naive Bayes": bnb.GaussianNB()}
@@ -120,7 +120,7 @@ def main() -> None:
     options.out.mkdir(parents=True, exist_ok=True)
     cancer()
     if options.folder is None:
-        print("car, vote and breast.cancer: left out, since no FOLDER was given")
+        print("car, vote and breast.cancer: not run, because no FOLDER was given")
         return
     for name in FILES:
         nominal(options.folder / f"{name}.arff", options.out)

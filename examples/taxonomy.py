@@ -1,10 +1,10 @@
-"""Which genus is this read from? Hundreds of classes, sparse words, and a confidence at every rank of the tree.
+"""Assigning reads to genera: hundreds of classes, sparse words, and a confidence at every rank of the tree.
 
     python examples/taxonomy.py [--out DIR]
 
-The classifier of Wang et al. (2007) is naive Bayes over the words of k letters that a sequence holds. Here it is a
-`MultinomialNB` on a sparse matrix. Sequences are simulated by mutation along a tree, which is not the model that is
-fitted: words overlap, and relatives share them. Some genera are kept out of training.
+The classifier of Wang et al. (2007) is naive Bayes over the words of k letters in a sequence. Here it is a
+`MultinomialNB` on a sparse matrix. Sequences are simulated by mutation along a tree, which differs from the fitted
+model: words overlap, and relatives share words. Some genera are kept out of training.
 """
 
 from __future__ import annotations
@@ -29,29 +29,29 @@ SPECIES, LENGTH, K, UNKNOWN, QUERIES = 0.06, 300, 7, 0.15, 2
 
 INTRODUCTION = f"""\
 Reads of about {LENGTH} letters, classified by the {4**K:,} words of {K} letters. accuracy: how often the most probable
-node of a rank, as plain naive Bayes has it, is the true one. Others: mean probability that each way states for its own
-most probable node, a sum over the genera below it.
-Queries are of species that nobody has seen, and those of unknown genera of genera that are no class at all.
+node of a rank (plain naive Bayes) is the true one. Other columns: mean probability that each method states for its most
+probable node, a sum over the genera below it. Queries come from new species; those of unknown genera come from genera
+outside training.
 """
 
 CONCLUSION = """
 How to read this
-  Naive Bayes takes overlapping words for independent witnesses, some 290 of them, and is certain of every genus, of
-  those that are no class as well. The temperature, found by leave-one-out on the training sequences, leaves each word
-  a small part of its weight. What is stated for known genera is then about what is observed.
-  Nothing is trained for the higher ranks: probabilities of genera add up. The family of an unknown genus is mostly
-  right, and stated with less confidence than that of a known one; its genus is wrong always.
-  The bootstrap of Wang et al. tells something else: how often the answer stays when one word in seven is drawn. It is
-  no probability that the answer is right; here it is below the accuracy at genus.
-  No probability over known genera can say "none of these". Temperature lowers the confidence of unknown genera, and
-  leaves many of them above .8. A line that is found on genera kept out on purpose lets few through, and names fewer
-  of the known ones. That is the price, and it holds for genera that are as unknown as those kept out.
+  Naive Bayes assumes that overlapping words are independent, some 290 of them, and is certain of every genus, even of
+  unknown ones. The temperature, estimated on halves of the training sequences, gives each word a small part of its
+  weight. Stated confidence is then close to accuracy for known genera.
+  Nothing is trained for the higher ranks: probabilities of genera are summed. The family of an unknown genus is mostly
+  right, and is stated with less confidence than that of a known genus. Its genus is always wrong.
+  The bootstrap of Wang et al. measures how often the answer stays the same when one word in seven is drawn. This is not
+  a probability that the answer is right; here it is below the accuracy at genus.
+  Probabilities over known genera cannot express "none of these". The temperature lowers the confidence for unknown
+  genera, but leaves many of them above .8. A threshold chosen on genera that were kept out lets few queries through,
+  and names fewer queries of known genera. It is valid only for genera as unknown as those that were kept out.
 """
 
 
 @dataclass(frozen=True, eq=False)
 class Gene:
-    """Letters 0 to 3, and how fast each site mutates, mean 1 at the root."""
+    """Letters 0 to 3, and the mutation rate of each site, with mean 1 at the root."""
 
     letters: np.ndarray
     rate: np.ndarray
@@ -59,7 +59,7 @@ class Gene:
 
 @dataclass(frozen=True, eq=False)
 class Reads:
-    """`lineage` (G, 5): node of each genus at each rank; `y`, `y_new`: genera; `known`: of genera in training."""
+    """`lineage` (G, 5): node of each genus at each rank; `y`, `y_new`: genera; `known`: genus is in training."""
 
     lineage: np.ndarray
     X: sp.csr_matrix
@@ -70,7 +70,7 @@ class Reads:
 
 
 def evolve(parent: Gene, length: float, rng: np.random.Generator) -> Gene:
-    """Substitutions, half of them transitions, and now and then some letters lost, or some new ones."""
+    """Mutate sequences: substitutions, half of them transitions, and occasional deletions and insertions."""
     length = length * rng.gamma(4.0, 0.25)
     letters, rate = parent.letters.copy(), parent.rate
     hit = rng.random(len(letters)) < -np.expm1(-rate * length)
@@ -86,7 +86,7 @@ def evolve(parent: Gene, length: float, rng: np.random.Generator) -> Gene:
 
 
 def tree(rng: np.random.Generator, children: Sequence[int] = CHILDREN) -> tuple[np.ndarray, list[Gene]]:
-    """Lineages (G, 5) of the genera, nodes numbered within their rank, and the sequence that each descends from."""
+    """Return lineages (G, 5) of the genera, nodes numbered within their rank, and their ancestral sequences."""
     root = Gene(rng.integers(0, 4, LENGTH), rng.gamma(0.6, 1 / 0.6, LENGTH))
     nodes: list[tuple[tuple[int, ...], Gene]] = [((), root)]
     for mean, length in zip(children, BRANCHES, strict=True):
@@ -98,7 +98,7 @@ def tree(rng: np.random.Generator, children: Sequence[int] = CHILDREN) -> tuple[
 
 
 def words(sequences: Sequence[np.ndarray], k: int = K) -> sp.csr_matrix:
-    """(N, 4^k) which words of k letters each sequence holds, as 0 and 1: a word is a number with k digits to base 4."""
+    """Return which words of k letters each sequence holds, (N, 4^k); a word is a number of k digits to base 4."""
     digits = 4 ** np.arange(k)
     held = [np.unique(np.convolve(letters, digits, mode="valid")) for letters in sequences]
     ends = np.concatenate([[0], np.cumsum([len(own) for own in held])])
@@ -106,7 +106,7 @@ def words(sequences: Sequence[np.ndarray], k: int = K) -> sp.csr_matrix:
 
 
 def simulate(seed: int = 0, children: Sequence[int] = CHILDREN) -> Reads:
-    """A tree, two to some twenty species of each known genus to learn from, and others to classify."""
+    """Simulate a tree, two to about twenty training species per known genus, and queries."""
     rng = np.random.default_rng(seed)
     lineage, ancestors = tree(rng, children)
     unknown = rng.choice(len(ancestors), round(UNKNOWN * len(ancestors)), replace=False)
@@ -118,31 +118,31 @@ def simulate(seed: int = 0, children: Sequence[int] = CHILDREN) -> Reads:
 
 
 def word_prior(X: sp.csr_matrix) -> np.ndarray:
-    """(V,) prior of Wang et al.: the share of all sequences that hold a word, P_w = (n_w + ½) / (N + 1)."""
+    """Return the prior of Wang et al., (V,): the share of sequences with a word, P_w = (n_w + ½) / (N + 1)."""
     return (np.asarray(X.sum(axis=0)).ravel() + 0.5) / (X.shape[0] + 1.0)
 
 
 def classifier(X: sp.csr_matrix, y: np.ndarray) -> bnb.MultinomialNB:
-    """The classifier of Wang et al.: P_w as concentrations, and all genera equally probable. Not yet fitted."""
+    """Return the classifier of Wang et al., unfitted: P_w as concentrations, genera equally probable."""
     n = len(np.unique(y))
     return bnb.MultinomialNB(alpha=word_prior(X), class_prior=np.full(n, 1.0 / n))
 
 
 def up_the_tree(share: np.ndarray, genera: np.ndarray, lineage: np.ndarray, rank: str) -> tuple[np.ndarray, np.ndarray]:
-    """Nodes (M,) of a rank that have known genera, and (N, M) their probabilities: sums over the genera below."""
+    """Return the nodes (M,) of a rank with known genera, and their probabilities (N, M), summed over genera."""
     nodes, below = np.unique(lineage[genera, RANKS.index(rank)], return_inverse=True)
     return nodes, share @ (below[:, None] == np.arange(len(nodes)))
 
 
 def stated(share: np.ndarray, genera: np.ndarray, reads: Reads, rank: str) -> tuple[np.ndarray, np.ndarray]:
-    """(N,) confidence of the best node of a rank, and whether it is the right one."""
+    """Return the confidence of the best node of a rank, (N,), and whether it is right."""
     nodes, proba = up_the_tree(share, genera, reads.lineage, rank)
     truth = reads.lineage[reads.y_new, RANKS.index(rank)]
     return proba.max(axis=1), nodes[proba.argmax(axis=1)] == truth
 
 
 def by_rank(shares: dict[str, np.ndarray], genera: np.ndarray, reads: Reads) -> pd.DataFrame:
-    """Stated against observed at each rank, of queries of known and of unknown genera; accuracy: of the first."""
+    """Return accuracy (plain classifier) and stated confidence at each rank, for known and unknown genera."""
     rows = {}
     for rank in RANKS:
         for queries, own in (("known", reads.known), ("unknown", ~reads.known)):
@@ -156,7 +156,7 @@ def by_rank(shares: dict[str, np.ndarray], genera: np.ndarray, reads: Reads) -> 
 
 
 def bootstrap(nb: Any, X: sp.csr_matrix, repeats: int = 50, seed: int = 0) -> np.ndarray:
-    """(N, C) share of the repeats in which each genus is the answer to 1/k of the words of a read, drawn anew."""
+    """Return the share of the repeats (N, C) in which each genus is the answer to a random 1/k of the words."""
     rng, shares = np.random.default_rng(seed), np.zeros((X.shape[0], len(nb.classes_)))
     size = np.maximum(np.diff(X.indptr) // K, 1)
     for _ in range(repeats):
@@ -169,9 +169,9 @@ def bootstrap(nb: Any, X: sp.csr_matrix, repeats: int = 50, seed: int = 0) -> np
 
 
 def lines(shares: dict[str, np.ndarray], genera: np.ndarray, reads: Reads, leak: float = 0.1) -> pd.DataFrame:
-    """Queries that are named at genus: by a line at .8, and by one that lets through `leak` of unknown genera.
+    """Count queries named at genus with a threshold of .8, and with one that the share `leak` of unknown genera passes.
 
-    The latter is found on every second unknown genus; both are judged on the other ones.
+    The second threshold is chosen on every second unknown genus; both are tested on the others.
     """
     unknown = np.unique(reads.y_new[~reads.known])
     to_find, to_judge = np.isin(reads.y_new, unknown[::2]), np.isin(reads.y_new, unknown[1::2])
@@ -190,7 +190,7 @@ def lines(shares: dict[str, np.ndarray], genera: np.ndarray, reads: Reads, leak:
 
 
 def memory(X: sp.csr_matrix, n_classes: int) -> str:
-    """Megabytes of the matrix, of the same without its zeros left out, and of one table of the model."""
+    """Return megabytes of the sparse matrix, of the dense matrix, and of one table of the model."""
     mega = 1e-6
     sparse = X.data.nbytes + X.indices.nbytes + X.indptr.nbytes
     return (
@@ -200,7 +200,7 @@ def memory(X: sp.csr_matrix, n_classes: int) -> str:
 
 
 def draw(table: pd.DataFrame) -> Any:
-    """A figure: for known and unknown genera, accuracy and what each method states, rank by rank."""
+    """Draw accuracy and stated confidence of each method at each rank, for known and unknown genera."""
     import matplotlib.pyplot as plt
 
     figure, panels = plt.subplots(1, 2, figsize=(9.0, 3.6), sharey=True, layout="constrained")
@@ -226,7 +226,7 @@ def main() -> None:
     print(f"{reads.X.shape[0]:,} sequences of {len(nb.classes_)} genera, {len(reads.y_new):,} queries, of which")
     print(f"{(~reads.known).sum()} of unknown genera. Memory: {memory(reads.X, len(nb.classes_))}.\n")
     weighted = bnb.WeightedNB(nb, weights="temperature").fit(reads.X, reads.y)
-    print(f"temperature {weighted.temperature_:.3f}: some 1/{1 / weighted.temperature_:.0f} of what a word says\n")
+    print(f"temperature {weighted.temperature_:.3f}: 1/{1 / weighted.temperature_:.0f} of the weight of a word\n")
     shares = {
         "plain": nb.predict_proba(reads.X_new),
         "temperature": weighted.predict_proba(reads.X_new),
@@ -234,7 +234,7 @@ def main() -> None:
     }
     table = by_rank(shares, nb.classes_, reads)
     print(table.round(3).to_string())
-    print("\nQueries named at genus: above .8, or above a line that lets one in ten of unknown genera through")
+    print("\nQueries named at genus: above .8, or above a threshold that one in ten queries of unknown genera passes")
     print(lines(shares, nb.classes_, reads).round(3).to_string())
     print(CONCLUSION)
     if find_spec("matplotlib") is None:

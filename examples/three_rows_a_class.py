@@ -1,10 +1,9 @@
-"""Three rows a class: what the prior buys where data are few, and what it costs where they are not.
+"""Three rows per class: the benefit of a prior with few rows, and its cost with many.
 
     python examples/three_rows_a_class.py [--out DIR]
 
-Maximum likelihood, Bayes (the predictive of GaussianNB with its default prior) and logistic regression are fitted to
-3, 5, 10 and 20 rows of each class of iris, wine and breast cancer, 30 times each, and scored on rows that none of
-them saw.
+Maximum likelihood, Bayes (the predictive of GaussianNB with its default prior) and logistic regression are fitted to 3,
+5, 10 and 20 rows of each class of iris, wine and breast cancer, 30 times each, and scored on other rows.
 """
 
 from __future__ import annotations
@@ -28,27 +27,28 @@ SIZES, REPEATS, SEED = (3, 5, 10, 20), 30, 0
 NAMES = {"mle": "MLE", "predictive": "Bayes", "Pipeline": "logistic"}
 
 INTRODUCTION = """\
-Brier score (0 best; equal probabilities of C classes give 1 - 1/C) after 3 to 20 rows of each class.
-Means of 30 random draws, ± the standard error over draws. Within a draw all sizes are tested on the same rows.
-log loss: clipped at 1e-15. stated, observed: mean top probability, and the share of rows it got right.
+Brier score (0 is best; equal probabilities of C classes give 1 - 1/C) after 3 to 20 rows of each class. Means of 30
+random draws, ± the standard error over draws. Within a draw all sizes are tested on the same rows. log loss: clipped at
+1e-15. stated, observed: mean top probability, and the share of right predictions.
 """
 
 CONCLUSION = """\
 How to read this
-  With three rows a variance is hardly known. The MLE takes it as known, and is certain and wrong; Bayes integrates
-  it out. That is the whole advantage, and it goes as rows come.
-  The prior is not free: it pulls the means of classes together, and variances to that within all classes. With the
-  variance over all rows in its place (prior="pooled") Bayes loses to the MLE on iris, where classes lie far apart.
-  Both are naive Bayes. In cancer the features depend on each other within a class, so that both stay far too certain
-  (compare stated with observed at 20 rows), and logistic regression, which does not assume independence, beats
-  both. A posterior says what is unknown of the parameters if the model holds, not whether it holds.
-  Thirty draws are few: at 3 rows a class a mean of 30 varies by about .04 (cancer .05) for the MLE, as a few draws
-  score very badly: those with a variance of almost or exactly zero.
+  Three rows hardly determine a variance. The MLE treats its estimate as known, and is certain and wrong; Bayes
+  integrates the variance out. This is its whole advantage, and it vanishes with more rows.
+  The prior has a cost: it pulls the means of the classes together, and the variances towards the variance within all
+  classes. With the variance over all rows instead (prior="pooled"), Bayes loses to the MLE on iris, where the classes
+  are far apart.
+  Both are naive Bayes. In cancer the features depend on each other within a class, so both stay far too confident
+  (compare stated with observed at 20 rows). Logistic regression, which does not assume independence, beats both. A
+  posterior describes unknown parameters if the model holds, not whether it holds.
+  Thirty draws are few. At 3 rows per class, a mean of 30 varies by about .04 (cancer .05) for the MLE, because a few
+  draws score very badly: those with a variance of almost or exactly zero.
 """
 
 
 def curve(name: str) -> pd.DataFrame:
-    """The learning curve of one data set: MLE, Bayes, logistic regression."""
+    """Return the learning curve of one data set for MLE, Bayes and logistic regression."""
     X, y = DATA[name](return_X_y=True)
     logistic = make_pipeline(StandardScaler(), LogisticRegression(max_iter=1000))
     frame = learning_curve(GaussianNB(), X, y, SIZES, REPEATS, SEED, baselines=[logistic], progress=name)
@@ -57,9 +57,9 @@ def curve(name: str) -> pd.DataFrame:
 
 
 def table(frame: pd.DataFrame) -> str:
-    """The curve as text, one line a size and estimate; the best Brier score of a size is marked."""
+    """Format the curve, one line per size and estimate; a mark shows the best Brier score of a size."""
     best = frame.groupby("size")["brier"].transform("min")
-    lines = ["  rows a class  estimate      Brier           log loss  stated  observed"]
+    lines = ["rows per class  estimate      Brier           log loss  stated  observed"]
     for row, mark in zip(frame.to_dict("records"), np.where(frame["brier"] == best, "*", " "), strict=True):
         size = row["size"] if row["estimate"] == "MLE" else ""
         lines.append(
@@ -70,7 +70,7 @@ def table(frame: pd.DataFrame) -> str:
 
 
 def verdict(frame: pd.DataFrame) -> str:
-    """At which sizes Bayes has the better, and at which the worse Brier score."""
+    """State at which sizes Bayes has the better, and at which the worse Brier score."""
     brier = frame.pivot(index="size", columns="estimate", values="brier")
     said = []
     for other in ("MLE", "logistic"):
@@ -81,18 +81,18 @@ def verdict(frame: pd.DataFrame) -> str:
 
 
 def point_masses(name: str) -> str:
-    """In how many draws of the smallest size the MLE has a variance of exactly zero."""
+    """Count the draws of the smallest size in which the MLE has a variance of exactly zero."""
     X, y = DATA[name](return_X_y=True)
     draws = [order[: len(np.unique(y)) * SIZES[0]] for order, _ in nested_splits(y, SIZES[-1], REPEATS, SEED)]
     constant = [any((np.ptp(X[d][y[d] == c], axis=0) == 0).any() for c in np.unique(y)) for d in draws]
     return (
-        f"  In {sum(constant)} of {REPEATS} draws of {SIZES[0]} rows a class some feature is constant in a class: the "
-        "MLE is a point mass there."
+        f"  In {sum(constant)} of {REPEATS} draws of {SIZES[0]} rows per class some feature is constant in a class: "
+        "the MLE has variance 0 there."
     )
 
 
 def draw(frames: dict[str, pd.DataFrame], path: Path) -> None:
-    """A panel for each data set."""
+    """Draw one panel for each data set."""
     import matplotlib
 
     matplotlib.use("Agg")
@@ -101,7 +101,7 @@ def draw(frames: dict[str, pd.DataFrame], path: Path) -> None:
     figure, panels = plt.subplots(1, len(frames), figsize=(5.0 * len(frames), 4.6), layout="constrained")
     for panel, (name, frame) in zip(panels, frames.items(), strict=True):
         brier, error = (frame.pivot(index="size", columns="estimate", values=c) for c in ("brier", "brier_se"))
-        brier.plot(ax=panel, yerr=error, logx=True, marker="o", xlabel="training rows a class", ylabel="Brier score")
+        brier.plot(ax=panel, yerr=error, logx=True, marker="o", xlabel="training rows per class", ylabel="Brier score")
         panel.set_title(name, loc="left")
     figure.savefig(path, dpi=150)
 

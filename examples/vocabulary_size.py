@@ -1,14 +1,14 @@
-"""How many words? Bernoulli against multinomial, and multinomial with a temperature, over sizes of the vocabulary.
+"""The size of the vocabulary: Bernoulli, multinomial, and multinomial with a temperature.
 
-The Bernoulli model reads which words of the vocabulary a text has and which it lacks; the multinomial how often those
-occur that it has. With few words the first is ahead, with many the second (McCallum & Nigam 1998): each absent word is
-taken for evidence, and of thousands nearly all are absent. The third model is the multinomial with a temperature, which
-`WeightedNB` fits: the log odds of a text count the less, the longer the text is.
+The Bernoulli model uses which words of the vocabulary a text contains and which it lacks. The multinomial uses how
+often each word occurs. With few words Bernoulli is better, with many words the multinomial (McCallum & Nigam 1998):
+Bernoulli counts each absent word as evidence, and of thousands of words nearly all are absent. The third model is the
+multinomial with a temperature, which `WeightedNB` fits: the longer the text, the smaller the weight of its log odds.
 
     python examples/vocabulary_size.py FOLDER [--out DIR]
 
 FOLDER has four topics of 20 Newsgroups, split by date, as in certain_and_wrong.py. Words are chosen on the training
-texts alone: by the mutual information of their presence and the topic, or by how often they occur.
+texts only: by the mutual information of their presence and the topic, or by frequency.
 """
 
 from __future__ import annotations
@@ -33,22 +33,22 @@ MODELS = {
     "weighted": bnb.WeightedNB(bnb.MultinomialNB()),
 }
 MORAL = """
-By mutual information: with 30 words or fewer Bernoulli is ahead of the multinomial, in accuracy and in log loss (with
-20 words .659 and .890 against .644 and 1.024): a text says something by the words that it lacks. From 50 words on the
-multinomial is the more accurate, and with all 35,788 by .935 to .794. Chosen by frequency, where the first are "the",
-"of", "to", the accuracies cross between 5 words and 10.
+By mutual information: with 30 words or fewer Bernoulli beats the multinomial, in accuracy and in log loss (with 20
+words .659 and .890 against .644 and 1.024), because absent words are informative. From 50 words on the multinomial is
+more accurate, and with all 35,788 words by .935 to .794. By frequency, where the first words are "the", "of", "to", the
+accuracies cross between 5 and 10 words.
 
-Accuracy and log loss have their best at different sizes. Each further word is evidence that is taken for new: the
-multinomial's log loss is best with ten words (.993, at an accuracy of .501) and 1.890 with all, where its accuracy is
-.935. The temperature changes the accuracy by .012 at most, and gives the least log loss of the three models at every
-size of the vocabulary. With a temperature the log loss is best with all words (.220), where the accuracy is .932. The
-standard error of an accuracy is .006 where it is near .93 and .013 near a half. Both scores belong in the choice:
-without a temperature the vocabulary that is right most often is not the one whose probabilities can be used.
+Accuracy and log loss have their optimum at different sizes. The model counts each additional word as new evidence: the
+log loss of the multinomial is best with ten words (.993, at an accuracy of .501), and 1.890 with all, where its
+accuracy is .935. The temperature changes the accuracy by .012 at most, and gives the lowest log loss of the three
+models at every size of the vocabulary. With a temperature the log loss is best with all words (.220), where the
+accuracy is .932. The standard error of an accuracy is .006 near .93 and .013 near one half. Consider both scores:
+without a temperature, the vocabulary with the highest accuracy does not have usable probabilities.
 """
 
 
 def mutual_information(X: sp.csr_array, y: np.ndarray) -> np.ndarray:
-    """(V,) of the presence of each word and the topic, in nats: scikit-learn's `mutual_info_classif`, all at once."""
+    """Return the mutual information of each word's presence and the topic, (V,), in nats, vectorised."""
     topics, label = np.unique(y, return_inverse=True)
     present = np.stack([(X[label == c] > 0).sum(axis=0) for c in range(len(topics))]) / len(y)
     share = np.bincount(label)[:, None] / len(y)
@@ -59,7 +59,7 @@ def mutual_information(X: sp.csr_array, y: np.ndarray) -> np.ndarray:
 
 
 def measure(X: Any, y: np.ndarray, X_test: Any, y_test: np.ndarray, order: np.ndarray) -> pd.DataFrame:
-    """Scores on the test texts, a row a size."""
+    """Return scores on the test texts, one row per size."""
     rows = {}
     for size in (*(n for n in SIZES if n < len(order)), len(order)):
         words = np.sort(order[:size])

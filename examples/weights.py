@@ -1,15 +1,15 @@
-"""Probabilities that can be believed: the evidence of each feature weighted by how it predicts other rows.
+"""Calibrated probabilities by weighting the evidence of each feature.
 
-Naive Bayes takes features for independent, and so hears one witness several times: it is right far less often than it
-says. `WeightedNB` asks, of every row, what the model would have said without it, and gives each feature the weight with
-which those answers predict the labels best. Nothing is held out for it, and nothing fitted again. One fit has both
-predictions: its own, and those of `estimator_` without weights.
+Naive Bayes assumes that features are independent, and counts repeated information several times: it is right far less
+often than it states. `WeightedNB` fits random halves of the rows, and gives each feature the weight with which these
+fits predict the labels of the other halves best. Then it fits all rows. One fit has both predictions: the weighted
+ones, and those of `estimator_` without weights.
 
     python examples/weights.py [FILE] [--newsgroups FOLDER] [--out DIR]
 
 Breast cancer comes with scikit-learn: thirty measurements, scored in ten-fold cross-validation. FILE is vote.arff and
 FOLDER has four topics of 20 Newsgroups, both as in certain_and_wrong.py; the votes are scored in ten folds too, the
-texts on later ones.
+texts on later texts.
 """
 
 from __future__ import annotations
@@ -32,24 +32,24 @@ FOLDS, SHOWN = 10, 3
 SCORES = ["log_loss", "brier", "accuracy", "confidence", "ece"]
 
 CANCER = """
-Radius, perimeter and area are nearly one measurement, taken three ways and at three places: thirty witnesses, of whom
-many repeat what others said. Weights well below 1 undo that. Some are below 0: such a feature corrects the others.
+Radius, perimeter and area are nearly the same measurement, taken in three ways: many of the thirty features repeat
+others. Weights well below 1 correct this. Some weights are negative: such a feature corrects the others.
 """
 VOTES = """
-The vote on the physicians' fees, which all but decides, keeps its full say. Bills on which a party was divided, such as
-immigration, say little, but nothing that was said before: they get more than that. Those on Central America and on arms
-repeat one another: they have little say left, and some take back what others said too often.
+The vote on the physicians' fees almost decides the party, and keeps its full weight. Votes on which a party was
+divided, such as immigration, carry little but new information, and their weight increases. Votes on Central America and
+on arms repeat one another: their weights are small, and some negative.
 """
 TOPICS = """
-The words of a text share one simplex, so they have one weight together, which falls with the length of the text: of a
-long one naive Bayes is sure beyond all reason, since words come in bursts. Two numbers are fitted, and hardly a text
-changes its topic: what changes is how sure the model says that it is.
+The words of a text share one simplex, so they have one common weight, which decreases with the length of the text:
+words occur in bursts, and naive Bayes is far too confident about long texts. Two numbers are fitted, and hardly a text
+changes its topic; only the confidence changes.
 """
 
 
 @dataclass(frozen=True, eq=False)
 class Case:
-    """A classifier with weights, fitted to all rows or those to learn from; rows judged by fits without them."""
+    """Weighted classifier fitted to all training rows, and predictions of rows by fits without them."""
 
     name: str
     nb: bnb.WeightedNB
@@ -60,7 +60,7 @@ class Case:
 
 
 def folds(name: str, nb: bnb.WeightedNB, X: pd.DataFrame, y: np.ndarray, moral: str) -> Case:
-    """Each row judged by a fit to the other folds, whose weights have not seen it either."""
+    """Predict each row by a fit to the other folds, including its weights."""
     plain, weighted = np.empty((2, len(y), len(np.unique(y))))
     for train, test in StratifiedKFold(FOLDS, shuffle=True, random_state=0).split(X, y):
         nb.fit(X.iloc[train], y[train])
@@ -83,7 +83,7 @@ def votes(path: Path) -> Case:
 
 
 def newsgroups(folder: Path) -> Case:
-    """Alpha as the evidence has it, see choose_prior.py."""
+    """Score texts, with the alpha that maximises the evidence (see choose_prior.py)."""
     n_words = len((folder / "4cat_vocab.txt").read_text(encoding="utf-8").splitlines())
     X, y = read_counts(folder / "4cat_train.counts.tsv", n_words)
     X_test, y_test = read_counts(folder / "4cat_test.counts.tsv", n_words)
@@ -93,11 +93,11 @@ def newsgroups(folder: Path) -> Case:
 
 
 def report(case: Case, out: Path) -> None:
-    """Scores and reliability before and after, and the weights."""
+    """Print scores and weights, and draw reliability before and after weighting."""
     both = {"plain": case.plain, "weighted": case.weighted}
     classes = case.nb.classes_
     table = pd.DataFrame({name: scores(log_proba, case.truth, classes) for name, log_proba in both.items()}).T
-    print(f"{case.name}: {len(case.truth):,} rows, each judged by a fit without it")
+    print(f"{case.name}: {len(case.truth):,} rows, each predicted by a fit without it")
     print(table[SCORES].astype(float).round(4).to_string())
     for name, log_proba in both.items():
         certain = log_proba.max(axis=1) > np.log(0.99)
@@ -111,14 +111,12 @@ def report(case: Case, out: Path) -> None:
 
 
 def weights(nb: Any) -> str:
-    """The largest and the smallest ones; of counts how they fall."""
+    """Format the largest and the smallest weights, or for counts how the weight falls with the length."""
     if nb.length_exponent_ > 0:
         return f"weight of a text of t words: {nb.weight_[0]:.3g} (t + 1)^-{nb.length_exponent_:.3g}"
     named = pd.Series(nb.weight_, nb.term_names_).sort_values(ascending=False)
     ends = [", ".join(f"{name} {w:+.2f}" for name, w in end.items()) for end in (named[:SHOWN], named[-SHOWN:])]
-    return "\n  ".join(
-        [f"weights around {nb.temperature_:.2f}, where naive Bayes has 1; the largest, the smallest:", *ends]
-    )
+    return "\n  ".join([f"weights around {nb.temperature_:.2f} (naive Bayes: 1); the largest and the smallest:", *ends])
 
 
 def main() -> None:
@@ -131,11 +129,11 @@ def main() -> None:
     report(cancer(), options.out)
     for name, load, path in (("votes", votes, options.file), ("newsgroups", newsgroups, options.newsgroups)):
         if path is None:
-            print(f"{name}: left out, since no path was given\n")
+            print(f"{name}: not run, because no path was given\n")
         else:
             report(load(path), options.out)
-    print(f"""Weights mend what is said of a row, not what is known of the features: the posterior and its evidence are
-those of the plain model. Reliability before and after: {options.out}/weights-*.png""")
+    print(f"""Weights change predictions, not the knowledge about features: the posterior and its evidence are those of
+the plain model. Reliability before and after: {options.out}/weights-*.png""")
 
 
 if __name__ == "__main__":

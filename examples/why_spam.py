@@ -1,12 +1,13 @@
-"""Why was this message spam: the words that made it so, how much each of them says, and how well that is known.
+"""The words that made a message spam, with the evidence of each and its uncertainty.
 
-Log odds of naive Bayes are a sum over words, so that reasons are exact and nothing has to be fitted to find them. Here
-are those of three messages: one that was caught, one that was lost, and one that is hardly to be told. Beside them the
-reasons of the same model with its terms weighted, which says how much of that sum to believe.
+The log odds of naive Bayes are a sum over words, so explanations are exact and need no further fit. The script explains
+three messages: spam that was caught, a wanted message that was lost, and a doubtful message. It also shows the
+explanation of the same model with weighted terms, which is better calibrated.
 
     python examples/why_spam.py FILE [--out DIR]
 
-FILE is the SMS Spam Collection (Almeida & Hidalgo 2011), `label<TAB>text` a line; 70% of it is learned from.
+FILE is the SMS Spam Collection (Almeida & Hidalgo 2011), a line `label<TAB>text` for each message; 70% of them are
+training messages.
 """
 
 from __future__ import annotations
@@ -27,29 +28,29 @@ from bayesnb.text import BagOfWords
 WORDS = 8  # shown a message
 SURE = 1.64  # sd on either side: 90%
 MORAL = """
-The reasons are the model's own: they add up to the log odds that it states. Whether they are good ones is another
-question, and the message that was lost shows it: "customer", "service" and "contact" are heard as three witnesses, and
-they are one phrase. An interval does not know that. It says how often the words were seen: "mail", 17 times in wanted
-messages and never in spam, may speak twice as loudly, or hardly at all.
+The contributions are exact for the model: they add up to its log odds. Whether they are justified is another question,
+as the lost message shows: "customer", "service" and "contact" count as three pieces of evidence, but are one phrase. An
+interval does not reveal this. It depends on how often the words were seen: "mail", 17 times in wanted messages and
+never in spam, may count twice as much, or hardly at all.
 
-With weights the words of a message keep their order, and all of them speak more softly, the more so the longer the
-message: the log odds of the first fall from 63 to 18, those of the lost one from 4.8 to 0.6 and its P(spam) from .99 to
-.64, where a person may look. Over all messages tested that takes the log loss from .100 to .065, though a few more are
-called wrongly (accuracy .980, before .983).
+With weights the words of a message keep their order, but all of them count less, and in long messages much less. The
+log odds of the first message fall from 63 to 18, those of the lost message from 4.8 to 0.6, and its P(spam) from .99 to
+.64, which a person may check. Over all test messages the log loss falls from .100 to .065, although a few more
+predictions are wrong (accuracy .980, before .983).
 """
 
 
 def choose(p: np.ndarray, y: np.ndarray) -> dict[str, int]:
-    """The surest spam, the surest of the wanted messages that are called spam, and the one in the middle."""
+    """Choose the surest spam, the surest wanted message that is called spam, and the most doubtful message."""
     return {
         "caught": int(np.argmax(np.where(y == "spam", p, -1))),
         "lost": int(np.argmax(np.where(y == "ham", p, -1))),
-        "hardly to be told": int(np.argmin(abs(p - 0.5))),
+        "doubtful": int(np.argmin(abs(p - 0.5))),
     }
 
 
 def reasons(plain, weighted, X, words: np.ndarray) -> tuple[pd.DataFrame, pd.DataFrame]:
-    """Lines of all messages in X, with what each adds under either model."""
+    """Return the contributions of all features of the messages in X under both models."""
     found = [bnb.explain(nb, X, of="spam", names=words) for nb in (plain, weighted)]
     both = found[0].merge(found[1], on=["row", "feature"], suffixes=("", "_weighted"))
     return both.rename(columns={"contribution": "plain", "contribution_weighted": "weighted"}), found[1]
@@ -68,7 +69,7 @@ def main() -> None:
     X, X_test = bag.fit_transform(texts), bag.transform(texts_test)
     plain = bnb.MultinomialNB().fit(X, y)
     weighted = bnb.WeightedNB(bnb.MultinomialNB()).fit(X, y)
-    print(f"{len(y):,} messages to learn from, {len(y_test):,} others to predict")
+    print(f"{len(y):,} training messages, {len(y_test):,} test messages")
     for name, nb in (("plain", plain), ("weighted", weighted)):
         found = scores(nb.predict_log_proba(X_test), y_test, nb.classes_)
         print(f"  {name:<9} accuracy {found['accuracy']:.4f}, log loss {found['log_loss']:.4f}")

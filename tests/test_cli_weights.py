@@ -68,7 +68,7 @@ def test_where_none_can_be_found_it_is_said(capsys, tmp_path):
     path.write_text("a,y\n" + "p,x\nq,z\n" * 10)
     code, out, _ = run(capsys, "compare", "--csv", path, "--target", "y", "--alpha", "0", "--out", tmp_path)
     assert code == 0
-    assert "note: No weights. weights: by a half of the rows without row" in re.sub(r"\s+", " ", out)
+    assert "note: No weights. weights: for row" in re.sub(r"\s+", " ", out)
     assert "weighted" not in pd.read_csv(tmp_path / "sparse-comparison.csv")["estimate"].tolist()
     path.write_text("a,y\n" + "p,x\nq,z\n" * 9)
     code, out, err = run(capsys, "compare", "--csv", path, "--target", "y")

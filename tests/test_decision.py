@@ -101,7 +101,7 @@ def test_of_a_frame_the_names_count_and_not_the_order():
 
 
 def test_a_dominated_action_is_named_and_never_taken():
-    with pytest.warns(UserWarning, match="the action 2 is dominated: 1 never costs more"):
+    with pytest.warns(UserWarning, match="the action 2 is dominated, because 1 never costs more"):
         found = bnb.decide(of_numbers(), ROWS, [[0, 5, 5], [1, 0, 1], [1, 3, 1], [5, 5, 0]], draws=50)
     assert 2 not in found.action
 
@@ -112,7 +112,7 @@ def test_a_dominated_action_is_named_and_never_taken():
         ([[0, np.inf, 1], [1, 0, 1], [1, 1, 0]], {}, r"loss\['ash', 'elm'\] is inf; every loss must be finite"),
         ([[0, 1], [1, 0], [2, 2]], {}, r"loss has shape \(3, 2\)"),
         ([["a", "b", "c"], ["d", "e", "f"]], {}, "loss must be numbers"),
-        (zero_one(["ash", "elm", "yew"]), {}, "where the classes"),
+        (zero_one(["ash", "elm", "yew"]), {}, "but the classes are"),
         (zero_one(CLASSES), {"reject_cost": np.inf}, "reject_cost=inf must be a finite number"),
         (zero_one(CLASSES).rename(index={"ash": "elm"}), {}, "names an action twice"),
         (zero_one(CLASSES), {"given": "rows"}, "given='rows'"),
@@ -127,7 +127,7 @@ def test_bayes_theorem():
     found = bayes_theorem({"man": 0.5, "woman": 0.5}, {"man": 0.05, "woman": 0.0025})
     assert found == {"man": Fraction(20, 21), "woman": Fraction(1, 21)}
     refused("impossible under every hypothesis", bayes_theorem, {"a": 1, "b": 1}, {"a": 0, "b": 0})
-    refused("they must be the same", bayes_theorem, {"a": 1}, {"b": 1})
+    refused("must have the same hypotheses", bayes_theorem, {"a": 1}, {"b": 1})
     refused("a likelihood in", bayes_theorem, {"a": 1}, {"a": 1.5})
 
 

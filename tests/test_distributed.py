@@ -150,7 +150,7 @@ def test_what_cannot_be_fitted(monkeypatch):
         ((unknown, Y), ValueError, "X has 9 blocks of rows, and y has 11"),
         ((frame()[FEATURES], frame(3)["y"]), ValueError, "X has 6 blocks of rows, and y has 3"),
         ((dask.delayed(LEVELS), Y), TypeError, "X is a dask.delayed"),
-        ((X[:0], Y[:0]), ValueError, "X is empty"),
+        ((X[:0], Y[:0]), ValueError, "X has no rows"),
         ((X,), ValueError, "requires y"),
         ((X[:, 0], Y), ValueError, "X must have 2 dimensions"),
         ((LEVELS, LABELS), TypeError, "X is a numpy.ndarray.*from_array"),

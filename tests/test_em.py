@@ -364,11 +364,11 @@ X8, Y8 = LEVELS[:8], np.array([0, 1, 2, 0, -1, -1, -1, -1])
 @variants(
     ("nb", "y", "options", "error", "message"),
     [
-        (bnb.FeatureAveragedNB(), Y8, {}, NotImplementedError, "Two models of unlike number"),
-        (bnb.AODE(), Y8, {}, NotImplementedError, "counts rows with responsibilities, and cannot"),
+        (bnb.FeatureAveragedNB(), Y8, {}, NotImplementedError, "two models with different numbers"),
+        (bnb.AODE(), Y8, {}, NotImplementedError, "needs a classifier whose rows can be counted with responsibilities"),
         (bnb.CategoricalNB(), np.where(Y8 == 1, 1, -1), {}, ValueError, "the only label is 1"),
         (bnb.CategoricalNB(), Y8, {"sample_weight": (Y8 < 0) * 1.0}, ValueError, "no row has a label and positive"),
-        (bnb.CategoricalNB(), np.array(["a", "b", *[-1] * 6]), {}, ValueError, "give y dtype=object"),
+        (bnb.CategoricalNB(), np.array(["a", "b", *[-1] * 6]), {}, ValueError, "Pass y with dtype=object"),
         (bnb.CategoricalNB(), Y8, {"weight": -1}, ValueError, "weight=-1 must be"),
         (bnb.CategoricalNB(), Y8, {"tol": -1.0}, ValueError, "tol=-1.0 must be"),
         (bnb.CategoricalNB(), Y8, {"max_iter": 0}, ValueError, "max_iter=0 must be"),

@@ -329,7 +329,7 @@ def test_differences_are_from_a_row_that_there_is():
     X, y = two_normals()
     for compare in (partial(compare_estimates, repeats=2), partial(compare_folds, folds=[])):
         refused(
-            "against='weighted' is no row of the table; choose from 'mle',",
+            "against='weighted' is not a row of the table; choose from 'mle',",
             compare,
             GaussianNB(),
             X,
@@ -397,9 +397,9 @@ def test_splits_are_stratified_and_reproducible():
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [
-        ({}, "either X_test and y_test, or repeats"),
-        ({"X_test": [[0.0]], "y_test": [0], "repeats": 3}, "either X_test and y_test, or repeats"),
-        ({"X_test": [[0.0]]}, "either X_test and y_test, or repeats"),
+        ({}, "either both X_test and y_test, or repeats"),
+        ({"X_test": [[0.0]], "y_test": [0], "repeats": 3}, "either both X_test and y_test, or repeats"),
+        ({"X_test": [[0.0]]}, "either both X_test and y_test, or repeats"),
         ({"repeats": 1}, "repeats=1 must be"),
         ({"repeats": 2.5}, "repeats=2.5 must be"),
         ({"repeats": 3, "test_size": 30}, "test_size=30 must be between 0 and 1"),
@@ -469,7 +469,7 @@ def test_a_class_that_a_fold_lacks_is_impossible():
 def test_probabilities_in_place_of_their_logarithms_are_refused():
     proba = np.array([[0.9, 0.1], [0.4, 0.6]])
     for score in (scores, reliability):
-        with pytest.raises(ValueError, match=r"log_proba of row 0 and class 'a' is 0.9.*pass what predict_log_proba"):
+        with pytest.raises(ValueError, match=r"log_proba of row 0 and class 'a' is 0.9.*Pass what predict_log_proba"):
             score(proba, ["a", "b"], ["a", "b"])
         score(np.log(proba), ["a", "b"], ["a", "b"])
         with pytest.raises(ValueError, match="the label of row 1 is missing"):

@@ -135,7 +135,7 @@ def test_words():
     whole = bnb.MultinomialNB().fit(X, y)
     found = bnb.from_counts(bnb.MultinomialNB(), table, log_base=float(whole.statistics_.log_base))
     assert_alike(found, whole, X)
-    with pytest.raises(ValueError, match="Give log_base="):
+    with pytest.raises(ValueError, match="Pass log_base="):
         bnb.from_counts(bnb.MultinomialNB(), table)
 
 
@@ -151,19 +151,31 @@ GOOD = [
 @pytest.mark.parametrize(
     ("rows", "message"),
     [
-        (GOOD[2:], "no row of a class by itself"),
-        (GOOD[1:], "class 'a' of feature 'x' has no row of its own"),
-        ([*GOOD, ("b", "x", "int", "two", 1, None, None)], "level 'two' of feature 'x' is not of its type, int"),
+        (GOOD[2:], "no row for a class alone"),
+        (GOOD[1:], "class 'a' occurs with feature 'x', but no row has this class and an empty feature"),
+        (
+            [*GOOD, ("b", "x", "int", "two", 1, None, None)],
+            "level 'two' of feature 'x' does not fit the type of its row, int",
+        ),
         ([*GOOD, ("b", "x", "int", "2", -1, None, None)], "count of class 'b', feature 'x', level '2' is -1"),
-        ([*GOOD, ("b", "x", "int", "2", 9, None, None)], "class_count contradicts the cells"),
+        ([*GOOD, ("b", "x", "int", "2", 9, None, None)], "class_count contradicts the counts"),
         ([*GOOD, ("b", "x", "int")], "row 5 is .* must have the cells"),
-        (pd.DataFrame(GOOD), "no column 'class'"),
-        ([*GOOD, ("b", None, None, "2", 1, None, None)], "a row of class 'b' has the level '2' and no feature"),
-        ([*GOOD, ("b", "x", "evil", "2", 1, None, None)], "of feature 'x' is not of its type, evil"),
-        ([*GOOD, ("b", "x", "float", "2", 1, None, None)], "level '2' of feature 'x' is not of its type, float"),
-        ([*GOOD, ("b", "x", "int", None, 1, None, None)], "level None of feature 'x' is not of its type, int"),
+        (pd.DataFrame(GOOD), "one column 'class', and has none"),
+        ([*GOOD, ("b", None, None, "2", 1, None, None)], "a row of class 'b' has the level '2', but no feature"),
+        ([*GOOD, ("b", "x", "evil", "2", 1, None, None)], "of feature 'x' does not fit the type of its row, evil"),
+        (
+            [*GOOD, ("b", "x", "float", "2", 1, None, None)],
+            "level '2' of feature 'x' does not fit the type of its row, float",
+        ),
+        (
+            [*GOOD, ("b", "x", "int", None, 1, None, None)],
+            "level None of feature 'x' does not fit the type of its row, int",
+        ),
         ([*GOOD, ("b", "x", None, None, 1, None, None)], "class 'b', feature 'x' has no level"),
-        ([*GOOD, ("b", "x", None, [], 1, None, None)], r"level \[\] of feature 'x' is not .* must be hashable"),
+        (
+            [*GOOD, ("b", "x", None, [], 1, None, None)],
+            r"level \[\] of feature 'x' does not fit .* needs a hashable level",
+        ),
         ([*GOOD, ([], "x", "int", "2", 1, None, None)], "a class is not hashable"),
         ([*GOOD, ("b", "x", "int", "4.61168601842739e+18", 1, None, None)], "cast it to BIGINT"),
         ([*GOOD[:2], ("a", "x", "float", None, 3, 1.0, 2.0)], "feature 'x' has no levels"),
@@ -275,7 +287,9 @@ def test_integers_as_real_and_near_two_to_the_62(ask):
 
 def test_reals_beyond_exact_integers_are_refused():
     frame = pd.DataFrame({"k": [2.0**62, 1.0], "make": ["a", "b"]})
-    with pytest.raises(ValueError, match=r"of feature 'k' is not of its type, int\. .* cast it to BIGINT"):
+    with pytest.raises(
+        ValueError, match=r"of feature 'k' does not fit the type of its row, int\. .* cast it to BIGINT"
+    ):
         bnb.from_counts(bnb.CategoricalNB(), in_sqlite(frame, sql.counts("cars", "make", {"k": int})))
 
 
@@ -297,7 +311,7 @@ def test_a_class_of_weight_zero_stays(ask):
 
 
 def test_a_level_beside_the_declared_ones_is_refused():
-    with pytest.raises(ValueError, match="does not count level 2 of feature 'x'"):
+    with pytest.raises(ValueError, match="cannot count level 2 of feature 'x'"):
         bnb.from_counts(bnb.CategoricalNB(categories=[[1, 3]]), GOOD)
 
 
@@ -305,7 +319,7 @@ def test_a_level_beside_the_declared_ones_is_refused():
 def test_a_rare_level_that_is_not_counted_is_refused(options):
     rows = [("a", None, None, None, 5_000_000, None, None), ("b", None, None, None, 1, None, None)]
     rows += [("a", "x", "str", level, n, None, None) for level, n in [("u", 2_999_999), ("?", 1), ("v", 2_000_000)]]
-    with pytest.raises(ValueError, match=r"does not count level '\?' of feature 'x'"):
+    with pytest.raises(ValueError, match=r"cannot count level '\?' of feature 'x'"):
         bnb.from_counts(bnb.CategoricalNB(**options), rows)
 
 
@@ -331,7 +345,12 @@ def test_what_needs_more_of_the_rows_says_so(nb):
 
 @pytest.mark.parametrize(
     ("columns", "message"),
-    [([], "empty"), (["make"], "the target"), ({"w": int}, "the weight"), ({"x": complex}, "of type str, int or bool")],
+    [
+        ([], "empty"),
+        (["make"], "the target"),
+        ({"w": int}, "the weight"),
+        ({"x": complex}, "must be str, int, bool or float"),
+    ],
 )
 def test_queries_that_make_no_sense_are_refused(columns, message):
     with pytest.raises(ValueError, match=message):

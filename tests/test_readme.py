@@ -45,7 +45,7 @@ def test_the_readme_runs(tmp_path, monkeypatch, capsys):
 
 def test_the_readme_is_one_that_is_read():
     text = (ROOT / "README.md").read_text(encoding="utf-8")
-    assert len(text.splitlines()) <= 150
+    assert len(text.splitlines()) <= 120
     targets = [target.partition("#")[0] for target in re.findall(r"\]\(([^)]+)\)", text) if "://" not in target]
     assert [target for target in targets if target and not (ROOT / target).exists()] == []
 

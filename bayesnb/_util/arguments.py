@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Hashable, Iterable, Mapping, Sequence
 from math import isfinite
 from numbers import Integral
 from typing import Any
@@ -16,6 +16,10 @@ GREATEST = 1e75
 _MOST = 2**31 - 1  # Greatest number of draws, repeats and iterations.
 _LONGEST = 200
 _DIGITS = 40
+_FIRST_NAMES = 12
+
+ZERO_WEIGHTS = "sample_weight is zero for every row. At least one row must have a positive weight."
+"""Message about weights of which none is positive."""
 
 
 def shown(value: object) -> str:
@@ -87,6 +91,13 @@ def require_choice(name: str, value: object, allowed: tuple[str, ...]) -> None:
         raise ValueError(f"{name}={shown(value)} is unknown; use {' or '.join(map(repr, allowed))}.")
 
 
+def find_class(name: str, label: object, classes: Sequence[Any]) -> int:
+    """Return the position of a label in `classes`; raise ValueError if the argument `name` is not a class."""
+    if not isinstance(label, Hashable) or label not in dict.fromkeys(classes):
+        raise ValueError(f"{name}={shown(label)} is not a class. The classes are {shown(list(classes))}.")
+    return list(classes).index(label)
+
+
 def require_flag(name: str, value: object) -> None:
     """Raise ValueError unless `value` is a bool of Python or NumPy."""
     if not isinstance(value, bool | np.bool_):
@@ -130,7 +141,15 @@ def to_numbers(name: str, values: Any) -> np.ndarray:
         raise ValueError(f"{name}={shown(values)} must be a number or an array of numbers.") from None
 
 
+def no_column_error(argument: str, column: object, names: Sequence[str]) -> ValueError:
+    """Return the ValueError for a column that an argument names and that X, with columns `names`, does not have."""
+    more = " …" if len(names) > _FIRST_NAMES else ""
+    return ValueError(
+        f"{argument}: there is no column {shown(column)}; X has {shown(list(names[:_FIRST_NAMES]))}{more}."
+    )
+
+
 def require_result(name: str, value: object, kind: type, source: str) -> None:
     """Raise TypeError unless `value` is of the type `kind`, which the function `source` returns."""
     if not isinstance(value, kind):
-        raise TypeError(f"{name} must be what {source} returns, and is a {type(value).__name__}: {shown(value)}.")
+        raise TypeError(f"{name} must be what {source} returns; it is a {type(value).__name__}: {shown(value)}.")

@@ -77,7 +77,7 @@ def open_regular(path: str | os.PathLike[str]) -> BinaryIO:
     file = open(path, "rb", opener=lambda name, flags: os.open(name, flags | getattr(os, "O_NONBLOCK", 0)))  # noqa: SIM115
     if not stat.S_ISREG(os.fstat(file.fileno()).st_mode):
         file.close()
-        raise ValueError("it is no regular file, but a pipe, socket or device.")
+        raise ValueError("the path is no regular file, but a pipe, a socket or a device. Pass a regular file.")
     return file
 
 
@@ -86,9 +86,9 @@ def _require_regular(path: Path) -> None:
     with suppress(FileNotFoundError):
         mode = path.lstat().st_mode
         if stat.S_ISLNK(mode):
-            raise OSError(errno.EINVAL, "it is a symbolic link; name the file that it points to")
+            raise OSError(errno.EINVAL, "the path is a symbolic link. Pass the file that the link points to")
         if not stat.S_ISREG(mode):
-            raise OSError(errno.EINVAL, "it is no regular file")
+            raise OSError(errno.EINVAL, "the path is no regular file")
 
 
 def _sync(folder: Path) -> None:

@@ -10,11 +10,11 @@ import jax
 
 
 def enable_cache(path: str | os.PathLike[str] | None = None) -> Path:
-    """Keep what JAX compiles on disk, so that later processes need not compile it again.
+    """Store compiled JAX functions on disk, so that later processes need not compile them again.
 
     One call after the imports serves the whole process, and other programs that use JAX in it. Small tables need no
     compilation (NumPy evaluates them); with the cache, first calls on large tables, NUTS and draws start in a third of
-    the time from the second process on. It sets JAX's options `jax_compilation_cache_dir`,
+    the time from the second process on. The function sets JAX's options `jax_compilation_cache_dir`,
     `jax_persistent_cache_min_compile_time_secs` and `jax_persistent_cache_min_entry_size_bytes`; nothing in this
     package changes JAX's configuration otherwise.
 

@@ -71,9 +71,9 @@ def _no_rows(X: Any) -> Any:
     """
     kind = collection_kind(X)
     if kind is None:
-        raise TypeError(f"X is a {type(X).__module__}.{type(X).__name__}; give a dask array or a dask DataFrame.")
+        raise TypeError(f"X is a {type(X).__module__}.{type(X).__name__}; it must be a dask array or a dask DataFrame.")
     if X.ndim != 2 or (kind == "array" and np.isnan(X.shape[1])):
-        raise ValueError(f"Expected a two-dimensional dask collection with columns that are known, got {X!r}.")
+        raise ValueError(f"X must be two-dimensional, with a known number of columns; it is {X!r}.")
     return X._meta if kind == "frame" else np.empty((0, X.shape[1]))
 
 

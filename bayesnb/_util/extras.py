@@ -26,9 +26,11 @@ def require(who: str, extra: str, *packages: str) -> None:
     --------
     >>> require("A report", "plots,arviz", "json", "a_printer", "a_press")
     Traceback (most recent call last):
-    ImportError: A report needs a_printer and a_press, not installed here: pip install 'bayesnb[plots,arviz]'
+    ImportError: A report needs a_printer and a_press, which are not installed. Run pip install 'bayesnb[plots,arviz]'
     """
     absent = [package for package in packages if find_spec(package) is None]
     if absent:
         several = " and ".join(", ".join(absent).rsplit(", ", 1))
-        raise ImportError(f"{who} needs {several}, not installed here: pip install 'bayesnb[{extra}]'", name=absent[0])
+        are = "is" if len(absent) == 1 else "are"
+        message = f"{who} needs {several}, which {are} not installed. Run pip install 'bayesnb[{extra}]'"
+        raise ImportError(message, name=absent[0])

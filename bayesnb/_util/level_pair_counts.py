@@ -53,6 +53,5 @@ def require_memory(counts: int, what: str, advice: str) -> None:
     """Raise ValueError if there are more than `MOST_COUNTS` counts; `what` and `advice` are parts of the message."""
     if counts > MOST_COUNTS:
         raise ValueError(
-            f"{what} would take {counts * 8 / 1e9:.1f} GB, more than the {MOST_COUNTS * 8 / 1e9:.1f} GB that they may "
-            f"take. {advice}"
+            f"{what} would take {counts * 8 / 1e9:.1f} GB; the limit is {MOST_COUNTS * 8 / 1e9:.1f} GB. {advice}"
         )

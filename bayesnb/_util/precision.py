@@ -15,10 +15,10 @@ P = ParamSpec("P")
 R = TypeVar("R")
 
 _FORKED = (
-    "This process was forked after JAX had been used, whose threads a forked process does not have: it would wait for "
+    "This process was forked after JAX had started threads. A forked process lacks these threads, and would wait for "
     "them forever. Start workers by 'spawn' or 'forkserver', as multiprocessing.get_context('spawn') and "
-    "concurrent.futures' mp_context= do, by joblib's loky (scikit-learn's n_jobs=), or before anything is fitted, "
-    "loaded or predicted."
+    "concurrent.futures' mp_context= do, or by joblib's loky (scikit-learn's n_jobs=), or fork before anything is "
+    "fitted, loaded or predicted."
 )
 
 

@@ -151,10 +151,16 @@ def read_cells(fitted: Fitted, X: object, y: object, chosen: set[int] | None) ->
             cells.append(NumberCells(index, values, _class_means(values, bounds), prior).take(at))
         else:
             raise NotImplementedError(
-                f"check_independence compares numbers by their moments, and {prior.statistics.__name__}, the "
-                f"statistics of {block.kind} columns, has no `from_moments`. Choose other columns by features=."
+                f"check_independence compares numbers by their moments, but {prior.statistics.__name__}, the "
+                f"statistics of {block.kind} columns, has no `from_moments`. Choose other columns with features=."
             )
     return sorted(cells, key=_comparison_order), bounds
+
+
+def require_pair(n_features: int) -> None:
+    """Raise ValueError if there are fewer than two columns."""
+    if n_features < 2:
+        raise ValueError(f"features: a pair needs two columns, but the number of columns is {n_features}.")
 
 
 def require_memory(cells: list[Cells], n_classes: int, names: Sequence[str]) -> None:
@@ -208,6 +214,6 @@ def _require_proper(columns: Columns, family: Family, at: np.ndarray) -> None:
     improper = improper[np.isin(improper, at)]
     if len(improper):
         raise ImproperPosteriorError(
-            f"The prior of feature {shown(columns.names[int(improper[0])])} is improper: a parameter of it is zero. A "
-            "Bayes factor needs a proper prior, such as alpha=0.5."
+            f"The prior of feature {shown(columns.names[int(improper[0])])} is improper, because one of its parameters "
+            "is zero. A Bayes factor needs a proper prior, such as alpha=0.5."
         )

@@ -9,7 +9,7 @@ import numpy as np
 
 from bayesnb._util.arguments import require_integer, require_seed
 from bayesnb._util.progress import progress
-from bayesnb.checking.cells import Cells, NumberCells, read_cells, require_memory
+from bayesnb.checking.cells import Cells, NumberCells, read_cells, require_memory, require_pair
 from bayesnb.checking.dependence import compare
 from bayesnb.families import supports
 from bayesnb.families.protocol import PairDependence
@@ -83,8 +83,8 @@ def check_independence(
 
     Notes
     -----
-    Every row weighs one. Both hypotheses give either feature alone the same prior (numbers beside levels: their mean
-    over the rows, and their variance), so that the Bayes factor is that of dependence and of nothing else:
+    Every row has the weight 1. Both hypotheses give either feature alone the same prior (numbers beside levels: their
+    mean over the rows, and their variance), so that the Bayes factor is that of dependence and of nothing else:
 
     - *Levels and levels*: a Dirichlet over the table of each class with concentrations A_lm = α_l α'_m / α₀, against
       the product of the Dirichlets that are its marginals, Σ_c log B(A + n)/B(A) - log B(A₁ + n₁)/B(A₁) -
@@ -94,7 +94,7 @@ def check_independence(
       with the margins of each class.
     - *Gaussian and Gaussian*: an inverse Wishart with ν = 2a + 1 and Ψ = diag(2b, 2b') (Geiger & Heckerman 2002),
       against the two inverse gammas that are its marginals, of the deviations from the mean of the class (n_c - 1
-      contrasts): where the class lies says nothing. Mutual information: Σ_c n_c/n · (-½ log(1 - r_c²));
+      contrasts): the location of the class carries no information. Mutual information: Σ_c n_c/n · (-½ log(1 - r_c²));
       r² ~ Beta(½, (n_c - 2)/2) under independence, exactly.
     - *Levels and Gaussian*: analysis of variance: means of the levels, N(μ, σ² n_c/(κ n_cl)) with one σ² (the g-prior
       with g = n_c/κ; Liang et al. 2008), against one mean, of the same contrasts. Mutual information: -½ log(1 - η²),
@@ -109,11 +109,11 @@ def check_independence(
     - *Words* (multinomial features): whether each occurs in a row, as two levels with concentration 1. Words of a row
       share its length, and this too makes them dependent.
 
-    Means, rates and correlations that depend on the other feature are looked for; variances that do are not. Counts
-    that vary more than Poisson ones do look dependent on whatever splits them.
+    The check detects means, rates and correlations that depend on the other feature, but not variances that do. Counts
+    that vary more than Poisson counts seem to depend on any feature that splits them.
 
-    A Bayes factor compares these two hypotheses only. Strong evidence of dependence says that P(class | row) is too
-    sure of itself, not that its labels are wrong.
+    A Bayes factor compares these two hypotheses only. Strong evidence of dependence means that P(class | row) is
+    overconfident, not that the labels are wrong.
 
     References
     ----------
@@ -141,9 +141,8 @@ def check_independence(
     names = fitted.encoding.feature_names
     chosen = None if features is None else fitted.encoding.positions(features)
     n_features = len(names) if chosen is None else len(chosen)
+    require_pair(n_features)
     n_pairs = n_features * (n_features - 1) // 2
-    if not n_pairs:
-        raise ValueError(f"features: a pair needs two columns, and there is {n_features}.")
     if top is None and n_pairs > _MOST_PAIRS:
         raise ValueError(
             f"{n_features:,} features make {n_pairs:,} pairs, a table of {n_pairs * _BYTES_A_PAIR / 1e9:.1f} GB in "

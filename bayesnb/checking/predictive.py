@@ -11,6 +11,7 @@ import numpy as np
 from bayesnb._util.arguments import require_integer, require_seed, shown
 from bayesnb._util.progress import progress
 from bayesnb.checking import discrepancies
+from bayesnb.checking.cells import require_pair
 from bayesnb.checking.discrepancies import Quantity, Statistic, Tables
 from bayesnb.encoding import Encoding
 from bayesnb.encoding.levels import to_python
@@ -115,7 +116,7 @@ def posterior_predictive_check(
     y : array-like of shape (N,)
         Labels of the rows.
     statistic : {"association", "frequency", "extremes"} or function
-        What is compared.
+        Statistic that is compared.
 
         "association"
             Dependence of each pair of features in each class, from 0 to 1: absolute correlation of two numbers,
@@ -158,20 +159,20 @@ def posterior_predictive_check(
 
         p = P(T(X_rep) > T(X)) + P(T(X_rep) = T(X)) / 2,
 
-    a mid-p, in which the observed table counts as one of the replicates. p near 0 says that the model seldom makes so
-    much of it; for "frequency" and "extremes", p near 1 speaks against the model as well. The overall p is that of the
-    largest discrepancy in units of the standard deviation, of its absolute value for these two and for functions, and
-    of the positive ones for "association". It takes the largest discrepancy of each replicate, so that it holds however
-    many quantities there are.
+    a mid-p, in which the observed table counts as one of the replicates. If p is near 0, the model seldom replicates a
+    value as large as the observed one. For "frequency" and "extremes", p near 1 is evidence against the model as well.
+    The overall p is that of the largest discrepancy in units of the standard deviation, of its absolute value for these
+    two and for functions, and of the positive ones for "association". It takes the largest discrepancy of each
+    replicate, so that it holds however many quantities there are.
 
-    These are posterior predictive p-values: the data are used twice, for θ and for T. They are not uniform in general,
-    where the model holds, but conservative. "association" says little about the parameters of naive Bayes, and its p is
+    These are posterior predictive p-values: the data are used twice, for θ and for T. If the model holds, they are in
+    general not uniform but conservative. "association" depends little on the parameters of naive Bayes, and its p is
     nearly uniform: of 300 tables of 60 rows with parameters from the prior, 3.7% have p < .05 with four columns of
     levels, and 2.7% with four normal ones; of 300 tables of 60 rows and 20 independent columns of three levels, 1.3%.
     The parameters are fitted to "frequency": there the overall p is close to 1 where the model holds, the standard
-    deviation of a single p is .1 in place of .29, and only a prior that contradicts the data is seen. "extremes" lies
-    between. A structure that was chosen on the same rows makes p larger. A small p says that class probabilities are
-    too sure, or wrong somewhere, not that the labels are.
+    deviation of a single p is .1 in place of .29, and only a prior that contradicts the data is detected. "extremes"
+    lies between these two. A structure that was chosen on the same rows makes p larger. A small p means that class
+    probabilities are overconfident, or wrong for some rows, not that the labels are wrong.
 
     A replicate in which a feature is constant, so that there is no dependence to measure, counts as 0. A pair that is
     undefined in the observed table, constant or with fewer than three rows, is left out, and counted in `excluded`.
@@ -220,8 +221,8 @@ def posterior_predictive_check(
     defined = ~np.isnan(value)
     if not defined.any():
         raise ValueError(
-            f"statistic={name!r} is undefined in every class: of each pair one feature is constant, or fewer than "
-            "three rows have both. Pass more rows, or other features."
+            f"statistic={name!r} is undefined in every class. In each pair of features, one feature is constant, or "
+            "fewer than three rows have both features. Pass more rows, or other features."
         )
     drawn = draw_posterior(fitted, int(draws), seed)
     rng = np.random.default_rng([seed, 1])
@@ -316,11 +317,13 @@ def _require_quantities(name: str, tables: Tables, draws: int) -> None:
     """Raise ValueError if a known statistic has no quantity, or S replicates of all of them are more than 2^25."""
     n_features = len(tables.index)
     if not len(tables.label) or not n_features:
-        raise ValueError(f"X: a check needs rows and features, and there are {len(tables.label)} and {n_features}.")
+        raise ValueError(
+            f"X: a check needs rows and features, but there are {len(tables.label)} rows and {n_features} features."
+        )
     n_levels = sum(map(len, tables.levels))
     n_pairs = n_features * (n_features - 1) // 2
-    if name == "association" and not n_pairs:
-        raise ValueError(f"features: a pair needs two columns, and there is {n_features}.")
+    if name == "association":
+        require_pair(n_features)
     counts = {"association": n_pairs, "frequency": 2 * n_features + n_levels, "extremes": 2 * n_features}
     needed = counts.get(name, 0) * len(tables.classes) * draws
     if needed > _MOST_VALUES:
@@ -347,8 +350,8 @@ def _of_function(function: Callable[[pd.DataFrame, np.ndarray], Any], encoding: 
                 names.extend(found)
             if len(numbers) != len(names):
                 raise ValueError(
-                    f"statistic: the function returned {len(numbers)} numbers for a replicate, and {len(names)} for "
-                    "the observed table. Return as many for each table."
+                    f"statistic: the function returned {len(numbers)} numbers for a replicate, but {len(names)} for "
+                    "the observed table. Return equally many numbers for each table."
                 )
             results.append(numbers)
         return np.array(results)
@@ -369,13 +372,15 @@ def _read_result(function: Any, result: Any) -> tuple[list[str], np.ndarray]:
     try:
         numbers = np.array(cells, float).ravel()
     except (TypeError, ValueError):
-        raise TypeError(f"statistic: the function returned {shown(result)}; return a number or numbers.") from None
+        numbers = np.zeros(0)
     if len(numbers) != len(keys) or not len(keys):
-        raise TypeError(f"statistic: the function returned {shown(result)}; return a number, or a flat sequence.")
+        raise TypeError(
+            f"statistic: the function returned {shown(result)}; it must return a number or a flat sequence of numbers."
+        )
     if not np.isfinite(numbers).all():
         raise ValueError(
-            f"statistic: the function returned {shown(result)}, which is not finite, for the observed table "
-            "or a replicate. Return a number where the statistic is undefined, such as 0."
+            f"statistic: the function returned {shown(result)}, which is not finite, for the observed table or a "
+            "replicate. Return a finite number, such as 0, where the statistic is undefined."
         )
     return keys, numbers
 

@@ -52,8 +52,8 @@ def prior_predictive(nb: Classifier, draws: int = 1000, seed: int = 0) -> np.nda
 
     Notes
     -----
-    With many features nearly all draws are close to 1, whatever the prior: independent features add up. "Pooled"
-    priors are derived from the data, so that these draws are not entirely from before the data.
+    With many features nearly all draws are close to 1, whatever the prior, because the evidence of independent features
+    adds up. "Pooled" priors are derived from the data, so that these draws are not entirely from before the data.
 
     Examples
     --------
@@ -70,7 +70,9 @@ def prior_predictive(nb: Classifier, draws: int = 1000, seed: int = 0) -> np.nda
     try:
         require_proper(encoding, model)
     except ImproperPosteriorError as error:
-        raise ImproperPosteriorError(f"prior_predictive draws from the prior, before any data. {error}") from None
+        raise ImproperPosteriorError(
+            f"prior_predictive draws from the prior, before any data, and needs a proper prior. {error}"
+        ) from None
     rng = np.random.default_rng(seed)
     width = max(np.size(jax.tree.leaves(block)[0]) for block in model.blocks)
     step = max(1, _MOST_CELLS // max(1, width))

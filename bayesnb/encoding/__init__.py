@@ -10,7 +10,7 @@ from typing import Any
 
 import numpy as np
 
-from bayesnb._util.arguments import shown
+from bayesnb._util.arguments import no_column_error
 from bayesnb.encoding import priors
 from bayesnb.encoding.cell_columns import CellColumns
 from bayesnb.encoding.class_labels import check_labels, check_weights, index_of_labels
@@ -61,18 +61,28 @@ class Encoding:
         """Raise ValueError unless there are classes, each column is in a block, and the blocks are consistent."""
         self.classes.check()
         if not len(self.classes) or not self.blocks:
-            raise ValueError(f"there are {len(self.classes)} classes and {len(self.blocks)} blocks of columns.")
+            raise ValueError(
+                "The encoding must have at least one class and one block of columns. "
+                f"There are {len(self.classes)} classes and {len(self.blocks)} blocks."
+            )
         alone = [j for b in self.blocks if b.network is None and b.role is None for j in b.index]
         if len(set(alone)) < len(alone):
-            raise ValueError("a column of the table is in two of its blocks.")
+            raise ValueError("Each column of the table must be in one block of columns. One column is in two blocks.")
         bases = self._bases()
         index = sorted({j for base in bases for j in base.index})
         if index != list(range(len(index))) or len(index) != self.n_features:
-            raise ValueError(f"its {len(index)} columns are not the {self.n_features} of the table.")
+            raise ValueError(
+                f"Each column of the table must be in a block of columns. The blocks have {len(index)} columns; the "
+                f"table has {self.n_features}."
+            )
         for block, base in zip(self.blocks, bases, strict=True):
             n_columns = len(set(base.index))
             if base.n_features != self.n_features or not n_columns == len(base.index) == len(base.names):
-                raise ValueError(f"it has {n_columns} columns of {base.n_features}, and {len(base.names)} names.")
+                raise ValueError(
+                    "The columns of a block must be distinct, and each must have a name. One block has "
+                    f"{len(base.index)} columns, {n_columns} of them distinct, and {len(base.names)} names; its table "
+                    f"has {base.n_features} columns, and the table of the first block {self.n_features}."
+                )
             block.check()
 
     def blank(self, owner: str) -> Table:
@@ -167,8 +177,7 @@ class Encoding:
         positions = set()
         for feature in [features] if is_single else features:
             if not isinstance(feature, str | int | np.integer) or feature not in by_name_or_index:
-                first_names = f"{shown(list(names)[:8])}{' …' * (len(names) > 8)}"
-                raise ValueError(f"{argument}: there is no column {shown(feature)}; X has {first_names}.")
+                raise no_column_error(argument, feature, list(names))
             positions.add(by_name_or_index[feature])
         return positions
 

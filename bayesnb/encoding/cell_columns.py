@@ -10,8 +10,9 @@ from typing import Self
 import jax
 import numpy as np
 
+from bayesnb._util.arguments import shown
 from bayesnb.encoding.cell_edges import are_edges, cell_names, merge_edges, quantile_edges
-from bayesnb.encoding.columns import PlainColumns, UnknownPolicy
+from bayesnb.encoding.columns import PlainColumns, UnknownPolicy, require_entries
 from bayesnb.encoding.priors import prior_of_cells
 from bayesnb.encoding.row_blocks import LevelRows, pad_rows
 from bayesnb.encoding.table import StackedColumns, Table
@@ -52,11 +53,10 @@ class CellColumns(PlainColumns):
 
     def check(self) -> None:
         """Raise ValueError unless the edges of each feature increase."""
-        if len(self.edges) != len(self.index):
-            raise ValueError(f"there are edges of {len(self.edges)} columns, and there are {len(self.index)}.")
-        for edges in self.edges:
+        require_entries("edges", len(self.edges), len(self.index))
+        for edges, name in zip(self.edges, self.names, strict=True):
             if edges is not None and not are_edges(edges):
-                raise ValueError("the edges of its cells do not increase.")
+                raise ValueError(f"The edges of column {shown(name)} must be finite numbers that increase.")
 
     def prior(self, given: object, argument: str, n_classes: int) -> Binned:
         """Return the prior over the cells of each feature; `given` is a Binned, an IndependentCuts or "independent"."""

@@ -65,14 +65,14 @@ def check_edges(edges: object, table: Table, index: Iterable[int]) -> tuple[np.n
         by_position = {table.position(column, "edges"): given for column, given in edges.items()}
         unbinned = [table.names[j] for j in by_position if j not in index]
         if unbinned:
-            raise ValueError(f"edges are given for column {shown(unbinned[0])}, which is not binned.")
+            raise ValueError(f"edges are given for column {shown(unbinned[0])}, which is not binned. Remove the entry.")
         entries: list[Any] = [by_position.get(j) for j in index]
     elif isinstance(edges, Sequence | np.ndarray) and not isinstance(edges, str) and len(edges) == len(index):
         entries = list(edges)
     else:
         raise ValueError(
-            f"edges={shown(edges)} must be a dict {{column: edges}}, such as edges_ of another classifier, or have an "
-            f"entry for each of the {len(index)} binned columns."
+            f"edges={shown(edges)} must be a dict {{column: edges}}, such as edges_ of another classifier, or a list "
+            f"with an entry for each of the {len(index)} binned columns."
         )
     checked = []
     for j, entry in zip(index, entries, strict=True):
@@ -111,8 +111,7 @@ def merge_edges(name: str, first: np.ndarray | None, second: np.ndarray | None) 
         return second if first is None else first
     if not np.array_equal(first, second):
         raise ValueError(
-            f"Column {shown(name)} was cut into other cells in one part of the rows than in another, and such counts "
-            "do not add up. Take the edges from a first pass, fit(some_rows).edges_, and give them to all parts: "
-            "edges=..."
+            f"Column {shown(name)} was cut into different cells in two parts of the rows, so that their counts do not "
+            "add up. Take the edges of a first pass, fit(some_rows).edges_, and pass them for all parts: edges=..."
         )
     return first

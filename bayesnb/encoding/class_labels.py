@@ -9,7 +9,7 @@ import numpy as np
 from sklearn.utils import check_array, column_or_1d
 from sklearn.utils.multiclass import check_classification_targets
 
-from bayesnb._util.arguments import GREATEST, shown, to_numbers
+from bayesnb._util.arguments import GREATEST, ZERO_WEIGHTS, shown, to_numbers
 from bayesnb.encoding.levels import Levels, factorize, to_array
 from bayesnb.encoding.table import from_sequence
 
@@ -51,7 +51,7 @@ def check_labels(y: Any, n_rows: int | None, owner: str, name: str = "y") -> tup
     codes, values = factorize(y, f"Input {name}")
     if (codes < 0).any():
         row = int(np.argmax(codes < 0))
-        raise ValueError(f"Input {name} contains NaN: the label of row {row} is missing; drop the row or label it.")
+        raise ValueError(f"Input {name} contains NaN: the label of row {row} is missing. Drop the row or label it.")
     if y.dtype.kind == "O" and any(isinstance(v, float) and not v.is_integer() for v in values):
         check_classification_targets(np.array([v for v in values if isinstance(v, float)]))
     classes = Levels.from_values(values)
@@ -84,32 +84,35 @@ def check_weights(sample_weight: object, n_rows: int) -> np.ndarray:
     except (TypeError, ValueError, OverflowError):
         to_numbers("sample_weight", sample_weight)  # Its message names the argument.
         raise
-    if weight.ndim != 1:
-        raise ValueError(f"Sample weights must be 1D array or scalar; got shape {weight.shape}.")
-    if len(weight) != n_rows:
-        raise ValueError(f"sample_weight.shape == {weight.shape}, expected {(n_rows,)}: one weight a row.")
+    if weight.shape != (n_rows,):
+        raise ValueError(
+            f"sample_weight has shape {weight.shape}. Pass one number, or an array of shape {(n_rows,)} with one "
+            "weight for each row."
+        )
     tiny = np.finfo(np.float64).tiny
     for bad, problem in (
         (weight < 0, "Negative values in data passed to `sample_weight`"),
         (~np.isfinite(weight), "Input sample_weight contains NaN or infinity"),
         (
             (weight > 0) & (weight < tiny),
-            f"sample_weight is positive and below {tiny:.2g}, so that its inverse overflows",
+            f"sample_weight has a positive number below {tiny:.2g}, whose inverse overflows",
         ),
     ):
         if bad.any():
             row = int(np.argmax(bad))
-            raise ValueError(f"{problem}: {weight[row]} at row {row}; weights are replication counts.")
+            raise ValueError(
+                f"{problem}: {weight[row]} at row {row}. Weights are replication counts of rows: finite and at least 0."
+            )
     with np.errstate(over="ignore"):
         total = weight.sum()
     if total > GREATEST:
         row = int(np.argmax(weight))
         raise ValueError(
-            f"sample_weight: the weights sum to {total}, the greatest is {weight[row]} at row {row}. They may sum to "
-            f"{GREATEST:g} at most; rescale them."
+            f"sample_weight: the weights sum to {total}, and the greatest is {weight[row]} at row {row}. The sum may "
+            f"be at most {GREATEST:g}. Rescale the weights."
         )
     if not weight.any():
-        raise ValueError("sample_weight is zero for every row; at least one row must count.")
+        raise ValueError(ZERO_WEIGHTS)
     return np.asarray(weight)
 
 
@@ -158,8 +161,8 @@ def index_of_labels(classes: Levels, labels: Levels, label: np.ndarray) -> np.nd
         unknown = labels.values[int(np.argmax(position < 0))]
         row = int(np.argmax(position[label] < 0))
         raise ValueError(
-            f"The label {shown(unknown)} of row {row} is not among the known classes {shown(list(classes.values))}; "
-            "partial_fit(classes=...) declares further ones."
+            f"The label {shown(unknown)} of row {row} is not among the known classes {shown(list(classes.values))}. "
+            "To add a class, declare it by partial_fit(classes=...)."
         )
     return _map_codes(label, position)
 

@@ -213,7 +213,9 @@ class RealColumns(PlainColumns):
     def check(self) -> None:
         """Raise ValueError unless the family is one of numbers."""
         if not hasattr(self.family.statistics, "values"):
-            raise ValueError(f"columns of numbers have the family {self.family.__name__}.")
+            raise ValueError(
+                f"Columns of numbers must have a family of numbers; their family is {self.family.__name__}."
+            )
 
 
 @dataclass(frozen=True, eq=False)
@@ -260,7 +262,7 @@ class BinaryColumns(PlainColumns):
     def check(self) -> None:
         """Raise ValueError unless the threshold is finite or None."""
         if self.threshold is not None and not np.isfinite(self.threshold):
-            raise ValueError(f"the threshold of its columns is {self.threshold}.")
+            raise ValueError(f"The threshold of Bernoulli columns must be finite or None; it is {self.threshold}.")
 
     def rows(self, table: Table, policy: UnknownPolicy | None = None) -> Rows:
         """Return rows of absent and present cells; raise ValueError for an infinite cell.
@@ -282,7 +284,10 @@ class BinaryColumns(PlainColumns):
             row, column = matrix.tocoo().coords
             _require_binary(matrix.data, self.names, lambda i: (int(row[i]), int(column[i])))
         elif self.threshold < 0:
-            raise ValueError(f"binarize={self.threshold} is negative: on sparse data every cell would be present.")
+            raise ValueError(
+                f"binarize={self.threshold} is negative, so that every absent cell of the sparse X would exceed the "
+                "threshold. Use a threshold of at least 0, or pass X.toarray()."
+            )
         elif matrix.nnz and matrix.data.min() <= self.threshold:
             present = matrix.data > self.threshold
             matrix = sp.csr_array((present, matrix.indices, matrix.indptr), matrix.shape, copy=True)
@@ -328,3 +333,9 @@ def _require_binary(values: np.ndarray, names: Sequence[str], locate: Callable[[
             f"Input X, column {names[j]!r}, row {row}: {to_python(values.ravel()[i])!r} is neither 0 nor 1; with "
             "binarize=None cells must be 0, 1 or missing. Set `binarize` to a threshold."
         )
+
+
+def require_entries(what: str, n: int, n_columns: int) -> None:
+    """Raise ValueError unless there are as many entries of a kind, such as "levels", as columns."""
+    if n != n_columns:
+        raise ValueError(f"Every column needs {what}. There are {what} for {n} columns; there are {n_columns} columns.")

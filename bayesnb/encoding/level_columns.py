@@ -12,7 +12,7 @@ import numpy as np
 from bayesnb._util.arguments import shown
 from bayesnb._util.warnings import warn
 from bayesnb.encoding.cell_edges import are_edges, cell_names, merge_edges
-from bayesnb.encoding.columns import PlainColumns, Unknown, UnknownPolicy
+from bayesnb.encoding.columns import PlainColumns, Unknown, UnknownPolicy, require_entries
 from bayesnb.encoding.levels import MISSING, UNKNOWN, Factors, Levels, factorize, factorize_integers
 from bayesnb.encoding.row_blocks import CodedRows, padded_levels
 from bayesnb.encoding.table import Table, row_major
@@ -77,10 +77,7 @@ class LevelColumns(PlainColumns):
         The values of a column of integers within a range of 4,096 may be all of that range. Raises TypeError for sparse
         data.
         """
-        if table.is_sparse:
-            raise TypeError(
-                f"Sparse data was passed for X, but {table.owner} takes categorical data dense; use X.toarray()."
-            )
+        table.require_dense()
         cells = None if self.cuts else table.integers(self.index)
         if cells is not None and (factors := factorize_integers(cells)) is not None:
             return factors
@@ -103,16 +100,19 @@ class LevelColumns(PlainColumns):
 
     def check(self) -> None:
         """Raise ValueError unless each feature has distinct levels, and each number has cuts that increase."""
-        if not len(self.levels) == len(self.declared) == len(self.index):
-            raise ValueError(f"there are levels of {len(self.levels)} columns, and there are {len(self.index)}.")
+        require_entries("levels", len(self.levels), len(self.index))
+        require_entries("declarations", len(self.declared), len(self.index))
         for levels in self.levels:
             levels.check()
         self.marks.check()
-        if self.cuts and len(self.cuts) != len(self.index):
-            raise ValueError(f"there are cuts of {len(self.cuts)} columns, and there are {len(self.index)}.")
+        if self.cuts:
+            require_entries("cuts", len(self.cuts), len(self.index))
         for cuts, levels in zip(self.cuts, self.levels, strict=False):
             if cuts is not None and (not are_edges(cuts) or len(cuts) + 1 != len(levels)):
-                raise ValueError("the cuts of a column of numbers do not increase, or are not those of its intervals.")
+                raise ValueError(
+                    "The cuts of a column of numbers must increase, and be one fewer than the intervals between them. "
+                    f"Found {len(cuts)} cuts and {len(levels)} intervals."
+                )
 
     def with_numbers(self, index: Sequence[int], names: Sequence[str], cuts: Sequence[np.ndarray]) -> Self:
         """Return these features and further numbers, which have the intervals between their cuts as levels.
@@ -234,23 +234,26 @@ class LevelColumns(PlainColumns):
 
 
 def describe_unknown(columns: LevelColumns, unknown: list[Unknown]) -> str:
-    """Return a clause of a message about the cells with unknown levels: their number, and the first one."""
+    """Return the object of a sentence about cells with unknown levels: the number of such cells, and the first one."""
     first, n_cells = unknown[0], sum(u.cells for u in unknown)
     name = f"column {shown(columns.names[first.feature])}"
     cells = f"{n_cells} cell{'' if n_cells == 1 else 's'} of {name if len(unknown) == 1 else f'{len(unknown)} columns'}"
-    return f"{cells} with levels that the model does not know, first {shown(first.value)} at row {first.row} of {name}"
+    return f"levels that the model does not know in {cells}, first {shown(first.value)} at row {first.row} of {name}"
 
 
 def report_unknown(columns: LevelColumns, unknown: list[Unknown], note: str = "") -> None:
-    """Warn of values that are no level, or raise ValueError if `columns.unknown` is "error"; `note` is added."""
-    description = describe_unknown(columns, unknown) + note
+    """Warn of values that are no level, or raise ValueError if `columns.unknown` is "error".
+
+    `note` is a further sentence of the warning.
+    """
+    description = describe_unknown(columns, unknown)
     if columns.unknown == "error":
         raise ValueError(
-            f"Found unknown categories: {description}. Declare them in `categories`, or set handle_unknown='ignore' or "
-            "'level'."
+            f"Found unknown categories: {description}. Declare these levels in `categories`, or set "
+            "handle_unknown='ignore' or 'level'."
         )
     meaning = "counts as missing" if columns.unknown == "ignore" else f"counts as the reserved level {RESERVED}"
-    warn(f"{description}; each {meaning}.")
+    warn(f"Found {description}. Each such cell {meaning}.{' ' * bool(note)}{note}")
 
 
 def declared_categories(column: Any) -> Sequence[Any] | None:

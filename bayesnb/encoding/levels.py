@@ -61,9 +61,9 @@ class Levels:
         try:
             distinct = len(self._index)
         except TypeError as error:
-            raise ValueError(f"levels must be hashable: {error}.") from None
+            raise ValueError(f"Levels must be hashable: {error}.") from None
         if distinct < len(self.values) or sum(v != v for v in self.values) > 1:
-            raise ValueError("a level is in the list of levels twice.")
+            raise ValueError("Levels must be distinct. One level is listed twice.")
 
     def union(self, other: Levels, what: str = "labels") -> Levels:
         """Return the levels of both; `what` names them in the warning that 0 and '0' are different levels."""
@@ -74,8 +74,9 @@ class Levels:
         if alike:
             value, known = alike[0], printed[str(alike[0])]
             warn(
-                f"{what}: {shown(value)} ({type(value).__name__}) came after {shown(known)} ({type(known).__name__}), "
-                f"which prints alike and is another one ({len(alike)} in all do so). Give all batches one type."
+                f"{what}: {shown(value)} ({type(value).__name__}) and the earlier {shown(known)} "
+                f"({type(known).__name__}) print alike, but are different values. There are {len(alike)} such pairs. "
+                "Use one type in all batches."
             )
         return Levels.from_values((*self.values, *other.values))
 
@@ -273,7 +274,10 @@ def require_distinct_hashes(values: Collection[object]) -> None:
                 hashes[repr(value)] = hash(value)
     _, counts = np.unique(np.array(list(hashes.values()), np.int64), return_counts=True)
     if (most := counts.max(initial=0)) > _MOST_OF_ONE_HASH:
-        raise ValueError(f"{most:,} of {len(values):,} values have the same hash; at most {_MOST_OF_ONE_HASH} may.")
+        raise ValueError(
+            f"{most:,} of {len(values):,} values have the same hash. At most {_MOST_OF_ONE_HASH} values may have the "
+            "same hash, as more would make dictionaries slow."
+        )
 
 
 def _key(value: object) -> Hashable:

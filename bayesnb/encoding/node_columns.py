@@ -96,7 +96,10 @@ class NodeColumns(Columns):
         n_columns = len(self.base.index)
         for node in self.nodes:
             if not node or len(set(node)) < len(node) or not all(0 <= j < n_columns for j in node):
-                raise ValueError(f"an arc of its network is {node}, and there are {n_columns} columns.")
+                raise ValueError(
+                    f"A node of the network must be a column and its parents, distinct and from 0 to {n_columns - 1}. "
+                    f"One node is {node}."
+                )
 
     def learn(self, table: Table, policy: UnknownPolicy | None = None) -> tuple[Self, NodeRows]:
         """Return columns with the values that occur, with or without parents, as levels of undeclared features.
@@ -129,7 +132,9 @@ class NodeColumns(Columns):
     def union(self, other: Self) -> Self:
         """Return columns with the levels of both; raise ValueError if the structures differ."""
         if self.nodes != other.nodes:
-            raise ValueError("Counts of different structures do not add up.")
+            raise ValueError(
+                "Counts of different structures do not add up. Use one structure for all rows, as NetworkNB does."
+            )
         return replace(self, base=self.base.union(other.base))
 
     def positions_in(self, joint: Self) -> np.ndarray:
@@ -175,7 +180,8 @@ class NodeColumns(Columns):
         require_memory(
             n_classes * sum(sizes),
             f"Counts of {sum(sizes):,} combinations of levels in {n_classes} classes",
-            f"Column {name} and its parents have {sizes[widest]:,}: leave out columns or arcs, or group levels.",
+            f"Column {name} and its parents have {sizes[widest]:,} of them. Leave out columns or arcs, or group "
+            "levels.",
         )
 
     def groups(self) -> np.ndarray:

@@ -14,6 +14,8 @@ from bayesnb.families import Binned, ContextTree, Dirichlet, IndependentCuts, Kn
 if TYPE_CHECKING:
     from bayesnb.encoding import Columns, Encoding, NodeColumns, PairColumns
 
+_OTHER_PRIOR = "Pass the prior_ of a classifier with the same classes and columns."
+
 
 def class_distribution(class_prior: object, class_alpha: object, n_classes: int) -> Dirichlet | Known:
     """Return the prior of the class probabilities: known if `class_prior` gives probabilities, else Dirichlet.
@@ -68,7 +70,9 @@ def prior_of_levels(alpha: object, columns: Columns, n_classes: int) -> Dirichle
         full = to_numbers("alpha.concentration", alpha.concentration)
         same_groups = np.array_equal(alpha.group, group)
         if not same_groups or full.shape not in (shape, (1, shape[1])):
-            problem = f"is a Dirichlet of shape {full.shape}" if same_groups else "is a Dirichlet over other groups"
+            problem = (
+                f"is a Dirichlet of shape {full.shape}" if same_groups else "is a Dirichlet with other groups of levels"
+            )
             raise ValueError(_describe_shapes(problem, columns, shape))
         _require_at_least(full, 0.0, "alpha.concentration")
     elif isinstance(alpha, list | tuple) and any(np.ndim(a) > 0 for a in alpha):
@@ -111,12 +115,10 @@ def prior_of_contexts(alpha: object, columns: NodeColumns, n_classes: int) -> Co
     total = to_numbers("alpha", alpha)
     if total.shape not in ((), (columns.n_features,)):
         raise ValueError(
-            f"alpha has shape {total.shape}; with tables='context' it is of all levels of a column together, in every "
-            f"context: a scalar, or an array of shape (F,) = {(columns.n_features,)}."
+            f"alpha has shape {total.shape}. With tables='context' alpha is the total concentration of all levels of a "
+            f"column, in every context. Pass a scalar or an array of shape (F,) = {(columns.n_features,)}."
         )
-    _require_at_least(total, 0.0, "alpha")
-    if not total.all():
-        raise ValueError("alpha has zeros, and tables='context' compares contexts by their evidence: give it all > 0.")
+    _require_positive(total, "alpha")
     alpha = np.broadcast_to(total, columns.n_features)[list(columns.index)]
     return ContextTree.from_shapes([columns.shape(node) for node in columns.nodes], np.tile(alpha, (n_classes, 1)))
 
@@ -132,12 +134,10 @@ def prior_of_trees(alpha: object, columns: PairColumns, n_classes: int) -> TreeA
     total = to_numbers("alpha", alpha)
     if total.shape != ():
         raise ValueError(
-            f"alpha has shape {total.shape}; trees take one number, so that the prior of a pair of columns agrees with "
-            "those of its columns."
+            f"alpha has shape {total.shape}. The average over trees takes one number, so that the prior of a pair of "
+            "columns agrees with the priors of its columns."
         )
-    _require_at_least(total, 0.0, "alpha")
-    if not total:
-        raise ValueError("alpha is 0, and trees are compared by their evidence: give it a positive number.")
+    _require_positive(total, "alpha")
     return TreeAveraged.from_sizes(columns.base.sizes().tolist(), n_classes, float(total))
 
 
@@ -205,7 +205,8 @@ def prior_of_cells(given: object, argument: str, n_classes: int, sizes: np.ndarr
     alpha = _to_shape(given.concentration, f"{argument}.concentration", (n_classes, len(group)))
     if not np.array_equal(given.group, group):
         raise ValueError(
-            f"{argument} is over cells of {_group_sizes(given.group)}, and there are {sizes.tolist()[:20]}."
+            f"{argument} must have the numbers of cells of the binned columns, {sizes.tolist()[:20]}. The numbers of "
+            f"cells of {argument} are {_group_sizes(given.group)}."
         )
     return replace(given, concentration=alpha)
 
@@ -233,13 +234,23 @@ def _require_at_least(values: np.ndarray, bound: float, name: str) -> None:
         )
 
 
+def _require_positive(values: np.ndarray, name: str) -> None:
+    """Raise ValueError unless all concentrations of an average over structures are finite and positive."""
+    _require_at_least(values, 0.0, name)
+    if not values.all():
+        raise ValueError(
+            f"{name} contains 0. The structures are compared by their evidence, which needs a proper prior. Pass "
+            "positive numbers."
+        )
+
+
 def _describe_shapes(got: str, columns: Columns, shape: tuple[int, int]) -> str:
-    """Return a message that says what `alpha` is, as `got`, and which shapes it may have."""
+    """Return a message with the description `got` of `alpha`, and the shapes that `alpha` may have."""
     sizes = columns.sizes().tolist()
     lengths = sizes if len(sizes) <= 8 else f"{sizes[:8]}, …"
     return (
-        f"alpha {got}; expected a scalar, an array of shape (F,) = {(columns.n_features,)} with one entry a feature, "
-        f"a list of F arrays of lengths {lengths}, or an array of shape (C, L) = {shape}."
+        f"alpha {got}; expected a scalar, an array of shape (F,) = {(columns.n_features,)} with one entry for each "
+        f"feature, a list of F arrays of lengths {lengths}, or an array of shape (C, L) = {shape}."
     )
 
 
@@ -253,26 +264,29 @@ def check_complete_prior(prior: Any, encoding: Encoding, statistics: Any) -> Any
     """
     classes, n_classes = prior.class_prior, len(statistics.class_count)
     if len(prior.blocks) != len(encoding.blocks):
-        raise ValueError(f"prior has {len(prior.blocks)} blocks, and the columns are {len(encoding.blocks)} blocks.")
+        raise ValueError(
+            f"prior has {len(prior.blocks)} blocks of columns; the data have {len(encoding.blocks)}. {_OTHER_PRIOR}"
+        )
     over_classes = np.asarray(classes.log_prob if classes.fixed else classes.concentration)
     if over_classes.shape[1] != n_classes:
-        raise ValueError(f"prior is over {over_classes.shape[1]} classes, and the data need {n_classes}.")
+        raise ValueError(f"prior has {over_classes.shape[1]} classes; the data have {n_classes}. {_OTHER_PRIOR}")
     if classes.fixed:
-        if not np.isclose(np.exp(over_classes).sum(), 1.0, rtol=0, atol=1e-8):
-            raise ValueError("prior.class_prior: the sum of the probabilities should be 1.")
+        total = float(np.exp(over_classes).sum())
+        if not np.isclose(total, 1.0, rtol=0, atol=1e-8):
+            raise ValueError(f"prior.class_prior: the sum of the probabilities should be 1; it is {total!r}.")
     else:
         _require_at_least(over_classes, 0.0, "prior.class_prior.concentration")
     for i, (family, columns, block) in enumerate(zip(prior.blocks, encoding.blocks, statistics.blocks, strict=True)):
         if type(family) is not columns.family:
             raise ValueError(
-                f"prior.blocks[{i}] is a {type(family).__name__}, and {columns.kind} columns have a "
-                f"{columns.family.__name__}: pass the prior_ of a classifier over such columns."
+                f"prior.blocks[{i}] is a {type(family).__name__}; {columns.kind} columns need a "
+                f"{columns.family.__name__}. {_OTHER_PRIOR}"
             )
         shape, groups = np.shape(getattr(family, next(iter(family.least)))), columns.groups()
         if shape != block.count.shape or not np.array_equal(getattr(family, "group", groups), groups):
             raise ValueError(
-                f"prior.blocks[{i}] is over {shape}, and the data need {block.count.shape} in groups of "
-                f"{_group_sizes(groups)}. Declare `categories` so that the levels do not depend on the rows."
+                f"prior.blocks[{i}] has shape {shape}; the data need shape {block.count.shape}, with groups of "
+                f"{_group_sizes(groups)} levels. Declare `categories` so that the levels do not depend on the rows."
             )
         for name, bound in family.least.items():
             _to_shape(getattr(family, name), f"prior.blocks[{i}].{name}", block.count.shape, bound)
@@ -283,17 +297,14 @@ def check_complete_prior(prior: Any, encoding: Encoding, statistics: Any) -> Any
 
 def _require_structures(given: Any, columns_prior: Any, name: str) -> None:
     """Raise ValueError unless `given` is a proper prior over the same structures as the columns' prior."""
-    if not np.all(np.asarray(given.concentration) > 0):
-        raise ValueError(
-            f"{name}.concentration has zeros, and structures are compared by their evidence: give all > 0."
-        )
+    _require_positive(np.asarray(given.concentration), f"{name}.concentration")
     numbers = {name: getattr(columns_prior, name, None) for name in ("concentration", "count", "log_odds")}
     numbers = {name: value for name, value in numbers.items() if value is not None}
     leaves, expected = jax.tree.leaves(replace(given, **numbers)), jax.tree.leaves(columns_prior)
     if len(leaves) != len(expected) or not all(map(np.array_equal, leaves, expected)):
-        raise ValueError(f"{name} is over another structure: pass the prior_ of a classifier with the same arcs.")
+        raise ValueError(f"{name} is a prior of another structure. Pass the prior_ of a classifier with the same arcs.")
     if np.any(np.asarray(given.count)):
-        raise ValueError(f"{name}.count is not 0: pass a prior, and no posterior.")
+        raise ValueError(f"{name}.count is not 0, as in a posterior. Pass a prior.")
 
 
 def _group_sizes(group: object) -> list[int]:

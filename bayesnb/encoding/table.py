@@ -12,7 +12,7 @@ import numpy as np
 import scipy.sparse as sp
 from sklearn.utils import check_array
 
-from bayesnb._util.arguments import shown
+from bayesnb._util.arguments import no_column_error, shown
 from bayesnb.encoding.levels import to_array, to_python
 
 
@@ -114,15 +114,16 @@ class Table:
         n = len(self.names)
         if isinstance(column, int | np.integer) and not isinstance(column, bool) and -n <= column < n:
             return int(column) % n
-        first_names = list(self.names[:12])
-        raise ValueError(
-            f"{argument} names a column {shown(column)} that X does not have; X has "
-            f"{shown(first_names)}{' …' * (n > len(first_names))}."
-        )
+        raise no_column_error(argument, column, self.names)
 
     def label(self, j: int) -> str:
         """Name of column j for messages."""
         return f"Input X, column {shown(self.names[j])}"
+
+    def require_dense(self) -> None:
+        """Raise TypeError if the table is sparse."""
+        if self.is_sparse:
+            raise TypeError(f"Sparse data was passed for X, but {self.owner} needs dense data. Use X.toarray().")
 
     def integers(self, index: Sequence[int]) -> np.ndarray | None:
         """(N, K) cells of columns of integers, or of an array of Booleans; None if a column is of another type."""
@@ -144,8 +145,7 @@ class Table:
         ValueError
             If a cell is no number; the message names the first one.
         """
-        if self.is_sparse:
-            raise TypeError(f"Sparse data was passed for X, but {self.owner} takes dense data here; use X.toarray().")
+        self.require_dense()
         if self.is_frame:
             columns = [_to_float(_series_to_array(self.data[j]), self.label(j)) for j in index]
             return StackedColumns(tuple(columns))
@@ -204,12 +204,12 @@ class Table:
         where = f"{shown(to_python(value))} at row {row}, column {shown(self.names[j])}"
         if np.isfinite(value):
             raise ValueError(
-                f"Negative values in data passed to {self.owner} (input X): {where}; numbers of such columns must be "
-                "at least 0."
+                f"Negative values in data passed to {self.owner} (input X): {where}. Numbers of this column must be at "
+                "least 0."
             )
         kind = "NaN" if np.isnan(value) else "infinity or a value too large for float64"
-        advice = "impute or drop it" if np.isnan(value) else "remove or rescale it"
-        raise ValueError(f"Input X contains {kind}: {where}; {self.owner} does not accept this, {advice}.")
+        advice = "Impute the missing cell, or drop the row" if np.isnan(value) else "Remove or rescale the value"
+        raise ValueError(f"Input X contains {kind}: {where}. {self.owner} needs finite numbers. {advice}.")
 
 
 def check_table(X: Any, owner: str) -> Table:
@@ -234,8 +234,8 @@ def check_table(X: Any, owner: str) -> Table:
     if isinstance(X, np.ma.MaskedArray) and np.ma.is_masked(X):
         row = tuple(int(i[0]) for i in np.nonzero(np.ma.getmaskarray(X)))
         raise TypeError(
-            f"Input X is a masked array, with a masked cell at {row}; {owner} reads NaN or None as missing: use "
-            "X.astype(float).filled(numpy.nan)."
+            f"Input X is a masked array; the first masked cell is at {row}. {owner} takes NaN or None for missing "
+            "cells. Use X.astype(float).filled(numpy.nan)."
         )
     if not (sp.issparse(X) or isinstance(X, np.ndarray)) and not hasattr(X, "__array__"):
         X = from_sequence(X)
@@ -288,7 +288,7 @@ def _require_distinct(names: Sequence[str]) -> None:
     for j, name in enumerate(names if len(set(names)) < len(names) else ()):
         if (first := names.index(name)) < j:
             raise ValueError(
-                f"Input X: columns {first} and {j} are both named {shown(name)}; rename one, or leave it out."
+                f"Input X: columns {first} and {j} are both named {shown(name)}. Rename or drop one of them."
             )
 
 
@@ -312,8 +312,8 @@ def from_sequence(X: Any, name: str = "X") -> np.ndarray:
         if ragged is None:
             raise
         raise ValueError(
-            f"Input {name} is ragged: row {ragged} has {lengths[ragged]} entries where row 0 has {lengths[0]}; "
-            "give every row as many, None where one is missing."
+            f"Input {name} is ragged: row {ragged} has {lengths[ragged]} entries, and row 0 has {lengths[0]}. Give "
+            "every row the same number of entries, with None for a missing one."
         ) from None
     return np.asarray(X, dtype=object) if array.dtype.kind in "US" or _has_rounded(array, X) else array
 
@@ -362,13 +362,12 @@ def _to_float(column: np.ndarray, where: str) -> np.ndarray:
     value = column[row]
     if _is_complex(value):
         raise ValueError(f"{where}: {shown(value)} at row {row}. Complex data not supported.")
-    advice = "Encode or rescale the column, or take MixedNB, which has categorical columns beside numbers."
-    if column.dtype.kind in "mM":
-        advice = "Turn dates and times into numbers, or take MixedNB, which has categorical columns beside numbers."
+    remedy = "Turn dates and times into numbers" if column.dtype.kind in "mM" else "Encode or rescale the column"
+    advice = f"{remedy}, or use MixedNB, which takes categorical columns beside numbers."
     problem = f"could not convert {shown(value)} at row {row} to a number, or it is too large for float64. {advice}"
     if isinstance(value, str | bytes | int | np.generic):
         raise ValueError(f"{where}: {problem}")
-    raise TypeError(f"{where}: each argument must be a string or a number, {problem}")
+    raise TypeError(f"{where}: each argument must be a string or a number; {problem}")
 
 
 def _to_dates(column: np.ndarray) -> np.ndarray:

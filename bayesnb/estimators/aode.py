@@ -28,81 +28,99 @@ _LEVELS = "levels"
 
 @dataclass(eq=False, repr=False)
 class AODE(StructuredNB):
-    """Averaged one-dependence estimators: each column in turn is the parent of all others, and members are averaged.
+    r"""Averaged one-dependence estimators: the average over networks in which one column is a parent of all others.
 
-    P(c, x) ∝ Σ_p p_p(c, x), over the members p (a `SPODE` each) whose parent has a value in the row that occurred in
-    `min_count` rows or more; naive Bayes for rows without such a member.
+    Each member p is a `SPODE` in which column p is the parent of all other columns. The members are averaged with equal
+    weights:
+
+    .. math::
+
+        p(c, x \mid D) = \frac{1}{|M(x)|} \sum_{p \in M(x)} p_p(c, x \mid D),
+
+    where M(x) are the members whose parent has a value in the row that occurred in at least `min_count` rows. Rows
+    without such a member are predicted by naive Bayes. See docs/derivations.md, section 17.
 
     Parameters
     ----------
     min_count : int, default 1
-        Smallest weight of the rows that share the value of a column in a row to be predicted, for that column to be a
-        parent.
+        A column is a parent in a row if rows with a total weight of at least `min_count` share its value in that row.
     alpha : scalar or (F,) array, default 1
-        Dirichlet concentration of each level of a column given each value of the parent of a member, as in Weka.
+        Dirichlet concentration of each level of a column given each value of the parent of a member, as in Weka: one
+        number for all columns, or one per column.
     class_alpha : scalar, (C,) array or "levels", default 1
-        Dirichlet concentration of the class probabilities of each member. "levels": the number of levels of its parent,
-        so that P(class, x_p) = (n + 1)/(N + C · levels) at alpha = 1, as in Weka.
+        Concentration of the Dirichlet prior of the class probabilities of each member. "levels": the number of levels
+        of the parent of the member, so that P(class, x_p) = (n + 1)/(N + C · levels) at alpha = 1, as in Weka.
     class_prior : (C,) array or Dirichlet, optional
-        Known class probabilities, or a Dirichlet prior of them, in place of `class_alpha`.
+        Known class probabilities π, or a Dirichlet prior of π. Replaces `class_alpha`.
     estimate : {"predictive", "mean", "map", "mle"}, default "predictive"
-        Reading of the posterior in predictions. "predictive" integrates the parameters out; "mean", "map" and "mle"
-        plug in the posterior mean, the posterior mode and the maximum likelihood estimate.
+        Estimate of the parameters that predictions use. "predictive" integrates the parameters out (the posterior
+        predictive distribution). "mean", "map" and "mle" plug in the posterior mean, the posterior mode and the maximum
+        likelihood estimate.
     categories : "auto", list of F lists, or dict {feature: list}, default "auto"
-        Levels of each categorical column. "auto": the levels that occur, to which `partial_fit` adds new ones; of a
-        pandas categorical its own categories. Declared levels belong to the model whether or not they occur, and do not
-        grow.
+        Levels of each categorical column. "auto": the levels that occur in the rows; `partial_fit` adds new ones. A
+        pandas categorical column has the categories of its dtype. Declared levels belong to the model whether or not
+        they occur in the rows, and `partial_fit` adds none to them.
     handle_unknown : {"ignore", "error", "level"}, default "ignore"
-        Treatment of a value that is not among the levels. "ignore": as a missing cell, with a warning. "error": as an
-        error. "level": as one reserved level, which all such values share.
+        Treatment of a value that is not among the levels. "ignore": the cell counts as missing, with a warning.
+        "error": ValueError is raised. "level": all such values share one reserved level.
     missing_values : value or list of values, optional
-        Marks of a missing cell such as "?", besides None, NaN and pd.NA. Missing cells are marginalised: this assumes
-        that they are missing at random.
+        Values that mark a missing cell, such as "?", besides None, NaN and pd.NA. Missing cells are marginalised, on
+        the assumption that they are missing at random.
     gaussian : "auto", "dtype", list of columns, or None, default "auto"
-        Columns of numbers, by name or index; all others are categorical. "auto": the float columns of a DataFrame; of
-        an array, whose columns share one type, the float columns with some value that is not whole, as whole numbers
-        are codes. "dtype": all columns of floats and integers. Columns of a list are Gaussian, and take no part in the
-        structure.
+        Columns of numbers, by name or index; all other columns are categorical. "auto": the float columns of a
+        DataFrame, and the float columns of an array that contain a value that is not whole (an array has one type, and
+        whole numbers may be codes of levels). "dtype": all columns of floats and integers. None: no column. The columns
+        of a list are Gaussian given the class, and take no part in the structure.
     gaussian_prior : {"within", "pooled"}, NormalInverseGamma or EmpiricalNormal, default "within"
-        Prior of the Gaussian columns. "within": empirical Bayes with the mean of the column and its variance within the
-        classes. "pooled": with its variance over all rows. See `GaussianNB` for the strength of these priors.
+        Prior of the mean and variance of the Gaussian columns. "within": empirical Bayes, with m the mean of the column
+        over all rows, κ = 0.1, a = 1, and b the variance of the column within the classes. "pooled": the same, with b
+        the variance over all rows. A NormalInverseGamma is used as given.
     numbers : {"gaussian", "binned"}, default "gaussian"
-        Treatment of the columns that `gaussian="auto"` or `"dtype"` selects. "gaussian": they are Gaussian given the
+        Treatment of the columns that `gaussian="auto"` or `"dtype"` selects. "gaussian": they are normal given the
         class, and take no part in the structure. "binned": they take part in the structure by their cells, `edges_`. A
-        number then counts as its cell; the ends of cells are the cuts of the most probable binning of the first counted
-        rows, which depends on their labels.
+        number then counts as its cell. The ends of cells are the cuts of the most probable binning of the rows that are
+        counted first, which depends on their labels.
     cells : int, default 64
         Largest number of cells of a column of numbers, 2 to 256.
     tables : {"full", "context"}, default "full"
         Probability tables of a column given its parents. "full": one Dirichlet for each joint value of the parents.
-        "context": the exact average over all prunings of the tree of contexts, with `alpha` as the concentration of all
-        levels of a column together; a missing parent is one more value.
+        "context": the exact average over the number of parents that matter for each of their values (context trees:
+        docs/derivations.md, section 25). `alpha` is then the concentration of all levels of a column together, and a
+        missing parent counts as one more value.
 
     Attributes
     ----------
     members_ : list of SPODE
         Fitted classifiers, one for each categorical column as the parent, with posteriors, tables and draws.
     categories_ : list of arrays or None
-        Levels of each column; None for a Gaussian one.
+        Levels of each column; None for a Gaussian column.
     edges_ : dict {name: array}
-        Ends of the cells of each column of numbers in the structure.
+        Ends of the cells of each column of numbers in the structure, in the units of the column.
     classes_ : (C,) array
         Class labels, in the order of the class axis of every array.
     class_count_ : (C,) array
-        Weight of the rows of each class.
+        Sum of the weights of the rows in each class.
     class_log_prior_ : (C,) array
-        Log posterior mean of each class probability; `class_alpha="levels"` counts as 1 here.
+        Logarithm of the posterior mean of each class probability; `class_alpha="levels"` counts as 1 here.
     statistics_ : Statistics
-        Counts of all pairs of columns, each pair once, which all members share.
+        Counts of all pairs of columns, each pair once. All members share these counts.
     n_parameters_ : int
         Number of free parameters.
 
+    See Also
+    --------
+    SPODE : One member.
+    TreeAveragedNB : Average over all trees, which has a posterior.
+    TAN : Best tree.
+    KDB.parents_from : Network from the counts of pairs.
+
     Notes
     -----
-    Weights are equal. Weights by evidence would concentrate on one member as rows come (the joint evidences differ by
-    hundreds of nats), and the average would be lost. The average has no posterior: draws, intervals and evidence are
-    those of members. `loo` has labels only. Members whose parent is missing in a row are left out of its average, which
-    is not a sum over the values of the missing cell; the members of the average differ from row to row.
+    The weights of the members are equal. Weights by evidence would concentrate on one member as the number of rows
+    grows (the joint evidences differ by hundreds of nats), and the average would be lost. The average has no posterior:
+    draws, intervals and evidence are those of the members. `loo` has labels only. A member whose parent is missing in a
+    row is left out of the average for that row; the values of the missing cell are not summed over, so that the members
+    of the average differ from row to row.
 
     References
     ----------
@@ -132,6 +150,11 @@ class AODE(StructuredNB):
 
     def pair_counts(self) -> tuple[NodeColumns, np.ndarray]:
         """Return the categorical columns, and the (C, L, L) weight of the rows of each class with both of two levels.
+
+        Returns
+        -------
+        columns, counts : NodeColumns, (C, L, L) array
+            Categorical columns with their levels, and the (C, L, L) array of weights over the L levels of all columns.
 
         Examples
         --------
@@ -174,8 +197,8 @@ class AODE(StructuredNB):
     def no_posterior(self) -> str | None:
         """Reason why the average of classifiers has no posterior of parameters."""
         return (
-            "AODE averages several classifiers. Each of them has a posterior, and the average has none; "
-            "ask its members_, or use TAN or SPODE."
+            "AODE averages several classifiers. Each classifier has a posterior, but the average has none. "
+            "Use one of the classifiers in members_, or fit a TAN or a SPODE."
         )
 
     def _average(self, counted: Counted) -> Average:
@@ -197,7 +220,7 @@ class AODE(StructuredNB):
     def _check_nodes(self, columns: NodeColumns) -> None:
         """Raise ValueError unless the nodes are all pairs of columns and all columns alone, as `_arcs` lists them."""
         if columns.nodes != self._arcs(self.encoding_, columns, None):
-            raise ValueError("its network is not that of all pairs of columns.")
+            raise ValueError("The nodes of the network must be every column alone and every pair of columns.")
 
     def _empirical_prior(self, counted: Counted) -> NaiveBayes:
         """Return the prior of the shared counts of pairs, with class_alpha=1 for "levels".
@@ -211,8 +234,9 @@ class AODE(StructuredNB):
         n_features = counted.encoding.blocks[0].n_features
         if not isinstance(self.alpha, Number) and np.asarray(self.alpha).shape not in ((), (n_features,)):
             raise ValueError(
-                f"alpha={shown(self.alpha)} must be a number, or one a feature: the levels of parent and feature "
-                "together are others for each member."
+                f"alpha={shown(self.alpha)} must be a number, or one number for each of the {n_features} features. A "
+                "number for each level is not possible, as every member pairs the levels of a feature with those of "
+                "another parent."
             )
         if not isinstance(self.class_alpha, str):
             return super()._empirical_prior(counted)

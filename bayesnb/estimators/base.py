@@ -54,7 +54,7 @@ class NaiveBayesClassifier(FittedClassifier):
     # -- fitting ---------------------------------------------------------------------------------
 
     def fit(self, X: object, y: object, sample_weight: object = None) -> Self:
-        """Fit the classifier anew to labelled rows: their sufficient statistics replace all earlier counts.
+        """Fit the classifier to labelled rows; earlier counts are discarded.
 
         Parameters
         ----------
@@ -63,8 +63,8 @@ class NaiveBayesClassifier(FittedClassifier):
         y : array-like of shape (N,)
             Labels of any hashable type.
         sample_weight : array-like of shape (N,), optional
-            Replication counts: a row of weight 2 is that row twice. Rows of weight zero leave their
-            class and nothing else.
+            Replication counts; default: 1. A row of weight 2 counts as two rows. A row of weight zero adds its label to
+            `classes_`, and nothing else.
 
         Returns
         -------
@@ -88,7 +88,7 @@ class NaiveBayesClassifier(FittedClassifier):
         return self
 
     def partial_fit(self, X: object, y: object, classes: object = None, sample_weight: object = None) -> Self:
-        """Add the sufficient statistics of further rows; any chunking of the data gives the posterior of the whole.
+        """Count further rows; the posterior is that of one fit to all rows, however they are divided into batches.
 
         Parameters
         ----------
@@ -97,9 +97,9 @@ class NaiveBayesClassifier(FittedClassifier):
         y : array-like of shape (N,)
             Labels of any hashable type.
         classes : array-like, optional
-            All labels that may come; required at the first call. Later calls may declare more.
+            All labels that may occur. Required at the first call; later calls may add labels.
         sample_weight : array-like of shape (N,), optional
-            Replication counts of the rows.
+            Replication counts of the rows; default: 1.
 
         Returns
         -------
@@ -134,10 +134,10 @@ class NaiveBayesClassifier(FittedClassifier):
         return classifier_state.commit(self, updated, counted, before)
 
     def forget(self, X: object, y: object, sample_weight: object = None) -> Self:
-        """Subtract the sufficient statistics of rows that were counted: the inverse of `partial_fit`.
+        """Remove rows that were counted, the inverse of `partial_fit`.
 
-        Levels and classes stay. A row that was never counted is refused if a count would become
-        negative; otherwise it cannot be told from a counted one, and is removed too.
+        Levels and classes remain. A row that was never counted raises ValueError if a count would become negative;
+        otherwise the row cannot be distinguished from a counted one, and is removed too.
 
         Parameters
         ----------
@@ -146,7 +146,7 @@ class NaiveBayesClassifier(FittedClassifier):
         y : array-like of shape (N,)
             Labels of the rows.
         sample_weight : array-like of shape (N,), optional
-            Replication counts of the rows.
+            Replication counts of the rows; default: 1.
 
         Returns
         -------
@@ -179,7 +179,9 @@ class NaiveBayesClassifier(FittedClassifier):
             grown = [u for u in unknown if not columns.declared[u.feature]]
             if grown:
                 values = describe_unknown(columns, grown)
-                raise ValueError(f"forget: {values}; rows with them were never counted. Nothing was changed.")
+                raise ValueError(
+                    f"forget: X has {values}. Rows with these levels were never counted. Nothing was changed."
+                )
             report_unknown(columns, unknown)
 
         counted = Counted(encoding, counting.count_rows(encoding, encoding.rows(table, policy), label, weight))
@@ -191,7 +193,7 @@ class NaiveBayesClassifier(FittedClassifier):
         Parameters
         ----------
         factor : float
-            Greater than 0, at most 1.
+            Factor in (0, 1].
 
         Returns
         -------
@@ -239,7 +241,7 @@ class NaiveBayesClassifier(FittedClassifier):
     def no_posterior(self) -> str | None:
         """Reason why there is no exact posterior, nor draws, intervals, evidence and leave-one-out scores, or None."""
         if "unlabeled_weight_" in vars(self):
-            return "rows without a label were counted with responsibilities by EM, which gives no exact posterior."
+            return "Rows without a label were counted with responsibilities by EM, so that there is no exact posterior."
         return None
 
     no_em: str | None = None
@@ -305,6 +307,11 @@ class NaiveBayesClassifier(FittedClassifier):
         counted : Counted
             Encoding and statistics of the same columns.
 
+        Returns
+        -------
+        classifier
+            Fitted copy; this classifier is not changed.
+
         Examples
         --------
         >>> from bayesnb import CategoricalNB
@@ -329,7 +336,7 @@ class NaiveBayesClassifier(FittedClassifier):
         return classifier_state.copy_unfitted(self)
 
     def fit_parts(self, X: object, y: object, sample_weight: object = None) -> Callable[..., Self]:
-        """Return a function of row weights (N,) that fits a copy to these rows under the weights, for halves and folds.
+        """Return a function that fits copies of the classifier to subsets of these rows, such as folds.
 
         Parameters
         ----------
@@ -338,12 +345,13 @@ class NaiveBayesClassifier(FittedClassifier):
         y : array-like of shape (N,)
             Labels of the rows.
         sample_weight : array-like of shape (N,), optional
-            Rows of weight zero take no part in any copy.
+            Replication counts; default: 1. Rows of weight zero belong to no subset.
 
         Returns
         -------
-        function of weights (N,) of the rows, by default `sample_weight`
-            Returns a copy that is fitted to the rows with these weights. Its levels are those of this classifier;
+        callable
+            Function of the weights of the rows, an (N,) array; default: `sample_weight`. It returns a copy of the
+            classifier that is fitted to the rows with these weights. The copy has the levels of this classifier;
             structure, cells and densities are learned anew.
 
         Examples
@@ -358,7 +366,7 @@ class NaiveBayesClassifier(FittedClassifier):
         return classifier_state.subset_fitter(self._with_chosen_hyperparameters(), self, X, y, sample_weight)
 
     def refit(self, X: object, y: object, sample_weight: object = None) -> Self:
-        """Return a copy fitted anew to other rows: levels are those of this classifier, classes those of `y`.
+        """Return a copy that is fitted to other rows, with the levels of this classifier and the classes of `y`.
 
         Parameters
         ----------
@@ -367,7 +375,12 @@ class NaiveBayesClassifier(FittedClassifier):
         y : array-like of shape (N,)
             Labels of the rows.
         sample_weight : array-like of shape (N,), optional
-            Replication counts of the rows.
+            Replication counts of the rows; default: 1.
+
+        Returns
+        -------
+        classifier
+            Fitted copy; this classifier is not changed.
 
         Examples
         --------
@@ -415,19 +428,22 @@ class NaiveBayesClassifier(FittedClassifier):
         columns = self._columns(self.encoding_.blank(type(self).__name__))
         if not self._has_layout(columns):
             kinds = [[f"{len(block.index)} {block.kind}" for block in b] for b in (self.encoding_.blocks, columns)]
-            raise ValueError(f"its columns are {kinds[0]}, and by its hyperparameters {kinds[1]}, or others of these.")
+            raise ValueError(
+                f"The fitted columns are {kinds[0]}, but the hyperparameters make {kinds[1]}, or other columns of "
+                "these kinds."
+            )
         prior = self._state(counted).prior
         if not all(np.isfinite(leaf).all() for leaf in jax.tree.leaves(prior.blocks)):
-            raise ValueError("its prior is not finite.")
+            raise ValueError("The prior must be finite.")
         require_same_prior(prior, self.fitted_.prior)
         weight = getattr(self, "unlabeled_weight_", 0.0)
         if type(weight) is not float or not 0 <= weight < np.inf:
-            raise ValueError(f"unlabeled_weight_ is {shown(weight)}.")
+            raise ValueError(f"unlabeled_weight_ is {shown(weight)}; it must be a finite float of at least 0.")
         rows, texts = getattr(self, "rows_counted_", 0), [getattr(self, name, ()) for name in ("tuned_", "first_rows_")]
         if type(rows) is not int or rows < 0:
-            raise ValueError(f"rows_counted_ is {shown(rows)}.")
+            raise ValueError(f"rows_counted_ is {shown(rows)}; it must be an integer of at least 0.")
         if not all(type(names) is tuple and all(type(name) is str for name in names) for names in texts):
-            raise ValueError("tuned_ or first_rows_ is no tuple of texts.")
+            raise ValueError("tuned_ or first_rows_ is not a tuple of strings.")
 
     def _has_layout(self, columns: tuple[Columns, ...]) -> bool:
         """Return whether the fitted blocks have the kinds and table columns of `columns`, by hyperparameters."""
@@ -447,7 +463,9 @@ class NaiveBayesClassifier(FittedClassifier):
             prior: NaiveBayes = priors.check_complete_prior(self.prior, encoding, statistics)
             return prior
         if self.prior is not None and hasattr(self, "alpha"):
-            raise ValueError(f"prior={shown(self.prior)} must be a bayesnb.NaiveBayes or None; see also `alpha`.")
+            raise ValueError(
+                f"prior={shown(self.prior)} must be a bayesnb.NaiveBayes or None. Pass concentrations as `alpha`."
+            )
         n_classes = len(encoding.classes)
         class_prior = priors.class_distribution(self.class_prior, self.class_alpha, n_classes)
         return NaiveBayes(class_prior, tuple(self._block_prior(columns, n_classes) for columns in encoding.blocks))
@@ -489,16 +507,20 @@ def require_same_prior(stated: NaiveBayes, used: NaiveBayes) -> None:
     """Raise ValueError unless the prior stated by hyperparameters and the one in use have equal arrays."""
     leaves, expected = jax.tree.leaves(stated), jax.tree.leaves(used)
     if len(leaves) != len(expected) or not all(map(np.array_equal, leaves, expected)):
-        raise ValueError("a hyperparameter was set after fit, and says another prior: fit again.")
+        raise ValueError(
+            "a hyperparameter was set after fit, and the fitted prior no longer agrees with it. Fit again."
+        )
 
 
 def check_features(nb: NaiveBayesClassifier, encoding: Encoding) -> None:
     """Raise ValueError unless `n_features_in_` and `feature_names_in_` are those of the columns of the encoding."""
     if type(nb.n_features_in_) is not int or nb.n_features_in_ != encoding.n_features:
-        raise ValueError(f"n_features_in_ is {shown(nb.n_features_in_)}, and there are {encoding.n_features} columns.")
+        raise ValueError(
+            f"n_features_in_ is {shown(nb.n_features_in_)}, but the encoding has {encoding.n_features} columns."
+        )
     names = getattr(nb, "feature_names_in_", None)
     if names is not None and list(names) != list(encoding.blank("").names):
-        raise ValueError("feature_names_in_ are not the names of the columns.")
+        raise ValueError("feature_names_in_ must be the names of the columns of the encoding.")
 
 
 def same_layout(a: tuple[Columns, ...], b: tuple[Columns, ...]) -> bool:

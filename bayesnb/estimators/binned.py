@@ -25,58 +25,71 @@ _MOST_CELLS = 256
 
 @dataclass(eq=False, repr=False)
 class BinnedNB(NaiveBayesClassifier):
-    """Naive Bayes for numbers with densities of any shape: piecewise constant, averaged over all binnings.
+    r"""Naive Bayes for numbers with densities of any shape: step functions, averaged over all binnings.
 
-    A feature is divided into G cells, and neighbouring cells are joined to bins: each of the G - 1 ends of cells is a
-    cut or not, in all classes alike, which makes 2^(G - 1) binnings. The density is the exact average over all of these
-    binnings, weighted by their posterior probabilities.
+    Each feature is divided into G cells, and neighbouring cells are joined to bins: each of the G - 1 ends of cells is
+    a cut or not, the same in all classes. A binning B has the bins b, and a cell g the probability
+
+    .. math::
+
+        & p(x_j \in g \mid c, B, \theta) = \theta_{cb} \frac{\alpha_g}{\alpha_b} \quad (g \in b), \\
+        & \theta_c \mid B \sim \mathrm{Dirichlet}(\alpha_b), \quad \alpha_b = \sum_{g \in b} \alpha_g,
+
+    with π ~ Dirichlet(`class_alpha`). Each end is a cut with prior odds 1/(G - 1), independently. Predictions average
+    over all 2^(G - 1) binnings exactly, weighted by their posterior probabilities; see docs/derivations.md, section 24.
 
     Parameters
     ----------
     cells : int, default 64
         Largest number of cells of a feature, 2 to 256. The ends of cells are quantiles of the rows that are counted
-        first, between values that occur; `partial_fit` keeps them, and the outer cells extend to infinity.
+        first, between values that occur. `partial_fit` keeps these ends, and the outer cells extend to infinity.
     edges : dict {column: edges}, or list with an entry per column, optional
-        Ends of the cells, in place of quantiles; a number on an edge is in the lower cell. `edges_` of another
-        classifier can be given, so that counts of both add up (in streams, on dask).
+        Ends of the cells, in place of quantiles, in the units of the column. A number on an edge belongs to the lower
+        cell. Pass `edges_` of another classifier if the counts of both are to be added, as in streams and with dask.
     prior : "independent", IndependentCuts or NaiveBayes, default "independent"
-        Prior of the cuts and of the probabilities of bins, or a complete prior of the classifier. "independent" is
+        Prior of the cuts and of the probabilities of the bins, or a complete prior of the classifier. "independent" is
         `IndependentCuts(concentration=4.0, cuts=1.0)`: each of the G - 1 ends is a cut with the odds cuts/(G - 1), so
-        that about one cut is expected; given the cuts, the probabilities of bins are Dirichlet, with the concentration
-        shared among the cells.
+        that about one cut is expected, and each cell has α_g = concentration/G.
     class_alpha : scalar or (C,) array, default 1
-        Dirichlet concentration of the class probabilities.
+        Concentration of the Dirichlet prior of the class probabilities π: one number for all classes, or one per class.
     class_prior : (C,) array or Dirichlet, optional
-        Known class probabilities, or a Dirichlet prior of them, in place of `class_alpha`.
+        Known class probabilities π, or a Dirichlet prior of π. Replaces `class_alpha`.
     estimate : {"predictive", "mean", "map", "mle"}, default "predictive"
-        Reading of the posterior in predictions. "predictive" and "mean" are the average over all binnings. "map" has
-        the most probable cuts, and heights at their mean given these cuts, which is the mode in the softmax basis.
+        Estimate of the parameters that predictions use. "predictive" and "mean" are the average over all binnings.
+        "map" takes the most probable cuts, and the mean of θ given these cuts, which is the mode in the softmax basis.
         "mle" is the histogram of the cells.
 
     Attributes
     ----------
     edges_ : dict {column: (G - 1,) array}
-        Ends of the cells.
+        Ends of the cells of each column, in the units of the column.
     classes_ : (C,) array
         Class labels, in the order of the class axis of every array.
     class_count_ : (C,) array
-        Weight of the rows of each class.
+        Sum of the weights of the rows in each class.
     class_log_prior_ : (C,) array
-        Log posterior mean of each class probability.
+        Logarithm of the posterior mean of each class probability.
     prior_, posterior_ : NaiveBayes
         Prior and posterior distribution of all parameters.
     statistics_ : Statistics
-        Weight of the rows in each cell.
+        Sum of the weights of the rows in each cell.
     log_evidence_ : float
         Log probability of the labels and of the *cells* of the numbers. It can be compared with other models of the
         same cells, not with densities.
 
+    See Also
+    --------
+    GaussianNB : Normal densities.
+    MixedNB : Normal or binned densities, chosen for each column.
+    density_table : Posterior of the density of each feature.
+    cut_table : Posterior probability of each cut.
+
     Notes
     -----
-    NaN is a missing cell, marginalised. Densities are relative to the density of the first rows: within a bin cells are
-    equally probable. Quantiles do not depend on labels, and a feature with no more values than cells has one cell per
-    value. Costs grow with the square of the number of cells, not with the number of rows. `density_table` and
-    `cut_table` show the posterior.
+    NaN is a missing cell, which is marginalised. Densities are relative to that of the rows that are counted first:
+    within a bin, all cells are equally probable. Quantiles do not depend on the labels, and a feature with no more
+    values than cells has one cell per value. The cost grows with the square of the number of cells, and not with the
+    number of rows.
 
     References
     ----------
@@ -100,9 +113,9 @@ class BinnedNB(NaiveBayesClassifier):
     class_prior: object = None
     estimate: Estimate = "predictive"
 
-    no_counts = "numbers are counted in cells, whose ends are taken from rows."
+    no_counts = "A table of counts does not suffice, as the edges of the cells are learned from rows. Fit rows instead."
     no_em = (
-        "densities with more and fewer bins are averaged, and EM has no objective that compares them; give it "
+        "Densities with more and with fewer bins are averaged, and EM has no objective that compares them. Pass "
         "GaussianNB(), or MixedNB(numbers='gaussian')."
     )
 
@@ -132,7 +145,8 @@ def cell_columns(table: Table, index: Sequence[int], cells: int, edges: Any) -> 
     widest = max((len(ends) + 1 for ends in given if ends is not None), default=0)
     if widest > _MOST_CELLS:
         raise ValueError(
-            f"edges make {widest} cells of a column; the most is {_MOST_CELLS}, as costs grow with its square."
+            f"edges cut a column into {widest} cells; at most {_MOST_CELLS} are allowed, as the cost grows with the "
+            "square of the number. Pass fewer edges."
         )
     names = table.names if len(index) == len(table.names) else tuple(table.names[j] for j in index)
     return CellColumns(index, names, len(table.names), given, cells)

@@ -256,9 +256,9 @@ def replace_state(nb: Any_NB, updated: Any_NB, before: object = _ANY) -> Any_NB:
     with _commit_lock:
         if before is not _ANY and vars(nb).get("fitted_") is not before:
             raise RuntimeError(
-                f"This {type(nb).__name__} was changed by another thread meanwhile, and what that has counted "
-                "would be lost: nothing was changed by this call. Take a lock around the calls, or let each thread "
-                "fit an estimator of its own (bayesnb.distributed.fit merges such counts)."
+                f"This {type(nb).__name__} was changed by another thread during the call. The counts of that thread "
+                "would be lost, so nothing was changed by this call. Use a lock around the calls, or let each thread "
+                "fit a separate estimator (bayesnb.distributed.fit merges such counts)."
             )
         for name in set(vars(nb)) - set(vars(updated)):
             delattr(nb, name)

@@ -29,59 +29,77 @@ HANDLE_UNKNOWN = ("ignore", "error", "level")
 
 @dataclass(eq=False, repr=False)
 class CategoricalNB(NaiveBayesClassifier):
-    """Naive Bayes for categorical features: θ_cj ~ Dirichlet(α) over the levels of feature j.
+    r"""Naive Bayes for categorical features, with a Dirichlet prior of the level probabilities.
+
+    Each feature has a finite set of levels. Given the class, the features are independent:
+
+    .. math::
+
+        & p(c, x \mid \pi, \theta) = \pi_c \prod_{j=1}^F \theta_{cj x_j}, \\
+        & \pi \sim \mathrm{Dirichlet}(\mathtt{class\_alpha}), \quad \theta_{cj} \sim \mathrm{Dirichlet}(\alpha),
+
+    where θ_cjl is the probability of level l of feature j in class c. With counts n_cj of the levels, the posterior of
+    θ_cj is Dirichlet(α + n_cj); see docs/derivations.md, section 3.
 
     Parameters
     ----------
     alpha : scalar, (F,) array, list of F arrays, (C, L) array or Dirichlet, default 1
-        Dirichlet concentration of the levels: one number for all, one per feature, one per level, or one per class and
-        level of the concatenated levels. The posterior mean under alpha is Laplace smoothing with λ = alpha. Levels are
-        sorted, see `categories_`.
+        Concentration α of the Dirichlet prior of the levels: one number for all levels, one per feature, one per level,
+        or one per class and level, with L the number of levels of all features together. Levels are sorted, as in
+        `categories_`. The posterior mean under alpha is Laplace smoothing with λ = alpha.
     class_alpha : scalar or (C,) array, default 1
-        Dirichlet concentration of the class probabilities.
+        Concentration of the Dirichlet prior of the class probabilities π: one number for all classes, or one per class.
     class_prior : (C,) array or Dirichlet, optional
-        Known class probabilities, or a Dirichlet prior of them, in place of `class_alpha`.
+        Known class probabilities π, or a Dirichlet prior of π. Replaces `class_alpha`.
     estimate : {"predictive", "mean", "map", "mle"}, default "predictive"
-        Reading of the posterior in predictions. "predictive" integrates the parameters out; "mean", "map" and "mle"
-        plug in the posterior mean, the posterior mode and the maximum likelihood estimate. Here "predictive" and "mean"
-        are the same.
+        Estimate of the parameters that predictions use. "predictive" integrates the parameters out (the posterior
+        predictive distribution). "mean", "map" and "mle" plug in the posterior mean, the posterior mode and the maximum
+        likelihood estimate. For categorical features "predictive" and "mean" agree.
     categories : "auto", list of F lists, or dict {feature: list}, default "auto"
-        Levels of each categorical column. "auto": the levels that occur, to which `partial_fit` adds new ones; of a
-        pandas categorical its own categories. Declared levels belong to the model whether or not they occur, and do not
-        grow.
+        Levels of each categorical column. "auto": the levels that occur in the rows; `partial_fit` adds new ones. A
+        pandas categorical column has the categories of its dtype. Declared levels belong to the model whether or not
+        they occur in the rows, and `partial_fit` adds none to them.
     handle_unknown : {"ignore", "error", "level"}, default "ignore"
-        Treatment of a value that is not among the levels. "ignore": as a missing cell, with a warning. "error": as an
-        error. "level": as one reserved level, which all such values share.
+        Treatment of a value that is not among the levels. "ignore": the cell counts as missing, with a warning.
+        "error": ValueError is raised. "level": all such values share one reserved level.
     missing_values : value or list of values, optional
-        Marks of a missing cell such as "?", besides None, NaN and pd.NA. Missing cells are marginalised: this assumes
-        that they are missing at random.
+        Values that mark a missing cell, such as "?", besides None, NaN and pd.NA. Missing cells are marginalised, on
+        the assumption that they are missing at random.
     prior : NaiveBayes, optional
-        Complete prior, such as `prior_` of another classifier, in place of `alpha`, `class_alpha` and `class_prior`.
+        Complete prior of the classifier, such as `prior_` of another one. Replaces `alpha`, `class_alpha` and
+        `class_prior`.
 
     Attributes
     ----------
     categories_ : list of arrays
-        Levels of each feature.
+        Levels of each feature, in the order of the level axes.
     category_count_ : list of (C, L_j) arrays
-        Weight of the rows with each level of each feature.
+        Sum of the weights of the rows with each level of each feature.
     feature_log_prob_ : list of (C, L_j) arrays
-        Log posterior mean of the probability of each level.
+        Logarithm of the posterior mean of each θ_cjl.
     classes_ : (C,) array
         Class labels, in the order of the class axis of every array.
     class_count_ : (C,) array
-        Weight of the rows of each class.
+        Sum of the weights of the rows in each class.
     class_log_prior_ : (C,) array
-        Log posterior mean of each class probability.
+        Logarithm of the posterior mean of each class probability.
     prior_, posterior_ : NaiveBayes
         Prior and posterior distribution of all parameters.
     statistics_ : Statistics
         Sufficient statistics of the counted rows.
     log_evidence_ : float
-        log p(X, y), with the parameters integrated out.
+        Log evidence log p(X, y): the parameters are integrated out.
     n_parameters_ : int
         Number of free parameters.
     n_features_in_ : int
         Number of columns of X.
+
+    See Also
+    --------
+    BernoulliNB : Features with two values, also sparse.
+    MixedNB : Tables with categorical and numeric columns.
+    WeightedNB : Calibrated class probabilities.
+    parameter_table : Posterior intervals of the level probabilities.
 
     Examples
     --------
@@ -114,12 +132,12 @@ class CategoricalNB(NaiveBayesClassifier):
 
     @property
     def category_count_(self) -> list[np.ndarray]:
-        """(C, L_j) weight of the rows with each level, one array per feature."""
+        """Sum of the weights of the rows with each level, one (C, L_j) array per feature."""
         return self._split_by_feature(self.statistics_.blocks[0].count)
 
     @property
     def feature_log_prob_(self) -> list[np.ndarray]:
-        """(C, L_j) log posterior mean of P(level | class), one array per feature."""
+        """Logarithm of the posterior mean of P(level | class), one (C, L_j) array per feature."""
         return self._split_by_feature(scoring.plug_in(self.posterior_.blocks[0]).log_theta)
 
     def _split_by_feature(self, flat: np.ndarray) -> list[np.ndarray]:
@@ -132,44 +150,63 @@ class CategoricalNB(NaiveBayesClassifier):
 
 @dataclass(eq=False, repr=False)
 class BernoulliNB(NaiveBayesClassifier):
-    """Naive Bayes for features that are absent or present: θ_cj ~ Beta(α, α).
+    r"""Naive Bayes for features that are absent or present, with a Beta prior of each probability.
+
+    Each feature is x_j = 1 (present) or 0 (absent). Given the class, the features are independent:
+
+    .. math::
+
+        & p(c, x \mid \pi, \theta) = \pi_c \prod_{j=1}^F \theta_{cj}^{x_j} (1 - \theta_{cj})^{1 - x_j}, \\
+        & \pi \sim \mathrm{Dirichlet}(\mathtt{class\_alpha}), \quad \theta_{cj} \sim \mathrm{Beta}(\alpha, \alpha),
+
+    where θ_cj is the probability that feature j is present in class c. The posterior of θ_cj is a Beta distribution,
+    which is a Dirichlet of two levels; see docs/derivations.md, section 3.
 
     Parameters
     ----------
     alpha : scalar, (F,) array, list of F pairs, (C, 2F) array or Dirichlet, default 1
-        Beta concentrations of each feature; a pair is (absent, present).
+        Concentrations of the Beta prior: one number for all features, one per feature, one pair (absent, present) per
+        feature, or one pair per class and feature.
     class_alpha : scalar or (C,) array, default 1
-        Dirichlet concentration of the class probabilities.
+        Concentration of the Dirichlet prior of the class probabilities π: one number for all classes, or one per class.
     class_prior : (C,) array or Dirichlet, optional
-        Known class probabilities, or a Dirichlet prior of them, in place of `class_alpha`.
+        Known class probabilities π, or a Dirichlet prior of π. Replaces `class_alpha`.
     estimate : {"predictive", "mean", "map", "mle"}, default "predictive"
-        Reading of the posterior in predictions. "predictive" integrates the parameters out; "mean", "map" and "mle"
-        plug in the posterior mean, the posterior mode and the maximum likelihood estimate. Here "predictive" and "mean"
-        are the same.
+        Estimate of the parameters that predictions use. "predictive" integrates the parameters out (the posterior
+        predictive distribution). "mean", "map" and "mle" plug in the posterior mean, the posterior mode and the maximum
+        likelihood estimate. For Bernoulli features "predictive" and "mean" agree.
     binarize : float or None, default 0
-        A feature is present where its cell exceeds this threshold. None: cells are 0 or 1 already. NaN in a dense array
-        is a missing cell, whatever the threshold.
+        A feature is present if its cell exceeds this threshold. None: cells are 0 or 1 already. NaN in a dense array is
+        a missing cell, whatever the threshold.
     prior : NaiveBayes, optional
-        Complete prior, such as `prior_` of another classifier, in place of `alpha`, `class_alpha` and `class_prior`.
+        Complete prior of the classifier, such as `prior_` of another one. Replaces `alpha`, `class_alpha` and
+        `class_prior`.
 
     Attributes
     ----------
     feature_count_ : (C, F) array
-        Weight of the rows in which each feature is present.
+        Sum of the weights of the rows in which each feature is present.
     feature_log_prob_ : (C, F) array
-        Log posterior mean of P(present | class).
+        Logarithm of the posterior mean of each θ_cj.
     classes_ : (C,) array
         Class labels, in the order of the class axis of every array.
     class_count_ : (C,) array
-        Weight of the rows of each class.
+        Sum of the weights of the rows in each class.
     class_log_prior_ : (C,) array
-        Log posterior mean of each class probability.
+        Logarithm of the posterior mean of each class probability.
     prior_, posterior_ : NaiveBayes
         Prior and posterior distribution of all parameters.
     statistics_ : Statistics
         Sufficient statistics of the counted rows.
     log_evidence_ : float
-        log p(X, y), with the parameters integrated out.
+        Log evidence log p(X, y): the parameters are integrated out.
+
+    See Also
+    --------
+    MultinomialNB : Counts of words instead of their presence.
+    CategoricalNB : Features with more than two levels.
+    text.BagOfWords : Matrix of words from documents.
+    top_words : Words that indicate each class.
 
     Examples
     --------
@@ -196,12 +233,12 @@ class BernoulliNB(NaiveBayesClassifier):
 
     @property
     def feature_count_(self) -> np.ndarray:
-        """(C, F) weight of the rows in which the feature is present."""
+        """Sum of the weights of the rows in which each feature is present, (C, F)."""
         return np.asarray(self.statistics_.blocks[0].count[:, 1::2])
 
     @property
     def feature_log_prob_(self) -> np.ndarray:
-        """(C, F) log posterior mean of P(present | class)."""
+        """Logarithm of the posterior mean of P(present | class), (C, F)."""
         return np.asarray(scoring.plug_in(self.posterior_.blocks[0]).log_theta[:, 1::2])
 
     _tags = ("sparse", "allow_nan", "poor_score")
@@ -209,47 +246,66 @@ class BernoulliNB(NaiveBayesClassifier):
 
 @dataclass(eq=False, repr=False)
 class MultinomialNB(NaiveBayesClassifier):
-    """Naive Bayes for counts over one simplex, such as a bag of words: θ_c ~ Dirichlet(α).
+    r"""Naive Bayes for vectors of counts, such as bags of words, with a Dirichlet prior.
+
+    A row holds the counts x_j of F words, with total t. Given the class, the words are independent draws:
+
+    .. math::
+
+        & p(c, x \mid \pi, \theta) = \pi_c \frac{t!}{\prod_j x_j!} \prod_{j=1}^F \theta_{cj}^{x_j}, \\
+        & \pi \sim \mathrm{Dirichlet}(\mathtt{class\_alpha}), \quad \theta_c \sim \mathrm{Dirichlet}(\alpha),
+
+    where θ_cj is the probability of word j in class c. With counts n_c of the words in the class, the posterior of θ_c
+    is Dirichlet(α + n_c); see docs/derivations.md, section 3.
 
     Parameters
     ----------
     alpha : scalar, (F,) array, (C, F) array or Dirichlet, default 1
-        Dirichlet concentration of each word.
+        Concentration α of the Dirichlet prior of the words: one number for all words, one per word, or one per class
+        and word.
     class_alpha : scalar or (C,) array, default 1
-        Dirichlet concentration of the class probabilities.
+        Concentration of the Dirichlet prior of the class probabilities π: one number for all classes, or one per class.
     class_prior : (C,) array or Dirichlet, optional
-        Known class probabilities, or a Dirichlet prior of them, in place of `class_alpha`.
+        Known class probabilities π, or a Dirichlet prior of π. Replaces `class_alpha`.
     estimate : {"predictive", "mean", "map", "mle"}, default "predictive"
-        Reading of the posterior in predictions. "predictive" integrates the parameters out; "mean", "map" and "mle"
-        plug in the posterior mean, the posterior mode and the maximum likelihood estimate. Here "predictive" is the
-        Dirichlet-multinomial: parameters are integrated out per row, so that a word that occurred once in a row is more
-        probable the second time.
+        Estimate of the parameters that predictions use. "predictive" integrates the parameters out (the posterior
+        predictive distribution). "mean", "map" and "mle" plug in the posterior mean, the posterior mode and the maximum
+        likelihood estimate. Here "predictive" is the Dirichlet-multinomial distribution, under which a word that has
+        occurred once in a row is more probable the second time; it differs from "mean".
     prior : NaiveBayes, optional
-        Complete prior, such as `prior_` of another classifier, in place of `alpha`, `class_alpha` and `class_prior`.
+        Complete prior of the classifier, such as `prior_` of another one. Replaces `alpha`, `class_alpha` and
+        `class_prior`.
 
     Attributes
     ----------
     feature_count_ : (C, F) array
-        Count of each word in each class.
+        Count of each word in each class, with each row multiplied by its weight.
     feature_log_prob_ : (C, F) array
-        Log posterior mean of the probability of each word.
+        Logarithm of the posterior mean of each θ_cj.
     classes_ : (C,) array
         Class labels, in the order of the class axis of every array.
     class_count_ : (C,) array
-        Weight of the rows of each class.
+        Sum of the weights of the rows in each class.
     class_log_prior_ : (C,) array
-        Log posterior mean of each class probability.
+        Logarithm of the posterior mean of each class probability.
     prior_, posterior_ : NaiveBayes
         Prior and posterior distribution of all parameters.
     statistics_ : Statistics
         Sufficient statistics of the counted rows.
     log_evidence_ : float
-        log p(X, y), with the parameters integrated out.
+        Log evidence log p(X, y): the parameters are integrated out.
+
+    See Also
+    --------
+    BernoulliNB : Presence of words instead of counts.
+    PoissonNB : Independent counts without a common total.
+    text.BagOfWords : Matrix of words from documents.
+    top_words : Words that indicate each class.
 
     Notes
     -----
-    Fractional counts (tf-idf) are accepted, as in scikit-learn; the evidence is then that of a pseudo-likelihood, with
-    gamma functions for factorials.
+    Fractional counts such as tf-idf are accepted, as in scikit-learn. The evidence is then that of a pseudo-likelihood,
+    with gamma functions in place of the factorials.
 
     Examples
     --------
@@ -275,12 +331,12 @@ class MultinomialNB(NaiveBayesClassifier):
 
     @property
     def feature_count_(self) -> np.ndarray:
-        """(C, F) count of each word in each class, each row's counts multiplied by its weight."""
+        """Count of each word in each class, with each row multiplied by its weight, (C, F)."""
         return np.asarray(self.statistics_.blocks[0].count)
 
     @property
     def feature_log_prob_(self) -> np.ndarray:
-        """(C, F) log posterior mean of the probability of each word."""
+        """Logarithm of the posterior mean of the probability of each word, (C, F)."""
         return np.asarray(scoring.plug_in(self.posterior_.blocks[0]).log_theta)
 
     _tags = ("sparse", "positive_only", "poor_score")
@@ -309,7 +365,8 @@ def level_columns(
     marks = tuple(mark for mark in given_marks if type(mark).__name__ != "NAType")  # pd.NA is missing anyway
     if not all(isinstance(mark, Hashable) for mark in marks):
         raise ValueError(
-            f"missing_values={shown(missing_values)} has what no cell can be; use a value or a list of values."
+            f"missing_values={shown(missing_values)} holds an unhashable value, which cannot be a cell. Pass a "
+            "hashable value or a list of hashable values."
         )
     marked, known, declared = Levels.from_values(marks), [], []
     for j, given in zip(index, _read_categories(table, index, categories), strict=True):
@@ -317,12 +374,14 @@ def level_columns(
             given = None if table.is_sparse else declared_categories(table.column(j))
         elif isinstance(given, str | bytes) or not isinstance(given, Iterable):
             raise ValueError(
-                f"categories: the levels of feature {shown(table.names[j])} are {shown(given)}; give a list of them."
+                f"categories: the levels of feature {shown(table.names[j])} must be a list, and are {shown(given)}."
             )
         known.append(Levels.from_values(v for v in (() if given is None else given) if v not in marked))
         declared.append(given is not None)
         if declared[-1] and not len(known[-1]):
-            raise ValueError(f"categories: no level is declared for feature {shown(table.names[j])}.")
+            raise ValueError(
+                f"categories: no level is declared for feature {shown(table.names[j])}. Declare at least one."
+            )
     names, unknown = tuple(table.names[j] for j in index), cast(HandleUnknown, handle_unknown)
     return LevelColumns(index, names, len(table.names), tuple(known), tuple(declared), unknown, marks)
 

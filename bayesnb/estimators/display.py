@@ -20,7 +20,9 @@ def require_unnested(nb: BaseEstimator) -> None:
     while isinstance(inner := getattr(inner, "estimator", None), BaseEstimator):
         if isinstance(inner, type(nb)) or isinstance(nb, type(inner)):
             name = type(nb).__name__
-            raise ValueError(f"estimator: a {name} takes no other {name}. Give it the classifier that the other wraps.")
+            raise ValueError(
+                f"estimator: a {name} cannot wrap another {name}. Pass the classifier that the inner {name} wraps."
+            )
 
 
 def list_attributes(nb: BaseEstimator) -> list[str]:

@@ -26,49 +26,62 @@ if TYPE_CHECKING:
 
 @dataclass(eq=False, repr=False)
 class FeatureAveragedNB(NaiveBayesClassifier):
-    """Exact Bayesian average over all 2^F sets of features that depend on the class.
+    r"""Naive Bayes averaged over all 2^F sets of features that depend on the class.
 
-    A feature outside the set has the same distribution in every class.
+    A feature outside the set has the same distribution in every class. A priori each feature is in the set with
+    probability ρ, independently. Given the data D the indicators of the features remain independent, so that the exact
+    average is a product:
+
+    .. math::
+
+        p(c, x \mid D) = p(c \mid D) \prod_{f=1}^F
+        \big[ \rho'_f\, p(x_f \mid c, D) + (1 - \rho'_f)\, p(x_f \mid D) \big],
+
+    with ρ'_f the posterior probability that feature f depends on the class; see docs/derivations.md, section 14.
 
     Parameters
     ----------
     estimator : classifier of bayesnb, optional
         Classifier whose columns, options and priors are used, both for each class and for all classes together.
-        Default: `CategoricalNB()`. Its features may be categorical, Bernoulli, Gaussian, Poisson or mixed, but not
+        Default: `CategoricalNB()`. The features may be categorical, Bernoulli, Gaussian, Poisson or mixed, but not
         multinomial.
     inclusion : scalar or (F,) array, default 0.5
-        Prior probability that a feature depends on the class.
+        Prior probability ρ that a feature depends on the class: one number for all features, or one per feature.
     expected_features : float, optional
-        Prior expectation of the number of features that depend on the class, in place of `inclusion`: each feature is
+        Prior expectation of the number of features that depend on the class. Replaces `inclusion`: each feature is
         included with probability expected_features / F.
     estimate : {"predictive", "mean"}, default "predictive"
-        Reading of the posterior in predictions: parameters integrated out, or at their posterior mean.
+        Estimate of the parameters that predictions use. "predictive" integrates the parameters out; "mean" plugs in
+        their posterior mean.
 
     Attributes
     ----------
     inclusion_probability_ : (F,) array
-        Posterior probability that each feature depends on the class, in the order of the columns of X.
+        Posterior probability ρ'_f that each feature depends on the class, in the order of the columns of X.
     classes_ : (C,) array
         Class labels, in the order of the class axis of every array.
     class_count_ : (C,) array
-        Weight of the rows of each class.
+        Sum of the weights of the rows in each class.
     class_log_prior_ : (C,) array
-        Log posterior mean of each class probability.
+        Logarithm of the posterior mean of each class probability.
     prior_, posterior_ : NaiveBayes
-        Prior and posterior distribution of all parameters; blocks are `bayesnb.families.Averaged`.
+        Prior and posterior distribution of all parameters; the blocks are `bayesnb.families.Averaged`.
     statistics_ : Statistics
         Sufficient statistics of the counted rows.
     log_evidence_ : float
-        log p(X, y), with the parameters integrated out.
+        Log evidence log p(X, y): the parameters are integrated out.
+
+    See Also
+    --------
+    CategoricalNB : All features depend on the class.
+    TreeAveragedNB : Average over dependences between features.
+    check_independence : Tests of dependence between features.
+    WeightedNB : Weights of features, fitted to held-out labels.
 
     Notes
     -----
-    Given the data the indicators of the features are independent, so that the average factorises: with ρ_f the
-    posterior inclusion probability,
-
-        P(c, x | D) = P(c | D) Π_f [ρ_f p(x_f | c, D) + (1 - ρ_f) p(x_f | D)].
-
-    Inclusion depends on the prior of the parameters too: for Gaussian features on κ, see `inclusion_by_kappa`.
+    Inclusion also depends on the prior of the parameters: for Gaussian features on κ, see `inclusion_by_kappa`. Of two
+    copies of a feature each is included, and both are counted.
 
     References
     ----------
@@ -97,11 +110,11 @@ class FeatureAveragedNB(NaiveBayesClassifier):
 
     @property
     def inclusion_probability_(self) -> np.ndarray:
-        """(F,) posterior probability that each feature depends on the class, in the order of the columns of X."""
+        """Posterior probability that each feature depends on the class, (F,), in the order of the columns of X."""
         return np.asarray(expit(self.encoding_.sort_columns(block.log_odds for block in self.posterior_.blocks)))
 
     def inclusion_by_kappa(self, kappa: tuple[float, ...] = (0.01, 0.1, 1.0)) -> pd.DataFrame:
-        """Posterior inclusion probability of the Gaussian features for several strengths κ of their prior.
+        """Compute the inclusion probabilities of Gaussian features for several strengths κ of their prior.
 
         A vague prior of the means (small κ) lowers the evidence of dependence, by a factor that does not vanish with
         more rows.
@@ -142,7 +155,7 @@ class FeatureAveragedNB(NaiveBayesClassifier):
                     inclusion[value] = expit(float64(vague.update)(statistics).log_odds)
                     names = columns.names
         if not inclusion:
-            raise ValueError("inclusion_by_kappa is about Gaussian features, and there are none.")
+            raise ValueError("inclusion_by_kappa needs Gaussian features, and this classifier has none.")
         return pd.DataFrame(inclusion, index=pd.Index(names, name="feature")).rename_axis(columns="kappa")
 
     def __sklearn_tags__(self) -> Any:
@@ -163,9 +176,10 @@ class FeatureAveragedNB(NaiveBayesClassifier):
             if block.network is not None or block.one_simplex or block.family.classes_share_parameters:
                 kind = "columns with arcs" if block.network is not None else f"{block.kind} columns"
                 raise NotImplementedError(
-                    "FeatureAveragedNB averages over sets of features that are independent given the class, with "
-                    f"parameters of their own in each class, and {kind} are not. Use CategoricalNB, BernoulliNB (words "
-                    "as presence), PoissonNB (words as counts) or GaussianNB as its estimator."
+                    "FeatureAveragedNB averages over sets of features that are independent given the class and have "
+                    f"separate parameters in each class. The estimator has {kind}, which are not such features. Use "
+                    "CategoricalNB, BernoulliNB (words as presence), PoissonNB (words as counts) or GaussianNB as "
+                    "`estimator`."
                 )
         return columns
 
@@ -189,7 +203,7 @@ class FeatureAveragedNB(NaiveBayesClassifier):
         inclusion = to_numbers("inclusion", self.inclusion)
         if inclusion.shape not in ((), (n_features,)) or not ((inclusion > 0) & (inclusion < 1)).all():
             raise ValueError(
-                f"inclusion={shown(self.inclusion)} must be a probability between 0 and 1, ends excluded, or "
-                f"{n_features}, one a feature."
+                f"inclusion={shown(self.inclusion)} must be a probability strictly between 0 and 1, or one such "
+                f"probability for each of the {n_features} features."
             )
         return np.broadcast_to(logit(inclusion), n_features)

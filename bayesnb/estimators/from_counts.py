@@ -75,12 +75,12 @@ def from_counts(nb: NB, table: Any, *, log_base: float | None = None) -> NB:
     if getattr(nb, "no_counts", None) is not None:
         raise NotOfferedError(f"{type(nb).__name__}: {nb.no_counts}")
     if not isinstance(nb, NaiveBayesClassifier):
-        raise TypeError(f"from_counts fits the classifiers of this package, and nb is {shown(nb)}.")
+        raise TypeError(f"from_counts takes a classifier of bayesnb, and nb is {shown(nb)}.")
     frame = _read_frame(table)
     class_rows, cells = frame[frame["feature"].isna()], frame[frame["feature"].notna()]
     if not len(class_rows) or not len(cells):
-        lacks = "feature" if len(class_rows) else "class by itself (a row whose feature is empty)"
-        raise ValueError(f"table has no row of a {lacks}; see bayesnb.sql.counts.")
+        lacks = "feature" if len(class_rows) else "class alone (a row whose feature is empty)"
+        raise ValueError(f"table has no row for a {lacks}; see bayesnb.sql.counts for the rows that a table needs.")
     classes, label = check_labels(class_rows["class"], len(class_rows), type(nb).__name__, "table['class']")
     try:
         cell_label = classes.index(cells["class"])
@@ -89,15 +89,15 @@ def from_counts(nb: NB, table: Any, *, log_base: float | None = None) -> NB:
     if (cell_label < 0).any():
         row = cells.iloc[int(np.argmax(cell_label < 0))]
         raise ValueError(
-            f"table: class {shown(row['class'])} of feature {shown(row['feature'])} has no row of its own, whose "
-            "feature is empty; its count is the weight of all rows of the class."
+            f"table: class {shown(row['class'])} occurs with feature {shown(row['feature'])}, but no row has this "
+            "class and an empty feature. Add that row; its count is the weight of all rows of the class."
         )
     for name in ("type", "level", "mean", "m2"):
         if (given := class_rows[name].notna().to_numpy()).any():
             row = class_rows.iloc[int(np.argmax(given))]
             raise ValueError(
-                f"table: a row of class {shown(row['class'])} has the {name} {shown(row[name])} and no feature. A row "
-                "without a feature has the weight of its class. Name the feature, or leave that cell empty."
+                f"table: a row of class {shown(row['class'])} has the {name} {shown(row[name])}, but no feature. A row "
+                f"without a feature has the weight of its class. Name the feature, or leave {name} empty."
             )
     class_count = np.bincount(label, _read_numbers(class_rows, "count"), minlength=len(classes))
     unfitted, table_cells = classifier_state.copy_unfitted(nb), _Cells(cells, cell_label)
@@ -111,8 +111,9 @@ def from_counts(nb: NB, table: Any, *, log_base: float | None = None) -> NB:
     if any(map(_has_base_measure, encoding.blocks)):
         if log_base is None:
             raise ValueError(
-                f"{type(nb).__name__}: log_evidence_ has the base measures of the rows, Σ log multinomial coefficients "
-                "or -log x!, and counts do not tell them. Give log_base=; 0 suffices for comparisons on the same rows."
+                f"{type(nb).__name__}: log_evidence_ needs the base measures of the rows, Σ log multinomial "
+                "coefficients or -log x!, which counts do not determine. Pass log_base=; log_base=0 suffices to "
+                "compare models of the same rows."
             )
         require_number("log_base", log_base, "a number", np.isfinite)
     counted = Counted(encoding, Statistics(class_count, tuple(blocks), np.array(float(log_base or 0.0))))
@@ -138,10 +139,10 @@ class _Cells:
         wrong = np.array([(level is not None) != with_levels for level in self.level[rows]])
         if wrong.any():
             label = self.frame["class"].iloc[rows[int(np.argmax(wrong))]]
-            has, wanted = ("no level", "levels") if with_levels else ("a level", "numbers or words, which have none")
+            has, wanted = ("no level", "levels") if with_levels else ("a level", "numbers or words without levels")
             raise ValueError(
-                f"table: a row of class {shown(label)}, feature {shown(name)} has {has}. Columns that are {kind} count "
-                f"{wanted}. Give all rows of the feature one form, or choose another classifier."
+                f"table: a row of class {shown(label)}, feature {shown(name)} has {has}, but {kind} columns hold "
+                f"{wanted}. Give all rows of the feature the same form, or choose another classifier."
             )
         return rows
 
@@ -187,8 +188,8 @@ def _block_statistics(
     for name in columns.names:
         if not levels[name]:
             raise ValueError(
-                f"table: feature {shown(name)} has no levels, and {columns.kind} columns count levels; numbers are of "
-                "GaussianNB, ExponentialNB and others, or of MixedNB."
+                f"table: feature {shown(name)} has no levels, but {columns.kind} columns need levels. For numbers use "
+                "GaussianNB, ExponentialNB, another classifier of numbers, or MixedNB."
             )
     # Each row of the sample is counted separately, so that its counts show the positions of its levels.
     encoding = Encoding(Levels((0,)), (columns,))
@@ -205,8 +206,8 @@ def _block_statistics(
         if (place < 0).any():
             level = levels[name][int(np.argmax(place < 0))]
             raise ValueError(
-                f"table: the classifier does not count level {shown(level)} of feature {shown(name)}: it is a mark of "
-                "missing cells, or not among the declared levels."
+                f"table: the classifier cannot count level {shown(level)} of feature {shown(name)}. The level marks "
+                "missing cells, or is not among the declared levels."
             )
         level_positions = place[[index[level] for level in cells.level[positions]]]
         np.add.at(count, (cells.class_index[positions], level_positions), cells.count[positions])
@@ -244,7 +245,10 @@ def _read_frame(table: Any) -> pd.DataFrame:
     names = list(table.columns)
     for name in _COLUMNS:
         if names.count(name) > 1 or (name not in names and name in ("class", "feature", "level", "count")):
-            raise ValueError(f"table has {names.count(name) or 'no'} column {shown(name)}, only {shown(names)}.")
+            raise ValueError(
+                f"table must have one column {shown(name)}, and has {names.count(name) or 'none'}. Its columns are "
+                f"{shown(names)}."
+            )
     table = table.reindex(columns=list(_COLUMNS)).reset_index(drop=True)
     feature = table["feature"].astype(object)
     frame: pd.DataFrame = table.assign(feature=feature.where(feature.isna(), feature.map(str)))
@@ -260,8 +264,8 @@ def _read_numbers(frame: pd.DataFrame, column: str) -> np.ndarray:
         least = "" if column == "mean" else " of at least 0"
         raise ValueError(
             f"table: {column} of class {shown(row['class'])}, feature {shown(row['feature'])}, level "
-            f"{shown(row['level'])} is {shown(row[column])}, and must be a number{least}. A query leaves it empty "
-            "where a weight or a cell is no number."
+            f"{shown(row['level'])} is {shown(row[column])}; it must be a number{least}. A query returns an empty cell "
+            "where a weight or a cell is not a number."
         )
     return values
 
@@ -286,9 +290,10 @@ def _read_levels(frame: pd.DataFrame) -> np.ndarray:
             hash(levels[i])
         except (ValueError, KeyError, TypeError):
             raise ValueError(
-                f"table: level {shown(level)} of feature {shown(feature)} is not of its type, {kind}. A row of type "
-                "str, int or bool has a level of this type, and an integer beyond 2**53 no floating-point number: cast "
-                "it to BIGINT in the query. A row of type float has count, mean and m2. A level must be hashable."
+                f"table: level {shown(level)} of feature {shown(feature)} does not fit the type of its row, {kind}. A "
+                "row of type str, int or bool needs a hashable level of that type, and a row of type float needs "
+                "count, mean and m2 in place of a level. If an integer beyond 2**53 became a floating-point number, "
+                "cast it to BIGINT in the query."
             ) from None
     return levels
 

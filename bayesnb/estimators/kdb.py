@@ -30,59 +30,74 @@ _CHUNK = 2**24
 
 @dataclass(eq=False, repr=False)
 class KDB(StructuredNB):
-    """k-dependence Bayes: each column has up to k other columns as parents, learned from the rows.
+    r"""k-dependence Bayes: each column has up to k other columns as parents, learned from the rows.
+
+    Each feature depends on the class and on its parents among the features:
+
+    .. math::
+
+        & p(c, x \mid \pi, \theta) = \pi_c \prod_{j=1}^F p(x_j \mid x_{\mathrm{pa}(j)}, c), \\
+        & |\mathrm{pa}(j)| \le k,
+
+    with π ~ Dirichlet(`class_alpha`) and context-tree tables, which average over the number of parents that matter for
+    each of their values (docs/derivations.md, section 25).
 
     Columns are sorted by their mutual information with the class, I(x_j; c). The parents of a column are the up to k
-    columns before it with the largest conditional mutual information I(x_j; x_p | c). The number of parents, k, and the
-    number of columns are those that predict the labels of held-out rows best.
+    columns before it with the largest conditional mutual information I(x_j; x_p | c). By default, held-out labels
+    determine the number of parents, k, and the number of columns.
 
     Parameters
     ----------
     k : "auto" or int, default "auto"
         Largest number of parents of a column. "auto": the number from 0 to 4 with the smallest log loss of the labels
-        of one half of the rows, by networks learned from the other half, in three random splits; within a `WeightedNB`
-        the smallest number whose expected loss is within a standard error of the least. A parent is passed over if the
-        table would have more than 65,536 cells per class, or more than 1,024 and eight per row.
+        of one half of the rows, by networks that are learned from the other half, in three random splits. Within a
+        `WeightedNB`, "auto" is the smallest number whose expected loss is within a standard error of the least. A
+        parent is left out if the table would have more than 65,536 cells per class, or more than 1,024 and eight per
+        row.
     max_features : "auto", int or None, default "auto"
         Number of columns in the network, the most informative ones first. "auto": chosen together with `k`; within a
         `WeightedNB` all columns. None: all columns.
     alpha : scalar or (F,) array, default 1
-        Dirichlet concentration of each level of a column given each context of its parents, one for all columns or one
-        per column.
+        Dirichlet concentration of all levels of a column together, in each context of its parents: one number for all
+        columns, or one per column.
     class_alpha : scalar or (C,) array, default 1
-        Dirichlet concentration of the class probabilities.
+        Concentration of the Dirichlet prior of the class probabilities π: one number for all classes, or one per class.
     class_prior : (C,) array or Dirichlet, optional
-        Known class probabilities, or a Dirichlet prior of them, in place of `class_alpha`.
+        Known class probabilities π, or a Dirichlet prior of π. Replaces `class_alpha`.
     estimate : {"predictive", "mean", "map", "mle"}, default "predictive"
-        Reading of the posterior in predictions. "predictive" integrates the parameters out; "mean", "map" and "mle"
-        plug in the posterior mean, the posterior mode and the maximum likelihood estimate.
+        Estimate of the parameters that predictions use. "predictive" integrates the parameters out (the posterior
+        predictive distribution). "mean", "map" and "mle" plug in the posterior mean, the posterior mode and the maximum
+        likelihood estimate.
     categories : "auto", list of F lists, or dict {feature: list}, default "auto"
-        Levels of each categorical column. "auto": the levels that occur, to which `partial_fit` adds new ones; of a
-        pandas categorical its own categories. Declared levels belong to the model whether or not they occur, and do not
-        grow.
+        Levels of each categorical column. "auto": the levels that occur in the rows; `partial_fit` adds new ones. A
+        pandas categorical column has the categories of its dtype. Declared levels belong to the model whether or not
+        they occur in the rows, and `partial_fit` adds none to them.
     handle_unknown : {"ignore", "error", "level"}, default "ignore"
-        Treatment of a value that is not among the levels. "ignore": as a missing cell, with a warning. "error": as an
-        error. "level": as one reserved level, which all such values share.
+        Treatment of a value that is not among the levels. "ignore": the cell counts as missing, with a warning.
+        "error": ValueError is raised. "level": all such values share one reserved level.
     missing_values : value or list of values, optional
-        Marks of a missing cell such as "?", besides None, NaN and pd.NA. Missing cells are marginalised: this assumes
-        that they are missing at random.
+        Values that mark a missing cell, such as "?", besides None, NaN and pd.NA. Missing cells are marginalised, on
+        the assumption that they are missing at random.
     gaussian : "auto", "dtype", list of columns, or None, default "auto"
-        Columns of numbers, by name or index; all others are categorical. "auto": the float columns of a DataFrame; of
-        an array, whose columns share one type, the float columns with some value that is not whole, as whole numbers
-        are codes. "dtype": all columns of floats and integers. Columns of a list are Gaussian, and take no part in the
-        structure.
+        Columns of numbers, by name or index; all other columns are categorical. "auto": the float columns of a
+        DataFrame, and the float columns of an array that contain a value that is not whole (an array has one type, and
+        whole numbers may be codes of levels). "dtype": all columns of floats and integers. None: no column. The columns
+        of a list are Gaussian given the class, and take no part in the structure.
     gaussian_prior : {"within", "pooled"}, NormalInverseGamma or EmpiricalNormal, default "within"
-        Prior of the Gaussian columns. "within": empirical Bayes with the mean of the column and its variance within the
-        classes. "pooled": with its variance over all rows. See `GaussianNB` for the strength of these priors.
+        Prior of the mean and variance of the Gaussian columns. "within": empirical Bayes, with m the mean of the column
+        over all rows, κ = 0.1, a = 1, and b the variance of the column within the classes. "pooled": the same, with b
+        the variance over all rows. A NormalInverseGamma is used as given.
     numbers : {"gaussian", "binned"}, default "binned"
-        Treatment of the columns that `gaussian="auto"` or `"dtype"` selects. "gaussian": they are Gaussian given the
+        Treatment of the columns that `gaussian="auto"` or `"dtype"` selects. "gaussian": they are normal given the
         class, and take no part in the structure. "binned": they take part in the structure by their cells, `edges_`.
-        See `NetworkNB` for the density of such a number.
+        With "binned", the column has two terms: its density given the class, normal or binned as
+        `MixedNB(numbers="auto")` chooses, and the dependence of its cell q_j on the parents, log p(q_j | c, parents) -
+        log p(q_j | c).
     cells : int, default 6
         Largest number of cells of a column of numbers, 2 to 256.
     prior : NaiveBayes, optional
-        Complete prior, such as `prior_` of another classifier, in place of `alpha`, `gaussian_prior`, `class_alpha` and
-        `class_prior`.
+        Complete prior of the classifier, such as `prior_` of another one. Replaces `alpha`, `gaussian_prior`,
+        `class_alpha` and `class_prior`.
 
     Attributes
     ----------
@@ -93,27 +108,34 @@ class KDB(StructuredNB):
     parents_ : dict {name: name, tuple of names, or None}
         Parents of each column besides the class; a column that is left out of the network has none.
     categories_ : list of arrays or None
-        Levels of each column; None for a Gaussian one.
+        Levels of each column; None for a Gaussian column.
     edges_ : dict {name: array}
-        Ends of the cells of each column of numbers in the structure.
+        Ends of the cells of each column of numbers in the structure, in the units of the column.
     classes_ : (C,) array
         Class labels, in the order of the class axis of every array.
     class_count_ : (C,) array
-        Weight of the rows of each class.
+        Sum of the weights of the rows in each class.
     class_log_prior_ : (C,) array
-        Log posterior mean of each class probability.
+        Logarithm of the posterior mean of each class probability.
     prior_, posterior_ : NaiveBayes
         Prior and posterior distribution of all parameters.
     statistics_ : Statistics
         Sufficient statistics of the counted rows.
     log_evidence_ : float
-        log p(X, y), with the parameters integrated out, of the columns in the network and the Gaussian ones.
+        Log evidence log p(X, y) of the columns in the network and the Gaussian ones: the parameters are integrated out.
+
+    See Also
+    --------
+    WeightedNB : Calibrated class probabilities; its default estimator is a KDB.
+    TAN : One parent per column.
+    NetworkNB : Network that you give, such as `KDB.parents_from` of a first pass.
+    context_table : Values of the parents that matter.
 
     Notes
     -----
-    Counts of all pairs of levels determine the order and the parents; one more pass counts the tables, of which the
-    tables of fewer parents are sums. Results about parameters and predictions are conditional on the network, as in
-    `TAN`. Gaussian columns are outside the network, and are never left out.
+    Counts of all pairs of levels determine the order and the parents. One more pass counts the tables; the tables of
+    fewer parents are sums of these. Results about parameters and predictions are conditional on the network, and do not
+    include the uncertainty about it. Gaussian columns are outside the network, and are never left out.
 
     References
     ----------
@@ -186,7 +208,8 @@ class KDB(StructuredNB):
         """
         if not hasattr(pairs, "pair_counts"):
             raise TypeError(
-                f"parents_from takes a fitted AODE or TreeAveragedNB, which count pairs; got {shown(pairs)}."
+                "parents_from takes a fitted AODE or TreeAveragedNB, which count pairs of columns, and pairs is "
+                f"{shown(pairs)}."
             )
         require_integer("k", k, least=0)
         columns, counts = pairs.pair_counts()
@@ -257,11 +280,11 @@ class KDB(StructuredNB):
         """Raise ValueError unless each column is the child of one node at most, and follows its parents."""
         self._undecided()
         if len({child for child, *_ in columns.nodes}) < len(columns.nodes):
-            raise ValueError("its network has a column twice.")
+            raise ValueError("The network has a column twice.")
         before: set[int] = set()
         for child, *parents in columns.nodes:
             if not before.issuperset(parents):
-                raise ValueError("its network has a parent behind its child.")
+                raise ValueError("The network lists a parent after its child.")
             before.add(child)
 
 

@@ -30,80 +30,103 @@ _ROUNDING = 1e-9
 
 @dataclass(eq=False, repr=False)
 class MixedNB(NaiveBayesClassifier):
-    """Naive Bayes for tables with columns of several kinds, such as the watermelon table.
+    r"""Naive Bayes for tables with columns of several kinds, such as categories and numbers.
 
-    The kind of a column that no list names follows from its dtype: floats and integers are numbers, see `numbers`;
-    Booleans, strings, objects and categoricals are categorical. Columns of other kinds must be named.
+    Given the class, the columns are independent, except that the multinomial columns together are one vector of counts.
+    The columns of one kind are a block b:
+
+    .. math::
+
+        & p(c, x \mid \pi, \theta) = \pi_c \prod_b p(x_b \mid \theta_{cb}), \\
+        & \pi \sim \mathrm{Dirichlet}(\mathtt{class\_alpha}),
+
+    where each p(x_b | θ_cb) and its prior are those of `CategoricalNB`, `GaussianNB`, `BinnedNB`, `BernoulliNB`,
+    `PoissonNB`, `ExponentialNB` or `MultinomialNB`; see docs/derivations.md, section 1.
+
+    The dtype determines the kind of a column that you do not name: floats and integers are numbers (see `numbers`);
+    Booleans, strings, objects and categoricals are categorical. You must name columns of the other kinds.
 
     Parameters
     ----------
     categorical, gaussian, binned, bernoulli, poisson, exponential, multinomial : list of columns, optional
-        Columns of each kind, by name or index. The multinomial columns are one count vector.
+        Columns of each kind, by name or index. The multinomial columns together are one vector of counts.
     numbers : {"auto", "gaussian", "binned"}, default "auto"
-        Kind of the columns of numbers that no list names. "binned": densities of any shape, as in `BinnedNB`. "auto":
-        for each column the kind of density with the higher exact leave-one-out score of the labels, log P(y | x_j, the
-        other rows), on the rows that are counted first. With fewer than ten rows outside the largest class, or a
-        complete `prior` without binned columns, "auto" is "gaussian". `partial_fit` keeps the choice, `kinds_`, and all
-        results are conditional on it.
+        Density of the columns of numbers that no list names. "gaussian": normal. "binned": a step function of any
+        shape, averaged over all binnings. "auto": for each column the one of these with the higher exact leave-one-out
+        score of the labels, log P(y | x_j, the other rows), on the rows that are counted first. "auto" is "gaussian" if
+        there are fewer than ten rows outside the largest class, or if `prior` is a complete prior without binned
+        columns. `partial_fit` keeps the choice, `kinds_`, and all results are conditional on it.
     alpha : scalar, (F,) array, list with an entry per column, or Dirichlet, default 1
-        Dirichlet concentration of the categorical, Bernoulli and multinomial columns.
+        Concentration of the Dirichlet prior of the categorical, Bernoulli and multinomial columns: one number for all
+        of them, or one per column.
     class_alpha : scalar or (C,) array, default 1
-        Dirichlet concentration of the class probabilities.
+        Concentration of the Dirichlet prior of the class probabilities π: one number for all classes, or one per class.
     class_prior : (C,) array or Dirichlet, optional
-        Known class probabilities, or a Dirichlet prior of them, in place of `class_alpha`.
+        Known class probabilities π, or a Dirichlet prior of π. Replaces `class_alpha`.
     estimate : {"predictive", "mean", "map", "mle"}, default "predictive"
-        Reading of the posterior in predictions. "predictive" integrates the parameters out; "mean", "map" and "mle"
-        plug in the posterior mean, the posterior mode and the maximum likelihood estimate.
+        Estimate of the parameters that predictions use. "predictive" integrates the parameters out (the posterior
+        predictive distribution). "mean", "map" and "mle" plug in the posterior mean, the posterior mode and the maximum
+        likelihood estimate.
     categories : "auto", list of F lists, or dict {feature: list}, default "auto"
-        Levels of each categorical column. "auto": the levels that occur, to which `partial_fit` adds new ones; of a
-        pandas categorical its own categories. Declared levels belong to the model whether or not they occur, and do not
-        grow.
+        Levels of each categorical column. "auto": the levels that occur in the rows; `partial_fit` adds new ones. A
+        pandas categorical column has the categories of its dtype. Declared levels belong to the model whether or not
+        they occur in the rows, and `partial_fit` adds none to them.
     handle_unknown : {"ignore", "error", "level"}, default "ignore"
-        Treatment of a value that is not among the levels. "ignore": as a missing cell, with a warning. "error": as an
-        error. "level": as one reserved level, which all such values share.
+        Treatment of a value that is not among the levels. "ignore": the cell counts as missing, with a warning.
+        "error": ValueError is raised. "level": all such values share one reserved level.
     missing_values : value or list of values, optional
-        Marks of a missing cell such as "?", besides None, NaN and pd.NA. Missing cells are marginalised: this assumes
-        that they are missing at random.
+        Values that mark a missing cell, such as "?", besides None, NaN and pd.NA. Missing cells are marginalised, on
+        the assumption that they are missing at random.
     binarize : float or None, default 0
-        A Bernoulli column is present where its cell exceeds this threshold. None: cells are 0 or 1 already.
+        A Bernoulli feature is present if its cell exceeds this threshold. None: cells are 0 or 1 already.
     gaussian_prior : {"within", "pooled"}, NormalInverseGamma or EmpiricalNormal, default "within"
-        Prior of the Gaussian columns. "within": empirical Bayes with the mean of the column and its variance within the
-        classes. "pooled": with its variance over all rows. See `GaussianNB` for the strength of these priors.
+        Prior of the mean and variance of the Gaussian columns. "within": empirical Bayes, with m the mean of the column
+        over all rows, κ = 0.1, a = 1, and b the variance of the column within the classes. "pooled": the same, with b
+        the variance over all rows. A NormalInverseGamma is used as given.
     binned_prior : "independent" or IndependentCuts, default "independent"
         Prior of the cuts of the binned columns, and of the probabilities of their bins. "independent" is
-        `IndependentCuts(concentration=4.0, cuts=1.0)`.
+        `IndependentCuts(concentration=4.0, cuts=1.0)`: about one cut is expected, and the probabilities count as four
+        rows per class.
     cells : int, default 64
-        Largest number of cells of a binned column, 2 to 256.
+        Largest number of cells of a binned column, 2 to 256. The ends of cells are quantiles of the rows that are
+        counted first.
     edges : dict {column: edges}, or list with an entry per binned column, optional
-        Ends of the cells of the binned columns, in place of quantiles.
+        Ends of the cells of the binned columns, in place of quantiles, in the units of the column.
     poisson_prior : "pooled" or GammaPoisson, default "pooled"
-        Prior of the rates of the Poisson columns. "pooled" is Gamma(1, 1/mean), with the mean of the column over all
-        rows.
+        Prior of the rates of the Poisson columns. "pooled": empirical Bayes, Gamma(1, 1/mean), with the mean of the
+        column over all rows.
     exponential_prior : "pooled", GammaExponential or EmpiricalDuration, default "pooled"
-        Prior of the rates of the exponential columns. "pooled" is Gamma(1, mean), with the mean of the column over all
-        rows.
+        Prior of the rates of the exponential columns. "pooled": empirical Bayes, Gamma(1, mean), with the mean of the
+        column over all rows.
     prior : NaiveBayes, optional
-        Complete prior in place of `alpha`, `class_alpha`, `class_prior` and the priors of each kind.
+        Complete prior of the classifier. Replaces `alpha`, `class_alpha`, `class_prior` and the priors of each kind.
 
     Attributes
     ----------
     kinds_ : dict {column name: kind}
         Kind of each column, in the order of the columns.
     edges_ : dict {column name: array}
-        Ends of the cells of the binned columns.
+        Ends of the cells of the binned columns, in the units of the column.
     classes_ : (C,) array
         Class labels, in the order of the class axis of every array.
     class_count_ : (C,) array
-        Weight of the rows of each class.
+        Sum of the weights of the rows in each class.
     class_log_prior_ : (C,) array
-        Log posterior mean of each class probability.
+        Logarithm of the posterior mean of each class probability.
     prior_, posterior_ : NaiveBayes
-        Prior and posterior distribution of all parameters. Blocks are in the order categorical, Gaussian, binned,
-        Bernoulli, Poisson, exponential, multinomial; kinds without a column have none.
+        Prior and posterior distribution of all parameters. The blocks are in the order categorical, Gaussian, binned,
+        Bernoulli, Poisson, exponential, multinomial; a kind without columns has no block.
     statistics_ : Statistics
         Sufficient statistics of the counted rows.
     log_evidence_ : float
-        log p(X, y), with the parameters integrated out.
+        Log evidence log p(X, y): the parameters are integrated out.
+
+    See Also
+    --------
+    WeightedNB : Calibrated class probabilities.
+    CategoricalNB : Categorical columns only.
+    GaussianNB : Normal columns only.
+    explain : Contribution of each column to a prediction.
 
     Examples
     --------

@@ -28,41 +28,49 @@ from bayesnb.uncertainty.row_draws import score_draws
 
 @dataclass(eq=False, repr=False)
 class NaiveBayesMixture(DensityMixin, BaseEstimator):
-    """Mixture of K components within which features are independent, of any family: a latent class model, by EM.
+    r"""Latent class model: a mixture of K components within which features are independent, fitted by EM.
+
+    The component k of a row is not observed, and the features are independent given the component:
+
+    .. math::
+
+        p(x \mid \pi, \theta) = \sum_{k=1}^K \pi_k \prod_{j=1}^F p(x_j \mid \theta_{kj}),
+
+    where the distributions p(x_j | θ_kj) and the priors of π and θ are those of `estimator`. EM maximises the log
+    likelihood plus the log density of the priors, from several random starts; see docs/derivations.md, section 19.
 
     Parameters
     ----------
     n_components : int, default 1
         Number of components, K.
     estimator : classifier of bayesnb, optional
-        Classifier whose columns, options and priors are used. Default: `MixedNB()`, which takes numbers for Gaussian,
-        as `GaussianMixture` with diagonal covariances does, and strings for categorical; integers that are codes need
-        `CategoricalNB`, and words `MultinomialNB` or `BernoulliNB`, which take sparse matrices. A prior with the
-        variance "within" classes becomes "pooled" in `estimator_`, with the variance over all rows, as the classes are
-        unknown.
+        Classifier whose columns, options and priors are used. Default: `MixedNB()`, for which numbers are Gaussian, as
+        in `GaussianMixture` with diagonal covariances, and strings are categorical. Integers that are codes need
+        `CategoricalNB`; words need `MultinomialNB` or `BernoulliNB`, which take sparse matrices. The prior "within" of
+        numbers becomes "pooled" in `estimator_`, as the classes are unknown.
     tol : float, default 1e-5
-        A start has converged when an iteration raises the objective by no more than this per row, in nats.
+        A start has converged if an iteration raises the objective per row by no more than `tol`, in nats.
     max_iter : int, default 200
         Largest number of iterations of a start.
     n_init : int, default 10
-        Number of starts, of which the best is kept. In each start half of the weight of a component is on one row drawn
-        at random, and half on all rows, in random proportions.
+        Number of random starts, of which the best is kept. In each start half of the weight of a component is on one
+        row drawn at random, and half on all rows, in random proportions.
     seed : int, default 0
-        Seed of the starts.
+        Seed of the random starts.
 
     Attributes
     ----------
     weights_ : (K,) array
-        Probability of each component.
+        Probability π_k of each component.
     estimator_ : classifier
-        Copy of `estimator`, fitted to the expected counts of the rows in the classes 0 … K - 1. Its parameters are
-        those of the components; it has no exact posterior.
+        Copy of `estimator`, fitted to the expected counts of the rows in the classes 0 … K - 1, which are the
+        components. It has no exact posterior.
     converged_ : bool
         Whether the best start has converged.
     n_iter_ : int
         Number of iterations of the best start.
     lower_bound_, lower_bounds_ : float, list
-        (log likelihood + log penalty) / N, at the end and at each iteration, of the best start. It never falls.
+        (log likelihood + log penalty) / N of the best start: at the end, and at each iteration. It never falls.
     n_parameters_ : int
         Number of free parameters.
     n_features_in_ : int
@@ -70,12 +78,19 @@ class NaiveBayesMixture(DensityMixin, BaseEstimator):
     feature_names_in_ : (F,) array
         Names of the columns of X, if these are strings.
 
+    See Also
+    --------
+    sample_latent : Posterior draws of latent classes, by Gibbs sampling.
+    fit_em : EM with some labelled rows.
+    plots.latent_profiles : Figure of the components.
+
     Notes
     -----
-    EM finds a local maximum of Σ log Σ_c p(x, c | θ) + log penalty(θ), with the penalty of `fit_em`. All methods use
-    the parameters θ of this maximum. The order of the components has no meaning. Missing cells are marginalised, on the
-    assumption that they are missing at random. `bic` and `aic` take θ for the maximum likelihood estimate. With `TAN`
-    as `estimator` one tree is learned for all components, from all rows.
+    EM finds a local maximum of Σ log Σ_k p(x, k | θ) + log penalty(θ), with the penalty of `fit_em`: the log density of
+    the prior, in a basis in which it has a maximum. All methods use the parameters θ of this maximum. The order of the
+    components has no meaning. Missing cells are marginalised, on the assumption that they are missing at random. `bic`
+    and `aic` take θ for the maximum likelihood estimate. With `TAN` as `estimator` one tree is learned for all
+    components, from all rows.
 
     References
     ----------
@@ -116,8 +131,8 @@ class NaiveBayesMixture(DensityMixin, BaseEstimator):
     _get_fitted_attr_html = display.show_stored_attributes
 
     no_posterior = (
-        "NaiveBayesMixture has the parameters at which EM ended, and no posterior of them in closed form: no "
-        "intervals, evidence or leave-one-out scores. `sample_latent` draws from it, for the argument `draws`."
+        "NaiveBayesMixture has the parameters at which EM ended, but no posterior in closed form, and so no intervals, "
+        "evidence or leave-one-out scores. Pass what `sample_latent` returns as `draws=` where a function takes draws."
     )
 
     def __post_init__(self) -> None:
@@ -133,7 +148,11 @@ class NaiveBayesMixture(DensityMixin, BaseEstimator):
         y : object
             Ignored.
         sample_weight : array-like of shape (N,), optional
-            Replication counts, such as the frequencies of patterns.
+            Replication counts of the rows, such as the frequencies of patterns; default: 1.
+
+        Returns
+        -------
+        self
 
         Raises
         ------
@@ -153,8 +172,8 @@ class NaiveBayesMixture(DensityMixin, BaseEstimator):
         weight = check_weights(sample_weight, table.n_rows)
         if (weight > 0).sum() < self.n_components:
             raise ValueError(
-                f"n_components={self.n_components}, but X has {(weight > 0).sum()} row(s) of positive weight; there "
-                "must be one for each component."
+                f"n_components={self.n_components}, but X has {(weight > 0).sum()} row(s) of positive weight. X "
+                "must have one such row for each component."
             )
         counted = count_in_first_class(nb, Levels(tuple(range(self.n_components))), nb._columns(table), table, weight)
         encoding, prior = counted.encoding, nb._empirical_prior(counted).derive(counted.statistics)
@@ -176,23 +195,63 @@ class NaiveBayesMixture(DensityMixin, BaseEstimator):
         return self
 
     def fit_predict(self, X: object, y: object = None, sample_weight: object = None) -> np.ndarray:
-        """Fit the components, and return the (N,) most probable component of each row."""
+        """Fit the components, and return the most probable component of each row.
+
+        Parameters
+        ----------
+        X : array-like, sparse matrix or DataFrame of shape (N, F)
+            Rows of features.
+        y : object
+            Ignored.
+        sample_weight : array-like of shape (N,), optional
+            Replication counts of the rows; default: 1.
+
+        Returns
+        -------
+        (N,) int array
+            Component of each row, 0 … K - 1.
+        """
         return self.fit(X, y, sample_weight).predict(X)
 
     # -- rows ------------------------------------------------------------------------------------
 
     def predict(self, X: object) -> np.ndarray:
-        """Return the (N,) most probable component of each row; a priori for a row impossible in all components."""
+        """Predict the most probable component of each row.
+
+        Parameters
+        ----------
+        X : array-like, sparse matrix or DataFrame of shape (N, F)
+            Rows of features.
+
+        Returns
+        -------
+        (N,) int array
+            Component of each row, 0 … K - 1. A row that is impossible in every component gets the one that is most
+            probable a priori.
+        """
         choice = self._score(X, scoring.decision).astype(np.int64)
         if (choice < 0).any():
             rows, first = f"{int((choice < 0).sum())} of {len(choice)} rows", int(np.argmax(choice < 0))
-            warn(f"{rows} are impossible in every component (first: row {first}); the most probable a priori is given.")
+            warn(
+                f"{rows} are impossible in every component (first: row {first}). Such rows get the component that "
+                "is most probable a priori."
+            )
         return np.asarray(np.where(choice < 0, int(np.argmax(self.weights_)), choice))
 
     def predict_proba(self, X: object, *, draws: object = None) -> np.ndarray:
-        """Compute (N, K) P(component | row, θ); NaN for rows that are impossible in every component.
+        """Predict the probability of each component for each row.
 
-        With `draws` of `sample_latent`, p(component, row | θ) is averaged over the draws of θ.
+        Parameters
+        ----------
+        X : array-like, sparse matrix or DataFrame of shape (N, F)
+            Rows of features.
+        draws : result of `sample_latent`, optional
+            Draws of θ over which p(component, row | θ) is averaged. Default: θ at the maximum that EM found.
+
+        Returns
+        -------
+        (N, K) array
+            P(component | row); NaN for rows that are impossible in every component.
         """
         if draws is None:
             proba: np.ndarray = np.exp(self._score(X, scoring.log_proba))
@@ -202,18 +261,54 @@ class NaiveBayesMixture(DensityMixin, BaseEstimator):
         return np.asarray(np.exp(score_draws(fitted, X, read_parameters(fitted, draws), scoring.log_proba)))
 
     def score_samples(self, X: object) -> np.ndarray:
-        """Compute (N,) log p(row | θ), with multinomial coefficients, -½ log 2π and -log x!."""
+        """Compute the log likelihood log p(row | θ) of each row.
+
+        Parameters
+        ----------
+        X : array-like, sparse matrix or DataFrame of shape (N, F)
+            Rows of features.
+
+        Returns
+        -------
+        (N,) array
+            Log likelihoods in nats, all constants included (multinomial coefficients, -½ log 2π, -log x!).
+        """
         return self._score(X, scoring.row)
 
     def score(self, X: object, y: object = None, sample_weight: object = None) -> float:
-        """Mean log-likelihood of the rows, weighted by `sample_weight`; see `score_samples`."""
+        """Compute the mean log likelihood of the rows.
+
+        Parameters
+        ----------
+        X : array-like, sparse matrix or DataFrame of shape (N, F)
+            Rows of features.
+        y : object
+            Ignored.
+        sample_weight : array-like of shape (N,), optional
+            Replication counts of the rows; default: 1.
+
+        Returns
+        -------
+        float
+            Weighted mean of `score_samples`, in nats.
+        """
         log_prob = self.score_samples(X)
         return float(np.average(log_prob, weights=check_weights(sample_weight, len(log_prob))))
 
     def bic(self, X: object, sample_weight: object = None) -> float:
-        """Bayesian information criterion, -2 log p(X | θ) + `n_parameters_` log N: the lower, the better.
+        """Compute the Bayesian information criterion, -2 log p(X | θ) + `n_parameters_` log N; lower is better.
 
-        `sample_weight` (N,) weighs the rows' log probabilities, and N is then its sum; None: each row counts once.
+        Parameters
+        ----------
+        X : array-like, sparse matrix or DataFrame of shape (N, F)
+            Rows of features.
+        sample_weight : array-like of shape (N,), optional
+            Replication counts of the rows; default: 1. N is the sum of the counts.
+
+        Returns
+        -------
+        float
+            Criterion, in nats.
 
         Examples
         --------
@@ -225,9 +320,19 @@ class NaiveBayesMixture(DensityMixin, BaseEstimator):
         return self._information_criterion(X, sample_weight, np.log)
 
     def aic(self, X: object, sample_weight: object = None) -> float:
-        """Akaike information criterion, -2 log p(X | θ) + 2 `n_parameters_`: the lower, the better.
+        """Compute the Akaike information criterion, -2 log p(X | θ) + 2 `n_parameters_`; lower is better.
 
-        `sample_weight` (N,) weighs the rows' log probabilities; None: each row counts once.
+        Parameters
+        ----------
+        X : array-like, sparse matrix or DataFrame of shape (N, F)
+            Rows of features.
+        sample_weight : array-like of shape (N,), optional
+            Replication counts of the rows; default: 1.
+
+        Returns
+        -------
+        float
+            Criterion, in nats.
         """
         return self._information_criterion(X, sample_weight, lambda _: 2.0)
 
@@ -259,11 +364,11 @@ class NaiveBayesMixture(DensityMixin, BaseEstimator):
         bounds = np.array(self.lower_bounds_, dtype=np.float64)
         require_numbers("lower_bounds_", bounds, (self.n_iter_,))
         if nb.encoding_.classes.values != tuple(range(n_classes)):
-            raise ValueError("its components are not numbered.")
+            raise ValueError("The classes of estimator_ must be numbered from 0 to n_components - 1.")
         if not np.allclose(self.weights_, np.exp(nb.class_log_prior_)):
-            raise ValueError("weights_ are not the class probabilities of estimator_.")
+            raise ValueError("weights_ must be the class probabilities of estimator_.")
         if type(self.converged_) is not bool or self.lower_bound_ != bounds[-1]:
-            raise ValueError("converged_ and lower_bound_ are not those of the iterations.")
+            raise ValueError("converged_ or lower_bound_ contradicts lower_bounds_.")
 
     def _information_criterion(self, X: object, sample_weight: object, price: Callable[[float], float]) -> float:
         """Compute -2 log p(X | θ) + `price`(total weight of the rows) · `n_parameters_`."""

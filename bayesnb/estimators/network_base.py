@@ -106,7 +106,9 @@ class StructuredNB(NaiveBayesClassifier):
 
     _tags = ("categorical", "allow_nan", "poor_score")
 
-    no_counts = "features are counted together with their parents, and such a table counts each feature by itself."
+    no_counts = (
+        "A table of counts has each feature alone, but features are counted with their parents. Fit rows instead."
+    )
 
     @property
     def no_em(self) -> str | None:  # type: ignore[override]
@@ -114,8 +116,8 @@ class StructuredNB(NaiveBayesClassifier):
         if self._table_type is NodeColumns:
             return None
         return (
-            "models with more and with fewer parameters are averaged, and EM has no objective that compares "
-            "them; give it a classifier with full tables."
+            "Models with more and with fewer parameters are averaged, and EM has no objective that compares "
+            "them. Pass a classifier with full tables."
         )
 
     def query(self, variables: object, given: Mapping[Any, object] | None = None) -> pd.Series:
@@ -162,8 +164,8 @@ class StructuredNB(NaiveBayesClassifier):
         """Return True: `partial_fit` exists; raise AttributeError before `fit` has learned the structure."""
         if self._learned is not None and not classifier_state.is_fitted(self):
             raise AttributeError(
-                f"{type(self).__name__} has partial_fit only once fit has found {self._learned}: later rows may want "
-                "another. NetworkNB(parents=...) counts for given parents from the start."
+                f"{type(self).__name__} has partial_fit only after fit, which learns {self._learned} from all of its "
+                "rows. Use NetworkNB(parents=...) to count batches for given parents from the start."
             )
         return True
 
@@ -178,14 +180,18 @@ class StructuredNB(NaiveBayesClassifier):
         y : array-like of shape (N,)
             Labels of any hashable type.
         classes : array-like, optional
-            All labels that may come; required at the first call. Later calls may declare more.
+            All labels that may occur. Required at the first call; later calls may add labels.
         sample_weight : array-like of shape (N,), optional
-            Replication counts of the rows.
+            Replication counts of the rows; default: 1.
+
+        Returns
+        -------
+        self
 
         Raises
         ------
         ValueError
-            If the data cannot be used; if `classes` is missing at the first call; if a label was not declared.
+            If the data cannot be used, if `classes` is missing at the first call, or if a label was not declared.
         RuntimeError
             If another thread has changed the estimator since the call began; these rows were not counted.
 
@@ -220,7 +226,7 @@ class StructuredNB(NaiveBayesClassifier):
     def _check_nodes(self, columns: NodeColumns) -> None:
         """Raise ValueError unless each categorical column is the child of one node, and arcs have no cycle."""
         if sorted(child for child, *_ in columns.nodes) != list(range(len(columns.base.index))):
-            raise ValueError("its network has a column twice, or not at all.")
+            raise ValueError("The network has a column twice, or not at all.")
         columns.order()
 
     def _has_layout(self, columns: tuple[Columns, ...]) -> bool:
@@ -406,9 +412,9 @@ class StructuredNB(NaiveBayesClassifier):
         few = 0 if columns.network is None else len(columns.index)
         if few < 2 and columns.n_features > 1 and self._needs_arcs:
             warn(
-                f"{type(self).__name__}: {'one column is' if few else 'no column is'} categorical, so that there is "
-                "nothing to draw arcs between: this is naive Bayes. Float columns of a DataFrame are Gaussian unless "
-                "gaussian=None takes their values for levels."
+                f"{type(self).__name__}: {'one column is' if few else 'no column is'} categorical, but an arc needs "
+                "two such columns. The fitted classifier is naive Bayes. Float columns of a DataFrame are Gaussian; "
+                "pass gaussian=None to use their values as levels."
             )
 
     def _warn_of_counts(self) -> None:
@@ -423,9 +429,9 @@ class StructuredNB(NaiveBayesClassifier):
         ]
         if never:
             warn(
-                f"{type(self).__name__}: no row of these classes has these columns together with all of their parents, "
-                f"so that their tables there are the prior, (class, column): {never[:8]}. Other rows of the class do "
-                "not count for the column; they would if missing cells had a level of their own."
+                f"{type(self).__name__}: no row has the column and all of its parents for these pairs (class, column): "
+                f"{never[:8]}. The tables of these pairs equal the prior, as a row with a missing parent does not "
+                "count for the column. To count such rows, give missing cells a level of their own."
             )
 
     def _select_gaussian(self, table: Table) -> tuple[int, ...]:
@@ -443,7 +449,7 @@ def position(encoding: Encoding, columns: NodeColumns, column: object, argument:
     """Return the position among the categorical columns of a column given by name or index; else ValueError."""
     (j,) = encoding.positions([column], argument)
     if j not in columns.base.index:
-        raise ValueError(f"{argument}: column {shown(column)} is Gaussian, and arcs are between categorical columns.")
+        raise ValueError(f"{argument}: column {shown(column)} is Gaussian, but arcs connect categorical columns only.")
     return list(columns.base.index).index(j)
 
 

@@ -17,93 +17,113 @@ from bayesnb.model import Estimate
 
 @dataclass(eq=False, repr=False)
 class NetworkNB(StructuredNB):
-    """Naive Bayes augmented by a given acyclic network of the categorical features.
+    r"""Naive Bayes augmented by an acyclic network between the categorical features, which you give.
 
-    p(c, x) = π_c Π_j p(x_j | x_parents(j), c), with a Dirichlet for each value of the parents and the class.
+    Each feature depends on the class and on its parents among the features:
+
+    .. math::
+
+        & p(c, x \mid \pi, \theta) = \pi_c \prod_{j=1}^F p(x_j \mid x_{\mathrm{pa}(j)}, c), \\
+        & \theta_{cju} \sim \mathrm{Dirichlet}(\alpha),
+
+    where θ_cju are the probabilities of the levels of feature j in class c if its parents have the joint value u, and π
+    ~ Dirichlet(`class_alpha`). The posterior of each θ_cju is Dirichlet again; see docs/derivations.md, section 17.
 
     Parameters
     ----------
     parents : dict {column: parent, list of parents, or None}, optional
-        Parents of each column besides the class, by name or index. A column that is not mentioned has none, so that the
-        default is naive Bayes. `parents_` of another classifier can be given.
+        Parents of each column besides the class, by name or index. A column that you do not mention has none, so that
+        the default is naive Bayes. `parents_` of another classifier can be given.
     alpha : scalar, (F,) array, list of F arrays or (C, L) array, default 1
-        Dirichlet concentration of each level of a column given each value of its parents: Laplace smoothing of each
-        table. A list of F arrays, or a (C, L) array, is over the joint levels of parents and column, the levels of the
-        column varying fastest. The concentration is taken as given; the prior of `TAN("evidence")`, which compares
-        tables of different sizes, divides the concentration of each column by the number of values of its parents.
+        Dirichlet concentration of each level of a column given each value of its parents: one number for all columns,
+        or one per column. A list of F arrays, or a (C, L) array, is over the joint levels of parents and column; the
+        levels of the column vary fastest. A posterior mean is Laplace smoothing of each table.
     class_alpha : scalar or (C,) array, default 1
-        Dirichlet concentration of the class probabilities.
+        Concentration of the Dirichlet prior of the class probabilities π: one number for all classes, or one per class.
     class_prior : (C,) array or Dirichlet, optional
-        Known class probabilities, or a Dirichlet prior of them, in place of `class_alpha`.
+        Known class probabilities π, or a Dirichlet prior of π. Replaces `class_alpha`.
     estimate : {"predictive", "mean", "map", "mle"}, default "predictive"
-        Reading of the posterior in predictions. "predictive" integrates the parameters out; "mean", "map" and "mle"
-        plug in the posterior mean, the posterior mode and the maximum likelihood estimate.
+        Estimate of the parameters that predictions use. "predictive" integrates the parameters out (the posterior
+        predictive distribution). "mean", "map" and "mle" plug in the posterior mean, the posterior mode and the maximum
+        likelihood estimate.
     categories : "auto", list of F lists, or dict {feature: list}, default "auto"
-        Levels of each categorical column. "auto": the levels that occur, to which `partial_fit` adds new ones; of a
-        pandas categorical its own categories. Declared levels belong to the model whether or not they occur, and do not
-        grow.
+        Levels of each categorical column. "auto": the levels that occur in the rows; `partial_fit` adds new ones. A
+        pandas categorical column has the categories of its dtype. Declared levels belong to the model whether or not
+        they occur in the rows, and `partial_fit` adds none to them.
     handle_unknown : {"ignore", "error", "level"}, default "ignore"
-        Treatment of a value that is not among the levels. "ignore": as a missing cell, with a warning. "error": as an
-        error. "level": as one reserved level, which all such values share.
+        Treatment of a value that is not among the levels. "ignore": the cell counts as missing, with a warning.
+        "error": ValueError is raised. "level": all such values share one reserved level.
     missing_values : value or list of values, optional
-        Marks of a missing cell such as "?", besides None, NaN and pd.NA. Missing cells are marginalised: this assumes
-        that they are missing at random.
+        Values that mark a missing cell, such as "?", besides None, NaN and pd.NA. Missing cells are marginalised, on
+        the assumption that they are missing at random.
     gaussian : "auto", "dtype", list of columns, or None, default "auto"
-        Columns of numbers, by name or index; all others are categorical. "auto": the float columns of a DataFrame; of
-        an array, whose columns share one type, the float columns with some value that is not whole, as whole numbers
-        are codes. "dtype": all columns of floats and integers. Columns of a list are Gaussian, and take no part in the
-        structure.
+        Columns of numbers, by name or index; all other columns are categorical. "auto": the float columns of a
+        DataFrame, and the float columns of an array that contain a value that is not whole (an array has one type, and
+        whole numbers may be codes of levels). "dtype": all columns of floats and integers. None: no column. The columns
+        of a list are Gaussian given the class, and take no part in the structure.
     gaussian_prior : {"within", "pooled"}, NormalInverseGamma or EmpiricalNormal, default "within"
-        Prior of the Gaussian columns. "within": empirical Bayes with the mean of the column and its variance within the
-        classes. "pooled": with its variance over all rows. See `GaussianNB` for the strength of these priors.
+        Prior of the mean and variance of the Gaussian columns. "within": empirical Bayes, with m the mean of the column
+        over all rows, κ = 0.1, a = 1, and b the variance of the column within the classes. "pooled": the same, with b
+        the variance over all rows. A NormalInverseGamma is used as given.
     numbers : {"gaussian", "binned"}, default "gaussian"
-        Treatment of the columns that `gaussian="auto"` or `"dtype"` selects. "gaussian": they are Gaussian given the
+        Treatment of the columns that `gaussian="auto"` or `"dtype"` selects. "gaussian": they are normal given the
         class, and take no part in the structure. "binned": they take part in the structure by their cells, `edges_`.
-        The ends of cells are quantiles and do not depend on labels. The position of a number within its cell depends on
-        the class alone, by a density that is normal or binned, as in `MixedNB(numbers="auto")`: the log-likelihood is
-        log p(x_j | c) + log p(q_j | c, parents) - log p(q_j | c), with q_j the cell. Such a model has no evidence and
-        no `given="row"`, and all results are conditional on the cells and on the kinds of densities.
+        With "binned", the column has two terms: its density given the class, normal or binned as
+        `MixedNB(numbers="auto")` chooses, and the dependence of its cell q_j on the parents, log p(q_j | c, parents) -
+        log p(q_j | c). The ends of cells are quantiles, which do not depend on the labels. Such a model has no evidence
+        and no `given="row"`, and all results are conditional on the cells and on the kinds of densities.
     cells : int, default 6
         Largest number of cells of a column of numbers, 2 to 256.
     tables : {"full", "context"}, default "full"
         Probability tables of a column given its parents. "full": one Dirichlet for each joint value of the parents.
-        "context": the exact average over all prunings of the tree of contexts, in which the parents are taken in their
-        order and each context is the last one with probability ½ a priori; `alpha` is then the concentration of all
-        levels of a column together, in every context. A missing parent is one more value, so that nothing is summed
-        out, and results are conditional on which cells are missing. See `context_table`.
+        "context": the exact average over the number of parents that matter for each of their values (context trees:
+        docs/derivations.md, section 25). `alpha` is then the concentration of all levels of a column together, and a
+        missing parent counts as one more value. A priori each context is the last one that matters with probability ½;
+        the parents are taken in their order. Nothing is summed out, and results are conditional on which cells are
+        missing.
     prior : NaiveBayes, optional
-        Complete prior, such as `prior_` of another classifier, in place of `alpha`, `gaussian_prior`, `class_alpha` and
-        `class_prior`.
+        Complete prior of the classifier, such as `prior_` of another one. Replaces `alpha`, `gaussian_prior`,
+        `class_alpha` and `class_prior`.
 
     Attributes
     ----------
     parents_ : dict {name: name, tuple of names, or None}
         Parents of each column besides the class.
     categories_ : list of arrays or None
-        Levels of each column; None for a Gaussian one.
+        Levels of each column; None for a Gaussian column.
     edges_ : dict {name: array}
-        Ends of the cells of each column of numbers in the structure.
+        Ends of the cells of each column of numbers in the structure, in the units of the column.
     classes_ : (C,) array
         Class labels, in the order of the class axis of every array.
     class_count_ : (C,) array
-        Weight of the rows of each class.
+        Sum of the weights of the rows in each class.
     class_log_prior_ : (C,) array
-        Log posterior mean of each class probability.
+        Logarithm of the posterior mean of each class probability.
     prior_, posterior_ : NaiveBayes
         Prior and posterior distribution of all parameters.
     statistics_ : Statistics
         Sufficient statistics of the counted rows.
     log_evidence_ : float
-        log p(X, y), with the parameters integrated out.
+        Log evidence log p(X, y): the parameters are integrated out.
+
+    See Also
+    --------
+    TAN : Tree that is learned from the rows.
+    KDB : Network with up to k parents per column, learned from the rows.
+    SPODE : Network in which one column is the parent of all others.
+    context_table : Values of the parents that matter.
 
     Notes
     -----
-    A cell counts where column and parents are observed; `fit` warns of classes without such rows. The score of a row
-    sums its missing cells out exactly: it is the density of the observed cells, if cells are missing at random, and
-    `predict_proba` is `query` of the class. Intervals of such rows given the row (`predict_interval`) are computed from
-    draws. The evidence is refused where cells are missing on arcs: the sum over the missing cells of all rows has no
-    closed form. Results about parameters and predictions are conditional on the structure: intervals hold for the true
-    structure, and are too narrow for one that was learned from the same rows, see `TAN`.
+    A cell counts if the column and its parents are observed; `fit` warns of classes without such rows. The score of a
+    row sums its missing cells out exactly: the score is the density of the observed cells, if cells are missing at
+    random, and `predict_proba` is `query` of the class. Intervals of such rows given the row (`predict_interval`) are
+    computed from draws. `log_evidence_` is not offered if cells are missing on arcs, because the sum over the missing
+    cells of all rows has no closed form. Results about parameters and predictions are conditional on the structure:
+    intervals hold for the true structure, and are too narrow for a structure that was learned from the same rows.
+
+    `alpha` is used as given. The prior of `TAN("evidence")`, which compares tables of different sizes, divides the
+    concentration of each column by the number of values of its parents.
 
     References
     ----------
@@ -159,76 +179,95 @@ class NetworkNB(StructuredNB):
 
 @dataclass(eq=False, repr=False)
 class SPODE(StructuredNB):
-    """Superparent one-dependence estimator: one column is the parent of all others.
+    r"""Superparent one-dependence estimator: one column is a parent of all others.
 
-    p(c, x) = π_c p(x_p | c) Π_j p(x_j | x_p, c).
+    Each feature depends on the class and on the superparent x_p:
+
+    .. math::
+
+        & p(c, x \mid \pi, \theta) = \pi_c\, p(x_p \mid c) \prod_{j \ne p} p(x_j \mid x_p, c), \\
+        & \theta_{cju} \sim \mathrm{Dirichlet}(\alpha),
+
+    where θ_cju are the probabilities of the levels of feature j in class c if the superparent has level u, and π ~
+    Dirichlet(`class_alpha`); see docs/derivations.md, section 17.
 
     Parameters
     ----------
     parent : column name or index, optional
         Column that is the parent of all others. Default: the first categorical column with an observed cell.
     alpha : scalar or (F,) array, default 1
-        Dirichlet concentration of each level of a column given each value of its parents, one for all columns or one
-        per column: Laplace smoothing of each table.
+        Dirichlet concentration of each level of a column given each value of its parent: one number for all columns, or
+        one per column. A posterior mean is Laplace smoothing of each table.
     class_alpha : scalar or (C,) array, default 1
-        Dirichlet concentration of the class probabilities.
+        Concentration of the Dirichlet prior of the class probabilities π: one number for all classes, or one per class.
     class_prior : (C,) array or Dirichlet, optional
-        Known class probabilities, or a Dirichlet prior of them, in place of `class_alpha`.
+        Known class probabilities π, or a Dirichlet prior of π. Replaces `class_alpha`.
     estimate : {"predictive", "mean", "map", "mle"}, default "predictive"
-        Reading of the posterior in predictions. "predictive" integrates the parameters out; "mean", "map" and "mle"
-        plug in the posterior mean, the posterior mode and the maximum likelihood estimate.
+        Estimate of the parameters that predictions use. "predictive" integrates the parameters out (the posterior
+        predictive distribution). "mean", "map" and "mle" plug in the posterior mean, the posterior mode and the maximum
+        likelihood estimate.
     categories : "auto", list of F lists, or dict {feature: list}, default "auto"
-        Levels of each categorical column. "auto": the levels that occur, to which `partial_fit` adds new ones; of a
-        pandas categorical its own categories. Declared levels belong to the model whether or not they occur, and do not
-        grow.
+        Levels of each categorical column. "auto": the levels that occur in the rows; `partial_fit` adds new ones. A
+        pandas categorical column has the categories of its dtype. Declared levels belong to the model whether or not
+        they occur in the rows, and `partial_fit` adds none to them.
     handle_unknown : {"ignore", "error", "level"}, default "ignore"
-        Treatment of a value that is not among the levels. "ignore": as a missing cell, with a warning. "error": as an
-        error. "level": as one reserved level, which all such values share.
+        Treatment of a value that is not among the levels. "ignore": the cell counts as missing, with a warning.
+        "error": ValueError is raised. "level": all such values share one reserved level.
     missing_values : value or list of values, optional
-        Marks of a missing cell such as "?", besides None, NaN and pd.NA. Missing cells are marginalised: this assumes
-        that they are missing at random.
+        Values that mark a missing cell, such as "?", besides None, NaN and pd.NA. Missing cells are marginalised, on
+        the assumption that they are missing at random.
     gaussian : "auto", "dtype", list of columns, or None, default "auto"
-        Columns of numbers, by name or index; all others are categorical. "auto": the float columns of a DataFrame; of
-        an array, whose columns share one type, the float columns with some value that is not whole, as whole numbers
-        are codes. "dtype": all columns of floats and integers. Columns of a list are Gaussian, and take no part in the
-        structure.
+        Columns of numbers, by name or index; all other columns are categorical. "auto": the float columns of a
+        DataFrame, and the float columns of an array that contain a value that is not whole (an array has one type, and
+        whole numbers may be codes of levels). "dtype": all columns of floats and integers. None: no column. The columns
+        of a list are Gaussian given the class, and take no part in the structure.
     gaussian_prior : {"within", "pooled"}, NormalInverseGamma or EmpiricalNormal, default "within"
-        Prior of the Gaussian columns. "within": empirical Bayes with the mean of the column and its variance within the
-        classes. "pooled": with its variance over all rows. See `GaussianNB` for the strength of these priors.
+        Prior of the mean and variance of the Gaussian columns. "within": empirical Bayes, with m the mean of the column
+        over all rows, κ = 0.1, a = 1, and b the variance of the column within the classes. "pooled": the same, with b
+        the variance over all rows. A NormalInverseGamma is used as given.
     numbers : {"gaussian", "binned"}, default "gaussian"
-        Treatment of the columns that `gaussian="auto"` or `"dtype"` selects. "gaussian": they are Gaussian given the
+        Treatment of the columns that `gaussian="auto"` or `"dtype"` selects. "gaussian": they are normal given the
         class, and take no part in the structure. "binned": they take part in the structure by their cells, `edges_`.
-        See `NetworkNB` for the density of such a number.
+        With "binned", the column has two terms: its density given the class, normal or binned as
+        `MixedNB(numbers="auto")` chooses, and the dependence of its cell q_j on the parents, log p(q_j | c, parents) -
+        log p(q_j | c).
     cells : int, default 6
         Largest number of cells of a column of numbers, 2 to 256.
     tables : {"full", "context"}, default "full"
         Probability tables of a column given its parents. "full": one Dirichlet for each joint value of the parents.
-        "context": the exact average over all prunings of the tree of contexts, with `alpha` as the concentration of all
-        levels of a column together; a missing parent is one more value.
+        "context": the exact average over the number of parents that matter for each of their values (context trees:
+        docs/derivations.md, section 25). `alpha` is then the concentration of all levels of a column together, and a
+        missing parent counts as one more value.
     prior : NaiveBayes, optional
-        Complete prior, such as `prior_` of another classifier, in place of `alpha`, `gaussian_prior`, `class_alpha` and
-        `class_prior`.
+        Complete prior of the classifier, such as `prior_` of another one. Replaces `alpha`, `gaussian_prior`,
+        `class_alpha` and `class_prior`.
 
     Attributes
     ----------
     parents_ : dict {name: name, tuple of names, or None}
         Parents of each column besides the class.
     categories_ : list of arrays or None
-        Levels of each column; None for a Gaussian one.
+        Levels of each column; None for a Gaussian column.
     edges_ : dict {name: array}
-        Ends of the cells of each column of numbers in the structure.
+        Ends of the cells of each column of numbers in the structure, in the units of the column.
     classes_ : (C,) array
         Class labels, in the order of the class axis of every array.
     class_count_ : (C,) array
-        Weight of the rows of each class.
+        Sum of the weights of the rows in each class.
     class_log_prior_ : (C,) array
-        Log posterior mean of each class probability.
+        Logarithm of the posterior mean of each class probability.
     prior_, posterior_ : NaiveBayes
         Prior and posterior distribution of all parameters.
     statistics_ : Statistics
         Sufficient statistics of the counted rows.
     log_evidence_ : float
-        log p(X, y), with the parameters integrated out.
+        Log evidence log p(X, y): the parameters are integrated out.
+
+    See Also
+    --------
+    AODE : Average over all superparents.
+    TAN : Tree that is learned from the rows.
+    NetworkNB : Any network that you give.
 
     References
     ----------

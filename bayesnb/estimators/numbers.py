@@ -40,50 +40,71 @@ class NumbersNB(NaiveBayesClassifier):
 
 @dataclass(eq=False, repr=False)
 class GaussianNB(NumbersNB):
-    """Naive Bayes for Gaussian features with unknown means and variances.
+    r"""Naive Bayes for features that are normally distributed given the class, with unknown means and variances.
+
+    Given the class, the features are independent and normal:
+
+    .. math::
+
+        & p(c, x \mid \pi, \mu, \sigma^2) = \pi_c \prod_{j=1}^F N(x_j \mid \mu_{cj}, \sigma^2_{cj}), \\
+        & \sigma^2_{cj} \sim \mathrm{InverseGamma}(a, b), \quad
+        \mu_{cj} \mid \sigma^2_{cj} \sim N(m, \sigma^2_{cj}/\kappa),
+
+    with π ~ Dirichlet(`class_alpha`). The posterior of each (μ_cj, σ²_cj) is normal-inverse-gamma again; see
+    docs/derivations.md, section 4.
 
     Parameters
     ----------
     prior : {"within", "pooled"}, NormalInverseGamma, EmpiricalNormal or NaiveBayes, default "within"
-        Prior of the mean and variance of each feature, or a complete prior of the classifier. "within" is empirical
-        Bayes: loc is the mean of the feature over all rows, worth a tenth of a row (κ = 0.1), and b its variance within
-        the classes, worth two rows (a = 1). "pooled" takes the variance over all rows for b, which is too large where
-        classes lie far apart: variances are biased, 90% intervals of rows cover .03 of the time at six standard
-        deviations, and the evidence is lower (iris: by 80 nats). With few rows its log loss may still be lower, since
-        inflated variances undo some of the overconfidence of naive Bayes (docs/priors.md).
-        `bayesnb.families.EmpiricalNormal` has other κ and a. A NormalInverseGamma is used as given; its fields are
-        scalars, (F,) or (C, F).
+        Prior of the mean and variance of each feature, or a complete prior of the classifier. "within": empirical
+        Bayes, with m the mean of the feature over all rows, which counts as a tenth of a row (κ = 0.1), and b its
+        variance within the classes, which counts as two rows (a = 1). "pooled": the same, with b the variance over all
+        rows; see the notes. `bayesnb.families.EmpiricalNormal` takes other κ and a. A NormalInverseGamma is used as
+        given; its fields are scalars, (F,) or (C, F).
     class_alpha : scalar or (C,) array, default 1
-        Dirichlet concentration of the class probabilities.
+        Concentration of the Dirichlet prior of the class probabilities π: one number for all classes, or one per class.
     class_prior : (C,) array or Dirichlet, optional
-        Known class probabilities, or a Dirichlet prior of them, in place of `class_alpha`.
+        Known class probabilities π, or a Dirichlet prior of π. Replaces `class_alpha`.
     estimate : {"predictive", "mean", "map", "mle"}, default "predictive"
-        Reading of the posterior in predictions. "predictive" integrates the parameters out; "mean", "map" and "mle"
-        plug in the posterior mean, the posterior mode and the maximum likelihood estimate. Here "predictive" is
-        Student's t.
+        Estimate of the parameters that predictions use. "predictive" integrates the parameters out (the posterior
+        predictive distribution). "mean", "map" and "mle" plug in the posterior mean, the posterior mode and the maximum
+        likelihood estimate. Here "predictive" is Student's t distribution.
 
     Attributes
     ----------
     theta_ : (C, F) array
-        Posterior means of the means.
+        Posterior mean of each mean μ_cj.
     var_ : (C, F) array
-        Posterior means of the variances.
+        Posterior mean of each variance σ²_cj.
     classes_ : (C,) array
         Class labels, in the order of the class axis of every array.
     class_count_ : (C,) array
-        Weight of the rows of each class.
+        Sum of the weights of the rows in each class.
     class_log_prior_ : (C,) array
-        Log posterior mean of each class probability.
+        Logarithm of the posterior mean of each class probability.
     prior_, posterior_ : NaiveBayes
         Prior and posterior distribution of all parameters.
     statistics_ : Statistics
         Sufficient statistics of the counted rows.
     log_evidence_ : float
-        log p(X, y), with the parameters integrated out, given the prior, also where that is derived from the data.
+        Log evidence log p(X, y): the parameters are integrated out. Under a prior that is derived from the data, the
+        evidence is conditional on that prior.
+
+    See Also
+    --------
+    BinnedNB : Densities of any shape.
+    MixedNB : Normal or binned densities, chosen for each column, and categorical columns.
+    NormalInverseGamma : Prior of means and variances.
+    parameter_table : Posterior intervals of means and variances.
 
     Notes
     -----
     NaN is a missing cell and contributes nothing, on the assumption that cells are missing at random.
+
+    The variance over all rows, `prior="pooled"`, is too large if the classes lie far apart. In simulations with class
+    means six standard deviations apart, 90% intervals of class probabilities covered the truth in .03 of the data sets;
+    on iris the log evidence is 80 nats lower. With few rows, the log loss under "pooled" may still be lower than under
+    "within", because inflated variances undo some of the overconfidence of naive Bayes (docs/priors.md).
 
     Examples
     --------
@@ -100,55 +121,74 @@ class GaussianNB(NumbersNB):
 
     @property
     def theta_(self) -> np.ndarray:
-        """(C, F) posterior means of the Gaussian means."""
+        """Posterior mean of each mean μ, (C, F), in the units of the features."""
         return np.asarray(scoring.plug_in(self.posterior_.blocks[0]).mu)
 
     @property
     def var_(self) -> np.ndarray:
-        """(C, F) posterior means of the Gaussian variances."""
+        """Posterior mean of each variance σ², (C, F), in squared units of the features."""
         return np.asarray(scoring.plug_in(self.posterior_.blocks[0]).sigma2)
 
 
 class PoissonNB(NumbersNB):
-    """Naive Bayes for counts: x_j ~ Poisson(λ_cj), λ_cj ~ Gamma(a, b).
+    r"""Naive Bayes for counts that are Poisson distributed given the class, with a gamma prior of the rates.
+
+    Given the class, the features are independent counts:
+
+    .. math::
+
+        & p(c, x \mid \pi, \lambda) = \pi_c \prod_{j=1}^F \frac{\lambda_{cj}^{x_j} e^{-\lambda_{cj}}}{x_j!}, \\
+        & \pi \sim \mathrm{Dirichlet}(\mathtt{class\_alpha}), \quad \lambda_{cj} \sim \mathrm{Gamma}(a, b),
+
+    where λ_cj is the expected count of feature j in a row of class c, and b is a rate. The posterior of λ_cj is Gamma(a
+    + Σx, b + n), with Σx the sum of the counts and n the weight of the rows; see docs/derivations.md, section 5.
 
     Parameters
     ----------
     prior : "pooled", GammaPoisson or NaiveBayes, default "pooled"
-        Prior of the rate of each feature, or a complete prior of the classifier. "pooled" is empirical Bayes: Gamma(1,
-        1/mean), with the mean of the feature over all rows.
+        Prior of the rate of each feature, or a complete prior of the classifier. "pooled": empirical Bayes, with a = 1
+        and b = 1/mean, for the mean of the feature over all rows. A GammaPoisson is used as given; its fields are
+        scalars, (F,) or (C, F).
     class_alpha : scalar or (C,) array, default 1
-        Dirichlet concentration of the class probabilities.
+        Concentration of the Dirichlet prior of the class probabilities π: one number for all classes, or one per class.
     class_prior : (C,) array or Dirichlet, optional
-        Known class probabilities, or a Dirichlet prior of them, in place of `class_alpha`.
+        Known class probabilities π, or a Dirichlet prior of π. Replaces `class_alpha`.
     estimate : {"predictive", "mean", "map", "mle"}, default "predictive"
-        Reading of the posterior in predictions. "predictive" integrates the parameters out; "mean", "map" and "mle"
-        plug in the posterior mean, the posterior mode and the maximum likelihood estimate. Here "predictive" is the
-        negative binomial.
+        Estimate of the parameters that predictions use. "predictive" integrates the parameters out (the posterior
+        predictive distribution). "mean", "map" and "mle" plug in the posterior mean, the posterior mode and the maximum
+        likelihood estimate. Here "predictive" is the negative binomial distribution.
 
     Attributes
     ----------
     feature_count_ : (C, F) array
         Sum of the counts of each feature in each class.
     rate_ : (C, F) array
-        Posterior means of the rates.
+        Posterior mean of each rate λ_cj, in counts per row.
     classes_ : (C,) array
         Class labels, in the order of the class axis of every array.
     class_count_ : (C,) array
-        Weight of the rows of each class.
+        Sum of the weights of the rows in each class.
     class_log_prior_ : (C,) array
-        Log posterior mean of each class probability.
+        Logarithm of the posterior mean of each class probability.
     prior_, posterior_ : NaiveBayes
         Prior and posterior distribution of all parameters.
     statistics_ : Statistics
         Sufficient statistics of the counted rows.
     log_evidence_ : float
-        log p(X, y), with the parameters integrated out, given the prior, also where that is derived from the data.
+        Log evidence log p(X, y): the parameters are integrated out. Under a prior that is derived from the data, the
+        evidence is conditional on that prior.
+
+    See Also
+    --------
+    MultinomialNB : Counts that share a total, such as words of a document.
+    ExponentialNB : Durations.
+    GammaPoisson : Prior of the rates.
+    posterior_predictive_check : Test of whether the counts are Poisson distributed.
 
     Notes
     -----
-    NaN is a missing cell. Non-negative numbers that are not whole are accepted, as in `MultinomialNB`; the evidence is
-    then that of a pseudo-likelihood.
+    NaN is a missing cell, which contributes nothing. Non-negative numbers that are not whole are accepted; the evidence
+    is then that of a pseudo-likelihood.
 
     Examples
     --------
@@ -165,52 +205,71 @@ class PoissonNB(NumbersNB):
 
     @property
     def feature_count_(self) -> np.ndarray:
-        """(C, F) sum of the counts of each feature in each class."""
+        """Sum of the counts of each feature in each class, (C, F)."""
         return np.asarray(self.statistics_.blocks[0].total)
 
     @property
     def rate_(self) -> np.ndarray:
-        """(C, F) posterior means of the rates."""
+        """Posterior mean of each rate λ, (C, F), in counts per row."""
         return np.asarray(scoring.plug_in(self.posterior_.blocks[0]).rate)
 
 
 class ExponentialNB(NumbersNB):
-    """Naive Bayes for durations: x_j ~ Exponential(λ_cj), λ_cj ~ Gamma(a, b).
+    r"""Naive Bayes for durations that are exponentially distributed given the class, with a gamma prior of the rates.
+
+    Given the class, the features are independent durations x_j ≥ 0:
+
+    .. math::
+
+        & p(c, x \mid \pi, \lambda) = \pi_c \prod_{j=1}^F \lambda_{cj} e^{-\lambda_{cj} x_j}, \\
+        & \pi \sim \mathrm{Dirichlet}(\mathtt{class\_alpha}), \quad \lambda_{cj} \sim \mathrm{Gamma}(a, b),
+
+    where b is a rate. The posterior of λ_cj is Gamma(a + n, b + Σx), with n the weight of the rows and Σx the sum of
+    the durations.
 
     Parameters
     ----------
     prior : "pooled", GammaExponential, EmpiricalDuration or NaiveBayes, default "pooled"
-        Prior of the rate of each feature, or a complete prior of the classifier. "pooled" is empirical Bayes: Gamma(1,
-        mean), with the mean of the feature over all rows, worth one row.
+        Prior of the rate of each feature, or a complete prior of the classifier. "pooled": empirical Bayes, with a = 1
+        and b the mean of the feature over all rows, which counts as one row. `bayesnb.families.EmpiricalDuration` takes
+        other strengths. A GammaExponential is used as given; its fields are scalars, (F,) or (C, F).
     class_alpha : scalar or (C,) array, default 1
-        Dirichlet concentration of the class probabilities.
+        Concentration of the Dirichlet prior of the class probabilities π: one number for all classes, or one per class.
     class_prior : (C,) array or Dirichlet, optional
-        Known class probabilities, or a Dirichlet prior of them, in place of `class_alpha`.
+        Known class probabilities π, or a Dirichlet prior of π. Replaces `class_alpha`.
     estimate : {"predictive", "mean", "map", "mle"}, default "predictive"
-        Reading of the posterior in predictions. "predictive" integrates the parameters out; "mean", "map" and "mle"
-        plug in the posterior mean, the posterior mode and the maximum likelihood estimate. Here "predictive" is the
-        Lomax distribution.
+        Estimate of the parameters that predictions use. "predictive" integrates the parameters out (the posterior
+        predictive distribution). "mean", "map" and "mle" plug in the posterior mean, the posterior mode and the maximum
+        likelihood estimate. Here "predictive" is the Lomax distribution.
 
     Attributes
     ----------
     rate_ : (C, F) array
-        Posterior means of the rates, in units of one over the unit of X.
+        Posterior mean of each rate λ_cj, in units of one over the unit of X.
     classes_ : (C,) array
         Class labels, in the order of the class axis of every array.
     class_count_ : (C,) array
-        Weight of the rows of each class.
+        Sum of the weights of the rows in each class.
     class_log_prior_ : (C,) array
-        Log posterior mean of each class probability.
+        Logarithm of the posterior mean of each class probability.
     prior_, posterior_ : NaiveBayes
         Prior and posterior distribution of all parameters.
     statistics_ : Statistics
         Sufficient statistics of the counted rows.
     log_evidence_ : float
-        log p(X, y), with the parameters integrated out, given the prior, also where that is derived from the data.
+        Log evidence log p(X, y): the parameters are integrated out. Under a prior that is derived from the data, the
+        evidence is conditional on that prior.
+
+    See Also
+    --------
+    GaussianNB : Numbers that may be negative.
+    PoissonNB : Counts.
+    BinnedNB : Densities of any shape.
+    GammaExponential : Prior of the rates.
 
     Notes
     -----
-    NaN is a missing cell; a censored duration can be given as a missing cell only.
+    NaN is a missing cell, which contributes nothing. A censored duration can only be given as a missing cell.
 
     References
     ----------
@@ -228,7 +287,7 @@ class ExponentialNB(NumbersNB):
 
     @property
     def rate_(self) -> np.ndarray:
-        """(C, F) posterior means of the rates, one over the unit of X."""
+        """Posterior mean of each rate λ, (C, F), in units of one over the unit of X."""
         return np.asarray(scoring.plug_in(self.posterior_.blocks[0]).rate)
 
 

@@ -68,7 +68,7 @@ class FittedClassifier(ClassifierMixin, BaseEstimator):
 
     @property
     def log_evidence_(self) -> float:
-        """Log evidence log p(X, y), with the parameters integrated out, multinomial coefficients and -log x! included.
+        """Log evidence log p(X, y) with the parameters integrated out, including multinomial coefficients and -log x!.
 
         The evidence is -inf under a prior with a zero concentration. Under a prior derived from the data it is
         the evidence given that prior; with fractional weights it is a pseudo-evidence.
@@ -76,7 +76,7 @@ class FittedClassifier(ClassifierMixin, BaseEstimator):
         Raises
         ------
         NotOfferedError
-            If the evidence has no closed form: a NotImplementedError and an AttributeError; `hasattr` is false.
+            If the evidence has no closed form. The error is an AttributeError too, so that `hasattr` returns False.
         """
         return self.fitted_.log_evidence
 
@@ -98,12 +98,12 @@ class FittedClassifier(ClassifierMixin, BaseEstimator):
 
     @property
     def class_count_(self) -> np.ndarray:
-        """(C,) weight of the rows of each class."""
+        """Sum of the weights of the rows in each class, (C,)."""
         return np.asarray(self.fitted_.statistics.class_count)
 
     @property
     def class_log_prior_(self) -> np.ndarray:
-        """(C,) log of the posterior mean of each class probability."""
+        """Logarithm of the posterior mean of each class probability, (C,)."""
         return self.fitted_.class_log_prior
 
     @accept_dask(_empty_labels)
@@ -116,18 +116,27 @@ class FittedClassifier(ClassifierMixin, BaseEstimator):
         draws: object = None,
         groups: object = None,
     ) -> np.ndarray:
-        """Return the (N,) most probable class of each row; a priori for rows without class probabilities.
+        """Predict the most probable class of each row.
 
         Parameters
         ----------
         X : array-like, sparse matrix or DataFrame of shape (N, F), or a dask array or dataframe
             Rows of features.
         estimate : {"mle", "map", "mean", "predictive"}, optional
-            Reading of the posterior; default: the hyperparameter `estimate`.
+            Estimate of the parameters: integrated out ("predictive"), or plugged in. Default: the hyperparameter
+            `estimate`.
         class_prior : (C,) array, optional
-            Class probabilities in place of the learned ones, for a shifted prevalence.
-        draws, groups : optional
-            Draws to average over in place of reading the posterior, and groups of rows: see `predict_proba`.
+            Class probabilities that replace the learned ones, for rows with another prevalence.
+        draws : result of `posterior_draws`, `to_arviz` or `run_nuts`, optional
+            Draws that probabilities are averaged over, in place of the exact posterior; see `predict_proba`.
+        groups : (N,) array-like, optional
+            Group of each row, for draws of `run_nuts(nb, X=X, y=y, groups=...)`.
+
+        Returns
+        -------
+        (N,) array
+            Labels. A row whose class probabilities are undefined, such as a row that is impossible in every class, gets
+            the class that is most probable a priori, with a warning.
 
         Examples
         --------
@@ -154,18 +163,27 @@ class FittedClassifier(ClassifierMixin, BaseEstimator):
         draws: object = None,
         groups: object = None,
     ) -> np.ndarray:
-        """Compute (N, C) log P(class | row) by the reading `estimate` or by draws; NaN in undefined rows.
+        """Predict the log probability of each class for each row.
 
         Parameters
         ----------
         X : array-like, sparse matrix or DataFrame of shape (N, F), or a dask array or dataframe
             Rows of features.
         estimate : {"mle", "map", "mean", "predictive"}, optional
-            Reading of the posterior; default: the hyperparameter `estimate`.
+            Estimate of the parameters: integrated out ("predictive"), or plugged in. Default: the hyperparameter
+            `estimate`.
         class_prior : (C,) array, optional
-            Class probabilities in place of the learned ones, for a shifted prevalence.
-        draws, groups : optional
-            Draws to average over in place of reading the posterior, and groups of rows: see `predict_proba`.
+            Class probabilities that replace the learned ones, for rows with another prevalence.
+        draws : result of `posterior_draws`, `to_arviz` or `run_nuts`, optional
+            Draws that probabilities are averaged over, in place of the exact posterior; see `predict_proba`.
+        groups : (N,) array-like, optional
+            Group of each row, for draws of `run_nuts(nb, X=X, y=y, groups=...)`.
+
+        Returns
+        -------
+        (N, C) array
+            log P(class | row), classes in the order of `classes_`. A row whose class probabilities are undefined, such
+            as a row that is impossible in every class, is NaN, with a warning.
 
         Examples
         --------
@@ -189,27 +207,34 @@ class FittedClassifier(ClassifierMixin, BaseEstimator):
         draws: object = None,
         groups: object = None,
     ) -> np.ndarray:
-        """Compute (N, C) P(class | row) by the reading `estimate` or by draws; NaN in undefined rows.
+        """Predict the probability of each class for each row.
 
         Parameters
         ----------
         X : array-like, sparse matrix or DataFrame of shape (N, F), or a dask array or dataframe
             Rows of features.
         estimate : {"mle", "map", "mean", "predictive"}, optional
-            Reading of the posterior; default: the hyperparameter `estimate`.
+            Estimate of the parameters: integrated out ("predictive"), or plugged in. Default: the hyperparameter
+            `estimate`.
         class_prior : (C,) array, optional
-            Class probabilities in place of the learned ones, for a shifted prevalence.
+            Class probabilities that replace the learned ones, for rows with another prevalence.
         draws : result of `posterior_draws`, `to_arviz` or `run_nuts`, optional
-            Draws to average over in place of reading the posterior; see the notes.
+            Draws that probabilities are averaged over, in place of the exact posterior; see the notes.
         groups : (N,) array-like, optional
-            Group of each row, for draws of `run_nuts(nb, X=X, y=y, groups=...)`. The rows of a group that had none
-            there are predicted by the distribution that the parameters of groups have in common.
+            Group of each row, for draws of `run_nuts(nb, X=X, y=y, groups=...)`. Rows of a group without training rows
+            are predicted by the common distribution of the parameters of the groups.
+
+        Returns
+        -------
+        (N, C) array
+            P(class | row), classes in the order of `classes_`. A row whose class probabilities are undefined, such as a
+            row that is impossible in every class, is NaN, with a warning.
 
         Warns
         -----
         UserWarning
-            If the average over `draws` depends on few of the draws, with the number of such rows and the least
-            effective sample size.
+            If the average over `draws` depends on few of the draws. The message gives the number of such rows and the
+            smallest effective sample size.
 
         Notes
         -----
@@ -246,16 +271,22 @@ class FittedClassifier(ClassifierMixin, BaseEstimator):
     def predict_joint_log_proba(
         self, X: object, *, estimate: Estimate | None = None, class_prior: object = None
     ) -> np.ndarray:
-        """Compute (N, C) log p(class, row), without factors that are the same for all classes (coefficients, -log x!).
+        """Compute the joint log probability log p(class, row) of each class and row.
 
         Parameters
         ----------
         X : array-like, sparse matrix or DataFrame of shape (N, F), or a dask array or dataframe
             Rows of features.
         estimate : {"mle", "map", "mean", "predictive"}, optional
-            Reading of the posterior; default: the hyperparameter `estimate`.
+            Estimate of the parameters: integrated out ("predictive"), or plugged in. Default: the hyperparameter
+            `estimate`.
         class_prior : (C,) array, optional
-            Class probabilities in place of the learned ones, for a shifted prevalence.
+            Class probabilities that replace the learned ones, for rows with another prevalence.
+
+        Returns
+        -------
+        (N, C) array
+            log p(class, row), without the factors that all classes share (multinomial coefficients and 1/x!).
 
         Examples
         --------
@@ -277,7 +308,7 @@ class FittedClassifier(ClassifierMixin, BaseEstimator):
         estimate: Estimate | None = None,
         class_prior: object = None,
     ) -> float:
-        """Compute the accuracy of `predict` on labelled rows, at once also for dask collections.
+        """Compute the accuracy of `predict` on labelled rows; a dask collection is computed at once.
 
         Parameters
         ----------
@@ -288,9 +319,15 @@ class FittedClassifier(ClassifierMixin, BaseEstimator):
         sample_weight : array-like of shape (N,), optional
             Weights of the rows.
         estimate : {"mle", "map", "mean", "predictive"}, optional
-            Reading of the posterior; default: the hyperparameter `estimate`.
+            Estimate of the parameters: integrated out ("predictive"), or plugged in. Default: the hyperparameter
+            `estimate`.
         class_prior : (C,) array, optional
-            Class probabilities in place of the learned ones, for a shifted prevalence.
+            Class probabilities that replace the learned ones, for rows with another prevalence.
+
+        Returns
+        -------
+        float
+            Weighted fraction of the rows whose label is predicted.
 
         Examples
         --------
@@ -323,7 +360,7 @@ class FittedClassifier(ClassifierMixin, BaseEstimator):
         if draws is not None:
             return self._score_draws(draws, X, output, estimate, class_prior, groups)
         if groups is not None:
-            raise ValueError("groups: only draws have groups; pass draws=run_nuts(nb, X=X, y=y, groups=...), too.")
+            raise ValueError("groups: only draws have groups. Pass draws=run_nuts(nb, X=X, y=y, groups=...) as well.")
         return current_state(self).score(X, output, estimate, class_prior)
 
     def _score_draws(
@@ -341,7 +378,8 @@ class FittedClassifier(ClassifierMixin, BaseEstimator):
             raise NotImplementedError(f"draws: {fitted.no_posterior}")
         if estimate is not None:
             raise ValueError(
-                f"estimate={shown(estimate)} reads the posterior, and draws= stand for it: pass one of them."
+                f"estimate={shown(estimate)} and draws= exclude each other, because draws take the place of an "
+                "estimate. Pass one of the two."
             )
         prob: np.ndarray | None = None
         if class_prior is not None:

@@ -29,7 +29,7 @@ def query(fitted: Fitted, variables: object, given: Mapping[Any, object] | None)
     encoding = fitted.encoding
     columns = encoding.blocks[0].network
     if CLASS in encoding.blank(fitted.name).names:
-        raise ValueError(f"query: a column is called {CLASS!r} as the class is; rename it.")
+        raise ValueError(f"query: a column is called {CLASS!r}, which is the name of the class. Rename the column.")
     levels: dict[str, list[Hashable]] = {CLASS: list(encoding.classes.values)}
     names: dict[object, str] = {CLASS: CLASS}
     if columns is not None:
@@ -42,7 +42,7 @@ def query(fitted: Fitted, variables: object, given: Mapping[Any, object] | None)
         """Return the name of the class or of a categorical column, given by name or index; else ValueError."""
         if not isinstance(variable, Hashable) or variable not in names:
             raise ValueError(
-                f"query: there is no categorical variable {shown(variable)}; there are {list(levels)[:12]}."
+                f"query: {shown(variable)} is not a categorical variable. The variables are {list(levels)[:12]}."
             )
         return names[variable]
 
@@ -56,8 +56,9 @@ def query(fitted: Fitted, variables: object, given: Mapping[Any, object] | None)
         variable = find(name)
         evidence[variable] = int(Levels(tuple(levels[variable])).index([value])[0])
         if variable in asked or evidence[variable] < 0:
-            wrong = "is asked for as well" if variable in asked else f"has the values {levels[variable][:12]}"
-            raise ValueError(f"given: {shown(variable)} is {shown(value)}, but {wrong}.")
+            if_asked = "is also in variables. Leave it out of one of the two"
+            wrong = if_asked if variable in asked else f"has the levels {levels[variable][:12]}"
+            raise ValueError(f"given: {shown(variable)} is {shown(value)}, but {shown(variable)} {wrong}.")
     factors: list[tuple[tuple[Hashable, ...], np.ndarray]] = [((CLASS,), np.exp(fitted.class_log_prior))]
     if columns is not None:
         # A value of the parents that a class never had has probability 0 in the class, whatever its table.

@@ -100,14 +100,14 @@ def fit_em(
     X_unlabeled : array-like, sparse matrix or DataFrame of shape (M, F), optional
         More rows without a label.
     weight : float, default 1
-        Weight of an unlabelled row, where a labelled one has weight 1. A smaller weight helps where the classes that
-        describe the unlabelled rows best are not those of the labels.
+        Weight of an unlabelled row, where a labelled one has weight 1. A smaller weight helps if the classes that
+        describe the unlabelled rows best differ from those of the labels.
     sample_weight : array-like of shape (N,), optional
         Replication counts of the rows of X.
     max_iter : int, default 100
         Largest number of iterations of a start.
     tol : float, default 1e-5
-        A start has converged when an iteration raises the objective by no more than this per row, in nats.
+        A start has converged if an iteration raises the objective per row by no more than `tol`, in nats.
     restarts : int, default 0
         Number of further starts, from unlabelled rows drawn at random in place of the labelled ones alone.
     seed : int, default 0
@@ -139,15 +139,15 @@ def fit_em(
 
     The penalty is the log density of the prior up to a constant: of class probabilities and levels in the softmax
     basis, Σ α log θ, of a Poisson rate that of its logarithm, a log λ - b λ, of a Gaussian feature that of (μ, σ²). So
-    θ is the posterior mean given the expected counts for the first two, for every proper prior, and the
-    joint mode for the third. The responsibilities are P(class | row, θ). The returned estimator predicts from its
-    expected counts, by the reading `nb.estimate`. In a network a row counts by those cells whose parents are all
-    observed; predictions sum missing cells out.
+    θ is the posterior mean given the expected counts for the first two, for every proper prior, and the joint mode for
+    the third. The responsibilities are P(class | row, θ). The returned estimator predicts from its expected counts,
+    with `nb.estimate`. In a network a row counts by those cells whose parents are all observed; predictions sum missing
+    cells out.
 
     A prior derived from the data is that of all rows, labelled or not, in every iteration. As the classes of some rows
     are unknown, "pooled", the variance over all rows, replaces "within", also in the returned estimator. A posterior
-    given expected counts would be too narrow, so that draws, intervals, evidence and leave-one-out are refused. If
-    every row is labelled, or `weight` is 0, the result is that of `nb.fit`, and has all of these.
+    given expected counts would be too narrow, so that draws, intervals, evidence and leave-one-out scores are not
+    offered. If every row is labelled, or `weight` is 0, the result is that of `nb.fit`, which offers them.
 
     References
     ----------
@@ -171,7 +171,7 @@ def fit_em(
     em.check_options(max_iter, tol, seed)
     require_integer("restarts", restarts, 0)
     weight = require_number(
-        "weight", weight, "a number of at least 0: what an unlabelled row counts for", lambda w: w >= 0
+        "weight", weight, "a number of at least 0, the weight of an unlabelled row", lambda w: w >= 0
     )
     model = clone_for_em(nb, "fit_em")
     table = model._table(X, reset=True)
@@ -185,13 +185,13 @@ def fit_em(
     arguments = [(name, rows, w) for name, rows, w in arguments if w.any()]
     if not known.any():
         raise ValueError(
-            "y: no row has a label and positive weight; -1 means that there is none. NaiveBayesMixture is for rows "
-            "without any."
+            "y: no row has a label and positive weight; -1 marks a row without a label. For rows without any labels "
+            "use NaiveBayesMixture."
         )
     if arguments and len(classes) < 2:
         raise ValueError(
-            f"y: the only label is {shown(classes.values[0])}, so that every unlabelled row is of that class; -1 "
-            "means that there is no label. If it is the name of a class, give that another name."
+            f"y: the only label is {shown(classes.values[0])}, so that every unlabelled row would get this class. The "
+            "value -1 marks a row without a label. If -1 is the name of a class, rename that class."
         )
     if arguments:
         use_pooled_priors(model)
@@ -230,7 +230,7 @@ def fit_to_best_run(
     """
     best = max(runs, key=lambda run: float(run.objective[-1]))
     if not best.converged:
-        warn(f"EM has not converged after max_iter={max_iter} iterations; let it have more, or raise tol={tol}.")
+        warn(f"EM has not converged after max_iter={max_iter} iterations. Raise max_iter, or raise tol={tol}.")
     classifier_state.commit(nb, nb, Counted(encoding, best.statistics))
     return best
 
@@ -248,7 +248,9 @@ def clone_for_em(nb: NaiveBayesClassifier, who: str) -> NaiveBayesClassifier:
     if getattr(model, "numbers", None) == "auto":
         model.set_params(numbers="gaussian")  # "auto" chooses by labels
     if model.no_posterior is not None:
-        raise NotImplementedError(f"{who} counts rows with responsibilities, and cannot: {model.no_posterior}")
+        raise NotImplementedError(
+            f"{who} needs a classifier whose rows can be counted with responsibilities. {model.no_posterior}"
+        )
     if model.no_em is not None:
         raise NotImplementedError(f"{who}: {model.no_em}")
     return model
@@ -282,8 +284,8 @@ def _index_labels(y: object, n_rows: int, owner: str) -> tuple[Levels, np.ndarra
     labels, index = check_labels(y, n_rows, owner)
     if str(UNLABELED) in labels.values and len(labels) > 1:
         raise ValueError(
-            f"y has labels {str(UNLABELED)!r}, a string. An array of strings made it of the number -1, the mark "
-            "of a row without a label: give y dtype=object. A class of that name needs another one."
+            f"y has the label {str(UNLABELED)!r}, a string. An array of strings turns -1, the mark of a row without a "
+            f"label, into this string. Pass y with dtype=object; if {str(UNLABELED)!r} is a class, rename that class."
         )
     classes = Levels(tuple(v for v in labels.values if v != UNLABELED))
     return classes, classes.index(labels.values).clip(min=-1).astype(np.int32)[index]

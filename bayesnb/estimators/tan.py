@@ -30,97 +30,120 @@ class _Criterion:
 
 @dataclass(eq=False, repr=False)
 class TAN(StructuredNB):
-    """Tree-augmented naive Bayes: each column has at most one other column as a parent, learned from the rows.
+    r"""Tree-augmented naive Bayes: each column has at most one other column as a parent, learned from the rows.
+
+    Each feature depends on the class and on at most one other feature, its parent in a tree or forest:
+
+    .. math::
+
+        & p(c, x \mid \pi, \theta) = \pi_c \prod_{j=1}^F p(x_j \mid x_{\mathrm{pa}(j)}, c), \\
+        & \theta_{cju} \sim \mathrm{Dirichlet}(\alpha),
+
+    where θ_cju are the probabilities of the levels of feature j in class c if its parent has level u, and π ~
+    Dirichlet(`class_alpha`); see docs/derivations.md, section 17.
 
     Parameters
     ----------
     score : {"mi", "evidence"}, default "mi"
-        Score of an arc. "mi": the mutual information of the two columns given the class, in the training rows, times
-        the number of rows that have both; the arcs are the maximum spanning tree, F - 1 arcs unless two columns were
-        never observed together. "evidence": the log posterior odds of the arc against none, where a column has a priori
-        no other parent with probability ½, and each of the F - 1 others with 1/(2 (F - 1)); the arcs are the most
-        probable branching, a forest without the arcs that the rows do not support.
+        Score of an arc. "mi": the mutual information of the two columns given the class, times the number of rows in
+        which both are observed. The tree is the maximum spanning tree, with F - 1 arcs unless two columns were never
+        observed together. "evidence": the log posterior odds of the arc against no arc. A priori a column has no other
+        parent with probability ½, and each of the F - 1 others with probability 1/(2 (F - 1)). The arcs are the most
+        probable forest, without the arcs that the rows do not support.
     root : column name or index, optional
-        Root of the tree, from which arcs lead away, with "mi". Default: the first categorical column. The root makes no
-        difference to the maximum likelihood, and hardly any to the other estimates. With "evidence" the scores
-        determine the directions.
+        Root of the tree, from which the arcs lead away, for "mi". Default: the first categorical column. The root makes
+        no difference to the maximum likelihood, and hardly any to the other estimates. With "evidence" the scores
+        determine the directions of the arcs.
     alpha : scalar, (F,) array, list of F arrays or (C, L) array, default 1
         Dirichlet concentration. With "mi": of each level of a column given each value of its parent. With "evidence":
-        of each level of a column given the class alone, L levels of all columns together; given a parent it is divided
-        by the number of values of the parent, in the scores of arcs and in the tables (see `prior_`). The prior of a
-        column is then worth as many rows with a parent as without; otherwise each arc would bring shrinkage with it,
-        and be drawn for that reason. `alpha=[s / n for n in levels]` is the BDeu prior of equivalent sample size s per
-        class, under which the score of an arc is the same in either direction.
+        of each level of a column given the class alone. Given a parent, this concentration is divided by the number of
+        values of the parent, in the scores of arcs and in the tables (see `prior_`): the prior of a column then counts
+        as the same number of rows with a parent as without. Otherwise each arc would add shrinkage, and would be chosen
+        for that reason. `alpha=[s / n for n in levels]` is the BDeu prior of equivalent sample size s per class, under
+        which the score of an arc is the same in both directions.
     class_alpha : scalar or (C,) array, default 1
-        Dirichlet concentration of the class probabilities.
+        Concentration of the Dirichlet prior of the class probabilities π: one number for all classes, or one per class.
     class_prior : (C,) array or Dirichlet, optional
-        Known class probabilities, or a Dirichlet prior of them, in place of `class_alpha`.
+        Known class probabilities π, or a Dirichlet prior of π. Replaces `class_alpha`.
     estimate : {"predictive", "mean", "map", "mle"}, default "predictive"
-        Reading of the posterior in predictions. "predictive" integrates the parameters out; "mean", "map" and "mle"
-        plug in the posterior mean, the posterior mode and the maximum likelihood estimate.
+        Estimate of the parameters that predictions use. "predictive" integrates the parameters out (the posterior
+        predictive distribution). "mean", "map" and "mle" plug in the posterior mean, the posterior mode and the maximum
+        likelihood estimate.
     categories : "auto", list of F lists, or dict {feature: list}, default "auto"
-        Levels of each categorical column. "auto": the levels that occur, to which `partial_fit` adds new ones; of a
-        pandas categorical its own categories. Declared levels belong to the model whether or not they occur, and do not
-        grow.
+        Levels of each categorical column. "auto": the levels that occur in the rows; `partial_fit` adds new ones. A
+        pandas categorical column has the categories of its dtype. Declared levels belong to the model whether or not
+        they occur in the rows, and `partial_fit` adds none to them.
     handle_unknown : {"ignore", "error", "level"}, default "ignore"
-        Treatment of a value that is not among the levels. "ignore": as a missing cell, with a warning. "error": as an
-        error. "level": as one reserved level, which all such values share.
+        Treatment of a value that is not among the levels. "ignore": the cell counts as missing, with a warning.
+        "error": ValueError is raised. "level": all such values share one reserved level.
     missing_values : value or list of values, optional
-        Marks of a missing cell such as "?", besides None, NaN and pd.NA. Missing cells are marginalised: this assumes
-        that they are missing at random.
+        Values that mark a missing cell, such as "?", besides None, NaN and pd.NA. Missing cells are marginalised, on
+        the assumption that they are missing at random.
     gaussian : "auto", "dtype", list of columns, or None, default "auto"
-        Columns of numbers, by name or index; all others are categorical. "auto": the float columns of a DataFrame; of
-        an array, whose columns share one type, the float columns with some value that is not whole, as whole numbers
-        are codes. "dtype": all columns of floats and integers. Columns of a list are Gaussian, and take no part in the
-        structure.
+        Columns of numbers, by name or index; all other columns are categorical. "auto": the float columns of a
+        DataFrame, and the float columns of an array that contain a value that is not whole (an array has one type, and
+        whole numbers may be codes of levels). "dtype": all columns of floats and integers. None: no column. The columns
+        of a list are Gaussian given the class, and take no part in the structure.
     gaussian_prior : {"within", "pooled"}, NormalInverseGamma or EmpiricalNormal, default "within"
-        Prior of the Gaussian columns. "within": empirical Bayes with the mean of the column and its variance within the
-        classes. "pooled": with its variance over all rows. See `GaussianNB` for the strength of these priors.
+        Prior of the mean and variance of the Gaussian columns. "within": empirical Bayes, with m the mean of the column
+        over all rows, κ = 0.1, a = 1, and b the variance of the column within the classes. "pooled": the same, with b
+        the variance over all rows. A NormalInverseGamma is used as given.
     numbers : {"gaussian", "binned"}, default "gaussian"
-        Treatment of the columns that `gaussian="auto"` or `"dtype"` selects. "gaussian": they are Gaussian given the
+        Treatment of the columns that `gaussian="auto"` or `"dtype"` selects. "gaussian": they are normal given the
         class, and take no part in the structure. "binned": they take part in the structure by their cells, `edges_`.
-        See `NetworkNB` for the density of such a number.
+        With "binned", the column has two terms: its density given the class, normal or binned as
+        `MixedNB(numbers="auto")` chooses, and the dependence of its cell q_j on the parents, log p(q_j | c, parents) -
+        log p(q_j | c).
     cells : int, default 6
         Largest number of cells of a column of numbers, 2 to 256.
     tables : {"full", "context"}, default "full"
         Probability tables of a column given its parents. "full": one Dirichlet for each joint value of the parents.
-        "context": the exact average over all prunings of the tree of contexts, with `alpha` as the concentration of all
-        levels of a column together; a missing parent is one more value.
+        "context": the exact average over the number of parents that matter for each of their values (context trees:
+        docs/derivations.md, section 25). `alpha` is then the concentration of all levels of a column together, and a
+        missing parent counts as one more value.
     prior : NaiveBayes, optional
-        Complete prior, such as `prior_` of another classifier, in place of `alpha`, `gaussian_prior`, `class_alpha` and
-        `class_prior`.
+        Complete prior of the classifier, such as `prior_` of another one. Replaces `alpha`, `gaussian_prior`,
+        `class_alpha` and `class_prior`.
 
     Attributes
     ----------
     parents_ : dict {name: name, tuple of names, or None}
         Parents of each column besides the class.
     categories_ : list of arrays or None
-        Levels of each column; None for a Gaussian one.
+        Levels of each column; None for a Gaussian column.
     edges_ : dict {name: array}
-        Ends of the cells of each column of numbers in the structure.
+        Ends of the cells of each column of numbers in the structure, in the units of the column.
     classes_ : (C,) array
         Class labels, in the order of the class axis of every array.
     class_count_ : (C,) array
-        Weight of the rows of each class.
+        Sum of the weights of the rows in each class.
     class_log_prior_ : (C,) array
-        Log posterior mean of each class probability.
+        Logarithm of the posterior mean of each class probability.
     prior_, posterior_ : NaiveBayes
         Prior and posterior distribution of all parameters.
     statistics_ : Statistics
         Sufficient statistics of the counted rows.
     log_evidence_ : float
-        log p(X, y), with the parameters integrated out.
+        Log evidence log p(X, y): the parameters are integrated out.
+
+    See Also
+    --------
+    TreeAveragedNB : Average over all trees instead of the best one.
+    KDB : Up to k parents per column.
+    NetworkNB : Network that you give.
+    permutation_null : Scores of structures that are learned from permuted labels.
 
     Notes
     -----
-    The tree is learned from the same rows as the parameters, and all results (evidence, leave-one-out, intervals) are
-    conditional on the tree, without its uncertainty. Intervals of 90% for P(class | row, θ) covered 90 to 91% of 1,500
-    data sets given the true tree, with 0, 10 and 30% of the cells missing, and .85 to .89 where the tree was learned
-    from the same rows. `loo` and `bayes_factor` are optimistic, and their `notes` say so (`permutation_null` refits the
-    tree too). `partial_fit` counts further rows for the tree that `fit` has learned, and `tune_alpha` keeps it.
-    `run_nuts` with a hyperprior gives each table a concentration, whatever `score` is. Missing cells are treated as in
-    `NetworkNB`: a cell whose parent is missing in a row does not count, so that columns that are mostly missing are
-    poor parents, and `fit` warns of them.
+    The tree is learned from the same rows as the parameters. All results (evidence, leave-one-out, intervals) are
+    conditional on the tree, and do not include the uncertainty about the tree. Intervals of 90% for P(class | row, θ)
+    covered 90 to 91% of 1,500 data sets given the true tree, with 0, 10 and 30% of the cells missing, and .85 to .89 if
+    the tree was learned from the same rows. `loo` and `bayes_factor` are optimistic, and their `notes` say so;
+    `permutation_null` refits the tree too.
+
+    `partial_fit` counts further rows for the tree that `fit` has learned, and `tune_alpha` keeps the tree. `run_nuts`
+    with a hyperprior gives each table a concentration, whatever `score` is. A cell whose parent is missing in a row
+    does not count, so that columns that are mostly missing are poor parents, and `fit` warns of them.
 
     References
     ----------
@@ -145,7 +168,18 @@ class TAN(StructuredNB):
     _learned = "the tree"
 
     def get_params(self, deep: bool = True) -> dict[str, Any]:
-        """Return the hyperparameters by name; `score` is the score of arcs."""
+        """Return the hyperparameters by name; `score` is the score of arcs.
+
+        Parameters
+        ----------
+        deep : bool, default True
+            Whether to include the hyperparameters of nested estimators.
+
+        Returns
+        -------
+        dict
+            Hyperparameters by name.
+        """
         params: dict[str, Any] = super().get_params(deep)
         return params | {"score": vars(self).get("score", "mi")}
 
@@ -169,14 +203,16 @@ class TAN(StructuredNB):
             seldom = {names[child]: names[p] for child, p in arcs if n_both[child, p] < _FEWEST * n_both[child, child]}
             if seldom:
                 warn(
-                    "TAN: the parents of these columns are missing in most of the rows that have them, {column: "
-                    f"parent}}: {seldom}. Such rows do not count for the columns. Leave such parents out, or give "
+                    "TAN: these columns have a parent that is missing in most of their rows, {column: parent}: "
+                    f"{seldom}. Rows without the parent do not count for the column. Leave out such parents, or give "
                     "missing cells a level of their own."
                 )
             return nodes
         alpha = np.asarray(self._prior_given_class(columns, n_classes).concentration)
         if not (alpha > 0).all():
-            raise ValueError(f"alpha={shown(self.alpha)} has zeros, and score='evidence' needs a proper prior.")
+            raise ValueError(
+                f"alpha={shown(self.alpha)} has zeros, but score='evidence' needs a proper prior. Choose alpha > 0."
+            )
         # A priori a column has no other parent with probability ½, else each of the other columns equally probably.
         prior_odds = 1.0 / max(1, len(sizes) - 1)
         return structure.maximum_branching(structure.log_bayes_factors(counts, sizes, alpha) + np.log(prior_odds))
@@ -210,7 +246,7 @@ class TAN(StructuredNB):
         super()._check_nodes(columns)
         self._checked_score_and_root(self.encoding_, columns)
         if any(len(node) > 2 for node in columns.nodes):
-            raise ValueError("its tree has a column with several parents.")
+            raise ValueError("The tree has a column with several parents.")
 
 
 TAN.score = _Criterion()  # The field gives the default of `__init__`.

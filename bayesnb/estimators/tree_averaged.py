@@ -28,82 +28,94 @@ if TYPE_CHECKING:
 class TreeAveragedNB(StructuredNB):
     r"""Naive Bayes augmented by an unknown tree: the exact average over all trees between the columns.
 
-    A priori all F^(F - 2) trees are equally probable, and each arc is real with probability ½, so that naive Bayes and
-    all forests are included. Results are averages over all of these,
+    A priori all F^(F - 2) trees T are equally probable, and each arc is real with probability ½, so that naive Bayes
+    and all forests are included. The average over all of these is
 
-        p(c, x | D) ∝ π_c Π_u p(x_u | c, D) · Σ_T Π_{uv ∈ T} (½ + ½ B_uv r_uv) / Σ_T Π_{uv ∈ T} (½ + ½ B_uv),
+    .. math::
+
+        p(c, x \mid D) = p(c \mid D) \prod_u p(x_u \mid c, D) \cdot
+        \frac{\sum_T \prod_{uv \in T} (1 + B_{uv} r_{uv})}{\sum_T \prod_{uv \in T} (1 + B_{uv})},
 
     with B_uv the Bayes factor of dependence of u and v given the class, and r_uv the ratio of p(x_u, x_v | c, D) to
-    p(x_u | c, D) p(x_v | c, D).
+    p(x_u | c, D) p(x_v | c, D); see docs/derivations.md, section 18. The priors are π ~ Dirichlet(`class_alpha`) and,
+    for the levels of each pair of columns in each class, Dirichlet(S/(L_u L_v)).
 
     Parameters
     ----------
     alpha : float, default 1
-        Equivalent sample size S of the prior, in rows per class: a level of a column has the Dirichlet concentration
-        S/L, a level of a pair of columns S/(L_u L_v).
+        Equivalent sample size S of the prior, in rows per class: each of the L levels of a column has the Dirichlet
+        concentration S/L, and each pair of levels of two columns S/(L_u L_v).
     class_alpha : scalar or (C,) array, default 1
-        Dirichlet concentration of the class probabilities.
+        Concentration of the Dirichlet prior of the class probabilities π: one number for all classes, or one per class.
     class_prior : (C,) array or Dirichlet, optional
-        Known class probabilities, or a Dirichlet prior of them, in place of `class_alpha`.
+        Known class probabilities π, or a Dirichlet prior of π. Replaces `class_alpha`.
     categories : "auto", list of F lists, or dict {feature: list}, default "auto"
-        Levels of each categorical column. "auto": the levels that occur, to which `partial_fit` adds new ones; of a
-        pandas categorical its own categories. Declared levels belong to the model whether or not they occur, and do not
-        grow.
+        Levels of each categorical column. "auto": the levels that occur in the rows; `partial_fit` adds new ones. A
+        pandas categorical column has the categories of its dtype. Declared levels belong to the model whether or not
+        they occur in the rows, and `partial_fit` adds none to them.
     handle_unknown : {"ignore", "error", "level"}, default "ignore"
-        Treatment of a value that is not among the levels. "ignore": as a missing cell, with a warning. "error": as an
-        error. "level": as one reserved level, which all such values share.
+        Treatment of a value that is not among the levels. "ignore": the cell counts as missing, with a warning.
+        "error": ValueError is raised. "level": all such values share one reserved level.
     missing_values : value or list of values, optional
-        Marks of a missing cell such as "?", besides None, NaN and pd.NA. Missing cells are marginalised: this assumes
-        that they are missing at random.
+        Values that mark a missing cell, such as "?", besides None, NaN and pd.NA. Missing cells are marginalised, on
+        the assumption that they are missing at random.
     gaussian : "auto", "dtype", list of columns, or None, default "auto"
-        Columns of numbers, by name or index; all others are categorical. "auto": the float columns of a DataFrame; of
-        an array, whose columns share one type, the float columns with some value that is not whole, as whole numbers
-        are codes. "dtype": all columns of floats and integers. Columns of a list are Gaussian, and take no part in the
-        structure.
+        Columns of numbers, by name or index; all other columns are categorical. "auto": the float columns of a
+        DataFrame, and the float columns of an array that contain a value that is not whole (an array has one type, and
+        whole numbers may be codes of levels). "dtype": all columns of floats and integers. None: no column. The columns
+        of a list are Gaussian given the class, and take no part in the structure.
     gaussian_prior : {"within", "pooled"}, NormalInverseGamma or EmpiricalNormal, default "within"
-        Prior of the Gaussian columns. "within": empirical Bayes with the mean of the column and its variance within the
-        classes. "pooled": with its variance over all rows. See `GaussianNB` for the strength of these priors.
+        Prior of the mean and variance of the Gaussian columns. "within": empirical Bayes, with m the mean of the column
+        over all rows, κ = 0.1, a = 1, and b the variance of the column within the classes. "pooled": the same, with b
+        the variance over all rows. A NormalInverseGamma is used as given.
     numbers : {"gaussian", "binned"}, default "binned"
-        Treatment of the columns that `gaussian="auto"` or `"dtype"` selects. "gaussian": they are Gaussian given the
+        Treatment of the columns that `gaussian="auto"` or `"dtype"` selects. "gaussian": they are normal given the
         class, and take no part in the structure. "binned": they take part in the structure by their cells, `edges_`. A
-        number then counts as its cell; the ends of cells are the cuts of the most probable binning of the first counted
-        rows, which depends on their labels.
+        number then counts as its cell. The ends of cells are the cuts of the most probable binning of the rows that are
+        counted first, which depends on their labels.
     cells : int, default 64
         Largest number of cells of a column of numbers, 2 to 256.
     prior : NaiveBayes, optional
-        Complete prior, such as `prior_` of another classifier, in place of `alpha`, `gaussian_prior`, `class_alpha` and
-        `class_prior`.
+        Complete prior of the classifier, such as `prior_` of another one. Replaces `alpha`, `gaussian_prior`,
+        `class_alpha` and `class_prior`.
 
     Attributes
     ----------
     arc_probability_ : (F, F) DataFrame
         Posterior probability that the arc between two columns, by name, is real.
     categories_ : list of arrays or None
-        Levels of each column; None for a Gaussian one.
+        Levels of each column; None for a Gaussian column.
     edges_ : dict {name: array}
-        Ends of the cells of each column of numbers in the structure.
+        Ends of the cells of each column of numbers in the structure, in the units of the column.
     classes_ : (C,) array
         Class labels, in the order of the class axis of every array.
     class_count_ : (C,) array
-        Weight of the rows of each class.
+        Sum of the weights of the rows in each class.
     class_log_prior_ : (C,) array
-        Log posterior mean of each class probability.
+        Logarithm of the posterior mean of each class probability.
     prior_, posterior_ : NaiveBayes
         Prior and posterior distribution of all parameters.
     statistics_ : Statistics
         Sufficient statistics of the counted rows.
     log_evidence_ : float
-        log p(X, y), with the parameters integrated out.
+        Log evidence log p(X, y): the parameters are integrated out.
+
+    See Also
+    --------
+    TAN : Best tree instead of the average.
+    AODE : Average over networks with one common parent.
+    posterior_draws : Draws of the parameters of a tree.
+    KDB.parents_from : Network from the counts of pairs.
 
     Notes
     -----
-    Intervals, the split of entropy, posterior draws and decisions include the uncertainty about the tree. The arcs of a
-    column are left out of rows in which the column is missing; a sum over the values of the missing cell, which would
-    connect its neighbours, is not computed. Cells count for a pair where both are observed; with missing cells there is
-    no evidence, and there are no draws and intervals, as the tables of pairs and of columns do not agree.
+    Intervals, the split of entropy, posterior draws and decisions include the uncertainty about the tree. If a column
+    is missing in a row, the arcs of the column are left out for that row; the sum over the values of the missing cell,
+    which would connect its neighbours, is not computed. Cells count for a pair of columns if both are observed. With
+    missing cells there are no evidence, draws and intervals, as the tables of pairs and of columns do not agree.
 
-    The parameters are those of a tree: `parameter_table` and estimates other than "predictive" are not offered;
-    `draw_trees` and `posterior_draws` are. There is one term per column, as in naive Bayes, and one for the
+    The parameters are those of a tree: `draw_trees` and `posterior_draws` draw them, and `parameter_table` and
+    estimates other than "predictive" are not offered. There is one term per column, as in naive Bayes, and one for the
     contribution of all arcs. The score of a row takes F³/3 steps per class.
 
     References
@@ -130,7 +142,7 @@ class TreeAveragedNB(StructuredNB):
 
     @property
     def arc_probability_(self) -> pd.DataFrame:
-        """(F, F) posterior probability that two columns are joined by an arc with dependence; diagonal 0."""
+        """Posterior probability that the arc between two columns is real, an (F, F) table; the diagonal is 0."""
         import pandas as pd
 
         names, tree_posterior = self._tree_posterior()
@@ -174,6 +186,11 @@ class TreeAveragedNB(StructuredNB):
     def pair_counts(self) -> tuple[NodeColumns, np.ndarray]:
         """Return the categorical columns, and the (C, L, L) weight of the rows of each class with both of two levels.
 
+        Returns
+        -------
+        columns, counts : NodeColumns, (C, L, L) array
+            Categorical columns with their levels, and the (C, L, L) array of weights over the L levels of all columns.
+
         Examples
         --------
         >>> from bayesnb import TreeAveragedNB
@@ -193,11 +210,16 @@ class TreeAveragedNB(StructuredNB):
     @property
     def parents_(self) -> NoReturn:
         """Raise NotOfferedError: trees are averaged, see `arc_probability_`."""
-        raise NotOfferedError("parents_: all trees are averaged; see arc_probability_ and draw_trees.")
+        raise NotOfferedError(
+            "parents_: TreeAveragedNB averages over all trees and has no single tree. See arc_probability_ and "
+            "draw_trees."
+        )
 
     def query(self, variables: object, given: object = None) -> NoReturn:
         """Raise NotImplementedError: an average of networks is no network."""
-        raise NotImplementedError("query: all trees are averaged; TAN or NetworkNB answer for one network.")
+        raise NotImplementedError(
+            "query: TreeAveragedNB averages over all trees and is not one network. Use TAN or NetworkNB for queries."
+        )
 
     # -- shared machinery ------------------------------------------------------------------------
 

@@ -22,8 +22,8 @@ class WeightAttributes(FittedClassifier):
     """Fitted estimator, with the margins of columns that have parents."""
 
     _no_evidence = (
-        "its terms are weighted, which leaves no joint distribution of rows and labels, and so no evidence; that "
-        "of the model without weights is estimator_.log_evidence_."
+        "Weighted terms are not a joint distribution of rows and labels, and have no evidence. "
+        "estimator_.log_evidence_ is the evidence of the model without weights."
     )
 
     def _base(self, X: object = None) -> NaiveBayesClassifier:
@@ -37,7 +37,7 @@ class WeightAttributes(FittedClassifier):
 
     @property
     def estimate(self) -> Any:  # type: ignore[override]  # Completion by jedi cannot read a Literal, `Estimate`.
-        """Reading of the posterior in predictions: the hyperparameter `estimate` of the estimator."""
+        """Estimate of the parameters that predictions use: the hyperparameter `estimate` of the estimator."""
         return self._inner.estimate
 
     @property
@@ -57,17 +57,17 @@ class WeightAttributes(FittedClassifier):
 
     @property
     def weight_(self) -> np.ndarray:
-        """(T,) weight of each term's log-likelihood in a row's score; ones if no weights are fitted."""
+        """Weight of the log likelihood of each term, (T,); ones if no weights are fitted."""
         return np.ones(len(self.term_names_)) if self.weights_ is None else self.weights_.weight
 
     @property
     def term_names_(self) -> tuple[str, ...]:
-        """(T,) name of each term."""
+        """Name of each term, a tuple of T str."""
         return term_names(self.fitted_) if self.weights_ is None else self.weights_.names
 
     @property
     def class_bias_(self) -> np.ndarray:
-        """(C,) bias that is added to the log probability of each class, in nats; zeros without weights."""
+        """Bias that is added to the log probability of each class, (C,), in nats; zeros without weights."""
         weights, classes = self.weights_, self.fitted_.encoding.classes
         return np.zeros(len(classes)) if weights is None else weights.align_bias(classes, weights.class_bias)
 
@@ -78,7 +78,7 @@ class WeightAttributes(FittedClassifier):
 
     @property
     def shrinkage_(self) -> float:
-        """Prior standard deviation τ of the same weights around `temperature_`; 0 if they are equal, or unweighted."""
+        """Prior standard deviation τ of the weights around `temperature_`; 0 if all weights are equal."""
         return 0.0 if self.weights_ is None else self.weights_.shrinkage
 
     @property
@@ -88,7 +88,7 @@ class WeightAttributes(FittedClassifier):
 
     @property
     def dependence_shrinkage_(self) -> float:
-        """Prior standard deviation of the weights of dependences around `dependence_temperature_`; 0 without these."""
+        """Prior standard deviation of the weights of dependences around their temperature; 0 without dependences."""
         return 0.0 if self.weights_ is None else self.weights_.dependence_shrinkage
 
     @property

@@ -39,47 +39,50 @@ class WeightedNB(WeightAttributes):
     Naive Bayes counts evidence more than once if features depend on each other, and is then overconfident. The weighted
     classifier has
 
-        P(c | x) ∝ exp(b_c + log π_c + Σ_t w_t log p(x_t | c, D)),
+    .. math::
 
-    with weights w and biases b with which fits to random halves of the rows predict the labels of the other halves
-    best. The classifier is then fitted to all rows.
+        P(c \mid x) \propto \exp\Big( b_c + \log\pi_c + \sum_{t=1}^T w_t \log p(x_t \mid c, D) \Big),
+
+    with one weight w_t per term and one bias b_c per class; naive Bayes has w = 1 and b = 0. The weights and biases are
+    those with which fits to random halves of the rows predict the labels of the other halves best. The estimator is
+    then fitted to all rows. See docs/derivations.md, section 23.
 
     Parameters
     ----------
     estimator : classifier of bayesnb, optional
-        Classifier that has `terms`. Default: `KDB(gaussian="dtype", max_features=None)` for tables of any kind, which
-        is `MixedNB()` where no column gets parents, and `MultinomialNB()` for sparse matrices. Each column has one
-        term. A column with parents has two: its margin log p(x_j | c), and its dependence on the parents,
-        log p(q_j | c, parents) - log p(q_j | c), with q_j the level, or the cell of a number. Counts that share a
-        simplex (`MultinomialNB`) are one term, whose weight decreases with the total t of the row as (t + 1)^-β. An
-        average of models (`AODE`) has one term per member, or with "temperature" one term, the average.
+        Classifier whose terms are weighted. Default: `KDB(gaussian="dtype", max_features=None)` for tables of any kind,
+        which is `MixedNB()` if no column gets parents, and `MultinomialNB()` for sparse matrices. Each column has one
+        term. A column with parents has two: its margin log p(x_j | c), and its dependence on the parents, log p(q_j |
+        c, parents) - log p(q_j | c), with q_j the level, or the cell of a number. Counts that share a simplex
+        (`MultinomialNB`) are one term, whose weight decreases with the total t of the row as (t + 1)^-β. An average of
+        models (`AODE`) has one term per member, or with "temperature" one term, the average.
     weights : {"auto", "feature", "temperature"} or Weights, default "auto"
         "feature": one weight per term, shrunk to a common temperature to the extent that the data support, and one bias
-        per class. "temperature": one weight for all terms, and no biases. "auto": "feature" for two terms or more,
-        else "temperature". `weights_` of another `WeightedNB`, fitted to other rows, are kept by `fit`.
+        per class. "temperature": one weight for all terms, and no biases. "auto": "feature" for two terms or more, else
+        "temperature". `weights_` of another `WeightedNB`, fitted to other rows, are kept by `fit`.
     max_rows : int, default 100,000
-        Largest number of rows whose labels are predicted; beyond this number a sample, stratified by class. Halves
-        contain all rows.
+        Largest number of rows whose labels are predicted. If there are more, a sample is predicted, stratified by
+        class. The halves contain all rows.
     seed : int, default 0
-        Seed of the halves, and of the sample.
+        Seed of the random halves, and of the sample.
 
     Attributes
     ----------
     weight_ : (T,) array
-        Weight of each term. It may be negative if other terms count the evidence of a term too often.
+        Weight w_t of each term. A weight may be negative if other terms count the evidence of its term too often.
     term_names_ : tuple of str
         Name of each term.
     class_bias_ : (C,) array
-        Number that is added to the log probability of each class, in nats; 0 with a temperature.
+        Bias b_c that is added to the log probability of each class, in nats; 0 with a temperature.
     temperature_ : float
         Common mean of the weights of margins, or of all terms of classifiers without structure.
     shrinkage_ : float
         Standard deviation τ of these weights around the temperature: the smallest of 0, .03, .1, .3 and 1 whose Bayes
-        factor against the best is at least 1/10; 0 is temperature scaling.
+        factor against the best is at least 1/10. 0 is temperature scaling.
     dependence_temperature_, dependence_shrinkage_ : float
         Temperature and τ of the weights of dependences; 0 without such terms.
     length_exponent_ : float
-        Exponent β; 0 without count rows.
+        Exponent β; 0 without rows of counts.
     expected_log_loss_ : float
         Expected log loss of the label of a new row, in nats: the mean over rows of the loss by fits to halves without
         the row, under weights that are corrected for the row. Fits to half of the rows predict less well than a fit to
@@ -89,38 +92,45 @@ class WeightedNB(WeightAttributes):
     estimator_ : classifier
         Fitted estimator, without the weights.
     unweighted : classifier
-        Fitted estimator without the weights, or before `fit` the unfitted estimator.
+        Fitted estimator without the weights; before `fit`, the unfitted estimator.
     classes_ : (C,) array
         Class labels, in the order of the class axis of every array.
     class_count_ : (C,) array
-        Weight of the rows of each class.
+        Sum of the weights of the rows in each class.
     class_log_prior_ : (C,) array
-        Log posterior mean of each class probability.
+        Logarithm of the posterior mean of each class probability.
     prior_, posterior_ : NaiveBayes
-        Prior and posterior distribution of all parameters of the estimator, which do not depend on the weights.
+        Prior and posterior distribution of all parameters of the estimator. They do not depend on the weights.
     statistics_ : Statistics
         Sufficient statistics of the counted rows.
 
+    See Also
+    --------
+    weight_table : Weights with intervals.
+    KDB : Default estimator.
+    conformal : Sets of labels with guaranteed coverage.
+    compare_estimates : Scores on held-out rows.
+
     Notes
     -----
-    Three random splits into halves (up to six of fewer than 1,000 rows), stratified by class, are fitted both ways:
-    structure and densities are learned anew in each half, with the levels of all rows; a row of weight 2 is in one
-    half. With b ~ N(0, 1), T ~ N(1, 1), for dependences T ~ N(½, 1), and w_t ~ N(T, τ²), the log score of the rows of
-    the other halves, each with an equal part of its weight in each split, has one penalised optimum. Newton's method
-    finds it, or beyond 500 terms L-BFGS on sparse differences from the most frequent values. Given one half, the labels
-    of the other are independent, so that the score is a likelihood, and its evidence chooses τ. The number of parents
-    of a `KDB` is chosen by `expected_log_loss_`: the fewest within .001 nats, or one standard error, of the least.
-    Leave-one-out scores would be optimistic, as the label of each row is in the tables of all others (on noise, 100
-    rows and 40 columns, they gave weights with a true loss of .77, halves .70).
+    Three random splits into halves, stratified by class (up to six splits of fewer than 1,000 rows), are fitted both
+    ways. Structure and densities are learned anew in each half, with the levels of all rows; a row of weight 2 is in
+    one half. Given one half, the labels of the other are independent, so that the log score of the other half is a log
+    likelihood of the weights. Each row has an equal part of its weight in each split. With the priors b ~ N(0, 1), T ~
+    N(1, 1), for dependences T ~ N(½, 1), and w_t ~ N(T, τ²), the penalised score has one maximum. Newton's method finds
+    it, or beyond 500 terms L-BFGS on sparse differences from the most frequent values. The evidence of this likelihood
+    chooses τ. The number of parents of a `KDB` is chosen by `expected_log_loss_`: the fewest parents within .001 nats,
+    or one standard error, of the least loss. Leave-one-out scores would be optimistic, as the label of each row is in
+    the tables of all others: on noise, 100 rows and 40 columns, they gave weights with a true loss of .77, halves .70.
 
-    The weighted model is no joint distribution of row and label, so that there is no evidence, and no `given="row"`:
+    The weighted model is no joint distribution of row and label, so that it has no evidence, and no `given="row"`:
     intervals and decisions are `given="data"` by default, and show the effect of the posterior of the parameters on the
     weighted scores.
 
-    Weights and biases are fitted with the class probabilities of the rows; a `class_prior` of the estimator replaces
+    Weights and biases are fitted with the class probabilities of the rows. A `class_prior` of the estimator replaces
     these probabilities in predictions, and biases do not undo it. Draws and moments of the parameters treat the tables
-    of a column given its parents and given the class alone as independent, although they are not where both have a
-    weight: such intervals are somewhat too wide.
+    of a column given its parents and given the class alone as independent, although they are not if both have a weight:
+    such intervals are somewhat too wide.
 
     `partial_fit`, `forget` and `decay` change the counts and keep the weights. `fit_stream` and `distributed.fit` do
     not fit weights: `weigh` fits them afterwards, to rows that fit into memory. With fewer than ten rows outside the
@@ -128,9 +138,9 @@ class WeightedNB(WeightAttributes):
 
     References
     ----------
-    Hand & Yu, *Idiot's Bayes: not so stupid after all?*, Int. Stat. Rev. 69 (2001), for the reason; Guo et al., *On
-    calibration of modern neural networks*, ICML 2017, for temperatures. Peduzzi et al., *A simulation study of the
-    number of events per variable in logistic regression analysis*, J. Clin. Epidemiol. 49 (1996), for the ten.
+    Hand & Yu, *Idiot's Bayes: not so stupid after all?*, Int. Stat. Rev. 69 (2001), on why naive Bayes works. Guo et
+    al., *On calibration of modern neural networks*, ICML 2017, on temperatures. Peduzzi et al., *A simulation study of
+    the number of events per variable in logistic regression analysis*, J. Clin. Epidemiol. 49 (1996), on the ten rows.
 
     Examples
     --------
@@ -156,7 +166,7 @@ class WeightedNB(WeightAttributes):
     # -- fitting ---------------------------------------------------------------------------------
 
     def fit(self, X: object, y: object, sample_weight: object = None) -> Self:
-        """Fit weights of terms on random halves of the rows of X, and count all rows.
+        """Fit the weights of terms on random halves of the rows, and the estimator to all rows.
 
         Parameters
         ----------
@@ -165,8 +175,8 @@ class WeightedNB(WeightAttributes):
         y : array-like of shape (N,)
             Labels of any hashable type.
         sample_weight : array-like of shape (N,), optional
-            Replication counts: a row of weight 2 is that row twice, in one half. Rows of weight zero leave their class
-            and nothing else.
+            Replication counts; default: 1. A row of weight 2 counts as two rows, in one half. A row of weight zero adds
+            its label to `classes_`, and nothing else.
 
         Returns
         -------
@@ -196,7 +206,7 @@ class WeightedNB(WeightAttributes):
         return self
 
     def refit(self, X: object, y: object, sample_weight: object = None) -> Self:
-        """Return a copy that is fitted to other rows, weights included, with the levels of this classifier.
+        """Return a copy that is fitted to other rows, with new weights and the levels of this classifier.
 
         Parameters
         ----------
@@ -205,7 +215,12 @@ class WeightedNB(WeightAttributes):
         y : array-like of shape (N,)
             Labels of the rows.
         sample_weight : array-like of shape (N,), optional
-            Replication counts of the rows.
+            Replication counts of the rows; default: 1.
+
+        Returns
+        -------
+        WeightedNB
+            Fitted copy; this classifier is not changed.
 
         Examples
         --------
@@ -256,7 +271,7 @@ class WeightedNB(WeightAttributes):
 
     @available_if(_may_count)
     def partial_fit(self, X: object, y: object, classes: object = None, sample_weight: object = None) -> Self:
-        """Add the counts of further rows, and keep the weights, which `fit` or `weigh` has fitted.
+        """Count further rows, and keep the weights that `fit` or `weigh` has fitted.
 
         Parameters
         ----------
@@ -265,14 +280,18 @@ class WeightedNB(WeightAttributes):
         y : array-like of shape (N,)
             Labels of any hashable type.
         classes : array-like, optional
-            All labels that may come; required at the first call. Later calls may declare more.
+            All labels that may occur. Required at the first call; later calls may add labels.
         sample_weight : array-like of shape (N,), optional
-            Replication counts of the rows.
+            Replication counts of the rows; default: 1.
+
+        Returns
+        -------
+        self
 
         Raises
         ------
         ValueError
-            If the data cannot be used; if `classes` is missing at the first call; if a label was not declared.
+            If the data cannot be used, if `classes` is missing at the first call, or if a label was not declared.
         RuntimeError
             If another thread has changed the estimator since the call began; these rows were not counted.
 
@@ -289,7 +308,7 @@ class WeightedNB(WeightAttributes):
         return self._change_counts(lambda model: model.partial_fit(X, y, classes, sample_weight), X)
 
     def forget(self, X: object, y: object, sample_weight: object = None) -> Self:
-        """Remove rows that were counted, the inverse of `partial_fit`, and keep the weights.
+        """Remove rows that were counted, the inverse of `partial_fit`; the weights remain.
 
         Parameters
         ----------
@@ -298,7 +317,11 @@ class WeightedNB(WeightAttributes):
         y : array-like of shape (N,)
             Labels of the rows.
         sample_weight : array-like of shape (N,), optional
-            Replication counts of the rows.
+            Replication counts of the rows; default: 1.
+
+        Returns
+        -------
+        self
 
         Raises
         ------
@@ -319,12 +342,16 @@ class WeightedNB(WeightAttributes):
         return self._change_counts(lambda model: model.forget(X, y, sample_weight))
 
     def decay(self, factor: float) -> Self:
-        """Multiply the weight of every counted row by a factor, and keep the weights of terms.
+        """Multiply the weight of every counted row by a factor; the weights of terms remain.
 
         Parameters
         ----------
         factor : float
-            Greater than 0, at most 1.
+            Factor in (0, 1].
+
+        Returns
+        -------
+        self
 
         Examples
         --------
@@ -351,6 +378,11 @@ class WeightedNB(WeightAttributes):
         counted : Counted
             Encoding and statistics of the same columns.
 
+        Returns
+        -------
+        WeightedNB
+            Fitted copy; this classifier is not changed.
+
         Examples
         --------
         >>> from bayesnb import GaussianNB, WeightedNB
@@ -363,17 +395,17 @@ class WeightedNB(WeightAttributes):
         return self._with_model(self.model_.with_counts(counted), self.weights_)
 
     def weigh(self, X: object, y: object, sample_weight: object = None) -> Self:
-        """Fit the weights of terms anew, on halves of rows of the population that was counted; keep the counts.
+        """Fit the weights of terms on random halves of these rows; the counts remain.
 
         Parameters
         ----------
         X : array-like, sparse matrix or DataFrame of shape (N, F)
-            Rows of the population that `fit`, `partial_fit`, `fit_stream` or `distributed.fit` has counted: all of
-            these rows, or as many as fit into memory. Halves of X are fitted.
+            Rows of the population that `fit`, `partial_fit`, `fit_stream` or `distributed.fit` has counted: all of the
+            counted rows, or as many as fit into memory.
         y : array-like of shape (N,)
             Labels.
         sample_weight : array-like of shape (N,), optional
-            Replication counts of the rows.
+            Replication counts of the rows; default: 1.
 
         Returns
         -------
@@ -382,7 +414,7 @@ class WeightedNB(WeightAttributes):
         Raises
         ------
         ValueError
-            If a label is none of `classes_`, or a term is infinite.
+            If a label is not in `classes_`, or a term is infinite.
 
         Examples
         --------
@@ -415,14 +447,16 @@ class WeightedNB(WeightAttributes):
         try:
             classes, crossed = cross_fit(model, X, y, sample_weight, self.weights, int(self.max_rows), self.seed)
         except TooFewRowsError as reason:
-            warn(f"{type(model).__name__} is not weighted: {reason} Its predictions are those of the plain model.")
+            warn(f"{type(model).__name__} is not weighted. {reason} Predictions are those of the plain model.")
             return None
         return *weigh_cross_fit(crossed, classes), crossed.row_weight
 
-    no_counts = "weights are fitted to halves of the rows; make one of its base."
+    no_counts = (
+        "Weights are fitted to halves of the rows, which counts do not have. Pass the estimator without weights."
+    )
     no_em = (
-        "weights are fitted to labels, and unlabelled rows have none: give EM the estimator itself, and weigh one that "
-        "is fitted to the labelled rows."
+        "Weights are fitted to labels, and unlabelled rows have no labels. Pass the estimator without weights to EM, "
+        "or fit a WeightedNB to the labelled rows alone."
     )
 
     # -- shared machinery ------------------------------------------------------------------------

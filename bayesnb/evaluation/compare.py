@@ -47,10 +47,10 @@ def compare_estimates(
     nb : classifier of bayesnb
         A classifier, fitted or not, whose hyperparameters are used; it is not changed. For a `WeightedNB` the
         estimates are those of its estimator, and one more row has the predictions with weights.
-    X, y
-        Rows to fit; with `repeats` all rows.
-    X_test, y_test : optional
-        Rows to score.
+    X, y : array-likes
+        Rows to fit, and their labels; with `repeats` all rows.
+    X_test, y_test : array-likes, optional
+        Rows to score, and their labels.
     priors : dict of str to alpha, optional
         Further rows with the predictive of the same classifier under other concentrations, such as
         {"Laplace": 1, "Jeffreys": 0.5, "Perks": "1/L"}; "1/L" is one over the number of levels of each
@@ -60,7 +60,7 @@ def compare_estimates(
         Further rows for any classifiers of scikit-learn: {"logistic": LogisticRegression()}. Without names, their
         names are their `repr`.
     against : str, default "mle"
-        The row from which differences are taken, such as "predictive", to see what weights add to it.
+        Row from which differences are taken, such as "predictive", to see the effect of weights.
     repeats : int, optional
         Number of random splits of (X, y), 2 or more, in place of `X_test`; they are stratified, see
         `bayesnb.evaluation.stratified_splits`.
@@ -98,7 +98,7 @@ def compare_estimates(
     ------
     ValueError
         If the data or a hyperparameter cannot be used; if both or neither of test rows and `repeats` are
-        given; if `against` is no row of the table.
+        given; if `against` is not a row of the table.
 
     Notes
     -----
@@ -127,7 +127,10 @@ def compare_estimates(
     rows = TableRows.read(nb, priors, baselines)
     rows.require(against)
     if (X_test is None) != (y_test is None) or (X_test is None) == (repeats is None):
-        raise ValueError("Pass either X_test and y_test, or repeats=K for K random splits of X and y into both.")
+        raise ValueError(
+            "Pass either both X_test and y_test, or repeats=K for K random splits of X and y into training and test "
+            "rows."
+        )
     classes, y = estimates.labels(X, y, type(nb).__name__)
     if repeats is None:
         _, y_test = estimates.labels(X_test, y_test, type(nb).__name__, "_test")
@@ -161,18 +164,27 @@ def compare_folds(
     *,
     against: str = MLE,
 ) -> pd.DataFrame:
-    """Compare estimates as `compare_estimates` does, with the held-out rows of several splits pooled.
+    """Compare maximum likelihood and the Bayesian estimates on the pooled held-out rows of several splits.
 
     Parameters
     ----------
+    nb : classifier of bayesnb
+        Classifier, fitted or not, whose hyperparameters are used; it is not changed.
     X : array, sparse matrix or DataFrame of shape (N, F)
         Rows to fit and to test.
     y : (N,) array-like
         Labels of the rows.
     folds : iterable of (train, test)
         Indices of the rows, such as `StratifiedKFold().split(X, y)` yields.
-    nb, priors, baselines, progress, against
-        See `compare_estimates`.
+    priors : dict of str to alpha, optional
+        Further rows with the predictive of the same classifier under other concentrations, by name; "1/L" is one over
+        the number of levels of each feature.
+    baselines : dict of str to classifier, or iterable of classifiers, optional
+        Further rows for any classifiers of scikit-learn.
+    progress : str, optional
+        Title of a progress bar on a terminal or in a notebook, shown after a second; None: no bar.
+    against : str, default "mle"
+        Row of the table from which differences are taken.
 
     Returns
     -------
@@ -211,7 +223,7 @@ def compare_fitted(
     priors: Mapping[str, object] | None = None,
     progress: str | None = "estimates",
 ) -> pd.DataFrame:
-    """Compare estimates as `compare_folds` does, with classifiers that are already fitted.
+    """Compare maximum likelihood and the Bayesian estimates by classifiers that are already fitted.
 
     Parameters
     ----------
@@ -219,8 +231,11 @@ def compare_fitted(
         A classifier fitted to all rows; the table has its log evidence.
     parts : iterable of (classifier, X, y)
         Held-out rows, and a classifier of the type of `nb` that is fitted to other rows.
-    priors, progress
-        See `compare_estimates`.
+    priors : dict of str to alpha, optional
+        Further rows with the predictive of the same classifier under other concentrations, by name; "1/L" is one over
+        the number of levels of each feature.
+    progress : str, optional
+        Title of a progress bar on a terminal or in a notebook, shown after a second; None: no bar.
 
     Returns
     -------

@@ -51,9 +51,11 @@ def learning_curve(
     seed : int, default 0
         Seed of these draws.
     priors : dict of str to alpha, optional
-        Further rows with the predictive of the same classifier under other concentrations, see `compare_estimates`.
+        Further rows with the predictive of the same classifier under other concentrations, by name, such as
+        {"Jeffreys": 0.5, "Perks": "1/L"}; "1/L" is one over the number of levels of each feature.
     baselines : dict of str to classifier, or iterable of classifiers, optional
-        Further rows for any classifiers of scikit-learn, see `compare_estimates`.
+        Further rows for any classifiers of scikit-learn: {"logistic": LogisticRegression()}. Without names, their names
+        are their `repr`.
     progress : str or None
         Title of a progress bar on a terminal or in a notebook, shown after a second.
 

@@ -79,12 +79,12 @@ class TableRows:
         for _, baseline in named:
             if not hasattr(baseline, "fit") or not hasattr(baseline, "predict_proba") or isinstance(baseline, type):
                 raise TypeError(
-                    f"baselines holds {shown(baseline)}, which is no classifier with fit and predict_proba."
+                    f"baselines holds {shown(baseline)}, which is not a classifier with fit and predict_proba."
                 )
         if not hasattr(type(nb), "no_evidence"):
             raise NotImplementedError(
-                f"{type(nb).__name__} has no estimates to compare, as it reads no posterior: pass it in baselines=, "
-                "beside a classifier of bayesnb that does."
+                f"{type(nb).__name__} has no posterior, and so no estimates to compare. Pass it in baselines=, beside "
+                "a classifier of bayesnb that has a posterior."
             )
         plain = nb.unweighted
         owner = type(plain).__name__
@@ -98,8 +98,8 @@ class TableRows:
         names = (*READINGS, *(() if plain is nb else (WEIGHTED,)), *priors, *(name for name, _ in named))
         if twice := [name for i, name in enumerate(names) if name in names[:i]]:
             raise ValueError(
-                f"Two rows would be named {shown(twice[0])}; rename it in `priors`, or pass baselines as a dict of "
-                "names to classifiers."
+                f"Two rows would be named {shown(twice[0])}. Rename one in `priors`, or pass baselines as a dict "
+                "of names to classifiers."
             )
         return cls(names, dict(priors), named, np.ones((len(names), len(names)), bool))
 
@@ -107,7 +107,7 @@ class TableRows:
         """Raise ValueError unless `against` is the name of an estimate."""
         if not isinstance(against, str) or against not in self.names:
             choices = ", ".join(map(shown, self.names))
-            raise ValueError(f"against={shown(against)} is no row of the table; choose from {choices}.")
+            raise ValueError(f"against={shown(against)} is not a row of the table; choose from {choices}.")
 
     def readings(self, fitted: Classifier) -> Readings:
         """Return {row: (classifier, estimate to read)} for all rows but baselines, with the counts of `fitted`.

@@ -54,7 +54,7 @@ def stratified_splits(
 
 
 def nested_splits(y: object, largest: int, repeats: int, seed: int = 0) -> list[tuple[np.ndarray, np.ndarray]]:
-    """Draw `repeats` splits: `largest` random rows of each class to fit, with classes in turn, and the rest to test.
+    """Draw random splits with `largest` rows of each class to fit, in nested training sets, and the rest to test.
 
     Parameters
     ----------
@@ -99,6 +99,18 @@ def standard_error(values: np.ndarray) -> float:
 
 def corrected_error(differences: np.ndarray, n_train: int, n_test: int) -> float:
     """Standard error of a mean difference over K random splits of the same rows, by the corrected resampled t.
+
+    Parameters
+    ----------
+    differences : (K,) array
+        Mean difference of two scores in each split.
+    n_train, n_test : int
+        Numbers of rows that are fitted and tested in each split.
+
+    Returns
+    -------
+    float
+        Standard error of the mean of the differences.
 
     Notes
     -----

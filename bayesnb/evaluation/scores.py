@@ -169,8 +169,8 @@ def score_rows(log_proba: Any, y: Any, classes: Any, predicted: Any = None) -> R
     if (above := log_proba > _ROUNDING).any():
         i, c = (int(at[0]) for at in np.nonzero(above))
         raise ValueError(
-            f"log_proba of row {i} and class {shown(levels.values[c])} is {log_proba[i, c]:.4g}, and logarithms of "
-            "probabilities are at most 0: pass what predict_log_proba returns, or np.log of probabilities."
+            f"log_proba of row {i} and class {shown(levels.values[c])} is {log_proba[i, c]:.4g}, but logarithms of "
+            "probabilities are at most 0. Pass what predict_log_proba returns, or np.log of probabilities."
         )
     true = levels.index(y)
     require_present(y, np.flatnonzero(true < 0))

@@ -20,7 +20,7 @@ from bayesnb.families.empirical import EmpiricalPrior
 from bayesnb.families.independent_cells import IndependentCells, with_axis_of_rows
 from bayesnb.families.multinomial import Multinomial
 from bayesnb.families.number_rows import observed, only
-from bayesnb.families.protocol import Cumulants, Family, Likelihood, PenalizedLikelihood, ReadyLikelihood
+from bayesnb.families.protocol import Cumulants, Family, Likelihood, PenalizedLikelihood, ReadyLikelihood, no_em
 from bayesnb.families.special import log_rising
 from bayesnb.families.statistics import pooled
 from bayesnb.families.variates import Variates
@@ -47,10 +47,7 @@ class Averaged(Family):
 
     classes_share_parameters: ClassVar[bool] = True
     reasons: ClassVar[dict[type, str]] = {
-        PenalizedLikelihood: (
-            "Two models of unlike number of parameters are averaged, and no density compares them: give EM the plain "
-            "classifier, without the average."
-        )
+        PenalizedLikelihood: no_em("two models", "Give EM the classifier without the average.")
     }
 
     dependent: Any
@@ -324,8 +321,8 @@ def averaged(family: Any, log_odds: np.ndarray) -> Averaged:
     values = [np.asarray(getattr(family, field.name)) for field in fields(family)]
     if any((v != v[:1]).any() for v in values if v.ndim == 2):
         raise ValueError(
-            "The prior differs between classes, and FeatureAveragedNB needs one for all classes together: give alpha, "
-            "or the prior's fields, without a class axis."
+            "The prior differs between classes; FeatureAveragedNB needs the same prior in all classes. Pass alpha, or "
+            "the fields of the prior, without a class axis."
         )
     if isinstance(family, Dirichlet):
         return AveragedLevels(family, Dirichlet(family.concentration[:1], family.group, family.num_groups), log_odds)

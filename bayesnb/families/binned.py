@@ -24,7 +24,7 @@ from bayesnb.families._pytree import Array, pytree, static
 from bayesnb.families.averaged_structures import AveragedTables
 from bayesnb.families.binnings import Bins, BinSums
 from bayesnb.families.multinomial import LevelCounts, Multinomial
-from bayesnb.families.protocol import Cumulants, Distribution, PenalizedLikelihood, Program, Words
+from bayesnb.families.protocol import Cumulants, Distribution, PenalizedLikelihood, Program, Words, no_em, no_nuts
 from bayesnb.families.special import log_rising, polygammas
 from bayesnb.families.variates import Variates, draw_log_uniform
 
@@ -67,14 +67,8 @@ class Binned(AveragedTables):
     tunable: ClassVar[dict[str, str]] = {"a": "strength"}
     read_on_host: ClassVar[bool] = True
     reasons: ClassVar[dict[type, str]] = {
-        PenalizedLikelihood: (
-            "Binnings of more or less bins are averaged, and no density compares them: EM needs columns of one density "
-            'each; give it MixedNB(numbers="gaussian").'
-        ),
-        Program: (
-            "Which cuts there are is discrete, and NUTS does not sample it; posterior_draws are exact without "
-            'it. NUTS takes columns of one density each, MixedNB(numbers="gaussian").'
-        ),
+        PenalizedLikelihood: no_em("binnings", 'Use columns of one density each, MixedNB(numbers="gaussian").'),
+        Program: no_nuts("The set of cuts") + ' NUTS takes columns of one density each, MixedNB(numbers="gaussian").',
     }
 
     concentration: Array
@@ -279,9 +273,9 @@ class IndependentCuts:
     Parameters
     ----------
     concentration : float
-        α₀, the number of rows of each class that the prior is worth; it is spread evenly over the cells.
+        Concentration α₀, the number of rows of each class that the prior counts as; divided evenly among the cells.
     cuts : float
-        Approximate number of cuts that are expected: each of the G - 1 has the odds cuts/(G - 1).
+        Approximate prior expectation of the number of cuts: each of the G - 1 has the odds cuts/(G - 1).
 
     Examples
     --------

@@ -25,7 +25,7 @@ from bayesnb.families._pytree import Array, pytree
 from bayesnb.families.averaged_structures import AveragedTables
 from bayesnb.families.count_functions import with_counts
 from bayesnb.families.multinomial import LevelCounts, Multinomial
-from bayesnb.families.protocol import Cumulants, IndependentClasses, PenalizedLikelihood, Program
+from bayesnb.families.protocol import Cumulants, IndependentClasses, PenalizedLikelihood, Program, no_em, no_nuts
 from bayesnb.families.special import log_rising, polygammas
 from bayesnb.families.variates import Variates, draw_log_uniform
 
@@ -76,14 +76,8 @@ class ContextTree(AveragedTables, IndependentClasses):
     tunable: ClassVar[dict[str, str]] = {"alpha": "concentration"}
     read_on_host: ClassVar[bool] = True
     reasons: ClassVar[dict[type, str]] = {
-        PenalizedLikelihood: (
-            "Tables with more and with fewer contexts are averaged, and no density compares them: EM needs full "
-            "tables, tables='full'."
-        ),
-        Program: (
-            "Which contexts are the last is discrete, and NUTS does not sample it; posterior_draws are exact without "
-            "it. NUTS takes full tables, tables='full'."
-        ),
+        PenalizedLikelihood: no_em("sets of contexts", "EM needs full tables: tables='full'."),
+        Program: no_nuts("The set of contexts") + " NUTS needs full tables: tables='full'.",
     }
 
     concentration: Array

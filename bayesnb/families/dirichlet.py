@@ -35,23 +35,35 @@ _NOTHING = LevelCounts(0.0)
 
 @pytree
 class Dirichlet(IndependentClasses):
-    """Independent Dirichlet distributions over contiguous groups of levels, for each class.
+    r"""Dirichlet distributions of the probabilities of levels, one for each class and group of levels.
 
-    The class prior is one group of C levels; a multinomial one group of V words; a Bernoulli model has F
-    groups of two; a categorical one F groups of any size.
+    .. math::
+
+        p(\theta) \propto \prod_l \theta_l^{\alpha_l - 1}
+
+    The distribution is conjugate to counts of the levels: `update` returns the posterior with α' = α + n, which is of
+    the same type (docs/derivations.md, section 3). The class probabilities are one group of C levels, multinomial
+    features one group of all words, F Bernoulli features are F groups of two levels, and F categorical features are F
+    groups of any size.
 
     Parameters
     ----------
     concentration : (C, L) array
-        α, of a prior, or α' = α + n, of a posterior.
+        Concentration α of each level of a prior, or α' = α + n of a posterior.
     group : (L,) int array
-        Group of each level, contiguous, 0 … num_groups - 1; all zero for one group.
+        Group of each level, 0 … num_groups - 1. The levels of a group are contiguous; zeros mean one group.
     num_groups : int
+        Number of groups G.
+
+    See Also
+    --------
+    CategoricalNB : Classifier with this prior of the levels.
+    NaiveBayes : Distribution of all parameters of a classifier.
 
     Notes
     -----
-    Pure JAX: results have the precision of the arguments *and* of JAX's configuration. For float64 call
-    inside `jax.enable_x64(True)`, as bayesnb's estimators do.
+    Results have the precision of the arguments *and* of JAX's configuration. For float64 call inside
+    `jax.enable_x64(True)`, as the estimators of bayesnb do.
 
     References
     ----------

@@ -48,7 +48,7 @@ class EmpiricalDuration(EmpiricalGamma):
     Parameters
     ----------
     concentration : float
-        a, the number of durations that the prior is worth.
+        Concentration a, the number of durations that the prior counts as.
 
     Examples
     --------
@@ -90,7 +90,26 @@ class Exponential(Rates):
 
 @pytree
 class GammaExponential(Gamma):
-    """Exponential rates with Gamma(concentration a, rate b) priors; each field (C, F).
+    r"""Gamma distribution of the rates of exponential features, one for each class and feature.
+
+    .. math::
+
+        \lambda \sim \mathrm{Gamma}(a, b), \qquad p(\lambda) \propto \lambda^{a - 1} e^{-b\lambda}
+
+    The distribution is conjugate to durations x ~ Exponential(λ): `update` returns the posterior Gamma(a + n, b + Σx),
+    which is of the same type. As `prior=` of a classifier, each field may also be a scalar or (F,).
+
+    Parameters
+    ----------
+    concentration : (C, F) array
+        Shape a: the number of durations that the distribution counts as.
+    rate : (C, F) array
+        Rate b: the total of these durations, in the units of the feature. The mean is a/b.
+
+    See Also
+    --------
+    ExponentialNB : Classifier with this prior.
+    bayesnb.families.EmpiricalDuration : Prior of this type that is derived from the data.
 
     References
     ----------

@@ -47,7 +47,7 @@ class EmpiricalRate(EmpiricalGamma):
     Parameters
     ----------
     concentration : float
-        a.
+        Concentration a; the prior counts as a/mean rows.
 
     Examples
     --------
@@ -79,7 +79,26 @@ class Poisson(Rates, SumOfCells):
 
 @pytree
 class GammaPoisson(Gamma):
-    """Poisson rates with Gamma(concentration a, rate b) priors; each field (C, F).
+    r"""Gamma distribution of the rates of Poisson features, one for each class and feature.
+
+    .. math::
+
+        \lambda \sim \mathrm{Gamma}(a, b), \qquad p(\lambda) \propto \lambda^{a - 1} e^{-b\lambda}
+
+    The distribution is conjugate to counts x ~ Poisson(λ): `update` returns the posterior, which is of the same type
+    (docs/derivations.md, section 5). As `prior=` of a classifier, each field may also be a scalar or (F,).
+
+    Parameters
+    ----------
+    concentration : (C, F) array
+        Shape a: the total count that the distribution counts as.
+    rate : (C, F) array
+        Rate b: the number of rows that the distribution counts as. The mean is a/b, in counts per row.
+
+    See Also
+    --------
+    PoissonNB : Classifier with this prior.
+    bayesnb.families.EmpiricalRate : Prior of this type that is derived from the data.
 
     References
     ----------

@@ -127,10 +127,10 @@ class EmpiricalNormal(EmpiricalPrior):
     Parameters
     ----------
     variance : {"within", "pooled"}
-        What v is, in population form: the variance within classes, Σ_c M2_c/n, or that over all rows. Where it is 0,
-        or no more than (10⁻¹² · mean)², v = 1; without an observed cell loc = 0 and v = 1.
+        Variance v of a feature, in population form: within the classes, Σ_c M2_c/n, or over all rows. If the variance
+        is 0, or at most (10⁻¹² · mean)², v = 1; without an observed cell loc = 0 and v = 1.
     kappa, concentration : float
-        κ, the number of rows that loc is worth, and a, half of the number that v is worth.
+        κ, the number of rows that loc counts as, and a, half of the number of rows that v counts as.
 
     Examples
     --------
@@ -168,7 +168,30 @@ class EmpiricalNormal(EmpiricalPrior):
 
 @pytree
 class NormalInverseGamma(IndependentCells):
-    """Normal–inverse-gamma: μ | σ² ~ Normal(loc, σ²/κ), σ² ~ InverseGamma(a, b); each field (C, F).
+    r"""Normal-inverse-gamma distribution of the means and variances of Gaussian features, by class and feature.
+
+    .. math::
+
+        \sigma^2 \sim \mathrm{InverseGamma}(a, b), \qquad \mu \mid \sigma^2 \sim N(m, \sigma^2/\kappa)
+
+    The distribution is conjugate to normal observations x ~ N(μ, σ²): `update` returns the posterior, which is of the
+    same type (docs/derivations.md, section 4). As `prior=` of a classifier, each field may also be a scalar or (F,).
+
+    Parameters
+    ----------
+    loc : (C, F) array
+        Location m of the mean μ, in the units of the feature.
+    kappa : (C, F) array
+        κ, the number of rows that the location counts as.
+    concentration : (C, F) array
+        Shape a of the inverse gamma distribution; 2a is the number of rows that the variance counts as.
+    rate : (C, F) array
+        Scale b of the inverse gamma distribution, in squared units of the feature.
+
+    See Also
+    --------
+    GaussianNB : Classifier with this prior.
+    bayesnb.families.EmpiricalNormal : Prior of this type that is derived from the data.
 
     References
     ----------
@@ -397,7 +420,8 @@ class NormalInverseGamma(IndependentCells):
             return None
         return (
             f"The priors of the Gaussian features {names[0]!r} and {names[int(np.argmax(other))]!r} differ in "
-            "concentration; no inverse Wishart has both as its marginals. Give them the same, or choose with features=."
+            "concentration; no inverse Wishart distribution has both as marginals. Give both features the same "
+            "concentration, or choose features by features=."
         )
 
     def log_bayes_factor_of_pairs(

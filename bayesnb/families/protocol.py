@@ -541,9 +541,24 @@ class ConditionalDraws(Protocol):
 
 
 _LACKING: dict[type, str] = {
-    PredictiveDistribution: "{} does not say which distribution its predictive is.",
+    PredictiveDistribution: "{} does not name its predictive distribution.",
     Program: "{} has no NumPyro program: it lacks `program`.",
 }
+
+
+def no_em(models: str, advice: str) -> str:
+    """Reason why EM does not take a family that averages over `models`; `advice` is a further sentence."""
+    return (
+        f"The family averages over {models} with different numbers of parameters, and EM cannot compare their "
+        f"densities. {advice}"
+    )
+
+
+def no_nuts(parameter: str) -> str:
+    """Reason why a family with a discrete parameter, such as "The tree", has no NumPyro program."""
+    return (
+        f"{parameter} is discrete, and NUTS does not sample discrete parameters; posterior_draws returns exact draws."
+    )
 
 
 def supports(family: Any, capability: type) -> bool:

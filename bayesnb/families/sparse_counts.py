@@ -90,7 +90,9 @@ class Counts(CountRows):
     def contrast_layout(self, contrast: Contrast) -> Any:
         """Return f(1, a) (L, C), a (L, C) and a₀ (C,); raise ValueError if there is more than one group."""
         if contrast.total.shape[1] != 1:
-            raise ValueError(f"Counts are draws from one simplex, but there are {contrast.total.shape[1]} groups.")
+            raise ValueError(
+                f"Counts must be draws from one simplex; there are {contrast.total.shape[1]} groups of levels."
+            )
         table = xp.asarray(contrast.level).T
         return contrast.term.once(table), table, xp.asarray(contrast.total)[:, 0]
 

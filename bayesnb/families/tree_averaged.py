@@ -34,6 +34,7 @@ from bayesnb.families.protocol import (
     Program,
     ReadyLikelihood,
     Simulation,
+    no_nuts,
 )
 from bayesnb.families.spanning_trees import pair_index
 from bayesnb.families.special import log_rising
@@ -41,8 +42,8 @@ from bayesnb.families.variates import Variates, draw_log_uniform
 
 _ROOM = 2**20
 _NO_TABLES = (
-    "Trees are averaged, and each has parameters of its own: there are no tables of their means. posterior_draws has "
-    "trees and parameters, and TAN the tables of one tree."
+    "The model is an average over trees with different parameters, so that there are no tables of posterior means. "
+    "posterior_draws returns trees with their parameters, and TAN has the tables of one tree."
 )
 
 
@@ -83,10 +84,11 @@ class TreeAveraged(AveragedStructures):
     reasons: ClassVar[dict[type, str]] = {
         MeanReading: _NO_TABLES,
         Parametric: _NO_TABLES,
-        Simulation: "Rows of averaged trees are not simulated; those of one tree are: see TAN.",
-        Program: "Which tree there is is discrete, and NUTS does not sample it; posterior_draws are exact without it.",
+        Simulation: "Rows of an average over trees are not simulated. TAN simulates rows of one tree.",
+        Program: no_nuts("The tree"),
         LogOddsCumulants: (
-            "Of averaged trees the log odds have no closed form; predict_interval and decompose_uncertainty draw them."
+            "The moments of the log odds have no closed form under an average over trees. predict_interval and "
+            "decompose_uncertainty use draws."
         ),
     }
 
@@ -176,9 +178,9 @@ class TreeAveraged(AveragedStructures):
         if all(np.allclose(pairs, alone[:, end], rtol=1e-9) for end in ends):
             return None
         return (
-            "cells were missing among the rows that were counted, so that tables of pairs and of their features do not "
-            "agree, and parameters drawn from them would not average to predict_proba; give missing cells a level of "
-            "their own, or drop those rows."
+            "cells were missing in the counted rows, so that the tables of pairs and of their features do not agree: "
+            "the mean over parameter draws would differ from predict_proba. Give missing cells a level of their own, "
+            "or drop the rows with missing cells."
         )
 
     def draw(self, variates: Variates, n: int) -> Multinomial:

@@ -43,8 +43,8 @@ def count_level_pairs(
     require_memory(
         n_classes * n_levels**2,
         f"Counts of the pairs of {n_levels:,} levels in {n_classes} classes",
-        f"Column {widest!r} alone has {sizes.max():,} levels: leave such columns out, group their levels, or make them "
-        "Gaussian.",
+        f"Column {widest!r} alone has {sizes.max():,} levels. Leave out such columns, group their levels, or make "
+        "these columns Gaussian.",
     )
     order, bounds = sort_by_class(label, n_classes)
     code = np.ascontiguousarray(np.asarray(rows.block(0, len(label), len(label)).code)[order].T)

@@ -9,6 +9,7 @@ import numpy as np
 
 _MOST = 2**24
 """Greatest number of cells of a table."""
+_IMPOSSIBLE = "query: the given values have probability 0 under the model."
 
 Factor = tuple[tuple[Hashable, ...], np.ndarray]
 """Names of variables, and a table of probabilities with an axis for each variable."""
@@ -42,9 +43,9 @@ def conditional(factors: Sequence[Factor], asked: Sequence[Hashable], given: dic
         levels = {n: size for names, table in relevant for n, size in zip(names, table.shape, strict=True)}
         summed = [n for n in levels if n not in asked]
         raise ValueError(
-            f"query: summing over {len(summed)} variables leads to a table of {path.largest_intermediate:.3g} numbers, "
-            f"and the limit is {_MOST:,}; all of them with the {len(asked)} that are asked have "
-            f"{math.prod(levels.values()):.3g} combinations. Ask for fewer variables, or give more of them."
+            f"query: summing over {len(summed)} variables takes a table of {path.largest_intermediate:.3g} numbers, "
+            f"and the limit is {_MOST:,}. These variables and the {len(asked)} queried ones have "
+            f"{math.prod(levels.values()):.3g} combinations of values. Query fewer variables, or give values of more."
         )
     names, joint = _eliminate(relevant, order, asked)
     joint = joint.transpose([names.index(n) for n in asked])
@@ -68,7 +69,7 @@ def _eliminate(factors: list[Factor], order: Sequence[tuple[int, ...]], asked: S
         operands = [operand for names, table in multiplied for operand in (table, [variables.index(n) for n in names])]
         table = np.einsum(*operands, [variables.index(n) for n in kept])
         if not table.max(initial=0.0) > 0:
-            raise ValueError("query: what is given has probability 0.")
+            raise ValueError(_IMPOSSIBLE)
         remaining.append((kept, table / table.max()))
     return remaining[0]
 
@@ -94,7 +95,7 @@ def _multiply_same_variables(factors: Sequence[Factor]) -> list[Factor]:
             logs[names] = logs.get(names, np.zeros(())) + np.log(table)
     tops = {names: table.max(initial=-np.inf) for names, table in logs.items()}
     if np.isneginf(list(tops.values())).any():
-        raise ValueError("query: what is given has probability 0.")
+        raise ValueError(_IMPOSSIBLE)
     return [(names, np.exp(table - tops[names])) for names, table in logs.items()]
 
 

@@ -15,15 +15,15 @@ from typing import Any, BinaryIO
 
 import numpy as np
 from sklearn.base import BaseEstimator
-from sklearn.utils.validation import check_is_fitted
 
-from bayesnb._util.arguments import require_path, shown
+from bayesnb._util.arguments import require_path
 from bayesnb._util.atomic_files import write_atomically
 from bayesnb.estimators import classifier_state
+from bayesnb.fitted import require_fitted
 from bayesnb.persistence.known_types import FORMAT, collect_types, user_classes
 from bayesnb.persistence.migrations import current_version, migrate
 from bayesnb.persistence.trees import Decoder, Encoder, Tree
-from bayesnb.persistence.untrusted_files import CorruptModelError, read_file, require_few_brackets
+from bayesnb.persistence.untrusted_files import CorruptModelError, read_file, require_checksum, require_few_brackets
 
 _LONGEST_HEADER = 100_000_000  # The safetensors library reads no longer header.
 
@@ -72,23 +72,21 @@ def save(nb: BaseEstimator, path: str | os.PathLike[str]) -> None:
     """
     from safetensors.numpy import save as to_bytes
 
-    if not hasattr(type(nb), "no_posterior"):
-        raise TypeError(f"save takes a fitted classifier of bayesnb, and got {shown(nb)}.")
-    check_is_fitted(nb)
+    require_fitted(nb, "save")
     require_path("path", path)
     encoder = Encoder(collect_types(user_classes(nb)))
     model = encoder.encode(nb, type(nb).__name__)
     try:
         classifier_state.check(nb)
     except ValueError as error:
-        raise ValueError(f"save: {type(nb).__name__} is not as fit left it: {error} Nothing was written.") from None
+        raise ValueError(f"save: {type(nb).__name__} was changed after fit: {error} Nothing was written.") from None
     digest = _digest(model, encoder.arrays, current_version())
     content = {"version": current_version(), "sha256": digest, "model": model}
     written = to_bytes(encoder.arrays, {FORMAT: json.dumps(content, allow_nan=False)})
     if (size := _header_size(written)) > _LONGEST_HEADER:
         raise ValueError(
-            f"save: the names, labels and levels of {type(nb).__name__} take {size:,} bytes, and a file can have "
-            f"{_LONGEST_HEADER:,}. Nothing was written."
+            f"save: the names, labels and levels of {type(nb).__name__} take {size:,} bytes; a file can have at "
+            f"most {_LONGEST_HEADER:,}. Nothing was written."
         )
     write_atomically(path, written)
 
@@ -106,6 +104,7 @@ def load(path: str | os.PathLike[str], estimators: Iterable[type] = ()) -> Any:
     Returns
     -------
     fitted classifier of bayesnb, or of one of `estimators`
+        Classifier that predicts as the saved one does.
 
     Raises
     ------
@@ -153,16 +152,16 @@ def _decode(file: BinaryIO, size: int, known: Mapping[str, type]) -> Any:
 
     content = file.read(8)
     if not 0 < _header_size(content) <= min(size - 8, _LONGEST_HEADER):
-        raise CorruptModelError("it is no safetensors file, or only a part of one.")
+        raise CorruptModelError("the file is no safetensors file, or only a part of one.")
     content += file.read(_header_size(content))
     text = _read_metadata(content[8:], size - len(content))
     arrays = from_bytes(content + file.read(size - len(content)))
     model = _read_tree(text, arrays)
     nb = Decoder(arrays, size, known).decode(model)
     if not isinstance(nb, BaseEstimator):
-        raise CorruptModelError(f"it holds no classifier, but {type(nb).__name__}.")
+        raise CorruptModelError(f"the file holds no classifier, but {type(nb).__name__}.")
     if not model["fitted"]:
-        raise CorruptModelError(f"its {type(nb).__name__} was never fitted.")
+        raise CorruptModelError(f"the {type(nb).__name__} in the file was never fitted.")
     return nb
 
 
@@ -177,9 +176,9 @@ def _read_metadata(header: bytes, rest: int) -> str:
     tensors = json.loads(header)
     metadata: dict[str, str] = tensors.pop("__metadata__", {})
     if max((tensor["data_offsets"][1] for tensor in tensors.values()), default=0) != rest:
-        raise CorruptModelError("it is only a part of a safetensors file, or more than one.")
+        raise CorruptModelError("the file is only a part of a safetensors file, or more than one.")
     if FORMAT not in metadata:
-        raise CorruptModelError("it is a safetensors file, but no model of bayesnb.")
+        raise CorruptModelError("the file is a safetensors file, but holds no model of bayesnb.")
     return metadata[FORMAT]
 
 
@@ -189,9 +188,10 @@ def _read_tree(text: str, arrays: Mapping[str, np.ndarray]) -> Tree:
     file = json.loads(text)
     written = file["version"]
     if type(written) is not int or not 1 <= written <= current_version():
-        raise CorruptModelError(f"it has version {written!r}; this bayesnb reads versions 1 to {current_version()}.")
-    if file["sha256"] != _digest(file["model"], arrays, written):
-        raise CorruptModelError("its content does not have the checksum that was written with it.")
+        raise CorruptModelError(
+            f"the file has version {written!r}; this bayesnb reads versions 1 to {current_version()}."
+        )
+    require_checksum(_digest(file["model"], arrays, written), file["sha256"])
     return migrate(file["model"], written)
 
 

@@ -14,7 +14,7 @@ import numpy as np
 from bayesnb._util.arguments import shown
 from bayesnb._util.atomic_files import write_atomically
 from bayesnb.persistence.type_hints import conforms
-from bayesnb.persistence.untrusted_files import CorruptModelError, read_file, require_few_brackets
+from bayesnb.persistence.untrusted_files import CorruptModelError, read_file, require_checksum, require_few_brackets
 
 _FORMAT = "bayesnb.text.BagOfWords"
 _VERSION = 1
@@ -61,7 +61,7 @@ def write_words(path: str | os.PathLike[str], content: dict[str, Any]) -> None:
     file = {"format": _FORMAT, "version": _VERSION, **content, "sha256": _checksum(content)}
     written = json.dumps(file, indent=1).encode("ascii")
     if len(written) > _LARGEST:
-        raise ValueError(f"save: the words take {len(written):,} bytes, and a file can have {_LARGEST:,}.")
+        raise ValueError(f"save: the words take {len(written):,} bytes; a file can have at most {_LARGEST:,}.")
     write_atomically(path, written)
 
 
@@ -88,35 +88,39 @@ def read_words(path: str | os.PathLike[str], token_pattern: str | None) -> dict[
 def _decode(file: BinaryIO, size: int, token_pattern: str | None) -> dict[str, Any]:
     """Return the checked content of an open file of `size` bytes; raise CorruptModelError if it is wrong."""
     if size > _LARGEST:
-        raise CorruptModelError(f"it has {size:,} bytes; files of {_FORMAT} have at most {_LARGEST:,}.")
+        raise CorruptModelError(f"the file has {size:,} bytes; files of {_FORMAT} have at most {_LARGEST:,}.")
     content = file.read(1)
     content += file.read(size - 1) if content > b"\0" else b""
     require_few_brackets(content)
     try:
         words = json.loads(content.decode("ascii"))
     except UnicodeDecodeError as error:
-        raise CorruptModelError(f"it is not a file of {_FORMAT}: byte {error.start} is not ASCII.") from None
+        raise CorruptModelError(f"the file is not a file of {_FORMAT}: byte {error.start} is not ASCII.") from None
     if not isinstance(words, dict) or words.get("format") != _FORMAT:
-        raise CorruptModelError(f"it is not a file of {_FORMAT}.")
+        raise CorruptModelError(f"the file is not a file of {_FORMAT}.")
     if words.get("version") != _VERSION:
-        raise CorruptModelError(f"it has version {shown(words.get('version'))}; this bayesnb reads version {_VERSION}.")
+        raise CorruptModelError(
+            f"the file has version {shown(words.get('version'))}; this bayesnb reads version {_VERSION}."
+        )
     for name, kind in _FIELDS.items():
         if not conforms(words.get(name), kind):
-            raise CorruptModelError(f"it is damaged: {name!r} is {'of another type' if name in words else 'missing'}.")
+            problem = "of the wrong type" if name in words else "missing"
+            raise CorruptModelError(f"the file is damaged: {name!r} is {problem}.")
     content_read = {name: words[name] for name in _FIELDS if name != "sha256"}
-    if _checksum(content_read) != words["sha256"]:
-        raise CorruptModelError("it is damaged: its content does not have the checksum that was written with it.")
+    require_checksum(_checksum(content_read), words["sha256"])
     try:
         _check(content_read)
     except ValueError as error:
         raise CorruptModelError(str(error)) from None
     pattern = content_read["options"]["token_pattern"]
     if token_pattern not in (None, pattern):
-        raise CorruptModelError(f"its token_pattern is {shown(pattern)}, and not {shown(token_pattern)}.")
+        raise CorruptModelError(
+            f"the token_pattern of the file is {shown(pattern)}; the argument is {shown(token_pattern)}."
+        )
     if pattern not in (None, token_pattern, *PATTERNS):
         raise CorruptModelError(
-            f"its token_pattern {shown(pattern)} may take any time on a text, so that a file does not decide it. If "
-            "you know the pattern, pass it: BagOfWords.load(path, token_pattern=...)."
+            f"the file has token_pattern={shown(pattern)}, which may take any time on a text, so that a file alone "
+            "cannot choose it. If you know the pattern, pass it: BagOfWords.load(path, token_pattern=...)."
         )
     return content_read
 
@@ -125,20 +129,22 @@ def _check(content: dict[str, Any]) -> None:
     """Raise ValueError unless `fit` could have left these options and words."""
     options, words, too_frequent = content["options"], content["words"], content["too_frequent"]
     if set(options) != set(_OPTIONS):
-        raise ValueError(f"options: {sorted(set(options) ^ set(_OPTIONS))} are not those of this version.")
+        raise ValueError(f"options: {sorted(set(options) ^ set(_OPTIONS))} differ from those of this version.")
     for name, kind in _OPTIONS.items():
         if not conforms(options[name], kind):
-            raise ValueError(f"{name}={shown(options[name])} is none that a file can have.")
+            raise ValueError(f"{name}={shown(options[name])} is no value that a file can hold.")
     if len(options["ngram_range"]) != 2 or not 1 <= options["ngram_range"][0] <= options["ngram_range"][1] <= 100:
-        raise ValueError(f"ngram_range={shown(options['ngram_range'])} is none that a file can have.")
+        raise ValueError(
+            f"ngram_range={shown(options['ngram_range'])} must be two integers, 1 <= least <= most <= 100."
+        )
     for word in (*words, *too_frequent):
         if type(word) is not str:
-            raise ValueError(f"vocabulary: {shown(word)} is no word; a file can have strings.")
+            raise ValueError(f"vocabulary: {shown(word)} is no word; words in a file must be strings.")
     unknown = options["unknown"]
     if not words or len({*words, *too_frequent}) < len(words) + len(too_frequent):
         raise ValueError("vocabulary is empty, or has a word twice.")
     if unknown is not None and words[-1] != unknown:
-        raise ValueError(f"vocabulary: its last word is {shown(words[-1])}, and not the reserved {shown(unknown)}.")
+        raise ValueError(f"vocabulary: the last word is {shown(words[-1])}, not the reserved word {shown(unknown)}.")
     if content["unknown_count"] < 0:
         raise ValueError(f"unknown_count_={shown(content['unknown_count'])} is negative.")
 

@@ -42,17 +42,17 @@ def collect_types(user_estimators: Iterable[object] = ()) -> Mapping[str, type]:
     """
     if isinstance(user_estimators, type):
         name = user_estimators.__name__
-        raise TypeError(f"estimators={name}: give a list of classes, [{name}].")
+        raise TypeError(f"estimators={name} must be a list of classes. Pass [{name}].")
     known = dict(_KNOWN)
     for estimator in user_estimators:
         if not (isinstance(estimator, type) and hasattr(estimator, "no_posterior")):
-            raise TypeError(f"estimators: {shown(estimator)} is no class of classifiers of bayesnb.")
+            raise TypeError(f"estimators: {shown(estimator)} is no subclass of a classifier of bayesnb.")
         family = getattr(estimator, "family", None)
         parts = () if family is None else (family, family.statistics, *map(type, family.empirical.values()))
         for cls in (estimator, *parts):
             if known.setdefault(cls.__name__, cls) is not cls:
                 raise TypeError(
-                    f"estimators: {cls.__module__}.{cls.__name__} has the name of another class; rename it."
+                    f"estimators: {cls.__module__}.{cls.__name__} has the name of another class. Rename the class."
                 )
     return known
 
@@ -76,8 +76,8 @@ def require_labels(levels: encoding.Levels, where: str) -> None:
     for value in levels.values:
         if type(value).__name__ not in _LABELS:
             raise TypeError(
-                f"{where} has the label {value!r}, a {type(value).__name__}; a file can have str, int, float, bool, "
-                "datetime64 and None."
+                f"{where} has the label {value!r}, a {type(value).__name__}; a file can hold labels of the types str, "
+                "int, float, bool, datetime64 and None."
             )
 
 
@@ -89,7 +89,8 @@ def require_keys(keys: Collection[object]) -> None:
     odd = sum(not (type(k) is str or (type(k) is int and abs(k) < _FEW_COLUMNS)) for k in keys)
     if odd > _MOST_ODD_KEYS:
         raise ValueError(
-            f"{odd:,} keys of a dictionary are no names or positions of columns; at most {_MOST_ODD_KEYS:,} may be."
+            f"A dictionary has {odd:,} keys that are no names or positions of columns. At most {_MOST_ODD_KEYS:,} such "
+            "keys are allowed."
         )
 
 
@@ -97,6 +98,6 @@ def require_zone(zone: object, where: str) -> None:
     """Raise TypeError unless a time zone is None, a fixed offset from UTC, the local zone, or a name."""
     if zone is not None and not (isinstance(zone, str) and _ZONE.fullmatch(zone)):
         raise TypeError(
-            f"{where} has the time zone {shown(zone)}; a file can have fixed offsets from UTC and names such as "
+            f"{where} has the time zone {shown(zone)}; a file can hold fixed offsets from UTC and names such as "
             "'Europe/Berlin'."
         )

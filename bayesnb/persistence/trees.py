@@ -88,8 +88,8 @@ class Encoder:
             return {TAG: "class", "value": value.__name__}
         if self.known.get(kind.__name__) is not kind:
             raise TypeError(
-                f"{where} is {value!r}, a {kind.__name__}, which no file can have: labels and levels may be str, int, "
-                "float, bool, datetime64 or None."
+                f"{where} is {value!r}, a {kind.__name__}, which a file cannot hold. Labels and levels may be str, "
+                "int, float, bool, datetime64 or None."
             )
         if isinstance(value, BaseEstimator):
             parameters, state = value.get_params(deep=False), classifier_state.collect_state(value)
@@ -123,7 +123,7 @@ class Encoder:
             self.arrays[name] = np.asarray(value, value.dtype.newbyteorder("="), order="C")
             return {TAG: "tensor", "name": name}
         if kind not in _DTYPES:
-            raise TypeError(f"{where} is an array of {value.dtype}, which no file can have.")
+            raise TypeError(f"{where} is an array of {value.dtype}, which a file cannot hold.")
         items = list(value.ravel()) if kind == "M" else value.ravel().tolist()
         values = [self.encode(item, f"{where}[{i}]") for i, item in enumerate(items)]
         return {TAG: "array", "kind": kind, "shape": list(value.shape), "values": values}
@@ -202,17 +202,17 @@ class Decoder:
                 cls = self.known[name]
                 return self._estimator(cls, tree) if issubclass(cls, BaseEstimator) else self._dataclass(cls, tree)
             case str(name) if name in REMOVED:
-                raise CorruptModelError(f"it holds a {name}, a classifier that was removed. {REMOVED[name]}")
+                raise CorruptModelError(f"the file holds a {name}, a classifier that was removed. {REMOVED[name]}")
             case name:
                 raise CorruptModelError(
-                    f"it names a type {name!r} that no model has; a classifier of your own is read by its class, "
-                    "load(path, estimators=[...])."
+                    f"the file names the type {name!r}, which is no type of bayesnb. To load a classifier of your own, "
+                    "pass its class: load(path, estimators=[...])."
                 )
 
     def _spend(self, length: int) -> None:
         """Subtract a length from `budget`; raise CorruptModelError if it is negative or greater than `budget`."""
         if not 0 <= length <= self.budget:
-            raise CorruptModelError(f"it declares {length:,} entries, more than it has bytes.")
+            raise CorruptModelError(f"the file declares {length:,} entries, more than the file has bytes.")
         self.budget -= length
 
     def _spend_if_empty(self, n_entries: int, shape: Sequence[int]) -> None:
@@ -225,7 +225,7 @@ class Decoder:
     def _items(self, trees: Tree) -> list[Any]:
         """Return the values of a list of trees, which is written out in the file and so no longer than the file."""
         if not isinstance(trees, list):
-            raise CorruptModelError(f"it has {type(trees).__name__} for a list.")
+            raise CorruptModelError(f"the file has a {type(trees).__name__} where it should have a list.")
         items = [self.decode(tree) for tree in trees]
         require_distinct_hashes(items)
         return items
@@ -247,26 +247,29 @@ class Decoder:
         required = {f.name for f in accepted if f.default is MISSING and f.default_factory is MISSING}
         # Older files lack fields that were added later, with a default.
         if not required <= set(values) <= {f.name for f in accepted}:
-            raise CorruptModelError(f"its {cls.__name__} has fields {sorted(values)}.")
+            raise CorruptModelError(f"the {cls.__name__} in the file has the wrong fields: {sorted(values)}.")
         for name, value in values.items():
             if not conforms(value, hints[name]):
-                raise CorruptModelError(f"its {cls.__name__} has a {type(value).__name__} for {name}, or in it.")
+                raise CorruptModelError(
+                    f"the {cls.__name__} in the file has a {name} of the wrong type, or with items of the wrong type: "
+                    f"a {type(value).__name__}."
+                )
         instance = cls(**values)
         if isinstance(instance, Positions):
             self._spend(instance.n)
         if isinstance(instance, Levels):
-            require_labels(instance, "it")
+            require_labels(instance, "the file")
         return instance
 
     def _estimator(self, cls: type, tree: dict[str, Tree]) -> Any:
         """Return the classifier of a tree; raise CorruptModelError or ValueError if fitted attributes are wrong."""
         self.n_estimators += 1
         if self.n_estimators > _MOST_ESTIMATORS:  # Each classifier within another one doubles the time of `repr`.
-            raise CorruptModelError(f"it holds more than {_MOST_ESTIMATORS} classifiers.")
+            raise CorruptModelError(f"the file holds more than {_MOST_ESTIMATORS} classifiers.")
         nb = cls(**{name: self.decode(value) for name, value in tree["parameters"].items()})
         for name in tree["fitted"]:
             if not is_fitted_name(cls, name):
-                raise CorruptModelError(f"it sets {cls.__name__}.{name}, which fit does not.")
+                raise CorruptModelError(f"the file sets {cls.__name__}.{name}, which fit does not set.")
         if tree["fitted"]:
             classifier_state.restore(nb, {name: self.decode(value) for name, value in tree["fitted"].items()})
         return nb
@@ -282,5 +285,5 @@ def _decode_time(tree: dict[str, Tree]) -> Any:
     """Return the pandas Timestamp of a tree; raise TypeError if a file cannot have its time zone."""
     import pandas as pd
 
-    require_zone(tree["zone"], "it")
+    require_zone(tree["zone"], "the file")
     return pd.Timestamp(int(tree["value"]), unit="ns", tz=tree["zone"]).as_unit(tree["unit"])

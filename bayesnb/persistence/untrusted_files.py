@@ -29,7 +29,7 @@ class CorruptModelError(ValueError):
     ...         bnb.load(path)
     ...     except bnb.CorruptModelError as error:
     ...         print(str(error).removeprefix(f"{path}: "))
-    it is no safetensors file, or only a part of one.
+    the file is no safetensors file, or only a part of one.
     """
 
 
@@ -64,7 +64,17 @@ def read_file(path: str | os.PathLike[str], decode: Callable[[BinaryIO, int], De
         if isinstance(error, OSError) and (file is None or error.filename is None):
             error.filename = os.fspath(path)
             raise
-        raise CorruptModelError(f"{path} is damaged, and leads to {type(error).__name__}: {str(error)[:200]}") from None
+        if file is None:
+            raise CorruptModelError(f"{path} cannot be read: {error}") from None
+        raise CorruptModelError(
+            f"{path} is damaged. Reading the file raised {type(error).__name__}: {str(error)[:200]}"
+        ) from None
+
+
+def require_checksum(computed: str, written: object) -> None:
+    """Raise CorruptModelError unless the checksum of a file's content is the one that was written with the content."""
+    if computed != written:
+        raise CorruptModelError("the file is damaged: its content does not have the checksum that the file states.")
 
 
 def require_few_brackets(text: bytes) -> None:
@@ -73,5 +83,8 @@ def require_few_brackets(text: bytes) -> None:
     Lists and objects take fifty times their size in memory.
     """
     brackets = text.count(b"[") + text.count(b"{")
-    if brackets > max(_FEW_BRACKETS, len(text) // 8):
-        raise CorruptModelError(f"it has {brackets:,} lists and objects in {len(text):,} bytes.")
+    most = max(_FEW_BRACKETS, len(text) // 8)
+    if brackets > most:
+        raise CorruptModelError(
+            f"the file has {brackets:,} lists and objects in {len(text):,} bytes; at most {most:,} are allowed."
+        )

@@ -26,10 +26,10 @@ _FEW = 3
 def density(
     nb: Classifier, feature: object, X: object = None, y: object = None, prob: float = 0.9, ax: Axes | None = None
 ) -> Axes:
-    """Show where a number tells the classes apart: the density of a binned column in each class, with its interval.
+    """Show the density of a binned column in each class, with posterior intervals.
 
-    Read where the lines are apart: a value there tells the classes apart. Where a band is wide, the data say little of
-    the height. Grey lines hang from above, each as long as its cut is probable.
+    Values at which the lines differ distinguish the classes. A wide band means that the data determine the height
+    poorly. Each grey line at the top is a possible cut; its length is the probability of the cut.
 
     Parameters
     ----------
@@ -42,7 +42,7 @@ def density(
     y : (N,) array-like, optional
         Labels of the rows in `X`.
     prob : float, default 0.9
-        Posterior probability of each interval, which is of one cell, in (0, 1).
+        Posterior probability of the interval of each cell, in (0, 1).
     ax : matplotlib.axes.Axes, optional
         Axes to draw into. Default: the axes of a new figure.
 
@@ -59,9 +59,9 @@ def density(
 
     Notes
     -----
-    Neighbouring cells are joined until they are a fortieth of the range wide: where the rows are dense cells are
-    narrow, and a density jumps from each to the next as the widths do. The outer cells have no end: they are drawn up
-    to the least and the greatest value in X, or without X as wide as their neighbours.
+    Neighbouring cells are joined until they are a fortieth of the range wide, as the densities of narrow cells jump
+    from one to the next. The outer cells extend to infinity. They are drawn up to the smallest and the largest value in
+    X, or without X as wide as their neighbours.
 
     Examples
     --------
@@ -74,12 +74,14 @@ def density(
     >>> figure = bnb.plots.detach(ax)
     """
     if (X is None) != (y is None):
-        raise ValueError("X and y come together: pass the labels of the rows.")
+        raise ValueError("X and y must be passed together, as y holds the labels of the rows.")
     fitted = require_posterior(nb, "density")
     table, cuts = density_table(nb, [feature], prob, bars=_BARS), cut_table(nb, [feature])
     name, edges = table["feature"].iloc[0], cuts["edge"].to_numpy()
     if not len(edges):
-        raise ValueError(f"feature={shown(feature)}: column {name!r} has one cell only, and so no density to draw.")
+        raise ValueError(
+            f"feature={shown(feature)}: column {name!r} has only one cell, so that there is no density to draw."
+        )
     values = label = np.zeros(0)
     if X is not None:
         rows = fitted.table(X)

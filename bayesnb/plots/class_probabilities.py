@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from bayesnb import uncertainty
-from bayesnb._util.arguments import shown, to_numbers
+from bayesnb._util.arguments import find_class, to_numbers
 from bayesnb.fitted import Classifier
 from bayesnb.plots import log_odds_axis, style
 from bayesnb.plots.fonts import families
@@ -27,11 +27,11 @@ _LINES = ("-", "--", ":", "-.")
 def prediction_intervals(
     nb: Classifier, X: object, y: object = None, label: object = None, prob: float = 0.9, ax: Axes | None = None
 ) -> Axes:
-    """Show how sure the classifier is of rows, and what the data leave open: sorted probabilities with intervals.
+    """Show the class probabilities of rows in increasing order, with posterior intervals.
 
-    Read the figure from left to right. The line climbs from rows that the classifier holds for another class to rows
-    that it is surest of; the band is what the data leave open. A cross is a row whose predicted label is wrong, or a
-    tick at the bottom if more than a hundred are.
+    Rows are sorted by the probability of the class, from the least to the most probable. The band is the posterior
+    interval of the probability, the uncertainty about the parameters. A cross marks a row whose predicted label is
+    wrong; if there are more than a hundred, ticks at the bottom mark these rows.
 
     Parameters
     ----------
@@ -52,24 +52,24 @@ def prediction_intervals(
     Returns
     -------
     matplotlib.axes.Axes
-        Axes with one step a row.
+        Axes with one step per row.
 
     Raises
     ------
     ImproperPosteriorError
         If the prior's concentration is zero.
     ValueError
-        If there is no such class, `y` has not one label a row, or `prob` is not in (0, 1).
+        If there is no such class, `y` does not have one label per row, or `prob` is not in (0, 1).
 
     Notes
     -----
     The axis is linear in the log odds: .99 is as far from .9 as .9 is from one half, the dotted line. Rows and
     intervals beyond the axis are drawn at its end; the axis holds 15 nines at most.
 
-    Intervals are those of `predict_interval(nb, X, prob)`: given the row, for rows from the population of the data, and
-    given the data where terms are weighted. They say what the data leave unknown about the parameters if naive Bayes
-    holds: a row can be wrong far outside its interval. Where rows are few the line may leave the band, as the line is a
-    mean over the parameters and the band has their quantiles.
+    Intervals are those of `predict_interval(nb, X, prob)`: given the row, for rows from the population of the data;
+    given the data if terms are weighted. They describe the uncertainty about the parameters if naive Bayes holds, and
+    not the probability that a label is right. With few training rows the line may leave the band, as the line is a mean
+    over the parameters and the band has quantiles.
 
     Examples
     --------
@@ -88,9 +88,7 @@ def prediction_intervals(
     names = labels(nb.classes_, 24)
     if label is None and len(names) == 2:
         label = nb.classes_[1]
-    if label is not None and label not in names:
-        raise ValueError(f"label={shown(label)} is not a class; the classes are {shown(list(nb.classes_))}.")
-    column = top if label is None else np.full(len(proba), list(names).index(label))
+    column = top if label is None else np.full(len(proba), find_class("label", label, list(nb.classes_)))
     p, low, high = (values[np.arange(len(proba)), column] for values in (proba, *map(np.asarray, intervals)))
     defined = ~np.isnan(p)
     order = np.argsort(p, kind="stable")[: defined.sum()]  # NaN is sorted last
@@ -140,10 +138,11 @@ def _mark_wrong_rows(ax: Axes, p: np.ndarray, rank: np.ndarray) -> Artist:
 
 
 def prior_predictive(values: object, ax: Axes | None = None) -> Axes:
-    """Show how sure a prior is of a class before any data: the distribution of P(class | row) under its draws.
+    """Show the distribution of P(class | row) under draws from the prior, before any data.
 
-    Read the figure at .5 and .99. The prior expects to be wrong on rows left of one half. Where nearly all draws lie
-    beyond .99, the prior is sure of the class before it has seen a row; with many features most priors are.
+    The values are probabilities of the true class. Draws below .5 are rows whose class would be predicted wrongly. If
+    nearly all draws lie above .99, the prior implies near-certain predictions before any data; with many features most
+    priors do.
 
     Parameters
     ----------
@@ -156,7 +155,7 @@ def prior_predictive(values: object, ax: Axes | None = None) -> Axes:
     Returns
     -------
     matplotlib.axes.Axes
-        Axes with one histogram a prior.
+        Axes with one histogram per prior.
 
     Raises
     ------
@@ -213,7 +212,9 @@ def _checked_draws(values: object) -> dict[Any, np.ndarray]:
         wrong = p[~((p >= 0) & (p <= 1))]
         if len(wrong) or not len(p):
             where, content = f"values[{name!r}]" if name else "values", wrong[0] if len(wrong) else "nothing"
-            raise ValueError(f"{where} holds {content}; class probabilities are numbers from 0 to 1, one a draw.")
+            raise ValueError(
+                f"{where} holds {content}. Class probabilities are numbers from 0 to 1, one for each draw."
+            )
     return draws
 
 

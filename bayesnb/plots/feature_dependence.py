@@ -28,14 +28,15 @@ _STEP = 60.0  # points from a generation to the next, at most
 
 
 def independence(table: pd.DataFrame, top: int = 20, ax: Axes | None = None) -> Axes:
-    """Show which pairs of features depend on each other given the class: a matrix of log Bayes factors.
+    """Show the log Bayes factors of dependence between features given the class, as a matrix.
 
-    Read the dark orange cells. Naive Bayes, which takes features for independent, counts these pairs twice.
+    Dark orange cells are pairs of features that depend on each other. Naive Bayes takes them for independent, and
+    counts their evidence twice.
 
     Parameters
     ----------
     table : DataFrame
-        Result of `check_independence`: one row a pair, with columns feature_1, feature_2 and log_bayes_factor (nats).
+        Result of `check_independence`: one row per pair, with columns feature_1, feature_2 and log_bayes_factor (nats).
     top : int, default 20
         Largest number of features that are shown, those of the strongest pairs; low axes have room for fewer.
     ax : matplotlib.axes.Axes, optional
@@ -44,7 +45,7 @@ def independence(table: pd.DataFrame, top: int = 20, ax: Axes | None = None) -> 
     Returns
     -------
     matplotlib.axes.Axes
-        Axes with the matrix. The colour bar has axes of its own, in the same figure.
+        Axes with the matrix. The colour bar has separate axes in the same figure.
 
     Raises
     ------
@@ -55,9 +56,9 @@ def independence(table: pd.DataFrame, top: int = 20, ax: Axes | None = None) -> 
 
     Notes
     -----
-    Positive log Bayes factors (orange) speak for dependence given the class, against naive Bayes; negative factors
-    (purple) for independence. The scale is linear from -1 to 1 and logarithmic beyond. Pairs that are not in the table
-    are grey.
+    Positive log Bayes factors (orange) are evidence of dependence given the class, against naive Bayes; negative
+    factors (purple) of independence. The scale is linear from -1 to 1 and logarithmic beyond. Pairs that are not in the
+    table are grey.
 
     Examples
     --------
@@ -102,10 +103,10 @@ def independence(table: pd.DataFrame, top: int = 20, ax: Axes | None = None) -> 
 
 
 def structure(nb: Classifier, ax: Axes | None = None) -> Axes:
-    """Show which feature depends on which in a network, and how much: arcs from parents to children.
+    """Show the arcs of a network from parents to children, and the strength of each dependence.
 
-    Read the figure like a tree of folders. A feature depends on the class and on the features that arrows come from;
-    the wider the arrow, the more the parent says of the feature that nothing else does.
+    Children are below their first parent, as in a tree of folders. A feature depends on the class and on the features
+    at the other ends of its arrows. A wider arrow means that the parent adds more information about the feature.
 
     Parameters
     ----------
@@ -117,7 +118,7 @@ def structure(nb: Classifier, ax: Axes | None = None) -> Axes:
     Returns
     -------
     matplotlib.axes.Axes
-        Axes with one row a feature, children below their first parent, and at most 40 features: those with the widest
+        Axes with one row per feature, children below their first parent, and at most 40 features: those with the widest
         arcs. Features without arcs come last, if they are ten or fewer. Gaussian features, which have no arcs, are not
         shown.
 
@@ -129,8 +130,8 @@ def structure(nb: Classifier, ax: Axes | None = None) -> Axes:
     Notes
     -----
     The class, a parent of all features, is left out. The width of an arc is the mutual information of parent and
-    feature, given the class and the feature's other parents, in the training rows, in nats: what the feature would lose
-    without the arc. Arcs from second and later parents are curved, and have another colour.
+    feature, given the class and the feature's other parents, in the training rows, in nats. Arcs from second and later
+    parents are curved, and have another colour.
 
     Examples
     --------
@@ -184,7 +185,7 @@ def _single_network(nb: Classifier) -> tuple[NodeColumns, np.ndarray]:
             network = columns.network
             if network is not None and len({node[0] for node in network.nodes}) == len(network.nodes):
                 return network, statistics.count
-    raise ValueError(f"{type(nb).__name__} is no single network; pass a fitted TAN, SPODE or NetworkNB.")
+    raise ValueError(f"{type(nb).__name__} is not a single network. Pass a fitted TAN, SPODE or NetworkNB.")
 
 
 def _arc_information(network: NodeColumns, counts: np.ndarray) -> dict[tuple[int, int], float]:

@@ -23,8 +23,9 @@ def labels(values: Iterable[Hashable], width: int = 24) -> dict[Any, str]:
     if strange := undrawable_characters("".join(names.values())):
         # The message is always the same, so that Python shows it once.
         warn(
-            f"No font at hand has all characters of the names in this figure: the others are drawn as {_BOX}. Install "
-            "a font that has them, such as Noto Sans CJK, or name one in matplotlib's rcParams['font.family']."
+            "No installed font has all characters of the names in this figure, and missing characters are drawn as "
+            f"{_BOX}. Install a font that has these characters, such as Noto Sans CJK, or name such a font in "
+            "matplotlib's rcParams['font.family']."
         )
         box = "?" if undrawable_characters(_BOX) else _BOX
         boxes = str.maketrans(dict.fromkeys(strange, box))

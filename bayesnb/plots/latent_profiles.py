@@ -26,18 +26,18 @@ _SPACE = 0.6  # of a row, for all classes
 def latent_profiles(
     mixture: Any, data: Any = None, features: Iterable[object] | None = None, prob: float = 0.9, ax: Axes | None = None
 ) -> Axes:
-    """Show what the classes of a latent class model are: the probability of each level in each class.
+    """Show the probability of each level in each class of a latent class model.
 
-    Read across a row: a level tells those classes apart whose intervals are apart. Read down a colour for what a class
-    is.
+    In each row, a level distinguishes the classes whose intervals do not overlap. The marks of one colour, from top to
+    bottom, are the profile of one class.
 
     Parameters
     ----------
     mixture : fitted NaiveBayesMixture
         Mixture with columns of levels (categorical, Bernoulli or binned).
     data : arviz.InferenceData or xarray.DataTree, optional
-        Result of `sample_latent` for this mixture: posterior means with intervals. Default: the parameters at which EM
-        ended, without intervals.
+        Result of `sample_latent` for this mixture: posterior means with intervals are drawn. Default: the parameters at
+        the end of EM, without intervals.
     features : iterable of column names or indices, optional
         Columns whose levels are drawn. Default: all columns of levels.
     prob : float, default 0.9
@@ -61,8 +61,8 @@ def latent_profiles(
 
     Notes
     -----
-    Classes are those of the mixture. Where they overlap much, their names change from draw to draw, and their intervals
-    say little: see `sample_latent`.
+    Classes are those of the mixture. If classes overlap much, their names change from draw to draw, and the intervals
+    are not informative; see `sample_latent`.
 
     Examples
     --------
@@ -141,8 +141,9 @@ def _tabulate_levels(
             draws = _read_site(data, sites["theta"])
             if draws.shape[1:] != (len(encoding.classes), len(levels)):
                 raise ValueError(
-                    f"data have probabilities of the shape {draws.shape[1:]} for {len(encoding.classes)} classes and "
-                    f"{len(levels)} levels; pass what sample_latent returns for this mixture."
+                    f"data have probabilities of the shape {draws.shape[1:]}, but the mixture has "
+                    f"{len(encoding.classes)} classes and {len(levels)} levels. Pass what sample_latent returns for "
+                    "this mixture."
                 )
             mean = draws.mean(axis=0)
             lower, upper = np.quantile(draws, [0.5 - prob / 2, 0.5 + prob / 2], axis=0)
@@ -156,7 +157,7 @@ def _tabulate_levels(
             parts.append(pd.DataFrame({"row": rows, "feature": names, "level": shown, "class": c, **numbers}))
         n_rows += len(at)
     if not n_rows:
-        raise ValueError("latent_profiles: no column has levels. parameter_table has the parameters of numbers.")
+        raise ValueError("latent_profiles: no column has levels. Use parameter_table for the parameters of numbers.")
     return pd.concat(parts, ignore_index=True), left_out
 
 

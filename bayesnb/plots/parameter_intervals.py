@@ -32,8 +32,8 @@ def forest(
 ) -> Axes:
     """Compare the parameters of the classes, feature by feature, by their posterior intervals.
 
-    Read the figure within a group: a feature tells those classes apart whose intervals are apart. Where the hollow mark
-    lies beside the filled mark, the prior has moved the estimate.
+    Within a group of intervals, a feature distinguishes the classes whose intervals do not overlap. A hollow mark
+    (maximum likelihood) away from the filled mark (posterior mean) shows that the prior has moved the estimate.
 
     Parameters
     ----------
@@ -114,10 +114,10 @@ def shrinkage(
     parameter: str | None = None,
     features: Iterable[object] | None = None,
 ) -> Axes:
-    """Show which parameters the prior moves, and how far: maximum likelihood against the posterior mean.
+    """Show how far the prior moves each parameter: maximum likelihood against the posterior mean.
 
-    Read the distance from the diagonal. The prior does nothing on the diagonal; it moves small dots most, which few
-    cells stand behind.
+    The distance of a dot from the diagonal is the effect of the prior. Small dots, which are estimated from few cells,
+    move most.
 
     Parameters
     ----------
@@ -136,7 +136,7 @@ def shrinkage(
     Returns
     -------
     matplotlib.axes.Axes
-        Axes with one dot a parameter, and its equal-tailed interval as a vertical line.
+        Axes with one dot per parameter, and its equal-tailed interval as a vertical line.
 
     Raises
     ------
@@ -148,7 +148,7 @@ def shrinkage(
     Notes
     -----
     The area of a dot grows with the weight of the cells behind the parameter. More than 12 classes share one colour.
-    An interval says what the data leave unknown about the parameter if naive Bayes holds.
+    An interval describes the uncertainty about the parameter if naive Bayes holds.
 
     A mean is counted from the feature's mean over all rows, in its standard deviations over all rows (population form);
     a variance or rate is divided by the feature's variance or mean over all rows. A unit of zero is replaced by 1.

@@ -67,7 +67,9 @@ def select_parameters(
     if parameter is None:
         parameter = max(numbers, key=lambda kind: numbers[kind] * (kind != "sigma2"))
     if not isinstance(parameter, str) or parameter not in numbers:
-        raise ValueError(f"parameter={shown(parameter)}: the parameters of these features are {list(numbers)}.")
+        raise ValueError(
+            f"parameter={shown(parameter)} is unknown. The parameters of these features are {list(numbers)}."
+        )
     others = ", ".join(f"{n} {kind}" for kind, n in numbers.items() if kind != parameter)
     table = table[table["kind"] == parameter].reset_index(drop=True)
     are_words = bool(table["is_word"].all())

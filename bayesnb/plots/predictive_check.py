@@ -17,9 +17,9 @@ if TYPE_CHECKING:
 
 
 def predictive_check(result: PredictiveCheck, top: int = 30, ax: Axes | None = None) -> Axes:
-    """Show what the table has beside what the model replicates, the largest discrepancies first.
+    """Show observed quantities beside their values in replicated tables, the largest discrepancies first.
 
-    Read the diamonds, which lie outside of their lines: the model seldom replicates what was observed there.
+    A diamond outside its line is a quantity that the model seldom replicates.
 
     Parameters
     ----------

@@ -19,15 +19,15 @@ _COLUMNS = ("lower", "upper", "count", "confidence", "accuracy")
 
 
 def reliability(table: pd.DataFrame | Mapping[str, pd.DataFrame], ax: Axes | None = None) -> Axes:
-    """Show whether stated confidence is deserved: mean top probability against observed accuracy, bin by bin.
+    """Show the reliability diagram: stated confidence against observed accuracy, in bins of the top probability.
 
-    Read which side of the diagonal a dot is on. Below the diagonal, labels are right less often than was stated: the
-    probabilities are overconfident.
+    On the diagonal, probabilities are calibrated. Below the diagonal, labels are right less often than the
+    probabilities state: the probabilities are overconfident.
 
     Parameters
     ----------
     table : DataFrame, or dict of str to DataFrame
-        Result of `bayesnb.evaluation.reliability`: one row a bin of the top probability, with columns lower, upper,
+        Result of `bayesnb.evaluation.reliability`: one row per bin of the top probability, with columns lower, upper,
         count, confidence (mean of the stated probabilities) and accuracy. Empty bins are not drawn. A dict shows
         several tables by name, such as {"plain": ..., "weighted": ...}.
     ax : matplotlib.axes.Axes, optional
@@ -36,7 +36,7 @@ def reliability(table: pd.DataFrame | Mapping[str, pd.DataFrame], ax: Axes | Non
     Returns
     -------
     matplotlib.axes.Axes
-        Axes with one dot a bin.
+        Axes with one dot per bin.
 
     Raises
     ------

@@ -63,7 +63,7 @@ def count_fitting_rows(ax: Axes | None, most: int, reserved: int = 6, row: float
 
 
 def detach(ax: Axes) -> Figure:
-    """Return the figure of `ax` after pyplot has closed it; programs that save many figures keep memory so.
+    """Close the figure of `ax` in pyplot and return it, so that programs that save many figures free memory.
 
     Parameters
     ----------

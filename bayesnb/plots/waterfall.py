@@ -23,10 +23,10 @@ _SDS = 1.6449  # of a normal 90% interval
 
 
 def explain(frame: pd.DataFrame, row: object = None, ax: Axes | None = None) -> Axes:
-    """Show why a row gets its label: a waterfall from the log odds of the classes, feature by feature, to the row's.
+    """Show the contribution of each feature to the log odds of a row, as a waterfall.
 
-    Read the figure downwards. Each bar moves the log odds from where the bar above has left them, in the colour of the
-    class that it speaks for; the grey bar is where they end, the log odds that `predict_proba` states.
+    From top to bottom, each bar starts where the bar above ends, and has the colour of the class that its feature
+    supports. The grey bar at the bottom is the sum, the log odds of `predict_proba`.
 
     Parameters
     ----------
@@ -54,9 +54,9 @@ def explain(frame: pd.DataFrame, row: object = None, ax: Axes | None = None) -> 
     -----
     Lines reach 1.64 posterior sd to both sides of a bar's end: the sd of the bar's contribution and, for the last bar,
     of the log odds. With many rows they are 90% intervals; with few rows the log odds of the predictive are not the
-    posterior mean of the log odds, see `bayesnb.explain`. They say what the data leave open about the parameters, if
-    naive Bayes holds. Of words that share probabilities, the last line and that of the other words together are upper
-    bounds: of text messages 1% too wide at most. The two classes have the first two colours.
+    posterior mean of the log odds, see `bayesnb.explain`. The lines describe the uncertainty about the parameters, if
+    naive Bayes holds. Words share probabilities, so that the last line and the line of the other words together are
+    upper bounds; for text messages they are at most 1% too wide. The two classes have the first two colours.
 
     Examples
     --------
@@ -74,7 +74,7 @@ def explain(frame: pd.DataFrame, row: object = None, ax: Axes | None = None) -> 
     contribution, sd = rows["contribution"].to_numpy(float), rows["sd"].to_numpy(float)
     if not np.isfinite(contribution).all():
         feature, infinite = rows[~np.isfinite(contribution)][["feature", "contribution"]].iloc[0]
-        raise ValueError(f"frame: the contribution of {feature!r} is {infinite}, and no bar.")
+        raise ValueError(f"frame: the contribution of {feature!r} is {infinite}, which cannot be drawn as a bar.")
     names = _bar_names(rows)
     kept = style.count_fitting_rows(ax, _MOST, reserved=5, row=_ROW) + 1
     if len(rows) > kept + 1:
@@ -118,8 +118,8 @@ def _select_row(frame: pd.DataFrame, row: object) -> pd.DataFrame:
     is_class = rows["feature"] == CLASS
     if is_class.sum() != 1:
         raise ValueError(
-            f"frame has {is_class.sum()} lines of {CLASS!r} for row {shown(rows['row'].iloc[0])}, and the waterfall "
-            "begins at one: pass all lines of a row, whose label no other row has."
+            f"frame has {is_class.sum()} lines of {CLASS!r} for row {shown(rows['row'].iloc[0])}, but a waterfall "
+            "begins at exactly one. Pass all lines of one row, with a label that no other row has."
         )
     size = np.where(is_class, np.inf, rows["contribution"].abs())
     return rows.iloc[np.argsort(-size, kind="stable")]

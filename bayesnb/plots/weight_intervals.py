@@ -17,9 +17,9 @@ _MOST_ROWS = 40
 
 
 def weights(table: pd.DataFrame, ax: Axes | None = None, names: Iterable[object] | None = None) -> Axes:
-    """Show how much each term counts: weights with their intervals, the largest first, and the temperature.
+    """Show the weights of terms with their intervals, the largest first, and the temperature.
 
-    Read how far a dot is from 1, where naive Bayes counts every term. A term that repeats others has a small weight.
+    In naive Bayes every term has the weight 1. A term that repeats the evidence of others has a small weight.
 
     Parameters
     ----------
@@ -45,9 +45,9 @@ def weights(table: pd.DataFrame, ax: Axes | None = None, names: Iterable[object]
 
     Notes
     -----
-    A term counts at weight 1 as in naive Bayes, and at 0 not at all. Between 0 and 1 the term repeats in part what
-    others say; below 0 it takes back what others say too often. A hollow dot has 0 in its interval. Intervals are about
-    the weights given fits to halves of the rows. Weights are shrunk to the temperature, the dashed line.
+    A term of weight 0 is ignored. A weight between 0 and 1 means that the term partly repeats the evidence of others; a
+    negative weight corrects evidence that others count too often. A hollow dot has 0 in its interval. Intervals are
+    about the weights given fits to halves of the rows. Weights are shrunk to the temperature, the dashed line.
 
     Examples
     --------
@@ -96,5 +96,7 @@ def _select_terms(table: pd.DataFrame, names: Iterable[object]) -> pd.DataFrame:
     require_iterable("names", names, "a list of terms of the table")
     names, terms = list(names), table["term"].tolist()
     if not names or not set(names) <= set(terms):
-        raise ValueError(f"names={shown(names)} must be terms of the table, one or more; it has {shown(terms[:8])}.")
+        raise ValueError(
+            f"names={shown(names)} must be terms of the table, one or more. The table has {shown(terms[:8])}."
+        )
     return table[table["term"].isin(names)]

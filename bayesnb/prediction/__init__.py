@@ -1,4 +1,4 @@
-"""Predictions one can believe: what exact leave-one-out makes of class probabilities."""
+"""Calibrated sets of labels, explanations, prevalence and weights, from exact leave-one-out and cross-fitted terms."""
 
 from bayesnb.prediction.conformal import Conformal, PredictionSets, conformal
 from bayesnb.prediction.explanation import explain

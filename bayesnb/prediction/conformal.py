@@ -104,6 +104,16 @@ class PredictionSets:
     def at(self, coverage: float) -> Self:
         """Return a copy with the sets of the same rows for another coverage.
 
+        Parameters
+        ----------
+        coverage : float
+            Least probability of a set to hold the label, in (0, 1).
+
+        Returns
+        -------
+        PredictionSets
+            Sets of the same rows.
+
         Raises
         ------
         ValueError
@@ -115,6 +125,16 @@ class PredictionSets:
 
     def covered(self, y: object) -> np.ndarray:
         """Return (M,) whether the set of each row holds the label `y` of the row; False for labels that are no class.
+
+        Parameters
+        ----------
+        y : array-like of shape (M,)
+            True labels of the rows.
+
+        Returns
+        -------
+        (M,) array of bool
+            Whether each set holds the label.
 
         Raises
         ------
@@ -222,6 +242,11 @@ class Conformal:
             Least probability of a set to hold the label, in (0, 1). Sets hold all labels if candidates are compared
             with fewer than coverage/(1 - coverage) rows.
 
+        Returns
+        -------
+        PredictionSets
+            Sets of the rows, with the p-values.
+
         Raises
         ------
         ValueError
@@ -259,7 +284,7 @@ def conformal(
     Parameters
     ----------
     nb : fitted classifier of bayesnb
-        Classifier that `loo` takes.
+        Classifier with exact leave-one-out scores, see `loo`.
     X, y : array-likes
         Rows that `nb` has counted, all or some of them, and their labels. New rows must be exchangeable with these.
     sample_weight : (N,) array of whole numbers, optional
@@ -273,9 +298,10 @@ def conformal(
         depends on no other new row. "random": a fraction that is uniform on (0, 1); coverage is exact.
     seed : int, default 0
         Seed of these fractions, one for each row of X in turn, and of the folds of a weighted model. If new rows come
-        in several calls, give each call a seed of its own.
+        in several calls, give each call another seed.
     estimate : {"predictive", "mean"}, optional
-        Plug-in estimate of the parameters given the other rows, or predictive; default: `nb.estimate`.
+        Estimate of the parameters given the other rows: integrated out, or plugged in at the posterior mean. Default:
+        `nb.estimate`.
 
     Returns
     -------
@@ -287,21 +313,21 @@ def conformal(
     NotImplementedError
         If leaving rows out of the classifier is not exact, as after `fit_em`.
     ValueError
-        If the rows were not counted, as far as counts tell; if a weight is not whole; if the reading is a mode or MLE.
+        If the counts show that the rows were not counted; if a weight is not whole; if `estimate` is "map" or "mle".
 
     Notes
     -----
-    A new row x is counted with each label y in turn. With it among the data D, every row has a score, the probability
-    of its label given all *other* rows, and the p-value is the share of scores that are no better than that of (x, y):
+    A new row x is counted with each label y in turn. Every row of these N + 1 then has a score, the probability of its
+    label given all *other* rows. The p-value is the fraction of scores that are no better than that of (x, y):
 
         p_y(x) = #{i <= N + 1: s_i <= s_(N+1)} / (N + 1),    s_i = P(y_i | x_i, D ∪ (x, y) without row i).
 
     If (x, y) is exchangeable with the N rows, each rank of its score is equally probable. So the set of all labels with
     p > ε misses the true label with a probability of at most ε: over the draw of the data and of the row, not for each
     row x, and not given that the set has one label. Features that depend on each other make naive Bayes far too sure;
-    sets are then larger, and coverage still holds. Where a model is wrong in fewer rows than ε, sets of the most
-    uncertain rows are empty, and a higher coverage costs little. Where time matters, or rows come in groups, rows are
-    not exchangeable, and coverage is not guaranteed.
+    sets are then larger, and coverage still holds. If a model is wrong in a smaller fraction of rows than ε, the sets
+    of the most uncertain rows are empty, and a higher coverage costs little. If rows depend on time, or come in groups,
+    they are not exchangeable, and coverage is not guaranteed.
 
     Scores are those of refits to N rows under the same encoding, computed from counts: M candidates take O(M N C F)
     operations without a refit, in constant memory. Where classes share parameters, as under a Gaussian prior that is
@@ -348,8 +374,8 @@ def conformal(
     if (counted.weight % 1 != 0).any():
         i = int(np.argmax(counted.weight % 1 != 0))
         raise ValueError(
-            f"sample_weight is {counted.weight[i]} at row {i}: conformal counts rows, of which a row of weight 2 is "
-            "two, and there is no part of a row. Pass rows with whole weights."
+            f"sample_weight is {counted.weight[i]} at row {i}, but conformal counts rows, and a row of weight 2 counts "
+            "as two rows. Pass rows with whole weights."
         )
     chosen, classes = " and ".join(fitted.chosen), fitted.encoding.classes.array()
     notes = (f"Coverage is approximate: given {chosen}, chosen on these rows too.",) if chosen else ()

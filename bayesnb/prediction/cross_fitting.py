@@ -116,13 +116,13 @@ def sample_rows(
     counts = np.bincount(label[position], weight[position], minlength=n_classes)
     if (events := counts.sum() - counts.max(initial=0.0)) < FEWEST_EVENTS:
         raise TooFewRowsError(
-            f"only {events:g} rows are outside the largest class, and weights take {FEWEST_EVENTS} or more (rows alone "
-            "in their class do not count)."
+            f"Weights need {FEWEST_EVENTS} or more rows outside the largest class, and there are only {events:g}. (A "
+            "row that is alone in its class does not count.)"
         )
     if single := [classes.values[c] for c in np.flatnonzero(rows_per_class == 1)][:8]:
         warn(
-            f"{name}: of classes {single} there is one row here, and halves would lack it: it does not enter the "
-            "weights, and these classes have no bias."
+            f"{name}: the classes {single} have one row each, so that one of two halves would lack this row. The "
+            "weights are fitted without these rows, and these classes have no bias."
         )
     return position, has_rows
 
@@ -422,7 +422,8 @@ def _require_finite(values: np.ndarray, rows: np.ndarray, columns: TermColumns, 
     i, c, t = (int(v[0]) for v in np.nonzero(~np.isfinite(values)))
     names = [name for name, column in zip(columns.names, columns.column, strict=True) if column == t]
     raise ValueError(
-        f"weights: by a half of the rows without row {rows[i]} the term of {shown(', '.join(names))} in class "
-        f"{classes.values[c]!r} is {values[i, c, t]}, and no weight makes that a probability. A prior with positive "
-        "concentrations has finite terms: alpha > 0, estimate='predictive'."
+        f"weights: for row {rows[i]} the term of {shown(', '.join(names))} in class {classes.values[c]!r} is "
+        f"{values[i, c, t]}, by the fit to a half of the rows without this row. No weight makes that term a "
+        "probability. Use a prior with positive concentrations (alpha > 0) and estimate='predictive', which have "
+        "finite terms."
     )

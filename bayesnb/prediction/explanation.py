@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Hashable, Sequence
+from collections.abc import Sequence
 from dataclasses import replace
 from functools import partial
 from typing import Any, cast
@@ -13,7 +13,7 @@ import pandas as pd
 from scipy.special import polygamma
 
 from bayesnb import scoring
-from bayesnb._util.arguments import require_iterable, shown
+from bayesnb._util.arguments import find_class, require_iterable, shown
 from bayesnb._util.level_pair_counts import require_memory
 from bayesnb.capabilities import require_capability
 from bayesnb.encoding import Columns, Conditional, Rows, Table, ignore_unknown
@@ -69,7 +69,8 @@ def explain(
     ImproperPosteriorError
         If the posterior is improper.
     NotImplementedError
-        If there is no posterior, as for `AODE`; if a row of a network has missing cells with observed descendants.
+        If there is no posterior, such as for an `AODE`; if a row of a network has missing cells with observed
+        descendants.
     ValueError
         If `of` or `against` is no class, or both are the same; if the number of `names` is not that of the columns.
 
@@ -91,9 +92,10 @@ def explain(
     most of all for numbers, as an unknown variance gives the predictive heavy tails.
 
     A contribution is the evidence of a cell *if naive Bayes holds*: redundant features are each counted in full
-    (`WeightedNB` counts them for less). A contribution does not say how the prediction would change with the cell. The
-    sd is the uncertainty about the parameters, with weights taken for known. Missing cells of a network with observed
-    descendants are summed out, and the logarithm of a sum has no contributions; `terms` divides the logarithm equally.
+    (`WeightedNB` gives them smaller weights). A contribution does not say how the prediction would change with the
+    cell. The sd is the uncertainty about the parameters, with weights taken for known. Missing cells of a network with
+    observed descendants are summed out, and the logarithm of a sum has no contributions; `terms` divides the logarithm
+    equally.
 
     References
     ----------
@@ -248,16 +250,15 @@ def _log_odds_variance(family: Family, x: tuple[Any, ...], c: jax.Array, k: jax.
 def _contrasts(fitted: Fitted, X: object, of: object, against: object) -> tuple[np.ndarray, np.ndarray]:
     """Return the indices (N,) of the classes `of` and `against` of each row; None: the most probable other class."""
     labels = list(fitted.encoding.classes.values)
-    if len(labels) < 2:
-        raise ValueError(f"explain is about one class against another, and {fitted.name} knows {labels[0]!r} only.")
-    chosen: list[int | None] = []
-    for name, label in (("of", of), ("against", against)):
-        if label is not None and not (isinstance(label, Hashable) and label in dict.fromkeys(labels)):
-            raise ValueError(f"{name}={shown(label)} is no class; nb.classes_ is {shown(labels)}.")
-        chosen.append(None if label is None else labels.index(label))
-    first, second = chosen
+    require_two_classes(fitted, "explain")
+    first, second = (
+        None if label is None else find_class(name, label, labels) for name, label in (("of", of), ("against", against))
+    )
     if first is not None and first == second:
-        raise ValueError(f"of={shown(of)} and against={shown(against)} are one class; give two of {labels[:12]}.")
+        raise ValueError(
+            f"of={shown(of)} and against={shown(against)} are the same class. Pass two different classes of "
+            f"{labels[:12]}."
+        )
     scores = fitted.log_proba(X)
     scores = np.where(np.isnan(scores), fitted.class_log_prior, scores)  # `predict` treats undefined rows so, too.
     order = np.argsort(-scores, axis=1, kind="stable")
@@ -270,13 +271,23 @@ def _contrasts(fitted: Fitted, X: object, of: object, against: object) -> tuple[
     return c, k
 
 
+def require_two_classes(fitted: Fitted, who: str) -> None:
+    """Raise ValueError if a classifier has one class only; `who` is named as the caller."""
+    labels = fitted.encoding.classes.values
+    if len(labels) < 2:
+        raise ValueError(f"{who} compares classes, but {fitted.name} has only the class {labels[0]!r}.")
+
+
 def column_names(fitted: Fitted, names: Sequence[str] | None) -> list[str]:
     """Return the names of the columns of X: those given by the user, or those of the classifier."""
     if names is None:
         return fitted.encoding.feature_names
-    require_iterable("names", names, "a text for each column of X")
+    require_iterable("names", names, "a list with one text for each column of X")
     if len(texts := [str(name) for name in names]) != fitted.encoding.n_features:
-        raise ValueError(f"names has {len(texts)} entries, and X has {fitted.encoding.n_features} columns.")
+        raise ValueError(
+            f"names has {len(texts)} entries, but X has {fitted.encoding.n_features} columns. Pass one name for each "
+            "column."
+        )
     return texts
 
 
@@ -286,8 +297,8 @@ def _require_no_sums(rows: tuple[Rows, ...]) -> None:
         if np.any(block_rows.summed):
             raise NotImplementedError(
                 f"explain: row {int(np.argmax(block_rows.summed))} has a missing cell on an arc (the first of "
-                f"{int(np.sum(block_rows.summed))} such rows), and the sum over what it may be is no sum of "
-                "contributions; `terms(nb, X)` shares it out between the columns, without sd."
+                f"{int(np.sum(block_rows.summed))} such rows), and the sum over the levels of that cell is not a sum "
+                "of contributions. Use `terms(nb, X)`, which divides the sum between the columns, without sd."
             )
 
 

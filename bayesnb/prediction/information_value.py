@@ -39,11 +39,11 @@ def value_of_information(nb: Classifier, X: object, *, features: Iterable[str | 
     Parameters
     ----------
     nb : fitted classifier of bayesnb
-        Classifier whose prediction is to become surer.
+        Classifier whose predictions are to become more certain.
     X : array-like, sparse matrix or DataFrame of shape (N, F)
         Rows with missing cells.
     features : iterable of column names or indices, optional
-        Columns whose missing cells can be asked for; default: all.
+        Columns whose missing cells can be observed; default: all.
 
     Returns
     -------
@@ -65,8 +65,8 @@ def value_of_information(nb: Classifier, X: object, *, features: Iterable[str | 
     ImproperPosteriorError
         If the posterior is improper.
     NotImplementedError
-        If there is no posterior, as for `AODE`, which averages over other models where another cell is missing; or if
-        a family of numbers has no method for its predictive distribution.
+        If there is no posterior, such as for an `AODE`, which averages over other models if another cell is missing; or
+        if a family of numbers has no method for its predictive distribution.
     ValueError
         If there is no such feature.
 
@@ -106,8 +106,8 @@ def value_of_information(nb: Classifier, X: object, *, features: Iterable[str | 
     if any(encoding.repeats):
         raise NotImplementedError(
             f"value_of_information: a column of this {fitted.name} has a margin and a dependence on its parents, and "
-            "what its cell may be has no closed form. A structure without weights whose columns are all categorical, "
-            "or a classifier without structure, has one."
+            "the distribution of its cell has no closed form. Use a structure without weights whose columns are all "
+            "categorical, or a classifier without structure."
         )
     require_proper(encoding, fitted.posterior)
     wanted = encoding.positions(range(encoding.n_features) if features is None else features)

@@ -151,6 +151,7 @@ def estimate_prevalence(
     Returns
     -------
     Prevalence
+        Posterior means, intervals and draws of the shares.
 
     Raises
     ------
@@ -159,8 +160,8 @@ def estimate_prevalence(
     NotImplementedError
         If `given="data"` and the parameters have no exact posterior, as those of `AODE`.
     ValueError
-        If an argument is bad; if a row has no class probabilities, such as one that is impossible in every class under
-        the MLE.
+        If an argument cannot be used; if a row has no class probabilities, such as one that is impossible in every
+        class under the MLE.
 
     Warns
     -----
@@ -174,22 +175,23 @@ def estimate_prevalence(
 
         p(π | U) ∝ Dir(π | α) Π_i Σ_c π_c p(x_i | c),
 
-    where p(x_i | c), up to a factor a row, is the classifier's P(c | x_i) divided by its class prior. The mode is found
-    by EM (Saerens, Latinne & Decaestecker 2002). For two classes all other numbers are computed by quadrature. For more
-    classes they come from draws by Gibbs sampling, which are as many sweeps from each other, up to 50, as make them
+    where p(x_i | c), up to a factor per row, is the classifier's P(c | x_i) divided by its class prior. The mode is
+    found by EM (Saerens, Latinne & Decaestecker 2002). For two classes all other numbers are computed by quadrature.
+    For more classes they are computed from draws by Gibbs sampling, which are up to 50 sweeps apart, so that they are
     nearly independent.
 
     *It assumes* that p(row | class) is what it was in training (*label shift*): only the shares have moved.
 
     *It takes the scores for calibrated.* Naive Bayes counts evidence twice where features depend on each other, and its
-    scores are too sure: then intervals are too narrow, and shares are drawn to those of the predicted labels. Calibrate
-    first, with a classifier whose terms are weighted; `bayesnb.evaluation.reliability` shows whether it is needed.
+    scores are too sure: then intervals are too narrow, and shares are biased towards those of the predicted labels.
+    Calibrate first, with a classifier whose terms are weighted; `bayesnb.evaluation.reliability` shows whether it is
+    needed.
 
-    *The classifier may have seen few rows.* That is why the default is given the data: given the scores, 90% intervals
-    of two classes with two Gaussian features covered .44, .65, .83, .90 after 5, 20, 100, 1000 labelled rows a class,
-    naive Bayes being true; `given="data"` covered .88, .86, .87 after the first three, and with six Bernoulli features
-    .91 where the scores covered .70. The posterior is averaged over 100 draws of θ | D; the information of the
-    unlabelled rows about θ is left out, as they have no labels.
+    *The classifier may have seen few rows.* Therefore the default is `given="data"`. With `given="scores"`, 90%
+    intervals of two classes with two Gaussian features covered .44, .65, .83, .90 after 5, 20, 100, 1000 labelled rows
+    per class, in simulations from naive Bayes; `given="data"` covered .88, .86, .87 after the first three, and with six
+    Bernoulli features .91 where the scores covered .70. The posterior is averaged over 100 draws of θ | D; the
+    information of the unlabelled rows about θ is left out, as they have no labels.
 
     References
     ----------
@@ -215,31 +217,36 @@ def estimate_prevalence(
     """
     require_fitted(nb, "estimate_prevalence")
     if not is_classifier(nb):
-        raise TypeError(f"estimate_prevalence takes a classifier: of a {type(nb).__name__} its estimator_.")
+        raise TypeError(f"estimate_prevalence takes a classifier, and nb is a {type(nb).__name__}. Pass nb.estimator_.")
     require_probability("prob", prob)
     require_integer("draws", draws)
     require_seed(seed)
     require_choice("given", given, ("data", "scores"))
     if given == "data" and nb.no_posterior is not None:
         raise NotImplementedError(
-            f"estimate_prevalence: given='data' averages over the posterior, and {nb.no_posterior} Pass "
-            "given='scores', which takes the scores for certain: intervals are too narrow after few labelled rows."
+            f"estimate_prevalence: given='data' averages over the posterior. {nb.no_posterior} Pass given='scores', "
+            "which takes the scores as certain; the intervals are then too narrow if there are few labelled rows."
         )
     n_classes = len(nb.classes_)
     concentration = to_numbers("alpha", alpha)
     if concentration.shape not in ((), (n_classes,)):
         shape = concentration.shape
-        raise ValueError(f"alpha has shape {shape}; expected a scalar or shape {(n_classes,)}, one a class.")
+        raise ValueError(
+            f"alpha has shape {shape}; it must be a number or have shape {(n_classes,)}, one number for each class."
+        )
     if not (np.isfinite(concentration) & (concentration > 0)).all():
-        raise ValueError(f"alpha={shown(alpha)} must be finite and above 0: the shares' prior is Dirichlet(alpha).")
+        raise ValueError(
+            f"alpha={shown(alpha)} must be finite and above 0, because the prior of the class shares is "
+            "Dirichlet(alpha)."
+        )
     concentration = np.broadcast_to(concentration, n_classes)
     log_likelihood = compute_dask(nb.predict_log_proba(X_unlabeled, class_prior=np.full(n_classes, 1.0 / n_classes)))
     undefined = np.isnan(log_likelihood).any(axis=1)
     if undefined.any():
         raise ValueError(
-            f"X_unlabeled: {undefined.sum()} of {len(undefined)} rows have no class probabilities under this estimate, "
-            f"and say nothing of the shares (first: row {int(np.argmax(undefined))}). Take a classifier with "
-            "estimate='predictive', under which every row has some, or leave these rows out."
+            f"X_unlabeled: {undefined.sum()} of {len(undefined)} rows have no class probabilities under this estimate "
+            f"and tell nothing of the class shares (first: row {int(np.argmax(undefined))}). Use a classifier with "
+            "estimate='predictive', under which every row has class probabilities, or leave these rows out."
         )
     mode, gap = np.full(n_classes, np.nan), 0.0
     if (concentration >= 1).all():
@@ -260,8 +267,8 @@ def estimate_prevalence(
         warn(f"{reason}: the mode is where EM stopped, up to {gap:.2g} nats below the maximum.")
     if effective < min(_LEAST_SIZE, draws / 2):
         warn(
-            f"{reason}: {draws} draws are worth {effective:.0f} independent ones, and means and intervals are as "
-            "uncertain. Take more draws, or features that tell more of the class."
+            f"{reason}: {draws} draws are worth {effective:.0f} independent ones, so that means and intervals are "
+            "uncertain. Take more draws, or features that tell more about the class."
         )
     return Prevalence(
         classes=nb.classes_,

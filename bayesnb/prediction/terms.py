@@ -83,11 +83,11 @@ def terms(nb: Classifier, X: object, *, estimate: Estimate | None = None) -> Ter
     Parameters
     ----------
     nb : fitted classifier of bayesnb
-        Classifier that `loo` takes.
+        Classifier with exact leave-one-out scores, see `loo`.
     X : array-like, sparse matrix or DataFrame of shape (N, F)
         Rows.
     estimate : {"predictive", "mean", "map", "mle"}, optional
-        Plug-in estimate of the parameters, or predictive; default: `nb.estimate`.
+        Estimate of the parameters: integrated out ("predictive"), or plugged in. Default: `nb.estimate`.
 
     Returns
     -------
@@ -132,11 +132,11 @@ def loo_terms(
     Parameters
     ----------
     nb : fitted classifier of bayesnb
-        Classifier that `loo` takes.
-    X, y, sample_weight
+        Classifier with exact leave-one-out scores, see `loo`.
+    X, y, sample_weight : array-likes
         Rows that `nb` has counted, all or some of them, with the labels and weights with which they were counted.
     estimate : {"predictive", "mean"}, optional
-        Plug-in estimate of the parameters, or predictive; default: `nb.estimate`.
+        Estimate of the parameters: integrated out ("predictive"), or plugged in. Default: `nb.estimate`.
     prior : {"derived", "fixed"}
         Treatment of a prior that is derived from the data: "derived" derives it from the other rows, as a refit does;
         "fixed" keeps `nb.prior_`.
@@ -150,7 +150,7 @@ def loo_terms(
     Raises
     ------
     ValueError
-        If the rows were not counted, as far as counts show it; if `estimate` is a mode or the MLE.
+        If the counts show that the rows were not counted; if `estimate` is a mode or the MLE.
     MemoryError
         If the array would not fit into memory.
 

@@ -27,7 +27,7 @@ def weight_table(nb: Classifier, prob: float = 0.9, draws: object = None) -> pd.
     Returns
     -------
     DataFrame
-        One row a term, in the order of `nb.term_names_`; under τ = 0, where all terms share one weight, a single row
+        One row per term, in the order of `nb.term_names_`; under τ = 0, where all terms share one weight, a single row
         for the temperature, and one more for that of dependences where there are any.
 
         term
@@ -86,8 +86,8 @@ def weight_table(nb: Classifier, prob: float = 0.9, draws: object = None) -> pd.
     require_probability("prob", prob)
     if (path := weights.path) is None:
         raise ValueError(
-            "weight_table: these weights are from a file of an older version, without standard deviations. "
-            "nb.weigh(X, y) fits them anew."
+            "weight_table: these weights are from a file of an older version of bayesnb, without standard deviations. "
+            "Fit the weights again by nb.weigh(X, y)."
         )
     shrinkage = np.array([weights.shrinkage, weights.dependence_shrinkage])[: path.shrinkage.shape[1]]
     if shrinkage.any() or len(weights.names) == 1:
@@ -105,7 +105,9 @@ def weight_table(nb: Classifier, prob: float = 0.9, draws: object = None) -> pd.
     else:
         drawn = read_weight_draws(weights, draws)
         if drawn is None:
-            raise ValueError("draws must be those of weights, as run_nuts(nb, X=X, y=y) of this WeightedNB has them.")
+            raise ValueError(
+                "draws must be draws of the weights, as run_nuts(nb, X=X, y=y) returns for this WeightedNB."
+            )
         first_of_group = np.unique(weights.dependence, return_index=True)[1]
         values = drawn.weight if names is weights.names else drawn.weight[:, first_of_group]
         lower, upper = np.quantile(values, tails, axis=0)

@@ -152,7 +152,10 @@ class Weights:
         require_numbers("weights_.class_bias", self.class_bias, (len(self.classes),))
         for name in ("of_draws", "dependence"):
             if (mask := getattr(self, name)).dtype != bool or mask.shape != (n_terms,):
-                raise ValueError(f"weights_.{name} is {mask.dtype} {mask.shape}.")
+                raise ValueError(
+                    f"weights_.{name} has type {mask.dtype} and shape {mask.shape}; it must have type bool and shape "
+                    f"({n_terms},)."
+                )
         for name in _NUMBERS:
             require_numbers(f"weights_.{name}", np.float64(getattr(self, name)), ())
         if self.path is not None:
@@ -182,8 +185,8 @@ class Weights:
         position = self.classes.index(classes.values)
         if self.class_bias.any() and (position < 0).all():
             raise ValueError(
-                f"weights have a bias of the classes {list(self.classes.values)[:8]}, and here are "
-                f"{list(classes.values)[:8]}: none of those. Are the labels of another type?"
+                f"weights have a bias of the classes {list(self.classes.values)[:8]}, but the classifier has none of "
+                f"these classes: {list(classes.values)[:8]}. Check whether the labels are of another type."
             )
         return np.where(position < 0, 0.0, bias[..., np.maximum(position, 0)])
 
@@ -199,7 +202,10 @@ class Weights:
         names = self.names if is_average and self.names == (AVERAGE,) else term_names(fitted)
         if names != self.names:
             first = next((a for a, b in zip(names, self.names, strict=False) if a != b), f"{len(names)} terms")
-            raise ValueError(f"weights are of {len(self.names)} terms, {self.names[:6]}, and not of these: {first!r}.")
+            raise ValueError(
+                f"weights are of {len(self.names)} terms, {self.names[:6]}, but the classifier has other terms: "
+                f"{first!r}."
+            )
         bias = self.align_bias(encoding.classes, self.class_bias)
         if is_average:
             return TermWeights(bias, (self.weight if names != (AVERAGE,) else self.weight[0],), (None,))
@@ -310,7 +316,7 @@ def require_weights(nb: Classifier, who: str) -> Weights:
     weights: Weights | None = getattr(nb, "weights_", None)
     if weights is None:
         raise ValueError(
-            f"{who}: the weights of this {type(nb).__name__} are 1, as none were found: its rows were counted and not "
-            "weighed, or were too few. nb.weigh(X, y) finds them, from rows that were counted."
+            f"{who}: the weights of this {type(nb).__name__} are 1, because none were fitted. The rows were only "
+            "counted, or were too few. Fit weights by nb.weigh(X, y), from rows that were counted."
         )
     return weights

@@ -2,18 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Hashable, Sequence
+from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 from scipy.special import digamma, ndtri, polygamma
 
-from bayesnb._util.arguments import require_integer, require_probability, require_seed, shown
+from bayesnb._util.arguments import find_class, require_integer, require_probability, require_seed
 from bayesnb._util.precision import float64
 from bayesnb.families import supports
 from bayesnb.families.protocol import Marginals
 from bayesnb.fitted import Classifier, Fitted, require_posterior
-from bayesnb.prediction.explanation import column_names
+from bayesnb.prediction.explanation import column_names, require_two_classes
 from bayesnb.uncertainty.draws import CLASS_PROB, draw_posterior, draw_variates
 
 if TYPE_CHECKING:
@@ -59,7 +59,7 @@ def top_words(
     nb : fitted classifier of bayesnb
         Classifier whose columns are words (`MultinomialNB`, `BernoulliNB`) or levels (`CategoricalNB`).
     class_ : label
-        Class that the words speak for.
+        Class that the words indicate.
     n : int, default 10
         Number of words; all words if there are fewer.
     prob : float, default 0.9
@@ -92,7 +92,7 @@ def top_words(
         If the posterior is improper.
     NotImplementedError
         If a column has neither words nor levels, such as a Gaussian column; if columns have parents; if classes share
-        parameters, as in `FeatureAveragedNB`; if there is no posterior.
+        parameters (`FeatureAveragedNB`); if there is no posterior.
     ValueError
         If `class_` is no class or the only one; if `n` or `draws` is not positive, `prob` is not in (0, 1), `seed` is
         negative, or the number of `names` is not that of the columns.
@@ -124,11 +124,11 @@ def top_words(
     moments, of a normal distribution with the mean and variance of λ_cw. The variance and mean are exact for two
     classes; for more, P(word | other classes, θ) is taken for a Beta variate with the same mean and variance.
 
-    **Selection.** The words shown are the best of many, and intervals do not know that. In 60 documents of two classes
-    and 500 words that tell nothing, between 2.7% and 7.8% of all 90% intervals exclude 0, but of the ten shown 99% or
-    more if all words are equally frequent, and two thirds if word r has a frequency proportional to 1/r (means of
-    100 data sets, for `MultinomialNB` and `BernoulliNB`). An interval above 0 is no test of a word; `loo` says whether
-    the words predict.
+    **Selection.** The words shown are the best of many, and the intervals do not take this into account. In 60
+    documents of two classes and 500 words that are independent of the class, between 2.7% and 7.8% of all 90% intervals
+    exclude 0, but of the ten shown 99% or more if all words are equally frequent, and two thirds if word r has a
+    frequency proportional to 1/r (means of 100 data sets, for `MultinomialNB` and `BernoulliNB`). An interval above 0
+    is no test of a word; `loo` shows whether the words predict the class.
 
     The posterior is that of naive Bayes: words of a phrase are each counted in full. Weights of terms (`WeightedNB`)
     do not enter.
@@ -181,15 +181,12 @@ def top_words(
 def _class_index(fitted: Fitted, class_: object) -> int:
     """Return the position of a class; raise ValueError if there is no such class, or no other one."""
     labels = list(fitted.encoding.classes.values)
-    if not (isinstance(class_, Hashable) and class_ in dict.fromkeys(labels)):
-        raise ValueError(f"class_={shown(class_)} is no class; nb.classes_ is {shown(labels)}.")
-    if len(labels) < 2:
-        raise ValueError(f"top_words compares a class with the others, and {fitted.name} knows {labels[0]!r} only.")
-    c = labels.index(class_)
+    c = find_class("class_", class_, labels)
+    require_two_classes(fitted, "top_words")
     if np.delete(np.exp(fitted.class_log_prior), c).sum() == 0:
         raise ValueError(
-            f"top_words compares a class with the others, and class_prior gives all but {labels[c]!r} the "
-            "probability 0. Pass another class, or fit with another class_prior."
+            f"top_words compares a class with the others, but class_prior gives all but {labels[c]!r} the probability "
+            "0. Pass another class, or fit with another class_prior."
         )
     return c
 
@@ -204,13 +201,13 @@ def _words(fitted: Fitted, names: Sequence[str]) -> _Words:
         names_of_cells = [names[columns.index[j]] for j in feature]
         if columns.kind not in _KINDS:
             raise NotImplementedError(
-                f"top_words: column {names_of_cells[0]!r} is {columns.kind}: it has a density in each class, and "
-                "neither words nor levels with a log odds ratio. plots.forest(nb) compares the classes in such columns."
+                f"top_words: column {names_of_cells[0]!r} is {columns.kind} and has a density in each class, but no "
+                "words or levels with a log odds ratio. Use plots.forest(nb) to compare the classes in such columns."
             )
         if columns.network is not None or family.classes_share_parameters or not supports(family, Marginals):
             raise NotImplementedError(
                 f"top_words: in a {fitted.name} the probabilities of levels depend on parents, or classes share them, "
-                "so that a level has no log odds ratio of its own. explain(nb, X) has the contributions to a row."
+                "so that a level has no single log odds ratio. Use explain(nb, X) for the contributions to a row."
             )
         if columns.kind == "bernoulli":
             kept = np.array([level == "present" for level in levels or ()])

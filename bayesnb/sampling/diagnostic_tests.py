@@ -54,7 +54,7 @@ class DiagnosticTests:
     prob : float
         Posterior probability of each interval.
     note : str
-        Quantities that the data do not identify, or say little of; "" if there are none.
+        Quantities that the data do not identify, or determine poorly; "" if there are none.
 
     Examples
     --------
@@ -92,7 +92,7 @@ class DiagnosticTests:
         -------
         DataFrame
             "probability", "lower" and "upper", with the index of `rows`: mean over the posterior of the parameters, and
-            an equal-tailed interval of P(disease | results, θ), which says how well that probability is known.
+            an equal-tailed interval of P(disease | results, θ), which shows how well that probability is known.
 
         Raises
         ------
@@ -102,11 +102,15 @@ class DiagnosticTests:
         frame = pd.DataFrame(rows)
         absent = [test for test in self.tests if test not in frame]
         if absent:
-            raise ValueError(f"rows have no column for the test {absent[0]!r}; use NaN where it was not done.")
+            raise ValueError(
+                f"rows has no column for the test {absent[0]!r}. Add the column, with NaN where the test was not done."
+            )
         if populations is None and len(self.populations) > 1:
             populations = self.population_column
             if populations is None:
-                raise ValueError(f"populations are needed for the rows, each one of {shown(list(self.populations))}.")
+                raise ValueError(
+                    f"populations is missing. Pass the population of each row, one of {shown(list(self.populations))}."
+                )
         result = _code_results(frame[list(self.tests)], self.levels)
         code = np.zeros(len(frame), np.int64)
         if len(self.populations) > 1:
@@ -114,7 +118,7 @@ class DiagnosticTests:
             code = pd.Index(self.populations).get_indexer(pd.Index(values))
             if (code < 0).any():
                 unknown = values[int(np.argmax(code < 0))]
-                raise ValueError(f"populations: {unknown!r} is none of {shown(list(self.populations))}.")
+                raise ValueError(f"populations: {unknown!r} is not one of {shown(list(self.populations))}.")
         patterns, index = np.unique(
             np.column_stack([code, np.nan_to_num(result, nan=-1.0)]), axis=0, return_inverse=True
         )
@@ -227,14 +231,15 @@ def diagnostic_tests(
     Parameters
     ----------
     table : DataFrame of N rows
-        One column a test, two or more, with the results 1 and 0 (or two levels, see `positive`); NaN: not done.
+        One column per test, two or more. Results are 1 and 0, or two levels (see `positive`); NaN is a test that was
+        not done.
     populations : column name or (N,) array-like, optional
         Population of each row: populations differ in prevalence. Default: one population.
     prior : dict, optional
         Beta concentrations (a, b) for "prevalence", "sensitivity" and "specificity": one pair for all populations or
         tests, or a dict {name: (a, b)}. Default: (1, 1), uniform.
     draws, warmup, chains : int
-        Number of draws and of sweeps before them per chain, and number of chains.
+        Number of draws per chain, number of warm-up sweeps per chain, and number of chains.
     seed : int
         Seed of the chains.
     prob : float, default 0.9
@@ -249,6 +254,7 @@ def diagnostic_tests(
     Returns
     -------
     DiagnosticTests
+        Table of estimates with intervals, and the posterior draws.
 
     Raises
     ------
@@ -277,10 +283,10 @@ def diagnostic_tests(
     these draws are left out. `prior_lower` and `prior_upper` are those of the restricted prior.
 
     *Identification.* P populations and T tests have P + 2T parameters, and P(2^T - 1) free frequencies. One population
-    and two tests have 5 and 3: intervals are then those of the prior along some direction, however many rows there
-    are. Two populations must differ in prevalence. `note` says so, and which quantities have a posterior sd above half
-    of the prior sd. Tests that err on the same people are not independent given the disease, and are then stated too
-    accurate: no number here shows it.
+    and two tests have 5 and 3: intervals are then those of the prior along some direction, however many rows there are.
+    Two populations must differ in prevalence. `note` reports this, and names the quantities whose posterior sd is above
+    half of the prior sd. Tests that err on the same people are not independent given the disease; their accuracy is
+    then overestimated, and no result reveals it.
 
     References
     ----------
@@ -352,17 +358,23 @@ def _read_populations(frame: pd.DataFrame, populations: Any) -> tuple[np.ndarray
         return np.full(len(frame), _ALL, dtype=object), None
     if np.ndim(populations) == 0:
         if populations not in frame:
-            raise ValueError(f"populations={shown(populations)} is no column of the table: {shown(list(frame)[:8])}.")
+            raise ValueError(
+                f"populations={shown(populations)} is not a column of the table. Its columns are "
+                f"{shown(list(frame)[:8])}."
+            )
         values, column = frame[populations].to_numpy(object), populations
     else:
         values, column = np.asarray(populations, dtype=object), None
     if values.shape != (len(frame),):
         raise ValueError(
-            f"populations have the shape {values.shape}, where ({len(frame)},) is needed, one for each row."
+            f"populations has shape {values.shape}; it must have shape ({len(frame)},), with one population for each "
+            "row."
         )
     missing = np.asarray(pd.isna(values))
     if missing.any():
-        raise ValueError(f"populations: that of row {int(np.argmax(missing))} is missing. Leave out such rows.")
+        raise ValueError(
+            f"populations: the population of row {int(np.argmax(missing))} is missing. Leave out such rows."
+        )
     return values, column
 
 
@@ -390,18 +402,20 @@ def _read_levels(test: Hashable, column: pd.Series, positive: object) -> tuple[o
     levels = list(pd.unique(column.astype(object).dropna()))
     if len(levels) > 2:
         raise ValueError(
-            f"table: the test {test!r} has the levels {shown(levels[:6])}, where a result is one of two. Divide the "
-            "levels into positive and negative."
+            f"table: the test {test!r} has the levels {shown(levels[:6])}, but a test result has two levels. Divide "
+            "the levels into positive and negative."
         )
     if positive is None:
         if not all(not isinstance(v, str) and v in (0, 1) for v in levels):
             raise ValueError(
-                f"table: the test {test!r} has the levels {shown(levels)}, where 1 and 0 are needed. Name the positive "
+                f"table: the test {test!r} has the levels {shown(levels)}, which are not 0 and 1. Name the positive "
                 "level: positive=..."
             )
         return 0, 1
     if len(levels) == 2 and positive not in levels:
-        raise ValueError(f"positive={shown(positive)} is no level of the test {test!r}, which has {shown(levels)}.")
+        raise ValueError(
+            f"positive={shown(positive)} is not a level of the test {test!r}, whose levels are {shown(levels)}."
+        )
     return next((level for level in levels if level != positive), None), positive
 
 
@@ -414,7 +428,7 @@ def _code_results(frame: pd.DataFrame, levels: Mapping[Hashable, tuple[object, o
         code = [levels[test].index(v) if v in levels[test] else -1 for v in column[done]]
         if -1 in code:
             value = column[done].iloc[code.index(-1)]
-            raise ValueError(f"rows: the test {test!r} has the result {value!r}, which is none of {levels[test]}.")
+            raise ValueError(f"rows: the test {test!r} has the result {value!r}, which is not one of {levels[test]}.")
         results[done, j] = code
     return results
 
@@ -449,7 +463,7 @@ def _read_pairs(quantity: str, pairs: Any, names: tuple[Hashable, ...]) -> np.nd
     of_name = pairs if isinstance(pairs, Mapping) else dict.fromkeys(names, pairs)
     unknown = [name for name in of_name if name not in names]
     if unknown:
-        raise ValueError(f"prior: {quantity} has a pair for {unknown[0]!r}, which is none of {shown(list(names))}.")
+        raise ValueError(f"prior: {quantity} has a pair for {unknown[0]!r}, which is not one of {shown(list(names))}.")
     rows = []
     for name in names:
         pair = of_name.get(name, _UNIFORM)
@@ -459,7 +473,7 @@ def _read_pairs(quantity: str, pairs: Any, names: tuple[Hashable, ...]) -> np.nd
             a, b = np.nan, np.nan
         if not (0 < a < np.inf and 0 < b < np.inf):
             raise ValueError(
-                f"prior: {quantity} of {name!r} is {shown(pair)}; a pair (a, b) of positive numbers is needed."
+                f"prior: {quantity} of {name!r} is {shown(pair)}; it must be a pair (a, b) of positive numbers."
             )
         rows.append((a, b))
     return np.array(rows)
@@ -472,7 +486,7 @@ def _count_patterns(
     rows = np.column_stack([code, result]) if n_populations > 1 else result
     _, first, index = np.unique(np.nan_to_num(rows, nan=-1.0), axis=0, return_index=True, return_inverse=True)
     if len(first) < 2:
-        raise ValueError("table: all rows have the same results, which cannot tell two classes from each other.")
+        raise ValueError("table: all rows have the same results, so that two classes cannot be distinguished.")
     return rows[first], np.bincount(index.ravel(), weight)
 
 
@@ -513,8 +527,8 @@ def _leave_out_misnamed(drawn: _Parameters) -> _Parameters:
     right = drawn.is_named_right()
     if right.mean(axis=1).min() < 0.1:
         raise ValueError(
-            "prior: with these data it makes the tests worse than chance on average. Check which level is positive, "
-            "and that the mean of a pair (a, b) is a / (a + b)."
+            "prior: in the posterior the tests are worse than chance on average. Check which level is positive, and "
+            "that the mean a / (a + b) of each pair (a, b) is the one you meant."
         )
     return drawn.select(right)
 

@@ -45,14 +45,17 @@ def count_groups(
     """
     if X is None or y is None:
         raise ValueError(
-            "run_nuts: groups have statistics of their own; pass X and y, the rows and labels that were fitted, too."
+            "run_nuts: groups= needs the statistics of each group; pass X and y, the rows and labels that were "
+            "fitted, as well."
         )
     rows, n = fitted.encode(X)
     label = fitted.label_index(y, n)
     weight = check_weights(sample_weight, n)
     names, group = read_groups(groups, n, "run_nuts")
     if len(set(names)) < len(names) or NEW_GROUP in names:
-        raise ValueError(f"groups: names must differ as text, and none may be {NEW_GROUP!r}; there are {shown(names)}.")
+        raise ValueError(
+            f"groups: names must differ as text, and no name may be {NEW_GROUP!r}. The names are {shown(names)}."
+        )
     n_classes, n_groups = len(fitted.encoding.classes), len(names) + 1
     # Pairs of a group and a class are counted as classes.
     pairs = replace(fitted.encoding, classes=Levels(tuple(range(n_groups * n_classes))))
@@ -65,7 +68,7 @@ def count_groups(
     expected = [fitted.statistics.class_count, *(block.count for block in fitted.statistics.blocks)]
     if not all(np.allclose(v.sum(axis=0), e) for v, e in zip(total, expected, strict=True)):
         raise ValueError(
-            "run_nuts: the counts of X and y in the groups do not add up to those that the classifier has. Pass the "
-            "rows, labels and weights that it was fitted to."
+            "run_nuts: the counts of X and y do not add up to those of the classifier. Pass the rows, labels and "
+            "weights that the classifier was fitted to."
         )
     return [*names, NEW_GROUP], statistics

@@ -263,7 +263,7 @@ def sample_latent(
     X : array-like, sparse matrix or DataFrame of shape (N, F)
         Rows that the mixture was fitted to.
     draws, warmup, chains : int
-        Number of draws and of sweeps before them per chain, and number of chains.
+        Number of draws per chain, number of warm-up sweeps per chain, and number of chains.
     seed : int
         Seed of the chains.
     sample_weight : (N,) array-like of integers, optional
@@ -308,10 +308,15 @@ def sample_latent(
     rows in the classes, n_u ~ Multinomial(M_u, P(· | x_u, π, θ)), and then π and θ from their exact posterior given
     these counts. Missing cells are left out, on the assumption that they are missing at random.
 
+    A column has the same probabilities in all rows of a class. Arcs of a network relax this constraint. With the
+    estimator `NetworkNB(parents={"test": "population"})` a test has different probabilities in each population; with
+    `NetworkNB(parents={"test": "other test"})` two tests depend on each other given the class.
+
     The likelihood is the same for all orders of the classes. So the classes of each draw are permuted such that their
-    memberships overlap most with those of the mode (Stephens, JRSS B 62, 2000, minimises a divergence). Where classes
-    overlap so much that their names change from draw to draw, means of their parameters say little; "relabelled" is
-    large there. Classes whose priors differ, or to which rows are known to belong, are not permuted: these name them.
+    memberships overlap most with those of the mode (Stephens, JRSS B 62, 2000, minimises a divergence). If classes
+    overlap so much that their names change from draw to draw, means of their parameters are not informative, and
+    "relabelled" is large. Classes whose priors differ, or to which rows are known to belong, are not permuted: these
+    name them.
 
     References
     ----------
@@ -332,13 +337,16 @@ def sample_latent(
     require_seed(seed)
     require_flag("progress", progress)
     if not hasattr(mixture, "n_components"):
-        raise TypeError(f"sample_latent takes a NaiveBayesMixture, and got a {type(mixture).__name__}.")
+        raise TypeError(f"sample_latent takes a NaiveBayesMixture, and mixture is a {type(mixture).__name__}.")
     check_is_fitted(mixture)
     fitted: Fitted = mixture.estimator_.fitted_
     prior, encoding, n_classes = fitted.prior, fitted.encoding, len(fitted.encoding.classes)
     require_proper(encoding, prior)
     if any(family.classes_share_parameters for family in prior.blocks):
-        raise NotImplementedError("sample_latent: classes share parameters of these columns, and so would the chains.")
+        raise NotImplementedError(
+            "sample_latent cannot draw parameters that classes share. Use an estimator whose classes have separate "
+            "parameters."
+        )
     table = fitted.table(X)
     weight = read_multiplicities(sample_weight, table.n_rows)
     label = np.full(table.n_rows, UNKNOWN) if y is None else _read_labels(y, table.n_rows, n_classes)
@@ -376,8 +384,8 @@ def read_multiplicities(sample_weight: object, n_rows: int) -> np.ndarray:
     if fractional.any():
         i = int(np.argmax(fractional))
         raise ValueError(
-            f"sample_weight: the weight {weight[i]:g} of row {i} is no integer. Rows are allocated to classes, and "
-            "weights are numbers of rows; pass frequencies."
+            f"sample_weight: the weight {weight[i]:g} of row {i} is not an integer. A weight is a number of equal "
+            "rows, each of which is allocated to a class; pass frequencies."
         )
     return weight
 
@@ -386,11 +394,14 @@ def _read_labels(y: object, n_rows: int, n_classes: int) -> np.ndarray:
     """Return (N,) the class of each row, or `UNKNOWN`; raise ValueError for another label."""
     label: np.ndarray = to_numbers("y", y)
     if label.shape != (n_rows,):
-        raise ValueError(f"y has shape {label.shape}, where ({n_rows},) is needed: a class, or -1, for each row.")
+        raise ValueError(f"y has shape {label.shape}; it must have shape ({n_rows},), with a class or -1 for each row.")
     bad = ~np.isin(label, np.arange(UNKNOWN, n_classes))
     if bad.any():
         i = int(np.argmax(bad))
-        raise ValueError(f"y: row {i} has {label[i]:g}; classes are 0 … {n_classes - 1}, and -1 where not known.")
+        raise ValueError(
+            f"y: row {i} has {label[i]:g}, but classes are 0 … {n_classes - 1}, and -1 marks a row whose class is "
+            "unknown."
+        )
     return label.astype(np.int64)
 
 
@@ -398,8 +409,8 @@ def _require_all_counted(encoding: Encoding, patterns: Patterns) -> None:
     """Raise NotImplementedError if a cell is missing in a network, where it would have to be drawn, too."""
     if any(np.any(rows.summed) for rows in patterns.rows):
         raise NotImplementedError(
-            "sample_latent: in a network of columns missing cells would have to be drawn with the classes. Fill them, "
-            "or take columns without parents, such as CategoricalNB()."
+            "sample_latent: X has missing cells, and a network of columns would have to draw them together with the "
+            "classes. Fill the missing cells, or use an estimator without parents, such as CategoricalNB()."
         )
 
 
@@ -419,6 +430,6 @@ def _warn_of_parameters(mixture: Any, encoding: Encoding) -> None:
     if mixture.n_parameters_ > n_frequencies:
         warn(
             f"sample_latent: {mixture.n_parameters_} parameters are not identified by the frequencies of "
-            f"{n_frequencies + 1:g} patterns. However many rows there are, the posterior depends on the prior: compare "
-            "the two, and take informative priors, further columns or fewer classes."
+            f"{n_frequencies + 1:g} patterns. The posterior depends on the prior, however many rows there are. Compare "
+            "the posterior with the prior, and use informative priors, more columns or fewer classes."
         )

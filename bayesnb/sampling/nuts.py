@@ -42,10 +42,10 @@ _FIELDS = {
 }
 _WORST_R_HAT = 1.01
 _LEAST_ESS = 100  # per chain
-_LESS_WIDE = "Take a hyperprior that is less wide, or a longer warmup."
+_LESS_WIDE = "Use a narrower hyperprior or a longer warmup."
 _CERTAIN = (
-    "The terms may tell the labels so well that they hardly bound the weights: from above, where a term is certain, "
-    "only the prior does."
+    "The terms may predict the labels so well that the labels hardly bound the weights from above, and only the "
+    "prior does."
 )
 
 
@@ -89,7 +89,7 @@ def run_nuts(
         of `nb`. Features whose family has no hyperprior, such as Poisson ones, keep
         their prior.
     draws, warmup, chains : int
-        Number of draws and of steps of warm-up per chain, and number of chains.
+        Number of draws per chain, number of warm-up steps per chain, and number of chains.
     seed : int
         Seed of the sampler.
     progress : bool
@@ -179,8 +179,8 @@ def run_nuts(
         names, statistics = count_groups(fitted, X, y, sample_weight, groups)
     elif not (X is None and y is None and sample_weight is None):
         raise ValueError(
-            f"run_nuts: {type(nb).__name__} has its statistics; X, y and sample_weight are for the weights of a "
-            "WeightedNB, and with groups=."
+            f"run_nuts: {type(nb).__name__} already holds the statistics of its rows. Pass X, y and sample_weight only "
+            "for a WeightedNB, or together with groups=."
         )
     else:
         target = read_target(fitted, hyperprior)
@@ -210,8 +210,9 @@ def read_target(fitted: Fitted, hyperprior: object) -> Fixed | Hierarchy:
         fields = [name for name, parameter in shared if parameter.shape and hasattr(family, name)]
         if any(np.ptp(getattr(family, name), axis=0).any() for name in fields):
             raise ValueError(
-                f"hyperprior: classes are to share a {' and a '.join(fields)} of each feature, but the "
-                f"{type(family).__name__} prior differs between classes. Choose one that does not, or hyperprior=None."
+                f"hyperprior: all classes must have the same {' and '.join(fields)} of each feature, but the "
+                f"{type(family).__name__} prior differs between classes. Choose a prior that is the same in all "
+                "classes, or hyperprior=None."
             )
     return Hierarchy(fitted.prior, kind, alpha, sites)
 
@@ -223,16 +224,16 @@ def _target_of_groups(fitted: Fitted, hyperprior: object) -> Hierarchy:
     kind, alpha = _read_hyperprior(hyperprior, (1.0, 2.0))
     if kind != "pooled":
         raise ValueError(
-            f"hyperprior={shown(hyperprior)}: groups share what is \"pooled\". Pass hyperprior='pooled', or "
-            "{'pooled': distribution of alpha}."
+            f"hyperprior={shown(hyperprior)} cannot be used with groups=. Pass hyperprior='pooled', or {{'pooled': "
+            "distribution of alpha}."
         )
     families = [fitted.prior.class_prior, *fitted.prior.blocks]
     _require_hyperparameters(families, "grouped", hyperprior)
     for family in families:
         if getattr(family, "classes_share_parameters", False):
             raise NotImplementedError(
-                f"run_nuts: classes share the parameters of {type(family).__name__} columns, which have no partial "
-                'pooling. Take columns of one density each, as MixedNB(numbers="gaussian") does.'
+                f"run_nuts: {type(family).__name__} columns have no partial pooling, because their classes share the "
+                "parameters. Use columns with one density for each class, as in MixedNB(numbers='gaussian')."
             )
     return Hierarchy(fitted.prior, "grouped", alpha, site_names(fitted.encoding, fitted.prior))
 
@@ -249,8 +250,8 @@ def _read_hyperprior(hyperprior: object, default: tuple[float, float]) -> tuple[
     kind, alpha = next(iter(given.items())) if len(given) == 1 else (None, None)
     if kind not in _KINDS or not isinstance(alpha, dist.Distribution):
         raise ValueError(
-            f"hyperprior={shown(hyperprior)} must be None, 'symmetric', 'pooled', a NumPyro distribution for alpha, "
-            "or such a distribution by its kind, as in {'pooled': numpyro.distributions.Gamma(1.0, 1.0)}."
+            f"hyperprior={shown(hyperprior)} must be None, 'symmetric', 'pooled', a NumPyro distribution for alpha, or "
+            "a dict {kind: distribution}, such as {'pooled': numpyro.distributions.Gamma(1.0, 1.0)}."
         )
     _require_positive(alpha)
     return cast(HyperpriorKind, kind), alpha
@@ -261,8 +262,8 @@ def _require_hyperparameters(families: list[Any], kind: HyperpriorKind, hyperpri
     _require_density([f.unit() if supports(f, Condensable) else f for f in families])
     if not any(hyperprior_of(f, kind) for f in families):
         raise ValueError(
-            f"hyperprior={hyperprior!r} is about hyperparameters that nothing here has: the classes are fixed, "
-            "and no family of the features has a hyperprior, as levels and Gaussian features have."
+            f"hyperprior={hyperprior!r} applies to no hyperparameter of this classifier. The class probabilities are "
+            "fixed, and no feature has a hyperprior; only levels and Gaussian features have one."
         )
 
 
@@ -271,8 +272,8 @@ def _require_density(families: list[Prior]) -> None:
     """Raise ValueError unless the prior of every family is proper, as a NumPyro program samples from the prior."""
     if not all(np.all(f.proper()) for f in families):
         raise ValueError(
-            "The prior is improper, and run_nuts needs one that has a density. Choose a proper one, such as alpha=0.5 "
-            "and class_alpha=0.5; posterior_draws needs a proper posterior only."
+            "The prior is improper, but run_nuts needs a prior with a density. Choose a proper prior, such as "
+            "alpha=0.5 and class_alpha=0.5. (posterior_draws needs only a proper posterior.)"
         )
 
 
@@ -283,8 +284,9 @@ def _require_positive(alpha: dist.Distribution) -> None:
     # A masked distribution has no density, but the support of the distribution below it.
     if isinstance(alpha, dist.ImproperUniform | dist.MaskedDistribution):
         raise ValueError(
-            f"hyperprior={alpha!r} is improper, and so would be the posterior: as alpha grows the evidence does not "
-            "vanish. Choose a proper one, such as numpyro.distributions.LogNormal(-1.0, 1.5)."
+            f"hyperprior={alpha!r} is improper, and the posterior would be improper as well, because the evidence does "
+            "not vanish as alpha grows. Choose a proper distribution, such as numpyro.distributions.LogNormal(-1.0, "
+            "1.5)."
         )
     if alpha.batch_shape or alpha.event_shape:
         raise ValueError(f"hyperprior={alpha!r} must be the distribution of one number, alpha.")
@@ -308,20 +310,20 @@ def _run_for_weights(
     for name, value in others.items():
         if value is not None:
             raise ValueError(
-                f"{name}: of a {type(nb).__name__} its weights are drawn, and {name}= is about the parameters, which "
-                f"run_nuts(nb.estimator_, {name}=...) draws."
+                f"{name}= applies to parameters, but run_nuts draws the weights of a {type(nb).__name__}. Use "
+                f"run_nuts(nb.estimator_, {name}=...) to draw the parameters."
             )
     if X is None or y is None:
         raise ValueError(
-            f"run_nuts: the weights of a {type(nb).__name__} are drawn given the terms of rows; pass the rows that "
-            "it was weighed on, run_nuts(nb, X=X, y=y). The parameters are drawn by run_nuts(nb.estimator_)."
+            f"run_nuts needs rows to draw the weights of a {type(nb).__name__}. Pass the rows that the weights were "
+            "fitted to, run_nuts(nb, X=X, y=y), or draw the parameters by run_nuts(nb.estimator_)."
         )
     fitted = nb.estimator_.fitted_
     counted, weighed = list(fitted.encoding.classes.values), list(weights.classes.values)
     if counted != weighed:
         raise ValueError(
-            f"run_nuts: there are classes {counted[:8]}, and the weights were fitted to {weighed[:8]}. nb.weigh(X, y) "
-            "fits them anew."
+            f"run_nuts: the classifier has the classes {counted[:8]}, but its weights were fitted to {weighed[:8]}. "
+            "Fit the weights again by nb.weigh(X, y)."
         )
     kind: Kind = "feature" if weights.biased else "temperature"
     try:
@@ -332,8 +334,8 @@ def _run_for_weights(
     terms, groups = crossed.terms_under(weights.exponent, shrinkage)
     if terms.is_sparse:
         raise ValueError(
-            f"run_nuts: {type(nb).__name__} has {len(weights.names):,} weights, and draws are of at most {MOST_TERMS}. "
-            "weight_table has intervals of all, by Laplace's approximation."
+            f"run_nuts: {type(nb).__name__} has {len(weights.names):,} weights, and at most {MOST_TERMS} can be drawn. "
+            "Use weight_table for intervals of all weights by Laplace's approximation."
         )
     target = WeightsGiven(terms, groups, np.array(shrinkage), weights.biased)
     samples, transitions = sample(target.program(), *target.start(), if_diverging=_CERTAIN)
@@ -405,14 +407,14 @@ def _r_hat_message(r_hat: Mapping[str, float]) -> str:
     if r_hat[site] <= _WORST_R_HAT:
         return ""
     value = f"is {r_hat[site]:.3f}" if np.isfinite(r_hat[site]) else "cannot be estimated"
-    return f"R-hat of {site!r} {value}: the chains have not met. Raise warmup and draws."
+    return f"R-hat of {site!r} {value}: the chains disagree. Raise warmup and draws."
 
 
 def _sample_size_message(size: Mapping[str, float], chains: int) -> str:
     """Warning text if the smallest effective sample size of the sites is below 100 per chain, else "".
 
     The estimate is a number of draws over a sum of autocorrelations, which noise can make negative where draws are few
-    or chains have not met: the effective sample size then cannot be estimated.
+    or chains disagree: the effective sample size then cannot be estimated.
     """
     site, least = min(size, key=lambda site: np.nan_to_num(size[site], nan=-np.inf)), _LEAST_ESS * chains
     if size[site] >= least:
@@ -421,4 +423,7 @@ def _sample_size_message(size: Mapping[str, float], chains: int) -> str:
         return (
             f"the effective sample size of {site!r} cannot be estimated: the draws are too few. Raise warmup and draws."
         )
-    return f"the effective sample size of {site!r} is {size[site]:.0f}, below {least}: intervals are bad. Raise draws."
+    return (
+        f"the effective sample size of {site!r} is {size[site]:.0f}, below {least}: intervals are unreliable. Raise "
+        "draws."
+    )

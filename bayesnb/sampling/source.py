@@ -89,13 +89,15 @@ def numpyro_source(nb: Classifier, hyperprior: object = None) -> Source:
     nb : fitted classifier of bayesnb
         Classifier of independent columns, or of a network of columns. Its prior is written, not its posterior.
     hyperprior : "symmetric", "pooled", NumPyro distribution or dict, optional
-        As in `run_nuts`: hyperparameters get priors of their own. Default: the prior of `nb`.
+        Hyperprior of the concentrations. "symmetric": one concentration for each block of levels. "pooled": the classes
+        also share a base measure. A distribution, or a dict {kind: distribution}, is the prior of the concentration;
+        see `run_nuts`. Default: no hyperprior, the prior of `nb`.
 
     Returns
     -------
     str
-        Python code that defines `model(X=None, y=None, n_rows=...)`. X and y are rows and labels as for `fit`; without
-        X `n_rows` rows are simulated, by default as many as were fitted. Sites are
+        Python code that defines `model(X=None, y=None, n_rows=...)`. X and y are rows and labels, in the form that
+        `fit` takes. Without X, `n_rows` rows are simulated, by default as many as were fitted. Sites are
 
         - "class_prob", and in the plate "rows" "label", the position of the class in `nb.classes_`;
         - in the plate "rows" one for each column of X, under its name: the position of a level, 0 or 1, or a number;
@@ -136,8 +138,8 @@ def numpyro_source(nb: Classifier, hyperprior: object = None) -> Source:
     fitted = require_posterior(nb, "numpyro_source")
     if fitted.prior.weights is not None:
         raise NotImplementedError(
-            f"numpyro_source: the weights of a {type(nb).__name__} belong to no generative model. The program without "
-            "them is numpyro_source(nb.estimator_)."
+            f"numpyro_source: the weights of a {type(nb).__name__} are not part of a generative model. Use "
+            "numpyro_source(nb.estimator_) for the program without weights."
         )
     for family in fitted.prior.blocks:
         require_capability(family, Program)
@@ -162,13 +164,15 @@ def numpyro_model(nb: Classifier, hyperprior: object = None) -> Callable[..., No
 
     Parameters
     ----------
-    nb, hyperprior
-        As in `numpyro_source`.
+    nb : fitted classifier of bayesnb
+        Classifier of independent columns, or of a network of columns.
+    hyperprior : "symmetric", "pooled", NumPyro distribution or dict, optional
+        Hyperprior of the concentrations, see `numpyro_source`. Default: no hyperprior, the prior of `nb`.
 
     Returns
     -------
     callable
-        The function that the text of `numpyro_source` defines; errors are those documented there.
+        Function that the text of `numpyro_source` defines. The same errors are raised.
 
     Examples
     --------
@@ -244,7 +248,8 @@ def _write_levels(block: _Block) -> _Part:
     base = block.columns.base
     if any(cuts is not None for cuts in base.cuts):
         raise NotImplementedError(
-            "numpyro_source: there is no program of numbers that were cut into intervals. Pass the intervals as levels."
+            "numpyro_source: numbers that were cut into intervals cannot be written as a program. Pass the intervals "
+            "as levels."
         )
     tables = block.columns.tables(np.asarray(block.prior.concentration))
     order = range(len(tables)) if network is None else network.order()
@@ -483,8 +488,8 @@ def _text_of_distribution(distribution: Any) -> str:
         same = False
     if not same:
         raise ValueError(
-            f"hyperprior={shown(distribution)} cannot be written as text. Take one of a class of numpyro.distributions "
-            "with numbers as arguments, or change the text of hyperprior='symmetric'."
+            f"hyperprior={shown(distribution)} cannot be written as text. Use a class of numpyro.distributions with "
+            "numbers as arguments, or edit the text of hyperprior='symmetric'."
         )
     return text
 

@@ -57,6 +57,7 @@ def bayes_factor(nb1: Classifier, nb2: Classifier) -> BayesFactor:
     Returns
     -------
     BayesFactor
+        Log Bayes factor, and the choices on the data that it is conditional on.
 
     Raises
     ------
@@ -67,9 +68,9 @@ def bayes_factor(nb1: Classifier, nb2: Classifier) -> BayesFactor:
     Notes
     -----
     Rows are compared by their sufficient statistics: equal statistics are taken for equal rows. A Bayes factor depends
-    on the priors of the parameters, however many rows are given, and does not say whether either model is right; `loo`
-    and `check_independence` do. A structure (of `TAN`, for example) or a strength of the prior (by `tune_alpha`) that
-    was chosen on the same rows makes the Bayes factor too favourable: `notes` say where that is so, and
+    on the priors of the parameters, however many rows are given, and does not show whether either model is right; see
+    `loo` and `check_independence`. A structure (of `TAN`, for example) or a strength of the prior (by `tune_alpha`)
+    that was chosen on the same rows makes the Bayes factor too favourable: `notes` say where that is so, and
     `permutation_null` shows the same choice for permuted labels.
 
     References
@@ -107,8 +108,8 @@ def _require_same(first: Fitted, second: Fitted) -> None:
     for (what, names), other_names in zip(_encoding(first).items(), _encoding(second).values(), strict=True):
         if names != other_names:
             raise ValueError(
-                f"bayes_factor: the {what} differ, {shown(names)} and {shown(other_names)}; probabilities of different "
-                "encodings are not comparable."
+                f"bayes_factor: the {what} differ between the models: {shown(names)} and {shown(other_names)}. "
+                "Probabilities of different encodings are not comparable."
             )
     for (what, statistics), (_, other) in zip(_statistics(first), _statistics(second), strict=True):
         leaves = zip(jax.tree.leaves(statistics), jax.tree.leaves(other), strict=True)

@@ -74,8 +74,8 @@ def require_average(estimate: Estimate) -> Estimate:
     """Return the estimate; raise ValueError unless it is "predictive" or "mean", which leave-one-out takes."""
     if not isinstance(estimate, str) or estimate not in ("predictive", "mean"):
         raise ValueError(
-            f"estimate={shown(estimate)} is no average over the posterior of the other rows; leave-one-out takes "
-            "'predictive' or 'mean'."
+            f"estimate={shown(estimate)} cannot be used, because leave-one-out averages over the posterior of the "
+            "other rows. Pass 'predictive' or 'mean'."
         )
     return estimate
 
@@ -99,7 +99,7 @@ def counted_rows(fitted: Fitted, X: object, y: object, sample_weight: object, wh
     except ValueError as error:
         raise ValueError(
             f"{who}: X, y and sample_weight must be rows that the classifier was fitted on, and these are not. "
-            + str(error).replace("forget would leave", "Without them there would be")
+            + str(error).replace("forget would leave", "Removing these rows would leave")
         ) from None
     return CountedRows(table, rows, label, weight)
 

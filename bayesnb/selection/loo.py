@@ -91,7 +91,7 @@ class LeaveOneOut:
 
     @property
     def accuracy(self) -> float:
-        """Fraction of the rows whose label is the most probable one given the other rows; no undefined row is one."""
+        """Fraction of the rows whose label is the most probable one given the other rows; undefined rows are errors."""
         is_defined = ~np.isnan(self.log_proba).any(axis=1)
         return float(np.average(is_defined & (self.log_proba.argmax(axis=1) == self.label), weights=self.weight))
 
@@ -121,7 +121,9 @@ class LeaveOneOut:
         require_choice("kind", kind, ("label", "row"))
         pointwise = self.pointwise if kind == "label" else self.row_pointwise
         if np.isnan(pointwise).any() and kind == "row":
-            raise NotImplementedError("to_elpd: of averages and weighted terms there are labels only, kind='label'.")
+            raise NotImplementedError(
+                "to_elpd: averages of models and weighted terms have predictions of labels only. Pass kind='label'."
+            )
         return elpd_data(self.weight * pointwise, _standard_error(self.weight, pointwise))
 
     @property
@@ -161,23 +163,25 @@ def loo(
     ----------
     nb : fitted classifier of bayesnb
         Classifier with a posterior, or an average of such classifiers.
-    X, y, sample_weight
+    X, y, sample_weight : array-likes
         Rows that `nb` has counted, all or some of them, with the labels and weights with which they were counted.
     estimate : {"predictive", "mean"}, optional
-        Reading of the posterior of the other rows; default: that of `nb`.
+        Estimate of the parameters given the other rows: integrated out, or plugged in at the posterior mean. Default:
+        `nb.estimate`.
     prior : {"derived", "fixed"}
-        Treatment of a prior that is derived from the data, as Gaussian and Poisson priors are by default: "derived"
-        derives it from the other rows, as a refit does; "fixed" keeps `nb.prior_`, whose scale depends on the row and
-        its label: with few rows and many features this reveals the label.
+        Treatment of a prior that is derived from the data, such as the default priors of Gaussian and Poisson features:
+        "derived" derives it from the other rows, as a refit does; "fixed" keeps `nb.prior_`, whose scale depends on the
+        row and its label: with few rows and many features this reveals the label.
 
     Returns
     -------
     LeaveOneOut
+        Scores of each row, and their sums.
 
     Raises
     ------
     ValueError
-        If the rows were not counted, as far as counts show it; if the reading is a mode or the MLE.
+        If the counts show that the rows were not counted; if `estimate` is "map" or "mle".
     NotImplementedError
         If `nb` is a `WeightedNB` whose weights were fitted to rows that it has counted: leave-one-out would keep them.
 
@@ -220,10 +224,10 @@ def loo(
     fitted = require_leave_one_out(nb, "loo")
     if WEIGHTS in fitted.chosen:
         raise NotImplementedError(
-            f"loo: the weights of {fitted.name} were fitted to these labels, and leave-one-out would keep them: its "
-            "loss would be too low. nb.expected_log_loss_ is the loss to expect on new rows; loo(nb.estimator_, X, y) "
-            "leaves rows out of the classifier without weights; scikit-learn's cross_val_predict(nb, X, y, "
-            "method='predict_proba') has class probabilities of each row."
+            f"loo: the weights of {fitted.name} were fitted to these labels, and leave-one-out would keep the weights, "
+            "so that the loss would be too low. Use nb.expected_log_loss_ for the loss to expect on new rows, "
+            "loo(nb.estimator_, X, y) for the classifier without weights, or scikit-learn's cross_val_predict(nb, X, "
+            "y, method='predict_proba') for class probabilities of each row."
         )
     estimate = require_average(fitted.estimate if estimate is None else estimate)
     counted = counted_rows(fitted, X, y, sample_weight, "loo")

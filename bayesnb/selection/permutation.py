@@ -71,6 +71,7 @@ def permutation_null(
     Returns
     -------
     PermutationNull
+        Score of the observed labels, scores of the permuted ones, and the p-value.
 
     Notes
     -----

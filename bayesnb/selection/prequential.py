@@ -63,19 +63,20 @@ def prequential(nb: Classifier, X: object, y: object, sample_weight: object = No
     ----------
     nb : fitted classifier of bayesnb
         Classifier with an exact evidence.
-    X, y, sample_weight
+    X, y, sample_weight : array-likes
         All rows that `nb` was fitted on, with their labels and weights.
     points : int, default 50
-        How many numbers of rows, evenly spaced up to N, have their evidence computed; all of them if N is less.
+        Number of points of the curve, evenly spaced up to N rows; all numbers of rows if N is smaller.
 
     Returns
     -------
     Prequential
+        Log evidence for each number of rows.
 
     Raises
     ------
     ValueError
-        If the rows are not those that were counted, as far as counts show it; if `points` is not a positive integer.
+        If the counts show that the rows are not those that were counted; if `points` is not a positive integer.
 
     Notes
     -----
@@ -122,6 +123,7 @@ def _require_all(counted: Statistics, given: Statistics) -> None:
     pairs += [(a.count, b.count) for a, b in zip(counted.blocks, given.blocks, strict=True)]
     if not all(np.allclose(a, b, rtol=1e-9, atol=1e-12) for a, b in pairs):
         raise ValueError(
-            f"prequential: X, y and sample_weight must be all rows that the classifier was fitted on: "
-            f"{given.class_count.sum():g} of {counted.class_count.sum():g} rows were given, or cells are missing."
+            "prequential: X, y and sample_weight must be all rows that the classifier was fitted on. "
+            f"{given.class_count.sum():g} of {counted.class_count.sum():g} rows were passed, or some of their cells "
+            "are missing."
         )

@@ -45,11 +45,13 @@ class Tuned:
     estimator : classifier
         Fitted copy of the classifier that was passed, with `values`; its `tuned_` names them, until it is fitted anew.
     values : dict {name: number}
+        Hyperparameters that were chosen.
     path : DataFrame
         One row for each evaluation, in order: the hyperparameters and "objective", in nats.
     boundary : tuple of names
         Hyperparameters whose optimum is at an end of the interval that was searched.
     by : {"loo", "evidence"}
+        Objective that was maximised.
 
     Examples
     --------
@@ -115,8 +117,8 @@ def tune_alpha(
     ----------
     nb : fitted classifier of bayesnb
         A classifier fitted on X, y; `by="evidence"` uses its statistics only.
-    X, y, sample_weight
-        Rows that `nb` was fitted on.
+    X, y, sample_weight : array-likes
+        Rows that `nb` was fitted to, with their labels and weights.
     by : {"loo", "evidence"}
         Objective. "loo": Σ w log p(y_i | x_i, D₋ᵢ) under `nb.estimate`, the prediction of each label from the other
         rows; "evidence": log p(X, y), the prediction of rows *and* labels, one after the other.
@@ -132,6 +134,7 @@ def tune_alpha(
     Returns
     -------
     Tuned
+        Tuned classifier, and the values that were tried.
 
     Raises
     ------
@@ -195,8 +198,8 @@ def tune_alpha(
         losses = [loss(start)[0] for start in starts]
         if not np.isfinite(losses).any():
             raise ValueError(
-                f"tune_alpha: no strength of {', '.join(names)} gives the rows a finite score by {by}. Of the prior of "
-                f"{type(nb).__name__} only the strength is tuned: give one that is proper, with location and scale."
+                f"tune_alpha: the score by {by} is not finite for any strength of {', '.join(names)}. Only the "
+                f"strength of the prior of {type(nb).__name__} is tuned. Pass a proper prior, with location and scale."
             )
         best = starts[int(np.nanargmin(losses))]
         optimum = minimize(loss, best, jac=True, method="L-BFGS-B", bounds=[(low, high)] * len(names))
@@ -206,7 +209,7 @@ def tune_alpha(
     if boundary:
         warn(
             f"tune_alpha: the optimum of {', '.join(boundary)} by {by} lies at the end of the interval {bounds}: "
-            f"{', '.join(f'{values[name]:.3g}' for name in boundary)}. The data do not bound it there."
+            f"{', '.join(f'{values[name]:.3g}' for name in boundary)}. The data do not bound the optimum there."
         )
     estimator = _refit(nb, fitted, values, choose_prior(fitted, prior))
     return Tuned(estimator, values, pd.DataFrame(path, columns=[*names, "objective"]), boundary, by)
@@ -217,8 +220,8 @@ def _tuned_names(nb: Classifier, fitted: Fitted, tune: Sequence[str] | None) -> 
     prior = fitted.prior
     if any(f.classes_share_parameters and not f.tunable for f in prior.blocks) or nb.unweighted is not nb:
         raise NotImplementedError(
-            f"tune_alpha: the prior of {type(nb).__name__} is that of its estimator. Tune that one first, and pass on "
-            "what comes out, or compare by `loo` and `log_evidence_`."
+            f"tune_alpha: {type(nb).__name__} takes its prior from its estimator. Tune that estimator first and pass "
+            "the tuned one, or compare models by `loo` and `log_evidence_`."
         )
     tunable = {name for family in prior.blocks for name in family.tunable}
     if prior.class_prior.tunable and getattr(nb, "class_prior", None) is None:
@@ -227,9 +230,12 @@ def _tuned_names(nb: Classifier, fitted: Fitted, tune: Sequence[str] | None) -> 
     chosen = [name for name in offered if name != "class_alpha"] if tune is None else tune
     names = [chosen] if isinstance(chosen, str) else list(chosen)
     if not names or len(set(names)) < len(names) or not set(names) <= set(offered):
-        raise ValueError(f"tune={shown(tune)} must name some of {offered}, each once: what {type(nb).__name__} has.")
+        raise ValueError(
+            f"tune={shown(tune)} must name one or more of {offered}, the hyperparameters that {type(nb).__name__} can "
+            "tune, each once."
+        )
     if isinstance(getattr(nb, "prior", None), NaiveBayes):
-        raise ValueError("The estimator has a complete prior=, which leaves nothing to tune; set `alpha` instead.")
+        raise ValueError("The estimator has a complete prior=, so that there is nothing to tune. Set `alpha` instead.")
     for name in _CONCENTRATIONS & set(names):
         value = getattr(nb, name)
         if not isinstance(value, Real) or value <= 0:

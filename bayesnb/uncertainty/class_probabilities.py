@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Hashable
+from collections.abc import Callable
 from typing import TYPE_CHECKING
 
 import jax
 import numpy as np
 
-from bayesnb._util.arguments import require_choice, require_integer, require_probability, require_seed, shown
+from bayesnb._util.arguments import find_class, require_choice, require_integer, require_probability, require_seed
 from bayesnb.encoding import Rows
 from bayesnb.families._namespace import kernel
 from bayesnb.families.protocol import Cumulants
@@ -58,38 +58,40 @@ def predict_interval(
         "moments" approximates the scores log p(class, row | θ) by cubics of normal variates with their exact mean,
         variance and skewness, an accurate approximation. The quantiles for two classes are computed to 1e-10, those for
         more by Monte Carlo, with `draws` of the scores. "draws" samples θ itself, without approximation, and is far
-        slower. Where classes share parameters, as in `FeatureAveragedNB`, "draws" is always used; so it is for rows in
-        which missing cells on arcs of a network are summed out.
+        slower. "draws" is always used if classes share parameters (`FeatureAveragedNB`), and for rows in which missing
+        cells on arcs of a network are summed out.
     given : {"row", "data"}, optional
         Condition of the posterior. "row": θ | data, row, for rows from the population of the data; the average of
         P(class | row, θ) is `predict_proba`. "data": θ | data, for rows fixed in advance; the average is not
         `predict_proba`. Default: "row"; but "data" for a classifier whose terms are weighted, as weighted terms are no
         distribution of rows.
     draws : int, or return value of `posterior_draws`, `to_arviz`, `run_nuts` or `sample_latent`
-        Number of draws, if the method draws; or draws that replace the exact posterior, for every method. Given the
-        data, these are the draws of θ. Given the row, draws of the posterior of the same model serve for its
-        hyperparameters, and θ is drawn anew, exactly, given these and the row; other draws of θ are drawn again in
-        proportion to p(row | θ).
+        Number of draws, if the method draws; or draws that replace the exact posterior, for every method. With
+        `given="data"` these are the draws of θ. With `given="row"`, draws of the posterior of the same model provide
+        the hyperparameters, and θ is drawn exactly given the hyperparameters and the row; other draws of θ are
+        resampled in proportion to p(row | θ).
     seed : int
         The same seed gives the same draws.
 
     Returns
     -------
     lower, upper : (N, C) arrays
+        Ends of the interval of P(class | row, θ), classes in the order of `nb.classes_`.
 
     Raises
     ------
     ImproperPosteriorError
         If the posterior is improper.
     NotImplementedError
-        If `nb` has no posterior, as `AODE`; if `given="row"` and terms are weighted.
+        If `nb` has no posterior, such as an `AODE`; if `given="row"` and terms are weighted.
     ValueError
         If an argument is not one of the above.
 
     Warns
     -----
     UserWarning
-        If the intervals of some rows rest on few of the given draws; the message has the least effective sample size.
+        If the intervals of some rows depend on few of the given draws. The message gives the smallest effective sample
+        size.
 
     Notes
     -----
@@ -97,13 +99,13 @@ def predict_interval(
     θ | D, row = Σ_k P(k | row, D) p(θ | D, (row, k)), the logit s_1 - s_0 of two classes is a mixture of two
     distributions whose moments are known exactly, see `docs/derivations.md`.
 
-    The interval describes what the data leave unknown about the parameters *if naive Bayes holds*. It is not the
-    probability that a prediction is right, and it becomes narrower with more rows whether or not the model is right.
-    For a structure the interval is conditional on the structure: with a tree that was learned from the same rows 90%
-    intervals cover .85–.86, with the true tree .90.
+    The interval describes the uncertainty about the parameters *if naive Bayes holds*. It is not the probability that a
+    prediction is right, and it becomes narrower with more rows whether or not the model is right. For a structure the
+    interval is conditional on the structure: with a tree that was learned from the same rows 90% intervals cover
+    .85–.86, with the true tree .90.
 
-    `predict_proba` is the mean over the parameters, and the interval has quantiles. Where little is known of the
-    parameters most draws are next to 0 or 1, and the mean, which is neither, may lie outside an interval of 90%.
+    `predict_proba` is the mean over the parameters, and the interval has quantiles. If the data determine the
+    parameters poorly, most draws are close to 0 or 1, and their mean may lie outside a 90% interval.
 
     Examples
     --------
@@ -140,7 +142,7 @@ def decompose_uncertainty(
     draws: object = 1000,
     seed: int = 0,
 ) -> pd.DataFrame:
-    """Split the entropy of the class of each row into the part of the class and the part of the parameters.
+    """Decompose the entropy of the class of each row into an aleatoric and an epistemic part.
 
     Parameters
     ----------
@@ -149,11 +151,13 @@ def decompose_uncertainty(
     X : array, sparse matrix or DataFrame of shape (N, F)
         Rows to predict.
     given : {"row", "data"}, optional
-        Whether the posterior knows the row, see `predict_interval`. Default: "row"; "data" where terms are weighted.
+        Condition of the posterior. "row": θ | data, row, for rows from the population of the data. "data": θ | data,
+        for rows fixed in advance. Default: "row", or "data" if terms are weighted.
     method : {"moments", "draws"}
-        Whether scores are approximated by their moments, or θ is drawn, see `predict_interval`.
+        "moments" approximates the scores log p(class, row | θ) by their exact mean, variance and skewness. "draws"
+        samples θ itself, without approximation, and is far slower.
     draws : int, or return value of `posterior_draws`, `to_arviz` or `run_nuts`
-        Number of draws, or draws that replace the exact posterior, see `predict_interval`.
+        Number of draws, or draws that replace the exact posterior.
     seed : int
         The same seed gives the same draws.
 
@@ -179,7 +183,7 @@ def decompose_uncertainty(
     ImproperPosteriorError
         If the posterior is improper.
     NotImplementedError
-        If `nb` has no posterior, as `AODE`; if `given="row"` and terms are weighted.
+        If `nb` has no posterior, such as an `AODE`; if `given="row"` and terms are weighted.
     ValueError
         If an argument is not one of the above.
 
@@ -223,7 +227,8 @@ def log_odds_moments(
     against : label, optional
         Class of the denominator; default: the first of `nb.classes_`.
     given : {"data", "row"}
-        Whether the posterior knows the row, see `predict_interval`.
+        Condition of the posterior. "data": θ | data, for rows fixed in advance. "row": θ | data, row, for rows from the
+        population of the data.
     draws : return value of `posterior_draws`, `to_arviz` or `run_nuts`, optional
         Draws that replace the exact posterior.
 
@@ -237,15 +242,15 @@ def log_odds_moments(
     ImproperPosteriorError
         If the posterior is improper.
     NotImplementedError
-        If no `draws` are passed, and classes share parameters, as in `FeatureAveragedNB`, or rows of a network have
-        missing cells on arcs.
+        If no `draws` are passed, and classes share parameters (`FeatureAveragedNB`), or rows of a network have missing
+        cells on arcs.
     ValueError
         If `against` is no class of `nb`.
 
     Notes
     -----
-    No sampling: log-likelihoods of features add, and their moments are closed forms of polygamma functions
-    (`docs/derivations.md`).
+    Nothing is sampled: the log likelihoods of the features add up, and their moments are closed forms of polygamma
+    functions (`docs/derivations.md`).
 
     Examples
     --------
@@ -258,9 +263,7 @@ def log_odds_moments(
     fitted = require_posterior(nb, "log_odds_moments")
     given = resolve_given(fitted, given)
     labels = list(fitted.encoding.classes.values)
-    if against is not None and not (isinstance(against, Hashable) and against in dict.fromkeys(labels)):
-        raise ValueError(f"against={shown(against)} is no class; nb.classes_ is {shown(labels)}.")
-    a = 0 if against is None else labels.index(against)
+    a = 0 if against is None else find_class("against", against, labels)
     if draws is not None:
 
         def by_draws(log_proba: np.ndarray, _: np.ndarray) -> np.ndarray:
@@ -327,8 +330,9 @@ def resolve_given(fitted: Fitted, given: Given | None) -> Given:
         return "data" if weighted else "row"
     if given == "row" and weighted:
         raise NotImplementedError(
-            "given='row': weighted terms are no distribution of rows, so that a row does not tell of its parameters; "
-            "pass given='data', the default for them, for what the posterior of the parameters leaves open."
+            "given='row' is not available for weighted terms. Weighted terms are not a distribution of rows, so that a "
+            "row tells nothing about the parameters. Pass given='data', the default for weighted terms, for the "
+            "uncertainty that the posterior of the parameters leaves."
         )
     return given
 

@@ -29,7 +29,7 @@ _MOST_CELLS = 2**18
 
 
 class ImproperPosteriorError(ValueError):
-    """A posterior that cannot be normalised, and so has no draws and no intervals.
+    """Raised if a posterior cannot be normalised, so that it has no draws and no intervals.
 
     Examples
     --------
@@ -73,8 +73,8 @@ def require_proper(encoding: Encoding, model: NaiveBayes) -> None:
         level = next(iter(model.blocks[b - 1].variance())) if levels is None else levels[k]
     raise ImproperPosteriorError(
         f"The posterior of class {label!r}, feature {feature!r}, {level!r} is improper (the first of {total} such "
-        "parameters): its prior has a zero concentration and no data make up for it, so it has no draws and no "
-        "interval. Choose a proper prior, such as alpha=0.5 and class_alpha=0.5."
+        "parameters) and has no draws and no interval. The prior has a zero concentration, and no data make up for "
+        "it. Choose a proper prior, such as alpha=0.5 and class_alpha=0.5."
     )
 
 
@@ -135,23 +135,22 @@ def posterior_draws(
     Returns
     -------
     dict of arrays, float64
-        "class_prob" (S, C), and the parameters of each block of features, (S, C, K): "theta" for levels and
-        words, "mu" and "sigma2" for Gaussian, "rate" for Poisson features. Where two blocks of a MixedNB have a
-        parameter of the same name, the kind follows it, such as "theta_categorical". Axis K is that of the
-        statistics: levels of a feature in the order of `categories_`, (absent, present) for Bernoulli features,
-        otherwise features.
+        "class_prob" (S, C), and the parameters of each block of features, (S, C, K): "theta" for levels and words, "mu"
+        and "sigma2" for Gaussian, "rate" for Poisson features. If two blocks of a MixedNB have a parameter of the same
+        name, the kind is appended, such as "theta_categorical". Axis K is that of the statistics: levels of a feature
+        in the order of `categories_`, (absent, present) for Bernoulli features, otherwise features.
 
     Raises
     ------
     ImproperPosteriorError
-        If a zero concentration met a zero count.
+        If a level with concentration 0 has no count.
     ValueError
         If `draws` is not positive, `seed` is negative, or `features` names a column that X does not have.
 
     Notes
     -----
-    Probabilities are normalised gamma variates, computed in log space. Beyond the result, memory is needed for a few
-    draws only.
+    Probabilities are normalised gamma variates, computed in log space. Besides the result, only memory for a few draws
+    is needed.
 
     Examples
     --------

@@ -136,7 +136,9 @@ def read_draws(fitted: Fitted, draws: object) -> Parameters | Hyperparameters:
     if hyperprior == "none":
         return Hyperparameters(fitted.prior, fitted.statistics, None, {})
     if hyperprior == "grouped":
-        raise ValueError("draws: these are of groups of rows; pass groups=, the group of each row, to predict_proba.")
+        raise ValueError(
+            "draws: these draws belong to groups of rows; pass groups=, the group of each row, to predict_proba."
+        )
     return Hyperparameters(fitted.prior, fitted.statistics, hyperprior, _read_values(fitted, draws, hyperprior))
 
 
@@ -163,7 +165,9 @@ def read_group_draws(
     """
     attrs = getattr(_posterior_group(draws), "attrs", {})
     if any(attrs.get(name) != value for name, value in origin(fitted, "grouped").items()):
-        raise ValueError("groups: draws= must be those of run_nuts(nb, X=X, y=y, groups=groups) for this classifier.")
+        raise ValueError(
+            "groups: draws= must be the result of run_nuts(nb, X=X, y=y, groups=groups) for this classifier."
+        )
     values = _read_values(fitted, draws, "grouped")
     known = [str(name) for name in draws["constant_data"]["group"].to_numpy()]
     leaves, structure = jax.tree.flatten(fitted.statistics)
@@ -231,13 +235,15 @@ def require_sites(draws: Draws, shapes: Mapping[str, tuple[int, ...]]) -> dict[s
     sites = {}
     for site, shape in shapes.items():
         if site not in draws:
-            raise ValueError(f"draws have no {site!r}; there are {shown(list(draws))}. Are they of another model?")
+            raise ValueError(
+                f"draws have no site {site!r}. The sites are {shown(list(draws))}. Pass draws of this very model."
+            )
         values = to_numbers(f"draws[{site!r}]", draws[site])
         if values.shape[1:] != shape or not len(values):
             expected = ", ".join(map(str, ("draws", *shape)))
             raise ValueError(
-                f"draws[{site!r}] has shape {values.shape}, where ({expected}) is needed: "
-                "one value for each that the fitted model has. Are they of another model, or of some features only?"
+                f"draws[{site!r}] has shape {values.shape}; it must have shape ({expected}), with one value for each "
+                "parameter of the fitted model. Pass draws of all features of this very model."
             )
         sites[site] = values
     return sites

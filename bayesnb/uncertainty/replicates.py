@@ -70,11 +70,11 @@ class CellBlock:
 def reason_against_replicates(fitted: Fitted) -> str | None:
     """Return the reason why rows of this model cannot be simulated, or None."""
     if fitted.weights is not None:
-        return "under weighted terms a row has no distribution to be drawn from."
+        return "Weighted terms are not a distribution from which rows can be drawn."
     if any(fitted.encoding.term_map.plus < 0):
         return (
-            "the likelihood of numbers is a density times a ratio of tables of their cells, which is not normalised "
-            "and cannot be drawn from; numbers='binned' has the cells alone in the structure."
+            "Rows cannot be drawn, because the likelihood of numbers, a density times a ratio of tables of their "
+            "cells, is not normalised. Choose numbers='binned', where a structure has only the cells."
         )
     lacking = [family for family in fitted.posterior.blocks if not supports(family, Simulation)]
     return reason_for_lack(lacking[0], Simulation) if lacking else None
@@ -115,7 +115,7 @@ def _read_block(columns: Columns, rows: Any, n: int) -> CellBlock:
         total = values.sum(axis=1)
         if (values != np.round(values)).any():
             raise NotImplementedError(
-                "counts of words that are not whole numbers have no multinomial distribution to be drawn from."
+                "X: a count of words is not a whole number, and a multinomial distribution has only whole counts."
             )
         return CellBlock(index, columns.names, None, values, ordered, total.astype(np.int64))
     ends = np.searchsorted(feature, np.arange(len(index) + 1))

@@ -123,10 +123,10 @@ def warn_of_collapse(size: np.ndarray, n_draws: int) -> None:
     if low.any():
         row = int(np.nanargmin(size))
         warn(
-            f"{int(low.sum())} of {len(size)} rows rest on few of the {n_draws} draws, which count by p(row | draw): "
-            f"the least effective sample size is {size[row]:.1f} (row {row}), and the results for these rows are "
-            "mostly Monte Carlo error; more draws help in few dimensions only. Pass the unchanged return value of "
-            "posterior_draws, to_arviz or run_nuts for this very model, or leave draws= out."
+            f"The results of {int(low.sum())} of {len(size)} rows are mostly Monte Carlo error: draws are weighted by "
+            f"p(row | draw), and few of the {n_draws} draws have weight for these rows (least effective sample size: "
+            f"{size[row]:.1f}, row {row}). Pass the unchanged return value of posterior_draws, to_arviz or run_nuts "
+            "for this very model, or leave draws= out. More draws help in few dimensions only."
         )
 
 
@@ -467,9 +467,9 @@ def score_labelled(
         undefined = np.isnan(results[1][:, piece]).any(axis=0)
         if undefined.any():
             raise ValueError(
-                f"X: row {piece.start + int(np.argmax(undefined))} has no class probabilities under some draws: in "
-                "every class a parameter is 0 to the precision of float64, as concentrations near 0 make them. Leave "
-                "the row out, or choose a larger alpha."
+                f"X: row {piece.start + int(np.argmax(undefined))} has no class probabilities under some draws. In "
+                "every class a parameter is 0 to the precision of float64, as happens with concentrations near 0. "
+                "Leave the row out, or choose a larger alpha."
             )
     return results
 

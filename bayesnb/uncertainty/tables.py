@@ -60,11 +60,9 @@ def parameter_table(
         feature : str
             Name of the column, or "(class)" in the rows of the class probabilities.
         level
-            value
-            The level whose probability given the class the parameter is; "absent" or "present" for Bernoulli
-            features; the class itself in the rows of the class probabilities. For a feature without levels
-            the name of the parameter: "theta" (probability of a word of a multinomial), "mu", "sigma2",
-            "rate".
+            value Level whose probability given the class is the parameter; "absent" or "present" for Bernoulli
+            features; the class itself in the rows of the class probabilities. For a feature without levels the name of
+            the parameter: "theta" (probability of a word of a multinomial), "mu", "sigma2", "rate".
         count : float
             Weight of the cells that were counted: n_l of a level, otherwise the number of observed cells.
         mle, map, mean : float
@@ -84,16 +82,16 @@ def parameter_table(
     Raises
     ------
     ImproperPosteriorError
-        If a zero concentration met a zero count, naming class and feature.
+        If a level with concentration 0 has no count; the message names class and feature.
     ValueError
         If `prob` is not in (0, 1), or `features` is empty or names a column that X does not have.
 
     Notes
     -----
-    With the posteriors of `docs/derivations.md` the marginals are θ_l ~ Beta(α'_l, α'₀ - α'_l),
-    μ ~ Student-t with 2a' degrees of freedom at m' with scale² b'/(a'κ'), σ² ~ InverseGamma(a', b') and
-    λ ~ Gamma(a', b'). An interval describes what the data leave unknown about a parameter *if naive
-    Bayes holds*; it becomes narrower with more rows, whether or not the model is right.
+    With the posteriors of `docs/derivations.md` the marginals are θ_l ~ Beta(α'_l, α'₀ - α'_l), μ ~ Student-t with 2a'
+    degrees of freedom at m' with scale² b'/(a'κ'), σ² ~ InverseGamma(a', b') and λ ~ Gamma(a', b'). An interval
+    describes the uncertainty about a parameter *if naive Bayes holds*; it becomes narrower with more rows, whether or
+    not the model is right.
 
     Examples
     --------
@@ -304,7 +302,7 @@ def cut_table(nb: Classifier, features: Iterable[object] | None = None) -> pd.Da
     nb : fitted classifier of bayesnb
         A classifier with binned columns: `BinnedNB`, or `MixedNB`.
     features : column names or indices, optional
-        Default: all binned columns.
+        Binned columns to describe. Default: all of them.
 
     Returns
     -------
@@ -366,7 +364,7 @@ def density_table(
     nb : fitted classifier of bayesnb
         A classifier with binned columns: `BinnedNB`, or `MixedNB`.
     features : column names or indices, optional
-        Default: all binned columns.
+        Binned columns to describe. Default: all of them.
     prob : float, default 0.9
         Posterior probability of the interval of each cell.
     draws : int
@@ -467,7 +465,7 @@ def _binned(
     """
     binned: dict[int, Any] = {b: block for b, block in enumerate(encoding.blocks) if block.kind == "binned"}
     if not binned:
-        raise ValueError(f"{who}: there is no binned column; BinnedNB has them, and MixedNB(numbers='binned').")
+        raise ValueError(f"{who}: the classifier has no binned column. Use BinnedNB or MixedNB(numbers='binned').")
     known = {j for block in binned.values() for j in block.index}
     wanted = known if features is None else encoding.positions(features)
     if others := sorted(wanted - known):
@@ -510,7 +508,7 @@ def context_table(nb: Classifier, features: Iterable[object] | None = None) -> p
     nb : fitted classifier of bayesnb
         A classifier with context-tree tables: `KDB`, or `TAN`, `SPODE` and `NetworkNB` with `tables="context"`.
     features : column names or indices, optional
-        Default: all columns that have parents.
+        Columns with parents to describe. Default: all of them.
 
     Returns
     -------
@@ -540,7 +538,7 @@ def context_table(nb: Classifier, features: Iterable[object] | None = None) -> p
 
     Notes
     -----
-    Averages over all prunings of the trees of contexts, given the network.
+    The probabilities are averages over all prunings of the trees of contexts, given the network.
 
     Examples
     --------
@@ -591,8 +589,10 @@ def context_table(nb: Classifier, features: Iterable[object] | None = None) -> p
                 parts.append(pd.DataFrame(values_of_contexts))
     if not parts:
         raise ValueError(
-            "context_table: there are no tables of contexts"
-            + ("; pass a KDB, or a TAN, SPODE or NetworkNB with tables='context'." if wanted is None else " of these.")
+            "context_table: the classifier has no tables of contexts. Pass a KDB, or a TAN, SPODE or NetworkNB with "
+            "tables='context'."
+            if wanted is None
+            else "context_table: none of the columns in features= has a table of contexts."
         )
     table = pd.concat(parts, ignore_index=True)
     return table.sort_values(["feature", "class"], kind="stable", ignore_index=True)

@@ -231,7 +231,7 @@ def test_what_it_refuses(nb):
     refused("return a number", check, FRAME, Y, lambda table, labels: "many", error=TypeError)
     refused("return a number", check, FRAME, Y, lambda table, labels: [[1.0, 2.0]], error=TypeError)
     sizes = iter([1, 2, 2, 2])
-    refused("as many for each table", check, FRAME, Y, lambda table, labels: [0.0] * next(sizes))
+    refused("equally many numbers for each table", check, FRAME, Y, lambda table, labels: [0.0] * next(sizes))
     refused("limit is 33,554,432", check, FRAME, Y, draws=2**21)
 
 
@@ -239,8 +239,8 @@ def test_models_whose_rows_are_not_drawn():
     X, y = RNG.integers(0, 2, (40, 3)), RNG.integers(0, 2, 40)
     for model, reason in (
         (bnb.AODE(), "AODE averages"),
-        (bnb.WeightedNB(bnb.CategoricalNB()), "under weighted terms"),
-        (bnb.TreeAveragedNB(), "averaged trees are not simulated"),
+        (bnb.WeightedNB(bnb.CategoricalNB()), "Weighted terms are not a distribution from which rows can be drawn"),
+        (bnb.TreeAveragedNB(), "average over trees are not simulated"),
     ):
         refused(reason, posterior_predictive_check, model.fit(X, y), X, y, error=NotImplementedError)
 

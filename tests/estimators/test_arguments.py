@@ -186,7 +186,7 @@ def test_two_columns_of_one_name(names):
     cells = pd.DataFrame(np.ones((8, len(names))), columns=names)
     fresh = bnb.GaussianNB()
     again = repr(str(names[-1]))
-    assert_refused(lambda: fresh.fit(cells, Y), "Input X", f"columns 0 and {len(names) - 1}", again, "rename")
+    assert_refused(lambda: fresh.fit(cells, Y), "Input X", f"columns 0 and {len(names) - 1}", again, "Rename")
     assert not hasattr(fresh, "n_features_in_")
 
 
@@ -320,7 +320,7 @@ def test_counts_that_add_up_beyond_the_bound():
     assert_refused(lambda: made.partial_fit(case.X, case.y, sample_weight=weight), "class 'high'")
     assert np.isfinite(made.log_evidence_)
     assert state(made) == before
-    assert_refused(lambda: bnb.MultinomialNB().fit(REAL * 1e76, Y), "Input X", "too large", "rescale")
+    assert_refused(lambda: bnb.MultinomialNB().fit(REAL * 1e76, Y), "Input X", "too large", "Rescale")
 
 
 # -- integers that no float64 holds ------------------------------------------------------------------

@@ -231,7 +231,7 @@ def test_classes_that_cannot_be_labels(case, classes):
         "all zero": (np.zeros(N), ("sample_weight", "zero", "at least one")),
         "zero": (0, ("sample_weight", "zero", "at least one")),
         "short": (np.ones(N - 1), ("sample_weight", "59", "60")),
-        "two columns": (np.ones((N, 2)), ("weights", "1D", r"\(60, 2\)")),
+        "two columns": (np.ones((N, 2)), ("sample_weight", "one weight for each row", r"\(60, 2\)")),
     },
 )
 def test_what_cannot_be_weights(case, weight, says):
@@ -412,7 +412,7 @@ OF_LEVELS = {
     "unknown": ({"handle_unknown": "drop"}, ("handle_unknown", "'drop'", "ignore.*error.*level")),
     "name": ({"categories": "all"}, ("categories", "'all'", "'auto'")),
     "length": ({"categories": [[0, 1]]}, ("categories", r"\b1\b", r"\b4\b")),
-    "feature": ({"categories": {"weight": [0, 1]}}, ("categories", "'weight'", "does not have")),
+    "feature": ({"categories": {"weight": [0, 1]}}, ("categories", "'weight'", "there is no column")),
     "empty": ({"categories": [[], [0], [0], [0]]}, ("categories", "no level", "'0'")),
 }
 CATEGORICAL = {"categorical": [0, 1, 2, 3]}
@@ -424,8 +424,8 @@ CATEGORICAL = {"categorical": [0, 1, 2, 3]}
         "within": ("GaussianNB", {"prior": "flat"}, (r"\bprior\b", "'flat'", "'within', 'pooled'")),
         "pooled": ("PoissonNB", {"prior": "within"}, (r"\bprior\b", "'within'", "'pooled'")),
         "mixed": ("MixedNB", {"gaussian_prior": "flat"}, (r"\bgaussian_prior\b", "'flat'", "'pooled'")),
-        "column": ("MixedNB", {"categorical": ["age"]}, ("categorical", "'age'", "does not have")),
-        "position": ("MixedNB", {"poisson": [7]}, ("poisson", r"\b7\b", "does not have")),
+        "column": ("MixedNB", {"categorical": ["age"]}, ("categorical", "'age'", "there is no column")),
+        "position": ("MixedNB", {"poisson": [7]}, ("poisson", r"\b7\b", "there is no column")),
         "two kinds": ("MixedNB", {"gaussian": [1], "bernoulli": [1, 2]}, ("'1'", "gaussian.*bernoulli")),
         "twice": ("MixedNB", {"categorical": [0, 0]}, ("categorical", "'0'", "twice")),
         "marks": ("CategoricalNB", {"missing_values": [["?"]]}, ("missing_values", r"\['\?'\]", "cell")),

@@ -203,8 +203,16 @@ def test_a_row_that_no_component_can_have():
         ({"tol": -1}, ValueError, "tol=-1 must be"),
         ({"seed": None}, ValueError, "seed=None must be"),
         ({"estimator": GaussianMixture()}, ValueError, "must be a classifier of bayesnb"),
-        ({"estimator": bnb.FeatureAveragedNB(bnb.GaussianNB())}, NotImplementedError, "Two models of unlike number"),
-        ({"estimator": bnb.AODE()}, NotImplementedError, "counts rows with responsibilities, and cannot"),
+        (
+            {"estimator": bnb.FeatureAveragedNB(bnb.GaussianNB())},
+            NotImplementedError,
+            "two models with different numbers",
+        ),
+        (
+            {"estimator": bnb.AODE()},
+            NotImplementedError,
+            "needs a classifier whose rows can be counted with responsibilities",
+        ),
         ({"estimator": bnb.GaussianNB(class_prior=[0.2, 0.3, 0.5])}, ValueError, "Number of priors must match"),
     ],
 )

@@ -188,7 +188,7 @@ def test_what_no_single_tree_has_is_refused():
     lacking = {
         MeanReading: "no tables",
         Parametric: "no tables",
-        Program: "Which tree",
+        Program: "The tree is discrete",
         LogOddsCumulants: "no closed form",
         Simulation: "of one tree",
     }

@@ -83,7 +83,7 @@ def generator(error: Exception) -> Any:
         ([(X, Y), (X, X)], ValueError, r"y should be a 1d array, got an array of shape \(4, 2\)"),
         ([(X, Y), (X, [0, np.nan, 1, 0])], ValueError, "The label of row 1"),
         ([(X, Y), (X, Y, [1, 1, -1, 1])], ValueError, "sample_weight.*row 2"),
-        ([(X, Y), (X, Y, [1, 1])], ValueError, "sample_weight.shape"),
+        ([(X, Y), (X, Y, [1, 1])], ValueError, "sample_weight has shape"),
         ([(FRAME, Y), (FRAME[["b", "a"]], Y)], ValueError, "same order"),
         ([(X, Y), (np.ma.masked_equal(X, 2), Y)], TypeError, "masked"),
         ({"X": X}, ValueError, "batch 0 is a str"),

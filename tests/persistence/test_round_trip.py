@@ -118,7 +118,7 @@ def test_what_cannot_be_saved(tmp_path):
 
     with pytest.raises(NotFittedError):
         bnb.save(bnb.GaussianNB(), tmp_path / "model")
-    with pytest.raises(TypeError, match="save takes a fitted classifier of bayesnb"):
+    with pytest.raises(TypeError, match="save takes a classifier of bayesnb"):
         bnb.save(GaussianNB().fit([[0.0], [1.0]], [0, 1]), tmp_path / "model")
     nb = bnb.CategoricalNB(missing_values={"?"}).fit([["a"], ["b"]], [0, 1])
     with pytest.raises(TypeError, match=r"CategoricalNB\.missing_values is \{'\?'\}, a set"):
@@ -159,7 +159,7 @@ def test_a_file_of_a_classifier_that_was_removed_says_what_to_do():
     """`POLYA` was written when there was a `PolyaNB`."""
     assert not hasattr(bnb, "PolyaNB")
     message = (
-        r"Polya\.safetensors: it holds a PolyaNB, a classifier that was removed\. "
+        r"Polya\.safetensors: the file holds a PolyaNB, a classifier that was removed\. "
         r"Development versions of bayesnb 0\.1\.0 .* read the file\. Fit WeightedNB\(MultinomialNB\(\)\) instead"
     )
     refused(message, bnb.load, POLYA, error=bnb.CorruptModelError)
@@ -195,7 +195,7 @@ def test_a_field_that_was_added_with_a_default_is_not_asked_of_older_files(tmp_p
     rewritten(tmp_path / "model", lambda model: model["parameters"]["prior"].pop("kappa"))
     same_bits(bnb.load(tmp_path / "model").posterior_, nb.posterior_)
     rewritten(tmp_path / "model", lambda model: model["parameters"]["prior"].pop("variance"))
-    with pytest.raises(bnb.CorruptModelError, match="its EmpiricalNormal has fields"):
+    with pytest.raises(bnb.CorruptModelError, match="EmpiricalNormal in the file has the wrong fields"):
         bnb.load(tmp_path / "model")
 
 
@@ -218,5 +218,5 @@ def test_what_was_renamed_is_read_by_its_former_name(tmp_path, monkeypatch):
     same_bits(bnb.load(tmp_path / "model").posterior_, nb.posterior_)
     bnb.save(nb, tmp_path / "newer")
     monkeypatch.undo()
-    with pytest.raises(bnb.CorruptModelError, match=f"it has version {now + 1}; .* reads versions 1 to {now}"):
+    with pytest.raises(bnb.CorruptModelError, match=f"the file has version {now + 1}; .* reads versions 1 to {now}"):
         bnb.load(tmp_path / "newer")

@@ -51,7 +51,7 @@ def test_heights_are_those_of_the_table_and_cuts_hang_as_long_as_they_are_probab
 
 def test_bad_arguments():
     nb, X, y = fitted(2)
-    refused("X and y come together", plots.density, nb, "size", X)
+    refused("X and y must be passed together", plots.density, nb, "size", X)
     refused("is not binned", plots.density, bnb.MixedNB(gaussian=["size"], binned=["other"]).fit(X, y), "size")
     constant = bnb.BinnedNB().fit([[1.0], [1.0]], [0, 1])
-    refused("has one cell only", plots.density, constant, 0)
+    refused("has only one cell", plots.density, constant, 0)

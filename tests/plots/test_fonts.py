@@ -62,5 +62,5 @@ def test_without_a_font_no_figure_is_silent(name, drawing, monkeypatch):
         ax = drawing[name]()
         drawn = "".join(name for name, _ in shown_texts(ax.figure))
     assert "□" in drawn
-    assert {str(w.message) for w in caught if "No font at hand" in str(w.message)}
+    assert {str(w.message) for w in caught if "No installed font" in str(w.message)}
     assert not any("\u4e00" <= c <= "\u9fff" for c in drawn)

@@ -78,7 +78,7 @@ def test_names_do_not_overlap_nor_leave_the_canvas(n):
 def test_it_takes_a_member_but_not_the_average():
     nb = bnb.AODE().fit(TABLE, Y)
     bnb.plots.detach(bnb.plots.structure(nb.members_[1]))
-    with pytest.raises(ValueError, match="AODE is no single network"):
+    with pytest.raises(ValueError, match="AODE is not a single network"):
         bnb.plots.structure(nb)
-    with pytest.raises(ValueError, match="GaussianNB is no single network"):
+    with pytest.raises(ValueError, match="GaussianNB is not a single network"):
         bnb.plots.structure(bnb.GaussianNB().fit(TABLE[["size"]], Y))

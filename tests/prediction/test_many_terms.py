@@ -99,5 +99,5 @@ def test_draws_of_so_many_weights_are_refused(monkeypatch):
     X, y = words(501)
     monkeypatch.setattr(weight_optimum, "GRID", ((0.3,),))
     nb = bnb.WeightedNB(bnb.BernoulliNB()).fit(X, y)
-    refused(r"WeightedNB has 501 weights, and draws are of at most 500\. weight_table has", bnb.run_nuts, nb, X=X, y=y)
+    refused(r"WeightedNB has 501 weights, and at most 500 can be drawn\. Use weight_table", bnb.run_nuts, nb, X=X, y=y)
     assert len(bnb.weight_table(nb)) == 501

@@ -323,7 +323,7 @@ class TestGivenTheData:
 
     @pytest.mark.slow("compiles kernels of its own")
     def test_there_has_to_be_a_posterior(self):
-        said = r"given='data' averages over the posterior, and .* with responsibilities by EM.*\. Pass given='scores'"
+        said = r"given='data' averages over the posterior\. .* with responsibilities by EM.*\. Pass given='scores'"
         refused(said, bnb.estimate_prevalence, in_shares(), COUNTS, error=NotImplementedError)
         assert bnb.estimate_prevalence(in_shares(), COUNTS, draws=10, given="scores").given == "scores"
         refused("improper", bnb.estimate_prevalence, apart(2), [[0]], given="data", error=bnb.ImproperPosteriorError)
@@ -334,7 +334,7 @@ class TestBadInput:
         ("options", "message"),
         [
             ({"alpha": 0.0}, "alpha=0.0 must be finite and above 0"),
-            ({"alpha": [1.0, 1.0, 1.0]}, r"alpha has shape \(3,\); expected a scalar or shape \(2,\)"),
+            ({"alpha": [1.0, 1.0, 1.0]}, r"alpha has shape \(3,\); it must be a number or have shape \(2,\)"),
             ({"alpha": "much"}, "alpha='much' must be a number"),
             ({"prob": 1.0}, "prob=1.0 must be a number between 0 and 1"),
             ({"draws": 0}, "draws=0 must be a positive integer"),

@@ -276,12 +276,17 @@ def test_columns_with_parents_name_them():
 def test_what_has_no_parts_is_refused():
     explain, not_offered = bnb.explain, {"error": NotImplementedError}
     nb = of_levels()
-    refused("of='yew' is no class", explain, nb, LEVELS, of="yew")
-    refused("against='yew' is no class", explain, nb, LEVELS, against="yew")
-    refused("of='ash' and against='ash' are one class", explain, nb, LEVELS, "ash", "ash")
-    refused("names has 2 entries, and X has 4 columns", explain, nb, LEVELS, names=["a", "b"])
+    refused("of='yew' is not a class", explain, nb, LEVELS, of="yew")
+    refused("against='yew' is not a class", explain, nb, LEVELS, against="yew")
+    refused("of='ash' and against='ash' are the same class", explain, nb, LEVELS, "ash", "ash")
+    refused("names has 2 entries, but X has 4 columns", explain, nb, LEVELS, names=["a", "b"])
     refused("names='abcd'", explain, nb, LEVELS, names="abcd", error=TypeError)
-    refused("one class against another", explain, bnb.CategoricalNB().fit(LEVELS, np.full(N, "ash")), LEVELS)
+    refused(
+        "explain compares classes, but .* has only the class",
+        explain,
+        bnb.CategoricalNB().fit(LEVELS, np.full(N, "ash")),
+        LEVELS,
+    )
     refused("explain: AODE averages", explain, bnb.AODE(gaussian=None).fit(LEVELS, LABEL), LEVELS, **not_offered)
     refused("explain: .*with responsibilities by EM", explain, in_shares(), COUNTS, **not_offered)
     network = bnb.NetworkNB({1: 0}, gaussian=None).fit(LEVELS, LABEL)

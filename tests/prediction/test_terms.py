@@ -166,7 +166,14 @@ def test_names_and_arrays():
 def test_refusals():
     said = "loo_terms: X, y and sample_weight must be rows that the classifier was fitted"
     refused(said, bnb.loo_terms, of_levels(), LEVELS, LABEL[::-1])
-    refused("estimate='mle' is no average", bnb.loo_terms, of_levels(), LEVELS, LABEL, estimate="mle")
+    refused(
+        "estimate='mle' cannot be used, because leave-one-out averages",
+        bnb.loo_terms,
+        of_levels(),
+        LEVELS,
+        LABEL,
+        estimate="mle",
+    )
     refused(
         "loo_terms: .*with responsibilities by EM", bnb.loo_terms, in_shares(), COUNTS, LABEL, error=NotImplementedError
     )

@@ -173,17 +173,17 @@ def test_words_of_spam():
 
 def test_refusals():
     nb = bnb.MultinomialNB().fit(COUNTS, Y)
-    refused(r"class_='eggs' is no class; nb.classes_ is \['ham', 'news', 'spam'\]", top_words, nb, "eggs")
-    refused("class_=.* is no class", top_words, nb, ["ham"])
+    refused(r"class_='eggs' is not a class. The classes are \['ham', 'news', 'spam'\]", top_words, nb, "eggs")
+    refused("class_=.* is not a class", top_words, nb, ["ham"])
     for n in (0, -1, 2.5, True):
         refused(f"n={n} must be a positive integer", top_words, nb, "ham", n)
     refused("prob=1 must be", top_words, nb, "ham", prob=1)
     refused("draws=0 must be", top_words, nb, "ham", draws=0)
     refused("seed=-1", top_words, nb, "ham", seed=-1)
-    refused("names has 2 entries, and X has 4 columns", top_words, nb, "ham", names=["a", "b"])
+    refused("names has 2 entries, but X has 4 columns", top_words, nb, "ham", names=["a", "b"])
     refused("MultinomialNB", top_words, bnb.MultinomialNB(), "ham", error=NotFittedError)
     refused("takes a classifier of bayesnb", top_words, "nb", "ham", error=TypeError)
-    refused("knows 'ham' only", top_words, bnb.MultinomialNB().fit(COUNTS, ["ham"] * 7), "ham")
+    refused("has only the class 'ham'", top_words, bnb.MultinomialNB().fit(COUNTS, ["ham"] * 7), "ham")
     refused(
         "improper", top_words, bnb.MultinomialNB(alpha=0).fit(np.eye(7), Y), "ham", error=bnb.ImproperPosteriorError
     )
@@ -195,7 +195,7 @@ def test_refusals():
 @pytest.mark.parametrize(
     ("make", "match"),
     [
-        (bnb.GaussianNB, "column '0' is gaussian: it has a density"),
+        (bnb.GaussianNB, "column '0' is gaussian and has a density"),
         (bnb.PoissonNB, "column '0' is poisson"),
         (bnb.BinnedNB, "column '0' is binned"),
         (bnb.TAN, "depend on parents"),

@@ -267,8 +267,8 @@ def test_what_has_no_weights():
         bnb.weight_table(bnb.WeightedNB())
     counted = bnb.WeightedNB(bnb.CategoricalNB())
     bnb.fit_stream(counted, [(LEVELS, LABEL)], progress=False)
-    refused("the weights of this WeightedNB are 1, as none were found", bnb.weight_table, counted)
-    refused("the weights of this WeightedNB are 1, as none were found", bnb.run_nuts, counted, X=LEVELS, y=LABEL)
+    refused("the weights of this WeightedNB are 1, because none were fitted", bnb.weight_table, counted)
+    refused("the weights of this WeightedNB are 1, because none were fitted", bnb.run_nuts, counted, X=LEVELS, y=LABEL)
 
 
 def test_weights_of_files_of_older_versions_have_no_deviations(weighted):
@@ -280,23 +280,46 @@ def test_weights_of_files_of_older_versions_have_no_deviations(weighted):
 def test_bad_arguments_of_the_table(weighted):
     refused("prob=90 must be a number between 0 and 1", bnb.weight_table, weighted, 90)
     parameters = {"class_prob": np.full((5, 3), 1 / 3), "theta": np.full((5, 3, 12), 1 / 3)}
-    refused("draws must be those of weights, as run_nuts", bnb.weight_table, weighted, draws=parameters)
+    refused("draws must be draws of the weights, as run_nuts", bnb.weight_table, weighted, draws=parameters)
     of_another = {"class_bias": np.zeros((4, 3)), "weight": np.zeros((4, 9))}
-    refused(r"draws\['weight'\] has shape \(4, 9\), where \(draws, 4\)", bnb.weight_table, weighted, draws=of_another)
+    refused(
+        r"draws\['weight'\] has shape \(4, 9\); it must have shape \(draws, 4\)",
+        bnb.weight_table,
+        weighted,
+        draws=of_another,
+    )
     refused(r"draws\['weight'\] has shape \(4, 9\)", weighted.predict_proba, LEVELS, draws=of_another)
 
 
 def test_bad_arguments_of_nuts(weighted):
     rows = {"X": LEVELS, "y": LABEL}
-    refused(r"pass the rows that it was weighed on, run_nuts\(nb, X=X, y=y\)", bnb.run_nuts, weighted)
-    refused("pass the rows that it was weighed on", bnb.run_nuts, weighted, X=LEVELS)
-    refused("hyperprior: of a WeightedNB its weights are drawn", bnb.run_nuts, weighted, "symmetric", **rows)
-    refused("features: of a WeightedNB its weights are drawn", bnb.run_nuts, weighted, features=[0], **rows)
+    refused(r"Pass the rows that the weights were fitted to, run_nuts\(nb, X=X, y=y\)", bnb.run_nuts, weighted)
+    refused("Pass the rows that the weights were fitted to", bnb.run_nuts, weighted, X=LEVELS)
+    refused(
+        "hyperprior= applies to parameters, but run_nuts draws the weights of a WeightedNB",
+        bnb.run_nuts,
+        weighted,
+        "symmetric",
+        **rows,
+    )
+    refused(
+        "features= applies to parameters, but run_nuts draws the weights of a WeightedNB",
+        bnb.run_nuts,
+        weighted,
+        features=[0],
+        **rows,
+    )
     one = LABEL == "ash"
-    refused("run_nuts: only 0 rows are outside the largest", bnb.run_nuts, weighted, X=LEVELS[one], y=LABEL[one])
+    refused(
+        "run_nuts: Weights need 10 or more rows outside the largest class, and there are only 0",
+        bnb.run_nuts,
+        weighted,
+        X=LEVELS[one],
+        y=LABEL[one],
+    )
     refused("draws=0 must be a positive integer", bnb.run_nuts, weighted, draws=0, **rows)
-    refused("are for the weights of a WeightedNB", bnb.run_nuts, weighted.estimator_, **rows)
+    refused("Pass X, y and sample_weight only for a WeightedNB", bnb.run_nuts, weighted.estimator_, **rows)
     here = LABEL != "elm"
     later = copy(of_two_classes()).partial_fit(LEVELS[:4], ["elm"] * 4, classes=["elm"])
-    said = r"run_nuts: there are classes \['ash', 'elm', .*nb.weigh\(X, y\) fits them"
+    said = r"run_nuts: the classifier has the classes \['ash', 'elm', .*Fit the weights again by nb.weigh\(X, y\)"
     refused(said, bnb.run_nuts, later, X=LEVELS[here], y=LABEL[here])

@@ -171,24 +171,24 @@ def test_levels_names_and_order_of_rows_do_not_matter(tuberculosis):
     pd.testing.assert_frame_equal(
         bnb.diagnostic_tests(doubled, "group", sample_weight=parts, **QUICK).table, plain.table
     )
-    refused("'maybe', which is none of", named.predict, words.assign(Tine="maybe"))
+    refused("'maybe', which is not one of", named.predict, words.assign(Tine="maybe"))
 
 
 def test_what_it_refuses(tuberculosis):
     table = PATTERNS.drop(columns="group")
     refused("'Tine' has the levels", bnb.diagnostic_tests, table.assign(Tine=[0, 1, 2, 0] * 2))
     refused("positive=...", bnb.diagnostic_tests, table.assign(Tine=[1, 2] * 4))
-    refused("positive='no' is no level", lambda: bnb.diagnostic_tests(table.astype(str), positive="no"))
+    refused("positive='no' is not a level", lambda: bnb.diagnostic_tests(table.astype(str), positive="no"))
     refused("'Tine' has no result", bnb.diagnostic_tests, table.assign(Tine=np.nan))
     empty = (COUNT * (PATTERNS["Tine"] == 1)).to_numpy()
     weightless = table.assign(Tine=PATTERNS["Tine"].where(empty == 0))
     refused("'Tine' has no result", lambda: bnb.diagnostic_tests(weightless, sample_weight=empty))
-    refused("0.5 of row 0 is no integer", lambda: bnb.diagnostic_tests(table, sample_weight=COUNT / COUNT * 0.5))
+    refused("0.5 of row 0 is not an integer", lambda: bnb.diagnostic_tests(table, sample_weight=COUNT / COUNT * 0.5))
     refused("sample_weight", lambda: bnb.diagnostic_tests(table, sample_weight=0 * COUNT))
     refused("all rows have the same results", bnb.diagnostic_tests, table.iloc[[0, 0, 0]])
     refused("no column of a test", bnb.diagnostic_tests, PATTERNS[["group"]], "group")
-    refused("'clinic' is no column", bnb.diagnostic_tests, table, "clinic")
-    refused("populations have the shape", bnb.diagnostic_tests, table, [1, 2])
+    refused("'clinic' is not a column", bnb.diagnostic_tests, table, "clinic")
+    refused("populations has shape", bnb.diagnostic_tests, table, [1, 2])
     refused("row 1 is missing", bnb.diagnostic_tests, table, [1, None] * 4)
     refused("worse than chance", bnb.diagnostic_tests, table, None, {"sensitivity": (1, 9)})
     refused("positive numbers", bnb.diagnostic_tests, table, None, {"sensitivity": {"Tine": (0, 1)}})
@@ -196,4 +196,4 @@ def test_what_it_refuses(tuberculosis):
     refused("must be a dict", bnb.diagnostic_tests, table, None, {"youden": (1, 1)})
     refused("prob", lambda: bnb.diagnostic_tests(table, prob=2))
     refused("no column for the test 'Tine'", tuberculosis.predict, PATTERNS[["group", "Mantoux"]])
-    refused("3 is none of", tuberculosis.predict, PATTERNS, [3] * 8)
+    refused("3 is not one of", tuberculosis.predict, PATTERNS, [3] * 8)

@@ -27,4 +27,4 @@ def test_an_r_hat_that_is_no_number_is_the_worst():
     assert nuts._r_hat_message({"alpha": 1.0}) == ""
     stuck = {"theta": np.stack([quantiles(1000), np.tile(np.arange(4.0)[:, None], 1000)], axis=2)}
     first, *_ = raised(stuck, np.zeros((4, 1000), bool))
-    assert "R-hat of 'theta' cannot be estimated: the chains have not met" in first
+    assert "R-hat of 'theta' cannot be estimated: the chains disagree" in first

@@ -162,12 +162,12 @@ def test_bad_groups_are_refused():
     refused("by strings or integers", bnb.run_nuts, nb, X=X, y=Y, groups=np.linspace(0.0, 1.0, 60))
     refused("must differ as text", bnb.run_nuts, nb, X=X, y=Y, groups=["(new)", *GROUP[1:]])
     refused("do not add up", bnb.run_nuts, nb, X=X[1:], y=Y[1:], groups=GROUP[1:])
-    refused("groups share what is", bnb.run_nuts, nb, "symmetric", X=X, y=Y, groups=GROUP)
+    refused("cannot be used with groups=", bnb.run_nuts, nb, "symmetric", X=X, y=Y, groups=GROUP)
     refused("only draws have groups", nb.predict_proba, X, groups=GROUP)
-    refused("must be those of run_nuts", nb.predict_proba, X, draws=bnb.to_arviz(nb, draws=10), groups=GROUP)
+    refused("must be the result of run_nuts", nb.predict_proba, X, draws=bnb.to_arviz(nb, draws=10), groups=GROUP)
     binned = bnb.BinnedNB().fit(X[["age"]].fillna(50.0), Y)
     refused(
-        "classes share the parameters|hyperparameters that nothing",
+        "classes share the parameters|applies to no hyperparameter",
         bnb.run_nuts,
         binned,
         X=X[["age"]].fillna(50.0),

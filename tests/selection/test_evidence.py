@@ -96,7 +96,7 @@ def named(*names):
             of_counts(bnb.BernoulliNB(binarize=1.5)),
             "same rows. The statistics of their bernoulli columns differ",
         ),
-        (named("a", "b", "c", "d"), named("b", "a", "c", "d"), "the columns differ, .*a .gaussian"),
+        (named("a", "b", "c", "d"), named("b", "a", "c", "d"), "the columns differ between the models: .*a .gaussian"),
         (categorical(alpha=0.0), categorical(alpha=0.0), "Both evidences are zero"),
     ],
 )

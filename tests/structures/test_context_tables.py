@@ -357,7 +357,12 @@ def test_what_an_average_over_prunings_has_not_is_refused_and_nothing_is_changed
     refused(
         "full tables|average has none", bnb.NaiveBayesMixture(2, estimator=clone(nb)).fit, X, error=(error, ValueError)
     )
-    for alpha, says in ((0.0, "has zeros"), ([1.0, 0.0, 1.0, 1.0], "has zeros"), (-1.0, "alpha"), ("a", "alpha='a'")):
+    for alpha, says in (
+        (0.0, "alpha contains 0"),
+        ([1.0, 0.0, 1.0, 1.0], "alpha contains 0"),
+        (-1.0, "alpha"),
+        ("a", "alpha='a'"),
+    ):
         refused(says, nb.set_params(alpha=alpha).fit, HOLES, Y)
     for alpha in (np.ones((2, 10)), [np.ones(2), np.ones(3), np.ones(2), np.ones(3)], np.ones(3)):
         refused("shape|array|numbers|alpha", nb.set_params(alpha=alpha).fit, HOLES, Y)

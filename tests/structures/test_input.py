@@ -207,7 +207,7 @@ BAD = {
     "class_alpha": (bnb.AODE(class_alpha="weka"), FRAME, r"class_alpha='weka' is unknown.*'levels'"),
     "alpha": (bnb.TAN(alpha=-1), FRAME, r"alpha is -1"),
     "alpha of another length": (bnb.TAN(alpha=[1.0, 2.0]), FRAME, r"alpha has shape \(2,\).*\(5,\)"),
-    "gaussian": (bnb.TAN(gaussian=["nobody"]), FRAME, r"gaussian names a column 'nobody'"),
+    "gaussian": (bnb.TAN(gaussian=["nobody"]), FRAME, r"gaussian: there is no column 'nobody'"),
     "gaussian_prior": (bnb.TAN(gaussian_prior="wide"), FRAME, r"gaussian_prior='wide' is unknown"),
     "words as numbers": (bnb.TAN(gaussian=["sky"]), FRAME, r"'sky': could not convert"),
     "estimate": (bnb.AODE(estimate="bayes"), FRAME, r"estimate='bayes' is unknown"),
@@ -272,4 +272,4 @@ def test_a_cycle_is_refused_whoever_found_it():
 def test_a_cycle_among_the_hyperparameters_is_not_written(tmp_path):
     nb = bnb.NetworkNB({"wind": ["sky", "sea"]}).fit(FRAME.drop(columns="size"), Y)
     nb.parents = {"sky": "wind", "wind": "sky"}
-    refused("NetworkNB is not as fit left it: The structure has a cycle", bnb.save, nb, tmp_path / "nb.safetensors")
+    refused("NetworkNB was changed after fit: The structure has a cycle", bnb.save, nb, tmp_path / "nb.safetensors")

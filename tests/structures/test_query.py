@@ -108,17 +108,17 @@ def test_a_table_too_large_is_refused_with_its_size():
 @variants(
     ("variables", "known", "message"),
     [
-        ("4", None, "no categorical variable '4'"),
-        (["0", "nobody"], None, "no categorical variable 'nobody'"),
-        ("0", {"nobody": "u"}, "no categorical variable 'nobody'"),
-        (17, None, "no categorical variable 17"),
+        ("4", None, "'4' is not a categorical variable"),
+        (["0", "nobody"], None, "'nobody' is not a categorical variable"),
+        ("0", {"nobody": "u"}, "'nobody' is not a categorical variable"),
+        (17, None, "17 is not a categorical variable"),
         (["0", "0"], None, "each once"),
         (["0", 0], None, "each once"),
         ([], None, "one variable or more"),
-        ("0", {"0": "u"}, "'0' is 'u', but is asked for as well"),
-        ("0", {"1": "q"}, "'1' is 'q', but has the values"),
-        ("0", {CLASS: "q"}, r"'\(class\)' is 'q', but has the values"),
-        ("0", {"1": None}, "'1' is None, but has the values"),
+        ("0", {"0": "u"}, "'0' is 'u', but '0' is also in variables"),
+        ("0", {"1": "q"}, "'1' is 'q', but '1' has the levels"),
+        ("0", {CLASS: "q"}, r"'\(class\)' is 'q', but '\(class\)' has the levels"),
+        ("0", {"1": None}, "'1' is None, but '1' has the levels"),
     ],
 )
 def test_bad_questions(variables, known, message):

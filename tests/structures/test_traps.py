@@ -30,7 +30,7 @@ def test_numbers_alone_leave_nothing_to_depend_on(nb):
 
 def test_a_parent_that_is_mostly_missing_is_told():
     sparse = FRAME.assign(a=np.where(RNG.random(60) < 0.2, FRAME["b"], None))
-    with pytest.warns(UserWarning, match=r"missing in most of the rows.*\{'[bc]': 'a'"):
+    with pytest.warns(UserWarning, match=r"missing in most of their rows.*\{'[bc]': 'a'"):
         bnb.TAN().fit(sparse, Y)
 
 
@@ -75,12 +75,12 @@ def test_a_reserved_level_is_told_with_its_odds():
     level = bnb.parameter_table(nb).query("feature == 'b'")["level"].map(str)
     own = table[level.str.startswith("<unknown>")].to_numpy().reshape(2, -1)
     odds = (own.max(axis=0) / own.min(axis=0)).max()
-    with pytest.warns(UserWarning, match=f"by up to {odds:.3g}\\)"):
+    with pytest.warns(UserWarning, match=f"by up to {odds:.3g}\\."):
         nb.predict(FRAME.assign(b="new"))
 
 
 def test_what_has_no_readings_is_no_first_argument():
     nb = bnb.NaiveBayesMixture()
     for call in (lambda: bnb.compare_estimates(nb, X, Y, X, Y), lambda: bnb.learning_curve(nb, X, Y, [10], repeats=2)):
-        with pytest.raises(NotImplementedError, match="pass it in baselines="):
+        with pytest.raises(NotImplementedError, match="Pass it in baselines="):
             call()

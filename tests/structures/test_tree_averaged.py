@@ -236,7 +236,7 @@ def test_what_an_average_of_trees_has_not_is_refused_and_nothing_is_changed():
     refused("share parameters", bnb.log_odds_moments, nb, X[:2], error=error)
     refused("no tables", bnb.compare_estimates, nb, X, Y, X, Y, error=error)
     refused("not simulated", bnb.prior_predictive, nb, 10, error=error)
-    refused("NUTS does not sample it", bnb.run_nuts, nb, draws=10, error=error)
+    refused("NUTS does not sample discrete", bnb.run_nuts, nb, draws=10, error=error)
     for estimate in ("mle", "map", "mean"):
         refused("no tables", nb.predict_proba, X, estimate=estimate, error=error)
     refused(r"cells are missing on the arcs to \['0'", getattr, holes, "log_evidence_", error=error)
@@ -250,7 +250,8 @@ def test_what_an_average_of_trees_has_not_is_refused_and_nothing_is_changed():
 
 
 @pytest.mark.parametrize(
-    ("alpha", "match"), [(0, "alpha is 0"), ([1.0] * 4, "takes? one number"), ("a", "alpha='a'"), (-1, "alpha is -1")]
+    ("alpha", "match"),
+    [(0, "alpha contains 0"), ([1.0] * 4, "takes? one number"), ("a", "alpha='a'"), (-1, "alpha is -1")],
 )
 def test_priors_that_are_none(alpha, match):
     nb = bnb.TreeAveragedNB().fit(X, Y)
@@ -273,6 +274,10 @@ def test_a_complete_prior_is_one_over_the_same_pairs():
     family = nb.prior_.blocks[0]
     turned = replace(family, levels=family.levels[::-1])
     without = replace(family, concentration=0.0 * family.concentration)
-    for own, says in ((turned, "another structure"), (without, "zeros"), (nb.posterior_.blocks[0], "no posterior")):
+    for own, says in (
+        (turned, "another structure"),
+        (without, "contains 0"),
+        (nb.posterior_.blocks[0], "as in a posterior"),
+    ):
         prior = replace(nb.prior_, blocks=(own,))
         refused(says, clone(nb).set_params(prior=prior).fit, X, Y)

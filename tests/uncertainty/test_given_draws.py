@@ -90,9 +90,11 @@ def test_draws_that_cannot_be_used():
 
     refuses("must be what posterior_draws", "many")
     refuses("must be what posterior_draws", {"prior": 1}.items())
-    refuses("draws have no 'mu'", {k: v for k, v in draws.items() if k != "mu"})
-    refuses(r"draws\['mu'\] has shape \(5, 2, 2\), where \(draws, 2, 3\)", dict(draws, mu=draws["mu"][..., :2]))
+    refuses("draws have no site 'mu'", {k: v for k, v in draws.items() if k != "mu"})
+    refuses(
+        r"draws\['mu'\] has shape \(5, 2, 2\); it must have shape \(draws, 2, 3\)", dict(draws, mu=draws["mu"][..., :2])
+    )
     refuses(r"draws\['mu'\] has shape \(0, 2, 3\)", dict(draws, mu=draws["mu"][:0]))
-    refuses("pass one of them", draws, estimate="mean")
+    refuses("Pass one of the two", draws, estimate="mean")
     with pytest.raises(ValueError, match="must be a positive integer"):
         predict_interval(nb, X, draws=0)

@@ -131,7 +131,7 @@ def test_against_is_a_label():
     np.testing.assert_allclose(first[0][:, 2], -last[0][:, 0], rtol=1e-12)
     np.testing.assert_allclose(first[1][:, 2], last[1][:, 0], rtol=1e-12)
     np.testing.assert_array_equal(first[0], log_odds_moments(nb, rows, against="a")[0])
-    refused("against='z' is no class", log_odds_moments, nb, rows, against="z")
+    refused("against='z' is not a class", log_odds_moments, nb, rows, against="z")
 
 
 @variants("function", [predict_interval, decompose_uncertainty, log_odds_moments])
