@@ -116,3 +116,22 @@ def test_a_topic_opens_with_what_to_take(page):
     if page.stem != "index":
         opening = page.read_text(encoding="utf-8").split("\n", 2)[2].split("```")[0].split("##")[0]
         assert 2 <= len(re.findall(r"[.?](?:\s|$)", opening)) <= 6
+
+
+def test_each_section_of_the_derivations_names_its_source_and_tests_that_exist():
+    """A name such as `::test_x` alone belongs to the file named before it."""
+    root = PAGES.parents[1]
+    text = (root / "docs" / "derivations.md").read_text(encoding="utf-8").partition("## References")[0]
+    sections = re.split(r"^## ", text, flags=re.MULTILINE)[1:]
+    assert len(sections) >= 26
+    missing, path = [], ""
+    for section in sections:
+        last = section.strip().split("\n\n")[-1]
+        assert last.startswith("Source: "), section.splitlines()[0]
+        named = re.findall(r"`((?:tests/[\w/]+\.py)?)::(\w+)`", last.partition("Checked by: ")[2])
+        assert named, section.splitlines()[0]
+        for file, name in named:
+            path = file or path
+            if not re.search(rf"^(def|class) {name}\b", (root / path).read_text(encoding="utf-8"), re.MULTILINE):
+                missing.append(f"{path}::{name}")
+    assert missing == []
