@@ -85,7 +85,7 @@ class Decisions:
         Raises
         ------
         ValueError
-            If a label is no column of `loss`, or the number of labels is not N.
+            If a label is not a column of `loss`, or the number of labels is not N.
 
         Examples
         --------

@@ -45,7 +45,7 @@ class Unlabeled:
 
 
 def encode_unlabeled(encoding: Encoding, name: str, table: Table, weight: np.ndarray) -> Unlabeled:
-    """Encode the rows of positive weight (N,); values that are no levels of the encoding become missing cells."""
+    """Encode the rows of positive weight (N,); values that are not levels of the encoding become missing cells."""
     positive = weight > 0
     rows = encoding.rows(table.take(positive), ignore_unknown)
     return Unlabeled(name, rows, weight[positive], np.flatnonzero(positive))

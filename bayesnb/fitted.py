@@ -277,7 +277,7 @@ class Fitted:
         return replace(self.encoding, blocks=blocks).rows(table, self._report_unknown)
 
     def label_index(self, y: object, n_rows: int) -> np.ndarray:
-        """Return (N,) the index of the class of each row; raise ValueError for labels that are no class."""
+        """Return (N,) the index of the class of each row; raise ValueError for labels that are not classes."""
         return self.encoding.label_index(y, n_rows, self.name)
 
     def log_proba(self, X: object) -> np.ndarray:
@@ -564,7 +564,7 @@ def require_posterior(nb: Classifier, who: str, draws: object = None) -> Fitted:
     NotImplementedError
         If the classifier has no exact posterior, with the reason `nb.no_posterior`.
     TypeError
-        If `nb` is no classifier of bayesnb.
+        If `nb` is not a classifier of bayesnb.
     """
     require_fitted(nb, who)
     if is_mixture(nb) and not (draws is None or isinstance(draws, int | np.integer)):

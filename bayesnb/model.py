@@ -196,8 +196,8 @@ class NaiveBayes:
         Distribution of the parameters θ of each block of features. In an *empirical* prior a block is a function from
         the statistics to a family, and `derive` replaces the function by the family.
     weights : TermWeights, optional
-        Weights of the terms of the score of a row. Updates and evidence ignore the weights; a weighted score is no log
-        joint probability.
+        Weights of the terms of the score of a row. Updates and evidence ignore the weights; a weighted score is not a
+        log joint probability.
 
     See Also
     --------
@@ -342,7 +342,7 @@ class NaiveBayes:
     def log_joint(self, x: tuple[Any, ...], estimate: Estimate = "predictive") -> Float[jax.Array, "N C"]:
         """(N, C) log p(class, row) under a reading of the posterior, without base measures.
 
-        Where the model has weights the result is the weighted score, which is no log joint probability.
+        Where the model has weights the result is the weighted score, which is not a log joint probability.
         """
         return self.read(estimate).log_joint(x)
 
@@ -408,14 +408,14 @@ def read_block(block: Family, estimate: str, multiplicity: Array | None = None) 
         likelihood = require_capability(block, MeanReading).mean(multiplicity)
     elif multiplicity is not None:
         raise ValueError(
-            f"estimate={estimate!r} has no reading with rows added or left out; use 'mean' or 'predictive'."
+            f"estimate={estimate!r} is not available with rows added or left out; use 'mean' or 'predictive'."
         )
     elif estimate == "penalized_mle":
         likelihood = require_capability(block, PenalizedLikelihood).penalized_mle()
     elif estimate == "map":
         likelihood = require_capability(block, Parametric).mode()
     else:
-        raise ValueError(f"estimate={estimate!r} is no reading of a posterior; use 'mean', 'map' or 'predictive'.")
+        raise ValueError(f"estimate={estimate!r} is not an estimate of this model; use 'mean', 'map' or 'predictive'.")
     return likelihood
 
 

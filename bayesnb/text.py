@@ -240,7 +240,7 @@ class BagOfWords(CountVectorizer):
         Raises
         ------
         ValueError
-            If an option, such as a function, or a word that is no string cannot be written. Nothing is written.
+            If an option, such as a function, or a word that is not a string cannot be written. Nothing is written.
         OSError
             If the file cannot be written; an existing file stays as it was.
         """
@@ -274,7 +274,7 @@ class BagOfWords(CountVectorizer):
         Raises
         ------
         CorruptModelError
-            If the file is damaged, is no regular file or none of `save`; if its `token_pattern` is another one.
+            If the file is damaged, is not a regular file or none of `save`; if its `token_pattern` is another one.
         OSError
             If there is no such file, or it cannot be read.
         """
@@ -344,7 +344,7 @@ class BagOfWords(CountVectorizer):
         return sp.csr_array(super().transform(self._documents(raw_documents)))
 
     def _documents(self, raw_documents: Iterable[Any]) -> Iterator[Any]:
-        """Yield the documents; raise TypeError for one that is no string, unless a function of the user takes it."""
+        """Yield the documents; raise TypeError for one that is not a string, unless a function of the user takes it."""
         if isinstance(raw_documents, str | bytes):
             raise ValueError("raw_documents is one string; pass a list of documents, [text] for a single one.")
         if isinstance(raw_documents, Mapping) or getattr(raw_documents, "ndim", 1) > 1:

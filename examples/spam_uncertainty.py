@@ -29,7 +29,7 @@ def read(path: Path) -> tuple[list[str], np.ndarray]:
     if path.is_dir():
         path = next((path / name for name in NAMES if (path / name).is_file()), path)
     if not path.is_file():
-        raise SystemExit(f"{path} is no file: pass the SMS Spam Collection, or a folder with {' or '.join(NAMES)}.")
+        raise SystemExit(f"{path} is not a file: pass the SMS Spam Collection, or a folder with {' or '.join(NAMES)}.")
     with path.open(encoding="utf-8", newline="") as lines:
         rows = [row for row in csv.reader(lines, delimiter="\t", quoting=csv.QUOTE_NONE) if len(row) == 2]
     return [text for _, text in rows], np.array([label for label, _ in rows])

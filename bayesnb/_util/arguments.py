@@ -128,7 +128,7 @@ def to_numbers(name: str, values: Any) -> np.ndarray:
     Raises
     ------
     ValueError
-        If a value is no number, or too large for float64.
+        If a value is not a number, or too large for float64.
     """
     try:
         array = np.asarray(values)

@@ -20,7 +20,7 @@ def write_atomically(path: str | os.PathLike[str], content: bytes) -> None:
     Raises
     ------
     OSError
-        If the file cannot be written, or `path` is no regular file; the old file is unchanged.
+        If the file cannot be written, or `path` is not a regular file; the old file is unchanged.
     """
     path = Path(path)
     temporary = path.parent / f".{path.name}.{secrets.token_hex(4)}{_SUFFIX}"
@@ -52,7 +52,7 @@ def require_writable(path: str | os.PathLike[str]) -> None:
     Raises
     ------
     OSError
-        If the folder does not exist or is not writable; if `path` is no regular file.
+        If the folder does not exist or is not writable; if `path` is not a regular file.
     """
     path = Path(path)
     try:
@@ -71,24 +71,24 @@ def open_regular(path: str | os.PathLike[str]) -> BinaryIO:
     OSError
         If the file cannot be opened.
     ValueError
-        If `path` is no regular file.
+        If `path` is not a regular file.
     """
     # Without O_NONBLOCK opening a pipe waits for a writer.
     file = open(path, "rb", opener=lambda name, flags: os.open(name, flags | getattr(os, "O_NONBLOCK", 0)))  # noqa: SIM115
     if not stat.S_ISREG(os.fstat(file.fileno()).st_mode):
         file.close()
-        raise ValueError("the path is no regular file, but a pipe, a socket or a device. Pass a regular file.")
+        raise ValueError("the path is not a regular file, but a pipe, a socket or a device. Pass a regular file.")
     return file
 
 
 def _require_regular(path: Path) -> None:
-    """Raise OSError if `path` exists and is no regular file, which a written file must not replace."""
+    """Raise OSError if `path` exists and is not a regular file, which a written file must not replace."""
     with suppress(FileNotFoundError):
         mode = path.lstat().st_mode
         if stat.S_ISLNK(mode):
             raise OSError(errno.EINVAL, "the path is a symbolic link. Pass the file that the link points to")
         if not stat.S_ISREG(mode):
-            raise OSError(errno.EINVAL, "the path is no regular file")
+            raise OSError(errno.EINVAL, "the path is not a regular file")
 
 
 def _sync(folder: Path) -> None:

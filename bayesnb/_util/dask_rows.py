@@ -67,7 +67,7 @@ def _no_rows(X: Any) -> Any:
     Raises
     ------
     TypeError, ValueError
-        If X is no table.
+        If X is not a table.
     """
     kind = collection_kind(X)
     if kind is None:

@@ -62,7 +62,7 @@ def progress(title: str | None, total: float | None, unit: str = "it") -> Iterat
 
 
 def _in_notebook() -> bool:
-    """Return whether stderr is that of a notebook's kernel, which is no terminal and shows bars."""
+    """Return whether stderr is that of a notebook's kernel, which is not a terminal and shows bars."""
     return type(sys.stderr).__module__.startswith("ipykernel")
 
 

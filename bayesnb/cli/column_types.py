@@ -124,7 +124,7 @@ class ColumnCounts:
         self.missing += int(count[missing].sum())
         self.present += int(count[~missing].sum())
         self.numbers += int(count[is_number].sum())
-        with np.errstate(invalid="ignore"):  # Infinity is no integer.
+        with np.errstate(invalid="ignore"):  # Infinity is not an integer.
             self.whole &= bool((number[is_number] % 1 == 0).all())
         self.low = min(self.low, number[is_number].min(initial=np.inf))
         self.high = max(self.high, number[is_number].max(initial=-np.inf))
@@ -145,7 +145,7 @@ class ColumnCounts:
         """Whether five cells or more are 0 and no other number is near, as where 0 stands for "not measured".
 
         Near is within five times the least step between two positive values, so that counts 0, 1, 2 … are not meant.
-        False if a number is negative, a cell is no number, or more than `limit` values were met.
+        False if a number is negative, a cell is not a number, or more than `limit` values were met.
         """
         if self.beyond or self.low != 0 or self.numbers < self.present:
             return False
@@ -191,7 +191,7 @@ def guess(column: ColumnCounts) -> tuple[str | None, str]:
 
 
 def to_numbers(cells: Iterable[str]) -> np.ndarray:
-    """Convert cells to floats (n,), NaN for a text that is no number."""
+    """Convert cells to floats (n,), NaN for a text that is not a number."""
     return pd.to_numeric(pd.Series(list(cells), dtype=object), errors="coerce").to_numpy(float, copy=True)
 
 

@@ -191,7 +191,7 @@ def _decided_kinds(data: Dataset, settings: Settings) -> dict[str, str]:
 
 
 def _expression(nb: NaiveBayesClassifier) -> str:
-    """Write the Python call that makes the classifier: arguments that are no default, without columns if too long."""
+    """Write the Python call that makes the classifier: arguments that are not defaults, without columns if too long."""
     default = type(nb)().get_params(deep=False)
     arguments = {name: value for name, value in nb.get_params(deep=False).items() if value != default[name]}
     arguments.pop("categories", None)

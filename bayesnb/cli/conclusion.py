@@ -105,7 +105,7 @@ class Findings:
         Brier score with weights less the score without weights, row by row, and the standard error.
     over_logistic : dict {str: (float, float)}
         Brier score of each estimate less that of logistic regression, row by row, and the standard error; empty if
-        there is no logistic regression. Its row in `comparison` is no estimate, and does not decide the verdict.
+        there is no logistic regression. Its row in `comparison` is not an estimate, and does not decide the verdict.
     target : str
         Name of the column of labels.
     left_out : tuple of str

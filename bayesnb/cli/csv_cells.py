@@ -1,4 +1,4 @@
-"""Cells of a CSV file as text, some rows at a time, and refusals of files that are no table."""
+"""Cells of a CSV file as text, some rows at a time, and refusals of files that are not tables."""
 
 from __future__ import annotations
 

@@ -117,8 +117,8 @@ def load_csv(
     Raises
     ------
     InputError
-        If the file cannot be read or is no table, a column does not exist, the labels are no classes, or a
-        cell is no number where one is needed.
+        If the file cannot be read or is not a table, a column does not exist, the labels are not classes, or a
+        cell is not a number where one is needed.
     """
     streamed = larger_than_memory(path)
     pieces: Iterable[pd.DataFrame] = read_cells(path) if streamed else list(read_cells(path))

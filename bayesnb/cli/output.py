@@ -66,7 +66,7 @@ def write_files(
 def quote_formulas(table: pd.DataFrame) -> pd.DataFrame:
     """Put an apostrophe before each text that a spreadsheet would compute; numbers stay as they are.
 
-    Such a text begins with =, +, -, @, a tab or a line end, and is no number.
+    Such a text begins with =, +, -, @, a tab or a line end, and is not a number.
 
     References
     ----------
@@ -78,7 +78,7 @@ def quote_formulas(table: pd.DataFrame) -> pd.DataFrame:
 def _quote_formula(cell: object) -> object:
     """Put an apostrophe before a text that a spreadsheet would compute; return all other cells unchanged.
 
-    Such a text begins with =, +, -, @, a tab or a line end, and is no number.
+    Such a text begins with =, +, -, @, a tab or a line end, and is not a number.
     """
     if not (isinstance(cell, str) and cell.startswith(_FORMULA)):
         return cell

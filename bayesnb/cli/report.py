@@ -94,8 +94,8 @@ def summarize(outcome: Outcome) -> str:
 def file_stem(data_set: str, analysis: str) -> str:
     """Return the name of an analysis's files without suffix, "<data set>-<analysis>", with safe characters.
 
-    Each run of characters in the data set's name that are no letters, digits, `_`, `.` or `-` becomes one `_`; an empty
-    name becomes "table".
+    Each run of characters in the data set's name that are not letters, digits, `_`, `.` or `-` becomes one `_`; an
+    empty name becomes "table".
     """
     stem = re.sub(r"[^\w.-]+", "_", data_set) or "table"
     return f"{stem}-{analysis}"

@@ -113,7 +113,7 @@ class Encoding:
     def rows(self, table: Table, policy: UnknownPolicy | None = None) -> tuple[Rows, ...]:
         """Return the checked and coded rows of each block.
 
-        `policy` is called with values that are no level; None: `report_unknown`, which warns or raises.
+        `policy` is called with values that are not levels; None: `report_unknown`, which warns or raises.
         """
         return tuple(block.rows(table, policy) for block in self.blocks)
 
@@ -123,7 +123,7 @@ class Encoding:
         Raises
         ------
         ValueError
-            If a label is no class; the message names the first one.
+            If a label is not a class; the message names the first one.
         """
         return index_of_labels(self.classes, *check_labels(y, n_rows, owner))
 

@@ -154,7 +154,7 @@ def index_of_labels(classes: Levels, labels: Levels, label: np.ndarray) -> np.nd
     Raises
     ------
     ValueError
-        If a label is no class.
+        If a label is not a class.
     """
     position = classes.index(labels.values)
     if (position < 0).any():

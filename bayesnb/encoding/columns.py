@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 
 
 class Unknown(NamedTuple):
-    """Cells of a feature whose values are no level: their number, and the first value with its row."""
+    """Cells of a feature whose values are not levels: their number, and the first value with its row."""
 
     feature: int
     cells: int
@@ -74,7 +74,7 @@ class Columns(ABC):
     def rows(self, table: Table, policy: UnknownPolicy | None = None) -> Rows:
         """Check these columns of a table and return their rows.
 
-        `policy` is called with values that are no level; None: `report_unknown`. Columns without levels do not use it.
+        `policy` is called with values that are not levels; None: `report_unknown`. Columns without levels ignore it.
         """
 
     def learn(self, table: Table, policy: UnknownPolicy | None = None) -> tuple[Self, Rows]:

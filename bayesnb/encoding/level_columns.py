@@ -1,4 +1,4 @@
-"""Categorical columns, whose levels grow as data come, and the policy for values that are no level."""
+"""Categorical columns, whose levels grow as data come, and the policy for values that are not levels."""
 
 from __future__ import annotations
 
@@ -39,7 +39,7 @@ class LevelColumns(PlainColumns):
     declared : tuple of bool
         Whether the levels of each feature were declared, and so do not grow.
     unknown : {"ignore", "error", "level"}
-        Treatment of a value that is no level: a missing cell, an error, or the reserved last level.
+        Treatment of a value that is not a level: a missing cell, an error, or the reserved last level.
     missing_values : tuple
         Values that mark a missing cell, besides None, NaN, NaT and pd.NA.
     cuts : tuple of arrays
@@ -61,14 +61,14 @@ class LevelColumns(PlainColumns):
         """Return columns with the values that may occur as levels of undeclared features, and the coded rows.
 
         Of integers within a range of 4,096 these are all from least to greatest; `prune` drops those that do not occur.
-        `policy` (default: `report_unknown`) is called with values that are no level.
+        `policy` (default: `report_unknown`) is called with values that are not levels.
         """
         factors = self.factors(table)
         learned = self.with_values(factors.values)
         return learned, learned.code_rows(factors, policy)
 
     def rows(self, table: Table, policy: UnknownPolicy | None = None) -> CodedRows:
-        """Return coded cells; `policy` (default: `report_unknown`) is called with values that are no level."""
+        """Return coded cells; `policy` (default: `report_unknown`) is called with values that are not levels."""
         return self.code_rows(self.factors(table), policy)
 
     def factors(self, table: Table) -> Factors:
@@ -135,7 +135,7 @@ class LevelColumns(PlainColumns):
         return replace(self, levels=levels)
 
     def code_rows(self, factors: Factors, policy: UnknownPolicy | None = None) -> CodedRows:
-        """Return rows of these cells; `policy` (default: `report_unknown`) is called with values that are no level."""
+        """Return rows of these cells; `policy` (default: `report_unknown`) is called with values without a level."""
         coded = [self._code_values(factors, j) for j in range(len(self.index))]
         unknown = [unknown_cells for _, unknown_cells in coded if unknown_cells is not None]
         if unknown:
@@ -217,7 +217,7 @@ class LevelColumns(PlainColumns):
         return factorize(column, where)
 
     def _code_values(self, factors: Factors, j: int) -> tuple[np.ndarray, Unknown | None]:
-        """Return the code of each of `factors.values[j]`, and the cells whose values are no level; None for none."""
+        """Return the code of each of `factors.values[j]`, and the cells whose values are not levels; None for none."""
         values = factors.values[j]
         codes = self.levels[j].index(values)
         if self.missing_values:
@@ -242,7 +242,7 @@ def describe_unknown(columns: LevelColumns, unknown: list[Unknown]) -> str:
 
 
 def report_unknown(columns: LevelColumns, unknown: list[Unknown], note: str = "") -> None:
-    """Warn of values that are no level, or raise ValueError if `columns.unknown` is "error".
+    """Warn of values that are not levels, or raise ValueError if `columns.unknown` is "error".
 
     `note` is a further sentence of the warning.
     """

@@ -129,7 +129,7 @@ def prior_of_trees(alpha: object, columns: PairColumns, n_classes: int) -> TreeA
     Raises
     ------
     ValueError
-        If `alpha` is no positive number.
+        If `alpha` is not a positive number.
     """
     total = to_numbers("alpha", alpha)
     if total.shape != ():

@@ -143,7 +143,7 @@ class Table:
         Raises
         ------
         ValueError
-            If a cell is no number; the message names the first one.
+            If a cell is not a number; the message names the first one.
         """
         self.require_dense()
         if self.is_frame:
@@ -341,7 +341,7 @@ def _is_native(dtype: np.dtype) -> bool:
 def _to_native(array: np.ndarray) -> np.ndarray:
     """Return an array in a type that the kernels can read: integers in native byte order, floats as float64.
 
-    Native integers, float32, float64 and arrays that are no numbers are returned unchanged.
+    Native integers, float32, float64 and arrays that are not numbers are returned unchanged.
     """
     if array.dtype.kind not in "iuf" or _is_native(array.dtype):
         return array

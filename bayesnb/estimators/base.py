@@ -282,7 +282,7 @@ class NaiveBayesClassifier(FittedClassifier):
         Raises
         ------
         ValueError
-            If a name is no hyperparameter, or a value cannot be used.
+            If a name is not a hyperparameter, or a value cannot be used.
 
         Examples
         --------

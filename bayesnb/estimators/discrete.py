@@ -356,7 +356,7 @@ def level_columns(
     """Make one block of categorical columns of a table, at positions `index`, with the levels declared for them.
 
     Levels are declared by `categories`, or where that is "auto" by the type of the column (pandas categorical, polars
-    enumeration); other columns have no level yet. Values in `missing_values` are no levels. Raises ValueError for
+    enumeration); other columns have no level yet. Values in `missing_values` are not levels. Raises ValueError for
     unusable options.
     """
     require_choice("handle_unknown", handle_unknown, HANDLE_UNKNOWN)

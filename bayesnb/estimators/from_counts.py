@@ -58,7 +58,7 @@ def from_counts(nb: NB, table: Any, *, log_base: float | None = None) -> NB:
     Raises
     ------
     ValueError
-        If a column is absent; if a count is no number; if a class has no weight, or less weight than its cells; if a
+        If a column is absent; if a count is not a number; if a class has no weight, or less weight than its cells; if a
         level is not of its type, or a row has a level and no feature; if `log_base` is needed. `nb` is left as it was.
     NotOfferedError
         If the posterior of the classifier needs more than these counts; a NotImplementedError.

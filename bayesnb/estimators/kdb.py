@@ -196,7 +196,7 @@ class KDB(StructuredNB):
         TypeError
             If `pairs` is another classifier.
         ValueError
-            If `k` is no integer of at least 0.
+            If `k` is not an integer of at least 0.
 
         Examples
         --------

@@ -332,6 +332,6 @@ def real_columns(table: Table, index: Sequence[int], family: type[Family]) -> Re
 
 
 def is_number(column: Any) -> bool:
-    """Return whether the dtype of a column is of floats or integers; Booleans are no numbers."""
+    """Return whether the dtype of a column is of floats or integers; Booleans are not numbers."""
     dtype = column.dtype
     return bool(dtype.is_numeric()) if hasattr(dtype, "is_numeric") else getattr(dtype, "kind", "O") in "iuf"

@@ -320,7 +320,7 @@ class StructuredNB(NaiveBayesClassifier):
 
     def _require_order(self, columns: NodeColumns) -> None:
         """Raise ValueError if the network has a cycle, with which scores would be no probabilities."""
-        if len(columns.nodes) > len(columns.base.index):  # AODE has pairs in both orders, which are no network.
+        if len(columns.nodes) > len(columns.base.index):  # AODE has pairs in both orders, which are not a network.
             return
         try:
             columns.order()

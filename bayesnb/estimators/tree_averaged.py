@@ -216,7 +216,7 @@ class TreeAveragedNB(StructuredNB):
         )
 
     def query(self, variables: object, given: object = None) -> NoReturn:
-        """Raise NotImplementedError: an average of networks is no network."""
+        """Raise NotImplementedError: an average of networks is not a network."""
         raise NotImplementedError(
             "query: TreeAveragedNB averages over all trees and is not one network. Use TAN or NetworkNB for queries."
         )

@@ -123,7 +123,7 @@ class WeightedNB(WeightAttributes):
     or one standard error, of the least loss. Leave-one-out scores would be optimistic, as the label of each row is in
     the tables of all others: on noise, 100 rows and 40 columns, they gave weights with a true loss of .77, halves .70.
 
-    The weighted model is no joint distribution of row and label, so that it has no evidence, and no `given="row"`:
+    The weighted model is not a joint distribution of row and label, so that it has no evidence, and no `given="row"`:
     intervals and decisions are `given="data"` by default, and show the effect of the posterior of the parameters on the
     weighted scores.
 

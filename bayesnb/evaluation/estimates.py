@@ -66,7 +66,7 @@ class TableRows:
         NotImplementedError
             If `nb` has no estimates.
         TypeError
-            If a baseline is no classifier.
+            If a baseline is not a classifier.
         ValueError
             If `nb` does not use `priors`, or two estimates have one name.
         """

@@ -62,7 +62,7 @@ def is_bin(n: int) -> np.ndarray:
 
 
 def over_cells(cells: Float[jax.Array, "*C G"]) -> Float[jax.Array, "*C G G"]:
-    """(…, G, G) sums of `cells` (…, G) over i … k; entries below the diagonal, k < i, are no bins."""
+    """(…, G, G) sums of `cells` (…, G) over i … k; entries below the diagonal, k < i, are not bins."""
     until = xp.cumsum(cells, axis=-1)
     return until[..., None, :] - (until - cells)[..., :, None]
 

@@ -17,7 +17,7 @@ class Term(NamedTuple):
 
     `once` is f(1, a), and `single` f(1, a) - f(1, a₀[group]). Classes are the last axis of a; several functions may be
     concatenated there, to share one product. `unseen` is the log probability, given a and its a₀, of a level for which
-    the row is not among the data; None where f is no logarithm of a probability.
+    the row is not among the data; None where f is not a logarithm of a probability.
     """
 
     f: Callable[[jax.Array, jax.Array], jax.Array]

@@ -228,7 +228,7 @@ def _rows_of(values: Array, which: Array, fill: float) -> jax.Array:
 def _unseen_levels(contrast: Contrast) -> jax.Array:
     """(C, L) predictive probabilities of levels for rows that are not among the data.
 
-    Raise ValueError for functions, such as cumulants, that are no logarithms of probabilities.
+    Raise ValueError for functions, such as cumulants, that are not logarithms of probabilities.
     """
     term, level, total, group = contrast
     if term.unseen is None:

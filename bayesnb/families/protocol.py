@@ -575,7 +575,7 @@ def reason_for_lack(family: Any, capability: type) -> str:
 
 
 def mixture_components(family: Any) -> list[tuple[Any, Any]]:
-    """Pairs (mixture weight, component family) of a family's marginals; one pair (1.0, family) if it is no mixture."""
+    """Pairs (mixture weight, component family) of a family's marginals; [(1.0, family)] if there is no mixture."""
     return family.components() if supports(family, FiniteMixture) else [(1.0, family)]
 
 

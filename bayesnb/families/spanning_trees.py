@@ -2,7 +2,7 @@
 
 A vertex k is taken out of the graph by giving each two of its neighbours the weight w_ik w_jk / Σ_m w_km more; that
 takes the factor Σ_m w_km out of the sum over trees Π w (star and mesh, the elimination of the graph's Laplacian). There
-is no subtraction, so that nothing cancels, and each step can be undone at random, which draws a tree.
+is not a subtraction, so that nothing cancels, and each step can be undone at random, which draws a tree.
 
 References
 ----------
@@ -81,7 +81,7 @@ def draw(log_weight: Float[Array, "n n"], log_uniform: Array, gumbel: Array) -> 
     def put_back(parent: jax.Array, step: tuple[Any, ...]) -> tuple[jax.Array, None]:
         """Insert vertex k into the random tree of the vertices below k, given by `parent` (n,)."""
         k, after, factor, row, log_u, noise = step
-        # With the share of k in its weight an edge stands for the way through k, and is no edge of its own.
+        # With the share of k in its weight an edge stands for the way through k, and is not an edge of its own.
         through = (parent != vertex) & (log_u < row + row[parent] - factor - after[vertex, parent])
         parent = xp.where(through, vertex, parent)
         above = _ancestors(parent)

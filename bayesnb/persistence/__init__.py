@@ -109,9 +109,9 @@ def load(path: str | os.PathLike[str], estimators: Iterable[type] = ()) -> Any:
     Raises
     ------
     CorruptModelError
-        If the file is damaged, is no model of bayesnb, or is no regular file; if the content contradicts itself, even
-        with a right checksum; if loading would take long out of proportion to the size of the file; if the classifier
-        was removed from bayesnb. The message says what is wrong.
+        If the file is damaged, is not a model of bayesnb, or is not a regular file; if the content contradicts itself,
+        even with a right checksum; if loading would take long out of proportion to the size of the file; if the
+        classifier was removed from bayesnb. The message says what is wrong.
     OSError
         If the file does not exist or cannot be read.
 
@@ -152,7 +152,7 @@ def _decode(file: BinaryIO, size: int, known: Mapping[str, type]) -> Any:
 
     content = file.read(8)
     if not 0 < _header_size(content) <= min(size - 8, _LONGEST_HEADER):
-        raise CorruptModelError("the file is no safetensors file, or only a part of one.")
+        raise CorruptModelError("the file is not a safetensors file, or only a part of one.")
     content += file.read(_header_size(content))
     text = _read_metadata(content[8:], size - len(content))
     arrays = from_bytes(content + file.read(size - len(content)))

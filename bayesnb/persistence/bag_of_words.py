@@ -78,7 +78,7 @@ def read_words(path: str | os.PathLike[str], token_pattern: str | None) -> dict[
     Raises
     ------
     CorruptModelError
-        If the file is none of `write_words`, is damaged, has another pattern, or is no regular file.
+        If the file is none of `write_words`, is damaged, has another pattern, or is not a regular file.
     OSError
         If the file cannot be read.
     """
@@ -132,14 +132,14 @@ def _check(content: dict[str, Any]) -> None:
         raise ValueError(f"options: {sorted(set(options) ^ set(_OPTIONS))} differ from those of this version.")
     for name, kind in _OPTIONS.items():
         if not conforms(options[name], kind):
-            raise ValueError(f"{name}={shown(options[name])} is no value that a file can hold.")
+            raise ValueError(f"{name}={shown(options[name])} is not a value that a file can hold.")
     if len(options["ngram_range"]) != 2 or not 1 <= options["ngram_range"][0] <= options["ngram_range"][1] <= 100:
         raise ValueError(
             f"ngram_range={shown(options['ngram_range'])} must be two integers, 1 <= least <= most <= 100."
         )
     for word in (*words, *too_frequent):
         if type(word) is not str:
-            raise ValueError(f"vocabulary: {shown(word)} is no word; words in a file must be strings.")
+            raise ValueError(f"vocabulary: {shown(word)} is not a word; words in a file must be strings.")
     unknown = options["unknown"]
     if not words or len({*words, *too_frequent}) < len(words) + len(too_frequent):
         raise ValueError("vocabulary is empty, or has a word twice.")

@@ -38,7 +38,7 @@ def collect_types(user_estimators: Iterable[object] = ()) -> Mapping[str, type]:
     Raises
     ------
     TypeError
-        If `user_estimators` has an item that is no subclass of a classifier of bayesnb, or two classes have one name.
+        If `user_estimators` has an item that is not a subclass of a classifier of bayesnb; if two have the same name.
     """
     if isinstance(user_estimators, type):
         name = user_estimators.__name__
@@ -46,7 +46,7 @@ def collect_types(user_estimators: Iterable[object] = ()) -> Mapping[str, type]:
     known = dict(_KNOWN)
     for estimator in user_estimators:
         if not (isinstance(estimator, type) and hasattr(estimator, "no_posterior")):
-            raise TypeError(f"estimators: {shown(estimator)} is no subclass of a classifier of bayesnb.")
+            raise TypeError(f"estimators: {shown(estimator)} is not a subclass of a classifier of bayesnb.")
         family = getattr(estimator, "family", None)
         parts = () if family is None else (family, family.statistics, *map(type, family.empirical.values()))
         for cls in (estimator, *parts):
@@ -89,8 +89,8 @@ def require_keys(keys: Collection[object]) -> None:
     odd = sum(not (type(k) is str or (type(k) is int and abs(k) < _FEW_COLUMNS)) for k in keys)
     if odd > _MOST_ODD_KEYS:
         raise ValueError(
-            f"A dictionary has {odd:,} keys that are no names or positions of columns. At most {_MOST_ODD_KEYS:,} such "
-            "keys are allowed."
+            f"A dictionary has {odd:,} keys that are not names or positions of columns. At most {_MOST_ODD_KEYS:,} "
+            "such keys are allowed."
         )
 
 

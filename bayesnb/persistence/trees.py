@@ -205,8 +205,8 @@ class Decoder:
                 raise CorruptModelError(f"the file holds a {name}, a classifier that was removed. {REMOVED[name]}")
             case name:
                 raise CorruptModelError(
-                    f"the file names the type {name!r}, which is no type of bayesnb. To load a classifier of your own, "
-                    "pass its class: load(path, estimators=[...])."
+                    f"the file names the type {name!r}, which is not a type of bayesnb. To load a classifier of your "
+                    "own, pass its class: load(path, estimators=[...])."
                 )
 
     def _spend(self, length: int) -> None:

@@ -29,7 +29,7 @@ class CorruptModelError(ValueError):
     ...         bnb.load(path)
     ...     except bnb.CorruptModelError as error:
     ...         print(str(error).removeprefix(f"{path}: "))
-    the file is no safetensors file, or only a part of one.
+    the file is not a safetensors file, or only a part of one.
     """
 
 

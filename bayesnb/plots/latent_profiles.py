@@ -55,7 +55,7 @@ def latent_profiles(
     Raises
     ------
     TypeError
-        If `mixture` is no mixture.
+        If `mixture` is not a mixture.
     ValueError
         If no column has levels, a column is not known, or `data` are not draws of this mixture.
 

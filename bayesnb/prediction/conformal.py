@@ -124,7 +124,7 @@ class PredictionSets:
         return replace(self, members=members, coverage=float(coverage))
 
     def covered(self, y: object) -> np.ndarray:
-        """Return (M,) whether the set of each row holds the label `y` of the row; False for labels that are no class.
+        """Return (M,) whether the set of each row holds the label `y` of the row; False for other labels.
 
         Parameters
         ----------
@@ -218,7 +218,7 @@ class Conformal:
         Parameters
         ----------
         X : array-like, sparse matrix or DataFrame of shape (M, F)
-            Rows that are exchangeable with the counted rows. A value that is no level is treated as by `predict`.
+            Rows that are exchangeable with the counted rows. A value that is not a level is treated as by `predict`.
 
         Returns
         -------

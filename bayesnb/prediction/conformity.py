@@ -32,7 +32,7 @@ from bayesnb.model import Estimate, JointLikelihood, NaiveBayes, Statistics, plu
 from bayesnb.selection.leave_one_out import CountedRows, leave_one_out, leave_one_out_of_average
 
 _TIE = 1e-9  # relative to the log odds; leave-one-out is exact to 1e-10
-_LARGE = 1e300  # stands for infinite log odds, so that differences are no NaN
+_LARGE = 1e300  # stands for infinite log odds, so that differences are not NaN
 _FEW_RANKINGS = 2000
 """Most rankings that NumPy computes, in a millisecond or a few each: of a candidate, or of a model of many of them."""
 _MOST_ROWS = 64

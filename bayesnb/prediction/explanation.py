@@ -72,7 +72,7 @@ def explain(
         If there is no posterior, such as for an `AODE`; if a row of a network has missing cells with observed
         descendants.
     ValueError
-        If `of` or `against` is no class, or both are the same; if the number of `names` is not that of the columns.
+        If `of` or `against` is not a class, or both are the same; if the number of `names` is not that of the columns.
 
     Notes
     -----

@@ -49,7 +49,7 @@ def value_of_information(nb: Classifier, X: object, *, features: Iterable[str | 
     -------
     DataFrame
         One line for each row and missing cell, the most valuable of a row first; empty if no cell is missing. Cells
-        whose value is no level count as missing, as in predictions.
+        whose value is not a level count as missing, as in predictions.
 
         row
             label of the row in the index of X; its number, from 0, where X has none

@@ -53,7 +53,7 @@ def weight_table(nb: Classifier, prob: float = 0.9, draws: object = None) -> pd.
     NotFittedError
         If `nb` is not fitted.
     ValueError
-        If `nb` is no `WeightedNB` or has no weights yet, `prob` is not in (0, 1), or the draws are of other weights.
+        If `nb` is not a `WeightedNB` or has no weights yet, `prob` is not in (0, 1), or the draws are of other weights.
 
     Notes
     -----

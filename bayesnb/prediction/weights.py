@@ -308,7 +308,7 @@ def require_weights(nb: Classifier, who: str) -> Weights:
     NotFittedError
         If `nb` is not fitted.
     ValueError
-        If `nb` is no `WeightedNB`, or has no weights yet.
+        If `nb` is not a `WeightedNB`, or has no weights yet.
     """
     require_fitted(nb, who)
     if not hasattr(nb, "weigh"):

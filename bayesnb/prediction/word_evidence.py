@@ -94,8 +94,8 @@ def top_words(
         If a column has neither words nor levels, such as a Gaussian column; if columns have parents; if classes share
         parameters (`FeatureAveragedNB`); if there is no posterior.
     ValueError
-        If `class_` is no class or the only one; if `n` or `draws` is not positive, `prob` is not in (0, 1), `seed` is
-        negative, or the number of `names` is not that of the columns.
+        If `class_` is not a class or the only one; if `n` or `draws` is not positive, `prob` is not in (0, 1), `seed`
+        is negative, or the number of `names` is not that of the columns.
 
     See Also
     --------
@@ -128,7 +128,7 @@ def top_words(
     documents of two classes and 500 words that are independent of the class, between 2.7% and 7.8% of all 90% intervals
     exclude 0, but of the ten shown 99% or more if all words are equally frequent, and two thirds if word r has a
     frequency proportional to 1/r (means of 100 data sets, for `MultinomialNB` and `BernoulliNB`). An interval above 0
-    is no test of a word; `loo` shows whether the words predict the class.
+    is not a test of a word; `loo` shows whether the words predict the class.
 
     The posterior is that of naive Bayes: words of a phrase are each counted in full. Weights of terms (`WeightedNB`)
     do not enter.

@@ -260,7 +260,8 @@ def diagnostic_tests(
     ------
     ValueError
         If a test has more than two levels or no result, a population is missing, all results are the same, a
-        multiplicity is no integer, or a prior is no pair of positive numbers or expects tests to be worse than chance.
+        multiplicity is not an integer, or a prior is not a pair of positive numbers or expects tests to be worse than
+        chance.
 
     Warns
     -----

@@ -72,7 +72,7 @@ class Patterns:
     @classmethod
     def from_table(cls, fitted: Fitted, table: Table, weight: np.ndarray, label: np.ndarray) -> Patterns:
         """Find the distinct rows, with known classes `label` (N,), of a table; `weight` (N,) are multiplicities."""
-        fitted.rows(table)  # reports values that are no level
+        fitted.rows(table)  # reports values that are not levels
         index = np.arange(table.n_rows) if table.is_sparse else _distinct_rows(table, label)
         first = np.zeros(table.n_rows, bool)
         first[np.unique(index, return_index=True)[1]] = True
@@ -294,7 +294,7 @@ def sample_latent(
     NotImplementedError
         If the columns are a network and cells are missing.
     ValueError
-        If a multiplicity is no integer, a label is no class, or X has other columns.
+        If a multiplicity is not an integer, a label is not a class, or X has other columns.
 
     Warns
     -----

@@ -125,7 +125,7 @@ def numpyro_source(nb: Classifier, hyperprior: object = None) -> Source:
     The density of the program is p(X, y, θ) = p(π) Π_j p(θ_j) Π_i p(y_i | π) Π_j p(x_ij | y_i, θ_j), so that
     p(X, y, θ)/p(θ | X, y) is the evidence for every θ: exp(`nb.log_evidence_`), if all rows have the weight 1. Weights
     of rows are not in the program. Nor are sums over missing parents in a network: it refuses rows that need them.
-    NumPyro gives counts that are no integers the density 0.
+    NumPyro gives counts that are not integers the density 0.
 
     Examples
     --------

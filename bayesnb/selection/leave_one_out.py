@@ -50,7 +50,7 @@ class CountedRows(NamedTuple):
         if mask.all():
             return self
         table = self.table.take(mask)
-        # Values that are no level were reported with all rows.
+        # Values that are not levels were reported with all rows.
         rows = encoding.rows(table, ignore_unknown)
         return CountedRows(table, rows, self.label[mask], self.weight[mask])
 

@@ -316,7 +316,7 @@ def _label_score(
     names: tuple[str, ...],
     estimate: Estimate,
 ) -> tuple[jax.Array, jax.Array]:
-    """Compute Σ log p(label | row, other rows) over the rows of a block that are no padding, and the gradient (H,)."""
+    """Compute Σ log p(label | row, other rows) over the rows of a block that are not padding, and the gradient (H,)."""
 
     def score(log_values: jax.Array) -> jax.Array:
         model = _prior_with(prior, dict(zip(names, xp.exp(log_values), strict=True))).update_for_removal(statistics)

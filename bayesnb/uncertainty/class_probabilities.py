@@ -245,7 +245,7 @@ def log_odds_moments(
         If no `draws` are passed, and classes share parameters (`FeatureAveragedNB`), or rows of a network have missing
         cells on arcs.
     ValueError
-        If `against` is no class of `nb`.
+        If `against` is not a class of `nb`.
 
     Notes
     -----

@@ -69,7 +69,7 @@ def map_rows(fitted: Fitted, X: object, function: RowFunction, summed: RowFuncti
     parts = []
     for mask, chosen in ((~sums, function), (sums, summed)):
         if mask.any():
-            # Values that are no level were reported with the whole table.
+            # Values that are not levels were reported with the whole table.
             part = fitted.encoding.rows(table.take(mask), ignore_unknown)
             parts.append((mask, chosen(part, int(mask.sum()))))
     return scatter_rows(parts)
@@ -163,7 +163,7 @@ def score_group_draws(
     `groups` is a function of the number N of rows, to pairs of a mask (N,) of rows and the draws for these.
     """
     table = fitted.table(X)
-    fitted.rows(table)  # reports values that are no level
+    fitted.rows(table)  # reports values that are not levels
     parts, sizes, n_draws = [], list[np.ndarray](), 1
     for mask, drawn in groups(table.n_rows):
         rows, n_draws = fitted.encoding.rows(table.take(mask), ignore_unknown), len(drawn)

@@ -59,7 +59,7 @@ class RowCumulants:
 def row_cumulants(model: NaiveBayes, x: tuple[object, ...]) -> RowCumulants:
     """Compute log P(class | row) and the first three cumulants of log p(row | class, θ), (n, C), of a block of rows.
 
-    Features are independent given the class, so that their cumulants add. Weighted terms are no distribution of rows
+    Features are independent given the class, so that their cumulants add. Weighted terms are not a distribution of rows
     that could be added to the data: their cumulants with the row are those without it.
     """
     log_proba = log_normalize(model.log_joint(x))

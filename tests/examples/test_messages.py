@@ -9,9 +9,9 @@ from examples.spam_uncertainty import read
 
 def test_a_file_or_a_folder_that_has_it(tmp_path):
     file = tmp_path / "SMSSpamCollection"
-    with pytest.raises(SystemExit, match="is no file: pass the SMS Spam Collection"):
+    with pytest.raises(SystemExit, match="is not a file: pass the SMS Spam Collection"):
         read(tmp_path)
-    with pytest.raises(SystemExit, match="is no file: pass the SMS Spam Collection"):
+    with pytest.raises(SystemExit, match="is not a file: pass the SMS Spam Collection"):
         read(file)
     file.write_text('ham\tsee you\nspam\twin "now"\n', encoding="utf-8")
     for path in (file, tmp_path):

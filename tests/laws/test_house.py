@@ -344,7 +344,7 @@ def test_a_file_a_checkpoint_and_blocks_hold_it(tmp_path):
     bnb.save(nb, path)
     same_bits(bnb.load(path, [GeometricNB]), nb)
     with pytest.raises(
-        bnb.CorruptModelError, match=r"'GeometricNB', which is no type of bayesnb.*load\(path, estimators="
+        bnb.CorruptModelError, match=r"'GeometricNB', which is not a type of bayesnb.*load\(path, estimators="
     ):
         bnb.load(path)
     with pytest.raises(TypeError, match="has the name of another class"):

@@ -130,7 +130,7 @@ def test_what_is_wrong_is_said(files, tmp_path):
     cases = [
         (files[0][1][:-1], "only a part"),
         (to_bytes({"0": np.zeros(3)}), "no model of bayesnb"),
-        (signed({"type": "subprocess.Popen"}, {}), "type 'subprocess.Popen', which is no type"),
+        (signed({"type": "subprocess.Popen"}, {}), "type 'subprocess.Popen', which is not a type"),
         (signed(tree, arrays | {"0": np.zeros(1)}), "should be float64 of shape"),
         (signed([[]], {}), "holds no classifier"),
     ]
