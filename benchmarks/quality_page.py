@@ -74,9 +74,11 @@ def figures(rows: pd.DataFrame, machine: str) -> str:
         "![Ratio of the held-out log loss of each method to that of plain naive Bayes, one row per table](quality.svg)",
         "**Log loss**, with probabilities clipped at 1e-15; the lowest loss of each table is bold:",
         _scores(rows, "clipped"),
-        f"Ratio of the log loss to that of `{REFERENCE}`, over tables with both. These tables differ between methods.",
+        f"Ratio of the log loss of each method to that of `{REFERENCE}`, over the tables on which both ran, "
+        "so each line may be for other tables:",
         _ratios(rows),
-        "**Log loss after few rows**: mean over five stratified training samples of 50 to 200 rows, on other rows:",
+        "**Log loss with few training rows** (the number after the slash): mean over five stratified samples, "
+        "scored on the other rows:",
         _scores(samples, "clipped") if len(samples) else "",
         "**Standard errors** of the log loss over rows, for tables of fewer than 200 rows:",
         _scores(rows[rows["rows"] < FEW_ROWS], "se", best=False),
