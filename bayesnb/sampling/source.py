@@ -97,7 +97,8 @@ def numpyro_source(nb: Classifier, hyperprior: object = None) -> Source:
     -------
     str
         Python code that defines `model(X=None, y=None, n_rows=...)`. X and y are rows and labels; X is a DataFrame
-        if `nb` was fitted to one, and otherwise an array. Without X, `n_rows` rows are simulated, by default as many as were fitted. Sites are
+        if `nb` was fitted to one, and otherwise an array. Without X, `n_rows` rows are simulated, by default as many as
+        were fitted. Sites are
 
         - "class_prob", and in the plate "rows" "label", the position of the class in `nb.classes_`;
         - in the plate "rows" one for each column of X, under its name: the position of a level, 0 or 1, or a number;
