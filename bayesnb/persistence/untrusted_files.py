@@ -74,7 +74,9 @@ def read_file(path: str | os.PathLike[str], decode: Callable[[BinaryIO, int], De
 def require_checksum(computed: str, written: object) -> None:
     """Raise CorruptModelError unless the checksum of a file's content is the one that was written with the content."""
     if computed != written:
-        raise CorruptModelError("the file is damaged: its content does not have the checksum that the file states.")
+        raise CorruptModelError(
+            "the file is damaged: its content and its checksum differ. Copy the file again, or save the model again."
+        )
 
 
 def require_few_brackets(text: bytes) -> None:
