@@ -76,8 +76,9 @@ class Levels:
             value, known = alike[0], printed[str(alike[0])]
             warn(
                 f"{what}: {shown(value)} ({type(value).__name__}) and the earlier {shown(known)} "
-                f"({type(known).__name__}) print alike, but are different values. There are {len(alike)} such pairs. "
-                "Use one type in all batches."
+                f"({type(known).__name__}) print alike, but are different values. "
+                f"{'There is 1 such pair' if len(alike) == 1 else f'There are {len(alike)} such pairs'}. Use one type "
+                "in all batches."
             )
         return Levels.from_values((*self.values, *other.values))
 

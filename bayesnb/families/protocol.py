@@ -572,7 +572,9 @@ def supports(family: Any, capability: type) -> bool:
 def reason_for_lack(family: Any, capability: type) -> str:
     """Sentence for users that says why a family lacks a capability: stated by the family, or a default."""
     stated: str | None = getattr(family, "reasons", {}).get(capability)
-    text = _LACKING.get(capability, f"{{}} lacks the capability {capability.__name__}.")
+    text = _LACKING.get(
+        capability, f"{{}} does not define the methods of {capability.__module__}.{capability.__name__}."
+    )
     return text.format(type(family).__name__) if stated is None else stated
 
 

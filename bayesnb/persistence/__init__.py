@@ -152,7 +152,9 @@ def _decode(file: BinaryIO, size: int, known: Mapping[str, type]) -> Any:
 
     content = file.read(8)
     if not 0 < _header_size(content) <= min(size - 8, _LONGEST_HEADER):
-        raise CorruptModelError("the file is not a safetensors file, or only a part of one.")
+        raise CorruptModelError(
+            "the file is not a safetensors file, or only a part of one. Pass a whole file that bayesnb.save wrote."
+        )
     content += file.read(_header_size(content))
     text = _read_metadata(content[8:], size - len(content))
     arrays = from_bytes(content + file.read(size - len(content)))

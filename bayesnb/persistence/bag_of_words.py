@@ -142,7 +142,10 @@ def _check(content: dict[str, Any]) -> None:
         )
     for name, kind in _OPTIONS.items():
         if not conforms(options[name], kind):
-            raise ValueError(f"{name}={shown(options[name])} is not a value that a file can hold.")
+            raise ValueError(
+                f"{name}={shown(options[name])} cannot be written to a file. Use one of the types that the "
+                "documentation of BagOfWords names."
+            )
     if len(options["ngram_range"]) != 2 or not 1 <= options["ngram_range"][0] <= options["ngram_range"][1] <= 100:
         raise ValueError(
             f"ngram_range={shown(options['ngram_range'])} must be two integers, 1 <= least <= most <= 100."
