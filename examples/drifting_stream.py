@@ -33,10 +33,10 @@ How to read this
   no rows; a window keeps the rows that it will forget later.
   If means are constant, forgetting discards useful rows. The choice on the first part of the stream notices this: it
   takes the factor and the window that forget least, which cost little.
-  Factor and window assume how fast the future will drift. If means jump after a constant first part, the choice is slow
-  forgetting. It beats never forgetting, but is far worse than fast forgetting: see the last column, which nobody could
-  know in advance. Here the window is better than decay, because a window drops old rows completely, and decay never
-  does.
+  The chosen factor and window assume that the future drifts as fast as the first part. If means jump after a constant
+  first part, the choice is slow forgetting. It beats never forgetting, but is far worse than fast forgetting: see the
+  last column, which nobody could know in advance. Here the window is better than decay, because a window drops old rows
+  completely, and decay never does.
   The posterior of decayed counts describes the uncertainty after this number of rows if all rows have the same means.
   It does not include how far the means may have moved. Compare factors by their predictions, not by the evidence, which
   is that of weighted rows.

@@ -68,8 +68,9 @@ def forest(
     probability that it is present. Features are left out whole; if the first feature alone has too many rows, its last
     levels are left out, and if it has a single level, the last classes.
 
-    A mean is counted from the feature's mean over all rows, in its standard deviations over all rows (population form);
-    a variance or rate is divided by the feature's variance or mean over all rows. A unit of zero is replaced by 1.
+    A mean is drawn as its distance from the feature's mean over all rows, in standard deviations of the feature over
+    all rows (population form); a variance or rate is divided by the feature's variance or mean over all rows. A divisor
+    of zero is replaced by 1.
 
     Examples
     --------
@@ -150,8 +151,9 @@ def shrinkage(
     The area of a dot grows with the weight of the cells behind the parameter. More than 12 classes share one colour.
     An interval describes the uncertainty about the parameter if naive Bayes holds.
 
-    A mean is counted from the feature's mean over all rows, in its standard deviations over all rows (population form);
-    a variance or rate is divided by the feature's variance or mean over all rows. A unit of zero is replaced by 1.
+    A mean is drawn as its distance from the feature's mean over all rows, in standard deviations of the feature over
+    all rows (population form); a variance or rate is divided by the feature's variance or mean over all rows. A divisor
+    of zero is replaced by 1.
     Probabilities of words have a scale that is linear up to the smallest estimate above zero, and logarithmic beyond.
 
     Examples
