@@ -101,7 +101,7 @@ def numpyro_source(nb: Classifier, hyperprior: object = None) -> Source:
 
         - "class_prob"; in the plate "rows", "label": the position of the class in `nb.classes_`;
         - in the plate "rows", one for each column of X, under its name: the position of a level, 0 or 1, or a number;
-        missing cells are masked. The columns of a multinomial are one site, "count";
+          missing cells are masked. The columns of a multinomial are one site, "count";
         - in the plate "classes", one for each parameter and column, such as "theta_colour" and "mu_density", and
           "theta" for the words of a multinomial;
         - hyperparameters under the names of `run_nuts`; "loc", "rate" and "base_measure" for each column.
