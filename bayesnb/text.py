@@ -147,7 +147,7 @@ class BagOfWords(CountVectorizer):
         Parameters
         ----------
         raw_documents : iterable of str
-            Documents; whatever a `preprocessor`, `tokenizer` or `analyzer` of the user's own takes.
+            Documents, or the objects that your `preprocessor`, `tokenizer` or `analyzer` takes.
         y : object, optional
             Ignored.
 

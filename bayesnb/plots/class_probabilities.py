@@ -117,7 +117,7 @@ def prediction_intervals(
     ax.set_ylabel(drawn, fontfamily=families())
     lines = [
         f"{len(p):,} rows: {drawn}, on the scale of log odds",
-        "Intervals are about the parameters, if naive Bayes holds",
+        "Intervals show uncertainty about the parameters, if naive Bayes holds",
         f"{(~defined).sum()} rows have no probabilities" if not defined.all() else "",
         f"{beyond:,} row{'s lie' if beyond > 1 else ' lies'} beyond the axis, drawn at its end" if beyond else "",
     ]

@@ -1,4 +1,4 @@
-"""Figures of parameters: what the data leave open, and what the prior moves."""
+"""Figures of parameters: posterior intervals, and the effect of the prior."""
 
 from __future__ import annotations
 
@@ -96,7 +96,7 @@ def forest(
     names = _row_names(nb, parameters, rows)
     style.name_rows(ax, heights, names)
     ax.set(xlabel=parameters.axis, ylabel="feature = level | class" if parameters.are_levels else "feature | class")
-    about = "What the data say of parameters, if naive Bayes holds"
+    about = "Uncertainty about the parameters, if naive Bayes holds"
     if left_out := len(table) - len(rows):
         about = f"{len(rows)} of {len(table)} intervals, widest features first; {left_out} left out"
     grey: dict[str, Any] = {"marker": "o", "color": style.GREY}

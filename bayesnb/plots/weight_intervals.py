@@ -87,7 +87,7 @@ def weights(table: pd.DataFrame, ax: Axes | None = None, names: Iterable[object]
     ax.set(xlabel="weight of the term", ylabel="term")
     more = len(table) - len(rows)
     left_out = f"The {len(rows)} that cost most to leave out … and {more:,} more" if more else ""
-    style.write_header(ax, ["Given fits to halves of the rows; 1 is naive Bayes", left_out], marks, row_names)
+    style.write_header(ax, ["Weights by fits to halves of the rows; 1 is naive Bayes", left_out], marks, row_names)
     return ax
 
 

@@ -21,8 +21,8 @@ Ties = Literal["conservative", "random"]
 
 _ROUNDING = 1e-12
 _MEANING = (
-    "Sets hold the label with at least the given probability, on average over the draw of data and rows, whether or "
-    "not the model is right, if rows are exchangeable: not for each row, nor given that a set has one label."
+    "If rows are exchangeable, sets contain the true label with at least the given probability, whether or not the "
+    "model is right. This holds on average over data and rows, not for each row, nor given that a set has one label."
 )
 
 
@@ -107,7 +107,7 @@ class PredictionSets:
         Parameters
         ----------
         coverage : float
-            Least probability of a set to hold the label, in (0, 1).
+            Least probability with which a set contains the true label, in (0, 1).
 
         Returns
         -------
@@ -124,7 +124,7 @@ class PredictionSets:
         return replace(self, members=members, coverage=float(coverage))
 
     def covered(self, y: object) -> np.ndarray:
-        """Return (M,) whether the set of each row holds the label `y` of the row; False for other labels.
+        """Return (M,) whether the set of each row contains the label `y` of the row; False for unknown labels.
 
         Parameters
         ----------
@@ -134,7 +134,7 @@ class PredictionSets:
         Returns
         -------
         (M,) array of bool
-            Whether each set holds the label.
+            Whether each set contains the label.
 
         Raises
         ------
@@ -239,8 +239,8 @@ class Conformal:
         X : array-like, sparse matrix or DataFrame of shape (M, F)
             Rows.
         coverage : float, default 0.9
-            Least probability of a set to hold the label, in (0, 1). Sets hold all labels if candidates are compared
-            with fewer than coverage/(1 - coverage) rows.
+            Least probability with which a set contains the true label, in (0, 1). Sets contain all labels if candidates
+            are compared with fewer than coverage/(1 - coverage) rows.
 
         Returns
         -------
@@ -279,7 +279,7 @@ def conformal(
     seed: int = 0,
     estimate: Estimate | None = None,
 ) -> Conformal:
-    """Calibrate sets of labels that hold the true label with a given probability, whether or not the model is right.
+    """Calibrate sets of labels that contain the true label with a given probability, whether or not the model is right.
 
     Parameters
     ----------

@@ -35,8 +35,8 @@ _PARAMETER_DRAWS = 100
 _MOST_CELLS = 2**24
 _COLUMNS = ("training", "mode", "mean", "sd", "lower", "upper")
 _MEANING = (
-    "Shares of the classes among these rows, if p(row | class) is what it was and scores are calibrated: where naive "
-    "Bayes is too sure, intervals are too narrow. Pass `mean` on as `class_prior`."
+    "Shares of the classes among these rows, if p(row | class) is the same as in training and scores are calibrated. "
+    "If naive Bayes is overconfident, intervals are too narrow. Pass `mean` as `class_prior` of `predict_proba`."
 )
 
 

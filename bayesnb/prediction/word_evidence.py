@@ -122,7 +122,7 @@ def top_words(
     word without a count in a class is nearly 0: words that occur only in `class_` then come first, frequent words
     before rare ones. Draws are taken for candidates only: the 10 `n` words, at least 200, with the greatest lower ends
     under a normal distribution with the mean and variance of λ_cw. These are exact for two classes; for more, P(word |
-    other classes, θ) is taken for a Beta variate with the same mean and variance.
+    other classes, θ) is approximated by a Beta variate with the same mean and variance.
 
     **Selection.** The words shown are the best of many, and the intervals do not take this into account. In 60
     documents of two classes and 500 words that are independent of the class, between 2.7% and 7.8% of all 90% intervals

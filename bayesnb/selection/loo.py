@@ -27,7 +27,7 @@ Kind = Literal["label", "row"]
 _SHOWN = 3
 _MEANING = (
     "Exact predictions of the label of each row from the other rows; below, the rows with the least probable labels. "
-    "The standard error takes rows for independent; for a difference below 4 nats between two models it misleads."
+    "The standard error assumes independent rows; if two models differ by less than 4 nats, it is unreliable."
 )
 
 
@@ -82,7 +82,7 @@ class LeaveOneOut:
 
     @property
     def se(self) -> float:
-        """Standard error of `elpd` with rows taken for independent, √(Σw · Var).
+        """Standard error of `elpd` if rows are independent, √(Σw · Var).
 
         The standard error ignores that the scores of different rows depend on the same data. If two models differ by
         less than 4, it is unreliable (Sivula, Magnusson & Vehtari, 2020).

@@ -31,8 +31,8 @@ NAMES = ("alpha", "class_alpha", "kappa", "a")
 _CONCENTRATIONS = {"alpha", "class_alpha"}  # hyperparameters of the classifier itself
 _BOUNDS = (1e-4, 1e4)
 _MEANING = (
-    "Chosen on these rows: scores of the tuned classifier on the same rows are too good. A value at an end of the "
-    "interval is not bounded by the data there."
+    "Chosen on these rows: scores of the tuned classifier on the same rows are too good, so score other rows. If a "
+    "value is at an end of the interval, the optimum may lie outside."
 )
 
 
