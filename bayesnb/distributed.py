@@ -70,8 +70,8 @@ def fit(
     -------
     nb
         The argument, fitted. The posterior equals that of `fit` on all rows at once, also if levels and classes
-        appeared late: to the bit for counts. The same blocks give the same bits for any number of workers, also if
-        workers were lost.
+        appeared late; for counts it is bit-identical. The result is bit-identical for any number of workers, also if
+        workers were lost, as long as the blocks are the same.
 
     Raises
     ------

@@ -204,7 +204,8 @@ def read_table(
         If pyarrow is not installed: `pip install 'bayesnb[files]'`.
     ValueError
         If a column is missing in a file; if a value does not fit the type of the column, or a label is missing; if a
-        row has more or fewer cells than the first. Messages number the rows of a file from 1, the line of the names.
+        row has more or fewer cells than the first. Messages count the rows of a file from 1; row 1 is the line of the
+        names.
 
     Examples
     --------

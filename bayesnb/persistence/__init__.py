@@ -110,16 +110,16 @@ def load(path: str | os.PathLike[str], estimators: Iterable[type] = ()) -> Any:
     ------
     CorruptModelError
         If the file is damaged, is not a model of bayesnb, or is not a regular file; if the content contradicts itself,
-        even with a right checksum; if loading would take long out of proportion to the size of the file; if the
-        classifier was removed from bayesnb. The message says what is wrong.
+        even with a right checksum; if loading would take too long for the size of the file; if the classifier was
+        removed from bayesnb. The message says what is wrong.
     OSError
         If the file does not exist or cannot be read.
 
     Notes
     -----
     Nothing in the file is executed. Loading takes at most a few times the size of the file in memory: the sizes that
-    the header states are compared with the size of the file before the rest is read. A consistent model is not
-    necessarily a true one: whoever can write the file can write any counts.
+    the header states are compared with the size of the file before the rest is read. These checks do not make the model
+    trustworthy: whoever can write the file can write any counts.
 
     Examples
     --------
