@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Hashable, Mapping, Sequence
+from collections.abc import Collection, Hashable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import Any, Literal, Self
@@ -15,11 +15,13 @@ from bayesnb.encoding.cell_edges import are_edges, cell_names, merge_edges
 from bayesnb.encoding.columns import PlainColumns, Unknown, UnknownPolicy, require_entries
 from bayesnb.encoding.levels import MISSING, UNKNOWN, Factors, Levels, factorize, factorize_integers
 from bayesnb.encoding.row_blocks import CodedRows, padded_levels
-from bayesnb.encoding.table import Table, row_major
+from bayesnb.encoding.table import Table, is_number, row_major
 from bayesnb.families import LevelCounts
 
 HandleUnknown = Literal["ignore", "error", "level"]
 RESERVED = "<unknown>"
+_TEXTS_TO_NUMBERS = 5
+"""Fewest levels that are numbers per level that is not, where texts are reported."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -125,6 +127,21 @@ class LevelColumns(PlainColumns):
         features: Any = sorted([*categorical, *numbers], key=lambda feature: feature[0])
         positions, all_names, levels, declared, all_cuts = zip(*features, strict=True)
         return replace(self, index=positions, names=all_names, levels=levels, declared=declared, cuts=all_cuts)
+
+    def warn_of_texts(self, given: Collection[int] = ()) -> None:
+        """Warn of undeclared features whose levels are numbers but for a few texts, such as "?".
+
+        Columns of the table at the positions `given` were named as categorical, and are left out.
+        """
+        for j, name, levels, declared in zip(self.index, self.names, self.levels, self.declared, strict=True):
+            texts = [v for v in levels.values if isinstance(v, str) and not is_number(v)]
+            if declared or j in given or not 0 < _TEXTS_TO_NUMBERS * len(texts) <= len(levels) - len(texts):
+                continue
+            warn(
+                f"Column {shown(name)} has the text {shown(texts[0])} among numbers, and counts as categorical. To "
+                "read numbers, pass pandas.to_numeric(column, errors='coerce'), which makes texts missing. To keep "
+                "categories, pass column.astype('category')."
+            )
 
     def with_values(self, values: Sequence[Sequence[Hashable]]) -> Self:
         """Return columns whose undeclared features have these values as levels, without `missing_values`."""

@@ -358,12 +358,12 @@ def _to_float(column: np.ndarray, where: str) -> np.ndarray:
     if column.dtype.kind not in "mM" and not any(map(_is_complex, column)):
         with suppress(TypeError, ValueError, OverflowError):
             return np.array([np.nan if _is_missing(v) else v for v in column], dtype=np.float64)
-    row = next((i for i, v in enumerate(column) if _is_complex(v) or not _is_number(v)), 0)
+    row = next((i for i, v in enumerate(column) if _is_complex(v) or not is_number(v)), 0)
     value = column[row]
     if _is_complex(value):
         raise ValueError(f"{where}: {shown(value)} at row {row}. Complex data not supported. Pass real numbers.")
-    remedy = "Turn dates and times into numbers" if column.dtype.kind in "mM" else "Encode or rescale the column"
-    advice = f"{remedy}, or use MixedNB, which takes categorical columns beside numbers."
+    remedy = "Turn dates and times into numbers" if column.dtype.kind in "mM" else "Correct the cell or encode the column"
+    advice = f"{remedy}. MixedNB and WeightedNB also take categorical columns."
     problem = f"could not convert {shown(value)} at row {row} to a number, or it is too large for float64. {advice}"
     if isinstance(value, str | bytes | int | np.generic):
         raise ValueError(f"{where}: {problem}")
@@ -387,7 +387,7 @@ def _is_complex(value: object) -> bool:
     return isinstance(value, complex | np.complexfloating)
 
 
-def _is_number(value: Any) -> bool:
+def is_number(value: Any) -> bool:
     """Return whether a value is a number, or missing."""
     try:
         float(value)

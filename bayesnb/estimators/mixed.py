@@ -303,6 +303,14 @@ class MixedNB(NaiveBayesClassifier):
                 kinds[j] = "binned" if named[j] is None else kinds[j]
         return kinds
 
+    def _warn_of_counts(self) -> None:
+        """Warn of columns that are categorical only because a text stands among numbers."""
+        named = self.encoding_.positions(as_list(self.categorical), "categorical")
+        blocks: Any = self.encoding_.blocks
+        for block in blocks:
+            if block.kind == "categorical":
+                block.warn_of_texts(named)
+
     def _named_kinds(self, table: Table) -> list[str | None]:
         """Return the kind of each column that a list names, else None; ValueError if a column is named twice."""
         kinds: list[str | None] = [None] * len(table.names)

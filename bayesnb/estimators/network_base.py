@@ -418,7 +418,10 @@ class StructuredNB(NaiveBayesClassifier):
             )
 
     def _warn_of_counts(self) -> None:
-        """Warn of classes and columns whose tables are the prior, as no row has the column and all its parents."""
+        """Warn of tables that are the prior, as no row has a column and all its parents, and of texts among numbers."""
+        network = self.encoding_.blocks[0].network
+        if network is not None and self.gaussian in ("auto", "dtype"):
+            network.base.warn_of_texts()
         if not self._has_margins:  # Averages do not depend on a table that one member lacks for a class.
             return
         never = [

@@ -733,3 +733,37 @@ def test_prior_of_a_model_of_another_family():
     gaussian, poisson = (CASES[name].fit() for name in ("GaussianNB", "PoissonNB"))
     assert_option_refused(CASES["PoissonNB"], {"prior": gaussian.prior_}, r"\bprior\b")
     assert_option_refused(CASES["GaussianNB"], {"prior": poisson.prior_}, r"\bprior\b")
+
+
+# -- texts among numbers ---------------------------------------------------------------------------
+
+
+def ages() -> pd.DataFrame:
+    """A column of numbers that one "?" makes categorical, and one of categories that are numbers but for one."""
+    age = pd.Series(np.arange(40), dtype=object)
+    age[7] = "?"
+    return pd.DataFrame({"age": age, "doors": ["2", "3", "4", "5more"] * 10})
+
+
+@pytest.mark.parametrize("nb", [bnb.MixedNB(), bnb.KDB(gaussian="dtype"), bnb.WeightedNB(bnb.MixedNB())])
+def test_a_text_among_numbers_is_reported_once(nb):
+    with warnings.catch_warnings(record=True) as caught:
+        warnings.simplefilter("always")
+        nb.fit(ages(), np.arange(40) % 2)
+    texts = [str(w.message) for w in caught if "among numbers" in str(w.message)]
+    assert len(texts) == 1 and texts[0].startswith("Column 'age' has the text '?'")
+
+
+@pytest.mark.parametrize(
+    ("nb", "X"),
+    [
+        (bnb.MixedNB(categorical=["age"]), ages()),
+        (bnb.MixedNB(missing_values="?"), ages()),
+        (bnb.MixedNB(), ages().astype("category")),
+        (bnb.CategoricalNB(), ages()),
+    ],
+)
+def test_declared_categories_are_not_reported(nb, X):
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        nb.fit(X, np.arange(40) % 2)
