@@ -135,7 +135,7 @@ def to_arviz(
     if fitted.prior.weights is not None and X is not None:
         raise NotImplementedError(
             "to_arviz: rows have no likelihood under weighted terms. Leave out X and y to get draws of the parameters "
-            "only. If the weights were fitted to other rows, loo(nb, X, y).to_elpd() compares models by labels."
+            "only. To compare models by labels, use loo(nb, X, y).to_elpd(), with weights fitted to other rows."
         )
     require_integer("chains", chains)
     require_seed(seed)
@@ -479,7 +479,7 @@ def _replicable(fitted: Fitted, table: Table, sample: tuple[int, int]) -> tuple[
         return reason, 0
     kept = min(sample[1], _MOST_REPLICATED // max(1, sample[0] * table.n_rows * fitted.encoding.n_features))
     if not kept:
-        return f"one draw a chain of the features would be more than {_MOST_REPLICATED:,} values.", 0
+        return f"one draw per chain of all rows would have more than {_MOST_REPLICATED:,} values; pass fewer rows.", 0
     alone = replace(fitted.encoding, blocks=tuple(block.base for block in fitted.encoding.blocks))
     try:
         return read_cell_blocks(fitted.encoding, alone.rows(table, ignore_unknown), table.n_rows), kept

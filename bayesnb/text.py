@@ -297,8 +297,9 @@ class BagOfWords(CountVectorizer):
         """Choose the dictionary among the words of the documents, set its attributes, and return the (N, V) counts."""
         self._validate_params()
         limit = self.max_features
-        if any(isinstance(value, bool) for value in (self.min_df, self.max_df, limit)):
-            raise ValueError("min_df, max_df and max_features must be numbers; one of them is a bool.")
+        for name in ("min_df", "max_df", "max_features"):
+            if isinstance(value := getattr(self, name), bool):
+                raise ValueError(f"{name}={value} must be a number, not a bool.")
         options = self.get_params(deep=False)
         for name in ("unknown", "min_df", "max_df", "max_features"):
             del options[name]
@@ -308,7 +309,9 @@ class BagOfWords(CountVectorizer):
         frequency = np.bincount(X.indices, minlength=len(words))
         least, most = (v if isinstance(v, _INTEGER) else v * X.shape[0] for v in (self.min_df, self.max_df))
         if most < least:
-            raise ValueError(f"max_df={self.max_df!r} is fewer documents than min_df={self.min_df!r}.")
+            raise ValueError(
+                f"max_df={self.max_df!r} is fewer documents than min_df={self.min_df!r}. Change one of the two."
+            )
         keep = (frequency >= least) & (frequency <= most)
         if limit is not None and keep.sum() > limit:
             count = X.sum(axis=0)
