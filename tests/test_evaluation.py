@@ -330,7 +330,7 @@ def test_differences_are_from_a_row_that_there_is():
     X, y = two_normals()
     for compare in (partial(compare_estimates, repeats=2), partial(compare_folds, folds=[])):
         refused(
-            "against='weighted' is not a row of the table; choose from 'mle',",
+            "against='weighted' is not a name in the table; choose from 'mle',",
             compare,
             GaussianNB(),
             X,

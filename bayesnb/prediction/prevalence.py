@@ -35,8 +35,9 @@ _PARAMETER_DRAWS = 100
 _MOST_CELLS = 2**24
 _COLUMNS = ("training", "mode", "mean", "sd", "lower", "upper")
 _MEANING = (
-    "Shares of the classes among these rows, if p(row | class) is what it was and scores are calibrated: where naive "
-    "Bayes is too sure, intervals are too narrow. Pass `mean` on as `class_prior`."
+    "Shares of the classes among these rows, if p(row | class) is the same as in the training rows and scores are "
+    "calibrated. Where naive Bayes is overconfident, intervals are too narrow. Pass `mean` as `class_prior` to "
+    "predict_proba."
 )
 
 
@@ -113,7 +114,7 @@ class Prevalence:
     def __repr__(self) -> str:
         return (
             f"Prevalence in {self.n_rows} rows, {100 * self.prob:.6g}% intervals given the {self.given}, if "
-            f"p(row | class) is what it was and scores are calibrated\n{self.to_frame().round(4)}"
+            f"p(row | class) is as in training and scores are calibrated\n{self.to_frame().round(4)}"
         )
 
 
@@ -180,7 +181,7 @@ def estimate_prevalence(
     For more classes they are computed from draws by Gibbs sampling, which are up to 50 sweeps apart, so that they are
     nearly independent.
 
-    *It assumes* that p(row | class) is what it was in training (*label shift*): only the shares have moved.
+    *It assumes* that p(row | class) is the same as in training (*label shift*): only the shares have changed.
 
     *It takes the scores for calibrated.* Naive Bayes counts evidence twice where features depend on each other, and its
     scores are too sure: then intervals are too narrow, and shares are biased towards those of the predicted labels.
@@ -205,7 +206,7 @@ def estimate_prevalence(
     >>> nb = bnb.CategoricalNB().fit([["red"]] * 4 + [["green"]] * 4, ["ripe"] * 3 + ["raw"] * 5)
     >>> prevalence = bnb.estimate_prevalence(nb, [["red"]] * 60 + [["green"]] * 40)
     >>> prevalence
-    Prevalence in 100 rows, 90% intervals given the data, if p(row | class) is what it was and scores are calibrated
+    Prevalence in 100 rows, 90% intervals given the data, if p(row | class) is as in training and scores are calibrated
            training    mode   mean      sd   lower   upper
     class
     raw         0.6  0.3889  0.408  0.2293  0.0256  0.8183
@@ -245,7 +246,7 @@ def estimate_prevalence(
     if undefined.any():
         raise ValueError(
             f"X_unlabeled: {undefined.sum()} of {len(undefined)} rows have no class probabilities under this estimate "
-            f"and tell nothing of the class shares (first: row {int(np.argmax(undefined))}). Use a classifier with "
+            f"(first: row {int(np.argmax(undefined))}), and tell nothing about the class shares. Use a classifier with "
             "estimate='predictive', under which every row has class probabilities, or leave these rows out."
         )
     mode, gap = np.full(n_classes, np.nan), 0.0
@@ -264,11 +265,14 @@ def estimate_prevalence(
     posterior = average(posteriors, tails)
     reason, effective = "The rows hardly tell some classes apart", posterior.effective_draws.min()
     if gap > _NEGLIGIBLE:
-        warn(f"{reason}: the mode is where EM stopped, up to {gap:.2g} nats below the maximum.")
+        warn(
+            f"{reason}: `mode` is inexact, because EM stopped up to {gap:.2g} nats below the maximum. Use features "
+            "that tell more about the class."
+        )
     if effective < min(_LEAST_SIZE, draws / 2):
         warn(
-            f"{reason}: {draws} draws are worth {effective:.0f} independent ones, so that means and intervals are "
-            "uncertain. Take more draws, or features that tell more about the class."
+            f"{reason}: {draws} draws are worth {effective:.0f} independent draws, so that means and intervals are "
+            "uncertain. Take more draws, or use features that tell more about the class."
         )
     return Prevalence(
         classes=nb.classes_,

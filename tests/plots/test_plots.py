@@ -332,7 +332,7 @@ def test_what_cannot_be_drawn(melons, monkeypatch):
     refused(r"table\['b'\]: no bin has a row", plots.reliability, {"a": table, "b": table.iloc[:1]})
     refused(r"table\['b'\] has no column 'accuracy'", plots.reliability, {"b": table.drop(columns="accuracy")})
     refused(r"table\['b'\] must be what bayesnb.evaluation.reliability", plots.reliability, {"b": 3}, error=TypeError)
-    refused("table holds no table", plots.reliability, {})
+    refused("table is an empty dict", plots.reliability, {})
 
     refused("top=1", plots.independence, pairs, top=1)
     refused("no column 'log_bayes_factor'", plots.independence, pairs.drop(columns="log_bayes_factor"))

@@ -139,7 +139,7 @@ def test_of_coins_the_note_says_that_they_may_be_no_better_than_chance():
     found = bnb.diagnostic_tests(coins, np.repeat(["p", "q"], 200), **QUICK)
     assert "A may be no better than chance" in found.note
     assert "B may be no better than chance" in found.note
-    assert "The data say little of: prevalence of p, prevalence of q" in found.note
+    assert "The data say little about: prevalence of p, prevalence of q" in found.note
     assert found.note in repr(found)
     assert found.note in found._repr_html_()
 
@@ -150,7 +150,7 @@ def test_one_population_and_two_tests_are_said_not_to_be_identified():
     table, count = PATTERNS[:4].drop(columns="group"), 100 * COUNT[:4]
     uniform = bnb.diagnostic_tests(table, sample_weight=count, **QUICK)
     informed = bnb.diagnostic_tests(table, None, {"sensitivity": (40, 10)}, sample_weight=count, **QUICK)
-    assert "5 parameters, and the table 3 free frequencies" in uniform.note
+    assert "5 parameters, but the table has only 3 free frequencies" in uniform.note
     assert uniform.populations == ("all",)
     sd = [found.table.set_index(["quantity", "name"])["sd"]["sensitivity", "Mantoux"] for found in (uniform, informed)]
     assert sd[0] > 1.5 * sd[1] > 0.03
