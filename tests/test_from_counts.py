@@ -171,7 +171,7 @@ GOOD = [
             [*GOOD, ("b", "x", "int", None, 1, None, None)],
             "level None of feature 'x' does not fit the type of its row, int",
         ),
-        ([*GOOD, ("b", "x", None, None, 1, None, None)], "class 'b', feature 'x' has no level"),
+        ([*GOOD, ("b", "x", None, None, 1, None, None)], "class 'b' and feature 'x' has no level"),
         (
             [*GOOD, ("b", "x", None, [], 1, None, None)],
             r"level \[\] of feature 'x' does not fit .* needs a hashable level",
@@ -192,7 +192,7 @@ def test_bad_tables_are_refused_and_leave_the_classifier(rows, message):
 
 @pytest.mark.parametrize("nb", [bnb.MultinomialNB(), bnb.GaussianNB()], ids=["words", "numbers"])
 def test_levels_are_no_words_and_no_numbers(nb):
-    with pytest.raises(ValueError, match="class 'a', feature 'x' has a level"):
+    with pytest.raises(ValueError, match="class 'a' and feature 'x' has a level"):
         bnb.from_counts(nb, GOOD, log_base=0.0)
 
 

@@ -177,7 +177,7 @@ def test_levels_names_and_order_of_rows_do_not_matter(tuberculosis):
 def test_what_it_refuses(tuberculosis):
     table = PATTERNS.drop(columns="group")
     refused("'Tine' has the levels", bnb.diagnostic_tests, table.assign(Tine=[0, 1, 2, 0] * 2))
-    refused("positive=...", bnb.diagnostic_tests, table.assign(Tine=[1, 2] * 4))
+    refused("Pass the positive level as positive=", bnb.diagnostic_tests, table.assign(Tine=[1, 2] * 4))
     refused("positive='no' is not a level", lambda: bnb.diagnostic_tests(table.astype(str), positive="no"))
     refused("'Tine' has no result", bnb.diagnostic_tests, table.assign(Tine=np.nan))
     empty = (COUNT * (PATTERNS["Tine"] == 1)).to_numpy()

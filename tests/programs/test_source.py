@@ -203,7 +203,7 @@ def test_what_has_no_program_says_why():
     nb = bnb.CategoricalNB().fit(LEVELS.rename(columns={"leaf": "label"}), Y)
     refused("a column is called 'label'.*Rename the column", source, nb)
     days = bnb.CategoricalNB().fit(LEVELS.assign(leaf=pd.to_datetime(["2020-01-01", "2020-01-02"] * 12)), Y)
-    refused("level of column 'leaf'.*has no literal", source, days)
+    refused("level of column 'leaf'.*cannot be written as Python code", source, days)
     refused("improper", source, bnb.CategoricalNB(alpha=0).fit(LEVELS, Y))
     refused("cannot be written as Python code", source, nb, dist.TruncatedNormal(1.0, 1.0, low=0.0))
     refused("set of cuts is discrete", source, bnb.BinnedNB().fit(NUMBERS, Y), error=NotImplementedError)
