@@ -479,7 +479,7 @@ def _replicable(fitted: Fitted, table: Table, sample: tuple[int, int]) -> tuple[
         return reason, 0
     kept = min(sample[1], _MOST_REPLICATED // max(1, sample[0] * table.n_rows * fitted.encoding.n_features))
     if not kept:
-        return f"One draw per chain of the features has more than {_MOST_REPLICATED:,} values. Pass fewer rows.", 0
+        return f"one draw per chain of all rows would have more than {_MOST_REPLICATED:,} values; pass fewer rows.", 0
     alone = replace(fitted.encoding, blocks=tuple(block.base for block in fitted.encoding.blocks))
     try:
         return read_cell_blocks(fitted.encoding, alone.rows(table, ignore_unknown), table.n_rows), kept

@@ -171,8 +171,8 @@ def require_memory(cells: list[Cells], n_classes: int, names: Sequence[str]) -> 
     if len(sizes) > 1 and (need := n_classes * sizes[-1][0] * sizes[-2][0]) > _TABLE:
         (a, i), (b, j) = sizes[-1], sizes[-2]
         raise ValueError(
-            f"features: column {shown(names[i])} has {a} levels and column {shown(names[j])} {b}; their table for "
-            f"{n_classes} classes would take {need * 8 / 1e9:.1f} GB. Leave one of them out of `features`."
+            f"features: column {shown(names[i])} has {a} levels and column {shown(names[j])} has {b} levels; their "
+            f"table for {n_classes} classes would take {need * 8 / 1e9:.1f} GB. Leave one of them out of `features`."
         )
 
 

@@ -116,8 +116,8 @@ def sample_rows(
     counts = np.bincount(label[position], weight[position], minlength=n_classes)
     if (events := counts.sum() - counts.max(initial=0.0)) < FEWEST_EVENTS:
         raise TooFewRowsError(
-            f"Weights need {FEWEST_EVENTS} or more rows outside the largest class, but there are only {events:g} "
-            "(without classes of one row). Pass more rows."
+            f"Weights need {FEWEST_EVENTS} or more rows outside the largest class, but there are only {events:g}, not "
+            "counting classes of one row. Pass more rows."
         )
     if single := [classes.values[c] for c in np.flatnonzero(rows_per_class == 1)][:8]:
         warn(

@@ -206,8 +206,8 @@ class Weights:
             first = f", and the first different term is {different[0]!r}" if different else ""
             raise ValueError(
                 f"weights were fitted for {len(self.names)} terms, {self.names[:6]}, but the terms of the classifier "
-                f"differ: it has {len(names)} terms{first}. Pass weights of a WeightedNB with the same columns and "
-                "structure."
+                f"differ: it has {len(names)} term{'s' * (len(names) != 1)}{first}. Pass weights of a WeightedNB with "
+                "the same columns and structure."
             )
         bias = self.align_bias(encoding.classes, self.class_bias)
         if is_average:

@@ -422,7 +422,7 @@ def test_weights_of_other_rows_are_kept():
     assert bnb.loo(two, LEVELS[30:], LABEL[30:]).notes == ()
     assert clone(two).weights is not None
     refused(
-        r"weights were fitted for 4 terms, .*, but the terms of the classifier differ: it has 1 terms",
+        r"weights were fitted for 4 terms, .*, but the terms of the classifier differ: it has 1 term",
         clone(two).fit,
         LEVELS[:, :1],
         LABEL,
