@@ -247,7 +247,7 @@ def test_two_rows_of_one_name_are_refused():
         y,
         baselines=[Stump(), Stump()],
     )
-    refused("named 'map'", compare_estimates, CategoricalNB(), X, y, X, y, priors={"map": 1})
+    refused("same name in the table, 'map'", compare_estimates, CategoricalNB(), X, y, X, y, priors={"map": 1})
 
 
 def table_of(kind, n=60):

@@ -196,4 +196,4 @@ def test_what_it_refuses(tuberculosis):
     refused("must be a dict", bnb.diagnostic_tests, table, None, {"youden": (1, 1)})
     refused("prob", lambda: bnb.diagnostic_tests(table, prob=2))
     refused("no column for the test 'Tine'", tuberculosis.predict, PATTERNS[["group", "Mantoux"]])
-    refused("3 is not one of", tuberculosis.predict, PATTERNS, [3] * 8)
+    refused("3 is not a population of the fitted table", tuberculosis.predict, PATTERNS, [3] * 8)
