@@ -75,7 +75,7 @@ def main(argv: Sequence[str] | None = None) -> int:
         (reason,) = error.args
         if isinstance(reason, BrokenPipeError):
             return 141
-        return _report_error(f"error: standard output: {reason.strerror}.", 1)
+        return _report_error(f"error: cannot write to standard output: {reason.strerror}.", 1)
     except KeyboardInterrupt:
         return _report_error("interrupted.", 130)
     return 0
@@ -139,7 +139,9 @@ def _datasets(args: argparse.Namespace) -> list[Dataset]:
     if args.csv is None:
         marks = args.missing or args.missing_in or args.not_missing
         if args.target is not None or flags or marks or args.estimator != "auto":
-            raise InputError("--target, --estimator, --missing and the flags of columns need a file; add --csv FILE.")
+            raise InputError(
+                "--target, --estimator, --missing and flags that name columns need a file; add --csv FILE."
+            )
         return built_in_datasets()
     if args.target is None:
         raise InputError("--csv needs --target COLUMN, the column of class labels.")
@@ -239,7 +241,10 @@ def _column_names(text: str) -> list[str]:
     try:
         (names,) = csv.reader([text or " "], skipinitialspace=True, strict=True)
     except csv.Error as error:
-        raise InputError(f"{text!r} is not a list of column names: {error}.") from None
+        raise InputError(
+            f"{text!r} is not a list of column names: {error}. Separate names by commas, and quote a name that "
+            "contains a comma."
+        ) from None
     return [name.strip() for name in names if name.strip()]
 
 
@@ -270,7 +275,7 @@ def _seed(text: str) -> int:
 def _path(text: str) -> Path:
     """Convert text to a path; raise ArgumentTypeError if it is blank."""
     if not text.strip():
-        raise argparse.ArgumentTypeError("the path is empty")
+        raise argparse.ArgumentTypeError("the path is empty; pass a file or a folder")
     return Path(text)
 
 

@@ -270,9 +270,9 @@ def _settle(
     if (negative := after < -rounding).any():
         where, place = _locate(negative, encoding, columns)
         raise ValueError(
-            f"Removing these rows would leave a negative {name} in {place}: {before[where]:g} was counted, and "
-            f"{before[where] - after[where]:g} would be removed. Rows can be forgotten only if they were counted, with "
-            "the same labels and weights. Nothing was changed."
+            f"Removing these rows would leave a negative {'sum of squares' if name == 'm2' else name} in {place}: the "
+            f"model has {before[where]:g}, and these rows would take away {before[where] - after[where]:g}. Forget "
+            "only rows that were counted, with the same labels and weights. Nothing was changed."
         )
     residue = (after < 0) | ((np.abs(after) <= 1e-13 * np.abs(before)) & (after != np.round(after)))
     return np.where(residue, 0.0, after)
@@ -314,14 +314,15 @@ def check(counted: Counted) -> None:
     n_classes, weight = len(encoding.classes), statistics.class_count
     require_numbers("class_count", weight, (n_classes,))
     require_numbers("log_base", statistics.log_base, ())
-    if (weight < 0).any():
-        raise ValueError(f"class_count is negative: {weight.min()}.")
+    if (negative := weight < 0).any():
+        where, place = _locate(negative, encoding, None)
+        raise ValueError(f"class_count of {place} is {weight[where]}; it must be at least 0.")
     pairs = list(zip(encoding.blocks, statistics.blocks, strict=True))
     for columns, block in pairs:
         if type(block) is not columns.family.statistics:
             raise ValueError(
-                f"{columns.kind} columns must have {columns.family.statistics.__name__} as statistics; they have "
-                f"{type(block).__name__}."
+                f"The statistics of {columns.kind} columns are {type(block).__name__}; they must be "
+                f"{columns.family.statistics.__name__}. Fit the classifier again."
             )
         for field in fields(block):
             require_numbers(field.name, getattr(block, field.name), (n_classes, sum(columns.sizes().tolist())))
@@ -331,15 +332,26 @@ def check(counted: Counted) -> None:
     for columns, block in pairs:
         if not (possible := block.possible()).all():
             raise ValueError(
-                f"The {type(block).__name__} of {_locate(~possible, encoding, columns)[1]} are impossible: no rows can "
-                "produce them."
+                f"No rows can produce the {type(block).__name__} of {_locate(~possible, encoding, columns)[1]}: a "
+                "count or a sum is negative, or a sum is positive where the count is 0."
             )
         too_many = not columns.one_simplex and (_sum_levels(block.count, columns.sizes()) > most_observed).any()
         if too_many or (block.count[weight == 0] > 1e-6).any():
-            raise ValueError(
-                f"class_count contradicts the counts of {columns.kind} columns: in some class a column has more "
-                "observed cells than there are rows."
-            )
+            raise _contradiction(columns, block.count, encoding, weight)
+
+
+def _contradiction(columns: Columns, count: np.ndarray, encoding: Encoding, weight: np.ndarray) -> ValueError:
+    """Return the ValueError for a column with more observed cells than there are rows, from the counts (C, L)."""
+    sizes = columns.sizes()
+    node = np.repeat(np.arange(len(sizes)), sizes)
+    observed = np.stack([np.bincount(node, row, len(sizes)) for row in count])
+    most = np.where(weight > 0, np.inf, 0.0) if columns.one_simplex else weight
+    c, j = (int(i) for i in np.unravel_index(np.argmax(observed - most[:, None]), observed.shape))
+    name = columns.names[int(columns.axis()[0][np.argmax(node == j)])]
+    return ValueError(
+        f"class_count contradicts the counts of {columns.kind} columns: column {shown(name)} has {observed[c, j]:g} "
+        f"observed cells in class {shown(encoding.classes.values[c])}, which has {weight[c]:g} rows."
+    )
 
 
 def _sum_levels(count: np.ndarray, sizes: np.ndarray) -> np.ndarray:

@@ -21,8 +21,9 @@ from bayesnb.uncertainty.row_draws import Given, Method
 REJECT = "reject"
 _MOST_DISPLAYED_CLASSES = 12
 _MEANING = (
-    "Expected risk is the mean loss under the class probabilities; observed_risk(y) is the mean loss under labels. "
-    "P(optimal) is about the parameters, if the model holds: not the probability that an action turns out well."
+    "Expected risk is the mean loss under the class probabilities; observed_risk(y) is the mean loss for true labels "
+    "y. P(optimal) is the posterior probability, if the model holds, that the action has the least risk of all under "
+    "the true parameters; it is not the probability that the action turns out well."
 )
 
 
@@ -306,7 +307,10 @@ def bayes_theorem(prior: Mapping[Hashable, Any], likelihood: Mapping[Hashable, A
         joint[hypothesis] = p * q
     total = sum(joint.values())
     if not total:
-        raise ValueError("The observation is impossible under every hypothesis of positive prior probability.")
+        raise ValueError(
+            "The observation is impossible under every hypothesis of positive prior probability. Correct the "
+            "likelihoods, or add a hypothesis under which it is possible."
+        )
     return {hypothesis: value / total for hypothesis, value in joint.items()}
 
 
@@ -344,11 +348,14 @@ def _loss_table(loss: object, reject_cost: float | None, classes: np.ndarray) ->
         require_number("reject_cost", reject_cost, "a finite number, the cost of not deciding", lambda _: True)
         table = pd.concat([table, pd.DataFrame(reject_cost, [REJECT], labels)])
     if not table.index.is_unique:
-        raise ValueError(f"loss names an action twice: {list(table.index)}. `reject_cost` adds the action {REJECT!r}.")
+        raise ValueError(
+            f"loss names an action twice: {list(table.index)}. Rename one of the two; `reject_cost` adds the action "
+            f"{REJECT!r}."
+        )
     try:
         table = table.astype(np.float64).rename_axis(index="action", columns="truth")
     except (TypeError, ValueError):
-        raise ValueError(f"loss must be numbers, and is\n{table}") from None
+        raise ValueError(f"loss must be a table of numbers; it is\n{table}") from None
     costs = table.to_numpy()
     if not np.isfinite(costs).all():
         a, c = np.argwhere(~np.isfinite(costs))[0].tolist()
@@ -362,8 +369,8 @@ def _loss_table(loss: object, reject_cost: float | None, classes: np.ndarray) ->
         if dominates.any():
             better = table.index[int(np.argmax(dominates))]
             warn(
-                f"loss: the action {shown(table.index[a])} is dominated, because {shown(better)} never costs more and "
-                "is always preferred."
+                f"loss: the action {shown(table.index[a])} is dominated, because {shown(better)} never costs more. "
+                f"Check the losses of {shown(table.index[a])}, or leave it out."
             )
     return table
 

@@ -70,8 +70,8 @@ def fit(
     -------
     nb
         The argument, fitted. The posterior equals that of `fit` on all rows at once, also if levels and classes
-        appeared late: to the bit for counts. The same blocks give the same bits for any number of workers, also if
-        workers were lost.
+        appeared late; for counts it is bit-identical. The result is bit-identical for any number of workers, also if
+        workers were lost, as long as the blocks are the same.
 
     Raises
     ------
@@ -104,7 +104,7 @@ def fit(
     draft: Any = unfitted_copy(nb, "distributed.fit")
     declared = Levels(()) if classes is None else check_labels(classes, None, type(nb).__name__, "classes")[0]
     if y is None and sample_weight is not None:
-        raise ValueError("sample_weight is given without y. Weights of batches are the third item of each batch.")
+        raise ValueError("sample_weight is given without y. Pass y, or yield batches (X, y, sample_weight).")
     blocks = _batch_blocks(X) if y is None else _labelled_blocks(X, y, sample_weight)
     if not blocks:
         raise ValueError(_NO_ROWS)
@@ -256,8 +256,8 @@ def _align(name: str, part: Any, X: Any) -> Any:
     n_blocks, n_parts = (a.numblocks[0] if hasattr(a, "numblocks") else a.npartitions for a in (X, part))
     if n_blocks != n_parts:
         raise ValueError(
-            f"X has {n_blocks} blocks of rows, and {name} has {n_parts}. Blocks whose lengths are not known must "
-            "correspond. Take both from one collection, or call compute_chunk_sizes()."
+            f"X has {n_blocks} blocks of rows, and {name} has {n_parts}. Blocks of unknown lengths must correspond one "
+            "to one. Make both from the same collection, or call compute_chunk_sizes() of both."
         )
     return part
 

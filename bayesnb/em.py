@@ -159,7 +159,7 @@ def check_options(max_iter: object, tol: object, seed: object) -> None:
     """Raise ValueError unless the options of EM are a positive integer, a number of at least 0 and a seed."""
     require_integer("max_iter", max_iter)
     require_seed(seed)
-    require_number("tol", tol, "a number of at least 0, in nats for each row", lambda t: t >= 0)
+    require_number("tol", tol, "a number of at least 0, in nats per row", lambda t: t >= 0)
 
 
 @kernel

@@ -45,7 +45,8 @@ class FirstRows:
     def mismatch(self) -> str:
         """Beginning of an error message about rows that are not those of the checkpoint."""
         return (
-            f"checkpoint={os.fspath(self.checkpoint or '')!r} has counted other rows (remove the file to start again)"
+            f"checkpoint={os.fspath(self.checkpoint or '')!r} has counted other rows (pass the same rows in the same "
+            "order, or remove the file to start again)"
         )
 
     def compare(self, X: Any, y: object, weight: Any) -> None:
@@ -66,7 +67,9 @@ class FirstRows:
             if self.seen == len(self.digests):
                 self.digests.append(digest)
             elif digest != self.digests[self.seen]:
-                raise ValueError(f"{self.mismatch}: row {self.seen} has other cells, or another label or weight.")
+                raise ValueError(
+                    f"{self.mismatch}: row {self.seen} of batches has other cells, or another label or weight."
+                )
             self.seen += 1
 
 

@@ -230,8 +230,8 @@ class Fitted:
         if not missing:
             return None
         return (
-            f"cells are missing on the arcs to {missing[:8]}, and the sum over their values has no closed form. Drop "
-            "the rows with missing cells, or give missing cells a level of their own."
+            f"cells are missing on the arcs to {missing[:8]} (in a column or its parents), and the sum over their "
+            "values has no closed form. Drop the rows with missing cells, or give missing cells a level of their own."
         )
 
     @cached_property
@@ -392,7 +392,7 @@ class Fitted:
             features = [columns.index[u.feature] for u in unknown]
             probabilities = [tables[j][..., -1] for j in features if j in tables]
             odds = max(((p.max(axis=0) / p.min(axis=0)).max() for p in probabilities if p.min() > 0), default=np.inf)
-            note = f"Each multiplies the odds of one class against another by up to {odds:.3g}."
+            note = f"Each such cell multiplies the odds of one class against another by up to {odds:.3g}."
         report_unknown(columns, unknown, note)
 
 
@@ -519,8 +519,8 @@ def warn_undefined(undefined: np.ndarray) -> None:
         warn(
             f"{int(undefined.sum())} of {len(undefined)} rows have no class probabilities: under this estimate "
             f"every class is impossible or undefined (first: row {int(np.argmax(undefined))}). For these rows "
-            "predict_proba is NaN, predict returns the class with the highest prior probability, and "
-            "estimate='predictive' is defined.",
+            "predict_proba is NaN, and predict returns the class with the highest prior probability. Set "
+            "estimate='predictive', under which these rows have probabilities.",
             UndefinedProbabilityWarning,
         )
 

@@ -135,7 +135,7 @@ def to_arviz(
     if fitted.prior.weights is not None and X is not None:
         raise NotImplementedError(
             "to_arviz: rows have no likelihood under weighted terms. Leave out X and y to get draws of the parameters "
-            "only. If the weights were fitted to other rows, loo(nb, X, y).to_elpd() compares models by labels."
+            "only. To compare models by labels, use loo(nb, X, y).to_elpd(), with weights fitted to other rows."
         )
     require_integer("chains", chains)
     require_seed(seed)

@@ -408,14 +408,14 @@ def read_block(block: Family, estimate: str, multiplicity: Array | None = None) 
         likelihood = require_capability(block, MeanReading).mean(multiplicity)
     elif multiplicity is not None:
         raise ValueError(
-            f"estimate={estimate!r} is not available with rows added or left out; use 'mean' or 'predictive'."
+            f"estimate={estimate!r} cannot be computed when rows are added or left out; use 'mean' or 'predictive'."
         )
     elif estimate == "penalized_mle":
         likelihood = require_capability(block, PenalizedLikelihood).penalized_mle()
     elif estimate == "map":
         likelihood = require_capability(block, Parametric).mode()
     else:
-        raise ValueError(f"estimate={estimate!r} is not an estimate of this model; use 'mean', 'map' or 'predictive'.")
+        raise ValueError(f"estimate={estimate!r} is unknown; use 'mean', 'map' or 'predictive'.")
     return likelihood
 
 

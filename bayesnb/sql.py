@@ -34,7 +34,7 @@ def counts(table: str, target: str, columns: Mapping[str, type] | Sequence[str],
     -------
     str
         Query with the columns class, feature, type, level, count, mean, m2, in the SQL that SQLite, DuckDB and
-        PostgreSQL share. A row of the result without a feature has the weight of the class.
+        PostgreSQL share. Rows of the result with NULL for the feature hold the total weight of each class.
 
     Raises
     ------

@@ -134,8 +134,8 @@ def fit_stream(
                 saved = _save_checkpoint(draft, declared, checkpoint, counted, first_rows.digests)
     if skip:
         raise ValueError(
-            f"checkpoint={str(checkpoint)!r} has {counted:,} rows, and batches had {counted - skip:,}. The rows of "
-            "the checkpoint must come first in batches. Remove the file to start again."
+            f"checkpoint={str(checkpoint)!r} has {counted:,} rows, and batches had {counted - skip:,}. Pass batches "
+            "that begin with the rows of the checkpoint, or remove the file to start again."
         )
     if not counted:
         raise ValueError("batches has no rows. Pass at least one row.")
@@ -204,7 +204,8 @@ def read_table(
         If pyarrow is not installed: `pip install 'bayesnb[files]'`.
     ValueError
         If a column is missing in a file; if a value does not fit the type of the column, or a label is missing; if a
-        row has more or fewer cells than the first. Messages number the rows of a file from 1, the line of the names.
+        row has more or fewer cells than the first. Messages count the rows of a file from 1; row 1 is the line of the
+        names.
 
     Examples
     --------
@@ -276,10 +277,12 @@ def _require_columns(table: Any, wanted: list[str], all_columns: bool, source: s
     named = set(table.schema.names)
     absent = [name for name in wanted if name not in named]
     if absent:
-        raise ValueError(f"{source!r} has no column {absent[0]!r}; it has {table.schema.names[:20]}.")
+        raise ValueError(f"{source!r} has no column {absent[0]!r}; its columns are {table.schema.names[:20]}.")
     twice = next((name for name, times in Counter(wanted).items() if times > 1), None)
     if twice is not None:
-        raise ValueError(f"column {twice!r} is asked for twice: features, target and weight are {wanted!r}.")
+        raise ValueError(
+            f"column {twice!r} is asked for twice: features, target and weight are {wanted!r}. Leave one out."
+        )
     if type(table.format).__name__ == "CsvFileFormat":
         undecoded = [name for name in wanted if str(table.schema.field(name).type) == "binary"]
         if undecoded:
@@ -291,7 +294,10 @@ def _require_columns(table: Any, wanted: list[str], all_columns: bool, source: s
         absent = sorted(set(wanted) - set(present), key=wanted.index)
         more = [name for name in present if name not in named] if all_columns else []
         if absent:
-            raise ValueError(f"{part.path!r} has no column {absent[0]!r}, which the first file has.")
+            raise ValueError(
+                f"{part.path!r} has no column {absent[0]!r}, which the first file has. Name the columns to read in "
+                "columns=, or leave out the file."
+            )
         if more:
             raise ValueError(
                 f"{part.path!r} has a column {more[0]!r}, which the first file does not have. Name the columns to read "
@@ -373,8 +379,8 @@ def unfitted_copy(nb: NaiveBayesClassifier, who: str) -> NaiveBayesClassifier:
     draft = classifier_state.copy_unfitted(nb)
     if not hasattr(draft, "partial_fit"):
         raise TypeError(
-            f"{who} needs partial_fit, which {type(nb).__name__} does not have before fit. Pass a classifier whose "
-            "statistics of batches add up, with a known structure, such as NetworkNB in place of TAN."
+            f"{who} needs partial_fit, which {type(nb).__name__} does not have before fit. Pass a classifier that can "
+            "count batches one by one, such as NetworkNB with a known structure in place of TAN."
         )
     return draft
 
@@ -387,7 +393,8 @@ def _start_or_resume(nb: NaiveBayesClassifier, checkpoint: str | os.PathLike[str
     loaded = load(checkpoint, user_classes(nb))
     if type(loaded) is not type(nb) or digest_hyperparameters(loaded) != digest_hyperparameters(nb):
         raise ValueError(
-            f"checkpoint={os.fspath(checkpoint)!r} holds {loaded!r}, and nb is {nb!r}. They must be the same."
+            f"checkpoint={os.fspath(checkpoint)!r} holds {loaded!r}, and nb is {nb!r}. Pass the same nb, or another "
+            "path."
         )
     if not hasattr(loaded, _ROWS_COUNTED):
         raise ValueError(
@@ -428,7 +435,9 @@ def split_batch(batch: object, number: int) -> tuple[Any, Any, Any]:
         if not (getattr(part, "shape", None) or hasattr(part, "__len__")):
             raise ValueError(f"batch {number}: {name} is a {type(part).__name__}; it must be an array or a list.")
     if n_rows(X) != n_rows(y):
-        raise ValueError(f"batch {number} has {n_rows(X):,} rows in X and {n_rows(y):,} labels in y.")
+        raise ValueError(
+            f"batch {number} has {n_rows(X):,} rows in X and {n_rows(y):,} labels in y. Pass one label per row."
+        )
     return X, y, weight[0] if weight else None
 
 

@@ -21,9 +21,9 @@ _INTEGER = (int, np.integer)
 class BagOfWords(CountVectorizer):
     r"""Count the words of documents, like scikit-learn's `CountVectorizer`, with a reserved word for unknown words.
 
-    `CountVectorizer` finds words and counts them. `fit` makes the dictionary, and nothing adds to the dictionary later.
-    A word outside the dictionary counts as the reserved word `<UNK>`, both in training and in `transform`: the rare
-    words of the training documents determine the probability of a new word in each class.
+    `CountVectorizer` finds words and counts them. `fit` makes the dictionary, which later documents do not change. A
+    word outside the dictionary counts as the reserved word `<UNK>`, both in training and in `transform`: the rare words
+    of the training documents determine the probability of a new word in each class.
 
     Parameters
     ----------
@@ -75,13 +75,13 @@ class BagOfWords(CountVectorizer):
 
     Notes
     -----
-    **Why trained.** A reserved word that never occurred in training (`min_df=1`, every word in the dictionary) has the
-    prior's count in each class and nothing else. Under `MultinomialNB` with concentration α its probability is α/(n_c +
-    α V), n_c words in class c: each unknown word multiplies the odds of the class with *fewer words in training* by
-    (n_1 + α V)/(n_0 + α V), only because this class has fewer words. On the SMS Spam Collection that is (62,965 +
-    8,714)/(17,487 + 8,714) = 2.7 a word in favour of spam. `transform` warns of it. Under `min_df=2` the words that
-    occur in one document only train the reserved word, and its probability is estimated as any other's; see
-    `examples/spam_filter.py`.
+    **Why trained.** A reserved word that never occurred in training (`min_df=1`, every word in the dictionary) has no
+    counts, and in each class the probability of the prior. Under `MultinomialNB` with concentration α its probability
+    is α/(n_c + α V), n_c words in class c: each unknown word multiplies the odds of the class with *fewer words in
+    training* by (n_1 + α V)/(n_0 + α V), only because this class has fewer words. On the SMS Spam Collection that is
+    (62,965 + 8,714)/(17,487 + 8,714) = 2.7 per unknown word in favour of spam. `transform` then warns. Under `min_df=2`
+    the words that occur in one document only train the reserved word, and its probability is estimated as any other's;
+    see `examples/spam_filter.py`.
 
     A document that is empty, or in which no word is in the dictionary and `unknown` is None, is a row of zeros.
 
@@ -147,7 +147,7 @@ class BagOfWords(CountVectorizer):
         Parameters
         ----------
         raw_documents : iterable of str
-            Documents; whatever a `preprocessor`, `tokenizer` or `analyzer` of the user's own takes.
+            Documents, or the objects that your `preprocessor`, `tokenizer` or `analyzer` takes.
         y : object, optional
             Ignored.
 
@@ -274,7 +274,8 @@ class BagOfWords(CountVectorizer):
         Raises
         ------
         CorruptModelError
-            If the file is damaged, is not a regular file or none of `save`; if its `token_pattern` is another one.
+            If the file is damaged, is not a regular file, or was not written by `save`; if its `token_pattern` is
+            neither a common one nor the one passed.
         OSError
             If there is no such file, or it cannot be read.
         """
@@ -296,8 +297,9 @@ class BagOfWords(CountVectorizer):
         """Choose the dictionary among the words of the documents, set its attributes, and return the (N, V) counts."""
         self._validate_params()
         limit = self.max_features
-        if any(isinstance(value, bool) for value in (self.min_df, self.max_df, limit)):
-            raise ValueError("min_df, max_df and max_features must be numbers; one of them is a bool.")
+        for name in ("min_df", "max_df", "max_features"):
+            if isinstance(value := getattr(self, name), bool):
+                raise ValueError(f"{name}={value} must be a number, not a bool.")
         options = self.get_params(deep=False)
         for name in ("unknown", "min_df", "max_df", "max_features"):
             del options[name]
@@ -307,7 +309,9 @@ class BagOfWords(CountVectorizer):
         frequency = np.bincount(X.indices, minlength=len(words))
         least, most = (v if isinstance(v, _INTEGER) else v * X.shape[0] for v in (self.min_df, self.max_df))
         if most < least:
-            raise ValueError(f"max_df={self.max_df!r} is fewer documents than min_df={self.min_df!r}.")
+            raise ValueError(
+                f"max_df={self.max_df!r} is fewer documents than min_df={self.min_df!r}. Change one of the two."
+            )
         keep = (frequency >= least) & (frequency <= most)
         if limit is not None and keep.sum() > limit:
             count = X.sum(axis=0)

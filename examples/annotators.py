@@ -29,22 +29,22 @@ SKILL = {"Ann": 0.9, "Ben": 0.85, "Cem": 0.7, "Dia": 0.7, "Eve": 0.6}  # besides
 
 INTRODUCTION = f"""\
 {ITEMS} items of three classes; each of seven annotators has seen {SEEN:.0%} of them. accuracy: share of items whose
-most probable class is right. stated: mean probability of the most probable class; for the vote, the share of the
+most probable class is right. stated: mean probability of the most probable class; for the vote, its share of the
 answers. "copied": {COPIERS} more annotators, who repeat the answer of the weakest annotator nine times in ten.
 """
 
 CONCLUSION = """
 How to read this
   The vote gives every annotator the same weight. EM weights each answer by how well the annotator agrees with the
-  inferred classes, and also learns from an annotator who is always one class too high. EM is therefore right more
-  often. If the model holds, stated confidence is close to accuracy. If some items are hard for everybody, EM is
-  overconfident, because the model assumes independent answers.
-  Copies break the model. Annotators who copy agree perfectly, so EM takes their answers for the classes; it is then
-  worse than the vote, and surer than before. More items do not help. A few items of known class help if you use them
-  alone; beside hundreds of items without a class they hardly influence EM. A check of independence within the inferred
-  classes reports the honest annotators, because the copies define the classes.
-  A table of how often two annotators agree reveals copies without a model. If you keep one annotator of each group, the
-  copies and the harm are gone. Good annotators also agree often, so a threshold of 80% sometimes removes one. Look at
+  inferred classes, and also learns from an annotator who rates one class too high. EM is therefore right more often. If
+  the model holds, stated confidence is close to accuracy. If some items are hard for everybody, EM is overconfident,
+  because the model assumes independent answers.
+  Copies break the model. Annotators who copy agree almost perfectly, so EM takes their answers for the classes; it is
+  then worse than the vote, and more confident than before. More items do not help. A few items of known class help if
+  you use them alone; beside hundreds of items without a class they hardly influence EM. `check_independence` within the
+  inferred classes reports the honest annotators, not the copies, because the copies define the classes.
+  A table of how often two annotators agree reveals copies without a model. If you keep one annotator of each such
+  group, the accuracy recovers. Good annotators also agree often, so a threshold of 80% sometimes removes one. Look at
   items of known class to see whether two annotators share their errors.
 """
 

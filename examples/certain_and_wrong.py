@@ -1,8 +1,9 @@
-"""Certain and wrong predictions, which no interval of a wrong model reveals.
+"""Predictions that are certain and wrong, which the intervals of a wrong model do not reveal.
 
 Among the rows that naive Bayes predicts with P > .999, far more than one in a thousand are wrong, and their intervals
-exclude ½. The parameters are well known; the model is wrong, because it assumes independent features given the class.
-`check_independence` finds the dependent pairs. A better model is the remedy: a tree with one arc to each vote.
+exclude ½. The intervals are narrow because the data determine the parameters well. The model is wrong, because it
+assumes independent features given the class. `check_independence` finds the dependent pairs, and a tree with one arc to
+each vote is a better model.
 
     python examples/certain_and_wrong.py FILE [--newsgroups FOLDER] [--out DIR]
 
@@ -38,7 +39,7 @@ Words occur in blocks: a line of the header (nntp posting host), the line above 
 signature of one author (chastity, intellect, n3jxp). Naive Bayes counts each word of a block as new evidence for the
 topic. The check tests which words occur in the same texts. It does not test repetitions of a word within a text, which
 naive Bayes also assumes to be independent. Long texts contain more words of all kinds, and this alone makes words
-dependent. The check does not show which of the wrong texts are wrong for this reason.
+dependent. The check does not show which texts are predicted wrongly for this reason.
 """
 
 
@@ -158,7 +159,7 @@ def main() -> None:
     if options.newsgroups is not None:
         report(newsgroups(options.newsgroups), options.out)
     print(f"""The intervals show how well the data determine the parameters if naive Bayes holds. They do not show
-whether it holds. Figures in {options.out}/
+whether naive Bayes holds. Figures in {options.out}/
 """)
     with_a_tree(options.file)
 

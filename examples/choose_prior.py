@@ -2,7 +2,7 @@
 
 `tune_alpha` maximises one of two criteria. by="loo": Σ log P(label | row, all other rows). by="evidence": log p(rows
 and labels), which is the sum of the log predictive probabilities of all rows in sequence, word by word. If the model
-and the prior were true, both would choose a similar alpha. Naive Bayes is not true, and they do not.
+and the prior were right, both criteria would choose a similar alpha. Naive Bayes is not right here, and the two differ.
 
     python examples/choose_prior.py [FOLDER] [--out DIR]
 
@@ -32,25 +32,25 @@ READINGS = {"predictive": "integrated out", "mean": "at their mean"}
 
 CANCER = """
 The thirty measurements repeat one another: radius, perimeter and area are nearly the same. Naive Bayes counts each as
-new evidence and is overconfident. LOO sees this in the labels, and chooses a prior so strong that each level carries
-hardly any evidence; thirty weak copies then add up to about the right probability. The evidence describes the
-measurements themselves, for which this prior is far too strong. Accuracy hardly changes: all probabilities are
-flattened in the same way, and most stay on their side of one half.
+new evidence and is overconfident. LOO penalizes overconfident predictions of the labels, so it chooses a prior so
+strong that each level carries hardly any evidence; thirty weak pieces of evidence then add up to about the right
+probability. The evidence describes the measurements themselves, for which this prior is far too strong. Accuracy hardly
+changes: all probabilities move towards one half in the same way, and hardly one crosses it.
 """
 TOPICS = """
-Words depend on each other too, and LOO again chooses the stronger prior. Here a few long texts dominate its sum, some
-of them wrong by hundreds of nats. LOO sets alpha for these texts, and gains hardly more than the standard error. The
-cost is accuracy, through rare words. The log losses on the test set also depend on a few texts: with parameters
-integrated out the alpha of the evidence is ahead, with parameters at their mean the alpha of LOO is, and neither by
-much more than its standard error. LOO also predicts texts from their neighbours, which are replies to the same question
-with the same signatures, while the test set has later texts: rows ordered by time are not exchangeable, and the LOO
-accuracy is well above the test accuracy.
+Words depend on each other too, and LOO again chooses the stronger prior. Here a few long texts dominate the LOO sum:
+for some of them the true label loses by hundreds of nats. LOO chooses alpha for these texts, and gains hardly more than
+the standard error. The strong prior costs accuracy, because it weakens rare words. The log losses on the test set also
+depend on a few texts: with parameters integrated out the alpha of the evidence is better, with parameters at their mean
+the alpha of LOO is, and neither by much more than the standard error. LOO also predicts a text from replies to the same
+question and from texts with the same signature, while the test set has later texts. Rows ordered by time are not
+exchangeable, so the LOO accuracy is well above the test accuracy.
 """
 MORAL = """
-Neither alpha is "the right one". Use LOO if you need P(label | row), rows are exchangeable, and no few rows dominate
-the sum. Use the evidence if the model should describe the rows (draws, Bayes factors, generative uses), or if time is
-short: it needs the counts only, not the rows. Both values are estimated from the training rows. A LOO score of the
-tuned model is conditional on its alpha, and slightly optimistic; compare models on other rows.
+Neither alpha is "the right one". Use LOO if you need P(label | row), rows are exchangeable, and the sum is not
+dominated by a few rows. Use the evidence if the model should describe the rows (draws, Bayes factors, generative uses),
+or if time is short: it needs only the counts. Both values of alpha are estimated from the training rows, so the LOO
+score of the tuned model is slightly optimistic; compare models on other rows.
 """
 
 

@@ -35,15 +35,16 @@ How to read this
   "expected" is the mean posterior expected loss; "observed" is the actual cost of the actions (one missed row in 285 is
   .035). If naive Bayes held, the two would agree within chance. For numbers they differ greatly: measurements of one
   tumour repeat one another, naive Bayes counts each as new evidence, and almost all probabilities are near 0 or 1.
-  Moving the threshold from 1/2 to {line:.3f} then changes few actions, and a second look misses the errors about which
-  the model is sure.
-  The loss is right, and the probabilities are wrong. With levels and the alpha of leave-one-out the probabilities are
-  less extreme, and the loss takes effect: few tumours are missed, at the price of more alarms or many second looks, and
-  the expected cost is close to the observed cost. Probabilities calibrated on held-out rows may be better still.
+  Moving the threshold from 1/2 to {line:.3f} then changes few actions, and a second look is not taken for errors about
+  which the model is certain.
+  The losses are right, but the probabilities are wrong. With levels and the alpha of leave-one-out the probabilities
+  are less extreme, so the losses change the actions: few tumours are missed, at the price of more alarms or many second
+  looks, and the expected cost is close to the observed cost. Probabilities calibrated on held-out rows may be better
+  still.
   P(optimal) is the posterior probability that the action is the best one for the true parameters, and regret is the
-  loss that knowing them would save. Both describe what {rows} rows leave unknown about the parameters, if naive Bayes
-  holds. A P(optimal) of .99 does not mean that the action turns out well 99 times in 100, nor that it is the best
-  action if the model is wrong: see the mean of P(optimal) over the mistakes.
+  loss that knowing these parameters would save. Both describe the uncertainty about the parameters after {rows}
+  training rows, if naive Bayes holds. A P(optimal) of .99 does not mean that the action turns out well 99 times in 100,
+  nor that it is the best action if the model is wrong: see the mean of P(optimal) over the mistakes.
 """
 
 
@@ -125,7 +126,7 @@ def main() -> None:
         table = pd.DataFrame({name: outcome(decisions, y_test) for name, decisions in found.items()}).T
         counts = ["missed", "alarms", "looks"]
         print(f"{kind}\n{table.astype(dict.fromkeys(counts, int)).round(4).to_string(na_rep='')}\n")
-    print("(expected, observed and regret are in units of the loss of the row; for zero-one loss, errors)")
+    print("(expected, observed and regret are in units of the loss that names the line; zero-one loss counts errors)")
     print(CONCLUSION.format(rows=len(y), line=FALSE_ALARM / (MISSED + FALSE_ALARM)))
     figure(models, y_test, out / "costly_mistakes-odds.png")
     print(f"Figure in {out}/")

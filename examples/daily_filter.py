@@ -3,8 +3,8 @@
     python examples/daily_filter.py [--out DIR]
 
 In the morning the messages of a day are classified with the counts so far; in the evening their labels are known, and
-they are counted. Counts either stay, or decay by a factor a day (`decay`). The messages are simulated from a process
-that differs from the fitted model: see `simulate`.
+the filter counts them. Counts either stay, or are multiplied by a factor every day (`decay`). The messages are
+simulated from a process that differs from the fitted model: see `simulate`.
 """
 
 from __future__ import annotations
@@ -35,26 +35,28 @@ Source = tuple[list[str], np.ndarray]
 
 INTRODUCTION = f"""\
 {DAYS} days with {MESSAGES} messages each. Before the messages of a day are counted, earlier counts are multiplied by
-"factor"; 1 forgets nothing. half-life: days until a message has half its weight. Log loss in nats per message, before
-it is counted: on days 2 to {FIRST}, which choose the factor, and on the {DAYS - FIRST} later days. against 1: mean
-difference to factor 1 on the later days, ± standard error over days. new share: with the share of spam estimated from
-the messages of the day without labels.
+"factor"; factor 1 forgets nothing. half-life: days until a message has half its weight. Log loss in nats per message,
+before it is counted: on days 2 to {FIRST}, which choose the factor, and on the {DAYS - FIRST} later days. against 1:
+mean difference to factor 1 on the later days, ± standard error over days. new share: with the share of spam estimated
+from the messages of the day without labels.
 """
 
 CONCLUSION = """\
 How to read this
   {chosen:g} was the best factor of the first days, and {best:g} of the later days. The first days only show how fast
-  things have changed so far. The leader, which uses every morning the factor that was best until then, had {leader:.3f}
-  on the later days. The best factor in hindsight had {hindsight:.3f}, and never forgetting {never:.3f}.
-  Decay trades old words against few words: a small factor leaves small counts, and the prior, which does not decay,
+  things have changed so far. Following the leader (every morning, the factor that was best until then) had a log loss
+  of {leader:.3f} on the later days. The best factor in hindsight had {hindsight:.3f}, and never forgetting had
+  {never:.3f}.
+  A large factor keeps outdated words. A small factor leaves small counts, so the prior, which does not decay,
   dominates. The best factor therefore depends on alpha.
-  The estimated share of spam helps in addition, unless counts are so small that scores are far too confident. The share
-  changes within days, which decay follows too slowly; the estimate needs no labels. It assumes that spam and ham look
-  as before and only their shares have changed, and that the scores are correct. A new campaign violates this: 90%
-  intervals contained the true share on {covered:.0%} of the later days.
-  `forget` removes a wrong label, with the weight that is left of it, and gives the filter without the mistake, up to
-  rounding. A filter that is saved in the evening and loaded in the morning has the same bits.
-  After decay, intervals and posteriors describe what this number of messages would leave open if their distribution had
+  The estimated share of spam lowers the log loss further, unless counts are so small that scores are far too confident.
+  The share of spam changes within days, and decayed counts adapt too slowly; the estimate uses the messages of the same
+  day, without labels. It assumes that spam and ham look as before and only their shares have changed, and that the
+  scores are correct. A new campaign violates this: 90% intervals contained the true share on {covered:.0%} of the later
+  days.
+  `forget` removes a message with a wrong label, at its decayed weight; the result equals the filter without the
+  mistake, up to rounding. A filter that is saved in the evening and loaded in the morning makes identical predictions.
+  After decay, intervals and posteriors describe the uncertainty after this number of messages if their distribution had
   not changed. They do not cover the difference between today and tomorrow.
 """
 

@@ -31,15 +31,15 @@ MORAL = """\
 How to read this
   If means wander, old rows are misleading, and both ways of forgetting win. Decay and window perform alike. Decay keeps
   no rows; a window keeps the rows that it will forget later.
-  If means are constant, forgetting loses good rows. The first part of the stream shows this as well: the mildest factor
-  and window were chosen, and cost little.
-  Factor and window assume how fast the future will drift. If means jump, the first part was constant and so chose slow
-  forgetting. That beats never forgetting, but is far behind a shorter memory: see the last column, which nobody could
-  know in advance. Of the two long memories the window is better here, because it drops old rows completely, and decay
-  never does.
-  The posterior of decayed counts describes what this number of rows leaves unknown if the means are the same in all of
-  them. It does not cover how far the means may have moved, and its evidence is that of weighted rows: compare
-  predictions instead.
+  If means are constant, forgetting discards useful rows. The choice on the first part of the stream notices this: it
+  takes the factor and the window that forget least, which cost little.
+  The chosen factor and window assume that the future drifts as fast as the first part. If means jump after a constant
+  first part, the choice is slow forgetting. It beats never forgetting, but is far worse than fast forgetting: see the
+  last column, which nobody could know in advance. Here the window is better than decay, because a window drops old rows
+  completely, and decay never does.
+  The posterior of decayed counts describes the uncertainty after this number of rows if all rows have the same means.
+  It does not include how far the means may have moved. Compare factors by their predictions, not by the evidence, which
+  is that of weighted rows.
 """
 
 Batch = tuple[np.ndarray, np.ndarray]
@@ -115,7 +115,7 @@ def report(name: str, batches: list[Batch]) -> None:
 
 def main() -> None:
     print(INTRODUCTION)
-    for name, move in {"means wander": wandering, "means stand still": still, "means jump once": jumping}.items():
+    for name, move in {"means wander": wandering, "means constant": still, "means jump once": jumping}.items():
         report(name, list(stream(move)))
     print(MORAL)
 

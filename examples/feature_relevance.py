@@ -31,14 +31,14 @@ CONCLUSION = """
 How to read this
   Noise first raises the log loss of the plain classifier, because it becomes more confident without reason, and then
   lowers its accuracy. Averaging reduces the effect of a noise column but does not remove it: 40 rows are only weak
-  evidence against dependence. A prior of 1/2 for each column states that half of a thousand columns matter; {expected}
-  expected columns match our belief and do better. (With 10 columns of noise the two are equal.) This prior also doubts
-  columns that matter, and even that helps here, because they repeat one another. With half of all rows for training
-  (not shown), 1,000 columns of noise cost the plain classifier no accuracy, and averaging wins on log loss only
-  (levels: .57 against .74).
-  Inclusion is P(the feature's distribution differs between classes), if naive Bayes holds. It is not usefulness: each
-  column is tested by itself, so three copies of a good column are all included, and counted three times. This is one
-  reason for the high log losses even without noise.
+  evidence against dependence. A prior of 1/2 for each column expects half of a thousand columns to matter. A prior that
+  expects {expected} columns to matter is more realistic, and does better. (With 10 columns of noise the two priors are
+  equal.) It also lowers the inclusion of columns that matter, and even this helps here, because these columns repeat
+  one another. With half of all rows for training (not shown), 1,000 columns of noise cost the plain classifier no
+  accuracy, and averaging wins on log loss only (levels: .57 against .74).
+  Inclusion is P(the feature's distribution differs between classes), if naive Bayes holds. It does not measure how
+  useful a column is: each column is tested by itself, so three copies of a good column are all included, and counted
+  three times. This is one reason for the high log losses even without noise.
 """
 
 
@@ -131,9 +131,10 @@ def main() -> None:
     print(f"sum over measured columns\n{by_kappa[~noise].sum().round(2).to_string()}")
     print(f"sum over columns of noise\n{by_kappa[noise].sum().round(2).to_string()}")
     print("""
-Inclusion depends on kappa. A small kappa states that means may lie anywhere, and a model with two means pays for this
-vagueness twice. For a column with little information, ten times the kappa gives about three times the odds, for any
-number of rows; strong evidence is not affected. Choose kappa by what you know about the means.""")
+Inclusion depends on kappa. Under a small kappa the prior of each mean is wide. A wide prior lowers the evidence once
+for each mean, and so more for two means than for one. For a column with little information, ten times the kappa gives
+about three times the odds of inclusion, for any number of rows; strong evidence is hardly affected. Choose kappa by
+what you know about the means.""")
     inclusion = pd.Series(nb.inclusion_probability_, nb.feature_names_in_).sort_values()
     fig, ax = plt.subplots(figsize=(6.4, 8), layout="constrained")
     inclusion[-40:].plot.barh(xlabel="P(feature depends on the class)", xlim=(0, 1), ax=ax)

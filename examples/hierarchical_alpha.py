@@ -8,7 +8,7 @@ expects a word that is rare in one class to be as frequent there as in the other
 
 FILE is the SMS Spam Collection (Almeida & Hidalgo 2011), a line `label<TAB>text` for each message: 200 training
 messages, and the rest for testing. FOLDER has 4cat_train.counts.tsv and 4cat_vocab.txt as in certain_and_wrong.py;
-there NUTS over one alpha adds nothing to a single value.
+there averaging over alpha by NUTS adds nothing.
 """
 
 from __future__ import annotations
@@ -50,9 +50,9 @@ def messages(path: Path, out: Path) -> None:
             figure(nb, found, out)
     print("""
 Pooling helps if most words are frequent enough to estimate m. With every word of 200 messages, most of which occur
-once, the classes look alike in all but a few words, and one alpha must serve both kinds of words. Alpha then grows, and
-weakens the words that do distinguish the classes. Both posteriors are correct under their assumptions; held-out rows
-decide which assumption is better.
+once, the classes differ in a few words only, and one alpha must fit these words and all others. The posterior of alpha
+then favours large values, which weaken the words that distinguish the classes. Both posteriors are correct under their
+assumptions; held-out rows decide which assumption is better.
 """)
 
 
@@ -106,7 +106,7 @@ def newsgroups(folder: Path) -> None:
     alpha = bnb.run_nuts(nb, "symmetric", features=[], **SAMPLER)["posterior"]["alpha"].to_numpy()
     print(f"20 Newsgroups, {n_words:,} words, {len(labels):,} texts: alpha = {alpha.mean():.4f} ± {alpha.std():.4f}")
     print(f"The standard deviation is {alpha.std() / alpha.mean():.1%} of the mean: averaging over alpha adds nothing.")
-    print("If alpha governs a hundred thousand parameters, maximise the evidence; use NUTS for what stays uncertain.")
+    print("If the rows determine alpha this well, maximise the evidence; use NUTS for what stays uncertain.")
 
 
 def main() -> None:

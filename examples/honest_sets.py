@@ -1,10 +1,10 @@
-"""Sets of labels whose coverage holds although the model is wrong.
+"""Sets of labels that contain the true label as often as stated, although the model is wrong.
 
 Members of three parties vote on four matters, four times on each. A member with a fixed opinion on a matter votes the
 same way each time. Naive Bayes counts this as four independent votes, so it is overconfident: the smallest set of
-parties whose probabilities sum to 90% misses the true party more often than once in ten. `conformal` compares each row
-and label with the training rows, each of which is predicted from all others, and computes how many of them fit no
-better. The resulting sets cover whatever the model; a better model makes the sets smaller.
+parties whose probabilities sum to 90% misses the true party more often than once in ten. `conformal` scores each new
+row with each label, and counts the training rows whose leave-one-out score is no better. The resulting sets contain the
+true label with the stated probability under any model; a better model makes the sets smaller.
 
     python examples/honest_sets.py [FILE] [--out DIR]
 
@@ -32,14 +32,14 @@ CONCLUSION = """
 How to read this
   If naive Bayes states P > .99, it should be wrong in fewer than one row of a hundred. It is wrong far more often, so
   its own sets, which rely on these probabilities, miss too many labels.
-  Weighted terms give calibrated probabilities. Their sets cover, but more than required: labels are added until the sum
-  exceeds 90%, and with three labels it often exceeds 90% by far.
-  Conformal sets cover nine rows in ten under either model, and about as many rows have one label. They depend only on
-  the order of the scores, in which the two models are similar.
+  Weighted terms give calibrated probabilities. Their sets contain the true label more often than required: labels are
+  added until the sum exceeds 90%, and with three labels it often exceeds 90% by far.
+  Conformal sets contain the true label in nine rows of ten under either model, and about as many sets have one label.
+  The sets depend only on the order of the scores, which is similar in the two models.
   The guarantee is an average over rows. It holds for each party only with `by_class`, and it does not hold separately
-  for sets with one label, which are right less often than sets with several. Empty sets occur if the model covers nine
-  rows in ten without a second label; they belong to the rows that are hardest to classify, and a higher coverage fills
-  them. The guarantee needs rows of the same kind: it does not hold if the next Congress votes differently.
+  for sets with one label, which are right less often than sets with several. If the model predicts more than nine
+  rows in ten correctly, the sets of the rows that are hardest to classify are empty; under a higher coverage they have
+  labels. The guarantee needs exchangeable rows: it does not hold if the next Congress votes differently.
 """
 
 

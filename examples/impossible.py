@@ -1,4 +1,4 @@
-"""A row that maximum likelihood calls impossible.
+"""A row that has probability 0 under maximum likelihood.
 
 The row is a good melon of the textbook, but with the sound 清脆 (crisp), which no good melon among the seventeen has.
 Maximum likelihood gives this sound probability 0 among good melons. The probability that the melon is good is then 0,
@@ -41,7 +41,7 @@ def main() -> None:
     split = bnb.decompose_uncertainty(nb, melon, method="draws", draws=20_000).iloc[0]
     print(f"""
 90% interval of P(good | melon, parameters), by draws: {lower[0, good]:.2f} to {upper[0, good]:.4f}
-Entropy: {split.total:.3f} nats, of which {split.epistemic:.3f} come from parameters that 17 melons leave unknown.
+Entropy: {split.total:.3f} nats, of which {split.epistemic:.3f} are uncertainty about the parameters after 17 melons.
 """)
 
     table = bnb.parameter_table(nb)

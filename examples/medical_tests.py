@@ -2,9 +2,10 @@
 
     python examples/medical_tests.py [--out DIR]
 
-A table of patients has routine cells, and three tests of which most rows lack some. `value_of_information` ranks the
-missing tests. The patients are simulated, so every withheld result is known and each recommendation can be checked. The
-process differs from the fitted model, except in one of the worlds. Nothing here is medical knowledge.
+A table of patients has routine measurements and three tests; most patients lack at least one test.
+`value_of_information` ranks the missing tests. The patients are simulated, so every withheld result is known and each
+recommendation can be checked. The process differs from the fitted model, except in one of the worlds. Nothing here is
+medical knowledge.
 """
 
 from __future__ import annotations
@@ -40,16 +41,17 @@ How to read this
   If cells are independent given the disease and tests are ordered at random, the model holds: the recommended test
   gives the expected information, and more than a random test.
   If a severity outside the table affects all cells, the entropy falls as expected, but the log loss falls by less than
-  half of that. The second test repeats information of the first, and the model counts it as new. Entropy is what the
-  model states about itself; only labels show what a result was worth. Weighted terms leave a smaller loss, but still
-  promise too much: the weights were estimated on typical rows, and are overconfident for rows with one more test.
+  half of that. The second test repeats information of the first, and the model counts it as new. Entropy is computed
+  from the model's own probabilities; only labels show what a result was worth. With weighted terms the log loss is
+  smaller, but the expected gain is still too large: the weights were estimated on typical rows, and are overconfident
+  for rows with one more test.
   Doctors order tests because of what they see. A test that was not ordered is then evidence, and treating its cell as
-  missing at random loses this evidence: if the model holds otherwise, pneumonia is stated too often without an X-ray,
-  and too rarely with one. Columns for the orders correct this. If severity also drives the orders, the columns repeat
-  other information, and the log loss is worse than without them, unless terms are weighted. The columns are useful
-  while the same doctors order in the same way. They do not show the results of tests that nobody ordered; this requires
-  some tests made at random.
-  Nats are not costs. Most results would change no action. Testing only the rows for which a test is expected to pay
+  missing at random ignores this evidence: if the model holds in all other respects, pneumonia is stated too often
+  without an X-ray, and too rarely with one. Columns for the orders correct this. If severity also affects the orders,
+  these columns repeat information of other columns, and the log loss is worse than without them, unless terms are
+  weighted. The columns are useful while the same doctors order in the same way. They do not tell the results of tests
+  that nobody ordered; to learn these, some tests must be made at random.
+  Nats are not costs: most results would change no action. Testing only the rows for which a test is expected to pay
   costs a quarter of testing everybody, and saves more. Expected and observed costs agree within chance (± a standard
   error) if the model holds; otherwise the expected cost is about half of the observed cost.
 """
@@ -333,7 +335,7 @@ def main() -> None:
     print(shown(table).to_string())
     print("\nShare of pneumonia among new patients with and without an X-ray, and log loss of all diseases")
     print(shares().round(3).to_string(na_rep=""))
-    print(f"\nCosts a patient; one pneumonia that is not admitted makes {20 / FRESH:g}; tests cost {PRICES}\n{LOSS}")
+    print(f"\nCosts per patient; one pneumonia that is not admitted makes {20 / FRESH:g}; tests cost {PRICES}\n{LOSS}")
     for name in ("independent, by lot", "severity, by lot"):
         print(f"\n{name}\n{policies(WORLDS[name]).astype(dict.fromkeys(TESTS, int)).round(3).to_string()}")
     print(CONCLUSION)

@@ -1,7 +1,8 @@
 """A changed prevalence: estimating it without labels, and its effect on diagnoses.
 
-A classifier is trained on rows of which 37% are malignant, and used where 5%, 20% or 60% are. `estimate_prevalence`
-estimates the new share from rows without labels, with an interval, and `predict_proba(X, class_prior=)` applies it.
+A classifier is trained on tumours of which 37% are malignant, and used in populations in which 5%, 20% or 60% are
+malignant. `estimate_prevalence` estimates the new share from rows without labels, with an interval, and
+`predict_proba(X, class_prior=)` applies it.
 
     python examples/moved_prevalence.py [--out DIR]
 
@@ -36,14 +37,15 @@ the true share. log loss: with the training prior -> with the new prior.
 
 CONCLUSION = """
 How to read this
-  Predicted labels contain errors, and the training prior pulls each doubtful row towards 37%. If 5% are ill, both
-  labels and probabilities count too many; if 60% are ill, too few. The posterior removes the prior from every row, and
-  estimates the share that explains all rows.
-  The posterior assumes that the scores are correct. Plain naive Bayes is sure of almost every row, because measurements
-  of one tumour repeat one another. The posterior is then little more than a count of labels, with an interval as if the
-  labels were right. Weights calibrate the scores, and with them the interval.
-  The new share also improves each prediction: if 5% are ill, it halves the log loss of the weighted scores. The log
-  loss of plain naive Bayes stays far higher, because a prior hardly changes a row about which the model is sure.
+  Predicted labels contain errors, and the training prior pulls each doubtful row towards 37%. If 5% are malignant, both
+  predicted labels and mean probabilities overestimate the share; if 60% are malignant, both underestimate it. The
+  posterior of `estimate_prevalence` does not use the training share: it uses the likelihood of all rows under each
+  share.
+  The posterior assumes that the scores are correct. Plain naive Bayes is almost certain of nearly every row, because
+  measurements of one tumour repeat one another. The posterior is then little more than a count of predicted labels,
+  with an interval as if these were right. Weights calibrate the scores, and with them the interval.
+  The new share also improves predictions: if 5% are malignant, it halves the log loss of the weighted scores. The log
+  loss of plain naive Bayes stays far higher, because a new class prior hardly changes probabilities near 0 and 1.
   All this rests on an assumption that rows without labels cannot confirm: malignant and benign tumours look as they did
   in training, and only their shares have changed.
 """

@@ -3,7 +3,7 @@
     python examples/record_linkage.py [--out DIR]
 
 The two files describe a town, some years apart: people moved, married, and were misspelt, and cells are missing. Pairs
-that share a key are compared field by field. A latent class model of the comparisons, `NaiveBayesMixture`, is to find
+that share a key are compared field by field, and a latent class model of the comparisons, `NaiveBayesMixture`, finds
 the matches. The town is simulated person by person and household by household, so fields are not independent given
 match or no match.
 """
@@ -37,16 +37,17 @@ their mean P(match). right: the share of them that are matches. found: the share
 
 CONCLUSION = """
 How to read this
-  EM finds classes that make the fields independent, which need not be "match" and "no match". Over both passes at once,
-  fewer than half of the pairs that two classes call a match are one. Among pairs with the same surname, two classes
-  separate people who live together from people who do not: two in three pairs of the class of "matches" differ in first
-  name, although the model is certain. BIC prefers a third class everywhere, but does not tell what a class means. The
-  tables do.
+  EM finds classes that make the fields independent, which need not be "match" and "no match". If both passes are in one
+  table, fewer than half of the pairs that two classes call matches are matches. Among pairs with the same surname, two
+  classes separate people who live together from people who do not: two in three pairs of the class of "matches" differ
+  in first name, although the model is certain. BIC prefers a third class everywhere, but does not tell what a class
+  means; the tables of the classes do.
   With a third class EM finds matches, but too few: day and month are exchanged together, the model counts this as two
   independent pieces of evidence, and puts these matches into other classes. If day and month are one field, and street
-  and postcode another, two classes are enough, and more matches are found. `check_independence` names dependent fields,
-  as far as the inferred classes are right.
-  A few labels name the classes and start EM near them; EM with labels has a better log loss than the labels alone.
+  and postcode another, two classes are enough, and more matches are found. `check_independence` finds dependent fields,
+  but only if the inferred classes are about right.
+  With a few labels the classes have names, and EM starts near them; EM with labels has a better log loss than the
+  labels alone.
   Probabilities show which pairs a clerk should see. These fields cannot distinguish some pairs, such as twins with
   similar names. And pairs are not independent: a person who is linked to one record is linked to no other. Assign
   records one to one afterwards.

@@ -28,11 +28,11 @@ SCORES = ("accuracy", "log loss")
 
 MORAL = """
 With 20 labels per topic the unlabelled texts raise the accuracy from .77 to .89, about as much as five times as many
-labels. With 100 labels they add .03, and with almost all texts labelled nothing. Log loss behaves differently. Naive
-Bayes assumes that words are independent given the topic, and learning from its own predictions makes it more confident:
-at weight 1 the loss falls with 20 labels, is the same with 50, and rises with 100. At weight 0.1 it falls or stays the
-same, at nearly the same accuracy. All log losses are several nats, where guessing costs 1.39: the ranking of the topics
-is useful, the probabilities are not.
+labels. With 100 labels they add .03, and if almost all texts have labels, nothing. The log loss behaves differently.
+Naive Bayes assumes that words are independent given the topic, and learning from its own predictions makes it more
+confident: at weight 1 the loss falls with 20 labels, is the same with 50, and rises with 100. At weight 0.1 it falls or
+stays the same, at nearly the same accuracy. All log losses are several nats, where guessing costs 1.39: the order of
+the topics is useful, but their probabilities are not.
 
 These results depend on the prior. At alpha = 1 the prior counts of the 36 thousand words outweigh the words of 20
 texts. The labels alone already prefer a topic whose texts happen to be long, and EM assigns nearly all other texts to

@@ -2,7 +2,7 @@
 
 The vocabulary comes from the training messages, with a reserved word for unknown words. Three models are compared on
 test messages. The multinomial, which has an exact posterior, then decides, and shows which words matter and how
-precisely the weight of each is known. The last part shows why the reserved word needs counts.
+precisely their log odds ratios are known. The last part shows why the reserved word needs counts.
 
     python examples/spam_filter.py FILE [--out DIR]
 
@@ -36,11 +36,12 @@ Models: the multinomial has an accuracy of .983 (standard error .003) and a log 
 20, the expected cost per message is .015, and the observed cost .041. A temperature, `WeightedNB`, lowers the log loss
 to .065, at an accuracy of .980 and a stated confidence of .984.
 
-Words: a weight from nine occurrences in spam and none in ham has an interval of four nats; a weight from 164 and 38
-occurrences has one of 0.6. The interval shows how well the data determine the weight, if naive Bayes holds. It does not
-mean that the words are separate pieces of evidence, and they are not: "customer service" counts as two in a message
-that was lost. The log odds ± describe the parameters, while P(spam) is averaged over the parameters. Near one half the
-two can point in different directions, because rare words make the distribution of the log odds skewed.
+Words: the log odds ratio of a word with nine occurrences in spam and none in ham has an interval 4 nats wide; with 164
+and 38 occurrences the interval is 0.6 nats wide. The interval shows how well the data determine the ratio, if naive
+Bayes holds. It does not show whether words are separate pieces of evidence. Often they are not: "customer service"
+counts as two in a message that was lost. The log odds ± describe the parameters, while P(spam) is averaged over the
+parameters. Near one half, P(spam) can be above 1/2 and the mean log odds below 0, or the reverse, because rare words
+make the distribution of the log odds skewed.
 
 The reserved word: if the vocabulary contains every training word, the reserved word never occurs in training. Each
 unknown word then multiplies the odds of spam by 2.65, only because spam has fewer words in total: 19 wanted messages

@@ -71,7 +71,7 @@ def main() -> None:
         ax.figure.savefig(options.out / f"spam-{len(known)}.png", dpi=150)
     print(
         "\nBoth parts are computed within naive Bayes. Words of a message are not independent, so the model is\n"
-        "overconfident, most of all with much data and little epistemic entropy."
+        "overconfident, most of all after much data, when the epistemic entropy is small."
     )
 
 

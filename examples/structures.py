@@ -39,12 +39,13 @@ MODELS = {
 
 MORAL = """
 An arc helps if features depend on each other given the class, and if there are enough rows for its larger table. Votes
-on bills of one Congress depend on each other: naive Bayes counts each as new evidence, and is certain and wrong. The
-classes of cars follow a rule over pairs of features. The breast cancer table of 286 rows is too small for a whole tree.
-Sample mutual information is never zero, so that tree has all F - 1 arcs, and scores no better than naive Bayes; with
-the evidence, only arcs that the data support are drawn. The same rows choose the arcs and fill the tables. `loo`, the
-evidence and the intervals of a TAN are therefore conditional on the tree: 90% intervals cover .85-.86 under a learned
-tree, and .90 under the true tree. Cross-validation learns the tree again in each fold, so this script uses it.
+on bills of one Congress depend on each other: naive Bayes counts each as new evidence, and some of its certain
+predictions are wrong. The classes of cars follow a rule over pairs of features. The breast cancer table of 286 rows is
+too small for a tree over all features. Sample mutual information is never zero, so a tree by mutual information has all
+F - 1 arcs, and scores no better than naive Bayes; a tree by evidence has only the arcs that the data support. The same
+rows choose the arcs and fill the tables. `loo`, the evidence and the intervals of a TAN are therefore conditional on
+the tree: 90% intervals cover .85-.86 under a learned tree, and .90 under the true tree. Cross-validation is valid,
+because it learns the tree again in each fold, so this script uses it.
 """
 
 

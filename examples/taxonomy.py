@@ -36,11 +36,11 @@ outside training.
 
 CONCLUSION = """
 How to read this
-  Naive Bayes assumes that overlapping words are independent, some 290 of them, and is certain of every genus, even of
-  unknown ones. The temperature, estimated on halves of the training sequences, gives each word a small part of its
-  weight. Stated confidence is then close to accuracy for known genera.
-  Nothing is trained for the higher ranks: probabilities of genera are summed. The family of an unknown genus is mostly
-  right, and is stated with less confidence than that of a known genus. Its genus is always wrong.
+  Naive Bayes assumes that the 290 or so overlapping words of a read are independent, and is almost certain of every
+  prediction, even for unknown genera. The temperature, estimated on halves of the training sequences, gives each word a
+  small part of its weight. Stated confidence is then close to accuracy for known genera.
+  Nothing is trained for the higher ranks: probabilities of genera are summed. For an unknown genus, the predicted
+  family is mostly right, with less confidence than for a known genus; the predicted genus is always wrong.
   The bootstrap of Wang et al. measures how often the answer stays the same when one word in seven is drawn. This is not
   a probability that the answer is right; here it is below the accuracy at genus.
   Probabilities over known genera cannot express "none of these". The temperature lowers the confidence for unknown

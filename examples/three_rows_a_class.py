@@ -34,14 +34,14 @@ random draws, ± the standard error over draws. Within a draw all sizes are test
 
 CONCLUSION = """\
 How to read this
-  Three rows hardly determine a variance. The MLE treats its estimate as known, and is certain and wrong; Bayes
-  integrates the variance out. This is its whole advantage, and it vanishes with more rows.
-  The prior has a cost: it pulls the means of the classes together, and the variances towards the variance within all
-  classes. With the variance over all rows instead (prior="pooled"), Bayes loses to the MLE on iris, where the classes
-  are far apart.
+  Three rows hardly determine a variance. The MLE treats its estimate as known, and is often certain and wrong; Bayes
+  integrates the variance out. This is the only advantage of Bayes here, and it vanishes with more rows.
+  The prior has a cost: it pulls the means of the classes together, and their variances towards the common variance
+  within classes. With the variance over all rows instead (prior="pooled"), Bayes loses to the MLE on iris, where the
+  classes are far apart.
   Both are naive Bayes. In cancer the features depend on each other within a class, so both stay far too confident
   (compare stated with observed at 20 rows). Logistic regression, which does not assume independence, beats both. A
-  posterior describes unknown parameters if the model holds, not whether it holds.
+  posterior describes the uncertainty about parameters if the model holds, not whether the model holds.
   Thirty draws are few. At 3 rows per class, a mean of 30 varies by about .04 (cancer .05) for the MLE, because a few
   draws score very badly: those with a variance of almost or exactly zero.
 """

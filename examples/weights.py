@@ -2,8 +2,8 @@
 
 Naive Bayes assumes that features are independent, and counts repeated information several times: it is right far less
 often than it states. `WeightedNB` fits random halves of the rows, and gives each feature the weight with which these
-fits predict the labels of the other halves best. Then it fits all rows. One fit has both predictions: the weighted
-ones, and those of `estimator_` without weights.
+fits predict the labels of the other halves best. Then it fits all rows. One fitted classifier gives both predictions:
+with weights, and, by its `estimator_`, without.
 
     python examples/weights.py [FILE] [--newsgroups FOLDER] [--out DIR]
 
@@ -37,13 +37,13 @@ others. Weights well below 1 correct this. Some weights are negative: such a fea
 """
 VOTES = """
 The vote on the physicians' fees almost decides the party, and keeps its full weight. Votes on which a party was
-divided, such as immigration, carry little but new information, and their weight increases. Votes on Central America and
-on arms repeat one another: their weights are small, and some negative.
+divided, such as immigration, carry little information, but no other vote repeats it, so their weight is above 1. Votes
+on Central America and on arms repeat one another: their weights are small, and some negative.
 """
 TOPICS = """
 The words of a text share one simplex, so they have one common weight, which decreases with the length of the text:
-words occur in bursts, and naive Bayes is far too confident about long texts. Two numbers are fitted, and hardly a text
-changes its topic; only the confidence changes.
+words occur in bursts, and naive Bayes is far too confident about long texts. Two numbers are fitted, and they change
+the predicted topic of hardly any text; they change the confidence.
 """
 
 
@@ -132,7 +132,7 @@ def main() -> None:
             print(f"{name}: not run, because no path was given\n")
         else:
             report(load(path), options.out)
-    print(f"""Weights change predictions, not the knowledge about features: the posterior and its evidence are those of
+    print(f"""Weights change predictions, but not the posterior of the parameters and the evidence: both are those of
 the plain model. Reliability before and after: {options.out}/weights-*.png""")
 
 

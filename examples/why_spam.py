@@ -30,13 +30,13 @@ SURE = 1.64  # sd on either side: 90%
 MORAL = """
 The contributions are exact for the model: they add up to its log odds. Whether they are justified is another question,
 as the lost message shows: "customer", "service" and "contact" count as three pieces of evidence, but are one phrase. An
-interval does not reveal this. It depends on how often the words were seen: "mail", 17 times in wanted messages and
+interval does not reveal this. Its width depends on how often a word was seen: "mail", 17 times in wanted messages and
 never in spam, may count twice as much, or hardly at all.
 
-With weights the words of a message keep their order, but all of them count less, and in long messages much less. The
-log odds of the first message fall from 63 to 18, those of the lost message from 4.8 to 0.6, and its P(spam) from .99 to
-.64, which a person may check. Over all test messages the log loss falls from .100 to .065, although a few more
-predictions are wrong (accuracy .980, before .983).
+With weights the order of the words of a message by contribution is the same, but all contributions are smaller, and in
+long messages much smaller. The log odds of the first message fall from 63 to 18, those of the lost message from 4.8 to
+0.6, and its P(spam) from .99 to .64, so that a person may check the message. Over all test messages the log loss falls
+from .100 to .065, although a few more predictions are wrong (accuracy .980, before .983).
 """
 
 

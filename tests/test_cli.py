@@ -214,7 +214,7 @@ def test_bad_files(capsys, monkeypatch, tmp_path, name, memory):
 @variants(
     ("flags", "message"),
     [
-        (["--csv", "{tmp}/none.csv", "--target", "play"], "none.csv: No such file"),
+        (["--csv", "{tmp}/none.csv", "--target", "play"], "none.csv cannot be read: No such file"),
         (["--csv", "{tmp}", "--target", "play"], "Is a directory"),
         (["--csv", "{csv}"], "--target"),
         (["--target", "play"], "--csv"),

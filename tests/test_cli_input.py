@@ -164,7 +164,7 @@ def test_a_last_cell_with_line_breaks_is_no_open_quote(tmp_path):
         path.write_text("\n".join(["y,note", *rows]) + end)
         assert load(path, "y").levels["note"] == ["no", "a\nb"]
     path.write_text("\n".join(["y,note", *rows, 'x,"open', *rows[::2]]).replace('"no"', "no"))
-    with pytest.raises(csv_cells.InputError, match=r"notes\.csv: unexpected end of data"):
+    with pytest.raises(csv_cells.InputError, match=r"notes\.csv, line \d+: unexpected end of data"):
         load(path, "y")
 
 
@@ -177,7 +177,7 @@ def test_a_file_is_read_without_pyarrow(monkeypatch, tmp_path):
 
 DAMAGED = {
     "cut": (lambda b: b[:-20], "ended before the end-of-stream marker"),
-    "changed": (lambda b: b[:40] + bytes(99) + b[139:], "damaged.csv.gz: "),
+    "changed": (lambda b: b[:40] + bytes(99) + b[139:], "damaged.csv.gz cannot be read: "),
     "not a table": (
         lambda b: gzip.compress(b"a,y\n1,x\n2,\xff\n"),
         "row 3: the text has a NUL character or is not UTF-8",
@@ -300,7 +300,7 @@ def test_a_device_or_a_pipe_without_text_is_not_read_to_its_end(tmp_path):
 
     writer = Thread(target=pour)
     writer.start()
-    with pytest.raises(csv_cells.InputError, match="pipe: field larger than field limit"):
+    with pytest.raises(csv_cells.InputError, match="pipe, line 1: field larger than field limit"):
         next(csv_cells.read_cells(tmp_path / "pipe"))
     writer.join(timeout=60)
 
@@ -308,5 +308,7 @@ def test_a_device_or_a_pipe_without_text_is_not_read_to_its_end(tmp_path):
 def test_where_no_column_is_left_it_is_said_why(tmp_path):
     path = tmp_path / "nothing.csv"
     path.write_text("a,b,y\n" + "1,x,p\n1,x,q\n" * 9)
-    with pytest.raises(csv_cells.InputError, match=r"no column is left .*'y'\. a: every cell is '1'\. b: "):
+    with pytest.raises(
+        csv_cells.InputError, match=r"no column is left .*'y'\. Left out: a \(every cell is '1'\), b \("
+    ):
         load(path, "y")

@@ -92,7 +92,7 @@ def test_an_output_that_takes_nothing(capsys, monkeypatch, table, tmp_path, kind
     flags = [*flags, "--csv", table, "--target", "play", "--out", tmp_path / "new"] if flags == ["compare"] else flags
     if kind == "full":
         output = open("/dev/full", "w")  # noqa: SIM115
-        expected = (1, "bayesnb: error: standard output: No space left on device.\n")
+        expected = (1, "bayesnb: error: cannot write to standard output: No space left on device.\n")
     else:
         reader, writer = os.pipe()
         os.close(reader)

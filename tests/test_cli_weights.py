@@ -80,7 +80,7 @@ def test_where_none_can_be_found_it_is_said(capsys, tmp_path):
     path.write_text("a,y\n" + "p,x\nq,z\n" * 10 + "q,x\n")
     _, out, _ = run(capsys, "compare", "--csv", path, "--target", "y")
     assert out.count("note: ") == 1
-    assert "note: weighted: 5 of 6 fits have too few rows for weights and are unweighted." in out
+    assert "note: weighted: 5 of 6 fits have too few rows for weights, and predict without them." in out
     assert "Weights (1 in naive Bayes)" in out
 
 

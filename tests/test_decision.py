@@ -111,7 +111,7 @@ def test_a_dominated_action_is_named_and_never_taken():
     [
         ([[0, np.inf, 1], [1, 0, 1], [1, 1, 0]], {}, r"loss\['ash', 'elm'\] is inf; every loss must be finite"),
         ([[0, 1], [1, 0], [2, 2]], {}, r"loss has shape \(3, 2\)"),
-        ([["a", "b", "c"], ["d", "e", "f"]], {}, "loss must be numbers"),
+        ([["a", "b", "c"], ["d", "e", "f"]], {}, "loss must be a table of numbers"),
         (zero_one(["ash", "elm", "yew"]), {}, "but the classes are"),
         (zero_one(CLASSES), {"reject_cost": np.inf}, "reject_cost=inf must be a finite number"),
         (zero_one(CLASSES).rename(index={"ash": "elm"}), {}, "names an action twice"),

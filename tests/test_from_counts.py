@@ -158,7 +158,10 @@ GOOD = [
             "level 'two' of feature 'x' does not fit the type of its row, int",
         ),
         ([*GOOD, ("b", "x", "int", "2", -1, None, None)], "count of class 'b', feature 'x', level '2' is -1"),
-        ([*GOOD, ("b", "x", "int", "2", 9, None, None)], "class_count contradicts the counts"),
+        (
+            [*GOOD, ("b", "x", "int", "2", 9, None, None)],
+            "column 'x' has 11 observed cells in class 'b', which has 2 rows",
+        ),
         ([*GOOD, ("b", "x", "int")], "row 5 is .* must have the cells"),
         (pd.DataFrame(GOOD), "one column 'class', but has none"),
         ([*GOOD, ("b", None, None, "2", 1, None, None)], "a row of class 'b' has the level '2', but no feature"),

@@ -123,10 +123,13 @@ def test_labels_alone_where_rows_cannot_be_drawn():
     X, y = RNG.integers(0, 2, (30, 3)), RNG.integers(0, 2, 30)
     data = bnb.to_arviz(bnb.TreeAveragedNB().fit(X, y), X, y, draws=5)["posterior_predictive"]
     assert list(data.data_vars) == ["label"]
-    assert "average over trees are not simulated" in data.attrs["features"]
+    assert "average over trees cannot be simulated" in data.attrs["features"]
     parts = X + 0.5
     data = bnb.to_arviz(bnb.MultinomialNB().fit(parts, y), parts, y, draws=5)["posterior_predictive"]
-    assert "not a whole number" in data.attrs["features"]
+    assert (
+        f"X: the count at row 0, column '0' is {parts[0, 0]}; word counts must be whole numbers"
+        in data.attrs["features"]
+    )
 
 
 def test_number_of_replicated_values_is_bounded(monkeypatch):

@@ -145,11 +145,12 @@ def no_column_error(argument: str, column: object, names: Sequence[str]) -> Valu
     """Return the ValueError for a column that an argument names and that X, with columns `names`, does not have."""
     more = " …" if len(names) > _FIRST_NAMES else ""
     return ValueError(
-        f"{argument}: there is no column {shown(column)}; X has {shown(list(names[:_FIRST_NAMES]))}{more}."
+        f"{argument}: there is no column {shown(column)}; the columns of X are "
+        f"{shown(list(names[:_FIRST_NAMES]))}{more}."
     )
 
 
 def require_result(name: str, value: object, kind: type, source: str) -> None:
     """Raise TypeError unless `value` is of the type `kind`, which the function `source` returns."""
     if not isinstance(value, kind):
-        raise TypeError(f"{name} must be what {source} returns; it is a {type(value).__name__}: {shown(value)}.")
+        raise TypeError(f"{name} must be the result of {source}; it is a {type(value).__name__}: {shown(value)}.")

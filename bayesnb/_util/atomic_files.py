@@ -40,7 +40,7 @@ def write_atomically(path: str | os.PathLike[str], content: bytes) -> None:
         _sync(path.parent)
     except OSError as error:
         reason = error.strerror or str(error)
-        raise type(error)(error.errno, f"{path} was not written, and is as it was before: {reason}") from None
+        raise type(error)(error.errno, f"{path} was not written, and an existing file is unchanged: {reason}") from None
     finally:
         with suppress(OSError):
             temporary.unlink(missing_ok=True)
@@ -88,7 +88,7 @@ def _require_regular(path: Path) -> None:
         if stat.S_ISLNK(mode):
             raise OSError(errno.EINVAL, "the path is a symbolic link. Pass the file that the link points to")
         if not stat.S_ISREG(mode):
-            raise OSError(errno.EINVAL, "the path is not a regular file")
+            raise OSError(errno.EINVAL, "the path is a folder, a pipe or a device. Pass the path of a file")
 
 
 def _sync(folder: Path) -> None:

@@ -16,9 +16,8 @@ R = TypeVar("R")
 
 _FORKED = (
     "This process was forked after JAX had started threads. A forked process lacks these threads, and would wait for "
-    "them forever. Start workers by 'spawn' or 'forkserver', as multiprocessing.get_context('spawn') and "
-    "concurrent.futures' mp_context= do, or by joblib's loky (scikit-learn's n_jobs=), or fork before anything is "
-    "fitted, loaded or predicted."
+    "them forever. Start workers with 'spawn' or 'forkserver' (multiprocessing.get_context('spawn'), or mp_context= of "
+    "concurrent.futures), use joblib's loky (scikit-learn's n_jobs=), or fork before you fit, load or predict anything."
 )
 
 

@@ -67,8 +67,8 @@ def check_independence(
         mutual_information
             estimate of the mutual information given the class, in nats.
         p_value
-            probability, under independence, of as much mutual information: for levels among all orders of the
-            rows of each class, so that P(p_value ≤ u) ≤ u whatever the levels' frequencies and however few the rows.
+            probability, under independence, of at least this mutual information; for levels, over all permutations of
+            the rows within each class, so that P(p_value ≤ u) ≤ u for any frequencies and any number of rows.
 
     Raises
     ------
@@ -83,8 +83,8 @@ def check_independence(
 
     Notes
     -----
-    Every row has the weight 1. Both hypotheses give either feature alone the same prior (numbers beside levels: their
-    mean over the rows, and their variance), so that the Bayes factor is that of dependence and of nothing else:
+    Every row has the weight 1. Each feature by itself has the same prior under both hypotheses (numbers beside levels:
+    their mean over the rows, and their variance), so the Bayes factor measures dependence alone:
 
     - *Levels and levels*: a Dirichlet over the table of each class with concentrations A_lm = α_l α'_m / α₀, against
       the product of the Dirichlets that are its marginals, Σ_c log B(A + n)/B(A) - log B(A₁ + n₁)/B(A₁) -
@@ -104,16 +104,16 @@ def check_independence(
     - *Poisson and Gaussian*: the Poisson feature becomes a level, above its median in the class or not.
     - *Poisson and Poisson*: either may become the level; both alternatives have probability ½. The mutual information
       of Poisson features is that of the correlation, and their p-values are approximate where counts are small.
-    - *Binned columns*: as levels, their cells. These are many, so that the Bayes factor sees strong dependence only;
+    - *Binned columns*: their cells are the levels. There are many, so the Bayes factor detects strong dependence only;
       `MixedNB(gaussian=...)` compares such columns as numbers.
     - *Words* (multinomial features): whether each occurs in a row, as two levels with concentration 1. Words of a row
       share its length, and this too makes them dependent.
 
-    The check detects means, rates and correlations that depend on the other feature, but not variances that do. Counts
-    that vary more than Poisson counts seem to depend on any feature that splits them.
+    The check detects means, rates and correlations that depend on the other feature, but not variances that do.
+    Overdispersed counts (variance above the Poisson variance) seem to depend on any other feature.
 
     A Bayes factor compares these two hypotheses only. Strong evidence of dependence means that P(class | row) is
-    overconfident, not that the labels are wrong.
+    overconfident, not that the predicted labels are wrong.
 
     References
     ----------

@@ -112,7 +112,7 @@ def posterior_predictive_check(
     nb : fitted classifier of bayesnb
         Classifier with a proper posterior whose rows can be drawn.
     X : array-like, sparse matrix or DataFrame of shape (N, F)
-        Rows, usually those that `nb` was fitted to. Each counts once.
+        Rows, usually those that `nb` was fitted to. Each has the weight 1.
     y : array-like of shape (N,)
         Labels of the rows.
     statistic : {"association", "frequency", "extremes"} or function
@@ -128,8 +128,9 @@ def posterior_predictive_check(
             Least and greatest number, and number of rows with the rarest level, in each class. Here, and in
             "association", a binned number is the position of its cell.
         function f(table, labels)
-            Number, sequence or dict of numbers, the same for each table: a DataFrame with levels as categoricals,
-            present as 1 and absent as 0, NaN where missing; and an array of labels.
+            Function that returns a number, or a sequence or dict of numbers, the same ones for each table. `table` is a
+            DataFrame with levels as categoricals, present as 1 and absent as 0, NaN where missing; `labels` is an
+            array.
     draws : int
         Number of replicates, S. No p is below 1 / (2 S + 2).
     seed : int
@@ -161,9 +162,9 @@ def posterior_predictive_check(
 
     a mid-p, in which the observed table counts as one of the replicates. If p is near 0, the model seldom replicates a
     value as large as the observed one. For "frequency" and "extremes", p near 1 is evidence against the model as well.
-    The overall p is that of the largest discrepancy in units of the standard deviation, of its absolute value for these
-    two and for functions, and of the positive ones for "association". It takes the largest discrepancy of each
-    replicate, so that it holds however many quantities there are.
+    The overall p compares the largest discrepancy, in standard deviations, with the largest discrepancy of each
+    replicate, so it is valid for any number of quantities. Discrepancies are positive ones for "association", and
+    absolute values for the other statistics.
 
     These are posterior predictive p-values: the data are used twice, for θ and for T. If the model holds, they are in
     general not uniform but conservative. "association" depends little on the parameters of naive Bayes, and its p is
@@ -172,7 +173,7 @@ def posterior_predictive_check(
     The parameters are fitted to "frequency": there the overall p is close to 1 where the model holds, the standard
     deviation of a single p is .1 in place of .29, and only a prior that contradicts the data is detected. "extremes"
     lies between these two. A structure that was chosen on the same rows makes p larger. A small p means that class
-    probabilities are overconfident, or wrong for some rows, not that the labels are wrong.
+    probabilities are overconfident, or wrong for some rows, not that the predicted labels are wrong.
 
     A replicate in which a feature is constant, so that there is no dependence to measure, counts as 0. A pair that is
     undefined in the observed table, constant or with fewer than three rows, is left out, and counted in `excluded`.

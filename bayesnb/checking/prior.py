@@ -53,7 +53,7 @@ def prior_predictive(nb: Classifier, draws: int = 1000, seed: int = 0) -> np.nda
     Notes
     -----
     With many features nearly all draws are close to 1, whatever the prior, because the evidence of independent features
-    adds up. "Pooled" priors are derived from the data, so that these draws are not entirely from before the data.
+    adds up. "Pooled" priors are derived from the data, so draws from them already use some information of the data.
 
     Examples
     --------

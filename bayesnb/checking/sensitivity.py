@@ -32,9 +32,8 @@ def prior_sensitivity(
         Rows to predict.
     alpha : (float, float)
         Interval of the strength. The strength of a Dirichlet with a scalar `alpha` is `alpha`; that of any other prior
-        is a factor on the number of rows that the prior is worth, 1 at the prior of `nb`: on the concentrations of a
-        Dirichlet, on κ, a and b of a normal-inverse-gamma, on a and b of a gamma. All blocks of a MixedNB change
-        together.
+        is a factor on its prior sample size, 1 for the prior of `nb`: on the concentrations of a Dirichlet, on κ, a and
+        b of a normal-inverse-gamma, on a and b of a gamma. All blocks of a MixedNB change together.
     steps : int
         Number of strengths, evenly spaced in log; the strength of `nb` is added if it is in the interval.
 
@@ -64,7 +63,8 @@ def prior_sensitivity(
     Notes
     -----
     The prior of the classes is not changed. Rows are not counted again: a prior of another strength is updated with the
-    same statistics. The table shows what the choice of the prior's strength leaves open, not which strength is right.
+    same statistics. The table shows how far predictions depend on the strength of the prior, not which strength is
+    right.
 
     Examples
     --------

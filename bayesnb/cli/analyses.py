@@ -215,7 +215,7 @@ def _pairs(outcome: Outcome, _: float) -> Analysis:
     n_pairs = n * (n - 1) // 2
     if n_pairs > _MOST_PAIRS:
         raise ValueError(
-            f"{n:,} features make {n_pairs:,} pairs, which would take long. In Python, "
+            f"{n:,} features make {n_pairs:,} pairs, which would take too long. In Python, "
             "bayesnb.check_independence(nb, X, y, features=[...]) compares some of them."
         )
     top = _PAIRS_LISTED if n_pairs > _MANY_PAIRS else None

@@ -34,7 +34,7 @@ def fit_logistic(
         return {}, "No logistic regression. The rows do not fit into memory."
     X, y = rows.X, rows.y
     if (cells := X.size * len(np.unique(y))) > _MOST_CELLS:
-        return {}, f"No logistic regression. Cells times classes are {cells:,}; the limit is {_MOST_CELLS:,}."
+        return {}, f"No logistic regression. Rows × features × classes are {cells:,}; the limit is {_MOST_CELLS:,}."
     trained = [np.setdiff1d(np.arange(len(y)), fold.rows) for fold in folds]
     try:
         return {LOGISTIC: [_pipeline(kinds).fit(X.iloc[train], y[train]) for train in trained]}, ""

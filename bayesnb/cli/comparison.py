@@ -156,7 +156,9 @@ def _fit_weighted(data: Dataset, settings: Settings) -> tuple[Fits | None, str]:
     classes.
     """
     if settings.weights == "auto" and len(data.class_count) > _MANY_CLASSES:
-        reason = f"Fitting weights for more than {_MANY_CLASSES} classes takes minutes; --weights feature does it."
+        reason = (
+            f"Fitting weights for more than {_MANY_CLASSES} classes takes minutes; to fit them, add --weights feature."
+        )
         return None, f"No weights. {reason}"
     nb = WeightedNB(classifier(data, settings), settings.weights, seed=settings.seed)
     with warnings.catch_warnings():
@@ -165,7 +167,7 @@ def _fit_weighted(data: Dataset, settings: Settings) -> tuple[Fits | None, str]:
     is_plain = [fitted.weights_ is None for fitted in (fits.nb, *(fold.nb for fold in fits.folds))]
     if is_plain[0]:
         return None, f"No weights. Weights need at least {FEWEST_EVENTS} rows outside the largest class."
-    note = f"weighted: {sum(is_plain)} of {len(is_plain)} fits have too few rows for weights and are unweighted."
+    note = f"weighted: {sum(is_plain)} of {len(is_plain)} fits have too few rows for weights, and predict without them."
     return fits, note * any(is_plain)
 
 

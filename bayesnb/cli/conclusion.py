@@ -255,9 +255,9 @@ def conclude(findings: Findings) -> Conclusion:
         ),
         fill_list("conclusion.txt", "details", f=findings),
         tuple(_steps(findings)),
-        f"Add options to the command. In Python, y is the column {findings.target} and X is the table without "
-        f"{without}, with numbers as floats, levels as text and missing cells as NaN. The suggested models were not "
-        "scored here; compare their scores with these before you trust them.",
+        f"Add the options (--…) to the command. In Python, y is the column {findings.target} and X is the table "
+        f"without {without}, with numbers as floats, levels as text and missing cells as NaN. The suggested models "
+        "were not scored here; compare their scores with these before you trust them.",
     )
 
 
@@ -266,20 +266,20 @@ def _steps(findings: Findings) -> Iterator[Step]:
     several, leads, winner = len(findings.kinds) > 1, findings.weighted_leads, findings.winner
     weighted, kinds = findings.named(WEIGHTED), list(findings.kinds.values())
     if not findings.weights and several:
-        why = "Weights were off. Naive Bayes counts evidence that features share more than once; "
+        why = "You switched weights off. Naive Bayes counts evidence more than once if several features carry it; "
         yield Step(f"{why}weights can correct that.", "--weights auto")
     if leads:
-        why = "won" if winner else "have the lowest score, and beat no weights by more than noise"
+        why = "won" if winner else "have the lowest score, and are better than no weights by more than noise"
         yield Step(f"Weights {why}: predict with weights.", f"bayesnb.WeightedNB({findings.model}).fit(X, y)")
     alpha = next((part[6:] for part in (winner or "").split(" = ") if part.startswith("alpha=")), None)
     moved, rows = findings.moved or (0, 0)
     if alpha is not None:
         yield Step(f"The prior alpha={alpha} won: use it in the model.", f"--alpha {alpha}")
     elif moved > max(1, _MANY_CHANGES * rows):
-        why = f"The label of {moved:,} of {rows:,} held-out rows depends on the strength of the prior: "
+        why = f"The predicted label of {moved:,} of {rows:,} held-out rows depends on the strength of the prior: "
         tuned = f"bayesnb.tune_alpha({findings.model}.fit(X, y), X, y).estimator"
         code = f"bayesnb.WeightedNB({tuned}).fit(X, y)" if leads and "binned" not in kinds else tuned
-        yield Step(f"{why}let leave-one-out choose the strength.", code)
+        yield Step(f"{why}choose the strength by leave-one-out.", code)
     # Structures and densities are suggested if features depend on each other and weights have not corrected that.
     helped = findings.gain_by_weights.sign < 0
     corrected = helped and weighted is not None and findings.overconfidence(weighted).sign <= 0
@@ -287,7 +287,11 @@ def _steps(findings: Findings) -> Iterator[Step]:
     if not (findings.weights and several and strong) or corrected:
         return
     because = (
-        "are still overconfident" if helped else "are not better by more than noise" if weighted else "were not fitted"
+        "are still overconfident"
+        if helped
+        else "are not better than no weights by more than noise"
+        if weighted
+        else "were not fitted"
     )
     why = (
         f"There is strong evidence that at least {strong:,} of {pairs:,} pairs of features depend on each other given "
@@ -297,7 +301,7 @@ def _steps(findings: Findings) -> Iterator[Step]:
         levels = sum(kind in _LEVELS for kind in kinds) > 1
         tree = 'bayesnb.TAN("evidence")' if levels else 'bayesnb.TAN("evidence", numbers="binned")'
         code = "bayesnb.WeightedNB()" if weighted else tree
-        yield Step(f"{why}let features have others as parents.", f"{code}.fit(X, y)")
-        why = "Densities may also be wrong: "
+        yield Step(f"{why}let features have other features as parents.", f"{code}.fit(X, y)")
+        why = "The densities may also be wrong: "
     if findings.density_open:
         yield Step(f"{why}let each column of numbers have a density of its own shape.", "--numbers auto")

@@ -14,7 +14,7 @@ from collections.abc import Iterator, Sequence
 from contextlib import contextmanager, suppress
 from itertools import chain, islice
 from pathlib import Path
-from typing import BinaryIO, cast
+from typing import Any, BinaryIO, cast
 
 import numpy as np
 import pandas as pd
@@ -57,7 +57,7 @@ def read_cells(path: Path) -> Iterator[pd.DataFrame]:
         first = lines.readline(_LONGEST_LINE)
         delimiter = max(",;\t", key=first.count)
         reader = csv.reader(chain([first], lines), delimiter=delimiter, skipinitialspace=True, strict=True)
-        records = filter(None, reader)
+        records = _records(path.name, reader)
         names = _column_names(path.name, next(records, []) if first.strip() else [])
         n = 0
         while rows := list(islice(records, max(1, min(_ROWS, _MOST_CELLS // len(names))))):
@@ -79,6 +79,14 @@ def read_cells(path: Path) -> Iterator[pd.DataFrame]:
             raise InputError(f"{path.name} has a header but no rows. Add rows of data.")
 
 
+def _records(file: str, reader: Any) -> Iterator[list[str]]:
+    """Yield the rows of a `csv.reader` that are not blank; raise InputError for a line that is not CSV."""
+    try:
+        yield from filter(None, reader)
+    except csv.Error as error:
+        raise InputError(f"{file}, line {reader.line_num}: {error}. Check the quotes up to this line.") from None
+
+
 @contextmanager
 def _opened(path: Path) -> Iterator[BinaryIO]:
     """Open a file for reading bytes, unpacked if gzipped; raise InputError in place of errors of the file."""
@@ -88,9 +96,9 @@ def _opened(path: Path) -> Iterator[BinaryIO]:
         with path.open("rb") as file:
             packed = file.peek(len(_GZIP)).startswith(_GZIP)
             yield cast(BinaryIO, gzip.GzipFile(fileobj=file)) if packed else file
-    except (OSError, EOFError, zlib.error, csv.Error) as error:
+    except (OSError, EOFError, zlib.error) as error:
         reason = getattr(error, "strerror", None) or str(error)
-        raise InputError(f"{path}: {reason.rstrip('.')}.") from None
+        raise InputError(f"{path} cannot be read: {reason.rstrip('.')}.") from None
 
 
 def title(path: Path) -> str:

@@ -24,7 +24,10 @@ from bayesnb.streaming import fit_stream
 Batch = tuple["pd.DataFrame", np.ndarray]
 
 _SHARE = 0.3
-_NONE_HELD_OUT = "No row can be held out. Use a larger --test-size, or add rows: a class needs at least two."
+_NONE_HELD_OUT = (
+    "No row can be held out. Use a larger --test-size, or add rows: a row is held out only if its class has another "
+    "one."
+)
 _FOLDS = 5
 _FEW_ROWS = 1000
 _MOST_ROWS = 100_000
@@ -186,7 +189,7 @@ class Streamed:
 
         fitted = fit_stream(nb, counted_rows(), classes=list(self.class_count), progress=False)
         if any(held_out.left.values()):
-            raise InputError(f"{self.path.name} changed while it was read. Start again.")
+            raise InputError(f"{self.path.name} changed while it was read. Run the command again.")
         if weighted:
             fitted.weigh(*concatenate(to_weigh))
         X, y = concatenate(test)

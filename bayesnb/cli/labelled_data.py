@@ -139,8 +139,15 @@ def load_csv(
             "read as the names of the columns; if it is a row of data, add a line of names above it"
         )
     if not chosen:
-        reasons = "".join(f" {name}: {reason}." for name, reason in list(left_out.items())[:3])
-        raise InputError(f"{path.name}: no column is left besides the target {target!r}.{reasons}")
+        reasons = ", ".join(f"{name} ({reason})" for name, reason in list(left_out.items())[:3])
+        raise InputError(
+            f"{path.name}: no column is left besides the target {target!r}. "
+            + (
+                f"Left out: {reasons}. To keep a column, name it in --categorical or another flag."
+                if reasons
+                else "Add columns of features, or drop fewer."
+            )
+        )
     levels = {name: to_levels(counts[name].values) for name, kind in chosen.items() if kind == "categorical"}
     classes = to_levels(labels.values)
     typed = partial(_type_cells, path, target, list(chosen), {**levels, target: classes}, marks)
@@ -181,7 +188,7 @@ def _type_cells(
         else:
             values = np.where(missing, np.nan, to_numbers(texts))
         if pd.isna(values)[~missing].any() or (name == target and missing.any()):
-            raise InputError(f"{path.name} changed while it was read. Start again.")
+            raise InputError(f"{path.name} changed while it was read. Run the command again.")
         columns[name] = pd.Series(values[code], cells.index, values.dtype)
     y = np.array(columns.pop(target).tolist())
     return pd.DataFrame(columns), y
@@ -210,7 +217,9 @@ def _require_classes(path: Path, labels: ColumnCounts) -> None:
         )
     target = f"{path.name}: the target {labels.name!r} has"
     if classes == 1:
-        raise InputError(f"{target} only one class, {next(iter(labels.values))!r}. Choose a target with two or more.")
+        raise InputError(
+            f"{target} only one class, {next(iter(labels.values))!r}. Choose a target with two or more classes."
+        )
     if labels.beyond or classes > min(n / 2, _MOST_CLASSES):
         many = f"more than {labels.limit}" if labels.beyond else f"{classes:,}"
         raise InputError(
@@ -229,7 +238,7 @@ def _choose_kinds(
         kind = kinds.get(name, guessed and (default or guessed))
         if kind == "categorical" and column.beyond:
             if name in kinds:
-                raise InputError(f"{path.name}, column {name!r}: {column.too_many}. Use --drop for the column.")
+                raise InputError(f"{path.name}, column {name!r}: {column.too_many}. Leave the column out by --drop.")
             kind, note = None, column.too_many
         if kind is None:
             left_out[name] = note
@@ -250,11 +259,11 @@ def _require_numbers(path: Path, column: ColumnCounts, kind: str) -> None:
         problems["negative"] = "is negative"
     if kind == "multinomial":
         problems["missing"] = "is missing"
+    mark = "" if kind == "multinomial" else "mark it with --missing, "
     for problem, text in problems.items():
         if problem in column.first:
             cell, row = column.first[problem]
             raise InputError(
                 f"{path.name}, row {row}, column {column.name!r}: {repr(cell) if cell else 'the cell'} {text}, which "
-                f"{kind} columns do not accept. Correct the cell, mark it with --missing, or use --categorical or "
-                "--drop for the column."
+                f"{kind} columns do not accept. Correct the cell, {mark}or use --categorical or --drop for the column."
             )

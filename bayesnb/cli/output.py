@@ -106,8 +106,8 @@ def filled(folder: Path, names: Sequence[str], overwrite: bool) -> Iterator[Path
     kept = [path.name for path in present if not overwrite or path.is_dir()]
     if kept:
         raise InputError(
-            f"--out {folder} already has {enumerate_names(kept, 12)}. Choose another folder, or replace the files with "
-            "--overwrite."
+            f"--out {folder} already has {enumerate_names(kept, 12)}. Choose another folder"
+            + ("; --overwrite does not replace folders." if overwrite else ", or replace the files with --overwrite.")
         )
     try:
         new_folders = [path for path in (folder, *folder.parents) if not path.exists()]
@@ -124,4 +124,4 @@ def filled(folder: Path, names: Sequence[str], overwrite: bool) -> Iterator[Path
                 for path in new_folders:
                     path.rmdir()
     except OSError as error:
-        raise InputError(f"--out {folder}: {error.strerror or error}.") from None
+        raise InputError(f"--out {folder} cannot be written: {error.strerror or error}.") from None

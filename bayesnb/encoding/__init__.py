@@ -67,7 +67,10 @@ class Encoding:
             )
         alone = [j for b in self.blocks if b.network is None and b.role is None for j in b.index]
         if len(set(alone)) < len(alone):
-            raise ValueError("Each column of the table must be in one block of columns. One column is in two blocks.")
+            twice = next(j for j in alone if alone.count(j) > 1)
+            raise ValueError(
+                f"Each column of the table must be in one block of columns. Column {twice} is in two blocks."
+            )
         bases = self._bases()
         index = sorted({j for base in bases for j in base.index})
         if index != list(range(len(index))) or len(index) != self.n_features:

@@ -93,15 +93,13 @@ def check_weights(sample_weight: object, n_rows: int) -> np.ndarray:
     for bad, problem in (
         (weight < 0, "Negative values in data passed to `sample_weight`"),
         (~np.isfinite(weight), "Input sample_weight contains NaN or infinity"),
-        (
-            (weight > 0) & (weight < tiny),
-            f"sample_weight has a positive number below {tiny:.2g}, whose inverse overflows",
-        ),
+        ((weight > 0) & (weight < tiny), f"sample_weight has a positive number below {tiny:.2g}; pass 0 instead"),
     ):
         if bad.any():
             row = int(np.argmax(bad))
             raise ValueError(
-                f"{problem}: {weight[row]} at row {row}. Weights are replication counts of rows: finite and at least 0."
+                f"{problem}: {weight[row]} at row {row}. A weight says how often a row counts; it must be "
+                "finite and at least 0."
             )
     with np.errstate(over="ignore"):
         total = weight.sum()
@@ -119,7 +117,7 @@ def check_weights(sample_weight: object, n_rows: int) -> np.ndarray:
 def _check_float_labels(y: np.ndarray, name: str) -> None:
     """Raise ValueError if numeric labels are complex, not finite, or continuous."""
     if y.dtype.kind == "c":
-        raise ValueError(f"Input {name}: Complex data not supported.")
+        raise ValueError(f"Input {name}: Complex data not supported. Convert the labels to strings.")
     bad = ~np.isfinite(y)
     if bad.any():
         row = int(np.argmax(bad))
@@ -162,7 +160,7 @@ def index_of_labels(classes: Levels, labels: Levels, label: np.ndarray) -> np.nd
         row = int(np.argmax(position[label] < 0))
         raise ValueError(
             f"The label {shown(unknown)} of row {row} is not among the known classes {shown(list(classes.values))}. "
-            "To add a class, declare it by partial_fit(classes=...)."
+            "Remove the row, or add the class by partial_fit(X, y, classes=[...])."
         )
     return _map_codes(label, position)
 

@@ -262,7 +262,7 @@ class BinaryColumns(PlainColumns):
     def check(self) -> None:
         """Raise ValueError unless the threshold is finite or None."""
         if self.threshold is not None and not np.isfinite(self.threshold):
-            raise ValueError(f"The threshold of Bernoulli columns must be finite or None; it is {self.threshold}.")
+            raise ValueError(f"binarize={self.threshold} must be a finite number, or None for cells of 0 and 1.")
 
     def rows(self, table: Table, policy: UnknownPolicy | None = None) -> Rows:
         """Return rows of absent and present cells; raise ValueError for an infinite cell.

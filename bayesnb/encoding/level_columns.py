@@ -238,7 +238,8 @@ def describe_unknown(columns: LevelColumns, unknown: list[Unknown]) -> str:
     first, n_cells = unknown[0], sum(u.cells for u in unknown)
     name = f"column {shown(columns.names[first.feature])}"
     cells = f"{n_cells} cell{'' if n_cells == 1 else 's'} of {name if len(unknown) == 1 else f'{len(unknown)} columns'}"
-    return f"levels that the model does not know in {cells}, first {shown(first.value)} at row {first.row} of {name}"
+    place = f"row {first.row}" if len(unknown) == 1 else f"row {first.row} of {name}"
+    return f"levels that the model does not know in {cells}, first {shown(first.value)} at {place}"
 
 
 def report_unknown(columns: LevelColumns, unknown: list[Unknown], note: str = "") -> None:

@@ -63,7 +63,8 @@ class Levels:
         except TypeError as error:
             raise ValueError(f"Levels must be hashable: {error}.") from None
         if distinct < len(self.values) or sum(v != v for v in self.values) > 1:
-            raise ValueError("Levels must be distinct. One level is listed twice.")
+            twice = next((v for i, v in enumerate(self.values) if self._index.get(_key(v)) != i), float("nan"))
+            raise ValueError(f"Levels must be distinct; {shown(twice)} is listed twice.")
 
     def union(self, other: Levels, what: str = "labels") -> Levels:
         """Return the levels of both; `what` names them in the warning that 0 and '0' are different levels."""
@@ -75,8 +76,9 @@ class Levels:
             value, known = alike[0], printed[str(alike[0])]
             warn(
                 f"{what}: {shown(value)} ({type(value).__name__}) and the earlier {shown(known)} "
-                f"({type(known).__name__}) print alike, but are different values. There are {len(alike)} such pairs. "
-                "Use one type in all batches."
+                f"({type(known).__name__}) print alike, but are different values. "
+                f"{'There is 1 such pair' if len(alike) == 1 else f'There are {len(alike)} such pairs'}. Use one type "
+                "in all batches."
             )
         return Levels.from_values((*self.values, *other.values))
 
@@ -198,7 +200,7 @@ def factorize(column: Any, where: str) -> tuple[np.ndarray, list[Hashable]]:
         distinct, codes = np.unique(column, return_inverse=True)
         return codes, distinct.tolist()
     if column.dtype.kind == "c":
-        raise ValueError(f"{where}: Complex data not supported.")
+        raise ValueError(f"{where}: Complex data not supported. Pass real numbers or strings.")
     import pandas as pd
 
     if column.dtype.kind in "mM":
@@ -208,8 +210,8 @@ def factorize(column: Any, where: str) -> tuple[np.ndarray, list[Hashable]]:
     except TypeError:
         row = next(i for i, v in enumerate(column) if not isinstance(v, Hashable))
         raise TypeError(
-            f"{where}, row {row}: {shown(column[row])} is not hashable; each argument must be a string, a number or "
-            "another hashable value."
+            f"{where}, row {row}: {shown(column[row])} is not hashable; a cell of this argument must be a string, a "
+            "number or another hashable value."
         ) from None
     values = [to_python(v) for v in distinct.tolist()]
     if column.dtype == object and pd.api.types.infer_dtype(column).startswith("mixed"):
@@ -217,7 +219,9 @@ def factorize(column: Any, where: str) -> tuple[np.ndarray, list[Hashable]]:
     for code, value in enumerate(values):
         if isinstance(value, complex) or (isinstance(value, float) and not np.isfinite(value)):
             row = int(np.argmax(codes == code))
-            raise ValueError(f"{where} contains infinity or a complex number: {shown(value)} at row {row}; remove it.")
+            raise ValueError(
+                f"{where} contains infinity or a complex number: {shown(value)} at row {row}. Remove or replace it."
+            )
     return codes, values
 
 
@@ -276,7 +280,7 @@ def require_distinct_hashes(values: Collection[object]) -> None:
     if (most := counts.max(initial=0)) > _MOST_OF_ONE_HASH:
         raise ValueError(
             f"{most:,} of {len(values):,} values have the same hash. At most {_MOST_OF_ONE_HASH} values may have the "
-            "same hash, as more would make dictionaries slow."
+            "same hash, as more would make dictionaries slow. Convert the values to strings."
         )
 
 

@@ -133,7 +133,8 @@ class NodeColumns(Columns):
         """Return columns with the levels of both; raise ValueError if the structures differ."""
         if self.nodes != other.nodes:
             raise ValueError(
-                "Counts of different structures do not add up. Use one structure for all rows, as NetworkNB does."
+                "Counts of different structures cannot be added. Use the same structure for all batches: choose it "
+                "once, and pass it to NetworkNB."
             )
         return replace(self, base=self.base.union(other.base))
 
@@ -180,7 +181,7 @@ class NodeColumns(Columns):
         require_memory(
             n_classes * sum(sizes),
             f"Counts of {sum(sizes):,} combinations of levels in {n_classes} classes",
-            f"Column {name} and its parents have {sizes[widest]:,} of them. Leave out columns or arcs, or group "
+            f"Column {name} and its parents have {sizes[widest]:,} combinations. Leave out columns or arcs, or group "
             "levels.",
         )
 

@@ -123,7 +123,7 @@ class NetworkRows(NodeRows):
         network = Network.from_nodes(self.nodes, self.base.sizes.tolist())
         if network.room() > CELLS:
             raise ValueError(
-                f"Input X has missing cells with observed descendants (first row: {int(np.argmax(self.summed))}). "
+                f"Input X has missing cells with observed descendants (first: row {int(np.argmax(self.summed))}). "
                 f"Summing over their values takes {network.room():,} numbers for each row and class; the limit is "
                 f"{CELLS:,}. Give missing cells a level of their own, leave out arcs, or group levels."
             )

@@ -71,7 +71,9 @@ def prior_of_levels(alpha: object, columns: Columns, n_classes: int) -> Dirichle
         same_groups = np.array_equal(alpha.group, group)
         if not same_groups or full.shape not in (shape, (1, shape[1])):
             problem = (
-                f"is a Dirichlet of shape {full.shape}" if same_groups else "is a Dirichlet with other groups of levels"
+                f"is a Dirichlet of shape {full.shape}"
+                if same_groups
+                else "is a Dirichlet whose groups are not the columns"
             )
             raise ValueError(_describe_shapes(problem, columns, shape))
         _require_at_least(full, 0.0, "alpha.concentration")
@@ -205,8 +207,8 @@ def prior_of_cells(given: object, argument: str, n_classes: int, sizes: np.ndarr
     alpha = _to_shape(given.concentration, f"{argument}.concentration", (n_classes, len(group)))
     if not np.array_equal(given.group, group):
         raise ValueError(
-            f"{argument} must have the numbers of cells of the binned columns, {sizes.tolist()[:20]}. The numbers of "
-            f"cells of {argument} are {_group_sizes(given.group)}."
+            f"{argument} is for columns with {_group_sizes(given.group)} cells; the binned columns have "
+            f"{sizes.tolist()[:20]} cells. Pass a bayesnb.families.IndependentCuts, which fits any number of cells."
         )
     return replace(given, concentration=alpha)
 
@@ -304,7 +306,7 @@ def _require_structures(given: Any, columns_prior: Any, name: str) -> None:
     if len(leaves) != len(expected) or not all(map(np.array_equal, leaves, expected)):
         raise ValueError(f"{name} is a prior of another structure. Pass the prior_ of a classifier with the same arcs.")
     if np.any(np.asarray(given.count)):
-        raise ValueError(f"{name}.count is not 0, as in a posterior. Pass a prior.")
+        raise ValueError(f"{name}.count is not 0, as in a posterior. Pass prior_, not posterior_.")
 
 
 def _group_sizes(group: object) -> list[int]:

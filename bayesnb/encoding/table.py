@@ -204,8 +204,8 @@ class Table:
         where = f"{shown(to_python(value))} at row {row}, column {shown(self.names[j])}"
         if np.isfinite(value):
             raise ValueError(
-                f"Negative values in data passed to {self.owner} (input X): {where}. Numbers of this column must be at "
-                "least 0."
+                f"Negative values in data passed to {self.owner} (input X): {where}. The numbers must be at "
+                "least 0. Correct the cell, or model the column as Gaussian."
             )
         kind = "NaN" if np.isnan(value) else "infinity or a value too large for float64"
         advice = "Impute the missing cell, or drop the row" if np.isnan(value) else "Remove or rescale the value"
@@ -361,7 +361,7 @@ def _to_float(column: np.ndarray, where: str) -> np.ndarray:
     row = next((i for i, v in enumerate(column) if _is_complex(v) or not _is_number(v)), 0)
     value = column[row]
     if _is_complex(value):
-        raise ValueError(f"{where}: {shown(value)} at row {row}. Complex data not supported.")
+        raise ValueError(f"{where}: {shown(value)} at row {row}. Complex data not supported. Pass real numbers.")
     remedy = "Turn dates and times into numbers" if column.dtype.kind in "mM" else "Encode or rescale the column"
     advice = f"{remedy}, or use MixedNB, which takes categorical columns beside numbers."
     problem = f"could not convert {shown(value)} at row {row} to a number, or it is too large for float64. {advice}"

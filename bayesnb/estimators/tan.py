@@ -245,8 +245,13 @@ class TAN(StructuredNB):
         """Raise ValueError unless nodes are a forest of all columns, and `score` and `root` can be used."""
         super()._check_nodes(columns)
         self._checked_score_and_root(self.encoding_, columns)
-        if any(len(node) > 2 for node in columns.nodes):
-            raise ValueError("The tree has a column with several parents.")
+        for child, *parents in columns.nodes:
+            if len(parents) > 1:
+                names = columns.base.names
+                raise ValueError(
+                    f"Column {shown(names[child])} has the parents {[names[p] for p in parents]}; in a tree a column "
+                    "has at most one. Fit the classifier again, or use KDB or NetworkNB."
+                )
 
 
 TAN.score = _Criterion()  # The field gives the default of `__init__`.

@@ -60,7 +60,7 @@ def compare_estimates(
         Further rows for any classifiers of scikit-learn: {"logistic": LogisticRegression()}. Without names, their
         names are their `repr`.
     against : str, default "mle"
-        Row from which differences are taken, such as "predictive", to see the effect of weights.
+        Row that is subtracted in the differences; "predictive" shows the effect of weights.
     repeats : int, optional
         Number of random splits of (X, y), 2 or more, in place of `X_test`; they are stratified, see
         `bayesnb.evaluation.stratified_splits`.
@@ -80,8 +80,8 @@ def compare_estimates(
         `scores`
             the scores of `bayesnb.evaluation.scores`; with `repeats` their means over the splits, also of the numbers
             of rows. Confidence is the accuracy that the probabilities state; the observed accuracy stands beside it.
-            In rows where an estimate has no probabilities (`undefined_rows`) its label is the most probable one a
-            priori, as `predict` has it.
+            In rows where an estimate has no probabilities (`undefined_rows`) the predicted label is the most probable
+            one a priori, as in `predict`.
         brier_difference, log_loss_difference
             mean score minus that of the row `against`, paired by row; a negative difference is an improvement. The log
             loss is the clipped one, as the strict log loss may be infinite.
@@ -184,13 +184,13 @@ def compare_folds(
     progress : str, optional
         Title of a progress bar on a terminal or in a notebook, shown after a second; None: no bar.
     against : str, default "mle"
-        Row of the table from which differences are taken.
+        Row of the table that is subtracted in the differences.
 
     Returns
     -------
     DataFrame
         The table of `compare_estimates`, with the log evidence of all rows. The standard errors are sd/√n over the
-        pooled rows, as if these were independent: they leave out that rows are scored by the same fit, or by fits to
+        pooled rows, as if these were independent: they ignore that rows are scored by the same fit, or by fits to
         nearly the same rows.
 
     Examples

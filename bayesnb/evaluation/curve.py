@@ -84,17 +84,17 @@ def learning_curve(
 
     Notes
     -----
-    In each repeat the training sets contain each other (rows are added to the counts of a smaller one), and the rows
-    that are not in the largest test every size: along the curve only the training rows change. See
+    In each repeat the training sets are nested (rows are added to the counts of a smaller set), and all sizes are
+    tested on the rows outside the largest set: along the curve only the training rows change. See
     `bayesnb.evaluation.nested_splits`. Every class has the same number of training rows, but the test rows have the
     classes' own frequencies: where these differ, all estimates learn class probabilities that are not those of the
     test.
 
-    Standard errors describe the draw of rows from these N. For other data sets they are right as long as repeats share
-    few rows, and too small beyond: of 120 data sets of three simulated classes, 50 rows each, that of brier_difference
-    in 20 repeats was .98, .94, .74 and .51 of the standard deviation over data sets, at 3, 10, 20 and 40 rows a class.
-    (The correction of Nadeau and Bengio that `compare_estimates` has is for splits of which most rows are fitted; here
-    it came to 8.0, 4.3, 2.5 and 1.2.)
+    Standard errors describe the draw of rows from these N. As errors for other data sets they are right if repeats
+    share few rows, and too small otherwise. In 120 simulated data sets of three classes with 50 rows each, the standard
+    error of brier_difference over 20 repeats was .98, .94, .74 and .51 of the standard deviation over data sets, at 3,
+    10, 20 and 40 rows per class. (The correction of Nadeau and Bengio in `compare_estimates` is for splits that fit
+    most rows; here the same ratios would be 8.0, 4.3, 2.5 and 1.2.)
 
     Examples
     --------

@@ -60,8 +60,8 @@ def scores(log_proba: Any, y: object, classes: object, predicted: Any = None) ->
     Raises
     ------
     ValueError
-        If the shapes do not agree or no row is given; if a label is missing; if a log probability is above 0, as it is
-        where probabilities are passed.
+        If the shapes do not agree or no row is given; if a label is missing; if a value of `log_proba` is above 0, for
+        example because probabilities were passed.
 
     Examples
     --------

@@ -47,7 +47,7 @@ class Averaged(Family):
 
     classes_share_parameters: ClassVar[bool] = True
     reasons: ClassVar[dict[type, str]] = {
-        PenalizedLikelihood: no_em("two models", "Give EM the classifier without the average.")
+        PenalizedLikelihood: no_em("two models", "Use the classifier without FeatureAveragedNB.")
     }
 
     dependent: Any

@@ -67,8 +67,8 @@ class Binned(AveragedTables):
     tunable: ClassVar[dict[str, str]] = {"a": "strength"}
     read_on_host: ClassVar[bool] = True
     reasons: ClassVar[dict[type, str]] = {
-        PenalizedLikelihood: no_em("binnings", 'Use columns of one density each, MixedNB(numbers="gaussian").'),
-        Program: no_nuts("The set of cuts") + ' NUTS takes columns of one density each, MixedNB(numbers="gaussian").',
+        PenalizedLikelihood: no_em("binnings", 'Use MixedNB(numbers="gaussian").'),
+        Program: no_nuts("The set of cuts") + ' For NUTS use MixedNB(numbers="gaussian").',
     }
 
     concentration: Array

@@ -76,8 +76,8 @@ class ContextTree(AveragedTables, IndependentClasses):
     tunable: ClassVar[dict[str, str]] = {"alpha": "concentration"}
     read_on_host: ClassVar[bool] = True
     reasons: ClassVar[dict[type, str]] = {
-        PenalizedLikelihood: no_em("sets of contexts", "EM needs full tables: tables='full'."),
-        Program: no_nuts("The set of contexts") + " NUTS needs full tables: tables='full'.",
+        PenalizedLikelihood: no_em("sets of contexts", "For EM pass tables='full'."),
+        Program: no_nuts("The set of contexts") + " For NUTS pass tables='full'.",
     }
 
     concentration: Array

@@ -232,7 +232,7 @@ def _unseen_levels(contrast: Contrast) -> jax.Array:
     """
     term, level, total, group = contrast
     if term.unseen is None:
-        raise ValueError("Rows with missing cells on arcs have no cumulants in closed form.")
+        raise ValueError("For rows with missing cells on arcs, the moments have no closed form. Use method='draws'.")
     return xp.exp(term.unseen(xp.asarray(level).T, xp.asarray(total)[:, group].T).T)
 
 

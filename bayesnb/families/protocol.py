@@ -239,7 +239,9 @@ class Prior(ABC):
         for base, name in itertools.product(cls.__mro__[1:], vars(cls)):
             method = vars(base).get(name)
             if inspect.isfunction(method) and not name.startswith("__") and not hasattr(method, "__isabstractmethod__"):
-                raise TypeError(f"{cls.__name__}.{name}: {base.__name__} defines this method, which is final.")
+                raise TypeError(
+                    f"{cls.__name__}.{name}: {base.__name__} defines this method, which is final. Rename the method."
+                )
 
     @abstractmethod
     def update(self, statistics: Any) -> Any:
@@ -549,7 +551,7 @@ _LACKING: dict[type, str] = {
 def no_em(models: str, advice: str) -> str:
     """Reason why EM does not take a family that averages over `models`; `advice` is a further sentence."""
     return (
-        f"The family averages over {models} with different numbers of parameters, and EM cannot compare their "
+        f"The model averages over {models} with different numbers of parameters, and EM cannot compare their "
         f"densities. {advice}"
     )
 
@@ -557,7 +559,7 @@ def no_em(models: str, advice: str) -> str:
 def no_nuts(parameter: str) -> str:
     """Reason why a family with a discrete parameter, such as "The tree", has no NumPyro program."""
     return (
-        f"{parameter} is discrete, and NUTS does not sample discrete parameters; posterior_draws returns exact draws."
+        f"{parameter} is discrete, and NUTS does not sample discrete parameters. Use posterior_draws for exact draws."
     )
 
 
@@ -570,7 +572,9 @@ def supports(family: Any, capability: type) -> bool:
 def reason_for_lack(family: Any, capability: type) -> str:
     """Sentence for users that says why a family lacks a capability: stated by the family, or a default."""
     stated: str | None = getattr(family, "reasons", {}).get(capability)
-    text = _LACKING.get(capability, f"{{}} lacks the capability {capability.__name__}.")
+    text = _LACKING.get(
+        capability, f"{{}} does not define the methods of {capability.__module__}.{capability.__name__}."
+    )
     return text.format(type(family).__name__) if stated is None else stated
 
 

@@ -43,7 +43,7 @@ from bayesnb.families.variates import Variates, draw_log_uniform
 _ROOM = 2**20
 _NO_TABLES = (
     "The model is an average over trees with different parameters, so that there are no tables of posterior means. "
-    "posterior_draws returns trees with their parameters, and TAN has the tables of one tree."
+    "Use posterior_draws for trees with their parameters, or TAN for the tables of one tree."
 )
 
 
@@ -84,11 +84,11 @@ class TreeAveraged(AveragedStructures):
     reasons: ClassVar[dict[type, str]] = {
         MeanReading: _NO_TABLES,
         Parametric: _NO_TABLES,
-        Simulation: "Rows of an average over trees are not simulated. TAN simulates rows of one tree.",
+        Simulation: "Rows of an average over trees cannot be simulated. Use TAN, which simulates rows of one tree.",
         Program: no_nuts("The tree"),
         LogOddsCumulants: (
-            "The moments of the log odds have no closed form under an average over trees. predict_interval and "
-            "decompose_uncertainty use draws."
+            "The moments of the log odds have no closed form under an average over trees. Use predict_interval or "
+            "decompose_uncertainty, which compute from draws."
         ),
     }
 

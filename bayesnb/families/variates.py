@@ -7,7 +7,8 @@ from typing import Any, Protocol
 
 import jax
 import jax.numpy as jnp
-from jax.scipy.stats import norm
+
+from bayesnb.families._namespace import log_ndtr
 
 TermDraws = tuple[Any, Callable[..., jax.Array]]
 """Variates of n draws, and the function of those of one draw to the terms log p(x_t | class, θ) of rows, (N, C, T)."""
@@ -27,7 +28,7 @@ class Variates(Protocol):
 
 def draw_log_uniform(variates: Variates, like: Any, n: int) -> jax.Array:
     """(n, *shape of like) logarithms of uniform variates on (0, 1), computed from normal variates."""
-    return norm.logcdf(variates.normal(like, n))
+    return log_ndtr(variates.normal(like, n))
 
 
 class Replayer:

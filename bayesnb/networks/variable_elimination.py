@@ -9,7 +9,7 @@ import numpy as np
 
 _MOST = 2**24
 """Greatest number of cells of a table."""
-_IMPOSSIBLE = "query: the given values have probability 0 under the model."
+_IMPOSSIBLE = "query: the values in `given` have probability 0 under the model. Change them, or fit with alpha > 0."
 
 Factor = tuple[tuple[Hashable, ...], np.ndarray]
 """Names of variables, and a table of probabilities with an axis for each variable."""
@@ -45,7 +45,8 @@ def conditional(factors: Sequence[Factor], asked: Sequence[Hashable], given: dic
         raise ValueError(
             f"query: summing over {len(summed)} variables takes a table of {path.largest_intermediate:.3g} numbers, "
             f"and the limit is {_MOST:,}. These variables and the {len(asked)} queried ones have "
-            f"{math.prod(levels.values()):.3g} combinations of values. Query fewer variables, or give values of more."
+            f"{math.prod(levels.values()):.3g} combinations of values. Query fewer variables, or put more variables "
+            "into `given`."
         )
     names, joint = _eliminate(relevant, order, asked)
     joint = joint.transpose([names.index(n) for n in asked])

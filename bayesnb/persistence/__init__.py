@@ -86,7 +86,7 @@ def save(nb: BaseEstimator, path: str | os.PathLike[str]) -> None:
     if (size := _header_size(written)) > _LONGEST_HEADER:
         raise ValueError(
             f"save: the names, labels and levels of {type(nb).__name__} take {size:,} bytes; a file can have at "
-            f"most {_LONGEST_HEADER:,}. Nothing was written."
+            f"most {_LONGEST_HEADER:,}. Shorten or group them. Nothing was written."
         )
     write_atomically(path, written)
 
@@ -110,16 +110,16 @@ def load(path: str | os.PathLike[str], estimators: Iterable[type] = ()) -> Any:
     ------
     CorruptModelError
         If the file is damaged, is not a model of bayesnb, or is not a regular file; if the content contradicts itself,
-        even with a right checksum; if loading would take long out of proportion to the size of the file; if the
-        classifier was removed from bayesnb. The message says what is wrong.
+        even with a right checksum; if loading would take too long for the size of the file; if the classifier was
+        removed from bayesnb. The message says what is wrong.
     OSError
         If the file does not exist or cannot be read.
 
     Notes
     -----
     Nothing in the file is executed. Loading takes at most a few times the size of the file in memory: the sizes that
-    the header states are compared with the size of the file before the rest is read. A consistent model is not
-    necessarily a true one: whoever can write the file can write any counts.
+    the header states are compared with the size of the file before the rest is read. These checks do not make the model
+    trustworthy: whoever can write the file can write any counts.
 
     Examples
     --------
@@ -152,16 +152,22 @@ def _decode(file: BinaryIO, size: int, known: Mapping[str, type]) -> Any:
 
     content = file.read(8)
     if not 0 < _header_size(content) <= min(size - 8, _LONGEST_HEADER):
-        raise CorruptModelError("the file is not a safetensors file, or only a part of one.")
+        raise CorruptModelError(
+            "the file is not a safetensors file, or only a part of one. Pass a whole file that bayesnb.save wrote."
+        )
     content += file.read(_header_size(content))
     text = _read_metadata(content[8:], size - len(content))
     arrays = from_bytes(content + file.read(size - len(content)))
     model = _read_tree(text, arrays)
     nb = Decoder(arrays, size, known).decode(model)
     if not isinstance(nb, BaseEstimator):
-        raise CorruptModelError(f"the file holds no classifier, but {type(nb).__name__}.")
+        raise CorruptModelError(
+            f"the file holds no classifier, but a {type(nb).__name__}. Pass a file that bayesnb.save wrote."
+        )
     if not model["fitted"]:
-        raise CorruptModelError(f"the {type(nb).__name__} in the file was never fitted.")
+        raise CorruptModelError(
+            f"the {type(nb).__name__} in the file was never fitted. Fit the classifier, and save it again."
+        )
     return nb
 
 
@@ -176,9 +182,11 @@ def _read_metadata(header: bytes, rest: int) -> str:
     tensors = json.loads(header)
     metadata: dict[str, str] = tensors.pop("__metadata__", {})
     if max((tensor["data_offsets"][1] for tensor in tensors.values()), default=0) != rest:
-        raise CorruptModelError("the file is only a part of a safetensors file, or more than one.")
+        raise CorruptModelError("the file is only a part of a safetensors file, or more than one. Copy the file again.")
     if FORMAT not in metadata:
-        raise CorruptModelError("the file is a safetensors file, but holds no model of bayesnb.")
+        raise CorruptModelError(
+            "the file is a safetensors file, but holds no model of bayesnb. Pass a file that bayesnb.save wrote."
+        )
     return metadata[FORMAT]
 
 
@@ -189,7 +197,8 @@ def _read_tree(text: str, arrays: Mapping[str, np.ndarray]) -> Tree:
     written = file["version"]
     if type(written) is not int or not 1 <= written <= current_version():
         raise CorruptModelError(
-            f"the file has version {written!r}; this bayesnb reads versions 1 to {current_version()}."
+            f"the file has version {written!r}; this bayesnb reads versions 1 to {current_version()}. Update bayesnb "
+            "to read newer files."
         )
     require_checksum(_digest(file["model"], arrays, written), file["sha256"])
     return migrate(file["model"], written)

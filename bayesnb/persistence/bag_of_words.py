@@ -61,7 +61,10 @@ def write_words(path: str | os.PathLike[str], content: dict[str, Any]) -> None:
     file = {"format": _FORMAT, "version": _VERSION, **content, "sha256": _checksum(content)}
     written = json.dumps(file, indent=1).encode("ascii")
     if len(written) > _LARGEST:
-        raise ValueError(f"save: the words take {len(written):,} bytes; a file can have at most {_LARGEST:,}.")
+        raise ValueError(
+            f"save: the words take {len(written):,} bytes; a file can have at most {_LARGEST:,}. Raise min_df, or set "
+            "max_features."
+        )
     write_atomically(path, written)
 
 
@@ -95,12 +98,15 @@ def _decode(file: BinaryIO, size: int, token_pattern: str | None) -> dict[str, A
     try:
         words = json.loads(content.decode("ascii"))
     except UnicodeDecodeError as error:
-        raise CorruptModelError(f"the file is not a file of {_FORMAT}: byte {error.start} is not ASCII.") from None
+        raise CorruptModelError(
+            f"the file was not written by {_FORMAT}.save: byte {error.start} is not ASCII."
+        ) from None
     if not isinstance(words, dict) or words.get("format") != _FORMAT:
-        raise CorruptModelError(f"the file is not a file of {_FORMAT}.")
+        raise CorruptModelError(f"the file was not written by {_FORMAT}.save.")
     if words.get("version") != _VERSION:
         raise CorruptModelError(
-            f"the file has version {shown(words.get('version'))}; this bayesnb reads version {_VERSION}."
+            f"the file has version {shown(words.get('version'))}; this bayesnb reads version {_VERSION}. Update "
+            "bayesnb to read newer files."
         )
     for name, kind in _FIELDS.items():
         if not conforms(words.get(name), kind):
@@ -115,12 +121,13 @@ def _decode(file: BinaryIO, size: int, token_pattern: str | None) -> dict[str, A
     pattern = content_read["options"]["token_pattern"]
     if token_pattern not in (None, pattern):
         raise CorruptModelError(
-            f"the token_pattern of the file is {shown(pattern)}; the argument is {shown(token_pattern)}."
+            f"the token_pattern of the file is {shown(pattern)}; the argument is {shown(token_pattern)}. Pass the same "
+            "pattern."
         )
     if pattern not in (None, token_pattern, *PATTERNS):
         raise CorruptModelError(
-            f"the file has token_pattern={shown(pattern)}, which may take any time on a text, so that a file alone "
-            "cannot choose it. If you know the pattern, pass it: BagOfWords.load(path, token_pattern=...)."
+            f"the file has token_pattern={shown(pattern)}, with which a text may take any time, so that it is not "
+            "taken from a file alone. If you trust the pattern, pass it: BagOfWords.load(path, token_pattern=...)."
         )
     return content_read
 
@@ -129,10 +136,16 @@ def _check(content: dict[str, Any]) -> None:
     """Raise ValueError unless `fit` could have left these options and words."""
     options, words, too_frequent = content["options"], content["words"], content["too_frequent"]
     if set(options) != set(_OPTIONS):
-        raise ValueError(f"options: {sorted(set(options) ^ set(_OPTIONS))} differ from those of this version.")
+        raise ValueError(
+            f"options: {sorted(set(options) ^ set(_OPTIONS))} are missing or unknown. Save the words again with this "
+            "version."
+        )
     for name, kind in _OPTIONS.items():
         if not conforms(options[name], kind):
-            raise ValueError(f"{name}={shown(options[name])} is not a value that a file can hold.")
+            raise ValueError(
+                f"{name}={shown(options[name])} cannot be written to a file. Use one of the types that the "
+                "documentation of BagOfWords names."
+            )
     if len(options["ngram_range"]) != 2 or not 1 <= options["ngram_range"][0] <= options["ngram_range"][1] <= 100:
         raise ValueError(
             f"ngram_range={shown(options['ngram_range'])} must be two integers, 1 <= least <= most <= 100."
@@ -142,7 +155,7 @@ def _check(content: dict[str, Any]) -> None:
             raise ValueError(f"vocabulary: {shown(word)} is not a word; words in a file must be strings.")
     unknown = options["unknown"]
     if not words or len({*words, *too_frequent}) < len(words) + len(too_frequent):
-        raise ValueError("vocabulary is empty, or has a word twice.")
+        raise ValueError("vocabulary is empty, or has a word twice. Fit again.")
     if unknown is not None and words[-1] != unknown:
         raise ValueError(f"vocabulary: the last word is {shown(words[-1])}, not the reserved word {shown(unknown)}.")
     if content["unknown_count"] < 0:

@@ -90,7 +90,7 @@ def require_keys(keys: Collection[object]) -> None:
     if odd > _MOST_ODD_KEYS:
         raise ValueError(
             f"A dictionary has {odd:,} keys that are not names or positions of columns. At most {_MOST_ODD_KEYS:,} "
-            "such keys are allowed."
+            "such keys are allowed. Use strings as keys."
         )
 
 

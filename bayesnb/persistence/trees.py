@@ -123,7 +123,10 @@ class Encoder:
             self.arrays[name] = np.asarray(value, value.dtype.newbyteorder("="), order="C")
             return {TAG: "tensor", "name": name}
         if kind not in _DTYPES:
-            raise TypeError(f"{where} is an array of {value.dtype}, which a file cannot hold.")
+            raise TypeError(
+                f"{where} is an array of {value.dtype}, which a file cannot hold. Convert it to numbers, strings or "
+                "dates."
+            )
         items = list(value.ravel()) if kind == "M" else value.ravel().tolist()
         values = [self.encode(item, f"{where}[{i}]") for i, item in enumerate(items)]
         return {TAG: "array", "kind": kind, "shape": list(value.shape), "values": values}

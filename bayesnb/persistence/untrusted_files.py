@@ -29,7 +29,7 @@ class CorruptModelError(ValueError):
     ...         bnb.load(path)
     ...     except bnb.CorruptModelError as error:
     ...         print(str(error).removeprefix(f"{path}: "))
-    the file is not a safetensors file, or only a part of one.
+    the file is not a safetensors file, or only a part of one. Pass a whole file that bayesnb.save wrote.
     """
 
 
@@ -67,14 +67,17 @@ def read_file(path: str | os.PathLike[str], decode: Callable[[BinaryIO, int], De
         if file is None:
             raise CorruptModelError(f"{path} cannot be read: {error}") from None
         raise CorruptModelError(
-            f"{path} is damaged. Reading the file raised {type(error).__name__}: {str(error)[:200]}"
+            f"{path} is damaged. Copy the file again, or save the model again. Reading the file raised "
+            f"{type(error).__name__}: {str(error)[:200]}"
         ) from None
 
 
 def require_checksum(computed: str, written: object) -> None:
     """Raise CorruptModelError unless the checksum of a file's content is the one that was written with the content."""
     if computed != written:
-        raise CorruptModelError("the file is damaged: its content does not have the checksum that the file states.")
+        raise CorruptModelError(
+            "the file is damaged: its content and its checksum differ. Copy the file again, or save the model again."
+        )
 
 
 def require_few_brackets(text: bytes) -> None:

@@ -40,7 +40,7 @@ def prediction_intervals(
     X : array-like, sparse matrix or DataFrame of shape (N, F)
         Rows to predict.
     y : (N,) array-like, optional
-        True labels. Default: None, wrong rows are not marked.
+        True labels. Default: None, wrong predictions are not marked.
     label : a class, optional
         Class whose probability is drawn. Default: the second of two classes; if there are more, the predicted class of
         each row.
@@ -117,7 +117,7 @@ def prediction_intervals(
     ax.set_ylabel(drawn, fontfamily=families())
     lines = [
         f"{len(p):,} rows: {drawn}, on the scale of log odds",
-        "Intervals are about the parameters, if naive Bayes holds",
+        "Intervals show uncertainty about the parameters, if naive Bayes holds",
         f"{(~defined).sum()} rows have no probabilities" if not defined.all() else "",
         f"{beyond:,} row{'s lie' if beyond > 1 else ' lies'} beyond the axis, drawn at its end" if beyond else "",
     ]
@@ -165,8 +165,8 @@ def prior_predictive(values: object, ax: Axes | None = None) -> Axes:
     Notes
     -----
     The axis and the bins are linear in the log odds: .99 is as far from .9 as .9 is from one half. The first and the
-    last bin hold all that lies beyond; the axis holds 15 nines at most. Uniform probabilities, the dotted line, are a
-    hill around one half.
+    last bin hold all that lies beyond; the axis holds 15 nines at most. The dotted line is the density of uniform
+    probabilities, which on this axis is a hill around one half.
 
     Examples
     --------

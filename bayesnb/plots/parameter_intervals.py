@@ -1,4 +1,4 @@
-"""Figures of parameters: what the data leave open, and what the prior moves."""
+"""Figures of parameters: posterior intervals, and the effect of the prior."""
 
 from __future__ import annotations
 
@@ -68,8 +68,9 @@ def forest(
     probability that it is present. Features are left out whole; if the first feature alone has too many rows, its last
     levels are left out, and if it has a single level, the last classes.
 
-    A mean is counted from the feature's mean over all rows, in its standard deviations over all rows (population form);
-    a variance or rate is divided by the feature's variance or mean over all rows. A unit of zero is replaced by 1.
+    A mean is drawn as its distance from the feature's mean over all rows, in standard deviations of the feature over
+    all rows (population form); a variance or rate is divided by the feature's variance or mean over all rows. A divisor
+    of zero is replaced by 1.
 
     Examples
     --------
@@ -95,7 +96,7 @@ def forest(
     names = _row_names(nb, parameters, rows)
     style.name_rows(ax, heights, names)
     ax.set(xlabel=parameters.axis, ylabel="feature = level | class" if parameters.are_levels else "feature | class")
-    about = "What the data say of parameters, if naive Bayes holds"
+    about = "Uncertainty about the parameters, if naive Bayes holds"
     if left_out := len(table) - len(rows):
         about = f"{len(rows)} of {len(table)} intervals, widest features first; {left_out} left out"
     grey: dict[str, Any] = {"marker": "o", "color": style.GREY}
@@ -150,8 +151,9 @@ def shrinkage(
     The area of a dot grows with the weight of the cells behind the parameter. More than 12 classes share one colour.
     An interval describes the uncertainty about the parameter if naive Bayes holds.
 
-    A mean is counted from the feature's mean over all rows, in its standard deviations over all rows (population form);
-    a variance or rate is divided by the feature's variance or mean over all rows. A unit of zero is replaced by 1.
+    A mean is drawn as its distance from the feature's mean over all rows, in standard deviations of the feature over
+    all rows (population form); a variance or rate is divided by the feature's variance or mean over all rows. A divisor
+    of zero is replaced by 1.
     Probabilities of words have a scale that is linear up to the smallest estimate above zero, and logarithmic beyond.
 
     Examples

@@ -105,7 +105,7 @@ def explain(frame: pd.DataFrame, row: object = None, ax: Axes | None = None) -> 
         style.legend_mark("± 1.64 sd", linestyle="-", color="black", linewidth=1.1),
     ]
     which = "" if row is None else f"row {labels([row])[row]}: "
-    about = "The sd is about the parameters, if naive Bayes holds"
+    about = "The sd is uncertainty about the parameters, if naive Bayes holds"
     style.write_header(ax, [f"{which}{label[of]} against {label[against]}", about], marks, names)
     return ax
 

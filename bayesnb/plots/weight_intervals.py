@@ -46,8 +46,9 @@ def weights(table: pd.DataFrame, ax: Axes | None = None, names: Iterable[object]
     Notes
     -----
     A term of weight 0 is ignored. A weight between 0 and 1 means that the term partly repeats the evidence of others; a
-    negative weight corrects evidence that others count too often. A hollow dot has 0 in its interval. Intervals are
-    about the weights given fits to halves of the rows. Weights are shrunk to the temperature, the dashed line.
+    negative weight corrects evidence that others count too often. A dot is hollow if its interval contains 0. Intervals
+    are conditional on the fits to halves of the rows, see `weight_table`. Weights are shrunk to the temperature, the
+    dashed line.
 
     Examples
     --------
@@ -86,7 +87,7 @@ def weights(table: pd.DataFrame, ax: Axes | None = None, names: Iterable[object]
     ax.set(xlabel="weight of the term", ylabel="term")
     more = len(table) - len(rows)
     left_out = f"The {len(rows)} that cost most to leave out … and {more:,} more" if more else ""
-    style.write_header(ax, ["Given fits to halves of the rows; 1 is naive Bayes", left_out], marks, row_names)
+    style.write_header(ax, ["Weights by fits to halves of the rows; 1 is naive Bayes", left_out], marks, row_names)
     return ax
 
 

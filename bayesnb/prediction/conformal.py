@@ -21,8 +21,8 @@ Ties = Literal["conservative", "random"]
 
 _ROUNDING = 1e-12
 _MEANING = (
-    "If rows are exchangeable, a set contains the label with at least the given probability, on average over data and "
-    "rows, whether or not the model is right. This holds neither for each row alone, nor for sets with one label alone."
+    "If rows are exchangeable, sets contain the true label with at least the given probability, whether or not the "
+    "model is right. This holds on average over data and rows, not for each row, nor given that a set has one label."
 )
 
 
@@ -39,7 +39,7 @@ class PredictionSets:
     classes : (C,) array
         Labels.
     coverage : float
-        Least probability with which a set holds the label of the row, on average over data and rows.
+        Least probability with which a set contains the true label, on average over data and rows.
     notes : tuple of str
         Reasons why `coverage` is approximate, as far as they are known.
 
@@ -107,7 +107,7 @@ class PredictionSets:
         Parameters
         ----------
         coverage : float
-            Least probability of a set to hold the label, in (0, 1).
+            Least probability with which a set contains the true label, in (0, 1).
 
         Returns
         -------
@@ -124,7 +124,7 @@ class PredictionSets:
         return replace(self, members=members, coverage=float(coverage))
 
     def covered(self, y: object) -> np.ndarray:
-        """Return (M,) whether the set of each row holds the label `y` of the row; False for other labels.
+        """Return (M,) whether the set of each row contains the label `y` of the row; False for unknown labels.
 
         Parameters
         ----------
@@ -134,7 +134,7 @@ class PredictionSets:
         Returns
         -------
         (M,) array of bool
-            Whether each set holds the label.
+            Whether each set contains the label.
 
         Raises
         ------
@@ -239,8 +239,8 @@ class Conformal:
         X : array-like, sparse matrix or DataFrame of shape (M, F)
             Rows.
         coverage : float, default 0.9
-            Least probability of a set to hold the label, in (0, 1). Sets hold all labels if candidates are compared
-            with fewer than coverage/(1 - coverage) rows.
+            Least probability with which a set contains the true label, in (0, 1). Sets contain all labels if candidates
+            are compared with fewer than coverage/(1 - coverage) rows.
 
         Returns
         -------
@@ -281,7 +281,7 @@ def conformal(
     seed: int = 0,
     estimate: Estimate | None = None,
 ) -> Conformal:
-    """Calibrate sets of labels that hold the true label with a given probability, whether or not the model is right.
+    """Calibrate sets of labels that contain the true label with a given probability, whether or not the model is right.
 
     Parameters
     ----------
@@ -295,9 +295,9 @@ def conformal(
         Compare a candidate with the rows of its own class only: then rows of *each* class are covered with the given
         probability, and classes with few rows have larger sets (Mondrian conformal prediction).
     ties : {"conservative", "random"}
-        Contribution to the p-value of a counted row with the score of the candidate. "conservative": that of a row with
-        a lower score; coverage is at least the nominal one, the more so the more ties there are, and the set of a row
-        depends on no other new row. "random": a fraction that is uniform on (0, 1); coverage is exact.
+        How a counted row with the same score as the candidate contributes to the p-value. "conservative": like a row
+        with a lower score; coverage is at least the nominal one, and above it if there are many ties, and the set of a
+        row does not depend on other new rows. "random": by a fraction that is uniform on (0, 1); coverage is exact.
     seed : int, default 0
         Seed of these fractions, one for each row of X in turn, and of the folds of a weighted model. If new rows come
         in several calls, give each call another seed.
@@ -325,11 +325,11 @@ def conformal(
         p_y(x) = #{i <= N + 1: s_i <= s_(N+1)} / (N + 1),    s_i = P(y_i | x_i, D ∪ (x, y) without row i).
 
     If (x, y) is exchangeable with the N rows, each rank of its score is equally probable. So the set of all labels with
-    p > ε misses the true label with a probability of at most ε: over the draw of the data and of the row, not for each
-    row x, and not given that the set has one label. Features that depend on each other make naive Bayes far too sure;
-    sets are then larger, and coverage still holds. If a model is wrong in a smaller fraction of rows than ε, the sets
-    of the most uncertain rows are empty, and a higher coverage costs little. If rows depend on time, or come in groups,
-    they are not exchangeable, and coverage is not guaranteed.
+    p > ε misses the true label with a probability of at most ε. This probability is over the data and the new row; it
+    does not hold for each row x, nor given that the set has one label. If features depend on each other, naive Bayes is
+    overconfident; sets are then larger, and coverage still holds. If a model is wrong in a smaller fraction of rows
+    than ε, the sets of the most uncertain rows are empty, and a higher coverage costs little. If rows depend on time,
+    or come in groups, they are not exchangeable, and coverage is not guaranteed.
 
     Scores are those of refits to N rows under the same encoding, computed from counts: M candidates take O(M N C F)
     operations without a refit, in constant memory. Where classes share parameters, as under a Gaussian prior that is
@@ -337,10 +337,9 @@ def conformal(
     candidate: C times the work, or more. A row whose label has probability 0 has the lowest score. Scores are equal if
     they differ by less than 1e-9, relative to the log odds.
 
-    Choices on the rows that are not made anew with each candidate make coverage approximate, and `notes` say so: a
-    tree, densities and cells of numbers, the alpha of an estimator that `tune_alpha` has returned (unless it is fitted
-    again, which forgets the choice). Choices on other rows keep the guarantee, such as the weights of
-    `WeightedNB(weights=weights)`.
+    Coverage is approximate if choices on the rows are not made anew with each candidate. `notes` lists such choices: a
+    tree, densities and cells of numbers, the alpha of an estimator that `tune_alpha` has returned (unless the estimator
+    is fitted again). Choices on other rows keep the guarantee, such as the weights of `WeightedNB(weights=weights)`.
 
     Weights that were fitted to the rows are fitted anew, structure included, without each of ten folds:
     *cross-conformal* prediction. Rows of a fold are compared with candidates by the fit without that fold, and the

@@ -81,9 +81,10 @@ def explain(
 
         log P(c | x)/P(k | x) = log π_c/π_k + b_c - b_k + Σ_f w_f [ℓ_cf(x) - ℓ_kf(x)].
 
-    The contributions to a row, that of the class prior among them, add up to the log odds of `nb.predict_proba`. Words
-    share probabilities, and under the predictive a word that occurs again counts for more: word l with count x_l in a
-    row of t words has the term log Γ(α_l + x_l)/Γ(α_l) minus the fraction x_l/t of log Γ(α_0 + t)/Γ(α_0).
+    The contributions to a row, that of the class prior among them, add up to the log odds of `nb.predict_proba`. All
+    words of a row have one Dirichlet-multinomial term under the predictive, in which each further occurrence of a word
+    counts for more. The term is divided among the words: word l with count x_l in a row of t words has log Γ(α_l +
+    x_l)/Γ(α_l) minus the fraction x_l/t of log Γ(α_0 + t)/Γ(α_0).
 
     As the parameters of features are independent given the data, squares of `sd` add up to the square of the sd of
     `log_odds_moments(nb, X, against)`. Words have negative covariances: the root of the sum of squares is then an upper
@@ -93,9 +94,9 @@ def explain(
 
     A contribution is the evidence of a cell *if naive Bayes holds*: redundant features are each counted in full
     (`WeightedNB` gives them smaller weights). A contribution does not say how the prediction would change with the
-    cell. The sd is the uncertainty about the parameters, with weights taken for known. Missing cells of a network with
-    observed descendants are summed out, and the logarithm of a sum has no contributions; `terms` divides the logarithm
-    equally.
+    cell. The sd is the uncertainty about the parameters, as if weights were known. Missing cells of a network with
+    observed descendants are summed out. The logarithm of a sum has no contributions of single columns, so `explain`
+    raises an error; `terms` divides the logarithm equally.
 
     References
     ----------

@@ -48,8 +48,8 @@ def value_of_information(nb: Classifier, X: object, *, features: Iterable[str | 
     Returns
     -------
     DataFrame
-        One line for each row and missing cell, the most valuable of a row first; empty if no cell is missing. Cells
-        whose value is not a level count as missing, as in predictions.
+        One line for each row and missing cell, the cells of a row sorted by `value`, largest first; empty if no cell is
+        missing. Cells whose value is not a level count as missing, as in predictions.
 
         row
             label of the row in the index of X; its number, from 0, where X has none
@@ -68,22 +68,22 @@ def value_of_information(nb: Classifier, X: object, *, features: Iterable[str | 
         If there is no posterior, such as for an `AODE`, which averages over other models if another cell is missing; or
         if a family of numbers has no method for its predictive distribution.
     ValueError
-        If there is no such feature.
+        If `features` names a column that X does not have.
 
     Notes
     -----
     All probabilities are predictive, whatever `nb.estimate` is: the answer v has P(v | row) = Σ_c P(c | row)
     p(v | c, row), and the value is the mutual information of class and answer given the row, which is not negative.
-    Each cell is valued by itself: two redundant cells have their full value each, and the second is worth little once
-    the first is known. The unit is nats, not costs: see `decide` for costs.
+    Each cell is valued by itself: each of two redundant cells has its full value, although the second is worth little
+    once the first is known. The unit is nats, not costs: see `decide` for costs.
 
     Levels are summed over, in structures with other missing cells summed out. Numbers are represented by 101 quantiles
     of the predictive distribution of each class, and each quantile by the mass of the numbers that are nearest to it.
     The result is within about 1e-4 nats of the integral, and exact for small counts.
 
-    Where terms are weighted the answer is still distributed as the features are, by the plain p(v | c, row), while
-    P(c | row) and P(c | row, v) are those of the weighted scores. They are not conditionals of one joint distribution,
-    so that the entropy of `predict_proba` may be expected to rise: the value is then below 0.
+    If terms are weighted, the answer is distributed by the unweighted p(v | c, row), while P(c | row) and P(c | row, v)
+    are those of the weighted scores. These are not conditionals of one joint distribution, so the expected entropy may
+    increase: the value is then below 0.
 
     The value is right *if naive Bayes holds* and cells are missing at random.
 

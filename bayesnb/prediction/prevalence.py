@@ -35,9 +35,8 @@ _PARAMETER_DRAWS = 100
 _MOST_CELLS = 2**24
 _COLUMNS = ("training", "mode", "mean", "sd", "lower", "upper")
 _MEANING = (
-    "Shares of the classes among these rows, if p(row | class) is the same as in the training rows and scores are "
-    "calibrated. Where naive Bayes is overconfident, intervals are too narrow. Pass `mean` as `class_prior` to "
-    "predict_proba."
+    "Shares of the classes among these rows, if p(row | class) is the same as in training and scores are calibrated. "
+    "If naive Bayes is overconfident, intervals are too narrow. Pass `mean` as `class_prior` of `predict_proba`."
 )
 
 
@@ -52,24 +51,24 @@ class Prevalence:
     training : (C,) array
         Shares among the labelled rows that the classifier was fitted to: the posterior mean.
     mode : (C,) array
-        Shares of greatest posterior density given the scores, under α = 1 of greatest likelihood. NaN where some α < 1:
-        the density may grow without bound as a share goes to 0. Where rows do not tell classes from each other, the
-        mode is one of many.
+        Shares of greatest posterior density given the scores; with α = 1, of greatest likelihood. NaN if some α < 1,
+        because the density may then be unbounded as a share goes to 0. If the rows do not distinguish some classes, the
+        mode is not unique.
     mean, sd : (C,) arrays
         Posterior moments. `nb.predict_proba(X, class_prior=mean)` is exact for further rows of the same population.
     lower, upper : (C,) arrays
-        Ends of equal-tailed intervals. Intervals do not contain 0: for a class that may be absent see `upper`.
+        Ends of equal-tailed intervals. Intervals never contain 0; for a class that may be absent use `upper`.
     prob : float
         Posterior probability of each interval.
     draws : (S, C) array
-        Draws from the posterior, each of sum 1.
+        Draws from the posterior; each sums to 1.
     effective_draws : (C,) array
         Number of independent draws with the Monte Carlo error of `draws`. All numbers but `mode` are computed from the
         draws; for two classes given the scores they are computed by quadrature instead.
     n_rows : int
         Number of unlabelled rows.
     given : str
-        "scores" or "data": what the posterior is conditional on.
+        "scores" or "data": the argument `given` of `estimate_prevalence`.
 
     Examples
     --------
@@ -145,9 +144,9 @@ def estimate_prevalence(
     seed : int, default 0
         Seed of the draws.
     given : {"data", "scores"}, default "data"
-        "data": p(row | class) is as uncertain as the labelled rows leave it, and the posterior is averaged over draws
-        of the parameters. "scores": p(row | class) is taken for known. That is faster and works for classifiers without
-        a posterior, too, but intervals are too narrow after few labelled rows, see the notes.
+        "data": the parameters of p(row | class) are uncertain, and the result is averaged over draws from their
+        posterior. "scores": p(row | class) is assumed to be known. This is faster, and works for classifiers without a
+        posterior, but intervals are too narrow after few labelled rows, see the notes.
 
     Returns
     -------
@@ -167,7 +166,7 @@ def estimate_prevalence(
     Warns
     -----
     UserWarning
-        If the rows hardly tell some classes apart, so that fewer than 50 draws are effective or EM did not find the
+        If the rows hardly distinguish some classes, so that fewer than 50 draws are effective or EM did not find the
         mode.
 
     Notes
@@ -183,16 +182,15 @@ def estimate_prevalence(
 
     *It assumes* that p(row | class) is the same as in training (*label shift*): only the shares have changed.
 
-    *It takes the scores for calibrated.* Naive Bayes counts evidence twice where features depend on each other, and its
-    scores are too sure: then intervals are too narrow, and shares are biased towards those of the predicted labels.
-    Calibrate first, with a classifier whose terms are weighted; `bayesnb.evaluation.reliability` shows whether it is
-    needed.
+    *It assumes that the scores are calibrated.* If features depend on each other, naive Bayes counts evidence twice and
+    its scores are overconfident: intervals are then too narrow, and shares are biased towards those of the predicted
+    labels. Use a `WeightedNB` then; `bayesnb.evaluation.reliability` shows whether the scores are calibrated.
 
-    *The classifier may have seen few rows.* Therefore the default is `given="data"`. With `given="scores"`, 90%
+    *It accounts for few labelled rows* by the default, `given="data"`. With `given="scores"`, 90%
     intervals of two classes with two Gaussian features covered .44, .65, .83, .90 after 5, 20, 100, 1000 labelled rows
-    per class, in simulations from naive Bayes; `given="data"` covered .88, .86, .87 after the first three, and with six
-    Bernoulli features .91 where the scores covered .70. The posterior is averaged over 100 draws of θ | D; the
-    information of the unlabelled rows about θ is left out, as they have no labels.
+    per class, in simulations from naive Bayes; `given="data"` covered .88, .86, .87 after the first three. With six
+    Bernoulli features, `given="data"` covered .91 and `given="scores"` .70. The posterior is averaged over 100 draws of
+    θ | D; information of the unlabelled rows about θ is not used.
 
     References
     ----------

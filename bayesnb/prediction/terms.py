@@ -27,7 +27,7 @@ AVERAGE = "average"
 
 @dataclass(frozen=True, eq=False)
 class Terms:
-    """Log-likelihoods log p(x_t | class, D) of each row, class and term, whose sum makes class probabilities.
+    """Log-likelihoods log p(x_t | class, D) of each row, class and term; their sum gives the class probabilities.
 
     Attributes
     ----------
@@ -36,8 +36,8 @@ class Terms:
     log_class_prior : (N, C) array
         log P(class | D). Together with the sum of the terms it is log p(class, row | D).
     names : tuple of str
-        Names of the terms. A term is of one column, or in a structure of a column given its parents. Counts that share
-        a simplex are one term, and each member of an average of models is one.
+        Names of the terms. A term belongs to one column, or in a structure to a column given its parents. All word
+        counts together are one term, and so is each member of an average of models.
     classes : (C,) array
         Labels of the classes.
 
@@ -156,7 +156,7 @@ def loo_terms(
 
     Notes
     -----
-    The terms are those of N refits. Weights, temperatures and calibration are functions of this array, and so is
+    The terms are those of N refits. Weights, temperatures and calibration can be computed from this array, and so can
     `loo(nb, X, y).log_proba`, the normalised sum of the terms and the log class prior.
 
     Examples

@@ -21,21 +21,20 @@ def weight_table(nb: Classifier, prob: float = 0.9, draws: object = None) -> pd.
     prob : float, default 0.9
         Posterior probability of the intervals, in (0, 1).
     draws : ArviZ data or dict, optional
-        Draws of the weights by `run_nuts(nb, X=X, y=y)`, whose quantiles are the intervals. Default: the posterior is
-        taken for normal.
+        Draws of the weights by `run_nuts(nb, X=X, y=y)`, whose quantiles are the intervals. Default: a normal
+        approximation of the posterior.
 
     Returns
     -------
     DataFrame
-        One row per term, in the order of `nb.term_names_`; under τ = 0, where all terms share one weight, a single row
-        for the temperature, and one more for that of dependences where there are any.
+        One row per term, in the order of `nb.term_names_`; if `nb.shrinkage_`, τ, is 0, all terms share one weight: a
+        single row for the temperature, and one for the temperature of dependences if there are any.
 
         term
             name of the term; "temperature" in the row of all terms.
         weight
-            at the optimum; 1 is naive Bayes, 0 leaves the term out. Where rows are several draws from one simplex, the
-            weight is for a row of typical length: `nb.weight_` times (t + 1)^-`nb.length_exponent_` at the mean of
-            log(t + 1).
+            at the optimum; 1 is naive Bayes, 0 leaves the term out. For counts of words, the weight is that of a row of
+            typical length: `nb.weight_` times (t + 1)^-`nb.length_exponent_` at the mean of log(t + 1).
         lower, upper
             equal-tailed interval, averaged over τ by its evidence.
         sd
@@ -43,8 +42,8 @@ def weight_table(nb: Classifier, prob: float = 0.9, draws: object = None) -> pd.
         cost
             fall, in nats, of the penalised log score of the rows that weights were fitted to, if the term is left out
             and biases, temperature and the other weights are optimised again. By Laplace's approximation at τ =
-            `nb.shrinkage_` the cost is ½ weight²/Var(weight), which is good up to a few nats and too low beyond. The
-            cost of the temperature is that of leaving all terms out.
+            `nb.shrinkage_` the cost is ½ weight²/Var(weight), which is accurate up to a few nats, and too low for
+            larger costs. The cost of the temperature is that of leaving all terms out.
 
         `attrs` has "temperature", "shrinkage" and "prob".
 
@@ -57,12 +56,12 @@ def weight_table(nb: Classifier, prob: float = 0.9, draws: object = None) -> pd.
 
     Notes
     -----
-    The posterior is that of the weights given the terms that fits to halves of the rows have for the other halves,
-    with Σ_i log softmax(s(x_i))[y_i] for a log-likelihood, and not that of the parameters θ: a generalised (Gibbs)
-    posterior, as three splits are averaged. Under one τ it is taken for normal, with the inverse of minus the Hessian
-    of the penalised log score for the covariance of (b, T, d), and w = T + τ d; the exponent of the length is held.
-    Where the terms tell the labels nearly without error, the data bound the weights from below only, and normal
-    intervals are too wide on that side: draws have the shape of the posterior.
+    The posterior is that of the weights, not of the parameters θ. Its log-likelihood is Σ_i log softmax(s(x_i))[y_i],
+    with the scores s of each half of the rows by a fit to the other half. It is a generalised (Gibbs) posterior,
+    because three splits are averaged. For each τ it is approximated by a normal distribution of the class biases b, the
+    temperature T and the deviations d, with w = T + τ d; the covariance is the inverse of minus the Hessian of the
+    penalised log score, and the exponent of the length is fixed. If the terms predict the labels nearly without error,
+    the data bound the weights from below only, and normal intervals are too wide on one side: use `draws` then.
 
     References
     ----------

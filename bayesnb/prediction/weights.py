@@ -87,8 +87,7 @@ class Weights:
     shrinkage : float
         τ: how far these weights may be from the temperature; 0 is temperature scaling.
     of_draws : (T,) array of bool
-        Whether a term is of rows that are several draws from one simplex: the weight is then `weight` ·
-        (t + 1)^-`exponent` for a row of t draws.
+        Whether a term is of word counts: the weight is then `weight` · (t + 1)^-`exponent` for a row of t words.
     exponent : float
         Exponent β of the length.
     log_length : float
@@ -96,8 +95,8 @@ class Weights:
     n_rows : int
         Number of rows that the weights were fitted to.
     log_loss, plain_log_loss : float
-        Mean loss of a label in nats, expected for new rows: with the weights, corrected for their fit to that label,
-        and without weights. Both are by fits to half of the rows, and thus rather too high.
+        Expected log loss of new rows, in nats: with the weights, corrected for overfitting, and without weights. Both
+        come from fits to half of the rows, and are therefore rather too high.
     path : WeightPath or None
         The weights under each τ that was compared; None in files of older versions.
     dependence : (T,) array of bool

@@ -118,20 +118,20 @@ def top_words(
     θ_kw ~ Beta(a_kw, a_k - a_kw), and π.
 
     **Rank.** Words are ranked by `lower`. A word that occurs twice in the class and nowhere else has a large but
-    uncertain ratio; ranked by the mean, such words fill the list. With alpha far below 1 the prior is sure that words
-    without a count elsewhere are all but impossible there: words that only the class has then come first, frequent
-    words before rare ones. Only candidates are drawn: 10 `n` words, at least 200, with the greatest lower ends by
-    moments, of a normal distribution with the mean and variance of λ_cw. The variance and mean are exact for two
-    classes; for more, P(word | other classes, θ) is taken for a Beta variate with the same mean and variance.
+    uncertain ratio; ranked by the mean, such words fill the list. With alpha far below 1 the posterior probability of a
+    word without a count in a class is nearly 0: words that occur only in `class_` then come first, frequent words
+    before rare ones. Draws are taken for candidates only: the 10 `n` words, at least 200, with the greatest lower ends
+    under a normal distribution with the mean and variance of λ_cw. These are exact for two classes; for more, P(word |
+    other classes, θ) is approximated by a Beta variate with the same mean and variance.
 
     **Selection.** The words shown are the best of many, and the intervals do not take this into account. In 60
     documents of two classes and 500 words that are independent of the class, between 2.7% and 7.8% of all 90% intervals
-    exclude 0, but of the ten shown 99% or more if all words are equally frequent, and two thirds if word r has a
-    frequency proportional to 1/r (means of 100 data sets, for `MultinomialNB` and `BernoulliNB`). An interval above 0
-    is not a test of a word; `loo` shows whether the words predict the class.
+    exclude 0, but of the ten intervals shown 99% or more do so if all words are equally frequent, and two thirds if
+    word r has a frequency proportional to 1/r (means of 100 data sets, for `MultinomialNB` and `BernoulliNB`). An
+    interval above 0 is not a test of a word; `loo` shows whether the words predict the class.
 
     The posterior is that of naive Bayes: words of a phrase are each counted in full. Weights of terms (`WeightedNB`)
-    do not enter.
+    are not used.
 
     References
     ----------

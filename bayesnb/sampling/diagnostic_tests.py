@@ -281,16 +281,17 @@ def diagnostic_tests(
     This is naive Bayes without labels, with the population as one more column: `sample_latent` draws from it. Tests
     that were not done are left out, on the assumption that they are missing at random.
 
-    *Names.* Exchanging the classes, (π, s, c) → (1 - π, 1 - c, 1 - s), leaves the likelihood as it is. So the prior is
-    restricted to Σ_t (s_t + c_t - 1) > 0: tests are, on average, positive more often with the disease. Under a prior
-    that is symmetric, as by default, the classes of other draws are exchanged, which is exact; under any other prior
-    these draws are left out. `prior_lower` and `prior_upper` are those of the restricted prior.
+    *Names.* Exchanging the classes, (π, s, c) → (1 - π, 1 - c, 1 - s), does not change the likelihood. So the prior is
+    restricted to Σ_t (s_t + c_t - 1) > 0: tests are, on average, positive more often with the disease. Draws that
+    violate the restriction have their classes exchanged if the prior is symmetric, as by default, which is exact; under
+    any other prior they are discarded. `prior_lower` and `prior_upper` are those of the restricted prior.
 
     *Identification.* P populations and T tests have P + 2T parameters, and P(2^T - 1) free frequencies. One population
-    and two tests have 5 and 3: intervals are then those of the prior along some direction, however many rows there are.
-    Two populations must differ in prevalence. `note` reports this, and names the quantities whose posterior sd is above
-    half of the prior sd. Tests that err on the same people are not independent given the disease; their accuracy is
-    then overestimated, and no result reveals it.
+    and two tests have 5 parameters and 3 frequencies. The data then do not determine some combinations of parameters,
+    whose intervals are those of the prior however many rows there are. Two populations must differ in prevalence.
+    `note` reports this, and names the quantities whose posterior sd is above half of the prior sd. Tests that err on
+    the same people are not independent given the disease; their accuracy is then overestimated, and no number of the
+    result reveals this.
 
     References
     ----------

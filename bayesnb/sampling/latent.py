@@ -279,11 +279,11 @@ def sample_latent(
         Groups of variables:
 
         posterior
-            "class_prob" (chain, draw, class), and parameters under the names of `posterior_draws`; class c is that of
-            the mixture. `attrs` have "relabelled", the proportion of draws whose classes were permuted.
+            "class_prob" (chain, draw, class), and parameters under the names of `posterior_draws`; class c is class c
+            of `mixture`. `attrs` have "relabelled", the proportion of draws whose classes were permuted.
         log_likelihood
-            "row" (chain, draw, observation), log p(x_i | θ) with the class summed out, where N times the number of
-            draws is at most 2²⁵; for `arviz.loo` and `arviz.compare`, which choose the number of classes.
+            "row" (chain, draw, observation), log p(x_i | θ) with the class summed out; only if N times the number of
+            draws is at most 2²⁵. For `arviz.loo` and `arviz.compare`, which choose the number of classes.
         constant_data
             "membership" (row, class), P(class | x_i, X) averaged over the draws.
 
@@ -299,8 +299,8 @@ def sample_latent(
     Warns
     -----
     UserWarning
-        If R-hat is above 1.01, or an effective sample size below 100 per chain; if there are more parameters than the
-        frequencies of all patterns can tell: the posterior then depends on the prior, whatever the number of rows.
+        If R-hat is above 1.01, or an effective sample size below 100 per chain; if there are more parameters than free
+        frequencies of patterns: the posterior then depends on the prior, whatever the number of rows.
 
     Notes
     -----
@@ -313,10 +313,10 @@ def sample_latent(
     `NetworkNB(parents={"test": "other test"})` two tests depend on each other given the class.
 
     The likelihood is the same for all orders of the classes. So the classes of each draw are permuted such that their
-    memberships overlap most with those of the mode (Stephens, JRSS B 62, 2000, minimises a divergence). If classes
-    overlap so much that their names change from draw to draw, means of their parameters are not informative, and
-    "relabelled" is large. Classes whose priors differ, or to which rows are known to belong, are not permuted: these
-    name them.
+    memberships overlap most with those of the mode. (Stephens, JRSS B 62, 2000, minimises a divergence instead.) If
+    classes overlap so much that their names change from draw to draw, means of their parameters are not informative,
+    and "relabelled" is large. Classes that have different priors, or rows of known class, are not permuted, because
+    these identify the classes.
 
     References
     ----------

@@ -71,10 +71,10 @@ def run_nuts(
     Parameters
     ----------
     nb : fitted classifier of bayesnb
-        Classifier, of which only the statistics are used: the cost does not grow with the rows.
+        Classifier. Only its statistics are used, so the cost does not grow with the number of rows.
     hyperprior : None, "symmetric", "pooled", NumPyro distribution, or {"symmetric" | "pooled": distribution}
-        None: the prior of `nb` as it is. The posterior then has a closed form, which NUTS can check: `posterior_draws`
-        is exact and a thousand times faster. Otherwise the prior has unknown hyperparameters:
+        None: the prior of `nb`. The posterior then has a closed form, and NUTS is only a check: `posterior_draws` is
+        exact and a thousand times faster. Otherwise the prior has unknown hyperparameters:
 
         "symmetric"
             θ ~ Dirichlet(α, …, α), one α for each block of levels.
@@ -84,9 +84,9 @@ def run_nuts(
 
         A distribution is the hyperprior of α; the default is log α ~ Normal(-1, 1.5).
 
-        Under either kind the concentration of the classes has the prior of α, too, and Gaussian features a location
-        and a rate that the classes share: loc ~ Normal(m, b/(aκ)) and log rate ~ Normal(log b, 1) around the prior
-        of `nb`. Features whose family has no hyperprior, such as Poisson ones, keep
+        Under either kind the concentration of the class probabilities has the same hyperprior as α. For Gaussian
+        features the classes share a location and a rate: loc ~ Normal(m, b/(aκ)) and log rate ~ Normal(log b, 1), with
+        m, κ, a and b of the prior of `nb`. Features whose family has no hyperprior, such as Poisson features, keep
         their prior.
     draws, warmup, chains : int
         Number of draws per chain, number of warm-up steps per chain, and number of chains.
@@ -97,7 +97,7 @@ def run_nuts(
     features : names or indices of columns of X, optional
         Columns whose parameters are kept; default: all. `[]` keeps the hyperparameters alone.
     X, y, sample_weight : array-likes, with `groups` or for a `WeightedNB`
-        Rows that were fitted, with the labels and weights that they were counted with.
+        Rows that `nb` was fitted to, with the labels and weights with which they were counted.
     groups : (N,) array-like, optional
         Group of each row, such as a site or an author: partial pooling, see the notes.
 
@@ -113,38 +113,43 @@ def run_nuts(
     ImproperPosteriorError
         If the posterior is improper.
     ValueError
-        If `hyperprior` is none of the above, or improper. If X and y are missing for a `WeightedNB`, are given for
-        another classifier, or were not counted, as far as counts show it.
+        If `hyperprior` is none of the above, or improper. If X and y are missing for a `WeightedNB`, or are given for
+        another classifier without `groups`; if the counts show that the rows were not counted.
 
     Warns
     -----
     UserWarning
-        If transitions diverge, R-hat is above 1.01, or an effective sample size is below 100 per chain; with advice.
+        If transitions diverge, R-hat is above 1.01, or an effective sample size is below 100 per chain. The message
+        says what to do.
 
     Notes
     -----
     `predict_proba(X, draws=)` averages the closed-form predictive over the hyperparameters alone; `predict_interval`
-    and others draw θ given the hyperparameters and the row. Prior and statistics of `nb` must be those of the draws,
-    which `attrs` of `posterior` record. For "symmetric" draws no parameters are needed, `features=[]`.
+    and other functions draw θ given the hyperparameters and the row. The classifier that uses the draws must have the
+    prior and the statistics of `nb`, which `attrs` of `posterior` record. For "symmetric" draws these functions do not
+    need the parameters, so `features=[]` suffices.
 
-    With `groups` each group g has parameters of its own, which have a distribution in common: π_g ~ Dirichlet(t' m'),
-    θ_gcj ~ Dirichlet(t_j m_cj) for levels, σ²_gcj ~ InverseGamma(a_j, a_j v_cj) and μ_gcj ~ Normal(l_cj, σ²_gcj/κ_j)
-    for numbers. t', t, a and κ have the hyperprior of concentrations, by default LogNormal(1, 2), so that groups may
-    differ much or hardly. The means m' and m are uniform on their simplexes; l is normal with mean m and variance
-    b/(aκ), by the prior of `nb`, and log v is normal with mean log b/a and variance 1. The parameters are integrated
-    out, so that the cost depends on the number of groups and not on that of rows. Draws of parameters have the
-    dimension "group", whose last entry "(new)" is a group that has no rows. `predict_proba(X, draws=, groups=)` takes
-    the draws (Gelman & Hill, *Data Analysis Using Regression and Multilevel/Hierarchical Models*, 2007, ch. 12).
+    With `groups` each group g has its own parameters, whose distribution is common to all groups: class probabilities
+    π_g ~ Dirichlet(t' m'); for levels θ_gcj ~ Dirichlet(t_j m_cj); for numbers σ²_gcj ~ InverseGamma(a_j, a_j v_cj) and
+    μ_gcj ~ Normal(l_cj, σ²_gcj/κ_j). The concentrations t', t, a and κ have the hyperprior, by default LogNormal(1, 2),
+    under which groups may be very different or nearly equal. The mean probabilities m' and m_cj are uniform on their
+    simplexes. l is normal around the location in the prior of `nb`, with variance b/(aκ), and log v is normal with mean
+    log b/a and variance 1, where b, a and κ are those of the prior of `nb`. The parameters are integrated out, so that
+    the cost depends on the number of groups and not on that of rows. Draws of parameters have the dimension "group",
+    whose last entry "(new)" is a group that has no rows. `predict_proba(X, draws=, groups=)` takes the draws. For
+    partial pooling see Gelman & Hill, *Data Analysis Using Regression and Multilevel/Hierarchical Models* (2007),
+    ch. 12.
 
     For a `WeightedNB` the draws are of the posterior of the weights given cross-fitted terms of the rows,
-    p(b, T, d) Π_i P(y_i | x_i; b, w), under the priors of `WeightedNB`; τ and the exponent of the length are fixed at
-    the fitted values. That is a generalised posterior (a Gibbs posterior) of the weights, not of θ, which
-    `run_nuts(nb.estimator_)` draws. `weight_table(nb, draws=)` and `nb.predict_proba(X, draws=)` take the draws. The
-    cost of a step is proportional to the number of terms, N × C × T: `max_rows` bounds it.
+    p(b, T, d) Π_i P(y_i | x_i; b, w), under the priors of `WeightedNB` for the class biases b, the temperature T and
+    the deviations d, with weights w = T + τ d; τ and the exponent of the length are fixed at the fitted values. That is
+    a generalised posterior (a Gibbs posterior) of the weights, not of θ, which `run_nuts(nb.estimator_)` draws.
+    `weight_table(nb, draws=)` and `nb.predict_proba(X, draws=)` take the draws. The cost of a step is proportional to
+    the number of terms, N × C × T: `max_rows` bounds it.
 
-    After `import arviz`, of version 1, write `from numpyro import distributions as dist`. ArviZ leaves a NumPyro behind
-    that loads when first used, and `import numpyro.distributions as dist` then makes that module twice: NUTS fails with
-    "module 'numpyro.distributions' has no attribute 'distribution'", here and everywhere.
+    If you import ArviZ 1 before NumPyro, write `from numpyro import distributions as dist`. ArviZ 1 imports NumPyro
+    lazily, and `import numpyro.distributions as dist` then creates that module twice: NUTS fails, in bayesnb and
+    elsewhere, with "module 'numpyro.distributions' has no attribute 'distribution'".
 
     References
     ----------

@@ -96,13 +96,14 @@ def numpyro_source(nb: Classifier, hyperprior: object = None) -> Source:
     Returns
     -------
     str
-        Python code that defines `model(X=None, y=None, n_rows=...)`. X and y are rows and labels, in the form that
-        `fit` takes. Without X, `n_rows` rows are simulated, by default as many as were fitted. Sites are
+        Python code that defines `model(X=None, y=None, n_rows=...)`. X and y are rows and labels; X is a DataFrame
+        if `nb` was fitted to one, and otherwise an array. Without X, `n_rows` rows are simulated, by default as many as
+        were fitted. Sites are
 
-        - "class_prob", and in the plate "rows" "label", the position of the class in `nb.classes_`;
-        - in the plate "rows" one for each column of X, under its name: the position of a level, 0 or 1, or a number;
+        - "class_prob"; in the plate "rows", "label": the position of the class in `nb.classes_`;
+        - in the plate "rows", one for each column of X, under its name: the position of a level, 0 or 1, or a number;
           missing cells are masked. The columns of a multinomial are one site, "count";
-        - in the plate "classes" one for each parameter and column, such as "theta_colour" and "mu_density", and
+        - in the plate "classes", one for each parameter and column, such as "theta_colour" and "mu_density", and
           "theta" for the words of a multinomial;
         - hyperparameters under the names of `run_nuts`; "loc", "rate" and "base_measure" for each column.
 
@@ -123,9 +124,9 @@ def numpyro_source(nb: Classifier, hyperprior: object = None) -> Source:
     Notes
     -----
     The density of the program is p(X, y, θ) = p(π) Π_j p(θ_j) Π_i p(y_i | π) Π_j p(x_ij | y_i, θ_j), so that
-    p(X, y, θ)/p(θ | X, y) is the evidence for every θ: exp(`nb.log_evidence_`), if all rows have the weight 1. Weights
-    of rows are not in the program. Nor are sums over missing parents in a network: it refuses rows that need them.
-    NumPyro gives counts that are not integers the density 0.
+    p(X, y, θ)/p(θ | X, y) is the evidence for every θ: exp(`nb.log_evidence_`), if all rows have the weight 1. The
+    program has no weights of rows. It does not sum over missing parents in a network, and raises an error for rows that
+    need this. Counts that are not integers have density 0 in NumPyro.
 
     Examples
     --------
@@ -172,7 +173,7 @@ def numpyro_model(nb: Classifier, hyperprior: object = None) -> Callable[..., No
     Returns
     -------
     callable
-        Function that the text of `numpyro_source` defines. The same errors are raised.
+        Function that the text of `numpyro_source` defines.
 
     Examples
     --------
@@ -198,7 +199,9 @@ def _assemble(nb: Classifier, fitted: Fitted, parts: Sequence[_Part]) -> str:
     encoding = fitted.encoding
     n_classes, n_features = len(encoding.classes), encoding.n_features
     n_rows = int(np.ceil(np.sum(fitted.statistics.class_count)))
-    frame = "" if hasattr(nb, "feature_names_in_") else f"        {_FRAME}\n"
+    is_named = hasattr(nb, "feature_names_in_")
+    frame = "" if is_named else f"        {_FRAME}\n"
+    observed = "the DataFrame X" if is_named else "the array X"
     classes, *blocks = parts
 
     def lines(name: str, indent: int, of: Sequence[_Part] = parts) -> str:
@@ -209,7 +212,7 @@ def _assemble(nb: Classifier, fitted: Fitted, parts: Sequence[_Part]) -> str:
         f'"""{type(nb).__name__} as a generative model: {n_classes} classes, {n_features} columns."""\n'
         f"{_IMPORTS}\n{lines('constants', 0)}\n\n"
         f"def model(X=None, y=None, n_rows={n_rows}):\n"
-        f'    """Sample the parameters, and each row given its class; X and y, as for `fit`, are observed."""\n'
+        f'    """Sample the parameters, and each row given its class; {observed}, and labels y are observed."""\n'
         f"    if X is not None:\n{frame}        n_rows = len(X)\n"
         f"{lines('shared', 4)}"
         f"{lines('parameters', 4, [classes])}"

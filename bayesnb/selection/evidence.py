@@ -67,11 +67,11 @@ def bayes_factor(nb1: Classifier, nb2: Classifier) -> BayesFactor:
 
     Notes
     -----
-    Rows are compared by their sufficient statistics: equal statistics are taken for equal rows. A Bayes factor depends
-    on the priors of the parameters, however many rows are given, and does not show whether either model is right; see
-    `loo` and `check_independence`. A structure (of `TAN`, for example) or a strength of the prior (by `tune_alpha`)
-    that was chosen on the same rows makes the Bayes factor too favourable: `notes` say where that is so, and
-    `permutation_null` shows the same choice for permuted labels.
+    The function compares sufficient statistics: if these are equal, it assumes that the rows are the same. A Bayes
+    factor depends on the priors of the parameters, however many rows are given, and does not show whether either model
+    is right; see `loo` and `check_independence`. A structure (of `TAN`, for example) or a strength of the prior (by
+    `tune_alpha`) that was chosen on the same rows makes the Bayes factor too favourable: `notes` say where that is so,
+    and `permutation_null` shows the same choice for permuted labels.
 
     References
     ----------

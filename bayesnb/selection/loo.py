@@ -27,7 +27,7 @@ Kind = Literal["label", "row"]
 _SHOWN = 3
 _MEANING = (
     "Exact predictions of the label of each row from the other rows; below, the rows with the least probable labels. "
-    "The standard error assumes independent rows, and is unreliable for a difference below 4 nats between two models."
+    "The standard error assumes independent rows; if two models differ by less than 4 nats, it is unreliable."
 )
 
 
@@ -82,10 +82,10 @@ class LeaveOneOut:
 
     @property
     def se(self) -> float:
-        """Standard error of `elpd` with rows taken for independent, √(Σw · Var).
+        """Standard error of `elpd` if rows are independent, √(Σw · Var).
 
-        The standard error leaves out that all rows share their data. For a difference below 4 between two models it
-        misleads (Sivula, Magnusson & Vehtari, 2020).
+        The standard error ignores that the scores of different rows depend on the same data. If two models differ by
+        less than 4, it is unreliable (Sivula, Magnusson & Vehtari, 2020).
         """
         return _standard_error(self.weight, self.pointwise)
 
@@ -171,7 +171,7 @@ def loo(
     prior : {"derived", "fixed"}
         Treatment of a prior that is derived from the data, such as the default priors of Gaussian and Poisson features:
         "derived" derives it from the other rows, as a refit does; "fixed" keeps `nb.prior_`, whose scale depends on the
-        row and its label: with few rows and many features this reveals the label.
+        row and its label: with few rows and many features the scores are then too good.
 
     Returns
     -------
@@ -196,12 +196,13 @@ def loo(
     change. These are the scores of N refits to the other rows *under the same encoding*: classes and levels are kept,
     also a level that no other row has, as if `classes` and `categories` had been declared.
 
-    Leave-one-out takes rows for exchangeable: duplicates of a row predict one another, and where time matters the
-    past is predicted from the future. Scores are conditional on the prior, and on every other choice on the rows: a
-    tuned α, a tree, the densities that `MixedNB` chooses by the labels, the cells of `BinnedNB`, a vocabulary. Each may
-    make the scores too good (30 rows of noise, 40 columns: `TAN("evidence")` states a log loss of 1.10 and has 2.01);
-    `notes` name all of these but the last, and `permutation_null` shows the same choice for permuted labels. Digits are
-    lost where one outlier makes up all but 1e-10 of its class's sum of squares.
+    Leave-one-out assumes exchangeable rows. Scores are too good if rows have duplicates, or if rows depend on time:
+    then score rows of other groups or later rows instead. Scores are conditional on the prior, and on every other
+    choice on the rows: a tuned α, a tree, the densities that `MixedNB` chooses by the labels, the cells of `BinnedNB`,
+    a vocabulary. Each may make the scores too good (for 30 rows of noise in 40 columns, the log loss of
+    `TAN("evidence")` is 1.10 by leave-one-out and 2.01 on new rows); `notes` name all of these but the last, and
+    `permutation_null` shows the same choice for permuted labels. Scores lose precision if one outlier makes up all but
+    1e-10 of the sum of squares of its class.
 
     References
     ----------

@@ -31,8 +31,8 @@ NAMES = ("alpha", "class_alpha", "kappa", "a")
 _CONCENTRATIONS = {"alpha", "class_alpha"}  # hyperparameters of the classifier itself
 _BOUNDS = (1e-4, 1e4)
 _MEANING = (
-    "The values were chosen on these rows, so that scores of the tuned classifier on the same rows are too good. If a "
-    "value is at an end of the interval, widen `bounds`."
+    "Chosen on these rows: scores of the tuned classifier on the same rows are too good, so score other rows. If a "
+    "value is at an end of the interval, the optimum may lie outside: widen `bounds`."
 )
 
 
@@ -124,8 +124,8 @@ def tune_alpha(
         rows; "evidence": log p(X, y), the prediction of rows *and* labels, one after the other.
     tune : list of {"alpha", "class_alpha", "kappa", "a"}, optional
         Hyperparameters to tune. "alpha" is the concentration of levels, "class_alpha" that of classes; "kappa" is the
-        number of rows that the prior of μ is worth; "a" is the concentration of gamma priors, of precisions 1/σ² and of
-        rates, with a/b kept. Each is one number for all blocks. Default: all hyperparameters of `nb` but "class_alpha".
+        prior sample size of μ, in rows; "a" is the concentration of gamma priors, of precisions 1/σ² and of rates, with
+        a constant a/b. Each is one number for all blocks. Default: all hyperparameters of `nb` but "class_alpha".
     bounds : (lower, upper)
         Interval for each hyperparameter.
     prior : {"derived", "fixed"}
@@ -149,11 +149,11 @@ def tune_alpha(
 
     Notes
     -----
-    The two objectives answer different questions, and may differ much: on four of the 20 Newsgroups, split by date,
-    `examples/choose_prior.py` prints both.
+    The two objectives answer different questions, and their optima may differ much: `examples/choose_prior.py` prints
+    both for four of the 20 Newsgroups.
 
-    Gradients are those of the closed form; SciPy's L-BFGS-B maximizes over the logarithms, from the best of six
-    strengths. The result is itself learned from the rows: `loo` and `bayes_factor` of the tuned estimator are
+    Gradients are those of the closed form; SciPy's L-BFGS-B maximizes over the logarithms, and starts at the best of
+    six strengths. The result is itself learned from the rows: `loo` and `bayes_factor` of the tuned estimator are
     conditional on it, and their notes say so; `permutation_null` shows such a choice for permuted labels.
 
     Examples

@@ -63,8 +63,8 @@ def predict_interval(
     given : {"row", "data"}, optional
         Condition of the posterior. "row": θ | data, row, for rows from the population of the data; the average of
         P(class | row, θ) is `predict_proba`. "data": θ | data, for rows fixed in advance; the average is not
-        `predict_proba`. Default: "row"; but "data" for a classifier whose terms are weighted, as weighted terms are no
-        distribution of rows.
+        `predict_proba`. Default: "row"; but "data" for a classifier whose terms are weighted, because weighted terms do
+        not define a distribution of rows.
     draws : int, or return value of `posterior_draws`, `to_arviz`, `run_nuts` or `sample_latent`
         Number of draws, if the method draws; or draws that replace the exact posterior, for every method. With
         `given="data"` these are the draws of θ. With `given="row"`, draws of the posterior of the same model provide
@@ -95,17 +95,17 @@ def predict_interval(
 
     Notes
     -----
-    With s_c = log π_c + log p(row | c, θ), independent between classes but for π, and
-    θ | D, row = Σ_k P(k | row, D) p(θ | D, (row, k)), the logit s_1 - s_0 of two classes is a mixture of two
-    distributions whose moments are known exactly, see `docs/derivations.md`.
+    The scores s_c = log π_c + log p(row | c, θ) are independent between classes except for π, and θ given the data and
+    the row has the density Σ_k P(k | row, D) p(θ | D, (row, k)). So the logit s_1 - s_0 of two classes is a mixture of
+    two distributions whose moments are known exactly, see `docs/derivations.md`.
 
     The interval describes the uncertainty about the parameters *if naive Bayes holds*. It is not the probability that a
     prediction is right, and it becomes narrower with more rows whether or not the model is right. For a structure the
     interval is conditional on the structure: with a tree that was learned from the same rows 90% intervals cover
     .85–.86, with the true tree .90.
 
-    `predict_proba` is the mean over the parameters, and the interval has quantiles. If the data determine the
-    parameters poorly, most draws are close to 0 or 1, and their mean may lie outside a 90% interval.
+    `predict_proba` is the mean over the parameters, and the ends of the interval are quantiles. If the data determine
+    the parameters poorly, most draws are close to 0 or 1, and their mean may lie outside a 90% interval.
 
     Examples
     --------

@@ -231,8 +231,13 @@ def site_names(encoding: Encoding, model: NaiveBayes) -> list[dict[str, str]]:
 
 def parameter_shapes(family: Prior) -> dict[str, tuple[int, ...]]:
     """Return the shape (C, K) of each parameter of a family, by name, without drawing."""
-    parameters = jax.eval_shape(lambda family: _draw_named(ShapeRecorder(), 1, family), family)
+    parameters = jax.eval_shape(_draw_shapes, family)
     return {name: values.shape[1:] for name, values in parameters.items()}
+
+
+def _draw_shapes(family: Prior) -> dict[str, jax.Array]:
+    """Return one draw of each parameter, from variates that are zeros."""
+    return _draw_named(ShapeRecorder(), 1, family)
 
 
 def _draw_sites(
@@ -296,12 +301,18 @@ class ShapeRecorder:
     def log_gamma(self, a: Any, n: int) -> jax.Array:
         """Record the shape parameters `a`, and return zeros."""
         self.gammas.append(xp.asarray(a))
-        return xp.zeros((n, *xp.shape(a)))
+        return _zeros_like(a, n)
 
     def normal(self, like: Any, n: int) -> jax.Array:
         """Record an array of the shape of the variates, and return zeros."""
         self.normals.append(xp.asarray(like))
-        return xp.zeros((n, *xp.shape(like)))
+        return _zeros_like(like, n)
+
+
+def _zeros_like(array: Any, n: int) -> jax.Array:
+    """Zeros (n, *shape of `array`), of NumPy if `array` is not a JAX array: the library in which the kernel goes on."""
+    zeros: jax.Array = xp.broadcast_to(xp.zeros_like(array, float), (n, *xp.shape(array)))
+    return zeros
 
 
 class HostVariates:

@@ -11,6 +11,7 @@ from typing import Any
 import jax
 import numpy as np
 
+from bayesnb._util.arguments import shown
 from bayesnb.capabilities import require_capability
 from bayesnb.encoding import Columns, Encoding, Rows
 from bayesnb.families import reason_for_lack, supports
@@ -116,9 +117,11 @@ def _read_block(columns: Columns, rows: Any, n: int) -> CellBlock:
         if not columns.one_simplex:
             return CellBlock(index, columns.names, None, values, ordered)
         total = values.sum(axis=1)
-        if (values != np.round(values)).any():
+        if (fractional := values != np.round(values)).any():
+            i, j = (int(at[0]) for at in np.nonzero(fractional))
             raise NotImplementedError(
-                "X: a count of words is not a whole number, and a multinomial distribution has only whole counts."
+                f"X: the count at row {i}, column {shown(columns.names[j])} is {values[i, j]}; word counts must be "
+                "whole numbers. Pass raw counts, not tf-idf weights."
             )
         return CellBlock(index, columns.names, None, values, ordered, total.astype(np.int64))
     ends = np.searchsorted(feature, np.arange(len(index) + 1))

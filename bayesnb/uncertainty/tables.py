@@ -56,13 +56,13 @@ def parameter_table(
         are left out if `features` is given.
 
         class
-            label
+            Label.
         feature : str
             Name of the column, or "(class)" in the rows of the class probabilities.
         level
-            value Level whose probability given the class is the parameter; "absent" or "present" for Bernoulli
-            features; the class itself in the rows of the class probabilities. For a feature without levels the name of
-            the parameter: "theta" (probability of a word of a multinomial), "mu", "sigma2", "rate".
+            Level whose probability given the class is the parameter; "absent" or "present" for Bernoulli features; the
+            class itself in the rows of the class probabilities. For a feature without levels the name of the parameter:
+            "theta" (probability of a word of a multinomial), "mu", "sigma2", "rate".
         count : float
             Weight of the cells that were counted: n_l of a level, otherwise the number of observed cells.
         mle, map, mean : float
@@ -309,13 +309,14 @@ def cut_table(nb: Classifier, features: Iterable[object] | None = None) -> pd.Da
     DataFrame
         One row for each edge between two cells.
 
-        feature
-            str
-        edge
-            float
+        feature : str
+            Name of the column.
+        edge : float
+            Boundary between the two cells.
         probability : float
-            Probability of a cut at the edge, averaged over all binnings. If the rows do not determine the edge, the
-            probability is divided among neighbouring edges: its sum is their expected number of cuts.
+            Probability of a cut at the edge, averaged over all binnings. If the rows do not determine which of several
+            neighbouring edges has a cut, each has a part of the probability; the sum is the expected number of cuts at
+            these edges.
         most_probable : bool
             Whether the most probable binning has a cut at the edge.
 
@@ -380,9 +381,9 @@ def density_table(
         One row for each class, feature and cell.
 
         class
-            label
-        feature
-            str
+            Label.
+        feature : str
+            Name of the column.
         low, high : float
             Ends of the cell (low, high]; the outer cells have infinite ends.
         count : float
@@ -401,8 +402,8 @@ def density_table(
 
     Notes
     -----
-    Each interval is that of one cell, not of the whole curve. It describes what the rows leave unknown about a density
-    that is piecewise constant on the cells.
+    Each interval is that of one cell, not of the whole curve. It describes the uncertainty about a density that is
+    piecewise constant on the cells.
 
     Examples
     --------
@@ -501,7 +502,7 @@ def _cut_probabilities(family: Any) -> tuple[jax.Array, jax.Array]:
 
 
 def context_table(nb: Classifier, features: Iterable[object] | None = None) -> pd.DataFrame:
-    """Posterior probabilities that contexts, values of a column's first few parents, have their own distribution.
+    """Posterior probability that a column depends on its first parents, for each context: values of these parents.
 
     Parameters
     ----------
@@ -516,13 +517,13 @@ def context_table(nb: Classifier, features: Iterable[object] | None = None) -> p
         One row for each class, feature and context that occurs in rows of the class.
 
         class
-            label
-        feature
-            str
+            Label.
+        feature : str
+            Name of the column.
         parents : int
             Number of parents whose values the context has: 0 is the class alone.
-        context
-            str
+        context : str
+            Values of these parents.
         rows : float
             Weight of the rows of the class in this context in which the feature is observed.
         reached : float

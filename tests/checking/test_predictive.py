@@ -240,7 +240,7 @@ def test_models_whose_rows_are_not_drawn():
     for model, reason in (
         (bnb.AODE(), "AODE averages"),
         (bnb.WeightedNB(bnb.CategoricalNB()), "Weighted terms are not a distribution from which rows can be drawn"),
-        (bnb.TreeAveragedNB(), "average over trees are not simulated"),
+        (bnb.TreeAveragedNB(), "average over trees cannot be simulated"),
     ):
         refused(reason, posterior_predictive_check, model.fit(X, y), X, y, error=NotImplementedError)
 

@@ -193,7 +193,7 @@ def test_the_first_partial_fit_needs_classes(case):
 
 @each
 def test_labels_that_were_not_declared(case):
-    says = ("'mid'", "row [0-9]+", "high.*low", r"partial_fit\(classes")
+    says = ("'mid'", "row [0-9]+", "high.*low", r"partial_fit\(X, y, classes=")
     row = int(np.argmax(case.y == "mid"))
     nb = case.make(**plain(case))
     message = message_of(lambda: nb.partial_fit(case.X, case.y, classes=["high", "low"]))

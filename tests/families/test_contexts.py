@@ -245,7 +245,10 @@ def test_its_components_are_the_contexts_of_each_number_of_parents():
 
 
 def test_what_many_prunings_have_not_is_refused():
-    lacking = ((PenalizedLikelihood, "EM needs full"), (Program, "contexts is discrete, and NUTS does not sample"))
+    lacking = (
+        (PenalizedLikelihood, "For EM pass tables='full'"),
+        (Program, "contexts is discrete, and NUTS does not sample"),
+    )
     for capability, reason in lacking:
         refused(reason, require_capability, EVEN.posterior, capability, error=NotImplementedError)
     assert np.isnan(EVEN.posterior.pseudo_count()["theta"]).all()

@@ -185,7 +185,7 @@ def test_a_disk_that_becomes_full(tmp_path):
     bnb.fit_stream(bnb.CategoricalNB(), growing(), progress=False)  # no kernel is left to be cached on a full disk
     with (
         full_disk(8_000),
-        pytest.raises(OSError, match="checkpoint was not written, and is as it was before: File too"),
+        pytest.raises(OSError, match="checkpoint was not written, and an existing file is unchanged: File too"),
     ):
         bnb.fit_stream(nb, growing(), checkpoint=path, every=20, progress=False)
     assert_untouched(nb, before)

@@ -49,7 +49,13 @@ def test_a_full_disk(tmp_path):
     before = path.read_bytes()
     large = bnb.CategoricalNB().fit(np.arange(2000).reshape(-1, 2), np.arange(1000))
     with full_disk(1000):
-        refused(r"model was not written, and is as it was before: File too large", bnb.save, large, path, error=OSError)
+        refused(
+            r"model was not written, and an existing file is unchanged: File too large",
+            bnb.save,
+            large,
+            path,
+            error=OSError,
+        )
     assert path.read_bytes() == before
     assert os.listdir(tmp_path) == ["model"]
 
@@ -82,7 +88,7 @@ def test_permissions_are_those_of_any_new_file_and_of_the_old_one(tmp_path):
 
 @pytest.mark.parametrize("path", [".", "/", ""])
 def test_a_path_without_a_file_name(path):
-    refused("no regular file", write_atomically, path, b"", error=OSError)
+    refused("a folder, a pipe or a device", write_atomically, path, b"", error=OSError)
 
 
 @pytest.mark.parametrize("kind", ["link", "dangling link", "pipe", "folder"])
@@ -93,7 +99,7 @@ def test_only_regular_files_are_replaced(kind, tmp_path):
     {"pipe": os.mkfifo, "folder": os.mkdir}.get(kind, lambda p: os.symlink(target, p))(path)
     before = path.lstat()
     for write in (lambda p: bnb.save(bnb.CategoricalNB().fit(LEVELS, LABELS), p), require_writable):
-        refused("symbolic link" if "link" in kind else "no regular file", write, path, error=OSError)
+        refused("symbolic link" if "link" in kind else "a folder, a pipe or a device", write, path, error=OSError)
     assert path.lstat() == before
     assert kind != "link" or target.read_bytes() == b"old"
     assert set(os.listdir(tmp_path)) <= {"model", "target"}
@@ -101,6 +107,6 @@ def test_only_regular_files_are_replaced(kind, tmp_path):
 
 def test_a_name_that_is_too_long(tmp_path):
     """The name of the temporary file is too long: the old file stays, and the error says so."""
-    with pytest.raises(OSError, match=r"was not written, and is as it was before: File name too long"):
+    with pytest.raises(OSError, match=r"was not written, and an existing file is unchanged: File name too long"):
         write_atomically(tmp_path / ("x" * 245), b"new")
     assert not os.listdir(tmp_path)

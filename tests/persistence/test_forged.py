@@ -194,7 +194,8 @@ def test_what_save_writes_load_reads(tmp_path):
     path = tmp_path / "model"
     nb = bnb.CategoricalNB().fit(LEVELS, LABELS)
     nb.statistics_.blocks[0].count[0, 0] += 1000
-    refused(r"CategoricalNB was changed after fit: class_count contradicts the counts", bnb.save, nb, path)
+    message = "CategoricalNB was changed after fit: class_count contradicts the counts of .* column '0' has 10"
+    refused(message, bnb.save, nb, path)
     nb = bnb.CategoricalNB().fit(LEVELS, LABELS).set_params(alpha=-1)
     refused("was changed after fit: alpha is -1", bnb.save, nb, path)
     assert not path.exists()
@@ -310,7 +311,7 @@ def test_pipes_sockets_and_devices(tmp_path):
     with socket.socket(socket.AF_UNIX) as server:
         server.bind(str(tmp_path / "socket"))
         for path in (tmp_path / "pipe", "/dev/zero", "/dev/null"):
-            refused("no regular file", bnb.load, path, error=bnb.CorruptModelError)
+            refused("not a regular file", bnb.load, path, error=bnb.CorruptModelError)
         refused("socket", bnb.load, tmp_path / "socket", error=OSError)
     # Reading the beginning of a process's memory fails; other systems have no such file.
     refused("(Input/output error|No such file).*/proc/self/mem", bnb.load, "/proc/self/mem", error=OSError)

@@ -331,7 +331,12 @@ def test_what_cannot_be_drawn(melons, monkeypatch):
     refused("no bin has a row", plots.reliability, table.iloc[:1])
     refused(r"table\['b'\]: no bin has a row", plots.reliability, {"a": table, "b": table.iloc[:1]})
     refused(r"table\['b'\] has no column 'accuracy'", plots.reliability, {"b": table.drop(columns="accuracy")})
-    refused(r"table\['b'\] must be what bayesnb.evaluation.reliability", plots.reliability, {"b": 3}, error=TypeError)
+    refused(
+        r"table\['b'\] must be the result of bayesnb.evaluation.reliability",
+        plots.reliability,
+        {"b": 3},
+        error=TypeError,
+    )
     refused("table is an empty dict", plots.reliability, {})
 
     refused("top=1", plots.independence, pairs, top=1)

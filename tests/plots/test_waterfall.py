@@ -75,7 +75,7 @@ def test_one_row_of_several_in_any_order_of_its_lines():
 
 
 def test_what_is_no_waterfall_is_refused():
-    refused("frame must be what bayesnb.explain returns", plots.explain, [1], error=TypeError)
+    refused("frame must be the result of bayesnb.explain", plots.explain, [1], error=TypeError)
     refused("frame has no column 'sd'", plots.explain, reasons(2).drop(columns="sd"))
     infinite = reasons(2)
     infinite.loc[1, "contribution"] = -np.inf

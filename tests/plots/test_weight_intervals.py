@@ -72,4 +72,4 @@ def test_terms_by_name():
 def test_what_it_is_of():
     refused("table has no column 'cost'", plots.weights, table_of(3).drop(columns="cost"))
     refused("table has no row; pass what bayesnb.weight_table returns", plots.weights, table_of(3)[:0])
-    refused("table must be what bayesnb.weight_table returns", plots.weights, {"weight": 1.0}, error=TypeError)
+    refused("table must be the result of bayesnb.weight_table", plots.weights, {"weight": 1.0}, error=TypeError)

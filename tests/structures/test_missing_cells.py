@@ -90,7 +90,7 @@ def test_a_network_that_is_too_wide_is_refused():
     holes[5, :6] = None
     nb = bnb.NetworkNB({6: [0], 5: [0, 1], 4: [1, 2, 5], 3: [2, 4, 6]}).fit(wide, Y)
     with pytest.raises(
-        ValueError, match=r"missing cells with observed descendants \(first row: 5\).*numbers for each row"
+        ValueError, match=r"missing cells with observed descendants \(first: row 5\).*numbers for each row"
     ):
         nb.predict(holes)
 

@@ -235,7 +235,7 @@ def test_what_an_average_of_trees_has_not_is_refused_and_nothing_is_changed():
     refused("no closed form", bnb.explain, nb, X[:2], error=error)
     refused("share parameters", bnb.log_odds_moments, nb, X[:2], error=error)
     refused("no tables", bnb.compare_estimates, nb, X, Y, X, Y, error=error)
-    refused("not simulated", bnb.prior_predictive, nb, 10, error=error)
+    refused("cannot be simulated", bnb.prior_predictive, nb, 10, error=error)
     refused("NUTS does not sample discrete", bnb.run_nuts, nb, draws=10, error=error)
     for estimate in ("mle", "map", "mean"):
         refused("no tables", nb.predict_proba, X, estimate=estimate, error=error)

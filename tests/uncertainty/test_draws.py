@@ -203,7 +203,7 @@ def test_draws_are_a_positive_number(draws):
 
 @variants("feature", ["colour", 3, -1, 0.5])
 def test_features_are_columns(feature):
-    with pytest.raises(ValueError, match=r"features: there is no column .*X has \['0', '1', '2'\]"):
+    with pytest.raises(ValueError, match=r"features: there is no column .*the columns of X are \['0', '1', '2'\]"):
         posterior_draws(make_prior_only(1.0), features=[feature])
 
 

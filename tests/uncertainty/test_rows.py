@@ -319,3 +319,16 @@ def test_without_a_cell_the_class_prior_is_what_is_known(kind, given):
     found = decompose_uncertainty(nb, missing_rows(kind), method="draws", given=given, draws=DRAWS)
     np.testing.assert_allclose(found["total"], -xlogy(mean, mean) - xlogy(1 - mean, 1 - mean), atol=0.005)
     np.testing.assert_allclose(nb.predict_proba(missing_rows(kind))[:, 1], mean)
+
+
+@pytest.mark.parametrize("nb", [bnb.BinnedNB(), bnb.KDB()])
+def test_a_second_interval_compiles_nothing(nb):
+    """Calls that compile anew each time cost a second; JAX reports each compilation."""
+    rng = np.random.default_rng(0)
+    X, y = rng.normal(size=(40, 2)), np.arange(40) % 2
+    nb.fit(X, y)
+    events: list[str] = []
+    bnb.predict_interval(nb, X[:1], draws=20)
+    jax.monitoring.register_event_duration_secs_listener(lambda event, *_, **__: events.append(event))
+    bnb.predict_interval(nb, X[:1], draws=20)
+    assert [event for event in events if "backend_compile" in event] == []
