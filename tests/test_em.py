@@ -345,7 +345,7 @@ def test_it_predicts_and_has_no_posterior():
     assert nb.unlabeled_weight_ == 0.5
     for estimate in ("map", "mean", "predictive"):
         assert np.isfinite(nb.predict_proba(X, estimate=estimate)).all()
-    refused("counted with responsibilities by EM", bnb.posterior_draws, nb, error=NotImplementedError)
+    refused("Rows without a label were counted by EM", bnb.posterior_draws, nb, error=NotImplementedError)
     decided = bnb.decide(nb, X, bnb.decision.zero_one(nb.classes_))
     assert np.isnan(decided.p_optimal).all()
     assert np.isnan(decided.regret).all()
@@ -365,10 +365,10 @@ X8, Y8 = LEVELS[:8], np.array([0, 1, 2, 0, -1, -1, -1, -1])
     ("nb", "y", "options", "error", "message"),
     [
         (bnb.FeatureAveragedNB(), Y8, {}, NotImplementedError, "two models with different numbers"),
-        (bnb.AODE(), Y8, {}, NotImplementedError, "needs a classifier whose rows can be counted with responsibilities"),
+        (bnb.AODE(), Y8, {}, NotImplementedError, "needs a classifier with an exact posterior"),
         (bnb.CategoricalNB(), np.where(Y8 == 1, 1, -1), {}, ValueError, "the only label is 1"),
         (bnb.CategoricalNB(), Y8, {"sample_weight": (Y8 < 0) * 1.0}, ValueError, "no row has a label and positive"),
-        (bnb.CategoricalNB(), np.array(["a", "b", *[-1] * 6]), {}, ValueError, "Pass y with dtype=object"),
+        (bnb.CategoricalNB(), np.array(["a", "b", *[-1] * 6]), {}, ValueError, "row 2 .* pass y with dtype=object"),
         (bnb.CategoricalNB(), Y8, {"weight": -1}, ValueError, "weight=-1 must be"),
         (bnb.CategoricalNB(), Y8, {"tol": -1.0}, ValueError, "tol=-1.0 must be"),
         (bnb.CategoricalNB(), Y8, {"max_iter": 0}, ValueError, "max_iter=0 must be"),

@@ -237,8 +237,17 @@ def test_a_bad_concentration_is_refused(alpha):
 
 def test_two_rows_of_one_name_are_refused():
     X, y = levels(20)
-    refused(r"named 'Stump\(\)'", compare_estimates, CategoricalNB(), X, y, X, y, baselines=[Stump(), Stump()])
-    refused("named 'map'", compare_estimates, CategoricalNB(), X, y, X, y, priors={"map": 1})
+    refused(
+        r"same name in the table, 'Stump\(\)'",
+        compare_estimates,
+        CategoricalNB(),
+        X,
+        y,
+        X,
+        y,
+        baselines=[Stump(), Stump()],
+    )
+    refused("same name in the table, 'map'", compare_estimates, CategoricalNB(), X, y, X, y, priors={"map": 1})
 
 
 def table_of(kind, n=60):
@@ -290,7 +299,7 @@ def test_priors_of_weighted_terms_need_alpha_of_the_estimator():
     X, y = levels(20)
     message = r"PoissonNB has no concentration `alpha`.*baselines=\[PoissonNB\(prior="
     refused(message, compare_estimates, WeightedNB(PoissonNB()), [[1], [2]], [0, 1], [[1]], [0], priors={"L": 1})
-    refused("named 'weighted'", compare_estimates, WeightedNB(), X, y, X, y, priors={"weighted": 1})
+    refused("same name in the table, 'weighted'", compare_estimates, WeightedNB(), X, y, X, y, priors={"weighted": 1})
     assert "weighted" in compare_estimates(CategoricalNB(), X, y, X, y, priors={"weighted": 3}).index
 
 
@@ -330,7 +339,7 @@ def test_differences_are_from_a_row_that_there_is():
     X, y = two_normals()
     for compare in (partial(compare_estimates, repeats=2), partial(compare_folds, folds=[])):
         refused(
-            "against='weighted' is not a row of the table; choose from 'mle',",
+            "against='weighted' is not a name in the table; choose from 'mle',",
             compare,
             GaussianNB(),
             X,

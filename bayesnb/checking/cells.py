@@ -151,8 +151,8 @@ def read_cells(fitted: Fitted, X: object, y: object, chosen: set[int] | None) ->
             cells.append(NumberCells(index, values, _class_means(values, bounds), prior).take(at))
         else:
             raise NotImplementedError(
-                f"check_independence compares numbers by their moments, but {prior.statistics.__name__}, the "
-                f"statistics of {block.kind} columns, has no `from_moments`. Choose other columns with features=."
+                f"check_independence cannot compare {block.kind} columns: their statistics, "
+                f"{prior.statistics.__name__}, have no `from_moments`. Name other columns in features=."
             )
     return sorted(cells, key=_comparison_order), bounds
 
@@ -160,7 +160,9 @@ def read_cells(fitted: Fitted, X: object, y: object, chosen: set[int] | None) ->
 def require_pair(n_features: int) -> None:
     """Raise ValueError if there are fewer than two columns."""
     if n_features < 2:
-        raise ValueError(f"features: a pair needs two columns, but the number of columns is {n_features}.")
+        raise ValueError(
+            f"features: a pair needs two columns, but the number of columns is {n_features}. Name two or more columns."
+        )
 
 
 def require_memory(cells: list[Cells], n_classes: int, names: Sequence[str]) -> None:
@@ -169,8 +171,8 @@ def require_memory(cells: list[Cells], n_classes: int, names: Sequence[str]) -> 
     if len(sizes) > 1 and (need := n_classes * sizes[-1][0] * sizes[-2][0]) > _TABLE:
         (a, i), (b, j) = sizes[-1], sizes[-2]
         raise ValueError(
-            f"features: column {shown(names[i])} has {a} levels and column {shown(names[j])} {b}; their table for "
-            f"{n_classes} classes would take {need * 8 / 1e9:.1f} GB. Leave one of them out of `features`."
+            f"features: column {shown(names[i])} has {a} levels and column {shown(names[j])} has {b} levels; their "
+            f"table for {n_classes} classes would take {need * 8 / 1e9:.1f} GB. Leave one of them out of `features`."
         )
 
 

@@ -319,7 +319,7 @@ def _require_quantities(name: str, tables: Tables, draws: int) -> None:
     n_features = len(tables.index)
     if not len(tables.label) or not n_features:
         raise ValueError(
-            f"X: a check needs rows and features, but there are {len(tables.label)} rows and {n_features} features."
+            f"X has {len(tables.label)} rows and {n_features} features; a check needs one or more of each."
         )
     n_levels = sum(map(len, tables.levels))
     n_pairs = n_features * (n_features - 1) // 2

@@ -71,7 +71,7 @@ def prior_predictive(nb: Classifier, draws: int = 1000, seed: int = 0) -> np.nda
         require_proper(encoding, model)
     except ImproperPosteriorError as error:
         raise ImproperPosteriorError(
-            f"prior_predictive draws from the prior, before any data, and needs a proper prior. {error}"
+            f"prior_predictive needs a proper prior, because without data the posterior is the prior. {error}"
         ) from None
     rng = np.random.default_rng(seed)
     width = max(np.size(jax.tree.leaves(block)[0]) for block in model.blocks)
@@ -82,7 +82,8 @@ def prior_predictive(nb: Classifier, draws: int = 1000, seed: int = 0) -> np.nda
     probability = np.concatenate(parts)
     if np.isnan(probability).any():
         raise ValueError(
-            "The prior is so wide that its draws overflow float64; raise the concentration of its variances."
+            "prior_predictive: the prior of a variance is so wide that draws overflow float64. Raise the concentration "
+            "of the variances."
         )
     return probability
 

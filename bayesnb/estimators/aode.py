@@ -234,14 +234,17 @@ class AODE(StructuredNB):
         n_features = counted.encoding.blocks[0].n_features
         if not isinstance(self.alpha, Number) and np.asarray(self.alpha).shape not in ((), (n_features,)):
             raise ValueError(
-                f"alpha={shown(self.alpha)} must be a number, or one number for each of the {n_features} features. A "
-                "number for each level is not possible, as every member pairs the levels of a feature with those of "
-                "another parent."
+                f"alpha={shown(self.alpha)} must be a number, or a list of {n_features} numbers, one number for each "
+                "feature. AODE cannot use a number for each level, because every member counts a level together with "
+                "the levels of another parent."
             )
         if not isinstance(self.class_alpha, str):
             return super()._empirical_prior(counted)
         if self.class_alpha != _LEVELS:
-            raise ValueError(f"class_alpha={shown(self.class_alpha)} is unknown; use a concentration, or 'levels'.")
+            raise ValueError(
+                f"class_alpha={shown(self.class_alpha)} is unknown; use a positive number, an array of one number for "
+                "each class, or 'levels'."
+            )
         with_alpha = copy.copy(self)
         with_alpha.class_alpha = 1.0
         return super(AODE, with_alpha)._empirical_prior(counted)

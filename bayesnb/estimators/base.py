@@ -122,7 +122,10 @@ class NaiveBayesClassifier(FittedClassifier):
         """
         before = vars(self).get("fitted_")
         if before is None and classes is None:
-            raise ValueError("classes must be passed on the first call to partial_fit.")
+            raise ValueError(
+                "classes must be passed on the first call to partial_fit: the labels of all classes, those of later "
+                "batches included."
+            )
         updated = classifier_state.copy_unfitted(self) if before is None else copy.copy(self)
         known = Levels(()) if before is None else before.encoding.classes
         if classes is not None:
@@ -180,7 +183,8 @@ class NaiveBayesClassifier(FittedClassifier):
             if grown:
                 values = describe_unknown(columns, grown)
                 raise ValueError(
-                    f"forget: X has {values}. Rows with these levels were never counted. Nothing was changed."
+                    f"forget: X has {values}. Rows with these levels were never counted. Pass only rows that the "
+                    "classifier has counted. Nothing was changed."
                 )
             report_unknown(columns, unknown)
 
@@ -241,7 +245,10 @@ class NaiveBayesClassifier(FittedClassifier):
     def no_posterior(self) -> str | None:
         """Reason why there is no exact posterior, nor draws, intervals, evidence and leave-one-out scores, or None."""
         if "unlabeled_weight_" in vars(self):
-            return "Rows without a label were counted with responsibilities by EM, so that there is no exact posterior."
+            return (
+                "Rows without a label were counted by EM, with estimated class probabilities in place of labels, so "
+                "that there is no exact posterior. For a posterior, fit only rows with labels."
+            )
         return None
 
     no_em: str | None = None
@@ -292,7 +299,10 @@ class NaiveBayesClassifier(FittedClassifier):
         [0.94, 0.77, 0.63]
         """
         if unknown := sorted(priors.keys() - self.get_params(deep=False).keys()):
-            raise ValueError(f"priors: {type(self).__name__} has no hyperparameter {', '.join(unknown)}.")
+            raise ValueError(
+                f"priors: {type(self).__name__} has no hyperparameter {', '.join(unknown)}. Use names from "
+                "get_params()."
+            )
         changed = copy.copy(self)
         changed.__dict__.update(priors)
         if chosen:
@@ -430,7 +440,7 @@ class NaiveBayesClassifier(FittedClassifier):
             kinds = [[f"{len(block.index)} {block.kind}" for block in b] for b in (self.encoding_.blocks, columns)]
             raise ValueError(
                 f"The fitted columns are {kinds[0]}, but the hyperparameters make {kinds[1]}, or other columns of "
-                "these kinds."
+                "these kinds. Fit again after a change of hyperparameters."
             )
         prior = self._state(counted).prior
         if not all(np.isfinite(leaf).all() for leaf in jax.tree.leaves(prior.blocks)):
@@ -498,7 +508,7 @@ def wrapped_estimator(nb: Any, default: NaiveBayesClassifier) -> NaiveBayesClass
     base = default if nb.estimator is None else nb.estimator
     if not isinstance(base, NaiveBayesClassifier):
         kind = "a class" if isinstance(base, type) else f"a {type(base).__module__}.{type(base).__name__}"
-        wanted = "a classifier of bayesnb, such as MixedNB(), that has no weights"
+        wanted = "a classifier of bayesnb without weights, such as MixedNB()"
         raise ValueError(f"estimator={shown(base)} must be {wanted}; it is {kind}.")
     return base
 

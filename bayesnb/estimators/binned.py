@@ -113,9 +113,12 @@ class BinnedNB(NaiveBayesClassifier):
     class_prior: object = None
     estimate: Estimate = "predictive"
 
-    no_counts = "A table of counts does not suffice, as the edges of the cells are learned from rows. Fit rows instead."
+    no_counts = (
+        "A table of counts does not suffice, because the edges of the cells are learned from rows. Use fit(X, y) "
+        "instead."
+    )
     no_em = (
-        "Densities with more and with fewer bins are averaged, and EM has no objective that compares them. Pass "
+        "EM has no objective here, because the classifier averages densities with different numbers of bins. Pass "
         "GaussianNB(), or MixedNB(numbers='gaussian')."
     )
 
@@ -145,8 +148,8 @@ def cell_columns(table: Table, index: Sequence[int], cells: int, edges: Any) -> 
     widest = max((len(ends) + 1 for ends in given if ends is not None), default=0)
     if widest > _MOST_CELLS:
         raise ValueError(
-            f"edges cut a column into {widest} cells; at most {_MOST_CELLS} are allowed, as the cost grows with the "
-            "square of the number. Pass fewer edges."
+            f"edges cut a column into {widest} cells; at most {_MOST_CELLS} are allowed, because the cost grows with "
+            "the square of the number of cells. Pass fewer edges."
         )
     names = table.names if len(index) == len(table.names) else tuple(table.names[j] for j in index)
     return CellColumns(index, names, len(table.names), given, cells)

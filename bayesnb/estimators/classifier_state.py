@@ -77,7 +77,7 @@ def raise_missing(nb: object, name: str) -> Any:
         is_unfitted = vars(nb).keys().isdisjoint(("fitted_", "estimator_"))
         if isinstance(error, NotOfferedError) or not is_unfitted or name[0] == "_" or name[-1] != "_":
             raise
-    raise AttributeError(f"{type(nb).__name__!r} object has no attribute {name!r} before fit.")
+    raise AttributeError(f"{type(nb).__name__!r} object has no attribute {name!r} before fit. Call fit first.")
 
 
 def collect_state(nb: BaseEstimator) -> dict[str, Any]:

@@ -345,7 +345,7 @@ class MultinomialNB(NaiveBayesClassifier):
 def binary_columns(table: Table, index: Sequence[int], binarize: float | None) -> BinaryColumns:
     """Make one block of Bernoulli columns of a table, at positions `index`: present where a cell exceeds `binarize`."""
     if binarize is not None:
-        require_number("binarize", binarize, "a finite number, or None where cells are 0 or 1", lambda _: True)
+        require_number("binarize", binarize, "a finite number, or None if all cells are 0 or 1", lambda _: True)
     names = table.names if len(index) == len(table.names) else tuple(table.names[j] for j in index)
     return BinaryColumns(index, names, len(table.names), binarize)
 
@@ -374,7 +374,7 @@ def level_columns(
             given = None if table.is_sparse else declared_categories(table.column(j))
         elif isinstance(given, str | bytes) or not isinstance(given, Iterable):
             raise ValueError(
-                f"categories: the levels of feature {shown(table.names[j])} must be a list, and are {shown(given)}."
+                f"categories: the levels of feature {shown(table.names[j])} must be a list; they are {shown(given)}."
             )
         known.append(Levels.from_values(v for v in (() if given is None else given) if v not in marked))
         declared.append(given is not None)

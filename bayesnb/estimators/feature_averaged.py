@@ -155,7 +155,10 @@ class FeatureAveragedNB(NaiveBayesClassifier):
                     inclusion[value] = expit(float64(vague.update)(statistics).log_odds)
                     names = columns.names
         if not inclusion:
-            raise ValueError("inclusion_by_kappa needs Gaussian features, and this classifier has none.")
+            raise ValueError(
+                "inclusion_by_kappa needs Gaussian features, and this classifier has none. Use "
+                "FeatureAveragedNB(GaussianNB()), or `inclusion_`."
+            )
         return pd.DataFrame(inclusion, index=pd.Index(names, name="feature")).rename_axis(columns="kappa")
 
     def __sklearn_tags__(self) -> Any:
@@ -197,7 +200,7 @@ class FeatureAveragedNB(NaiveBayesClassifier):
     def _prior_log_odds(self, n_features: int) -> np.ndarray:
         """Return (F,) prior log odds that a feature depends on the class; ValueError for invalid probabilities."""
         if (expected := self.expected_features) is not None:
-            wanted = f"between 0 and {n_features}, the number of features"
+            wanted = f"strictly between 0 and {n_features}, the number of features"
             require_number("expected_features", expected, wanted, lambda number: 0 < number < n_features)
             return np.full(n_features, logit(expected / n_features))
         inclusion = to_numbers("inclusion", self.inclusion)

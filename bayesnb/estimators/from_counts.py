@@ -75,29 +75,34 @@ def from_counts(nb: NB, table: Any, *, log_base: float | None = None) -> NB:
     if getattr(nb, "no_counts", None) is not None:
         raise NotOfferedError(f"{type(nb).__name__}: {nb.no_counts}")
     if not isinstance(nb, NaiveBayesClassifier):
-        raise TypeError(f"from_counts takes a classifier of bayesnb, and nb is {shown(nb)}.")
+        raise TypeError(f"nb={shown(nb)} must be a classifier of bayesnb, such as CategoricalNB().")
     frame = _read_frame(table)
     class_rows, cells = frame[frame["feature"].isna()], frame[frame["feature"].notna()]
     if not len(class_rows) or not len(cells):
-        lacks = "feature" if len(class_rows) else "class alone (a row whose feature is empty)"
-        raise ValueError(f"table has no row for a {lacks}; see bayesnb.sql.counts for the rows that a table needs.")
+        empty = "every row has" if len(class_rows) else "no row has"
+        raise ValueError(
+            f"table: {empty} an empty feature. A table needs one row for each class, with an empty feature and the "
+            "total weight of the class, and further rows for each feature. bayesnb.sql.counts writes a query that "
+            "returns such a table."
+        )
     classes, label = check_labels(class_rows["class"], len(class_rows), type(nb).__name__, "table['class']")
     try:
         cell_label = classes.index(cells["class"])
     except TypeError as error:
-        raise ValueError(f"table: a class is not hashable: {error}.") from None
+        raise ValueError(f"table: a class is not hashable: {error}. Use strings or numbers as classes.") from None
     if (cell_label < 0).any():
         row = cells.iloc[int(np.argmax(cell_label < 0))]
         raise ValueError(
-            f"table: class {shown(row['class'])} occurs with feature {shown(row['feature'])}, but no row has this "
-            "class and an empty feature. Add that row; its count is the weight of all rows of the class."
+            f"table: class {shown(row['class'])} has a row for feature {shown(row['feature'])}, but no row with an "
+            "empty feature. Add that row, with the total weight of the class as its count."
         )
     for name in ("type", "level", "mean", "m2"):
         if (given := class_rows[name].notna().to_numpy()).any():
             row = class_rows.iloc[int(np.argmax(given))]
             raise ValueError(
                 f"table: a row of class {shown(row['class'])} has the {name} {shown(row[name])}, but no feature. A row "
-                f"without a feature has the weight of its class. Name the feature, or leave {name} empty."
+                "with an empty feature states the total weight of its class and must leave type, level, mean and m2 "
+                f"empty. Name the feature, or leave {name} empty."
             )
     class_count = np.bincount(label, _read_numbers(class_rows, "count"), minlength=len(classes))
     unfitted, table_cells = classifier_state.copy_unfitted(nb), _Cells(cells, cell_label)
@@ -111,9 +116,9 @@ def from_counts(nb: NB, table: Any, *, log_base: float | None = None) -> NB:
     if any(map(_has_base_measure, encoding.blocks)):
         if log_base is None:
             raise ValueError(
-                f"{type(nb).__name__}: log_evidence_ needs the base measures of the rows, Σ log multinomial "
-                "coefficients or -log x!, which counts do not determine. Pass log_base=; log_base=0 suffices to "
-                "compare models of the same rows."
+                f"{type(nb).__name__}: counts do not determine one term of log_evidence_, the sum over the rows of "
+                "their log multinomial coefficients, or of -log x! of their cells. Pass this sum as log_base; "
+                "log_base=0 is enough to compare models of the same rows."
             )
         require_number("log_base", log_base, "a number", np.isfinite)
     counted = Counted(encoding, Statistics(class_count, tuple(blocks), np.array(float(log_base or 0.0))))
@@ -141,8 +146,8 @@ class _Cells:
             label = self.frame["class"].iloc[rows[int(np.argmax(wrong))]]
             has, wanted = ("no level", "levels") if with_levels else ("a level", "numbers or words without levels")
             raise ValueError(
-                f"table: a row of class {shown(label)}, feature {shown(name)} has {has}, but {kind} columns hold "
-                f"{wanted}. Give all rows of the feature the same form, or choose another classifier."
+                f"table: a row of class {shown(label)} and feature {shown(name)} has {has}, but {kind} columns hold "
+                f"{wanted}. Give every row of this feature a level, or none of them, or choose another classifier."
             )
         return rows
 
@@ -189,7 +194,7 @@ def _block_statistics(
         if not levels[name]:
             raise ValueError(
                 f"table: feature {shown(name)} has no levels, but {columns.kind} columns need levels. For numbers use "
-                "GaussianNB, ExponentialNB, another classifier of numbers, or MixedNB."
+                "a classifier of numbers, such as GaussianNB, ExponentialNB or MixedNB."
             )
     # Each row of the sample is counted separately, so that its counts show the positions of its levels.
     encoding = Encoding(Levels((0,)), (columns,))
@@ -207,7 +212,8 @@ def _block_statistics(
             level = levels[name][int(np.argmax(place < 0))]
             raise ValueError(
                 f"table: the classifier cannot count level {shown(level)} of feature {shown(name)}. The level marks "
-                "missing cells, or is not among the declared levels."
+                "missing cells, or is not among the declared levels. Leave out its row, or change the hyperparameters "
+                "of the classifier."
             )
         level_positions = place[[index[level] for level in cells.level[positions]]]
         np.add.at(count, (cells.class_index[positions], level_positions), cells.count[positions])
@@ -246,7 +252,7 @@ def _read_frame(table: Any) -> pd.DataFrame:
     for name in _COLUMNS:
         if names.count(name) > 1 or (name not in names and name in ("class", "feature", "level", "count")):
             raise ValueError(
-                f"table must have one column {shown(name)}, and has {names.count(name) or 'none'}. Its columns are "
+                f"table must have one column {shown(name)}, but has {names.count(name) or 'none'}. Its columns are "
                 f"{shown(names)}."
             )
     table = table.reindex(columns=list(_COLUMNS)).reset_index(drop=True)
@@ -264,8 +270,9 @@ def _read_numbers(frame: pd.DataFrame, column: str) -> np.ndarray:
         least = "" if column == "mean" else " of at least 0"
         raise ValueError(
             f"table: {column} of class {shown(row['class'])}, feature {shown(row['feature'])}, level "
-            f"{shown(row['level'])} is {shown(row[column])}; it must be a number{least}. A query returns an empty cell "
-            "where a weight or a cell is not a number."
+            f"{shown(row['level'])} is {shown(row[column])}; it must be a number{least}. A query of bayesnb.sql.counts "
+            "returns an empty cell if a weight or a value in the database is not finite, or a weight is negative; "
+            "correct that row of the database."
         )
     return values
 

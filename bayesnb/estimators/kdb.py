@@ -208,7 +208,7 @@ class KDB(StructuredNB):
         """
         if not hasattr(pairs, "pair_counts"):
             raise TypeError(
-                "parents_from takes a fitted AODE or TreeAveragedNB, which count pairs of columns, and pairs is "
+                "parents_from takes a fitted AODE or TreeAveragedNB, which count pairs of columns; pairs is "
                 f"{shown(pairs)}."
             )
         require_integer("k", k, least=0)

@@ -215,7 +215,7 @@ class MixedNB(NaiveBayesClassifier):
     def _columns(self, table: Table) -> tuple[Columns, ...]:
         """Return one block for each kind that columns of the table have; raise for sparse data and bad options."""
         if table.is_sparse:
-            raise TypeError("Sparse data was passed for X, but MixedNB takes dense data; use X.toarray().")
+            raise TypeError("Sparse data was passed for X, but MixedNB takes dense data; pass X.toarray().")
         require_choice("numbers", self.numbers, _NUMBERS)
         # Options of kinds that this table lacks are checked too, as a misspelt one would fail with later rows only.
         require_choice("handle_unknown", self.handle_unknown, HANDLE_UNKNOWN)
@@ -318,7 +318,7 @@ class MixedNB(NaiveBayesClassifier):
             for column in as_list(getattr(self, kind)):
                 j = table.position(column, kind)
                 if kinds[j] == kind:
-                    raise ValueError(f"{kind} names column {shown(table.names[j])} twice.")
+                    raise ValueError(f"{kind} names column {shown(table.names[j])} twice. Name the column once.")
                 if kinds[j] is not None:
                     raise ValueError(f"Column {shown(table.names[j])} is named both {kinds[j]} and {kind}; choose one.")
                 kinds[j] = kind

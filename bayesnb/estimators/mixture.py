@@ -131,8 +131,9 @@ class NaiveBayesMixture(DensityMixin, BaseEstimator):
     _get_fitted_attr_html = display.show_stored_attributes
 
     no_posterior = (
-        "NaiveBayesMixture has the parameters at which EM ended, but no posterior in closed form, and so no intervals, "
-        "evidence or leave-one-out scores. Pass what `sample_latent` returns as `draws=` where a function takes draws."
+        "NaiveBayesMixture has point estimates of its parameters, by EM, but no posterior in closed form, and "
+        "therefore no intervals, evidence or leave-one-out scores. To a function with the argument `draws`, pass the "
+        "result of `sample_latent`."
     )
 
     def __post_init__(self) -> None:
@@ -172,8 +173,8 @@ class NaiveBayesMixture(DensityMixin, BaseEstimator):
         weight = check_weights(sample_weight, table.n_rows)
         if (weight > 0).sum() < self.n_components:
             raise ValueError(
-                f"n_components={self.n_components}, but X has {(weight > 0).sum()} row(s) of positive weight. X "
-                "must have one such row for each component."
+                f"n_components={self.n_components}, but X has {(weight > 0).sum()} row(s) of positive weight. Each "
+                "component needs such a row: choose fewer components, or pass more rows."
             )
         counted = count_in_first_class(nb, Levels(tuple(range(self.n_components))), nb._columns(table), table, weight)
         encoding, prior = counted.encoding, nb._empirical_prior(counted).derive(counted.statistics)
@@ -233,8 +234,9 @@ class NaiveBayesMixture(DensityMixin, BaseEstimator):
         if (choice < 0).any():
             rows, first = f"{int((choice < 0).sum())} of {len(choice)} rows", int(np.argmax(choice < 0))
             warn(
-                f"{rows} are impossible in every component (first: row {first}). Such rows get the component that "
-                "is most probable a priori."
+                f"{rows} have probability 0 in every component (first: row {first}). predict assigns them to the "
+                "component with the largest of weights_. For positive probabilities, choose priors with positive "
+                "concentrations."
             )
         return np.asarray(np.where(choice < 0, int(np.argmax(self.weights_)), choice))
 

@@ -107,7 +107,8 @@ class StructuredNB(NaiveBayesClassifier):
     _tags = ("categorical", "allow_nan", "poor_score")
 
     no_counts = (
-        "A table of counts has each feature alone, but features are counted with their parents. Fit rows instead."
+        "A table of counts contains counts of single features, but this classifier counts each feature together with "
+        "its parents. Use fit(X, y) instead."
     )
 
     @property
@@ -116,8 +117,8 @@ class StructuredNB(NaiveBayesClassifier):
         if self._table_type is NodeColumns:
             return None
         return (
-            "Models with more and with fewer parameters are averaged, and EM has no objective that compares "
-            "them. Pass a classifier with full tables."
+            "EM has no objective here, because the classifier averages models with different numbers of parameters. "
+            "Pass a classifier with full tables, such as TAN()."
         )
 
     def query(self, variables: object, given: Mapping[Any, object] | None = None) -> pd.Series:
@@ -326,7 +327,9 @@ class StructuredNB(NaiveBayesClassifier):
             columns.order()
         except CycleError as error:
             cycle = " → ".join(repr(columns.base.names[j]) for j in error.args[1])
-            raise ValueError(f"The structure has a cycle, {cycle}: no column may depend on itself.") from None
+            raise ValueError(
+                f"The structure has a cycle, {cycle}, but no column may depend on itself. Remove one of these parents."
+            ) from None
 
     def _choose_structure(self, batch: LabelledRows) -> LabelledRows:
         """Return the batch with the sub-network that scores of the rows select; default: unchanged."""
@@ -413,8 +416,8 @@ class StructuredNB(NaiveBayesClassifier):
         if few < 2 and columns.n_features > 1 and self._needs_arcs:
             warn(
                 f"{type(self).__name__}: {'one column is' if few else 'no column is'} categorical, but an arc needs "
-                "two such columns. The fitted classifier is naive Bayes. Float columns of a DataFrame are Gaussian; "
-                "pass gaussian=None to use their values as levels."
+                "two categorical columns. The fitted classifier is naive Bayes. Float columns of a DataFrame are "
+                "Gaussian; pass gaussian=None to use their values as levels."
             )
 
     def _warn_of_counts(self) -> None:
@@ -433,8 +436,9 @@ class StructuredNB(NaiveBayesClassifier):
         if never:
             warn(
                 f"{type(self).__name__}: no row has the column and all of its parents for these pairs (class, column): "
-                f"{never[:8]}. The tables of these pairs equal the prior, as a row with a missing parent does not "
-                "count for the column. To count such rows, give missing cells a level of their own."
+                f"{never[:8]}. The probabilities of these pairs equal the prior, because a row with a missing parent "
+                "does not count for the column. To count such rows, replace missing cells by a level, such as "
+                "'missing'."
             )
 
     def _select_gaussian(self, table: Table) -> tuple[int, ...]:
@@ -452,7 +456,10 @@ def position(encoding: Encoding, columns: NodeColumns, column: object, argument:
     """Return the position among the categorical columns of a column given by name or index; else ValueError."""
     (j,) = encoding.positions([column], argument)
     if j not in columns.base.index:
-        raise ValueError(f"{argument}: column {shown(column)} is Gaussian, but arcs connect categorical columns only.")
+        raise ValueError(
+            f"{argument}: column {shown(column)} is Gaussian, but arcs connect categorical columns only. Name another "
+            "column, or pass gaussian=None to use numbers as levels."
+        )
     return list(columns.base.index).index(j)
 
 

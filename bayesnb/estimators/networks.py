@@ -160,14 +160,19 @@ class NetworkNB(StructuredNB):
             (index,), parents = encoding.positions([column], "parents"), as_list(value)
             if index in named:
                 name = dict(zip(columns.base.index, names, strict=True)).get(index, column)
-                raise ValueError(f"parents names column {shown(name)} twice, by name and by index.")
+                raise ValueError(
+                    f"parents names column {shown(name)} twice, by name and by index. Name the column once."
+                )
             named.add(index)
             if not parents:
                 continue
             child = position(encoding, columns, column, "parents")
             parents_of[child] = [position(encoding, columns, p, "parents") for p in parents]
             if len(set(parents_of[child])) < len(parents):
-                raise ValueError(f"parents names a parent of column {shown(names[child])} twice: {shown(value)}.")
+                raise ValueError(
+                    f"parents names a parent of column {shown(names[child])} twice: {shown(value)}. Name each parent "
+                    "once."
+                )
         return tuple((j, *parents_of.get(j, ())) for j in range(len(names)))
 
     def _check_nodes(self, columns: NodeColumns) -> None:

@@ -360,7 +360,9 @@ class FittedClassifier(ClassifierMixin, BaseEstimator):
         if draws is not None:
             return self._score_draws(draws, X, output, estimate, class_prior, groups)
         if groups is not None:
-            raise ValueError("groups: only draws have groups. Pass draws=run_nuts(nb, X=X, y=y, groups=...) as well.")
+            raise ValueError(
+                "groups: pass groups= only together with draws of groups, draws=run_nuts(nb, X=X, y=y, groups=...)."
+            )
         return current_state(self).score(X, output, estimate, class_prior)
 
     def _score_draws(

@@ -48,7 +48,7 @@ def query(fitted: Fitted, variables: object, given: Mapping[Any, object] | None)
 
     asked = [find(variable) for variable in as_list(variables)]
     if not asked or len(set(asked)) < len(asked):
-        raise ValueError(f"variables={shown(variables)} must name one variable or more, each once.")
+        raise ValueError(f"variables={shown(variables)} must name one or more variables, each once.")
     given = {} if given is None else given
     require_mapping("given", given, "{'wind': 'strong'}")
     evidence: dict[Hashable, int] = {}

@@ -22,8 +22,9 @@ from bayesnb.fitted import require_classifier
 
 UNLABELED = -1
 _MEANING = (
-    "A local maximum. The model itself computes the responsibilities of rows without a label: if the model is wrong, "
-    "these rows may make it worse. `estimator` has no intervals, evidence or leave-one-out. Score it on labelled rows."
+    "EM ends at a local maximum. The model itself estimates the classes of rows without a label: if the model is "
+    "wrong, these rows may make it worse. `estimator` has no intervals, evidence or leave-one-out scores. Score it on "
+    "labelled rows."
 )
 
 
@@ -190,8 +191,9 @@ def fit_em(
         )
     if arguments and len(classes) < 2:
         raise ValueError(
-            f"y: the only label is {shown(classes.values[0])}, so that every unlabelled row would get this class. The "
-            "value -1 marks a row without a label. If -1 is the name of a class, rename that class."
+            f"y: the only label is {shown(classes.values[0])}, so that every unlabelled row would get this class. Pass "
+            "labelled rows of two or more classes. The value -1 marks a row without a label; if -1 is the name of a "
+            "class, rename that class."
         )
     if arguments:
         use_pooled_priors(model)
@@ -248,9 +250,7 @@ def clone_for_em(nb: NaiveBayesClassifier, who: str) -> NaiveBayesClassifier:
     if getattr(model, "numbers", None) == "auto":
         model.set_params(numbers="gaussian")  # "auto" chooses by labels
     if model.no_posterior is not None:
-        raise NotImplementedError(
-            f"{who} needs a classifier whose rows can be counted with responsibilities. {model.no_posterior}"
-        )
+        raise NotImplementedError(f"{who} needs a classifier with an exact posterior. {model.no_posterior}")
     if model.no_em is not None:
         raise NotImplementedError(f"{who}: {model.no_em}")
     return model
@@ -283,9 +283,11 @@ def _index_labels(y: object, n_rows: int, owner: str) -> tuple[Levels, np.ndarra
     """
     labels, index = check_labels(y, n_rows, owner)
     if str(UNLABELED) in labels.values and len(labels) > 1:
+        first = int(np.argmax(index == labels.values.index(str(UNLABELED))))
         raise ValueError(
-            f"y has the label {str(UNLABELED)!r}, a string. An array of strings turns -1, the mark of a row without a "
-            f"label, into this string. Pass y with dtype=object; if {str(UNLABELED)!r} is a class, rename that class."
+            f"y: row {first} has the string {str(UNLABELED)!r} as its label, but the integer -1 marks a row without a "
+            f"label. NumPy turns -1 into {str(UNLABELED)!r} in an array of strings: pass y with dtype=object. If "
+            f"{str(UNLABELED)!r} is a class, rename that class."
         )
     classes = Levels(tuple(v for v in labels.values if v != UNLABELED))
     return classes, classes.index(labels.values).clip(min=-1).astype(np.int32)[index]

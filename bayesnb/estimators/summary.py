@@ -12,7 +12,7 @@ from bayesnb._util.arguments import shown
 from bayesnb._util.html import card, table
 
 _MOST_CLASSES = 12
-_HOLDS = "Its posterior follows from these rows. Class probabilities and their intervals hold if the model does."
+_HOLDS = "The posterior follows from these rows. Class probabilities and their intervals hold only if the model does."
 
 
 def summary(nb: Any) -> str:
@@ -88,4 +88,4 @@ def _list_notes(nb: Any) -> Iterator[str]:
         return
     yield _HOLDS
     if chosen := nb.fitted_.chosen:
-        yield f"Given {' and '.join(chosen)}, chosen on these rows too."
+        yield f"The same rows were used to choose {' and '.join(chosen)}."

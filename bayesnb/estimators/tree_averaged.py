@@ -211,7 +211,7 @@ class TreeAveragedNB(StructuredNB):
     def parents_(self) -> NoReturn:
         """Raise NotOfferedError: trees are averaged, see `arc_probability_`."""
         raise NotOfferedError(
-            "parents_: TreeAveragedNB averages over all trees and has no single tree. See arc_probability_ and "
+            "parents_: TreeAveragedNB averages over all trees and has no single tree. Use arc_probability_ or "
             "draw_trees."
         )
 

@@ -22,8 +22,8 @@ class WeightAttributes(FittedClassifier):
     """Fitted estimator, with the margins of columns that have parents."""
 
     _no_evidence = (
-        "Weighted terms are not a joint distribution of rows and labels, and have no evidence. "
-        "estimator_.log_evidence_ is the evidence of the model without weights."
+        "WeightedNB has no evidence, because weighted terms are not a joint distribution of rows and labels. For the "
+        "evidence of the model without weights, use estimator_.log_evidence_."
     )
 
     def _base(self, X: object = None) -> NaiveBayesClassifier:
@@ -104,5 +104,5 @@ class WeightAttributes(FittedClassifier):
     @property
     def loo_log_loss_(self) -> float:
         """Deprecated name of `expected_log_loss_`."""
-        warnings.warn("loo_log_loss_ is called expected_log_loss_ now.", FutureWarning, stacklevel=2)
+        warnings.warn("loo_log_loss_ has been renamed; use expected_log_loss_.", FutureWarning, stacklevel=2)
         return self.expected_log_loss_

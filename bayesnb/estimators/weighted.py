@@ -447,16 +447,19 @@ class WeightedNB(WeightAttributes):
         try:
             classes, crossed = cross_fit(model, X, y, sample_weight, self.weights, int(self.max_rows), self.seed)
         except TooFewRowsError as reason:
-            warn(f"{type(model).__name__} is not weighted. {reason} Predictions are those of the plain model.")
+            warn(
+                f"{type(model).__name__} is not weighted. {reason} The predictions are those of the classifier without "
+                "weights."
+            )
             return None
         return *weigh_cross_fit(crossed, classes), crossed.row_weight
 
     no_counts = (
-        "Weights are fitted to halves of the rows, which counts do not have. Pass the estimator without weights."
+        "Weights are fitted to rows, but a table contains counts only. Pass the classifier that WeightedNB wraps."
     )
     no_em = (
-        "Weights are fitted to labels, and unlabelled rows have no labels. Pass the estimator without weights to EM, "
-        "or fit a WeightedNB to the labelled rows alone."
+        "Weights are fitted to labels, which unlabelled rows do not have. Pass the classifier that WeightedNB wraps, "
+        "or fit WeightedNB to the labelled rows only."
     )
 
     # -- shared machinery ------------------------------------------------------------------------

@@ -159,6 +159,7 @@ def _increasing(sizes: Iterable[int]) -> list[int]:
     values = np.array(list(sizes) if isinstance(sizes, Iterable) else [])
     if values.dtype.kind not in "iu" or values.ndim != 1 or (np.diff(values, prepend=0) <= 0).any():
         raise ValueError(
-            f"sizes={shown(sizes)} must be positive integers that increase: rows of each class, such as [3, 10]."
+            f"sizes={shown(sizes)} must be increasing positive integers, the numbers of rows of each class, such as "
+            "[3, 10]."
         )
     return [int(n) for n in values]

@@ -80,7 +80,8 @@ class TableRows:
         for _, baseline in named:
             if not hasattr(baseline, "fit") or not hasattr(baseline, "predict_proba") or isinstance(baseline, type):
                 raise TypeError(
-                    f"baselines holds {shown(baseline)}, which is not a classifier with fit and predict_proba."
+                    f"baselines holds {shown(baseline)}, which is not a classifier with fit and predict_proba. Pass "
+                    "instances, such as LogisticRegression()."
                 )
         if not hasattr(type(nb), "no_evidence"):
             raise NotImplementedError(
@@ -99,8 +100,8 @@ class TableRows:
         names = (*READINGS, *(() if plain is nb else (WEIGHTED,)), *priors, *(name for name, _ in named))
         if twice := [name for i, name in enumerate(names) if name in names[:i]]:
             raise ValueError(
-                f"Two rows would be named {shown(twice[0])}. Rename one in `priors`, or pass baselines as a dict "
-                "of names to classifiers."
+                f"Two classifiers would have the same name in the table, {shown(twice[0])}. Rename a key of `priors`, "
+                "or pass baselines as a dict of names to classifiers."
             )
         return cls(names, dict(priors), named, np.ones((len(names), len(names)), bool))
 
@@ -108,7 +109,7 @@ class TableRows:
         """Raise ValueError unless `against` is the name of an estimate."""
         if not isinstance(against, str) or against not in self.names:
             choices = ", ".join(map(shown, self.names))
-            raise ValueError(f"against={shown(against)} is not a row of the table; choose from {choices}.")
+            raise ValueError(f"against={shown(against)} is not a name in the table; choose from {choices}.")
 
     def readings(self, fitted: Classifier) -> Readings:
         """Return {row: (classifier, estimate to read)} for all rows but baselines, with the counts of `fitted`.
@@ -217,10 +218,7 @@ def _with_alpha(fitted: Classifier, name: str, alpha: object) -> Classifier:
     """Return a copy with the same counts and another `alpha` ("1/L": Perks's prior); ValueError if alpha is bad."""
     if isinstance(alpha, str):
         if alpha != _PERKS:
-            raise ValueError(
-                f"priors[{shown(name)}]={shown(alpha)} is unknown; give a concentration as `alpha` takes it, or "
-                f"{_PERKS!r}."
-            )
+            raise ValueError(f"priors[{shown(name)}]={shown(alpha)} must be a value for `alpha`, or {_PERKS!r}.")
         alpha = _perks(fitted.fitted_.encoding)
     other: Classifier = fitted.with_priors({"alpha": alpha})
     _ = other.fitted_.prior  # A bad concentration is refused before anything is scored.

@@ -42,7 +42,7 @@ def collect_types(user_estimators: Iterable[object] = ()) -> Mapping[str, type]:
     """
     if isinstance(user_estimators, type):
         name = user_estimators.__name__
-        raise TypeError(f"estimators={name} must be a list of classes. Pass [{name}].")
+        raise TypeError(f"estimators={name} must be a list of classifier classes. Pass [{name}].")
     known = dict(_KNOWN)
     for estimator in user_estimators:
         if not (isinstance(estimator, type) and hasattr(estimator, "no_posterior")):

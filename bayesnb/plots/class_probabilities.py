@@ -206,7 +206,7 @@ def _checked_draws(values: object) -> dict[Any, np.ndarray]:
     """(draws,) class probabilities of each prior by name; raise ValueError unless they are numbers from 0 to 1."""
     priors = values if isinstance(values, Mapping) else {"": values}
     if not priors:
-        raise ValueError("values holds no prior; pass an array of probabilities, or a dict of them by name.")
+        raise ValueError("values is empty; pass an array of probabilities, or a dict of such arrays by name.")
     draws = {name: to_numbers("values", array).ravel() for name, array in priors.items()}
     for name, p in draws.items():
         wrong = p[~((p >= 0) & (p <= 1))]

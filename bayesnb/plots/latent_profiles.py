@@ -75,7 +75,7 @@ def latent_profiles(
     >>> figure = bnb.plots.detach(ax)
     """
     if not hasattr(mixture, "n_components"):
-        raise TypeError(f"mixture must be a NaiveBayesMixture, and is a {type(mixture).__name__}.")
+        raise TypeError(f"mixture must be a NaiveBayesMixture; it is a {type(mixture).__name__}.")
     check_is_fitted(mixture)
     require_probability("prob", prob)
     fitted = mixture.estimator_.fitted_

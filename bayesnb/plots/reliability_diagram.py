@@ -67,7 +67,7 @@ def reliability(table: pd.DataFrame | Mapping[str, pd.DataFrame], ax: Axes | Non
     several = isinstance(table, Mapping)
     tables: Mapping[Any, pd.DataFrame] = table if isinstance(table, Mapping) else {"": table}
     if not tables:
-        raise ValueError(f"table holds no table; pass what {_SOURCE} returns, or a dict of such tables.")
+        raise ValueError(f"table is an empty dict; pass what {_SOURCE} returns, or a dict of such tables.")
     bins = {name: _filled_bins(t, f"table[{name!r}]" if several else "table") for name, t in tables.items()}
     ax = style.open_axes(ax, 5.0, 5.4, grid="both")
     ax.plot([0, 1], [0, 1], color=style.GREY, linewidth=0.8, linestyle="--", zorder=1)

@@ -74,7 +74,10 @@ def explain(frame: pd.DataFrame, row: object = None, ax: Axes | None = None) -> 
     contribution, sd = rows["contribution"].to_numpy(float), rows["sd"].to_numpy(float)
     if not np.isfinite(contribution).all():
         feature, infinite = rows[~np.isfinite(contribution)][["feature", "contribution"]].iloc[0]
-        raise ValueError(f"frame: the contribution of {feature!r} is {infinite}, which cannot be drawn as a bar.")
+        raise ValueError(
+            f"frame: the contribution of {feature!r} is {infinite}, which cannot be drawn as a bar. Choose a prior "
+            "with positive concentrations, such as alpha=1, or another row."
+        )
     names = _bar_names(rows)
     kept = style.count_fitting_rows(ax, _MOST, reserved=5, row=_ROW) + 1
     if len(rows) > kept + 1:
@@ -111,15 +114,19 @@ def _select_row(frame: pd.DataFrame, row: object) -> pd.DataFrame:
     """Contributions to the log odds of one row of X: that of the classes first, then the largest."""
     names = frame["row"].drop_duplicates().tolist()
     if row is None and len(names) > 1:
-        raise ValueError(f"frame is about {len(names)} rows; say which with row=, such as {shown(names[0])}.")
+        raise ValueError(
+            f"frame holds contributions for {len(names)} rows of X; choose one with row=, such as "
+            f"row={shown(names[0])}."
+        )
     rows = frame if row is None else frame[[name == row for name in frame["row"]]]
     if not len(rows):
-        raise ValueError(f"row={shown(row)} is not in the frame; its rows are {shown(names[:8])}.")
+        raise ValueError(f"row={shown(row)} is not a row of X in frame; its rows are {shown(names[:8])}.")
     is_class = rows["feature"] == CLASS
     if is_class.sum() != 1:
         raise ValueError(
-            f"frame has {is_class.sum()} lines of {CLASS!r} for row {shown(rows['row'].iloc[0])}, but a waterfall "
-            "begins at exactly one. Pass all lines of one row, with a label that no other row has."
+            f"frame has {is_class.sum()} lines with the feature {CLASS!r} for row {shown(rows['row'].iloc[0])}, but a "
+            "waterfall begins at exactly one such line. Pass the whole result of bayesnb.explain, for an X without "
+            "duplicate index labels."
         )
     size = np.where(is_class, np.inf, rows["contribution"].abs())
     return rows.iloc[np.argsort(-size, kind="stable")]

@@ -264,7 +264,9 @@ class Conformal:
 
     def _repr_html_(self) -> str:
         """Return HTML for notebooks: the number of counted rows that each label is compared with."""
-        rows = table(zip(self.classes.tolist(), self.n_rows.tolist(), strict=True), ("label", "held against rows"))
+        rows = table(
+            zip(self.classes.tolist(), self.n_rows.tolist(), strict=True), ("label", "rows it is compared with")
+        )
         return card("Conformal", f"ties {self.ties}", rows, notes=(_MEANING, *self.notes))
 
 
@@ -373,11 +375,11 @@ def conformal(
     if (counted.weight % 1 != 0).any():
         i = int(np.argmax(counted.weight % 1 != 0))
         raise ValueError(
-            f"sample_weight is {counted.weight[i]} at row {i}, but conformal counts rows, and a row of weight 2 counts "
-            "as two rows. Pass rows with whole weights."
+            f"sample_weight of row {i} is {counted.weight[i]}, but conformal treats a weight as a number of equal "
+            "rows. Pass whole weights."
         )
     chosen, classes = " and ".join(fitted.chosen), fitted.encoding.classes.array()
-    notes = (f"Coverage is approximate: given {chosen}, chosen on these rows too.",) if chosen else ()
+    notes = (f"Coverage is approximate, because the same rows were used to choose {chosen}.",) if chosen else ()
     ranking: FullRanks | AverageRanks | CrossRanks
     if WEIGHTS in fitted.chosen:
         ranking = CrossRanks.from_rows(nb, X, y, counted, estimate, int(seed), by_class=by_class)

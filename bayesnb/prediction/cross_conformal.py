@@ -19,8 +19,8 @@ from bayesnb.selection.leave_one_out import CountedRows
 
 N_FOLDS = 10
 GUARANTEE = (
-    "Cross-conformal: weights and structure are fitted anew without each of ten folds. Where a probability of at most "
-    "ε of missing the label is asked for, at most 2ε is guaranteed, and about ε is what simulations show (Vovk 2015)."
+    "Cross-conformal: weights and structure are fitted again without each of ten folds. A set for coverage 1 - ε "
+    "misses the label with a probability of at most 2ε, and of about ε in simulations (Vovk 2015)."
 )
 _EQUAL = 1e-9
 

@@ -116,13 +116,14 @@ def sample_rows(
     counts = np.bincount(label[position], weight[position], minlength=n_classes)
     if (events := counts.sum() - counts.max(initial=0.0)) < FEWEST_EVENTS:
         raise TooFewRowsError(
-            f"Weights need {FEWEST_EVENTS} or more rows outside the largest class, and there are only {events:g}. (A "
-            "row that is alone in its class does not count.)"
+            f"Weights need {FEWEST_EVENTS} or more rows outside the largest class, but there are only {events:g}, not "
+            "counting classes of one row. Pass more rows."
         )
     if single := [classes.values[c] for c in np.flatnonzero(rows_per_class == 1)][:8]:
         warn(
-            f"{name}: the classes {single} have one row each, so that one of two halves would lack this row. The "
-            "weights are fitted without these rows, and these classes have no bias."
+            f"{name}: the classes {single} have one row each, but cross-fitting needs a row of each class in both "
+            "halves of the data. The weights are fitted without these rows, and these classes have no bias. For a "
+            "bias, pass two or more rows of each class."
         )
     return position, has_rows
 
@@ -423,7 +424,6 @@ def _require_finite(values: np.ndarray, rows: np.ndarray, columns: TermColumns, 
     names = [name for name, column in zip(columns.names, columns.column, strict=True) if column == t]
     raise ValueError(
         f"weights: for row {rows[i]} the term of {shown(', '.join(names))} in class {classes.values[c]!r} is "
-        f"{values[i, c, t]}, by the fit to a half of the rows without this row. No weight makes that term a "
-        "probability. Use a prior with positive concentrations (alpha > 0) and estimate='predictive', which have "
-        "finite terms."
+        f"{values[i, c, t]}, by the fit to the half of the rows without this row. Weights need finite terms. Use a "
+        "prior with positive concentrations (alpha > 0) and estimate='predictive', which have finite terms."
     )

@@ -124,7 +124,7 @@ def explain(
     require_memory(
         n * (encoding.n_terms + 1) * n_classes,
         f"Contributions of {encoding.n_terms:,} columns to {n:,} rows",
-        "Take some of the rows at a time.",
+        "Pass fewer rows at a time.",
     )
     c, k = _contrasts(fitted, X, of, against)
     rows = encoding.rows(table, ignore_unknown)  # Predictions have warned of unknown values.
@@ -276,7 +276,10 @@ def require_two_classes(fitted: Fitted, who: str) -> None:
     """Raise ValueError if a classifier has one class only; `who` is named as the caller."""
     labels = fitted.encoding.classes.values
     if len(labels) < 2:
-        raise ValueError(f"{who} compares classes, but {fitted.name} has only the class {labels[0]!r}.")
+        raise ValueError(
+            f"{who} compares classes, but {fitted.name} has only the class {labels[0]!r}. Fit rows of two or more "
+            "classes."
+        )
 
 
 def column_names(fitted: Fitted, names: Sequence[str] | None) -> list[str]:
@@ -297,9 +300,10 @@ def _require_no_sums(rows: tuple[Rows, ...]) -> None:
     for block_rows in rows:
         if np.any(block_rows.summed):
             raise NotImplementedError(
-                f"explain: row {int(np.argmax(block_rows.summed))} has a missing cell on an arc (the first of "
-                f"{int(np.sum(block_rows.summed))} such rows), and the sum over the levels of that cell is not a sum "
-                "of contributions. Use `terms(nb, X)`, which divides the sum between the columns, without sd."
+                f"explain: row {int(np.argmax(block_rows.summed))} has a missing cell in a column with a parent or a "
+                f"child (the first of {int(np.sum(block_rows.summed))} such rows), and the sum over the levels of that "
+                "cell is not a sum of contributions. Use `terms(nb, X)`, which divides that sum between the columns "
+                "but has no sd."
             )
 
 

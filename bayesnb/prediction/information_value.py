@@ -105,9 +105,9 @@ def value_of_information(nb: Classifier, X: object, *, features: Iterable[str | 
     encoding = fitted.encoding
     if any(encoding.repeats):
         raise NotImplementedError(
-            f"value_of_information: a column of this {fitted.name} has a margin and a dependence on its parents, and "
-            "the distribution of its cell has no closed form. Use a structure without weights whose columns are all "
-            "categorical, or a classifier without structure."
+            f"value_of_information: a column of this {fitted.name} has two terms, a margin and a dependence on its "
+            "parents, so that the distribution of its cell has no closed form. Use a structure without weights whose "
+            "columns are all categorical, or a classifier without structure."
         )
     require_proper(encoding, fitted.posterior)
     wanted = encoding.positions(range(encoding.n_features) if features is None else features)

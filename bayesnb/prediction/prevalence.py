@@ -113,7 +113,7 @@ class Prevalence:
     def __repr__(self) -> str:
         return (
             f"Prevalence in {self.n_rows} rows, {100 * self.prob:.6g}% intervals given the {self.given}, if "
-            f"p(row | class) is what it was and scores are calibrated\n{self.to_frame().round(4)}"
+            f"p(row | class) is as in training and scores are calibrated\n{self.to_frame().round(4)}"
         )
 
 
@@ -204,7 +204,7 @@ def estimate_prevalence(
     >>> nb = bnb.CategoricalNB().fit([["red"]] * 4 + [["green"]] * 4, ["ripe"] * 3 + ["raw"] * 5)
     >>> prevalence = bnb.estimate_prevalence(nb, [["red"]] * 60 + [["green"]] * 40)
     >>> prevalence
-    Prevalence in 100 rows, 90% intervals given the data, if p(row | class) is what it was and scores are calibrated
+    Prevalence in 100 rows, 90% intervals given the data, if p(row | class) is as in training and scores are calibrated
            training    mode   mean      sd   lower   upper
     class
     raw         0.6  0.3889  0.408  0.2293  0.0256  0.8183
@@ -244,7 +244,7 @@ def estimate_prevalence(
     if undefined.any():
         raise ValueError(
             f"X_unlabeled: {undefined.sum()} of {len(undefined)} rows have no class probabilities under this estimate "
-            f"and tell nothing of the class shares (first: row {int(np.argmax(undefined))}). Use a classifier with "
+            f"(first: row {int(np.argmax(undefined))}), and tell nothing about the class shares. Use a classifier with "
             "estimate='predictive', under which every row has class probabilities, or leave these rows out."
         )
     mode, gap = np.full(n_classes, np.nan), 0.0
@@ -263,11 +263,14 @@ def estimate_prevalence(
     posterior = average(posteriors, tails)
     reason, effective = "The rows hardly tell some classes apart", posterior.effective_draws.min()
     if gap > _NEGLIGIBLE:
-        warn(f"{reason}: the mode is where EM stopped, up to {gap:.2g} nats below the maximum.")
+        warn(
+            f"{reason}: `mode` is inexact, because EM stopped up to {gap:.2g} nats below the maximum. Use features "
+            "that tell more about the class."
+        )
     if effective < min(_LEAST_SIZE, draws / 2):
         warn(
-            f"{reason}: {draws} draws are worth {effective:.0f} independent ones, so that means and intervals are "
-            "uncertain. Take more draws, or features that tell more about the class."
+            f"{reason}: {draws} draws are worth {effective:.0f} independent draws, so that means and intervals are "
+            "uncertain. Take more draws, or use features that tell more about the class."
         )
     return Prevalence(
         classes=nb.classes_,

@@ -223,5 +223,5 @@ def _require_memory(n_rows: int, fitted: Fitted) -> None:
     require_memory(
         n_rows * n_classes * n_terms,
         f"Terms of {n_rows:,} rows, {n_classes} classes and {n_terms:,} columns",
-        "Take some of the rows at a time.",
+        "Pass fewer rows at a time.",
     )

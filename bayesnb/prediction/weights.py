@@ -184,8 +184,9 @@ class Weights:
         position = self.classes.index(classes.values)
         if self.class_bias.any() and (position < 0).all():
             raise ValueError(
-                f"weights have a bias of the classes {list(self.classes.values)[:8]}, but the classifier has none of "
-                f"these classes: {list(classes.values)[:8]}. Check whether the labels are of another type."
+                f"weights were fitted for the classes {list(self.classes.values)[:8]}, but the classifier has none of "
+                f"these classes: {list(classes.values)[:8]}. Pass weights for the same labels; 1 and '1' are different "
+                "labels."
             )
         return np.where(position < 0, 0.0, bias[..., np.maximum(position, 0)])
 
@@ -200,10 +201,12 @@ class Weights:
         encoding, is_average = fitted.encoding, fitted.average is not None
         names = self.names if is_average and self.names == (AVERAGE,) else term_names(fitted)
         if names != self.names:
-            first = next((a for a, b in zip(names, self.names, strict=False) if a != b), f"{len(names)} terms")
+            different = [a for a, b in zip(names, self.names, strict=False) if a != b]
+            first = f", and the first different term is {different[0]!r}" if different else ""
             raise ValueError(
-                f"weights are of {len(self.names)} terms, {self.names[:6]}, but the classifier has other terms: "
-                f"{first!r}."
+                f"weights were fitted for {len(self.names)} terms, {self.names[:6]}, but the terms of the classifier "
+                f"differ: it has {len(names)} term{'s' * (len(names) != 1)}{first}. Pass weights of a WeightedNB with "
+                "the same columns and structure."
             )
         bias = self.align_bias(encoding.classes, self.class_bias)
         if is_average:
@@ -315,7 +318,7 @@ def require_weights(nb: Classifier, who: str) -> Weights:
     weights: Weights | None = getattr(nb, "weights_", None)
     if weights is None:
         raise ValueError(
-            f"{who}: the weights of this {type(nb).__name__} are 1, because none were fitted. The rows were only "
-            "counted, or were too few. Fit weights by nb.weigh(X, y), from rows that were counted."
+            f"{who}: the weights of this {type(nb).__name__} are 1, because none were fitted: rows were only counted, "
+            "as by partial_fit, or were too few. Fit weights by nb.weigh(X, y), with rows that were counted."
         )
     return weights

@@ -185,8 +185,8 @@ def _class_index(fitted: Fitted, class_: object) -> int:
     require_two_classes(fitted, "top_words")
     if np.delete(np.exp(fitted.class_log_prior), c).sum() == 0:
         raise ValueError(
-            f"top_words compares a class with the others, but class_prior gives all but {labels[c]!r} the probability "
-            "0. Pass another class, or fit with another class_prior."
+            "top_words compares a class with the other classes, but class_prior gives every class except "
+            f"{labels[c]!r} the probability 0. Choose another class, or fit with another class_prior."
         )
     return c
 

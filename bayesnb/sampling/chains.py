@@ -111,9 +111,8 @@ def run_chains(
     state = _start(arrays, keys, dict(start), inverse_mass_matrix, **of_kernel)
     if not np.isfinite(state.potential_energy).all():
         raise ValueError(
-            f"run_nuts: the density is not finite where the chains start, at {shown(start)}, and the chains would "
-            "never move. Choose a hyperprior whose values float64 can represent, such as "
-            "numpyro.distributions.LogNormal(-1.0, 1.5)."
+            f"run_nuts: the density is not finite at the starting point {shown(start)}, so that the chains cannot "
+            "move. Choose a hyperprior without extreme values, such as numpyro.distributions.LogNormal(-1.0, 1.5)."
         )
     parts = []
     with progress("NUTS" if show_progress else None, warmup + draws) as step:

@@ -28,8 +28,8 @@ _LITTLE = 0.5
 """Ratio of the posterior sd to the prior sd above which the data say little of a quantity."""
 _QUANTITIES = ("prevalence", "sensitivity", "specificity")
 _ASSUMED = (
-    "If tests are independent given the disease, and as sensitive and specific in every population; on average, "
-    "sensitivity + specificity > 1."
+    "Assumptions: given the disease, tests are independent; sensitivity and specificity are the same in every "
+    "population; sensitivity + specificity > 1 on average over the tests."
 )
 
 
@@ -118,7 +118,10 @@ class DiagnosticTests:
             code = pd.Index(self.populations).get_indexer(pd.Index(values))
             if (code < 0).any():
                 unknown = values[int(np.argmax(code < 0))]
-                raise ValueError(f"populations: {unknown!r} is not one of {shown(list(self.populations))}.")
+                raise ValueError(
+                    f"populations: {unknown!r} is not a population of the fitted table. Its populations are "
+                    f"{shown(list(self.populations))}."
+                )
         patterns, index = np.unique(
             np.column_stack([code, np.nan_to_num(result, nan=-1.0)]), axis=0, return_inverse=True
         )
@@ -375,7 +378,8 @@ def _read_populations(frame: pd.DataFrame, populations: Any) -> tuple[np.ndarray
     missing = np.asarray(pd.isna(values))
     if missing.any():
         raise ValueError(
-            f"populations: the population of row {int(np.argmax(missing))} is missing. Leave out such rows."
+            f"populations: the population of row {int(np.argmax(missing))} is missing. Leave out rows without a "
+            "population."
         )
     return values, column
 
@@ -392,7 +396,7 @@ def _read_test_names(frame: pd.DataFrame) -> tuple[Hashable, ...]:
         raise ValueError("table has no column of a test. Pass one column of 0 and 1 for each test.")
     twice = [test for test in tests if tests.count(test) > 1]
     if twice:
-        raise ValueError(f"table has the test {twice[0]!r} twice; names must differ.")
+        raise ValueError(f"table has the test {twice[0]!r} twice. Rename one of its columns.")
     return tests
 
 
@@ -404,14 +408,14 @@ def _read_levels(test: Hashable, column: pd.Series, positive: object) -> tuple[o
     levels = list(pd.unique(column.astype(object).dropna()))
     if len(levels) > 2:
         raise ValueError(
-            f"table: the test {test!r} has the levels {shown(levels[:6])}, but a test result has two levels. Divide "
-            "the levels into positive and negative."
+            f"table: the test {test!r} has the levels {shown(levels[:6])}, but a test result has two levels. Recode "
+            "the levels as 0 (negative) and 1 (positive)."
         )
     if positive is None:
         if not all(not isinstance(v, str) and v in (0, 1) for v in levels):
             raise ValueError(
-                f"table: the test {test!r} has the levels {shown(levels)}, which are not 0 and 1. Name the positive "
-                "level: positive=..."
+                f"table: the test {test!r} has the levels {shown(levels)}, which are not 0 and 1. Pass the positive "
+                "level as positive=."
             )
         return 0, 1
     if len(levels) == 2 and positive not in levels:
@@ -439,7 +443,9 @@ def _require_results(result: np.ndarray, tests: tuple[Hashable, ...]) -> None:
     """Raise ValueError if a test has no result."""
     empty = np.isnan(result).all(axis=0)
     if empty.any():
-        raise ValueError(f"table: the test {tests[int(np.argmax(empty))]!r} has no result. Leave out its column.")
+        raise ValueError(
+            f"table: the test {tests[int(np.argmax(empty))]!r} has no result in any row. Leave out its column."
+        )
 
 
 def _read_prior(
@@ -448,14 +454,18 @@ def _read_prior(
     """Return the Beta concentrations of all parameters; raise ValueError if they expect tests worse than chance."""
     prior = {} if prior is None else prior
     if not isinstance(prior, Mapping) or not set(prior) <= set(_QUANTITIES):
-        raise ValueError(f"prior={shown(prior)} must be a dict with pairs (a, b) for some of {', '.join(_QUANTITIES)}.")
+        raise ValueError(
+            f"prior={shown(prior)} must be a dict of pairs (a, b), such as {{'sensitivity': (9.0, 1.0)}}. Its keys can "
+            f"be {', '.join(_QUANTITIES)}."
+        )
     names = dict(zip(_QUANTITIES, (populations, tests, tests), strict=True))
     read = _Prior(*(_read_pairs(quantity, prior.get(quantity, _UNIFORM), names[quantity]) for quantity in _QUANTITIES))
     mean = [pairs[:, 0] / pairs.sum(axis=1) for pairs in (read.sensitivity, read.specificity)]
     if (expected := float(np.sum(mean)) - len(tests)) < -1e-9:
         raise ValueError(
-            f"prior: sensitivity + specificity - 1 has the mean {expected / len(tests):.2g} over the tests, which is "
-            "worse than chance. A pair (a, b) has the mean a / (a + b)."
+            "prior: the prior mean of sensitivity + specificity - 1, averaged over the tests, is "
+            f"{expected / len(tests):.2g}, which is worse than chance. Choose pairs (a, b) with larger means a / (a + "
+            "b)."
         )
     return read
 
@@ -465,7 +475,7 @@ def _read_pairs(quantity: str, pairs: Any, names: tuple[Hashable, ...]) -> np.nd
     of_name = pairs if isinstance(pairs, Mapping) else dict.fromkeys(names, pairs)
     unknown = [name for name in of_name if name not in names]
     if unknown:
-        raise ValueError(f"prior: {quantity} has a pair for {unknown[0]!r}, which is not one of {shown(list(names))}.")
+        raise ValueError(f"prior: {quantity} has a pair for {unknown[0]!r}; the names are {shown(list(names))}.")
     rows = []
     for name in names:
         pair = of_name.get(name, _UNIFORM)
@@ -488,7 +498,10 @@ def _count_patterns(
     rows = np.column_stack([code, result]) if n_populations > 1 else result
     _, first, index = np.unique(np.nan_to_num(rows, nan=-1.0), axis=0, return_index=True, return_inverse=True)
     if len(first) < 2:
-        raise ValueError("table: all rows have the same results, so that two classes cannot be distinguished.")
+        raise ValueError(
+            "table: all rows have the same results, so that two classes cannot be distinguished. Pass rows with "
+            "different results."
+        )
     return rows[first], np.bincount(index.ravel(), weight)
 
 
@@ -584,19 +597,20 @@ def _describe_identification(
     if n_parameters > n_free:
         sentences.append(
             f"Not identified: {_number(n_populations, 'population')} and {_number(n_tests, 'test')} have "
-            f"{n_parameters} parameters, and the table {n_free} free frequencies. The posterior depends on the prior, "
-            "however many rows there are."
+            f"{n_parameters} parameters, but the table has only {n_free} free frequencies. The posterior depends on "
+            "the prior, however many rows there are."
         )
     prior_sd = np.concatenate([_flatten(values).std(axis=0) for values in before.arrays()])
     little = found[found["sd"].to_numpy() > _LITTLE * prior_sd]
     if len(little):
         listed = [f"{quantity} of {name}" for quantity, name in zip(little["quantity"], little["name"], strict=True)]
-        sentences.append(f"The data say little of: {', '.join(listed)} (posterior sd above half of the prior sd).")
+        sentences.append(f"The data say little about: {', '.join(listed)} (posterior sd above half of the prior sd).")
     lower, upper = np.quantile(_flatten(drawn.accuracy()), _tails(prob), axis=0)
     for test, low, high in zip(tests, lower, upper, strict=True):
         if low <= 0:
             sentences.append(
-                f"{test} may be no better than chance: sensitivity + specificity - 1 is from {low:.2f} to {high:.2f}."
+                f"{test} may be no better than chance: the interval of sensitivity + specificity - 1 is {low:.2f} to "
+                f"{high:.2f}."
             )
     return " ".join(sentences)
 

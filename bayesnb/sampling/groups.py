@@ -45,8 +45,8 @@ def count_groups(
     """
     if X is None or y is None:
         raise ValueError(
-            "run_nuts: groups= needs the statistics of each group; pass X and y, the rows and labels that were "
-            "fitted, as well."
+            "run_nuts: groups= needs rows, because the statistics of each group are counted from them. Pass X and y, "
+            "the rows and labels that the classifier was fitted to, as well."
         )
     rows, n = fitted.encode(X)
     label = fitted.label_index(y, n)
@@ -54,7 +54,8 @@ def count_groups(
     names, group = read_groups(groups, n, "run_nuts")
     if len(set(names)) < len(names) or NEW_GROUP in names:
         raise ValueError(
-            f"groups: names must differ as text, and no name may be {NEW_GROUP!r}. The names are {shown(names)}."
+            "groups: two groups have the same name as text, such as 1 and '1', or a group has the reserved name "
+            f"{NEW_GROUP!r}. Rename groups; the names are {shown(names)}."
         )
     n_classes, n_groups = len(fitted.encoding.classes), len(names) + 1
     # Pairs of a group and a class are counted as classes.

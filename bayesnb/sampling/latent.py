@@ -337,15 +337,15 @@ def sample_latent(
     require_seed(seed)
     require_flag("progress", progress)
     if not hasattr(mixture, "n_components"):
-        raise TypeError(f"sample_latent takes a NaiveBayesMixture, and mixture is a {type(mixture).__name__}.")
+        raise TypeError(f"sample_latent takes a NaiveBayesMixture; mixture is a {type(mixture).__name__}.")
     check_is_fitted(mixture)
     fitted: Fitted = mixture.estimator_.fitted_
     prior, encoding, n_classes = fitted.prior, fitted.encoding, len(fitted.encoding.classes)
     require_proper(encoding, prior)
     if any(family.classes_share_parameters for family in prior.blocks):
         raise NotImplementedError(
-            "sample_latent cannot draw parameters that classes share. Use an estimator whose classes have separate "
-            "parameters."
+            "sample_latent cannot draw parameters that classes share. Fit a mixture of an estimator whose classes have "
+            "separate parameters, such as CategoricalNB()."
         )
     table = fitted.table(X)
     weight = read_multiplicities(sample_weight, table.n_rows)
@@ -384,8 +384,8 @@ def read_multiplicities(sample_weight: object, n_rows: int) -> np.ndarray:
     if fractional.any():
         i = int(np.argmax(fractional))
         raise ValueError(
-            f"sample_weight: the weight {weight[i]:g} of row {i} is not an integer. A weight is a number of equal "
-            "rows, each of which is allocated to a class; pass frequencies."
+            f"sample_weight: the weight {weight[i]:g} of row {i} is not an integer. sample_latent treats a weight as a "
+            "number of equal rows; pass frequencies."
         )
     return weight
 
@@ -399,7 +399,7 @@ def _read_labels(y: object, n_rows: int, n_classes: int) -> np.ndarray:
     if bad.any():
         i = int(np.argmax(bad))
         raise ValueError(
-            f"y: row {i} has {label[i]:g}, but classes are 0 … {n_classes - 1}, and -1 marks a row whose class is "
+            f"y: the class of row {i} is {label[i]:g}; it must be one of 0 … {n_classes - 1}, or -1 if the class is "
             "unknown."
         )
     return label.astype(np.int64)
@@ -409,8 +409,8 @@ def _require_all_counted(encoding: Encoding, patterns: Patterns) -> None:
     """Raise NotImplementedError if a cell is missing in a network, where it would have to be drawn, too."""
     if any(np.any(rows.summed) for rows in patterns.rows):
         raise NotImplementedError(
-            "sample_latent: X has missing cells, and a network of columns would have to draw them together with the "
-            "classes. Fill the missing cells, or use an estimator without parents, such as CategoricalNB()."
+            "sample_latent: X has missing cells, which it cannot draw in columns with parents. Fill the missing cells, "
+            "or use an estimator without parents, such as CategoricalNB()."
         )
 
 
@@ -429,7 +429,7 @@ def _warn_of_parameters(mixture: Any, encoding: Encoding) -> None:
     n_frequencies = np.prod([float(size) for columns in encoding.blocks for size in columns.sizes()]) - 1
     if mixture.n_parameters_ > n_frequencies:
         warn(
-            f"sample_latent: {mixture.n_parameters_} parameters are not identified by the frequencies of "
-            f"{n_frequencies + 1:g} patterns. The posterior depends on the prior, however many rows there are. Compare "
-            "the posterior with the prior, and use informative priors, more columns or fewer classes."
+            f"sample_latent: the frequencies of {n_frequencies + 1:g} patterns of X do not identify "
+            f"{mixture.n_parameters_} parameters. The posterior depends on the prior, however many rows there are. "
+            "Compare the posterior with the prior, and use informative priors, more columns or fewer classes."
         )

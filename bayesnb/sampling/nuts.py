@@ -44,8 +44,8 @@ _WORST_R_HAT = 1.01
 _LEAST_ESS = 100  # per chain
 _LESS_WIDE = "Use a narrower hyperprior or a longer warmup."
 _CERTAIN = (
-    "The terms may predict the labels so well that the labels hardly bound the weights from above, and only the "
-    "prior does."
+    "The terms may predict the labels so well that only the prior bounds the weights from above. Raise warmup, and "
+    "compare the intervals with those of weight_table."
 )
 
 
@@ -268,7 +268,7 @@ def _require_hyperparameters(families: list[Any], kind: HyperpriorKind, hyperpri
     if not any(hyperprior_of(f, kind) for f in families):
         raise ValueError(
             f"hyperprior={hyperprior!r} applies to no hyperparameter of this classifier. The class probabilities are "
-            "fixed, and no feature has a hyperprior; only levels and Gaussian features have one."
+            "fixed, and no feature has a hyperprior; only levels and Gaussian features have one. Pass hyperprior=None."
         )
 
 
@@ -294,7 +294,10 @@ def _require_positive(alpha: dist.Distribution) -> None:
             "1.5)."
         )
     if alpha.batch_shape or alpha.event_shape:
-        raise ValueError(f"hyperprior={alpha!r} must be the distribution of one number, alpha.")
+        raise ValueError(
+            f"hyperprior={alpha!r} must be the distribution of one number, alpha, such as "
+            "numpyro.distributions.LogNormal(-1.0, 1.5)."
+        )
     drawn = np.asarray(alpha.sample(jax.random.key(0), (1000,)))
     if alpha.is_discrete or (drawn <= 0).any() or alpha.support(np.asarray(-1e-9)):
         raise ValueError(

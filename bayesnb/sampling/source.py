@@ -251,8 +251,8 @@ def _write_levels(block: _Block) -> _Part:
     base = block.columns.base
     if any(cuts is not None for cuts in base.cuts):
         raise NotImplementedError(
-            "numpyro_source: numbers that were cut into intervals cannot be written as a program. Pass the intervals "
-            "as levels."
+            "numpyro_source cannot write a program for numbers that the classifier cuts into cells. Cut the numbers "
+            "yourself, such as by pandas.cut, and fit the intervals as levels."
         )
     tables = block.columns.tables(np.asarray(block.prior.concentration))
     order = range(len(tables)) if network is None else network.order()
@@ -283,7 +283,7 @@ def _write_levels(block: _Block) -> _Part:
         if not network.missing_is_value:
             observed += (
                 "if any((cell[parent] < 0).any() for parent in PARENTS[name]):\n"
-                '    raise ValueError(f"a parent of {name!r} has missing cells, which would have to be summed out")\n'
+                '    raise ValueError(f"a parent of {name!r} has missing cells; fill them before the call")\n'
             )
     draw = f'numpyro.sample(f"{{name}}", dist.Categorical({theta}[name][{index}]).mask(seen), obs=value)\n'
     if by_parents:
@@ -466,7 +466,8 @@ def _value(value: Any, what: str) -> str:
         same = False
     if not same:
         raise ValueError(
-            f"numpyro_source: the {what} {shown(value)} has no literal in Python. Use strings or numbers in its place."
+            f"numpyro_source: the {what} {shown(value)} cannot be written as Python code. Replace it by a string or a "
+            "number, and fit again."
         )
     return text
 
@@ -491,8 +492,8 @@ def _text_of_distribution(distribution: Any) -> str:
         same = False
     if not same:
         raise ValueError(
-            f"hyperprior={shown(distribution)} cannot be written as text. Use a class of numpyro.distributions with "
-            "numbers as arguments, or edit the text of hyperprior='symmetric'."
+            f"hyperprior={shown(distribution)} cannot be written as Python code. Use a class of numpyro.distributions "
+            "with numbers as arguments, or edit the text of hyperprior='symmetric'."
         )
     return text
 

@@ -90,16 +90,21 @@ def bayes_factor(nb1: Classifier, nb2: Classifier) -> BayesFactor:
     _require_same(*models)
     first, second = (fitted.log_evidence for fitted in models)
     if np.isneginf(first) and np.isneginf(second):
-        raise ValueError("Both evidences are zero: the priors have zero concentrations. Choose proper priors.")
+        raise ValueError(
+            "bayes_factor: both evidences are zero, because the priors have zero concentrations. Choose proper priors."
+        )
     notes = []
     for which, fitted in zip(("first", "second"), models, strict=True):
         if any(callable(block) for block in fitted.empirical_prior.blocks):
-            notes.append(f"Evidence of the {which} given a prior derived from these data.")
+            notes.append(f"The prior of the {which} model was derived from these data.")
         if chosen := " and ".join(fitted.chosen):
-            notes.append(f"Evidence of the {which} given {chosen}, chosen on these rows; see `permutation_null`.")
+            notes.append(
+                f"The same rows were used to choose {chosen} of the {which} model, which favours it; see "
+                "`permutation_null`."
+            )
     weights = models[0].statistics.class_count
     if (weights != np.round(weights)).any():
-        notes.append("Fractional weights: a pseudo-evidence.")
+        notes.append("Weights of rows are fractional, so that the evidences are pseudo-evidences.")
     return BayesFactor(first - second, tuple(notes))
 
 
@@ -109,7 +114,8 @@ def _require_same(first: Fitted, second: Fitted) -> None:
         if names != other_names:
             raise ValueError(
                 f"bayes_factor: the {what} differ between the models: {shown(names)} and {shown(other_names)}. "
-                "Probabilities of different encodings are not comparable."
+                "Probabilities of different encodings are not comparable. Fit both models to the same X and y, with "
+                "the same kinds of columns."
             )
     for (what, statistics), (_, other) in zip(_statistics(first), _statistics(second), strict=True):
         leaves = zip(jax.tree.leaves(statistics), jax.tree.leaves(other), strict=True)

@@ -122,7 +122,7 @@ class LeaveOneOut:
         pointwise = self.pointwise if kind == "label" else self.row_pointwise
         if np.isnan(pointwise).any() and kind == "row":
             raise NotImplementedError(
-                "to_elpd: averages of models and weighted terms have predictions of labels only. Pass kind='label'."
+                "to_elpd: averages of models, and classifiers with weights, predict labels only. Pass kind='label'."
             )
         return elpd_data(self.weight * pointwise, _standard_error(self.weight, pointwise))
 
@@ -242,8 +242,12 @@ def loo(
         if fitted.prior.weights is None:
             row = joint[index, label] + scoring.log_base(rows, len(label))
     log_proba = scoring.read_scores(joint, scoring.log_proba)
-    chosen = " and ".join(fitted.chosen)
-    notes = (f"Given {chosen}, chosen on these rows too; see `permutation_null`.",) if chosen else ()
+    notes: tuple[str, ...] = ()
+    if chosen := " and ".join(fitted.chosen):
+        note = (
+            f"The same rows were used to choose {chosen}, so that these scores are optimistic; see `permutation_null`."
+        )
+        notes = (note,)
     return LeaveOneOut(log_proba[index, label], row, log_proba, weight, label, fitted.encoding.classes.array(), notes)
 
 

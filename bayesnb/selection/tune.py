@@ -32,7 +32,7 @@ _CONCENTRATIONS = {"alpha", "class_alpha"}  # hyperparameters of the classifier 
 _BOUNDS = (1e-4, 1e4)
 _MEANING = (
     "Chosen on these rows: scores of the tuned classifier on the same rows are too good, so score other rows. If a "
-    "value is at an end of the interval, the optimum may lie outside."
+    "value is at an end of the interval, the optimum may lie outside: widen `bounds`."
 )
 
 
@@ -198,8 +198,9 @@ def tune_alpha(
         losses = [loss(start)[0] for start in starts]
         if not np.isfinite(losses).any():
             raise ValueError(
-                f"tune_alpha: the score by {by} is not finite for any strength of {', '.join(names)}. Only the "
-                f"strength of the prior of {type(nb).__name__} is tuned. Pass a proper prior, with location and scale."
+                f"tune_alpha: the score by {by} is not finite for any strength of {', '.join(names)}. tune_alpha "
+                f"changes only the strength of the prior of {type(nb).__name__}. Pass a proper prior, with location "
+                "and scale."
             )
         best = starts[int(np.nanargmin(losses))]
         optimum = minimize(loss, best, jac=True, method="L-BFGS-B", bounds=[(low, high)] * len(names))
@@ -208,8 +209,9 @@ def tune_alpha(
     boundary = tuple(name for name, end in zip(names, at_end, strict=True) if end)
     if boundary:
         warn(
-            f"tune_alpha: the optimum of {', '.join(boundary)} by {by} lies at the end of the interval {bounds}: "
-            f"{', '.join(f'{values[name]:.3g}' for name in boundary)}. The data do not bound the optimum there."
+            f"tune_alpha: the optimum by {by} is at an end of bounds={bounds}: "
+            f"{', '.join(f'{name} = {values[name]:.3g}' for name in boundary)}. Widen `bounds`. If the optimum is "
+            "still at an end, the data do not determine it; choose a value yourself."
         )
     estimator = _refit(nb, fitted, values, choose_prior(fitted, prior))
     return Tuned(estimator, values, pd.DataFrame(path, columns=[*names, "objective"]), boundary, by)
@@ -235,11 +237,14 @@ def _tuned_names(nb: Classifier, fitted: Fitted, tune: Sequence[str] | None) -> 
             "tune, each once."
         )
     if isinstance(getattr(nb, "prior", None), NaiveBayes):
-        raise ValueError("The estimator has a complete prior=, so that there is nothing to tune. Set `alpha` instead.")
+        raise ValueError(
+            "tune_alpha: the estimator has a complete prior=, which leaves nothing to tune. Set `alpha` instead of "
+            "prior=."
+        )
     for name in _CONCENTRATIONS & set(names):
         value = getattr(nb, name)
         if not isinstance(value, Real) or value <= 0:
-            raise ValueError(f"{name}={shown(value)} must be one positive number to be tuned: the search starts there.")
+            raise ValueError(f"{name}={shown(value)} must be one positive number, because the search starts there.")
     return tuple(names)
 
 

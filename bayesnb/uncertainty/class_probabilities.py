@@ -274,14 +274,14 @@ def log_odds_moments(
         return moments[:, 0], moments[:, 1]
     if fitted.prior.classes_share_parameters:
         raise NotImplementedError(
-            f"log_odds_moments: the classes of {fitted.name} share parameters, so that scores of classes are not "
-            "independent; pass draws=posterior_draws(nb)."
+            f"log_odds_moments: the classes of {fitted.name} share parameters, so that the scores of classes are "
+            "dependent, but the moments need independent scores; pass draws=posterior_draws(nb)."
         )
 
     def refuse(rows: tuple[Rows, ...], n: int) -> np.ndarray:
         raise NotImplementedError(
-            f"log_odds_moments: {n} rows have missing cells on arcs, and sums over them have no moments in "
-            "closed form; pass draws=posterior_draws(nb)."
+            f"log_odds_moments: {n} rows have a missing cell in a column with a parent or a child, and sums over its "
+            "levels have no moments in closed form; pass draws=posterior_draws(nb)."
         )
 
     by_moments = _moments_row_function(fitted, given, lambda weight, scores, _: _log_odds(weight, scores, a))
@@ -330,9 +330,8 @@ def resolve_given(fitted: Fitted, given: Given | None) -> Given:
         return "data" if weighted else "row"
     if given == "row" and weighted:
         raise NotImplementedError(
-            "given='row' is not available for weighted terms. Weighted terms are not a distribution of rows, so that a "
-            "row tells nothing about the parameters. Pass given='data', the default for weighted terms, for the "
-            "uncertainty that the posterior of the parameters leaves."
+            "given='row' is not available for weighted terms: they are not a distribution of rows, so that a row tells "
+            "nothing about the parameters. Pass given='data', the default for weighted terms."
         )
     return given
 

@@ -73,8 +73,8 @@ def require_proper(encoding: Encoding, model: NaiveBayes) -> None:
         level = next(iter(model.blocks[b - 1].variance())) if levels is None else levels[k]
     raise ImproperPosteriorError(
         f"The posterior of class {label!r}, feature {feature!r}, {level!r} is improper (the first of {total} such "
-        "parameters) and has no draws and no interval. The prior has a zero concentration, and no data make up for "
-        "it. Choose a proper prior, such as alpha=0.5 and class_alpha=0.5."
+        "parameters) and has no draws and no interval. A concentration of its prior is zero, and the data are too few "
+        "to make up for it. Choose a proper prior, such as alpha=0.5 and class_alpha=0.5."
     )
 
 

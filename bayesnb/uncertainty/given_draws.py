@@ -226,7 +226,7 @@ def _posterior_group(draws: Any) -> Any:
         return draws["posterior"]
     except (TypeError, KeyError, AttributeError, IndexError):
         raise ValueError(
-            f"draws must be what posterior_draws, to_arviz or run_nuts returns, and is a {type(draws).__name__}."
+            f"draws must be what posterior_draws, to_arviz or run_nuts returns; it is a {type(draws).__name__}."
         ) from None
 
 
@@ -236,14 +236,15 @@ def require_sites(draws: Draws, shapes: Mapping[str, tuple[int, ...]]) -> dict[s
     for site, shape in shapes.items():
         if site not in draws:
             raise ValueError(
-                f"draws have no site {site!r}. The sites are {shown(list(draws))}. Pass draws of this very model."
+                f"draws have no site {site!r}. The sites are {shown(list(draws))}. Pass draws of this classifier's "
+                "posterior."
             )
         values = to_numbers(f"draws[{site!r}]", draws[site])
         if values.shape[1:] != shape or not len(values):
             expected = ", ".join(map(str, ("draws", *shape)))
             raise ValueError(
                 f"draws[{site!r}] has shape {values.shape}; it must have shape ({expected}), with one value for each "
-                "parameter of the fitted model. Pass draws of all features of this very model."
+                "parameter of the fitted model. Pass draws of this classifier's posterior, with all features."
             )
         sites[site] = values
     return sites

@@ -71,11 +71,14 @@ class CellBlock:
 def reason_against_replicates(fitted: Fitted) -> str | None:
     """Return the reason why rows of this model cannot be simulated, or None."""
     if fitted.weights is not None:
-        return "Weighted terms are not a distribution from which rows can be drawn."
+        return (
+            "Weighted terms are not a distribution from which rows can be drawn. Pass nb.estimator_, the classifier "
+            "without weights."
+        )
     if any(fitted.encoding.term_map.plus < 0):
         return (
-            "Rows cannot be drawn, because the likelihood of numbers, a density times a ratio of tables of their "
-            "cells, is not normalised. Choose numbers='binned', where a structure has only the cells."
+            "Rows cannot be drawn from this model, because its likelihood of numbers, a density times a ratio of cell "
+            "probabilities, is not normalised. Choose numbers='binned', which uses cell probabilities only."
         )
     lacking = [family for family in fitted.posterior.blocks if not supports(family, Simulation)]
     return reason_for_lack(lacking[0], Simulation) if lacking else None

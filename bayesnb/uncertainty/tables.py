@@ -593,7 +593,10 @@ def context_table(nb: Classifier, features: Iterable[object] | None = None) -> p
             "context_table: the classifier has no tables of contexts. Pass a KDB, or a TAN, SPODE or NetworkNB with "
             "tables='context'."
             if wanted is None
-            else "context_table: none of the columns in features= has a table of contexts."
+            else (
+                "context_table: none of the columns in features= has a table of contexts. Leave features= out for all "
+                "tables."
+            )
         )
     table = pd.concat(parts, ignore_index=True)
     return table.sort_values(["feature", "class"], kind="stable", ignore_index=True)

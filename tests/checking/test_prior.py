@@ -117,9 +117,9 @@ def test_bad_input():
     for draws in (0, 2.5, None):
         with pytest.raises(ValueError, match="draws"):
             prior_predictive(nb, draws)
-    with pytest.raises(ImproperPosteriorError, match="before any data"):
+    with pytest.raises(ImproperPosteriorError, match="needs a proper prior, because without data"):
         prior_predictive(BernoulliNB(alpha=0.0).fit([[0], [1]], Y))
-    with pytest.raises(ImproperPosteriorError, match="before any data"):
+    with pytest.raises(ImproperPosteriorError, match="needs a proper prior, because without data"):
         prior_predictive(BernoulliNB(class_alpha=0.0).fit([[0], [1]], Y))
     with pytest.raises(Exception, match="not fitted"):
         prior_predictive(BernoulliNB())

@@ -145,7 +145,7 @@ def test_without_concentration_there_is_no_posterior():
 
 @pytest.mark.slow("compiles kernels of its own")
 def test_what_has_no_meaning_for_them_says_so(nb):
-    refused("no objective that compares", bnb.fit_em, bnb.BinnedNB(), FRAME, Y, FRAME, error=NotImplementedError)
+    refused("EM has no objective here", bnb.fit_em, bnb.BinnedNB(), FRAME, Y, FRAME, error=NotImplementedError)
     refused("binned columns are not", bnb.FeatureAveragedNB(bnb.BinnedNB()).fit, FRAME, Y, error=NotImplementedError)
     refused("NUTS does not sample discrete", bnb.run_nuts, nb, error=NotImplementedError)
     gaussian = bnb.GaussianNB().fit(FRAME, Y)
@@ -226,7 +226,7 @@ def test_em_takes_normal_densities():
     found = bnb.fit_em(bnb.MixedNB(), FRAME[:60], y[:60].astype(str), unlabeled).estimator
     assert set(found.kinds_.values()) == {"gaussian"}
     refused(
-        "no objective that compares",
+        "EM has no objective here",
         bnb.fit_em,
         bnb.MixedNB(binned=["noise"]),
         FRAME,

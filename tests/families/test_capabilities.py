@@ -105,7 +105,9 @@ def test_a_family_that_gives_no_reason_is_refused_all_the_same():
     refused(
         "AveragedCells has no NumPyro program", require_capability, cells, protocol.Program, error=NotImplementedError
     )
-    refused("AveragedLevels does not define", require_capability, levels, protocol.Condensable, error=NotImplementedError)
+    refused(
+        "AveragedLevels does not define", require_capability, levels, protocol.Condensable, error=NotImplementedError
+    )
     assert not supports(Failures(ONES, ONES), protocol.FeatureUnits)
 
 

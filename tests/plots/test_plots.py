@@ -337,7 +337,7 @@ def test_what_cannot_be_drawn(melons, monkeypatch):
         {"b": 3},
         error=TypeError,
     )
-    refused("table holds no table", plots.reliability, {})
+    refused("table is an empty dict", plots.reliability, {})
 
     refused("top=1", plots.independence, pairs, top=1)
     refused("no column 'log_bayes_factor'", plots.independence, pairs.drop(columns="log_bayes_factor"))

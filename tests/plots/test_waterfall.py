@@ -69,9 +69,9 @@ def test_one_row_of_several_in_any_order_of_its_lines():
     ax = check(plots.explain(frame, row="b"))
     np.testing.assert_allclose(np.diff(bars(ax))[:-1, 0], reasons(5, "b", 1)["contribution"], rtol=1e-9)
     assert "row b" in said(ax)
-    refused("frame is about 2 rows; say which with row=", plots.explain, frame)
-    refused("row='c' is not in the frame", plots.explain, frame, row="c")
-    refused(r"frame has 2 lines of '\(class\)' for row 'a'", plots.explain, frame.assign(row="a"))
+    refused("frame holds contributions for 2 rows of X; choose one with row=", plots.explain, frame)
+    refused("row='c' is not a row of X in frame", plots.explain, frame, row="c")
+    refused(r"frame has 2 lines with the feature '\(class\)' for row 'a'", plots.explain, frame.assign(row="a"))
 
 
 def test_what_is_no_waterfall_is_refused():

@@ -294,12 +294,10 @@ def test_refusals():
         estimate="map",
     )
     weight = np.full(N, 1.5)
-    said = r"sample_weight is 1\.5 at row 0, .*Pass rows with whole weights"
+    said = r"sample_weight of row 0 is 1\.5, .*Pass whole weights"
     refused(said, bnb.conformal, bnb.CategoricalNB().fit(*rows, weight), *rows, weight)
     refused("X has 2 features", predictor().p_values, NUMBERS[:, :2])
-    refused(
-        "conformal: .*with responsibilities by EM", bnb.conformal, in_shares(), COUNTS, LABEL, error=NotImplementedError
-    )
+    refused("conformal: .*counted by EM", bnb.conformal, in_shares(), COUNTS, LABEL, error=NotImplementedError)
     refused("X has 2 rows, y has 1 labels", predictor().predict_set(NUMBERS[:2]).covered, LABEL[:1])
 
 

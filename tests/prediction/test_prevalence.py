@@ -190,7 +190,7 @@ class TestMoreClasses:
         rng = np.random.default_rng(5)
         y = np.repeat(range(3), 2000)
         nb = bnb.GaussianNB().fit(rng.normal(0.05 * y)[:, None], y)
-        with pytest.warns(UserWarning, match="worth .* independent ones"):
+        with pytest.warns(UserWarning, match="worth .* independent draws"):
             found = bnb.estimate_prevalence(nb, rng.normal(size=(3000, 1)), draws=200, given="scores")
         assert found.effective_draws.min() < 50
         assert found.sd.min() > 0.05
@@ -323,7 +323,7 @@ class TestGivenTheData:
 
     @pytest.mark.slow("compiles kernels of its own")
     def test_there_has_to_be_a_posterior(self):
-        said = r"given='data' averages over the posterior\. .* with responsibilities by EM.*\. Pass given='scores'"
+        said = r"given='data' averages over the posterior\. .* counted by EM.*\. Pass given='scores'"
         refused(said, bnb.estimate_prevalence, in_shares(), COUNTS, error=NotImplementedError)
         assert bnb.estimate_prevalence(in_shares(), COUNTS, draws=10, given="scores").given == "scores"
         refused("improper", bnb.estimate_prevalence, apart(2), [[0]], given="data", error=bnb.ImproperPosteriorError)

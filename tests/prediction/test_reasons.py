@@ -288,11 +288,11 @@ def test_what_has_no_parts_is_refused():
         LEVELS,
     )
     refused("explain: AODE averages", explain, bnb.AODE(gaussian=None).fit(LEVELS, LABEL), LEVELS, **not_offered)
-    refused("explain: .*with responsibilities by EM", explain, in_shares(), COUNTS, **not_offered)
+    refused("explain: .*counted by EM", explain, in_shares(), COUNTS, **not_offered)
     network = bnb.NetworkNB({1: 0}, gaussian=None).fit(LEVELS, LABEL)
     X = LEVELS[:4].copy()
     X[2, 0] = np.nan
-    refused("row 2 has a missing cell on an arc", explain, network, X, **not_offered)
+    refused("row 2 has a missing cell in a column with a parent or a child", explain, network, X, **not_offered)
     improper = bnb.CategoricalNB(alpha=0.0).fit(LEVELS[ASKED], LABEL[ASKED])
     refused("improper", explain, improper, LEVELS, error=bnb.ImproperPosteriorError)
 
@@ -424,6 +424,6 @@ def test_what_can_be_asked_and_what_an_answer_can_be():
 def test_what_is_no_distribution_of_answers_is_refused():
     ask = bnb.value_of_information
     refused("features: there is no column 'z'", ask, of_levels(), LEVELS, features=["z"])
-    refused("value_of_information: .*with responsibilities by EM", ask, in_shares(), COUNTS, error=NotImplementedError)
+    refused("value_of_information: .*counted by EM", ask, in_shares(), COUNTS, error=NotImplementedError)
     improper = bnb.CategoricalNB(alpha=0.0).fit(LEVELS[ASKED], LABEL[ASKED])
     refused("improper", ask, improper, LEVELS, error=bnb.ImproperPosteriorError)

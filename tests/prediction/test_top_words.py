@@ -188,7 +188,7 @@ def test_refusals():
         "improper", top_words, bnb.MultinomialNB(alpha=0).fit(np.eye(7), Y), "ham", error=bnb.ImproperPosteriorError
     )
     certain = bnb.MultinomialNB(class_prior=[1.0, 0.0, 0.0]).fit(COUNTS, Y)
-    refused("gives all but 'ham' the probability 0", top_words, certain, "ham")
+    refused("gives every class except 'ham' the probability 0", top_words, certain, "ham")
     assert len(top_words(nb, "ham", n=1000)) == 4
 
 

@@ -311,7 +311,7 @@ def test_bad_arguments_of_nuts(weighted):
     )
     one = LABEL == "ash"
     refused(
-        "run_nuts: Weights need 10 or more rows outside the largest class, and there are only 0",
+        "run_nuts: Weights need 10 or more rows outside the largest class, but there are only 0",
         bnb.run_nuts,
         weighted,
         X=LEVELS[one],

@@ -422,15 +422,20 @@ def test_weights_of_other_rows_are_kept():
     assert bnb.loo(two, LEVELS[30:], LABEL[30:]).notes == ()
     assert clone(two).weights is not None
     refused(
-        r"weights are of 4 terms, .*, but the classifier has other terms: '1 terms'",
+        r"weights were fitted for 4 terms, .*, but the terms of the classifier differ: it has 1 term",
         clone(two).fit,
         LEVELS[:, :1],
         LABEL,
     )
     named = pd.DataFrame(LEVELS, columns=list("0124"))
-    refused(r"weights are of 4 terms, .*, but the classifier has other terms: '4'", clone(two).fit, named, LABEL)
     refused(
-        r"weights have a bias of the classes \['ash', .*, but the classifier has none of these classes: \[0, 1, 2\]",
+        r"weights were fitted for 4 terms, .*, but the terms of the classifier differ: .* different term is '4'",
+        clone(two).fit,
+        named,
+        LABEL,
+    )
+    refused(
+        r"weights were fitted for the classes \['ash', .*, but the classifier has none of these classes: \[0, 1, 2\]",
         clone(two).fit,
         LEVELS,
         CODE,
@@ -482,7 +487,7 @@ def test_too_few_rows_leave_the_plain_model(n_small, few):
     base = bnb.CategoricalNB(categories=[[0, 1, 2]] * 4)
     nb = bnb.WeightedNB(base).partial_fit(LEVELS[at], LABEL[at], CLASSES)
     with pytest.warns(
-        UserWarning, match=rf"CategoricalNB is not weighted.* outside the largest class, and there are only {few}"
+        UserWarning, match=rf"CategoricalNB is not weighted.* outside the largest class, but there are only {few}"
     ):
         nb.weigh(LEVELS[at], LABEL[at])
     plain = clone(base).partial_fit(LEVELS[at], LABEL[at], CLASSES)
@@ -565,9 +570,7 @@ def test_where_labels_are_told_without_error_predictions_stay_as_they_are(seed):
 def test_infinite_scores_are_refused():
     X, y = LEVELS.copy(), np.where(np.arange(N) == 0, "ash", LABEL)
     X[y == "elm", 0], X[0, 0] = 1, 0
-    said = (
-        r"weights: for row \d+ the term of '0' in class '.*' is -inf, by the fit to a half of the rows without this row"
-    )
+    said = r"weights: for row \d+ the term of '0' in class '.*' is -inf, by the fit to the half of the rows without"
     for estimator in (bnb.CategoricalNB(alpha=0), bnb.CategoricalNB(estimate="mle")):
         refused(said, bnb.WeightedNB(estimator).fit, X[:, :1], y)
 
@@ -601,7 +604,7 @@ def test_what_has_no_meaning_for_weights_is_refused():
     refused("fit_em: Weights are fitted to labels", bnb.fit_em, nb, LEVELS, LABEL, LEVELS, **not_offered)
     refused("tune_alpha: WeightedNB takes its prior from its", bnb.tune_alpha, nb, LEVELS, LABEL, **not_offered)
     refused("rows have no likelihood under weighted terms", bnb.to_arviz, nb, LEVELS, LABEL, **not_offered)
-    refused("must be a classifier .* that has no weights", bnb.FeatureAveragedNB(bnb.WeightedNB()).fit, LEVELS, LABEL)
+    refused("must be a classifier .* without weights", bnb.FeatureAveragedNB(bnb.WeightedNB()).fit, LEVELS, LABEL)
 
 
 @pytest.mark.parametrize("kind", [bnb.WeightedNB, bnb.FeatureAveragedNB, bnb.NaiveBayesMixture])

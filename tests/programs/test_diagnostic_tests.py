@@ -139,7 +139,7 @@ def test_of_coins_the_note_says_that_they_may_be_no_better_than_chance():
     found = bnb.diagnostic_tests(coins, np.repeat(["p", "q"], 200), **QUICK)
     assert "A may be no better than chance" in found.note
     assert "B may be no better than chance" in found.note
-    assert "The data say little of: prevalence of p, prevalence of q" in found.note
+    assert "The data say little about: prevalence of p, prevalence of q" in found.note
     assert found.note in repr(found)
     assert found.note in found._repr_html_()
 
@@ -150,7 +150,7 @@ def test_one_population_and_two_tests_are_said_not_to_be_identified():
     table, count = PATTERNS[:4].drop(columns="group"), 100 * COUNT[:4]
     uniform = bnb.diagnostic_tests(table, sample_weight=count, **QUICK)
     informed = bnb.diagnostic_tests(table, None, {"sensitivity": (40, 10)}, sample_weight=count, **QUICK)
-    assert "5 parameters, and the table 3 free frequencies" in uniform.note
+    assert "5 parameters, but the table has only 3 free frequencies" in uniform.note
     assert uniform.populations == ("all",)
     sd = [found.table.set_index(["quantity", "name"])["sd"]["sensitivity", "Mantoux"] for found in (uniform, informed)]
     assert sd[0] > 1.5 * sd[1] > 0.03
@@ -177,7 +177,7 @@ def test_levels_names_and_order_of_rows_do_not_matter(tuberculosis):
 def test_what_it_refuses(tuberculosis):
     table = PATTERNS.drop(columns="group")
     refused("'Tine' has the levels", bnb.diagnostic_tests, table.assign(Tine=[0, 1, 2, 0] * 2))
-    refused("positive=...", bnb.diagnostic_tests, table.assign(Tine=[1, 2] * 4))
+    refused("Pass the positive level as positive=", bnb.diagnostic_tests, table.assign(Tine=[1, 2] * 4))
     refused("positive='no' is not a level", lambda: bnb.diagnostic_tests(table.astype(str), positive="no"))
     refused("'Tine' has no result", bnb.diagnostic_tests, table.assign(Tine=np.nan))
     empty = (COUNT * (PATTERNS["Tine"] == 1)).to_numpy()
@@ -196,4 +196,4 @@ def test_what_it_refuses(tuberculosis):
     refused("must be a dict", bnb.diagnostic_tests, table, None, {"youden": (1, 1)})
     refused("prob", lambda: bnb.diagnostic_tests(table, prob=2))
     refused("no column for the test 'Tine'", tuberculosis.predict, PATTERNS[["group", "Mantoux"]])
-    refused("3 is not one of", tuberculosis.predict, PATTERNS, [3] * 8)
+    refused("3 is not a population of the fitted table", tuberculosis.predict, PATTERNS, [3] * 8)

@@ -158,12 +158,12 @@ def test_predictions_are_averages_of_the_closed_form_of_the_group_over_the_hyper
 def test_bad_groups_are_refused():
     nb = fitted()
     refused("X has 60 rows, y has 59|59", bnb.run_nuts, nb, X=X, y=Y, groups=GROUP[1:])
-    refused("pass X and y, the rows and labels", bnb.run_nuts, nb, groups=GROUP)
+    refused("Pass X and y, the rows and labels", bnb.run_nuts, nb, groups=GROUP)
     refused("by strings or integers", bnb.run_nuts, nb, X=X, y=Y, groups=np.linspace(0.0, 1.0, 60))
-    refused("must differ as text", bnb.run_nuts, nb, X=X, y=Y, groups=["(new)", *GROUP[1:]])
+    refused("has the reserved name", bnb.run_nuts, nb, X=X, y=Y, groups=["(new)", *GROUP[1:]])
     refused("do not add up", bnb.run_nuts, nb, X=X[1:], y=Y[1:], groups=GROUP[1:])
     refused("cannot be used with groups=", bnb.run_nuts, nb, "symmetric", X=X, y=Y, groups=GROUP)
-    refused("only draws have groups", nb.predict_proba, X, groups=GROUP)
+    refused("only together with draws of groups", nb.predict_proba, X, groups=GROUP)
     refused("must be the result of run_nuts", nb.predict_proba, X, draws=bnb.to_arviz(nb, draws=10), groups=GROUP)
     binned = bnb.BinnedNB().fit(X[["age"]].fillna(50.0), Y)
     refused(

@@ -287,14 +287,14 @@ def test_bad_input_is_refused_and_what_is_not_identified_is_said():
     m = mixture(X)
     sample = bnb.sample_latent
     refused("not an integer.*pass frequencies", sample, m, X, sample_weight=np.full(30, 0.5))
-    refused("row 4 has 2, but classes are 0 … 1", sample, m, X, y=np.where(np.arange(30) == 4, 2, -1))
+    refused("class of row 4 is 2; it must be one of 0 … 1", sample, m, X, y=np.where(np.arange(30) == 4, 2, -1))
     refused("shape \\(29,\\)", sample, m, X, y=np.full(29, -1))
     refused("takes a NaiveBayesMixture", sample, bnb.CategoricalNB().fit(X, X[:, 0]), X, error=TypeError)
     refused("improper", sample, mixture(X, nb=bnb.CategoricalNB(alpha=[[1.0, 0.0], [1.0, 1.0]])), X)
-    with pytest.warns(UserWarning, match="5 parameters are not identified by the frequencies of 4 patterns"):
+    with pytest.warns(UserWarning, match="frequencies of 4 patterns of X do not identify 5 parameters"):
         sample(m, X, draws=100, warmup=50, progress=False)
     many = mixture(X, 4)
-    with pytest.warns(UserWarning, match="not identified"):
+    with pytest.warns(UserWarning, match="do not identify"):
         sample(many, X, draws=20, warmup=20, progress=False)
 
 
@@ -352,8 +352,8 @@ def test_tables_intervals_and_decisions_take_the_draws():
     np.testing.assert_allclose(
         bnb.decide(m, rows, loss, draws=data, given="data").risk, (expected @ loss.T).min(axis=1)
     )
-    refused("has the parameters at which EM ended", bnb.parameter_table, m, error=NotImplementedError)
-    refused("has the parameters at which EM ended", bnb.predict_interval, m, rows, error=NotImplementedError)
+    refused("has point estimates of its parameters", bnb.parameter_table, m, error=NotImplementedError)
+    refused("has point estimates of its parameters", bnb.predict_interval, m, rows, error=NotImplementedError)
 
 
 def test_unlabelled_classes_are_named_by_the_mode_beside_labelled_ones():

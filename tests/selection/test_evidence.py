@@ -50,10 +50,12 @@ def test_a_prior_from_the_data_and_fractional_weights_are_noted():
     weight = np.where(np.arange(N) == 0, 0.5, 1.0)
     gaussian, proper = (nb.fit(NUMBERS, LABEL, weight) for nb in (bnb.GaussianNB(), bnb.GaussianNB(prior=PROPER)))
     notes = " ".join(bayes_factor(proper, gaussian).notes)
-    assert "Evidence of the second given a prior derived from these data." in notes
+    assert "The prior of the second model was derived from these data." in notes
     assert "the first given" not in notes
     assert "pseudo-evidence" in notes
-    assert bayes_factor(proper, proper).notes == ("Fractional weights: a pseudo-evidence.",)
+    assert bayes_factor(proper, proper).notes == (
+        "Weights of rows are fractional, so that the evidences are pseudo-evidences.",
+    )
 
 
 def categorical(rows=LEVELS, labels=LABEL, **options):
@@ -97,7 +99,7 @@ def named(*names):
             "same rows. The statistics of their bernoulli columns differ",
         ),
         (named("a", "b", "c", "d"), named("b", "a", "c", "d"), "the columns differ between the models: .*a .gaussian"),
-        (categorical(alpha=0.0), categorical(alpha=0.0), "Both evidences are zero"),
+        (categorical(alpha=0.0), categorical(alpha=0.0), "both evidences are zero"),
     ],
 )
 def test_what_must_not_be_compared(first, second, message):
@@ -106,4 +108,4 @@ def test_what_must_not_be_compared(first, second, message):
 
 def test_the_prior_inside_an_average_counts_too():
     averaged = bnb.FeatureAveragedNB(bnb.GaussianNB()).fit(NUMBERS, LABEL)
-    assert "Evidence of the first given a prior derived" in " ".join(bayes_factor(averaged, averaged).notes)
+    assert "The prior of the first model was derived" in " ".join(bayes_factor(averaged, averaged).notes)

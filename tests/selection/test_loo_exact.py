@@ -88,7 +88,7 @@ def test_under_large_weights(kind):
 def test_alpha_is_tuned_by_the_same_scores():
     """A search that begins where the prior is lost: the objective there is finite, and right."""
     nb = bnb.CategoricalNB(alpha=1e-18).fit(LEVELS, LABEL)
-    with pytest.warns(UserWarning, match="at the end of the interval"):
+    with pytest.warns(UserWarning, match="at an end of bounds="):
         path = bnb.tune_alpha(nb, LEVELS, LABEL, bounds=(1e-18, 0.01)).path
     start = path[np.isclose(path["alpha"], 1e-18, rtol=1e-9, atol=0)]["objective"].iloc[0]
     expected = left_out("categorical", 1e-18, 1.0, [Fraction(1)] * N, False)

@@ -78,17 +78,20 @@ def test_what_was_chosen_on_the_rows_is_said():
     told = bnb.NetworkNB(tan.parents_).fit(X, Y)
     assert bnb.bayes_factor(told, naive).notes == bnb.loo(told, X, Y).notes == ()
     assert bnb.bayes_factor(naive, tan).notes == (
-        "Evidence of the second given the tree, chosen on these rows; see `permutation_null`.",
+        "The same rows were used to choose the tree of the second model, which favours it; see `permutation_null`.",
     )
-    assert bnb.loo(tan, X, Y).notes == ("Given the tree, chosen on these rows too; see `permutation_null`.",)
-    assert "the tree, chosen on these rows too" in repr(bnb.loo(tan, X, Y))
+    assert bnb.loo(tan, X, Y).notes == (
+        "The same rows were used to choose the tree, so that these scores are optimistic; see `permutation_null`.",
+    )
+    assert "The same rows were used to choose the tree" in repr(bnb.loo(tan, X, Y))
 
 
 @pytest.mark.slow("compiles kernels of its own")
 def test_a_tuned_strength_is_said_and_saved_until_the_next_fit(tmp_path):
     naive = bnb.CategoricalNB().fit(X, Y)
     tuned = bnb.tune_alpha(naive, X, Y, by="evidence").estimator
-    assert bnb.bayes_factor(tuned, naive).notes[0].startswith("Evidence of the first given alpha, chosen on these rows")
+    note = bnb.bayes_factor(tuned, naive).notes[0]
+    assert note.startswith("The same rows were used to choose alpha of the first model")
     bnb.save(tuned, tmp_path / "tuned.safetensors")
     assert bnb.load(tmp_path / "tuned.safetensors").tuned_ == ("alpha",)
     assert bnb.bayes_factor(tuned.fit(X, Y), naive).notes == ()

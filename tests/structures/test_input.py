@@ -266,7 +266,7 @@ def test_a_cycle_is_refused_whoever_found_it():
         def _arcs(self, encoding, columns, counts):
             return tuple((j, (j + 1) % 4) for j in range(4))
 
-    refused("The structure has a cycle, '0' → '3' → '2' → '1' → '0': no column", Ring().fit, X, Y)
+    refused("The structure has a cycle, '0' → '3' → '2' → '1' → '0', but no column", Ring().fit, X, Y)
 
 
 def test_a_cycle_among_the_hyperparameters_is_not_written(tmp_path):

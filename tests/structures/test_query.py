@@ -114,7 +114,7 @@ def test_a_table_too_large_is_refused_with_its_size():
         (17, None, "17 is not a categorical variable"),
         (["0", "0"], None, "each once"),
         (["0", 0], None, "each once"),
-        ([], None, "one variable or more"),
+        ([], None, "one or more variables"),
         ("0", {"0": "u"}, "'0' is 'u', but '0' is also in variables"),
         ("0", {"1": "q"}, "'1' is 'q', but '1' has the levels"),
         ("0", {CLASS: "q"}, r"'\(class\)' is 'q', but '\(class\)' has the levels"),

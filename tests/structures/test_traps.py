@@ -30,7 +30,7 @@ def test_numbers_alone_leave_nothing_to_depend_on(nb):
 
 def test_a_parent_that_is_mostly_missing_is_told():
     sparse = FRAME.assign(a=np.where(RNG.random(60) < 0.2, FRAME["b"], None))
-    with pytest.warns(UserWarning, match=r"missing in most of their rows.*\{'[bc]': 'a'"):
+    with pytest.warns(UserWarning, match=r"missing in most of the rows.*\{'[bc]': 'a'"):
         bnb.TAN().fit(sparse, Y)
 
 
