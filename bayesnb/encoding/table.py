@@ -362,7 +362,8 @@ def _to_float(column: np.ndarray, where: str) -> np.ndarray:
     value = column[row]
     if _is_complex(value):
         raise ValueError(f"{where}: {shown(value)} at row {row}. Complex data not supported. Pass real numbers.")
-    remedy = "Turn dates and times into numbers" if column.dtype.kind in "mM" else "Correct the cell or encode the column"
+    is_date = column.dtype.kind in "mM"
+    remedy = "Turn dates and times into numbers" if is_date else "Correct the cell, or encode the column"
     advice = f"{remedy}. MixedNB and WeightedNB also take categorical columns."
     problem = f"could not convert {shown(value)} at row {row} to a number, or it is too large for float64. {advice}"
     if isinstance(value, str | bytes | int | np.generic):

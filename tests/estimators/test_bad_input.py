@@ -750,8 +750,8 @@ def test_a_text_among_numbers_is_reported_once(nb):
     with warnings.catch_warnings(record=True) as caught:
         warnings.simplefilter("always")
         nb.fit(ages(), np.arange(40) % 2)
-    texts = [str(w.message) for w in caught if "among numbers" in str(w.message)]
-    assert len(texts) == 1 and texts[0].startswith("Column 'age' has the text '?'")
+    (text,) = (str(w.message) for w in caught if "among numbers" in str(w.message))
+    assert text.startswith("Column 'age' has the text '?'")
 
 
 @pytest.mark.parametrize(
