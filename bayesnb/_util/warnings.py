@@ -14,7 +14,11 @@ class UndefinedProbabilityWarning(UserWarning):
     """Warning of rows without class probabilities."""
 
 
-OWN_WARNINGS = (UserWarning, UnknownLevelWarning, UndefinedProbabilityWarning)
+class NoWeightsWarning(UserWarning):
+    """Warning of too few rows to fit weights of terms."""
+
+
+OWN_WARNINGS = (UserWarning, UnknownLevelWarning, UndefinedProbabilityWarning, NoWeightsWarning)
 """Categories of the warnings that this package issues; libraries derive others from UserWarning."""
 
 

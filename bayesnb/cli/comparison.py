@@ -10,6 +10,7 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
+from bayesnb._util.warnings import NoWeightsWarning
 from bayesnb.cli.baseline import LOGISTIC, fit_logistic
 from bayesnb.cli.column_types import Label
 from bayesnb.cli.conclusion import Base, Findings
@@ -162,7 +163,7 @@ def _fit_weighted(data: Dataset, settings: Settings) -> tuple[Fits | None, str]:
         return None, f"No weights. {reason}"
     nb = WeightedNB(classifier(data, settings), settings.weights, seed=settings.seed)
     with warnings.catch_warnings():
-        warnings.filterwarnings("ignore", ".* is not weighted")  # by each fold
+        warnings.simplefilter("ignore", NoWeightsWarning)  # issued by each fold
         fits = data.rows.fit(nb, settings, data.name)
     is_plain = [fitted.weights_ is None for fitted in (fits.nb, *(fold.nb for fold in fits.folds))]
     if is_plain[0]:

@@ -13,7 +13,7 @@ from sklearn.utils.metaestimators import available_if
 from sklearn.utils.validation import check_is_fitted
 
 from bayesnb._util.arguments import require_integer, require_seed, shown
-from bayesnb._util.warnings import warn
+from bayesnb._util.warnings import NoWeightsWarning, warn
 from bayesnb.counting import Counted
 from bayesnb.encoding import Encoding
 from bayesnb.estimators import classifier_state
@@ -449,7 +449,8 @@ class WeightedNB(WeightAttributes):
         except TooFewRowsError as reason:
             warn(
                 f"{type(model).__name__} is not weighted. {reason} The predictions are those of the classifier without "
-                "weights."
+                "weights.",
+                NoWeightsWarning,
             )
             return None
         return *weigh_cross_fit(crossed, classes), crossed.row_weight
