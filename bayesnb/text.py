@@ -165,7 +165,8 @@ class BagOfWords(CountVectorizer):
         """
         if self.unknown is not None and not isinstance(self.unknown, str):
             raise ValueError(
-                f"unknown={self.unknown!r} must be the name of the reserved word, or None for no such word."
+                f"unknown={self.unknown!r} must be a string, which stands for words outside the dictionary, or None "
+                "to drop such words."
             )
         fitted = copy.copy(self)  # An error leaves `self` as it was.
         if self.vocabulary is None:
