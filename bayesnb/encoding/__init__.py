@@ -62,29 +62,28 @@ class Encoding:
         self.classes.check()
         if not len(self.classes) or not self.blocks:
             raise ValueError(
-                "The encoding must have at least one class and one block of columns. "
+                "The encoding must have at least one class and one block of columns (the columns of one kind). "
                 f"There are {len(self.classes)} classes and {len(self.blocks)} blocks."
             )
         alone = [j for b in self.blocks if b.network is None and b.role is None for j in b.index]
         if len(set(alone)) < len(alone):
             twice = next(j for j in alone if alone.count(j) > 1)
-            raise ValueError(
-                f"Each column of the table must be in one block of columns. Column {twice} is in two blocks."
-            )
+            raise ValueError(f"Each column of X must be in one block of columns. Column {twice} is in two blocks.")
         bases = self._bases()
         index = sorted({j for base in bases for j in base.index})
         if index != list(range(len(index))) or len(index) != self.n_features:
             raise ValueError(
-                f"Each column of the table must be in a block of columns. The blocks have {len(index)} columns; the "
-                f"table has {self.n_features}."
+                f"Each column of X must be in a block of columns. The blocks have {len(index)} columns together; X has "
+                f"{self.n_features}."
             )
         for block, base in zip(self.blocks, bases, strict=True):
             n_columns = len(set(base.index))
             if base.n_features != self.n_features or not n_columns == len(base.index) == len(base.names):
                 raise ValueError(
                     "The columns of a block must be distinct, and each must have a name. One block has "
-                    f"{len(base.index)} columns, {n_columns} of them distinct, and {len(base.names)} names; its table "
-                    f"has {base.n_features} columns, and the table of the first block {self.n_features}."
+                    f"{len(base.index)} columns, {n_columns} of them distinct, and {len(base.names)} names. All "
+                    f"blocks must be for the same number of columns of X; this one is for {base.n_features}, and the "
+                    f"first block for {self.n_features}."
                 )
             block.check()
 

@@ -112,6 +112,7 @@ def merge_edges(name: str, first: np.ndarray | None, second: np.ndarray | None) 
     if not np.array_equal(first, second):
         raise ValueError(
             f"Column {shown(name)} was cut at different edges in two batches of rows, so their counts cannot be "
-            "added. Pass the edges of a first fit for all batches: edges=nb.fit(some_rows).edges_."
+            "added. Give BinnedNB or MixedNB the edges of a first fit for all batches: "
+            "nb.set_params(edges=nb.fit(some_X, some_y).edges_)."
         )
     return first

@@ -160,7 +160,7 @@ def index_of_labels(classes: Levels, labels: Levels, label: np.ndarray) -> np.nd
         row = int(np.argmax(position[label] < 0))
         raise ValueError(
             f"The label {shown(unknown)} of row {row} is not among the known classes {shown(list(classes.values))}. "
-            "Remove the row, or add the class by partial_fit(X, y, classes=[...])."
+            "Remove the row, or add the class by partial_fit(X, y, classes=[...]) with all classes, old and new."
         )
     return _map_codes(label, position)
 

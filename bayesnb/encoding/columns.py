@@ -214,7 +214,8 @@ class RealColumns(PlainColumns):
         """Raise ValueError unless the family is one of numbers."""
         if not hasattr(self.family.statistics, "values"):
             raise ValueError(
-                f"Columns of numbers must have a family of numbers; their family is {self.family.__name__}."
+                "Columns of numbers must have a family of distributions of numbers, such as NormalInverseGamma; their "
+                f"family is {self.family.__name__}."
             )
 
 
@@ -338,4 +339,4 @@ def _require_binary(values: np.ndarray, names: Sequence[str], locate: Callable[[
 def require_entries(what: str, n: int, n_columns: int) -> None:
     """Raise ValueError unless there are as many entries of a kind, such as "levels", as columns."""
     if n != n_columns:
-        raise ValueError(f"Every column needs {what}. There are {what} for {n} columns; there are {n_columns} columns.")
+        raise ValueError(f"Every column needs {what}. There are {what} for {n} of {n_columns} columns.")

@@ -268,7 +268,7 @@ def report_unknown(columns: LevelColumns, unknown: list[Unknown], note: str = ""
     if columns.unknown == "error":
         raise ValueError(
             f"Found unknown categories: {description}. Declare these levels in `categories`, or set "
-            "handle_unknown='ignore' or 'level'."
+            "handle_unknown='ignore' (such cells count as missing) or 'level' (all unknown values share one level)."
         )
     meaning = "counts as missing" if columns.unknown == "ignore" else f"counts as the reserved level {RESERVED}"
     warn(f"Found {description}. Each such cell {meaning}.{' ' * bool(note)}{note}", UnknownLevelWarning)

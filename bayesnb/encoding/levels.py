@@ -210,7 +210,7 @@ def factorize(column: Any, where: str) -> tuple[np.ndarray, list[Hashable]]:
     except TypeError:
         row = next(i for i, v in enumerate(column) if not isinstance(v, Hashable))
         raise TypeError(
-            f"{where}, row {row}: {shown(column[row])} is not hashable; a cell of this argument must be a string, a "
+            f"{where}, row {row}: {shown(column[row])} is not hashable; each cell of this argument must be a string, a "
             "number or another hashable value."
         ) from None
     values = [to_python(v) for v in distinct.tolist()]

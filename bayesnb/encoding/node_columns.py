@@ -97,8 +97,8 @@ class NodeColumns(Columns):
         for node in self.nodes:
             if not node or len(set(node)) < len(node) or not all(0 <= j < n_columns for j in node):
                 raise ValueError(
-                    f"A node of the network must be a column and its parents, distinct and from 0 to {n_columns - 1}. "
-                    f"One node is {node}."
+                    "A node of the network must hold the indices of a column and of its parents, distinct and from 0 "
+                    f"to {n_columns - 1}. One node is {node}."
                 )
 
     def learn(self, table: Table, policy: UnknownPolicy | None = None) -> tuple[Self, NodeRows]:
@@ -133,8 +133,8 @@ class NodeColumns(Columns):
         """Return columns with the levels of both; raise ValueError if the structures differ."""
         if self.nodes != other.nodes:
             raise ValueError(
-                "Counts of different structures cannot be added. Use the same structure for all batches: choose it "
-                "once, and pass it to NetworkNB."
+                "Counts of different structures cannot be added. Use the same structure for all batches: choose "
+                "the parents once, and use NetworkNB(parents=...)."
             )
         return replace(self, base=self.base.union(other.base))
 

@@ -124,8 +124,9 @@ class NetworkRows(NodeRows):
         if network.room() > CELLS:
             raise ValueError(
                 f"Input X has missing cells with observed descendants (first: row {int(np.argmax(self.summed))}). "
-                f"Summing over their values takes {network.room():,} numbers for each row and class; the limit is "
-                f"{CELLS:,}. Give missing cells a level of their own, leave out arcs, or group levels."
+                f"To sum over the values of the missing cells, {network.room():,} numbers for each row and class must "
+                f"be in memory; the limit is {CELLS:,}. Give missing cells a level of their own, leave out arcs, or "
+                "group levels."
             )
         return network
 

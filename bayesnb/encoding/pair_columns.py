@@ -42,7 +42,7 @@ class PairColumns(NodeColumns):
         """Raise ValueError unless the nodes are the features and all pairs of them."""
         super().check()
         if self.nodes != self.from_base(self.base).nodes:
-            raise ValueError("The nodes of the network must be the columns and all pairs of columns.")
+            raise ValueError("The nodes of TreeAveragedNB must be all columns and all pairs of columns. Fit again.")
 
     @property
     def term_names(self) -> list[str]:

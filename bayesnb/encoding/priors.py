@@ -118,7 +118,8 @@ def prior_of_contexts(alpha: object, columns: NodeColumns, n_classes: int) -> Co
     if total.shape not in ((), (columns.n_features,)):
         raise ValueError(
             f"alpha has shape {total.shape}. With tables='context' alpha is the total concentration of all levels of a "
-            f"column, in every context. Pass a scalar or an array of shape (F,) = {(columns.n_features,)}."
+            "column, for each combination of the levels of its first parents. Pass a scalar or an array of shape "
+            f"(F,) = {(columns.n_features,)}."
         )
     _require_positive(total, "alpha")
     alpha = np.broadcast_to(total, columns.n_features)[list(columns.index)]
@@ -136,8 +137,8 @@ def prior_of_trees(alpha: object, columns: PairColumns, n_classes: int) -> TreeA
     total = to_numbers("alpha", alpha)
     if total.shape != ():
         raise ValueError(
-            f"alpha has shape {total.shape}. The average over trees takes one number, so that the prior of a pair of "
-            "columns agrees with the priors of its columns."
+            f"alpha has shape {total.shape}. alpha of TreeAveragedNB must be one number, so that the prior of a pair "
+            "of columns agrees with the priors of its columns."
         )
     _require_positive(total, "alpha")
     return TreeAveraged.from_sizes(columns.base.sizes().tolist(), n_classes, float(total))
@@ -207,8 +208,9 @@ def prior_of_cells(given: object, argument: str, n_classes: int, sizes: np.ndarr
     alpha = _to_shape(given.concentration, f"{argument}.concentration", (n_classes, len(group)))
     if not np.array_equal(given.group, group):
         raise ValueError(
-            f"{argument} is for columns with {_group_sizes(given.group)} cells; the binned columns have "
-            f"{sizes.tolist()[:20]} cells. Pass a bayesnb.families.IndependentCuts, which fits any number of cells."
+            f"{argument} is for columns with {_group_sizes(given.group)} cells (bins); the binned columns "
+            f"have {sizes.tolist()[:20]} cells. Pass a bayesnb.families.IndependentCuts, which fits any number of "
+            "cells."
         )
     return replace(given, concentration=alpha)
 
@@ -267,7 +269,8 @@ def check_complete_prior(prior: Any, encoding: Encoding, statistics: Any) -> Any
     classes, n_classes = prior.class_prior, len(statistics.class_count)
     if len(prior.blocks) != len(encoding.blocks):
         raise ValueError(
-            f"prior has {len(prior.blocks)} blocks of columns; the data have {len(encoding.blocks)}. {_OTHER_PRIOR}"
+            f"prior has {len(prior.blocks)} blocks of columns (one for each kind); the data have "
+            f"{len(encoding.blocks)}. {_OTHER_PRIOR}"
         )
     over_classes = np.asarray(classes.log_prob if classes.fixed else classes.concentration)
     if over_classes.shape[1] != n_classes:
@@ -287,8 +290,9 @@ def check_complete_prior(prior: Any, encoding: Encoding, statistics: Any) -> Any
         shape, groups = np.shape(getattr(family, next(iter(family.least)))), columns.groups()
         if shape != block.count.shape or not np.array_equal(getattr(family, "group", groups), groups):
             raise ValueError(
-                f"prior.blocks[{i}] has shape {shape}; the data need shape {block.count.shape}, with groups of "
-                f"{_group_sizes(groups)} levels. Declare `categories` so that the levels do not depend on the rows."
+                f"prior.blocks[{i}] has shape {shape}; the data need shape {block.count.shape}, with "
+                f"{_group_sizes(groups)} levels for the columns (in networks, for each combination of parent levels). "
+                "Declare `categories` so that the levels do not depend on the rows."
             )
         for name, bound in family.least.items():
             _to_shape(getattr(family, name), f"prior.blocks[{i}].{name}", block.count.shape, bound)
@@ -306,7 +310,7 @@ def _require_structures(given: Any, columns_prior: Any, name: str) -> None:
     if len(leaves) != len(expected) or not all(map(np.array_equal, leaves, expected)):
         raise ValueError(f"{name} is a prior of another structure. Pass the prior_ of a classifier with the same arcs.")
     if np.any(np.asarray(given.count)):
-        raise ValueError(f"{name}.count is not 0, as in a posterior. Pass prior_, not posterior_.")
+        raise ValueError(f"{name}.count is not 0, so {name} is a posterior. Pass prior_, not posterior_.")
 
 
 def _group_sizes(group: object) -> list[int]:

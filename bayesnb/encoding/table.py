@@ -368,7 +368,7 @@ def _to_float(column: np.ndarray, where: str) -> np.ndarray:
     problem = f"could not convert {shown(value)} at row {row} to a number, or it is too large for float64. {advice}"
     if isinstance(value, str | bytes | int | np.generic):
         raise ValueError(f"{where}: {problem}")
-    raise TypeError(f"{where}: each argument must be a string or a number; {problem}")
+    raise TypeError(f"{where}: each cell of this argument must be a string or a number; {problem}")
 
 
 def _to_dates(column: np.ndarray) -> np.ndarray:

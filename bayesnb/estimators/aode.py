@@ -220,7 +220,10 @@ class AODE(StructuredNB):
     def _check_nodes(self, columns: NodeColumns) -> None:
         """Raise ValueError unless the nodes are all pairs of columns and all columns alone, as `_arcs` lists them."""
         if columns.nodes != self._arcs(self.encoding_, columns, None):
-            raise ValueError("AODE must have one node for each column and one for each pair of columns.")
+            raise ValueError(
+                "The nodes of AODE must be each column alone and each column with each other column as its parent; "
+                f"they are {shown(columns.nodes)}. Fit again."
+            )
 
     def _empirical_prior(self, counted: Counted) -> NaiveBayes:
         """Return the prior of the shared counts of pairs, with class_alpha=1 for "levels".
@@ -235,15 +238,15 @@ class AODE(StructuredNB):
         if not isinstance(self.alpha, Number) and np.asarray(self.alpha).shape not in ((), (n_features,)):
             raise ValueError(
                 f"alpha={shown(self.alpha)} must be a number, or a list of {n_features} numbers, one number for each "
-                "feature. AODE cannot use a number for each level, because every member counts a level together with "
-                "the levels of another parent."
+                "feature. AODE cannot use a number for each level, because each averaged network has another parent, "
+                "and counts each level together with the levels of that parent."
             )
         if not isinstance(self.class_alpha, str):
             return super()._empirical_prior(counted)
         if self.class_alpha != _LEVELS:
             raise ValueError(
                 f"class_alpha={shown(self.class_alpha)} is unknown; use a positive number, an array of one number for "
-                "each class, or 'levels'."
+                "each class, or 'levels' (in each averaged network, the number of levels of its parent)."
             )
         with_alpha = copy.copy(self)
         with_alpha.class_alpha = 1.0

@@ -439,8 +439,8 @@ class NaiveBayesClassifier(FittedClassifier):
         if not self._has_layout(columns):
             kinds = [[f"{len(block.index)} {block.kind}" for block in b] for b in (self.encoding_.blocks, columns)]
             raise ValueError(
-                f"The fitted columns are {kinds[0]}, but the hyperparameters make {kinds[1]}, or other columns of "
-                "these kinds. Fit again after a change of hyperparameters."
+                f"The fitted columns are {kinds[0]}, but the present hyperparameters give {kinds[1]}, or give "
+                "these kinds to other columns. Fit again after a change of hyperparameters."
             )
         prior = self._state(counted).prior
         if not all(np.isfinite(leaf).all() for leaf in jax.tree.leaves(prior.blocks)):
@@ -449,11 +449,13 @@ class NaiveBayesClassifier(FittedClassifier):
         weight = getattr(self, "unlabeled_weight_", 0.0)
         if type(weight) is not float or not 0 <= weight < np.inf:
             raise ValueError(f"unlabeled_weight_ is {shown(weight)}; it must be a finite float of at least 0.")
-        rows, texts = getattr(self, "rows_counted_", 0), [getattr(self, name, ()) for name in ("tuned_", "first_rows_")]
+        rows = getattr(self, "rows_counted_", 0)
         if type(rows) is not int or rows < 0:
             raise ValueError(f"rows_counted_ is {shown(rows)}; it must be an integer of at least 0.")
-        if not all(type(names) is tuple and all(type(name) is str for name in names) for names in texts):
-            raise ValueError("tuned_ or first_rows_ is not a tuple of strings.")
+        for attribute in ("tuned_", "first_rows_"):
+            names = getattr(self, attribute, ())
+            if type(names) is not tuple or not all(type(name) is str for name in names):
+                raise ValueError(f"{attribute} is {shown(names)}; it must be a tuple of strings. Fit again.")
 
     def _has_layout(self, columns: tuple[Columns, ...]) -> bool:
         """Return whether the fitted blocks have the kinds and table columns of `columns`, by hyperparameters."""
@@ -474,7 +476,8 @@ class NaiveBayesClassifier(FittedClassifier):
             return prior
         if self.prior is not None and hasattr(self, "alpha"):
             raise ValueError(
-                f"prior={shown(self.prior)} must be a bayesnb.NaiveBayes or None. Pass concentrations as `alpha`."
+                f"prior={shown(self.prior)} must be None or a bayesnb.NaiveBayes, such as prior_ of a fitted "
+                "classifier. Pass concentrations as `alpha`."
             )
         n_classes = len(encoding.classes)
         class_prior = priors.class_distribution(self.class_prior, self.class_alpha, n_classes)
@@ -526,11 +529,12 @@ def check_features(nb: NaiveBayesClassifier, encoding: Encoding) -> None:
     """Raise ValueError unless `n_features_in_` and `feature_names_in_` are those of the columns of the encoding."""
     if type(nb.n_features_in_) is not int or nb.n_features_in_ != encoding.n_features:
         raise ValueError(
-            f"n_features_in_ is {shown(nb.n_features_in_)}, but the encoding has {encoding.n_features} columns."
+            f"n_features_in_ is {shown(nb.n_features_in_)}, but the classifier was fitted to {encoding.n_features} "
+            "columns. Do not set it; fit again."
         )
     names = getattr(nb, "feature_names_in_", None)
     if names is not None and list(names) != list(encoding.blank("").names):
-        raise ValueError("feature_names_in_ must be the names of the columns of the encoding.")
+        raise ValueError("feature_names_in_ must be the names of the fitted columns. Do not set it; fit again.")
 
 
 def same_layout(a: tuple[Columns, ...], b: tuple[Columns, ...]) -> bool:

@@ -256,8 +256,8 @@ def replace_state(nb: Any_NB, updated: Any_NB, before: object = _ANY) -> Any_NB:
     with _commit_lock:
         if before is not _ANY and vars(nb).get("fitted_") is not before:
             raise RuntimeError(
-                f"This {type(nb).__name__} was changed by another thread during the call. The counts of that thread "
-                "would be lost, so nothing was changed by this call. Use a lock around the calls, or let each thread "
+                f"This {type(nb).__name__} was changed by another thread during the call. To keep the counts of that "
+                "thread, this call changed nothing. Use a lock around the calls, or let each thread "
                 "fit a separate estimator (bayesnb.distributed.fit merges such counts)."
             )
         for name in set(vars(nb)) - set(vars(updated)):

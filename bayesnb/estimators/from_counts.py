@@ -113,11 +113,15 @@ def from_counts(nb: NB, table: Any, *, log_base: float | None = None) -> NB:
         _block_statistics(columns, block_rows, levels, table_cells, len(classes))
         for columns, block_rows in zip(encoding.blocks, rows, strict=True)
     ]
-    if any(map(_has_base_measure, encoding.blocks)):
+    if depends := [columns for columns in encoding.blocks if _has_base_measure(columns)]:
         if log_base is None:
+            sums = [
+                "the log multinomial coefficients of the rows" if c.one_simplex else "-log x! of the cells"
+                for c in depends
+            ]
             raise ValueError(
-                f"{type(nb).__name__}: counts do not determine one term of log_evidence_, the sum over the rows of "
-                "their log multinomial coefficients, or of -log x! of their cells. Pass this sum as log_base; "
+                f"{type(nb).__name__}: counts do not determine one term of log_evidence_, the sum of "
+                f"{' and '.join(dict.fromkeys(sums))}. Pass this sum as log_base; "
                 "log_base=0 is enough to compare models of the same rows."
             )
         require_number("log_base", log_base, "a number", np.isfinite)

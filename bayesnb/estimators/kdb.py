@@ -208,8 +208,8 @@ class KDB(StructuredNB):
         """
         if not hasattr(pairs, "pair_counts"):
             raise TypeError(
-                "parents_from takes a fitted AODE or TreeAveragedNB, which count pairs of columns; pairs is "
-                f"{shown(pairs)}."
+                "parents_from takes a fitted AODE or TreeAveragedNB, which count pairs of columns; the argument "
+                f"pairs={shown(pairs)} is neither."
             )
         require_integer("k", k, least=0)
         columns, counts = pairs.pair_counts()
@@ -280,11 +280,12 @@ class KDB(StructuredNB):
         """Raise ValueError unless each column is the child of one node at most, and follows its parents."""
         self._undecided()
         if len({child for child, *_ in columns.nodes}) < len(columns.nodes):
-            raise ValueError("The network has a column twice.")
+            raise ValueError("The network must have one node at most for each column. Fit again.")
         before: set[int] = set()
         for child, *parents in columns.nodes:
             if not before.issuperset(parents):
-                raise ValueError("The network lists a parent after its child.")
+                name = shown(columns.base.names[child])
+                raise ValueError(f"The network lists column {name} before a parent; parents must be first. Fit again.")
             before.add(child)
 
 

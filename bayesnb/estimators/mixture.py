@@ -12,7 +12,7 @@ from sklearn.base import BaseEstimator, DensityMixin
 from sklearn.utils.validation import check_is_fitted
 
 from bayesnb import em, scoring
-from bayesnb._util.arguments import require_integer
+from bayesnb._util.arguments import require_integer, shown
 from bayesnb._util.warnings import warn
 from bayesnb.counting import require_numbers
 from bayesnb.encoding import Levels, check_weights
@@ -366,11 +366,17 @@ class NaiveBayesMixture(DensityMixin, BaseEstimator):
         bounds = np.array(self.lower_bounds_, dtype=np.float64)
         require_numbers("lower_bounds_", bounds, (self.n_iter_,))
         if nb.encoding_.classes.values != tuple(range(n_classes)):
-            raise ValueError("The classes of estimator_ must be numbered from 0 to n_components - 1.")
+            classes = shown(list(nb.encoding_.classes.values))
+            raise ValueError(f"The classes of estimator_ must be 0 to n_components - 1; they are {classes}. Fit again.")
         if not np.allclose(self.weights_, np.exp(nb.class_log_prior_)):
             raise ValueError("weights_ must be the class probabilities of estimator_.")
-        if type(self.converged_) is not bool or self.lower_bound_ != bounds[-1]:
-            raise ValueError("converged_ or lower_bound_ contradicts lower_bounds_.")
+        if type(self.converged_) is not bool:
+            raise ValueError(f"converged_ is {shown(self.converged_)}; it must be True or False. Fit again.")
+        if self.lower_bound_ != bounds[-1]:
+            raise ValueError(
+                f"lower_bound_ is {shown(self.lower_bound_)}; it must be the last of lower_bounds_, {bounds[-1]}. Fit "
+                "again."
+            )
 
     def _information_criterion(self, X: object, sample_weight: object, price: Callable[[float], float]) -> float:
         """Compute -2 log p(X | θ) + `price`(total weight of the rows) · `n_parameters_`."""

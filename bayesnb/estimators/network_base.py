@@ -165,8 +165,8 @@ class StructuredNB(NaiveBayesClassifier):
         """Return True: `partial_fit` exists; raise AttributeError before `fit` has learned the structure."""
         if self._learned is not None and not classifier_state.is_fitted(self):
             raise AttributeError(
-                f"{type(self).__name__} has partial_fit only after fit, which learns {self._learned} from all of its "
-                "rows. Use NetworkNB(parents=...) to count batches for given parents from the start."
+                f"Call fit before partial_fit: {type(self).__name__} learns {self._learned} from the rows passed to "
+                "fit. Use NetworkNB(parents=...) to count batches for given parents from the start."
             )
         return True
 
@@ -226,8 +226,12 @@ class StructuredNB(NaiveBayesClassifier):
 
     def _check_nodes(self, columns: NodeColumns) -> None:
         """Raise ValueError unless each categorical column is the child of one node, and arcs have no cycle."""
-        if sorted(child for child, *_ in columns.nodes) != list(range(len(columns.base.index))):
-            raise ValueError("The network has a column twice, or not at all.")
+        children = [child for child, *_ in columns.nodes]
+        for j, name in enumerate(columns.base.names):
+            if (n := children.count(j)) != 1:
+                raise ValueError(
+                    f"The network must have a node for each column; column {shown(name)} has {n}. Fit again."
+                )
         columns.order()
 
     def _has_layout(self, columns: tuple[Columns, ...]) -> bool:
@@ -436,10 +440,10 @@ class StructuredNB(NaiveBayesClassifier):
         ]
         if never:
             warn(
-                f"{type(self).__name__}: no row has the column and all of its parents for these pairs (class, column): "
-                f"{never[:8]}. The probabilities of these pairs equal the prior, because a row with a missing parent "
-                "does not count for the column. To count such rows, replace missing cells by a level, such as "
-                "'missing'."
+                f"{type(self).__name__}: for these pairs (class, column), no row of the class has values of both the "
+                f"column and all of its parents: {never[:8]}. The probabilities of these pairs equal the prior, as "
+                "a row with a missing parent does not count for the column. To count such rows, replace missing cells "
+                "by a level, such as 'missing'."
             )
 
     def _select_gaussian(self, table: Table) -> tuple[int, ...]:

@@ -361,7 +361,8 @@ class FittedClassifier(ClassifierMixin, BaseEstimator):
             return self._score_draws(draws, X, output, estimate, class_prior, groups)
         if groups is not None:
             raise ValueError(
-                "groups: pass groups= only together with draws of groups, draws=run_nuts(nb, X=X, y=y, groups=...)."
+                "groups: pass groups= only with draws that were made with groups, draws=run_nuts(nb, X=X, y=y, "
+                "groups=...)."
             )
         return current_state(self).score(X, output, estimate, class_prior)
 

@@ -203,9 +203,9 @@ class TAN(StructuredNB):
             seldom = {names[child]: names[p] for child, p in arcs if n_both[child, p] < _FEWEST * n_both[child, child]}
             if seldom:
                 warn(
-                    "TAN: these columns have a parent that is missing in most of the rows with the column, {column: "
-                    f"parent}}: {seldom}. A row with a missing parent does not count for the column. Leave the parents "
-                    "out of X, or replace missing cells by a level, such as 'missing'."
+                    "TAN: these columns have a parent that is missing in most of the rows where the column is "
+                    f"observed, {{column: parent}}: {seldom}. A row with a missing parent does not count for the "
+                    "column. Leave the parents out of X, or replace missing cells by a level, such as 'missing'."
                 )
             return nodes
         alpha = np.asarray(self._prior_given_class(columns, n_classes).concentration)

@@ -322,7 +322,7 @@ def averaged(family: Any, log_odds: np.ndarray) -> Averaged:
     if any((v != v[:1]).any() for v in values if v.ndim == 2):
         raise ValueError(
             "The prior differs between classes; FeatureAveragedNB needs the same prior in all classes. Pass alpha, or "
-            "the fields of the prior, without a class axis."
+            "the parameters of the prior family, without a class axis."
         )
     if isinstance(family, Dirichlet):
         return AveragedLevels(family, Dirichlet(family.concentration[:1], family.group, family.num_groups), log_odds)

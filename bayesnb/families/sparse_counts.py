@@ -91,7 +91,8 @@ class Counts(CountRows):
         """Return f(1, a) (L, C), a (L, C) and a₀ (C,); raise ValueError if there is more than one group."""
         if contrast.total.shape[1] != 1:
             raise ValueError(
-                f"Counts must be draws from one simplex; there are {contrast.total.shape[1]} groups of levels."
+                "All counts of a class must share one probability vector (one simplex); there are "
+                f"{contrast.total.shape[1]}. Use a Dirichlet with num_groups=1."
             )
         table = xp.asarray(contrast.level).T
         return contrast.term.once(table), table, xp.asarray(contrast.total)[:, 0]

@@ -455,8 +455,8 @@ def _read_prior(
     prior = {} if prior is None else prior
     if not isinstance(prior, Mapping) or not set(prior) <= set(_QUANTITIES):
         raise ValueError(
-            f"prior={shown(prior)} must be a dict of pairs (a, b), such as {{'sensitivity': (9.0, 1.0)}}. Its keys can "
-            f"be {', '.join(_QUANTITIES)}."
+            f"prior={shown(prior)} must be a dict of Beta parameters (a, b), such as {{'sensitivity': (9.0, 1.0)}}. "
+            f"Its keys can be {', '.join(_QUANTITIES)}."
         )
     names = dict(zip(_QUANTITIES, (populations, tests, tests), strict=True))
     read = _Prior(*(_read_pairs(quantity, prior.get(quantity, _UNIFORM), names[quantity]) for quantity in _QUANTITIES))
@@ -475,7 +475,10 @@ def _read_pairs(quantity: str, pairs: Any, names: tuple[Hashable, ...]) -> np.nd
     of_name = pairs if isinstance(pairs, Mapping) else dict.fromkeys(names, pairs)
     unknown = [name for name in of_name if name not in names]
     if unknown:
-        raise ValueError(f"prior: {quantity} has a pair for {unknown[0]!r}; the names are {shown(list(names))}.")
+        of = "population" if quantity == "prevalence" else "test"
+        raise ValueError(
+            f"prior: {quantity} has a pair for the unknown {of} {unknown[0]!r}; the {of}s are {shown(list(names))}."
+        )
     rows = []
     for name in names:
         pair = of_name.get(name, _UNIFORM)

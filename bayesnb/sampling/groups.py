@@ -54,7 +54,7 @@ def count_groups(
     names, group = read_groups(groups, n, "run_nuts")
     if len(set(names)) < len(names) or NEW_GROUP in names:
         raise ValueError(
-            "groups: two groups have the same name as text, such as 1 and '1', or a group has the reserved name "
+            "groups: two groups have the same name after str(), such as 1 and '1', or a group has the reserved name "
             f"{NEW_GROUP!r}. Rename groups; the names are {shown(names)}."
         )
     n_classes, n_groups = len(fitted.encoding.classes), len(names) + 1

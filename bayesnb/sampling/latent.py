@@ -429,7 +429,7 @@ def _warn_of_parameters(mixture: Any, encoding: Encoding) -> None:
     n_frequencies = np.prod([float(size) for columns in encoding.blocks for size in columns.sizes()]) - 1
     if mixture.n_parameters_ > n_frequencies:
         warn(
-            f"sample_latent: the frequencies of {n_frequencies + 1:g} patterns of X do not identify "
+            f"sample_latent: the frequencies of the {n_frequencies + 1:g} possible rows of X do not identify "
             f"{mixture.n_parameters_} parameters. The posterior depends on the prior, however many rows there are. "
             "Compare the posterior with the prior, and use informative priors, more columns or fewer classes."
         )

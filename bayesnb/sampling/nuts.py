@@ -256,7 +256,8 @@ def _read_hyperprior(hyperprior: object, default: tuple[float, float]) -> tuple[
     if kind not in _KINDS or not isinstance(alpha, dist.Distribution):
         raise ValueError(
             f"hyperprior={shown(hyperprior)} must be None, 'symmetric', 'pooled', a NumPyro distribution for alpha, or "
-            "a dict {kind: distribution}, such as {'pooled': numpyro.distributions.Gamma(1.0, 1.0)}."
+            "a dict {kind: distribution} with the kind 'symmetric' or 'pooled', such as {'pooled': "
+            "numpyro.distributions.Gamma(1.0, 1.0)}."
         )
     _require_positive(alpha)
     return cast(HyperpriorKind, kind), alpha
@@ -268,7 +269,8 @@ def _require_hyperparameters(families: list[Any], kind: HyperpriorKind, hyperpri
     if not any(hyperprior_of(f, kind) for f in families):
         raise ValueError(
             f"hyperprior={hyperprior!r} applies to no hyperparameter of this classifier. The class probabilities are "
-            "fixed, and no feature has a hyperprior; only levels and Gaussian features have one. Pass hyperprior=None."
+            "fixed, and a hyperprior is only for categorical, Bernoulli, multinomial and Gaussian features, of which "
+            "there are none. Pass hyperprior=None."
         )
 
 
@@ -277,7 +279,7 @@ def _require_density(families: list[Prior]) -> None:
     """Raise ValueError unless the prior of every family is proper, as a NumPyro program samples from the prior."""
     if not all(np.all(f.proper()) for f in families):
         raise ValueError(
-            "The prior is improper, but run_nuts needs a prior with a density. Choose a proper prior, such as "
+            "The prior is improper, but run_nuts needs a proper prior. Choose a proper prior, such as "
             "alpha=0.5 and class_alpha=0.5. (posterior_draws needs only a proper posterior.)"
         )
 

@@ -493,7 +493,8 @@ def _text_of_distribution(distribution: Any) -> str:
     if not same:
         raise ValueError(
             f"hyperprior={shown(distribution)} cannot be written as Python code. Use a class of numpyro.distributions "
-            "with numbers as arguments, or edit the text of hyperprior='symmetric'."
+            "with numbers as arguments, or edit the program that numpyro_source writes with "
+            "hyperprior='symmetric'."
         )
     return text
 
@@ -505,7 +506,7 @@ def _require_distinct(parts: Iterable[_Part]) -> None:
         for site in part.sites:
             if site in taken:
                 raise ValueError(
-                    f"numpyro_source: a column is called {site!r}, which is the name of another site of the program. "
-                    "Rename the column."
+                    f"numpyro_source: a column is called {site!r}, which is also the name of a variable (sample site) "
+                    "of the program. Rename the column."
                 )
             taken.add(site)

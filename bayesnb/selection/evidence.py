@@ -114,7 +114,7 @@ def _require_same(first: Fitted, second: Fitted) -> None:
         if names != other_names:
             raise ValueError(
                 f"bayes_factor: the {what} differ between the models: {shown(names)} and {shown(other_names)}. "
-                "Probabilities of different encodings are not comparable. Fit both models to the same X and y, with "
+                "Evidences of differently encoded data are not comparable. Fit both models to the same X and y, with "
                 "the same kinds of columns."
             )
     for (what, statistics), (_, other) in zip(_statistics(first), _statistics(second), strict=True):

@@ -122,7 +122,8 @@ class LeaveOneOut:
         pointwise = self.pointwise if kind == "label" else self.row_pointwise
         if np.isnan(pointwise).any() and kind == "row":
             raise NotImplementedError(
-                "to_elpd: averages of models, and classifiers with weights, predict labels only. Pass kind='label'."
+                "to_elpd: AODE and classifiers with weights give densities of labels only, not of rows. Pass "
+                "kind='label'."
             )
         return elpd_data(self.weight * pointwise, _standard_error(self.weight, pointwise))
 

@@ -96,7 +96,7 @@ def permutation_null(
     require_integer("permutations", permutations)
     require_seed(seed)
     if not callable(procedure):
-        raise TypeError(f"procedure must be a function of the labels; it is {shown(procedure)}.")
+        raise TypeError(f"procedure must be callable as procedure(y), and return a score; it is {shown(procedure)}.")
     random = np.random.RandomState(np.random.MT19937(seed))
     null = []
     with progress("permutations", permutations) as tick:

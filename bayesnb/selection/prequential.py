@@ -122,8 +122,9 @@ def _require_all(counted: Statistics, given: Statistics) -> None:
     pairs = [(counted.class_count, given.class_count)]
     pairs += [(a.count, b.count) for a, b in zip(counted.blocks, given.blocks, strict=True)]
     if not all(np.allclose(a, b, rtol=1e-9, atol=1e-12) for a, b in pairs):
+        problem = "Cells that the classifier has counted are missing in X."
+        if not np.allclose(*pairs[0], rtol=1e-9, atol=1e-12):
+            problem = f"Only {given.class_count.sum():g} of {counted.class_count.sum():g} rows were passed."
         raise ValueError(
-            "prequential: X, y and sample_weight must be all rows that the classifier was fitted on. "
-            f"{given.class_count.sum():g} of {counted.class_count.sum():g} rows were passed, or some of their cells "
-            "are missing."
+            f"prequential: X, y and sample_weight must be all rows that the classifier was fitted on. {problem}"
         )

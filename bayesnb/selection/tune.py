@@ -199,8 +199,8 @@ def tune_alpha(
         if not np.isfinite(losses).any():
             raise ValueError(
                 f"tune_alpha: the score by {by} is not finite for any strength of {', '.join(names)}. tune_alpha "
-                f"changes only the strength of the prior of {type(nb).__name__}. Pass a proper prior, with location "
-                "and scale."
+                f"changes only the strength of the prior of {type(nb).__name__}. Give the estimator a proper prior, "
+                "such as one whose concentration and rate are positive."
             )
         best = starts[int(np.nanargmin(losses))]
         optimum = minimize(loss, best, jac=True, method="L-BFGS-B", bounds=[(low, high)] * len(names))

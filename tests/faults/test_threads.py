@@ -196,7 +196,7 @@ def test_a_call_that_would_undo_another_thread_s_is_refused(method):
         nb.partial_fit(X, y, np.unique(y))
         total = nb.class_count_.sum()
         slow.go.set()
-        with pytest.raises(RuntimeError, match=r"another thread.*nothing was changed.*lock"):
+        with pytest.raises(RuntimeError, match=r"another thread.*changed nothing.*lock"):
             late.result()
     assert nb.class_count_.sum() == total == (60 if method == "first" else 120)
     assert nb.partial_fit(X, y).class_count_.sum() == total + 60

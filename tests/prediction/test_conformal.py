@@ -103,7 +103,9 @@ NETWORKS = {"TAN": bnb.TAN(), "SPODE": bnb.SPODE(), "NetworkNB": bnb.NetworkNB({
 
 
 @pytest.mark.slow("compiles kernels of its own")
-@pytest.mark.filterwarnings("ignore:.*no row has the column and all of its parents:UserWarning")
+@pytest.mark.filterwarnings(
+    "ignore:.*no row of the class has values of both the column and all of its parents:UserWarning"
+)
 @pytest.mark.parametrize("missing", [False, True])
 @pytest.mark.parametrize("name", NETWORKS)
 def test_given_the_structure_they_are_those_of_its_joint_table(name, missing):

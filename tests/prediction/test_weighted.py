@@ -625,5 +625,7 @@ def test_no_classifier_wraps_another_of_its_class(kind):
 def test_what_the_estimator_cannot_count_it_says():
     with pytest.raises(AttributeError) as caught:
         _ = bnb.WeightedNB(bnb.TAN()).partial_fit
-    assert "TAN has partial_fit only after fit, which learns the tree" in str(caught.value.__cause__.__cause__)
+    assert "Call fit before partial_fit: TAN learns the tree from the rows passed to fit" in str(
+        caught.value.__cause__.__cause__
+    )
     assert not hasattr(bnb.WeightedNB("a name"), "partial_fit")

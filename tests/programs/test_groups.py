@@ -163,7 +163,7 @@ def test_bad_groups_are_refused():
     refused("has the reserved name", bnb.run_nuts, nb, X=X, y=Y, groups=["(new)", *GROUP[1:]])
     refused("do not add up", bnb.run_nuts, nb, X=X[1:], y=Y[1:], groups=GROUP[1:])
     refused("cannot be used with groups=", bnb.run_nuts, nb, "symmetric", X=X, y=Y, groups=GROUP)
-    refused("only together with draws of groups", nb.predict_proba, X, groups=GROUP)
+    refused("only with draws that were made with groups", nb.predict_proba, X, groups=GROUP)
     refused("must be the result of run_nuts", nb.predict_proba, X, draws=bnb.to_arviz(nb, draws=10), groups=GROUP)
     binned = bnb.BinnedNB().fit(X[["age"]].fillna(50.0), Y)
     refused(

@@ -291,7 +291,7 @@ def test_bad_input_is_refused_and_what_is_not_identified_is_said():
     refused("shape \\(29,\\)", sample, m, X, y=np.full(29, -1))
     refused("takes a NaiveBayesMixture", sample, bnb.CategoricalNB().fit(X, X[:, 0]), X, error=TypeError)
     refused("improper", sample, mixture(X, nb=bnb.CategoricalNB(alpha=[[1.0, 0.0], [1.0, 1.0]])), X)
-    with pytest.warns(UserWarning, match="frequencies of 4 patterns of X do not identify 5 parameters"):
+    with pytest.warns(UserWarning, match="frequencies of the 4 possible rows of X do not identify 5 parameters"):
         sample(m, X, draws=100, warmup=50, progress=False)
     many = mixture(X, 4)
     with pytest.warns(UserWarning, match="do not identify"):

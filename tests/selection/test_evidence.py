@@ -92,7 +92,7 @@ def named(*names):
         ),
         (of_counts(bnb.MultinomialNB()), of_counts(bnb.BernoulliNB(), COUNTS > 0), "0 \\(multinomial\\)"),
         (of_counts(bnb.MultinomialNB()), of_counts(bnb.PoissonNB()), "0 \\(poisson\\)"),
-        (of_counts(bnb.GaussianNB()), of_counts(bnb.PoissonNB()), "different encodings are not comparable"),
+        (of_counts(bnb.GaussianNB()), of_counts(bnb.PoissonNB()), "differently encoded data are not comparable"),
         (
             of_counts(bnb.BernoulliNB(binarize=0.5)),
             of_counts(bnb.BernoulliNB(binarize=1.5)),

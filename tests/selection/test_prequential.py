@@ -76,7 +76,7 @@ def test_other_rows_are_refused(two):
     nb, _, X, y = two
     refused(r"prequential: .*negative", bnb.prequential, nb, X, 1 - y)
     refused(r"must be all rows .* 119 of 120 rows", bnb.prequential, nb, X.iloc[1:], y[1:])
-    with pytest.raises(ValueError, match=r"must be all rows .* or some of their cells are missing"):
+    with pytest.raises(ValueError, match=r"must be all rows .* Cells that the classifier has counted are missing"):
         bnb.prequential(nb, X.astype(float).replace({X.columns[3]: {1.0: np.nan}}), y)
     refused("points=0", bnb.prequential, nb, X, y, points=0)
 

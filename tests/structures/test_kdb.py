@@ -213,7 +213,7 @@ def test_further_rows_are_counted_for_the_network_that_there_is():
     nb, first = bnb.KDB(2, 3), slice(0, 16)
     with pytest.raises(AttributeError) as error:
         nb.partial_fit(rows[first], labels[first])
-    assert "only after fit, which learns the network" in f"{error.value} {error.value.__cause__}"
+    assert "KDB learns the network from the rows passed to fit" in f"{error.value} {error.value.__cause__}"
     network = nb.fit(rows[first], labels[first]).parents_
     kept = sorted(map(int, nb.order_))
     blank = bnb.NetworkNB({kept.index(j): [kept.index(p) for p in own] for j, own in nodes(nb).items()})
@@ -263,7 +263,7 @@ BAD = {
     "no columns": ({"max_features": 0}, "max_features=0"),
     "columns in words": ({"max_features": "all"}, "max_features='all'"),
     "no prior": ({"alpha": 0.0}, "alpha contains 0"),
-    "prior of levels": ({"alpha": np.ones((2, 10))}, "of all levels of a column together"),
+    "prior of levels": ({"alpha": np.ones((2, 10))}, "total concentration of all levels of a column, for each"),
     "numbers": ({"numbers": "cut"}, "numbers='cut'"),
 }
 

@@ -251,7 +251,7 @@ def test_what_an_average_of_trees_has_not_is_refused_and_nothing_is_changed():
 
 @pytest.mark.parametrize(
     ("alpha", "match"),
-    [(0, "alpha contains 0"), ([1.0] * 4, "takes? one number"), ("a", "alpha='a'"), (-1, "alpha is -1")],
+    [(0, "alpha contains 0"), ([1.0] * 4, "must be one number"), ("a", "alpha='a'"), (-1, "alpha is -1")],
 )
 def test_priors_that_are_none(alpha, match):
     nb = bnb.TreeAveragedNB().fit(X, Y)
@@ -277,7 +277,7 @@ def test_a_complete_prior_is_one_over_the_same_pairs():
     for own, says in (
         (turned, "another structure"),
         (without, "contains 0"),
-        (nb.posterior_.blocks[0], "as in a posterior"),
+        (nb.posterior_.blocks[0], "is not 0, so prior.blocks\\[0\\] is a posterior"),
     ):
         prior = replace(nb.prior_, blocks=(own,))
         refused(says, clone(nb).set_params(prior=prior).fit, X, Y)
