@@ -423,7 +423,10 @@ def _require_known(draft: Any, X: object, y: object, where: str) -> None:
     known = draft.encoding_.classes
     new = [label for label, code in zip(labels.values, known.index(labels.values), strict=True) if code < 0]
     if new:
-        raise ValueError(f"{where} has the label {new[0]!r}; the checkpoint has the labels {list(known.values)[:12]}.")
+        raise ValueError(
+            f"{where} has the label {new[0]!r}, which is not among the labels of the checkpoint, "
+            f"{list(known.values)[:12]}. Correct the label, or delete the checkpoint and start again."
+        )
 
 
 def split_batch(batch: object, number: int) -> tuple[Any, Any, Any]:

@@ -53,7 +53,7 @@ class BagOfWords(CountVectorizer):
         Function of a preprocessed document that returns its words, in place of `token_pattern`.
     stop_words : "english" or list of str, optional
         Words that are dropped; they do not count as unknown.
-    token_pattern : str, default r"(?u)\b\w\w+\b"
+    token_pattern : str, default ``r"(?u)\b\w\w+\b"``
         Regular expression of a word: two or more word characters by default.
     ngram_range : tuple (least, most), default (1, 1)
         Lengths of the n-grams that are counted. Each n-gram that is not in the dictionary is an unknown word.
@@ -165,7 +165,8 @@ class BagOfWords(CountVectorizer):
         """
         if self.unknown is not None and not isinstance(self.unknown, str):
             raise ValueError(
-                f"unknown={self.unknown!r} must be the name of the reserved word, or None for no such word."
+                f"unknown={self.unknown!r} must be a string, which stands for words outside the dictionary, or None "
+                "to drop such words."
             )
         fitted = copy.copy(self)  # An error leaves `self` as it was.
         if self.vocabulary is None:

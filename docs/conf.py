@@ -88,8 +88,10 @@ def skip_member(app, what, name, obj, skip, options):
 
 
 def link_pages(app, what, name, obj, options, lines):
-    """Turn `docs/page.md` in a docstring into a link to the page."""
-    lines[:] = [re.sub(r"`?docs/(\w+)\.md`?", r":doc:`docs/\1.md </\1>`", line) for line in lines]
+    """Turn `docs/page.md` in a docstring into a link to the page, and `docs/page.md, section 3` to the section."""
+    for i, line in enumerate(lines):
+        line = re.sub(r"`?docs/(\w+)\.md`?, section (\d+)", r":ref:`\1, section \2 <\1-\2>`", line)
+        lines[i] = re.sub(r"`?docs/(\w+)\.md`?", r":doc:`docs/\1.md </\1>`", line)
 
 
 def link_names(app, doctree, docname):

@@ -162,7 +162,7 @@ GOOD = [
             [*GOOD, ("b", "x", "int", "2", 9, None, None)],
             "column 'x' has 11 observed cells in class 'b', which has 2 rows",
         ),
-        ([*GOOD, ("b", "x", "int")], "row 5 is .* must have the cells"),
+        ([*GOOD, ("b", "x", "int")], "row 5 is .* must have 7 entries"),
         (pd.DataFrame(GOOD), "one column 'class', but has none"),
         ([*GOOD, ("b", None, None, "2", 1, None, None)], "a row of class 'b' has the level '2', but no feature"),
         ([*GOOD, ("b", "x", "evil", "2", 1, None, None)], "of feature 'x' does not fit the type of its row, evil"),

@@ -196,7 +196,7 @@ def test_the_reserved_word_in_a_text_is_the_reserved_word():
         (DOCUMENTS, {"min_df": 0}, ValueError, "'min_df' parameter of BagOfWords must be"),
         (DOCUMENTS, {"max_df": 1.5}, ValueError, "'max_df' parameter of BagOfWords must be"),
         (DOCUMENTS, {"max_features": 0}, ValueError, "'max_features' parameter of BagOfWords must be"),
-        (DOCUMENTS, {"unknown": 0}, ValueError, "unknown=0 must be the name"),
+        (DOCUMENTS, {"unknown": 0}, ValueError, "unknown=0 must be a string"),
         (DOCUMENTS, {"vocabulary": []}, ValueError, "empty vocabulary passed to fit"),
         (DOCUMENTS, {"vocabulary": ["a", "b", "a"]}, ValueError, "Duplicate term in vocabulary: 'a'"),
         (DOCUMENTS, {"vocabulary": {"a": 0, "b": 2}}, ValueError, "Vocabulary of size 2 doesn't contain index 1"),

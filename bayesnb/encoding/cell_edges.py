@@ -111,7 +111,7 @@ def merge_edges(name: str, first: np.ndarray | None, second: np.ndarray | None) 
         return second if first is None else first
     if not np.array_equal(first, second):
         raise ValueError(
-            f"Column {shown(name)} was cut into different cells in two batches of rows, so that their counts cannot be "
+            f"Column {shown(name)} was cut at different edges in two batches of rows, so their counts cannot be "
             "added. Pass the edges of a first fit for all batches: edges=nb.fit(some_rows).edges_."
         )
     return first

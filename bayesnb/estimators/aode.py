@@ -220,7 +220,7 @@ class AODE(StructuredNB):
     def _check_nodes(self, columns: NodeColumns) -> None:
         """Raise ValueError unless the nodes are all pairs of columns and all columns alone, as `_arcs` lists them."""
         if columns.nodes != self._arcs(self.encoding_, columns, None):
-            raise ValueError("The nodes of the network must be every column alone and every pair of columns.")
+            raise ValueError("AODE must have one node for each column and one for each pair of columns.")
 
     def _empirical_prior(self, counted: Counted) -> NaiveBayes:
         """Return the prior of the shared counts of pairs, with class_alpha=1 for "levels".

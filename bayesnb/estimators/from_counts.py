@@ -246,7 +246,9 @@ def _read_frame(table: Any) -> pd.DataFrame:
         rows = list(table)
         for i, row in enumerate(rows):
             if not isinstance(row, Sized) or len(row) != len(_COLUMNS):
-                raise ValueError(f"table: row {i} is {shown(row)}; it must have the cells {', '.join(_COLUMNS)}.")
+                raise ValueError(
+                    f"table: row {i} is {shown(row)}; it must have {len(_COLUMNS)} entries: {', '.join(_COLUMNS)}."
+                )
         table = pd.DataFrame(rows, columns=list(_COLUMNS), dtype=object)
     names = list(table.columns)
     for name in _COLUMNS:

@@ -328,7 +328,8 @@ class StructuredNB(NaiveBayesClassifier):
         except CycleError as error:
             cycle = " → ".join(repr(columns.base.names[j]) for j in error.args[1])
             raise ValueError(
-                f"The structure has a cycle, {cycle}, but no column may depend on itself. Remove one of these parents."
+                f"The structure has a cycle, {cycle}, but no column may depend on itself. Remove one of the parents in "
+                "this cycle."
             ) from None
 
     def _choose_structure(self, batch: LabelledRows) -> LabelledRows:

@@ -218,7 +218,10 @@ def _with_alpha(fitted: Classifier, name: str, alpha: object) -> Classifier:
     """Return a copy with the same counts and another `alpha` ("1/L": Perks's prior); ValueError if alpha is bad."""
     if isinstance(alpha, str):
         if alpha != _PERKS:
-            raise ValueError(f"priors[{shown(name)}]={shown(alpha)} must be a value for `alpha`, or {_PERKS!r}.")
+            raise ValueError(
+                f"priors[{shown(name)}]={shown(alpha)} must be a value that `alpha` accepts, such as a positive "
+                f"number, or {_PERKS!r}."
+            )
         alpha = _perks(fitted.fitted_.encoding)
     other: Classifier = fitted.with_priors({"alpha": alpha})
     _ = other.fitted_.prior  # A bad concentration is refused before anything is scored.

@@ -52,7 +52,8 @@ def collect_types(user_estimators: Iterable[object] = ()) -> Mapping[str, type]:
         for cls in (estimator, *parts):
             if known.setdefault(cls.__name__, cls) is not cls:
                 raise TypeError(
-                    f"estimators: {cls.__module__}.{cls.__name__} has the name of another class. Rename the class."
+                    f"estimators: {cls.__module__}.{cls.__name__} has the name of {known[cls.__name__].__module__}."
+                    f"{cls.__name__}. Rename one of the two classes."
                 )
     return known
 

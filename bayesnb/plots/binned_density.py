@@ -80,8 +80,8 @@ def density(
     name, edges = table["feature"].iloc[0], cuts["edge"].to_numpy()
     if not len(edges):
         raise ValueError(
-            f"feature={shown(feature)}: column {name!r} has only one cell, so that there is no density to draw. Choose "
-            "another column."
+            f"feature={shown(feature)}: column {name!r} was not cut (it has one bin), so there is no density to draw. "
+            "Choose another column."
         )
     values = label = np.zeros(0)
     if X is not None:

@@ -122,8 +122,8 @@ def sample_rows(
     if single := [classes.values[c] for c in np.flatnonzero(rows_per_class == 1)][:8]:
         warn(
             f"{name}: the classes {single} have one row each, but cross-fitting needs a row of each class in both "
-            "halves of the data. The weights are fitted without these rows, and these classes have no bias. For a "
-            "bias, pass two or more rows of each class."
+            "halves of the data. The weights are fitted without these rows, and these classes have no bias "
+            "term. To fit one, pass two or more rows of each class."
         )
     return position, has_rows
 

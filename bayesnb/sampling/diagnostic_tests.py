@@ -499,7 +499,7 @@ def _count_patterns(
     _, first, index = np.unique(np.nan_to_num(rows, nan=-1.0), axis=0, return_index=True, return_inverse=True)
     if len(first) < 2:
         raise ValueError(
-            "table: all rows have the same results, so that two classes cannot be distinguished. Pass rows with "
+            "table: all rows have the same results, so two classes cannot be distinguished. Pass rows with "
             "different results."
         )
     return rows[first], np.bincount(index.ravel(), weight)

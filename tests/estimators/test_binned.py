@@ -107,7 +107,7 @@ def test_the_first_rows_decide_the_edges(nb):
 
 
 def test_counts_of_other_cells_do_not_add_up(nb):
-    with pytest.raises(ValueError, match=r"Column 'shift' was cut into different cells.*edges=") as caught:
+    with pytest.raises(ValueError, match=r"Column 'shift' was cut at different edges.*edges=") as caught:
         counting.merge(nb.fitted_.counted, bnb.BinnedNB().fit(-FRAME, Y).fitted_.counted)
     assert "fit(some_rows).edges_" in str(caught.value)
 
