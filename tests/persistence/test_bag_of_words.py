@@ -122,7 +122,7 @@ def test_a_pattern_is_read_where_it_is_passed_too(tmp_path):
     path, pattern = tmp_path / "words.json", r"[a-z]+(?:-[a-z]+)*"
     bag = BagOfWords(token_pattern=pattern).fit(DOCUMENTS)
     bag.save(path)
-    refused("pass it: BagOfWords.load", BagOfWords.load, path, error=bnb.CorruptModelError)
+    refused("call BagOfWords.load", BagOfWords.load, path, error=bnb.CorruptModelError)
     refused(r"the argument is '\\\\w\+'", BagOfWords.load, path, token_pattern=r"\w+", error=bnb.CorruptModelError)
     assert same(BagOfWords.load(path, token_pattern=pattern).transform(DOCUMENTS), bag.transform(DOCUMENTS))
 
