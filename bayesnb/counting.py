@@ -332,8 +332,9 @@ def check(counted: Counted) -> None:
     for columns, block in pairs:
         if not (possible := block.possible()).all():
             raise ValueError(
-                f"No rows can produce the {type(block).__name__} of {_locate(~possible, encoding, columns)[1]}: a "
-                "count or a sum is negative, or a sum is positive where the count is 0."
+                f"The statistics ({type(block).__name__}) of {_locate(~possible, encoding, columns)[1]} cannot be "
+                "those of any rows: a count or a sum is negative, or a sum is positive where the count is 0. Correct "
+                "the counts, or fit the classifier again."
             )
         too_many = not columns.one_simplex and (_sum_levels(block.count, columns.sizes()) > most_observed).any()
         if too_many or (block.count[weight == 0] > 1e-6).any():

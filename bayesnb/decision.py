@@ -181,7 +181,7 @@ def decide(
     Warns
     -----
     UserWarning
-        If an action is dominated: another one never costs more.
+        If an action is dominated: another one costs no more in any class.
 
     Notes
     -----
@@ -325,7 +325,7 @@ def _loss_table(loss: object, reject_cost: float | None, classes: np.ndarray) ->
     Warns
     -----
     UserWarning
-        If another action never costs more than some action.
+        If an action is dominated: another one costs no more in any class.
     """
     labels = np.asarray(classes).tolist()
     if isinstance(loss, pd.DataFrame):
@@ -349,8 +349,8 @@ def _loss_table(loss: object, reject_cost: float | None, classes: np.ndarray) ->
         table = pd.concat([table, pd.DataFrame(reject_cost, [REJECT], labels)])
     if not table.index.is_unique:
         raise ValueError(
-            f"loss names an action twice: {list(table.index)}. Rename one of the two; `reject_cost` adds the action "
-            f"{REJECT!r}."
+            f"loss names an action twice: {list(table.index)}. Rename one of the two. If reject_cost is set, it adds "
+            f"the action {REJECT!r}, so that loss must not have it."
         )
     try:
         table = table.astype(np.float64).rename_axis(index="action", columns="truth")
@@ -369,8 +369,8 @@ def _loss_table(loss: object, reject_cost: float | None, classes: np.ndarray) ->
         if dominates.any():
             better = table.index[int(np.argmax(dominates))]
             warn(
-                f"loss: the action {shown(table.index[a])} is dominated, because {shown(better)} never costs more. "
-                f"Check the losses of {shown(table.index[a])}, or leave it out."
+                f"loss: the action {shown(table.index[a])} is dominated, because {shown(better)} costs no more in "
+                f"any class. Check the losses of {shown(table.index[a])}, or leave it out."
             )
     return table
 

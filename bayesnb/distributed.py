@@ -195,7 +195,7 @@ def _batch_blocks(X: Any) -> Blocks:
         return blocks
     name = f"{type(X).__module__}.{type(X).__name__}"
     if collection_kind(X) is not None:
-        raise ValueError(f"distributed.fit requires y to be passed with a {name}, but the target y is None.")
+        raise ValueError(f"distributed.fit requires y to be passed when X is a {name}, but the target y is None.")
     iterable = isinstance(X, Iterable) and not isinstance(X, Delayed | np.ndarray | str | dict)
     items = list(X) if iterable else [X]
     if not all(isinstance(item, Delayed) for item in items):
@@ -268,7 +268,7 @@ def _require_categories(X: Any) -> None:
         if hasattr(dtype, "categories") and not X[name].cat.known:
             raise ValueError(
                 f"The categories of column {name!r} are not known before the column is computed, and may differ "
-                "between partitions. Use X.categorize(), or X.astype(object) to take the values that occur."
+                "between partitions. Use X.categorize(), or X.astype(object) to use the values that occur as levels."
             )
 
 

@@ -68,7 +68,8 @@ class FirstRows:
                 self.digests.append(digest)
             elif digest != self.digests[self.seen]:
                 raise ValueError(
-                    f"{self.mismatch}: row {self.seen} of batches has other cells, or another label or weight."
+                    f"{self.mismatch}: row {self.seen} of batches differs in cells, label or weight from the row "
+                    "that was counted at this position."
                 )
             self.seen += 1
 

@@ -518,8 +518,8 @@ def warn_undefined(undefined: np.ndarray) -> None:
     if undefined.any():
         warn(
             f"{int(undefined.sum())} of {len(undefined)} rows have no class probabilities: under this estimate "
-            f"every class is impossible or undefined (first: row {int(np.argmax(undefined))}). For these rows "
-            "predict_proba is NaN, and predict returns the class with the highest prior probability. Set "
+            f"the probability of every class is 0 or undefined (first: row {int(np.argmax(undefined))}). For these "
+            "rows predict_proba is NaN, and predict returns the class with the highest prior probability. Set "
             "estimate='predictive', under which these rows have probabilities.",
             UndefinedProbabilityWarning,
         )

@@ -134,8 +134,8 @@ def to_arviz(
     require_integer("draws", draws)
     if fitted.prior.weights is not None and X is not None:
         raise NotImplementedError(
-            "to_arviz: rows have no likelihood under weighted terms. Leave out X and y to get draws of the parameters "
-            "only. To compare models by labels, use loo(nb, X, y).to_elpd(), with weights fitted to other rows."
+            "to_arviz: a WeightedNB defines no likelihood of rows. Leave out X and y to get draws of the parameters "
+            "only. To compare models by p(label | row), use loo(nb, X, y).to_elpd(), with weights fitted to other rows."
         )
     require_integer("chains", chains)
     require_seed(seed)

@@ -408,7 +408,8 @@ def read_block(block: Family, estimate: str, multiplicity: Array | None = None) 
         likelihood = require_capability(block, MeanReading).mean(multiplicity)
     elif multiplicity is not None:
         raise ValueError(
-            f"estimate={estimate!r} cannot be computed when rows are added or left out; use 'mean' or 'predictive'."
+            f"estimate={estimate!r} cannot be computed when rows are added to or left out of the counted rows, as in "
+            "loo and conformal; use 'mean' or 'predictive'."
         )
     elif estimate == "penalized_mle":
         likelihood = require_capability(block, PenalizedLikelihood).penalized_mle()

@@ -134,8 +134,8 @@ def fit_stream(
                 saved = _save_checkpoint(draft, declared, checkpoint, counted, first_rows.digests)
     if skip:
         raise ValueError(
-            f"checkpoint={str(checkpoint)!r} has {counted:,} rows, and batches had {counted - skip:,}. Pass batches "
-            "that begin with the rows of the checkpoint, or remove the file to start again."
+            f"checkpoint={str(checkpoint)!r} has counted {counted:,} rows, but batches ended after {counted - skip:,}. "
+            "Pass batches that begin with the rows of the checkpoint, or remove the file to start again."
         )
     if not counted:
         raise ValueError("batches has no rows. Pass at least one row.")
@@ -379,8 +379,9 @@ def unfitted_copy(nb: NaiveBayesClassifier, who: str) -> NaiveBayesClassifier:
     draft = classifier_state.copy_unfitted(nb)
     if not hasattr(draft, "partial_fit"):
         raise TypeError(
-            f"{who} needs partial_fit, which {type(nb).__name__} does not have before fit. Pass a classifier that can "
-            "count batches one by one, such as NetworkNB with a known structure in place of TAN."
+            f"{who} needs partial_fit, which an unfitted {type(nb).__name__} does not have. Pass a classifier that can "
+            "count batches one by one: NetworkNB with a known structure, for example, but not TAN, which learns its "
+            "structure from all rows."
         )
     return draft
 

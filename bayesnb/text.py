@@ -201,9 +201,9 @@ class BagOfWords(CountVectorizer):
         if self.unknown is not None and self.unknown_count_ == 0 and (count := int(X[:, [-1]].sum())):
             warn(
                 f"{count} word{'s are' if count > 1 else ' is'} not in the dictionary, and {self.unknown!r} never "
-                f"occurred in training. A classifier has only the prior for {self.unknown!r}, so that each such word "
-                "favours the class with fewer words in training. Fit with min_df=2, so that rare words count as "
-                f"{self.unknown!r}, or drop unknown words by unknown=None."
+                f"occurred in training. A classifier knows {self.unknown!r} only from its prior, so that each such "
+                "word favours the class with fewer words in training. Fit this dictionary with min_df=2, so that rare "
+                f"words count as {self.unknown!r}, or drop unknown words by unknown=None."
             )
         return X
 
@@ -321,9 +321,9 @@ class BagOfWords(CountVectorizer):
         too_frequent, keep = (frequency > most) & ~reserved, keep & ~reserved
         if not keep.any():
             raise ValueError(
-                f"No word is left for the dictionary: none of {len(words)} words in {X.shape[0]} documents is in at "
-                f"least min_df={self.min_df!r} and at most max_df={self.max_df!r} of the documents. Change min_df or "
-                "max_df."
+                f"No word is left for the dictionary: each of the {len(words)} words in {X.shape[0]} documents is in "
+                f"fewer documents than min_df={self.min_df!r} requires, or in more than max_df={self.max_df!r} allows. "
+                "Change min_df or max_df."
             )
         self._set_dictionary({word: j for j, word in enumerate(words[keep])}, frozenset(words[too_frequent]))
         selected = X[:, keep]
@@ -339,7 +339,8 @@ class BagOfWords(CountVectorizer):
         if self.unknown is not None:
             if self.unknown in vocabulary:
                 raise ValueError(
-                    f"vocabulary has the reserved word {self.unknown!r}; leave it out, or rename `unknown`."
+                    f"vocabulary has the reserved word {self.unknown!r}; leave it out, or set unknown= to another "
+                    "string."
                 )
             vocabulary = {**vocabulary, self.unknown: len(vocabulary)}
         self.vocabulary_, self.too_frequent_ = vocabulary, too_frequent
@@ -354,7 +355,8 @@ class BagOfWords(CountVectorizer):
             raise ValueError("raw_documents is one string; pass a list of documents, [text] for a single one.")
         if isinstance(raw_documents, Mapping) or getattr(raw_documents, "ndim", 1) > 1:
             raise ValueError(
-                f"raw_documents is a {type(raw_documents).__name__}; pass an iterable of documents, such as one column."
+                f"raw_documents is a {type(raw_documents).__name__}; pass an iterable of documents, such as one column "
+                "of a DataFrame."
             )
         takes_anything = any(map(callable, (self.preprocessor, self.tokenizer, self.analyzer)))
         for i, document in enumerate(raw_documents):
@@ -384,8 +386,8 @@ def _to_json(name: str, value: Any) -> Any:
         return np.dtype(value).name
     if callable(value):
         raise ValueError(
-            f"{name}: {value!r} is a function, which cannot be written to a file. Use no function, or save the counts "
-            "that transform returns."
+            f"{name}: {value!r} is a function, which cannot be written to a file. Set {name} to a value that is not a "
+            "function, or save the counts that transform returns instead of this object."
         )
     if isinstance(value, np.generic):
         return value.item()

@@ -40,7 +40,7 @@ def listing(path):
 
 FULL = OSError(errno.ENOSPC, "No space left on device")
 ENDS = {
-    "full disk": (FULL, 2, "--out {out}: No space left on device."),
+    "full disk": (FULL, 2, "--out {out} cannot be written: No space left on device."),
     "Ctrl-C": (KeyboardInterrupt(), 130, "interrupted."),
 }
 

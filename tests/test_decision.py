@@ -101,7 +101,7 @@ def test_of_a_frame_the_names_count_and_not_the_order():
 
 
 def test_a_dominated_action_is_named_and_never_taken():
-    with pytest.warns(UserWarning, match="the action 2 is dominated, because 1 never costs more"):
+    with pytest.warns(UserWarning, match="the action 2 is dominated, because 1 costs no more in any class"):
         found = bnb.decide(of_numbers(), ROWS, [[0, 5, 5], [1, 0, 1], [1, 3, 1], [5, 5, 0]], draws=50)
     assert 2 not in found.action
 

@@ -104,7 +104,7 @@ def test_every_class_keeps_a_row_to_test():
     [
         (
             "a" * 30 + "b" * 8,
-            "class 'b' has 8 rows; it needs 21, 20 to fit and one to test. Fit fewer rows of each class",
+            "class 'b' has 8 rows; it needs 21, 20 to fit and one to test. Choose fewer rows of each class",
         ),
         ("abcd", "class 'a' has 1 row; it needs 21"),
     ],

@@ -132,7 +132,7 @@ def test_bad_streams(tmp_path):
     bnb.fit_stream(bnb.CategoricalNB(), batches(LEVELS, LABELS, 60), checkpoint=path, progress=False)
     with pytest.raises(ValueError, match=r"holds CategoricalNB\(\), and nb is CategoricalNB\(alpha=2\)"):
         bnb.fit_stream(bnb.CategoricalNB(alpha=2), batches(LEVELS, LABELS, 60), checkpoint=path, progress=False)
-    with pytest.raises(ValueError, match="has 500 rows, and batches had 300"):
+    with pytest.raises(ValueError, match="has counted 500 rows, but batches ended after 300"):
         bnb.fit_stream(bnb.CategoricalNB(), batches(LEVELS[:300], LABELS[:300], 60), checkpoint=path, progress=False)
     bnb.save(fitted, path)
     with pytest.raises(ValueError, match="a model that fit_stream did not write"):
@@ -153,9 +153,9 @@ def test_a_checkpoint_of_other_rows_is_refused(tmp_path):
         ((LEVELS[:, :3], LABELS), "X has 3 features, but CategoricalNB is expecting 4"),
         ((LEVELS, LABELS + 7), "has the label 7"),
         ((LEVELS, np.where(np.arange(N) < 450, LABELS, 9)), "batch 7 has the label 9"),
-        ((other, LABELS), "row 3 of batches has other cells"),
-        ((LEVELS, LABELS[::-1]), "row 0 of batches has other cells, or another label"),
-        ((LEVELS, LABELS, np.full(N, 2.0)), "row 0 of batches has other cells, or another label or weight"),
+        ((other, LABELS), "row 3 of batches differs in cells, label or weight"),
+        ((LEVELS, LABELS[::-1]), "row 0 of batches differs in cells, label or weight"),
+        ((LEVELS, LABELS, np.full(N, 2.0)), "row 0 of batches differs in cells, label or weight"),
     ]
     for rows, message in cases:
         refused(f"has counted other rows.*{message}", fit, *rows)
@@ -171,7 +171,7 @@ def test_a_checkpoint_of_bags_of_words(tmp_path):
     done = bnb.fit_stream(bnb.MultinomialNB(), batches(X, LABELS, 60), checkpoint=path, progress=False)
     for again in (X, LEVELS):
         same(bnb.fit_stream(bnb.MultinomialNB(), batches(again, LABELS, 7), checkpoint=path, progress=False), done)
-    with pytest.raises(ValueError, match="row 1 of batches has other cells"):
+    with pytest.raises(ValueError, match="row 1 of batches differs in cells, label or weight"):
         bnb.fit_stream(bnb.MultinomialNB(), [(sp.csr_array(other), LABELS)], checkpoint=path, progress=False)
 
 

@@ -151,8 +151,9 @@ def read_cells(fitted: Fitted, X: object, y: object, chosen: set[int] | None) ->
             cells.append(NumberCells(index, values, _class_means(values, bounds), prior).take(at))
         else:
             raise NotImplementedError(
-                f"check_independence cannot compare {block.kind} columns: their statistics, "
-                f"{prior.statistics.__name__}, have no `from_moments`. Name other columns in features=."
+                f"check_independence cannot compare {block.kind} columns: their class of statistics, "
+                f"{prior.statistics.__name__}, lacks the method `from_moments` that the comparison needs. Name other "
+                "columns in features=."
             )
     return sorted(cells, key=_comparison_order), bounds
 

@@ -107,7 +107,7 @@ def associations(tables: Tables) -> np.ndarray:
 
     |r| of two numbers, Cramér's V = √(χ² / (n (k - 1))) of two features of levels with at least k levels that occur,
     and the correlation ratio η = √(squares between levels / all squares) of a number and a feature of levels. NaN if
-    fewer than three rows have both features, or one of the two is constant there.
+    fewer than three rows have values of both, or one of the two is constant there.
     """
     first, second = _pairs(tables)
     return np.concatenate([_association_matrix(tables.of_class(c))[:, first, second] for c in tables.classes], axis=1)

@@ -223,7 +223,7 @@ def posterior_predictive_check(
     if not defined.any():
         raise ValueError(
             f"statistic={name!r} is undefined in every class. In each pair of features, one feature is constant, or "
-            "fewer than three rows have both features. Pass more rows, or other features."
+            "fewer than three rows have values of both. Pass more rows, or other features."
         )
     drawn = draw_posterior(fitted, int(draws), seed)
     rng = np.random.default_rng([seed, 1])

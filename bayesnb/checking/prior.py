@@ -82,8 +82,8 @@ def prior_predictive(nb: Classifier, draws: int = 1000, seed: int = 0) -> np.nda
     probability = np.concatenate(parts)
     if np.isnan(probability).any():
         raise ValueError(
-            "prior_predictive: the prior of a variance is so wide that draws overflow float64. Raise the concentration "
-            "of the variances."
+            "prior_predictive: the prior of a variance is so wide that draws overflow float64. Raise "
+            "`concentration` of the NormalInverseGamma or EmpiricalNormal prior."
         )
     return probability
 

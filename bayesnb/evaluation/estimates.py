@@ -96,7 +96,9 @@ class TableRows:
                 f"priors of {owner} pass classifiers as baselines, such as baselines=[{owner}(prior=...)]."
             )
         if priors and isinstance(getattr(plain, "prior", None), NaiveBayes):
-            raise ValueError(f"priors set `alpha`, which {owner}(prior=...) does not use; pass prior=None.")
+            raise ValueError(
+                f"priors= sets `alpha`, which {owner} ignores when its prior= is given; pass a {owner} with prior=None."
+            )
         names = (*READINGS, *(() if plain is nb else (WEIGHTED,)), *priors, *(name for name, _ in named))
         if twice := [name for i, name in enumerate(names) if name in names[:i]]:
             raise ValueError(

@@ -46,7 +46,7 @@ def stratified_splits(
     wanted = "between 0 and 1: the share of each class to test, such as 0.3"
     test_size = require_number("test_size", test_size, wanted, lambda share: 0 < share < 1)
     splits = []
-    for orders in _shuffled_classes(y, repeats, seed, 2, "one to fit and one to test"):
+    for orders in _shuffled_classes(y, repeats, seed, 2, "one to fit and one to test. Leave out classes with few rows"):
         parts = [np.split(g, [min(max(round(test_size * len(g)), 1), len(g) - 1)]) for g in orders]
         test, train = (np.sort(np.concatenate(rows)) for rows in zip(*parts, strict=True))
         splits.append((train, test))
@@ -86,7 +86,11 @@ def nested_splits(y: object, largest: int, repeats: int, seed: int = 0) -> list[
     (array([ True, False,  True, False]), 2)
     """
     splits = []
-    for orders in _shuffled_classes(y, repeats, seed, largest + 1, f"{largest} to fit and one to test"):
+    meaning = (
+        f"{largest} to fit and one to test. Choose fewer rows of each class to fit (`sizes` of learning_curve, "
+        "`largest` of nested_splits), or leave out classes with few rows"
+    )
+    for orders in _shuffled_classes(y, repeats, seed, largest + 1, meaning):
         order = np.stack([g[:largest] for g in orders], axis=1).ravel()
         splits.append((order, np.sort(np.concatenate([g[largest:] for g in orders]))))
     return splits
@@ -134,7 +138,7 @@ def corrected_error(differences: np.ndarray, n_train: int, n_test: int) -> float
 def _shuffled_classes(y: object, repeats: int, seed: int, least: int, meaning: str) -> Iterator[list[np.ndarray]]:
     """Yield `repeats` times the row indices of each class, shuffled; ValueError if a class has fewer than `least`.
 
-    `meaning` explains `least` in the message.
+    `meaning` explains `least` in the message, and what to do.
     """
     require_integer("repeats", repeats, least=2)
     require_seed(seed)
@@ -143,8 +147,7 @@ def _shuffled_classes(y: object, repeats: int, seed: int, least: int, meaning: s
     if (count < least).any():
         c, n = int(count.argmin()), int(count.min())
         raise ValueError(
-            f"y: class {classes.values[c]!r} has {n} row{'' if n == 1 else 's'}; it needs {least}, {meaning}. Fit "
-            "fewer rows of each class, or leave out classes with few rows."
+            f"y: class {classes.values[c]!r} has {n} row{'' if n == 1 else 's'}; it needs {least}, {meaning}."
         )
     groups = [np.flatnonzero(label == c) for c in range(len(classes))]
     rng = np.random.default_rng(seed)

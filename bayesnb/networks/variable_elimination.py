@@ -44,8 +44,8 @@ def conditional(factors: Sequence[Factor], asked: Sequence[Hashable], given: dic
         summed = [n for n in levels if n not in asked]
         raise ValueError(
             f"query: summing over {len(summed)} variables takes a table of {path.largest_intermediate:.3g} numbers, "
-            f"and the limit is {_MOST:,}. These variables and the {len(asked)} queried ones have "
-            f"{math.prod(levels.values()):.3g} combinations of values. Query fewer variables, or put more variables "
+            f"and the limit is {_MOST:,}. (One table of all summed and the {len(asked)} queried "
+            f"variables would have {math.prod(levels.values()):.3g}.) Query fewer variables, or put more variables "
             "into `given`."
         )
     names, joint = _eliminate(relevant, order, asked)

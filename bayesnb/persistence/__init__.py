@@ -86,7 +86,7 @@ def save(nb: BaseEstimator, path: str | os.PathLike[str]) -> None:
     if (size := _header_size(written)) > _LONGEST_HEADER:
         raise ValueError(
             f"save: the names, labels and levels of {type(nb).__name__} take {size:,} bytes; a file can have at "
-            f"most {_LONGEST_HEADER:,}. Shorten or group them. Nothing was written."
+            f"most {_LONGEST_HEADER:,}. Shorten the names, or merge labels or levels. Nothing was written."
         )
     write_atomically(path, written)
 
@@ -182,7 +182,9 @@ def _read_metadata(header: bytes, rest: int) -> str:
     tensors = json.loads(header)
     metadata: dict[str, str] = tensors.pop("__metadata__", {})
     if max((tensor["data_offsets"][1] for tensor in tensors.values()), default=0) != rest:
-        raise CorruptModelError("the file is only a part of a safetensors file, or more than one. Copy the file again.")
+        raise CorruptModelError(
+            "the file is only a part of a safetensors file, or has bytes after its end. Copy the file again."
+        )
     if FORMAT not in metadata:
         raise CorruptModelError(
             "the file is a safetensors file, but holds no model of bayesnb. Pass a file that bayesnb.save wrote."

@@ -126,8 +126,9 @@ def _decode(file: BinaryIO, size: int, token_pattern: str | None) -> dict[str, A
         )
     if pattern not in (None, token_pattern, *PATTERNS):
         raise CorruptModelError(
-            f"the file has token_pattern={shown(pattern)}, with which a text may take any time, so that it is not "
-            "taken from a file alone. If you trust the pattern, pass it: BagOfWords.load(path, token_pattern=...)."
+            f"the file has token_pattern={shown(pattern)}, a pattern that may run endlessly on some texts, so that "
+            "load does not use it unless you pass it too. If you trust it, call "
+            "BagOfWords.load(path, token_pattern=...)."
         )
     return content_read
 
@@ -157,7 +158,10 @@ def _check(content: dict[str, Any]) -> None:
     if not words or len({*words, *too_frequent}) < len(words) + len(too_frequent):
         raise ValueError("vocabulary is empty, or has a word twice. Fit again.")
     if unknown is not None and words[-1] != unknown:
-        raise ValueError(f"vocabulary: the last word is {shown(words[-1])}, not the reserved word {shown(unknown)}.")
+        raise ValueError(
+            f"vocabulary: the last word is {shown(words[-1])}; it must be the reserved word {shown(unknown)}. Fit "
+            "again."
+        )
     if content["unknown_count"] < 0:
         raise ValueError(f"unknown_count_={shown(content['unknown_count'])} is negative.")
 

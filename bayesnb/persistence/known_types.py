@@ -90,8 +90,8 @@ def require_keys(keys: Collection[object]) -> None:
     odd = sum(not (type(k) is str or (type(k) is int and abs(k) < _FEW_COLUMNS)) for k in keys)
     if odd > _MOST_ODD_KEYS:
         raise ValueError(
-            f"A dictionary has {odd:,} keys that are not names or positions of columns. At most {_MOST_ODD_KEYS:,} "
-            "such keys are allowed. Use strings as keys."
+            f"A dictionary of the classifier, such as `categories`, has {odd:,} keys that are not names or positions "
+            f"of columns. At most {_MOST_ODD_KEYS:,} such keys are allowed. Use strings as keys."
         )
 
 

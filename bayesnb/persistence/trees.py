@@ -254,8 +254,8 @@ class Decoder:
         for name, value in values.items():
             if not conforms(value, hints[name]):
                 raise CorruptModelError(
-                    f"the {cls.__name__} in the file has a {name} of the wrong type, or with items of the wrong type: "
-                    f"a {type(value).__name__}."
+                    f"the {cls.__name__} in the file has a {type(value).__name__} in the field {name!r}; this type, or "
+                    "that of its items, is wrong."
                 )
         instance = cls(**values)
         if isinstance(instance, Positions):
@@ -272,7 +272,10 @@ class Decoder:
         nb = cls(**{name: self.decode(value) for name, value in tree["parameters"].items()})
         for name in tree["fitted"]:
             if not is_fitted_name(cls, name):
-                raise CorruptModelError(f"the file sets {cls.__name__}.{name}, which fit does not set.")
+                raise CorruptModelError(
+                    f"the file has an attribute {cls.__name__}.{name} that a fitted {cls.__name__} does not have. Fit "
+                    "the classifier, and save it again."
+                )
         if tree["fitted"]:
             classifier_state.restore(nb, {name: self.decode(value) for name, value in tree["fitted"].items()})
         return nb

@@ -63,7 +63,7 @@ def prediction_intervals(
 
     Notes
     -----
-    The axis is linear in the log odds: .99 is as far from .9 as .9 is from one half, the dotted line. Rows and
+    The axis is linear in the log odds: .99 is about as far from .9 as .9 is from one half, the dotted line. Rows and
     intervals beyond the axis are drawn at its end; the axis holds 15 nines at most.
 
     Intervals are those of `predict_interval(nb, X, prob)`: given the row, for rows from the population of the data;
@@ -164,8 +164,8 @@ def prior_predictive(values: object, ax: Axes | None = None) -> Axes:
 
     Notes
     -----
-    The axis and the bins are linear in the log odds: .99 is as far from .9 as .9 is from one half. The first and the
-    last bin hold all that lies beyond; the axis holds 15 nines at most. The dotted line is the density of uniform
+    The axis and the bins are linear in the log odds: .99 is about as far from .9 as .9 is from one half. The first and
+    the last bin hold all that lies beyond; the axis holds 15 nines at most. The dotted line is the density of uniform
     probabilities, which on this axis is a hill around one half.
 
     Examples

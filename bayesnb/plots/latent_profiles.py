@@ -141,9 +141,9 @@ def _tabulate_levels(
             draws = _read_site(data, sites["theta"])
             if draws.shape[1:] != (len(encoding.classes), len(levels)):
                 raise ValueError(
-                    f"data have probabilities of the shape {draws.shape[1:]}, but the mixture has "
-                    f"{len(encoding.classes)} classes and {len(levels)} levels. Pass what sample_latent returns for "
-                    "this mixture."
+                    f"data= has probabilities of shape {draws.shape[1:]}, but the mixture has {len(encoding.classes)} "
+                    f"classes and {len(levels)} levels: the shape must be {(len(encoding.classes), len(levels))}. "
+                    "Pass what sample_latent returns for this mixture."
                 )
             mean = draws.mean(axis=0)
             lower, upper = np.quantile(draws, [0.5 - prob / 2, 0.5 + prob / 2], axis=0)
@@ -157,7 +157,7 @@ def _tabulate_levels(
             parts.append(pd.DataFrame({"row": rows, "feature": names, "level": shown, "class": c, **numbers}))
         n_rows += len(at)
     if not n_rows:
-        raise ValueError("latent_profiles: no column has levels. Use parameter_table for the parameters of numbers.")
+        raise ValueError("latent_profiles: no column has levels. Use parameter_table for numeric columns.")
     return pd.concat(parts, ignore_index=True), left_out
 
 
@@ -173,5 +173,5 @@ def _read_site(data: Any, site: str) -> np.ndarray:
     try:
         values = np.asarray(data["posterior"][site].values)
     except (KeyError, TypeError, AttributeError):
-        raise ValueError(f"data have no posterior of {site!r}; pass what sample_latent returns.") from None
+        raise ValueError(f"data= has no posterior draws of {site!r}; pass what sample_latent returns.") from None
     return values.reshape(-1, *values.shape[2:])

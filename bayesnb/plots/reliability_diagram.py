@@ -45,7 +45,7 @@ def reliability(table: pd.DataFrame | Mapping[str, pd.DataFrame], ax: Axes | Non
     TypeError
         If `table` is neither a DataFrame nor a dict of DataFrames.
     ValueError
-        If there is no table, a column is missing, or no bin has a row.
+        If there is no table, a column is missing, or all bins are empty.
 
     Notes
     -----
@@ -98,7 +98,7 @@ def _filled_bins(table: pd.DataFrame, name: str) -> pd.DataFrame:
     style.require_table(table, _COLUMNS, _SOURCE, name)
     filled = table[table["count"] > 0]
     if not len(filled):
-        raise ValueError(f"{name}: no bin has a row; score at least one row.")
+        raise ValueError(f"{name}: all bins are empty; make the table from at least one row.")
     return filled
 
 

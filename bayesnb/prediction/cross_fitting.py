@@ -123,7 +123,7 @@ def sample_rows(
         warn(
             f"{name}: the classes {single} have one row each, but cross-fitting needs a row of each class in both "
             "halves of the data. The weights are fitted without these rows, and these classes have no bias "
-            "term. To fit one, pass two or more rows of each class."
+            "term. To fit bias terms for them, pass two or more rows of each class."
         )
     return position, has_rows
 
@@ -424,6 +424,6 @@ def _require_finite(values: np.ndarray, rows: np.ndarray, columns: TermColumns, 
     names = [name for name, column in zip(columns.names, columns.column, strict=True) if column == t]
     raise ValueError(
         f"weights: for row {rows[i]} the term of {shown(', '.join(names))} in class {classes.values[c]!r} is "
-        f"{values[i, c, t]}, by the fit to the half of the rows without this row. Weights need finite terms. Use a "
-        "prior with positive concentrations (alpha > 0) and estimate='predictive', which have finite terms."
+        f"{values[i, c, t]}, in the fit to the other half of the rows. Weights need finite terms. Use a prior with "
+        "positive concentrations (alpha > 0) and estimate='predictive', which together give finite terms."
     )

@@ -301,9 +301,9 @@ def _require_no_sums(rows: tuple[Rows, ...]) -> None:
         if np.any(block_rows.summed):
             raise NotImplementedError(
                 f"explain: row {int(np.argmax(block_rows.summed))} has a missing cell in a column with a parent or a "
-                f"child (the first of {int(np.sum(block_rows.summed))} such rows), and the sum over the levels of that "
-                "cell is not a sum of contributions. Use `terms(nb, X)`, which divides that sum between the columns "
-                "but has no sd."
+                f"child (the first of {int(np.sum(block_rows.summed))} such rows), and summing out that cell leaves no "
+                "separate contribution of each column. Use `terms(nb, X)`, which divides the result between the "
+                "columns, but gives no standard deviations."
             )
 
 

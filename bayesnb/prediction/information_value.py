@@ -106,8 +106,8 @@ def value_of_information(nb: Classifier, X: object, *, features: Iterable[str | 
     if any(encoding.repeats):
         raise NotImplementedError(
             f"value_of_information: a column of this {fitted.name} has two terms, a margin and a dependence on its "
-            "parents, so that the distribution of its cell has no closed form. Use a structure without weights whose "
-            "columns are all categorical, or a classifier without structure."
+            "parents, so that the distribution of a cell of this column has no closed form. Use a classifier without "
+            "structure, or, with categorical columns only, a structure classifier without weights."
         )
     require_proper(encoding, fitted.posterior)
     wanted = encoding.positions(range(encoding.n_features) if features is None else features)

@@ -264,8 +264,8 @@ def estimate_prevalence(
     reason, effective = "The rows hardly tell some classes apart", posterior.effective_draws.min()
     if gap > _NEGLIGIBLE:
         warn(
-            f"{reason}: `mode` is inexact, because EM stopped up to {gap:.2g} nats below the maximum. Use features "
-            "that tell more about the class."
+            f"{reason}: `mode` is inexact, because EM stopped up to {gap:.2g} below the maximum of the log posterior. "
+            "Use features that tell more about the class."
         )
     if effective < min(_LEAST_SIZE, draws / 2):
         warn(

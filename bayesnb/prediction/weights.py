@@ -60,7 +60,9 @@ class WeightPath:
         for name in ("weight", "sd"):
             require_numbers(f"weights_.path.{name}", getattr(self, name), (n, n_terms))
         if n == 0 or (self.sd < 0).any() or (self.temperature_sd < 0).any():
-            raise ValueError("weights_.path must have one τ or more, and standard deviations of at least 0.")
+            raise ValueError(
+                "weights_.path must have one value or more of the shrinkage τ, and standard deviations of at least 0."
+            )
 
     def probability(self) -> np.ndarray:
         """Return (K,) posterior probabilities of the K values of τ, under equal prior probabilities."""
@@ -184,9 +186,9 @@ class Weights:
         position = self.classes.index(classes.values)
         if self.class_bias.any() and (position < 0).all():
             raise ValueError(
-                f"weights were fitted for the classes {list(self.classes.values)[:8]}, but the classifier has none of "
-                f"these classes: {list(classes.values)[:8]}. Pass weights for the same labels; 1 and '1' are different "
-                "labels."
+                f"weights were fitted for the classes {list(self.classes.values)[:8]}, none of which the classifier "
+                f"has; its classes are {list(classes.values)[:8]}. Pass weights for the same labels; 1 and '1' are "
+                "different labels."
             )
         return np.where(position < 0, 0.0, bias[..., np.maximum(position, 0)])
 
@@ -318,7 +320,8 @@ def require_weights(nb: Classifier, who: str) -> Weights:
     weights: Weights | None = getattr(nb, "weights_", None)
     if weights is None:
         raise ValueError(
-            f"{who}: the weights of this {type(nb).__name__} are 1, because none were fitted: rows were only counted, "
-            "as by partial_fit, or were too few. Fit weights by nb.weigh(X, y), with rows that were counted."
+            f"{who}: all weights of this {type(nb).__name__} are 1, because none were fitted: partial_fit and "
+            "fit_stream fit no weights, and fit needs enough rows. Call nb.weigh(X, y) with rows that were passed to "
+            "one of these before."
         )
     return weights

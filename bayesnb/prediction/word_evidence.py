@@ -206,8 +206,9 @@ def _words(fitted: Fitted, names: Sequence[str]) -> _Words:
             )
         if columns.network is not None or family.classes_share_parameters or not supports(family, Marginals):
             raise NotImplementedError(
-                f"top_words: in a {fitted.name} the probabilities of levels depend on parents, or classes share them, "
-                "so that a level has no single log odds ratio. Use explain(nb, X) for the contributions to a row."
+                f"top_words: in a {fitted.name} the probabilities of levels depend on parents, or are shared by "
+                "classes, so that a level has no single log odds ratio. Use explain(nb, X) for the contributions of "
+                "the cells of one row."
             )
         if columns.kind == "bernoulli":
             kept = np.array([level == "present" for level in levels or ()])

@@ -330,8 +330,8 @@ def resolve_given(fitted: Fitted, given: Given | None) -> Given:
         return "data" if weighted else "row"
     if given == "row" and weighted:
         raise NotImplementedError(
-            "given='row' is not available for weighted terms: they are not a distribution of rows, so that a row tells "
-            "nothing about the parameters. Pass given='data', the default for weighted terms."
+            "given='row' is not available for a WeightedNB: with weights the terms define no probability of a row, so "
+            "that a new row cannot update the parameters. Pass given='data', the default for a WeightedNB."
         )
     return given
 

@@ -137,7 +137,8 @@ def read_draws(fitted: Fitted, draws: object) -> Parameters | Hyperparameters:
         return Hyperparameters(fitted.prior, fitted.statistics, None, {})
     if hyperprior == "grouped":
         raise ValueError(
-            "draws: these draws belong to groups of rows; pass groups=, the group of each row, to predict_proba."
+            "draws: these draws come from run_nuts with groups=; pass groups=, the group of each row, to predict_proba "
+            "too."
         )
     return Hyperparameters(fitted.prior, fitted.statistics, hyperprior, _read_values(fitted, draws, hyperprior))
 
@@ -166,7 +167,7 @@ def read_group_draws(
     attrs = getattr(_posterior_group(draws), "attrs", {})
     if any(attrs.get(name) != value for name, value in origin(fitted, "grouped").items()):
         raise ValueError(
-            "groups: draws= must be the result of run_nuts(nb, X=X, y=y, groups=groups) for this classifier."
+            "with groups=, draws= must be the result of run_nuts(nb, X=X, y=y, groups=groups) for this classifier."
         )
     values = _read_values(fitted, draws, "grouped")
     known = [str(name) for name in draws["constant_data"]["group"].to_numpy()]
@@ -236,8 +237,8 @@ def require_sites(draws: Draws, shapes: Mapping[str, tuple[int, ...]]) -> dict[s
     for site, shape in shapes.items():
         if site not in draws:
             raise ValueError(
-                f"draws have no site {site!r}. The sites are {shown(list(draws))}. Pass draws of this classifier's "
-                "posterior."
+                f"draws have no parameter named {site!r}. They have {shown(list(draws))}. Pass draws of this "
+                "classifier's posterior."
             )
         values = to_numbers(f"draws[{site!r}]", draws[site])
         if values.shape[1:] != shape or not len(values):

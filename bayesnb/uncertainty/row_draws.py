@@ -125,8 +125,9 @@ def warn_of_collapse(size: np.ndarray, n_draws: int) -> None:
         warn(
             f"The results of {int(low.sum())} of {len(size)} rows are mostly Monte Carlo error: draws are weighted by "
             f"p(row | draw), and few of the {n_draws} draws have weight for these rows (least effective sample size: "
-            f"{size[row]:.1f}, row {row}). Pass the unchanged return value of posterior_draws, to_arviz or run_nuts "
-            "for this classifier, or leave draws= out. More draws help only if the model has few parameters."
+            f"{size[row]:.1f}, row {row}). Pass the object itself that posterior_draws, to_arviz or run_nuts "
+            "returned for this classifier, not a copy or a changed one, because its parameters are then integrated out "
+            "instead of drawn; or leave draws= out. More draws help only if the model has few parameters."
         )
 
 

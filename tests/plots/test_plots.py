@@ -328,8 +328,8 @@ def test_what_cannot_be_drawn(melons, monkeypatch):
     refused("label='nobody' is not a class", plots.prediction_intervals, stub, proba, label="nobody")
     refused(r"y has shape \(8,\); X has 9 rows", plots.prediction_intervals, stub, proba, labels[:8])
     refused("no column 'accuracy'", plots.reliability, table.drop(columns="accuracy"))
-    refused("no bin has a row", plots.reliability, table.iloc[:1])
-    refused(r"table\['b'\]: no bin has a row", plots.reliability, {"a": table, "b": table.iloc[:1]})
+    refused("all bins are empty", plots.reliability, table.iloc[:1])
+    refused(r"table\['b'\]: all bins are empty", plots.reliability, {"a": table, "b": table.iloc[:1]})
     refused(r"table\['b'\] has no column 'accuracy'", plots.reliability, {"b": table.drop(columns="accuracy")})
     refused(
         r"table\['b'\] must be the result of bayesnb.evaluation.reliability",

@@ -199,7 +199,7 @@ def test_refusals():
         (bnb.PoissonNB, "column '0' is poisson"),
         (bnb.BinnedNB, "column '0' is binned"),
         (bnb.TAN, "depend on parents"),
-        (bnb.FeatureAveragedNB, "classes share them"),
+        (bnb.FeatureAveragedNB, "shared by classes"),
         (bnb.AODE, "top_words: "),
     ],
 )

@@ -267,8 +267,8 @@ def test_what_has_no_weights():
         bnb.weight_table(bnb.WeightedNB())
     counted = bnb.WeightedNB(bnb.CategoricalNB())
     bnb.fit_stream(counted, [(LEVELS, LABEL)], progress=False)
-    refused("the weights of this WeightedNB are 1, because none were fitted", bnb.weight_table, counted)
-    refused("the weights of this WeightedNB are 1, because none were fitted", bnb.run_nuts, counted, X=LEVELS, y=LABEL)
+    refused("all weights of this WeightedNB are 1, because none were fitted", bnb.weight_table, counted)
+    refused("all weights of this WeightedNB are 1, because none were fitted", bnb.run_nuts, counted, X=LEVELS, y=LABEL)
 
 
 def test_weights_of_files_of_older_versions_have_no_deviations(weighted):

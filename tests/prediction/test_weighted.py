@@ -361,7 +361,7 @@ def test_intervals_and_decisions_are_given_the_data_by_default():
     assert (decided.regret >= 0).all()
     for analysis in analyses:
         refused(
-            r"given='row' is not available for weighted terms.* Pass given='data'", analysis, nb, rows, given="row",
+            r"given='row' is not available for a WeightedNB.* Pass given='data'", analysis, nb, rows, given="row",
             error=NotImplementedError,
         )  # fmt: skip
     interval, unweighted, rows = analyses[0], of_numbers(), NUMBERS[ASKED]
@@ -371,9 +371,9 @@ def test_intervals_and_decisions_are_given_the_data_by_default():
 @pytest.mark.slow("a second view of what quick tests see")
 def test_what_needs_a_joint_distribution_is_refused():
     nb = weighted_numbers()
-    with pytest.raises(NotImplementedError, match=r"log_evidence_: Weighted terms .* have no evidence"):
+    with pytest.raises(NotImplementedError, match=r"log_evidence_: WeightedNB has no evidence, because weighted terms"):
         _ = nb.log_evidence_
-    with pytest.raises(NotImplementedError, match=r"Weighted terms .* have no evidence"):
+    with pytest.raises(NotImplementedError, match=r"bayes_factor: WeightedNB has no evidence"):
         bnb.bayes_factor(nb, nb.estimator_)
     decisions = bnb.decide(nb, NUMBERS[:2], bnb.decision.zero_one(nb.classes_))
     np.testing.assert_array_equal(decisions.action, nb.predict(NUMBERS[:2]))
@@ -435,7 +435,7 @@ def test_weights_of_other_rows_are_kept():
         LABEL,
     )
     refused(
-        r"weights were fitted for the classes \['ash', .*, but the classifier has none of these classes: \[0, 1, 2\]",
+        r"weights were fitted for the classes \['ash', .*, none of which the classifier has; its .* \[0, 1, 2\]",
         clone(two).fit,
         LEVELS,
         CODE,
@@ -570,7 +570,7 @@ def test_where_labels_are_told_without_error_predictions_stay_as_they_are(seed):
 def test_infinite_scores_are_refused():
     X, y = LEVELS.copy(), np.where(np.arange(N) == 0, "ash", LABEL)
     X[y == "elm", 0], X[0, 0] = 1, 0
-    said = r"weights: for row \d+ the term of '0' in class '.*' is -inf, by the fit to the half of the rows without"
+    said = r"weights: for row \d+ the term of '0' in class '.*' is -inf, in the fit to the other half of the rows"
     for estimator in (bnb.CategoricalNB(alpha=0), bnb.CategoricalNB(estimate="mle")):
         refused(said, bnb.WeightedNB(estimator).fit, X[:, :1], y)
 
@@ -583,7 +583,7 @@ def test_infinite_scores_are_refused():
         ({"seed": -1}, "seed=-1"),
         (
             {"estimator": bnb.NaiveBayesMixture()},
-            r"estimator=NaiveBayesMixture\(\) must be a classifier of bayesnb, such as MixedNB",
+            r"estimator=NaiveBayesMixture\(\) must be a classifier of bayesnb without weights, such as MixedNB",
         ),
         ({"estimator": Foreign()}, r"estimator=GaussianNB\(\) must be .* it is a sklearn.naive_bayes.GaussianNB"),
     ],
@@ -603,7 +603,7 @@ def test_what_has_no_meaning_for_weights_is_refused():
     nb, not_offered = weighted(), {"error": NotImplementedError}
     refused("fit_em: Weights are fitted to labels", bnb.fit_em, nb, LEVELS, LABEL, LEVELS, **not_offered)
     refused("tune_alpha: WeightedNB takes its prior from its", bnb.tune_alpha, nb, LEVELS, LABEL, **not_offered)
-    refused("rows have no likelihood under weighted terms", bnb.to_arviz, nb, LEVELS, LABEL, **not_offered)
+    refused("a WeightedNB defines no likelihood of rows", bnb.to_arviz, nb, LEVELS, LABEL, **not_offered)
     refused("must be a classifier .* without weights", bnb.FeatureAveragedNB(bnb.WeightedNB()).fit, LEVELS, LABEL)
 
 

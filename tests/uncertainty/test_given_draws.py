@@ -90,7 +90,7 @@ def test_draws_that_cannot_be_used():
 
     refuses("must be what posterior_draws", "many")
     refuses("must be what posterior_draws", {"prior": 1}.items())
-    refuses("draws have no site 'mu'", {k: v for k, v in draws.items() if k != "mu"})
+    refuses("draws have no parameter named 'mu'", {k: v for k, v in draws.items() if k != "mu"})
     refuses(
         r"draws\['mu'\] has shape \(5, 2, 2\); it must have shape \(draws, 2, 3\)", dict(draws, mu=draws["mu"][..., :2])
     )

@@ -178,7 +178,7 @@ def test_gaussian_features_by_hand():
 def test_what_is_missing_is_named(small):
     nb, _, _, new, values = small
     without = {site: v for site, v in values.items() if site != "base_measure"}
-    with pytest.raises(ValueError, match="draws have no site 'base_measure'"):
+    with pytest.raises(ValueError, match="draws have no parameter named 'base_measure'"):
         nb.predict_proba(new, draws=hyperparameters(nb, "pooled", **without))
     with pytest.raises(
         ValueError, match=r"draws\['base_measure'\] has shape \(3, 2\); it must have shape \(draws, 6\)"
