@@ -189,7 +189,7 @@ def test_a_row_that_no_component_can_have():
     row = np.array([[0, 0, 1]])
     assert mixture.score_samples(row) == -np.inf
     assert np.isnan(mixture.predict_proba(row)).all()
-    with pytest.warns(UserWarning, match=r"1 of 1 rows are impossible in every component \(first: row 0\)"):
+    with pytest.warns(UserWarning, match=r"1 of 1 rows have probability 0 in every component \(first: row 0\)"):
         assert mixture.predict(row) == mixture.weights_.argmax()
 
 

@@ -54,4 +54,4 @@ def test_bad_arguments():
     refused("X and y must be passed together", plots.density, nb, "size", X)
     refused("is not binned", plots.density, bnb.MixedNB(gaussian=["size"], binned=["other"]).fit(X, y), "size")
     constant = bnb.BinnedNB().fit([[1.0], [1.0]], [0, 1])
-    refused("has only one cell", plots.density, constant, 0)
+    refused(r"was not cut \(it has one bin\)", plots.density, constant, 0)

@@ -158,7 +158,11 @@ def test_inclusion_follows_kappa():
             r"inclusion=1\.0 must be a probability strictly between 0 and 1",
         ),
         (bnb.FeatureAveragedNB(inclusion=[0.5] * 3), ValueError, r"inclusion=.* must be .* for each of the 4 features"),
-        (bnb.FeatureAveragedNB(expected_features=4), ValueError, r"expected_features=4 must be between 0 and 4"),
+        (
+            bnb.FeatureAveragedNB(expected_features=4),
+            ValueError,
+            r"expected_features=4 must be strictly between 0 and 4",
+        ),
         (
             bnb.FeatureAveragedNB(estimate="map"),
             ValueError,

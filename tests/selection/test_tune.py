@@ -81,7 +81,7 @@ def test_an_optimum_at_the_end_of_the_interval_is_reported():
     """Levels that say nothing of the class: the larger α, the better."""
     X, y = np.tile([["u"], ["v"]], (50, 1)), np.repeat([0, 1], 50)
     nb = bnb.CategoricalNB().fit(X, y)
-    with pytest.warns(UserWarning, match=r"the optimum of alpha by evidence lies at the end of the interval"):
+    with pytest.warns(UserWarning, match=r"the optimum by evidence is at an end of bounds=.*alpha = 50"):
         found = bnb.tune_alpha(nb, X, y, by="evidence", bounds=(1e-3, 50.0))
     assert found.boundary == ("alpha",)
     assert found.alpha == pytest.approx(50.0)
