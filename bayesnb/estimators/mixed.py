@@ -320,7 +320,9 @@ class MixedNB(NaiveBayesClassifier):
                 if kinds[j] == kind:
                     raise ValueError(f"{kind} names column {shown(table.names[j])} twice. Name the column once.")
                 if kinds[j] is not None:
-                    raise ValueError(f"Column {shown(table.names[j])} is named both {kinds[j]} and {kind}; choose one.")
+                    raise ValueError(
+                        f"Column {shown(table.names[j])} is listed as both {kinds[j]} and {kind}; list it under one."
+                    )
                 kinds[j] = kind
         return kinds
 
