@@ -414,7 +414,7 @@ def test_what_the_prior_moved_less_than_the_rows_leave_uncertain_is_not_listed(c
     data.to_csv(tmp_path / "weather.csv", index=False)
     run(capsys, "compare", "--csv", tmp_path / "weather.csv", "--target", "play", "--out", tmp_path)
     page = (tmp_path / "report.html").read_text(encoding="utf-8")
-    _, *rows = cells(section(page, "Parameters that the prior moved most, 90% intervals"))
+    _, *rows = cells(section(page, "Parameters that depend most on the prior, 90% intervals"))
     assert [row[0] for row in rows] == ["P(sky=rain | no)"]
     part = section(page, "Sensitivity to the strength of the prior")
     rows = cells(part)[1:]

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
-from functools import cached_property, lru_cache, partial
+from functools import cache, cached_property, partial
 from io import BytesIO
 from typing import Any
 
@@ -73,14 +73,20 @@ class Analysis:
 def analyse(outcome: Outcome, prob: float) -> dict[str, Analysis]:
     """Return the analyses of the report by title; one that the library refuses has the reason as its explanation."""
     percent = f"{100 * prob:g}%"
+
+    @cache
+    def describe() -> pd.DataFrame:
+        """Return the table of held-out predictions with intervals and entropies, in the order of the folds."""
+        return _describe_held_out(outcome.fits.folds, partial(_describe_uncertainty, prob))
+
     makers: dict[str, Callable[[Outcome, float], Analysis]] = {
         f"Scores ({outcome.fits.description})": _comparison,
         "Stated confidence and observed accuracy": _reliability,
         "Weights of the features": _weights,
         "Class probabilities before any data": _prior,
-        f"Parameters that the prior moved most, {percent} intervals": _parameters,
-        "Sensitivity to the strength of the prior": _sensitivity,
-        f"Most uncertain rows, {percent} intervals": _rows,
+        f"Parameters that depend most on the prior, {percent} intervals": _parameters,
+        "Sensitivity to the strength of the prior": partial(_sensitivity, describe=describe),
+        f"Most uncertain rows, {percent} intervals": partial(_rows, describe=describe),
         "Dependence of features given the class": _pairs,
     }
     analyses = {}
@@ -174,13 +180,13 @@ def _parameters(outcome: Outcome, prob: float) -> Analysis:
     return Analysis(text, "parameters", table, None if shown.empty else shown, figure)
 
 
-def _sensitivity(outcome: Outcome, prob: float) -> Analysis:
+def _sensitivity(outcome: Outcome, prob: float, describe: Callable[[], pd.DataFrame]) -> Analysis:
     """Return the table of held-out rows under 0.1 to 10 times the prior's strength, widest ranges of P first.
 
     Rows to show are those whose label changes, or whose range of P is wider than 0.001 and than its posterior interval.
     """
     table = _describe_held_out(outcome.fits.folds, lambda fold: prior_sensitivity(fold.nb, fold.X, _STRENGTHS))
-    width, interval = (t["upper"] - t["lower"] for t in (table, _uncertainty(outcome, prob)))
+    width, interval = (t["upper"] - t["lower"] for t in (table, describe()))
     order = (-width).sort_values(kind="stable").index
     moved = (table["label_changes"] | (width > interval.clip(_SMALLEST))).loc[order]
     table = table.loc[order]
@@ -195,9 +201,9 @@ def _sensitivity(outcome: Outcome, prob: float) -> Analysis:
     return Analysis(text, "sensitivity", table, shown)
 
 
-def _rows(outcome: Outcome, prob: float) -> Analysis:
+def _rows(outcome: Outcome, prob: float, describe: Callable[[], pd.DataFrame]) -> Analysis:
     """Return the table of held-out predictions with intervals and entropies, the most uncertain rows first."""
-    table = _uncertainty(outcome, prob).sort_values("epistemic", ascending=False, kind="stable")
+    table = describe().sort_values("epistemic", ascending=False, kind="stable")
     first = outcome.fits.folds[0]
     drawn = slice(None, None, -(-len(first.y) // _ROWS_DRAWN))
     figure = plots.prediction_intervals(first.nb, first.X[drawn], first.y[drawn], prob=prob)
@@ -231,12 +237,6 @@ def _describe_held_out(folds: list[Fold], describe: Callable[[Fold], pd.DataFram
     """Return one table of all folds' held-out rows: row number, true label, and the columns of `describe(fold)`."""
     parts = [pd.DataFrame({"row": fold.rows, "truth": fold.y}).join(describe(fold)) for fold in folds]
     return pd.concat(parts, ignore_index=True)
-
-
-@lru_cache(maxsize=1)
-def _uncertainty(outcome: Outcome, prob: float) -> pd.DataFrame:
-    """Return the table of held-out predictions with intervals and entropies, in the order of the folds."""
-    return _describe_held_out(outcome.fits.folds, partial(_describe_uncertainty, prob))
 
 
 def _describe_uncertainty(prob: float, fold: Fold) -> pd.DataFrame:
