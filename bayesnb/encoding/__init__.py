@@ -10,7 +10,8 @@ from typing import Any
 
 import numpy as np
 
-from bayesnb._util.arguments import no_column_error
+from bayesnb._util.arguments import no_column_error, shown
+from bayesnb._util.warnings import warn
 from bayesnb.encoding import priors
 from bayesnb.encoding.cell_columns import CellColumns
 from bayesnb.encoding.class_labels import check_labels, check_weights, index_of_labels
@@ -101,6 +102,23 @@ class Encoding:
     def _bases(self) -> list[Columns]:
         """Return the columns of each block; for a structure the same columns without parents."""
         return [block.base for block in self.blocks]
+
+    def warn_of_texts_among_numbers(self, named: Iterable[object] = ()) -> None:
+        """Warn of columns that are categorical only because a text, such as "?", stands among numbers.
+
+        `named` are names or indices of columns that the user has called categorical, which are left out.
+        """
+        found: dict[int, tuple[str, str]] = {}
+        for columns in self._bases():
+            if isinstance(columns, LevelColumns):
+                found |= columns.texts_among_numbers()
+        for j in sorted(found.keys() - self.positions(named)):
+            name, text = found[j]
+            warn(
+                f"Column {shown(name)} has the text {shown(text)} among numbers, and counts as categorical. To read "
+                "numbers, pass pandas.to_numeric(column, errors='coerce'), which makes texts missing. To keep "
+                "categories, pass column.astype('category')."
+            )
 
     def union(self, other: Encoding) -> Encoding:
         """Return the encoding with the classes and levels of both encodings, which have the same blocks."""

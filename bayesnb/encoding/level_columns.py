@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Hashable, Mapping, Sequence
+from collections.abc import Hashable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import Any, Literal, Self
@@ -21,7 +21,7 @@ from bayesnb.families import LevelCounts
 HandleUnknown = Literal["ignore", "error", "level"]
 RESERVED = "<unknown>"
 _TEXTS_TO_NUMBERS = 5
-"""Fewest levels that are numbers per level that is not, where texts are reported."""
+"""Fewest levels that are numbers for each text, where the text is reported."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -128,20 +128,17 @@ class LevelColumns(PlainColumns):
         positions, all_names, levels, declared, all_cuts = zip(*features, strict=True)
         return replace(self, index=positions, names=all_names, levels=levels, declared=declared, cuts=all_cuts)
 
-    def warn_of_texts(self, given: Collection[int] = ()) -> None:
-        """Warn of undeclared features whose levels are numbers but for a few texts, such as "?".
+    def texts_among_numbers(self) -> dict[int, tuple[str, str]]:
+        """Return {position in the table: (name, text)} of undeclared features with few texts among numbers as levels.
 
-        Columns of the table at the positions `given` were named as categorical, and are left out.
+        Features of one text and fewer than five numbers are not among them, as such levels may be names.
         """
+        found = {}
         for j, name, levels, declared in zip(self.index, self.names, self.levels, self.declared, strict=True):
-            texts = [v for v in levels.values if isinstance(v, str) and not is_number(v)]
-            if declared or j in given or not 0 < _TEXTS_TO_NUMBERS * len(texts) <= len(levels) - len(texts):
-                continue
-            warn(
-                f"Column {shown(name)} has the text {shown(texts[0])} among numbers, and counts as categorical. To "
-                "read numbers, pass pandas.to_numeric(column, errors='coerce'), which makes texts missing. To keep "
-                "categories, pass column.astype('category')."
-            )
+            texts = [] if declared else [v for v in levels.values if isinstance(v, str) and not is_number(v)]
+            if 0 < _TEXTS_TO_NUMBERS * len(texts) <= len(levels) - len(texts):
+                found[j] = name, texts[0]
+        return found
 
     def with_values(self, values: Sequence[Sequence[Hashable]]) -> Self:
         """Return columns whose undeclared features have these values as levels, without `missing_values`."""

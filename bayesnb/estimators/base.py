@@ -84,7 +84,7 @@ class NaiveBayesClassifier(FittedClassifier):
         """
         updated = classifier_state.fit(classifier_state.copy_unfitted(self), X, y, sample_weight)
         classifier_state.replace_state(self, updated)
-        self._warn_of_counts()
+        self._warn_of_columns()
         return self
 
     def partial_fit(self, X: object, y: object, classes: object = None, sample_weight: object = None) -> Self:
@@ -338,8 +338,8 @@ class NaiveBayesClassifier(FittedClassifier):
         """Return the batch with the arcs, cells or densities that its rows determine; default: unchanged."""
         return batch
 
-    def _warn_of_counts(self) -> None:
-        """Warn of classes and columns whose parameters the counted rows do not determine; default: do nothing."""
+    def _warn_of_columns(self) -> None:
+        """Warn of columns that the counted rows do not determine, or that are misread; default: do nothing."""
 
     def _with_chosen_hyperparameters(self) -> Self:
         """Return an unfitted copy with hyperparameters fixed at what `fit` chose by scores, such as k of `KDB`."""

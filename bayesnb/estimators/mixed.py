@@ -303,13 +303,9 @@ class MixedNB(NaiveBayesClassifier):
                 kinds[j] = "binned" if named[j] is None else kinds[j]
         return kinds
 
-    def _warn_of_counts(self) -> None:
+    def _warn_of_columns(self) -> None:
         """Warn of columns that are categorical only because a text stands among numbers."""
-        named = self.encoding_.positions(as_list(self.categorical), "categorical")
-        blocks: Any = self.encoding_.blocks
-        for block in blocks:
-            if block.kind == "categorical":
-                block.warn_of_texts(named)
+        self.encoding_.warn_of_texts_among_numbers(as_list(self.categorical))
 
     def _named_kinds(self, table: Table) -> list[str | None]:
         """Return the kind of each column that a list names, else None; ValueError if a column is named twice."""

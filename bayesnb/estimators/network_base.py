@@ -425,11 +425,10 @@ class StructuredNB(NaiveBayesClassifier):
                 "Gaussian; pass gaussian=None to use their values as levels."
             )
 
-    def _warn_of_counts(self) -> None:
+    def _warn_of_columns(self) -> None:
         """Warn of tables that are the prior, as no row has a column and all its parents, and of texts among numbers."""
-        network = self.encoding_.blocks[0].network
-        if network is not None and self.gaussian in ("auto", "dtype"):
-            network.base.warn_of_texts()
+        if isinstance(self.gaussian, str):
+            self.encoding_.warn_of_texts_among_numbers()
         if not self._has_margins:  # Averages do not depend on a table that one member lacks for a class.
             return
         never = [

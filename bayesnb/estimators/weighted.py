@@ -202,7 +202,7 @@ class WeightedNB(WeightAttributes):
             return classifier_state.fit(candidate, X, y, sample_weight)
 
         classifier_state.replace_state(self, self._fit_candidates(X, y, sample_weight, fit))
-        self.unweighted._warn_of_counts()
+        self.unweighted._warn_of_columns()
         return self
 
     def refit(self, X: object, y: object, sample_weight: object = None) -> Self:
