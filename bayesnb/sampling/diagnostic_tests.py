@@ -18,8 +18,16 @@ from bayesnb.estimators import CategoricalNB, NaiveBayesMixture
 from bayesnb.inference_data import assemble_named
 from bayesnb.sampling.latent import read_multiplicities, sample_latent
 from bayesnb.sampling.nuts import diagnose
+from bayesnb.sampling.results_table import (
+    code_results,
+    count_patterns,
+    is_sortable,
+    read_levels,
+    read_populations,
+    read_test_names,
+    require_results,
+)
 
-_ALL = "all"
 _UNIFORM = (1.0, 1.0)
 _PRIOR_DRAWS = 20_000
 _LEAST = 1e-15
@@ -111,10 +119,10 @@ class DiagnosticTests:
                 raise ValueError(
                     f"populations is missing. Pass the population of each row, one of {shown(list(self.populations))}."
                 )
-        result = _code_results(frame[list(self.tests)], self.levels)
+        result = code_results(frame[list(self.tests)], self.levels)
         code = np.zeros(len(frame), np.int64)
         if len(self.populations) > 1:
-            values, _ = _read_populations(frame, populations)
+            values, _ = read_populations(frame, populations)
             code = pd.Index(self.populations).get_indexer(pd.Index(values))
             if (code < 0).any():
                 unknown = values[int(np.argmax(code < 0))]
@@ -324,17 +332,17 @@ def diagnostic_tests(
     require_flag("progress", progress)
     frame = pd.DataFrame(table)
     weight = read_multiplicities(sample_weight, len(frame))
-    of_row, column = _read_populations(frame, populations)
+    of_row, column = read_populations(frame, populations)
     frame = frame if column is None else frame.drop(columns=[column])
-    tests = _read_test_names(frame)
+    tests = read_test_names(frame)
     counted = weight > 0
-    levels = {test: _read_levels(test, frame[test][counted], positive) for test in tests}
-    result = _code_results(frame[counted], levels)
-    _require_results(result, tests)
-    code, names = pd.factorize(of_row[counted], sort=_is_sortable(of_row[counted]))
+    levels = {test: read_levels(test, frame[test][counted], positive) for test in tests}
+    result = code_results(frame[counted], levels)
+    require_results(result, tests)
+    code, names = pd.factorize(of_row[counted], sort=is_sortable(of_row[counted]))
     beliefs = _read_prior(prior, tuple(names.tolist()), tests)
     done = ~np.isnan(result).all(axis=1)
-    cells, count = _count_patterns(code[done], result[done], weight[counted][done], len(names))
+    cells, count = count_patterns(code[done], result[done], weight[counted][done], len(names))
     mixture = _start(beliefs, cells, count)
     with warnings.catch_warnings():
         # Its classes are named anew before they are diagnosed, and `note` says what is not identified.
@@ -354,98 +362,7 @@ def diagnostic_tests(
     return DiagnosticTests(found, data, tests, tuple(names.tolist()), levels, column, prob, note)
 
 
-# -- reading -------------------------------------------------------------------------------------
-
-
-def _read_populations(frame: pd.DataFrame, populations: Any) -> tuple[np.ndarray, Any]:
-    """Return (N,) the population of each row, and the column of the table that has them, or None."""
-    if populations is None:
-        return np.full(len(frame), _ALL, dtype=object), None
-    if np.ndim(populations) == 0:
-        if populations not in frame:
-            raise ValueError(
-                f"populations={shown(populations)} is not a column of the table. Its columns are "
-                f"{shown(list(frame)[:8])}."
-            )
-        values, column = frame[populations].to_numpy(object), populations
-    else:
-        values, column = np.asarray(populations, dtype=object), None
-    if values.shape != (len(frame),):
-        raise ValueError(
-            f"populations has shape {values.shape}; it must have shape ({len(frame)},), with one population for each "
-            "row."
-        )
-    missing = np.asarray(pd.isna(values))
-    if missing.any():
-        raise ValueError(
-            f"populations: the population of row {int(np.argmax(missing))} is missing. Leave out rows without a "
-            "population."
-        )
-    return values, column
-
-
-def _is_sortable(values: np.ndarray) -> bool:
-    """Whether all values are strings, or all numbers."""
-    return len({isinstance(v, str) for v in values}) == 1
-
-
-def _read_test_names(frame: pd.DataFrame) -> tuple[Hashable, ...]:
-    """Return the names of the tests; raise ValueError if there is none, or two have the same name."""
-    tests = tuple(frame)
-    if not tests:
-        raise ValueError("table has no column of a test. Pass one column of 0 and 1 for each test.")
-    twice = [test for test in tests if tests.count(test) > 1]
-    if twice:
-        raise ValueError(f"table has the test {twice[0]!r} twice. Rename one of its columns.")
-    return tests
-
-
-def _read_levels(test: Hashable, column: pd.Series, positive: object) -> tuple[object, object]:
-    """Return the negative level of a test, None if it does not occur, and the positive level.
-
-    Raise ValueError if there are three levels, or none is positive.
-    """
-    levels = list(pd.unique(column.astype(object).dropna()))
-    if len(levels) > 2:
-        raise ValueError(
-            f"table: the test {test!r} has the levels {shown(levels[:6])}, but a test result has two levels. Recode "
-            "the levels as 0 (negative) and 1 (positive)."
-        )
-    if positive is None:
-        if not all(not isinstance(v, str) and v in (0, 1) for v in levels):
-            raise ValueError(
-                f"table: the test {test!r} has the levels {shown(levels)}, which are not 0 and 1. Pass the positive "
-                "level as positive=."
-            )
-        return 0, 1
-    if len(levels) == 2 and positive not in levels:
-        raise ValueError(
-            f"positive={shown(positive)} is not a level of the test {test!r}, whose levels are {shown(levels)}."
-        )
-    return next((level for level in levels if level != positive), None), positive
-
-
-def _code_results(frame: pd.DataFrame, levels: Mapping[Hashable, tuple[object, object]]) -> np.ndarray:
-    """Return (N, T) results, 1 if positive, 0 if negative, NaN if missing; raise ValueError for other levels."""
-    results = np.full(frame.shape, np.nan)
-    for j, test in enumerate(frame):
-        column = frame[test].astype(object)
-        done = column.notna().to_numpy()
-        code = [levels[test].index(v) if v in levels[test] else -1 for v in column[done]]
-        if -1 in code:
-            value = column[done].iloc[code.index(-1)]
-            raise ValueError(f"rows: the test {test!r} has the result {value!r}, which is not one of {levels[test]}.")
-        results[done, j] = code
-    return results
-
-
-def _require_results(result: np.ndarray, tests: tuple[Hashable, ...]) -> None:
-    """Raise ValueError if a test has no result."""
-    empty = np.isnan(result).all(axis=0)
-    if empty.any():
-        raise ValueError(
-            f"table: the test {tests[int(np.argmax(empty))]!r} has no result in any row. Leave out its column."
-        )
+# -- prior ---------------------------------------------------------------------------------------
 
 
 def _read_prior(
@@ -492,20 +409,6 @@ def _read_pairs(quantity: str, pairs: Any, names: tuple[Hashable, ...]) -> np.nd
             )
         rows.append((a, b))
     return np.array(rows)
-
-
-def _count_patterns(
-    code: np.ndarray, result: np.ndarray, weight: np.ndarray, n_populations: int
-) -> tuple[np.ndarray, np.ndarray]:
-    """Return the distinct rows, population (unless there is one only) and results, and their weights."""
-    rows = np.column_stack([code, result]) if n_populations > 1 else result
-    _, first, index = np.unique(np.nan_to_num(rows, nan=-1.0), axis=0, return_index=True, return_inverse=True)
-    if len(first) < 2:
-        raise ValueError(
-            "table: all rows have the same results, so two classes cannot be distinguished. Pass rows with "
-            "different results."
-        )
-    return rows[first], np.bincount(index.ravel(), weight)
 
 
 # -- sampling ------------------------------------------------------------------------------------
