@@ -7,7 +7,7 @@ import re
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 
@@ -17,15 +17,13 @@ from bayesnb._util.extras import require
 from bayesnb._util.progress import progress as progress_bar
 from bayesnb.counting import declare
 from bayesnb.encoding import Levels, check_labels
+from bayesnb.encoding.table import from_arrow
 from bayesnb.estimators import classifier_state
 from bayesnb.estimators.base import NaiveBayesClassifier
 from bayesnb.fingerprint import FirstRows, n_rows, take_rows
 from bayesnb.fitted import require_classifier
 from bayesnb.persistence import digest_hyperparameters, load, save
 from bayesnb.persistence.known_types import user_classes
-
-if TYPE_CHECKING:
-    import pandas as pd
 
 #: Cells of a text file that are missing by default: the strings that pandas reads as missing.
 MISSING = frozenset(["", "#N/A", "#N/A N/A", "#NA", "<NA>", "N/A", "n/a", "NA", "NULL", "null", "None"]) | {
@@ -254,11 +252,7 @@ def read_table(
         for batch in table.to_batches(columns=wanted, batch_size=batch_rows, batch_readahead=_READ_AHEAD):
             if batch.num_rows:
                 # Columns share arrow's memory; DataFrame[chosen] would copy them.
-                frame: pd.DataFrame = batch.select(chosen).to_pandas(split_blocks=True, types_mapper=_dictionary_type)
-                for name in chosen:
-                    cells = batch.column(name)
-                    if cells.null_count and pa.types.is_integer(cells.type):
-                        frame[name] = cells.to_pandas(types_mapper=_nullable_integer)
+                frame = from_arrow(batch.select(chosen))
                 yield (frame, *(batch.column(name).to_pandas() for name in wanted[len(chosen) :]))
     except pa.ArrowInvalid as error:
         others = " or a file after it" if first is not source and len(source) > 1 else ""
@@ -303,20 +297,6 @@ def _require_columns(table: Any, wanted: list[str], all_columns: bool, source: s
                 f"{part.path!r} has a column {more[0]!r}, which the first file does not have. Name the columns to read "
                 "in columns=."
             )
-
-
-def _dictionary_type(kind: Any) -> Any:
-    """Return the pandas type that keeps a dictionary type of arrow as it is; None for other types."""
-    import pandas as pd
-
-    return pd.ArrowDtype(kind) if hasattr(kind, "index_type") else None
-
-
-def _nullable_integer(kind: Any) -> Any:
-    """Return the nullable pandas type of an integer type of arrow, such as Int64 for int64."""
-    import pandas as pd
-
-    return pd.api.types.pandas_dtype(str(kind).replace("int", "Int").replace("u", "U"))
 
 
 def read_arrays(X: object, y: object, sample_weight: object = None, *, batch_rows: int = _BATCH) -> Iterator[Batch]:

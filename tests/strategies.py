@@ -116,8 +116,15 @@ _MAKE: dict[str, tuple[Callable[[], Any], Callable[[int], st.SearchStrategy]]] =
     "poisson": (lambda: PoissonNB(class_prior=[0.2, 0.5, 0.3]), _cells(rates)),
     "exponential": (lambda: ExponentialNB(class_alpha=0.5), _cells(durations)),
     "mixed": (
+        # Kinds are named, as the values of a few rows would decide otherwise than those of all rows.
         lambda: MixedNB(
-            bernoulli="heads", poisson="visits", multinomial=["word", "other"], numbers="gaussian", alpha=0.8
+            categorical=["colour", "sort"],
+            gaussian=["size", "weight"],
+            bernoulli="heads",
+            poisson="visits",
+            multinomial=["word", "other"],
+            numbers="gaussian",
+            alpha=0.8,
         ),
         mixed_frame,
     ),

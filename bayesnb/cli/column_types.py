@@ -163,10 +163,10 @@ class ColumnCounts:
 def guess(column: ColumnCounts) -> tuple[str | None, str]:
     """Guess the kind of a column, "categorical", "numbers" or None to leave it out; return it with a note.
 
-    Numbers are "numbers", but integers of at most 10 distinct values with five rows a value or more are categorical,
-    and consecutive integers without repetition number the rows: they are left out. Other strings are categorical, and
-    left out if every one is different, or if there are too many to remember. A column of a single value without missing
-    cells is left out.
+    Numbers are "numbers", but integers of at most 10 distinct values, and numbers of at most two, with five rows a
+    value or more are categorical, and consecutive integers without repetition number the rows: they are left out.
+    Other strings are categorical, and left out if every one is different, or if there are too many to remember. A
+    column of a single value without missing cells is left out.
     """
     n, levels, unique = column.present, len(column.values), column.distinct and not column.beyond
     if not n:
@@ -185,7 +185,7 @@ def guess(column: ColumnCounts) -> tuple[str | None, str]:
         return (None, f"{column.too_many}; {note}".rstrip("; ")) if column.beyond else ("categorical", note)
     if column.whole and column.distinct and column.high - column.low == n - 1:
         return None, "consecutive integers; are these row numbers?"
-    if column.whole and levels <= _FEW_LEVELS and levels * _ROWS_A_LEVEL <= n:
+    if levels <= (_FEW_LEVELS if column.whole else 2) and levels * _ROWS_A_LEVEL <= n:
         return "categorical", ""
     return "numbers", _IDENTIFIER if column.whole and unique else ""
 

@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from functools import cached_property
-from itertools import zip_longest
 from typing import Any
 
 import numpy as np
@@ -93,11 +92,7 @@ class Encoding:
         bases = self._bases()
         names: Sequence[str] = bases[0].names if len(bases) == 1 else tuple(self.feature_names)
         data = [np.empty(0)] * self.n_features
-        for base in bases:
-            if isinstance(base, LevelColumns):
-                for j, cuts in zip_longest(base.index, base.cuts):
-                    data[j] = np.empty(0, object if cuts is None else float)
-        return Table(data, names, 0, owner)
+        return Table(data, names, 0, owner, numeric_columns(self.blocks))
 
     def _bases(self) -> list[Columns]:
         """Return the columns of each block; for a structure the same columns without parents."""
@@ -119,6 +114,26 @@ class Encoding:
                 "numbers, pass pandas.to_numeric(column, errors='coerce'), which makes texts missing. To keep "
                 "categories, pass column.astype('category')."
             )
+
+    def warn_of_numbers_as_levels(self, before: Encoding, named: Iterable[object], *, whole: bool) -> None:
+        """Warn of columns that are categorical as they had few distinct numbers in the rows that were counted first.
+
+        These columns have more levels than in the encoding `before`, and would now be treated as numbers: see
+        `count_as_numbers` for `whole`. `named` are names or indices of columns that the user has called categorical.
+        """
+        kept = self.positions(named)
+        for columns, known in zip(self._bases(), before._bases(), strict=True):
+            if not isinstance(columns, LevelColumns) or not isinstance(known, LevelColumns):
+                continue
+            for j, name, levels, earlier in zip(
+                columns.index, columns.names, columns.levels, known.levels, strict=True
+            ):
+                if j not in kept and len(earlier) <= 2 < len(levels) and levels.count_as_numbers(whole=whole):
+                    warn(
+                        f"Column {shown(name)} counts as categorical, because it had at most two different numbers in "
+                        f"the rows that were counted first; now it has {len(levels)}. To count it as numbers, name it "
+                        "in `gaussian`, or let the first rows have more of its values."
+                    )
 
     def union(self, other: Encoding) -> Encoding:
         """Return the encoding with the classes and levels of both encodings, which have the same blocks."""
@@ -202,6 +217,17 @@ class Encoding:
         return positions
 
 
+def numeric_columns(blocks: Iterable[Columns]) -> list[bool]:
+    """(F,) whether each column of X is in a block of numbers, or in a block of levels by its cell, not by its value."""
+    bases = [block.base for block in blocks]
+    numeric = [True] * bases[0].n_features
+    for base in bases:
+        if isinstance(base, LevelColumns):
+            for j, is_cell in zip(base.index, base.are_cells(), strict=True):
+                numeric[j] = bool(is_cell)
+    return numeric
+
+
 __all__ = [
     "BinaryColumns",
     "CellColumns",
@@ -232,6 +258,7 @@ __all__ = [
     "describe_unknown",
     "ignore_unknown",
     "index_of_labels",
+    "numeric_columns",
     "priors",
     "report_unknown",
     "select_level_columns",

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Collection, Hashable, Iterable, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
+from decimal import Decimal
 from functools import cached_property
 from typing import Any
 
@@ -13,6 +14,7 @@ import numpy as np
 from bayesnb._util.arguments import shown
 from bayesnb._util.threads import map_in_threads
 from bayesnb._util.warnings import warn
+from bayesnb.encoding.column_kinds import count_as_numbers, kind_of_objects, to_objects
 
 MISSING = -1
 UNKNOWN = -2
@@ -66,6 +68,11 @@ class Levels:
             twice = next((v for i, v in enumerate(self.values) if self._index.get(_key(v)) != i), float("nan"))
             raise ValueError(f"Levels must be distinct; {shown(twice)} is listed twice.")
 
+    def count_as_numbers(self, *, whole: bool) -> bool:
+        """Return whether a column with these levels as values would be treated as numbers; see `column_kinds`."""
+        values = to_objects(self.values)
+        return kind_of_objects(values) == "number" and count_as_numbers(values.astype(np.float64), whole=whole)
+
     def union(self, other: Levels, what: str = "labels") -> Levels:
         """Return the levels of both; `what` names them in the warning that 0 and '0' are different levels."""
         if self.values == other.values and list(map(type, self.values)) == list(map(type, other.values)):
@@ -94,9 +101,7 @@ class Levels:
             # NumPy turns -1 and 2**63 into float64, whose values equal the integers.
             if exact and isinstance(array.tolist()[0], type(self.values[0])):
                 return array
-        array = np.empty(len(self.values), dtype=object)
-        array[:] = self.values
-        return array
+        return to_objects(self.values)
 
 
 @dataclass(frozen=True, eq=False)
@@ -295,7 +300,12 @@ def _key(value: object) -> Hashable:
 
 
 def to_python(value: object) -> Any:
-    """Return a NumPy scalar as a Python value, and any other value unchanged."""
+    """Return a NumPy scalar as a Python value, a Decimal as int or float, and any other value unchanged.
+
+    The level of a Decimal is that of the same number in an array.
+    """
+    if isinstance(value, Decimal) and value.is_finite():
+        return int(value) if value == value.to_integral_value() else float(value)
     return value.item() if isinstance(value, np.generic) else value
 
 

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from contextlib import suppress
-from dataclasses import dataclass
+from dataclasses import dataclass, field, replace
 from numbers import Integral
 from typing import Any, NoReturn, overload
 
@@ -13,7 +13,11 @@ import scipy.sparse as sp
 from sklearn.utils import check_array
 
 from bayesnb._util.arguments import no_column_error, shown
+from bayesnb.encoding.column_kinds import UNITS, CellKind, cell_kind, count_as_numbers, times_to_numbers
 from bayesnb.encoding.levels import to_array, to_python
+
+_CELLS: dict[str | None, str] = {None: "no dates or durations", "days": "dates", "seconds": "durations"}
+"""Names of cells by the unit in which they are numbers."""
 
 
 @dataclass(frozen=True)
@@ -64,12 +68,19 @@ class Table:
     n_rows : int
     owner : str
         Name of the estimator, for messages.
+    numeric : sequence of bool, optional
+        Whether each column is treated as numbers, where other rows have decided this. Default: these rows decide.
+    time_units : dict {name: unit}, optional
+        Units of the columns that must be dates or durations if they are read as numbers; other columns must not be.
+        Default: columns may be either.
     """
 
     data: Any
     names: Sequence[str]
     n_rows: int
     owner: str
+    numeric: Sequence[bool] | None = None
+    time_units: Mapping[str, str] | None = field(default=None, repr=False)
 
     @property
     def is_frame(self) -> bool:
@@ -87,11 +98,45 @@ class Table:
             data: Any = [c[mask] if hasattr(c, "iloc") else c.filter(mask) for c in self.data]
         else:
             data = self.data[mask]
-        return Table(data, self.names, int(mask.sum()), self.owner)
+        return replace(self, data=data, n_rows=int(mask.sum()))
 
     def column(self, j: int) -> Any:
         """Return column j as the user gave it: a Series, or a 1-D array."""
         return self.data[j] if self.is_frame else self.data[:, j]
+
+    def kind(self, j: int) -> CellKind:
+        """Return the kind of the cells of column j of a dense table."""
+        return cell_kind(self.column(j))
+
+    def is_numeric(self, j: int, *, whole: bool) -> bool:
+        """Return whether column j is treated as numbers, not as levels; see `count_as_numbers` for `whole`.
+
+        Dates and durations are numbers. Decided before, where the table has `numeric`.
+        """
+        if self.numeric is not None:
+            return self.numeric[j]
+        if self.is_sparse or (kind := self.kind(j)) == "level":
+            return False
+        return kind in UNITS or count_as_numbers(self.column_numbers(j), whole=whole)
+
+    def find_time_units(self, index: Iterable[int]) -> dict[str, str]:
+        """Return {name: unit} of the columns among `index` that are dates or durations."""
+        if not self.is_frame and (self.is_sparse or self.data.dtype.kind in "biuf"):
+            return {}
+        kinds = {self.names[j]: self.kind(j) for j in index}
+        return {name: UNITS[kind] for name, kind in kinds.items() if kind in UNITS}
+
+    def column_numbers(self, j: int) -> np.ndarray:
+        """Return the numbers (N,) of column j, NaN where missing; see `numbers`."""
+        column, kind = self.column(j), self.kind(j)
+        if self.time_units is not None and (unit := UNITS.get(kind)) != (known := self.time_units.get(self.names[j])):
+            raise ValueError(
+                f"{self.label(j)}: the cells are {_CELLS[unit]}, but the classifier was fitted to {_CELLS[known]}. "
+                "Pass cells of the same kind as in fit."
+            )
+        if kind in UNITS:
+            return times_to_numbers(_series_to_array(column), kind)
+        return _to_float(_series_to_array(column), self.label(j))
 
     def objects(self, index: Sequence[int]) -> np.ndarray:
         """(N, K) cells of the columns at the positions `index` as Python objects."""
@@ -140,19 +185,21 @@ class Table:
     def numbers(self, index: Sequence[int]) -> np.ndarray | StackedColumns:
         """Return (N, K) numbers of the columns `index`, which may be infinite: `check_finite` checks this.
 
+        Dates are days since 1970 in UTC, durations are seconds.
+
         Raises
         ------
         ValueError
-            If a cell is not a number; the message names the first one.
+            If a cell is not a number; the message names the first one. If a column is of dates or durations, and was
+            not in `fit`, or conversely.
         """
         self.require_dense()
         if self.is_frame:
-            columns = [_to_float(_series_to_array(self.data[j]), self.label(j)) for j in index]
-            return StackedColumns(tuple(columns))
-        data = np.asarray(self.data)
-        if data.dtype.kind in "biuf":
+            return StackedColumns(tuple(map(self.column_numbers, index)))
+        if self.data.dtype.kind in "biuf" and not self.time_units:
+            data: np.ndarray = self.data
             return data if len(index) == data.shape[1] else data[:, list(index)]
-        return row_major([_to_float(data[:, j], self.label(j)) for j in index])
+        return row_major(list(map(self.column_numbers, index)))
 
     def matrix(self, *, nonnegative: bool = False) -> sp.csr_array:
         """Return all columns of a sparse table in canonical format, finite and without stored zeros.
@@ -213,7 +260,7 @@ class Table:
 
 
 def check_table(X: Any, owner: str) -> Table:
-    """Return a table of two-dimensional input: arrays, lists, SciPy sparse, pandas or polars DataFrames.
+    """Return a table of two-dimensional input: array, list, sparse matrix, DataFrame of pandas or polars, Arrow table.
 
     Raises
     ------
@@ -224,6 +271,8 @@ def check_table(X: Any, owner: str) -> Table:
     """
     if type(X) is np.ndarray and X.ndim == 2 and X.size and X.dtype in (np.float64, np.float32, np.int64):
         return Table(X, Positions(X.shape[1]), X.shape[0], owner)
+    if hasattr(X, "column_names") and hasattr(X, "to_pandas"):
+        X = from_arrow(X)
     if hasattr(X, "columns") and (hasattr(X, "iloc") or hasattr(X, "get_column")):
         n_rows, n_columns = X.shape
         _check_size(n_rows, n_columns, owner)
@@ -254,6 +303,29 @@ def check_table(X: Any, owner: str) -> Table:
         )
     array = check_array(X, dtype=None, accept_sparse="csr", ensure_all_finite=False, estimator=owner, input_name="X")
     return Table(_to_native(array), Positions(array.shape[1]), array.shape[0], owner)
+
+
+def from_arrow(batch: Any) -> Any:
+    """Return an Arrow table or record batch as a DataFrame of pandas, without a copy where possible.
+
+    Integers beside missing cells stay integers, and dictionaries keep their codes.
+    """
+    import pandas as pd
+
+    def dictionary_type(arrow_type: Any) -> Any:
+        """Return the pandas type that keeps a dictionary type as it is; None for other types."""
+        return pd.ArrowDtype(arrow_type) if hasattr(arrow_type, "index_type") else None
+
+    def nullable_integer(arrow_type: Any) -> Any:
+        """Return the nullable pandas type of an integer type, such as Int64 for int64."""
+        return pd.api.types.pandas_dtype(str(arrow_type).replace("int", "Int").replace("u", "U"))
+
+    frame = batch.to_pandas(split_blocks=True, types_mapper=dictionary_type)
+    for name in batch.column_names:
+        cells = batch.column(name)
+        if cells.null_count and str(cells.type).lstrip("u").startswith("int"):
+            frame[name] = cells.to_pandas(types_mapper=nullable_integer)
+    return frame
 
 
 def row_major(columns: Sequence[np.ndarray], dtype: np.dtype | None = None) -> np.ndarray:
@@ -303,7 +375,10 @@ def _check_size(n_rows: int, n_columns: int, owner: str) -> None:
 
 
 def from_sequence(X: Any, name: str = "X") -> np.ndarray:
-    """Return a list as an array, of objects if there are strings, or integers that float64 would round."""
+    """Return a list as an array, of objects if there are strings, Booleans in a table of numbers, or large integers.
+
+    NumPy would turn Booleans beside numbers into 0 and 1, and round integers that float64 does not represent.
+    """
     try:
         array = np.asarray(X)
     except ValueError:
@@ -315,7 +390,17 @@ def from_sequence(X: Any, name: str = "X") -> np.ndarray:
             f"Input {name} is ragged: row {ragged} has {lengths[ragged]} entries, and row 0 has {lengths[0]}. Give "
             "every row the same number of entries, with None for a missing one."
         ) from None
-    return np.asarray(X, dtype=object) if array.dtype.kind in "US" or _has_rounded(array, X) else array
+    is_mixed = array.dtype.kind in "US" or _has_rounded(array, X) or _has_booleans(array, X)
+    return np.asarray(X, dtype=object) if is_mixed else array
+
+
+def _has_booleans(array: np.ndarray, X: object) -> bool:
+    """Return whether a table X of numbers has Booleans, which are 0 and 1 in `array`."""
+    if array.dtype.kind not in "iuf" or array.ndim != 2:
+        return False
+    if not ((array == 0) | (array == 1) | (array != array)).all(axis=0).any():
+        return False
+    return any(isinstance(v, bool | np.bool_) for v in np.asarray(X, dtype=object).flat)
 
 
 def _has_rounded(array: np.ndarray, X: object) -> bool:
@@ -355,17 +440,17 @@ def _to_float(column: np.ndarray, where: str) -> np.ndarray:
     """
     if column.dtype.kind in "biuf":
         return _to_native(column)
-    if column.dtype.kind not in "mM" and not any(map(_is_complex, column)):
+    if not any(map(_is_complex, column)):
         with suppress(TypeError, ValueError, OverflowError):
             return np.array([np.nan if _is_missing(v) else v for v in column], dtype=np.float64)
     row = next((i for i, v in enumerate(column) if _is_complex(v) or not is_number(v)), 0)
     value = column[row]
     if _is_complex(value):
         raise ValueError(f"{where}: {shown(value)} at row {row}. Complex data not supported. Pass real numbers.")
-    is_date = column.dtype.kind in "mM"
-    remedy = "Turn dates and times into numbers" if is_date else "Correct the cell, or encode the column"
-    advice = f"{remedy}. MixedNB and WeightedNB also take categorical columns."
-    problem = f"could not convert {shown(value)} at row {row} to a number, or it is too large for float64. {advice}"
+    problem = (
+        f"could not convert {shown(value)} at row {row} to a number, or it is too large for float64. Correct the cell, "
+        "or encode the column. MixedNB and WeightedNB also take categorical columns."
+    )
     if isinstance(value, str | bytes | int | np.generic):
         raise ValueError(f"{where}: {problem}")
     raise TypeError(f"{where}: each cell of this argument must be a string or a number; {problem}")

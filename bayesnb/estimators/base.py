@@ -12,6 +12,7 @@ from sklearn.utils.validation import check_is_fitted
 
 from bayesnb import counting
 from bayesnb._util.arguments import require_number, shown
+from bayesnb._util.warnings import warn
 from bayesnb.counting import Counted
 from bayesnb.encoding import (
     Columns,
@@ -26,6 +27,7 @@ from bayesnb.encoding import (
     priors,
     report_unknown,
 )
+from bayesnb.encoding.column_kinds import UNITS
 from bayesnb.estimators import classifier_state
 from bayesnb.estimators.classifier_state import LabelledRows
 from bayesnb.estimators.display import require_unnested
@@ -134,7 +136,9 @@ class NaiveBayesClassifier(FittedClassifier):
         counted = classifier_state.count_batch(updated, X, y, sample_weight, known)
         if before is not None:
             counted = counting.merge(before.counted, counted)
-        return classifier_state.commit(self, updated, counted, before)
+        classifier_state.commit(self, updated, counted, before)
+        self._warn_of_columns(None if before is None else before.encoding)
+        return self
 
     def forget(self, X: object, y: object, sample_weight: object = None) -> Self:
         """Remove rows that were counted, the inverse of `partial_fit`.
@@ -338,8 +342,18 @@ class NaiveBayesClassifier(FittedClassifier):
         """Return the batch with the arcs, cells or densities that its rows determine; default: unchanged."""
         return batch
 
-    def _warn_of_columns(self) -> None:
-        """Warn of columns that the counted rows do not determine, or that are misread; default: do nothing."""
+    def _warn_of_columns(self, before: Encoding | None = None) -> None:
+        """Warn of columns that the counted rows do not determine, or that may be misread; default: dates.
+
+        `before` is the encoding to which `partial_fit` has added rows; None: these rows are the first.
+        """
+        dates = [name for name, unit in vars(self).get("time_units_", {}).items() if unit == UNITS["date"]]
+        if dates and before is None:
+            warn(
+                f"{type(self).__name__}: the dates of column {shown(dates[0])}{' and others' * (len(dates) > 1)} count "
+                "as numbers, in days since 1970. Hours of the day, weekdays and months are columns of their own: make "
+                "them of the dates if classes may depend on them."
+            )
 
     def _with_chosen_hyperparameters(self) -> Self:
         """Return an unfitted copy with hyperparameters fixed at what `fit` chose by scores, such as k of `KDB`."""
@@ -452,6 +466,9 @@ class NaiveBayesClassifier(FittedClassifier):
         rows = getattr(self, "rows_counted_", 0)
         if type(rows) is not int or rows < 0:
             raise ValueError(f"rows_counted_ is {shown(rows)}; it must be an integer of at least 0.")
+        units = getattr(self, "time_units_", {})
+        if type(units) is not dict or not set(units.values()) <= set(UNITS.values()):
+            raise ValueError(f"time_units_ is {shown(units)}; it must be a dict of the units {set(UNITS.values())}.")
         for attribute in ("tuned_", "first_rows_"):
             names = getattr(self, attribute, ())
             if type(names) is not tuple or not all(type(name) is str for name in names):

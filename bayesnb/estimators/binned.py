@@ -63,6 +63,8 @@ class BinnedNB(NaiveBayesClassifier):
     ----------
     edges_ : dict {column: (G - 1,) array}
         Ends of the cells of each column, in the units of the column.
+    time_units_ : dict {column name: unit}
+        Units of the columns of dates ("days" since 1970, UTC) and of durations ("seconds"); only if there are any.
     classes_ : (C,) array
         Class labels, in the order of the class axis of every array.
     class_count_ : (C,) array

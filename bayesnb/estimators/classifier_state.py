@@ -26,6 +26,7 @@ from bayesnb.encoding import (
     declare_levels,
     ignore_unknown,
     index_of_labels,
+    numeric_columns,
 )
 from bayesnb.fitted import NotOfferedError
 
@@ -117,8 +118,8 @@ def copy_without_state(nb: Any_NB) -> Any_NB:
 
 
 def copy_features(nb: BaseEstimator, source: BaseEstimator) -> None:
-    """Set `n_features_in_` and `feature_names_in_` of `nb` to those of `source`, where `source` has them."""
-    for name in ("n_features_in_", "feature_names_in_"):
+    """Set number, names and time units of the columns of `nb` to those of `source`, where `source` has them."""
+    for name in ("n_features_in_", "feature_names_in_", "time_units_"):
         if name in vars(source):
             setattr(nb, name, vars(source)[name])
 
@@ -201,10 +202,13 @@ def count_table(
         Columns to learn from, where more rows than those of `table` choose them. Default: the columns of the fitted
         classifier, or those that an unfitted one makes of `table`.
     """
-    if columns is None:
-        columns = nb.fitted_.encoding.blocks if is_fitted(nb) else nb._columns(table)
     if not (keep := weight > 0).all():
         table, label, weight = table.take(keep), label[keep], weight[keep]
+    if columns is None:
+        columns = nb.fitted_.encoding.blocks if is_fitted(nb) else nb._columns(table)
+    table = replace(table, numeric=(numeric := numeric_columns(columns)))
+    if not is_fitted(nb) and (time_units := table.find_time_units(compress(range(len(numeric)), numeric))):
+        nb.time_units_ = time_units
     learned, rows = Encoding(classes, columns).learn(table)
     batch = nb._structured(LabelledRows(learned, rows, table, label, weight))
     return counting.prune(Counted(batch.encoding, counting.count_rows(batch.encoding, batch.rows, label, weight)))
@@ -216,7 +220,7 @@ def subset_fitter(nb: NB, fitted: NB, X: object, y: object, sample_weight: objec
     The copies have the levels of `fitted`, a fitted classifier of the same type, and cells of numbers between quantiles
     of all rows: neither depends on labels. Structure and densities are learned from each subset.
     """
-    table = fitted._table(X)
+    table = replace(fitted._table(X), numeric=numeric_columns(fitted.fitted_.encoding.blocks))
     weight = check_weights(sample_weight, table.n_rows)
     classes, label = check_labels(y, table.n_rows, type(nb).__name__)
     counted = table if (weight > 0).all() else table.take(weight > 0)

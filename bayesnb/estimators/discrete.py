@@ -386,6 +386,11 @@ def level_columns(
     return LevelColumns(index, names, len(table.names), tuple(known), tuple(declared), unknown, marks)
 
 
+def declared_columns(table: Table, categories: object) -> set[int]:
+    """Return the positions of the columns for which a dict `categories` declares levels; none for other values."""
+    return {table.position(key, "categories") for key in categories} if isinstance(categories, Mapping) else set()
+
+
 def _read_categories(table: Table, index: Sequence[int], categories: object) -> list[Any]:
     """Return the levels that `categories` gives for each column of `index`; None for "auto" or no entry.
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Hashable, Sequence, Sized
+from dataclasses import replace
 from decimal import Decimal
 from numbers import Integral, Real
 from typing import TYPE_CHECKING, Any, TypeVar
@@ -107,7 +108,9 @@ def from_counts(nb: NB, table: Any, *, log_base: float | None = None) -> NB:
     class_count = np.bincount(label, _read_numbers(class_rows, "count"), minlength=len(classes))
     unfitted, table_cells = classifier_state.copy_unfitted(nb), _Cells(cells, cell_label)
     levels = table_cells.levels()
-    sample = unfitted._table(_make_sample(levels), reset=True)
+    sample = replace(
+        unfitted._table(_make_sample(levels), reset=True), numeric=[not found for found in levels.values()]
+    )
     encoding, rows = Encoding(classes, unfitted._columns(sample)).learn(sample)
     blocks = [
         _block_statistics(columns, block_rows, levels, table_cells, len(classes))

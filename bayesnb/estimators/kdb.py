@@ -79,9 +79,10 @@ class KDB(StructuredNB):
         Values that mark a missing cell, such as "?", besides None, NaN and pd.NA. Missing cells are marginalised, on
         the assumption that they are missing at random.
     gaussian : "auto", "dtype", list of columns, or None, default "auto"
-        Columns of numbers, by name or index; all other columns are categorical. "auto": the float columns of a
-        DataFrame, and the float columns of an array that contain a value that is not whole (an array has one type, and
-        whole numbers may be codes of levels). "dtype": all columns of floats and integers. None: no column. The columns
+        Columns of numbers, by name or index; all other columns are categorical. "auto": the columns with a
+        number that is not whole (whole numbers up to 2^53 may be codes of levels), dates, in days since 1970 (UTC), and
+        durations, in seconds. "dtype": whole numbers, too. Columns with at most two distinct numbers in ten or more
+        present cells are categorical. The values decide, not the container or its type. None: no column. The columns
         of a list are Gaussian given the class, and take no part in the structure.
     gaussian_prior : {"within", "pooled"}, NormalInverseGamma or EmpiricalNormal, default "within"
         Prior of the mean and variance of the Gaussian columns. "within": empirical Bayes, with m the mean of the column
@@ -111,6 +112,8 @@ class KDB(StructuredNB):
         Levels of each column; None for a Gaussian column.
     edges_ : dict {name: array}
         Ends of the cells of each column of numbers in the structure, in the units of the column.
+    time_units_ : dict {column name: unit}
+        Units of the columns of dates ("days" since 1970, UTC) and of durations ("seconds"); only if there are any.
     classes_ : (C,) array
         Class labels, in the order of the class axis of every array.
     class_count_ : (C,) array

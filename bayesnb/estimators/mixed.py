@@ -17,7 +17,7 @@ from bayesnb.estimators.base import NaiveBayesClassifier
 from bayesnb.estimators.binned import BinnedNB, cell_columns, cell_edges, chosen_cells
 from bayesnb.estimators.classifier_state import LabelledRows
 from bayesnb.estimators.defaults import ALPHA, CELLS, CLASS_ALPHA
-from bayesnb.estimators.discrete import HANDLE_UNKNOWN, binary_columns, level_columns
+from bayesnb.estimators.discrete import HANDLE_UNKNOWN, binary_columns, declared_columns, level_columns
 from bayesnb.families import Family, NormalInverseGamma
 from bayesnb.model import Estimate, NaiveBayes
 from bayesnb.selection.density_gains import compute_gains
@@ -43,8 +43,11 @@ class MixedNB(NaiveBayesClassifier):
     where each p(x_b | θ_cb) and its prior are those of `CategoricalNB`, `GaussianNB`, `BinnedNB`, `BernoulliNB`,
     `PoissonNB`, `ExponentialNB` or `MultinomialNB`; see docs/derivations.md, section 1.
 
-    The dtype determines the kind of a column that you do not name: floats and integers are numbers (see `numbers`);
-    Booleans, strings, objects and categoricals are categorical. You must name columns of the other kinds.
+    The values in the rows that are counted first determine the kind of a column that you do not name, whatever its
+    container. Numbers, also Decimal and numbers in arrays of objects, are numbers (see `numbers`), unless ten or more
+    present cells have at most two distinct values. Dates are numbers in days since 1970 (UTC), durations are numbers in
+    seconds. Texts, Booleans, pandas categoricals and declared `categories` are categorical. You must name columns of
+    the other kinds.
 
     Parameters
     ----------
@@ -107,6 +110,8 @@ class MixedNB(NaiveBayesClassifier):
         Kind of each column, in the order of the columns.
     edges_ : dict {column name: array}
         Ends of the cells of the binned columns, in the units of the column.
+    time_units_ : dict {column name: unit}
+        Units of the columns of dates ("days" since 1970, UTC) and of durations ("seconds"); only if there are any.
     classes_ : (C,) array
         Class labels, in the order of the class axis of every array.
     class_count_ : (C,) array
@@ -208,7 +213,7 @@ class MixedNB(NaiveBayesClassifier):
         """
         kinds = {
             kind: [name for name, column_kind in self.kinds_.items() if column_kind == kind] or None
-            for kind in (("gaussian", "binned") if self.numbers == "auto" else ())
+            for kind in (KINDS if self.numbers == "auto" else ())
         }
         return super().with_priors({**kinds, **priors}, chosen)
 
@@ -293,22 +298,29 @@ class MixedNB(NaiveBayesClassifier):
         return tuple(blocks)
 
     def _column_kinds(self, table: Table) -> list[str]:
-        """Return the kind of each column, by list or dtype; "gaussian" for numbers that `fit` may still bin."""
+        """Return the kind of each column, by list or values; "gaussian" for numbers that `fit` may still bin."""
         named = self._named_kinds(table)
         numbers = "gaussian" if self.numbers == "auto" else self.numbers
-        kinds = [kind or (numbers if is_number(table.column(j)) else "categorical") for j, kind in enumerate(named)]
+        kinds = [
+            kind or (numbers if table.is_numeric(j, whole=True) else "categorical") for j, kind in enumerate(named)
+        ]
         if self.numbers == "auto" and classifier_state.is_fitted(self):
             decided = [j for block in self.encoding_.blocks if block.kind == "binned" for j in block.index]
             for j in decided:
                 kinds[j] = "binned" if named[j] is None else kinds[j]
         return kinds
 
-    def _warn_of_columns(self) -> None:
-        """Warn of columns that are categorical only because a text stands among numbers."""
-        self.encoding_.warn_of_texts_among_numbers(as_list(self.categorical))
+    def _warn_of_columns(self, before: Encoding | None = None) -> None:
+        """Warn of dates, and of columns that are levels by a text among numbers or by the first rows only."""
+        super()._warn_of_columns(before)
+        named = as_list(self.categorical)
+        if before is None:
+            self.encoding_.warn_of_texts_among_numbers(named)
+        else:
+            self.encoding_.warn_of_numbers_as_levels(before, named, whole=True)
 
     def _named_kinds(self, table: Table) -> list[str | None]:
-        """Return the kind of each column that a list names, else None; ValueError if a column is named twice."""
+        """Return the kind of each column that an argument names, else None; ValueError if two lists name a column."""
         kinds: list[str | None] = [None] * len(table.names)
         for kind in KINDS:
             for column in as_list(getattr(self, kind)):
@@ -320,6 +332,8 @@ class MixedNB(NaiveBayesClassifier):
                         f"Column {shown(table.names[j])} is listed as both {kinds[j]} and {kind}; list it under one."
                     )
                 kinds[j] = kind
+        for j in declared_columns(table, self.categories):
+            kinds[j] = kinds[j] or "categorical"
         return kinds
 
     _tags = ("allow_nan",)
@@ -335,9 +349,3 @@ def as_list(columns: object) -> list[object]:
 def real_columns(table: Table, index: Sequence[int], family: type[Family]) -> RealColumns:
     """Make one block of columns of numbers, at positions `index` of a table, with one conjugate family."""
     return RealColumns(tuple(index), tuple(table.names[j] for j in index), len(table.names), family)
-
-
-def is_number(column: Any) -> bool:
-    """Return whether the dtype of a column is of floats or integers; Booleans are not numbers."""
-    dtype = column.dtype
-    return bool(dtype.is_numeric()) if hasattr(dtype, "is_numeric") else getattr(dtype, "kind", "O") in "iuf"

@@ -32,8 +32,8 @@ from bayesnb.estimators.base import NaiveBayesClassifier, same_layout
 from bayesnb.estimators.binned import cell_columns, most_probable_cuts
 from bayesnb.estimators.classifier_state import LabelledRows
 from bayesnb.estimators.defaults import ALPHA, CLASS_ALPHA, DEPENDENCE_CELLS
-from bayesnb.estimators.discrete import level_columns
-from bayesnb.estimators.mixed import MixedNB, as_list, is_number, real_columns
+from bayesnb.estimators.discrete import declared_columns, level_columns
+from bayesnb.estimators.mixed import MixedNB, as_list, real_columns
 from bayesnb.estimators.queries import query
 from bayesnb.families import Dirichlet, NormalInverseGamma
 from bayesnb.model import NaiveBayes, TermWeights
@@ -421,12 +421,20 @@ class StructuredNB(NaiveBayesClassifier):
         if few < 2 and columns.n_features > 1 and self._needs_arcs:
             warn(
                 f"{type(self).__name__}: {'one column is' if few else 'no column is'} categorical, but an arc needs "
-                "two categorical columns. The fitted classifier is naive Bayes. Float columns of a DataFrame are "
-                "Gaussian; pass gaussian=None to use their values as levels."
+                "two categorical columns. The fitted classifier is naive Bayes. Columns of numbers that are not whole "
+                "are Gaussian; pass gaussian=None to use their values as levels."
             )
 
-    def _warn_of_columns(self) -> None:
-        """Warn of tables that are the prior, as no row has a column and all its parents, and of texts among numbers."""
+    def _warn_of_columns(self, before: Encoding | None = None) -> None:
+        """Warn of dates, of columns that are levels by a text or by the first rows only, and of tables without rows.
+
+        A table without rows is the prior, as no row of the class has values of the column and all its parents.
+        """
+        super()._warn_of_columns(before)
+        if before is not None:
+            if isinstance(self.gaussian, str):
+                self.encoding_.warn_of_numbers_as_levels(before, (), whole=self.gaussian == "dtype")
+            return
         if isinstance(self.gaussian, str):
             self.encoding_.warn_of_texts_among_numbers()
         if not self._has_margins:  # Averages do not depend on a table that one member lacks for a class.
@@ -449,10 +457,9 @@ class StructuredNB(NaiveBayesClassifier):
         """Return the indices of the columns of numbers that `gaussian` selects, in ascending order."""
         named = self.gaussian
         if isinstance(named, str) and named in ("auto", "dtype"):
-            candidates = () if table.is_sparse else range(len(table.names))
-            if named == "dtype":
-                return tuple(j for j in candidates if is_number(table.column(j)))
-            return tuple(j for j in candidates if _is_continuous(table.column(j), table.is_frame))
+            declared = declared_columns(table, self.categories)
+            candidates = [j for j in range(len(table.names)) if j not in declared]
+            return tuple(j for j in candidates if table.is_numeric(j, whole=named == "dtype"))
         return tuple(sorted({table.position(column, "gaussian") for column in as_list(named)}))
 
 
@@ -465,19 +472,6 @@ def position(encoding: Encoding, columns: NodeColumns, column: object, argument:
             "column, or pass gaussian=None to use numbers as levels."
         )
     return list(columns.base.index).index(j)
-
-
-def _is_continuous(column: Any, of_frame: bool) -> bool:
-    """Return whether a column is of floats, which in an array (not `of_frame`) are not all whole numbers.
-
-    The columns of an array share one type, so that integer codes are floats if any column is.
-    """
-    dtype = column.dtype
-    floats = dtype.is_float() if hasattr(dtype, "is_float") else getattr(dtype, "kind", "O") == "f"
-    if of_frame or not floats:
-        return bool(floats)
-    values = column[np.isfinite(column)]
-    return bool((values != np.floor(values)).any())
 
 
 __all__ = ["NO_COLUMNS", "StructuredNB", "position"]

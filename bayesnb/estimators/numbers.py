@@ -76,6 +76,8 @@ class GaussianNB(NumbersNB):
         Posterior mean of each mean μ_cj.
     var_ : (C, F) array
         Posterior mean of each variance σ²_cj.
+    time_units_ : dict {column name: unit}
+        Units of the columns of dates ("days" since 1970, UTC) and of durations ("seconds"); only if there are any.
     classes_ : (C,) array
         Class labels, in the order of the class axis of every array.
     class_count_ : (C,) array
@@ -164,6 +166,8 @@ class PoissonNB(NumbersNB):
         Sum of the counts of each feature in each class.
     rate_ : (C, F) array
         Posterior mean of each rate λ_cj, in counts per row.
+    time_units_ : dict {column name: unit}
+        Units of the columns of dates ("days" since 1970, UTC) and of durations ("seconds"); only if there are any.
     classes_ : (C,) array
         Class labels, in the order of the class axis of every array.
     class_count_ : (C,) array
@@ -246,6 +250,8 @@ class ExponentialNB(NumbersNB):
     ----------
     rate_ : (C, F) array
         Posterior mean of each rate λ_cj, in units of one over the unit of X.
+    time_units_ : dict {column name: unit}
+        Units of the columns of dates ("days" since 1970, UTC) and of durations ("seconds"); only if there are any.
     classes_ : (C,) array
         Class labels, in the order of the class axis of every array.
     class_count_ : (C,) array

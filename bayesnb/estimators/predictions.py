@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
+from dataclasses import replace
 
 import numpy as np
 from sklearn.base import BaseEstimator, ClassifierMixin
@@ -409,7 +410,9 @@ class FittedClassifier(ClassifierMixin, BaseEstimator):
         if reset or not unnamed or len(table.names) != known.get("n_features_in_"):
             validate_data(self, X, reset=reset, skip_check_array=True)
             names = known.get("feature_names_in_")
-        return table if names is None else Table(table.data, tuple(names), table.n_rows, table.owner)
+        if names is not None:
+            table = replace(table, names=tuple(names))
+        return table if reset else replace(table, time_units=known.get("time_units_", {}))
 
     def __sklearn_is_fitted__(self) -> bool:
         return "fitted_" in vars(self)

@@ -93,6 +93,8 @@ class WeightedNB(WeightAttributes):
         Fitted estimator, without the weights.
     unweighted : classifier
         Fitted estimator without the weights; before `fit`, the unfitted estimator.
+    time_units_ : dict {column name: unit}
+        Units of the columns of dates ("days" since 1970, UTC) and of durations ("seconds"); only if there are any.
     classes_ : (C,) array
         Class labels, in the order of the class axis of every array.
     class_count_ : (C,) array

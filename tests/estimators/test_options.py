@@ -681,12 +681,13 @@ def test_kinds_from_the_dtypes_of_polars():
 
 
 @pytest.mark.slow("compiles kernels of its own")
-def test_kinds_from_the_dtypes_of_arrays():
+def test_kinds_from_the_values_of_arrays():
     X, y = CASES["BernoulliNB"].X, CASES["MixedNB"].y
-    for dtype in (float, np.float32, int, np.uint8):
+    more = X + np.arange(len(X))[:, None] % 3
+    for dtype in (float, np.float32, int, np.uint8, object):
         for kind in ("gaussian", "binned"):
-            assert bnb.MixedNB(numbers=kind).fit(X.astype(dtype), y).kinds_ == dict.fromkeys("0123", kind)
-    for table in (X.astype(bool), X.astype(object), X.astype(str), X.astype(str).tolist()):
+            assert bnb.MixedNB(numbers=kind).fit(more.astype(dtype), y).kinds_ == dict.fromkeys("0123", kind)
+    for table in (X.astype(bool), X.astype(object), X.astype(float), more.astype(str), more.astype(str).tolist()):
         assert bnb.MixedNB().fit(table, y).kinds_ == dict.fromkeys("0123", "categorical")
 
 

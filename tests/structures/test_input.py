@@ -18,7 +18,7 @@ from tests.strategies import variants
 from tests.structures.networks import table
 
 X, Y = table(60, 0)
-FRAME = pd.DataFrame(X, columns=["sky", "wind", "sea", "boat"]).assign(size=np.arange(60.0))
+FRAME = pd.DataFrame(X, columns=["sky", "wind", "sea", "boat"]).assign(size=np.arange(60) + 0.5)
 ALL = [bnb.NetworkNB({1: [0, 2]}), bnb.TAN(), bnb.TAN("evidence", alpha=0.5), bnb.SPODE(2), bnb.AODE(3)]
 ALL += [bnb.TreeAveragedNB(0.5), bnb.KDB(2, None), bnb.NetworkNB({1: [0, 2]}, tables="context")]
 every = pytest.mark.parametrize("nb", [pytest.param(nb, id=repr(nb)) for nb in ALL])
@@ -71,12 +71,15 @@ def test_names_of_columns(frame):
 
 
 def test_dtypes_of_a_frame():
-    frame = FRAME.assign(flag=np.arange(60) % 3 == 0, count=np.arange(60) % 4, rate=np.float32(1.5) * (Y == "elm"))
+    frame = FRAME.assign(flag=np.arange(60) % 3 == 0, count=np.arange(60) % 4, rate=np.float32(1.5) * np.arange(60))
+    frame = frame.assign(two=1.5 * (Y == "elm"), whole=np.arange(60.0))
     frame["kind"] = pd.Categorical(np.where(np.arange(60) % 2, "b", "a"), ["c", "b", "a"])
     nb = bnb.NetworkNB({"flag": "count", "kind": "flag"}).fit(frame, Y)
     levels = dict(zip(frame, nb.categories_, strict=True))
     assert levels["size"] is None
+    assert levels["whole"].tolist() == list(range(60))
     assert levels["rate"] is None
+    assert levels["two"].tolist() == [0.0, 1.5]
     assert levels["flag"].tolist() == [False, True]
     assert levels["count"].tolist() == [0, 1, 2, 3]
     assert levels["kind"].tolist() == ["a", "b", "c"]  # declared, with the one that no row has

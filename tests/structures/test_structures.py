@@ -31,7 +31,7 @@ def fitted(problem, nb=None, keep=slice(None)):
 @pytest.mark.filterwarnings("ignore:.*rows have no class probabilities:UserWarning")
 @given(strategies.problems("categorical"))
 def test_a_structure_without_arcs_is_naive_bayes(problem):
-    naive, nb = problem.fit(), problem.fit(bnb.NetworkNB({}, alpha=0.7))
+    naive, nb = problem.fit(), problem.fit(bnb.NetworkNB({}, alpha=0.7, gaussian=None))
     assert [v.tolist() for v in nb.categories_] == [v.tolist() for v in naive.categories_]
     for estimate in ESTIMATES:
         np.testing.assert_allclose(

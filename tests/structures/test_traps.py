@@ -19,7 +19,7 @@ FRAME = pd.DataFrame(X.astype(str), columns=list("abc"))
 @pytest.mark.slow("other variants compile kernels of their own", but="TAN")
 @pytest.mark.parametrize("nb", [bnb.TAN(), bnb.SPODE(), bnb.AODE()], ids=repr)
 def test_numbers_alone_leave_nothing_to_depend_on(nb):
-    numbers = FRAME.astype(float)
+    numbers = FRAME.astype(float) + 0.5
     with pytest.warns(UserWarning, match=r"no column is categorical.*gaussian=None"):
         nb.fit(numbers, Y)
     with warnings.catch_warnings():
