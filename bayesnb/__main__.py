@@ -7,26 +7,24 @@ import csv
 import os
 import sys
 import warnings
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager, nullcontext, suppress
 from dataclasses import fields, replace
 from pathlib import Path
-from typing import Any, NoReturn
+from typing import TYPE_CHECKING, Any, NoReturn
 
-from bayesnb._util import interrupt
-from bayesnb._util.compilation_cache import enable_cache
+from bayesnb._util.interrupt import exit_on_interrupt
+from bayesnb._util.kinds import KINDS
 from bayesnb._util.short_names import shorten
 from bayesnb._util.warnings import OWN_WARNINGS
-from bayesnb.cli import comparison, output, report
-from bayesnb.cli.column_types import Marks
-from bayesnb.cli.csv_cells import InputError, title
+from bayesnb.cli.csv_cells import InputError, require_readable, title
 from bayesnb.cli.document import SUFFIXES, Format, render
-from bayesnb.cli.fitting import Settings
-from bayesnb.cli.labelled_data import NUMBERS, Dataset, built_in_datasets, load_csv
+from bayesnb.cli.output_folder import BUILT_IN, file_names, filled, require_free
 from bayesnb.cli.terminal import fill, printable
-from bayesnb.estimators.defaults import ALPHA, CLASS_ALPHA
-from bayesnb.estimators.mixed import KINDS
 from bayesnb.version import __version__
+
+if TYPE_CHECKING:
+    from bayesnb.cli.labelled_data import Dataset
 
 _COMPARE = """Fit naive Bayes and compare maximum likelihood with the Bayesian estimates, with weights of features,
 and with logistic regression: scores on held-out rows, the log evidence, and the most uncertain parameters with
@@ -40,11 +38,6 @@ row 1. A file that does not fit into memory is read twice, in pieces: a stratifi
 100,000 rows is kept and held out, and all other rows are counted; weights are fitted to a sample of the counted rows,
 under the same limit."""
 
-_LEVELS = {
-    "categorical": "columns of levels",
-    "bernoulli": "columns in which a number above 0 means present, any other absent",
-    "multinomial": "columns that form one vector of counts, such as words",
-}
 _LONGEST_MESSAGE = 1000
 
 
@@ -59,13 +52,10 @@ def main(argv: Sequence[str] | None = None) -> int:
     stderr each), and 141, silently, if the reader of standard output has gone.
     """
     try:
-        interrupt.restore_default()
         arguments = sys.argv[1:] if argv is None else argv
         args = _parser().parse_args(arguments or ["--help"])
         if hasattr(sys.stdout, "reconfigure"):
             sys.stdout.reconfigure(errors="replace")
-        with suppress(OSError):  # without a folder for it there is no cache
-            enable_cache()
         _compare(args, arguments)
     except InputError as error:
         return _report_error(f"error: {error}", 2)
@@ -97,14 +87,28 @@ def _report_error(message: str, code: int) -> int:
 
 
 def _compare(args: argparse.Namespace, typed: Sequence[str]) -> None:
-    """Run the command `compare`: analyse each data set, write the files of --out, and print the report."""
+    """Run the command `compare`: analyse each data set, write the files of --out, and print the report.
+
+    JAX and pandas, whose import takes seconds, are imported after the checks of flags, of the file and of the folder.
+    """
+    kinds, within = _named_columns(args)
+    if args.csv is not None:
+        require_readable(args.csv)
+    names = file_names([title(args.csv)] if args.csv else BUILT_IN)
+    if args.out is not None:
+        require_free(args.out, names, args.overwrite)
+    with exit_on_interrupt():
+        from bayesnb._util.compilation_cache import enable_cache
+        from bayesnb.cli import comparison, output, report
+        from bayesnb.cli.fitting import Settings
+    with suppress(OSError):  # without a folder for it there is no cache
+        enable_cache()
     options = {field.name: getattr(args, field.name) for field in fields(Settings) if hasattr(args, field.name)}
     settings = Settings(**options, mixed=args.estimator == "mixed")
-    names = output.file_names([title(args.csv)] if args.csv else [data.name for data in built_in_datasets()])
     printed: Format = "text" if args.out is not None or args.format is None else args.format
     outcomes, sections, written = [], [], []
-    with output.filled(args.out, names, args.overwrite) if args.out else nullcontext() as folder:
-        for dataset in _datasets(args):
+    with filled(args.out, names) if args.out else nullcontext() as folder:
+        for dataset in _datasets(args, kinds, within):
             with _recorded_warnings() as messages:
                 outcome = comparison.run(dataset, settings)
             outcomes.append(replace(outcome, notes=[*outcome.notes, *messages]))
@@ -133,8 +137,8 @@ def _recorded_warnings() -> Iterator[list[str]]:
     messages += dict.fromkeys(str(w.message) for w in caught if w.category in OWN_WARNINGS)
 
 
-def _datasets(args: argparse.Namespace) -> list[Dataset]:
-    """Load the data sets that the arguments name, a file or the built-in ones; InputError if flags conflict."""
+def _named_columns(args: argparse.Namespace) -> tuple[dict[str, str], dict[str, frozenset[str]]]:
+    """Return {column: kind} and {column: marks of its missing cells}; raise InputError if flags conflict."""
     flags = [(column, flag) for flag in (*KINDS, "drop") for column in getattr(args, flag)]
     if args.csv is None:
         marks = args.missing or args.missing_in or args.not_missing
@@ -142,7 +146,7 @@ def _datasets(args: argparse.Namespace) -> list[Dataset]:
             raise InputError(
                 "--target, --estimator, --missing and flags that name columns need a file; add --csv FILE."
             )
-        return built_in_datasets()
+        return {}, {}
     if args.target is None:
         raise InputError("--csv needs --target COLUMN, the column of class labels.")
     named = dict(flags)
@@ -150,16 +154,27 @@ def _datasets(args: argparse.Namespace) -> list[Dataset]:
         if named[column] != flag or column == args.target:
             other = "target" if column == args.target else named[column]
             raise InputError(f"Column {column!r} is named by two flags, --{other} and --{flag}. Use one of them.")
-    kinds = {column: flag for column, flag in named.items() if flag != "drop"}
-    everywhere, values = frozenset(args.missing), frozenset(args.not_missing)
-    if both := everywhere & values:
+    if both := {*args.missing} & {*args.not_missing}:
         raise InputError(f"{min(both)!r} is given to --missing and to --not-missing. Use one of them.")
     within: dict[str, frozenset[str]] = {}
     for mark, columns in args.missing_in:
         for column in _column_names(columns):
             within[column] = within.get(column, frozenset()) | {mark.strip()}
+    return {column: flag for column, flag in named.items() if flag != "drop"}, within
+
+
+def _datasets(
+    args: argparse.Namespace, kinds: Mapping[str, str], within: Mapping[str, frozenset[str]]
+) -> list[Dataset]:
+    """Load the data sets that the arguments name, a file or the built-in ones."""
+    from bayesnb.cli.column_types import Marks
+    from bayesnb.cli.labelled_data import built_in_datasets, load_csv
+
+    if args.csv is None:
+        return built_in_datasets()
+    marks = Marks(frozenset(args.missing), within, frozenset(args.not_missing))
     default = args.estimator if args.estimator in KINDS else None
-    return [load_csv(args.csv, args.target, Marks(everywhere, within, values), kinds, default, args.drop)]
+    return [load_csv(args.csv, args.target, marks, kinds, default, args.drop)]
 
 
 class _Parser(argparse.ArgumentParser):
@@ -198,14 +213,14 @@ def _parser() -> argparse.ArgumentParser:
     add = compare.add_argument_group(f"the columns ({syntax})").add_argument
     default_kind = "kind of all columns that no flag below names; auto and mixed guess it"
     add("--estimator", choices=["auto", *KINDS, "mixed"], default="auto", help=default_kind)
-    for kind in KINDS:
-        add(f"--{kind}", **columns, help=_LEVELS.get(kind) or NUMBERS[kind].words.columns)
+    for kind, description in KINDS.items():
+        add(f"--{kind}", **columns, help=description)
     add("--drop", **columns, help="columns to leave out")
 
     add = compare.add_argument_group("the model and its evaluation").add_argument
-    for name, value, subject in (("--alpha", ALPHA, "levels"), ("--class-alpha", CLASS_ALPHA, "classes")):
-        concentration = f"Dirichlet concentration of the {subject} (default {value:g})"
-        add(name, type=_concentration, default=value, help=concentration)
+    for name, subject in (("--alpha", "levels"), ("--class-alpha", "classes")):
+        concentration = f"Dirichlet concentration of the {subject} (default 1)"
+        add(name, type=_concentration, default=argparse.SUPPRESS, help=concentration)
     add(
         "--numbers",
         choices=["gaussian", "binned", "auto"],

@@ -33,10 +33,11 @@ from benchmarks.structures import structures
 from benchmarks.timing import Row, in_turn, printed, processes
 
 FIRST = """
-import time, bayesnb, sklearn.datasets, sklearn.naive_bayes, benchmarks.data
+import time, sklearn.datasets, benchmarks.data
+from {package} import {estimator}
 X, y = {table}
 start = time.perf_counter()
-{package}.{estimator}().fit(X, y).predict(X)
+{estimator}().fit(X, y).predict(X)
 print(time.perf_counter() - start)
 """
 
@@ -129,7 +130,9 @@ def uncertainty() -> Iterator[Row]:
 
 def whole(n: int) -> Iterator[Row]:
     """Time imports and first calls in new processes, and measure peak memory."""
-    yield processes("import, against import jax, sklearn.base", "import bayesnb", "import jax, sklearn.base", 1.15)
+    yield processes(
+        "import, against import jax, sklearn.base", "from bayesnb import GaussianNB", "import jax, sklearn.base", 1.15
+    )
     tables = {
         "GaussianNB": "sklearn.datasets.load_iris(return_X_y=True)",
         "CategoricalNB": f"benchmarks.data.categorical({n})",

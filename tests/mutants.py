@@ -284,7 +284,7 @@ def _preload() -> None:
     """Import what the tests import, but the package itself, so that forks start with it."""
     reader, writer = os.pipe()
     if os.fork() == 0:
-        importlib.import_module("bayesnb")
+        exec("from bayesnb import *", {})
         os.write(writer, "\n".join(m for m in sys.modules if not m.startswith(("bayesnb", "__main__"))).encode())
         os._exit(0)
     os.close(writer)

@@ -263,6 +263,15 @@ def test_version_and_help(capsys):
     assert "compare" in capsys.readouterr().out
 
 
+def test_help_states_the_defaults(capsys):
+    with pytest.raises(SystemExit):
+        main(["compare", "--help"])
+    text = " ".join(capsys.readouterr().out.split())
+    for flag in ("--alpha", "--class-alpha", "--prob", "--seed"):
+        stated = re.search(rf" {flag} [A-Z_]+ [^()]*\(default (\S+)\)", text)[1]
+        assert float(stated) == getattr(Settings(), flag[2:].replace("-", "_"))
+
+
 @pytest.mark.slow("starts processes that import JAX")
 def test_as_a_process(table):
     command = [sys.executable, "-m", "bayesnb", "compare", "--csv", str(table), "--target", "play"]

@@ -17,7 +17,7 @@ from bayesnb.__main__ import main
 from bayesnb.cli import comparison, output
 from bayesnb.cli.csv_cells import InputError
 from bayesnb.cli.document import Bullets, Paragraph, Section, Table, render
-from bayesnb.cli.output import filled
+from bayesnb.cli.output_folder import filled, require_free
 from tests.test_cli import run, table, weather  # noqa: F401
 
 
@@ -175,9 +175,22 @@ def test_a_real_interrupt(tmp_path):
     assert {p.name for p in tmp_path.iterdir()} == {"large.csv"}
 
 
+@pytest.mark.usefixtures("heeded")
+def test_an_interrupt_during_imports_ends_the_process():
+    """JAX's modules swallow KeyboardInterrupt, or raise ImportError in its place."""
+    send = "import os, signal; from bayesnb._util.interrupt import exit_on_interrupt; "
+    send += "send = lambda: os.kill(os.getpid(), signal.SIGINT)\n"
+    code = f"{send}with exit_on_interrupt():\n  try:\n    send()\n  except KeyboardInterrupt:\n    pass"
+    ended = subprocess.run([sys.executable, "-c", code], capture_output=True, encoding="utf-8", check=False)
+    assert (ended.returncode, ended.stderr) == (130, "bayesnb: interrupted.\n")
+    code = f"{send}with exit_on_interrupt():\n  pass\ntry:\n  send()\nexcept KeyboardInterrupt:\n  print('raised')"
+    assert subprocess.check_output([sys.executable, "-c", code], encoding="utf-8") == "raised\n"
+
+
 def test_a_folder_or_a_dangling_link_is_not_replaced(tmp_path):
     (tmp_path / "out" / "report.html").mkdir(parents=True)
     (tmp_path / "link").symlink_to(tmp_path / "nowhere")
-    for name, message in (("out", r"already has report\.html"), ("link", "File exists")):
-        with pytest.raises(InputError, match=message), filled(tmp_path / name, ["report.html"], overwrite=True):
-            pass
+    with pytest.raises(InputError, match=r"already has report\.html"):
+        require_free(tmp_path / "out", ["report.html"], overwrite=True)
+    with pytest.raises(InputError, match="File exists"), filled(tmp_path / "link", ["report.html"]):
+        pass

@@ -2,14 +2,21 @@
 
 import ast
 import importlib
+import json
+import os
+import pickle
+import subprocess
+import sys
 from functools import cache
 from pathlib import Path
+from pkgutil import iter_modules
 
 import numpy as np
 import pytest
 
 import bayesnb
 from bayesnb.fitted import Fitted
+from tests.test_reference import RESULTS
 
 # contracts of the project, as far as they are there; a name that leaves this list is a broken promise.
 FIXED = """
@@ -35,6 +42,104 @@ def test_what_loads_late_is_there():
     assert bayesnb.text.BagOfWords
     with pytest.raises(AttributeError, match="no attribute 'nonsense'"):
         bayesnb.nonsense  # noqa: B018
+
+
+def test_a_misspelt_name_meets_a_suggestion():
+    code = "import bayesnb; bayesnb.GausianNB"
+    said = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=False).stderr
+    assert said.endswith("module 'bayesnb' has no attribute 'GausianNB'. Did you mean: 'GaussianNB'?\n")
+
+
+def stub():
+    """Module and names of each import of the stub, and its `__all__`."""
+    tree = ast.parse(Path(bayesnb.__file__).with_suffix(".pyi").read_text(encoding="ascii"))
+    found = [
+        (node.module, [name.name for name in node.names]) for node in tree.body if isinstance(node, ast.ImportFrom)
+    ]
+    return found, next(ast.literal_eval(node.value) for node in tree.body if isinstance(node, ast.Assign))
+
+
+def test_type_checkers_read_the_names_that_python_finds():
+    imports, names = stub()
+    assert sorted(names) == sorted(bayesnb.__all__)
+    modules = {module.name for module in iter_modules(bayesnb.__path__)}
+    for module, imported_names in imports:
+        for name in imported_names:
+            if module is None:
+                assert getattr(bayesnb, name) is importlib.import_module(f"bayesnb.{name}")
+            else:
+                assert name not in modules, "the module would hide the name once it is imported"
+                assert getattr(bayesnb, name) is getattr(importlib.import_module(f"bayesnb.{module}"), name)
+
+
+def in_a_new_process(code, *args, **environment):
+    """Print of a program, whose working folder is the one above the package."""
+    found = subprocess.run(
+        [sys.executable, "-c", code, *args],
+        check=True,
+        capture_output=True,
+        cwd=Path(bayesnb.__file__).parents[1],
+        env={**os.environ, **environment},
+    )
+    return found.stdout
+
+
+LOADED = """
+import contextlib, io, json, sys
+before = set(sys.modules)
+import bayesnb
+assert bayesnb.__version__ and "GaussianNB" in dir(bayesnb)
+arguments, code = json.loads(sys.argv[1]), 0
+if arguments:
+    from bayesnb.__main__ import main
+    with contextlib.redirect_stdout(io.StringIO()), contextlib.redirect_stderr(io.StringIO()):
+        try:
+            code = main(arguments)
+        except SystemExit as ended:
+            code = ended.code
+loaded = {name.partition(".")[0] for name in set(sys.modules) - before} - set(sys.stdlib_module_names)
+print(json.dumps([code, sorted(loaded)]))
+"""
+EARLY = {
+    "import": ([], 0),
+    "help": (["--help"], 0),
+    "help of a command": (["compare", "--help"], 0),
+    "misspelt command": (["comapre"], 2),
+    "misspelt path": (["compare", "--csv", "nosuch.csv", "--target", "y"], 2),
+    "no target": (["compare", "--csv", "README.md"], 2),
+    "column named twice": (["compare", "--csv", "README.md", "--target", "y", "--drop", "y"], 2),
+    "file that would be replaced": (["compare", "--out", "{tmp}"], 2),
+}
+
+
+@pytest.mark.parametrize("name", EARLY)
+def test_what_needs_no_data_imports_no_package(name, tmp_path):
+    (tmp_path / "report.html").write_text("an earlier one")
+    arguments, code = EARLY[name]
+    arguments = [argument.format(tmp=tmp_path) for argument in arguments]
+    assert json.loads(in_a_new_process(LOADED, json.dumps(arguments))) == [code, ["bayesnb", "lazy_loader"]]
+
+
+@pytest.mark.slow("starts processes that import JAX")
+@pytest.mark.parametrize("eager", ["", "1"])
+def test_every_module_is_found_without_an_import_of_its_own(eager):
+    code = """
+import functools, pkgutil, sys, bayesnb
+for module in pkgutil.iter_modules(bayesnb.__path__):
+    assert getattr(bayesnb, module.name) is sys.modules[f"bayesnb.{module.name}"]
+for name in sys.argv[1:]:
+    functools.reduce(getattr, name.split("."), bayesnb)
+"""
+    in_a_new_process(code, *RESULTS, EAGER_IMPORT=eager)
+
+
+@pytest.mark.slow("starts a process that imports JAX")
+def test_a_pickle_is_read_where_nothing_is_imported(tmp_path):
+    nb = bayesnb.GaussianNB().fit(X, Y)
+    (tmp_path / "nb.pickle").write_bytes(pickle.dumps(nb))
+    code = "import pickle, sys; print(pickle.load(open(sys.argv[1], 'rb')).predict_proba([[1, 1]]).tolist())"
+    printed = in_a_new_process(code, str(tmp_path / "nb.pickle"))
+    np.testing.assert_array_equal(json.loads(printed), nb.predict_proba([[1, 1]]))
 
 
 @pytest.mark.parametrize("name", ["datasets", "decision", "evaluation", "plots", "sql", "streaming", "text"])

@@ -1,19 +1,12 @@
-"""Handler of Ctrl-C while `python -m bayesnb` imports the package, before `bayesnb.__main__` can catch anything."""
+"""Handler of Ctrl-C while the command line imports packages, some of which lose a KeyboardInterrupt."""
 
 from __future__ import annotations
 
 import os
 import signal
-import sys
-from pathlib import PurePath
-
-
-def is_command_line() -> bool:
-    """Return whether this process was started as `python -m bayesnb` or as the script `bayesnb`."""
-    program = sys.argv[0] if sys.argv else ""
-    if program == "-m":  # Python has not found the module yet.
-        program = sys.orig_argv[-len(sys.argv)].removeprefix("-m")
-    return PurePath(program).stem == "bayesnb"
+from collections.abc import Iterator
+from contextlib import contextmanager
+from threading import current_thread, main_thread
 
 
 def exit_process(*_: object) -> None:
@@ -22,12 +15,17 @@ def exit_process(*_: object) -> None:
     os._exit(130)
 
 
-def restore_default() -> None:
-    """Let Ctrl-C raise KeyboardInterrupt again, if `exit_process` handles it."""
-    if signal.getsignal(signal.SIGINT) is exit_process:
-        signal.signal(signal.SIGINT, signal.default_int_handler)
+@contextmanager
+def exit_on_interrupt() -> Iterator[None]:
+    """Let Ctrl-C end the process at once inside the block, instead of raising KeyboardInterrupt.
 
-
-# A process that ignored Ctrl-C from its start, such as one in the background of a shell, keeps ignoring it.
-if is_command_line() and signal.getsignal(signal.SIGINT) is signal.default_int_handler:
+    A process that handles or ignores Ctrl-C in another way, such as one in the background of a shell, keeps that way.
+    """
+    if current_thread() is not main_thread() or signal.getsignal(signal.SIGINT) is not signal.default_int_handler:
+        yield
+        return
     signal.signal(signal.SIGINT, exit_process)
+    try:
+        yield
+    finally:
+        signal.signal(signal.SIGINT, signal.default_int_handler)

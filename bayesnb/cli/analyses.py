@@ -24,8 +24,6 @@ from bayesnb.prediction import weight_table
 from bayesnb.prediction.weights import Weighed
 from bayesnb.uncertainty import decompose_uncertainty, predict_interval
 
-NAMES = ("comparison", "reliability", "weights", "prior", "parameters", "sensitivity", "rows", "pairs")
-"""Analyses that may have files: a table, a figure, or both."""
 DPI = 150
 _PREDICTION = ("row", "truth", "prediction", "probability", "lower", "upper")
 _ROWS_SHOWN = 12

@@ -10,6 +10,7 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
+from bayesnb._util.kinds import KINDS
 from bayesnb._util.warnings import NoWeightsWarning
 from bayesnb.cli.baseline import LOGISTIC, fit_logistic
 from bayesnb.cli.column_types import Label
@@ -20,7 +21,6 @@ from bayesnb.cli.labelled_data import NUMBERS, UNDECIDED, Dataset
 from bayesnb.cli.terminal import enumerate_names
 from bayesnb.estimators import BernoulliNB, BinnedNB, CategoricalNB, MixedNB, MultinomialNB, WeightedNB
 from bayesnb.estimators.base import NaiveBayesClassifier
-from bayesnb.estimators.mixed import KINDS
 from bayesnb.estimators.numbers import OF_KIND
 from bayesnb.evaluation.compare import Scored, score_fitted
 from bayesnb.evaluation.estimates import WEIGHTED

@@ -5,6 +5,7 @@ from __future__ import annotations
 import csv
 import gzip
 import io
+import math
 import os
 import re
 import sys
@@ -14,13 +15,12 @@ from collections.abc import Iterator, Sequence
 from contextlib import contextmanager, suppress
 from itertools import chain, islice
 from pathlib import Path
-from typing import Any, BinaryIO, cast
+from typing import TYPE_CHECKING, Any, BinaryIO, cast
 
-import numpy as np
-import pandas as pd
-
-from bayesnb._util.progress import progress
 from bayesnb.cli.terminal import printable
+
+if TYPE_CHECKING:
+    import pandas as pd
 
 _GZIP = b"\x1f\x8b"
 _DECIMAL_COMMA = r"^([-+]?\d+),(\d+)$"
@@ -39,6 +39,15 @@ class InputError(Exception):
     """Input that cannot be used; the message is one line for the user."""
 
 
+def require_readable(path: Path) -> None:
+    """Raise InputError if a file cannot be opened; do not open a pipe, which can be read only once."""
+    with suppress(OSError):  # `_opened` says what is wrong with a path such as one that is too long.
+        if path.is_fifo():
+            return
+    with _opened(path):
+        pass
+
+
 def read_cells(path: Path) -> Iterator[pd.DataFrame]:
     """Yield the rows of a CSV file in pieces: stripped text, with decimal points; the index counts rows from 0.
 
@@ -52,6 +61,10 @@ def read_cells(path: Path) -> Iterator[pd.DataFrame]:
         If the file is missing, empty, damaged, not UTF-8, ragged, without rows, has more than 10,000 columns, or a NUL
         character.
     """
+    import pandas as pd
+
+    from bayesnb._util.progress import progress
+
     with _opened(path) as content, progress("reading", None, "rows") as advance:
         lines = io.TextIOWrapper(content, "utf-8-sig", "surrogateescape", newline="")
         first = lines.readline(_LONGEST_LINE)
@@ -120,7 +133,7 @@ def larger_than_memory(path: Path) -> bool:
 
 def available_memory() -> float:
     """Return the bytes that a process may take: available memory, or a container's limit if less; inf if unknown."""
-    limits = [np.inf]
+    limits = [math.inf]
     for name, (pattern, unit) in _MEMORY_FILES.items():
         with suppress(OSError):
             match = re.search(pattern, Path(name).read_text(encoding="ascii"))

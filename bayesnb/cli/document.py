@@ -6,12 +6,13 @@ import base64
 import re
 from dataclasses import dataclass
 from functools import cache
-from typing import Any, Literal
-
-import jinja2
-import pandas as pd
+from typing import TYPE_CHECKING, Any, Literal
 
 from bayesnb.cli.terminal import WIDTH, fill, grid, printable
+
+if TYPE_CHECKING:
+    import jinja2
+    import pandas as pd
 
 Format = Literal["text", "markdown", "html"]
 SUFFIXES: dict[Format, str] = {"text": ".txt", "markdown": ".md", "html": ".html"}
@@ -130,6 +131,7 @@ def render(section: Section, to: Format, depth: int = 1) -> str:
 @cache
 def templates() -> jinja2.Environment:
     """Return the package's template environment; in HTML, control characters and markup in values are escaped."""
+    import jinja2
 
     @jinja2.pass_eval_context
     def finalize(context: Any, value: object) -> Any:

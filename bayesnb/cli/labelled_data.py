@@ -12,11 +12,12 @@ import numpy as np
 import pandas as pd
 
 from bayesnb import datasets, families
+from bayesnb._util.kinds import KINDS
 from bayesnb.cli.column_types import ColumnCounts, Label, Marks, guess, to_levels, to_numbers
 from bayesnb.cli.csv_cells import InputError, larger_than_memory, read_cells, title
 from bayesnb.cli.fitting import Batch, InMemory, Streamed, concatenate
+from bayesnb.cli.output_folder import BUILT_IN
 from bayesnb.cli.terminal import enumerate_names
-from bayesnb.estimators.mixed import KINDS
 
 NUMBERS = {family.kind: family for family in (*families.OF_NUMBERS, families.Binned)}
 UNDECIDED = "numbers"
@@ -79,11 +80,12 @@ def built_in_datasets() -> list[Dataset]:
     from sklearn.datasets import load_breast_cancer
 
     cancer, melon = load_breast_cancer(as_frame=True), datasets.load_watermelon(language="en")
+    first, second = BUILT_IN
     wisconsin = "scikit-learn's copy of the Wisconsin diagnostic data"
     zhou = "Zhou Zhihua, Machine Learning (2016), table 4.3"
     return [
-        _from_frame("breast_cancer", cancer.data, cancer.target_names[cancer.target], "diagnosis", wisconsin),
-        _from_frame("watermelon", melon.data, melon.target.to_numpy(), "ripe", zhou),
+        _from_frame(first, cancer.data, cancer.target_names[cancer.target], "diagnosis", wisconsin),
+        _from_frame(second, melon.data, melon.target.to_numpy(), "ripe", zhou),
     ]
 
 

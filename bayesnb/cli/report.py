@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 import os
-import re
 import shlex
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
 from datetime import UTC, datetime
 
+from bayesnb._util.kinds import KINDS
 from bayesnb.cli.analyses import DPI, Analysis, summarize_weights
 from bayesnb.cli.comparison import Outcome, most_uncertain
 from bayesnb.cli.conclusion import STRONG, Conclusion, conclude
@@ -16,8 +16,8 @@ from bayesnb.cli.document import Block, Bullets, Code, Figure, Paragraph, Sectio
 from bayesnb.cli.fitting import Settings
 from bayesnb.cli.formatting import format_parameters, format_scores
 from bayesnb.cli.labelled_data import NUMBERS, Dataset
+from bayesnb.cli.output_folder import file_stem
 from bayesnb.cli.terminal import enumerate_names
-from bayesnb.estimators.mixed import KINDS
 from bayesnb.version import __version__
 
 _RANKING = "ranked by the sd of a probability"
@@ -89,16 +89,6 @@ def summarize(outcome: Outcome) -> str:
         f"{data.target} by {type(outcome.fits.nb).__name__} on {data.n_rows:,} rows, {features}, "
         f"{len(classes)} classes ({enumerate_names(classes, 6)}); {data.about}"
     )
-
-
-def file_stem(data_set: str, analysis: str) -> str:
-    """Return the name of an analysis's files without suffix, "<data set>-<analysis>", with safe characters.
-
-    Each run of characters in the data set's name that are not letters, digits, `_`, `.` or `-` becomes one `_`; an
-    empty name becomes "table".
-    """
-    stem = re.sub(r"[^\w.-]+", "_", data_set) or "table"
-    return f"{stem}-{analysis}"
 
 
 def _chapter(outcome: Outcome, analyses: Mapping[str, Analysis]) -> Section:

@@ -10,6 +10,7 @@ import numpy as np
 
 from bayesnb import counting, families
 from bayesnb._util.arguments import require_choice, shown
+from bayesnb._util.kinds import KINDS
 from bayesnb.counting import Counted
 from bayesnb.encoding import Columns, CountColumns, Encoding, RealColumns, Table
 from bayesnb.estimators import classifier_state
@@ -22,8 +23,6 @@ from bayesnb.families import Family, NormalInverseGamma
 from bayesnb.model import Estimate, NaiveBayes
 from bayesnb.selection.density_gains import compute_gains
 
-KINDS = ("categorical", "gaussian", "binned", "bernoulli", "poisson", "exponential", "multinomial")
-"""Kinds of columns, in the order of their blocks."""
 _NUMBERS = ("gaussian", "binned", "auto")
 _ROUNDING = 1e-9
 

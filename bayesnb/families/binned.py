@@ -24,7 +24,7 @@ from bayesnb.families._pytree import Array, pytree, static
 from bayesnb.families.averaged_structures import AveragedTables
 from bayesnb.families.binnings import Bins, BinSums
 from bayesnb.families.multinomial import LevelCounts, Multinomial
-from bayesnb.families.protocol import Cumulants, Distribution, PenalizedLikelihood, Program, Words, no_em, no_nuts
+from bayesnb.families.protocol import Cumulants, Distribution, PenalizedLikelihood, Program, no_em, no_nuts
 from bayesnb.families.special import log_rising, polygammas
 from bayesnb.families.variates import Variates, draw_log_uniform
 
@@ -61,7 +61,6 @@ class Binned(AveragedTables):
     """
 
     kind: ClassVar[str] = "binned"
-    words: ClassVar[Words] = Words("columns of numbers, with densities of any shape")
     location: ClassVar[str] = ""
     classes_share_parameters: ClassVar[bool] = True
     tunable: ClassVar[dict[str, str]] = {"a": "strength"}

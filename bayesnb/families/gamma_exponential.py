@@ -129,9 +129,7 @@ class GammaExponential(Gamma):
     """
 
     kind: ClassVar[str] = "exponential"
-    words: ClassVar[Words] = Words(
-        "columns of durations, each with a rate of its own", spread="one over the feature's mean"
-    )
+    words: ClassVar[Words] = Words(spread="one over the feature's mean")
     statistics: ClassVar[type] = Durations
     likelihood: ClassVar[type] = Exponential
     empirical: ClassVar[dict[str, EmpiricalPrior]] = {"pooled": EmpiricalDuration()}

@@ -118,9 +118,7 @@ class GammaPoisson(Gamma):
     """
 
     kind: ClassVar[str] = "poisson"
-    words: ClassVar[Words] = Words(
-        "columns of counts, each with a rate of its own", spread="the root of the feature's mean"
-    )
+    words: ClassVar[Words] = Words(spread="the root of the feature's mean")
     statistics: ClassVar[type] = Totals
     likelihood: ClassVar[type] = Poisson
     empirical: ClassVar[dict[str, EmpiricalPrior]] = {"pooled": EmpiricalRate()}

@@ -57,8 +57,6 @@ class Hyperparameter(NamedTuple):
 class Words(NamedTuple):
     """Texts about a family of numbers for messages and reports."""
 
-    columns: str = "columns of numbers"
-    """Description of columns with such numbers."""
     parameters: Mapping[str, str] = {}
     """Names of parameters in prose; parameters that are not listed go by their own names."""
     spread: str = "the feature's sd"

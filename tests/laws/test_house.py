@@ -23,9 +23,9 @@ from scipy.special import betaln
 from sklearn.base import clone
 
 import bayesnb as bnb
+from bayesnb._util.kinds import KINDS
 from bayesnb.checking import check_independence, prior_predictive
 from bayesnb.distributed import fit as fit_blocks
-from bayesnb.estimators.mixed import KINDS
 from bayesnb.estimators.numbers import OF_KIND, NumbersNB
 from bayesnb.families import Family, SufficientStatistics
 from bayesnb.sampling import programs

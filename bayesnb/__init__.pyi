@@ -1,0 +1,134 @@
+"""Public names for type checkers and editors; the package imports each of them when it is first used."""
+
+from . import datasets, decision, distributed, plots, sql, text
+from ._util.compilation_cache import enable_cache
+from .checking import check_independence, posterior_predictive_check, prior_predictive, prior_sensitivity
+from .decision import decide
+from .estimators import (
+    AODE,
+    KDB,
+    SPODE,
+    TAN,
+    BernoulliNB,
+    BinnedNB,
+    CategoricalNB,
+    ExponentialNB,
+    FeatureAveragedNB,
+    GaussianNB,
+    MixedNB,
+    MultinomialNB,
+    NaiveBayesMixture,
+    NetworkNB,
+    PoissonNB,
+    TreeAveragedNB,
+    WeightedNB,
+)
+from .estimators.from_counts import from_counts
+from .estimators.semi_supervised import fit_em
+from .evaluation import compare_estimates, learning_curve
+from .families import Dirichlet, GammaExponential, GammaPoisson, NormalInverseGamma
+from .inference_data import to_arviz
+from .model import NaiveBayes
+from .persistence import CorruptModelError, load, save
+from .prediction import (
+    conformal,
+    estimate_prevalence,
+    explain,
+    loo_terms,
+    terms,
+    top_words,
+    value_of_information,
+    weight_table,
+)
+from .sampling.diagnostic_tests import diagnostic_tests
+from .sampling.latent import sample_latent
+from .sampling.nuts import run_nuts
+from .sampling.source import numpyro_model, numpyro_source
+from .selection import bayes_factor, loo, permutation_null, prequential, tune_alpha
+from .streaming import fit_stream
+from .uncertainty import (
+    ImproperPosteriorError,
+    context_table,
+    cut_table,
+    decompose_uncertainty,
+    density_table,
+    log_odds_moments,
+    parameter_table,
+    posterior_draws,
+    predict_interval,
+)
+from .version import __version__
+
+__all__ = [
+    "AODE",
+    "KDB",
+    "SPODE",
+    "TAN",
+    "BernoulliNB",
+    "BinnedNB",
+    "CategoricalNB",
+    "CorruptModelError",
+    "Dirichlet",
+    "ExponentialNB",
+    "FeatureAveragedNB",
+    "GammaExponential",
+    "GammaPoisson",
+    "GaussianNB",
+    "ImproperPosteriorError",
+    "MixedNB",
+    "MultinomialNB",
+    "NaiveBayes",
+    "NaiveBayesMixture",
+    "NetworkNB",
+    "NormalInverseGamma",
+    "PoissonNB",
+    "TreeAveragedNB",
+    "WeightedNB",
+    "__version__",
+    "bayes_factor",
+    "check_independence",
+    "compare_estimates",
+    "conformal",
+    "context_table",
+    "cut_table",
+    "datasets",
+    "decide",
+    "decision",
+    "decompose_uncertainty",
+    "density_table",
+    "diagnostic_tests",
+    "distributed",
+    "enable_cache",
+    "estimate_prevalence",
+    "explain",
+    "fit_em",
+    "fit_stream",
+    "from_counts",
+    "learning_curve",
+    "load",
+    "log_odds_moments",
+    "loo",
+    "loo_terms",
+    "numpyro_model",
+    "numpyro_source",
+    "parameter_table",
+    "permutation_null",
+    "plots",
+    "posterior_draws",
+    "posterior_predictive_check",
+    "predict_interval",
+    "prequential",
+    "prior_predictive",
+    "prior_sensitivity",
+    "run_nuts",
+    "sample_latent",
+    "save",
+    "sql",
+    "terms",
+    "text",
+    "to_arviz",
+    "top_words",
+    "tune_alpha",
+    "value_of_information",
+    "weight_table",
+]
