@@ -227,6 +227,12 @@ def merge(a: Counted, b: Counted) -> Counted:
     return Counted(joint, total)
 
 
+def keep_levels(counted: Counted, alpha: object) -> Counted:
+    """Statistics with the levels that a labelled `alpha` names, also where no row was counted; see `Encoding`."""
+    joint = counted.encoding.keep_levels(alpha)
+    return counted if joint is counted.encoding else Counted(joint, _to_axes_of(counted, joint))
+
+
 def declare(counted: Counted, classes: Levels) -> Counted:
     """Statistics with further classes, of which no row was counted."""
     joint = replace(counted.encoding, classes=counted.encoding.classes.union(classes))

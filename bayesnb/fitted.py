@@ -258,7 +258,7 @@ class Fitted:
         require_estimate(estimate)
         model = self.improper_posterior if estimate == "mle" else self.posterior
         if class_prior is not None:
-            classes = priors.class_distribution(class_prior, 1.0, len(self.encoding.classes))
+            classes = priors.class_distribution(class_prior, 1.0, self.encoding.classes)
             model = replace(model, class_prior=classes)
         return model, "mean" if estimate == "mle" else estimate
 
@@ -299,7 +299,7 @@ class Fitted:
             Function of `scoring`, such as `scoring.log_proba`.
         estimate : {"predictive", "mean", "map", "mle"}, optional
             Reading of the posterior; default: `estimate` of the state.
-        class_prior : (C,) array, optional
+        class_prior : (C,) array, or dict or Series by class, optional
             Class probabilities in place of the learned ones.
         """
         if self.average is None:

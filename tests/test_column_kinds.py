@@ -157,6 +157,8 @@ def test_declared_levels_and_categories_stay_levels():
     nb = bnb.MixedNB(numbers="gaussian", categories={"a": [0.5, 1.5, 2.5, 3.5]}).fit(frame, Y)
     assert nb.kinds_ == {"a": "categorical", "b": "categorical", "c": "gaussian"}
     assert bnb.TAN(categories={"a": [0.5, 1.5, 2.5, 3.5]}).fit(frame, Y).categories_[0].tolist() == [0.5, 1.5, 2.5, 3.5]
+    named = bnb.MixedNB(numbers="gaussian", alpha={"a": {0.5: 2.0, 4.5: 1.0}}).fit(frame, Y)
+    assert named.kinds_ == nb.kinds_
 
 
 def test_booleans_of_a_list_are_no_numbers():

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import Any
 
@@ -24,6 +24,7 @@ from bayesnb.encoding.columns import (
     ignore_unknown,
 )
 from bayesnb.encoding.context_columns import ContextColumns
+from bayesnb.encoding.labelled_vectors import is_labelled, match_columns, named_levels
 from bayesnb.encoding.level_columns import (
     LevelColumns,
     declared_categories,
@@ -215,6 +216,32 @@ class Encoding:
                 raise no_column_error(argument, feature, list(names))
             positions.add(by_name_or_index[feature])
         return positions
+
+    def keep_levels(self, alpha: object) -> Encoding:
+        """Return the encoding in which undeclared columns have the levels that a labelled `alpha` names.
+
+        These levels stay without rows. Raises ValueError if `alpha` names a column that X does not have.
+        """
+        entries = match_columns("alpha", alpha, self.feature_names) if is_labelled(alpha) else {}
+        named = {j: levels for j, entry in entries.items() if (levels := named_levels(entry))}
+        blocks = tuple(columns.keep_levels(named) for columns in self.blocks) if named else self.blocks
+        return self if all(a is b for a, b in zip(blocks, self.blocks, strict=True)) else replace(self, blocks=blocks)
+
+    def require_concentrations(self, alpha: object) -> None:
+        """Raise ValueError if a labelled `alpha` names a column that X does not have, or one without concentrations.
+
+        A list has an entry for every column, those without concentrations included.
+        """
+        if isinstance(alpha, list | tuple) or not is_labelled(alpha):
+            return
+        entries = match_columns("alpha", alpha, self.feature_names)
+        kinds = {j: columns.kind for columns in self.blocks for j in columns.index}
+        counted = {j for columns in self.blocks if columns.hyperparameter == "alpha" for j in columns.base.index}
+        if others := sorted(entries.keys() - counted):
+            raise ValueError(
+                f"alpha names the column {shown(self.feature_names[others[0]])}, whose kind is {kinds[others[0]]}. "
+                "Only columns of levels and words have concentrations. Leave the column out of alpha."
+            )
 
 
 def numeric_columns(blocks: Iterable[Columns]) -> list[bool]:

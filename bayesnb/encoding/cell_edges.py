@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Sequence
 from itertools import pairwise
 from typing import Any
 
 import numpy as np
 
 from bayesnb._util.arguments import shown, to_numbers
+from bayesnb.encoding.labelled_vectors import is_labelled, match_columns
 from bayesnb.encoding.table import Table
 
 
@@ -47,7 +48,7 @@ def check_edges(edges: object, table: Table, index: Iterable[int]) -> tuple[np.n
 
     Parameters
     ----------
-    edges : dict, sequence or None
+    edges : dict, Series, sequence or None
         Value of the user's argument: {column: edges}, or an entry for each column of `index`.
     table : Table
     index : iterable of int
@@ -61,8 +62,8 @@ def check_edges(edges: object, table: Table, index: Iterable[int]) -> tuple[np.n
     index = list(index)
     if edges is None:
         return (None,) * len(index)
-    if isinstance(edges, Mapping):
-        by_position = {table.position(column, "edges"): given for column, given in edges.items()}
+    if not isinstance(edges, list | tuple) and is_labelled(edges):
+        by_position = match_columns("edges", edges, table.names)
         unbinned = [table.names[j] for j in by_position if j not in index]
         if unbinned:
             raise ValueError(f"edges are given for column {shown(unbinned[0])}, which is not binned. Remove the entry.")

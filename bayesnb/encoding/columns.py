@@ -91,6 +91,14 @@ class Columns(ABC):
         """
         return self
 
+    def keep_levels(self, named: Mapping[int, Sequence[Hashable]]) -> Self:
+        """Return the columns unchanged by default, as they have no levels.
+
+        Columns of levels take those in `named`, by position in the table; these stay without rows, and others may be
+        added. Declared levels are not changed.
+        """
+        return self
+
     def check(self) -> None:  # noqa: B027
         """Raise ValueError if the fields of these columns contradict each other; default: do nothing.
 
@@ -197,7 +205,7 @@ class RealColumns(PlainColumns):
 
     def prior(self, given: object, argument: str, n_classes: int) -> Any:
         """Return the prior that is `given`: a family with parameters (C, F), or an empirical prior."""
-        return prior_of_numbers(given, self.family, (n_classes, len(self.index)), argument)
+        return prior_of_numbers(given, self, n_classes, argument)
 
     def rows(self, table: Table, policy: UnknownPolicy | None = None) -> RealRows:
         """Return the numbers as rows; raise ValueError for a negative one if the family has none.

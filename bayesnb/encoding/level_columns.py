@@ -47,6 +47,8 @@ class LevelColumns(PlainColumns):
     cuts : tuple of arrays
         For each feature that is a number, the edges of the intervals that are its levels; None for the other features.
         Empty if no feature is a number.
+    kept : tuple of Levels
+        For each feature the levels that a prior names, which stay without rows; empty if there are none.
     """
 
     index: Sequence[int]
@@ -57,6 +59,7 @@ class LevelColumns(PlainColumns):
     unknown: HandleUnknown = "ignore"
     missing_values: tuple[Hashable, ...] = ()
     cuts: tuple[np.ndarray | None, ...] = ()
+    kept: tuple[Levels, ...] = ()
     kind = "categorical"
 
     def learn(self, table: Table, policy: UnknownPolicy | None = None) -> tuple[Self, CodedRows]:
@@ -93,7 +96,23 @@ class LevelColumns(PlainColumns):
     def with_declared(self, known: Mapping[int, Levels]) -> Self:
         """Return these columns with the levels of each column of the table in `known`, which do not grow."""
         levels = tuple(known[j] for j in self.index)
-        return replace(self, levels=levels, declared=(True,) * len(levels))
+        return replace(self, levels=levels, declared=(True,) * len(levels), kept=())
+
+    def keep_levels(self, named: Mapping[int, Sequence[Hashable]]) -> Self:
+        """Return columns in which undeclared features have the levels in `named`, which stay without rows.
+
+        `named` has labels by position in the table. Those of missing cells and of the reserved level are left out.
+        """
+        kept, levels = list(self.kept or (Levels(()),) * len(self.index)), list(self.levels)
+        reserved, changed = [RESERVED] if self.unknown == "level" else [], False
+        for j, (position, declared) in enumerate(zip(self.index, self.declared, strict=True)):
+            wanted = [] if declared else named.get(position, [])
+            more = [v for v in wanted if v not in kept[j] and v not in self.marks and v not in reserved]
+            if more:
+                kept[j] = Levels.from_values((*kept[j].values, *more))
+                levels[j] = Levels.from_values((*levels[j].values, *more))
+                changed = True
+        return replace(self, levels=tuple(levels), kept=tuple(kept)) if changed else self
 
     @cached_property
     def marks(self) -> Levels:
@@ -107,6 +126,12 @@ class LevelColumns(PlainColumns):
         for levels in self.levels:
             levels.check()
         self.marks.check()
+        if self.kept:
+            require_entries("levels of a prior", len(self.kept), len(self.index))
+        for kept, levels in zip(self.kept, self.levels, strict=False):
+            kept.check()
+            if lacking := [level for level in kept.values if level not in levels]:
+                raise ValueError(f"Levels that a prior names must be levels of the column; {shown(lacking[0])} is not.")
         if self.cuts:
             require_entries("cuts", len(self.cuts), len(self.index))
         for cuts, levels in zip(self.cuts, self.levels, strict=False):
@@ -126,7 +151,11 @@ class LevelColumns(PlainColumns):
         numbers = zip(index, names, intervals, [True] * len(index), cuts, strict=True)
         features: Any = sorted([*categorical, *numbers], key=lambda feature: feature[0])
         positions, all_names, levels, declared, all_cuts = zip(*features, strict=True)
-        return replace(self, index=positions, names=all_names, levels=levels, declared=declared, cuts=all_cuts)
+        kept = dict(zip(self.index, self.kept, strict=False))
+        all_kept = tuple(kept.get(j, Levels(())) for j in positions) if kept else ()
+        return replace(
+            self, index=positions, names=all_names, levels=levels, declared=declared, cuts=all_cuts, kept=all_kept
+        )
 
     def texts_among_numbers(self) -> dict[int, tuple[str, str]]:
         """Return {position in the table: (name, text)} of undeclared features with few texts among numbers as levels.
@@ -141,12 +170,18 @@ class LevelColumns(PlainColumns):
         return found
 
     def with_values(self, values: Sequence[Sequence[Hashable]]) -> Self:
-        """Return columns whose undeclared features have these values as levels, without `missing_values`."""
-        levels = tuple(
+        """Return columns whose undeclared features have these values and those `kept` as levels.
+
+        `missing_values` are no levels.
+        """
+        levels = [
             known if fixed else Levels.from_values(v for v in new if v not in self.marks)
             for known, fixed, new in zip(self.levels, self.declared, values, strict=True)
-        )
-        return replace(self, levels=levels)
+        ]
+        for j, kept in enumerate(self.kept):
+            if len(kept):
+                levels[j] = levels[j].union(kept, f"levels of column {shown(self.names[j])} that alpha names")
+        return replace(self, levels=tuple(levels))
 
     def code_rows(self, factors: Factors, policy: UnknownPolicy | None = None) -> CodedRows:
         """Return rows of these cells; `policy` (default: `report_unknown`) is called with values without a level."""
@@ -157,11 +192,16 @@ class LevelColumns(PlainColumns):
         return CodedRows(factors, tuple(codes for codes, _ in coded), self.sizes())
 
     def prune(self, statistics: LevelCounts) -> tuple[Self, LevelCounts]:
-        """Return columns and counts (C, L) without undeclared levels whose count is 0; the reserved level stays."""
+        """Return columns and counts (C, L) without undeclared levels whose count is 0.
+
+        The reserved level and the levels that a prior names stay.
+        """
         declared = np.repeat(self.declared, self.sizes())
         keep = declared | (statistics.count.sum(axis=0) > 0)
         if self.unknown == "level":
             keep[np.cumsum(self.sizes()) - 1] = True
+        for first, known, kept in zip(self.start(), self.levels, self.kept, strict=False):
+            keep[first + known.index(kept.values)] = True
         if keep.all():
             return self, statistics
         flags = np.split(keep, self.start()[1:])
@@ -178,7 +218,7 @@ class LevelColumns(PlainColumns):
         columns = zip(self.names, self.levels, other.levels, strict=True)
         levels = tuple(known.union(more, f"levels of column {shown(name)}") for name, known, more in columns)
         declared = tuple(a or b for a, b in zip(self.declared, other.declared, strict=True))
-        return replace(self, levels=levels, declared=declared)
+        return replace(self, levels=levels, declared=declared, kept=self.kept or other.kept)
 
     def positions_in(self, joint: Self) -> np.ndarray:
         """(L,) positions of these levels on the last axis of `joint`, which has these levels and more."""

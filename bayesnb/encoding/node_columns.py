@@ -129,6 +129,11 @@ class NodeColumns(Columns):
         """Return columns whose levels are those in `known`, by position in the table, and do not grow."""
         return replace(self, base=self.base.with_declared(known))
 
+    def keep_levels(self, named: Mapping[int, Sequence[Hashable]]) -> Self:
+        """Return columns in which undeclared features have the levels in `named`, which stay without rows."""
+        base = self.base.keep_levels(named)
+        return self if base is self.base else replace(self, base=base)
+
     def union(self, other: Self) -> Self:
         """Return columns with the levels of both; raise ValueError if the structures differ."""
         if self.nodes != other.nodes:

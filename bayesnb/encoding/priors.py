@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Hashable, Sequence
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
@@ -9,6 +10,15 @@ import jax
 import numpy as np
 
 from bayesnb._util.arguments import GREATEST, shown, to_numbers
+from bayesnb.encoding.labelled_vectors import (
+    is_labelled,
+    match_all_columns,
+    match_classes,
+    match_levels,
+    read_labelled,
+    select_columns,
+)
+from bayesnb.encoding.levels import Levels
 from bayesnb.families import Binned, ContextTree, Dirichlet, IndependentCuts, Known, TreeAveraged
 
 if TYPE_CHECKING:
@@ -17,23 +27,24 @@ if TYPE_CHECKING:
 _OTHER_PRIOR = "Pass the prior_ of a classifier with the same classes and columns."
 
 
-def class_distribution(class_prior: object, class_alpha: object, n_classes: int) -> Dirichlet | Known:
+def class_distribution(class_prior: object, class_alpha: object, classes: Levels) -> Dirichlet | Known:
     """Return the prior of the class probabilities: known if `class_prior` gives probabilities, else Dirichlet.
 
-    The Dirichlet is `class_prior` if that is one; for class_prior=None it has the concentration `class_alpha`.
+    The Dirichlet is `class_prior` if that is one; for class_prior=None it has the concentration `class_alpha`. Mappings
+    and Series are matched by the labels of the classes, arrays by position.
 
     Raises
     ------
     ValueError
         If `class_prior` is negative, does not sum to one or has another length; if `class_alpha` is negative, not
-        finite or of another shape.
+        finite or of another shape; if a mapping or a Series does not name exactly the classes.
     """
-    group = np.zeros(n_classes, np.int32)
     if isinstance(class_prior, Dirichlet):
-        return Dirichlet(_to_shape(class_prior.concentration, "class_prior", (1, n_classes)), group, 1)
+        return _class_dirichlet(class_prior.concentration, "class_prior", classes)
     if class_prior is None:
-        return Dirichlet(_to_shape(class_alpha, "class_alpha", (1, n_classes)), group, 1)
-    prob = to_numbers("class_prior", class_prior)
+        return _class_dirichlet(class_alpha, "class_alpha", classes)
+    n_classes = len(classes)
+    prob = to_numbers("class_prior", match_classes("class_prior", class_prior, classes))
     if prob.shape != (n_classes,):
         raise ValueError(
             f"class_prior: Number of priors must match number of classes; got shape {prob.shape}, expected "
@@ -41,11 +52,19 @@ def class_distribution(class_prior: object, class_alpha: object, n_classes: int)
         )
     if not (prob >= 0).all():
         i = int(np.argmax(~(prob >= 0)))
-        raise ValueError(f"class_prior: Priors must be non-negative; class_prior[{i}] is {prob[i]}.")
+        label = shown(classes.values[i] if is_labelled(class_prior) else i)
+        raise ValueError(f"class_prior: Priors must be non-negative; class_prior[{label}] is {prob[i]}.")
     if not np.isclose(prob.sum(), 1.0, rtol=0, atol=1e-8):
         raise ValueError(f"class_prior: The sum of the priors should be 1; it is {float(prob.sum())!r}.")
     with np.errstate(divide="ignore"):
         return Known(np.log(prob)[None])
+
+
+def _class_dirichlet(given: object, name: str, classes: Levels) -> Dirichlet:
+    """Return the Dirichlet of the class probabilities, with the concentrations that are `given` for a `name`."""
+    labels, n_classes = classes.values if is_labelled(given) else None, len(classes)
+    alpha = _to_shape(match_classes(name, given, classes), name, (1, n_classes), labels=labels)
+    return Dirichlet(alpha, np.zeros(n_classes, np.int32), 1)
 
 
 def prior_of_levels(alpha: object, columns: Columns, n_classes: int) -> Dirichlet:
@@ -53,8 +72,10 @@ def prior_of_levels(alpha: object, columns: Columns, n_classes: int) -> Dirichle
 
     Parameters
     ----------
-    alpha : Dirichlet, scalar, (F,) array, list of arrays (one a feature), or (C, L) array
-        Concentration of the levels.
+    alpha : Dirichlet, scalar, (F,) array, list of arrays (one a feature), (C, L) array, or mapping or Series by column
+        Concentration of the levels. A mapping or Series has for each column that it names a number, an array with an
+        entry for each level, or a mapping or Series by level; concentrations that are not named are 1. With parents,
+        levels have these concentrations given each value of the parents.
     columns : Columns
         Block of columns whose cells are levels.
     n_classes : int
@@ -67,6 +88,7 @@ def prior_of_levels(alpha: object, columns: Columns, n_classes: int) -> Dirichle
     sizes, group = columns.sizes(), columns.groups()
     shape = (n_classes, int(sizes.sum()))
     if isinstance(alpha, Dirichlet):
+        read_labelled("alpha.concentration", alpha.concentration)
         full = to_numbers("alpha.concentration", alpha.concentration)
         same_groups = np.array_equal(alpha.group, group)
         if not same_groups or full.shape not in (shape, (1, shape[1])):
@@ -77,6 +99,11 @@ def prior_of_levels(alpha: object, columns: Columns, n_classes: int) -> Dirichle
             )
             raise ValueError(_describe_shapes(problem, columns, shape))
         _require_at_least(full, 0.0, "alpha.concentration")
+    elif is_labelled(alpha):
+        alone, position = _concentrations(alpha, columns.base), {j: i for i, j in enumerate(columns.base.index)}
+        tables = [alone[position[j]] for j in columns.index]
+        # The levels of a feature vary fastest, so that their concentrations repeat for all values of the parents.
+        full = np.concatenate([np.resize(table, n) for table, n in zip(tables, sizes.tolist(), strict=True)])
     elif isinstance(alpha, list | tuple) and any(np.ndim(a) > 0 for a in alpha):
         arrays = [to_numbers(f"alpha[{j}]", a) for j, a in enumerate(alpha)]
         chosen = [arrays[j] for j in columns.index] if len(arrays) == columns.n_features else []
@@ -87,6 +114,7 @@ def prior_of_levels(alpha: object, columns: Columns, n_classes: int) -> Dirichle
             _require_at_least(array, 0.0, f"alpha[{j}]")
         full = np.concatenate([np.broadcast_to(a, n) for a, n in zip(chosen, sizes, strict=True)])
     else:
+        read_labelled("alpha", alpha)
         full = to_numbers("alpha", alpha)
         _require_at_least(full, 0.0, "alpha")
         if full.ndim == 1 and len(full) == columns.n_features:
@@ -104,8 +132,8 @@ def prior_of_contexts(alpha: object, columns: NodeColumns, n_classes: int) -> Co
 
     Parameters
     ----------
-    alpha : scalar or (F,) array
-        Total concentration of the levels of a feature, in each context.
+    alpha : scalar, (F,) array, or mapping or Series by column
+        Total concentration of the levels of a feature, in each context; 1 for columns that are not named.
     columns : NodeColumns
     n_classes : int
 
@@ -114,12 +142,23 @@ def prior_of_contexts(alpha: object, columns: NodeColumns, n_classes: int) -> Co
     ValueError
         If `alpha` is not positive, not finite or of another shape.
     """
-    total = to_numbers("alpha", alpha)
+    meaning = (
+        "With tables='context' alpha is the total concentration of all levels of a column, for each combination of the "
+        "levels of its first parents."
+    )
+    if is_labelled(alpha):
+        total = np.ones(columns.n_features)
+        for i, entry in _select_columns(alpha, columns.base).items():
+            name = f"alpha[{columns.base.names[i]!r}]"
+            if is_labelled(entry) or np.ndim(entry):
+                raise ValueError(f"{name}={shown(entry)} must be one number. {meaning}")
+            total[columns.base.index[i]] = to_numbers(name, entry)
+    else:
+        total = to_numbers("alpha", alpha)
     if total.shape not in ((), (columns.n_features,)):
         raise ValueError(
-            f"alpha has shape {total.shape}. With tables='context' alpha is the total concentration of all levels of a "
-            "column, for each combination of the levels of its first parents. Pass a scalar or an array of shape "
-            f"(F,) = {(columns.n_features,)}."
+            f"alpha has shape {total.shape}. {meaning} Pass a scalar, an array of shape (F,) = "
+            f"{(columns.n_features,)}, or a dict {{column: number}}."
         )
     _require_positive(total, "alpha")
     alpha = np.broadcast_to(total, columns.n_features)[list(columns.index)]
@@ -134,26 +173,28 @@ def prior_of_trees(alpha: object, columns: PairColumns, n_classes: int) -> TreeA
     ValueError
         If `alpha` is not a positive number.
     """
-    total = to_numbers("alpha", alpha)
+    total = np.empty(1) if is_labelled(alpha) else to_numbers("alpha", alpha)
     if total.shape != ():
+        given = f"is a {type(alpha).__name__}" if is_labelled(alpha) else f"has shape {total.shape}"
         raise ValueError(
-            f"alpha has shape {total.shape}. alpha of TreeAveragedNB must be one number, so that the prior of a pair "
+            f"alpha {given}. alpha of TreeAveragedNB must be one number, so that the prior of a pair "
             "of columns agrees with the priors of its columns."
         )
     _require_positive(total, "alpha")
     return TreeAveraged.from_sizes(columns.base.sizes().tolist(), n_classes, float(total))
 
 
-def prior_of_numbers(given: Any, family: Any, shape: tuple[int, int], argument: str) -> Any:
+def prior_of_numbers(given: Any, columns: Columns, n_classes: int, argument: str) -> Any:
     """Return the prior of numbers: a family with parameters (C, F), or an empirical prior.
 
     Parameters
     ----------
     given : family, empirical prior or str
-        Value of the user's `argument`: a prior, or a prior derived from the data, by name or as an object.
-    family : type
-        Conjugate family of the numbers.
-    shape : (C, F)
+        Value of the user's `argument`: a prior, or a prior derived from the data, by name or as an object. A field of
+        the prior that is a mapping or a Series names the columns.
+    columns : Columns
+        Block of columns of numbers, with their conjugate family.
+    n_classes : int
     argument : str
 
     Raises
@@ -161,9 +202,14 @@ def prior_of_numbers(given: Any, family: Any, shape: tuple[int, int], argument: 
     ValueError
         If the prior is neither, or a field of it is out of range or of another shape.
     """
+    family = columns.family
     if isinstance(given, family):
-        least = family.least.items()
-        return family(**{k: _to_shape(getattr(given, k), f"{argument}.{k}", shape, bound) for k, bound in least})
+        shape, fields = (n_classes, len(columns.index)), {}
+        for name, bound in family.least.items():
+            field = f"{argument}.{name}"
+            value = match_all_columns(field, getattr(given, name), columns.names, columns.index, columns.n_features)
+            fields[name] = _to_shape(value, field, shape, bound)
+        return family(**fields)
     if isinstance(given, str) and given in family.empirical:
         return family.empirical[given]
     if type(given) not in set(map(type, family.empirical.values())):
@@ -215,10 +261,52 @@ def prior_of_cells(given: object, argument: str, n_classes: int, sizes: np.ndarr
     return replace(given, concentration=alpha)
 
 
-def _to_shape(given: object, name: str, shape: tuple[int, ...], bound: float = 0.0) -> np.ndarray:
-    """Return numbers broadcast to `shape` in float64; raise ValueError if one is below `bound`, or they do not fit."""
+def _select_columns(alpha: object, base: Columns) -> dict[int, Any]:
+    """Return the entries of a labelled `alpha` by position among these columns."""
+    return select_columns("alpha", alpha, base.names, base.index, base.n_features)
+
+
+def _concentrations(alpha: object, base: Columns) -> list[np.ndarray]:
+    """Return the concentrations of the levels of each column without parents, 1 where `alpha` names none.
+
+    Raises
+    ------
+    ValueError
+        If an entry is not a number, or an entry for each level, or names a level that the column does not have.
+    """
+    tables, levels = [np.ones(n) for n in base.sizes().tolist()], base.axis()[1]
+    start = base.start().tolist()
+    for i, entry in _select_columns(alpha, base).items():
+        name, n, labels = f"alpha[{base.names[i]!r}]", len(tables[i]), None
+        if is_labelled(entry):
+            if levels is None:
+                raise ValueError(f"{name}={shown(entry)} must be one number, as {base.kind} columns have no levels.")
+            labels = levels[start[i] : start[i] + n]
+            entry = match_levels(name, entry, labels, base.names[i])
+        values = to_numbers(name, entry)
+        if values.shape not in ((), (n,)):
+            raise ValueError(
+                f"{name} has shape {values.shape}; expected one number, an array with one entry for each of the {n} "
+                "levels, or a dict {level: number}."
+            )
+        _require_at_least(values, 0.0, name, labels)
+        tables[i][:] = values
+    return tables
+
+
+def _to_shape(
+    given: object,
+    name: str,
+    shape: tuple[int, ...],
+    bound: float = 0.0,
+    labels: Sequence[Hashable] | None = None,
+) -> np.ndarray:
+    """Return numbers broadcast to `shape` in float64; raise ValueError if one is below `bound`, or they do not fit.
+
+    `labels` name the entries in messages.
+    """
     values = to_numbers(name, given)
-    _require_at_least(values, bound, name)
+    _require_at_least(values, bound, name, labels)
     try:
         return np.broadcast_to(values, shape).astype(np.float64)
     except ValueError:
@@ -226,12 +314,14 @@ def _to_shape(given: object, name: str, shape: tuple[int, ...], bound: float = 0
         raise ValueError(f"{name} has shape {values.shape}; expected {expected}.") from None
 
 
-def _require_at_least(values: np.ndarray, bound: float, name: str) -> None:
-    """Raise ValueError naming the first value that is below `bound`, above `GREATEST`, or NaN."""
+def _require_at_least(values: np.ndarray, bound: float, name: str, labels: Sequence[Hashable] | None = None) -> None:
+    """Raise ValueError naming the first value that is below `bound`, above `GREATEST`, or NaN, by its label if any."""
     bad = ~((values >= bound) & (abs(values) <= GREATEST))
     if bad.any():
         where = tuple(int(i[0]) for i in np.nonzero(bad)) if values.ndim else ()
         place = f"{name}[{', '.join(map(str, where))}]" if where else name
+        if where and labels is not None:
+            place = f"{name}[{shown(labels[where[-1]])}]"
         least = max(bound, -GREATEST)
         raise ValueError(
             f"{place} is {values[where]}; it must be finite and at least {least:g}, and at most {GREATEST:g}."
@@ -254,7 +344,8 @@ def _describe_shapes(got: str, columns: Columns, shape: tuple[int, int]) -> str:
     lengths = sizes if len(sizes) <= 8 else f"{sizes[:8]}, …"
     return (
         f"alpha {got}; expected a scalar, an array of shape (F,) = {(columns.n_features,)} with one entry for each "
-        f"feature, a list of F arrays of lengths {lengths}, or an array of shape (C, L) = {shape}."
+        f"feature, a list of F arrays of lengths {lengths}, an array of shape (C, L) = {shape}, or a dict {{feature: "
+        "number or {level: number}}."
     )
 
 

@@ -41,7 +41,7 @@ class MarginColumns(RootColumns):
 def select_level_columns(kind: type[RootColumns], base: LevelColumns, features: Sequence[int]) -> RootColumns:
     """Return the features at these positions in `base` as columns of type `kind`, given the class alone."""
     selected: dict[str, Any] = {name: getattr(base, name) for name in ("n_features", "unknown", "missing_values")}
-    for name in ("index", "names", "levels", "declared", "cuts"):
+    for name in ("index", "names", "levels", "declared", "cuts", "kept"):
         values = getattr(base, name)
         selected[name] = tuple(values[j] for j in features) if len(values) else ()
     if all(cuts is None for cuts in selected["cuts"]):

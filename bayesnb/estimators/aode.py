@@ -13,6 +13,7 @@ from sklearn.utils.validation import check_is_fitted
 from bayesnb._util.arguments import require_integer, shown
 from bayesnb.counting import Counted
 from bayesnb.encoding import Encoding, Node, NodeColumns
+from bayesnb.encoding.labelled_vectors import is_labelled
 from bayesnb.estimators import classifier_state
 from bayesnb.estimators.defaults import CELLS
 from bayesnb.estimators.network_base import StructuredNB
@@ -44,14 +45,17 @@ class AODE(StructuredNB):
     ----------
     min_count : int, default 1
         A column is a parent in a row if rows with a total weight of at least `min_count` share its value in that row.
-    alpha : scalar or (F,) array, default 1
+    alpha : scalar, (F,) array, or dict or Series by column, default 1
         Dirichlet concentration of each level of a column given each value of the parent of a member, as in Weka: one
-        number for all columns, or one per column.
-    class_alpha : scalar, (C,) array or "levels", default 1
+        number for all columns, or one per column. A dict or Series is matched by name, such as
+        `{"colour": {"green": 2.0}, "root": 0.5}`. Concentrations that it does not name are 1; a level that it names is
+        declared.
+    class_alpha : scalar, (C,) array, dict or Series by class, or "levels", default 1
         Concentration of the Dirichlet prior of the class probabilities of each member. "levels": the number of levels
         of the parent of the member, so that P(class, x_p) = (n + 1)/(N + C · levels) at alpha = 1, as in Weka.
-    class_prior : (C,) array or Dirichlet, optional
-        Known class probabilities π, or a Dirichlet prior of π. Replaces `class_alpha`.
+    class_prior : (C,) array, dict or Series by class, or Dirichlet, optional
+        Known class probabilities π, or a Dirichlet prior of π. Replaces `class_alpha`. An array is in the order of
+        `classes_`; a dict or Series names the classes.
     estimate : {"predictive", "mean", "map", "mle"}, default "predictive"
         Estimate of the parameters that predictions use. "predictive" integrates the parameters out (the posterior
         predictive distribution). "mean", "map" and "mle" plug in the posterior mean, the posterior mode and the maximum
@@ -238,11 +242,13 @@ class AODE(StructuredNB):
         """
         require_integer("min_count", self.min_count, least=0)
         n_features = counted.encoding.blocks[0].n_features
-        if not isinstance(self.alpha, Number) and np.asarray(self.alpha).shape not in ((), (n_features,)):
+        by_position = not isinstance(self.alpha, Number) and not is_labelled(self.alpha)
+        if by_position and np.asarray(self.alpha).shape not in ((), (n_features,)):
             raise ValueError(
                 f"alpha={shown(self.alpha)} must be a number, or a list of {n_features} numbers, one number for each "
-                "feature. AODE cannot use a number for each level, because each averaged network has another parent, "
-                "and counts each level together with the levels of that parent."
+                "feature. AODE cannot use an array for each level, because each averaged network has another parent, "
+                "and counts each level together with the levels of that parent. Name levels in a dict {column: {level: "
+                "number}}."
             )
         if not isinstance(self.class_alpha, str):
             return super()._empirical_prior(counted)

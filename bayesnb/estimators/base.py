@@ -225,6 +225,7 @@ class NaiveBayesClassifier(FittedClassifier):
     def _state(self, counted: Counted) -> Fitted:
         """Return the `Fitted` of these counts with the prior by the hyperparameters; the classifier is not changed."""
         unfitted = classifier_state.copy_without_state(self)
+        counted = counting.keep_levels(counted, self._concentrations)
         return Fitted(
             name=type(self).__name__,
             encoding=counted.encoding,
@@ -431,6 +432,11 @@ class NaiveBayesClassifier(FittedClassifier):
         argument = self._prior_argument(columns)
         return columns.prior(getattr(self, argument), argument, n_classes)
 
+    @property
+    def _concentrations(self) -> object:
+        """Hyperparameter `alpha`; None if the classifier has none, or a complete prior in its place."""
+        return None if isinstance(self.prior, NaiveBayes) else getattr(self, "alpha", None)
+
     def _prior_argument(self, columns: Columns) -> str:
         """Return the name of the hyperparameter that holds the prior of a block, such as "alpha"."""
         return columns.hyperparameter if hasattr(self, columns.hyperparameter) else "prior"
@@ -496,8 +502,9 @@ class NaiveBayesClassifier(FittedClassifier):
                 f"prior={shown(self.prior)} must be None or a bayesnb.NaiveBayes, such as prior_ of a fitted "
                 "classifier. Pass concentrations as `alpha`."
             )
+        encoding.require_concentrations(self._concentrations)
         n_classes = len(encoding.classes)
-        class_prior = priors.class_distribution(self.class_prior, self.class_alpha, n_classes)
+        class_prior = priors.class_distribution(self.class_prior, self.class_alpha, encoding.classes)
         return NaiveBayes(class_prior, tuple(self._block_prior(columns, n_classes) for columns in encoding.blocks))
 
     def _make_counter(self, X: object) -> Self:
@@ -518,6 +525,8 @@ class NaiveBayesClassifier(FittedClassifier):
         """
         counted = Counted(stored.pop("encoding_"), stored.pop("statistics_"))
         counting.check(counted)
+        if counting.keep_levels(counted, self._concentrations) is not counted:
+            raise ValueError("alpha names levels that the fitted columns do not have. Fit again.")
         self.__dict__.update(stored)
         self.fitted_ = self._state(counted)
 

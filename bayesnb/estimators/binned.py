@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import KW_ONLY, dataclass
 from typing import Any
 
@@ -14,6 +14,7 @@ from bayesnb._util.arguments import require_integer
 from bayesnb._util.precision import float64
 from bayesnb.encoding import CellColumns, Columns, Encoding, Levels, Rows, Table
 from bayesnb.encoding.cell_edges import check_edges
+from bayesnb.encoding.labelled_vectors import read_labelled
 from bayesnb.estimators.base import NaiveBayesClassifier
 from bayesnb.estimators.defaults import CELLS, CLASS_ALPHA
 from bayesnb.families import Binned, LevelCounts
@@ -43,17 +44,19 @@ class BinnedNB(NaiveBayesClassifier):
     cells : int, default 64
         Largest number of cells of a feature, 2 to 256. The ends of cells are quantiles of the rows that are counted
         first, between values that occur. `partial_fit` keeps these ends, and the outer cells extend to infinity.
-    edges : dict {column: edges}, or list with an entry per column, optional
+    edges : dict or Series {column: edges}, or list with an entry per column, optional
         Ends of the cells, in place of quantiles, in the units of the column. A number on an edge belongs to the lower
         cell. Pass `edges_` of another classifier if the counts of both are to be added, as in streams and with dask.
     prior : "independent", IndependentCuts or NaiveBayes, default "independent"
         Prior of the cuts and of the probabilities of the bins, or a complete prior of the classifier. "independent" is
         `IndependentCuts(concentration=4.0, cuts=1.0)`: each of the G - 1 ends is a cut with the odds cuts/(G - 1), so
         that about one cut is expected, and each cell has α_g = concentration/G.
-    class_alpha : scalar or (C,) array, default 1
+    class_alpha : scalar, (C,) array, or dict or Series by class, default 1
         Concentration of the Dirichlet prior of the class probabilities π: one number for all classes, or one per class.
-    class_prior : (C,) array or Dirichlet, optional
-        Known class probabilities π, or a Dirichlet prior of π. Replaces `class_alpha`.
+        An array is in the order of `classes_`; a dict or Series names the classes.
+    class_prior : (C,) array, dict or Series by class, or Dirichlet, optional
+        Known class probabilities π, or a Dirichlet prior of π. Replaces `class_alpha`. An array is in the order of
+        `classes_`; a dict or Series names the classes.
     estimate : {"predictive", "mean", "map", "mle"}, default "predictive"
         Estimate of the parameters that predictions use. "predictive" and "mean" are the average over all binnings.
         "map" takes the most probable cuts, and the mean of θ given these cuts, which is the mode in the softmax basis.
@@ -186,7 +189,8 @@ def cell_edges(blocks: tuple[Columns, ...]) -> dict[str, np.ndarray]:
 
 def chosen_cells(edges: Any, encoding: Encoding) -> tuple[str, ...]:
     """Return ("the cells of numbers",) if rows, and not `edges`, gave the cells of some binned column; else ()."""
-    given = len(edges) if isinstance(edges, Mapping) else sum(ends is not None for ends in edges or ())
+    named = read_labelled("edges", edges)
+    given = sum(ends is not None for ends in (() if edges is None else edges)) if named is None else len(named)
     binned = sum(len(columns.names) for columns in encoding.blocks if columns.kind == "binned")
     return ("the cells of numbers",) if binned > given else ()
 

@@ -209,7 +209,7 @@ def count_table(
     table = replace(table, numeric=(numeric := numeric_columns(columns)))
     if not is_fitted(nb) and (time_units := table.find_time_units(compress(range(len(numeric)), numeric))):
         nb.time_units_ = time_units
-    learned, rows = Encoding(classes, columns).learn(table)
+    learned, rows = Encoding(classes, columns).keep_levels(nb._concentrations).learn(table)
     batch = nb._structured(LabelledRows(learned, rows, table, label, weight))
     return counting.prune(Counted(batch.encoding, counting.count_rows(batch.encoding, batch.rows, label, weight)))
 

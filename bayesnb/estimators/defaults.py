@@ -8,3 +8,5 @@ CELLS = 64
 """Largest number of cells of a column of numbers."""
 DEPENDENCE_CELLS = 6
 """Largest number of cells of a column of numbers that takes part in a structure."""
+INCLUSION = 0.5
+"""Prior probability that a feature depends on the class."""

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Hashable, Iterable, Mapping, Sequence
+from collections.abc import Hashable, Iterable, Sequence
 from dataclasses import KW_ONLY, dataclass
 from typing import Any, cast
 
@@ -19,6 +19,7 @@ from bayesnb.encoding import (
     Table,
     declared_categories,
 )
+from bayesnb.encoding.labelled_vectors import is_labelled, match_columns, named_levels
 from bayesnb.encoding.level_columns import HandleUnknown
 from bayesnb.estimators.base import NaiveBayesClassifier
 from bayesnb.estimators.defaults import ALPHA, CLASS_ALPHA
@@ -43,14 +44,18 @@ class CategoricalNB(NaiveBayesClassifier):
 
     Parameters
     ----------
-    alpha : scalar, (F,) array, list of F arrays, (C, L) array or Dirichlet, default 1
+    alpha : scalar, (F,) array, list of F arrays, (C, L) array, Dirichlet, or dict or Series by column, default 1
         Concentration α of the Dirichlet prior of the levels: one number for all levels, one per feature, one per level,
         or one per class and level, with L the number of levels of all features together. Levels are sorted, as in
-        `categories_`. The posterior mean under alpha is Laplace smoothing with λ = alpha.
-    class_alpha : scalar or (C,) array, default 1
+        `categories_`. The posterior mean under alpha is Laplace smoothing with λ = alpha. A dict or Series is matched
+        by name, such as `{"colour": {"green": 2.0}, "root": 0.5}`. Concentrations that it does not name are 1; a level
+        that it names is declared.
+    class_alpha : scalar, (C,) array, or dict or Series by class, default 1
         Concentration of the Dirichlet prior of the class probabilities π: one number for all classes, or one per class.
-    class_prior : (C,) array or Dirichlet, optional
-        Known class probabilities π, or a Dirichlet prior of π. Replaces `class_alpha`.
+        An array is in the order of `classes_`; a dict or Series names the classes.
+    class_prior : (C,) array, dict or Series by class, or Dirichlet, optional
+        Known class probabilities π, or a Dirichlet prior of π. Replaces `class_alpha`. An array is in the order of
+        `classes_`; a dict or Series names the classes.
     estimate : {"predictive", "mean", "map", "mle"}, default "predictive"
         Estimate of the parameters that predictions use. "predictive" integrates the parameters out (the posterior
         predictive distribution). "mean", "map" and "mle" plug in the posterior mean, the posterior mode and the maximum
@@ -164,13 +169,16 @@ class BernoulliNB(NaiveBayesClassifier):
 
     Parameters
     ----------
-    alpha : scalar, (F,) array, list of F pairs, (C, 2F) array or Dirichlet, default 1
+    alpha : scalar, (F,) array, list of F pairs, (C, 2F) array, Dirichlet, or dict or Series by column, default 1
         Concentrations of the Beta prior: one number for all features, one per feature, one pair (absent, present) per
-        feature, or one pair per class and feature.
-    class_alpha : scalar or (C,) array, default 1
+        feature, or one pair per class and feature. A dict or Series is matched by name, such as
+        `{"rain": {"present": 2.0}, "wind": 0.5}`; concentrations that it does not name are 1.
+    class_alpha : scalar, (C,) array, or dict or Series by class, default 1
         Concentration of the Dirichlet prior of the class probabilities π: one number for all classes, or one per class.
-    class_prior : (C,) array or Dirichlet, optional
-        Known class probabilities π, or a Dirichlet prior of π. Replaces `class_alpha`.
+        An array is in the order of `classes_`; a dict or Series names the classes.
+    class_prior : (C,) array, dict or Series by class, or Dirichlet, optional
+        Known class probabilities π, or a Dirichlet prior of π. Replaces `class_alpha`. An array is in the order of
+        `classes_`; a dict or Series names the classes.
     estimate : {"predictive", "mean", "map", "mle"}, default "predictive"
         Estimate of the parameters that predictions use. "predictive" integrates the parameters out (the posterior
         predictive distribution). "mean", "map" and "mle" plug in the posterior mean, the posterior mode and the maximum
@@ -260,13 +268,15 @@ class MultinomialNB(NaiveBayesClassifier):
 
     Parameters
     ----------
-    alpha : scalar, (F,) array, (C, F) array or Dirichlet, default 1
+    alpha : scalar, (F,) array, (C, F) array, Dirichlet, or dict or Series by column, default 1
         Concentration α of the Dirichlet prior of the words: one number for all words, one per word, or one per class
-        and word.
-    class_alpha : scalar or (C,) array, default 1
+        and word. A dict or Series is matched by name; words that it does not name have 1.
+    class_alpha : scalar, (C,) array, or dict or Series by class, default 1
         Concentration of the Dirichlet prior of the class probabilities π: one number for all classes, or one per class.
-    class_prior : (C,) array or Dirichlet, optional
-        Known class probabilities π, or a Dirichlet prior of π. Replaces `class_alpha`.
+        An array is in the order of `classes_`; a dict or Series names the classes.
+    class_prior : (C,) array, dict or Series by class, or Dirichlet, optional
+        Known class probabilities π, or a Dirichlet prior of π. Replaces `class_alpha`. An array is in the order of
+        `classes_`; a dict or Series names the classes.
     estimate : {"predictive", "mean", "map", "mle"}, default "predictive"
         Estimate of the parameters that predictions use. "predictive" integrates the parameters out (the posterior
         predictive distribution). "mean", "map" and "mle" plug in the posterior mean, the posterior mode and the maximum
@@ -386,9 +396,15 @@ def level_columns(
     return LevelColumns(index, names, len(table.names), tuple(known), tuple(declared), unknown, marks)
 
 
-def declared_columns(table: Table, categories: object) -> set[int]:
-    """Return the positions of the columns for which a dict `categories` declares levels; none for other values."""
-    return {table.position(key, "categories") for key in categories} if isinstance(categories, Mapping) else set()
+def declared_columns(table: Table, categories: object, alpha: object) -> set[int]:
+    """Return the positions of the columns whose levels are declared by column, in `categories` or by names in `alpha`.
+
+    A list of categories is for the categorical columns, whatever these are, and declares none of them so.
+    """
+    by_column = {} if isinstance(categories, list | tuple) or not is_labelled(categories) else categories
+    named = match_columns("alpha", alpha, table.names) if is_labelled(alpha) else {}
+    declared = {j for j, entry in named.items() if named_levels(entry)}
+    return declared | match_columns("categories", by_column, table.names).keys()
 
 
 def _read_categories(table: Table, index: Sequence[int], categories: object) -> list[Any]:
@@ -401,8 +417,8 @@ def _read_categories(table: Table, index: Sequence[int], categories: object) -> 
     """
     if isinstance(categories, str) and categories == "auto":
         return [None] * len(index)
-    if isinstance(categories, Mapping):
-        by_column = {table.position(key, "categories"): levels for key, levels in categories.items()}
+    if not isinstance(categories, list | tuple) and is_labelled(categories):
+        by_column = match_columns("categories", categories, table.names)
         return [by_column.get(j) for j in index]
     levels: Any = categories
     is_list = isinstance(levels, Sequence | np.ndarray) and not isinstance(levels, str)

@@ -13,7 +13,9 @@ from bayesnb._util.arguments import require_number, shown, to_numbers
 from bayesnb._util.precision import float64
 from bayesnb.counting import Counted
 from bayesnb.encoding import Columns, Encoding, Table
+from bayesnb.encoding.labelled_vectors import is_labelled, match_columns
 from bayesnb.estimators.base import NaiveBayesClassifier, wrapped_estimator
+from bayesnb.estimators.defaults import INCLUSION
 from bayesnb.estimators.discrete import CategoricalNB
 from bayesnb.estimators.display import require_unnested
 from bayesnb.families import EmpiricalAveraged, averaged
@@ -45,8 +47,9 @@ class FeatureAveragedNB(NaiveBayesClassifier):
         Classifier whose columns, options and priors are used, both for each class and for all classes together.
         Default: `CategoricalNB()`. The features may be categorical, Bernoulli, Gaussian, Poisson or mixed, but not
         multinomial.
-    inclusion : scalar or (F,) array, default 0.5
-        Prior probability ρ that a feature depends on the class: one number for all features, or one per feature.
+    inclusion : scalar, (F,) array, or dict or Series by feature, default 0.5
+        Prior probability ρ that a feature depends on the class: one number for all features, or one per feature. A dict
+        or Series names features; those that it does not name keep 0.5.
     expected_features : float, optional
         Prior expectation of the number of features that depend on the class. Replaces `inclusion`: each feature is
         included with probability expected_features / F.
@@ -99,7 +102,7 @@ class FeatureAveragedNB(NaiveBayesClassifier):
 
     estimator: Any = None
     _: KW_ONLY
-    inclusion: object = 0.5
+    inclusion: object = INCLUSION
     expected_features: float | None = None
     estimate: Estimate = "predictive"
 
@@ -172,6 +175,11 @@ class FeatureAveragedNB(NaiveBayesClassifier):
         """Return the hyperparameter `estimator`, by default `CategoricalNB()`; ValueError if it is unusable."""
         return wrapped_estimator(self, CategoricalNB())
 
+    @property
+    def _concentrations(self) -> object:
+        """Hyperparameter `alpha` of the estimator."""
+        return self._base()._concentrations
+
     def _columns(self, table: Table) -> tuple[Columns, ...]:
         """Return the estimator's blocks of columns; NotImplementedError for arcs, word counts and shared parameters."""
         columns = self._base()._columns(table)
@@ -190,20 +198,25 @@ class FeatureAveragedNB(NaiveBayesClassifier):
         """Return the estimator's prior, each family as a mixture of parameters that depend on the class or do not."""
         require_estimate(self.estimate, self._estimates)
         base = self._base()._empirical_prior(counted)
-        log_odds = self._prior_log_odds(sum(len(columns.index) for columns in counted.encoding.blocks))
+        log_odds = self._prior_log_odds(counted.encoding)
         blocks = [
             (EmpiricalAveraged if callable(family) else averaged)(family, log_odds[list(columns.index)])
             for columns, family in zip(counted.encoding.blocks, base.blocks, strict=True)
         ]
         return NaiveBayes(base.class_prior, tuple(blocks))
 
-    def _prior_log_odds(self, n_features: int) -> np.ndarray:
+    def _prior_log_odds(self, encoding: Encoding) -> np.ndarray:
         """Return (F,) prior log odds that a feature depends on the class; ValueError for invalid probabilities."""
+        n_features = encoding.n_features
         if (expected := self.expected_features) is not None:
             wanted = f"strictly between 0 and {n_features}, the number of features"
             require_number("expected_features", expected, wanted, lambda number: 0 < number < n_features)
             return np.full(n_features, logit(expected / n_features))
-        inclusion = to_numbers("inclusion", self.inclusion)
+        given: Any = self.inclusion
+        if is_labelled(given):
+            entries = match_columns("inclusion", given, encoding.feature_names)
+            given = [entries.get(j, INCLUSION) for j in range(n_features)]
+        inclusion = to_numbers("inclusion", given)
         if inclusion.shape not in ((), (n_features,)) or not ((inclusion > 0) & (inclusion < 1)).all():
             raise ValueError(
                 f"inclusion={shown(self.inclusion)} must be a probability strictly between 0 and 1, or one such "

@@ -57,13 +57,15 @@ class KDB(StructuredNB):
     max_features : "auto", int or None, default "auto"
         Number of columns in the network, the most informative ones first. "auto": chosen together with `k`; within a
         `WeightedNB` all columns. None: all columns.
-    alpha : scalar or (F,) array, default 1
+    alpha : scalar, (F,) array, or dict or Series by column, default 1
         Dirichlet concentration of all levels of a column together, in each context of its parents: one number for all
-        columns, or one per column.
-    class_alpha : scalar or (C,) array, default 1
+        columns, or one per column. A dict or Series is matched by name; columns that it does not name have 1.
+    class_alpha : scalar, (C,) array, or dict or Series by class, default 1
         Concentration of the Dirichlet prior of the class probabilities π: one number for all classes, or one per class.
-    class_prior : (C,) array or Dirichlet, optional
-        Known class probabilities π, or a Dirichlet prior of π. Replaces `class_alpha`.
+        An array is in the order of `classes_`; a dict or Series names the classes.
+    class_prior : (C,) array, dict or Series by class, or Dirichlet, optional
+        Known class probabilities π, or a Dirichlet prior of π. Replaces `class_alpha`. An array is in the order of
+        `classes_`; a dict or Series names the classes.
     estimate : {"predictive", "mean", "map", "mle"}, default "predictive"
         Estimate of the parameters that predictions use. "predictive" integrates the parameters out (the posterior
         predictive distribution). "mean", "map" and "mle" plug in the posterior mean, the posterior mode and the maximum

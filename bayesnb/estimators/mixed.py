@@ -58,13 +58,17 @@ class MixedNB(NaiveBayesClassifier):
         score of the labels, log P(y | x_j, the other rows), on the rows that are counted first. "auto" is "gaussian" if
         there are fewer than ten rows outside the largest class, or if `prior` is a complete prior without binned
         columns. `partial_fit` keeps the choice, `kinds_`, and all results are conditional on it.
-    alpha : scalar, (F,) array, list with an entry per column, or Dirichlet, default 1
+    alpha : scalar, (F,) array, list with an entry per column, Dirichlet, or dict or Series by column, default 1
         Concentration of the Dirichlet prior of the categorical, Bernoulli and multinomial columns: one number for all
-        of them, or one per column.
-    class_alpha : scalar or (C,) array, default 1
+        of them, or one per column. A dict or Series is matched by name, such as
+        `{"colour": {"green": 2.0}, "root": 0.5}`. Concentrations that it does not name are 1; a level that it names is
+        declared.
+    class_alpha : scalar, (C,) array, or dict or Series by class, default 1
         Concentration of the Dirichlet prior of the class probabilities π: one number for all classes, or one per class.
-    class_prior : (C,) array or Dirichlet, optional
-        Known class probabilities π, or a Dirichlet prior of π. Replaces `class_alpha`.
+        An array is in the order of `classes_`; a dict or Series names the classes.
+    class_prior : (C,) array, dict or Series by class, or Dirichlet, optional
+        Known class probabilities π, or a Dirichlet prior of π. Replaces `class_alpha`. An array is in the order of
+        `classes_`; a dict or Series names the classes.
     estimate : {"predictive", "mean", "map", "mle"}, default "predictive"
         Estimate of the parameters that predictions use. "predictive" integrates the parameters out (the posterior
         predictive distribution). "mean", "map" and "mle" plug in the posterior mean, the posterior mode and the maximum
@@ -92,7 +96,7 @@ class MixedNB(NaiveBayesClassifier):
     cells : int, default 64
         Largest number of cells of a binned column, 2 to 256. The ends of cells are quantiles of the rows that are
         counted first.
-    edges : dict {column: edges}, or list with an entry per binned column, optional
+    edges : dict or Series {column: edges}, or list with an entry per binned column, optional
         Ends of the cells of the binned columns, in place of quantiles, in the units of the column.
     poisson_prior : "pooled" or GammaPoisson, default "pooled"
         Prior of the rates of the Poisson columns. "pooled": empirical Bayes, Gamma(1, 1/mean), with the mean of the
@@ -267,12 +271,13 @@ class MixedNB(NaiveBayesClassifier):
         Better is a gain of more than 1e-9 nats per row by `compute_gains`, which shrinks the gains to a common one.
         """
         _, _, table, label, weight = batch
-        fits = []
+        fits, of_numbers = [], classifier_state.copy_unfitted(self)
+        of_numbers.alpha = ALPHA  # `alpha` may name columns of levels, which the encoding of numbers does not have.
         normal = real_columns(table, undecided, NormalInverseGamma)
         for block in (normal, cell_columns(table, undecided, self.cells, self.edges)):
             encoding, rows = Encoding(batch.encoding.classes, (block,)).learn(table)
             counted = Counted(encoding, counting.count_rows(encoding, rows, label, weight))
-            fits.append(classifier_state.copy_unfitted(self)._state(counted))
+            fits.append(of_numbers._state(counted))
         column_gains = compute_gains(fits[0], fits[1], table, label, weight)
         return [j for j, gain in zip(undecided, column_gains, strict=True) if gain > _ROUNDING]
 
@@ -331,7 +336,7 @@ class MixedNB(NaiveBayesClassifier):
                         f"Column {shown(table.names[j])} is listed as both {kinds[j]} and {kind}; list it under one."
                     )
                 kinds[j] = kind
-        for j in declared_columns(table, self.categories):
+        for j in declared_columns(table, self.categories, self.alpha):
             kinds[j] = kinds[j] or "categorical"
         return kinds
 

@@ -457,7 +457,7 @@ class StructuredNB(NaiveBayesClassifier):
         """Return the indices of the columns of numbers that `gaussian` selects, in ascending order."""
         named = self.gaussian
         if isinstance(named, str) and named in ("auto", "dtype"):
-            declared = declared_columns(table, self.categories)
+            declared = declared_columns(table, self.categories, self.alpha)
             candidates = [j for j in range(len(table.names)) if j not in declared]
             return tuple(j for j in candidates if table.is_numeric(j, whole=named == "dtype"))
         return tuple(sorted({table.position(column, "gaussian") for column in as_list(named)}))

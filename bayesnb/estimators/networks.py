@@ -34,14 +34,18 @@ class NetworkNB(StructuredNB):
     parents : dict {column: parent, list of parents, or None}, optional
         Parents of each column besides the class, by name or index. A column that you do not mention has none, so that
         the default is naive Bayes. `parents_` of another classifier can be given.
-    alpha : scalar, (F,) array, list of F arrays or (C, L) array, default 1
+    alpha : scalar, (F,) array, list of F arrays, (C, L) array, or dict or Series by column, default 1
         Dirichlet concentration of each level of a column given each value of its parents: one number for all columns,
         or one per column. A list of F arrays, or a (C, L) array, is over the joint levels of parents and column; the
-        levels of the column vary fastest. A posterior mean is Laplace smoothing of each table.
-    class_alpha : scalar or (C,) array, default 1
+        levels of the column vary fastest. A posterior mean is Laplace smoothing of each table. A dict or Series is
+        matched by name, such as `{"colour": {"green": 2.0}, "root": 0.5}`. Concentrations that it does not name are 1;
+        a level that it names is declared.
+    class_alpha : scalar, (C,) array, or dict or Series by class, default 1
         Concentration of the Dirichlet prior of the class probabilities π: one number for all classes, or one per class.
-    class_prior : (C,) array or Dirichlet, optional
-        Known class probabilities π, or a Dirichlet prior of π. Replaces `class_alpha`.
+        An array is in the order of `classes_`; a dict or Series names the classes.
+    class_prior : (C,) array, dict or Series by class, or Dirichlet, optional
+        Known class probabilities π, or a Dirichlet prior of π. Replaces `class_alpha`. An array is in the order of
+        `classes_`; a dict or Series names the classes.
     estimate : {"predictive", "mean", "map", "mle"}, default "predictive"
         Estimate of the parameters that predictions use. "predictive" integrates the parameters out (the posterior
         predictive distribution). "mean", "map" and "mle" plug in the posterior mean, the posterior mode and the maximum
@@ -203,13 +207,17 @@ class SPODE(StructuredNB):
     ----------
     parent : column name or index, optional
         Column that is the parent of all others. Default: the first categorical column with an observed cell.
-    alpha : scalar or (F,) array, default 1
+    alpha : scalar, (F,) array, or dict or Series by column, default 1
         Dirichlet concentration of each level of a column given each value of its parent: one number for all columns, or
-        one per column. A posterior mean is Laplace smoothing of each table.
-    class_alpha : scalar or (C,) array, default 1
+        one per column. A posterior mean is Laplace smoothing of each table. A dict or Series is matched by name, such
+        as `{"colour": {"green": 2.0}, "root": 0.5}`. Concentrations that it does not name are 1; a level that it names
+        is declared.
+    class_alpha : scalar, (C,) array, or dict or Series by class, default 1
         Concentration of the Dirichlet prior of the class probabilities π: one number for all classes, or one per class.
-    class_prior : (C,) array or Dirichlet, optional
-        Known class probabilities π, or a Dirichlet prior of π. Replaces `class_alpha`.
+        An array is in the order of `classes_`; a dict or Series names the classes.
+    class_prior : (C,) array, dict or Series by class, or Dirichlet, optional
+        Known class probabilities π, or a Dirichlet prior of π. Replaces `class_alpha`. An array is in the order of
+        `classes_`; a dict or Series names the classes.
     estimate : {"predictive", "mean", "map", "mle"}, default "predictive"
         Estimate of the parameters that predictions use. "predictive" integrates the parameters out (the posterior
         predictive distribution). "mean", "map" and "mle" plug in the posterior mean, the posterior mode and the maximum

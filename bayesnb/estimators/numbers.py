@@ -61,10 +61,12 @@ class GaussianNB(NumbersNB):
         variance within the classes, which counts as two rows (a = 1). "pooled": the same, with b the variance over all
         rows; see the notes. `bayesnb.families.EmpiricalNormal` takes other κ and a. A NormalInverseGamma is used as
         given; its fields are scalars, (F,) or (C, F).
-    class_alpha : scalar or (C,) array, default 1
+    class_alpha : scalar, (C,) array, or dict or Series by class, default 1
         Concentration of the Dirichlet prior of the class probabilities π: one number for all classes, or one per class.
-    class_prior : (C,) array or Dirichlet, optional
-        Known class probabilities π, or a Dirichlet prior of π. Replaces `class_alpha`.
+        An array is in the order of `classes_`; a dict or Series names the classes.
+    class_prior : (C,) array, dict or Series by class, or Dirichlet, optional
+        Known class probabilities π, or a Dirichlet prior of π. Replaces `class_alpha`. An array is in the order of
+        `classes_`; a dict or Series names the classes.
     estimate : {"predictive", "mean", "map", "mle"}, default "predictive"
         Estimate of the parameters that predictions use. "predictive" integrates the parameters out (the posterior
         predictive distribution). "mean", "map" and "mle" plug in the posterior mean, the posterior mode and the maximum
@@ -151,10 +153,12 @@ class PoissonNB(NumbersNB):
         Prior of the rate of each feature, or a complete prior of the classifier. "pooled": empirical Bayes, with a = 1
         and b = 1/mean, for the mean of the feature over all rows. A GammaPoisson is used as given; its fields are
         scalars, (F,) or (C, F).
-    class_alpha : scalar or (C,) array, default 1
+    class_alpha : scalar, (C,) array, or dict or Series by class, default 1
         Concentration of the Dirichlet prior of the class probabilities π: one number for all classes, or one per class.
-    class_prior : (C,) array or Dirichlet, optional
-        Known class probabilities π, or a Dirichlet prior of π. Replaces `class_alpha`.
+        An array is in the order of `classes_`; a dict or Series names the classes.
+    class_prior : (C,) array, dict or Series by class, or Dirichlet, optional
+        Known class probabilities π, or a Dirichlet prior of π. Replaces `class_alpha`. An array is in the order of
+        `classes_`; a dict or Series names the classes.
     estimate : {"predictive", "mean", "map", "mle"}, default "predictive"
         Estimate of the parameters that predictions use. "predictive" integrates the parameters out (the posterior
         predictive distribution). "mean", "map" and "mle" plug in the posterior mean, the posterior mode and the maximum
@@ -237,10 +241,12 @@ class ExponentialNB(NumbersNB):
         Prior of the rate of each feature, or a complete prior of the classifier. "pooled": empirical Bayes, with a = 1
         and b the mean of the feature over all rows, which counts as one row. `bayesnb.families.EmpiricalDuration` takes
         other strengths. A GammaExponential is used as given; its fields are scalars, (F,) or (C, F).
-    class_alpha : scalar or (C,) array, default 1
+    class_alpha : scalar, (C,) array, or dict or Series by class, default 1
         Concentration of the Dirichlet prior of the class probabilities π: one number for all classes, or one per class.
-    class_prior : (C,) array or Dirichlet, optional
-        Known class probabilities π, or a Dirichlet prior of π. Replaces `class_alpha`.
+        An array is in the order of `classes_`; a dict or Series names the classes.
+    class_prior : (C,) array, dict or Series by class, or Dirichlet, optional
+        Known class probabilities π, or a Dirichlet prior of π. Replaces `class_alpha`. An array is in the order of
+        `classes_`; a dict or Series names the classes.
     estimate : {"predictive", "mean", "map", "mle"}, default "predictive"
         Estimate of the parameters that predictions use. "predictive" integrates the parameters out (the posterior
         predictive distribution). "mean", "map" and "mle" plug in the posterior mean, the posterior mode and the maximum

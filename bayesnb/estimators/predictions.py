@@ -126,8 +126,9 @@ class FittedClassifier(ClassifierMixin, BaseEstimator):
         estimate : {"mle", "map", "mean", "predictive"}, optional
             Estimate of the parameters: integrated out ("predictive"), or plugged in. Default: the hyperparameter
             `estimate`.
-        class_prior : (C,) array, optional
-            Class probabilities that replace the learned ones, for rows with another prevalence.
+        class_prior : (C,) array, or dict or Series by class, optional
+            Class probabilities that replace the learned ones, for rows with another prevalence. An array is in the
+            order of `classes_`.
         draws : result of `posterior_draws`, `to_arviz` or `run_nuts`, optional
             Draws that probabilities are averaged over, in place of the exact posterior; see `predict_proba`.
         groups : (N,) array-like, optional
@@ -149,7 +150,7 @@ class FittedClassifier(ClassifierMixin, BaseEstimator):
         choice: np.ndarray = self._score(X, scoring.decision, estimate, class_prior, draws, groups)
         if (undefined := choice < 0).any():
             warn_undefined(undefined)
-            a_priori = self.fitted_.class_log_prior if class_prior is None else np.asarray(class_prior)
+            a_priori = self.fitted_.class_log_prior if class_prior is None else _log_prob(self.fitted_, class_prior)
             choice = np.where(undefined, int(np.argmax(a_priori)), choice)
         labels: np.ndarray = self.classes_[choice]
         return labels
@@ -173,8 +174,9 @@ class FittedClassifier(ClassifierMixin, BaseEstimator):
         estimate : {"mle", "map", "mean", "predictive"}, optional
             Estimate of the parameters: integrated out ("predictive"), or plugged in. Default: the hyperparameter
             `estimate`.
-        class_prior : (C,) array, optional
-            Class probabilities that replace the learned ones, for rows with another prevalence.
+        class_prior : (C,) array, or dict or Series by class, optional
+            Class probabilities that replace the learned ones, for rows with another prevalence. An array is in the
+            order of `classes_`.
         draws : result of `posterior_draws`, `to_arviz` or `run_nuts`, optional
             Draws that probabilities are averaged over, in place of the exact posterior; see `predict_proba`.
         groups : (N,) array-like, optional
@@ -217,8 +219,9 @@ class FittedClassifier(ClassifierMixin, BaseEstimator):
         estimate : {"mle", "map", "mean", "predictive"}, optional
             Estimate of the parameters: integrated out ("predictive"), or plugged in. Default: the hyperparameter
             `estimate`.
-        class_prior : (C,) array, optional
-            Class probabilities that replace the learned ones, for rows with another prevalence.
+        class_prior : (C,) array, or dict or Series by class, optional
+            Class probabilities that replace the learned ones, for rows with another prevalence. An array is in the
+            order of `classes_`.
         draws : result of `posterior_draws`, `to_arviz` or `run_nuts`, optional
             Draws that probabilities are averaged over, in place of the exact posterior; see the notes.
         groups : (N,) array-like, optional
@@ -281,8 +284,9 @@ class FittedClassifier(ClassifierMixin, BaseEstimator):
         estimate : {"mle", "map", "mean", "predictive"}, optional
             Estimate of the parameters: integrated out ("predictive"), or plugged in. Default: the hyperparameter
             `estimate`.
-        class_prior : (C,) array, optional
-            Class probabilities that replace the learned ones, for rows with another prevalence.
+        class_prior : (C,) array, or dict or Series by class, optional
+            Class probabilities that replace the learned ones, for rows with another prevalence. An array is in the
+            order of `classes_`.
 
         Returns
         -------
@@ -322,8 +326,9 @@ class FittedClassifier(ClassifierMixin, BaseEstimator):
         estimate : {"mle", "map", "mean", "predictive"}, optional
             Estimate of the parameters: integrated out ("predictive"), or plugged in. Default: the hyperparameter
             `estimate`.
-        class_prior : (C,) array, optional
-            Class probabilities that replace the learned ones, for rows with another prevalence.
+        class_prior : (C,) array, or dict or Series by class, optional
+            Class probabilities that replace the learned ones, for rows with another prevalence. An array is in the
+            order of `classes_`.
 
         Returns
         -------
@@ -385,10 +390,7 @@ class FittedClassifier(ClassifierMixin, BaseEstimator):
                 f"estimate={shown(estimate)} and draws= exclude each other, because draws take the place of an "
                 "estimate. Pass one of the two."
             )
-        prob: np.ndarray | None = None
-        if class_prior is not None:
-            known = priors.class_distribution(class_prior, 1.0, len(fitted.encoding.classes))
-            prob = np.exp(scoring.plug_in(known).log_theta[0])
+        prob = None if class_prior is None else np.exp(_log_prob(fitted, class_prior))
         if groups is None:
             parameter_draws = read_draws(fitted, draws)
             if prob is not None:
@@ -416,3 +418,9 @@ class FittedClassifier(ClassifierMixin, BaseEstimator):
 
     def __sklearn_is_fitted__(self) -> bool:
         return "fitted_" in vars(self)
+
+
+def _log_prob(fitted: Fitted, class_prior: object) -> np.ndarray:
+    """Return (C,) log probabilities of the classes by the argument `class_prior`; the mean of a Dirichlet."""
+    known = priors.class_distribution(class_prior, 1.0, fitted.encoding.classes)
+    return np.asarray(scoring.plug_in(known).log_theta[0])

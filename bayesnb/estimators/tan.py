@@ -54,17 +54,21 @@ class TAN(StructuredNB):
         Root of the tree, from which the arcs lead away, for "mi". Default: the first categorical column. The root makes
         no difference to the maximum likelihood, and hardly any to the other estimates. With "evidence" the scores
         determine the directions of the arcs.
-    alpha : scalar, (F,) array, list of F arrays or (C, L) array, default 1
+    alpha : scalar, (F,) array, list of F arrays, (C, L) array, or dict or Series by column, default 1
         Dirichlet concentration. With "mi": of each level of a column given each value of its parent. With "evidence":
         of each level of a column given the class alone. Given a parent, this concentration is divided by the number of
         values of the parent, in the scores of arcs and in the tables (see `prior_`): the prior of a column then counts
         as the same number of rows with a parent as without. Otherwise each arc would add shrinkage, and would be chosen
         for that reason. `alpha=[s / n for n in levels]` is the BDeu prior of equivalent sample size s per class, under
-        which the score of an arc is the same in both directions.
-    class_alpha : scalar or (C,) array, default 1
+        which the score of an arc is the same in both directions. A dict or Series is matched by name, such as
+        `{"colour": {"green": 2.0}, "root": 0.5}`. Concentrations that it does not name are 1; a level that it names is
+        declared.
+    class_alpha : scalar, (C,) array, or dict or Series by class, default 1
         Concentration of the Dirichlet prior of the class probabilities π: one number for all classes, or one per class.
-    class_prior : (C,) array or Dirichlet, optional
-        Known class probabilities π, or a Dirichlet prior of π. Replaces `class_alpha`.
+        An array is in the order of `classes_`; a dict or Series names the classes.
+    class_prior : (C,) array, dict or Series by class, or Dirichlet, optional
+        Known class probabilities π, or a Dirichlet prior of π. Replaces `class_alpha`. An array is in the order of
+        `classes_`; a dict or Series names the classes.
     estimate : {"predictive", "mean", "map", "mle"}, default "predictive"
         Estimate of the parameters that predictions use. "predictive" integrates the parameters out (the posterior
         predictive distribution). "mean", "map" and "mle" plug in the posterior mean, the posterior mode and the maximum

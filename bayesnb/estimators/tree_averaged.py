@@ -45,10 +45,12 @@ class TreeAveragedNB(StructuredNB):
     alpha : float, default 1
         Equivalent sample size S of the prior, in rows per class: each of the L levels of a column has the Dirichlet
         concentration S/L, and each pair of levels of two columns S/(L_u L_v).
-    class_alpha : scalar or (C,) array, default 1
+    class_alpha : scalar, (C,) array, or dict or Series by class, default 1
         Concentration of the Dirichlet prior of the class probabilities π: one number for all classes, or one per class.
-    class_prior : (C,) array or Dirichlet, optional
-        Known class probabilities π, or a Dirichlet prior of π. Replaces `class_alpha`.
+        An array is in the order of `classes_`; a dict or Series names the classes.
+    class_prior : (C,) array, dict or Series by class, or Dirichlet, optional
+        Known class probabilities π, or a Dirichlet prior of π. Replaces `class_alpha`. An array is in the order of
+        `classes_`; a dict or Series names the classes.
     categories : "auto", list of F lists, or dict {feature: list}, default "auto"
         Levels of each categorical column. "auto": the levels that occur in the rows; `partial_fit` adds new ones. A
         pandas categorical column has the categories of its dtype. Declared levels belong to the model whether or not

@@ -97,7 +97,8 @@ class GammaExponential(Gamma):
         \lambda \sim \mathrm{Gamma}(a, b), \qquad p(\lambda) \propto \lambda^{a - 1} e^{-b\lambda}
 
     The distribution is conjugate to durations x ~ Exponential(λ): `update` returns the posterior Gamma(a + n, b + Σx),
-    which is of the same type. As `prior=` of a classifier, each field may also be a scalar or (F,).
+    which is of the same type. As `prior=` of a classifier, each field may also be a scalar, (F,),
+    or a dict or Series by column.
 
     Parameters
     ----------

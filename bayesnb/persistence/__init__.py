@@ -42,7 +42,7 @@ def save(nb: BaseEstimator, path: str | os.PathLike[str]) -> None:
     ------
     TypeError
         If a label, a level or a hyperparameter is of a type that a file cannot have; the message names the value.
-        Files can have str, int, float, bool, datetime64 and None, and lists, dicts, arrays and priors of these types.
+        Files can have str, int, float, bool, datetime64 and None, and lists, dicts, Series, arrays and priors of these.
         Nothing is written.
     ValueError
         If a fitted attribute or a hyperparameter was changed after `fit` and contradicts the others: such a file could

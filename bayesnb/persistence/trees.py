@@ -72,10 +72,13 @@ class Encoder:
             return self._items(value, where)
         if kind is tuple:
             return {TAG: "tuple", "values": self._items(value, where)}
-        if kind is dict:
+        if isinstance(value, Mapping):
             require_keys(value)
             values = [self.encode(v, f"{where}[{k!r}]") for k, v in value.items()]
             return {TAG: "dict", "keys": self._items(value, where), "values": values}
+        if hasattr(value, "iloc") and hasattr(value, "to_frame"):  # a pandas Series; an index has no `iloc`
+            labels = self._items(value.index.tolist(), f"{where}.index")
+            return {TAG: "series", "labels": labels, "values": self._items(value.tolist(), where)}
         if kind is range:
             return {TAG: "range", "value": [value.start, value.stop, value.step]}
         if isinstance(value, np.datetime64) or kind.__name__ == "Timestamp":
@@ -183,6 +186,8 @@ class Decoder:
                 keys = self._items(tree["keys"])
                 require_keys(keys)
                 return dict(zip(keys, self._items(tree["values"]), strict=True))
+            case "series":
+                return _make_series(self._items(tree["labels"]), self._items(tree["values"]))
             case "range":
                 positions = range(*tree["value"])
                 self._spend(len(positions))
@@ -285,6 +290,16 @@ def is_fitted_name(cls: type, name: str) -> bool:
     """Return whether `name` is that of an attribute that `fit` sets: it ends in _, and `cls` does not define it."""
     is_state = name in ("encoding_", "statistics_")  # Classes have properties of these names, and of no other ones.
     return name.endswith("_") and not name.startswith("_") and hasattr(cls, name) == is_state
+
+
+def _make_series(labels: list[Any], values: list[Any]) -> Any:
+    """Return a pandas Series; raise ValueError if the numbers of labels and values differ."""
+    import pandas as pd
+
+    entries = np.empty(len(values), object)
+    entries[:] = values
+    index = pd.Index(labels, tupleize_cols=False, dtype=None if labels else object)
+    return pd.Series(entries, index).infer_objects()
 
 
 def _decode_time(tree: dict[str, Tree]) -> Any:

@@ -10,6 +10,7 @@ from typing import Any
 import jax
 import numpy as np
 
+from bayesnb.encoding.labelled_vectors import is_labelled
 from bayesnb.encoding.table import Positions
 
 
@@ -28,9 +29,10 @@ def conforms(value: object, hint: Any) -> bool:
         return isinstance(value, tuple | list) and all_conform(value, arguments[0])
     if origin in (tuple, list):
         return isinstance(value, origin) and all_conform(value, arguments[0])
-    if hint is jax.Array:  # The type of families' fields, which users may also give as numbers, or as lists of numbers.
-        if isinstance(value, tuple | list):
-            return all(conforms(item, hint) for item in value)
+    if hint is jax.Array:  # Type of families' fields, which users may also give as numbers, lists, dicts or Series.
+        if isinstance(value, tuple | list) or is_labelled(value):
+            items: Any = value.values() if isinstance(value, dict) else value
+            return all(conforms(item, hint) for item in items)
         return isinstance(value, np.ndarray | jax.Array) or conforms(value, float)
     if hint is float:
         return isinstance(value, int | float | np.integer | np.floating) and not isinstance(value, bool)

@@ -402,7 +402,7 @@ def _log_class(fitted: Fitted) -> np.ndarray:
     """
     if not fitted.prior.class_prior.fixed:
         return fitted.class_log_prior
-    uniform = class_distribution(None, 1.0, len(fitted.encoding.classes))
+    uniform = class_distribution(None, 1.0, fitted.encoding.classes)
     posterior = float64(uniform.update)(LevelCounts(fitted.statistics.class_count[None]))
     return np.asarray(scoring.plug_in(posterior).log_theta[0])
 

@@ -17,6 +17,7 @@ from bayesnb._util.arguments import find_class, require_iterable, shown
 from bayesnb._util.level_pair_counts import require_memory
 from bayesnb.capabilities import require_capability
 from bayesnb.encoding import Columns, Conditional, Rows, Table, ignore_unknown
+from bayesnb.encoding.labelled_vectors import is_labelled, match_columns
 from bayesnb.families import Family
 from bayesnb.families._namespace import kernel
 from bayesnb.families.protocol import LogOddsCumulants
@@ -41,7 +42,7 @@ def explain(
     of, against : labels, optional
         The two classes, for all rows. Default: the most probable class other than the given one. If neither is given:
         the predicted class against the runner-up.
-    names : (F,) texts, optional
+    names : (F,) texts, or dict or Series by column, optional
         Names of the columns of X, such as the words of a sparse matrix, `bag.get_feature_names_out()`.
 
     Returns
@@ -286,6 +287,10 @@ def column_names(fitted: Fitted, names: Sequence[str] | None) -> list[str]:
     """Return the names of the columns of X: those given by the user, or those of the classifier."""
     if names is None:
         return fitted.encoding.feature_names
+    if is_labelled(names):
+        known = fitted.encoding.feature_names
+        entries = match_columns("names", names, known)
+        return [str(entries.get(j, name)) for j, name in enumerate(known)]
     require_iterable("names", names, "a list with one text for each column of X")
     if len(texts := [str(name) for name in names]) != fitted.encoding.n_features:
         raise ValueError(

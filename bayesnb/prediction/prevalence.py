@@ -23,6 +23,7 @@ from bayesnb._util.dask_rows import compute_dask
 from bayesnb._util.html import card, table
 from bayesnb._util.progress import progress
 from bayesnb._util.warnings import warn
+from bayesnb.encoding.labelled_vectors import match_classes
 from bayesnb.fitted import Classifier, Fitted, require_fitted
 from bayesnb.prediction.share_posterior import ShareModel, average
 from bayesnb.uncertainty.draws import draw_posterior
@@ -134,9 +135,9 @@ def estimate_prevalence(
         Classifier whose scores are calibrated, see the notes.
     X_unlabeled : array-like, sparse matrix or DataFrame of shape (N, F)
         Independent rows from one population.
-    alpha : scalar or (C,) array, default 1
-        Concentration of the Dirichlet prior of the shares, above 0, in the order of `nb.classes_`. 1 is uniform;
-        `k * np.exp(nb.class_log_prior_)` weighs as much as k labelled rows of the training shares.
+    alpha : scalar, (C,) array, or dict or Series by class, default 1
+        Concentration of the Dirichlet prior of the shares, above 0. An array is in the order of `nb.classes_`. 1 is
+        uniform; `k * np.exp(nb.class_log_prior_)` weighs as much as k labelled rows of the training shares.
     prob : float, default 0.9
         Posterior probability of each interval, in (0, 1).
     draws : int, default 1000
@@ -227,7 +228,7 @@ def estimate_prevalence(
             "which takes the scores as certain; the intervals are then too narrow if there are few labelled rows."
         )
     n_classes = len(nb.classes_)
-    concentration = to_numbers("alpha", alpha)
+    concentration = to_numbers("alpha", match_classes("alpha", alpha, nb.fitted_.encoding.classes))
     if concentration.shape not in ((), (n_classes,)):
         shape = concentration.shape
         raise ValueError(

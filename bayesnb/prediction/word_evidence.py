@@ -64,7 +64,7 @@ def top_words(
         Number of words; all words if there are fewer.
     prob : float, default 0.9
         Posterior probability of the interval from `lower` to `upper`, in (0, 1).
-    names : (F,) texts, optional
+    names : (F,) texts, or dict or Series by column, optional
         Names of the columns of X, such as the words of a sparse matrix, `bag.get_feature_names_out()`.
     draws : int, default 2000
         Number of posterior draws of each candidate's log odds ratio. Intervals are quantiles of them.

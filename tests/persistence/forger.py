@@ -39,6 +39,8 @@ HOSTILE = [
     of_type("array", kind="U", shape=[300], values=["a" * 3000] + ["b"] * 299),
     of_type("dict", keys=[[]], values=[1]),
     of_type("dict", keys=of_type("range", value=[0, 1000, 1]), values=of_type("range", value=[0, 1000])),
+    *(of_type("series", labels=own, values=[1.0, 2.0]) for own in ([0, 1], ["x", "y"], [0], [[], []], FIRST)),
+    of_type("series", labels=["x", "y"], values=[WIDE, of_type("dict", keys=["z"], values=[1])]),
     *(of_type("class", value=own) for own in ("NaiveBayes", "Totals", "Dirichlet", "os")),
     *(FIRST, EMPTY, of_type("tensor", name="none"), of_type("scalar", value=FIRST)),
     of_type("datetime64", value=10**30, unit="ns", step=1),
