@@ -12,7 +12,16 @@ import scipy.sparse as sp
 from hypothesis import given
 from hypothesis import strategies as st
 
-from bayesnb import BernoulliNB, CategoricalNB, GaussianNB, MixedNB, MultinomialNB
+from bayesnb import (
+    BernoulliNB,
+    CategoricalNB,
+    GaussianNB,
+    MixedNB,
+    MultinomialNB,
+    NetworkNB,
+    NormalInverseGamma,
+    parameter_table,
+)
 from bayesnb.encoding import LevelColumns, Levels, check_table
 from bayesnb.encoding.levels import factorize
 from bayesnb.encoding.row_blocks import power_of_four
@@ -387,3 +396,27 @@ def test_sizes_of_blocks_are_the_nearest_of_16_64_256():
     for n in [*range(1, 300), *(size + more for size in sizes[3:5] for more in (-1, 0, 0.5, 1))]:
         assert power_of_four(n) == min(size for size in sizes if size >= n)
         assert power_of_four(n, down=True) == max((size for size in sizes if size <= n), default=16)
+
+
+def test_an_integer_that_names_one_column_and_is_the_position_of_another_is_refused():
+    frame = pd.DataFrame({2: ["u", "v", "u", "v"], 0: ["a", "a", "b", "b"], 1: ["s", "t", "t", "s"]})
+    message = ": [02] is the name of one column of X, and the position of another"
+    for nb in (
+        CategoricalNB(alpha={2: 3.0}),
+        CategoricalNB(categories={2: ["u", "v"]}),
+        MixedNB(categorical=[2]),
+        NetworkNB({2: 0}),
+    ):
+        refused(message, nb.fit, frame, Y)
+    refused(message, parameter_table, CategoricalNB().fit(frame, Y), features=[2])
+    prior = NormalInverseGamma(pd.Series({2: 1.0, 0: 2.0, 1: 3.0}), 1.0, 1.0, 1.0)
+    refused(message, GaussianNB(prior=prior).fit, frame.map(len), Y)
+    assert CategoricalNB(categories={"2": ["u", "v", "w"]}).fit(frame, Y).categories_[0].tolist() == ["u", "v", "w"]
+
+
+def test_an_integer_that_is_no_position_may_be_a_name():
+    years = pd.DataFrame({1990: ["u", "v", "u", "v"], 1991: ["a", "a", "b", "b"]})
+    nb = CategoricalNB(alpha={1991: 3.0}, categories={1990: ["u", "v", "w"]}).fit(years, Y)
+    np.testing.assert_array_equal(nb.prior_.blocks[0].concentration[0], [1.0, 1.0, 1.0, 3.0, 3.0])
+    loc = GaussianNB(prior=NormalInverseGamma(pd.Series({1991: 1.0, 1990: 2.0}), 1.0, 1.0, 1.0))
+    np.testing.assert_array_equal(loc.fit(years.map(ord), Y).prior_.blocks[0].loc[0], [2.0, 1.0])

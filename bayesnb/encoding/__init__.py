@@ -9,7 +9,7 @@ from typing import Any
 
 import numpy as np
 
-from bayesnb._util.arguments import no_column_error, shown
+from bayesnb._util.arguments import shown
 from bayesnb._util.warnings import warn
 from bayesnb.encoding import priors
 from bayesnb.encoding.cell_columns import CellColumns
@@ -24,7 +24,7 @@ from bayesnb.encoding.columns import (
     ignore_unknown,
 )
 from bayesnb.encoding.context_columns import ContextColumns
-from bayesnb.encoding.labelled_vectors import is_labelled, match_columns, named_levels
+from bayesnb.encoding.labelled_vectors import find_column, is_labelled, match_columns, named_levels
 from bayesnb.encoding.level_columns import (
     LevelColumns,
     declared_categories,
@@ -207,15 +207,10 @@ class Encoding:
         ValueError
             If X has no such column; the message names the first one.
         """
-        names = {name: int(j) for base in self._bases() for j, name in zip(base.index, base.names, strict=True)}
-        by_name_or_index: dict[object, int] = {key: j for name, j in names.items() for key in (name, j)}
+        names = self.feature_names
+        position = {name: j for j, name in enumerate(names)}
         is_single = isinstance(features, str) or not isinstance(features, Iterable)
-        positions = set()
-        for feature in [features] if is_single else features:
-            if not isinstance(feature, str | int | np.integer) or feature not in by_name_or_index:
-                raise no_column_error(argument, feature, list(names))
-            positions.add(by_name_or_index[feature])
-        return positions
+        return {find_column(argument, feature, names, position) for feature in ([features] if is_single else features)}
 
     def keep_levels(self, alpha: object) -> Encoding:
         """Return the encoding in which undeclared columns have the levels that a labelled `alpha` names.

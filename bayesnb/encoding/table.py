@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field, replace
+from functools import cached_property
 from numbers import Integral
 from typing import Any, NoReturn, overload
 
@@ -12,8 +13,9 @@ import numpy as np
 import scipy.sparse as sp
 from sklearn.utils import check_array
 
-from bayesnb._util.arguments import no_column_error, shown
+from bayesnb._util.arguments import shown
 from bayesnb.encoding.column_kinds import UNITS, CellKind, cell_kind, count_as_numbers, times_to_numbers
+from bayesnb.encoding.labelled_vectors import count_from_start, find_column
 from bayesnb.encoding.levels import to_array, to_python
 
 _CELLS: dict[str | None, str] = {None: "no dates or durations", "days": "dates", "seconds": "durations"}
@@ -149,17 +151,19 @@ class Table:
     def position(self, column: object, argument: str) -> int:
         """Return the position of a column that the argument `argument` gives by name or by index.
 
+        A negative index counts from the end.
+
         Raises
         ------
         ValueError
-            If there is no such column.
+            If there is no such column, or an integer is the index of one column and the name of another.
         """
-        if isinstance(column, str) and column in self.names:
-            return self.names.index(column)
-        n = len(self.names)
-        if isinstance(column, int | np.integer) and not isinstance(column, bool) and -n <= column < n:
-            return int(column) % n
-        raise no_column_error(argument, column, self.names)
+        return find_column(argument, count_from_start(column, len(self.names)), self.names, self._position)
+
+    @cached_property
+    def _position(self) -> dict[str, int]:
+        """Position of each column by name."""
+        return {name: j for j, name in enumerate(self.names)}
 
     def label(self, j: int) -> str:
         """Name of column j for messages."""

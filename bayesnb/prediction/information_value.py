@@ -110,7 +110,7 @@ def value_of_information(nb: Classifier, X: object, *, features: Iterable[str | 
             "structure, or, with categorical columns only, a structure classifier without weights."
         )
     require_proper(encoding, fitted.posterior)
-    wanted = encoding.positions(range(encoding.n_features) if features is None else features)
+    wanted = set(range(encoding.n_features)) if features is None else encoding.positions(features)
     log_proba = fitted.score(X, scoring.log_proba, "predictive")
     rows = encoding.rows(fitted.table(X), ignore_unknown)
     entropy = entr(np.exp(log_proba)).sum(axis=1)
