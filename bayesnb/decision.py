@@ -151,8 +151,9 @@ def decide(
     loss : (A, C) array or DataFrame
         loss[action, truth], the λ_ij of textbooks: the cost of action i when the class is j, classes in the order
         of `nb.classes_`. The numbers of actions and classes may differ. If they are equal, action i is to decide for
-        class i; otherwise actions are numbered. A DataFrame names them: its columns are the classes in any order, its
-        index the actions; with axes named "truth" and "action" either may come first.
+        class i; otherwise actions are numbered. A DataFrame of pandas names them: its columns are the classes in any
+        order, its index the actions; with axes named "truth" and "action" either may come first. One of polars, which
+        has no index, names the classes.
     reject_cost : float, optional
         Loss of a further action, "reject", for every class (Chow 1970).
     given : {"row", "data"}, optional
@@ -314,7 +315,7 @@ def bayes_theorem(prior: Mapping[Hashable, Any], likelihood: Mapping[Hashable, A
     return {hypothesis: value / total for hypothesis, value in joint.items()}
 
 
-def _loss_table(loss: object, reject_cost: float | None, classes: np.ndarray) -> pd.DataFrame:
+def _loss_table(loss: Any, reject_cost: float | None, classes: np.ndarray) -> pd.DataFrame:
     """Return the checked losses, actions × classes, classes in the order of `classes` and rejection last.
 
     Raises
@@ -328,6 +329,8 @@ def _loss_table(loss: object, reject_cost: float | None, classes: np.ndarray) ->
         If an action is dominated: another one costs no more in any class.
     """
     labels = np.asarray(classes).tolist()
+    if hasattr(loss, "get_column"):  # polars
+        loss = pd.DataFrame({name: loss.get_column(name).to_list() for name in loss.columns})
     if isinstance(loss, pd.DataFrame):
         table = loss.T if loss.index.name == "truth" or loss.columns.name == "action" else loss
         if len(table.columns) != len(labels) or set(table.columns) != set(labels):

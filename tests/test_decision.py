@@ -164,3 +164,11 @@ def test_probability_of_being_optimal_is_calibrated(method):
             f"{method} {t / 10:.1f}: stated {stated[here].mean():.3f}, optimal {optimal[here].mean():.3f}, z {z:+.2f}"
         )
         assert abs(z) < 3
+
+
+def test_a_polars_table_of_losses_names_the_classes():
+    pl = pytest.importorskip("polars")
+    costs = {name: [float(3 * i), 1.0, 4.0 - i] for i, name in enumerate(reversed(CLASSES))}
+    named = bnb.decide(of_numbers(), ROWS, pl.DataFrame(costs), draws=5)
+    in_order = np.array([costs[name] for name in of_numbers().classes_.tolist()]).T
+    np.testing.assert_allclose(named.risk, (of_numbers().predict_proba(ROWS) @ in_order.T).min(axis=1), rtol=1e-12)

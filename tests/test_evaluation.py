@@ -517,3 +517,14 @@ def test_labels_that_are_numbers_are_scored_as_they_are():
     found = scores(np.log([[0.9, 0.1], [0.4, 0.6]]), [0.5, 2.5], [0.5, 1.5])
     assert found["accuracy"] == 0.5
     assert found["impossible_rows"] == 1
+
+
+def test_columns_of_a_data_frame_are_matched_by_name():
+    log_proba, y = random_predictions(0, 3, 40, 1.0)
+    names, order = np.array(["ash", "elm", "oak"]), [2, 0, 1]
+    table = pd.DataFrame(log_proba[:, order], columns=names[order])
+    found = scores(table, names[y], names)
+    assert found["log_loss"] == pytest.approx(metrics.log_loss(names[y], np.exp(log_proba), labels=names))
+    assert found == scores(log_proba, names[y], names)
+    pd.testing.assert_frame_equal(reliability(table, names[y], names), reliability(log_proba, names[y], names))
+    assert found == scores(pd.DataFrame(log_proba), names[y], names)  # Columns without names have positions.

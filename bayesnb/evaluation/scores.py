@@ -25,8 +25,9 @@ def scores(log_proba: Any, y: object, classes: object, predicted: Any = None) ->
 
     Parameters
     ----------
-    log_proba : (N, C) array
-        Log probabilities of the classes; NaN in rows where they are undefined.
+    log_proba : (N, C) array or DataFrame
+        Log probabilities of the classes; NaN in rows where they are undefined. The columns of a DataFrame are matched
+        by name if their names are the classes.
     y : (N,) array-like
         True labels. A label that is not in `classes` has probability zero.
     classes : (C,) array-like
@@ -87,8 +88,9 @@ def reliability(
 
     Parameters
     ----------
-    log_proba : (N, C) array
-        Log probabilities of the classes; an undefined row, NaN, states 1/C.
+    log_proba : (N, C) array or DataFrame
+        Log probabilities of the classes; an undefined row, NaN, states 1/C. The columns of a DataFrame are matched by
+        name if their names are the classes.
     y : (N,) array-like
         True labels. A label that is not in `classes` has probability zero.
     classes : (C,) array-like
@@ -177,8 +179,12 @@ def score_rows(log_proba: Any, y: Any, classes: Any, predicted: Any = None) -> R
 
     Arguments and errors are those of `scores`.
     """
-    log_proba = np.asarray(log_proba, dtype=np.float64)
     levels = Levels(tuple(classes))
+    names, positions = list(getattr(log_proba, "columns", ())), list(range(len(levels)))
+    log_proba = np.asarray(log_proba, dtype=np.float64)
+    named = levels.index(names)
+    if names != positions and sorted(named) == positions:  # Names 0, 1, … are those of columns without names.
+        log_proba = log_proba[:, np.argsort(named)]
     shape = (len(y), len(levels))
     if log_proba.shape != shape or not len(y):
         raise ValueError(
