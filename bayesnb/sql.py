@@ -25,7 +25,7 @@ def counts(table: str, target: str, columns: Mapping[str, type] | Sequence[str],
         Name of the column of classes.
     columns : dict {column: type} or list of str
         Features. A column of type str, int or bool has levels; a column of type float has numbers. The columns of a
-        list are of type str, so that a NaN is the level 'nan'.
+        list are of type str, so that a NaN is the level 'nan', in PostgreSQL 'NaN'.
     weight : str, optional
         Name of the column of replication counts; default: every row counts once. If a weight is negative, missing or
         not a number, the count of the class is NULL, and `bayesnb.from_counts` refuses the result.
@@ -52,8 +52,9 @@ def counts(table: str, target: str, columns: Mapping[str, type] | Sequence[str],
     --------
     >>> from bayesnb import sql
     >>> print(sql.counts("melons", "ripe", ["colour"]))
-    SELECT r."ripe" AS "class", NULL AS "feature", NULL AS "type", NULL AS "level", SUM(1) AS "count", NULL AS "mean", \
-NULL AS "m2" FROM melons AS r WHERE r."ripe" IS NOT NULL GROUP BY r."ripe"
+    SELECT r."ripe" AS "class", CAST(NULL AS VARCHAR) AS "feature", CAST(NULL AS VARCHAR) AS "type", \
+CAST(NULL AS VARCHAR) AS "level", SUM(1) AS "count", CAST(NULL AS DOUBLE PRECISION) AS "mean", \
+CAST(NULL AS DOUBLE PRECISION) AS "m2" FROM melons AS r WHERE r."ripe" IS NOT NULL GROUP BY r."ripe"
     UNION ALL SELECT r."ripe", 'colour', 'str', CAST(r."colour" AS VARCHAR), SUM(1), NULL, NULL FROM melons AS r WHERE \
 r."ripe" IS NOT NULL AND r."colour" IS NOT NULL GROUP BY r."ripe", r."colour"
     """
@@ -79,10 +80,11 @@ r."ripe" IS NOT NULL AND r."colour" IS NOT NULL GROUP BY r."ripe", r."colour"
         if weight is None
         else _null_unless_all(f"{times} >= 0 AND {times} <= {_GREATEST}", f"SUM({times})")
     )
-    empty = ", ".join(f'NULL AS "{name}"' for name in ("feature", "type", "level"))
+    # PostgreSQL takes the types of the columns of a UNION from its first two queries, and NULL alone for a text.
+    text, number = "CAST(NULL AS VARCHAR)", "CAST(NULL AS DOUBLE PRECISION)"
     queries = [
-        f'SELECT {label} AS "class", {empty}, {total} AS "count", NULL AS "mean", NULL AS "m2" {source} '
-        f"WHERE {labelled} GROUP BY {label}"
+        f'SELECT {label} AS "class", {text} AS "feature", {text} AS "type", {text} AS "level", {total} AS "count", '
+        f'{number} AS "mean", {number} AS "m2" {source} WHERE {labelled} GROUP BY {label}'
     ]
     for name, kind in types.items():
         query = _count_numbers if kind is float else _count_levels

@@ -5,6 +5,7 @@ import importlib
 import os
 import re
 import zlib
+from functools import partial
 from pathlib import Path
 
 import jax
@@ -12,7 +13,7 @@ import pytest
 from hypothesis import HealthCheck, Phase, settings
 from jaxtyping import install_import_hook
 
-from tests import shapes
+from tests import databases, shapes
 
 # The same examples on every run; HYPOTHESIS_PROFILE=explore looks for new ones.
 _COMMON = {
@@ -31,6 +32,27 @@ def x64():
     """JAX in double precision for one test, without touching the configuration of the process."""
     with jax.enable_x64(True):
         yield
+
+
+@pytest.fixture(scope="session")
+def postgresql():
+    """Address of a PostgreSQL server, which starts when the first test asks for it and stops after the last test."""
+    with databases.run_postgresql() as address:
+        yield address
+
+
+@pytest.fixture(params=databases.NAMES)
+def database(request):
+    """Open connection to an empty database of each kind."""
+    address = request.getfixturevalue("postgresql") if request.param == "PostgreSQL" else ""
+    with databases.connect(request.param, address) as connection:
+        yield connection
+
+
+@pytest.fixture
+def ask(database):
+    """Function (frame, query) that returns the rows of a query about a DataFrame, which is the table `cars`."""
+    return partial(databases.ask, database)
 
 
 @pytest.fixture(autouse=True, scope="module")

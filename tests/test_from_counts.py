@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import sqlite3
 from typing import Any
 
 import numpy as np
@@ -38,22 +37,6 @@ def cars(n: int = 60) -> pd.DataFrame:
     return frame
 
 
-def in_sqlite(frame: pd.DataFrame, query: str) -> list[tuple]:
-    with sqlite3.connect(":memory:") as connection:
-        frame.to_sql("cars", connection, index=False)
-        return connection.execute(query).fetchall()
-
-
-def in_duckdb(frame: pd.DataFrame, query: str) -> Any:
-    duckdb = pytest.importorskip("duckdb")
-    with duckdb.connect() as connection:
-        connection.register("cars", frame)
-        return connection.execute(query).df()
-
-
-every_database = pytest.mark.parametrize("ask", [in_sqlite, in_duckdb])
-
-
 def assert_alike(ours: Any, theirs: Any, X: Any) -> None:
     assert list(ours.classes_) == list(theirs.classes_)
     assert list(ours.feature_names_in_) == list(theirs.feature_names_in_)
@@ -69,7 +52,6 @@ def assert_alike(ours: Any, theirs: Any, X: Any) -> None:
 
 
 @pytest.mark.slow("other variants compile kernels of their own", but="first")
-@every_database
 def test_a_mixed_table_is_that_of_its_rows(ask):
     frame = cars()
     found = bnb.from_counts(bnb.MixedNB(numbers="gaussian"), ask(frame, sql.counts("cars", "make", MIXED)))
@@ -78,7 +60,6 @@ def test_a_mixed_table_is_that_of_its_rows(ask):
 
 
 @pytest.mark.slow("other variants compile kernels of their own", but="first")
-@every_database
 @pytest.mark.parametrize("weight", [None, "times"])
 def test_levels_by_themselves(ask, weight):
     frame = cars()
@@ -89,7 +70,6 @@ def test_levels_by_themselves(ask, weight):
 
 
 @pytest.mark.slow("other variants compile kernels of their own", but="first")
-@every_database
 @pytest.mark.parametrize("weight", [None, "times"])
 @pytest.mark.parametrize("make", [bnb.GaussianNB, bnb.ExponentialNB], ids=["Gaussian", "exponential"])
 def test_numbers_by_themselves(ask, weight, make):
@@ -102,7 +82,6 @@ def test_numbers_by_themselves(ask, weight, make):
     )
 
 
-@every_database
 def test_present_and_absent(ask):
     frame = cars()
     found = bnb.from_counts(bnb.BernoulliNB(), ask(frame, sql.counts("cars", "make", {"turbo": bool})))
@@ -110,9 +89,9 @@ def test_present_and_absent(ask):
     np.testing.assert_array_equal(found.feature_count_[:, 0], frame.groupby("make")["turbo"].sum())
 
 
-def test_a_query_takes_the_place_of_a_table():
+def test_a_query_takes_the_place_of_a_table(ask):
     frame = cars()
-    some = in_sqlite(frame, sql.counts("(SELECT * FROM cars WHERE doors > 2)", "make", ["colour"]))
+    some = ask(frame, sql.counts("(SELECT * FROM cars WHERE doors > 2)", "make", ["colour"]))
     kept = pd.crosstab(frame["make"], frame["colour"][frame["doors"] > 2])
     found = bnb.from_counts(bnb.CategoricalNB(), some)
     assert list(found.categories_[0]) == list(kept.columns)
@@ -208,7 +187,6 @@ def test_integers_of_any_form_are_read_exactly():
     assert list(nb.categories_[0]) == sorted(meant for _, meant in levels)
 
 
-@every_database
 def test_partitions_add_up_and_merge(ask):
     """Tables of two partitions, one after the other: levels add up, moments merge by Chan's rule."""
     frame = cars()
@@ -220,7 +198,6 @@ def test_partitions_add_up_and_merge(ask):
     assert_alike(found, bnb.MixedNB(numbers="gaussian", categorical=["colour", "doors"]).fit(X, frame["make"]), X)
 
 
-@every_database
 @pytest.mark.parametrize(
     "misspelt",
     [
@@ -237,11 +214,10 @@ def test_a_misspelt_column_is_an_error_of_the_database(ask, misspelt):
     query = sql.counts("cars", **{"target": "make", "columns": ["colour"], **misspelt})
     with pytest.raises(Exception, match="column") as raised:
         ask(cars(), query)
-    assert "sql" in type(raised.value).__module__ or "duckdb" in type(raised.value).__module__
+    assert type(raised.value).__module__.partition(".")[0] in ("sqlite3", "duckdb", "_duckdb", "psycopg")
 
 
 @pytest.mark.slow("other variants compile kernels of their own", but="first")
-@every_database
 def test_columns_with_the_names_of_the_query(ask):
     names = ["mean", "own", "label", "class", "count", "level", "m2"]
     rng = np.random.default_rng(2)
@@ -254,14 +230,9 @@ def test_columns_with_the_names_of_the_query(ask):
     np.testing.assert_allclose(found.statistics_.blocks[0].m2, 10 * of_class.var(ddof=0), rtol=1e-12)
 
 
-def test_nan_in_duckdb_is_missing():
+def test_nan_in_a_column_of_numbers_is_missing(ask):
     frame = pd.DataFrame({"x": [1.0, np.nan, 3.0, 4.5], "k": [1.0, 2.0, np.nan, 2.0], "make": list("aabb")})
-    duckdb = pytest.importorskip("duckdb")
-    with duckdb.connect() as connection:
-        connection.execute("CREATE TABLE cars (x DOUBLE, k DOUBLE, make VARCHAR)")
-        connection.executemany("INSERT INTO cars VALUES (?, ?, ?)", frame.to_numpy().tolist())
-        assert connection.execute("SELECT COUNT(*) FROM cars WHERE isnan(x)").fetchall() == [(1,)]
-        rows = connection.execute(sql.counts("cars", "make", {"x": float, "k": int})).fetchall()
+    rows = ask(frame, sql.counts("cars", "make", {"x": float, "k": int}))
     levels, moments = bnb.from_counts(bnb.MixedNB(numbers="gaussian"), rows).statistics_.blocks
     np.testing.assert_array_equal(levels.count, [[1, 1], [0, 1]])
     np.testing.assert_array_equal(moments.count, [[1], [2]])
@@ -269,7 +240,6 @@ def test_nan_in_duckdb_is_missing():
     np.testing.assert_array_equal(moments.m2, [[0], [1.125]])
 
 
-@every_database
 def test_integers_as_real_and_near_two_to_the_62(ask):
     """Integers in a REAL column as levels; integers whose squares leave int64 as numbers."""
     big = 2**62 + np.array([0, 1, 512, 7 * 2**30, 2**50, 2**51])
@@ -288,23 +258,24 @@ def test_integers_as_real_and_near_two_to_the_62(ask):
     assert list(bnb.from_counts(bnb.CategoricalNB(), levels).categories_[0]) == big.tolist()
 
 
-def test_reals_beyond_exact_integers_are_refused():
+def test_reals_beyond_exact_integers_are_refused(ask):
     frame = pd.DataFrame({"k": [2.0**62, 1.0], "make": ["a", "b"]})
     with pytest.raises(
         ValueError, match=r"of feature 'k' does not fit the type of its row, int\. .* cast it to BIGINT"
     ):
-        bnb.from_counts(bnb.CategoricalNB(), in_sqlite(frame, sql.counts("cars", "make", {"k": int})))
+        bnb.from_counts(bnb.CategoricalNB(), ask(frame, sql.counts("cars", "make", {"k": int})))
 
 
 @pytest.mark.parametrize("weights", [[1, -1, 3, 1], [1, None, 3, 1], [1, "two", 3, 1], [1, np.inf, 3, 1]], ids=str)
-def test_weights_that_fit_refuses_are_refused(weights):
+def test_weights_that_fit_refuses_are_refused(ask, weights, request):
+    if "two" in weights and "SQLite" not in request.node.callspec.id:
+        pytest.skip("this database refuses to compare a text with a number")
     frame = pd.DataFrame({"k": list("uvuv"), "w": weights, "make": list("aabb")})
-    rows = in_sqlite(frame, sql.counts("cars", "make", ["k"], weight="w"))
-    with pytest.raises(ValueError, match="count of class 'a', feature None, level None is None"):
+    rows = ask(frame, sql.counts("cars", "make", ["k"], weight="w"))
+    with pytest.raises(ValueError, match=r"count of class 'a', feature (None|nan), level (None|nan) is"):
         bnb.from_counts(bnb.CategoricalNB(), rows)
 
 
-@every_database
 def test_a_class_of_weight_zero_stays(ask):
     frame = pd.DataFrame({"k": list("uvuvu"), "w": [1, 2, 3, 1, 0], "make": list("aabbc")})
     found = bnb.from_counts(bnb.CategoricalNB(), ask(frame, sql.counts("cars", "make", ["k"], weight="w")))
