@@ -109,8 +109,9 @@ def _count_levels(name: str, kind: str, label: str, times: str, source: str, cou
 def _count_numbers(name: str, kind: str, label: str, times: str, source: str, counted: str) -> str:
     """Return the query of the weight, the mean and the sum of squares about the mean of a column in each class.
 
-    The difference of raw sums would lose digits. The mean is NULL if a cell is greater than every number: a text is, in
-    SQLite, whose sums would take a text for 0.
+    The difference of raw sums would lose digits. So does a plain sum of many cells far from 0: deviations from the mean
+    that follows from this sum correct mean and squares. The mean is NULL if a cell is greater than every number: a text
+    is, in SQLite, whose sums would take a text for 0.
     """
     cell = _quote_column(name)
     number = f"CAST({cell} AS DOUBLE PRECISION)"
@@ -119,10 +120,12 @@ def _count_numbers(name: str, kind: str, label: str, times: str, source: str, co
     mean = _null_unless_all(f"{cell} <= {_GREATEST}", f"SUM({times} * {number}) / SUM({times} * 1.0)")
     means = f'SELECT {label} AS "label", {mean} AS "mean" {source} WHERE {observed} GROUP BY {label}'
     deviation = f'({number} - m."mean")'
+    shift = f"SUM({times} * {deviation}) / SUM({times} * 1.0)"
+    m2 = f"SUM({times} * {deviation} * {deviation}) - SUM({times} * {deviation}) * {shift}"
     return (
-        f"SELECT {label}, {_quote_text(name)}, '{kind}', NULL, SUM({times}), MAX(m.\"mean\"), "
-        f'SUM({times} * {deviation} * {deviation}) {source} JOIN ({means}) AS m ON {label} = m."label" '
-        f"WHERE {observed} GROUP BY {label}"
+        f"SELECT {label}, {_quote_text(name)}, '{kind}', NULL, SUM({times}), MAX(m.\"mean\") + {shift}, "
+        f"CASE WHEN MIN({number}) < MAX({number}) THEN {m2} ELSE 0 END "
+        f'{source} JOIN ({means}) AS m ON {label} = m."label" WHERE {observed} GROUP BY {label}'
     )
 
 
