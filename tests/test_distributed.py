@@ -144,7 +144,7 @@ def test_what_cannot_be_fitted(monkeypatch):
     unknown = X[X[:, 0] >= 0]
     cases = [
         ((da.from_array(negative, (60, 4)), Y), ValueError, "Block 2: Negative values.*-1 at row 10, column '2'"),
-        ((X, da.from_array(unlabelled, 60)), ValueError, "Block 1: Input y contains NaN. The label of row 10"),
+        ((X, da.from_array(unlabelled, 60)), ValueError, "Block 1: Input y contains NaN: the label of row 10"),
         ((X, Y, da.from_array(np.full(N, -1.0), 60)), ValueError, "Block 0: Negative values.*sample_weight"),
         ((X, Y, da.zeros(N)), ValueError, "sample_weight is zero for every row"),
         ((unknown, Y), ValueError, "X has 9 blocks of rows, and y has 11"),

@@ -9,6 +9,7 @@ from typing import Any
 import jax
 import numpy as np
 import pandas as pd
+import polars as pl
 import pytest
 import scipy.sparse as sp
 from hypothesis import given, settings
@@ -279,6 +280,39 @@ def test_ways_to_say_the_same(nb):
     assert list(named.estimator.classes_) == ["a", "b"]
 
 
+def without_labels(kind: str, label: np.ndarray, known: np.ndarray) -> Any:
+    """Labels "a" and "b", or 0 and 1, with a missing one where a row is not known, in a container that users have."""
+    names = np.where(known, np.array(["a", "b"], object)[label], None)
+    match kind:
+        case "None" | "NA" | "NaT" | "nan":
+            return np.where(known, names, {"None": None, "NA": pd.NA, "NaT": pd.NaT, "nan": np.nan}[kind])
+        case "list":
+            return [name if own else float("nan") for name, own in zip(names, known, strict=True)]
+        case "floats":
+            return np.where(known, label, np.nan)
+        case "Int64":
+            return pd.Series(label, dtype="Int64").mask(~known)
+        case "polars":
+            return pl.Series(names.tolist())
+        case "dates":
+            return pd.Series(pd.Timestamp("2026-01-01") + pd.to_timedelta(label, "D")).mask(~known)
+    return pd.Series(names, dtype=kind)
+
+
+@pytest.mark.parametrize(
+    "kind", ["None", "nan", "NA", "NaT", "list", "floats", "Int64", "polars", "dates", "string", "category", "object"]
+)
+def test_a_missing_label_is_an_unlabelled_row(kind):
+    """The rows without labels, passed by themselves, are the oracle."""
+    X, label = simulated(20)
+    known = np.arange(20) < 8
+    expected = bnb.fit_em(bnb.PoissonNB(), X[known], label[known], X[~known], weight=0.5)
+    found = bnb.fit_em(bnb.PoissonNB(), X, without_labels(kind, label, known), weight=0.5)
+    np.testing.assert_allclose(found.objective, expected.objective, rtol=1e-11)
+    np.testing.assert_allclose(found.estimator.predict_proba(X), expected.estimator.predict_proba(X), rtol=1e-8)
+    assert len(found.estimator.classes_) == 2
+
+
 def test_levels_are_learned_from_all_rows_that_count():
     X = np.array([[v, "k", "k"] for v in "abcfgd"])
     y = ["x", "y", "z", -1, -1, -1]
@@ -369,6 +403,11 @@ X8, Y8 = LEVELS[:8], np.array([0, 1, 2, 0, -1, -1, -1, -1])
         (bnb.CategoricalNB(), np.where(Y8 == 1, 1, -1), {}, ValueError, "the only label is 1"),
         (bnb.CategoricalNB(), Y8, {"sample_weight": (Y8 < 0) * 1.0}, ValueError, "no row has a label and positive"),
         (bnb.CategoricalNB(), np.array(["a", "b", *[-1] * 6]), {}, ValueError, "row 2 .* pass y with dtype=object"),
+        (bnb.CategoricalNB(), np.array(["a", "b", *[np.nan] * 6]), {}, ValueError, "row 2 has the string 'nan'"),
+        (bnb.CategoricalNB(), np.full(8, None), {}, ValueError, "no row has a label and positive"),
+        (bnb.CategoricalNB(), np.full(8, np.nan), {}, ValueError, "no row has a label and positive"),
+        (bnb.CategoricalNB(), np.array([0, 1, np.inf, *[np.nan] * 5]), {}, ValueError, "infinity .* label of row 2"),
+        (bnb.CategoricalNB(), np.array([0, 1, 0.5, *[np.nan] * 5]), {}, ValueError, "continuous"),
         (bnb.CategoricalNB(), Y8, {"weight": -1}, ValueError, "weight=-1 must be"),
         (bnb.CategoricalNB(), Y8, {"tol": -1.0}, ValueError, "tol=-1.0 must be"),
         (bnb.CategoricalNB(), Y8, {"max_iter": 0}, ValueError, "max_iter=0 must be"),

@@ -509,7 +509,7 @@ def test_a_missing_label_of_a_test_row_is_refused():
     X, y = load_iris(return_X_y=True)
     test = y[1::2].astype(float)
     test[3] = np.nan
-    with pytest.raises(ValueError, match=r"y_test contains NaN. The label of row 3 is nan; drop the row or label it"):
+    with pytest.raises(ValueError, match=r"y_test contains NaN: the label of row 3 is missing"):
         compare_estimates(GaussianNB(), X[::2], y[::2], X[1::2], test)
 
 

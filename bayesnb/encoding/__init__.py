@@ -13,7 +13,7 @@ from bayesnb._util.arguments import shown
 from bayesnb._util.warnings import warn
 from bayesnb.encoding import priors
 from bayesnb.encoding.cell_columns import CellColumns
-from bayesnb.encoding.class_labels import check_labels, check_weights, index_of_labels
+from bayesnb.encoding.class_labels import check_labels, check_partial_labels, check_weights, index_of_labels
 from bayesnb.encoding.columns import (
     BinaryColumns,
     Columns,
@@ -273,6 +273,7 @@ __all__ = [
     "UnknownPolicy",
     "blocks",
     "check_labels",
+    "check_partial_labels",
     "check_table",
     "check_weights",
     "declare_levels",

@@ -10,9 +10,12 @@ from sklearn.utils import check_array, column_or_1d
 from sklearn.utils.multiclass import check_classification_targets
 
 from bayesnb._util.arguments import GREATEST, ZERO_WEIGHTS, shown, to_numbers
-from bayesnb.encoding.levels import Levels, factorize, to_array
+from bayesnb.encoding.levels import MISSING, Levels, factorize, to_array
 from bayesnb.encoding.table import from_sequence
 
+UNLABELED = -1
+_AS_TEXT = {str(UNLABELED): f"the integer {UNLABELED}", "nan": "NaN"}
+"""How NumPy writes the marks of a row without a label in an array of strings, and their names in messages."""
 _FIRST_ROWS = 2**12
 """Number of rows that are searched for all labels first, as the others are seldom needed."""
 
@@ -35,6 +38,50 @@ def check_labels(y: Any, n_rows: int | None, owner: str, name: str = "y") -> tup
     ValueError
         If y is missing, of the wrong length, continuous, or has missing values.
     """
+    classes, index = _read_labels(y, n_rows, owner, name)
+    if (missing := index == MISSING).any():
+        row = int(np.argmax(missing))
+        raise ValueError(f"Input {name} contains NaN: the label of row {row} is missing. Drop the row or label it.")
+    return classes, index
+
+
+def check_partial_labels(y: Any, n_rows: int, owner: str) -> tuple[Levels, np.ndarray]:
+    """Return the classes that occur, and the (N,) index of each row's class, -1 for a row without a label.
+
+    Such a row has the label -1, None, NaN, NaT or pd.NA.
+
+    Parameters
+    ----------
+    y : (N,) array-like
+    n_rows : int
+        Expected number of labels.
+    owner : str
+        Name of the estimator or function, for messages.
+
+    Raises
+    ------
+    ValueError
+        If y is missing, of the wrong length, or continuous; if there are labels "-1" or "nan", strings, beside others.
+    """
+    labels, index = _read_labels(y, n_rows, owner, "y")
+    for text, mark in _AS_TEXT.items():
+        if text in labels.values and len(labels) > 1:
+            first = int(np.argmax(index == labels.values.index(text)))
+            raise ValueError(
+                f"y: row {first} has the string {text!r} as its label, but {mark} marks a row without a label. NumPy "
+                f"turns {mark} into {text!r} in an array of strings: pass y with dtype=object. If {text!r} is a class, "
+                "rename that class."
+            )
+    classes = Levels(tuple(v for v in labels.values if v != UNLABELED))
+    position = np.append(classes.index(labels.values).clip(min=MISSING), MISSING)
+    return classes, position.astype(np.int32)[index]
+
+
+def _read_labels(y: Any, n_rows: int | None, owner: str, name: str) -> tuple[Levels, np.ndarray]:
+    """Return the classes that occur, and the (N,) index of each row's class, `MISSING` where the label is missing.
+
+    The arguments and the errors are those of `check_labels`, which raises ValueError for missing labels too.
+    """
     if y is None:
         raise ValueError(f"{owner} requires y to be passed, but the target y is None.")
     y = to_array(y) if hasattr(y, "to_list") else y
@@ -49,15 +96,12 @@ def check_labels(y: Any, n_rows: int | None, owner: str, name: str = "y") -> tup
     if y.dtype.kind in "fc":
         _check_float_labels(y, name)
     codes, values = factorize(y, f"Input {name}")
-    if (codes < 0).any():
-        row = int(np.argmax(codes < 0))
-        raise ValueError(f"Input {name} contains NaN: the label of row {row} is missing. Drop the row or label it.")
     if y.dtype.kind == "O" and any(isinstance(v, float) and not v.is_integer() for v in values):
         check_classification_targets(np.array([v for v in values if isinstance(v, float)]))
     classes = Levels.from_values(values)
     position = classes.index(values)
-    first_counts = np.bincount(codes[:_FIRST_ROWS], minlength=len(values))
-    counts = first_counts if first_counts.all() else np.bincount(codes, minlength=len(values))
+    counts = _count_codes(codes[:_FIRST_ROWS], len(values))
+    counts = counts if counts.all() else _count_codes(codes, len(values))
     seen = Levels.from_values(v for v, n in zip(values, counts, strict=True) if n)
     if len(seen) < len(classes):
         position, classes = np.maximum(seen.index(values), 0), seen
@@ -115,15 +159,17 @@ def check_weights(sample_weight: object, n_rows: int) -> np.ndarray:
 
 
 def _check_float_labels(y: np.ndarray, name: str) -> None:
-    """Raise ValueError if numeric labels are complex, not finite, or continuous."""
+    """Raise ValueError if numeric labels are complex, infinite, or continuous; NaN is not checked."""
     if y.dtype.kind == "c":
         raise ValueError(f"Input {name}: Complex data not supported. Convert the labels to strings.")
-    bad = ~np.isfinite(y)
-    if bad.any():
-        row = int(np.argmax(bad))
-        kind = "NaN" if np.isnan(y[row]) else "infinity or a value too large for dtype('float64')"
-        raise ValueError(f"Input {name} contains {kind}. The label of row {row} is {y[row]}; drop the row or label it.")
-    check_classification_targets(y)
+    if (infinite := np.isinf(y)).any():
+        row = int(np.argmax(infinite))
+        raise ValueError(
+            f"Input {name} contains infinity or a value too large for dtype('float64'). The label of row {row} is "
+            f"{y[row]}; drop the row or label it."
+        )
+    if (present := ~np.isnan(y)).any():
+        check_classification_targets(y[present])
 
 
 def _labels_to_array(y: object) -> np.ndarray:
@@ -165,8 +211,16 @@ def index_of_labels(classes: Levels, labels: Levels, label: np.ndarray) -> np.nd
     return _map_codes(label, position)
 
 
+def _count_codes(codes: np.ndarray, n: int) -> np.ndarray:
+    """Return the number (n,) of each of the codes 0 … n - 1; `MISSING` is not counted."""
+    return np.bincount(codes + 1, minlength=n + 1)[1:]
+
+
 def _map_codes(codes: np.ndarray, position: np.ndarray) -> np.ndarray:
-    """Return `position[codes]` as int32, without a look-up in the usual case that positions are the codes."""
+    """Return `position[codes]` as int32, `MISSING` where the code is `MISSING`.
+
+    There is no look-up in the usual case that positions are the codes.
+    """
     if np.array_equal(position, np.arange(len(position))):
         return np.asarray(codes.astype(np.int32, copy=False))
-    return np.asarray(position.astype(np.int32)[codes])
+    return np.asarray(np.append(position, MISSING).astype(np.int32)[codes])

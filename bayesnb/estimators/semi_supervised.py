@@ -14,13 +14,12 @@ from bayesnb._util.arguments import require_integer, require_number, shown
 from bayesnb._util.html import card, table
 from bayesnb._util.warnings import warn
 from bayesnb.counting import Counted
-from bayesnb.encoding import Columns, Encoding, Levels, Table, check_labels, check_weights, ignore_unknown
+from bayesnb.encoding import Columns, Encoding, Levels, Table, check_partial_labels, check_weights, ignore_unknown
 from bayesnb.estimators import classifier_state
 from bayesnb.estimators.base import NaiveBayesClassifier
 from bayesnb.families import OF_NUMBERS
 from bayesnb.fitted import require_classifier
 
-UNLABELED = -1
 _MEANING = (
     "EM ends at a local maximum. The model itself estimates the classes of rows without a label: if the model is "
     "wrong, these rows may make it worse. `estimator` has no intervals, evidence or leave-one-out scores. Score it on "
@@ -97,7 +96,8 @@ def fit_em(
     X : array-like, sparse matrix or DataFrame of shape (N, F)
         Rows of features.
     y : array-like of shape (N,)
-        Labels. Rows labelled -1 are unlabelled. An array of strings and -1 must have dtype object.
+        Labels. Rows without a label have -1, None, NaN, NaT or pd.NA. An array of strings and such marks must have
+        dtype object.
     X_unlabeled : array-like, sparse matrix or DataFrame of shape (M, F), optional
         More rows without a label.
     weight : float, default 1
@@ -176,7 +176,7 @@ def fit_em(
     )
     model = clone_for_em(nb, "fit_em")
     table = model._table(X, reset=True)
-    classes, label = _index_labels(y, table.n_rows, type(nb).__name__)
+    classes, label = check_partial_labels(y, table.n_rows, type(nb).__name__)
     weights = check_weights(sample_weight, table.n_rows)
     known = (label >= 0) & (weights > 0)
     arguments = [("X", table, np.where(label < 0, weight * weights, 0.0))]
@@ -186,8 +186,8 @@ def fit_em(
     arguments = [(name, rows, w) for name, rows, w in arguments if w.any()]
     if not known.any():
         raise ValueError(
-            "y: no row has a label and positive weight; -1 marks a row without a label. For rows without any labels "
-            "use NaiveBayesMixture."
+            "y: no row has a label and positive weight; -1, None and NaN mark a row without a label. For rows without "
+            "any labels use NaiveBayesMixture."
         )
     if arguments and len(classes) < 2:
         raise ValueError(
@@ -274,20 +274,3 @@ def use_pooled_priors(nb: NaiveBayesClassifier) -> None:
             nb.set_params(**{name: value.of_unknown_classes()})
         elif isinstance(value, str) and value == "within":
             nb.set_params(**{name: "pooled"})
-
-
-def _index_labels(y: object, n_rows: int, owner: str) -> tuple[Levels, np.ndarray]:
-    """Return the classes, and (N,) the index of the class of each row, -1 where a row has no label.
-
-    The label -1 marks a row without a label. Raises ValueError if there are labels "-1", a string, beside others.
-    """
-    labels, index = check_labels(y, n_rows, owner)
-    if str(UNLABELED) in labels.values and len(labels) > 1:
-        first = int(np.argmax(index == labels.values.index(str(UNLABELED))))
-        raise ValueError(
-            f"y: row {first} has the string {str(UNLABELED)!r} as its label, but the integer -1 marks a row without a "
-            f"label. NumPy turns -1 into {str(UNLABELED)!r} in an array of strings: pass y with dtype=object. If "
-            f"{str(UNLABELED)!r} is a class, rename that class."
-        )
-    classes = Levels(tuple(v for v in labels.values if v != UNLABELED))
-    return classes, classes.index(labels.values).clip(min=-1).astype(np.int32)[index]

@@ -17,11 +17,11 @@ from scipy.optimize import linear_sum_assignment
 from sklearn.utils.validation import check_is_fitted
 
 from bayesnb import counting, scoring
-from bayesnb._util.arguments import require_flag, require_integer, require_seed, to_numbers
+from bayesnb._util.arguments import require_flag, require_integer, require_seed, shown
 from bayesnb._util.precision import float64
 from bayesnb._util.progress import progress as progress_bar
 from bayesnb._util.warnings import warn
-from bayesnb.encoding import Encoding, Rows, Table, check_weights, ignore_unknown
+from bayesnb.encoding import Encoding, Levels, Rows, Table, check_partial_labels, check_weights, ignore_unknown
 from bayesnb.families import LevelCounts
 from bayesnb.families._namespace import kernel, logsumexp
 from bayesnb.fitted import Fitted
@@ -269,7 +269,7 @@ def sample_latent(
     sample_weight : (N,) array-like of integers, optional
         Multiplicity of each row, such as the frequency of a pattern.
     y : (N,) array-like of int, optional
-        Class of each row, 0 … K - 1, or -1 where it is not known: semi-supervised.
+        Class of each row, 0 … K - 1, or -1, None, NaN or pd.NA where it is not known: semi-supervised.
     progress : bool
         Whether to show a progress bar.
 
@@ -349,7 +349,7 @@ def sample_latent(
         )
     table = fitted.table(X)
     weight = read_multiplicities(sample_weight, table.n_rows)
-    label = np.full(table.n_rows, UNKNOWN) if y is None else _read_labels(y, table.n_rows, n_classes)
+    label = np.full(table.n_rows, UNKNOWN) if y is None else _read_classes(y, table.n_rows, n_classes)
     counted = weight > 0
     patterns = Patterns.from_table(fitted, table.take(counted), weight[counted], label[counted])
     _require_all_counted(encoding, patterns)
@@ -390,19 +390,18 @@ def read_multiplicities(sample_weight: object, n_rows: int) -> np.ndarray:
     return weight
 
 
-def _read_labels(y: object, n_rows: int, n_classes: int) -> np.ndarray:
+def _read_classes(y: object, n_rows: int, n_classes: int) -> np.ndarray:
     """Return (N,) the class of each row, or `UNKNOWN`; raise ValueError for another label."""
-    label: np.ndarray = to_numbers("y", y)
-    if label.shape != (n_rows,):
-        raise ValueError(f"y has shape {label.shape}; it must have shape ({n_rows},), with a class or -1 for each row.")
-    bad = ~np.isin(label, np.arange(UNKNOWN, n_classes))
-    if bad.any():
-        i = int(np.argmax(bad))
+    labels, index = check_partial_labels(y, n_rows, "sample_latent")
+    position = Levels(tuple(range(n_classes))).index(labels.values)
+    if (bad := position < 0).any():
+        row = int(np.argmax(np.append(bad, False)[index]))
         raise ValueError(
-            f"y: the class of row {i} is {label[i]:g}; it must be one of 0 … {n_classes - 1}, or -1 if the class is "
-            "unknown."
+            f"y: the class of row {row} is {shown(labels.values[index[row]])}; it must be one of 0 … {n_classes - 1}, "
+            "or -1, None or NaN if the class is unknown."
         )
-    return label.astype(np.int64)
+    classes: np.ndarray = np.append(position, UNKNOWN)[index]
+    return classes
 
 
 def _require_all_counted(encoding: Encoding, patterns: Patterns) -> None:

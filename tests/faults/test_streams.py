@@ -81,7 +81,7 @@ def generator(error: Exception) -> Any:
         ([(X, None)], ValueError, "batch 0: y is a NoneType"),
         ([(5, Y)], ValueError, "batch 0: X is a int"),
         ([(X, Y), (X, X)], ValueError, r"y should be a 1d array, got an array of shape \(4, 2\)"),
-        ([(X, Y), (X, [0, np.nan, 1, 0])], ValueError, "The label of row 1"),
+        ([(X, Y), (X, [0, np.nan, 1, 0])], ValueError, "the label of row 1 is missing"),
         ([(X, Y), (X, Y, [1, 1, -1, 1])], ValueError, "sample_weight.*row 2"),
         ([(X, Y), (X, Y, [1, 1])], ValueError, "sample_weight has shape"),
         ([(FRAME, Y), (FRAME[["b", "a"]], Y)], ValueError, "same order"),

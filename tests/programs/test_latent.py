@@ -288,7 +288,7 @@ def test_bad_input_is_refused_and_what_is_not_identified_is_said():
     sample = bnb.sample_latent
     refused("not an integer.*pass frequencies", sample, m, X, sample_weight=np.full(30, 0.5))
     refused("class of row 4 is 2; it must be one of 0 … 1", sample, m, X, y=np.where(np.arange(30) == 4, 2, -1))
-    refused("shape \\(29,\\)", sample, m, X, y=np.full(29, -1))
+    refused("X has 30 rows, y has 29 labels", sample, m, X, y=np.full(29, -1))
     refused("takes a NaiveBayesMixture", sample, bnb.CategoricalNB().fit(X, X[:, 0]), X, error=TypeError)
     refused("improper", sample, mixture(X, nb=bnb.CategoricalNB(alpha=[[1.0, 0.0], [1.0, 1.0]])), X)
     with pytest.warns(UserWarning, match="frequencies of the 4 possible rows of X do not identify 5 parameters"):
@@ -308,6 +308,10 @@ def test_priors_and_labels_name_the_classes():
     labelled = quiet(mixture(X), X, draws=50, y=np.where(np.arange(40) == 0, 1, -1))
     assert float(labelled["posterior"].attrs["relabelled"]) == 0.0
     assert labelled["constant_data"]["membership"].to_numpy()[1, 1] > 0.5
+    for missing in (None, np.nan, pd.NA):
+        unknown = quiet(mixture(X), X, draws=50, y=[1, *[missing] * 39])
+        for group, name in (("posterior", "theta"), ("constant_data", "membership")):
+            np.testing.assert_array_equal(unknown[group][name], labelled[group][name])
 
 
 def prior_of_two_classes() -> Any:
