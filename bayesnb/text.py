@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import copy
 import os
+import re
 from collections.abc import Callable, Hashable, Iterable, Iterator, Mapping, Set
 from typing import Any, Self
 
@@ -12,10 +13,20 @@ import scipy.sparse as sp
 from sklearn.feature_extraction.text import CountVectorizer
 from sklearn.utils.validation import check_is_fitted
 
+from bayesnb._util.arguments import shown
 from bayesnb._util.warnings import warn
+from bayesnb.encoding import is_missing
 from bayesnb.persistence.bag_of_words import read_words, write_words
 
 _INTEGER = (int, np.integer)
+_WITHOUT_SPACES = re.compile("[\u0e00-\u0eff\u1000-\u109f\u1780-\u17ff\u3040-\u30ff\u3400-\u9fff\U00020000-\U0003ffff]")
+"""A letter of a script without spaces between words: Thai, Lao, Burmese, Khmer, Japanese, Chinese."""
+_LONGEST_MEAN = 4.0
+"""Greatest mean length of the words of a text in such letters: Chinese words of two or more letters have 2.3."""
+_COUNT_CHARACTERS = (
+    'Count characters and pairs of characters by analyzer="char", ngram_range=(1, 2), or pass tokenizer=, a function '
+    "that returns the words of a text, such as jieba.lcut for Chinese."
+)
 
 
 class BagOfWords(CountVectorizer):
@@ -83,7 +94,12 @@ class BagOfWords(CountVectorizer):
     the words that occur in one document only train the reserved word, and its probability is estimated as any other's;
     see `examples/spam_filter.py`.
 
-    A document that is empty, or in which no word is in the dictionary and `unknown` is None, is a row of zeros.
+    A document that is empty or missing (None, NaN, pd.NA), or in which no word is in the dictionary and `unknown` is
+    None, is a row of zeros.
+
+    **Texts without spaces.** In Chinese and Japanese texts a whole clause is one word for the default `analyzer`. Count
+    characters and pairs of characters by ``analyzer="char", ngram_range=(1, 2)``, or pass a function that returns the
+    words of a text, such as `jieba.lcut`, as `tokenizer` (with ``token_pattern=None``).
 
     Examples
     --------
@@ -102,6 +118,8 @@ class BagOfWords(CountVectorizer):
     ...     words.save(file.name)
     ...     BagOfWords.load(file.name).transform(["cash for you"]).toarray()
     array([[1, 0, 2]])
+    >>> BagOfWords(analyzer="char", ngram_range=(1, 2)).fit(["天气很好", "天气不好"]).get_feature_names_out().tolist()
+    ['天', '天气', '好', '气', '<UNK>']
     """
 
     def __init__(
@@ -141,13 +159,19 @@ class BagOfWords(CountVectorizer):
         )
         self.unknown = unknown
 
+    def fit(self, raw_documents: Iterable[str], y: object = None) -> Self:
+        """Make the dictionary, as `fit_transform` does, and return the counter of words."""
+        self.fit_transform(raw_documents)
+        return self
+
     def fit_transform(self, raw_documents: Iterable[str], y: object = None) -> sp.csr_array:
         """Make the dictionary, in one pass over any iterable of documents, and count the words of each document.
 
         Parameters
         ----------
         raw_documents : iterable of str
-            Documents, or the objects that your `preprocessor`, `tokenizer` or `analyzer` takes.
+            Documents, or the objects that your `preprocessor`, `tokenizer` or `analyzer` takes. A missing one (None,
+            NaN, pd.NA) has no words.
         y : object, optional
             Ignored.
 
@@ -162,6 +186,11 @@ class BagOfWords(CountVectorizer):
             If a document is not a string, naming its position.
         ValueError
             If no word is left for the dictionary; if `raw_documents` is a string or a table.
+
+        Warns
+        -----
+        UserWarning
+            If most words are clauses of a text without spaces: see Notes of the class.
         """
         if self.unknown is not None and not isinstance(self.unknown, str):
             raise ValueError(
@@ -184,7 +213,7 @@ class BagOfWords(CountVectorizer):
         Parameters
         ----------
         raw_documents : iterable of str
-            Documents.
+            Documents; a missing one (None, NaN, pd.NA) has no words.
 
         Returns
         -------
@@ -199,11 +228,16 @@ class BagOfWords(CountVectorizer):
         check_is_fitted(self)
         X = self._count(raw_documents)
         if self.unknown is not None and self.unknown_count_ == 0 and (count := int(X[:, [-1]].sum())):
+            if self.vocabulary is not None:
+                advice = "to documents that have other words, too, so that these words"
+            else:
+                least = self.min_df + 1 if isinstance(self.min_df, _INTEGER) and self.min_df > 1 else 2
+                advice = f"with min_df={least}, so that rare words"
             warn(
                 f"{count} word{'s are' if count > 1 else ' is'} not in the dictionary, and {self.unknown!r} never "
                 f"occurred in training. A classifier knows {self.unknown!r} only from its prior, so that each such "
-                "word favours the class with fewer words in training. Fit this dictionary with min_df=2, so that rare "
-                f"words count as {self.unknown!r}, or drop unknown words by unknown=None."
+                f"word favours the class with fewer words in training. Fit this dictionary {advice} count as "
+                f"{self.unknown!r}, or drop unknown words by unknown=None."
             )
         return X
 
@@ -305,7 +339,8 @@ class BagOfWords(CountVectorizer):
         for name in ("unknown", "min_df", "max_df", "max_features"):
             del options[name]
         counter = CountVectorizer(**options)
-        X = sp.csr_array(counter.fit_transform(self._documents(raw_documents)))
+        missing: list[int] = []
+        X = _add_empty_rows(counter.fit_transform(self._documents(raw_documents, missing)), missing)
         words = counter.get_feature_names_out()
         frequency = np.bincount(X.indices, minlength=len(words))
         least, most = (v if isinstance(v, _INTEGER) else v * X.shape[0] for v in (self.min_df, self.max_df))
@@ -320,10 +355,19 @@ class BagOfWords(CountVectorizer):
         reserved = words == self.unknown
         too_frequent, keep = (frequency > most) & ~reserved, keep & ~reserved
         if not keep.any():
+            clause = self._first_clause(words, X.sum(axis=0), 0.0)
+            advice = "Change min_df or max_df."
+            if clause is not None:
+                advice = f"{shown(clause)} is one of these words, as the text has no spaces. {_COUNT_CHARACTERS}"
             raise ValueError(
                 f"No word is left for the dictionary: each of the {len(words)} words in {X.shape[0]} documents is in "
                 f"fewer documents than min_df={self.min_df!r} requires, or in more than max_df={self.max_df!r} allows. "
-                "Change min_df or max_df."
+                f"{advice}"
+            )
+        if (clause := self._first_clause(words, X.sum(axis=0), _LONGEST_MEAN)) is not None:
+            warn(
+                "raw_documents have no spaces between words, so that clauses are counted as words, such as "
+                f"{shown(clause)}. {_COUNT_CHARACTERS}"
             )
         self._set_dictionary({word: j for j, word in enumerate(words[keep])}, frozenset(words[too_frequent]))
         selected = X[:, keep]
@@ -347,10 +391,28 @@ class BagOfWords(CountVectorizer):
 
     def _count(self, raw_documents: Iterable[str]) -> sp.csr_array:
         """Return the (N, V) counts of the words of documents under the dictionary."""
-        return sp.csr_array(super().transform(self._documents(raw_documents)))
+        missing: list[int] = []
+        return _add_empty_rows(super().transform(self._documents(raw_documents, missing)), missing)
 
-    def _documents(self, raw_documents: Iterable[Any]) -> Iterator[Any]:
-        """Yield the documents; raise TypeError for one that is not a string, unless a function of the user takes it."""
+    def _first_clause(self, words: np.ndarray, count: np.ndarray, longest_mean: float) -> str | None:
+        """Return the first word in a script without spaces, or None where the words (V,) are not clauses.
+
+        They are if they are found by `token_pattern`, and if half of all words, which occur `count` (V,) times, are in
+        such a script and have a mean length above `longest_mean`.
+        """
+        if self.analyzer != "word" or self.tokenizer is not None:
+            return None
+        chosen = np.flatnonzero([bool(_WITHOUT_SPACES.search(word)) for word in words])
+        length = np.array([len(word) / (word.count(" ") + 1) for word in words[chosen]])
+        if 2 * count[chosen].sum() < count.sum() or not count[chosen] @ length > longest_mean * count[chosen].sum():
+            return None
+        return str(words[chosen[0]])
+
+    def _documents(self, raw_documents: Iterable[Any], missing: list[int]) -> Iterator[Any]:
+        """Yield the documents that are present, and append the positions of the others to `missing`.
+
+        Raises TypeError for one that is not a string, unless a function of the user takes it.
+        """
         if isinstance(raw_documents, str | bytes):
             raise ValueError("raw_documents is one string; pass a list of documents, [text] for a single one.")
         if isinstance(raw_documents, Mapping) or getattr(raw_documents, "ndim", 1) > 1:
@@ -360,6 +422,9 @@ class BagOfWords(CountVectorizer):
             )
         takes_anything = any(map(callable, (self.preprocessor, self.tokenizer, self.analyzer)))
         for i, document in enumerate(raw_documents):
+            if not isinstance(document, str) and is_missing(document):
+                missing.append(i)
+                continue
             if not takes_anything and not isinstance(document, str):
                 raise TypeError(
                     f"raw_documents[{i}] is {document!r}, a {type(document).__name__}; it must be a string."
@@ -368,6 +433,16 @@ class BagOfWords(CountVectorizer):
 
     def __sklearn_is_fitted__(self) -> bool:
         return "too_frequent_" in vars(self)
+
+
+def _add_empty_rows(X: Any, rows: list[int]) -> sp.csr_array:
+    """Return a sparse matrix as a csr_array with rows of zeros, which become those at the positions `rows`."""
+    X = sp.csr_array(X)
+    if not rows:
+        return X
+    positions = np.asarray(rows) - np.arange(len(rows))
+    ends = np.insert(X.indptr, positions, X.indptr[positions])
+    return sp.csr_array((X.data, X.indices, ends), shape=(X.shape[0] + len(rows), X.shape[1]))
 
 
 def _number_words(words: object) -> dict[Hashable, int]:

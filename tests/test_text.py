@@ -6,9 +6,11 @@ import re
 from collections import Counter
 from contextlib import nullcontext
 from functools import partial
+from itertools import pairwise
 
 import numpy as np
 import pandas as pd
+import polars as pl
 import pytest
 import scipy.sparse as sp
 from hypothesis import given, settings
@@ -240,6 +242,86 @@ def test_own_functions_may_take_other_things_than_strings():
     rows = [["a", "b"], ["a"], ["a", "c"]]
     bag = BagOfWords(analyzer=list)
     assert bag.fit_transform(rows).toarray().tolist() == [[1, 1], [1, 0], [1, 1]]
+
+
+# -- missing documents, and texts without spaces ------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    "options", [{}, {"binary": True}, {"vocabulary": ["cash", "you"]}, {"unknown": None}, {"min_df": 0.3}]
+)
+@pytest.mark.parametrize(
+    "form", [list, iter, lambda d: pd.Series(d, dtype=object), lambda d: pd.Series(d, dtype="string"), pl.Series]
+)
+def test_a_missing_document_has_no_words(form, options):
+    """`CountVectorizer` counts nothing in an empty text, which stands for the missing one."""
+    for missing in (None, float("nan"), pd.NA) if form in (list, iter) else (None,):
+        documents = [missing, *DOCUMENTS[:3], missing, missing, *DOCUMENTS[3:], missing]
+        empty = ["" if document is missing else document for document in documents]
+        bag, expected = BagOfWords(**options), BagOfWords(**options)
+        assert same(bag.fit_transform(form(documents)), expected.fit_transform(empty))
+        assert bag.vocabulary_ == expected.vocabulary_
+        assert "nan" not in bag.vocabulary_
+        later = [missing, "cash nan cash", missing]
+        np.testing.assert_array_equal(bag.transform(form(later)).toarray()[[0, 2]], 0)
+        np.testing.assert_array_equal(bag.transform([missing]).toarray(), 0)
+
+
+def test_a_function_of_the_user_gets_no_missing_document():
+    bag = BagOfWords(analyzer=lambda row: row["words"])
+    X = bag.fit_transform([{"words": ["a"]}, None, {"words": ["a"]}])
+    assert X.toarray().tolist() == [[1, 0], [0, 0], [1, 0]]
+    refused("empty vocabulary", BagOfWords().fit, [None, float("nan")])
+
+
+CLAUSES = [
+    "今天天气很好，适合出去玩",
+    "恭喜您中奖了，请点击领取奖金",
+    "明天一起吃饭吗",
+    "请点击领取奖金",
+    "今天一起吃饭吗",
+]
+SEGMENTED = [
+    "今天 天气 很 好 适合 出去 玩",
+    "恭喜 您 中奖 了 请 点击 领取 奖金",
+    "明天 一起 吃饭 吗",
+    "请 点击 领取 奖金",
+]
+ADVICE = r'analyzer="char", ngram_range=\(1, 2\), or pass tokenizer=.*jieba\.lcut'
+
+
+def test_texts_without_spaces_need_another_analyzer():
+    refused(rf"'今天天气很好' is one of these words.*{ADVICE}", BagOfWords().fit, CLAUSES[:3])
+    refused("Change min_df or max_df", BagOfWords().fit, ["one", "two", "三"])
+    with pytest.warns(UserWarning, match=rf"clauses are counted as words, such as '今天一起吃饭吗'.*{ADVICE}") as shown:
+        BagOfWords().fit(CLAUSES)
+    assert shown[0].filename == __file__
+    with pytest.warns(UserWarning, match="clauses are counted as words"):
+        BagOfWords(min_df=1, ngram_range=(1, 2)).fit(CLAUSES)
+
+
+@pytest.mark.filterwarnings("error")
+def test_segmented_texts_and_counts_of_characters_do_not_warn():
+    """Characters and pairs of characters, counted by hand."""
+    assert "奖金" in BagOfWords().fit(SEGMENTED).vocabulary_
+    BagOfWords(ngram_range=(1, 3)).fit(SEGMENTED)
+    BagOfWords(min_df=1).fit([*["a whole English text, with many words"] * 3, "和一个没有空格的中文句子"])
+    BagOfWords(tokenizer=lambda text: re.findall("..?", text), token_pattern=None).fit(CLAUSES)
+    bag = BagOfWords(analyzer="char", ngram_range=(1, 2), min_df=1)
+    X = bag.fit_transform(CLAUSES)
+    for document, row in zip(CLAUSES, X.toarray(), strict=True):
+        counts = Counter([*document, *(a + b for a, b in pairwise(document))])
+        assert {name: n for name, n in zip(bag.get_feature_names_out(), row, strict=True) if n} == counts
+
+
+@pytest.mark.parametrize(
+    ("options", "advice"),
+    [({"min_df": 1}, "min_df=2"), ({"min_df": 2}, "min_df=3"), ({"vocabulary": ["aa"]}, "other words")],
+)
+def test_an_untrained_reserved_word_has_advice_that_is_not_set_already(options, advice):
+    bag = BagOfWords(**options).fit(["aa", "aa"])
+    with pytest.warns(UserWarning, match=f"1 word is not in the dictionary.*Fit this dictionary .*{advice}"):
+        bag.transform(["bb"])
 
 
 # -- tables for others ------------------------------------------------------------------------------

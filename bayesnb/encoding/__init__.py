@@ -31,7 +31,7 @@ from bayesnb.encoding.level_columns import (
     describe_unknown,
     report_unknown,
 )
-from bayesnb.encoding.levels import Levels
+from bayesnb.encoding.levels import Levels, is_missing
 from bayesnb.encoding.node_columns import Conditional, Node, NodeColumns, declare_levels
 from bayesnb.encoding.pair_columns import PairColumns
 from bayesnb.encoding.row_blocks import Rows, blocks
@@ -281,6 +281,7 @@ __all__ = [
     "describe_unknown",
     "ignore_unknown",
     "index_of_labels",
+    "is_missing",
     "numeric_columns",
     "priors",
     "report_unknown",

@@ -10,7 +10,7 @@ from sklearn.utils import check_array, column_or_1d
 from sklearn.utils.multiclass import check_classification_targets
 
 from bayesnb._util.arguments import GREATEST, ZERO_WEIGHTS, shown, to_numbers
-from bayesnb.encoding.levels import MISSING, Levels, factorize, to_array
+from bayesnb.encoding.levels import MISSING, Levels, factorize, is_missing, to_array
 from bayesnb.encoding.table import from_sequence
 
 UNLABELED = -1
@@ -184,11 +184,9 @@ def _labels_to_array(y: object) -> np.ndarray:
 
 def require_present(y: Any, positions: np.ndarray) -> None:
     """Raise ValueError if a label of y at one of the `positions` is missing; other labels are not checked."""
-    import pandas as pd
-
     labels = list(y) if len(positions) else []
     for i in positions.tolist():
-        if pd.api.types.is_scalar(labels[i]) and pd.isna(labels[i]):
+        if is_missing(labels[i]):
             raise ValueError(f"y: the label of row {i} is missing; drop the row or label it.")
 
 
