@@ -19,6 +19,8 @@ from bayesnb.families._namespace import add_at, are_few, kernel, segment_sum, xp
 from bayesnb.model import Statistics, kernel_log_base
 from bayesnb.networks.learning import count_level_pairs, lay_out_pairs
 
+_GREATEST_SUM = 1e305
+"""Greatest sum of values, or of their squares: sums of some of these, as in a posterior, stay finite."""
 _CELLS_A_ROW = 2**10  # Limits blocks of `single_rows` to about a thousand rows, each of which is a class.
 
 
@@ -391,11 +393,16 @@ def _check_range(encoding: Encoding, statistics: Statistics) -> None:
             f"{GREATEST:g}. Rescale the weights."
         )
     for columns, block in zip(encoding.blocks, statistics.blocks, strict=True):
-        too_large = ~np.logical_and.reduce([block.count <= GREATEST, *map(np.isfinite, jax.tree.leaves(block))])
+        too_large, too_small = _out_of_range(block)
         if too_large.any():
             raise ValueError(
                 f"Input X, {_locate(too_large, encoding, columns)[1]}: the values are too large. Their squares or sums "
                 f"overflow float64, or their counts exceed {GREATEST:g}. Rescale the feature."
+            )
+        if too_small.any():
+            raise ValueError(
+                f"Input X, {_locate(too_small, encoding, columns)[1]}: the values are so small that their squares, or "
+                "the inverse of their mean, leave the range of float64. Rescale the feature."
             )
         if hasattr(block, "m2"):
             lost = (block.m2 == 0) & (block.count > 1) & (np.abs(block.mean) < 1e-150) & (block.mean != 0)
@@ -404,6 +411,30 @@ def _check_range(encoding: Encoding, statistics: Statistics) -> None:
                     f"Input X, {_locate(lost, encoding, columns)[1]}: the values are so small that their squares "
                     "underflow float64. Rescale the feature."
                 )
+
+
+def _out_of_range(block: Any) -> tuple[np.ndarray, np.ndarray]:
+    """Return (C, L) of bool twice: whether statistics of values are too large, and whether they are too small.
+
+    The statistics are sums over rows of values or of their squares. A sum over one class or over all classes, or the
+    mean of a class, is too large above `_GREATEST_SUM`; the mean of values that are not 0 is too small if it is 0 or
+    subnormal.
+    """
+    sums = {field.name: getattr(block, field.name) for field in fields(block) if field.name != "count"}
+    with np.errstate(over="ignore", invalid="ignore"):
+        if hasattr(block, "m2"):
+            sums = {"squares about 0": block.m2 + block.count * block.mean**2}
+        n = np.where(block.count > 0, block.count, 1.0)
+        means = {name: value / n for name, value in sums.items()}
+        over = [~(np.abs(mean) <= _GREATEST_SUM) for mean in means.values()]
+        # Of a sum over all classes, the class with the greatest part is named.
+        over += [
+            ~(np.abs(value.sum(axis=0)) <= _GREATEST_SUM) & (np.abs(value) == np.abs(value).max(axis=0))
+            for value in sums.values()
+        ]
+    too_large = np.logical_or.reduce([~(block.count <= GREATEST), *over])
+    tiny = [(sums[name] != 0) & (np.abs(means[name]) < np.finfo(np.float64).tiny) for name in sums]
+    return too_large, np.logical_or.reduce([np.zeros_like(too_large), *tiny])
 
 
 def _locate(flag: np.ndarray, encoding: Encoding, columns: Columns | None) -> tuple[tuple[int, ...], str]:

@@ -16,7 +16,7 @@ from typing import Any, BinaryIO
 import numpy as np
 from sklearn.base import BaseEstimator
 
-from bayesnb._util.arguments import require_path
+from bayesnb._util.arguments import require_path, shown
 from bayesnb._util.atomic_files import write_atomically
 from bayesnb.estimators import classifier_state
 from bayesnb.fitted import require_fitted
@@ -199,8 +199,8 @@ def _read_tree(text: str, arrays: Mapping[str, np.ndarray]) -> Tree:
     written = file["version"]
     if type(written) is not int or not 1 <= written <= current_version():
         raise CorruptModelError(
-            f"the file has version {written!r}; this bayesnb reads versions 1 to {current_version()}. Update bayesnb "
-            "to read newer files."
+            f"the file has version {shown(written)}; this bayesnb reads versions 1 to {current_version()}. Update "
+            "bayesnb to read newer files."
         )
     require_checksum(_digest(file["model"], arrays, written), file["sha256"])
     return migrate(file["model"], written)

@@ -138,8 +138,8 @@ def _check(content: dict[str, Any]) -> None:
     options, words, too_frequent = content["options"], content["words"], content["too_frequent"]
     if set(options) != set(_OPTIONS):
         raise ValueError(
-            f"options: {sorted(set(options) ^ set(_OPTIONS))} are missing or unknown. Save the words again with this "
-            "version."
+            f"options: {shown(sorted(set(options) ^ set(_OPTIONS)))} are missing or unknown. Save the words again with "
+            "this version."
         )
     for name, kind in _OPTIONS.items():
         if not conforms(options[name], kind):

@@ -77,8 +77,8 @@ def require_labels(levels: encoding.Levels, where: str) -> None:
     for value in levels.values:
         if type(value).__name__ not in _LABELS:
             raise TypeError(
-                f"{where} has the label {value!r}, a {type(value).__name__}; a file can hold labels of the types str, "
-                "int, float, bool, datetime64 and None."
+                f"{where} has the label {shown(value)}, a {type(value).__name__}; a file can hold labels of the types "
+                "str, int, float, bool, datetime64 and None."
             )
 
 

@@ -19,6 +19,7 @@ import jax
 import numpy as np
 from sklearn.base import BaseEstimator
 
+from bayesnb._util.arguments import shown
 from bayesnb.encoding import Levels
 from bayesnb.encoding.levels import require_distinct_hashes
 from bayesnb.encoding.table import Positions
@@ -74,7 +75,7 @@ class Encoder:
             return {TAG: "tuple", "values": self._items(value, where)}
         if isinstance(value, Mapping):
             require_keys(value)
-            values = [self.encode(v, f"{where}[{k!r}]") for k, v in value.items()]
+            values = [self.encode(v, f"{where}[{shown(k)}]") for k, v in value.items()]
             return {TAG: "dict", "keys": self._items(value, where), "values": values}
         if hasattr(value, "iloc") and hasattr(value, "to_frame"):  # a pandas Series; an index has no `iloc`
             labels = self._items(value.index.tolist(), f"{where}.index")
@@ -91,8 +92,8 @@ class Encoder:
             return {TAG: "class", "value": value.__name__}
         if self.known.get(kind.__name__) is not kind:
             raise TypeError(
-                f"{where} is {value!r}, a {kind.__name__}, which a file cannot hold. Labels and levels may be str, "
-                "int, float, bool, datetime64 or None."
+                f"{where} is {shown(value)}, a {kind.__name__}, which a file cannot hold. Labels and levels may be "
+                "str, int, float, bool, datetime64 or None."
             )
         if isinstance(value, BaseEstimator):
             parameters, state = value.get_params(deep=False), classifier_state.collect_state(value)
@@ -213,8 +214,8 @@ class Decoder:
                 raise CorruptModelError(f"the file holds a {name}, a classifier that was removed. {REMOVED[name]}")
             case name:
                 raise CorruptModelError(
-                    f"the file names the type {name!r}, which is not a type of bayesnb. To load a classifier of your "
-                    "own, pass its class: load(path, estimators=[...])."
+                    f"the file names the type {shown(name)}, which is not a type of bayesnb. To load a classifier of "
+                    "your own, pass its class: load(path, estimators=[...])."
                 )
 
     def _spend(self, length: int) -> None:
@@ -255,12 +256,12 @@ class Decoder:
         required = {f.name for f in accepted if f.default is MISSING and f.default_factory is MISSING}
         # Older files lack fields that were added later, with a default.
         if not required <= set(values) <= {f.name for f in accepted}:
-            raise CorruptModelError(f"the {cls.__name__} in the file has the wrong fields: {sorted(values)}.")
+            raise CorruptModelError(f"the {cls.__name__} in the file has the wrong fields: {shown(sorted(values))}.")
         for name, value in values.items():
             if not conforms(value, hints[name]):
                 raise CorruptModelError(
-                    f"the {cls.__name__} in the file has a {type(value).__name__} in the field {name!r}; this type, or "
-                    "that of its items, is wrong."
+                    f"the {cls.__name__} in the file has a {type(value).__name__} in the field {shown(name)}; this "
+                    "type, or that of its items, is wrong."
                 )
         instance = cls(**values)
         if isinstance(instance, Positions):
@@ -278,8 +279,8 @@ class Decoder:
         for name in tree["fitted"]:
             if not is_fitted_name(cls, name):
                 raise CorruptModelError(
-                    f"the file has an attribute {cls.__name__}.{name} that a fitted {cls.__name__} does not have. Fit "
-                    "the classifier, and save it again."
+                    f"the file has an attribute {shown(name)} that a fitted {cls.__name__} does not have. Fit the "
+                    "classifier, and save it again."
                 )
         if tree["fitted"]:
             classifier_state.restore(nb, {name: self.decode(value) for name, value in tree["fitted"].items()})

@@ -11,6 +11,7 @@ from bayesnb._util.atomic_files import open_regular
 from bayesnb._util.precision import ForkedError
 
 _FEW_BRACKETS = 2**18
+_LONGEST_MESSAGE, _LONGEST_QUOTE = 1000, 200
 Decoded = TypeVar("Decoded")
 
 
@@ -58,18 +59,27 @@ def read_file(path: str | os.PathLike[str], decode: Callable[[BinaryIO, int], De
     except (MemoryError, ForkedError):
         raise
     except CorruptModelError as error:
-        raise CorruptModelError(f"{path}: {error}") from None
+        raise CorruptModelError(f"{path}: {_printable(error, _LONGEST_MESSAGE)}") from None
     except Exception as error:  # A hostile file may lead to any error, also to those of data that it names.
         # An error of reading names no file; one of opening data, such as those of a time zone, does.
         if isinstance(error, OSError) and (file is None or error.filename is None):
             error.filename = os.fspath(path)
             raise
         if file is None:
-            raise CorruptModelError(f"{path} cannot be read: {error}") from None
+            raise CorruptModelError(f"{path} cannot be read: {_printable(error, _LONGEST_MESSAGE)}") from None
         raise CorruptModelError(
             f"{path} is damaged. Copy the file again, or save the model again. Reading the file raised "
-            f"{type(error).__name__}: {str(error)[:200]}"
+            f"{type(error).__name__}: {_printable(error, _LONGEST_QUOTE)}"
         ) from None
+
+
+def _printable(error: Exception, longest: int) -> str:
+    """Return the message of an error on one line, with escapes for what cannot be printed, without the end if long.
+
+    Messages quote the content of the file, whose writer could send control characters to the reader's terminal.
+    """
+    text = "".join(c if c.isprintable() else repr(c)[1:-1] for c in " ".join(str(error)[: 2 * longest].split()))
+    return text if len(text) <= longest else f"{text[:longest]} …"
 
 
 def require_checksum(computed: str, written: object) -> None:

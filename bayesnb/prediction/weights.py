@@ -8,6 +8,7 @@ from typing import Protocol
 import numpy as np
 
 from bayesnb import scoring
+from bayesnb._util.arguments import GREATEST, shown
 from bayesnb.counting import require_numbers
 from bayesnb.encoding import Encoding, Levels
 from bayesnb.fitted import Classifier, Fitted, Output, require_fitted
@@ -159,6 +160,9 @@ class Weights:
                 )
         for name in _NUMBERS:
             require_numbers(f"weights_.{name}", np.float64(getattr(self, name)), ())
+        for name in ("weight", "class_bias", *_NUMBERS):
+            if (np.abs(getattr(self, name)) > GREATEST).any():
+                raise ValueError(f"weights_.{name} must have values between -{GREATEST:g} and {GREATEST:g}.")
         if self.path is not None:
             self.path.check(n_terms, bool(self.dependence.any()))
 
@@ -186,9 +190,9 @@ class Weights:
         position = self.classes.index(classes.values)
         if self.class_bias.any() and (position < 0).all():
             raise ValueError(
-                f"weights were fitted for the classes {list(self.classes.values)[:8]}, none of which the classifier "
-                f"has; its classes are {list(classes.values)[:8]}. Pass weights for the same labels; 1 and '1' are "
-                "different labels."
+                f"weights were fitted for the classes {shown(list(self.classes.values)[:8])}, none of which the "
+                f"classifier has; its classes are {shown(list(classes.values)[:8])}. Pass weights for the same labels; "
+                "1 and '1' are different labels."
             )
         return np.where(position < 0, 0.0, bias[..., np.maximum(position, 0)])
 
@@ -204,7 +208,7 @@ class Weights:
         names = self.names if is_average and self.names == (AVERAGE,) else term_names(fitted)
         if names != self.names:
             different = [a for a, b in zip(names, self.names, strict=False) if a != b]
-            first = f", and the first different term is {different[0]!r}" if different else ""
+            first = f", and the first different term is {shown(different[0])}" if different else ""
             raise ValueError(
                 f"weights were fitted for {len(self.names)} terms, {self.names[:6]}, but the terms of the classifier "
                 f"differ: it has {len(names)} term{'s' * (len(names) != 1)}{first}. Pass weights of a WeightedNB with "
