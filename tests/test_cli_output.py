@@ -9,10 +9,12 @@ import sys
 import time
 from pathlib import Path
 
+import h5py
 import numpy as np
 import pandas as pd
 import pytest
 
+from bayesnb import CategoricalNB
 from bayesnb.__main__ import main
 from bayesnb.cli import comparison, output
 from bayesnb.cli.csv_cells import InputError
@@ -131,12 +133,74 @@ def test_files_of_an_earlier_run_are_named_before_they_are_replaced(capsys, monk
 
 
 def test_formulas_are_quoted_in_tables():
-    texts = ["=1+1", "+1+1", "-1+cmd|' /C calc'!A0", "@SUM(1)", "\t=1", "\r=1", "\n=1", "＝1", "a=b", "'x", "", "é"]
-    numbers = ["-0.5", "+2", "-1e5"]
-    frame = pd.DataFrame({"level": pd.Series([*texts, *numbers, -3, None], dtype=object), "mean": -np.arange(17.0)})
+    formulas = ["=1+1", "+1+1", "-1+cmd|' /C calc'!A0", "@SUM(1)", "\t=1", "\r=1", "\n=1", "＝1"]
+    formulas += ["-inf", "-nan", "+Infinity", "-1_000", "-１", "\n-1", "-", "-.", "+e5", "--1"]
+    texts = ["a=b", "'x", "", "é", "-0.5", "-3.2", "+2", "-1e5", "+.5", "-7.", "-1E-3"]
+    level = pd.Series([*formulas, *texts, -3, -3.2, -np.inf, None], dtype=object)
+    frame = pd.DataFrame({"level": level, "mean": -np.arange(float(len(level)))})
     shown = output.quote_formulas(frame)
-    assert shown["level"].tolist()[:8] == [f"'{text}" for text in texts[:8]]
-    pd.testing.assert_frame_equal(shown[8:], frame[8:])
+    assert shown["level"].tolist()[: len(formulas)] == [f"'{text}" for text in formulas]
+    pd.testing.assert_frame_equal(shown[len(formulas) :], frame[len(formulas) :])
+    names = pd.DataFrame([[1, 2.0]], columns=["=1+1", "-3.2"])
+    assert list(output.quote_formulas(names).columns) == ["'=1+1", "-3.2"]
+
+
+def draws_of(path):
+    """Shape of the class probabilities in a NetCDF file, as h5py reads it: chains, draws, classes."""
+    with h5py.File(path) as file:
+        return file["posterior"]["class_prob"].shape
+
+
+@pytest.mark.slow("draws thousands of parameters")
+def test_draws_are_few_where_parameters_are_many(tmp_path, monkeypatch):
+    path, nb = tmp_path / "posterior.nc", CategoricalNB().fit([["a"], ["b"], ["a"]], [0, 1, 1])
+    assert output.write_posterior(nb, 6, path) is None
+    assert draws_of(path) == (4, 500, 2)
+    monkeypatch.setattr(output, "_DRAWN_NUMBERS", 2 * 6 * 4 * 30)
+    assert output.write_posterior(nb, 6, path).startswith("posterior.nc has 120 draws of each of 6 parameters")
+    assert draws_of(path) == (4, 30, 2)
+    path.unlink()
+    assert "posterior.nc is not written" in output.write_posterior(nb, 20_001, path)
+    assert not path.exists()
+
+
+@pytest.mark.slow("draws four million numbers")
+def test_the_file_of_a_posterior_of_many_parameters_is_small(tmp_path):
+    """Two near-unique columns of 2,400 rows would make a file of 300 MB."""
+    rng, n, path = np.random.default_rng(0), 2_400, tmp_path / "near-posterior.nc"
+    X = pd.DataFrame({"id": [f"u{i}" for i in range(n)], "mail": [f"m{i}@x" for i in rng.permutation(n)]})
+    nb = CategoricalNB().fit(X, rng.choice(["no", "yes"], n))
+    n_parameters = 2 * 2 * n + 2
+    note = output.write_posterior(nb, n_parameters, path)
+    assert path.stat().st_size < 40e6
+    chains, draws, _ = draws_of(path)
+    assert chains * draws >= 100
+    assert re.search(
+        rf"^near-posterior.nc has {chains * draws} draws of each of 9,602 parameters, in place of 2,000", note
+    )
+
+
+@pytest.mark.slow("a second view of what quick tests see")
+def test_a_report_says_that_draws_are_few(capsys, monkeypatch, table, tmp_path):  # noqa: F811
+    monkeypatch.setattr(output, "_DRAWN_NUMBERS", 2**14)
+    code, printed, _ = run(
+        capsys,
+        "compare",
+        "--csv",
+        table,
+        "--target",
+        "play",
+        "--weights",
+        "none",
+        "--out",
+        tmp_path / "out",
+        "--format",
+        "text",
+    )
+    draws = draws_of(tmp_path / "out" / "weather-posterior.nc")[1]
+    assert code == 0
+    for text in (printed, (tmp_path / "out" / "report.txt").read_text()):
+        assert f"weather-posterior.nc has {4 * draws} draws of each of" in " ".join(text.split())
 
 
 def test_names_are_text_on_the_page():
