@@ -243,7 +243,7 @@ def assemble_latent(
     drawn : dict of (chains, draws, K, …) arrays
         Draws of the parameters by site.
     log_row : (chains, draws, N) array or None
-        log p(row | θ).
+        log p(row | θ), or log p(row, class | θ) of rows whose class is known.
     membership : (N, K) array
         P(class | row, X).
     relabelled : float
@@ -260,7 +260,8 @@ def assemble_latent(
     }
     if log_row is not None:
         coordinates = {**_sample_coordinates(sample), _ROW: np.arange(log_row.shape[-1])}
-        groups["log_likelihood"] = xr.Dataset({"row": ((*_SAMPLE, _ROW), log_row)}, coordinates)
+        description = {"description": "log p(x | parameters), or log p(x, y | parameters) of rows of known class"}
+        groups["log_likelihood"] = xr.Dataset({"row": ((*_SAMPLE, _ROW), log_row, description)}, coordinates)
     names = {"row": np.arange(len(membership)), _CLASS: _class_names(fitted.encoding)}
     groups["constant_data"] = xr.Dataset({"membership": (("row", _CLASS), membership)}, names)
     return _to_arviz_object(

@@ -59,7 +59,10 @@ class Patterns:
     index: np.ndarray
 
     def classify(self, joint: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-        """Return log p(pattern) and P(class | pattern) (U, …, K), given log p(class, pattern); known classes hold."""
+        """Return log p(pattern) and P(class | pattern) (U, …, K), given log p(class, pattern).
+
+        For a pattern of known class these are log p(class, pattern), and 1 for the class.
+        """
         other = (self.label[:, None] != np.arange(joint.shape[-1])) & (self.label[:, None] != UNKNOWN)
         joint = np.where(other.reshape(len(joint), *[1] * (joint.ndim - 2), -1), -np.inf, joint)
         log_row = np.asarray(logsumexp(joint, axis=-1))
@@ -112,7 +115,7 @@ class LatentDraws:
     parameters : dict of (chains, S, K, …) arrays
         Draws of the parameters by site.
     log_row : (chains, S, U) array or None
-        log p(pattern | θ) of each draw; None if there are too many.
+        log p(pattern | θ) of each draw, or log p(class, pattern | θ) if the class is known; None if there are too many.
     membership : (U, K) array
         Mean over the draws of P(class | pattern, θ).
     moved : float
@@ -282,8 +285,10 @@ def sample_latent(
             "class_prob" (chain, draw, class), and parameters under the names of `posterior_draws`; class c is class c
             of `mixture`. `attrs` have "relabelled", the proportion of draws whose classes were permuted.
         log_likelihood
-            "row" (chain, draw, observation), log p(x_i | θ) with the class summed out; only if N times the number of
-            draws is at most 2²⁵. For `arviz.loo` and `arviz.compare`, which choose the number of classes.
+            "row" (chain, draw, observation), the contribution of each row to the log-likelihood: log p(x_i | θ), with
+            the class summed out, or log p(x_i, y_i | θ) of a row whose class is given by `y`; only if N times the
+            number of draws is at most 2²⁵. For `arviz.loo` and `arviz.compare`, which choose the number of classes; the
+            models that are compared must have the same rows and the same known classes.
         constant_data
             "membership" (row, class), P(class | x_i, X) averaged over the draws.
 

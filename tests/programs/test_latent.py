@@ -146,15 +146,40 @@ def test_arcs_give_a_column_other_probabilities_for_each_level_of_its_parent():
     assert np.abs(errors(theta.reshape(*theta.shape[:2], 16) - mean / total)).max() < 4.5
 
 
-def test_the_log_likelihood_of_a_row_sums_over_the_classes():
+@pytest.mark.parametrize("label", [[-1] * 7, [0, 1, -1, -1, 1, -1, 0]], ids=["unlabelled", "some labelled"])
+def test_the_log_likelihood_of_a_row_sums_over_its_possible_classes(label):
     X = small_table(3)
-    data = quiet(mixture(X), X, draws=5, chains=2)
+    data = quiet(mixture(X), X, draws=5, chains=2, y=label)
     pi, theta = parts(data)
     levels = [str(v) for v in data["posterior"]["level"].to_numpy()]
     for i, row in enumerate(X):
         at = [levels.index(f"{j}={v}") for j, v in enumerate(row) if v is not None]
-        expected = np.log((pi * theta[..., at].prod(axis=-1)).sum(axis=-1))
+        classes = [0, 1] if label[i] < 0 else [label[i]]
+        expected = np.log((pi * theta[..., at].prod(axis=-1))[..., classes].sum(axis=-1))
         np.testing.assert_allclose(data["log_likelihood"]["row"][..., i], expected, rtol=1e-12)
+
+
+@pytest.mark.slow("6,000 sweeps")
+def test_the_log_likelihood_of_labelled_rows_gives_leave_one_out_by_enumeration():
+    """E[1 / p(row | θ)] over the posterior is p(others) / p(all): the identity by which ArviZ leaves rows out."""
+    X = np.array([list("aababba"), list("xyxyyxx")], dtype=object).T
+    label = np.array([0, 1, -1, -1, 1, -1, 0])
+
+    def evidence(rows):
+        total = 0.0
+        for allocation in itertools.product(*[range(2) if c < 0 else [c] for c in label[rows]]):
+            z = np.array(allocation)
+            count = [np.bincount(z, minlength=2)]
+            count += [np.array([((x == v) & (z == c)).sum() for v in set(x)]) for x in X[rows].T for c in range(2)]
+            total += np.exp(sum(gammaln(n + 2.0).sum() - gammaln((n + 2.0).sum()) for n in count))
+        return total
+
+    data = quiet(mixture(X, 2, bnb.CategoricalNB(alpha=2.0, class_alpha=2.0)), X, draws=3000, y=label)
+    everything = np.arange(7)
+    for i in everything:
+        expected = evidence(np.delete(everything, i)) / evidence(everything)
+        inverse = np.exp(-data["log_likelihood"]["row"].to_numpy()[..., i])
+        assert abs(errors((inverse / expected - 1.0)[..., None])).max() < 4.5, i
 
 
 def test_patterns_stand_for_their_rows():
