@@ -19,8 +19,6 @@ from bayesnb.families._namespace import add_at, are_few, kernel, segment_sum, xp
 from bayesnb.model import Statistics, kernel_log_base
 from bayesnb.networks.learning import count_level_pairs, lay_out_pairs
 
-_GREATEST_SUM = 1e305
-"""Greatest sum of values, or of their squares: sums of some of these, as in a posterior, stay finite."""
 _CELLS_A_ROW = 2**10  # Limits blocks of `single_rows` to about a thousand rows, each of which is a class.
 
 
@@ -128,7 +126,9 @@ def count_rows(encoding: Encoding, rows: tuple[Rows, ...], label: np.ndarray, we
     log_base = float(total.log_base) + sum(counted[1] for counted in on_host if counted is not None)
     total = replace(total, blocks=blocks, log_base=log_base)
     require_finite(rows, total)
-    return finish(encoding, total)
+    finished = finish(encoding, total)
+    _require_squares(encoding, rows, finished)
+    return finished
 
 
 def _count_on_host(
@@ -335,6 +335,7 @@ def check(counted: Counted) -> None:
         for field in fields(block):
             require_numbers(field.name, getattr(block, field.name), (n_classes, sum(columns.sizes().tolist())))
     _check_range(encoding, statistics)
+    check_scales(counted)
     # Sums of fractional weights are rounded, in particular by `forget`.
     most_observed = (weight * (1 + 1e-6) + 1e-6)[:, None]
     for columns, block in pairs:
@@ -385,7 +386,7 @@ def _is_identity(index: np.ndarray) -> bool:
 
 
 def _check_range(encoding: Encoding, statistics: Statistics) -> None:
-    """Raise ValueError if statistics are not finite, a count exceeds `GREATEST`, or squares have underflown to 0."""
+    """Raise ValueError if statistics are not finite, or a count exceeds `GREATEST`."""
     if (heavy := statistics.class_count > GREATEST).any():
         where, place = _locate(heavy, encoding, None)
         raise ValueError(
@@ -393,48 +394,51 @@ def _check_range(encoding: Encoding, statistics: Statistics) -> None:
             f"{GREATEST:g}. Rescale the weights."
         )
     for columns, block in zip(encoding.blocks, statistics.blocks, strict=True):
-        too_large, too_small = _out_of_range(block)
+        too_large = ~np.logical_and.reduce([block.count <= GREATEST, *map(np.isfinite, jax.tree.leaves(block))])
         if too_large.any():
             raise ValueError(
                 f"Input X, {_locate(too_large, encoding, columns)[1]}: the values are too large. Their squares or sums "
                 f"overflow float64, or their counts exceed {GREATEST:g}. Rescale the feature."
             )
-        if too_small.any():
-            raise ValueError(
-                f"Input X, {_locate(too_small, encoding, columns)[1]}: the values are so small that their squares, or "
-                "the inverse of their mean, leave the range of float64. Rescale the feature."
-            )
-        if hasattr(block, "m2"):
-            lost = (block.m2 == 0) & (block.count > 1) & (np.abs(block.mean) < 1e-150) & (block.mean != 0)
-            if lost.any():
+
+
+def check_scales(counted: Counted) -> None:
+    """Raise ValueError if a column of numbers is so large or so small that formulas would leave float64.
+
+    Formulas take squares of variances, which are fourth powers of the numbers. So the average size of the numbers in
+    each class is at most `GREATEST`, and the largest average of a column is 0 or at least 1 / `GREATEST`. Other classes
+    may have smaller numbers, but their squares must not underflow.
+    """
+    for columns, block in zip(counted.encoding.blocks, counted.statistics.blocks, strict=True):
+        if not hasattr(block, "scales"):
+            continue
+        scales = block.scales()
+        in_column = np.full_like(scales, scales.max(axis=0, initial=0.0))
+        for wrong, problem in (
+            (scales > GREATEST, f"large; it must be at most {GREATEST:g}"),
+            ((scales > 0) & (in_column < 1 / GREATEST), f"small; it must be 0 or at least {1 / GREATEST:g}"),
+            ((scales > 0) & (scales < GREATEST**-2) & (block.count > 1), "small; squares of the values underflow"),
+        ):
+            if wrong.any():
+                where, place = _locate(wrong, counted.encoding, columns)
                 raise ValueError(
-                    f"Input X, {_locate(lost, encoding, columns)[1]}: the values are so small that their squares "
-                    "underflow float64. Rescale the feature."
+                    f"Input X, {place}: the average size of the values is {scales[where]:.3g}, which is too {problem}. "
+                    "Rescale the feature."
                 )
 
 
-def _out_of_range(block: Any) -> tuple[np.ndarray, np.ndarray]:
-    """Return (C, L) of bool twice: whether statistics of values are too large, and whether they are too small.
-
-    The statistics are sums over rows of values or of their squares. A sum over one class or over all classes, or the
-    mean of a class, is too large above `_GREATEST_SUM`; the mean of values that are not 0 is too small if it is 0 or
-    subnormal.
-    """
-    sums = {field.name: getattr(block, field.name) for field in fields(block) if field.name != "count"}
-    with np.errstate(over="ignore", invalid="ignore"):
-        if hasattr(block, "m2"):
-            sums = {"squares about 0": block.m2 + block.count * block.mean**2}
-        n = np.where(block.count > 0, block.count, 1.0)
-        means = {name: value / n for name, value in sums.items()}
-        over = [~(np.abs(mean) <= _GREATEST_SUM) for mean in means.values()]
-        # Of a sum over all classes, the class with the greatest part is named.
-        over += [
-            ~(np.abs(value.sum(axis=0)) <= _GREATEST_SUM) & (np.abs(value) == np.abs(value).max(axis=0))
-            for value in sums.values()
-        ]
-    too_large = np.logical_or.reduce([~(block.count <= GREATEST), *over])
-    tiny = [(sums[name] != 0) & (np.abs(means[name]) < np.finfo(np.float64).tiny) for name in sums]
-    return too_large, np.logical_or.reduce([np.zeros_like(too_large), *tiny])
+def _require_squares(encoding: Encoding, rows: tuple[Rows, ...], statistics: Statistics) -> None:
+    """Raise ValueError if cells other than 0 have left neither a mean nor a sum of squares in any class."""
+    block_rows: Any
+    for columns, block_rows, block in zip(encoding.blocks, rows, statistics.blocks, strict=True):
+        zero = ~np.any(block.scales(), axis=0) if hasattr(block, "scales") else np.zeros(0, bool)
+        for f in map(int, np.flatnonzero(zero)):
+            cells = block_rows.feature(f)
+            if (lost := np.nan_to_num(cells) != 0).any():
+                raise ValueError(
+                    f"Input X, column {shown(columns.names[f])}: the values, such as {cells[lost][0]:.3g}, are too "
+                    "small; their squares underflow. Rescale the feature."
+                )
 
 
 def _locate(flag: np.ndarray, encoding: Encoding, columns: Columns | None) -> tuple[tuple[int, ...], str]:

@@ -11,7 +11,7 @@ import jax
 import numpy as np
 from sklearn.utils.validation import check_is_fitted
 
-from bayesnb import scoring
+from bayesnb import counting, scoring
 from bayesnb._util.arguments import shown
 from bayesnb._util.precision import float64
 from bayesnb._util.progress import progress
@@ -205,6 +205,14 @@ class Fitted:
     def counted(self) -> Counted:
         """Pair of encoding and statistics, which `counting.merge` takes."""
         return Counted(self.encoding, self.statistics)
+
+    def require_usable(self) -> None:
+        """Raise ValueError if the numbers of a column are too large or too small, or the prior cannot be used.
+
+        A classifier calls this method before it changes.
+        """
+        counting.check_scales(self.counted)
+        self.prior  # noqa: B018  The prior is computed, and checked, at its first use.
 
     @property
     def weights(self) -> TermWeights | None:

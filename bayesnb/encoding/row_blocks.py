@@ -117,6 +117,11 @@ class RealRows(Rows):
         """(N, F) whether each number is NaN."""
         return np.asarray(np.isnan(np.asarray(self.values)))
 
+    def feature(self, f: int) -> np.ndarray:
+        """Return (N,) the numbers of feature f."""
+        values = self.values
+        return np.asarray(values.columns[f] if isinstance(values, StackedColumns) else values[:, f], np.float64)
+
     def counting_rows(self) -> RealRows:
         """Return these rows in blocks without the check for infinite cells."""
         return UncheckedRows(self.values, self.statistics, self.check)

@@ -241,10 +241,10 @@ def commit(nb: NB, updated: NB, counted: Counted, before: object = _ANY) -> NB:
     Raises
     ------
     ValueError
-        If the prior cannot be used; `nb` is left as it was.
+        If the numbers of a column are too large or too small, or the prior cannot be used; `nb` is left as it was.
     """
     fitted = updated._state(counted)
-    fitted.prior  # noqa: B018  A prior that cannot be used raises here, before the classifier is changed.
+    fitted.require_usable()
     updated.fitted_ = fitted
     return replace_state(nb, updated, before)
 
@@ -280,6 +280,6 @@ def make_counter(nb: Any, X: object) -> Any:
 
 def commit_counter(nb: Any_NB, updated: Any, model: NaiveBayesClassifier) -> Any_NB:
     """Give `nb` the counts of `model`, which `make_counter` has made of `updated`, a copy of `nb`; return `nb`."""
-    model.fitted_.prior  # noqa: B018  A prior that cannot be used raises here, before the classifier is changed.
+    model.fitted_.require_usable()
     fitted: Any_NB = updated._with_counter(model)
     return replace_state(nb, fitted)

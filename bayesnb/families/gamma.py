@@ -54,6 +54,10 @@ class Sums(Additive):
         some_count, some_total = left.count > ROUNDING * self.count, left.total > ROUNDING * self.total
         return type(self)(left.count * some_count, left.total * some_total)
 
+    def scales(self) -> np.ndarray:
+        """(C, F) mean of the cells, as NumPy array; 0 without a cell."""
+        return np.asarray(np.where(self.count > 0, self.total / np.where(self.count > 0, self.count, 1.0), 0.0))
+
     def values(self) -> Array:
         """(N, F) cells of rows that were each counted as their own class: the totals."""
         return self.total
@@ -113,7 +117,7 @@ class EmpiricalGamma(EmpiricalPrior):
         """Gamma prior derived from the statistics of each class (C, F), and of all classes together (1, F)."""
         xp = together.total.__array_namespace__()
         more_concentration, more_rate = together.gamma_increments()
-        some = together.total > 0
+        some = (together.count > 0) & (together.total > 0)
         inverse = xp.where(some, more_rate / xp.where(some, more_concentration, 1.0), 1.0)
         a = self.concentration * xp.ones_like(statistics.count)
         return self.prior(a, inverse * a)

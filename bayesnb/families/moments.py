@@ -83,6 +83,11 @@ class Moments:
         from_equal = (1e-9 * self.mean) ** 2 * self.count
         return Moments(self.count * 1e-9, None, self.m2 * 1e-10 + from_mean + from_equal)
 
+    def scales(self) -> np.ndarray:
+        """(C, F) root mean square of the cells, as NumPy array; 0 without a cell."""
+        size = np.hypot(self.mean, np.sqrt(self.m2 / np.where(self.count > 0, self.count, 1.0)))
+        return np.asarray(np.where(self.count > 0, size, 0.0))
+
     def values(self) -> Any:
         """(N, F) cells of rows that were each counted as their own class: the means."""
         return self.mean

@@ -2,16 +2,18 @@
 
 from __future__ import annotations
 
+import itertools
 from dataclasses import replace
 
 import numpy as np
 import pandas as pd
 import pytest
 import scipy.sparse as sp
-from hypothesis import given
+from hypothesis import assume, example, given
 from hypothesis import strategies as st
 from sklearn.base import clone
 
+import bayesnb as bnb
 from bayesnb import GaussianNB
 from tests.strategies import CLASSES, ESTIMATES, KINDS, LEVELS, Problem, problems, reals, thorough
 
@@ -187,3 +189,96 @@ def test_missing_gaussian_cells_are_rows_not_there_for_their_feature(x):
     assert a.statistics_.blocks[0].count.tolist() == [[len(kept), len(x)]]
     if len(kept):
         np.testing.assert_allclose(a.statistics_.blocks[0].mean[0, 0], kept.mean(), rtol=1e-12, atol=1e-12)
+
+
+# -- the unit of numbers -----------------------------------------------------------------------------
+
+SCALED_Y = np.repeat(["a", "b"], 8)
+_OFFSET = np.where(SCALED_Y == "a", 0.0, 2.5)
+# The first column is symmetric about 0 in both classes, so that its means are 0.
+_SYMMETRIC = np.array([-1.0, 1.0, -3.0, 3.0, -0.5, 0.5, -2.0, 2.0])
+SCALED = pd.DataFrame({"0": np.concatenate([_SYMMETRIC, 2 * _SYMMETRIC]), "1": np.arange(16) % 5 + _OFFSET})
+
+
+def counts_of(X):
+    """Table of counts and moments for `from_counts`."""
+    rows = [("a", None, 8.0, np.nan, np.nan), ("b", None, 8.0, np.nan, np.nan)]
+    for c, name in itertools.product("ab", X):
+        x = X.loc[c == SCALED_Y, name].to_numpy()
+        with np.errstate(over="ignore", under="ignore"):
+            rows.append((c, name, 8.0, x.mean(), ((x - x.mean()) ** 2).sum()))
+    frame = pd.DataFrame(rows, columns=["class", "feature", "count", "mean", "m2"])
+    return frame.assign(level=None)
+
+
+def by_batches(nb, X, y):
+    for part in (slice(0, None, 2), slice(1, None, 2)):
+        nb.partial_fit(X.iloc[part], y[part], ["a", "b"])
+    return nb
+
+
+NUMBERS = {
+    "within": bnb.GaussianNB(),
+    "pooled": bnb.GaussianNB(prior="pooled"),
+    "exponential": bnb.ExponentialNB(),
+    "mixed": bnb.MixedNB(numbers="gaussian"),
+    "binned": bnb.BinnedNB(cells=4),
+}
+WAYS = {
+    "fit": lambda nb, X, y: nb.fit(X, y),
+    "partial_fit": by_batches,
+    "fit_stream": lambda nb, X, y: bnb.fit_stream(nb, [(X[::2], y[::2]), (X[1::2], y[1::2])]),
+    "from_counts": lambda nb, X, y: bnb.from_counts(nb, counts_of(X)),
+}
+CASES = [*((name, "fit") for name in NUMBERS), *(("within", way) for way in list(WAYS)[1:])]
+
+
+@pytest.mark.slow("other variants compile kernels of their own", but=("predictive-within-fit", "predictive-binned"))
+@pytest.mark.parametrize(("name", "way"), CASES)
+@pytest.mark.parametrize("estimate", ["predictive", "mle"])
+@given(k=st.integers(-307, 307), columns=st.sampled_from([["0"], ["1"], ["0", "1"]]))
+@example(k=-162, columns=["0", "1"])
+@example(k=-160, columns=["1"])
+@example(k=-200, columns=["0"])
+@example(k=153, columns=["0", "1"])
+def test_the_unit_of_numbers_changes_nothing_or_is_refused(name, way, estimate, k, columns):
+    """X · 10^k has the class probabilities of X, or an error that names the column; likewise for one column of X."""
+    # A database that squares 1e-200 states a sum of squares of 0, and a mean of 0 by symmetry.
+    assume(way != "from_counts" or columns != ["0"])
+    X = abs(SCALED) if name == "exponential" else SCALED
+    scaled = X.copy()
+    scaled[columns] *= 10.0**k
+    expected = WAYS[way](clone(NUMBERS[name]), X, SCALED_Y).predict_proba(X, estimate=estimate)
+    nb, refusal = clone(NUMBERS[name]), ""
+    try:
+        nb = WAYS[way](nb, scaled, SCALED_Y)
+    except ValueError as error:
+        refusal = str(error)
+    if refusal:
+        assert abs(k) > 70, refusal
+        assert any(f"'{column}'" in refusal for column in columns), refusal
+        assert "Rescale the feature" in refusal or "is not finite" in refusal
+    else:
+        np.testing.assert_allclose(nb.predict_proba(scaled, estimate=estimate), expected, atol=1e-6)
+
+
+@pytest.mark.parametrize("nb", [bnb.ExponentialNB(), bnb.PoissonNB(), bnb.GaussianNB()], ids=repr)
+def test_rows_fade_to_nothing(nb):
+    """Half of a subnormal count is 0, and that of the sum need not be: there is no cell whose size is wrong."""
+    X = np.tile([[3.0], [0.0], [1.0], [2.0]], (5, 1))
+    nb = clone(nb).fit(X, np.arange(20) % 2)
+    for _ in range(1100):
+        nb.decay(0.5)
+    assert nb.class_count_.tolist() == [0.0, 0.0]
+
+
+@pytest.mark.parametrize("k", [-70, 70])
+def test_the_unit_of_numbers_is_that_of_parameters(k):
+    """Standard deviations of σ² take the squares of variances, fourth powers of the numbers."""
+    before = bnb.parameter_table(bnb.GaussianNB().fit(SCALED, SCALED_Y))
+    after = bnb.parameter_table(bnb.GaussianNB().fit(SCALED * 10.0**k, SCALED_Y))
+    variances = (before["level"] == "sigma2").to_numpy()
+    assert variances.any()
+    unit = np.where(variances, 10.0 ** (2 * k), np.where(before["level"] == "mu", 10.0**k, 1.0))
+    for column in ("mean", "sd", "lower", "upper"):
+        np.testing.assert_allclose(after[column] / unit, before[column], rtol=1e-9, atol=1e-12)

@@ -129,14 +129,14 @@ def test_where_messages_quote_the_file(place, text, tmp_path):
 @pytest.mark.parametrize("X", [[[1e154], [1e154], [0.0], [1.0]], [[1e154], [1e154], [-1e154], [-1e154]]])
 def test_fit_refuses_what_load_refuses(X):
     """The squares of all rows overflow, but those of each class about its mean do not."""
-    refused("the values are too large.*overflow float64", bnb.GaussianNB().fit, X, [0, 0, 1, 1])
+    refused("too large", bnb.GaussianNB().fit, X, [0, 0, 1, 1])
 
 
-def test_sums_over_all_classes_and_inverse_means_stay_finite():
+def test_durations_are_bounded_and_right_up_to_the_bound():
     X = np.abs(NUMBERS) + 0.5
-    refused("the values are too large.*overflow float64", bnb.ExponentialNB().fit, X * 1e307, LABELS)
-    refused("the inverse of their mean", bnb.ExponentialNB().fit, X * 1e-310, LABELS)
-    for scale in (1e300, 1e-300):
+    refused("too large", bnb.ExponentialNB().fit, X * 1e307, LABELS)
+    refused("too small", bnb.ExponentialNB().fit, X * 1e-310, LABELS)
+    for scale in (1e73, 1e-73):
         expected = bnb.ExponentialNB().fit(X, LABELS).predict_proba(X)
         found = bnb.ExponentialNB().fit(X * scale, LABELS).predict_proba(X * scale)
         np.testing.assert_allclose(found, expected, rtol=1e-9)
