@@ -8,6 +8,7 @@ from functools import cached_property
 from typing import NamedTuple
 
 import numpy as np
+from scipy.special import gammaincc
 
 _MOST_NUMBERS = 2**22
 _FEWEST_ROWS = 3
@@ -84,8 +85,8 @@ class Tables:
         return hot
 
 
-Statistic = Callable[[Tables], np.ndarray]
-"""Function of S tables: (S, T) values of its T quantities, NaN where undefined."""
+Statistic = Callable[[Tables], tuple[np.ndarray, np.ndarray]]
+"""Function of S tables: (S, T) values of its T quantities, NaN where undefined, and (S, T) scores to compare."""
 
 
 # -- association ---------------------------------------------------------------------------------
@@ -102,15 +103,19 @@ def association_quantities(tables: Tables) -> list[Quantity]:
     ]
 
 
-def associations(tables: Tables) -> np.ndarray:
-    """(S, T) dependence of each pair of features within each class, from 0 to 1, on the rows with both observed.
+def associations(tables: Tables) -> tuple[np.ndarray, np.ndarray]:
+    """Return (S, T) dependences of each pair of features within each class, and their surprises given the margins.
 
-    |r| of two numbers, Cramér's V = √(χ² / (n (k - 1))) of two features of levels with at least k levels that occur,
-    and the correlation ratio η = √(squares between levels / all squares) of a number and a feature of levels. NaN if
-    fewer than three rows have values of both, or one of the two is constant there.
+    A dependence is computed on the rows with both features observed, from 0 to 1: |r| of two numbers, Cramér's V =
+    √(χ² / (n (k - 1))) of two features of levels with at least k levels that occur, and the correlation ratio η =
+    √(squares between levels / all squares) of a number and a feature of levels. NaN if fewer than three rows have
+    values of both, or one of the two is constant there.
+
+    The surprise is -log P(dependence at least as large | cells of both features, in random order). Two rare levels in
+    one row, and two equal columns, can have the same dependence of 1; only the surprise tells them apart.
     """
-    first, second = _pairs(tables)
-    return np.concatenate([_association_matrix(tables.of_class(c))[:, first, second] for c in tables.classes], axis=1)
+    values, surprises = np.concatenate([_pair_associations(tables.of_class(c)) for c in tables.classes], axis=2)
+    return values, surprises
 
 
 def _pairs(tables: Tables) -> tuple[np.ndarray, np.ndarray]:
@@ -120,37 +125,88 @@ def _pairs(tables: Tables) -> tuple[np.ndarray, np.ndarray]:
     return order[first], order[second]
 
 
-def _association_matrix(tables: Tables) -> np.ndarray:
-    """(S, F + G, F + G) dependence of all pairs of features, over all rows of the tables."""
+def _pair_associations(tables: Tables) -> np.ndarray:
+    """(2, S, T) dependence of each of T pairs of features over all rows of the tables, and its surprise."""
+    pair = _pairs(tables)
     n_numbers, n_features = len(tables.number_index), len(tables.index)
     n_levels = sum(map(len, tables.levels))
     size = len(tables.label) * (n_numbers + n_levels) + (n_numbers + n_levels) ** 2
     step = max(1, _MOST_NUMBERS // max(1, size))
-    matrix = np.full((len(tables), n_features, n_features), np.nan)
+    result = np.empty((2, len(tables), len(pair[0])))
     for start in range(0, len(tables), step):
         some = tables.select_tables(slice(start, start + step))
-        part = matrix[start : start + step]
+        matrix = np.empty((len(some), n_features, n_features))
         x, seen = _centred(some.numbers)
         hot, observed = some.one_hot(), (some.codes[0] >= 0).astype(float)
         member = (some.feature_of_level[:, None] == np.arange(len(some.levels))).astype(float)
         with np.errstate(divide="ignore", invalid="ignore"):
-            part[:, :n_numbers, :n_numbers] = _correlations(x, seen)
-            part[:, n_numbers:, n_numbers:] = _cramer(hot, member)
-            ratio = _correlation_ratios(x, seen, hot, observed, member)
-        part[:, n_numbers:, :n_numbers] = ratio
-        part[:, :n_numbers, n_numbers:] = ratio.swapaxes(1, 2)
-    return matrix
+            matrix[:, :n_numbers, :n_numbers] = _correlations(x, seen)
+            matrix[:, n_numbers:, n_numbers:] = _cramer(hot, member)
+            matrix[:, n_numbers:, :n_numbers] = _correlation_ratios(x, seen, hot, observed, member)
+            matrix[:, :n_numbers, n_numbers:] = matrix[:, n_numbers:, :n_numbers].swapaxes(1, 2)
+            margins = _margins(x, hot, np.concatenate([seen, observed], axis=1), member)
+            value = matrix[:, *pair]
+            result[:, start : start + step] = value, _surprises(value, margins, pair)
+    return result
+
+
+def _margins(
+    x: np.ndarray, hot: np.ndarray, observed: np.ndarray, member: np.ndarray
+) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+    """Return the number of rows (F, F), and rank and sum of squared leverages (S, F, F), for all pairs of features.
+
+    Rank and leverages are those of the first feature of a pair, as a design matrix of its numbers or levels without
+    their mean, on the rows with both.
+    """
+    n, n_numbers = observed.T @ observed, x.shape[2]
+    first, second, third, fourth = (
+        (x**power).swapaxes(1, 2) @ observed / n[:n_numbers] for power in range(1, 5)
+    )  # moments of the numbers about their mean in all rows
+    variance = second - first**2
+    kurtosis = (fourth - 4 * first * third + 6 * first**2 * second - 3 * first**4) / variance**2
+    count = hot.swapaxes(1, 2) @ observed
+    occurring = member.T @ (count > 0)
+    of_levels = member.T @ np.where(count > 0, 1 / count, 0.0) - (2 * occurring - 1) / n[n_numbers:]
+    rank = np.concatenate([np.ones_like(kurtosis), occurring - 1], axis=1)
+    return n, rank, np.concatenate([kurtosis / n[:n_numbers], of_levels], axis=1)
+
+
+def _surprises(
+    association: np.ndarray, margins: tuple[np.ndarray, np.ndarray, np.ndarray], pair: tuple[np.ndarray, np.ndarray]
+) -> np.ndarray:
+    """(S, T) -log P(association as large | margins) of T pairs of features, from the `_margins` of all features.
+
+    min(p, q) · association² = r², η² or χ²/n is the trace of a product of two projections, whose mean and variance in
+    random order are exact (Kazi-Aoual et al. 1995). Its distribution is approximated by the gamma distribution that has
+    these moments. Where the margins leave one value only, the surprise is 0.
+    """
+    n = margins[0][pair]
+    p, q = (margins[1][:, *order] for order in (pair, pair[::-1]))
+    excess, other_excess = (
+        n * (n + 1) * margins[2][:, *order] - (n - 1) * (rank**2 + 2 * rank)
+        for order, rank in ((pair, p), (pair[::-1], q))
+    )
+    mean = p * q / (n - 1)
+    spread = 2 * ((n - 1) * p - p**2) * ((n - 1) * q - q**2) / ((n - 1) ** 2 * (n + 1) * (n - 2))
+    # The excess of three rows is 0.
+    variance = spread + excess * other_excess / ((n + 1) * n * (n - 1) * (n - 2) * np.maximum(n - 3, 1))
+    shape = mean**2 / variance
+    tail = gammaincc(shape, shape * np.minimum(p, q) * association**2 / mean)
+    surprise = np.where(variance > 1e-9 * mean**2, -np.log(np.maximum(tail, np.finfo(float).tiny)), 0.0)
+    return np.where(np.isnan(association), np.nan, surprise)
 
 
 def _centred(numbers: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
     """Return numbers (S, N, F) from their mean, 0 where missing, and whether each cell is observed (N, F), as 0 and 1.
 
-    A constant column becomes exactly 0.
+    A constant column becomes exactly 0; others are divided by their largest deviation from the first number.
     """
     seen = ~np.isnan(numbers[0])
     count = np.maximum(seen.sum(axis=0), 1)
     first = np.take_along_axis(numbers, seen.argmax(axis=0)[None, None], axis=1)
     shifted = np.where(seen, numbers - first, 0.0)
+    largest = np.abs(shifted).max(axis=1, keepdims=True, initial=0.0)
+    shifted = shifted / np.where(largest > 0, largest, 1.0)
     return np.where(seen, shifted - shifted.sum(axis=1, keepdims=True) / count, 0.0), seen.astype(float)
 
 
@@ -208,12 +264,13 @@ def frequency_quantities(tables: Tables) -> list[Quantity]:
     return [Quantity(name, int(c), j) for c in tables.classes for name, j in numbers + levels]
 
 
-def frequencies(tables: Tables) -> np.ndarray:
-    """(S, T) mean and standard deviation (n - 1) of numbers and proportion of each level, in each class.
+def frequencies(tables: Tables) -> tuple[np.ndarray, np.ndarray]:
+    """(S, T) mean and standard deviation (n - 1) of numbers and proportion of each level, in each class, twice.
 
     NaN without an observed cell; standard deviations are NaN with fewer than two.
     """
-    return np.concatenate([_class_frequencies(tables.of_class(c)) for c in tables.classes], axis=1)
+    values = np.concatenate([_class_frequencies(tables.of_class(c)) for c in tables.classes], axis=1)
+    return values, values
 
 
 def _class_frequencies(tables: Tables) -> np.ndarray:
@@ -235,12 +292,13 @@ def extreme_quantities(tables: Tables) -> list[Quantity]:
     return [Quantity(name, int(c), j) for c in tables.classes for name, j in numbers + rarest]
 
 
-def extremes(tables: Tables) -> np.ndarray:
-    """(S, T) least and greatest number, and number of rows with the rarest level, in each class.
+def extremes(tables: Tables) -> tuple[np.ndarray, np.ndarray]:
+    """(S, T) least and greatest number, and number of rows with the rarest level, in each class, twice.
 
     NaN without an observed cell. A level that is known and does not occur has 0 rows.
     """
-    return np.concatenate([_class_extremes(tables.of_class(c)) for c in tables.classes], axis=1)
+    values = np.concatenate([_class_extremes(tables.of_class(c)) for c in tables.classes], axis=1)
+    return values, values
 
 
 def _class_extremes(tables: Tables) -> np.ndarray:

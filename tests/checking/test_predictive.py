@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from itertools import combinations, permutations
+
 import numpy as np
 import pandas as pd
 import pytest
@@ -10,6 +12,7 @@ from scipy.stats.contingency import association
 
 import bayesnb as bnb
 from bayesnb import posterior_predictive_check
+from bayesnb.checking.discrepancies import Tables, associations
 from tests.refusals import refused
 
 RNG = np.random.default_rng(3)
@@ -109,7 +112,7 @@ def test_p_values_are_those_of_the_replicates(nb):
         assert row["discrepancy"] == pytest.approx((values[0, k] - values[:, k].mean()) / values[:, k].std())
     largest = np.abs((values - values.mean(axis=0)) / values.std(axis=0)).max(axis=1)
     above, equal = (largest[1:] > largest[0] + 1e-9).sum(), np.isclose(largest[1:], largest[0], rtol=1e-9).sum()
-    assert check.p == pytest.approx((above + 0.5 * (1 + equal)) / 61)
+    assert check.p == pytest.approx((above + 1 + equal) / 61)
     assert check.statistic == "count"
 
 
@@ -139,6 +142,75 @@ def test_a_copied_column_is_found_and_is_first():
     # A structure that has the arc replicates the dependence.
     tree = bnb.NetworkNB({"3": "0"}).fit(X, y)
     assert posterior_predictive_check(tree, X, y, draws=100).p > 0.05
+
+
+@pytest.mark.parametrize("missing", [0.0, 0.25])
+def test_surprises_have_the_moments_of_all_permutations(missing):
+    """One column of each pair is put into all orders of seven rows; the tail is that of SciPy's gamma distribution."""
+    rng = np.random.default_rng(4)
+    seen = rng.random((7, 4)) >= missing
+    numbers = np.where(seen[:, :2], np.column_stack([rng.poisson(1.0, 7), rng.normal(size=7)]), np.nan)
+    codes = np.where(seen[:, 2:], np.column_stack([[0, 0, 1, 1, 2, 2, 2], rng.permutation([0, 0, 0, 1, 1, 1, 1])]), -1)
+
+    def measure(numbers, codes):
+        tables = Tables(np.zeros(7, int), numbers, codes, np.array([0, 1]), np.array([2, 3]), ((0, 1, 2), (0, 1)))
+        return associations(tables)
+
+    (value,), (surprise,) = measure(numbers[None], codes[None])
+    for pair, (i, j) in enumerate(combinations(range(4), 2)):
+        both = np.flatnonzero(seen[:, i] & seen[:, j])
+        orders = np.array(list(permutations(both)))
+        moved = np.tile(np.arange(7), (len(orders), 1))
+        moved[:, both] = orders
+        cells = np.tile(numbers, (len(orders), 1, 1)), np.tile(codes, (len(orders), 1, 1))
+        (cells[0] if j < 2 else cells[1])[:, :, j % 2] = (numbers if j < 2 else codes)[:, j % 2][moved]
+        levels = [len(set(codes[both, k - 2])) if k >= 2 else 2 for k in (i, j)]
+        square = (min(levels) - 1) * measure(*cells)[0][:, pair] ** 2
+        shape = square.mean() ** 2 / square.var()
+        observed = (min(levels) - 1) * value[pair] ** 2
+        expected = -stats.gamma.logsf(observed, shape, scale=square.mean() / shape)
+        assert surprise[pair] == pytest.approx(expected, rel=1e-7), (i, j)
+
+
+def test_two_equal_columns_are_more_surprising_than_two_rare_levels_that_meet():
+    first, rare = np.arange(30) % 2, np.arange(30) == 0
+    codes = np.column_stack([first, first, rare, rare])[None].astype(int)
+    tables = Tables(np.zeros(30, int), np.zeros((1, 30, 0)), codes, np.array([], int), np.arange(4), ((0, 1),) * 4)
+    (value,), (surprise,) = associations(tables)
+    assert value[[0, 5]].tolist() == [1.0, 1.0]
+    exact = [-np.log(stats.fisher_exact(pd.crosstab(codes[0, :, i], codes[0, :, i]))[1]) for i in (0, 2)]
+    assert min(surprise[0], exact[0]) > 15
+    assert max(surprise[5], exact[1]) < 6
+
+
+def test_a_rare_event_is_not_flagged_more_often_than_its_level():
+    """A statistic of two values: the event of probability .09 may not be significant at .05."""
+    y = np.repeat([0, 1], 10)
+    nb = bnb.BernoulliNB(alpha=1e6).fit(np.tile([[0], [1]], (10, 1)), y)  # present with probability ½, known
+
+    def is_rare(table, labels):
+        return float(table.iloc[:7, 0].sum() <= 1)  # 8 of 128
+
+    X = np.zeros((20, 1), int)
+    assert posterior_predictive_check(nb, X, y, is_rare, draws=1000).p == pytest.approx(8 / 128, abs=0.02)
+
+
+@pytest.mark.slow("fits a hundred tables", but="bernoulli")
+@pytest.mark.parametrize("kind", ["bernoulli", "poisson"])
+def test_rare_levels_and_counts_of_a_true_model_are_seldom_flagged(kind):
+    """Pairs with a constant feature count as 0 in the observed table, as they do in replicates."""
+    p_values = []
+    for seed in range(40):
+        rng = np.random.default_rng([seed, 7])
+        y = np.arange(30) % 2
+        if kind == "bernoulli":
+            theta = rng.beta(0.3, 0.3, (2, 20))
+            X, nb = (rng.random((30, 20)) < theta[y]).astype(int), bnb.BernoulliNB(alpha=0.3)
+        else:
+            prior = bnb.GammaPoisson(*(np.full((2, 20), value) for value in (0.3, 1.0)))
+            X, nb = rng.poisson(rng.gamma(0.3, 1.0, (2, 20))[y]), bnb.PoissonNB(prior=prior)
+        p_values.append(posterior_predictive_check(nb.fit(X, y), X, y, draws=60, seed=seed).p)
+    assert stats.binomtest(int(np.sum(np.array(p_values) <= 0.1)), 40, 0.1, alternative="greater").pvalue > 0.01
 
 
 @pytest.mark.slow("fits a hundred tables")
@@ -177,9 +249,10 @@ def test_what_is_undefined_is_left_out_and_counted():
     y = ["one"] * 10 + ["two"] * 10 + ["three"]
     prior = bnb.NormalInverseGamma(*(np.full((3, 3), value) for value in (0.0, 0.1, 2.0, 2.0)))
     check = posterior_predictive_check(bnb.GaussianNB(prior=prior).fit(X, y), X, y, draws=20)
-    assert len(check.table) == 2  # a and c in the classes of ten rows
-    assert check.excluded == 7
-    assert "7 undefined" in repr(check)
+    assert len(check.table) == 6  # the classes of ten rows; b is constant in the observed table only
+    assert check.excluded == 3
+    assert "3 undefined" in repr(check)
+    assert (check.table.loc[(check.table[["feature_1", "feature_2"]] == "b").any(axis=1), "observed"] == 0).all()
     assert check.table.notna().all(axis=None)
     frequency = posterior_predictive_check(bnb.GaussianNB(prior=prior).fit(X, y), X, y, "frequency", draws=20)
     assert frequency.excluded == 3  # standard deviations in the class of one row
