@@ -1,6 +1,7 @@
 """Stated and true log loss over simulated families of data: docs/honesty.csv and docs/honesty.svg.
 
 python -m benchmarks.honesty --out docs
+python -m benchmarks.honesty --classes  # the table of docs/uncertainty.md, by rows a class
 """
 
 from __future__ import annotations
@@ -20,9 +21,13 @@ SIZES, SETS, NEW_ROWS = (30, 100, 300, 1_000, 3_000), 40, 3_000
 Sample = tuple[pd.DataFrame, np.ndarray]
 
 
+CLASSES = {(2, 15): 12, (2, 150): 6, (5, 8): 8, (5, 24): 6, (20, 8): 4, (20, 24): 3}
+"""Number of data sets, by number of classes and rows a class."""
+
+
 def levels(rng: np.random.Generator, n: int, theta: np.ndarray, copies: int = 1) -> Sample:
-    """Draw rows of two equally frequent classes, with level probabilities θ (F, 2, K)."""
-    y = rng.integers(0, 2, n)
+    """Draw rows of C equally frequent classes, with level probabilities θ (F, C, K)."""
+    y = rng.integers(0, theta.shape[1], n)
     columns = [(rng.random(n)[:, None] > np.cumsum(each, axis=1)[y]).sum(axis=1) for each in theta]
     codes = pd.DataFrame(np.column_stack([*columns] * copies)).astype(str)
     return codes.astype(pd.CategoricalDtype([str(k) for k in range(theta.shape[-1])])), y
@@ -96,6 +101,26 @@ def measure(
             yield dict(family=family, statement=statement, rows=n_rows, seed=seed, stated=stated, true=true)
 
 
+def measure_by_classes(n_classes: int, rows_a_class: int, n_sets: int, new_rows: int = NEW_ROWS) -> dict[str, Any]:
+    """Return mean stated and true loss of `WeightedNB` over data sets of ten columns of four levels."""
+    losses = []
+    for seed in range(n_sets):
+        rng = np.random.default_rng([seed, n_classes, rows_a_class])
+        theta, n_rows = rng.dirichlet(np.ones(4), (10, n_classes)), n_classes * rows_a_class
+        X, y = levels(rng, n_rows + new_rows, theta)
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore", UserWarning)  # too few rows to weigh
+            nb = bnb.WeightedNB().fit(X[:n_rows], y[:n_rows])
+        log_proba = nb.predict_log_proba(X[n_rows:])
+        known = np.isin(y[n_rows:], nb.classes_)
+        true = -log_proba[known, np.searchsorted(nb.classes_, y[n_rows:][known])].mean()
+        losses.append((nb.expected_log_loss_, true))
+    stated, true = np.array([pair for pair in losses if np.isfinite(pair[0])]).T
+    se = np.std(stated - true, ddof=1) / np.sqrt(len(true))
+    about = dict(classes=n_classes, rows_a_class=rows_a_class, sets=len(true))
+    return about | dict(stated=stated.mean(), true=true.mean(), difference=(stated - true).mean(), se=se)
+
+
 def summarize(sets: pd.DataFrame) -> pd.DataFrame:
     """Return mean stated and true loss, and the mean difference with its standard error over data sets."""
     sets = sets.assign(difference=sets["stated"] - sets["true"])
@@ -137,7 +162,12 @@ def main() -> None:
     parser = argparse.ArgumentParser(prog="python -m benchmarks.honesty", description=__doc__.partition("\n")[0])
     parser.add_argument("--out", type=Path, help="folder of honesty.csv and honesty.svg; default: none")
     parser.add_argument("--sizes", type=int, nargs="+", default=SIZES)
+    parser.add_argument("--classes", action="store_true", help="print losses by number of classes and rows a class")
     options = parser.parse_args()
+    if options.classes:
+        for (n_classes, rows_a_class), n_sets in CLASSES.items():
+            print(pd.DataFrame([measure_by_classes(n_classes, rows_a_class, n_sets)]).round(3).to_string(), flush=True)
+        return
     sets: list[dict[str, Any]] = []
     for statement in STATEMENTS:
         for family in FAMILIES:

@@ -98,7 +98,10 @@ class WeightAttributes(FittedClassifier):
 
     @property
     def expected_log_loss_(self) -> float:
-        """Expected log loss of the label of a new row, in nats; NaN without weights."""
+        """Expected log loss of the label of a new row, in nats; NaN without weights.
+
+        It is pessimistic if a class has few rows, and leaves out the rows of classes with a single row.
+        """
         return np.nan if self.weights_ is None else self.weights_.log_loss
 
     @property
