@@ -12,7 +12,7 @@ import numpy as np
 import scipy.sparse as sp
 
 from bayesnb._util import rows as rows_of
-from bayesnb.encoding import check_labels, check_table
+from bayesnb.encoding import check_labels, to_table
 from bayesnb.encoding.levels import to_python
 
 _MOST_CELLS = 2**14
@@ -92,7 +92,7 @@ def _rows_of_cells(X: object) -> Iterator[Iterable[tuple[int, Any]]]:
             cells = zip(matrix.indices[start:stop], matrix.data[start:stop], strict=True)
             yield [(j, v) for j, v in cells if v != 0]
         return
-    table = check_table(X, "fit_stream")
+    table = to_table(X, "fit_stream")
     columns = [np.asarray(table.column(j), dtype=object).tolist() for j in range(len(table.names))]
     for row in zip(*columns, strict=True):
         yield [(j, v) for j, v in enumerate(row) if not (isinstance(v, int | float) and v == 0)]

@@ -22,7 +22,7 @@ from bayesnb import (
     NormalInverseGamma,
     parameter_table,
 )
-from bayesnb.encoding import LevelColumns, Levels, check_table
+from bayesnb.encoding import LevelColumns, Levels, to_table
 from bayesnb.encoding.levels import factorize
 from bayesnb.encoding.row_blocks import power_of_four
 from tests.refusals import refused
@@ -339,7 +339,7 @@ def test_a_mixed_table_has_missing_cells_of_both_kinds():
 def test_rows_are_complete_if_all_cells_are_levels(cells, complete):
     levels = (Levels.from_values(range(3)), Levels.from_values(range(2)))
     columns = LevelColumns((0, 1), ("0", "1"), 2, levels, (True, True))
-    rows = columns.rows(check_table(np.array(cells), "test"), lambda *_: None)
+    rows = columns.rows(to_table(np.array(cells), "test"), lambda *_: None)
     assert rows.complete == complete
     assert rows.missing.any() != complete
 
@@ -370,11 +370,11 @@ def test_stored_zeros_of_sparse_counts_are_no_entries():
     dense = np.array([[0.0, 2.0, 0.0], [1.0, 0.0, 3.0]])
     X = sp.csr_array((np.array([0.0, 2.0, 1.0, 0.0, 3.0]), np.array([0, 1, 0, 1, 2]), np.array([0, 2, 5])))
     for nonnegative in (True, False):
-        matrix = check_table(X, "test").matrix(nonnegative=nonnegative)
+        matrix = to_table(X, "test").matrix(nonnegative=nonnegative)
         np.testing.assert_array_equal(matrix.toarray(), dense)
         assert matrix.nnz == 3
     assert X.nnz == 5
-    refused("-2.0.*row 0", check_table(-X, "test").matrix, nonnegative=True)
+    refused("-2.0.*row 0", to_table(-X, "test").matrix, nonnegative=True)
 
 
 def test_sums_of_duplicates_do_not_wrap():

@@ -35,7 +35,7 @@ from bayesnb.encoding.levels import Levels, is_missing
 from bayesnb.encoding.node_columns import Conditional, Node, NodeColumns, declare_levels
 from bayesnb.encoding.pair_columns import PairColumns
 from bayesnb.encoding.row_blocks import Rows, blocks
-from bayesnb.encoding.table import Table, check_table
+from bayesnb.encoding.table import Table, to_table
 from bayesnb.encoding.term_map import MarginColumns, RootColumns, TermMap, select_level_columns
 
 
@@ -274,7 +274,6 @@ __all__ = [
     "blocks",
     "check_labels",
     "check_partial_labels",
-    "check_table",
     "check_weights",
     "declare_levels",
     "declared_categories",
@@ -286,4 +285,5 @@ __all__ = [
     "priors",
     "report_unknown",
     "select_level_columns",
+    "to_table",
 ]

@@ -263,7 +263,7 @@ class Table:
         raise ValueError(f"Input X contains {kind}: {where}. {self.owner} needs finite numbers. {advice}.")
 
 
-def check_table(X: Any, owner: str) -> Table:
+def to_table(X: Any, owner: str) -> Table:
     """Return a table of two-dimensional input: array, list, sparse matrix, DataFrame of pandas or polars, Arrow table.
 
     Raises

@@ -12,7 +12,7 @@ from sklearn.utils.validation import check_is_fitted, validate_data
 from bayesnb import scoring
 from bayesnb._util.arguments import shown
 from bayesnb._util.dask_rows import accept_dask, compute_dask
-from bayesnb.encoding import Encoding, Table, check_labels, check_table, check_weights, priors
+from bayesnb.encoding import Encoding, Table, check_labels, check_weights, priors, to_table
 from bayesnb.estimators import classifier_state, display
 from bayesnb.fitted import Fitted, Output, current_state, warn_undefined
 from bayesnb.model import Estimate, NaiveBayes, Statistics
@@ -406,7 +406,7 @@ class FittedClassifier(ClassifierMixin, BaseEstimator):
 
     def _table(self, X: object, reset: bool = False) -> Table:
         """Return X as a table; raise ValueError if its columns are not those of `fit`, or with `reset` store them."""
-        table, known = check_table(X, type(self).__name__), vars(self)
+        table, known = to_table(X, type(self).__name__), vars(self)
         names: Sequence[str] | None = known.get("feature_names_in_")
         unnamed = names is None and isinstance(X, np.ndarray)
         if reset or not unnamed or len(table.names) != known.get("n_features_in_"):

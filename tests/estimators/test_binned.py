@@ -14,7 +14,7 @@ from sklearn.base import clone
 import bayesnb as bnb
 from bayesnb import counting
 from bayesnb.encoding.cell_edges import cell_names, quantile_edges
-from bayesnb.encoding.table import check_table
+from bayesnb.encoding.table import to_table
 from bayesnb.families import IndependentCuts, NormalInverseGamma
 from bayesnb.families.count_rows import cell_code
 from bayesnb.prediction.weights import Weights
@@ -249,7 +249,7 @@ def test_gains_compare_what_each_column_says_of_the_label_without_the_row():
         own = np.arange(24) != i
         one = bnb.GaussianNB(prior=prior).fit(X[own][:, [j]], y[own])
         score[m, i, j] = one.predict_log_proba(X[[i]][:, [j]])[0, y[i]]
-    found = compute_gains(*fits, check_table(X, "GaussianNB"), y, np.ones(24))
+    found = compute_gains(*fits, to_table(X, "GaussianNB"), y, np.ones(24))
     np.testing.assert_allclose(found, shrink(score[1] - score[0], np.ones(24)), rtol=1e-9)
 
 

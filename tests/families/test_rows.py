@@ -16,7 +16,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from scipy.special import digamma, gammaln, polygamma
 
-from bayesnb.encoding import BinaryColumns, CountColumns, LevelColumns, Levels, check_table
+from bayesnb.encoding import BinaryColumns, CountColumns, LevelColumns, Levels, to_table
 from bayesnb.families import Dirichlet, LevelCounts
 from bayesnb.families.multinomial import Multinomial
 from tests.strategies import thorough
@@ -46,7 +46,7 @@ class Case:
 
 
 def case(columns: Any, X: Any, dense: np.ndarray, group: np.ndarray) -> Case:
-    rows = columns.rows(check_table(X, "test"))
+    rows = columns.rows(to_table(X, "test"))
     return Case(rows, rows.block(0, len(dense), 64), dense, group)
 
 
