@@ -2,8 +2,10 @@
 
 from . import datasets, decision, distributed, plots, sql, text
 from ._util.compilation_cache import enable_cache
+from ._util.warnings import SuspiciousColumnWarning
 from .checking import check_independence, posterior_predictive_check, prior_predictive, prior_sensitivity
 from .decision import decide
+from .encoding import check_table
 from .estimators import (
     AODE,
     KDB,
@@ -82,11 +84,13 @@ __all__ = [
     "NetworkNB",
     "NormalInverseGamma",
     "PoissonNB",
+    "SuspiciousColumnWarning",
     "TreeAveragedNB",
     "WeightedNB",
     "__version__",
     "bayes_factor",
     "check_independence",
+    "check_table",
     "compare_estimates",
     "conformal",
     "context_table",

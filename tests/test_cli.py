@@ -120,6 +120,28 @@ def test_a_file(capsys, table, tmp_path):
         assert mine.loc[("heat", "sigma2"), "mle"] == pytest.approx(rows["heat"].var(ddof=0))
 
 
+@pytest.mark.slow("a second report", but="text")
+@pytest.mark.parametrize("to", ["text", "markdown"])
+def test_suspicious_columns_are_named_above_the_scores(capsys, tmp_path, to):
+    rng = np.random.default_rng(0)
+    data = weather().assign(price=[f"${price:,.0f}" for price in rng.integers(500, 1500, 60)])
+    data["visits"] = np.where(rng.random(60) < 0.2, -999, rng.poisson(30, 60))
+    data["warmth"], data["answer"] = data["heat"], data["play"]
+    data.to_csv(tmp_path / "export.csv", index=False)
+    flags = ["--weights", "none", "--numbers", "gaussian", "--format", to]
+    code, out, err = run(capsys, "compare", "--csv", tmp_path / "export.csv", "--target", "play", *flags)
+    assert (code, err) == (0, "")
+    above, _, _ = re.sub(r"[\s\\]+", " ", out).partition("Scores (")
+    for name, remark in {
+        "price": "The cells are numbers written as text",
+        "visits": "One value (-999) is on many rows",
+        "warmth": "The column is equal to column 'heat'",
+        "answer": "The column is equal to the label",
+    }.items():
+        assert above.count(f"{name}: {remark}") == 1
+    assert out.count("The column is equal to the label") == 1
+
+
 @pytest.mark.slow("compiles kernels of its own")
 def test_flags_override_the_guess(capsys, table):
     flags = ["--poisson", "windy", "--categorical", "id,heat", "--drop", "sky"]

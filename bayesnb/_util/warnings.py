@@ -4,6 +4,10 @@ from __future__ import annotations
 
 import sys
 import warnings
+from collections.abc import Iterator
+from contextlib import contextmanager
+from contextvars import ContextVar
+from types import FrameType
 
 
 class UnknownLevelWarning(UserWarning):
@@ -18,13 +22,78 @@ class NoWeightsWarning(UserWarning):
     """Warning of too few rows to fit weights of terms."""
 
 
+class SuspiciousColumnWarning(UserWarning):
+    """Warning of `fit` that names columns which are probably not what they are treated as.
+
+    `check_table` lists the same remarks, and the rules behind them. Fits inside another call, such as those to halves
+    and folds, do not warn. The text has no numbers of the data, so that Python shows the warning of a grid search once.
+    Silence the warning by a filter of Python, after you have read it.
+
+    Examples
+    --------
+    >>> import warnings
+    >>> import bayesnb as bnb
+    >>> warnings.filterwarnings("ignore", category=bnb.SuspiciousColumnWarning)
+    """
+
+
 OWN_WARNINGS = (UserWarning, UnknownLevelWarning, UndefinedProbabilityWarning, NoWeightsWarning)
 """Categories of the warnings that this package issues; libraries derive others from UserWarning."""
 
 
+_shown: set[tuple[object, ...]] = set()
+"""Texts, categories and lines of the warnings of fits by scikit-learn that were shown."""
+_CALLERS = ("bayesnb", "sklearn", "joblib")
+"""Packages whose lines are not those of a user."""
+_are_fits_internal: ContextVar[bool] = ContextVar("_are_fits_internal", default=False)
+
+
+@contextmanager
+def internal_fits() -> Iterator[None]:
+    """Mark the fits inside the block as steps of another call, such as fits to folds, which name no suspicious columns.
+
+    A filter of warnings would hold for all threads, and Python would show other warnings more than once.
+    """
+    token = _are_fits_internal.set(True)
+    try:
+        yield
+    finally:
+        _are_fits_internal.reset(token)
+
+
+def are_fits_internal() -> bool:
+    """Return whether fits are steps of another call; see `internal_fits`."""
+    return _are_fits_internal.get()
+
+
 def warn(message: str, category: type[UserWarning] = UserWarning) -> None:
-    """Issue a warning that points at the line of the first caller outside this package."""
-    level, frame = 2, sys._getframe(1)
-    while frame.f_back is not None and frame.f_globals.get("__name__", "").partition(".")[0] == "bayesnb":
+    """Issue a warning that points at the line of the user: the first caller outside this package and scikit-learn.
+
+    Where Python shows a text once a line, the fits of one grid search show the text once. Python alone would show the
+    text for each fit, because scikit-learn sets the filters for each anew, and Python then forgets what was shown.
+    """
+    level, frame, is_nested = 2, sys._getframe(1), False
+    while frame.f_back is not None and (package := _package(frame)) in _CALLERS:
+        is_nested |= package != "bayesnb"
         frame, level = frame.f_back, level + 1
+    line = message, category, frame.f_code.co_filename, frame.f_lineno
+    if is_nested and _shows_once(message, category, frame):
+        if line in _shown:
+            return
+        _shown.add(line)
     warnings.warn(message, category, stacklevel=level)
+
+
+def _package(frame: FrameType) -> str:
+    """Return the name of the package whose code runs in a frame."""
+    return str(frame.f_globals.get("__name__", "")).partition(".")[0]
+
+
+def _shows_once(message: str, category: type[UserWarning], frame: FrameType) -> bool:
+    """Return whether the filters of Python show a warning from the line of a frame once, not always nor never."""
+    module, line = str(frame.f_globals.get("__name__", "")), frame.f_lineno
+    for action, text, filtered, name, number in warnings.filters:
+        is_text = text is None or text.match(message)
+        if is_text and issubclass(category, filtered) and (name is None or name.match(module)) and number in (0, line):
+            return action in ("default", "module", "once")
+    return True

@@ -11,7 +11,7 @@ import numpy as np
 import pandas as pd
 
 from bayesnb._util.kinds import KINDS
-from bayesnb._util.warnings import NoWeightsWarning
+from bayesnb._util.warnings import NoWeightsWarning, internal_fits
 from bayesnb.cli.baseline import LOGISTIC, fit_logistic
 from bayesnb.cli.column_types import Label
 from bayesnb.cli.conclusion import Base, Findings
@@ -19,6 +19,7 @@ from bayesnb.cli.csv_cells import InputError
 from bayesnb.cli.fitting import Fits, Settings
 from bayesnb.cli.labelled_data import NUMBERS, UNDECIDED, Dataset
 from bayesnb.cli.terminal import enumerate_names
+from bayesnb.encoding import check_table
 from bayesnb.estimators import BernoulliNB, BinnedNB, CategoricalNB, MixedNB, MultinomialNB, WeightedNB
 from bayesnb.estimators.base import NaiveBayesClassifier
 from bayesnb.estimators.numbers import OF_KIND
@@ -85,7 +86,9 @@ def run(data: Dataset, settings: Settings) -> Outcome:
             except ValueError as error:
                 note = f"No weights. {error}"
             notes += filter(None, [note])
-        fits = (weighted or data.rows.fit(classifier(data, settings), settings, data.name)).unweighted
+        with internal_fits():
+            fits = (weighted or data.rows.fit(classifier(data, settings), settings, data.name)).unweighted
+        notes += _suspicious_columns(fits)
         kinds = _decided_kinds(data, settings)
         data = replace(data, kinds=fits.nb.kinds_ if UNDECIDED in kinds.values() else kinds)
         priors = {f"alpha={a:g}": a for a in (1.0, 0.5) if a != settings.alpha}  # Laplace's and Jeffreys's
@@ -119,6 +122,15 @@ def run(data: Dataset, settings: Settings) -> Outcome:
         left_out=tuple(data.left_out),
     )
     return Outcome(data, fits, weighted, findings, parameters, notes)
+
+
+def _suspicious_columns(fits: Fits) -> list[str]:
+    """Return a note for each remark of `check_table`, with the columns that have it."""
+    remarks = check_table(fits.X, fits.y)["remarks"]
+    return [
+        f"{enumerate_names(columns.index.tolist(), 8)}: {remark}"
+        for remark, columns in remarks[remarks != ""].groupby(remarks, sort=False)
+    ]
 
 
 def merge_equal(comparison: pd.DataFrame, names: Mapping[str, str]) -> pd.DataFrame:
@@ -162,7 +174,7 @@ def _fit_weighted(data: Dataset, settings: Settings) -> tuple[Fits | None, str]:
         )
         return None, f"No weights. {reason}"
     nb = WeightedNB(classifier(data, settings), settings.weights, seed=settings.seed)
-    with warnings.catch_warnings():
+    with warnings.catch_warnings(), internal_fits():
         warnings.simplefilter("ignore", NoWeightsWarning)  # issued by each fold
         fits = data.rows.fit(nb, settings, data.name)
     is_plain = [fitted.weights_ is None for fitted in (fits.nb, *(fold.nb for fold in fits.folds))]

@@ -35,6 +35,7 @@ from bayesnb.encoding.levels import Levels, is_missing
 from bayesnb.encoding.node_columns import Conditional, Node, NodeColumns, declare_levels
 from bayesnb.encoding.pair_columns import PairColumns
 from bayesnb.encoding.row_blocks import Rows, blocks
+from bayesnb.encoding.suspicious_columns import check_table, find_remarks, warn_of_remarks
 from bayesnb.encoding.table import Table, to_table
 from bayesnb.encoding.term_map import MarginColumns, RootColumns, TermMap, select_level_columns
 
@@ -135,6 +136,12 @@ class Encoding:
                         f"the rows that were counted first; now it has {len(levels)}. To count it as numbers, name it "
                         "in `gaussian`, or let the first rows have more of its values."
                     )
+
+    def warn_of_suspicious_columns(self, table: Table, label: np.ndarray) -> None:
+        """Warn of the suspicious columns of the rows that were counted, which have these indices of classes (N,)."""
+        index = sorted({j for base in self._bases() if base.may_be_suspicious for j in base.index})
+        table = replace(table, numeric=numeric_columns(self.blocks), time_units=None)
+        warn_of_remarks(table, find_remarks(table, index, (self.classes, label)))
 
     def union(self, other: Encoding) -> Encoding:
         """Return the encoding with the classes and levels of both encodings, which have the same blocks."""
@@ -274,6 +281,7 @@ __all__ = [
     "blocks",
     "check_labels",
     "check_partial_labels",
+    "check_table",
     "check_weights",
     "declare_levels",
     "declared_categories",

@@ -59,6 +59,8 @@ class Columns(ABC):
     """Whether a row is several draws from one simplex, so that its cells are counts."""
     hyperparameter = "alpha"
     """Name of the estimators' argument with the prior of such columns."""
+    may_be_suspicious = True
+    """Whether `fit` remarks on such columns; False for indicators and counts, many of which may be equal."""
 
     @property
     def network(self) -> Any:
@@ -236,6 +238,7 @@ class CountColumns(PlainColumns):
     n_features: int
     kind = "multinomial"
     one_simplex = True
+    may_be_suspicious = False
 
     def rows(self, table: Table, policy: UnknownPolicy | None = None) -> CountRows:
         """Return the counts as sparse rows; raise ValueError if one is negative, missing or infinite.
@@ -267,6 +270,7 @@ class BinaryColumns(PlainColumns):
     n_features: int
     threshold: float | None = 0.0
     kind = "bernoulli"
+    may_be_suspicious = False
 
     def check(self) -> None:
         """Raise ValueError unless the threshold is finite or None."""

@@ -102,6 +102,20 @@ class Table:
             data = self.data[mask]
         return replace(self, data=data, n_rows=int(mask.sum()))
 
+    def part(self, rows: np.ndarray | None, index: Sequence[int]) -> Table:
+        """Return the dense table of the rows at some positions, None for all rows, and of the columns `index`."""
+        data, names, numeric = self.data, self.names, self.numeric
+        if len(index) < len(names):
+            data = [data[j] for j in index] if self.is_frame else data[:, list(index)]
+            names, numeric = [names[j] for j in index], numeric and [numeric[j] for j in index]
+        if rows is None:
+            return replace(self, data=data, names=names, numeric=numeric)
+        if self.is_frame:
+            data = [_take(column, rows) for column in data]
+        else:
+            data = data[rows]
+        return replace(self, data=data, names=names, n_rows=len(rows), numeric=numeric)
+
     def column(self, j: int) -> Any:
         """Return column j as the user gave it: a Series, or a 1-D array."""
         return self.data[j] if self.is_frame else self.data[:, j]
@@ -412,6 +426,13 @@ def _has_rounded(array: np.ndarray, X: object) -> bool:
     if array.dtype.kind != "f" or not (abs(array) >= 2**53).any():
         return False
     return any(isinstance(v, Integral) and abs(int(v)) >= 2**53 for v in np.asarray(X, dtype=object).flat)
+
+
+def _take(column: Any, rows: np.ndarray) -> Any:
+    """Return the cells of a column of a DataFrame at these positions, as an array if they have a type of NumPy."""
+    if isinstance(column.dtype, np.dtype):
+        return np.asarray(column)[rows]
+    return column.take(rows) if hasattr(column, "iloc") else column.gather(rows)
 
 
 def _series_to_array(series: Any) -> np.ndarray:

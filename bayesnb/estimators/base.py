@@ -77,6 +77,12 @@ class NaiveBayesClassifier(FittedClassifier):
         ValueError
             If the data or a hyperparameter cannot be used; the estimator is left as it was.
 
+        Warns
+        -----
+        SuspiciousColumnWarning
+            If columns are probably not what they are treated as, such as identifiers, numbers written as text, numbers
+            that mark missing cells, and copies; see `check_table`. There is one warning for all columns.
+
         Examples
         --------
         >>> from bayesnb import CategoricalNB
@@ -84,9 +90,11 @@ class NaiveBayesClassifier(FittedClassifier):
         >>> nb.classes_, nb.class_count_
         (array(['in', 'out'], dtype='<U3'), array([1., 2.]))
         """
-        updated = classifier_state.fit(classifier_state.copy_unfitted(self), X, y, sample_weight)
-        classifier_state.replace_state(self, updated)
+        updated = classifier_state.copy_unfitted(self)
+        batch = classifier_state.read_batch(updated, X, y, sample_weight).counted()
+        classifier_state.commit(self, updated, classifier_state.count_table(updated, *batch))
         self._warn_of_columns()
+        classifier_state.warn_of_suspicious_columns(self, batch)
         return self
 
     def partial_fit(self, X: object, y: object, classes: object = None, sample_weight: object = None) -> Self:

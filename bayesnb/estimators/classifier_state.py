@@ -13,6 +13,7 @@ import numpy as np
 from sklearn.base import BaseEstimator
 
 from bayesnb import counting
+from bayesnb._util.warnings import are_fits_internal
 from bayesnb.counting import Counted
 from bayesnb.encoding import (
     Columns,
@@ -37,6 +38,21 @@ _commit_lock = Lock()
 _ANY = object()
 NB = TypeVar("NB", bound="NaiveBayesClassifier")
 Any_NB = TypeVar("Any_NB", bound=BaseEstimator)
+
+
+class Batch(NamedTuple):
+    """Checked rows of one batch: known classes, table, class indices (N,) and weights (N,)."""
+
+    classes: Levels
+    table: Table
+    label: np.ndarray
+    weight: np.ndarray
+
+    def counted(self) -> Batch:
+        """Return the batch without rows of weight zero."""
+        if (keep := self.weight > 0).all():
+            return self
+        return Batch(self.classes, self.table.take(keep), self.label[keep], self.weight[keep])
 
 
 class LabelledRows(NamedTuple):
@@ -152,7 +168,7 @@ def fit(nb: NB, X: object, y: object, sample_weight: object) -> NB:
 def count_batch(
     nb: NaiveBayesClassifier, X: object, y: object, sample_weight: object, classes: Levels | None = None
 ) -> Counted:
-    """Encode one batch of rows and count its sufficient statistics; only an unfitted classifier is changed.
+    """Encode one batch of rows and count its sufficient statistics; see `read_batch`.
 
     An unfitted classifier chooses its columns by these rows, and stores their number and names.
 
@@ -169,11 +185,30 @@ def count_batch(
     classes : Levels, optional
         Known classes; default: the labels.
     """
+    return count_table(nb, *read_batch(nb, X, y, sample_weight, classes))
+
+
+def read_batch(
+    nb: NaiveBayesClassifier, X: object, y: object, sample_weight: object, classes: Levels | None = None
+) -> Batch:
+    """Check one batch of rows; only an unfitted classifier is changed, which stores number and names of the columns.
+
+    Raises
+    ------
+    ValueError
+        If the rows, the labels or the weights cannot be used.
+    """
     table = nb._table(X, reset=not is_fitted(nb))
     labels, label = check_labels(y, table.n_rows, type(nb).__name__)
     classes = labels if classes is None else classes
     weight = check_weights(sample_weight, table.n_rows)
-    return count_table(nb, classes, table, index_of_labels(classes, labels, label), weight)
+    return Batch(classes, table, index_of_labels(classes, labels, label), weight)
+
+
+def warn_of_suspicious_columns(nb: NaiveBayesClassifier, batch: Batch) -> None:
+    """Warn of the suspicious columns of the rows to which a classifier was fitted, unless the fit is internal."""
+    if not are_fits_internal():
+        nb.encoding_.warn_of_suspicious_columns(batch.table, batch.label)
 
 
 def count_table(
@@ -202,8 +237,7 @@ def count_table(
         Columns to learn from, where more rows than those of `table` choose them. Default: the columns of the fitted
         classifier, or those that an unfitted one makes of `table`.
     """
-    if not (keep := weight > 0).all():
-        table, label, weight = table.take(keep), label[keep], weight[keep]
+    classes, table, label, weight = Batch(classes, table, label, weight).counted()
     if columns is None:
         columns = nb.fitted_.encoding.blocks if is_fitted(nb) else nb._columns(table)
     table = replace(table, numeric=(numeric := numeric_columns(columns)))

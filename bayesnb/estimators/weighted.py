@@ -191,6 +191,12 @@ class WeightedNB(WeightAttributes):
         ValueError
             If the data or a hyperparameter cannot be used; the estimator is left as it was.
 
+        Warns
+        -----
+        SuspiciousColumnWarning
+            If columns are probably not what they are treated as, such as identifiers, numbers written as text, numbers
+            that mark missing cells, and copies; see `check_table`. There is one warning for all columns.
+
         Examples
         --------
         >>> from bayesnb import GaussianNB, WeightedNB
@@ -206,7 +212,10 @@ class WeightedNB(WeightAttributes):
             return classifier_state.fit(candidate, X, y, sample_weight)
 
         classifier_state.replace_state(self, self._fit_candidates(X, y, sample_weight, fit))
-        self.unweighted._warn_of_columns()
+        model = self.unweighted
+        model._warn_of_columns()
+        batch = classifier_state.read_batch(model, X, y, sample_weight).counted()
+        classifier_state.warn_of_suspicious_columns(model, batch)
         return self
 
     def refit(self, X: object, y: object, sample_weight: object = None) -> Self:

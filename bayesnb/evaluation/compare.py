@@ -10,6 +10,7 @@ import numpy as np
 from sklearn.base import clone
 
 from bayesnb._util.rows import take_rows
+from bayesnb._util.warnings import internal_fits
 from bayesnb.evaluation import estimates
 from bayesnb.evaluation.estimates import Fit, TableRows
 from bayesnb.evaluation.resampling import corrected_error, standard_error, stratified_splits
@@ -212,7 +213,8 @@ def compare_folds(
     rows, folds = TableRows.read(nb, priors, baselines), list(folds)
     rows.require(against)
     classes, y = estimates.labels(X, y, type(nb).__name__)
-    evidence = estimates.log_evidence(rows.readings(clone(nb).unweighted.fit(X, y)))
+    with internal_fits():
+        evidence = estimates.log_evidence(rows.readings(clone(nb).unweighted.fit(X, y)))
     fits = _fit_each(nb, rows, _split_rows(X, y, folds))
     return Scored.pool(rows.score(fits, len(folds), classes, progress), rows, evidence).table(against)
 
@@ -352,7 +354,9 @@ def _split_rows(X: object, y: np.ndarray, splits: Iterable[tuple[np.ndarray, np.
 def _fit_each(nb: Classifier, rows: TableRows, splits: Iterable[Split]) -> Iterator[Fit]:
     """Fit the classifier and the baselines to the first rows of each split; yield the fits with the other rows."""
     for X, y, X_test, y_test in splits:
-        yield Fit(clone(nb).fit(X, y), rows.fit_baselines(X, y), X_test, y_test)
+        with internal_fits():
+            fitted, baselines = clone(nb).fit(X, y), rows.fit_baselines(X, y)
+        yield Fit(fitted, baselines, X_test, y_test)
 
 
 def _table(

@@ -10,6 +10,7 @@ from sklearn.base import clone
 
 from bayesnb._util.arguments import shown
 from bayesnb._util.rows import take_rows
+from bayesnb._util.warnings import internal_fits
 from bayesnb.evaluation.compare import MLE, paired_differences, summarize_each
 from bayesnb.evaluation.estimates import Fit, TableRows, labels
 from bayesnb.evaluation.resampling import nested_splits, standard_error
@@ -123,12 +124,14 @@ def learning_curve(
             for size in sizes:
                 train = order[: len(classes) * size]
                 X_train, y_train = take_rows(X, train), y[train]
-                if refits:
-                    fitted.fit(X_train, y_train)
-                else:
-                    fitted.partial_fit(take_rows(X, train[counted:]), y_train[counted:], classes=classes)
+                with internal_fits():
+                    if refits:
+                        fitted.fit(X_train, y_train)
+                    else:
+                        fitted.partial_fit(take_rows(X, train[counted:]), y_train[counted:], classes=classes)
+                    baselines = rows.fit_baselines(X_train, y_train)
                 counted = len(train)
-                yield Fit(fitted, rows.fit_baselines(X_train, y_train), X_test, y_test)
+                yield Fit(fitted, baselines, X_test, y_test)
 
     scored = rows.score(fits(), len(splits) * len(sizes), classes, progress)
     return _table(sizes, [summarize_each(scores) for scores, _ in scored], rows)

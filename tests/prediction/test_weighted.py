@@ -540,7 +540,7 @@ def test_known_class_probabilities_are_not_undone(known, weights):
     np.testing.assert_allclose(nb.predict_proba(LEVELS[ASKED]), expected, rtol=1e-12)
 
 
-@pytest.mark.filterwarnings("error")
+@pytest.mark.filterwarnings("error", "ignore:X has suspicious columns")
 def test_two_rows_of_high_weight_have_losses():
     """If no row is left to fit weights to, the weights are those of the prior."""
     nb = bnb.WeightedNB(bnb.CategoricalNB(), "temperature", max_rows=2).fit(LEVELS, LABEL, np.full(N, 20.0))
