@@ -270,14 +270,16 @@ def assemble_latent(
 
 
 def assemble_named(
-    estimator: Any,
+    model: Any,
+    sampling: str,
     groups: Mapping[str, Mapping[str, tuple[str, np.ndarray]]],
     coordinates: Mapping[str, Sequence[Hashable]],
     about: Mapping[str, str],
 ) -> Any:
-    """Convert Gibbs draws to an ArviZ object: by group and variable the last dimension and (chains, draws, n) values.
+    """Convert draws to an ArviZ object: by group and variable the last dimension and (chains, draws, n) values.
 
-    `coordinates` name the positions on each last dimension, `about` are further attributes.
+    `sampling` names the sampler of the draws of `model`, `coordinates` name the positions on each last dimension, and
+    `about` are further attributes.
     """
     import xarray as xr
 
@@ -286,7 +288,7 @@ def assemble_named(
         arrays = {name: ((*_SAMPLE, dim), values) for name, (dim, values) in variables.items()}
         sample = next(iter(variables.values()))[1].shape[:2]
         datasets[group] = xr.Dataset(arrays, {**_sample_coordinates((sample[0], sample[1])), **coordinates})
-    return _to_arviz_object(estimator, datasets, "Gibbs sampling of classes and parameters", about)
+    return _to_arviz_object(model, datasets, sampling, about)
 
 
 def assemble_weights(

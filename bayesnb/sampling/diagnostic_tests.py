@@ -2,42 +2,53 @@
 
 from __future__ import annotations
 
-import warnings
-from collections.abc import Hashable, Mapping
+from collections.abc import Hashable, Iterable, Mapping
 from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 import pandas as pd
-from scipy.special import expit
+from scipy.special import expit, logit, logsumexp
 
 from bayesnb._util.arguments import require_flag, require_integer, require_probability, require_seed, shown
 from bayesnb._util.html import card
 from bayesnb._util.html import table as html_table
-from bayesnb.estimators import CategoricalNB, NaiveBayesMixture
+from bayesnb._util.progress import progress as progress_bar
 from bayesnb.inference_data import assemble_named
-from bayesnb.sampling.latent import read_multiplicities, sample_latent
+from bayesnb.sampling.hui_walter import HuiWalter
+from bayesnb.sampling.identification import Margins, measure_information
+from bayesnb.sampling.latent import read_multiplicities
 from bayesnb.sampling.nuts import diagnose
 from bayesnb.sampling.results_table import (
     code_results,
     count_patterns,
     is_sortable,
+    read_dependent,
     read_levels,
     read_populations,
     read_test_names,
     require_results,
 )
+from bayesnb.sampling.tempering import Posterior, draw_posterior
 
 _UNIFORM = (1.0, 1.0)
 _PRIOR_DRAWS = 20_000
 _LEAST = 1e-15
 """Distance from 0 and 1 that probabilities keep in log odds."""
+_BY_DATA, _WEAKLY, _BY_PRIOR = "by data", "weakly", "by prior only"
 _LITTLE = 0.5
 """Ratio of the posterior sd to the prior sd above which the data say little of a quantity."""
+_UNLIKELY = 0.05
+"""Posterior predictive p below which the note says that the model does not fit."""
+_NOT_MORE_DRAWS = (
+    "The sampler failed, because parameters that differ much predict the same table (see `note`). Use informative "
+    "priors, more populations, or more tests in each row."
+)
+_MOST = 2**22
 _QUANTITIES = ("prevalence", "sensitivity", "specificity")
 _ASSUMED = (
-    "Assumptions: given the disease, tests are independent; sensitivity and specificity are the same in every "
-    "population; sensitivity + specificity > 1 on average over the tests."
+    "Assumptions: given the disease, tests are independent{except_pairs}; sensitivity and specificity are the same in "
+    "every population; sensitivity + specificity > 1 on average over the tests."
 )
 
 
@@ -50,9 +61,12 @@ class DiagnosticTests:
     table : DataFrame
         One row for each quantity ("prevalence", "sensitivity" or "specificity") and name of a population or test: mean,
         sd, and ends of equal-tailed intervals, lower and upper; prior_lower and prior_upper are those of the prior.
+        identified is "by data"; "weakly", if the prior has a large part in the interval; or "by prior only", if no
+        number of rows of these tests and populations determines the quantity.
     data : arviz.InferenceData under ArviZ 0.23, xarray.DataTree under ArviZ 1.x
         Groups "posterior" and "prior" with "prevalence" (chain, draw, population), "sensitivity" and "specificity"
-        (chain, draw, test).
+        (chain, draw, test), and "positive_rate" (chain, draw, rate): P(positive) of each test among the healthy and the
+        diseased, for a dependent test given the results on which it depends.
     tests, populations : tuple
         Names of the tests and of the populations; the one population of a table without `populations` is "all".
     levels : dict
@@ -62,7 +76,13 @@ class DiagnosticTests:
     prob : float
         Posterior probability of each interval.
     note : str
-        Quantities that the data do not identify, or determine poorly; "" if there are none.
+        Quantities that the data do not identify, or determine poorly, and whether the model does not fit; "" if there
+        is nothing to say.
+    dependent : tuple of pairs
+        Tests that may depend on each other given the disease.
+    fit_p : float
+        Posterior predictive p of the model's fit: small if the tests are not independent given the disease. NaN if the
+        table has no more frequencies than the parameters determine, or if more than 12 tests were done together.
 
     Examples
     --------
@@ -85,6 +105,8 @@ class DiagnosticTests:
     population_column: object
     prob: float
     note: str
+    dependent: tuple[tuple[Hashable, Hashable], ...]
+    fit_p: float
 
     def predict(self, rows: Any, populations: object = None) -> pd.DataFrame:
         """Compute P(disease | results, population) of rows, averaged over the draws, with its interval.
@@ -133,94 +155,33 @@ class DiagnosticTests:
         patterns, index = np.unique(
             np.column_stack([code, np.nan_to_num(result, nan=-1.0)]), axis=0, return_inverse=True
         )
-        drawn = _Parameters(*(self.data["posterior"][name].values for name in _QUANTITIES))
-        proba = _disease_given_results(drawn, patterns[:, 0].astype(np.int64), patterns[:, 1:])
+        posterior = self.data["posterior"]
+        drawn = np.concatenate([_flatten(posterior[name].values) for name in ("prevalence", "positive_rate")], axis=1)
+        model = HuiWalter(len(self.populations), read_dependent(self.dependent, self.tests))
+        logits = logit(np.clip(drawn, _LEAST, 1.0 - _LEAST))
+        proba = _disease_given_results(model, logits, patterns[:, 0].astype(np.int64), _restore(patterns[:, 1:]))
         lower, upper = np.quantile(proba, _tails(self.prob), axis=0)
         table = pd.DataFrame({"probability": proba.mean(axis=0), "lower": lower, "upper": upper})
         return table.iloc[index.ravel()].set_axis(frame.index)
 
     def _repr_html_(self) -> str:
         """Return HTML for notebooks: the table."""
-        about = f"{100 * self.prob:.6g}% intervals"
         cells = html_table(self.table.itertuples(index=False), self.table.columns.tolist())
-        return card("DiagnosticTests", about, cells, notes=[_ASSUMED, self.note])
+        return card("DiagnosticTests", self._about(), cells, notes=[self._assumptions(), self.note])
 
     def __repr__(self) -> str:
-        lines = [f"DiagnosticTests, {100 * self.prob:.6g}% intervals. {_ASSUMED}", str(self.table.round(4)), self.note]
+        lines = [f"DiagnosticTests, {self._about()}. {self._assumptions()}", str(self.table.round(4)), self.note]
         return "\n".join(line for line in lines if line)
 
+    def _about(self) -> str:
+        """Probability of the intervals, and p of the fit."""
+        fit = "" if np.isnan(self.fit_p) else f", fit_p = {self.fit_p:.2f}"
+        return f"{100 * self.prob:.6g}% intervals{fit}"
 
-@dataclass(frozen=True, eq=False)
-class _Parameters:
-    """Draws of prevalence (…, P), sensitivity and specificity (…, T)."""
-
-    prevalence: np.ndarray
-    sensitivity: np.ndarray
-    specificity: np.ndarray
-
-    def accuracy(self) -> np.ndarray:
-        """(…, T) sensitivity + specificity - 1 of each test: 0 for a test that says nothing (Youden's index)."""
-        return np.asarray(self.sensitivity + self.specificity - 1.0)
-
-    def is_named_right(self) -> np.ndarray:
-        """(…) whether tests are positive more often, on average, with the disease than without."""
-        return np.asarray(self.accuracy().sum(axis=-1) > 0)
-
-    def named_by_tests(self) -> _Parameters:
-        """Parameters with the two classes exchanged wherever that makes the tests positive more often with disease."""
-        right = self.is_named_right()[..., None]
-        return _Parameters(
-            np.where(right, self.prevalence, 1.0 - self.prevalence),
-            np.where(right, self.sensitivity, 1.0 - self.specificity),
-            np.where(right, self.specificity, 1.0 - self.sensitivity),
-        )
-
-    def select(self, kept: np.ndarray) -> _Parameters:
-        """Draws of each chain (chains, draws) for which `kept` is true, as many of each chain as the shortest has."""
-        n = int(kept.sum(axis=1).min())
-        return _Parameters(*(np.stack([v[row][:n] for v, row in zip(a, kept, strict=True)]) for a in self.arrays()))
-
-    def arrays(self) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-        return self.prevalence, self.sensitivity, self.specificity
-
-    def variables(self) -> dict[str, tuple[str, np.ndarray]]:
-        """Dimension and values of each quantity, by name."""
-        dims = ("population", "test", "test")
-        return {q: (dim, values) for q, dim, values in zip(_QUANTITIES, dims, self.arrays(), strict=True)}
-
-
-@dataclass(frozen=True, eq=False)
-class _Prior:
-    """Beta concentrations (a, b) of prevalence (P, 2), sensitivity and specificity (T, 2)."""
-
-    prevalence: np.ndarray
-    sensitivity: np.ndarray
-    specificity: np.ndarray
-
-    def is_symmetric(self) -> bool:
-        """Whether the density is the same when the classes are exchanged."""
-        mirrored = (self.prevalence == self.prevalence[:, ::-1]).all()
-        return bool(mirrored and (self.sensitivity == self.specificity[:, ::-1]).all())
-
-    def classifier(self) -> CategoricalNB:
-        """Classifier of the population (unless there is one only) and the tests: class 0 is healthy, class 1 diseased.
-
-        Independent Beta(a_p, b_p) prevalences are those of a Dirichlet of disease and population, with a_p and b_p.
-        """
-        disease, healthy = self.prevalence.T
-        tests = np.stack([self.specificity, self.sensitivity[:, ::-1]])  # (class, test, level), negative first
-        alpha = np.concatenate([np.stack([healthy, disease]), tests.reshape(2, -1)], axis=1)
-        levels = [list(range(len(disease))), *[[0, 1]] * len(self.sensitivity)]
-        first, skipped = (1, 1) if len(disease) == 1 else (0, 0)
-        class_alpha = np.array([healthy.sum(), disease.sum()])
-        return CategoricalNB(class_alpha=class_alpha, alpha=alpha[:, skipped:], categories=levels[first:])
-
-    def draw(self, seed: int) -> _Parameters:
-        """Draw parameters for which tests are positive more often, on average, with the disease: (1, S, …) arrays."""
-        rng = np.random.default_rng(seed)
-        ends = (self.prevalence, self.sensitivity, self.specificity)
-        drawn = _Parameters(*(rng.beta(c[:, 0], c[:, 1], (1, _PRIOR_DRAWS, len(c))) for c in ends))
-        return drawn.select(drawn.is_named_right())
+    def _assumptions(self) -> str:
+        """Sentence about the assumptions of the model."""
+        pairs = ", ".join(f"{parent} and {child}" for parent, child in self.dependent)
+        return _ASSUMED.format(except_pairs=f" except {pairs}" if pairs else "")
 
 
 def diagnostic_tests(
@@ -231,10 +192,11 @@ def diagnostic_tests(
     chains: int = 4,
     seed: int = 0,
     *,
-    warmup: int = 500,
+    warmup: int = 20,
     prob: float = 0.9,
     sample_weight: object = None,
     positive: object = None,
+    dependent: Iterable[tuple[Hashable, Hashable]] | None = None,
     progress: bool = True,
 ) -> DiagnosticTests:
     """Estimate prevalences and the accuracy of tests without a gold standard, by the model of Hui and Walter.
@@ -249,8 +211,10 @@ def diagnostic_tests(
     prior : dict, optional
         Beta concentrations (a, b) for "prevalence", "sensitivity" and "specificity": one pair for all populations or
         tests, or a dict {name: (a, b)}. Default: (1, 1), uniform.
-    draws, warmup, chains : int
-        Number of draws per chain, number of warm-up sweeps per chain, and number of chains.
+    draws, chains : int
+        Number of draws per chain, and number of chains.
+    warmup : int
+        Number of transitions of each draw at the posterior, and greatest number at each step on the way from the prior.
     seed : int
         Seed of the chains.
     prob : float, default 0.9
@@ -259,6 +223,10 @@ def diagnostic_tests(
         Multiplicity of each row, such as the count of a pattern of results.
     positive : level, optional
         Level that is a positive result, such as "reactive". Default: results are 1 and 0, or True and False.
+    dependent : list of pairs, optional
+        Pairs of tests that may depend on each other given the disease, such as [("elisa", "pcr")], because they react
+        to the same thing. The second test has a probability for each result of the first (an arc, as in
+        `NetworkNB(parents=)`). Default: all tests are independent given the disease.
     progress : bool
         Whether to show a progress bar.
 
@@ -272,7 +240,7 @@ def diagnostic_tests(
     ValueError
         If a test has more than two levels or no result, a population is missing, all results are the same, a
         multiplicity is not an integer, or a prior is not a pair of positive numbers or expects tests to be worse than
-        chance.
+        chance. If `dependent` has other names, or its pairs form a cycle.
 
     Warns
     -----
@@ -286,26 +254,44 @@ def diagnostic_tests(
 
         π_p Π_t s_t^x_t (1 - s_t)^(1 - x_t) + (1 - π_p) Π_t (1 - c_t)^x_t c_t^(1 - x_t)      (Hui & Walter 1980).
 
-    This is naive Bayes without labels, with the population as one more column: `sample_latent` draws from it. Tests
-    that were not done are left out, on the assumption that they are missing at random.
+    Tests that were not done are left out, on the assumption that they are missing at random. Draws are those of
+    sequential Monte Carlo with tempered likelihoods (Del Moral, Doucet & Jasra 2006), whose transitions also follow
+    ridges of parameters that predict the same frequencies. The cost depends on the number of different rows.
 
     *Names.* Exchanging the classes, (π, s, c) → (1 - π, 1 - c, 1 - s), does not change the likelihood. So the prior is
-    restricted to Σ_t (s_t + c_t - 1) > 0: tests are, on average, positive more often with the disease. Draws that
-    violate the restriction have their classes exchanged if the prior is symmetric, as by default, which is exact; under
-    any other prior they are discarded. `prior_lower` and `prior_upper` are those of the restricted prior.
+    restricted to Σ_t (s_t + c_t - 1) > 0: tests are, on average, positive more often with the disease. `prior_lower`
+    and `prior_upper` are those of the restricted prior.
 
-    *Identification.* P populations and T tests have P + 2T parameters, and P(2^T - 1) free frequencies. One population
-    and two tests have 5 parameters and 3 frequencies. The data then do not determine some combinations of parameters,
-    whose intervals are those of the prior however many rows there are. Two populations must differ in prevalence.
-    `note` reports this, and names the quantities whose posterior sd is above half of the prior sd. Tests that err on
-    the same people are not independent given the disease; their accuracy is then overestimated, and no number of the
+    *Identification.* The observed margins are the probabilities of all results of the tests that were done together, in
+    each population. If the rank of their derivatives, at random parameters, is less than the number of parameters, some
+    quantities are identified by the prior only, however many rows there are and however informative that prior is: for
+    example one population and two tests, which have 5 parameters and 3 free frequencies, or three tests of which each
+    row has two. A quantity is identified "weakly" if most of its posterior variance lies in directions in which the
+    posterior sd is above a third of the prior sd, by the information of the rows at the draws: for example if two
+    populations have nearly equal prevalences. `note` says both, whatever the sampler did, and names the quantities
+    whose posterior sd is above half of the prior sd.
+
+    *Fit.* If there are more free frequencies than the rank, `fit_p` is the posterior predictive p of the
+    likelihood-ratio statistic G² of the table (Gelman, Meng & Stern 1996), which is conservative: where the model is
+    true, it is below .05 in less than 5% of tables. Below .05 `note` says so. Tests that err on the same people are not
+    independent given the disease; their accuracy is then overestimated. Without surplus frequencies no number of the
     result reveals this.
+
+    *Dependence.* With an arc from test u to test t, P(x_t | x_u, class) takes the place of P(x_t | class). Sensitivity
+    and specificity of t are those of all diseased and all healthy. If the pair of t is (a, b), its Beta prior given the
+    result x_u is (a m, b m) with the prior probability m of x_u in the class. Then sensitivity and specificity have
+    about the same prior as without the arc; exactly the same if a + b is equal for both tests, as by default, and the
+    order of the pair then does not matter. An arc has two more parameters.
 
     References
     ----------
     Hui & Walter, *Estimating the error rates of diagnostic tests*, Biometrics 36 (1980). Joseph, Gyorkos & Coupal,
     *Bayesian estimation of disease prevalence and the parameters of diagnostic tests in the absence of a gold
-    standard*, Am. J. Epidemiol. 141 (1995).
+    standard*, Am. J. Epidemiol. 141 (1995). Dendukuri & Joseph, *Bayesian approaches to modeling the conditional
+    dependence between multiple diagnostic tests*, Biometrics 57 (2001). Del Moral, Doucet & Jasra, *Sequential Monte
+    Carlo samplers*, JRSS B 68 (2006). Zappa, Holmes-Cerfon & Goodman, *Monte Carlo on manifolds*, CPAM 71 (2018).
+    Gelman, Meng & Stern, *Posterior predictive assessment of model fitness via realized discrepancies*, Statistica
+    Sinica 6 (1996).
 
     Examples
     --------
@@ -340,26 +326,39 @@ def diagnostic_tests(
     result = code_results(frame[counted], levels)
     require_results(result, tests)
     code, names = pd.factorize(of_row[counted], sort=is_sortable(of_row[counted]))
-    beliefs = _read_prior(prior, tuple(names.tolist()), tests)
+    parents = read_dependent(dependent, tests)
+    model = HuiWalter(len(names), parents)
+    pairs = _read_prior(prior, tuple(names.tolist()), tests)
     done = ~np.isnan(result).all(axis=1)
-    cells, count = count_patterns(code[done], result[done], weight[counted][done], len(names))
-    mixture = _start(beliefs, cells, count)
-    with warnings.catch_warnings():
-        # Its classes are named anew before they are diagnosed, and `note` says what is not identified.
-        warnings.simplefilter("ignore", UserWarning)
-        sampled = sample_latent(
-            mixture, cells, draws, chains, seed, warmup=warmup, sample_weight=count, progress=progress
-        )
-    drawn = _read_draws(sampled["posterior"], len(names), len(tests))
-    drawn = drawn.named_by_tests() if beliefs.is_symmetric() else _leave_out_misnamed(drawn)
-    diagnose(dict(zip(_QUANTITIES, drawn.arrays(), strict=True)), "Gibbs")
-    before = beliefs.draw(seed)
-    found = _summarize(drawn, before, tuple(names.tolist()), tests, prob)
-    note = _describe_identification(found, drawn, before, tests, prob)
-    coordinates = {"population": [str(p) for p in names], "test": [str(t) for t in tests]}
-    groups = {"posterior": drawn.variables(), "prior": before.variables()}
-    data = assemble_named(mixture, groups, coordinates, {"note": note})
-    return DiagnosticTests(found, data, tests, tuple(names.tolist()), levels, column, prob, note)
+    cells = count_patterns(code[done], result[done], weight[counted][done])
+    posterior = Posterior(model, model.cells(*cells[:2]), *cells[2:], model.concentrations(*pairs))
+    with progress_bar("Monte Carlo" if progress else None, None) as step:
+        logits = draw_posterior(posterior, chains, draws, warmup, seed, step)
+    _require_better_than_chance(posterior, _flatten(logits))
+    drawn, before = _name_quantities(model, logits), _name_quantities(model, _draw_prior(posterior, seed))
+    margins = Margins.from_cells(model, *cells[:3])
+    rank, is_determined = margins.rank()
+    is_weak, ratio = measure_information(posterior, _flatten(logits))
+    identified = np.where(is_determined, np.where(is_weak, _WEAKLY, _BY_DATA), _BY_PRIOR)
+    diagnose(drawn, "Monte Carlo", "" if (identified == _BY_DATA).all() else _NOT_MORE_DRAWS)
+    found = _summarize(drawn, before, tuple(names.tolist()), tests, prob).assign(identified=identified)
+    has_fit = margins.is_whole and margins.n_frequencies > rank
+    fit_p = margins.fit(_flatten(logits), seed) if has_fit else float("nan")
+    sentences = [
+        *_describe_identification(found, model.n_parameters, rank, ratio),
+        *_describe_information(found, drawn, before, tests, prob),
+        *_describe_fit(fit_p),
+    ]
+    note = " ".join(sentences)
+    arcs = tuple((tests[parent], tests[t]) for t, own in enumerate(parents) for parent in own)
+    coordinates = {
+        "population": [str(p) for p in names],
+        "test": [str(t) for t in tests],
+        "rate": [_name_rate(tests, parents, *key) for key in model.positions()],
+    }
+    groups = {name: _with_dimensions(values) for name, values in (("posterior", drawn), ("prior", before))}
+    data = assemble_named(model, "sequential Monte Carlo", groups, coordinates, {"note": note})
+    return DiagnosticTests(found, data, tests, tuple(names.tolist()), levels, column, prob, note, arcs, fit_p)
 
 
 # -- prior ---------------------------------------------------------------------------------------
@@ -367,8 +366,11 @@ def diagnostic_tests(
 
 def _read_prior(
     prior: Mapping[str, object] | None, populations: tuple[Hashable, ...], tests: tuple[Hashable, ...]
-) -> _Prior:
-    """Return the Beta concentrations of all parameters; raise ValueError if they expect tests worse than chance."""
+) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+    """Return the Beta concentrations (n, 2) of prevalences, sensitivities and specificities, in this order.
+
+    Raise ValueError if they expect tests that are worse than chance.
+    """
     prior = {} if prior is None else prior
     if not isinstance(prior, Mapping) or not set(prior) <= set(_QUANTITIES):
         raise ValueError(
@@ -376,15 +378,17 @@ def _read_prior(
             f"Its keys can be {', '.join(_QUANTITIES)}."
         )
     names = dict(zip(_QUANTITIES, (populations, tests, tests), strict=True))
-    read = _Prior(*(_read_pairs(quantity, prior.get(quantity, _UNIFORM), names[quantity]) for quantity in _QUANTITIES))
-    mean = [pairs[:, 0] / pairs.sum(axis=1) for pairs in (read.sensitivity, read.specificity)]
+    prevalence, sensitivity, specificity = (
+        _read_pairs(quantity, prior.get(quantity, _UNIFORM), names[quantity]) for quantity in _QUANTITIES
+    )
+    mean = [pairs[:, 0] / pairs.sum(axis=1) for pairs in (sensitivity, specificity)]
     if (expected := float(np.sum(mean)) - len(tests)) < -1e-9:
         raise ValueError(
             "prior: the prior mean of sensitivity + specificity - 1, averaged over the tests, is "
             f"{expected / len(tests):.2g}, which is worse than chance. Choose pairs (a, b) with larger means a / (a + "
             "b)."
         )
-    return read
+    return prevalence, sensitivity, specificity
 
 
 def _read_pairs(quantity: str, pairs: Any, names: tuple[Hashable, ...]) -> np.ndarray:
@@ -411,47 +415,23 @@ def _read_pairs(quantity: str, pairs: Any, names: tuple[Hashable, ...]) -> np.nd
     return np.array(rows)
 
 
-# -- sampling ------------------------------------------------------------------------------------
+def _draw_prior(posterior: Posterior, seed: int) -> np.ndarray:
+    """Logits (1, S, n) drawn from the prior."""
+    return posterior.draw_prior(_PRIOR_DRAWS, np.random.default_rng(seed))[None]
 
 
-def _start(prior: _Prior, cells: np.ndarray, count: np.ndarray) -> NaiveBayesMixture:
-    """Return a mixture with the prior, fitted to P(disease | row) at the mode under uniform priors.
+def _require_better_than_chance(posterior: Posterior, logits: np.ndarray) -> None:
+    """Raise ValueError if tests are worse than chance on average with posterior probability .9, without restriction.
 
-    That mode has no names; class 1 becomes the class in which more tests are positive.
+    The probability of the exchanged names against those of the draws (S, n) is the mean ratio of their densities.
     """
-    uniform = _Prior(*(np.ones_like(a) for a in (prior.prevalence, prior.sensitivity, prior.specificity)))
-    mixture = NaiveBayesMixture(2, estimator=uniform.classifier())
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore", UserWarning)  # Chains start there; whether EM has converged does not matter.
-        mixture.fit(cells, sample_weight=count)
-    n_tests = len(prior.sensitivity)
-    log_prob = mixture.estimator_.feature_log_prob_[-n_tests:]
-    proba = mixture.predict_proba(cells)
-    proba = proba if sum(np.exp(own[:, 1]) @ [-1.0, 1.0] for own in log_prob) > 0 else proba[:, ::-1]
-    label = np.repeat([0, 1], len(cells))
-    weights = (proba * count[:, None]).T.ravel()
-    mixture.estimator_ = prior.classifier().fit(np.concatenate([cells, cells]), label, sample_weight=weights)
-    return mixture
-
-
-def _read_draws(posterior: Any, n_populations: int, n_tests: int) -> _Parameters:
-    """Return prevalences, sensitivities and specificities of draws (chains, draws, …) of the latent class model."""
-    joint, theta = posterior["class_prob"].values, posterior["theta"].values
-    positive = theta[..., -2 * n_tests :][..., 1::2]
-    of_population = joint[..., None] * theta[..., :n_populations] if n_populations > 1 else joint[..., None]
-    prevalence = of_population[..., 1, :] / of_population.sum(axis=-2)
-    return _Parameters(prevalence, positive[..., 1, :], 1.0 - positive[..., 0, :])
-
-
-def _leave_out_misnamed(drawn: _Parameters) -> _Parameters:
-    """Draws with tests that are better than chance on average; raise ValueError if they are a tenth or less."""
-    right = drawn.is_named_right()
-    if right.mean(axis=1).min() < 0.1:
+    exchanged = posterior.log_density(posterior.model.exchange_classes(logits))
+    log_odds = logsumexp(exchanged - posterior.log_density(logits)) - np.log(len(logits))
+    if log_odds > np.log(9.0):
         raise ValueError(
             "prior: in the posterior the tests are worse than chance on average. Check which level is positive, and "
             "that the mean a / (a + b) of each pair (a, b) is the one you meant."
         )
-    return drawn.select(right)
 
 
 # -- results -------------------------------------------------------------------------------------
@@ -467,60 +447,112 @@ def _tails(prob: float) -> list[float]:
     return [0.5 - prob / 2, 0.5 + prob / 2]
 
 
+def _restore(result: np.ndarray) -> np.ndarray:
+    """Results with NaN in place of -1."""
+    return np.where(result < 0, np.nan, result)
+
+
+def _name_quantities(model: HuiWalter, logits: np.ndarray) -> dict[str, np.ndarray]:
+    """Values (chains, draws, n) of each quantity, and of "positive_rate", for logits (chains, draws, parameters)."""
+    values = np.exp(model.quantities.log_sums(_flatten(logits))).reshape(*logits.shape[:2], -1)
+    n, n_tests = model.n_populations, len(model.parents)
+    named = dict(zip(_QUANTITIES, np.split(values, [n, n + n_tests], axis=-1), strict=True))
+    return named | {"positive_rate": expit(logits[..., n:])}
+
+
+def _with_dimensions(values: Mapping[str, np.ndarray]) -> dict[str, tuple[str, np.ndarray]]:
+    """Dimension and values of each variable, by name."""
+    dims = dict(zip(values, ("population", "test", "test", "rate"), strict=True))
+    return {name: (dims[name], array) for name, array in values.items()}
+
+
+def _name_rate(
+    tests: tuple[Hashable, ...], parents: tuple[tuple[int, ...], ...], test: int, disease: int, results: tuple[int, ...]
+) -> str:
+    """Name of P(positive | class, results of the parents), such as "pcr | diseased, elisa = 1"."""
+    given = [f"{tests[parent]} = {x}" for parent, x in zip(parents[test], results, strict=True)]
+    return f"{tests[test]} | {', '.join([('healthy', 'diseased')[disease], *given])}"
+
+
 def _summarize(
-    drawn: _Parameters, before: _Parameters, populations: tuple[Hashable, ...], tests: tuple[Hashable, ...], prob: float
+    drawn: Mapping[str, np.ndarray],
+    before: Mapping[str, np.ndarray],
+    populations: tuple[Hashable, ...],
+    tests: tuple[Hashable, ...],
+    prob: float,
 ) -> pd.DataFrame:
     """Table of the means, standard deviations and intervals of all quantities, with the intervals of the prior."""
     parts = []
-    names = (populations, tests, tests)
-    for quantity, own, values, prior in zip(_QUANTITIES, names, drawn.arrays(), before.arrays(), strict=True):
-        flat = _flatten(values)
-        ends = np.quantile(flat, _tails(prob), axis=0), np.quantile(_flatten(prior), _tails(prob), axis=0)
+    for quantity, own in zip(_QUANTITIES, (populations, tests, tests), strict=True):
+        flat, prior = _flatten(drawn[quantity]), _flatten(before[quantity])
+        ends = np.quantile(flat, _tails(prob), axis=0), np.quantile(prior, _tails(prob), axis=0)
         moments = {"mean": flat.mean(axis=0), "sd": flat.std(axis=0)}
         intervals = dict(zip(("lower", "upper", "prior_lower", "prior_upper"), np.concatenate(ends), strict=True))
         parts.append(pd.DataFrame({"quantity": quantity, "name": list(own), **moments, **intervals}))
     return pd.concat(parts, ignore_index=True)
 
 
-def _disease_given_results(drawn: _Parameters, code: np.ndarray, result: np.ndarray) -> np.ndarray:
-    """(S, N) P(disease | results, population) for each draw; results (N, T) are 1, 0, or -1 where missing."""
-    bounded = (np.clip(_flatten(values), _LEAST, 1.0 - _LEAST) for values in drawn.arrays())
-    prevalence, sensitivity, specificity = bounded
-    of_positive = np.log(sensitivity) - np.log1p(-specificity)
-    of_negative = np.log1p(-sensitivity) - np.log(specificity)
-    odds = np.log(prevalence) - np.log1p(-prevalence)
-    log_odds = odds[:, code] + of_positive @ (result == 1).T + of_negative @ (result == 0).T
-    return np.asarray(expit(log_odds))
+def _disease_given_results(model: HuiWalter, logits: np.ndarray, code: np.ndarray, result: np.ndarray) -> np.ndarray:
+    """(S, N) P(disease | results, population) for draws of logits (S, n); results (N, T) are 1, 0, or NaN."""
+    proba = np.empty((len(logits), len(code)))
+    for rows in np.array_split(np.arange(len(code)), -(-proba.size // _MOST)) if len(code) else ():
+        _, share = model.cells(code[rows], result[rows]).divide(logits)
+        proba[:, rows] = share[..., share.shape[2] // 2 :].sum(axis=2)
+    return proba
 
 
-def _describe_identification(
-    found: pd.DataFrame, drawn: _Parameters, before: _Parameters, tests: tuple[Hashable, ...], prob: float
-) -> str:
-    """Sentences about what the data do not identify, or say little of; "" if there is nothing to say."""
-    n_populations, n_tests = drawn.prevalence.shape[-1], len(tests)
-    n_parameters, n_free = n_populations + 2 * n_tests, n_populations * (2**n_tests - 1)
+def _describe_identification(found: pd.DataFrame, n_parameters: int, rank: int, ratio: float) -> list[str]:
+    """Sentences about the quantities that the margins of the table do not determine, or hardly."""
     sentences = []
-    if n_parameters > n_free:
+    by_prior, weakly = (_list_quantities(found[found["identified"] == kind]) for kind in (_BY_PRIOR, _WEAKLY))
+    if rank < n_parameters:
         sentences.append(
-            f"Not identified: {_number(n_populations, 'population')} and {_number(n_tests, 'test')} have "
-            f"{n_parameters} parameters, but the table has only {n_free} free frequencies. The posterior depends on "
-            "the prior, however many rows there are."
+            f"Not identified by the data: the model has {n_parameters} parameters, and the tests that were done in "
+            f"each population determine only {rank} combination{'s' * (rank > 1)} of them. Identified by the prior "
+            f"only, however many rows there are: {by_prior}."
         )
-    prior_sd = np.concatenate([_flatten(values).std(axis=0) for values in before.arrays()])
-    little = found[found["sd"].to_numpy() > _LITTLE * prior_sd]
-    if len(little):
-        listed = [f"{quantity} of {name}" for quantity, name in zip(little["quantity"], little["name"], strict=True)]
-        sentences.append(f"The data say little about: {', '.join(listed)} (posterior sd above half of the prior sd).")
-    lower, upper = np.quantile(_flatten(drawn.accuracy()), _tails(prob), axis=0)
-    for test, low, high in zip(tests, lower, upper, strict=True):
+    if weakly:
+        sentences.append(
+            f"Weakly identified: {weakly}. In the direction of the parameters about which the data say least, the "
+            f"posterior sd is {ratio:.2f} of the prior sd. Rows may be few, or prevalences nearly equal."
+        )
+    return sentences
+
+
+def _list_quantities(found: pd.DataFrame) -> str:
+    """Names of the quantities of some rows of the table."""
+    return ", ".join(f"{quantity} of {name}" for quantity, name in zip(found["quantity"], found["name"], strict=True))
+
+
+def _describe_information(
+    found: pd.DataFrame,
+    drawn: Mapping[str, np.ndarray],
+    before: Mapping[str, np.ndarray],
+    tests: tuple[Hashable, ...],
+    prob: float,
+) -> list[str]:
+    """Sentences about quantities of which the data say little, and about tests that may be no better than chance."""
+    sentences = []
+    prior_sd = np.concatenate([_flatten(before[quantity]).std(axis=0) for quantity in _QUANTITIES])
+    little = _list_quantities(found[found["sd"].to_numpy() > _LITTLE * prior_sd])
+    if little:
+        sentences.append(f"The data say little about: {little} (posterior sd above half of the prior sd).")
+    accuracy = _flatten(drawn["sensitivity"] + drawn["specificity"] - 1.0)
+    for test, low, high in zip(tests, *np.quantile(accuracy, _tails(prob), axis=0), strict=True):
         if low <= 0:
             sentences.append(
                 f"{test} may be no better than chance: the interval of sensitivity + specificity - 1 is {low:.2f} to "
                 f"{high:.2f}."
             )
-    return " ".join(sentences)
+    return sentences
 
 
-def _number(n: int, noun: str) -> str:
-    """Number and noun, in the plural unless it is one."""
-    return f"{n} {noun}{'' if n == 1 else 's'}"
+def _describe_fit(fit_p: float) -> list[str]:
+    """Sentence about a table that the model does not fit."""
+    if not fit_p < _UNLIKELY:
+        return []
+    return [
+        f"The model does not fit the table (fit_p = {fit_p:.3f}): the tests are not independent given the disease, or "
+        "their sensitivity or specificity differs between populations. Estimates and intervals may be wrong. Pass "
+        "pairs of tests that err on the same people as dependent=."
+    ]

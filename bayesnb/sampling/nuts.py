@@ -390,10 +390,11 @@ def _diagnose(samples: dict[str, np.ndarray], diverging: np.ndarray, if_divergin
     diagnose(samples, "NUTS")
 
 
-def diagnose(samples: dict[str, np.ndarray], sampler: str) -> None:
+def diagnose(samples: Mapping[str, np.ndarray], sampler: str, advice: str = "") -> None:
     """Warn if an R-hat exceeds 1.01, or an effective sample size is below 100 per chain.
 
-    `samples` are draws by site, (chains, draws, …), and the message begins with the name of the `sampler`.
+    `samples` are draws by site, (chains, draws, …). The message begins with the name of the `sampler`, and ends with
+    `advice`; default: more draws.
     """
     from numpyro.diagnostics import effective_sample_size, split_gelman_rubin
 
@@ -406,21 +407,21 @@ def diagnose(samples: dict[str, np.ndarray], sampler: str) -> None:
         warnings.simplefilter("ignore", RuntimeWarning)  # NumPy warns if all numbers of a site are constant.
         r_hat = {site: float(np.nanmax(split_gelman_rubin(values))) for site, values in moving.items()}
         size = {site: float(np.nanmin(effective_sample_size(values))) for site, values in moving.items()}
-    for message in (_r_hat_message(r_hat), _sample_size_message(size, chains)):
+    for message in (_r_hat_message(r_hat, advice), _sample_size_message(size, chains, advice)):
         if message:
             warn(f"{sampler}: {message}")
 
 
-def _r_hat_message(r_hat: Mapping[str, float]) -> str:
+def _r_hat_message(r_hat: Mapping[str, float], advice: str = "") -> str:
     """Warning text if the largest R-hat of the sites exceeds 1.01, else ""."""
     site = max(r_hat, key=lambda site: np.nan_to_num(r_hat[site], nan=np.inf))
     if r_hat[site] <= _WORST_R_HAT:
         return ""
     value = f"is {r_hat[site]:.3f}" if np.isfinite(r_hat[site]) else "cannot be estimated"
-    return f"R-hat of {site!r} {value}: the chains disagree. Raise warmup and draws."
+    return f"R-hat of {site!r} {value}: the chains disagree. {advice or 'Raise warmup and draws.'}"
 
 
-def _sample_size_message(size: Mapping[str, float], chains: int) -> str:
+def _sample_size_message(size: Mapping[str, float], chains: int, advice: str = "") -> str:
     """Warning text if the smallest effective sample size of the sites is below 100 per chain, else "".
 
     The estimate is a number of draws over a sum of autocorrelations, which noise can make negative where draws are few
@@ -431,9 +432,10 @@ def _sample_size_message(size: Mapping[str, float], chains: int) -> str:
         return ""
     if not size[site] >= 1:
         return (
-            f"the effective sample size of {site!r} cannot be estimated: the draws are too few. Raise warmup and draws."
+            f"the effective sample size of {site!r} cannot be estimated: the draws are too few. "
+            f"{advice or 'Raise warmup and draws.'}"
         )
     return (
-        f"the effective sample size of {site!r} is {size[site]:.0f}, below {least}: intervals are unreliable. Raise "
-        "draws."
+        f"the effective sample size of {site!r} is {size[site]:.0f}, below {least}: intervals are unreliable. "
+        f"{advice or 'Raise draws.'}"
     )

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Hashable, Mapping
+from graphlib import CycleError, TopologicalSorter
 from typing import Any
 
 import numpy as np
@@ -95,6 +96,33 @@ def code_results(frame: pd.DataFrame, levels: Mapping[Hashable, tuple[object, ob
     return results
 
 
+def read_dependent(dependent: Any, tests: tuple[Hashable, ...]) -> tuple[tuple[int, ...], ...]:
+    """Return the parents of each test, from pairs (parent, child) of names; raise ValueError for other pairs."""
+    parents: dict[int, list[int]] = {t: [] for t in range(len(tests))}
+    for pair in () if dependent is None else dependent:
+        if not isinstance(pair, tuple | list) or len(pair) != 2 or pair[0] == pair[1]:
+            raise ValueError(
+                f"dependent: {shown(pair)} is not a pair of two tests. Pass a list of pairs, such as "
+                "[('elisa', 'pcr')]."
+            )
+        unknown = [test for test in pair if test not in tests]
+        if unknown:
+            raise ValueError(f"dependent: {unknown[0]!r} is not a test of the table; they are {shown(list(tests))}.")
+        parent, child = (tests.index(test) for test in pair)
+        if parent in parents[child] or child in parents[parent]:
+            raise ValueError(f"dependent has the tests {shown(tuple(pair))} in two pairs. Name each pair once.")
+        parents[child].append(parent)
+    try:
+        TopologicalSorter(parents).prepare()
+    except CycleError as error:
+        cycle = " → ".join(str(tests[t]) for t in error.args[1][::-1])
+        raise ValueError(
+            f"dependent: the pairs form a cycle, {cycle}. The second test of a pair depends on the first; exchange the "
+            "tests of a pair in the cycle."
+        ) from None
+    return tuple(tuple(sorted(parents[t])) for t in range(len(tests)))
+
+
 def require_results(result: np.ndarray, tests: tuple[Hashable, ...]) -> None:
     """Raise ValueError if a test has no result."""
     empty = np.isnan(result).all(axis=0)
@@ -105,14 +133,20 @@ def require_results(result: np.ndarray, tests: tuple[Hashable, ...]) -> None:
 
 
 def count_patterns(
-    code: np.ndarray, result: np.ndarray, weight: np.ndarray, n_populations: int
-) -> tuple[np.ndarray, np.ndarray]:
-    """Return the distinct rows, population (unless there is one only) and results, and their weights."""
-    rows = np.column_stack([code, result]) if n_populations > 1 else result
+    code: np.ndarray, result: np.ndarray, weight: np.ndarray
+) -> tuple[np.ndarray, np.ndarray, np.ndarray, np.ndarray]:
+    """Return the distinct rows as populations (K,) and results (K, T), their frequencies, and those of their tables.
+
+    The table of a row has all rows of its population in which the same tests were done.
+    """
+    rows = np.column_stack([code, result])
     _, first, index = np.unique(np.nan_to_num(rows, nan=-1.0), axis=0, return_index=True, return_inverse=True)
     if len(first) < 2:
         raise ValueError(
             "table: all rows have the same results, so two classes cannot be distinguished. Pass rows with "
             "different results."
         )
-    return rows[first], np.bincount(index.ravel(), weight)
+    count = np.bincount(index.ravel(), weight)
+    done = np.column_stack([code[first], ~np.isnan(result[first])])
+    _, of_table = np.unique(done, axis=0, return_inverse=True)
+    return code[first], result[first], count, np.bincount(of_table.ravel(), count)[of_table.ravel()]
