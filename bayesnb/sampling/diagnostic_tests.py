@@ -28,6 +28,7 @@ from bayesnb.sampling.results_table import (
     read_populations,
     read_test_names,
     require_results,
+    to_frame,
 )
 from bayesnb.sampling.tempering import Posterior, draw_posterior
 
@@ -129,7 +130,7 @@ class DiagnosticTests:
         ValueError
             If a test has no column, or a result or population is not known.
         """
-        frame = pd.DataFrame(rows)
+        frame = to_frame(rows)
         absent = [test for test in self.tests if test not in frame]
         if absent:
             raise ValueError(
@@ -204,8 +205,8 @@ def diagnostic_tests(
     Parameters
     ----------
     table : DataFrame of N rows
-        One column per test, two or more. Results are 1 and 0, or two levels (see `positive`); NaN is a test that was
-        not done.
+        One column per test, two or more, of pandas, polars or Arrow. Results are 1 and 0, or two levels (see
+        `positive`); NaN is a test that was not done.
     populations : column name or (N,) array-like, optional
         Population of each row: populations differ in prevalence. Default: one population.
     prior : dict, optional
@@ -316,7 +317,7 @@ def diagnostic_tests(
     require_seed(seed)
     require_probability("prob", prob)
     require_flag("progress", progress)
-    frame = pd.DataFrame(table)
+    frame = to_frame(table)
     weight = read_multiplicities(sample_weight, len(frame))
     of_row, column = read_populations(frame, populations)
     frame = frame if column is None else frame.drop(columns=[column])

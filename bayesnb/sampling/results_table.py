@@ -14,6 +14,15 @@ from bayesnb._util.arguments import shown
 _ALL = "all"
 
 
+def to_frame(table: Any) -> pd.DataFrame:
+    """Return a table as a pandas DataFrame with the names of its columns: pandas, polars and Arrow tables, arrays."""
+    if hasattr(table, "get_column"):
+        table = table.to_dict(as_series=False)
+    elif hasattr(table, "to_pydict"):
+        table = table.to_pydict()
+    return pd.DataFrame(table)
+
+
 def read_populations(frame: pd.DataFrame, populations: Any) -> tuple[np.ndarray, Any]:
     """Return (N,) the population of each row, and the column of the table that has them, or None."""
     if populations is None:

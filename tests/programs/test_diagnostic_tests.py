@@ -537,3 +537,19 @@ def test_intervals_with_an_arc_cover_the_truth():
         ).table
         covered.append((found["lower"] < truth) & (truth < found["upper"]))
     assert 0.87 < np.mean(covered) < 0.93
+
+
+# -- tables of other libraries -------------------------------------------------------------------
+
+
+@pytest.mark.filterwarnings("ignore:Monte Carlo")
+@pytest.mark.parametrize("library", ["polars", "pyarrow"])
+def test_names_of_polars_and_arrow_tables_are_kept(library):
+    module = pytest.importorskip(library)
+    frame = PATTERNS.assign(Tine=PATTERNS["Tine"].astype(object).where(PATTERNS.index > 0, None))
+    make = module.table if library == "pyarrow" else module.DataFrame
+    table = make({name: frame[name].tolist() for name in frame})
+    found = bnb.diagnostic_tests(table, "group", sample_weight=COUNT, **FEW)
+    pd.testing.assert_frame_equal(found.table, bnb.diagnostic_tests(frame, "group", sample_weight=COUNT, **FEW).table)
+    assert found.tests == ("Mantoux", "Tine")
+    np.testing.assert_allclose(found.predict(table), found.predict(frame))
