@@ -162,7 +162,8 @@ def require_pair(n_features: int) -> None:
     """Raise ValueError if there are fewer than two columns."""
     if n_features < 2:
         raise ValueError(
-            f"features: a pair needs two columns, but the number of columns is {n_features}. Name two or more columns."
+            f"features: a pair needs two columns, and {n_features} can be compared. Name two or more columns, or use a "
+            "classifier that counts more columns: a KDB may have left some out."
         )
 
 

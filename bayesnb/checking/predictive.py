@@ -360,7 +360,7 @@ def _require_quantities(name: str, tables: Tables, draws: int) -> None:
 
 def _of_function(function: Callable[[pd.DataFrame, np.ndarray], Any], encoding: Encoding) -> _Known:
     """Return a user's function of a table and labels as a statistic."""
-    names: list[str] = []
+    names: list[str] = []  # Known from the observed table, which is measured first.
 
     def measure(tables: Tables) -> tuple[np.ndarray, np.ndarray]:
         """(S, T) results of the function, twice; the first call names the quantities."""
@@ -370,12 +370,13 @@ def _of_function(function: Callable[[pd.DataFrame, np.ndarray], Any], encoding: 
             found, numbers = _read_result(function, function(_to_frame(tables, i, encoding), labels.copy()))
             if not names:
                 names.extend(found)
-            if len(numbers) != len(names):
+            position = {name: k for k, name in enumerate(found)}
+            if not len(found) == len(names) == len(position) == len(position.keys() & set(names)):
                 raise ValueError(
-                    f"statistic: the function returned {len(numbers)} numbers for a replicate, but {len(names)} for "
-                    "the observed table. Return equally many numbers for each table."
+                    f"statistic: the function returned {shown(found)} for a replicate, but {shown(names)} for the "
+                    "observed table. Return the same numbers, under the same names, for each table."
                 )
-            results.append(numbers)
+            results.append(numbers[[position[name] for name in names]])
         return np.array(results), np.array(results)
 
     return _Known(lambda tables: [Quantity(name) for name in names], measure)

@@ -9,6 +9,7 @@ import pandas as pd
 import pytest
 from scipy import stats
 from scipy.stats.contingency import association
+from sklearn.base import clone
 
 import bayesnb as bnb
 from bayesnb import posterior_predictive_check
@@ -290,6 +291,23 @@ def test_the_seed_decides_and_the_features_choose(nb):
     assert set(some.table["feature_2"]) == {"leaf"}
 
 
+def test_numbers_of_a_function_are_matched_by_name():
+    """`value_counts` orders levels by frequency, which differs between tables."""
+
+    def by_frequency(table, labels):
+        return table["leaf"].value_counts()
+
+    def by_level(table, labels):
+        return {level: int((table["leaf"] == level).sum()) for level in sorted(set(FRAME["leaf"].dropna()))}
+
+    nb = clone(MIXED).fit(FRAME, Y)
+    first, second = (posterior_predictive_check(nb, FRAME, Y, f, draws=40).table for f in (by_frequency, by_level))
+    columns = ["statistic", "observed", "mean", "p"]
+    pd.testing.assert_frame_equal(
+        *(t[columns].sort_values("statistic", ignore_index=True) for t in (first, second)), check_dtype=False
+    )
+
+
 def test_what_it_refuses(nb):
     def check(*args, **keywords):
         return posterior_predictive_check(nb, *args, **{"draws": 3, **keywords})
@@ -304,7 +322,7 @@ def test_what_it_refuses(nb):
     refused("return a number", check, FRAME, Y, lambda table, labels: "many", error=TypeError)
     refused("return a number", check, FRAME, Y, lambda table, labels: [[1.0, 2.0]], error=TypeError)
     sizes = iter([1, 2, 2, 2])
-    refused("equally many numbers for each table", check, FRAME, Y, lambda table, labels: [0.0] * next(sizes))
+    refused("same numbers, under the same names", check, FRAME, Y, lambda table, labels: [0.0] * next(sizes))
     refused("limit is 33,554,432", check, FRAME, Y, draws=2**21)
 
 
