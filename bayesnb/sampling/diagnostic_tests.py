@@ -145,7 +145,7 @@ class DiagnosticTests:
         result = code_results(frame[list(self.tests)], self.levels)
         code = np.zeros(len(frame), np.int64)
         if len(self.populations) > 1:
-            values, _ = read_populations(frame, populations)
+            values, _ = read_populations(frame, populations, np.ones(len(frame), bool))
             code = pd.Index(self.populations).get_indexer(pd.Index(values))
             if (code < 0).any():
                 unknown = values[int(np.argmax(code < 0))]
@@ -319,10 +319,10 @@ def diagnostic_tests(
     require_flag("progress", progress)
     frame = to_frame(table)
     weight = read_multiplicities(sample_weight, len(frame))
-    of_row, column = read_populations(frame, populations)
+    counted = weight > 0
+    of_row, column = read_populations(frame, populations, counted)
     frame = frame if column is None else frame.drop(columns=[column])
     tests = read_test_names(frame)
-    counted = weight > 0
     levels = {test: read_levels(test, frame[test][counted], positive) for test in tests}
     result = code_results(frame[counted], levels)
     require_results(result, tests)
@@ -339,7 +339,7 @@ def diagnostic_tests(
     drawn, before = _name_quantities(model, logits), _name_quantities(model, _draw_prior(posterior, seed))
     margins = Margins.from_cells(model, *cells[:3])
     rank, is_determined = margins.rank()
-    is_weak, ratio = measure_information(posterior, _flatten(logits))
+    is_weak, ratio = measure_information(posterior, margins, _flatten(logits))
     identified = np.where(is_determined, np.where(is_weak, _WEAKLY, _BY_DATA), _BY_PRIOR)
     diagnose(drawn, "Monte Carlo", "" if (identified == _BY_DATA).all() else _NOT_MORE_DRAWS)
     found = _summarize(drawn, before, tuple(names.tolist()), tests, prob).assign(identified=identified)

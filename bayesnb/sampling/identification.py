@@ -110,21 +110,27 @@ def _deviance(count: np.ndarray, prob: np.ndarray) -> np.ndarray:
     return np.asarray(2.0 * xlogy(count, np.where(count > 0, count / np.maximum(expected, 1e-300), 1.0)).sum(axis=-1))
 
 
-def measure_information(posterior: Posterior, logits: np.ndarray) -> tuple[np.ndarray, float]:
+def measure_information(posterior: Posterior, margins: Margins, logits: np.ndarray) -> tuple[np.ndarray, float]:
     """Return whether each quantity is weakly identified, and posterior over prior sd in the weakest direction.
 
-    At each of some draws (S, n) the information of the data is that of the likelihood (Fisher's), in units in which
-    parameters have the prior sd 1. A direction whose information is σ² has the posterior sd (1 + σ²)^(-1/2). A
-    quantity is weakly identified if most of its variance is that of directions in which this ratio is above a third.
+    At each of some draws (S, n) the information of the data is Fisher's, in units in which parameters have the prior sd
+    1: the sum over cells, empty ones included, of the expected frequency times the squared derivative of the log
+    probability. If not all cells are known, the observed frequencies take the place of the expected ones. A direction
+    whose information is σ² has the posterior sd (1 + σ²)^(-1/2). A quantity is weakly identified if most of its
+    variance is that of directions in which this ratio is above a third.
     """
     logits = logits[:: -(-len(logits) // _DRAWS)]
     theta = expit(logits)
     a, b = posterior.concentration.T
     scale = np.sqrt(a * b / (a + b + 1.0)) / (a + b) / np.maximum(theta * (1.0 - theta), _LEAST)
-    log = posterior.cells.log_sums(logits)
-    slope = posterior.cells.jacobian(logits) * scale[:, None]
-    slope *= (np.sqrt(posterior.count) * np.exp(-log))[..., None]
-    information, directions = np.linalg.eigh(np.swapaxes(slope, 1, 2) @ slope)
+    whole = zip(margins.tables, margins.counts, strict=True)
+    fisher = np.zeros((*theta.shape, theta.shape[1]))
+    for cells, count in whole if margins.is_whole else [(posterior.cells, posterior.count)]:
+        log = cells.log_sums(logits)
+        frequency = count.sum() * np.exp(log) if margins.is_whole else count
+        slope = cells.jacobian(logits) * scale[:, None] * (np.sqrt(frequency) * np.exp(-log))[..., None]
+        fisher += np.swapaxes(slope, 1, 2) @ slope
+    information, directions = np.linalg.eigh(fisher)
     variance = 1.0 / (1.0 + np.maximum(information, 0.0))
     change = (posterior.model.quantities.jacobian(logits) * scale[:, None]) @ directions
     parts = change**2 * variance[:, None]

@@ -23,8 +23,11 @@ def to_frame(table: Any) -> pd.DataFrame:
     return pd.DataFrame(table)
 
 
-def read_populations(frame: pd.DataFrame, populations: Any) -> tuple[np.ndarray, Any]:
-    """Return (N,) the population of each row, and the column of the table that has them, or None."""
+def read_populations(frame: pd.DataFrame, populations: Any, counted: np.ndarray) -> tuple[np.ndarray, Any]:
+    """Return (N,) the population of each row, and the column of the table that has them, or None.
+
+    Only the populations of `counted` (N,) rows must be present.
+    """
     if populations is None:
         return np.full(len(frame), _ALL, dtype=object), None
     if np.ndim(populations) == 0:
@@ -41,7 +44,7 @@ def read_populations(frame: pd.DataFrame, populations: Any) -> tuple[np.ndarray,
             f"populations has shape {values.shape}; it must have shape ({len(frame)},), with one population for each "
             "row."
         )
-    missing = np.asarray(pd.isna(values))
+    missing = np.asarray(pd.isna(values)) & counted
     if missing.any():
         raise ValueError(
             f"populations: the population of row {int(np.argmax(missing))} is missing. Leave out rows without a "

@@ -553,3 +553,18 @@ def test_names_of_polars_and_arrow_tables_are_kept(library):
     pd.testing.assert_frame_equal(found.table, bnb.diagnostic_tests(frame, "group", sample_weight=COUNT, **FEW).table)
     assert found.tests == ("Mantoux", "Tine")
     np.testing.assert_allclose(found.predict(table), found.predict(frame))
+
+
+@pytest.mark.parametrize("times", [1, 10_000])
+def test_empty_cells_are_information(times):
+    """The tests never disagree in some ways: cells without rows say as much as the others."""
+    table = pd.DataFrame({"A": [1, 1, 0, 0], "B": [1, 0, 1, 0], "C": [1, 1, 0, 0]})
+    found = bnb.diagnostic_tests(table, sample_weight=np.array([90, 10, 10, 390]) * times, draws=200, progress=False)
+    assert set(found.table["identified"]) == {"by data"}
+    assert found.note == ""
+
+
+def test_rows_of_weight_zero_need_no_population():
+    table = pd.DataFrame({"A": [1, 1, 0, 0], "B": [1, 0, 0, 1], "g": ["a", "a", "b", None]})
+    found = bnb.diagnostic_tests(table, "g", sample_weight=[30, 5, 60, 0], draws=50, progress=False)
+    assert found.populations == ("a", "b")
