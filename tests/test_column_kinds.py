@@ -164,6 +164,16 @@ def test_declared_levels_and_categories_stay_levels():
 def test_booleans_of_a_list_are_no_numbers():
     rows = [[bool(v > 0.5), float(v)] for v in NUMBERS]
     assert bnb.MixedNB(numbers="gaussian").fit(rows, Y).kinds_ == {"0": "categorical", "1": "gaussian"}
+    mixed = [[v, float(u)] for v, u in zip([True, 1, 0, False, 2] * 8, NUMBERS, strict=True)]
+    assert bnb.MixedNB(numbers="gaussian").fit(mixed, Y).kinds_ == {"0": "categorical", "1": "gaussian"}
+
+
+@pytest.mark.parametrize("dtype", [None, object, "float64"])
+def test_large_integers_are_numbers_in_every_container(dtype):
+    x = [2**60 + (i if dtype != "float64" else 300 * i) for i in range(N)]
+    assert bnb.MixedNB(numbers="gaussian").fit(pd.DataFrame({"id": pd.Series(x, dtype=dtype)}), Y).kinds_ == {
+        "id": "gaussian"
+    }
 
 
 def test_levels_of_decimals_are_numbers_in_files(tmp_path):
@@ -229,6 +239,41 @@ def test_a_batch_of_numbers_after_dates_is_refused_and_changes_nothing():
     np.testing.assert_allclose(
         nb.partial_fit(WHEN[20:], Y[20:]).predict_proba(WHEN), bnb.GaussianNB().fit(WHEN, Y).predict_proba(WHEN)
     )
+
+
+@pytest.mark.filterwarnings("ignore:.*count as numbers, in days")
+@pytest.mark.parametrize("container", CONTAINERS)
+def test_missing_dates_are_marginalised_in_every_container(container):
+    """A row without a date has no kind of its own: it is no row of numbers."""
+    columns = columns_of(["date", "duration", "number"], True)
+    X = CONTAINERS[container](columns)
+    nb = bnb.MixedNB(numbers="gaussian").fit(X, Y)
+    gone = {name: [None] * N for name in ("date", "duration")} | {"number": columns["number"]}
+    expected = bnb.MixedNB(numbers="gaussian").fit(canonical(columns), Y)
+    frame = canonical(columns).assign(date=np.nan, duration=np.nan)
+    np.testing.assert_allclose(nb.predict_proba(CONTAINERS[container](gone)), expected.predict_proba(frame), rtol=1e-9)
+    if container == "pandas":
+        some = np.arange(N) == 3
+        bnb.WeightedNB(bnb.MixedNB()).fit(X.assign(date=X["date"].astype(object).where(some, None)), Y)
+
+
+def test_rows_without_labels_have_the_units_of_the_others():
+    with pytest.warns(UserWarning, match="days since 1970"):
+        em = bnb.fit_em(bnb.MixedNB(), WHEN[:20], Y[:20], X_unlabeled=WHEN[20:])
+    assert em.estimator.time_units_ == {"when": "days", "late": "seconds"}
+    with pytest.raises(ValueError, match="fitted to dates"):
+        bnb.fit_em(bnb.MixedNB(), WHEN[:20], Y[:20], X_unlabeled=WHEN[20:].assign(when=1.0))
+
+
+def test_dates_after_rows_without_any_are_told():
+    nb = bnb.MixedNB().partial_fit(WHEN.assign(when=None), Y, [0, 1])
+    with pytest.warns(UserWarning, match=r"'when' counts as categorical"):
+        nb.partial_fit(WHEN.astype(object), Y)
+
+
+def test_durations_of_months_are_refused_with_their_column():
+    with pytest.raises(ValueError, match=r"column '0'.*durations cannot be converted to seconds"):
+        bnb.GaussianNB().fit(np.arange(N).astype("m8[M]")[:, None], Y)
 
 
 # -- batches, halves and files -------------------------------------------------------------------

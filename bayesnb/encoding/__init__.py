@@ -132,7 +132,7 @@ class Encoding:
             ):
                 if j not in kept and len(earlier) <= 2 < len(levels) and levels.count_as_numbers(whole=whole):
                     warn(
-                        f"Column {shown(name)} counts as categorical, because it had at most two different numbers in "
+                        f"Column {shown(name)} counts as categorical, because it had at most two different values in "
                         f"the rows that were counted first; now it has {len(levels)}. To count it as numbers, name it "
                         "in `gaussian`, or let the first rows have more of its values."
                     )

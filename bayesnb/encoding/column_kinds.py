@@ -48,6 +48,19 @@ def cell_kind(column: Any) -> CellKind:
     return kind_of_objects(column)
 
 
+def time_kind(column: Any) -> CellKind | None:
+    """Return "date" or "duration" for a column of dates or durations; None for others, which may be numbers.
+
+    The first present cell of a column of objects shows that the others need not be looked at.
+    """
+    if column.dtype == object:
+        first = next((cell for cell in column if not _is_missing(cell)), None)
+        if _kind_of_type(type(first)) not in UNITS:
+            return None
+    kind = cell_kind(column)
+    return kind if kind in UNITS else None
+
+
 def kind_of_objects(cells: Any) -> CellKind:
     """Return the kind of Python objects, of which missing ones do not matter."""
     cells = to_objects(cells)
@@ -78,6 +91,14 @@ def count_as_numbers(values: np.ndarray, *, whole: bool) -> bool:
     return whole or not (len(present) and all(map(_are_whole, (present[:_FIRST_CELLS], present))))
 
 
+def exact_numbers(column: Any, numbers: np.ndarray) -> np.ndarray:
+    """Return `numbers`, the cells of a column in float64, or the present cells if they are objects that are rounded."""
+    if column.dtype != object or not (abs(numbers) > _MOST_EXACT).any():
+        return numbers
+    cells = to_objects(column)
+    return np.asarray(cells[~_are_missing(cells)])
+
+
 def _have_two_values(values: np.ndarray) -> bool:
     """Return whether all of some numbers are the least or the greatest of them."""
     return bool(((values == values.min()) | (values == values.max())).all())
@@ -85,23 +106,37 @@ def _have_two_values(values: np.ndarray) -> bool:
 
 def _are_whole(values: np.ndarray) -> bool:
     """Return whether all numbers are integers that float64 represents exactly."""
-    with np.errstate(invalid="ignore"):
-        return bool(((values == np.floor(values)) & (values <= _MOST_EXACT) & (values >= -_MOST_EXACT)).all())
+    if not ((values <= _MOST_EXACT) & (values >= -_MOST_EXACT)).all():
+        return False
+    values = values.astype(np.float64)
+    return bool((values == np.floor(values)).all())
 
 
-def times_to_numbers(column: Any, kind: CellKind) -> np.ndarray:
+def times_to_numbers(column: Any, kind: CellKind, where: str) -> np.ndarray:
     """Return dates as days since 1970 in UTC, or durations as seconds, in float64 with NaN where missing.
 
     Parameters
     ----------
     column : (N,) array of dates or durations, also as objects
     kind : {"date", "duration"}
+    where : str
+        Name of the column, for the message.
+
+    Raises
+    ------
+    ValueError
+        If a date is out of range, or a duration of months or years has no number of seconds.
     """
-    if column.dtype.kind == "O":
-        cells = [None if missing else v for v, missing in zip(column, _are_missing(column), strict=True)]
-        column = np.array(list(map(_without_zone, cells)), "M8[us]" if kind == "date" else "m8[us]")
-    elapsed = column - np.datetime64(0, "s") if kind == "date" else column
-    return np.asarray(elapsed / np.timedelta64(1, "D" if kind == "date" else "s"), np.float64)
+    try:
+        if column.dtype == object:
+            cells = [None if missing else v for v, missing in zip(column, _are_missing(column), strict=True)]
+            column = np.array(list(map(_without_zone, cells)), "M8[us]" if kind == "date" else "m8[us]")
+        elapsed = column - np.datetime64(0, "s") if kind == "date" else column
+        return np.asarray(elapsed / np.timedelta64(1, "D" if kind == "date" else "s"), np.float64)
+    except (TypeError, ValueError, OverflowError) as error:
+        raise ValueError(
+            f"{where}: the {kind}s cannot be converted to {UNITS[kind]}: {error}. Convert the column to numbers."
+        ) from None
 
 
 def _without_zone(time: Any) -> Any:
@@ -117,6 +152,12 @@ def to_objects(cells: Iterable[object]) -> np.ndarray:
     array = np.empty(len(cells), object)
     array[:] = cells
     return array
+
+
+def _is_missing(cell: object) -> bool:
+    """Return whether an object is None, a NaN that is a float, NaT or pd.NA; faster than pandas for one object."""
+    is_nan = isinstance(cell, float | np.floating) and bool(cell != cell)
+    return cell is None or is_nan or type(cell).__name__ in ("NAType", "NaTType")
 
 
 def _are_missing(cells: np.ndarray) -> np.ndarray:

@@ -14,7 +14,7 @@ import numpy as np
 from bayesnb._util.arguments import shown
 from bayesnb._util.threads import map_in_threads
 from bayesnb._util.warnings import warn
-from bayesnb.encoding.column_kinds import count_as_numbers, kind_of_objects, to_objects
+from bayesnb.encoding.column_kinds import UNITS, count_as_numbers, kind_of_objects, to_objects
 
 MISSING = -1
 UNKNOWN = -2
@@ -71,7 +71,8 @@ class Levels:
     def count_as_numbers(self, *, whole: bool) -> bool:
         """Return whether a column with these levels as values would be treated as numbers; see `column_kinds`."""
         values = to_objects(self.values)
-        return kind_of_objects(values) == "number" and count_as_numbers(values.astype(np.float64), whole=whole)
+        kind = kind_of_objects(values)
+        return kind in UNITS or (kind == "number" and count_as_numbers(values, whole=whole))
 
     def union(self, other: Levels, what: str = "labels") -> Levels:
         """Return the levels of both; `what` names them in the warning that 0 and '0' are different levels."""

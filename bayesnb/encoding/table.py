@@ -14,7 +14,15 @@ import scipy.sparse as sp
 from sklearn.utils import check_array
 
 from bayesnb._util.arguments import shown
-from bayesnb.encoding.column_kinds import UNITS, CellKind, cell_kind, count_as_numbers, times_to_numbers
+from bayesnb.encoding.column_kinds import (
+    UNITS,
+    CellKind,
+    cell_kind,
+    count_as_numbers,
+    exact_numbers,
+    time_kind,
+    times_to_numbers,
+)
 from bayesnb.encoding.labelled_vectors import count_from_start, find_column
 from bayesnb.encoding.levels import to_array, to_python
 
@@ -133,26 +141,28 @@ class Table:
             return self.numeric[j]
         if self.is_sparse or (kind := self.kind(j)) == "level":
             return False
-        return kind in UNITS or count_as_numbers(self.column_numbers(j), whole=whole)
+        return kind in UNITS or count_as_numbers(exact_numbers(self.column(j), self.column_numbers(j)), whole=whole)
 
     def find_time_units(self, index: Iterable[int]) -> dict[str, str]:
         """Return {name: unit} of the columns among `index` that are dates or durations."""
         if not self.is_frame and (self.is_sparse or self.data.dtype.kind in "biuf"):
             return {}
-        kinds = {self.names[j]: self.kind(j) for j in index}
-        return {name: UNITS[kind] for name, kind in kinds.items() if kind in UNITS}
+        kinds = {self.names[j]: time_kind(self.column(j)) for j in index}
+        return {name: UNITS[kind] for name, kind in kinds.items() if kind is not None}
 
     def column_numbers(self, j: int) -> np.ndarray:
         """Return the numbers (N,) of column j, NaN where missing; see `numbers`."""
-        column, kind = self.column(j), self.kind(j)
-        if self.time_units is not None and (unit := UNITS.get(kind)) != (known := self.time_units.get(self.names[j])):
-            raise ValueError(
-                f"{self.label(j)}: the cells are {_CELLS[unit]}, but the classifier was fitted to {_CELLS[known]}. "
-                "Pass cells of the same kind as in fit."
-            )
-        if kind in UNITS:
-            return times_to_numbers(_series_to_array(column), kind)
-        return _to_float(_series_to_array(column), self.label(j))
+        column, where = self.column(j), self.label(j)
+        array, kind = _series_to_array(column), time_kind(column)
+        numbers = _to_float(array, where) if kind is None else times_to_numbers(array, kind, where)
+        if self.time_units is not None:
+            unit, known = None if kind is None else UNITS[kind], self.time_units.get(self.names[j])
+            if unit != known and (numbers == numbers).any():  # Missing cells have no unit.
+                raise ValueError(
+                    f"{where}: the cells are {_CELLS[unit]}, but the classifier was fitted to {_CELLS[known]}. "
+                    "Pass cells of the same kind as in fit."
+                )
+        return numbers
 
     def objects(self, index: Sequence[int]) -> np.ndarray:
         """(N, K) cells of the columns at the positions `index` as Python objects."""
@@ -330,6 +340,8 @@ def from_arrow(batch: Any) -> Any:
     """
     import pandas as pd
 
+    _require_distinct(tuple(batch.column_names))
+
     def dictionary_type(arrow_type: Any) -> Any:
         """Return the pandas type that keeps a dictionary type as it is; None for other types."""
         return pd.ArrowDtype(arrow_type) if hasattr(arrow_type, "index_type") else None
@@ -416,7 +428,7 @@ def _has_booleans(array: np.ndarray, X: object) -> bool:
     """Return whether a table X of numbers has Booleans, which are 0 and 1 in `array`."""
     if array.dtype.kind not in "iuf" or array.ndim != 2:
         return False
-    if not ((array == 0) | (array == 1) | (array != array)).all(axis=0).any():
+    if not ((array == 0) | (array == 1)).any():
         return False
     return any(isinstance(v, bool | np.bool_) for v in np.asarray(X, dtype=object).flat)
 

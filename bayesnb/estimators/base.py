@@ -12,7 +12,6 @@ from sklearn.utils.validation import check_is_fitted
 
 from bayesnb import counting
 from bayesnb._util.arguments import require_number, shown
-from bayesnb._util.warnings import warn
 from bayesnb.counting import Counted
 from bayesnb.encoding import (
     Columns,
@@ -356,13 +355,8 @@ class NaiveBayesClassifier(FittedClassifier):
 
         `before` is the encoding to which `partial_fit` has added rows; None: these rows are the first.
         """
-        dates = [name for name, unit in vars(self).get("time_units_", {}).items() if unit == UNITS["date"]]
-        if dates and before is None:
-            warn(
-                f"{type(self).__name__}: the dates of column {shown(dates[0])}{' and others' * (len(dates) > 1)} count "
-                "as numbers, in days since 1970. Hours of the day, weekdays and months are columns of their own: make "
-                "them of the dates if classes may depend on them."
-            )
+        if before is None:
+            classifier_state.warn_of_dates(self)
 
     def _with_chosen_hyperparameters(self) -> Self:
         """Return an unfitted copy with hyperparameters fixed at what `fit` chose by scores, such as k of `KDB`."""

@@ -13,7 +13,8 @@ import numpy as np
 from sklearn.base import BaseEstimator
 
 from bayesnb import counting
-from bayesnb._util.warnings import are_fits_internal
+from bayesnb._util.arguments import shown
+from bayesnb._util.warnings import are_fits_internal, warn
 from bayesnb.counting import Counted
 from bayesnb.encoding import (
     Columns,
@@ -29,6 +30,7 @@ from bayesnb.encoding import (
     index_of_labels,
     numeric_columns,
 )
+from bayesnb.encoding.column_kinds import UNITS
 from bayesnb.fitted import NotOfferedError
 
 if TYPE_CHECKING:
@@ -203,6 +205,17 @@ def read_batch(
     classes = labels if classes is None else classes
     weight = check_weights(sample_weight, table.n_rows)
     return Batch(classes, table, index_of_labels(classes, labels, label), weight)
+
+
+def warn_of_dates(nb: NaiveBayesClassifier) -> None:
+    """Warn if a classifier counts dates as numbers."""
+    dates = [name for name, unit in vars(nb).get("time_units_", {}).items() if unit == UNITS["date"]]
+    if dates:
+        warn(
+            f"{type(nb).__name__}: the dates of column {shown(dates[0])}{' and others' * (len(dates) > 1)} count "
+            "as numbers, in days since 1970. Hours of the day, weekdays and months are columns of their own: make "
+            "them of the dates if classes may depend on them."
+        )
 
 
 def warn_of_suspicious_columns(nb: NaiveBayesClassifier, batch: Batch) -> None:

@@ -176,7 +176,9 @@ class NaiveBayesMixture(DensityMixin, BaseEstimator):
                 f"n_components={self.n_components}, but X has {(weight > 0).sum()} row(s) of positive weight. Each "
                 "component needs such a row: choose fewer components, or pass more rows."
             )
-        counted = count_in_first_class(nb, Levels(tuple(range(self.n_components))), nb._columns(table), table, weight)
+        classes, some = Levels(tuple(range(self.n_components))), table if (weight > 0).all() else table.take(weight > 0)
+        counted = count_in_first_class(nb, classes, nb._columns(some), table, weight)
+        classifier_state.warn_of_dates(nb)
         encoding, prior = counted.encoding, nb._empirical_prior(counted).derive(counted.statistics)
         rows = [em.encode_unlabeled(encoding, "X", table, weight)]
         nothing = jax.tree.map(np.zeros_like, counted.statistics)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -181,7 +181,7 @@ def fit_em(
     known = (label >= 0) & (weights > 0)
     arguments = [("X", table, np.where(label < 0, weight * weights, 0.0))]
     if X_unlabeled is not None:
-        more = model._table(X_unlabeled)
+        more = replace(model._table(X_unlabeled), time_units=None)  # X tells the units, once its rows are counted.
         arguments.append(("X_unlabeled", more, np.full(more.n_rows, weight)))
     arguments = [(name, rows, w) for name, rows, w in arguments if w.any()]
     if not known.any():
@@ -199,10 +199,13 @@ def fit_em(
         use_pooled_priors(model)
 
     labeled = table.take(known)
-    columns = model._columns(table)
+    columns = model._columns(table if (weights > 0).all() else table.take(weights > 0))
     counted = classifier_state.count_table(model, classes, labeled, label[known], weights[known], columns)
     # The rows without a label are read with the columns, and the structure, of the labelled ones.
     classifier_state.commit(model, model, counted)
+    classifier_state.warn_of_dates(model)
+    time_units = vars(model).get("time_units_", {})
+    arguments = [(name, replace(rows, time_units=time_units), w) for name, rows, w in arguments]
     for _, rows, w in arguments:
         counted = counting.merge(counted, count_in_first_class(model, classes, model.fitted_.encoding.blocks, rows, w))
     encoding, prior = counted.encoding, model._empirical_prior(counted).derive(counted.statistics)

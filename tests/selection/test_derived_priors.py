@@ -47,8 +47,8 @@ PROBLEMS = {
     "averaged": (bnb.FeatureAveragedNB(bnb.GaussianNB()), GAPS),
     "averaged rates": (bnb.FeatureAveragedNB(bnb.PoissonNB()), COUNTS),
     "mixed": (structured(bnb.MixedNB), FRAME),
-    "network": (structured(lambda **options: bnb.NetworkNB({"b": "a"}, **options)), FRAME),
-    "AODE": (structured(bnb.AODE), FRAME),
+    "network": (structured(bnb.NetworkNB, parents={"b": "a"}, gaussian=["r", "s"]), FRAME),
+    "AODE": (structured(bnb.AODE, gaussian=["r", "s"]), FRAME),
 }
 
 

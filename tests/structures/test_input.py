@@ -25,7 +25,7 @@ every = pytest.mark.parametrize("nb", [pytest.param(nb, id=repr(nb)) for nb in A
 
 
 def expected(nb):
-    fails = {"check_classifier_data_not_an_array": "whole floats are Gaussian in a DataFrame, and codes in an array"}
+    fails = {}
     if isinstance(nb, bnb.TAN | bnb.KDB):
         fails["check_n_features_in_after_fitting"] = "partial_fit is there once fit has found the structure"
     if isinstance(nb, bnb.KDB):
