@@ -109,6 +109,7 @@ def test_an_output_that_takes_nothing(capsys, monkeypatch, table, tmp_path, kind
     assert not (tmp_path / "new").exists()
 
 
+@pytest.mark.slow("runs the command several times")
 def test_files_of_an_earlier_run_are_named_before_they_are_replaced(capsys, monkeypatch, table, tmp_path):  # noqa: F811
     out = tmp_path / "out"
     flags = ["compare", "--csv", table, "--target", "play", "--out", out]

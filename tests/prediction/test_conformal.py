@@ -155,6 +155,7 @@ def test_where_a_row_changes_all_classes(name):
         assert_p_values(by_refits(blank, *rows, X[8:], by_class), nb, rows, X[8:], by_class)
 
 
+@pytest.mark.slow("fits ten folds of weights again", but="first")
 @pytest.mark.parametrize("by_class", [False, True])
 def test_of_weighted_models_each_fold_is_ranked_by_a_fit_without_it(by_class):
     """Folds that a loop fits again, on their rows alone; how many rows of its fold a candidate fits no better than."""

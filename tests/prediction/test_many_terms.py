@@ -95,6 +95,7 @@ def test_words_have_a_weight_each(monkeypatch):
     assert nb.expected_log_loss_ == pytest.approx(dense.expected_log_loss_, abs=1e-4)
 
 
+@pytest.mark.slow("fits thousands of weights to see a refusal")
 def test_draws_of_so_many_weights_are_refused(monkeypatch):
     X, y = words(501)
     monkeypatch.setattr(weight_optimum, "GRID", ((0.3,),))
