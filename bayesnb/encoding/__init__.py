@@ -14,6 +14,7 @@ from bayesnb._util.warnings import warn
 from bayesnb.encoding import priors
 from bayesnb.encoding.cell_columns import CellColumns
 from bayesnb.encoding.class_labels import check_labels, check_partial_labels, check_weights, index_of_labels
+from bayesnb.encoding.column_kinds import is_missing
 from bayesnb.encoding.columns import (
     BinaryColumns,
     Columns,
@@ -31,7 +32,7 @@ from bayesnb.encoding.level_columns import (
     describe_unknown,
     report_unknown,
 )
-from bayesnb.encoding.levels import Levels, is_missing
+from bayesnb.encoding.levels import Levels
 from bayesnb.encoding.node_columns import Conditional, Node, NodeColumns, declare_levels
 from bayesnb.encoding.pair_columns import PairColumns
 from bayesnb.encoding.row_blocks import Rows, blocks

@@ -10,7 +10,8 @@ from sklearn.utils import check_array, column_or_1d
 from sklearn.utils.multiclass import check_classification_targets
 
 from bayesnb._util.arguments import GREATEST, ZERO_WEIGHTS, shown, to_numbers
-from bayesnb.encoding.levels import MISSING, Levels, factorize, is_missing, to_array
+from bayesnb.encoding.column_kinds import is_missing
+from bayesnb.encoding.levels import MISSING, Levels, factorize, to_array
 from bayesnb.encoding.table import from_sequence
 
 UNLABELED = -1

@@ -54,7 +54,7 @@ def time_kind(column: Any) -> CellKind | None:
     The first present cell of a column of objects shows that the others need not be looked at.
     """
     if column.dtype == object:
-        first = next((cell for cell in column if not _is_missing(cell)), None)
+        first = next((cell for cell in column if not is_missing(cell)), None)
         if _kind_of_type(type(first)) not in UNITS:
             return None
     kind = cell_kind(column)
@@ -154,10 +154,12 @@ def to_objects(cells: Iterable[object]) -> np.ndarray:
     return array
 
 
-def _is_missing(cell: object) -> bool:
-    """Return whether an object is None, a NaN that is a float, NaT or pd.NA; faster than pandas for one object."""
-    is_nan = isinstance(cell, float | np.floating) and bool(cell != cell)
-    return cell is None or is_nan or type(cell).__name__ in ("NAType", "NaTType")
+def is_missing(cell: object) -> bool:
+    """Return whether a cell is missing: None, NaN, NaT or pd.NA."""
+    if isinstance(cell, Decimal):
+        return cell.is_nan()
+    has_nan = isinstance(cell, float | np.floating | np.datetime64 | np.timedelta64)
+    return cell is None or type(cell).__name__ in ("NAType", "NaTType") or (has_nan and bool(cell != cell))
 
 
 def _are_missing(cells: np.ndarray) -> np.ndarray:

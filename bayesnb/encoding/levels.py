@@ -300,13 +300,6 @@ def _key(value: object) -> Hashable:
     return value if type(value) is str else (_SALT, value)
 
 
-def is_missing(value: Any) -> bool:
-    """Return whether a cell is missing: None, NaN, NaT or pd.NA."""
-    import pandas as pd
-
-    return bool(pd.api.types.is_scalar(value) and pd.isna(value))
-
-
 def to_python(value: object) -> Any:
     """Return a NumPy scalar as a Python value, a Decimal as int or float, and any other value unchanged.
 

@@ -20,6 +20,7 @@ from bayesnb.encoding.column_kinds import (
     cell_kind,
     count_as_numbers,
     exact_numbers,
+    is_missing,
     time_kind,
     times_to_numbers,
 )
@@ -479,7 +480,7 @@ def _to_float(column: np.ndarray, where: str) -> np.ndarray:
         return _to_native(column)
     if not any(map(_is_complex, column)):
         with suppress(TypeError, ValueError, OverflowError):
-            return np.array([np.nan if _is_missing(v) else v for v in column], dtype=np.float64)
+            return np.array([np.nan if is_missing(v) else v for v in column], dtype=np.float64)
     row = next((i for i, v in enumerate(column) if _is_complex(v) or not is_number(v)), 0)
     value = column[row]
     if _is_complex(value):
@@ -500,11 +501,6 @@ def _to_dates(column: np.ndarray) -> np.ndarray:
     return np.asarray(pd.Index(column).astype(object).to_numpy())
 
 
-def _is_missing(value: object) -> bool:
-    """Return whether a value is None, pd.NA or NaT."""
-    return value is None or type(value).__name__ in ("NAType", "NaTType")
-
-
 def _is_complex(value: object) -> bool:
     """Return whether a value is a complex number, of which NumPy's would lose their imaginary part as float64."""
     return isinstance(value, complex | np.complexfloating)
@@ -515,5 +511,5 @@ def is_number(value: Any) -> bool:
     try:
         float(value)
     except (TypeError, ValueError, OverflowError):
-        return _is_missing(value)
+        return is_missing(value)
     return True
