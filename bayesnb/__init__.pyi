@@ -1,6 +1,6 @@
 """Public names for type checkers and editors; the package imports each of them when it is first used."""
 
-from . import datasets, decision, distributed, plots, sql, text
+from . import datasets, decision, distributed, kernels, plots, sql, text
 from ._util.compilation_cache import enable_cache
 from ._util.warnings import SuspiciousColumnWarning
 from .checking import check_independence, posterior_predictive_check, prior_predictive, prior_sensitivity
@@ -30,7 +30,7 @@ from .estimators.semi_supervised import fit_em
 from .evaluation import compare_estimates, learning_curve
 from .families import Dirichlet, GammaExponential, GammaPoisson, NormalInverseGamma
 from .inference_data import to_arviz
-from .model import NaiveBayes
+from .model import JointLikelihood, NaiveBayes, Statistics
 from .persistence import CorruptModelError, load, save
 from .prediction import (
     conformal,
@@ -77,6 +77,7 @@ __all__ = [
     "GammaPoisson",
     "GaussianNB",
     "ImproperPosteriorError",
+    "JointLikelihood",
     "MixedNB",
     "MultinomialNB",
     "NaiveBayes",
@@ -84,6 +85,7 @@ __all__ = [
     "NetworkNB",
     "NormalInverseGamma",
     "PoissonNB",
+    "Statistics",
     "SuspiciousColumnWarning",
     "TreeAveragedNB",
     "WeightedNB",
@@ -108,6 +110,7 @@ __all__ = [
     "fit_em",
     "fit_stream",
     "from_counts",
+    "kernels",
     "learning_curve",
     "load",
     "log_odds_moments",

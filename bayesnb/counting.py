@@ -10,13 +10,14 @@ from typing import Any, NamedTuple
 import jax
 import numpy as np
 
+from bayesnb import kernels
 from bayesnb._util.arguments import GREATEST, shown
 from bayesnb._util.precision import float64
 from bayesnb._util.progress import rows_progress
 from bayesnb.encoding import Columns, Encoding, Levels, Rows, blocks
 from bayesnb.families import LevelCounts
-from bayesnb.families._namespace import add_at, are_few, kernel, segment_sum, xp
-from bayesnb.model import Statistics, kernel_log_base
+from bayesnb.families._namespace import add_at
+from bayesnb.model import Statistics
 from bayesnb.networks.learning import count_level_pairs, lay_out_pairs
 
 _CELLS_A_ROW = 2**10  # Limits blocks of `single_rows` to about a thousand rows, each of which is a class.
@@ -29,64 +30,10 @@ class Counted(NamedTuple):
     statistics: Statistics
 
 
-_SLOW_LOOPS = jax.__version_info__ < (0, 11)
-"""Whether XLA's loop over rows of numbers takes twice the time of NumPy's sums, as under JAX 0.10, and not .7 of it."""
-
-
-def _observe(
-    statistics: Statistics, x: tuple[Any, ...], label: np.ndarray, weight: np.ndarray, log_base: np.ndarray
-) -> tuple[Statistics, tuple[jax.Array, ...]]:
-    """Add a block of encoded, labelled rows to the statistics, by one compiled kernel per block of columns.
-
-    Returns
-    -------
-    statistics : Statistics
-    sums : tuple of arrays
-        Results that are ready when all kernels have read the rows.
-    """
-    plain = _SLOW_LOOPS and are_few(label) and all(isinstance(rows, np.ndarray) for rows in x)
-    add_rows, add_labels = (_add_rows, _add_labels) if plain else (_observe_block, _observe_labels)
-    results = [add_rows(s, rows, label, weight) for s, rows in zip(statistics.blocks, x, strict=True)]
-    blocks, bases, sums = zip(*results, strict=True) if results else ((), (), ())
-    class_count, total, label_sum = add_labels(
-        statistics.class_count, statistics.log_base, label, weight, log_base, bases
-    )
-    return Statistics(class_count, blocks, total), (*sums, label_sum)
-
-
-def _add_rows(block: Any, rows: Any, label: Any, weight: Any) -> tuple[Any, jax.Array, jax.Array]:
-    """Add rows to one block's statistics; return these, Σ weight · log base, and Σ weight."""
-    log_base = xp.sum(weight * kernel_log_base((block,), (rows,)))
-    return block.observe(rows, label, weight), log_base, xp.sum(weight)
-
-
-_observe_block = kernel(donate_argnums=0)(_add_rows)
-
-
-def _add_labels(
-    class_count: Any, total: Any, label: Any, weight: Any, log_base: Any, bases: Any
-) -> tuple[jax.Array, jax.Array, jax.Array]:
-    """Add the rows' weights to class counts and log base measures to `total`; return also Σ weight."""
-    total = total + xp.sum(weight * log_base) + sum(bases)
-    return class_count + segment_sum(weight, label, len(class_count)), total, xp.sum(weight)
-
-
-_observe_labels = kernel(donate_argnums=(0, 1))(_add_labels)
-
-
-@kernel(donate_argnums=0)
-def _observe_responsibilities(
-    statistics: Statistics, x: tuple[Any, ...], weight: jax.Array, log_base: jax.Array
-) -> tuple[Statistics, jax.Array]:
-    """Statistics with rows added to every class by `weight` (N, C), and Σ weight; `statistics` is donated."""
-    log_base = log_base + kernel_log_base(statistics.blocks, x)
-    return statistics.observe_responsibilities(x, weight, log_base), xp.sum(weight)
-
-
 @float64
 def expected_counts(encoding: Encoding, rows: tuple[Rows, ...], weight: np.ndarray) -> Statistics:
     """Expected statistics of encoded rows that belong to each class with `weight` (N, C), such as responsibilities."""
-    total = _count(len(encoding.classes), rows, _observe_responsibilities, weight)
+    total = _count(len(encoding.classes), rows, kernels.add_responsibilities, weight)
     require_finite(rows, total)
     return finish(encoding, total)
 
@@ -118,7 +65,7 @@ def count_rows(encoding: Encoding, rows: tuple[Rows, ...], label: np.ndarray, we
     ]
     by_kernels = tuple(r for r, counted in zip(rows, on_host, strict=True) if counted is None)
     if by_kernels:
-        total = _count(n_classes, by_kernels, _observe, label, weight, cells=n_classes)
+        total = _count(n_classes, by_kernels, kernels.add_rows, label, weight, cells=n_classes)
     else:
         total = Statistics(add_at(np.zeros(n_classes), label, weight), (), 0.0)
     others = iter(total.blocks)
@@ -203,7 +150,7 @@ def single_rows(encoding: Encoding, rows: tuple[Rows, ...], n: int) -> Statistic
     rows, pieces = tuple(r.counting_rows() for r in rows), []
     for piece, x, (weight,) in blocks(rows, n, np.ones(n), cells=_CELLS_A_ROW):
         size = len(weight)
-        counted, _ = _observe(empty(rows, size), x, np.arange(size, dtype=np.int32), weight, np.zeros(size))
+        counted, _ = kernels.add_rows(empty(rows, size), x, np.arange(size, dtype=np.int32), weight, np.zeros(size))
         counted = jax.tree.map(np.asarray, counted)
         finished = tuple(c.finish(s, counted.class_count) for c, s in zip(encoding.blocks, counted.blocks, strict=True))
         pieces.append(jax.tree.map(itemgetter(slice(piece.stop - piece.start)), (counted.class_count, finished)))

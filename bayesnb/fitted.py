@@ -11,7 +11,7 @@ import jax
 import numpy as np
 from sklearn.utils.validation import check_is_fitted
 
-from bayesnb import counting, scoring
+from bayesnb import counting, kernels, scoring
 from bayesnb._util.arguments import shown
 from bayesnb._util.precision import float64
 from bayesnb._util.progress import progress
@@ -35,6 +35,7 @@ from bayesnb.model import Estimate, JointLikelihood, NaiveBayes, Statistics, Ter
 
 ESTIMATES: tuple[Estimate, ...] = ("mle", "map", "mean", "predictive")
 """Readings of a posterior."""
+_update = kernels.update
 _ROUNDING = 1e-9
 """Relative rounding error of sums of fractional weights."""
 
@@ -194,12 +195,12 @@ class Fitted:
     @cached_property
     def posterior(self) -> NaiveBayes:
         """Posterior distribution of all parameters, `prior.update(statistics)`."""
-        return scoring.update(self.prior, self.statistics)
+        return _update(self.prior, self.statistics)
 
     @cached_property
     def improper_posterior(self) -> NaiveBayes:
         """Posterior under the improper prior by which the posterior mean is the maximum likelihood estimate."""
-        return scoring.update(self.prior.improper(), self.statistics)
+        return _update(self.prior.improper(), self.statistics)
 
     @property
     def counted(self) -> Counted:
@@ -212,7 +213,7 @@ class Fitted:
         A classifier calls this method before it changes.
         """
         counting.check_scales(self.counted)
-        self.prior  # noqa: B018  The prior is computed, and checked, at its first use.
+        self.prior if self.no_posterior else self.posterior  # noqa: B018  They are computed, and checked, at first use.
 
     @property
     def weights(self) -> TermWeights | None:

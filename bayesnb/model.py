@@ -11,12 +11,25 @@ import numpy as np
 from jaxtyping import Bool, Float, Int
 
 from bayesnb.capabilities import require_capability
-from bayesnb.families import Dirichlet, Family, Known, LevelCounts, Likelihood, pooled, posterior_for_removal, supports
-from bayesnb.families._namespace import add_at, cond, is_host, map_leading_axis, xp
-from bayesnb.families._pytree import Array, pytree
+from bayesnb.families import (
+    Dirichlet,
+    Family,
+    GammaPoisson,
+    Known,
+    LevelCounts,
+    Likelihood,
+    NormalInverseGamma,
+    pooled,
+    posterior_for_removal,
+    supports,
+)
+from bayesnb.families._namespace import cond, is_host, map_leading_axis, segment_sum, xp
+from bayesnb.families._pytree import Array, map_leaves, pytree
 from bayesnb.families.count_functions import linear
 from bayesnb.families.multinomial import Multinomial
-from bayesnb.families.protocol import Condensable, MeanReading, Parametric, PenalizedLikelihood, Prepared
+from bayesnb.families.one_hot import GroupedCounts
+from bayesnb.families.protocol import CodedRows, Condensable, MeanReading, Parametric, PenalizedLikelihood, Prepared
+from bayesnb.families.statistics import no_rows
 from bayesnb.families.weighted_likelihoods import Raised, Tempered
 
 Estimate = Literal["mle", "map", "mean", "predictive"]
@@ -51,6 +64,23 @@ class Statistics:
     blocks: tuple[Any, ...]
     log_base: Any
 
+    @classmethod
+    def empty(cls, prior: NaiveBayes) -> Self:
+        """Statistics of no rows, for `kernels.count`.
+
+        Parameters
+        ----------
+        prior : NaiveBayes
+            Prior, such as `NaiveBayes.categorical(2, [3, 3])`, which has the numbers of classes and columns.
+
+        Raises
+        ------
+        ValueError
+            If a prior that is derived from data has no field of shape (C, F), which then is not known; if the groups of
+            levels are traced.
+        """
+        return cls(np.zeros(prior.n_classes), tuple(map(_no_rows, prior.blocks)), np.zeros(()))
+
     def merge(self, other: Self) -> Self:
         """Statistics of the rows of `self` and `other` together."""
         blocks = tuple(block.merge(more) for block, more in zip(self.blocks, other.blocks, strict=True))
@@ -83,7 +113,7 @@ class Statistics:
             Log base measure of each row.
         """
         blocks = tuple(block.observe(rows, label, weight) for block, rows in zip(self.blocks, x, strict=True))
-        class_count = add_at(self.class_count, label, weight)
+        class_count = self.class_count + segment_sum(weight, label, len(self.class_count))
         return type(self)(class_count, blocks, self.log_base + xp.sum(weight * log_base))
 
     def observe_responsibilities(self, x: tuple[Any, ...], weight: jax.Array, log_base: Any = 0.0) -> Self:
@@ -203,13 +233,16 @@ class NaiveBayes:
     --------
     Dirichlet : Distribution of the class and level probabilities.
     NormalInverseGamma : Distribution of means and variances.
-    model.Statistics : Sufficient statistics of rows.
+    Statistics : Sufficient statistics of rows.
     CategoricalNB : Classifier, whose `prior_` and `posterior_` are of this class.
 
     Notes
     -----
     The rows `x` that methods take are a tuple with one entry for each block: an (N, F) array with NaN for missing cells
     for Gaussian and Poisson blocks, and an (N, L) array of counts, or encoded rows, for Dirichlet blocks.
+
+    `categorical`, `bernoulli`, `multinomial`, `gaussian` and `poisson` make priors of one block from sizes. A prior of
+    several blocks is `NaiveBayes(a.class_prior, (*a.blocks, *b.blocks))`.
 
     Examples
     --------
@@ -227,6 +260,148 @@ class NaiveBayes:
     class_prior: Dirichlet | Known
     blocks: tuple[Any, ...]
     weights: TermWeights | None = None
+
+    @classmethod
+    def categorical(
+        cls, n_classes: int, n_levels: int | Sequence[int], alpha: Any = 1.0, class_alpha: Any = 1.0
+    ) -> Self:
+        """Prior of categorical columns from sizes, without an estimator, for `bayesnb.kernels`.
+
+        Parameters
+        ----------
+        n_classes : int
+            Number of classes C.
+        n_levels : int or sequence of F ints
+            Number of levels of each column; an int: of a single column.
+        alpha : float, (F,) array, (C, L) array, or sequence of F arrays, default=1.0
+            Dirichlet concentrations: of all levels, of the levels of each column, or of each of the L levels of all
+            columns, one column after the other. May be traced.
+        class_alpha : float or (C,) array, default=1.0
+            Dirichlet concentrations of the classes. May be traced.
+
+        Returns
+        -------
+        NaiveBayes
+            Prior of one block. Its rows are codes (N, F), 0 … number of levels - 1, or counts of the levels (N, L).
+
+        Raises
+        ------
+        ValueError
+            If a size is not positive, or concentrations have another shape. Their values are not checked.
+
+        Examples
+        --------
+        >>> from bayesnb import NaiveBayes
+        >>> NaiveBayes.categorical(2, [2, 3], alpha=[1.0, 0.5]).blocks[0].concentration
+        array([[1. , 1. , 0.5, 0.5, 0.5],
+               [1. , 1. , 0.5, 0.5, 0.5]])
+        """
+        sizes = [n_levels] if isinstance(n_levels, int | np.integer) else list(n_levels)
+        group = np.repeat(np.arange(len(sizes), dtype=np.int32), _require_sizes(n_levels=sizes)["n_levels"])
+        if isinstance(alpha, list | tuple) and len(alpha) == len(sizes):
+            each = [xp.broadcast_to(xp.asarray(a), (n_classes, n)) for a, n in zip(alpha, sizes, strict=True)]
+            alpha = xp.concatenate(each, axis=1)
+        elif xp.shape(alpha) == (len(sizes),):
+            alpha = xp.asarray(alpha)[group]
+        shape = (n_classes, len(group))
+        levels = Dirichlet(_expand("alpha", alpha, shape), group, len(sizes))
+        return cls(_class_prior(n_classes, class_alpha), (levels,))
+
+    @classmethod
+    def bernoulli(cls, n_classes: int, n_features: int, alpha: Any = 1.0, class_alpha: Any = 1.0) -> Self:
+        """Prior of columns that are absent (0) or present (1), from sizes; see `categorical`.
+
+        Parameters
+        ----------
+        n_classes, n_features : int
+            Numbers of classes C and of columns F.
+        alpha : float, (F,) array, (C, 2 F) array, or sequence of F arrays, default=1.0
+            Dirichlet concentrations of absent and present.
+        class_alpha : float or (C,) array, default=1.0
+            Dirichlet concentrations of the classes.
+
+        Returns
+        -------
+        NaiveBayes
+            Prior of one block, whose rows are codes 0 and 1, (N, F).
+        """
+        return cls.categorical(n_classes, [2] * _require_sizes(n_features=n_features)["n_features"], alpha, class_alpha)
+
+    @classmethod
+    def multinomial(cls, n_classes: int, n_features: int, alpha: Any = 1.0, class_alpha: Any = 1.0) -> Self:
+        """Prior of counts that share a total, such as of words, from sizes; see `categorical`.
+
+        Parameters
+        ----------
+        n_classes, n_features : int
+            Numbers of classes C and of words L.
+        alpha : float, (L,) array or (C, L) array, default=1.0
+            Dirichlet concentrations of the words.
+        class_alpha : float or (C,) array, default=1.0
+            Dirichlet concentrations of the classes.
+
+        Returns
+        -------
+        NaiveBayes
+            Prior of one block, whose rows are counts (N, L).
+        """
+        shape = (n_classes, _require_sizes(n_features=n_features)["n_features"])
+        words = Dirichlet(_expand("alpha", alpha, shape), np.zeros(n_features, np.int32), 1)
+        return cls(_class_prior(n_classes, class_alpha), (words,))
+
+    @classmethod
+    def gaussian(cls, n_classes: int, n_features: int, prior: Any = "within", class_alpha: Any = 1.0) -> Self:
+        """Prior of columns of numbers with normal distributions, from sizes; see `categorical`.
+
+        Parameters
+        ----------
+        n_classes, n_features : int
+            Numbers of classes C and of columns F.
+        prior : {"within", "pooled"}, EmpiricalNormal or NormalInverseGamma, default="within"
+            Prior of means and variances, as of `GaussianNB`. The names, and `EmpiricalNormal`, are derived from the
+            data by `kernels.update`, `kernels.log_evidence` and `derive`. Fields of a `NormalInverseGamma` may have
+            any shape that broadcasts to (C, F).
+        class_alpha : float or (C,) array, default=1.0
+            Dirichlet concentrations of the classes.
+
+        Returns
+        -------
+        NaiveBayes
+            Prior of one block, whose rows are numbers (N, F), NaN where missing.
+        """
+        return cls._of_numbers(NormalInverseGamma, n_classes, n_features, prior, class_alpha)
+
+    @classmethod
+    def poisson(cls, n_classes: int, n_features: int, prior: Any = "pooled", class_alpha: Any = 1.0) -> Self:
+        """Prior of columns of counts with Poisson distributions, from sizes; see `categorical`.
+
+        Parameters
+        ----------
+        n_classes, n_features : int
+            Numbers of classes C and of columns F.
+        prior : {"pooled"}, EmpiricalRate or GammaPoisson, default="pooled"
+            Prior of the rates, as of `PoissonNB`. "pooled", and `EmpiricalRate`, are derived from the data by
+            `kernels.update`, `kernels.log_evidence` and `derive`.
+        class_alpha : float or (C,) array, default=1.0
+            Dirichlet concentrations of the classes.
+
+        Returns
+        -------
+        NaiveBayes
+            Prior of one block, whose rows are counts (N, F), NaN where missing.
+        """
+        return cls._of_numbers(GammaPoisson, n_classes, n_features, prior, class_alpha)
+
+    @classmethod
+    def _of_numbers(cls, family: Any, n_classes: int, n_features: int, prior: Any, class_alpha: Any) -> Self:
+        """Prior of one block of numbers, whose fields have the shape (C, F)."""
+        _require_sizes(n_features=n_features)
+        prior = family.empirical.get(prior, prior) if isinstance(prior, str) else prior
+        if getattr(prior, "statistics", None) is not family.statistics:
+            names = " or ".join(map(repr, sorted(family.empirical)))
+            raise ValueError(f"prior={prior!r} must be {names}, a {family.__name__}, or a prior derived from data.")
+        shape = (n_classes, n_features)
+        return cls(_class_prior(n_classes, class_alpha), (map_leaves(lambda v: _expand("prior", v, shape), prior),))
 
     @property
     def n_classes(self) -> int:
@@ -357,7 +532,30 @@ class NaiveBayes:
 
 @pytree
 class JointLikelihood:
-    """Likelihood p(class, row): log class probabilities (C,), and a likelihood p(x_b | class) for each block b."""
+    """Likelihood p(class, row): log class probabilities, and a likelihood p(x_b | class) for each block b.
+
+    Parameters
+    ----------
+    log_class : (C,) array
+        Log class probabilities log π.
+    likelihoods : tuple of likelihoods
+        Likelihood of each block under one reading of its posterior.
+
+    See Also
+    --------
+    NaiveBayes.read : Likelihood under a reading of a posterior.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from bayesnb import CategoricalNB
+    >>> nb = CategoricalNB().fit([["sun"], ["sun"], ["rain"]], ["out", "out", "in"])
+    >>> likelihood = nb.posterior_.read("mean")
+    >>> np.exp(likelihood.log_class)
+    array([0.4, 0.6])
+    >>> np.exp(likelihood.log_joint((np.array([[0.0, 1.0]]),))).round(2)  # a row of sun
+    array([[0.13, 0.45]])
+    """
 
     log_class: Any
     likelihoods: tuple[Any, ...]
@@ -393,6 +591,47 @@ class JointLikelihood:
         for likelihood, rows in zip(self.likelihoods, x, strict=True):
             score = plus(score, likelihood.log_prob(rows))
         return score
+
+
+def _no_rows(family: Any) -> Any:
+    """Sufficient statistics of no rows, by the shape (C, K) of a family or of a prior that is derived from data."""
+    shape = np.shape(jax.tree.leaves(family)[0])
+    if len(shape) != 2:
+        raise ValueError(
+            f"prior: the number of columns of {type(family).__name__} is not known. Use NaiveBayes.gaussian or "
+            "NaiveBayes.poisson, whose priors have it."
+        )
+    if not supports(family, CodedRows):
+        return no_rows(family.statistics, shape)
+    if isinstance(family.group, jax.core.Tracer):
+        raise ValueError(
+            "prior: the groups of levels are traced, and the shapes of the statistics depend on them. Build the prior "
+            "inside of the traced function, or pass Statistics.empty(prior) as an argument of the function."
+        )
+    sizes = np.bincount(np.asarray(family.group), minlength=family.num_groups)
+    return GroupedCounts(np.zeros(shape), tuple(sizes.tolist()))
+
+
+def _class_prior(n_classes: int, alpha: Any) -> Dirichlet:
+    """Dirichlet prior of the class probabilities with concentrations `alpha`, a scalar or (C,)."""
+    n_classes = _require_sizes(n_classes=n_classes)["n_classes"]
+    return Dirichlet(_expand("class_alpha", alpha, (1, n_classes)), np.zeros(n_classes, np.int32), 1)
+
+
+def _require_sizes(**sizes: Any) -> Any:
+    """Return the named argument if it consists of integers of at least 1, else raise ValueError."""
+    for name, size in sizes.items():
+        if not all(isinstance(n, int | np.integer) and n >= 1 for n in np.atleast_1d(size).tolist()):
+            raise ValueError(f"{name}={size!r} must consist of integers of at least 1.")
+    return sizes
+
+
+def _expand(name: str, values: Any, shape: tuple[int, int]) -> Any:
+    """Array (C, L) of values of a shape that broadcasts to it; ValueError with both shapes if it does not."""
+    try:
+        return xp.broadcast_to(xp.asarray(values, float), shape) + 0.0
+    except ValueError:
+        raise ValueError(f"{name} has the shape {xp.shape(values)}, which does not fit {shape}.") from None
 
 
 def read_block(block: Family, estimate: str, multiplicity: Array | None = None) -> Likelihood:

@@ -12,28 +12,22 @@ import jax
 import numpy as np
 from jaxtyping import Float, Int, Shaped
 
+from bayesnb import kernels
 from bayesnb._util.precision import float64
 from bayesnb._util.progress import rows_progress
 from bayesnb.encoding import Encoding, Rows, blocks
-from bayesnb.families._namespace import cond, kernel, logsumexp, xp
+from bayesnb.families._namespace import cond, logsumexp, xp
 from bayesnb.families._pytree import Array
-from bayesnb.families.protocol import Prepared, ReadyLikelihood
+from bayesnb.families.protocol import ReadyLikelihood
+from bayesnb.kernels import Output, TermFunction
 from bayesnb.model import (
     Estimate,
     JointLikelihood,
     NaiveBayes,
     Statistics,
-    kernel_log_base,
     log_normalize,
-    read_block,
     undefined,
 )
-
-Output = Callable[[jax.Array], jax.Array]
-"""Function of joint log probabilities (N, C): `joint`, `log_proba`, `row` or `decision`."""
-
-TermFunction = Callable[[JointLikelihood, tuple[Any, ...]], jax.Array]
-"""Function of a likelihood and rows to (N, C, T): `JointLikelihood.terms` or `.block_log_likelihoods`."""
 
 
 @float64
@@ -83,7 +77,7 @@ def read(
     multiplicity : (C,) array, optional
         Number of copies of each row that are added to the data of each class, see `NaiveBayes.read`.
     """
-    return _read(pad(encoding, model), multiplicity, estimate)
+    return pad(encoding, model).read(estimate, multiplicity)
 
 
 @float64
@@ -111,7 +105,7 @@ def score_by(
         """Scores of one block of rows; the first call prepares the likelihood for rows of this kind."""
         if not prepared:
             prepared.append(prepare(reading, x))
-        scores: jax.Array = _score(prepared[0], x, output)
+        scores: jax.Array = kernels.score(prepared[0], x, output)
         return scores
 
     return _map_rows(rows, n, score_block, cells=np.shape(reading.log_class)[-1])
@@ -120,7 +114,7 @@ def score_by(
 def prepare(reading: JointLikelihood, x: tuple[Any, ...]) -> JointLikelihood:
     """Equal likelihood whose tables are rearranged, compiled, for rows encoded like `x`; in float64 if called there."""
     pairs = zip(reading.likelihoods, x, strict=True)
-    likelihoods = (p if isinstance(p, ReadyLikelihood) else _prepare(p, rows) for p, rows in pairs)
+    likelihoods = (p if isinstance(p, ReadyLikelihood) else kernels.prepare(p, rows) for p, rows in pairs)
     return replace(reading, likelihoods=tuple(likelihoods))
 
 
@@ -149,12 +143,14 @@ def terms_of_rows(
     function : TermFunction
         Terms of the columns, or of whole blocks.
     """
-    reading = _read(pad(encoding, model), None, estimate)
+    reading = pad(encoding, model).read(estimate)
     terms = []
     for columns, likelihood, block_rows in zip(encoding.blocks, reading.likelihoods, rows, strict=True):
         block_likelihood = JointLikelihood(reading.log_class, (likelihood,))
         cells = model.n_classes * len(columns.term_names) if function is JointLikelihood.terms else 0.0
-        terms.append(map_rows((block_rows,), n, partial(_terms, block_likelihood, function=function), cells=cells))
+        terms.append(
+            map_rows((block_rows,), n, partial(kernels.terms, block_likelihood, function=function), cells=cells)
+        )
     return terms[0] if len(terms) == 1 else np.concatenate(terms, axis=-1)
 
 
@@ -188,10 +184,12 @@ def average_over_weights(
         Draws of the weights of the terms, or of one weight of all terms.
     output : Output
     """
-    reading = _read(pad(encoding, model), None, estimate)
+    reading = pad(encoding, model).read(estimate)
     function = JointLikelihood.terms if weight.shape[1] > 1 else _sum_of_terms
     cells = model.n_classes * (encoding.n_terms * (weight.shape[1] > 1) + len(weight))
-    return map_rows(rows, n, lambda x: _weigh_rows(reading, x, bias, weight, function, output), cells=cells)
+    return map_rows(
+        rows, n, lambda x: kernels.average_over_weights(reading, x, bias, weight, function, output), cells=cells
+    )
 
 
 @float64
@@ -216,13 +214,15 @@ def average_of_terms(
     output : Output
     """
     cells = terms.shape[1] * len(weight)
-    return map_rows((), len(terms), lambda _, x: _weigh_terms(x, log_class, bias, weight, output), terms, cells=cells)
+    return map_rows(
+        (), len(terms), lambda _, x: kernels.average_of_terms(x, log_class, bias, weight, output), terms, cells=cells
+    )
 
 
 @float64
 def log_class(model: NaiveBayes, estimate: Estimate) -> Float[np.ndarray, "C"]:
     """(C,) log class probabilities under a reading of the posterior, plus the class bias of term weights."""
-    return np.asarray(_read(replace(model, blocks=()), None, estimate).log_class)
+    return np.asarray(replace(model, blocks=()).read(estimate).log_class)
 
 
 @float64
@@ -264,12 +264,6 @@ def _map_rows(
 
 
 @float64
-def update(model: NaiveBayes, statistics: Statistics) -> NaiveBayes:
-    """Posterior of a model given statistics, in float64 NumPy arrays."""
-    return model.update(statistics)
-
-
-@float64
 def update_for_removal(model: NaiveBayes, statistics: Statistics) -> NaiveBayes:
     """Posterior that keeps prior and counts separate, to leave rows out exactly, in float64 NumPy arrays."""
     return model.update_for_removal(statistics)
@@ -277,20 +271,20 @@ def update_for_removal(model: NaiveBayes, statistics: Statistics) -> NaiveBayes:
 
 @float64
 def plug_in(family: Any) -> Any:
-    """Likelihood of one family at its posterior mean, compiled and in float64."""
-    return _mean_likelihood(family)
+    """Likelihood of one family at its posterior mean, in float64."""
+    return family.mean()
 
 
 @float64
 def read_scores(scores: np.ndarray, output: Output) -> np.ndarray:
     """Apply `output` to given joint log probabilities (N, C), block by block."""
-    return map_rows((), len(scores), lambda _, block: _apply_output(block, output), scores)
+    return map_rows((), len(scores), lambda _, block: kernels.read_scores(block, output), scores)
 
 
 @float64
 def log_add(total: np.ndarray, scores: np.ndarray, which: np.ndarray) -> np.ndarray:
     """Copy of `total` (N, C), with log(exp(total) + exp(scores)) in the rows where `which` (N,) is true."""
-    return map_rows((), len(total), lambda _, *block: _log_add(*block), total, scores, which)
+    return map_rows((), len(total), lambda _, *block: kernels.log_add(*block), total, scores, which)
 
 
 def joint(scores: Float[jax.Array, "N C"]) -> Float[jax.Array, "N C"]:
@@ -329,13 +323,15 @@ def log_base(rows: tuple[Rows, ...], n: int) -> Float[np.ndarray, "N"]:
     """(N,) log base measure of each row: multinomial coefficients and -log x!, the same in all classes."""
     statistics = tuple(r.empty(1) for r in rows)
     known = np.zeros(n) + sum(r.log_base(0, n) for r in rows)
-    return map_rows(tuple(r.counting_rows() for r in rows), n, lambda x, block: _log_base(statistics, x, block), known)
+    return map_rows(
+        tuple(r.counting_rows() for r in rows), n, lambda x, block: kernels.log_base(statistics, x, block), known
+    )
 
 
 @float64
 def log_evidence(encoding: Encoding, prior: NaiveBayes, statistics: Statistics) -> float:
     """Log marginal likelihood log p(X, y) of the counted rows under the prior, in float64."""
-    evidence: float = _log_evidence(pad(encoding, prior), pad_statistics(encoding, statistics))
+    evidence: float = kernels.log_evidence(pad(encoding, prior), pad_statistics(encoding, statistics))
     return evidence
 
 
@@ -355,112 +351,6 @@ def _pad_blocks(encoding: Encoding, blocks_: tuple[Any, ...]) -> tuple[Any, ...]
     return tuple(block.pad(n) if n else block for block, n in zip(blocks_, extra, strict=True))
 
 
-def _read(model: NaiveBayes, multiplicity: Any, estimate: Estimate | Literal["penalized_mle"]) -> JointLikelihood:
-    """Joint likelihood under a reading of the posterior, read block by block, in NumPy or by a kernel per block.
-
-    Few models share the shapes for which all blocks would be compiled together.
-    """
-    unweighted = replace(model, weights=None)
-    compiled = [
-        _read_compiled(replace(unweighted, blocks=(block,)), multiplicity, estimate)
-        for block in model.blocks
-        if not block.read_on_host
-    ]
-    if compiled:
-        log_class = compiled[0].log_class
-    elif multiplicity is None and estimate in ("mean", "predictive"):
-        log_class = model.class_prior.mean().log_theta[0]  # in NumPy, without compilation
-    else:
-        log_class = _read_compiled(replace(unweighted, blocks=()), multiplicity, estimate).log_class
-    rest = (reading.likelihoods[0] for reading in compiled)
-    likelihoods = [
-        read_block(block, estimate, multiplicity) if block.read_on_host else next(rest) for block in model.blocks
-    ]
-    return model.weighted(np.asarray(log_class), likelihoods)
-
-
-@kernel(static_argnames="estimate")
-def _read_compiled(
-    model: NaiveBayes, multiplicity: Array | None, estimate: Estimate | Literal["penalized_mle"]
-) -> JointLikelihood:
-    """`NaiveBayes.read`, compiled."""
-    return model.read(estimate, multiplicity)
-
-
-@kernel
-def _prepare(likelihood: Prepared, rows: object) -> Prepared:
-    """Compiled `likelihood.prepare(rows)`: tables rearranged for rows of this kind."""
-    return likelihood.prepare(rows)
-
-
-@kernel(static_argnames="function")
-def _terms(reading: JointLikelihood, x: tuple[Any, ...], function: TermFunction) -> jax.Array:
-    """Compiled `function(reading, x)`: (N, C, T) terms of one block of rows."""
-    return function(reading, x)
-
-
 def _sum_of_terms(reading: JointLikelihood, x: tuple[Any, ...]) -> jax.Array:
     """(N, C, 1) log p(row | class), the sum of all terms, as a single term."""
     return reading.log_likelihood(x)[..., None]
-
-
-@kernel(static_argnames=("function", "output"))
-def _weigh_rows(
-    reading: JointLikelihood,
-    x: tuple[Any, ...],
-    bias: jax.Array,
-    weight: jax.Array,
-    function: TermFunction,
-    output: Output,
-) -> jax.Array:
-    """Apply `output` to log P(class | row), (N, C), averaged over S draws of term weights, for one block of rows."""
-    weighted: jax.Array = _weigh_terms(function(reading, x), reading.log_class, bias, weight, output)
-    return weighted
-
-
-@kernel(static_argnames="output")
-def _weigh_terms(
-    terms: jax.Array, log_class: jax.Array, bias: jax.Array, weight: jax.Array, output: Output
-) -> jax.Array:
-    """Apply `output` to log P(class | row), (N, C), averaged over S draws of weights of given terms (N, C, T)."""
-    impossible = xp.any(xp.isneginf(terms), axis=-1)
-    # (N, S, C); an impossible row stays impossible, also at weight 0.
-    scores = xp.einsum("nct,st->nsc", xp.where(xp.isneginf(terms), 0.0, terms), weight)
-    scores = xp.where(impossible[:, None], -xp.inf, scores) + (log_class + bias)
-    return output(logsumexp(log_normalize(scores), axis=1) - xp.log(len(weight)))
-
-
-@kernel(static_argnames="output")
-def _score(reading: JointLikelihood, x: tuple[Any, ...], output: Output) -> jax.Array:
-    """Compiled `output` of the joint log probabilities (N, C) of one block of rows."""
-    return output(reading.log_joint(x))
-
-
-@kernel(static_argnames="output")
-def _apply_output(scores: jax.Array, output: Output) -> jax.Array:
-    """Compiled `output(scores)` of joint log probabilities (N, C)."""
-    return output(scores)
-
-
-@kernel
-def _log_add(total: jax.Array, scores: jax.Array, which: jax.Array) -> jax.Array:
-    """(N, C) `total`, replaced by log(exp(total) + exp(scores)) in the rows where the mask `which` (N,) is true."""
-    return xp.where(which[:, None], xp.logaddexp(total, scores), total)
-
-
-@kernel
-def _log_base(statistics: tuple[Any, ...], x: tuple[Any, ...], known: jax.Array) -> jax.Array:
-    """(N,) log base measures of one block of rows: `known` (N,) from the host plus those of the kernels."""
-    return xp.asarray(known + kernel_log_base(statistics, x))
-
-
-@kernel
-def _log_evidence(prior: NaiveBayes, statistics: Statistics) -> jax.Array:
-    """Compiled scalar log marginal likelihood log p(X, y) under the prior."""
-    return prior.log_evidence(statistics)
-
-
-@kernel
-def _mean_likelihood(family: Any) -> Any:
-    """Compiled likelihood of a family at its posterior mean."""
-    return family.mean()

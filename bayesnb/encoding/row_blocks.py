@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass, fields
+from dataclasses import dataclass
 from functools import cached_property
 from typing import Any
 
@@ -17,6 +17,7 @@ import numpy as np
 from bayesnb.encoding.levels import MISSING, Factors
 from bayesnb.encoding.table import StackedColumns
 from bayesnb.families import Complete, LevelCounts, OneHot, PackedCounts, empty_counts
+from bayesnb.families.statistics import no_rows
 
 CELLS = 2**20
 _MOST_ROWS = 2**14  # Results of larger blocks fragment memory, so that a stream would take ever more of it.
@@ -105,8 +106,7 @@ class RealRows(Rows):
 
     def empty(self, n_classes: int) -> Any:
         """Return zero statistics, (C, F) arrays."""
-        shape = (n_classes, self.values.shape[1])
-        return self.statistics(*(np.zeros(shape) for _ in fields(self.statistics)))
+        return no_rows(self.statistics, (n_classes, self.values.shape[1]))
 
     def width(self) -> float:
         """Number of features."""

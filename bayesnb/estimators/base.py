@@ -531,6 +531,7 @@ class NaiveBayesClassifier(FittedClassifier):
             raise ValueError("alpha names levels that the fitted columns do not have. Fit again.")
         self.__dict__.update(stored)
         self.fitted_ = self._state(counted)
+        self.fitted_.require_usable()
 
 
 def wrapped_estimator(nb: Any, default: NaiveBayesClassifier) -> NaiveBayesClassifier:

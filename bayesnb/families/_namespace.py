@@ -7,8 +7,8 @@ compilation takes a second; on many numbers, on JAX arrays, and under `jit`, `gr
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
-from functools import cache, partial, wraps
+from collections.abc import Callable, Iterable, Sequence
+from functools import partial, wraps
 from types import ModuleType
 from typing import TYPE_CHECKING, Any, TypeVar, overload
 
@@ -45,10 +45,10 @@ class _Namespace(ModuleType):
     """Functions of `numpy`, without its warnings, that compute by `jax.numpy` if an argument is a JAX array."""
 
     def __getattr__(self, name: str) -> Any:
-        return _dispatcher(name)
+        function = vars(self)[name] = _dispatcher(name)  # found without `__getattr__` the next time
+        return function
 
 
-@cache
 def _dispatcher(name: str) -> Any:
     """Constant or type `name` of NumPy, or the function of that name, of NumPy or JAX by its arguments."""
     of_numpy, of_jax = getattr(np, name), getattr(jnp, name)
@@ -227,9 +227,31 @@ def csr_product(matrix: tuple[Any, Any, Any], shape: tuple[int, int], table: Any
     return (BCSR((data, indices, indptr), shape=shape) @ padded)[:, : table.shape[1]]
 
 
-def indicators(index: Any, weight: Any, n: int) -> Any:
-    """(n, N) sparse matrix of NumPy's; its product with rows (N, F) is Σ weight · row over the rows of each index."""
-    return scipy.sparse.csc_array((weight, index, np.arange(len(index) + 1)), (n, len(index)))
+def far(values: Any) -> float:
+    """Size up to which squares of numbers of the type of `values` do not overflow: 1e147 in float64."""
+    return float(np.finfo(values.dtype).max) ** 0.48
+
+
+def sum_rows(rows: Float[Any, "N F"], index: Integer[Any, "N"], n: int) -> jax.Array:
+    """(n, F) sums of the rows of each index 0 … n - 1, in the order of the rows."""
+    if is_host(rows, index):
+        one = np.ones(len(index))
+        return scipy.sparse.csc_array((one, index, np.arange(len(index) + 1)), (n, len(index))) @ rows
+    return jnp.zeros((n, *rows.shape[1:]), rows.dtype).at[index].add(rows)
+
+
+def in_turn(functions: Iterable[Callable[..., Result]], *arrays: Any) -> list[Result]:
+    """Results of several functions of the same arrays, each computed after the one before.
+
+    XLA would compute what the functions share once, store it, and read it again: twice the time of sums over rows.
+    """
+    results: list[Result] = []
+    for function in functions:
+        results.append(function(*arrays))
+        if not is_host(arrays):
+            barrier: Any = jax.lax.optimization_barrier
+            arrays, results[-1] = barrier((arrays, results[-1]))
+    return results
 
 
 def repeat(values: Any, counts: Any, total: int) -> jax.Array:

@@ -11,9 +11,10 @@ import numpy as np
 
 from bayesnb.families._namespace import xp
 from bayesnb.families._pytree import Array
-from bayesnb.families.count_rows import CountRows, as_rows
+from bayesnb.families.count_rows import CountRows
 from bayesnb.families.dirichlet import Dirichlet, n_free_levels, simulate_levels
 from bayesnb.families.multinomial import LevelCounts, Multinomial
+from bayesnb.families.one_hot import rows_of_levels
 from bayesnb.families.protocol import Family
 
 
@@ -55,8 +56,8 @@ class AveragedStructures(Family):
         return xp.asarray(self.concentration) + self.count
 
     def rows(self, x: object) -> CountRows:
-        """Rows x as `CountRows`; an (N, L) array is read as counts of the levels."""
-        return as_rows(x, self.group, self.num_groups)
+        """Rows x as `CountRows`; an (N, G) array is read as codes of levels, an (N, L) array as counts."""
+        return rows_of_levels(x, self.group, self.num_groups)
 
 
 class AveragedTables(AveragedStructures):

@@ -61,10 +61,10 @@ class Binned(AveragedTables):
     """
 
     kind: ClassVar[str] = "binned"
+    layout: ClassVar[tuple[str, ...]] = ("log_odds", "group", "num_groups", "width")
     location: ClassVar[str] = ""
     classes_share_parameters: ClassVar[bool] = True
     tunable: ClassVar[dict[str, str]] = {"a": "strength"}
-    read_on_host: ClassVar[bool] = True
     reasons: ClassVar[dict[type, str]] = {
         PenalizedLikelihood: no_em("binnings", 'Use MixedNB(numbers="gaussian").'),
         Program: no_nuts("The set of cuts") + ' For NUTS use MixedNB(numbers="gaussian").',

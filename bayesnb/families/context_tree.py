@@ -72,9 +72,9 @@ class ContextTree(AveragedTables, IndependentClasses):
     Papageorgiou & Kontoyiannis, *Posterior representations for Bayesian context trees*, Bayesian Analysis 19 (2024).
     """
 
+    layout: ClassVar[tuple[str, ...]] = ("log_odds", "group", "paths", "leaf", "context", "above", "splits")
     nonnegative: ClassVar[bool] = True
     tunable: ClassVar[dict[str, str]] = {"alpha": "concentration"}
-    read_on_host: ClassVar[bool] = True
     reasons: ClassVar[dict[type, str]] = {
         PenalizedLikelihood: no_em("sets of contexts", "For EM pass tables='full'."),
         Program: no_nuts("The set of contexts") + " For NUTS pass tables='full'.",

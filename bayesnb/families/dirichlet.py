@@ -15,8 +15,9 @@ from jaxtyping import Bool, Float
 from bayesnb.families._namespace import segment_max, segment_sum, vmap, xp
 from bayesnb.families._pytree import Array, pytree, static
 from bayesnb.families.count_functions import Term, linear, plugged_in, rising, with_counts
-from bayesnb.families.count_rows import CountRows, as_rows
+from bayesnb.families.count_rows import CountRows
 from bayesnb.families.multinomial import LevelCounts, Multinomial, Ratio
+from bayesnb.families.one_hot import rows_of_levels
 from bayesnb.families.protocol import (
     Cumulants,
     Distribution,
@@ -86,6 +87,7 @@ class Dirichlet(IndependentClasses):
 
     statistics: ClassVar[type] = LevelCounts
     likelihood: ClassVar[type] = Multinomial
+    layout: ClassVar[tuple[str, ...]] = ("group", "num_groups")
     nonnegative: ClassVar[bool] = True
     least: ClassVar[dict[str, float]] = {"concentration": 0.0}
     tunable: ClassVar[dict[str, str]] = {"alpha": "concentration"}
@@ -312,7 +314,7 @@ class Dirichlet(IndependentClasses):
 
     def draw_with_multiplicity(self, variates: Variates, n: int, x: object, multiplicity: float) -> jax.Array:
         """(n, N, C) draws of Σ x_l log θ_l, θ given the data and `multiplicity` copies of the row."""
-        rows = self._rows(x)
+        rows = self.rows(x)
         if multiplicity:
             return rows.draw_with_row(self, variates, n, multiplicity)
         return rows.dot_each(self.draw(variates, n).log_theta)
@@ -328,11 +330,11 @@ class Dirichlet(IndependentClasses):
 
     def log_base(self, x: object) -> jax.Array:
         """(N,) log multinomial coefficient of each row, 0 for categorical rows."""
-        return self._rows(x).log_base()
+        return self.rows(x).log_base()
 
-    def _rows(self, x: object) -> CountRows:
-        """Rows x as `CountRows`; an (N, L) array is read as counts of the levels."""
-        return as_rows(x, self.group, self.num_groups)
+    def rows(self, x: object) -> CountRows:
+        """Rows x as `CountRows`; an (N, G) array is read as codes of levels, an (N, L) array as counts."""
+        return rows_of_levels(x, self.group, self.num_groups)
 
     def _mean(self) -> Any:
         """(C, L) posterior means α_l/α₀."""
@@ -370,7 +372,6 @@ class PriorAndCounts:
     """
 
     classes_share_parameters: ClassVar[bool] = False
-    read_on_host: ClassVar[bool] = False
 
     prior: Dirichlet
     count: Array

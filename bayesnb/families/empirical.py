@@ -21,6 +21,8 @@ class EmpiricalPrior(ABC):
     It computes in the module of its arrays only: NumPy on the host, JAX in a kernel.
     """
 
+    statistics: ClassVar[Any]
+    """Type of the sufficient statistics."""
     least: ClassVar[dict[str, float]] = {}
     """Smallest value of each field that users may give."""
     tunable: ClassVar[dict[str, str]] = {}
@@ -50,7 +52,6 @@ class Empirical:
     """Posterior under an empirical prior, whose leave-one-out readings also derive the prior without the row."""
 
     classes_share_parameters: ClassVar[bool] = True
-    read_on_host: ClassVar[bool] = True
 
     prior: Any
     statistics: Any

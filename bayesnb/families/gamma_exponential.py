@@ -63,6 +63,8 @@ class EmpiricalDuration(EmpiricalGamma):
            [0.48]])
     """
 
+    statistics: ClassVar[type] = Durations
+
     def prior(self, concentration: Array, rate: Array) -> GammaExponential:
         """`GammaExponential` family with concentration a and rate b, (C, F) each."""
         return GammaExponential(concentration, rate)

@@ -60,6 +60,8 @@ class EmpiricalRate(EmpiricalGamma):
            [1.]]))
     """
 
+    statistics: ClassVar[type] = Totals
+
     def prior(self, concentration: Array, rate: Array) -> GammaPoisson:
         """`GammaPoisson` family with concentration a and rate b, (C, F) each."""
         return GammaPoisson(concentration, rate)

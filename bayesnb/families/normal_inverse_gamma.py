@@ -12,7 +12,7 @@ import jax
 import numpy as np
 from jaxtyping import Bool, Float
 
-from bayesnb.families._namespace import cond, gammaln, vmap, xp
+from bayesnb.families._namespace import cond, far, gammaln, xp
 from bayesnb.families._pytree import Array, pytree, static
 from bayesnb.families.empirical import EmpiricalPrior
 from bayesnb.families.independent_cells import (
@@ -96,10 +96,10 @@ class StudentT(Cellwise):
 
         def score(log1p_square: Callable[[jax.Array], jax.Array]) -> jax.Array:
             """(N, C) sums of the log densities, with a given function for log(1 + z²)."""
-            return vmap(lambda of_class: sum_cells(seen, of_class.cells(x, log1p_square)), out_axes=1)(self)
+            return sum_cells(seen[:, None], self.cells(x[:, None], log1p_square))
 
         scores: jax.Array = cond(
-            farthest < 1e150 * xp.min(self.width, initial=1.0),
+            farthest < far(self.width) * xp.min(self.width, initial=1.0),
             lambda: score(lambda z: xp.log1p(z * z)),
             lambda: score(_log1p_square),
         )
@@ -115,9 +115,9 @@ class StudentT(Cellwise):
 
 def _log1p_square(z: jax.Array) -> jax.Array:
     """Compute log(1 + z²) without overflow of z²."""
-    far = abs(z) > 1e100
-    near = xp.where(far, 0.0, z)
-    return xp.where(far, 2.0, 1.0) * xp.log1p(xp.where(far, abs(z), near * near))
+    is_far = abs(z) > far(z)
+    near = xp.where(is_far, 0.0, z)
+    return xp.where(is_far, 2.0, 1.0) * xp.log1p(xp.where(is_far, abs(z), near * near))
 
 
 @pytree
@@ -143,6 +143,7 @@ class EmpiricalNormal(EmpiricalPrior):
            [2.33333333]]))
     """
 
+    statistics: ClassVar[type] = Moments
     least: ClassVar[dict[str, float]] = {"kappa": 0.0, "concentration": 0.0}
     tunable: ClassVar[dict[str, str]] = {"kappa": "kappa", "a": "concentration"}
     choices: ClassVar[dict[str, tuple[str, ...]]] = {"variance": ("within", "pooled")}
@@ -218,7 +219,6 @@ class NormalInverseGamma(IndependentCells):
     likelihood: ClassVar[type] = Normal
     empirical: ClassVar[dict[str, EmpiricalPrior]] = {name: EmpiricalNormal(name) for name in ("within", "pooled")}
     tunable: ClassVar[dict[str, str]] = {"kappa": "kappa", "a": "concentration"}
-    read_on_host: ClassVar[bool] = True
     # a = -3/2 is the improper prior under which MAP is the MLE.
     least: ClassVar[dict[str, float]] = {"loc": -math.inf, "kappa": 0.0, "concentration": -1.5, "rate": 0.0}
 

@@ -8,10 +8,9 @@ from typing import Any
 
 import jax
 import jax.numpy as jnp
-import numpy as np
 from jaxtyping import Float, Int
 
-from bayesnb.families._namespace import gather, indicators, is_host, map_leading_axis, xp
+from bayesnb.families._namespace import gather, in_turn, is_host, map_leading_axis, sum_rows, xp
 from bayesnb.families._pytree import pytree
 
 _IN_CACHE = 2**14
@@ -78,56 +77,25 @@ def sum_by_class(
 
     Deviations of rows x (N, F) are taken from the `centre` of the row's class. NaN is a missing cell.
 
-    NumPy takes all rows in each step: 2.4 ns a cell of 30 features, 4 of 5 features, and twice as long where cells are
-    missing. XLA's loop over the rows on a CPU takes 2 ns or 5, by the version, and what else it compiles 3 to 9:
-    products with indicators, sums of sorted rows, masks. Other devices take all rows at once.
+    Rows are added one after the other, which takes hardly longer for 5,000 classes than for two, and gives the same
+    bits on any number of threads. Products with indicators of the classes take as long for five classes, and three
+    times as long for 50.
     """
-    values = numbers(x)
-    if is_host(values, label, weight, centre):
-        return _sum_by_class(values, label, weight, centre)
 
-    def terms(row: jax.Array, c: jax.Array, weight: jax.Array) -> tuple[jax.Array, ...]:
-        """Weight, weighted deviation and weighted squared deviation (F,) of one row of class c, or of all rows."""
-        seen, row = observed(row)
-        deviation = only(seen, row - gather(centre, c))
-        weighted = weight[..., None] * deviation
-        return weight[..., None] * seen, weighted, weighted * deviation
+    def sums(power: int) -> Callable[..., jax.Array]:
+        """Function that sums weight · deviation^power over the observed cells of each class."""
 
-    def add(sums: Any, at: Any, values: Any) -> Any:
-        return tuple(total.at[at].add(value) for total, value in zip(sums, values, strict=True))
+        def sum_powers(x: object, label: Any, weight: Any, centre: Any) -> jax.Array:
+            seen, cells = observed(x)
+            terms = xp.asarray(weight)[:, None] * seen
+            for _ in range(power):
+                terms = terms * only(seen, cells - gather(centre, label))
+            return sum_rows(terms, label, len(centre))
 
-    def one_by_one(values: jax.Array, label: jax.Array, weight: jax.Array) -> Any:
-        """Sums per class by a loop over the rows."""
+        return sum_powers
 
-        def add_row(i: Any, sums: Any) -> Any:
-            return add(sums, label[i], terms(values[i], label[i], weight[i]))
-
-        return jax.lax.fori_loop(0, len(label), add_row, zeros)
-
-    def at_once(values: jax.Array, label: jax.Array, weight: jax.Array) -> Any:
-        """Sums per class by one vectorized scatter."""
-        return add(zeros, label, terms(values, label, weight))
-
-    zeros = (jnp.zeros_like(centre),) * 3
-    rows = map(jnp.asarray, (values, label, weight))
-    sums: tuple[Any, Any, Any] = jax.lax.platform_dependent(*rows, cpu=one_by_one, default=at_once)
-    return sums
-
-
-def _sum_by_class(x: Any, label: Any, weight: Any, centre: Any) -> tuple[Any, Any, Any]:
-    """Compute `sum_by_class` of NumPy arrays; it looks for missing cells if a sum is NaN."""
-    classes = indicators(label, weight, len(centre))
-    deviation = np.take(centre, label, axis=0)
-    np.subtract(x, deviation, out=deviation)
-    total = classes @ deviation
-    count = np.zeros_like(total) + classes.sum(axis=1)[:, None]
-    if np.isnan(total).any():
-        seen = ~np.isnan(x)
-        np.copyto(deviation, 0.0, where=~seen)
-        count, total = classes @ seen, classes @ deviation
-    # Blocks are padded with 0, which may be so far from a centre that the square overflows.
-    deviation[weight == 0] = 0.0
-    return count, total, classes @ np.square(deviation, out=deviation)
+    count, total, square = in_turn(map(sums, range(3)), x, label, weight, centre)
+    return count, total, square
 
 
 def map_in_pieces(of_rows: Callable[[Any], jax.Array], x: object, n_classes: int) -> Float[jax.Array, "N C ..."]:

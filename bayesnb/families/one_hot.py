@@ -3,15 +3,16 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from typing import Any, ClassVar, Self
 
 import jax
 import numpy as np
 from jaxtyping import Float, Int
 
-from bayesnb.families._namespace import gather, is_host, repeat, scan, xp
+from bayesnb.families._namespace import gather, is_host, repeat, scan, segment_sum, xp
 from bayesnb.families._pytree import Array, pytree, static
 from bayesnb.families.count_functions import add_at_flat, level_offset, weighted
-from bayesnb.families.count_rows import OneDrawEach
+from bayesnb.families.count_rows import CountRows, OneDrawEach, as_rows
 from bayesnb.families.multinomial import LevelCounts
 from bayesnb.families.statistics import Additive
 
@@ -19,7 +20,7 @@ _UNROLL = 64
 _BITS = 12
 """Most bits of the code of a pack: a table of 4,096 positions for each class fits the cache."""
 _LARGEST = 2**18
-_SMALLEST = 2**14
+_SMALLEST = 2**8
 
 
 @pytree
@@ -163,6 +164,54 @@ class PackedCounts(Additive):
         return LevelCounts(codes[:, np.arange(width) < np.asarray(sizes)[:, None]])
 
 
+@pytree
+class GroupedCounts(Additive):
+    """Counts (C, L) with the number of levels of each group, so that rows may be codes (N, G), see `rows_of_levels`.
+
+    For programs without an estimator; `Statistics.empty` makes these counts.
+    """
+
+    layout: ClassVar[tuple[str, ...]] = ("sizes",)
+
+    count: Array
+    sizes: tuple[int, ...] = static()
+
+    @property
+    def num_groups(self) -> int:
+        """Number of groups G."""
+        return len(self.sizes)
+
+    def rows(self, x: object) -> CountRows:
+        """Rows of codes or counts as `CountRows`."""
+        return rows_of_levels(x, np.repeat(np.arange(len(self.sizes), dtype=np.int32), self.sizes), len(self.sizes))
+
+    def observe(self, x: object, label: Int[Array, "N"], weight: Float[Array, "N"]) -> Self:
+        """Counts with rows added, given class indices (N,) and weights (N,)."""
+        return replace(self, count=self.rows(x).weighted_counts(self.count, label, weight))
+
+    def log_base(self, x: object) -> jax.Array:
+        """(N,) log multinomial coefficient of each row, 0 for codes."""
+        return self.rows(x).log_base()
+
+
+def rows_of_levels(x: Any, group: Array, num_groups: int) -> CountRows:
+    """Convert x to `CountRows`: an (N, G) array has the codes of the levels within G groups, an (N, L) array counts.
+
+    A code that is not one of 0 … size of the group - 1 is a missing cell. `group` (L,) has the group of each level. If
+    L = 1 the array has counts.
+    """
+    if isinstance(x, CountRows) or xp.shape(x)[-1] != num_groups or len(group) == 1:
+        return as_rows(x, group, num_groups)
+    size = segment_sum(xp.ones(len(group)), group, num_groups).astype(xp.int32)
+    codes = xp.asarray(x)
+    codes = codes if codes.dtype.kind in "if" else codes.astype(xp.int32)  # Unsigned types cannot hold -1.
+    level = xp.where((codes >= 0) & (codes < size), codes, -1).astype(xp.int32)
+    # Packs of groups would pay for many rows only.
+    return OneHot(
+        xp.where(level == codes, level, -1), (xp.cumsum(size) - size).astype(xp.int32), size, width=1 << _BITS
+    )
+
+
 def empty_counts(
     n_classes: int, n_rows: int, sizes: np.ndarray, width: int, capacity: int
 ) -> LevelCounts | PackedCounts:
@@ -181,7 +230,7 @@ def packing(width: int, n_classes: int, groups: int, cells: int) -> int:
     """Number p of groups in a pack, 4, 2 or 1: the most for which tables fit the cache and are not larger than rows.
 
     A pack has at most 12 bits, enough for p codes below `width`. Tables of all packs and classes have at most min(2^18,
-    max(`cells`, 2^14)) entries, `cells` the number of cells of the rows. p is less than twice the number of groups.
+    max(`cells`, 2^8)) entries, `cells` the number of cells of the rows. p is less than twice the number of groups.
     """
     most, bits = min(_LARGEST, max(cells, _SMALLEST)), _n_bits(width)
 

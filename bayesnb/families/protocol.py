@@ -222,6 +222,8 @@ class Prior(ABC):
     """Hyperparameters for the strength of the prior, and the field that each one is about."""
     fixed: ClassVar[bool] = False
     """Whether the parameters are known, so that data do not change the distribution."""
+    layout: ClassVar[tuple[str, ...]] = ()
+    """Fields that `update` neither reads nor changes, such as the group of each level."""
     reasons: ClassVar[Mapping[type, str]] = {}
     """Reasons why the family lacks a capability, by protocol, in words for users."""
 
@@ -287,8 +289,6 @@ class Family(Prior):
     """Whether cells must be non-negative."""
     classes_share_parameters: ClassVar[bool] = False
     """Whether a row of one class informs the parameters of the other classes."""
-    read_on_host: ClassVar[bool] = False
-    """Whether readings of a posterior in NumPy arrays are computed in NumPy, or in kernels that most models share."""
     least: ClassVar[Mapping[str, float]] = {}
     """Smallest value of each field that users may give for a prior."""
 
@@ -438,6 +438,13 @@ class Padded(Protocol):
 
     def pad(self, extra: int) -> Any:
         """Copy with `extra` unused levels appended, in a group to which no row refers."""
+
+
+class CodedRows(Protocol):
+    """Capability of families of levels: an array of rows may have the code of one level for each group of levels."""
+
+    def rows(self, x: object) -> Any:
+        """Rows in the form that likelihoods read, from an (N, G) array of codes or an (N, L) array of counts."""
 
 
 class LogLikelihoodCumulants(Protocol):

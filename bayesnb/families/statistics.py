@@ -3,11 +3,14 @@
 from __future__ import annotations
 
 import operator
+from collections.abc import Callable
+from dataclasses import fields
 from functools import reduce
 from operator import itemgetter
-from typing import Any, Self, final
+from typing import Any, Self, cast, final
 
 import jax
+import numpy as np
 
 from bayesnb.families._pytree import Array, map_leaves
 
@@ -20,6 +23,11 @@ def pooled(statistics: Any) -> Any:
     n_classes = jax.tree.leaves(statistics)[0].shape[0]
     classes = [jax.tree.map(itemgetter(slice(c, c + 1)), statistics) for c in range(n_classes)]
     return reduce(lambda a, b: a.merge(b), classes)
+
+
+def no_rows(kind: Callable[..., Any], shape: tuple[int, ...]) -> Any:
+    """Sufficient statistics of a type, all of whose fields are zeros of one shape."""
+    return kind(*(np.zeros(shape) for _ in fields(cast(Any, kind))))
 
 
 class Additive:

@@ -78,6 +78,7 @@ class TreeAveraged(AveragedStructures):
     de Mántaras, *TAN classifiers based on decomposable distributions*, Machine Learning 59 (2005).
     """
 
+    layout: ClassVar[tuple[str, ...]] = ("group", "levels", "n_features")
     nonnegative: ClassVar[bool] = True
     classes_share_parameters: ClassVar[bool] = True
     tunable: ClassVar[dict[str, str]] = {"alpha": "concentration"}

@@ -56,6 +56,7 @@ HAVE: dict[str, set[str]] = {
     "RowRemoval": {"dirichlet", "averaged levels"},
     "Restrictable": NUMBERS | {"averaged cells", "dirichlet"},
     "Padded": {"dirichlet", "contexts", "trees", "averaged levels"},
+    "CodedRows": {"dirichlet"} | STRUCTURES,
     "LogLikelihoodCumulants": NUMBERS | {"dirichlet", "contexts"},
     "LogOddsCumulants": NUMBERS | AVERAGES | {"dirichlet", "contexts", "binned"},
     "Simulation": NUMBERS | AVERAGES | {"dirichlet", "contexts", "binned"},

@@ -1,0 +1,383 @@
+"""Compiled kernels: count rows, update a prior, score rows, compute the evidence.
+
+`count`, `update`, `log_joint` and `log_evidence` are pure functions of pytrees, for programs of your own: they work
+under `jax.jit`, `jax.vmap` and `jax.grad`, in the precision that JAX is configured for. If all arguments are NumPy
+arrays, results are NumPy arrays in float64, as those of the estimators, which call the same functions; few numbers are
+then evaluated by NumPy, without compilation (see `families._namespace.kernel`). `update` is always compiled.
+
+The other kernels of this module are for blocks of encoded rows.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+from dataclasses import replace
+from functools import wraps
+from typing import Any, ParamSpec, TypeVar
+
+import jax
+import numpy as np
+from jaxtyping import Float, Int
+
+from bayesnb._util.precision import float64
+from bayesnb.encoding.row_blocks import padded_size
+from bayesnb.families import LevelCounts, supports
+from bayesnb.families._namespace import is_host, kernel, logsumexp, xp
+from bayesnb.families._pytree import Array
+from bayesnb.families.protocol import CodedRows, Prepared
+from bayesnb.model import Estimate, JointLikelihood, NaiveBayes, Statistics, kernel_log_base, log_normalize
+
+P = ParamSpec("P")
+R = TypeVar("R")
+
+__all__ = ["count", "log_evidence", "log_joint", "update"]
+
+Output = Callable[[jax.Array], jax.Array]
+"""Function of joint log probabilities (N, C)."""
+TermFunction = Callable[[JointLikelihood, tuple[Any, ...]], jax.Array]
+"""Function of a likelihood and rows to (N, C, T): `JointLikelihood.terms` or `.block_log_likelihoods`."""
+
+
+def _numpy_in_float64(function: Callable[P, R]) -> Callable[P, R]:
+    """Decorate a kernel to compute in float64 if all arguments are NumPy's, also inside of a traced function."""
+    in_float64 = float64(function)
+
+    @wraps(function)
+    def call(*args: P.args, **kwargs: P.kwargs) -> R:
+        if not is_host(args, kwargs):
+            return function(*args, **kwargs)
+        with jax.ensure_compile_time_eval():
+            return in_float64(*args, **kwargs)
+
+    return call
+
+
+@_numpy_in_float64
+@kernel
+def count(
+    statistics: Statistics, x: Any, label: Int[Array, "N"], weight: Float[Array, "N"] | None = None
+) -> Statistics:
+    """Statistics with labelled rows added: counts of levels, and moments of numbers by Chan's rule.
+
+    Parameters
+    ----------
+    statistics : Statistics
+        Statistics of other rows, such as `Statistics.empty(prior)`.
+    x : (N, F) array, or tuple of such arrays, one for each block
+        Rows: codes of levels (N, F) or counts of levels (N, L) for Dirichlet blocks, numbers (N, F) for others. A code
+        that is not one of 0 … L_f - 1 is a missing cell, as is a number that is NaN; counts of levels must be numbers.
+    label : (N,) int array
+        Index of the class of each row. A row with another label than 0 … C - 1 is not counted, whatever its cells are.
+    weight : (N,) array, optional
+        Replication count of each row; default: 1. A row of weight 0 is not counted. A negative weight cannot be
+        detected under `jit`.
+
+    Returns
+    -------
+    Statistics
+
+    Raises
+    ------
+    ValueError
+        If shapes do not fit together, when the function is traced.
+    TypeError
+        If labels are not integers.
+
+    See Also
+    --------
+    NaiveBayes.categorical : Prior from sizes, for a program without estimator.
+    update : Posterior given the statistics.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from bayesnb import NaiveBayes, Statistics, kernels
+    >>> prior = NaiveBayes.categorical(n_classes=2, n_levels=[2, 3])
+    >>> rows, label = np.array([[0, 2], [1, 2], [1, 0]]), np.array([0, 1, 1])
+    >>> kernels.count(Statistics.empty(prior), rows, label).blocks[0].count
+    array([[1., 0., 0., 0., 1.],
+           [0., 2., 1., 0., 1.]])
+    """
+    label, class_count = xp.asarray(label), xp.asarray(statistics.class_count)
+    weight = xp.ones(xp.shape(label)) if weight is None else xp.asarray(weight)
+    if label.ndim != 1 or weight.shape != label.shape:
+        raise ValueError(f"label and weight have the shapes {label.shape} and {weight.shape}; both must be (N,).")
+    if label.dtype.kind not in "iu":
+        raise TypeError(f"label must be of integers, the indices of the classes; it is of {label.dtype}.")
+    label = label.astype(xp.int32)
+    counted = (label >= 0) & (label < len(class_count)) & (weight != 0)
+    label, weight = (
+        xp.where(counted, label, 0),
+        xp.where(counted, weight, 0.0).astype(jax.dtypes.canonicalize_dtype(class_count.dtype)),
+    )
+    rows = _read_rows(x, statistics.blocks, counted)
+    return statistics.observe(rows, label, weight, kernel_log_base(statistics.blocks, rows))
+
+
+@_numpy_in_float64
+def update(prior: NaiveBayes, statistics: Statistics) -> NaiveBayes:
+    r"""Posterior, of the type of the prior, given sufficient statistics; compiled.
+
+    For levels :math:`\alpha' = \alpha + n`; for Gaussian columns :math:`\kappa' = \kappa + n`,
+    :math:`m' = (\kappa m + n\bar x)/\kappa'`, :math:`a' = a + n/2` and
+    :math:`b' = b + M_2/2 + \kappa n(\bar x - m)^2/(2\kappa')`; for Poisson columns :math:`a' = a + \sum x` and
+    :math:`b' = b + n` (Bernardo & Smith, *Bayesian Theory*, appendix A; docs/derivations.md).
+
+    Parameters
+    ----------
+    prior : NaiveBayes
+        Prior; blocks that are derived from data, as `NaiveBayes.gaussian` has by default, are derived from
+        `statistics` first.
+    statistics : Statistics
+        Sufficient statistics of labelled rows.
+
+    Returns
+    -------
+    NaiveBayes
+        Posterior. In NumPy arrays if both arguments are: then arrays are padded to few sizes, by priors of
+        concentration 1 without counts, so that models of many sizes share one compiled function.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from bayesnb import NaiveBayes, Statistics, kernels
+    >>> prior = NaiveBayes.categorical(n_classes=2, n_levels=[2, 3])
+    >>> rows, label = np.array([[0, 2], [1, 2], [1, 0]]), np.array([0, 1, 1])
+    >>> kernels.update(prior, kernels.count(Statistics.empty(prior), rows, label)).blocks[0].concentration
+    array([[2., 1., 1., 1., 2.],
+           [1., 3., 2., 1., 2.]])
+    """
+    _require_same_shapes(prior, statistics)
+    prior = prior.derive(statistics)
+    counts = LevelCounts(statistics.class_count[None]), *statistics.blocks
+    pairs = zip((prior.class_prior, *prior.blocks), counts, strict=True)
+    classes, *blocks = (_update_family(family, counted) for family, counted in pairs)
+    return replace(prior, class_prior=classes, blocks=tuple(blocks))
+
+
+def _update_family(family: Any, statistics: Any) -> Any:
+    """Posterior of one family. NumPy arrays of one shape, which are updated entry by entry, are padded vectors."""
+    layout = {name: getattr(family, name) for name in family.layout}
+    bare = _without_layout(family), _without_layout(statistics)
+    shapes = {np.shape(leaf) for leaf in jax.tree.leaves(bare)}
+    if len(shapes) > 1 or not is_host(bare):
+        return replace(conjugate_update(*bare), **layout)
+    (shape,) = shapes
+    size = math.prod(shape)
+    padding = padded_size(size) - size
+    posterior = conjugate_update(_pad(bare[0], padding, 1.0), _pad(bare[1], padding, 0.0))
+    return replace(jax.tree.map(lambda leaf: np.asarray(leaf)[:size].reshape(shape), posterior), **layout)
+
+
+def _without_layout(tree: Any) -> Any:
+    """Copy of a family or statistics without the fields that an update does not change."""
+    return replace(tree, **dict.fromkeys(getattr(tree, "layout", ())))
+
+
+def _pad(tree: Any, padding: int, value: float) -> Any:
+    """Pytree with each array as a vector, to which entries of one value are appended."""
+    more = np.full(padding, value)
+    return jax.tree.map(lambda leaf: np.concatenate([np.ravel(leaf), more]), tree)
+
+
+@jax.jit
+def conjugate_update(family: Any, statistics: Any) -> Any:
+    """Compiled conjugate update of one family."""
+    return family.update(statistics)
+
+
+@_numpy_in_float64
+@kernel(static_argnames="estimate")
+def log_joint(model: NaiveBayes, x: Any, estimate: Estimate = "predictive") -> Float[jax.Array, "N C"]:
+    """(N, C) log p(class, row) under a reading of the posterior, without base measures that all classes share.
+
+    Parameters
+    ----------
+    model : NaiveBayes
+        Posterior, or a prior.
+    x : (N, F) array, or tuple of such arrays, one for each block
+        Rows, as for `count`. A missing cell contributes nothing.
+    estimate : {"predictive", "mean", "map"}, default="predictive"
+        Parameters integrated out, or plugged in at the posterior mean or mode. For maximum likelihood read the "mean"
+        of `update(prior.derive(statistics).improper(), statistics)`.
+
+    Returns
+    -------
+    (N, C) array
+        NaN where an estimate does not exist.
+
+    Raises
+    ------
+    ValueError
+        If the shape of x does not fit the model, when the function is traced; if the estimate is unknown; if the model
+        is a prior that is still to be derived from data.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from bayesnb import NaiveBayes, Statistics, kernels
+    >>> prior = NaiveBayes.categorical(n_classes=2, n_levels=[2, 3])
+    >>> rows, label = np.array([[0, 2], [1, 2], [1, 0]]), np.array([0, 1, 1])
+    >>> posterior = kernels.update(prior, kernels.count(Statistics.empty(prior), rows, label))
+    >>> np.exp(kernels.log_joint(posterior, rows[:1])).round(3)  # 2/5 · 2/3 · 2/4, and 3/5 · 1/4 · 2/5
+    array([[0.133, 0.06 ]])
+    """
+    return model.log_joint(_read_rows(x, model.blocks), estimate)
+
+
+@_numpy_in_float64
+@kernel
+def log_evidence(prior: NaiveBayes, statistics: Statistics) -> jax.Array:
+    """Scalar log marginal likelihood log p(X, y) of the counted rows under the prior, base measures included.
+
+    Parameters
+    ----------
+    prior : NaiveBayes
+        Prior; blocks that are derived from data are derived from `statistics` first.
+    statistics : Statistics
+        Sufficient statistics of labelled rows.
+
+    Returns
+    -------
+    scalar array
+        -inf if a concentration is 0.
+
+    Examples
+    --------
+    The gradient by the concentration of all levels.
+
+    >>> import jax, numpy as np
+    >>> from bayesnb import NaiveBayes, Statistics, kernels
+    >>> statistics = kernels.count(
+    ...     Statistics.empty(NaiveBayes.categorical(2, [3])), np.array([[0], [0], [1]]), np.array([0, 0, 1])
+    ... )
+    >>> slope = jax.grad(lambda alpha: kernels.log_evidence(NaiveBayes.categorical(2, [3], alpha), statistics))
+    >>> float(slope(1.0).round(3))  # two equal rows speak for a smaller one
+    -0.167
+    """
+    _require_same_shapes(prior, statistics)
+    return prior.derive(statistics).log_evidence(statistics)
+
+
+def _read_rows(x: Any, blocks: tuple[Any, ...], counted: Any = None) -> tuple[Any, ...]:
+    """Rows of each block of families or statistics, with cells 0 in rows that are not `counted` (N,).
+
+    Raises ValueError if an array has another shape than the blocks take.
+    """
+    arrays = x if isinstance(x, tuple) else (x,)
+    if len(arrays) != len(blocks):
+        raise ValueError(f"x has {len(arrays)} blocks of columns; the model has {len(blocks)}. Pass a tuple of arrays.")
+    rows, n_rows = [], None if counted is None else len(counted)
+    for b, (array, block) in enumerate(zip(arrays, blocks, strict=True)):
+        if callable(block):
+            raise ValueError(f"model: block {b} is to be derived from data. Pass a posterior, or `derive` it.")
+        n_levels = jax.tree.leaves(block)[0].shape[-1]
+        widths = {"numbers": n_levels}
+        if supports(block, CodedRows):
+            widths = {"codes": block.num_groups, "counts": n_levels}
+        array = xp.asarray(array) if isinstance(array, list) else array
+        if (shape := getattr(array, "shape", None)) is not None:
+            n_rows = shape[0] if shape and n_rows is None else n_rows
+            if len(shape) != 2 or shape[0] != n_rows or shape[1] not in widths.values():
+                wanted = " or ".join(f"({'N' if n_rows is None else n_rows}, {n}) {kind}" for kind, n in widths.items())
+                raise ValueError(f"x[{b}] has the shape {shape}; rows of this block must be {wanted}.")
+            array = array if counted is None else xp.where(counted[:, None], array, 0)
+        rows.append(block.rows(array) if supports(block, CodedRows) else array)
+    return tuple(rows)
+
+
+def _require_same_shapes(prior: NaiveBayes, statistics: Statistics) -> None:
+    """Raise ValueError unless prior and statistics have the same classes, and blocks of the same shapes."""
+    pairs = zip((prior.class_prior, *prior.blocks), (statistics.class_count, *statistics.blocks), strict=True)
+    for b, (family, counted) in enumerate(pairs, -1):
+        shapes = [np.shape(jax.tree.leaves(tree)[0]) for tree in (family, counted)]
+        if shapes[0][-1:] != shapes[1][-1:] or (b >= 0 and shapes[0] != shapes[1]):
+            what = "classes" if b < 0 else f"block {b}"
+            raise ValueError(f"prior and statistics do not fit: {what} of the shapes {shapes[0]} and {shapes[1]}.")
+
+
+# -- blocks of encoded rows ----------------------------------------------------------------------
+
+
+@kernel(donate_argnums=0)
+def add_rows(
+    statistics: Statistics, x: tuple[Any, ...], label: jax.Array, weight: jax.Array, log_base: jax.Array
+) -> tuple[Statistics, jax.Array]:
+    """Statistics with a block of encoded rows and their base measures (N,) added, and Σ weight.
+
+    `statistics` is donated. The sum is ready when the rows have been read.
+    """
+    log_base = log_base + kernel_log_base(statistics.blocks, x)
+    return statistics.observe(x, label, weight, log_base), xp.sum(weight)
+
+
+@kernel(donate_argnums=0)
+def add_responsibilities(
+    statistics: Statistics, x: tuple[Any, ...], weight: jax.Array, log_base: jax.Array
+) -> tuple[Statistics, jax.Array]:
+    """Statistics with rows added to every class by `weight` (N, C), and Σ weight; `statistics` is donated."""
+    log_base = log_base + kernel_log_base(statistics.blocks, x)
+    return statistics.observe_responsibilities(x, weight, log_base), xp.sum(weight)
+
+
+@kernel
+def prepare(likelihood: Prepared, rows: object) -> Prepared:
+    """Equal likelihood whose tables are rearranged for rows of this kind."""
+    return likelihood.prepare(rows)
+
+
+@kernel(static_argnames="output")
+def score(reading: JointLikelihood, x: tuple[Any, ...], output: Output) -> jax.Array:
+    """`output` of the joint log probabilities (N, C) of one block of rows."""
+    return output(reading.log_joint(x))
+
+
+@kernel(static_argnames="function")
+def terms(reading: JointLikelihood, x: tuple[Any, ...], function: TermFunction) -> jax.Array:
+    """(N, C, T) terms of one block of rows, `function(reading, x)`."""
+    return function(reading, x)
+
+
+@kernel(static_argnames=("function", "output"))
+def average_over_weights(
+    reading: JointLikelihood,
+    x: tuple[Any, ...],
+    bias: jax.Array,
+    weight: jax.Array,
+    function: TermFunction,
+    output: Output,
+) -> jax.Array:
+    """`output` of log P(class | row), (N, C), averaged over S draws of term weights, for one block of rows."""
+    averaged: jax.Array = average_of_terms(function(reading, x), reading.log_class, bias, weight, output)
+    return averaged
+
+
+@kernel(static_argnames="output")
+def average_of_terms(
+    terms: jax.Array, log_class: jax.Array, bias: jax.Array, weight: jax.Array, output: Output
+) -> jax.Array:
+    """`output` of log P(class | row), (N, C), averaged over S draws of weights of given terms (N, C, T)."""
+    impossible = xp.any(xp.isneginf(terms), axis=-1)
+    # (N, S, C); an impossible row stays impossible, also at weight 0.
+    scores = xp.einsum("nct,st->nsc", xp.where(xp.isneginf(terms), 0.0, terms), weight)
+    scores = xp.where(impossible[:, None], -xp.inf, scores) + (log_class + bias)
+    return output(logsumexp(log_normalize(scores), axis=1) - xp.log(len(weight)))
+
+
+@kernel(static_argnames="output")
+def read_scores(scores: jax.Array, output: Output) -> jax.Array:
+    """`output` of joint log probabilities (N, C)."""
+    return output(scores)
+
+
+@kernel
+def log_add(total: jax.Array, scores: jax.Array, which: jax.Array) -> jax.Array:
+    """(N, C) `total`, replaced by log(exp(total) + exp(scores)) in the rows where the mask `which` (N,) is true."""
+    return xp.where(which[:, None], xp.logaddexp(total, scores), total)
+
+
+@kernel
+def log_base(statistics: tuple[Any, ...], x: tuple[Any, ...], known: jax.Array) -> jax.Array:
+    """(N,) log base measures of one block of rows: `known` (N,) from the host plus those of the kernels."""
+    return xp.asarray(known + kernel_log_base(statistics, x))
