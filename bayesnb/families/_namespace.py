@@ -111,6 +111,19 @@ def cond(predicate: Any, on_true: Callable[..., Result], on_false: Callable[...,
     return result
 
 
+def apply_where(condition: Any, function: Callable[..., Any], otherwise: Any, *operands: Any) -> Any:
+    """Elementwise `function(*operands)` where `condition` is true, and `otherwise` elsewhere, all of the same shape.
+
+    NumPy evaluates the function only where the condition is true; JAX evaluates it everywhere and selects.
+    """
+    if not _are_host((condition, otherwise, operands)):
+        return jnp.where(condition, function(*operands), otherwise)
+    value = np.full(np.shape(condition), otherwise)
+    if condition.any():
+        value[condition] = function(*(operand[condition] for operand in operands))
+    return value
+
+
 def vmap(function: Callable[..., Result], in_axes: Any = 0, out_axes: int = 0) -> Callable[..., Result]:
     """Map over the leading axis of the arguments (`in_axes` None: the same for all), and stack the results."""
 

@@ -7,12 +7,11 @@ from typing import Any
 
 import jax
 import jax.numpy as jnp
-import numpy as np
 from jax.custom_derivatives import SymbolicZero
 from jax.scipy.special import digamma
 from jax.typing import ArrayLike
 
-from bayesnb.families._namespace import gammaln, is_host, xp
+from bayesnb.families._namespace import apply_where, gammaln, is_host, xp
 from bayesnb.families._pytree import Array
 
 _LARGE = 16.0
@@ -30,27 +29,29 @@ def log_rising(a: ArrayLike, x: ArrayLike) -> Array:
         log_a: Array = xp.log(xp.asarray(a, float))
         return log_a
     a, x = xp.broadcast_arrays(xp.asarray(a, float), xp.asarray(x, float))
-    return _log_rising_on_host(a, x) if is_host(a, x) else _log_rising(a, x)
-
-
-def _log_rising_on_host(a: Any, x: Any) -> np.ndarray:
-    """NumPy version of `log_rising` for broadcast arrays: each entry by its formula."""
-    value = np.where((a == 0) & (x > 0), -np.inf, np.where(x == 0, 0.0, np.nan))
-    large = (a >= _LARGE) & (x != 0)
-    small = (a > 0) & (a < _LARGE) & (x != 0)
-    value[large] = _by_series(a[large], x[large])
-    value[small] = gammaln(a[small] + x[small]) - gammaln(a[small])
+    value: Array = (_log_rising if is_host(a, x) else _differentiable_log_rising)(a, x)
     return value
 
 
-@jax.custom_jvp
-def _log_rising(a: jax.Array, x: jax.Array) -> jax.Array:
-    """JAX version of `log_rising` for broadcast arrays, with the derivative of `_log_rising_jvp`."""
-    large = a >= _LARGE
-    small = jnp.where(large | (a <= 0), 1.0, a)
-    direct = gammaln(small + x) - gammaln(small)
-    improper = jnp.where((a == 0) & (x > 0), -jnp.inf, jnp.where(x == 0, 0.0, jnp.nan))
-    return jnp.where(large, _by_series(jnp.where(large, a, _LARGE), x), jnp.where(a > 0, direct, improper))
+def _log_rising(a: Any, x: Any) -> Any:
+    """Elementwise `log_rising` of arrays of the same shape."""
+    some, proper, large = x != 0, a > 0, a >= _LARGE
+    value = apply_where(some & ~proper, _without_prior, 0.0, a, x)
+    value = apply_where(some & proper & ~large, _by_log_gamma, value, a, x)
+    return apply_where(some & large, _by_series, value, a, x)
+
+
+_differentiable_log_rising = jax.custom_jvp(_log_rising)
+
+
+def _without_prior(a: Any, x: Any) -> Any:
+    """Elementwise limit of log Γ(a + x) - log Γ(a) for a = 0 and x > 0, -inf; NaN for other arguments."""
+    return xp.where((a == 0) & (x > 0), -xp.inf, xp.nan)
+
+
+def _by_log_gamma(a: Any, x: Any) -> Any:
+    """Elementwise log Γ(a + x) - log Γ(a) for 0 < a < 16."""
+    return gammaln(a + x) - gammaln(a)
 
 
 def _by_series(a: Any, x: Any) -> Any:
@@ -58,9 +59,9 @@ def _by_series(a: Any, x: Any) -> Any:
     return (a - 0.5) * xp.log1p(x / a) + x * (xp.log(a + x) - 1.0) + _stirling(a + x) - _stirling(a)
 
 
-@partial(_log_rising.defjvp, symbolic_zeros=True)
+@partial(_differentiable_log_rising.defjvp, symbolic_zeros=True)
 def _log_rising_jvp(primals: tuple[Any, Any], tangents: tuple[Any, Any]) -> tuple[jax.Array, Any]:
-    """Value and directional derivative of `_log_rising`, by ∂a = ψ(a + x) - ψ(a) and ∂x = ψ(a + x)."""
+    """Value and directional derivative of `log_rising`, by ∂a = ψ(a + x) - ψ(a) and ∂x = ψ(a + x)."""
     (a, x), (da, dx) = primals, tangents
     proper, positive = a > 0, jnp.where(a > 0, a, 1.0)
     slope = jnp.zeros_like(a)
@@ -68,7 +69,7 @@ def _log_rising_jvp(primals: tuple[Any, Any], tangents: tuple[Any, Any]) -> tupl
         slope = slope + jnp.where(proper, _digamma_difference(positive, x), 0.0) * da
     if not isinstance(dx, SymbolicZero):
         slope = slope + jnp.where(proper, digamma(positive + x), 0.0) * dx
-    return _log_rising(a, x), slope
+    return _differentiable_log_rising(a, x), slope
 
 
 def _digamma_difference(a: jax.Array, x: jax.Array) -> jax.Array:
