@@ -14,6 +14,7 @@ from bayesnb.families import binnings
 from bayesnb.families._namespace import (
     are_few,
     is_host,
+    kernel,
     log_segment_sum,
     map_leading_axis,
     segment_sum,
@@ -249,10 +250,10 @@ class Binned(AveragedTables):
         return map_leading_axis(lambda alone: of(alone, *shared), cells, batch_size=size)
 
     def _map_to_cells(self, of: Callable[..., Any], *shared: Any) -> Any:
-        """(F, …, G) results of `of(cells, *shared)`, a value per cell; NumPy arrays go to shared compiled kernels."""
+        """(F, …, G) results of `of(cells, *shared)`, a value per cell; many NumPy arrays are cut into equal parts."""
         cells = self._cells()
         many_on_host = is_host(cells, shared) and not are_few(cells, shared)
-        return _map_on_host(of, cells, *shared) if many_on_host else self._map(of, *shared)
+        return _map_in_parts(of, cells, *shared) if many_on_host else self._map(of, *shared)
 
     def _cells(self) -> Cells:
         """`Cells` of all features, stacked on a leading axis (F,)."""
@@ -408,8 +409,8 @@ class Cells(NamedTuple):
         return moments.reshape(*moments.shape[:-3], -1, moments.shape[-1])
 
 
-def _map_on_host(of: Callable[..., Any], cells: Cells, *shared: np.ndarray) -> np.ndarray:
-    """(F, …, G) results of `of(cells, *shared)` in NumPy, at most four features at a time.
+def _map_in_parts(of: Callable[..., Any], cells: Cells, *shared: np.ndarray) -> np.ndarray:
+    """(F, …, G) results of `of(cells, *shared)` as NumPy array, compiled for at most four features at a time.
 
     Cells are padded to the least power of two that is at least G and at least 16, so that most models share a compiled
     kernel.
@@ -425,11 +426,13 @@ def _map_on_host(of: Callable[..., Any], cells: Cells, *shared: np.ndarray) -> n
     )
     parts = zip(*(np.split(v, (n_features + more) // size) for v in padded), strict=True)
     with jax.ensure_compile_time_eval():  # also where rows are traced
-        results = [np.asarray(_map_compiled(Cells(*part), *shared, of=of)) for part in parts]
+        # A part has few numbers, but there are many parts: the kernel compiles what has a JAX array.
+        compiled = (_of_part(Cells(jnp.asarray(alpha), *part), *shared, of=of) for alpha, *part in parts)
+        results = [np.asarray(part) for part in compiled]
     return np.concatenate(results)[:n_features, ..., :width]
 
 
-@jax.jit(static_argnames="of")
-def _map_compiled(cells: Cells, *shared: jax.Array, of: Callable[..., Any]) -> Any:
-    """Results of `of(cells, *shared)` for each feature on the leading axis, compiled."""
+@kernel(static_argnames="of")
+def _of_part(cells: Cells, *shared: Any, of: Callable[..., Any]) -> Any:
+    """Results of `of(cells, *shared)` for the features on the leading axis."""
     return of(cells, *shared)
