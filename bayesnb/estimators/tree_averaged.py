@@ -15,7 +15,7 @@ from bayesnb.encoding import Encoding, Node, NodeColumns, PairColumns
 from bayesnb.estimators.defaults import ALPHA, CELLS
 from bayesnb.estimators.network_base import StructuredNB
 from bayesnb.estimators.pair_counts import pair_counts
-from bayesnb.families._namespace import xp
+from bayesnb.families._namespace import kernel, xp
 from bayesnb.families.variates import Variates
 from bayesnb.fitted import NotOfferedError
 from bayesnb.uncertainty.draws import ask, run
@@ -247,7 +247,7 @@ class TreeAveragedNB(StructuredNB):
         columns.check()
 
 
-@jax.jit
+@kernel
 def _arc_probability(family: Any) -> jax.Array:
     """Compute (F (F - 1)/2,) posterior probabilities of arcs, pairs in the order of `np.triu_indices(F, 1)`."""
     return xp.asarray(family.arc_probability())

@@ -19,7 +19,7 @@ import jax
 import numpy as np
 from jaxtyping import Float, Int
 
-from bayesnb.families._namespace import fori_loop, scan, segment_max, set_at, xp
+from bayesnb.families._namespace import fori_loop, scan, segment_max, set_at, sigmoid, xp
 from bayesnb.families._pytree import Array
 
 NEVER = -1e300
@@ -50,6 +50,27 @@ def log_sum(log_weight: Float[Array, "n n *B"]) -> Float[jax.Array, "*B"]:
     return total
 
 
+def edge_probability(log_weight: Float[Array, "n n"]) -> Float[jax.Array, "n n"]:
+    """(n, n) probability of each edge in a random spanning tree with probability ∝ Π w, given symmetric log weights.
+
+    These are the derivatives of `log_sum` by the log weights.
+    """
+    n = len(xp.asarray(log_weight))
+
+    def put_back(probability: jax.Array, step: tuple[Any, ...]) -> tuple[jax.Array, None]:
+        """Insert vertex k into the graph of the vertices below k: an edge there may stand for the way through k."""
+        k, w, _, factor, row = step
+        # Rounded as in `eliminate`, so that small probabilities keep their digits.
+        excess = row[:, None] + (row - factor) - w
+        through, direct = probability * sigmoid(excess), probability * sigmoid(-excess)
+        more = xp.sum(through, axis=1)
+        of_vertex = xp.maximum(more + xp.exp(row - factor) * (1.0 - 0.5 * xp.sum(more)), 0.0)  # rounding may be below 0
+        is_k = xp.arange(n) == k
+        return xp.where(is_k, of_vertex[:, None], xp.where(is_k[:, None], of_vertex, direct)), None
+
+    return scan(put_back, xp.zeros((n, n)), _eliminations(log_weight))[0]
+
+
 def eliminate(w: jax.Array, k: int | jax.Array) -> tuple[jax.Array, jax.Array, jax.Array]:
     """Eliminate vertex k: log weights (n, n, …) of vertices below k, log Σ_m w_km, log w_km (`NEVER` from k on)."""
     below = (xp.arange(len(w)) < k).reshape(-1, *[1] * (w.ndim - 2))
@@ -58,6 +79,18 @@ def eliminate(w: jax.Array, k: int | jax.Array) -> tuple[jax.Array, jax.Array, j
     factor = top + xp.log(xp.sum(xp.exp(row - top), axis=0))
     mesh = row[:, None] + (row - factor)[None]
     return xp.maximum(w, mesh) + xp.log1p(xp.exp(-xp.abs(w - mesh))), factor, row
+
+
+def _eliminations(log_weight: Float[Array, "n n"]) -> tuple[jax.Array, ...]:
+    """Vertices k = 1 … n - 1, the log weights before each is eliminated, and what `eliminate` returns."""
+
+    def take_out(w: jax.Array, k: jax.Array) -> tuple[jax.Array, tuple[jax.Array, ...]]:
+        """Eliminate vertex k; return the remaining weights, and what is needed to put k back."""
+        after, factor, row = eliminate(w, k)
+        return after, (k, w, after, factor, row)
+
+    w = xp.asarray(log_weight)
+    return scan(take_out, w, xp.arange(1, len(w)), reverse=True)[1]
 
 
 def draw(log_weight: Float[Array, "n n"], log_uniform: Array, gumbel: Array) -> Int[jax.Array, "n"]:
@@ -73,14 +106,9 @@ def draw(log_weight: Float[Array, "n n"], log_uniform: Array, gumbel: Array) -> 
     n = len(xp.asarray(log_weight))
     vertex = xp.arange(n)
 
-    def take_out(w: jax.Array, k: jax.Array) -> tuple[jax.Array, tuple[jax.Array, ...]]:
-        """Eliminate vertex k; return the remaining weights, and what `put_back` needs."""
-        after, factor, row = eliminate(w, k)
-        return after, (k, after, factor, row)
-
     def put_back(parent: jax.Array, step: tuple[Any, ...]) -> tuple[jax.Array, None]:
         """Insert vertex k into the random tree of the vertices below k, given by `parent` (n,)."""
-        k, after, factor, row, log_u, noise = step
+        k, _, after, factor, row, log_u, noise = step
         # With the share of k in its weight an edge stands for the way through k, and is not an edge of its own.
         through = (parent != vertex) & (log_u < row + row[parent] - factor - after[vertex, parent])
         parent = xp.where(through, vertex, parent)
@@ -93,8 +121,7 @@ def draw(log_weight: Float[Array, "n n"], log_uniform: Array, gumbel: Array) -> 
         parent = set_at(parent, xp.where(turned, parent, n), vertex)
         return xp.where(chosen, k, parent), None
 
-    steps = scan(take_out, xp.asarray(log_weight), xp.arange(1, n), reverse=True)[1]
-    return scan(put_back, vertex, (*steps, log_uniform[1:], gumbel[1:]))[0]
+    return scan(put_back, vertex, (*_eliminations(log_weight), log_uniform[1:], gumbel[1:]))[0]
 
 
 def _ancestors(parent: jax.Array) -> jax.Array:

@@ -142,8 +142,10 @@ class TreeAveraged(AveragedStructures):
     def arc_probability(self) -> Float[jax.Array, "P"]:
         """(P,) posterior probability that each pair (0, 1), (0, 2), …, (F - 2, F - 1) is joined by a real arc."""
         log_bayes = self._log_bayes()
-        in_tree = jax.grad(log_sum_of_trees)(log_arc_weight(log_bayes), self.n_features)
-        probability: jax.Array = in_tree * sigmoid(log_bayes)
+        if self.n_features < 2:
+            return log_bayes
+        in_tree = spanning_trees.edge_probability(log_arc_weight(log_bayes)[pair_index(self.n_features)])
+        probability: jax.Array = in_tree[np.triu_indices(self.n_features, 1)] * sigmoid(log_bayes)
         return probability
 
     def predictive(self, multiplicity: Array | None = None) -> TreePredictive:

@@ -16,7 +16,8 @@ from tests.strategies import variants
 
 log_sum = jax.jit(spanning_trees.log_sum)
 draw = jax.jit(jax.vmap(spanning_trees.draw, (None, 0, 0)))
-in_tree = jax.jit(jax.grad(lambda weight, index: spanning_trees.log_sum(weight[index])))
+edge_probability = jax.jit(spanning_trees.edge_probability)
+gradient = jax.jit(jax.grad(lambda weight, index: spanning_trees.log_sum(weight[index])))
 
 
 def symmetric(weight: np.ndarray, n: int) -> np.ndarray:
@@ -84,19 +85,23 @@ def test_of_sixty_vertices_with_weights_of_any_size_it_is_the_determinant_in_who
     assert found == pytest.approx(log_minor(exponent), rel=1e-12)
     order = rng.permutation(n)
     assert log_sum(matrix[order][:, order]) == pytest.approx(found, rel=1e-12)
-    probability = np.asarray(in_tree(matrix[np.triu_indices(n, 1)], spanning_trees.pair_index(n)))
-    assert probability.sum() == pytest.approx(n - 1, abs=1e-9)
+    probability = spanning_trees.edge_probability(matrix)
+    assert probability.sum() == pytest.approx(2 * (n - 1), abs=2e-9)
+    np.testing.assert_allclose(edge_probability(matrix), probability, rtol=0, atol=1e-12)
     assert probability.min() >= 0
     assert probability.max() <= 1 + 1e-12
 
 
 @variants("sd", [1.0, 50.0])
-def test_its_gradient_is_the_probability_of_an_arc(sd):
+def test_its_gradient_is_the_probability_of_an_edge(sd):
     n, weight = 5, np.random.default_rng(1).normal(scale=sd, size=10)
     log_weight = enumerated(symmetric(weight, n))
     share = np.exp(log_weight - np.logaddexp.reduce(log_weight))
     among = [[arc in tree for tree in trees(n)] for arc in zip(*np.triu_indices(n, 1), strict=True)]
-    found = in_tree(weight, spanning_trees.pair_index(n))
+    matrix = symmetric(weight, n)
+    for found in (spanning_trees.edge_probability(matrix), edge_probability(matrix)):
+        np.testing.assert_allclose(found[np.triu_indices(n, 1)], np.array(among) @ share, rtol=1e-10, atol=1e-14)
+    found = gradient(weight, spanning_trees.pair_index(n))
     np.testing.assert_allclose(found, np.array(among) @ share, rtol=1e-10, atol=1e-14)
 
 
