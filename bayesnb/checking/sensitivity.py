@@ -7,10 +7,11 @@ from numbers import Real
 from typing import TYPE_CHECKING, Any
 
 import jax
+import jax.numpy as jnp
 import numpy as np
 
 from bayesnb._util.arguments import require_integer, require_interval
-from bayesnb.families._namespace import map_leading_axis, xp
+from bayesnb.families._namespace import kernel, map_leading_axis, xp
 from bayesnb.fitted import Classifier, Fitted, require_posterior
 from bayesnb.model import Estimate, NaiveBayes, Statistics, log_normalize, undefined
 from bayesnb.scoring import map_rows, pad, pad_statistics
@@ -89,7 +90,10 @@ def prior_sensitivity(
     estimate: Estimate = "predictive" if fitted.estimate == "mle" else fitted.estimate
     rows = rows if estimate == "predictive" else tuple(r.linear_rows() for r in rows)
     unit, statistics = pad(fitted.encoding, unit), pad_statistics(fitted.encoding, fitted.statistics)
-    values = map_rows(rows, n_rows, lambda x: _vary_strength(unit, statistics, x, strength, grid, estimate))
+    # The strength is a JAX array, as JAX differentiates by it.
+    values = map_rows(
+        rows, n_rows, lambda x: _vary_strength(unit, statistics, x, jnp.asarray(strength), grid, estimate)
+    )
     index, probability, lower, upper, changes, slope = values.T
     # The label of a row without class probabilities is that of `predict`.
     choice = np.where(index < 0, int(np.argmax(fitted.class_log_prior)), index.astype(int))
@@ -118,7 +122,7 @@ def _strength(nb: Classifier, fitted: Fitted) -> tuple[NaiveBayes, np.ndarray]:
     return unit.prior, np.where(levels, float(alpha), 1.0)
 
 
-@jax.jit(static_argnames="estimate")
+@kernel(static_argnames="estimate")
 def _vary_strength(
     unit: NaiveBayes,
     statistics: Statistics,

@@ -8,10 +8,10 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
-from functools import partial
 from typing import Any, Self
 
 import jax
+import jax.numpy as jnp
 import numpy as np
 
 from bayesnb._util.arguments import shown, to_numbers
@@ -109,7 +109,8 @@ class Hyperparameters:
         names = tuple(tuple(block.items()) for block in sites)
         size = max(1, _MOST_CELLS // (1 + sum(np.size(leaf) for leaf in jax.tree.leaves(self.statistics))))
         for start in range(0, len(self), size):
-            part = {site: values[start : start + size] for site, values in self.values.items()}
+            # JAX arrays, which `_posteriors` compiles: a loop over the draws in NumPy takes longer, even for few.
+            part = {site: jnp.asarray(values[start : start + size]) for site, values in self.values.items()}
             models = _posteriors(self.prior.unit(), self.statistics, part, names)
             yield pad(encoding, jax.tree.map(np.asarray, models))
 
@@ -304,7 +305,7 @@ def prior_given(prior: NaiveBayes, names: Sites, values: Mapping[str, Any]) -> N
     return replace(prior, class_prior=prior.class_prior.with_hyperparameters(of_classes), blocks=blocks)
 
 
-@partial(jax.jit, static_argnames="names")
+@kernel(static_argnames="names")
 def _posteriors(
     prior: NaiveBayes, statistics: Statistics, values: Draws, names: tuple[tuple[tuple[str, str], ...], ...]
 ) -> NaiveBayes:
