@@ -1,16 +1,15 @@
-"""The tuned strength of a prior against SciPy's scalar optimiser over refits, and finite differences."""
+"""The tuned strength of a prior against SciPy's optimisers over refits."""
 
 from __future__ import annotations
 
 import numpy as np
 import pytest
-from scipy.optimize import approx_fprime, minimize, minimize_scalar
+from scipy.optimize import minimize, minimize_scalar
 from sklearn.base import clone
 from sklearn.datasets import load_iris
 
 import bayesnb as bnb
 from bayesnb.families import EmpiricalNormal
-from bayesnb.selection import tune
 from tests.prediction.tables import COUNTS, LABEL, LEVELS, N
 from tests.refusals import refused
 from tests.strategies import variants
@@ -49,7 +48,6 @@ def test_alpha_is_the_optimum_over_refits(nb, X, by):
     assert found.path["objective"].max() == found.objective
 
 
-@pytest.mark.slow("compiles kernels of its own")
 @pytest.mark.parametrize("by", ["loo", "evidence"])
 def test_gaussian_strength_is_the_optimum_over_refits(by):
     X, y = load_iris(return_X_y=True)
@@ -65,18 +63,6 @@ def test_gaussian_strength_is_the_optimum_over_refits(by):
     assert objective(found.estimator, X, y, by) == pytest.approx(found.objective, rel=1e-9)
 
 
-@pytest.mark.parametrize("by", ["loo", "evidence"])
-def test_slopes_are_those_of_finite_differences(by):
-    nb = bnb.MultinomialNB().fit(COUNTS, LABEL)
-    names = ("alpha", "class_alpha")
-    fitted = nb.fitted_
-    by_loo = tune._loo_objective(fitted, fitted.prior, COUNTS, LABEL, None, names)
-    of = by_loo if by == "loo" else tune._evidence_objective(fitted.prior, fitted.statistics, names)
-    for at in (np.log([0.3, 2.0]), np.log([5.0, 0.1])):
-        np.testing.assert_allclose(of(at)[1], approx_fprime(at, lambda v: of(v)[0], 1e-6), rtol=1e-4, atol=1e-4)
-
-
-@pytest.mark.slow("compiles kernels of its own")
 def test_an_optimum_at_the_end_of_the_interval_is_reported():
     """Levels that say nothing of the class: the larger α, the better."""
     X, y = np.tile([["u"], ["v"]], (50, 1)), np.repeat([0, 1], 50)
