@@ -388,6 +388,13 @@ def test_sums_of_duplicates_do_not_wrap():
         assert nb.feature_count_.tolist() == [[1, 1], [0, 0]]
 
 
+def test_sums_of_duplicates_are_not_rounded_to_float32():
+    data, column = np.array([2.0**24, 1.0, 1.0], np.float32), np.array([0, 0, 1])
+    by_rows = sp.csr_array((data, column, np.array([0, 2, 3])), shape=(2, 2))
+    for X in (by_rows, sp.coo_array((data, ([0, 0, 1], column)), shape=(2, 2))):
+        assert MultinomialNB().fit(X, ["a", "b"]).feature_count_.tolist() == [[2**24 + 1, 0], [0, 1]]
+
+
 # -- blocks of rows ----------------------------------------------------------------------------------------
 
 

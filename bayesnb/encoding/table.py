@@ -239,7 +239,7 @@ class Table:
         canonical = self.data.has_canonical_format
         matrix = sp.csr_array(self.data, copy=not canonical)
         if not canonical:
-            matrix = _widen_integers(matrix)
+            matrix = _widen_numbers(matrix)
             matrix.sum_duplicates()
         if matrix.nnz and not (matrix.data.min() > 0 and matrix.data.max() < np.inf):
             bad = ~np.isfinite(matrix.data) | (nonnegative & (matrix.data < 0))
@@ -319,7 +319,7 @@ def to_table(X: Any, owner: str) -> Table:
         X = from_sequence(X)
     if sp.issparse(X) and X.ndim == 2 and X.dtype.kind in "biuf":
         _check_size(X.shape[0], X.shape[1], owner)
-        X = (_widen_integers(X) if X.format == "coo" else X).tocsr()  # adds up the duplicates of a COO matrix
+        X = (_widen_numbers(X) if X.format == "coo" else X).tocsr()  # adds up the duplicates of a COO matrix
         X = X if _is_native(X.dtype) else X.astype(np.float64)
         return Table(X, Positions(X.shape[1]), X.shape[0], owner)
     if (n_axes := X.ndim if sp.issparse(X) else np.asarray(X).ndim) < 2:
@@ -373,9 +373,9 @@ def row_major(columns: Sequence[np.ndarray], dtype: np.dtype | None = None) -> n
     return out
 
 
-def _widen_integers(matrix: Any) -> Any:
-    """Return a sparse matrix with integers as float64, so that sums of duplicates do not wrap; others unchanged."""
-    return matrix.astype(np.float64) if matrix.dtype.kind in "iu" else matrix
+def _widen_numbers(matrix: Any) -> Any:
+    """Return a sparse matrix of numbers in float64, in which sums of duplicates neither wrap nor round to float32."""
+    return matrix if matrix.dtype == bool else matrix.astype(np.float64, copy=False)
 
 
 def _aligned(shape: tuple[int, int], dtype: np.dtype) -> np.ndarray:
