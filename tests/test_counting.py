@@ -10,6 +10,7 @@ import numpy as np
 import pytest
 import scipy.sparse as sp
 import scipy.special
+import sklearn.naive_bayes
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -270,6 +271,7 @@ def test_the_size_of_blocks_does_not_matter(kind, monkeypatch):
     decisions = whole.predict(X)
     monkeypatch.setattr(encoded_rows, "CELLS", SMALL_BLOCKS)
     monkeypatch.setattr(sparse_rows, "ENTRIES", SMALL_BLOCKS)
+    monkeypatch.setattr(sparse_rows, "SUMMED_ENTRIES", SMALL_BLOCKS)
     blocks = list(encoded_rows.blocks(whole.encoding_.rows(whole.fitted_.table(X)), N))
     assert len(blocks) > 3
     again = make.fit(X, Y, WEIGHT)
@@ -286,6 +288,7 @@ def test_the_size_of_blocks_does_not_matter(kind, monkeypatch):
 @pytest.mark.parametrize("dtype", [np.float32, np.int64])
 def test_the_order_of_sparse_rows_does_not_matter(make, dtype, monkeypatch):
     monkeypatch.setattr(sparse_rows, "ENTRIES", SMALL_BLOCKS)
+    monkeypatch.setattr(sparse_rows, "SUMMED_ENTRIES", SMALL_BLOCKS)
     cells = np.where(np.arange(N)[:, None] % 7 == 0, 0, COUNTS)  # every seventh row is empty
     for order in (np.arange(N), np.argsort(Y), RNG.permutation(N)):
         X = sp.csr_array(cells[order].astype(dtype))
@@ -297,6 +300,57 @@ def test_the_order_of_sparse_rows_does_not_matter(make, dtype, monkeypatch):
         each = scipy.special.gammaln(cells.sum(axis=1) + 1) - scipy.special.gammaln(cells + 1).sum(axis=1)
         log_base = 0.0 if make is BernoulliNB else WEIGHT @ each
         np.testing.assert_allclose(nb.statistics_.log_base, log_base, rtol=1e-12)
+
+
+@st.composite
+def sparse_tables(draw):
+    """Sparse rows (N, 4) whose entries are unsorted, repeated or 0, and labels and weights of the rows."""
+    n, n_entries = draw(st.integers(2, 30)), draw(st.integers(1, 60))
+    dtype = np.dtype(draw(st.sampled_from(["bool", "int8", "uint16", "int64", "float32", "float64"])))
+    values = {
+        "b": st.booleans(),
+        "i": st.integers(0, 127),
+        "u": st.integers(0, 9),
+        "f": st.floats(0, 5000, width=32) | st.sampled_from([0, 1, 1, 1, 2, 4095, 4096]),
+    }
+    data = np.array(draw(st.lists(values[dtype.kind], min_size=n_entries, max_size=n_entries)), dtype)
+    column = np.array(draw(st.lists(st.integers(0, 3), min_size=n_entries, max_size=n_entries)))
+    cuts = sorted(draw(st.lists(st.integers(0, n_entries), min_size=n - 1, max_size=n - 1)))
+    y = np.append([0, 1], draw(st.lists(st.integers(0, 1), min_size=n - 2, max_size=n - 2)))
+    weights = st.sampled_from([0.0, 1.0, 3.0]) | st.floats(0.01, 100)
+    weight = draw(st.just(np.ones(n)) | st.lists(weights, min_size=n, max_size=n).map(np.array))
+    weight[:2] = np.maximum(weight[:2], 1)
+    return sp.csr_array((data, column, np.array([0, *cuts, n_entries])), (n, 4)), y.astype(int), weight
+
+
+@given(table=sparse_tables(), small=st.booleans())
+def test_sparse_counts_are_those_of_scikit_learn_and_of_dense_rows(table, small):
+    X, y, weight = table
+    entry_row = np.repeat(np.arange(len(y)), np.diff(X.indptr))
+    dense = np.zeros(X.shape)
+    np.add.at(dense, (entry_row, X.indices), X.data.astype(float))
+    dense = np.minimum(dense, 1) if X.dtype == bool else dense
+    rtol = 0 if (weight == 1).all() and (dense == np.round(dense)).all() else 1e-12
+    with pytest.MonkeyPatch.context() as patch:
+        if small:
+            patch.setattr(sparse_rows, "ENTRIES", 6)
+            patch.setattr(sparse_rows, "SUMMED_ENTRIES", 6)
+        nb = MultinomialNB().fit(X.copy(), y, weight)
+        present = BernoulliNB().fit(X.copy(), y, weight)
+    np.testing.assert_allclose(nb.feature_count_, by_class(dense, y, weight), rtol)
+    peer = sklearn.naive_bayes.MultinomialNB().fit(dense, y, weight)
+    np.testing.assert_allclose(nb.feature_count_, peer.feature_count_, rtol=1e-12)
+    each = scipy.special.gammaln(dense.sum(axis=1) + 1) - scipy.special.gammaln(dense + 1).sum(axis=1)
+    np.testing.assert_allclose(nb.statistics_.log_base, weight @ each, rtol=1e-11, atol=1e-9)
+    np.testing.assert_allclose(present.feature_count_, by_class(dense > 0, y, weight), rtol)
+    peer = sklearn.naive_bayes.BernoulliNB().fit(dense, y, weight)
+    np.testing.assert_allclose(present.feature_count_, peer.feature_count_, rtol=1e-12)
+
+
+def test_sums_of_counts_beyond_the_integers_of_float32_are_exact():
+    count = np.tile([[4095, 1], [4093, 0], [1, 4095]], (3000, 1))
+    for y in (np.zeros(len(count), int), np.arange(len(count)) % 2):
+        np.testing.assert_array_equal(MultinomialNB().fit(sp.csr_array(count), y).feature_count_, by_class(count, y))
 
 
 def test_rows_beyond_sixteen_bits_have_multinomial_coefficients_of_their_own():
