@@ -8,6 +8,7 @@ compilation takes a second; on many numbers, on JAX arrays, and under `jit`, `gr
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Sequence
+from contextvars import ContextVar
 from functools import partial, wraps
 from types import ModuleType
 from typing import TYPE_CHECKING, Any, TypeVar, overload
@@ -21,6 +22,9 @@ from jaxtyping import Float, Integer
 
 FEW = 2**15
 """Most numbers in the arguments of a kernel that NumPy evaluates: a few milliseconds of its time."""
+
+_quiet: ContextVar[bool] = ContextVar("_quiet", default=False)
+"""Whether a kernel has switched NumPy's warnings off: the switch takes as long as a function of few numbers."""
 
 Result = TypeVar("Result")
 State = TypeVar("State")
@@ -59,6 +63,8 @@ def _dispatcher(name: str) -> Any:
     def call(*args: Any, **kwargs: Any) -> Any:
         if not (_are_host(args) and _are_host(kwargs.values())):
             return of_jax(*args, **kwargs)
+        if _quiet.get():
+            return of_numpy(*args, **kwargs)
         with np.errstate(all="ignore"):  # as JAX does; probabilities may be 0, and their logarithms -inf
             return of_numpy(*args, **kwargs)
 
@@ -88,7 +94,14 @@ def kernel(function: Callable[..., Any] | None = None, /, **options: Any) -> Cal
 
     @wraps(of_few)
     def call(*args: Any, **kwargs: Any) -> Any:
-        return (of_few if are_few(args, kwargs) else compiled)(*args, **kwargs)
+        if not are_few(args, kwargs):
+            return compiled(*args, **kwargs)
+        token = _quiet.set(True)
+        try:
+            with np.errstate(all="ignore"):
+                return of_few(*args, **kwargs)
+        finally:
+            _quiet.reset(token)
 
     return call
 

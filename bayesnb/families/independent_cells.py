@@ -11,7 +11,7 @@ import jax
 import numpy as np
 from jaxtyping import Float
 
-from bayesnb.families._namespace import map_leading_axis, vmap, xp
+from bayesnb.families._namespace import map_leading_axis, xp
 from bayesnb.families._pytree import Array, Tree, map_leaves, pytree, static
 from bayesnb.families.number_rows import map_in_pieces, observed, only, sum_cells
 from bayesnb.families.protocol import (
@@ -224,7 +224,10 @@ class SumOfCells(Cellwise):
 def reduce_cells(likelihood: Any, reduce: CellReduction, x: object) -> jax.Array:
     """(N, C, …) `reduce` of mask and cell log probabilities by class: `sum_cells` gives (N, C), `only` (N, C, F)."""
     seen, x = observed(x)
-    return vmap(lambda of_class: reduce(seen, of_class.cells(x)), out_axes=1)(jax.tree.map(xp.asarray, likelihood))
+    of_rows = map_leaves(
+        lambda v: v if xp.ndim(v) == 3 else xp.asarray(v)[:, None], likelihood
+    )  # (C, N, F) or (C, 1, F)
+    return xp.moveaxis(reduce(seen, of_rows.cells(x)), 0, 1)
 
 
 def sum_with_points(terms: Float[jax.Array, "N C F"]) -> Float[jax.Array, "N C"]:

@@ -74,7 +74,8 @@ def test_packs_score_what_groups_score(bits, complete):
 def test_few_rows_and_many_classes_make_small_packs():
     """No more room than cells, or than the cache has."""
     assert packing(8, 4, 30, 10**7) == 4
-    assert packing(8, 4, 30, 100) == 2
+    assert packing(8, 4, 30, 10**4) == 2
+    assert packing(8, 4, 30, 30) == 1
     assert packing(8, 100, 30, 10**7) == 2
     assert packing(8, 10**5, 30, 10**7) == 1
     assert packing(128, 2, 30, 10**7) == 1
