@@ -172,8 +172,15 @@ class Dirichlet(IndependentClasses):
         others = ~keep & np.isin(group, chosen)
         if not others.any():
             return type(self)(alpha[:, keep], index, len(chosen))
-        rest = alpha[:, others].sum(axis=1, keepdims=True)
-        return type(self)(np.append(alpha[:, keep], rest, axis=1), np.zeros(keep.sum() + 1, np.int32), 1)
+        return type(self)(np.column_stack([alpha[:, keep], alpha @ others]), np.zeros(keep.sum() + 1, np.int32), 1)
+
+    def restrict_with_counts(self, statistics: LevelCounts, keep: np.ndarray) -> tuple[Self, LevelCounts]:
+        """`restrict(keep)`, and the counts of its levels: the posterior is that of all levels, restricted.
+
+        A factor α on all concentrations may be applied before or after, as the concentration of merged levels is a sum.
+        """
+        counts = self.improper().update(statistics).restrict(keep).concentration
+        return self.restrict(keep), LevelCounts(counts)
 
     def improper(self) -> Self:
         """Improper prior with all concentrations 0, whose posterior mean is the maximum likelihood estimate."""

@@ -500,6 +500,7 @@ class Hierarchical(Protocol):
 
         "pooled" adds those that the classes share; under "grouped" each class has its own, which groups of rows share.
         The arguments of their distributions are functions of this prior's fields, written with `xp`: NUTS traces them.
+        `with_hyperparameters` and `update` broadcast: values may have leading axes, of draws and of groups of rows.
         """
 
 
@@ -514,6 +515,12 @@ class Condensable(Protocol):
 
     def condense(self, statistics: Any) -> Any:
         """Reduced statistics that `condensed().log_evidence` takes in place of the full ones."""
+
+    def restrict_with_counts(self, statistics: Any, keep: np.ndarray) -> tuple[Any, Any]:
+        """Marginal prior and statistics of the levels `keep` (L,) of bool, valid while only `tunable` fields change.
+
+        The levels come first on the last axis, and may be followed by one more, for all others.
+        """
 
 
 class LevelDependence(Protocol):

@@ -6,6 +6,7 @@ prior is the likelihood of the hyperparameters, and updating the prior gives the
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
@@ -16,14 +17,20 @@ import numpyro
 from numpyro import distributions as dist
 
 from bayesnb._util.precision import float64
-from bayesnb.families.protocol import Hyperparameter, HyperpriorKind
+from bayesnb.families import supports
+from bayesnb.families.protocol import Condensable, Hyperparameter, HyperpriorKind
 from bayesnb.model import NaiveBayes, Statistics
 from bayesnb.sampling.chains import NumpyroProgram
 from bayesnb.sampling.programs import Sites, evaluate
 from bayesnb.uncertainty.draws import draw_stacked
-from bayesnb.uncertainty.given_draws import hyperparameter_sites, prior_given, sampled_hyperparameters
+from bayesnb.uncertainty.given_draws import (
+    hyperparameter_sites,
+    posteriors_given,
+    prior_given,
+    sampled_hyperparameters,
+)
 
-_MOST_CELLS = 2**24
+_MOST_CELLS = 2**22
 
 
 @dataclass(frozen=True, eq=False)
@@ -123,17 +130,6 @@ class Hierarchy:
         drawn = self._draw(samples, statistics, masks, seed)
         return drawn, [{site: samples[site] for site in part} for part in self.hyperparameters()]
 
-    def posterior(self, hyperparameters: Mapping[str, Any], statistics: Statistics) -> NaiveBayes:
-        """Exact conjugate posterior of the parameters given one draw of the hyperparameters, by site.
-
-        For groups its arrays have a leading axis, as those of the statistics.
-        """
-        prior: NaiveBayes = numpyro.handlers.substitute(
-            numpyro.handlers.seed(self.sample_prior, 0), data=hyperparameters
-        )()
-        return jax.vmap(prior.update)(statistics) if self.kind == "grouped" else prior.update(statistics)
-
-    @float64
     def _draw(
         self, samples: Mapping[str, Any], statistics: Statistics, masks: Sequence[np.ndarray], seed: int
     ) -> dict[str, np.ndarray]:
@@ -141,24 +137,36 @@ class Hierarchy:
 
         For G groups they are (S · G, …). Blocks without a position to keep in `masks` are left out.
         """
-        wanted = [b for b, keep in enumerate(masks) if keep.any()]
-
-        def posterior(hyperparameters: Mapping[str, Any], statistics: Statistics) -> NaiveBayes:
-            """Posterior of the wanted blocks given one draw of the hyperparameters."""
-            model = self.posterior(hyperparameters, statistics)
-            return replace(model, blocks=tuple(model.blocks[b] for b in wanted))
-
-        posteriors = jax.jit(jax.vmap(posterior, (0, None)))
-        n_draws = len(next(iter(samples.values())))
-        size = max(1, _MOST_CELLS // (1 + sum(v.size for b in wanted for v in jax.tree.leaves(statistics.blocks[b]))))
-        batches = []
+        prior, names = self.prior.unit(), hyperparameter_sites(self.prior, self.kind, self.sites)
+        every = zip(prior.blocks, statistics.blocks, masks, self.sites, names, strict=True)
+        drawn_from = [
+            (*self._restrict(family, counted, keep), parameters, hyperparameters)
+            for family, counted, keep, parameters, hyperparameters in every
+            if keep.any()
+        ]
+        families, blocks, masks, sites, names = map(list, zip(*drawn_from, strict=True)) if drawn_from else ([],) * 5
+        prior, counted = replace(prior, blocks=tuple(families)), replace(statistics, blocks=tuple(blocks))
+        n_draws, n_groups = len(next(iter(samples.values()))), math.prod(np.shape(statistics.class_count)[:-1])
+        size = max(1, _MOST_CELLS // sum(np.size(leaf) for leaf in jax.tree.leaves(counted)))
+        drawn: dict[str, np.ndarray] = {}
         for start in range(0, n_draws, size):
-            models = posteriors({site: v[start : start + size] for site, v in samples.items()}, statistics)
-            if self.kind == "grouped":
-                models = jax.tree.map(lambda v: v.reshape(-1, *v.shape[2:]), models)
-            layout = [self.sites[b] for b in wanted], [masks[b] for b in wanted]
-            batches.append(draw_stacked(models, *layout, (seed, start)))
-        return {site: np.concatenate([batch[site] for batch in batches]) for site in batches[0]}
+            part = {site: values[start : start + size] for site, values in samples.items()}
+            models = posteriors_given(prior, counted, names, part)
+            for site, values in draw_stacked(models, sites, masks, (seed, start)).items():
+                if site not in drawn:
+                    drawn[site] = np.empty((n_draws * n_groups, *values.shape[1:]))
+                drawn[site][start * n_groups :][: len(values)] = values
+        return drawn
+
+    def _restrict(self, family: Any, statistics: Any, keep: np.ndarray) -> tuple[Any, Any, np.ndarray]:
+        """Family and statistics of one block, without levels of which no draw is needed, and which positions to keep.
+
+        Under "pooled" and "grouped" hyperparameters have a value for each level, and nothing is left out.
+        """
+        if self.kind != "symmetric" or keep.all() or not supports(family, Condensable):
+            return family, statistics, keep
+        family, statistics = family.restrict_with_counts(statistics, keep)
+        return family, statistics, np.arange(statistics.count.shape[-1]) < keep.sum()
 
 
 @dataclass(frozen=True)

@@ -192,7 +192,7 @@ def draw_stacked(
     Parameters
     ----------
     models : NaiveBayes
-        The S distributions; the arrays have a leading axis. They are drawn as one model with S times as many classes.
+        The S distributions as one model with S times as many classes, which `stack_as_classes` returns.
     sites : list of dict {parameter: site}
         Site of each parameter of each block.
     masks : list of (K,) bool arrays
@@ -200,7 +200,7 @@ def draw_stacked(
     seed : int or sequence of int
         The same seed gives the same draws.
     """
-    return _draw_sites(stack_as_classes(models), sites, masks, 1, seed)
+    return _draw_sites(models, sites, masks, 1, seed)
 
 
 def stack_as_classes(models: NaiveBayes) -> NaiveBayes:

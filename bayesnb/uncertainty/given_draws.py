@@ -11,15 +11,14 @@ from dataclasses import dataclass, replace
 from typing import Any, Self
 
 import jax
-import jax.numpy as jnp
 import numpy as np
 
 from bayesnb._util.arguments import shown, to_numbers
 from bayesnb._util.precision import float64
 from bayesnb.encoding import Encoding, check_labels
 from bayesnb.encoding.levels import to_python
-from bayesnb.families import Known, hyperprior_of
-from bayesnb.families._namespace import kernel, xp
+from bayesnb.families import Known, LevelCounts, hyperprior_of
+from bayesnb.families._namespace import kernel, vmap, xp
 from bayesnb.families.protocol import Hyperparameter, HyperpriorKind
 from bayesnb.fitted import Fitted
 from bayesnb.model import JointLikelihood, NaiveBayes, Statistics
@@ -105,14 +104,11 @@ class Hyperparameters:
         if self.kind is None:
             yield pad(encoding, jax.tree.map(np.asarray, self.prior.update(self.statistics)))
             return
-        sites = hyperparameter_sites(self.prior, self.kind, site_names(encoding, self.prior))
-        names = tuple(tuple(block.items()) for block in sites)
+        names = hyperparameter_sites(self.prior, self.kind, site_names(encoding, self.prior))
         size = max(1, _MOST_CELLS // (1 + sum(np.size(leaf) for leaf in jax.tree.leaves(self.statistics))))
         for start in range(0, len(self), size):
-            # JAX arrays, which `_posteriors` compiles: a loop over the draws in NumPy takes longer, even for few.
-            part = {site: jnp.asarray(values[start : start + size]) for site, values in self.values.items()}
-            models = _posteriors(self.prior.unit(), self.statistics, part, names)
-            yield pad(encoding, jax.tree.map(np.asarray, models))
+            part = {site: values[start : start + size] for site, values in self.values.items()}
+            yield pad(encoding, posteriors_given(self.prior.unit(), self.statistics, names, part))
 
 
 def read_draws(fitted: Fitted, draws: object) -> Parameters | Hyperparameters:
@@ -305,14 +301,49 @@ def prior_given(prior: NaiveBayes, names: Sites, values: Mapping[str, Any]) -> N
     return replace(prior, class_prior=prior.class_prior.with_hyperparameters(of_classes), blocks=blocks)
 
 
-@kernel(static_argnames="names")
-def _posteriors(
-    prior: NaiveBayes, statistics: Statistics, values: Draws, names: tuple[tuple[tuple[str, str], ...], ...]
-) -> NaiveBayes:
-    """Return the posteriors under S draws of the hyperparameters, as one model with S times as many classes."""
-    sites = list(map(dict, names))
-    posteriors = jax.vmap(lambda draw: prior_given(prior, sites, draw).update(statistics))(values)
-    return stack_as_classes(posteriors)
+@float64
+def posteriors_given(prior: NaiveBayes, statistics: Statistics, names: Sites, values: Draws) -> NaiveBayes:
+    """Return the posteriors under S draws of the hyperparameters, as one model with S times as many classes.
+
+    NumPy computes them, so that nothing is compiled for models of many parameters.
+
+    Parameters
+    ----------
+    prior : NaiveBayes
+        A prior made by `NaiveBayes.unit`.
+    statistics : Statistics
+        Statistics of the rows. If they are of G groups of rows, their arrays have a leading axis, and the model has
+        S · G times as many classes.
+    names : list of dict {hyperparameter: site}
+        Sites of the hyperparameters of each block, which `hyperparameter_sites` returns.
+    values : dict {site: array}
+        Draws of the hyperparameters, (S, …).
+    """
+    groups = np.shape(statistics.class_count)[:-1]
+    leading = len(next(iter(values.values()))), *groups
+    # With axes of length 1 for groups, classes and columns, arrays of draws broadcast against those of the family.
+    aligned = {
+        site: np.reshape(v, (len(v), *(1,) * (len(leading) + 2 - np.ndim(v)), *np.shape(v)[1:]))
+        for site, v in values.items()
+    }
+    given = prior_given(prior, names, aligned)
+
+    def posterior(family: Any, family_given: Any, hyperparameters: object, counted: Any) -> Any:
+        """Posteriors of one family, with one leading axis of draws and groups."""
+        if hyperparameters:
+            found = family_given.update(counted)
+            shapes = jax.tree.map(np.shape, family)
+        else:
+            found = vmap(family.update)(counted) if groups else family.update(counted)
+            shapes = jax.tree.map(lambda v: np.shape(v)[len(groups) :], found)
+        return jax.tree.map(lambda v, shape: np.broadcast_to(v, (*leading, *shape)).reshape(-1, *shape), found, shapes)
+
+    of_classes = CLASS_SITES.values() & values.keys()
+    classes = posterior(
+        prior.class_prior, given.class_prior, of_classes, LevelCounts(statistics.class_count[..., None, :])
+    )
+    blocks = tuple(map(posterior, prior.blocks, given.blocks, names, statistics.blocks))
+    return stack_as_classes(replace(prior, class_prior=classes, blocks=blocks))
 
 
 # -- scores of rows ------------------------------------------------------------------------------

@@ -13,6 +13,7 @@ from typing import Any, Protocol
 
 import jax
 import numpy as np
+import numpyro
 from numpyro import distributions as dist
 from scipy.special import logsumexp, xlogy
 
@@ -21,7 +22,7 @@ from bayesnb.families import LevelCounts, Moments
 from bayesnb.families.protocol import HyperpriorKind
 from bayesnb.model import Statistics
 from bayesnb.sampling.hierarchy import Hierarchy
-from bayesnb.uncertainty.draws import draw_stacked
+from bayesnb.uncertainty.draws import draw_stacked, stack_as_classes
 
 Values = dict[str, np.ndarray]
 
@@ -199,12 +200,16 @@ def draw_parameters(hierarchy: Hierarchy, hyper: Values, statistics: Statistics,
     with jax.enable_x64(True):
         models = jax.tree.map(np.asarray, _posteriors(hierarchy)(hyper, statistics))
     everything = [np.ones(np.shape(block.concentration)[-1], bool) for block in models.blocks]
-    return draw_stacked(models, hierarchy.sites, everything, seed)
+    return draw_stacked(stack_as_classes(models), hierarchy.sites, everything, seed)
 
 
 @cache
 def _posteriors(hierarchy: Hierarchy) -> Callable[[Values, Statistics], NaiveBayes]:
-    return jax.jit(jax.vmap(hierarchy.posterior))
+    def posterior(hyper: Values, statistics: Statistics) -> NaiveBayes:
+        prior = numpyro.handlers.substitute(numpyro.handlers.seed(hierarchy.sample_prior, 0), data=hyper)()
+        return prior.update(statistics)
+
+    return jax.jit(jax.vmap(posterior))
 
 
 def _dirichlet(rng: np.random.Generator, alpha: np.ndarray) -> np.ndarray:
