@@ -171,6 +171,7 @@ def assemble(
     masks: Sequence[np.ndarray],
     hyperprior: str,
     of_groups: tuple[Sequence[str], Statistics] | None = None,
+    undrawn: str = "",
 ) -> Any:
     """Convert draws of parameters and hyperparameters by a Markov chain to an ArviZ object.
 
@@ -181,7 +182,7 @@ def assemble(
     fitted : Fitted
         State of the classifier.
     drawn : dict of (S, …) arrays
-        Draws of the parameters, by the names of `posterior_draws`.
+        Draws of the parameters, by the names of `posterior_draws`; those of blocks may be missing.
     shared : sequence of dict
         For the classes and for each block, draws of hyperparameters: (S,), or (S, K) with one for each position of the
         last axis of the parameters.
@@ -193,6 +194,9 @@ def assemble(
         Kind of the hyperprior.
     of_groups : (names, statistics), optional
         Names of the G groups of rows that the parameters are of, (S · G, …), and their statistics, to be stored.
+    undrawn : str
+        Reason why parameters of blocks are missing, stored as the attribute "features" of `posterior`; "": they are
+        not.
     """
     sample = next(iter(transitions.values())).shape
     names = None if of_groups is None else of_groups[0]
@@ -209,7 +213,11 @@ def assemble(
                 kept = values[..., keep]
                 dims = [_CLASS] if values.ndim == 3 and dim != _CLASS else []
                 hyper[site] = ((*_SAMPLE, *dims, dim), kept.reshape(*sample, *kept.shape[1 : 1 + len(dims)], -1))
-    groups = {"posterior": parameters.assign(hyper), "sample_stats": _transition_dataset(transitions)}
+    posterior = parameters.assign(hyper)
+    if undrawn:
+        used = {dim for values in posterior.data_vars.values() for dim in values.dims}
+        posterior = posterior.drop_vars(posterior.coords.keys() - used).assign_attrs(features=undrawn)
+    groups = {"posterior": posterior, "sample_stats": _transition_dataset(transitions)}
     if of_groups is not None:
         groups["constant_data"] = _statistics_dataset(*of_groups)
     return _to_arviz_object(nb, groups, _NUTS, origin(fitted, hyperprior))

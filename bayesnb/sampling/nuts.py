@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import warnings
 from collections.abc import Callable, Iterable, Mapping
 from functools import partial
@@ -22,7 +23,7 @@ from bayesnb.prediction.cross_terms import MOST_TERMS
 from bayesnb.prediction.weights import Weighed, require_weights
 from bayesnb.sampling.groups import count_groups
 from bayesnb.uncertainty import require_proper, site_names
-from bayesnb.uncertainty.draws import feature_masks
+from bayesnb.uncertainty.draws import feature_masks, parameter_shapes
 
 if TYPE_CHECKING:
     from numpyro import distributions as dist
@@ -40,6 +41,7 @@ _FIELDS = {
     "energy": "energy",
     "lp": "potential_energy",
 }
+_MOST_NUMBERS = 2**24  # of parameters in all draws, unless features= names columns
 _WORST_R_HAT = 1.01
 _LEAST_ESS = 100  # per chain
 _LESS_WIDE = "Use a narrower hyperprior or a longer warmup."
@@ -95,7 +97,10 @@ def run_nuts(
     progress : bool
         Whether to show a progress bar.
     features : names or indices of columns of X, optional
-        Columns whose parameters are kept; default: all. `[]` keeps the hyperparameters alone.
+        Columns whose parameters θ are drawn; for multinomial features, the words. Hyperparameters that belong to a
+        column or level are kept for these columns only, and `[]` keeps the others alone. Default: all columns. With a
+        hyperprior, θ of more than 2²⁴ numbers in all draws (134 MB) is drawn for no column by default, and a warning
+        and the attribute "features" of `posterior` say so; all hyperparameters are kept.
     X, y, sample_weight : array-likes, with `groups` or for a `WeightedNB`
         Rows that `nb` was fitted to, with the labels and weights with which they were counted.
     groups : (N,) array-like, optional
@@ -104,9 +109,10 @@ def run_nuts(
     Returns
     -------
     arviz.InferenceData under ArviZ 0.23, xarray.DataTree under ArviZ 1.x
-        Groups `posterior`, with the variables of `to_arviz` and the hyperparameters, and `sample_stats`. Given the
-        hyperparameters, θ is drawn exactly. For a `WeightedNB` `posterior` has "temperature" (…), "class_bias"
-        (…, class) and "weight" (…, term), with the weights of `weight_table`.
+        Groups `posterior`, with the variables of `to_arviz` and the hyperparameters, and `sample_stats`. θ is drawn
+        exactly given the hyperparameters, also if `features` are some words of a multinomial, whose rest is summed out.
+        For a `WeightedNB` `posterior` has "temperature" (…), "class_bias" (…, class) and "weight" (…, term), with the
+        weights of `weight_table`.
 
     Raises
     ------
@@ -119,8 +125,8 @@ def run_nuts(
     Warns
     -----
     UserWarning
-        If transitions diverge, R-hat is above 1.01, or an effective sample size is below 100 per chain. The message
-        says what to do.
+        If transitions diverge, R-hat is above 1.01, or an effective sample size is below 100 per chain; if θ is not
+        drawn, because it would be too large. The message says what to do.
 
     Notes
     -----
@@ -190,11 +196,30 @@ def run_nuts(
     else:
         target = read_target(fitted, hyperprior)
     masks = feature_masks(fitted.encoding, features)
+    too_large = ""
+    if features is None and target.hyperprior != "none":
+        too_large = _reason_against_parameters(fitted, draws * chains, 1 if names is None else len(names))
     samples, transitions = sample(target.program(statistics), target.start(statistics))
     flat = {site: values.reshape(-1, *values.shape[2:]) for site, values in samples.items()}
-    drawn, shared = target.finish(flat, statistics, masks, seed)
+    drawn, shared = target.finish(flat, statistics, [keep & (not too_large) for keep in masks], seed)
+    if too_large:
+        warn(f"run_nuts: {too_large}")
     of_groups = None if names is None else (names, statistics)
-    return assemble(nb, fitted, drawn, shared, transitions, masks, target.hyperprior, of_groups)
+    return assemble(nb, fitted, drawn, shared, transitions, masks, target.hyperprior, of_groups, too_large)
+
+
+def _reason_against_parameters(fitted: Fitted, n_draws: int, n_groups: int) -> str:
+    """Return why all parameters are not drawn unless `features` asks for them, or "" if their draws are few enough."""
+    families = fitted.prior.blocks
+    size = n_groups * sum(math.prod(shape) for family in families for shape in parameter_shapes(family).values())
+    if n_draws * size <= _MOST_NUMBERS:
+        return ""
+    return (
+        f"the parameters of the features were not drawn, because {n_draws:,} draws of {size:,} parameters are more "
+        f"than {_MOST_NUMBERS:,} numbers. Predictions with draws= do not need these parameters. To draw those of some "
+        "columns or words, pass their names or indices as features=; to draw all, features=range(nb.n_features_in_). "
+        "features=[] draws none, without this warning."
+    )
 
 
 def read_target(fitted: Fitted, hyperprior: object) -> Fixed | Hierarchy:
@@ -284,6 +309,7 @@ def _require_density(families: list[Prior]) -> None:
         )
 
 
+@float64
 def _require_positive(alpha: dist.Distribution) -> None:
     """Raise ValueError unless the hyperprior of α is a proper continuous distribution of one positive number."""
     from numpyro import distributions as dist
@@ -300,6 +326,7 @@ def _require_positive(alpha: dist.Distribution) -> None:
             f"hyperprior={alpha!r} must be the distribution of one number, alpha, such as "
             "numpyro.distributions.LogNormal(-1.0, 1.5)."
         )
+    # In float64, as `Hierarchy.start` samples: the sampler is then compiled once.
     drawn = np.asarray(alpha.sample(jax.random.key(0), (1000,)))
     if alpha.is_discrete or (drawn <= 0).any() or alpha.support(np.asarray(-1e-9)):
         raise ValueError(

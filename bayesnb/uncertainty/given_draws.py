@@ -235,7 +235,7 @@ def require_sites(draws: Draws, shapes: Mapping[str, tuple[int, ...]]) -> dict[s
         if site not in draws:
             raise ValueError(
                 f"draws have no parameter named {site!r}. They have {shown(list(draws))}. Pass draws of this "
-                "classifier's posterior."
+                "classifier's posterior, with all features. run_nuts draws those that its features= names."
             )
         values = to_numbers(f"draws[{site!r}]", draws[site])
         if values.shape[1:] != shape or not len(values):

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import warnings
 from functools import cache
 from typing import Any
 
@@ -12,11 +13,12 @@ from numpyro import distributions as dist
 from scipy import stats
 
 import bayesnb as bnb
-from bayesnb.sampling import hierarchy
+from bayesnb.sampling import hierarchy, nuts
 from bayesnb.sampling.groups import count_groups
 from bayesnb.sampling.hierarchy import Hierarchy
 from bayesnb.uncertainty import site_names
 from bayesnb.uncertainty.draws import feature_masks
+from tests.refusals import refused
 
 N_DRAWS = 4000
 WORDS = [f"w{j}" for j in range(12)]
@@ -152,3 +154,60 @@ def test_words_of_each_group_have_their_exact_moments(features):
             for c in (0, 1):
                 alpha = samples["total"][s] * mean[s, c] + X[(group == g) & (y == c)].sum().to_numpy()
                 assert_moments(theta[s::2, g, c], stats.beta(alpha[kept], (alpha.sum() - alpha)[kept]))
+
+
+# -- how much is drawn -----------------------------------------------------------------------------
+
+
+def run(nb: Any, kind: Any, features: Any = None, **rows: Any) -> tuple[Any, list[str]]:
+    """Draws by NUTS, and what `run_nuts` itself warned of."""
+    with warnings.catch_warnings(record=True) as caught:
+        warnings.simplefilter("always")
+        data = bnb.run_nuts(nb, kind, draws=30, warmup=100, chains=2, progress=False, features=features, **rows)
+    return data, [str(w.message) for w in caught if str(w.message).startswith("run_nuts: ")]
+
+
+@pytest.mark.slow("NUTS compiles for seconds")
+@pytest.mark.parametrize("kind", ["symmetric", "pooled", "grouped"])
+def test_parameters_beyond_the_bound_are_drawn_where_features_ask(kind, monkeypatch):
+    nb, X, y, group = text()
+    hyperprior, rows, groups, n_groups = kind, {}, {}, 1
+    if kind == "grouped":
+        hyperprior, rows, groups, n_groups = "pooled", {"X": X, "y": y, "groups": group}, {"groups": group}, 3
+    size = 60 * n_groups * 2 * 12
+    monkeypatch.setattr(nuts, "_MOST_NUMBERS", size)
+    everything, said = run(nb, hyperprior, **rows)
+    assert not said
+    assert everything["posterior"]["theta"].size == size
+    monkeypatch.setattr(nuts, "_MOST_NUMBERS", size - 1)
+    without, (message,) = run(nb, hyperprior, **rows)
+    assert f"60 draws of {size // 60} parameters are more than {size - 1:,} numbers" in message
+    posterior = without["posterior"]
+    assert posterior.attrs["features"] == message.removeprefix("run_nuts: ")
+    # Hyperparameters are all kept, and suffice for predictions.
+    assert set(posterior.data_vars) == set(everything["posterior"].data_vars) - {"theta"}
+    assert ("feature" in posterior.coords) == (kind != "symmetric")
+    for site, values in posterior.data_vars.items():
+        np.testing.assert_array_equal(values, everything["posterior"][site])
+    first, second = (nb.predict_proba(X, draws=data, **groups) for data in (without, everything))
+    np.testing.assert_allclose(first, second, rtol=1e-12)
+    if kind == "symmetric":
+        refused("no parameter named 'theta'.*features=", bnb.parameter_table, nb, draws=without)
+        assert (np.diff(bnb.predict_interval(nb, X[:2], draws=without), axis=0) > 0).all()
+    # What is asked for is drawn, whatever the bound.
+    for features in ([], ["w7", "w3"], range(12)):
+        asked, said = run(nb, hyperprior, features=features, **rows)
+        assert not said
+        shape = asked["posterior"]["theta"].shape[-1:] if "theta" in asked["posterior"] else (0,)
+        assert shape == (len(features),)
+    again, _ = run(nb, hyperprior, features=range(12), **rows)
+    np.testing.assert_array_equal(asked["posterior"]["theta"], again["posterior"]["theta"])
+
+
+def test_the_bound_counts_the_parameters_of_all_blocks_draws_and_groups(monkeypatch):
+    """Two classes of 5 levels, 2 means, 2 variances and a rate: 20 numbers."""
+    fitted = mixed()[0].fitted_
+    monkeypatch.setattr(nuts, "_MOST_NUMBERS", 20 * 6)
+    assert nuts._reason_against_parameters(fitted, 6, 1) == nuts._reason_against_parameters(fitted, 2, 3) == ""
+    assert "7 draws of 20 parameters are more than 120 numbers" in nuts._reason_against_parameters(fitted, 7, 1)
+    assert "3 draws of 60 parameters" in nuts._reason_against_parameters(fitted, 3, 3)
