@@ -22,8 +22,8 @@ import jax
 import numpy as np
 from jax.sharding import AxisType, NamedSharding, PartitionSpec
 import bayesnb as bnb
-from bayesnb import scoring
-from bayesnb.counting import _observe, empty, finish
+from bayesnb import kernels, scoring
+from bayesnb.counting import empty, finish
 from bayesnb.model import Statistics
 from bayesnb.estimators import *
 
@@ -63,14 +63,14 @@ for nb, X in CASES:
     with jax.enable_x64(True):
         x = tuple(r.block(0, n, n) for r in rows)
         arguments = (empty(rows, 3), x, y.astype(np.int32), weight, np.zeros(n))
-        one = finish(nb.encoding_, _observe(*arguments)[0])
+        one = finish(nb.encoding_, kernels.add_rows(*arguments)[0])
         many = sharded((x, *arguments[2:]))
         specs = jax.tree.map(lambda leaf: leaf.sharding.spec, many)
 
         @jax.jit
         @partial(jax.shard_map, mesh=mesh, in_specs=specs, out_specs=PartitionSpec("rows"), check_vma=False)
         def of_each_device(*own):
-            counted, _ = _observe(empty(rows, 3), *own)
+            counted, _ = kernels.add_rows(empty(rows, 3), *own)
             return jax.tree.map(lambda leaf: leaf[None], counted)
 
         compiled = of_each_device.lower(*many).compile()
@@ -83,7 +83,7 @@ for nb, X in CASES:
         @jax.jit
         @partial(jax.shard_map, mesh=mesh, in_specs=specs[:1], out_specs=PartitionSpec("rows"), check_vma=False)
         def scores_of_each_device(own):
-            return scoring._score(reading, own, scoring.log_proba)
+            return kernels.score(reading, own, scoring.log_proba)
 
         scored = scores_of_each_device.lower(many[0]).compile()
         scores = scored(many[0])

@@ -245,7 +245,11 @@ class Prior(ABC):
 
     @abstractmethod
     def update(self, statistics: Any) -> Any:
-        """Posterior of the parameters, a distribution of the same type, given statistics of labelled rows."""
+        """Posterior of the parameters, a distribution of the same type, given statistics of labelled rows.
+
+        Where all arrays of the prior, but for `layout`, and of the statistics have one shape, each entry of the
+        posterior depends on the same entries alone: `kernels.update` pads these arrays.
+        """
 
     @abstractmethod
     def log_evidence(self, statistics: Any) -> Float[jax.Array, "*C K"]:
