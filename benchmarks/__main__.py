@@ -28,6 +28,7 @@ from benchmarks.densities import densities
 from benchmarks.latent import latent
 from benchmarks.sampling import sampling
 from benchmarks.sets import sets
+from benchmarks.simulation import simulation
 from benchmarks.streams import streams
 from benchmarks.structures import structures
 from benchmarks.timing import Row, in_turn, printed, processes
@@ -166,7 +167,7 @@ def main() -> None:
     print(f"{'median of alternating runs':<46} {'bayesnb':>9} {'peer':>9}     {'ratio':>7}  target")
     rows = []
     large = first_calls(), dense(n), sparse(n // 10), uncertainty(), streams(n), cluster(n)
-    small = choices(n), densities(n), sets(n // 10), structures(n // 10), sampling(n), latent(n), whole(n)
+    small = choices(n), densities(n), sets(n // 10), structures(n // 10), sampling(n), latent(n), simulation(), whole(n)
     for part in large + small:
         for row in part:
             print(row, flush=True)
