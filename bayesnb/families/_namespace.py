@@ -7,7 +7,8 @@ compilation takes a second; on many numbers, on JAX arrays, and under `jit`, `gr
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Sequence
+import math
+from collections.abc import Callable, Sequence
 from contextvars import ContextVar
 from functools import partial, wraps
 from types import ModuleType
@@ -258,26 +259,13 @@ def far(values: Any) -> float:
     return float(np.finfo(values.dtype).max) ** 0.48
 
 
-def sum_rows(rows: Float[Any, "N F"], index: Integer[Any, "N"], n: int) -> jax.Array:
-    """(n, F) sums of the rows of each index 0 … n - 1, in the order of the rows."""
+def sum_rows(rows: Float[Any, "N ..."], index: Integer[Any, "N"], n: int) -> jax.Array:
+    """(n, …) sums of the rows of each index 0 … n - 1, in the order of the rows."""
     if is_host(rows, index):
-        one = np.ones(len(index))
-        return scipy.sparse.csc_array((one, index, np.arange(len(index) + 1)), (n, len(index))) @ rows
+        shape = np.shape(rows)[1:]
+        indicators = scipy.sparse.csc_array((np.ones(len(index)), index, np.arange(len(index) + 1)), (n, len(index)))
+        return np.reshape(indicators @ np.reshape(rows, (len(index), math.prod(shape))), (n, *shape))
     return jnp.zeros((n, *rows.shape[1:]), rows.dtype).at[index].add(rows)
-
-
-def in_turn(functions: Iterable[Callable[..., Result]], *arrays: Any) -> list[Result]:
-    """Results of several functions of the same arrays, each computed after the one before.
-
-    XLA would compute what the functions share once, store it, and read it again: twice the time of sums over rows.
-    """
-    results: list[Result] = []
-    for function in functions:
-        results.append(function(*arrays))
-        if not is_host(arrays):
-            barrier: Any = jax.lax.optimization_barrier
-            arrays, results[-1] = barrier((arrays, results[-1]))
-    return results
 
 
 def repeat(values: Any, counts: Any, total: int) -> jax.Array:

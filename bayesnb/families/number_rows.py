@@ -10,7 +10,7 @@ import jax
 import jax.numpy as jnp
 from jaxtyping import Float, Int
 
-from bayesnb.families._namespace import gather, in_turn, is_host, map_leading_axis, sum_rows, xp
+from bayesnb.families._namespace import cond, gather, is_host, map_leading_axis, sum_rows, xp
 from bayesnb.families._pytree import pytree
 
 _IN_CACHE = 2**14
@@ -77,25 +77,22 @@ def sum_by_class(
 
     Deviations of rows x (N, F) are taken from the `centre` of the row's class. NaN is a missing cell.
 
-    Rows are added one after the other, which takes hardly longer for 5,000 classes than for two, and gives the same
-    bits on any number of threads. Products with indicators of the classes take as long for five classes, and three
-    times as long for 50.
+    Rows are added one after the other, which takes hardly longer for 50 classes than for two, and gives the same bits
+    on any number of threads. Products with indicators of the classes take as long for five classes, and four times as
+    long for 50.
     """
-
-    def sums(power: int) -> Callable[..., jax.Array]:
-        """Function that sums weight · deviation^power over the observed cells of each class."""
-
-        def sum_powers(x: object, label: Any, weight: Any, centre: Any) -> jax.Array:
-            seen, cells = observed(x)
-            terms = xp.asarray(weight)[:, None] * seen
-            for _ in range(power):
-                terms = terms * only(seen, cells - gather(centre, label))
-            return sum_rows(terms, label, len(centre))
-
-        return sum_powers
-
-    count, total, square = in_turn(map(sums, range(3)), x, label, weight, centre)
-    return count, total, square
+    seen, cells = observed(x)
+    weight = xp.asarray(weight)[:, None]
+    deviation = only(seen, cells - gather(centre, label))
+    weighted = weight * deviation
+    # Side by side, both sums are one scatter.
+    sums = sum_rows(xp.stack([weighted, weighted * deviation], axis=-1), label, len(centre))
+    count = cond(
+        xp.isnan(xp.sum(numbers(x))),
+        lambda: sum_rows(weight * observed(x)[0], label, len(centre)),
+        lambda: xp.zeros_like(centre) + sum_rows(weight, label, len(centre)),
+    )
+    return count, sums[..., 0], sums[..., 1]
 
 
 def map_in_pieces(of_rows: Callable[[Any], jax.Array], x: object, n_classes: int) -> Float[jax.Array, "N C ..."]:
