@@ -39,6 +39,12 @@ class Contrast(NamedTuple):
         return self.term.single(xp.asarray(self.level).T, xp.asarray(self.total).T, xp.asarray(self.group)).T
 
 
+def log_or_minus_infinity(x: Any) -> jax.Array:
+    """Compute log x elementwise, -inf at 0, where the derivative is 0 so that it does not spoil those of others."""
+    x = xp.asarray(x)
+    return xp.where(x == 0, -xp.inf, xp.log(xp.where(x == 0, 1.0, x)))
+
+
 def linear(x: Array | float, table: Array) -> jax.Array:
     """Compute x · table elementwise, with 0 · (-inf) = 0."""
     return xp.where(x == 0, 0.0, xp.multiply(x, table))

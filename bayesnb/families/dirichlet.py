@@ -14,7 +14,7 @@ from jaxtyping import Bool, Float
 
 from bayesnb.families._namespace import segment_max, segment_sum, vmap, xp
 from bayesnb.families._pytree import Array, pytree, static
-from bayesnb.families.count_functions import Term, linear, plugged_in, rising, with_counts
+from bayesnb.families.count_functions import Term, linear, log_or_minus_infinity, plugged_in, rising, with_counts
 from bayesnb.families.count_rows import CountRows
 from bayesnb.families.multinomial import LevelCounts, Multinomial, Ratio
 from bayesnb.families.one_hot import rows_of_levels
@@ -215,14 +215,15 @@ class Dirichlet(IndependentClasses):
         """
         if multiplicity is not None:
             return keep_counts(self).mean(multiplicity)
-        return Multinomial(xp.log(self._mean()))
+        return Multinomial(log_or_minus_infinity(self._mean()))
 
     def mode(self) -> Multinomial:
         """Likelihood at the mode on the simplex, (α_l - 1)/(α₀ - L); NaN where some α < 1 or all are 1."""
         alpha = xp.asarray(self.concentration)
         excess = self.sum_groups(alpha - 1.0)
         exists = (self.sum_groups(alpha < 1.0) == 0) & (excess > 0)
-        return Multinomial(xp.log((alpha - 1.0) / xp.where(exists, excess, xp.nan)[:, self.group]))
+        theta = (alpha - 1.0) / xp.where(exists, excess, 1.0)[:, self.group]
+        return Multinomial(xp.where(exists[:, self.group], log_or_minus_infinity(theta), xp.nan))
 
     def penalized_mle(self) -> Any:
         """Likelihood at the mode in the softmax basis, which exists for every α > 0 and equals the mean α_l/α₀."""
@@ -345,7 +346,8 @@ class Dirichlet(IndependentClasses):
 
     def _mean(self) -> Any:
         """(C, L) posterior means α_l/α₀."""
-        return self.concentration / self.total()[:, self.group]
+        total = self.total()[:, self.group]
+        return xp.where(total == 0, xp.nan, self.concentration / xp.where(total == 0, 1.0, total))
 
     def _normalized(self, weight: jax.Array) -> jax.Array:
         """Non-negative weights (…, L) divided by their sum over each group."""

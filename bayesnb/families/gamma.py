@@ -12,7 +12,7 @@ from jaxtyping import Bool, Float, Int
 
 from bayesnb.families._namespace import far, gammaln, xp
 from bayesnb.families._pytree import Array, pytree
-from bayesnb.families.count_functions import linear
+from bayesnb.families.count_functions import linear, log_or_minus_infinity
 from bayesnb.families.empirical import EmpiricalPrior
 from bayesnb.families.independent_cells import Cellwise, IndependentCells, SumOfCells, sites_of_numbers
 from bayesnb.families.number_rows import observed, only, sum_by_class
@@ -92,7 +92,7 @@ class Rates(Cellwise):
         At λ = ∞ the cells have a point mass at 0: +inf if all of them are 0, else -inf.
         """
         more_a, more_b = statistics.gamma_increments()
-        log_density = linear(more_a, xp.log(self.rate)) - linear(more_b, self.rate)
+        log_density = linear(more_a, log_or_minus_infinity(self.rate)) - linear(more_b, self.rate)
         return xp.where(xp.isinf(self.rate) & (more_b > 0), -xp.inf, log_density)
 
     def cells(self, x: jax.Array) -> Float[jax.Array, "... F"]:
@@ -179,12 +179,14 @@ class Gamma(IndependentCells):
         """Likelihood at the mean rates a/b; where b = 0 NaN, or infinite if `infinite_rates` and a > 0."""
         a, b = xp.asarray(self.concentration), xp.asarray(self.rate)
         defined = (b > 0) | (a > 0) if self.infinite_rates else b > 0
-        return self.likelihood(xp.where(defined, xp.divide(a, b), xp.nan))
+        rate = xp.where(b > 0, a / xp.where(b > 0, b, 1.0), xp.inf)
+        return self.likelihood(xp.where(defined, rate, xp.nan))
 
     def mode(self) -> Any:
         """Likelihood at the modes (a - 1)/b; NaN where a < 1 (no interior mode) or b = 0."""
-        a = xp.asarray(self.concentration)
-        return self.likelihood(xp.where(a < 1, xp.nan, a - 1.0) / self._positive_rate())
+        a, b = xp.asarray(self.concentration), xp.asarray(self.rate)
+        exists = (a >= 1) & (b > 0)
+        return self.likelihood(xp.where(exists, (a - 1.0) / xp.where(exists, b, 1.0), xp.nan))
 
     def penalized_mle(self) -> Any:
         """Likelihood at the mode of the density of log λ, which exists for every a > 0 and equals the mean a/b."""

@@ -46,9 +46,9 @@ class Normal(Cellwise):
         mu, sigma2 = xp.asarray(self.mu), xp.asarray(self.sigma2)
         if mu.ndim == 3:  # each row has its own parameters
             return sum_with_points(self.terms(x))
-        point = sigma2 == 0
-        root = 1.0 / xp.sqrt(xp.where(point, 1.0, sigma2))
-        constant = xp.log(root) - 0.5 * LOG_2PI
+        point, unknown = sigma2 == 0, xp.isnan(sigma2)
+        root = 1.0 / xp.sqrt(xp.where(point | unknown, 1.0, sigma2))
+        constant = xp.where(unknown, xp.nan, xp.log(root) - 0.5 * LOG_2PI)
 
         def regular(row: jax.Array) -> jax.Array:
             """(C,) log density of one row where no variance is 0."""
@@ -300,8 +300,8 @@ class NormalInverseGamma(IndependentCells):
     def plug_in_mean(self) -> Normal:
         """Normal likelihood at E μ = m and E σ² = b/(a - 1); σ² NaN where a <= 1, both NaN where κ = 0."""
         a, known = self.concentration, self.kappa > 0
-        variance = self.rate / xp.where(a > 1, a - 1.0, xp.nan)
-        return Normal(xp.where(known, self.loc, xp.nan), xp.where(known, variance, xp.nan))
+        variance = self.rate / xp.where(a > 1, a - 1.0, 1.0)
+        return Normal(xp.where(known, self.loc, xp.nan), xp.where(known & (a > 1), variance, xp.nan))
 
     def mode(self) -> Normal:
         """Normal likelihood at the joint posterior mode, μ = m and σ² = b/(a + 3/2); NaN where κ = 0 or a <= -3/2."""
