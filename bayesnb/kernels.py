@@ -31,6 +31,8 @@ from bayesnb.model import Estimate, JointLikelihood, NaiveBayes, Statistics, ker
 P = ParamSpec("P")
 R = TypeVar("R")
 
+_PIECE = 2**18  # Copies of a piece stay in the cache; those of whole large models would take much memory.
+
 __all__ = ["count", "log_evidence", "log_joint", "update"]
 
 Output = Callable[[jax.Array], jax.Array]
@@ -157,17 +159,18 @@ def update(prior: NaiveBayes, statistics: Statistics) -> NaiveBayes:
 
 
 def _update_family(family: Any, statistics: Any) -> Any:
-    """Posterior of one family. NumPy arrays of one shape, which are updated entry by entry, are padded vectors."""
+    """Posterior of one family. NumPy arrays of one shape are updated entry by entry, as padded vectors, in pieces."""
     layout = {name: getattr(family, name) for name in family.layout}
     bare = _without_layout(family), _without_layout(statistics)
     shapes = {np.shape(leaf) for leaf in jax.tree.leaves(bare)}
     if len(shapes) > 1 or not is_host(bare):
         return replace(conjugate_update(*bare), **layout)
     (shape,) = shapes
-    size = math.prod(shape)
-    padding = padded_size(size) - size
-    posterior = conjugate_update(_pad(bare[0], padding, 1.0), _pad(bare[1], padding, 0.0))
-    return replace(jax.tree.map(lambda leaf: np.asarray(leaf)[:size].reshape(shape), posterior), **layout)
+    size, vectors = math.prod(shape), jax.tree.map(np.ravel, bare)
+    piece = min(padded_size(size), _PIECE)
+    pieces = [conjugate_update(*_cut(vectors, start, piece)) for start in range(0, max(1, size), piece)]
+    posterior = jax.tree.map(lambda *leaves: np.concatenate(leaves)[:size].reshape(shape), *pieces)
+    return replace(posterior, **layout)
 
 
 def _without_layout(tree: Any) -> Any:
@@ -175,10 +178,15 @@ def _without_layout(tree: Any) -> Any:
     return replace(tree, **dict.fromkeys(getattr(tree, "layout", ())))
 
 
-def _pad(tree: Any, padding: int, value: float) -> Any:
-    """Pytree with each array as a vector, to which entries of one value are appended."""
-    more = np.full(padding, value)
-    return jax.tree.map(lambda leaf: np.concatenate([np.ravel(leaf), more]), tree)
+def _cut(vectors: tuple[Any, Any], start: int, n: int) -> tuple[Any, Any]:
+    """Entries start … start + n - 1 of the vectors of a family and statistics; entries past the end are 1 and 0."""
+
+    def cut(vector: np.ndarray, fill: float) -> np.ndarray:
+        part = vector[start : start + n]
+        return part if len(part) == n else np.append(part, np.full(n - len(part), fill))
+
+    family, statistics = vectors
+    return jax.tree.map(lambda v: cut(v, 1.0), family), jax.tree.map(lambda v: cut(v, 0.0), statistics)
 
 
 @jax.jit
