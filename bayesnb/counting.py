@@ -65,7 +65,7 @@ def count_rows(encoding: Encoding, rows: tuple[Rows, ...], label: np.ndarray, we
     ]
     by_kernels = tuple(r for r, counted in zip(rows, on_host, strict=True) if counted is None)
     if by_kernels:
-        total = _count(n_classes, by_kernels, kernels.add_rows, label, weight, cells=n_classes)
+        total = _count(n_classes, by_kernels, kernels.add_rows, label, weight)
     else:
         total = Statistics(add_at(np.zeros(n_classes), label, weight), (), 0.0)
     others = iter(total.blocks)
@@ -90,14 +90,12 @@ def _count_on_host(
     return LevelCounts(lay_out_pairs(network, pairs)), 0.0
 
 
-def _count(
-    n_classes: int, rows: tuple[Rows, ...], kernel: Callable[..., Any], *arrays: np.ndarray, cells: float = 0.0
-) -> Statistics:
+def _count(n_classes: int, rows: tuple[Rows, ...], kernel: Callable[..., Any], *arrays: np.ndarray) -> Statistics:
     """Sums of the kernels over all rows, block by block, with a progress bar; `arrays` have an entry per row."""
     total, last = empty(rows, n_classes), None
     wait: Any = jax.block_until_ready
     with rows_progress("counting", len(arrays[0])) as step:
-        for piece, x, block_arrays, log_base in row_blocks(rows, *arrays, cells=cells):
+        for piece, x, block_arrays, log_base in row_blocks(rows, *arrays):
             total, current = kernel(total, x, *block_arrays, log_base)
             # The next block is prepared while the kernel reads this one, and no further block waits in memory.
             wait(last)
@@ -112,10 +110,10 @@ def empty(rows: tuple[Rows, ...], n_classes: int) -> Statistics:
 
 
 def row_blocks(
-    rows: tuple[Rows, ...], *arrays: np.ndarray, cells: float = 0.0
+    rows: tuple[Rows, ...], *arrays: np.ndarray
 ) -> Iterator[tuple[slice, tuple[Any, ...], list[np.ndarray], np.ndarray]]:
     """Yield (slice, encoded blocks, pieces of `arrays`, log base measures (n,) by the host) for blocks of rows."""
-    for piece, x, block_arrays in blocks(tuple(r.counting_rows() for r in rows), len(arrays[0]), *arrays, cells=cells):
+    for piece, x, block_arrays in blocks(tuple(r.counting_rows() for r in rows), len(arrays[0]), *arrays):
         log_base = np.zeros(len(block_arrays[0]))
         for r in rows:
             log_base[: piece.stop - piece.start] += r.log_base(piece.start, piece.stop)
