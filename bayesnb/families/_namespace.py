@@ -21,7 +21,7 @@ import scipy.sparse
 import scipy.special
 from jaxtyping import Float, Integer
 
-FEW = 2**15
+FEW = 2**16
 """Most numbers in the arguments of a kernel that NumPy evaluates: a few milliseconds of its time."""
 
 _quiet: ContextVar[bool] = ContextVar("_quiet", default=False)
