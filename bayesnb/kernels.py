@@ -88,7 +88,7 @@ def count(
 
     See Also
     --------
-    NaiveBayes.categorical : Prior from sizes, for a program without estimator.
+    bayesnb.NaiveBayes.categorical : Prior from sizes, for a program without estimator.
     update : Posterior given the statistics.
 
     Examples
