@@ -35,7 +35,6 @@ from bayesnb.model import Estimate, JointLikelihood, NaiveBayes, Statistics, Ter
 
 ESTIMATES: tuple[Estimate, ...] = ("mle", "map", "mean", "predictive")
 """Readings of a posterior."""
-_update = kernels.update
 _ROUNDING = 1e-9
 """Relative rounding error of sums of fractional weights."""
 
@@ -195,12 +194,12 @@ class Fitted:
     @cached_property
     def posterior(self) -> NaiveBayes:
         """Posterior distribution of all parameters, `prior.update(statistics)`."""
-        return _update(self.prior, self.statistics)
+        return kernels.update(self.prior, self.statistics)
 
     @cached_property
     def improper_posterior(self) -> NaiveBayes:
         """Posterior under the improper prior by which the posterior mean is the maximum likelihood estimate."""
-        return _update(self.prior.improper(), self.statistics)
+        return kernels.update(self.prior.improper(), self.statistics)
 
     @property
     def counted(self) -> Counted:

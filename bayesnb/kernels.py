@@ -107,14 +107,12 @@ def count(
         raise ValueError(f"label and weight have the shapes {label.shape} and {weight.shape}; both must be (N,).")
     if label.dtype.kind not in "iu":
         raise TypeError(f"label must be of integers, the indices of the classes; it is of {label.dtype}.")
-    label = label.astype(xp.int32)
-    counted = (label >= 0) & (label < len(class_count)) & (weight != 0)
-    label, weight = (
-        xp.where(counted, label, 0),
-        xp.where(counted, weight, 0.0).astype(jax.dtypes.canonicalize_dtype(class_count.dtype)),
-    )
+    index = label.astype(xp.int32)
+    counted = (index == label) & (index >= 0) & (index < len(class_count)) & (weight != 0)
+    index, weight = xp.where(counted, index, 0), xp.where(counted, weight, 0.0)
+    weight = weight.astype(jax.dtypes.canonicalize_dtype(class_count.dtype))
     rows = _read_rows(x, statistics.blocks, counted)
-    return statistics.observe(rows, label, weight, kernel_log_base(statistics.blocks, rows))
+    return statistics.observe(rows, index, weight, kernel_log_base(statistics.blocks, rows))
 
 
 @_numpy_in_float64

@@ -297,7 +297,7 @@ class NaiveBayes:
                [1. , 1. , 0.5, 0.5, 0.5]])
         """
         sizes = [n_levels] if isinstance(n_levels, int | np.integer) else list(n_levels)
-        group = np.repeat(np.arange(len(sizes), dtype=np.int32), _require_sizes(n_levels=sizes)["n_levels"])
+        group = np.repeat(np.arange(len(sizes), dtype=np.int32), _require_sizes("n_levels", sizes))
         if isinstance(alpha, list | tuple) and len(alpha) == len(sizes):
             each = [xp.broadcast_to(xp.asarray(a), (n_classes, n)) for a, n in zip(alpha, sizes, strict=True)]
             alpha = xp.concatenate(each, axis=1)
@@ -325,7 +325,7 @@ class NaiveBayes:
         NaiveBayes
             Prior of one block, whose rows are codes 0 and 1, (N, F).
         """
-        return cls.categorical(n_classes, [2] * _require_sizes(n_features=n_features)["n_features"], alpha, class_alpha)
+        return cls.categorical(n_classes, [2] * _require_sizes("n_features", n_features), alpha, class_alpha)
 
     @classmethod
     def multinomial(cls, n_classes: int, n_features: int, alpha: Any = 1.0, class_alpha: Any = 1.0) -> Self:
@@ -345,7 +345,7 @@ class NaiveBayes:
         NaiveBayes
             Prior of one block, whose rows are counts (N, L).
         """
-        shape = (n_classes, _require_sizes(n_features=n_features)["n_features"])
+        shape = (n_classes, _require_sizes("n_features", n_features))
         words = Dirichlet(_expand("alpha", alpha, shape), np.zeros(n_features, np.int32), 1)
         return cls(_class_prior(n_classes, class_alpha), (words,))
 
@@ -395,7 +395,7 @@ class NaiveBayes:
     @classmethod
     def _of_numbers(cls, family: Any, n_classes: int, n_features: int, prior: Any, class_alpha: Any) -> Self:
         """Prior of one block of numbers, whose fields have the shape (C, F)."""
-        _require_sizes(n_features=n_features)
+        _require_sizes("n_features", n_features)
         prior = family.empirical.get(prior, prior) if isinstance(prior, str) else prior
         if getattr(prior, "statistics", None) is not family.statistics:
             names = " or ".join(map(repr, sorted(family.empirical)))
@@ -614,16 +614,15 @@ def _no_rows(family: Any) -> Any:
 
 def _class_prior(n_classes: int, alpha: Any) -> Dirichlet:
     """Dirichlet prior of the class probabilities with concentrations `alpha`, a scalar or (C,)."""
-    n_classes = _require_sizes(n_classes=n_classes)["n_classes"]
+    _require_sizes("n_classes", n_classes)
     return Dirichlet(_expand("class_alpha", alpha, (1, n_classes)), np.zeros(n_classes, np.int32), 1)
 
 
-def _require_sizes(**sizes: Any) -> Any:
-    """Return the named argument if it consists of integers of at least 1, else raise ValueError."""
-    for name, size in sizes.items():
-        if not all(isinstance(n, int | np.integer) and n >= 1 for n in np.atleast_1d(size).tolist()):
-            raise ValueError(f"{name}={size!r} must consist of integers of at least 1.")
-    return sizes
+def _require_sizes(name: str, size: Any) -> Any:
+    """Return `size`, an integer or several, if they are integers of at least 1, else raise ValueError."""
+    if not all(isinstance(n, int | np.integer) and n >= 1 for n in np.atleast_1d(size).tolist()):
+        raise ValueError(f"{name}={size!r} must consist of integers of at least 1.")
+    return size
 
 
 def _expand(name: str, values: Any, shape: tuple[int, int]) -> Any:

@@ -254,8 +254,8 @@ def csr_product(matrix: tuple[Any, Any, Any], shape: tuple[int, int], table: Any
     return (BCSR((data, indices, indptr), shape=shape) @ padded)[:, : table.shape[1]]
 
 
-def far(values: Any) -> float:
-    """Size up to which squares of numbers of the type of `values` do not overflow: 1e147 in float64."""
+def square_limit(values: Any) -> float:
+    """Limit below which the squares of numbers of the type of `values` do not overflow: 1e147 in float64."""
     return float(np.finfo(values.dtype).max) ** 0.48
 
 

@@ -10,7 +10,7 @@ import jax
 import numpy as np
 from jaxtyping import Bool, Float, Int
 
-from bayesnb.families._namespace import far, gammaln, xp
+from bayesnb.families._namespace import gammaln, square_limit, xp
 from bayesnb.families._pytree import Array, pytree
 from bayesnb.families.count_functions import linear, log_or_minus_infinity
 from bayesnb.families.empirical import EmpiricalPrior
@@ -228,7 +228,7 @@ class Gamma(IndependentCells):
         """
         a, b = self.concentration, self.rate
         more_a, more_b = self.statistics.from_cells(x, weight).gamma_increments()
-        is_far = more_b > far(xp.asarray(b)) * b  # where B/b may overflow
+        is_far = more_b > square_limit(xp.asarray(b)) * b  # where B/b may overflow
         log_ratio = xp.log(xp.where(is_far, more_b, 1.0)) - xp.log(b)
         growth = xp.where(is_far, log_ratio, xp.log1p(xp.where(is_far, 0.0, more_b) / b))
         log_evidence: jax.Array = log_rising(a, more_a) - (a + more_a) * growth - more_a * xp.log(b)

@@ -12,7 +12,7 @@ import jax
 import numpy as np
 from jaxtyping import Bool, Float
 
-from bayesnb.families._namespace import cond, far, gammaln, xp
+from bayesnb.families._namespace import cond, gammaln, square_limit, xp
 from bayesnb.families._pytree import Array, pytree, static
 from bayesnb.families.empirical import EmpiricalPrior
 from bayesnb.families.independent_cells import (
@@ -99,7 +99,7 @@ class StudentT(Cellwise):
             return sum_cells(seen[:, None], self.cells(x[:, None], log1p_square))
 
         scores: jax.Array = cond(
-            farthest < far(self.width) * xp.min(self.width, initial=1.0),
+            farthest < square_limit(self.width) * xp.min(self.width, initial=1.0),
             lambda: score(lambda z: xp.log1p(z * z)),
             lambda: score(_log1p_square),
         )
@@ -115,7 +115,7 @@ class StudentT(Cellwise):
 
 def _log1p_square(z: jax.Array) -> jax.Array:
     """Compute log(1 + z²) without overflow of z²."""
-    is_far = abs(z) > far(z)
+    is_far = abs(z) > square_limit(z)
     near = xp.where(is_far, 0.0, z)
     return xp.where(is_far, 2.0, 1.0) * xp.log1p(xp.where(is_far, abs(z), near * near))
 

@@ -203,13 +203,11 @@ def rows_of_levels(x: Any, group: Array, num_groups: int) -> CountRows:
     if isinstance(x, CountRows) or xp.shape(x)[-1] != num_groups or len(group) == 1:
         return as_rows(x, group, num_groups)
     size = segment_sum(xp.ones(len(group)), group, num_groups).astype(xp.int32)
-    codes = xp.asarray(x)
-    codes = codes if codes.dtype.kind in "if" else codes.astype(xp.int32)  # Unsigned types cannot hold -1.
-    level = xp.where((codes >= 0) & (codes < size), codes, -1).astype(xp.int32)
+    codes, start = xp.asarray(x), (xp.cumsum(size) - size).astype(xp.int32)
+    known = (codes >= 0) & (codes < size)
+    level = xp.where(known, codes, 0).astype(xp.int32)
     # Packs of groups would pay for many rows only.
-    return OneHot(
-        xp.where(level == codes, level, -1), (xp.cumsum(size) - size).astype(xp.int32), size, width=1 << _BITS
-    )
+    return OneHot(xp.where(known & (level == codes), level, -1), start, size, width=1 << _BITS)
 
 
 def empty_counts(

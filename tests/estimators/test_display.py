@@ -6,8 +6,7 @@ import pytest
 from sklearn.pipeline import make_pipeline
 
 import bayesnb as bnb
-from bayesnb import fitted as fitted_state
-from bayesnb import scoring
+from bayesnb import kernels, scoring
 from bayesnb.model import NaiveBayes
 from tests.estimators.cases import CASES
 from tests.refusals import refused
@@ -84,7 +83,7 @@ def test_what_is_shown_computes_nothing(fitted, name, monkeypatch):
     """The posterior and evidence of four million parameters took four seconds at every display in a notebook."""
     nb = fitted(name)
     calls = []
-    monkeypatch.setattr(fitted_state, "_update", lambda *_: calls.append("update"))
+    monkeypatch.setattr(kernels, "update", lambda *_: calls.append("update"))
     for kernel in ("log_evidence", "plug_in"):
         monkeypatch.setattr(scoring, kernel, lambda *_, kernel=kernel: calls.append(kernel))
     monkeypatch.setattr(NaiveBayes, "derive", lambda *_: calls.append("prior"))

@@ -341,12 +341,24 @@ def test_codes_of_every_type(dtype, module):
 
 
 @pytest.mark.parametrize("module", [np, jnp], ids=["numpy", "jax"])
-@pytest.mark.parametrize(("dtype", "n_classes"), [(np.int8, 128), (np.uint8, 300), (np.int64, 300)])
+@pytest.mark.parametrize(("dtype", "n_classes"), [(np.int8, 128), (np.uint8, 300), (np.uint32, 300), (np.int64, 300)])
 def test_labels_of_every_type(dtype, n_classes, module):
     for prior in (NaiveBayes.categorical(n_classes, [2]), NaiveBayes.gaussian(n_classes, 1)):
         x, label = module.asarray([[0], [1]]), module.asarray(np.array([0, 1], dtype))
         class_count = kernels.count(Statistics.empty(prior), x, label).class_count
         np.testing.assert_array_equal(np.flatnonzero(class_count), [0, 1])
+
+
+@pytest.mark.parametrize("dtype", [np.int64, np.uint32, np.uint64])
+def test_large_codes_and_labels_are_none_of_the_small_ones(dtype):
+    large = np.array([2**32 - 1 if dtype is np.uint32 else 2**32 + 1], dtype)
+    for module in (np, jnp):
+        with jax.enable_x64(True):
+            prior, x = NaiveBayes.categorical(2, (2, 3)), module.asarray(np.repeat(large, 2)[None])
+            unknown_level = kernels.count(Statistics.empty(prior), x, np.array([0]))
+            unknown_class = kernels.count(Statistics.empty(prior), 0 * x, module.asarray(large))
+        assert not np.any(unknown_level.blocks[0].count)
+        assert not np.any(unknown_class.class_count)
 
 
 @pytest.mark.parametrize("module", [np, jnp], ids=["numpy", "jax"])
