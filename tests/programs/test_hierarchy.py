@@ -24,6 +24,7 @@ from bayesnb.families import LevelCounts
 from bayesnb.families.protocol import HyperpriorKind
 from bayesnb.families.symmetric_evidence import Histogram, Symmetric
 from bayesnb.sampling.hierarchy import Hierarchy
+from bayesnb.uncertainty.given_draws import hyperparameter_sites, posteriors_given
 from tests.laws import test_bayes_identity as by_scipy
 from tests.programs.fitted import Fitted, ordinary
 
@@ -125,6 +126,16 @@ def at(hyper: Hyper, s: int) -> Hyper:
 
 def base_measure(weight: np.ndarray, group: np.ndarray) -> np.ndarray:
     return weight / np.bincount(group, weights=weight)[group]
+
+
+def with_base_measures(fitted: Fitted, samples: Hyper) -> Hyper:
+    """Samples (S, …) with the base measure of each pooled block, which its exponential weights determine."""
+    measures = {}
+    for names, family in zip(names_of(fitted)[1:], fitted.nb.prior_.blocks, strict=True):
+        if isinstance(family, Dirichlet) and f"{names[1]}_weight" in samples:
+            group = np.asarray(family.group)
+            measures[names[1]] = np.stack([base_measure(w, group) for w in samples[f"{names[1]}_weight"]])
+    return {**samples, **measures}
 
 
 def prior_given(fitted: Fitted, hyper: Hyper) -> NaiveBayes:
@@ -261,10 +272,15 @@ def normal_gradient(
 @pytest.mark.parametrize("kind", KINDS)
 def test_posterior_given_the_hyperparameters(kind):
     fitted, target, hyper = hierarchy(kind, "mixed")
+    prior, statistics = target.prior.unit(), fitted.nb.statistics_
+    names = hyperparameter_sites(prior, kind, fitted.sites)
     for s in range(POINTS):
-        model = float64(target.posterior)(at(hyper, s), fitted.nb.statistics_)
-        expected = prior_given(fitted, at(hyper, s)).update(fitted.nb.statistics_)
-        for mine, theirs in zip(jax.tree.leaves(model), jax.tree.leaves(expected), strict=True):
+        one = with_base_measures(fitted, {site: values[s : s + 1] for site, values in hyper.items()})
+        model = posteriors_given(prior, statistics, names, one)
+        expected = prior_given(fitted, at(hyper, s)).update(statistics)
+        for mine, theirs in zip(
+            map(np.ravel, jax.tree.leaves(model)), map(np.ravel, jax.tree.leaves(expected)), strict=True
+        ):
             np.testing.assert_allclose(mine, theirs, rtol=1e-12)
 
 
@@ -274,11 +290,7 @@ def test_each_draw_has_its_own_hyperparameters(kind):
     fitted, target, hyper = hierarchy(kind, "mixed")
     n, masks = 2_000, [np.ones(len(columns.axis()[0]), bool) for columns in fitted.nb.encoding_.blocks]
     samples = {site: np.tile(values[:2], (n, *[1] * (values.ndim - 1))) for site, values in hyper.items()}
-    if kind == "pooled":
-        for names, family in zip(names_of(fitted)[1:], fitted.nb.prior_.blocks, strict=True):
-            if isinstance(family, Dirichlet):
-                weight, group = samples[f"{names[1]}_weight"], np.asarray(family.group)
-                samples[names[1]] = np.stack([base_measure(w, group) for w in weight])
+    samples = with_base_measures(fitted, samples)
     drawn, shared = target.finish(samples, fitted.nb.statistics_, masks, seed=3)
     assert [set(own) for own in shared] == [set(names) & set(samples) for names in names_of(fitted)]
     for s in range(2):
