@@ -130,12 +130,20 @@ def prior_of_levels(alpha: object, columns: Columns, n_classes: int) -> Dirichle
 def prior_of_contexts(alpha: object, columns: NodeColumns, n_classes: int) -> ContextTree:
     """Return the prior of features given contexts, which are values of some first parents.
 
+    `alpha` is as for `context_concentrations`.
+    """
+    total = context_concentrations(alpha, columns)
+    return ContextTree.from_shapes([columns.shape(node) for node in columns.nodes], np.tile(total, (n_classes, 1)))
+
+
+def context_concentrations(alpha: object, columns: NodeColumns) -> np.ndarray:
+    """Return the (G,) total concentration of the levels of the feature of each node, in each context.
+
     Parameters
     ----------
     alpha : scalar, (F,) array, or mapping or Series by column
         Total concentration of the levels of a feature, in each context; 1 for columns that are not named.
     columns : NodeColumns
-    n_classes : int
 
     Raises
     ------
@@ -161,8 +169,7 @@ def prior_of_contexts(alpha: object, columns: NodeColumns, n_classes: int) -> Co
             f"{(columns.n_features,)}, or a dict {{column: number}}."
         )
     _require_positive(total, "alpha")
-    alpha = np.broadcast_to(total, columns.n_features)[list(columns.index)]
-    return ContextTree.from_shapes([columns.shape(node) for node in columns.nodes], np.tile(alpha, (n_classes, 1)))
+    return np.broadcast_to(total, columns.n_features)[list(columns.index)]
 
 
 def prior_of_trees(alpha: object, columns: PairColumns, n_classes: int) -> TreeAveraged:

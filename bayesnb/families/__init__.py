@@ -4,6 +4,7 @@ from typing import Any
 
 from bayesnb.families.averaged import Averaged, AveragedCells, AveragedLevels, EmpiricalAveraged, averaged
 from bayesnb.families.binned import Binned, IndependentCuts
+from bayesnb.families.context_rows import ContextsOfRows
 from bayesnb.families.context_tree import ContextTree
 from bayesnb.families.dirichlet import Dirichlet
 from bayesnb.families.empirical import Empirical, EmpiricalPrior
@@ -41,6 +42,7 @@ __all__ = [
     "Binned",
     "Complete",
     "ContextTree",
+    "ContextsOfRows",
     "Counts",
     "Dirichlet",
     "Durations",
