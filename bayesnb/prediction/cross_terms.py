@@ -4,14 +4,16 @@
 
 Terms are reference values r of each fit plus differences δ, ℓ = r + δ. Up to 500 terms δ is an array and r = 0. For
 thousands of terms δ is sparse: in most rows most words are absent, so that a term mostly has the value of an absent
-word, and scores and gradients cost as many operations as δ has entries.
+word, and scores and gradients cost as many operations as δ has entries. `Contrasts` are dense terms less those of one
+class, D = C - 1 numbers in place of C.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable
 from dataclasses import dataclass, replace
-from typing import NamedTuple, Self
+from functools import cached_property
+from typing import Any, NamedTuple, Self
 
 import numpy as np
 import scipy.sparse as sp
@@ -19,7 +21,7 @@ from jaxtyping import Bool, Float, Int, Num
 from scipy.special import logsumexp
 
 MOST_TERMS = 500
-"""Number of terms up to which terms are arrays, and Newton's method solves systems of that many equations."""
+"""Number of terms up to which terms are arrays, and Hessians have that many rows."""
 _CELLS_IN_CACHE = 2**17
 _ROW_FIELDS = "log_class", "log_length", "label", "weight", "row", "fit"
 
@@ -65,7 +67,7 @@ class CrossTerms:
         Number of the fit, of 2S, that has scored each row.
     reference : (K, C, T) array
         Values in nats that most rows have, for each of the K fits; 0 of terms of draws, and of dense terms.
-    difference : tuple of C arrays or sparse arrays (A, T)
+    difference : (C, A, T) array, or tuple of C sparse arrays (A, T)
         log p(x_t | class) minus the reference. Sparse arrays have entries at the same places in all classes.
     """
 
@@ -76,7 +78,7 @@ class CrossTerms:
     row: Int[np.ndarray, "A"]
     fit: Int[np.ndarray, "A"]
     reference: Float[np.ndarray, "K C T"]
-    difference: tuple[sp.csr_array, ...]
+    difference: Any
 
     @classmethod
     def from_blocks(
@@ -103,43 +105,62 @@ class CrossTerms:
         row_fields : (A,) arrays
             The fields `log_length`, `label`, `weight`, `row` and `fit`.
         """
-        log_class = np.empty((len(row_fields["label"]), n_classes))
-        reference = np.zeros((int(row_fields["fit"].max()) + 1, n_classes, len(of_draws)))
+        n_scored, n_terms = len(row_fields["label"]), len(of_draws)
+        log_class = np.empty((n_scored, n_classes))
+        reference = np.zeros((int(row_fields["fit"].max()) + 1, n_classes, n_terms))
+        by_class: Any = np.empty((n_classes, 0 if is_sparse else n_scored, n_terms))
         has_reference, positions, by_block = set[int](), [], []
         for block in blocks:
             log_class[block.position] = block.log_class
-            if is_sparse and block.fit not in has_reference:
+            if not is_sparse:
+                by_class[:, block.position] = block.values.swapaxes(0, 1)
+                continue
+            if block.fit not in has_reference:
                 has_reference.add(block.fit)
                 middle = len(block.values) // 2
                 median = np.partition(block.values, middle, axis=0)[middle]
                 reference[block.fit] = np.where(of_draws, 0.0, median)
             difference = block.values - reference[block.fit]
-            matrices, differs = difference.swapaxes(0, 1), difference.any(axis=1)
-            if is_sparse:
-                matrices = [sp.csr_array((d[differs], np.nonzero(differs)), d.shape) for d in matrices]
+            differs = difference.any(axis=1)
             positions.append(block.position)
-            by_block.append(matrices)
-        stack, order = sp.vstack if is_sparse else np.concatenate, np.argsort(np.concatenate(positions))
-        by_class = tuple(stack(matrices)[order] for matrices in zip(*by_block, strict=True))
+            by_block.append(
+                [sp.csr_array((d[differs], np.nonzero(differs)), d.shape) for d in difference.swapaxes(0, 1)]
+            )
+        if is_sparse:
+            order = np.argsort(np.concatenate(positions))
+            by_class = tuple(sp.vstack(matrices)[order] for matrices in zip(*by_block, strict=True))
         return cls(**row_fields, log_class=log_class, reference=reference, difference=by_class)
 
     @property
     def is_sparse(self) -> bool:
         """Whether the terms are stored as sparse differences from a reference row of each fit."""
-        return bool(sp.issparse(self.difference[0]))
+        return isinstance(self.difference, tuple)
 
     @property
     def values(self) -> Float[np.ndarray, "A C T"]:
         """(A, C, T) terms as one array; only where terms are dense."""
-        return np.stack(self.difference, axis=1)
+        return np.asarray(self.difference).swapaxes(0, 1)
+
+    @cached_property
+    def contrasts(self) -> Contrasts:
+        """Dense terms less those of one class; classes without rows, whose log P(class) is -inf, are left out."""
+        classes = np.flatnonzero(np.isfinite(self.log_class).all(axis=0))
+        indicator, values = np.eye(self.log_class.shape[1])[classes], np.asarray(self.difference)
+        return Contrasts(
+            of_bias=indicator[1:] - indicator[0],
+            base=(self.log_class[:, classes[1:]] - self.log_class[:, classes[:1]]).T,
+            values=values[classes[1:]] - values[classes[0]],
+            is_label=self.label == classes[1:, None],
+            weight=self.weight[:, None],
+        )
 
     @property
     def n_rows(self) -> int:
         """Number of rows, N."""
         return int(self.row.max()) + 1
 
-    def take(self, index: np.ndarray | slice) -> Self:
-        """Return a copy that has only the scored rows at the positions `index`."""
+    def take(self, index: np.ndarray) -> Self:
+        """Return a copy of sparse terms that has only the scored rows at the positions `index`."""
         rows = {name: getattr(self, name)[index] for name in _ROW_FIELDS}
         return replace(self, **rows, difference=tuple(matrix[index] for matrix in self.difference))
 
@@ -151,12 +172,11 @@ class CrossTerms:
         if not exponent:
             return self
         power = np.exp(-exponent * self.log_length)
-        if self.is_sparse:
-            row, term = self.difference[0].tocoo().coords
-            factor = np.where(of_draws[term], power[row], 1.0)
-            scaled = [sp.csr_array((d.data * factor, d.indices, d.indptr), d.shape) for d in self.difference]
-        else:
-            scaled = [d * np.where(of_draws, power[:, None], 1.0) for d in self.difference]
+        if not self.is_sparse:
+            return replace(self, difference=self.difference * np.where(of_draws, power[:, None], 1.0))
+        row, term = self.difference[0].tocoo().coords
+        factor = np.where(of_draws[term], power[row], 1.0)
+        scaled = (sp.csr_array((d.data * factor, d.indices, d.indptr), d.shape) for d in self.difference)
         return replace(self, difference=tuple(scaled))
 
     def sum_groups(self, group: Int[np.ndarray, "T"]) -> Self:
@@ -164,12 +184,12 @@ class CrossTerms:
         indicator = np.eye(group.max() + 1)[group]
         reference = self.reference @ indicator
         sums = [reference[self.fit, c] + matrix @ indicator for c, matrix in enumerate(self.difference)]
-        return replace(self, reference=np.zeros_like(reference), difference=tuple(sums))
+        return replace(self, reference=np.zeros_like(reference), difference=np.stack(sums))
 
     def averaged(self) -> Self:
         """Return a copy with one dense term, the log of the mean over the T terms of exp(term): averaged models."""
-        means = logsumexp(self.values, axis=-1, keepdims=True) - np.log(len(self.reference[0, 0]))
-        return replace(self, reference=self.reference[..., :1], difference=tuple(means.swapaxes(0, 1)))
+        means = logsumexp(self.difference, axis=-1, keepdims=True) - np.log(self.reference.shape[-1])
+        return replace(self, reference=self.reference[..., :1], difference=means)
 
     def scores(self, bias: np.ndarray, weight: np.ndarray) -> Float[np.ndarray, "A C"]:
         """Compute (A, C) scores b_c + log P(c) + Σ_t w_t ℓ_ct from biases b (C,) and weights w (T,)."""
@@ -199,23 +219,6 @@ class CrossTerms:
         slope += sum(matrix.T @ rest[:, c] for c, matrix in enumerate(self.difference))
         return float(self.weight @ log_proba[is_label]), np.concatenate([rest.sum(axis=0), slope])
 
-    def curvature(self, bias: np.ndarray, weight: np.ndarray) -> Float[np.ndarray, "P P"]:
-        """Compute minus the (C + T, C + T) Hessian of the log score by biases and weights, for dense terms."""
-        n_classes, n_terms = len(bias), len(weight)
-        curvature = np.zeros((n_classes + n_terms, n_classes + n_terms))
-        for block in self._blocks():
-            values, proba = block.values, np.exp(block.log_proba(bias, weight))
-            mass = block.weight[:, None] * proba
-            # Covariances under P(c | x) of the indicators of the classes and of the terms.
-            centered = values - np.einsum("nc,nct->nt", proba, values)[:, None]
-            root = (np.sqrt(mass)[..., None] * centered).reshape(-1, n_terms)
-            mixed = np.einsum("nc,nct->ct", mass, centered)
-            curvature[:n_classes, :n_classes] += np.diag(mass.sum(axis=0)) - mass.T @ proba
-            curvature[:n_classes, n_classes:] += mixed
-            curvature[n_classes:, :n_classes] += mixed.T
-            curvature[n_classes:, n_classes:] += root.T @ root
-        return curvature
-
     def curvature_by_term(self, bias: np.ndarray, weight: np.ndarray) -> Float[np.ndarray, "T"]:
         """Compute (T,) Σ_i v_i Var(ℓ_ct) over c ~ P(c | x_i), diagonal entries of `curvature`, for sparse terms."""
         proba, fit, row_weight = np.exp(self.log_proba(bias, weight)), self.fit, self.weight
@@ -230,11 +233,84 @@ class CrossTerms:
         excess = _variance(proba[row], values) - _variance(proba[row], reference)
         return np.asarray(curvature + np.bincount(term, row_weight[row] * excess, minlength=len(curvature)))
 
-    def _blocks(self) -> Iterator[Self]:
-        """Yield copies with some scored rows each, whose dense terms fit into a processor's cache."""
-        size = max(1, _CELLS_IN_CACHE // max(1, self.reference[0].size))
-        for start in range(0, len(self.label), size):
-            yield self.take(slice(start, start + size))
+
+@dataclass(frozen=True, eq=False)
+class Contrasts:
+    """Dense terms and class probabilities less those of class 0: D = C - 1 scores, those of a logistic regression.
+
+        s_d(x) = β_d + log(π_d/π_0) + Σ_t w_t (ℓ_dt(x) - ℓ_0t(x)),    P(d | x) = exp(s_d)/(1 + Σ_e exp(s_e))
+
+    Parameters
+    ----------
+    of_bias : (D, C) array
+        Matrix of contrasts: β = `of_bias` @ b.
+    base : (D, A) array
+        log(π_d/π_0) in nats.
+    values : (D, A, T) array
+        Terms less those of class 0, in nats.
+    is_label : (D, A) array of bool
+        Whether d is the class of the row.
+    weight : (A, R) array
+        Weights of the rows in R log scores.
+    """
+
+    of_bias: Float[np.ndarray, "D C"]
+    base: Float[np.ndarray, "D A"]
+    values: Float[np.ndarray, "D A T"]
+    is_label: Bool[np.ndarray, "D A"]
+    weight: Num[np.ndarray, "A R"]
+
+    def take(self, rows: Int[np.ndarray, "n"], weight: Float[np.ndarray, "n R"], dtype: type[np.floating]) -> Self:
+        """Return a copy that has only the given rows, with new weights, and with numbers of a type."""
+        base, values = self.base[:, rows].astype(dtype), self.values[:, rows].astype(dtype)
+        return replace(self, base=base, values=values, is_label=self.is_label[:, rows], weight=weight.astype(dtype))
+
+    def probabilities(
+        self, points: Float[np.ndarray, "Q R"]
+    ) -> tuple[Float[np.ndarray, "D A R"], Float[np.ndarray, "A R"]]:
+        """Compute (D, A, R) class probabilities and (A, R) log P(label | row), from R columns (β, w)."""
+        bias, weight = np.split(points.astype(self.values.dtype, copy=False), [len(self.base)])
+        scores = (self.values.reshape(-1, len(weight)) @ weight).reshape(*self.base.shape, -1)
+        scores += self.base[..., None]
+        scores += bias[:, None]
+        of_label = (self.is_label[..., None] * scores).sum(axis=0)
+        top = scores.max(axis=0, initial=0.0)
+        scores -= top
+        np.exp(scores, out=scores)
+        total = scores.sum(axis=0) + np.exp(-top)
+        scores /= total
+        return scores, of_label - top - np.log(total)
+
+    def log_score(
+        self, points: Float[np.ndarray, "Q R"]
+    ) -> tuple[Float[np.ndarray, "R"], Float[np.ndarray, "Q R"], Float[np.ndarray, "D A R"]]:
+        """Compute (R,) log scores Σ_i v_i log P(y_i | x_i), their (D + T, R) gradients, and class probabilities."""
+        proba, log_proba = self.probabilities(points)
+        rest = (self.is_label[..., None] - proba) * self.weight
+        slope = self.values.reshape(-1, self.values.shape[-1]).T @ rest.reshape(-1, rest.shape[-1])
+        return (self.weight * log_proba).sum(axis=0, dtype=float), np.vstack([rest.sum(axis=1), slope]), proba
+
+    def curvature(self, proba: Float[np.ndarray, "D A"]) -> Float[np.ndarray, "Q Q"]:
+        """Compute minus the (D + T, D + T) Hessian of the log score by (β, w), for one column of weights."""
+        n_scores, n_rows, n_terms = self.values.shape
+        curvature = np.zeros((n_scores + n_terms, n_scores + n_terms))
+        of_bias, mixed, of_weight = (
+            curvature[:n_scores, :n_scores],
+            curvature[:n_scores, n_scores:],
+            curvature[n_scores:, n_scores:],
+        )
+        size = 1 + _CELLS_IN_CACHE // (n_scores * n_terms)
+        for block in (slice(start, start + size) for start in range(0, n_rows, size)):
+            p, v = proba[:, block], self.weight[block, 0]
+            mass, mean = v * p, np.einsum("da,dat->at", p, self.values[:, block])
+            centered = self.values[:, block] - mean
+            of_bias += np.diag(mass.sum(axis=1)) - mass @ p.T
+            mixed += np.einsum("da,dat->dt", mass, centered)
+            centered *= np.sqrt(mass)[..., None]
+            mean *= np.sqrt(v * np.maximum(1 - p.sum(axis=0), 0.0))[:, None]
+            of_weight += np.tensordot(centered, centered, ((0, 1), (0, 1))) + mean.T @ mean
+        curvature[n_scores:, :n_scores] = mixed.T
+        return curvature
 
 
 def _variance(proba: Float[np.ndarray, "E C"], values: Float[np.ndarray, "E C"]) -> Float[np.ndarray, "E"]:

@@ -9,7 +9,8 @@ is half normal of scale ½, as rows whose labels are told nearly without error d
 
 Each row is scored S times, by S fits to random halves of the rows without it, each time with 1/S of its weight.
 
-Newton's method finds the optimum of dense terms, L-BFGS that of sparse ones. In the evidence of sparse terms the
+BFGS finds the optimum of dense terms, from Hessians that are computed rarely, and one step of Newton's method ends it;
+L-BFGS finds that of sparse terms. In the evidence of sparse terms the
 deviations d are taken for independent of each other and of biases and temperatures: minus the Hessian consists of a
 block for biases and temperatures, and of a diagonal. By Fischer's inequality the determinant of that matrix is not
 below the exact one, so that τ is chosen too small rather than too large.
@@ -17,13 +18,13 @@ below the exact one, so that τ is chosen too small rather than too large.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
-from functools import cached_property, partial
+from functools import cache
+from typing import Self
 
 import numpy as np
 from jaxtyping import Bool, Float, Int
-from scipy.linalg import block_diag
 from scipy.optimize import minimize, minimize_scalar
 
 from bayesnb.prediction.cross_terms import CrossTerms
@@ -40,9 +41,13 @@ _PRECISION_OF_EXPONENT = 4.0
 _LARGEST_EXPONENT = 2.0
 _SPLITS_TOGETHER, _FOLDS = 3, 4
 _STEPS = 100
-# Gain of a step, in nats, below which no further step is taken: that one would gain about the square of this gain.
-_SMALLEST_GAIN = 1e-8
-_SMALLEST_STEP = 1e-10
+# Gains of a step in nats: above the first the Hessian has changed much, below the others no further step is taken.
+_LARGE_GAIN, _SMALL_GAIN, _SMALL_GAIN_OF_LARGE_REFIT = 30.0, 1e-9, 1e-2
+# With fewer values a Hessian costs less than a mistake of the quadratic model, which fails where rows are separable.
+_MANY_VALUES = 2**17
+_ERROR_OF_MODEL = 1.5
+"""Error of the evidence by the quadratic model, in nats, that is allowed for."""
+_CELLS_AT_ONCE = 2**18
 # The curvature of the objective is at least 1, so that the optimum is not farther away than the gradient is large.
 _LBFGS = {"maxiter": 10_000, "maxfun": 20_000, "maxcor": 20, "ftol": 0.0, "gtol": 1e-6}
 
@@ -121,15 +126,18 @@ class Prior:
         """Positions of T among the parameters."""
         return slice(self.n_classes, self.n_classes + len(self.groups.mean))
 
-    @cached_property
-    def design(self) -> Float[np.ndarray, "Q P"]:
-        """(C + T, P) matrix that maps the parameters (b, T, d) to biases and weights, as `point` does.
+    def design(self, of_bias: Float[np.ndarray, "D C"]) -> Float[np.ndarray, "Q P"]:
+        """Return the (D + T, P) matrix that maps the parameters (b, T, d) to `of_bias` @ b and to the weights.
 
         Columns are 0 for b where classes have no bias, and for d_t where τ_g = 0: these parameters are 0 at the
         optimum, and a factor of 1 in the evidence.
         """
-        weight = np.hstack([np.eye(len(self.groups.mean))[self.groups.index], np.diag(self.tau)])
-        return np.asarray(block_diag(self.biased * np.eye(self.n_classes), weight))
+        n_classes, term = self.n_classes, np.arange(len(self.groups.index))
+        design = np.zeros((len(of_bias) + len(term), self.temperatures.stop + len(term)))
+        design[: len(of_bias), :n_classes] = self.biased * of_bias
+        design[len(of_bias) + term, n_classes + self.groups.index] = 1.0
+        design[len(of_bias) + term, self.temperatures.stop + term] = self.tau
+        return design
 
     def point(self, theta: Float[np.ndarray, "P"]) -> Point:
         """Return the biases b (C,) and the weights w = T + τ d (T,) of parameters θ = (b, T, d)."""
@@ -177,74 +185,144 @@ class Optimum:
     log_evidence: float
 
 
-def penalized_loss(terms: CrossTerms, prior: Prior, theta: np.ndarray) -> tuple[float, Float[np.ndarray, "P"]]:
-    """Compute ½‖θ - prior mean‖² - log score, minus the log posterior up to a constant, and its gradient by θ."""
-    deviation, (value, gradient) = theta - prior.mean, terms.log_score(*prior.point(theta))
-    return float(deviation @ deviation / 2 - value), deviation - prior.apply_chain_rule(gradient)
+@dataclass(frozen=True, eq=False)
+class Expansion:
+    """Quadratic model of the log score of dense terms around a point, and the posterior under a normal prior.
 
-
-def posterior_precision(terms: CrossTerms, prior: Prior, theta: np.ndarray) -> Float[np.ndarray, "P P"]:
-    """Compute the Hessian of `penalized_loss` by the parameters θ = (b, T, d), for dense terms."""
-    curvature = terms.curvature(*prior.point(theta))
-    return np.asarray(prior.design.T @ curvature @ prior.design + np.eye(len(theta)))
-
-
-def find_parameters(terms: CrossTerms, prior: Prior, start: Point | None = None) -> Float[np.ndarray, "P"]:
-    """Find θ = (biases b, temperatures T, deviations d), (P,), that minimises `penalized_loss`.
-
-    The search begins at `start` = (biases, weights), converted to θ, or else at the prior mean. Dense terms take
-    Newton's method with halved steps, sparse terms L-BFGS.
+    Parameters
+    ----------
+    of_bias : (D, C) array
+        Contrasts of biases.
+    point : (D + T,) array
+        Contrasts of the biases, and weights.
+    log_score, slope, curvature : float, (D + T,) and (D + T, D + T) arrays
+        Σ_i v_i log P(y_i | x_i), its gradient, and minus its Hessian at the point.
     """
-    loss, theta = partial(penalized_loss, terms, prior), prior.mean if start is None else prior.parameters(*start)
+
+    of_bias: Float[np.ndarray, "D C"]
+    point: Float[np.ndarray, "Q"]
+    log_score: float
+    slope: Float[np.ndarray, "Q"]
+    curvature: Float[np.ndarray, "Q Q"]
+
+    @classmethod
+    def around(cls, terms: CrossTerms, bias: np.ndarray, weight: np.ndarray) -> Self:
+        """Expand the log score of dense terms around biases (C,) and weights (T,)."""
+        contrasts = terms.contrasts
+        point = np.concatenate([contrasts.of_bias @ bias, weight])
+        log_score, slope, proba = contrasts.log_score(point[:, None])
+        return cls(contrasts.of_bias, point, float(log_score[0]), slope[:, 0], contrasts.curvature(proba[..., 0]))
+
+    def posterior(self, prior: Prior) -> tuple[Float[np.ndarray, "P"], Float[np.ndarray, "P P"]]:
+        """Compute mean and covariance of the parameters (b, T, d) under this model of the log score and a prior."""
+        design = prior.design(self.of_bias)
+        covariance = np.linalg.inv(design.T @ self.curvature @ design + np.eye(design.shape[1]))
+        theta = covariance @ (prior.mean + (self.slope + self.curvature @ self.point) @ design)
+        return theta, np.asarray(covariance)
+
+    def optimum(self, prior: Prior) -> Optimum:
+        """Return the optimum of this model of the log score under a prior, with Laplace's sds and evidence."""
+        (theta, covariance), design = self.posterior(prior), prior.design(self.of_bias)
+        (bias, weight), deviation, of_weights = prior.point(theta), theta - prior.mean, design[len(self.of_bias) :]
+        step = design @ theta - self.point
+        log_score = float(self.log_score + self.slope @ step - step @ self.curvature @ step / 2)
+        sd = np.sqrt(((of_weights @ covariance) * of_weights).sum(axis=1))
+        temperature_sd = np.sqrt(np.diagonal(covariance)[prior.temperatures])
+        log_evidence = log_score - float(deviation @ deviation - np.linalg.slogdet(covariance)[1]) / 2
+        temperature = theta[prior.temperatures]
+        return Optimum(prior.shrinkage, bias, temperature, weight, sd, temperature_sd, log_score, log_evidence)
+
+
+def find_parameters(terms: CrossTerms, prior: Prior, start: Point | Expansion | None = None) -> Float[np.ndarray, "P"]:
+    """Find θ = (biases b, temperatures T, deviations d), (P,), that minimises ½‖θ - prior mean‖² - log score.
+
+    The search begins at `start` = (biases, weights), converted to θ, or at the optimum of an expansion around another
+    point, or else at the prior mean. Sparse terms take L-BFGS. Dense terms take BFGS, with the Hessian of the expansion
+    or else a new one, and with new ones after steps that gain much.
+    """
+    mean = prior.mean
+    theta = mean if start is None or isinstance(start, Expansion) else prior.parameters(*start)
     if terms.is_sparse:
+
+        def loss(theta: np.ndarray) -> tuple[float, np.ndarray]:
+            excess, (value, slope) = theta - mean, terms.log_score(*prior.point(theta))
+            return float(excess @ excess / 2 - value), excess - prior.apply_chain_rule(slope)
+
         return np.asarray(minimize(loss, theta, jac=True, method="L-BFGS-B", options=_LBFGS).x)
-    value, gradient = loss(theta)
+
+    def invert(theta: np.ndarray) -> np.ndarray:
+        return Expansion.around(terms, *prior.point(theta)).posterior(prior)[1]
+
+    theta, inverse = start.posterior(prior) if isinstance(start, Expansion) else (theta, invert(theta))
+    design = prior.design(terms.contrasts.of_bias)
+    found = _minimize(terms.contrasts.log_score, prior, design, theta[None], inverse[None], _SMALL_GAIN, invert)
+    return np.asarray(found[0])
+
+
+def _minimize(
+    log_score: Callable[[np.ndarray], tuple[np.ndarray, ...]],
+    prior: Prior,
+    design: Float[np.ndarray, "Q P"],
+    theta: Float[np.ndarray, "R P"],
+    inverse: Float[np.ndarray, "R P P"],
+    small_gain: float,
+    invert: Callable[[np.ndarray], np.ndarray] | None = None,
+) -> Float[np.ndarray, "R P"]:
+    """Minimise R functions ½‖θ - prior mean‖² - log score at once by BFGS, until steps gain less than `small_gain`.
+
+    `log_score` maps (Q, R) points `design` @ θ to R log scores and their (Q, R) gradients. The search begins at
+    `theta`, with the inverse Hessians `inverse`, which are overwritten. After steps that gain much, `invert` computes
+    the inverse Hessian of the only function. The last step is taken without a look at the loss.
+    """
+
+    def losses(theta: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+        (value, slope, *_), excess = log_score(design @ theta.T), theta - prior.mean
+        return (excess**2).sum(axis=1) / 2 - value, excess - slope.T @ design
+
+    (value, gradient), size = losses(theta), np.ones(len(theta))
     for _ in range(_STEPS):
-        step, size = -np.linalg.solve(posterior_precision(terms, prior, theta), gradient), 1.0
-        gain, after = -gradient @ step, loss(theta + step)
-        while after[0] > value + 1e-13 * abs(value) and size > _SMALLEST_STEP:
-            size /= 2
-            after = loss(theta + size * step)
-        theta, (value, gradient) = theta + size * step, after
-        if gain < _SMALLEST_GAIN or size <= _SMALLEST_STEP:
-            break
+        step = -size[:, None] * (inverse @ gradient[..., None])[..., 0]
+        gain = -(step * gradient).sum(axis=1) / size
+        if gain.max() < small_gain:
+            return np.asarray(theta + step)
+        after, gradient_after = losses(theta + step)
+        is_better = after <= value + small_gain / 10 + 1e-12 * np.abs(value)
+        size = np.where(is_better, 1.0, size / 4)
+        step, bend = step * is_better[:, None], (gradient_after - gradient) * is_better[:, None]
+        theta, value, gradient = theta + step, np.where(is_better, after, value), gradient + bend
+        if invert and is_better and gain > _LARGE_GAIN:
+            inverse = invert(theta[0])[None]
+            continue
+        # Without a step, or without curvature beyond rounding, the inverse stays as it is.
+        product, curved = (inverse @ bend[..., None])[..., 0], (step * bend).sum(axis=1)
+        is_curved = curved > 1e-10 * (bend * bend).sum(axis=1)
+        scaled = step * (is_curved / np.where(is_curved, curved, 1.0))[:, None]
+        mixed = scaled[:, :, None] * product[:, None]
+        factor = curved + (bend * product).sum(axis=1)
+        inverse += (factor[:, None] * scaled)[:, :, None] * scaled[:, None] - mixed - mixed.swapaxes(1, 2)
     return theta
 
 
 def maximize(terms: CrossTerms, prior: Prior, start: Point | None = None) -> Optimum:
-    """Return the penalised optimum, searched from `start` = (biases, weights), with Laplace's sds and evidence."""
+    """Return the penalised optimum, searched as `find_parameters` does, with Laplace's sds and evidence."""
     theta = find_parameters(terms, prior, start)
-    (bias, weight), deviation, n_classes = prior.point(theta), theta - prior.mean, prior.n_classes
+    (bias, weight), deviation = prior.point(theta), theta - prior.mean
+    if not terms.is_sparse:
+        return Expansion.around(terms, bias, weight).optimum(prior)
     temperature, tau, index = theta[prior.temperatures], prior.tau, prior.groups.index
-    if terms.is_sparse:
-        # The block of biases and temperatures needs the probabilities at the optimum: the scores of the deviations are
-        # moved into log P(class).
-        common = terms.sum_groups(index)
-        rest = terms.scores(bias, weight) - bias - common.values @ temperature
-        common = replace(common, log_class=rest)
-        block = Prior(prior.groups.collapse(), np.zeros(len(temperature)), n_classes, prior.biased)
-        precision = posterior_precision(common, block, block.parameters(bias, temperature))
-        by_term = 1 + tau**2 * terms.curvature_by_term(bias, weight)
-        temperature_variance = np.diagonal(np.linalg.inv(precision))[prior.temperatures]
-        variance = temperature_variance[index] + tau**2 / by_term
-        log_determinant = np.linalg.slogdet(precision)[1] + np.log(by_term).sum()
-    else:
-        precision = posterior_precision(terms, prior, theta)
-        covariance, of_weights = np.linalg.inv(precision), prior.design[n_classes:]
-        temperature_variance = np.diagonal(covariance)[prior.temperatures]
-        variance = ((of_weights @ covariance) * of_weights).sum(axis=1)
-        log_determinant = np.linalg.slogdet(precision)[1]
-    log_score = terms.log_score(bias, weight)[0]
-    return Optimum(
-        shrinkage=prior.shrinkage,
-        bias=bias,
-        temperature=temperature,
-        weight=weight,
-        sd=np.sqrt(variance),
-        temperature_sd=np.sqrt(temperature_variance),
-        log_score=log_score,
-        log_evidence=log_score - float(deviation @ deviation + log_determinant) / 2,
-    )
+    # The block of biases and temperatures needs the probabilities at the optimum: the scores of the deviations are
+    # moved into log P(class).
+    common = terms.sum_groups(index)
+    rest = terms.scores(bias, weight) - bias - common.values @ temperature
+    block = Prior(prior.groups.collapse(), np.zeros(len(temperature)), prior.n_classes, prior.biased)
+    model = Expansion.around(replace(common, log_class=rest), bias, temperature)
+    covariance = model.posterior(block)[1]
+    by_term = 1 + tau**2 * terms.curvature_by_term(bias, weight)
+    variance = np.diagonal(covariance)[prior.temperatures]
+    sd, temperature_sd = np.sqrt(variance[index] + tau**2 / by_term), np.sqrt(variance)
+    log_determinant = np.log(by_term).sum() - np.linalg.slogdet(covariance)[1]
+    log_evidence = model.log_score - float(deviation @ deviation + log_determinant) / 2
+    return Optimum(prior.shrinkage, bias, temperature, weight, sd, temperature_sd, model.log_score, log_evidence)
 
 
 def held_out_log_losses(terms: CrossTerms, prior: Prior, start: Point) -> Float[np.ndarray, "N"]:
@@ -255,6 +333,8 @@ def held_out_log_losses(terms: CrossTerms, prior: Prior, start: Point) -> Float[
     score are held out a quarter at a time; of six splits three are taken together. Halves are stratified, so that the
     proportion of a class in a half tells of the row: log P(its class) is lowered as if the row were not in the data.
 
+    Weights of dense terms are found to 1e-9 nats of the penalised log score, or .01 where terms are many.
+
     Parameters
     ----------
     terms : CrossTerms
@@ -264,31 +344,83 @@ def held_out_log_losses(terms: CrossTerms, prior: Prior, start: Point) -> Float[
     start : (b, w)
         Optimum of all rows, where the search begins.
     """
-    fit, losses = terms.fit.reshape(-1, terms.n_rows), np.zeros(terms.n_rows)
-    class_weight, row_weight = np.bincount(terms.label, terms.weight), np.bincount(terms.row, terms.weight)
-    shift = np.log1p(-row_weight[terms.row] / (class_weight[terms.label] + 1))
-    is_label = terms.label[:, None] == np.arange(terms.log_class.shape[1])
-    lowered = replace(terms, log_class=terms.log_class + is_label * shift[:, None])
-    batches = np.array_split(np.arange(len(fit)), -(-len(fit) // _SPLITS_TOGETHER))
-    for splits in batches:
-        patterns, pattern_index = np.unique(fit[splits], axis=1, return_inverse=True)
-        for k, pattern in enumerate(patterns.T):
-            rows = np.flatnonzero(pattern_index == k)
-            rows = rows[np.argsort(terms.label[rows], kind="stable")]
-            for held_out in (rows[i::_FOLDS] for i in range(min(_FOLDS, len(rows)))):
-                others = terms.take(np.flatnonzero(np.isin(terms.fit, pattern) & ~np.isin(terms.row, held_out)))
-                if len(others.weight):  # There may be none if rows are two or three, of high weights.
-                    others = replace(others, weight=others.weight * (terms.weight.sum() / others.weight.sum()))
-                point = prior.point(find_parameters(others, prior, start))
-                scored = lowered.take((splits[:, None] * terms.n_rows + held_out).ravel())
-                losses[held_out] -= scored.log_proba_of_label(*point).reshape(len(splits), -1).mean(axis=0)
-    return losses / len(batches)
+    fit, n_rows = terms.fit.reshape(-1, terms.n_rows), terms.n_rows
+    label, log_proba = terms.label[:n_rows], np.empty(fit.shape)
+    for splits in np.array_split(np.arange(len(fit)), -(-len(fit) // _SPLITS_TOGETHER)):
+        pattern = (1 << np.arange(len(splits))) @ (fit[splits] % 2)
+        order, rank = np.lexsort([label, pattern]), np.empty(n_rows, int)
+        rank[order] = np.arange(n_rows) - np.searchsorted(pattern[order], pattern[order])
+        _, refit = np.unique(_FOLDS * pattern + rank % _FOLDS, return_inverse=True)
+        scored = splits[:, None] * n_rows + np.arange(n_rows)
+        if not terms.is_sparse:
+            log_proba[splits] = _refit(terms, prior, start, scored.ravel(), refit).reshape(scored.shape)
+            continue
+        for r in range(refit.max() + 1):
+            rows = np.flatnonzero(refit == r)
+            others = terms.take(np.flatnonzero(np.isin(terms.fit, fit[splits, rows[0]]) & (refit[terms.row] != r)))
+            if len(others.weight):  # There may be none if rows are two or three, of high weights.
+                others = replace(others, weight=others.weight * (terms.weight.sum() / others.weight.sum()))
+            point = prior.point(find_parameters(others, prior, start))
+            held_out = terms.take(scored[:, rows].ravel()).log_proba_of_label(*point)
+            log_proba[splits[:, None], rows] = held_out.reshape(len(splits), -1)
+    part = np.bincount(terms.row, terms.weight) / (np.bincount(terms.label, terms.weight) + 1)[label]
+    return np.asarray((np.log1p(-part * np.exp(log_proba)) - np.log1p(-part) - log_proba).mean(axis=0))
+
+
+def _refit(
+    terms: CrossTerms, prior: Prior, start: Point, scored: Int[np.ndarray, "n"], refit: Int[np.ndarray, "N"]
+) -> Float[np.ndarray, "n"]:
+    """Compute log P(label | row) of scored rows with dense terms, from R refits at once to the other rows.
+
+    `refit` is the refit that each row is held out from: one to the other rows, by the fits that score the row.
+    """
+    contrasts, n_refits = terms.contrasts, refit.max() + 1
+    is_large = contrasts.values.size >= _MANY_VALUES
+    small_gain = _SMALL_GAIN_OF_LARGE_REFIT if is_large else _SMALL_GAIN
+    parts, total = [], np.zeros(n_refits)
+    for k in np.unique(terms.fit[scored]):
+        of_fit = np.flatnonzero(terms.fit[scored] == k)
+        # A fit is in the refits that the rows which it scores are held out from.
+        refits, own = np.unique(refit[terms.row[scored[of_fit]]], return_inverse=True)
+        n_parts = 1 + len(own) * len(refits) * len(contrasts.base) // _CELLS_AT_ONCE
+        for at, column in zip(np.array_split(of_fit, n_parts), np.array_split(own, n_parts), strict=True):
+            weight = terms.weight[scored[at], None] * (column[:, None] != np.arange(len(refits)))
+            total[refits] += weight.sum(axis=0)
+            parts.append(
+                (refits, contrasts.take(scored[at], weight, np.float32 if is_large else np.float64), at, column)
+            )
+    scale = terms.weight.sum() / np.maximum(total, 1e-300)
+
+    def log_score(points: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+        values, slopes = np.zeros(n_refits), np.zeros_like(points)
+        for refits, part, *_ in parts:
+            value, slope, _ = part.log_score(points[:, refits])
+            values[refits] += value
+            slopes[:, refits] += slope
+        return scale * values, scale * slopes
+
+    theta, inverse = prior.parameters(*start)[None], Expansion.around(terms, *start).posterior(prior)[1][None]
+    theta, inverse = (np.repeat(array, n_refits, axis=0) for array in (theta, inverse))
+    design, log_proba = prior.design(contrasts.of_bias), np.empty(len(scored))
+    points = design @ _minimize(log_score, prior, design, theta, inverse, small_gain).T
+    for refits, part, at, column in parts:
+        log_proba[at] = part.probabilities(points[:, refits])[1][np.arange(len(at)), column]
+    return log_proba
 
 
 def optimize_weights(
-    terms: CrossTerms, groups: Groups, grid: Sequence[Sequence[float]], *, biased: bool
+    terms: CrossTerms,
+    groups: Groups,
+    grid: Sequence[Sequence[float]],
+    *,
+    biased: bool,
+    start: tuple[np.ndarray, np.ndarray, int] | None = None,
 ) -> tuple[list[Optimum], int, float]:
     """Find the penalised optimum of biases and weights under each τ of a grid, and choose τ by the evidence.
+
+    Where dense terms are many (2^17 values or more), the optimum under the largest τ is computed, and the others that
+    may be the best or the chosen one; for those that are clearly worse `optima` has the optimum of a quadratic model of
+    the log score around the nearest optimum that was computed.
 
     Parameters
     ----------
@@ -300,6 +432,9 @@ def optimize_weights(
         From those that shrink most to those that shrink least.
     biased : bool
         Whether classes have a bias.
+    start : (biases, weights, index of τ), optional
+        Optimum of similar terms, and its position in `grid`, where the search begins. Default: the prior mean and the
+        middle of the grid.
 
     Returns
     -------
@@ -311,13 +446,44 @@ def optimize_weights(
         β; 0 if no terms are of draws.
     """
     exponent = _find_exponent(terms, groups, biased=biased) if groups.of_draws.any() else 0.0
-    scaled, optima = terms.with_exponent(exponent, groups.of_draws), list[Optimum]()
-    for tau in grid:
-        prior = Prior(groups, np.asarray(tau, float), terms.log_class.shape[-1], biased)
-        optima.append(maximize(scaled, prior, (optima[-1].bias, optima[-1].weight) if optima else None))
-    best = max(optimum.log_evidence for optimum in optima)
-    chosen = next(k for k, optimum in enumerate(optima) if optimum.log_evidence >= best - _STRONG)
-    return optima, chosen, exponent
+    scaled, n_classes = terms.with_exponent(exponent, groups.of_draws), terms.log_class.shape[-1]
+    priors = [Prior(groups, np.asarray(tau, float), n_classes, biased) for tau in grid]
+    if terms.is_sparse:
+        optima = list[Optimum]()
+        for prior in priors:
+            optima.append(maximize(scaled, prior, (optima[-1].bias, optima[-1].weight) if optima else None))
+    else:
+        optima = _compare(scaled, priors, *((start[:2], start[2]) if start else (None, len(grid) // 2)))
+    evidence = np.array([optimum.log_evidence for optimum in optima])
+    return optima, int(np.argmax(evidence >= evidence.max() - _STRONG)), exponent
+
+
+def _compare(terms: CrossTerms, priors: Sequence[Prior], start: Point | None, first: int) -> list[Optimum]:
+    """Return optima of dense terms under each of K priors, the first one searched from `start`.
+
+    Few terms: all optima are computed. Many terms: the last one, and those that a quadratic model around the nearest
+    of the others takes for the best, or for possible choices.
+    """
+    models: dict[int, Expansion] = {}
+
+    def nearest(k: int) -> int:
+        return min(models, key=lambda other: abs(other - k))
+
+    @cache
+    def expect(k: int, center: int) -> Optimum:
+        return models[center].optimum(priors[k])
+
+    is_large, last = terms.contrasts.values.size >= _MANY_VALUES, len(priors) - 1
+    missing = [first, last] if is_large else sorted(range(len(priors)), key=lambda k: abs(k - first))
+    while missing:
+        for k in missing:
+            theta = find_parameters(terms, priors[k], models[nearest(k)] if models else start)
+            models[k] = Expansion.around(terms, *priors[k].point(theta))
+        optima = [expect(k, nearest(k)) for k in range(len(priors))]
+        evidence = np.array([optimum.log_evidence for optimum in optima])
+        possible = np.flatnonzero(evidence >= evidence.max() - _STRONG - _ERROR_OF_MODEL)
+        missing = [k for k in (int(evidence.argmax()), *possible) if k not in models][:1]
+    return optima
 
 
 def _find_exponent(terms: CrossTerms, groups: Groups, *, biased: bool) -> float:

@@ -13,7 +13,7 @@ import numpyro
 from numpyro import distributions as dist  # Not `import numpyro.distributions as dist`: see `run_nuts`.
 
 from bayesnb.prediction.cross_terms import CrossTerms
-from bayesnb.prediction.weight_optimum import Groups, Prior, find_parameters, posterior_precision
+from bayesnb.prediction.weight_optimum import Expansion, Groups, Prior, find_parameters
 from bayesnb.prediction.weights import CLASS_BIAS, TEMPERATURES, WEIGHT
 from bayesnb.sampling.chains import NumpyroProgram
 
@@ -71,9 +71,9 @@ class WeightsGiven:
         start |= dict(zip(TEMPERATURES, theta[prior.temperatures], strict=False))
         if self._free.any():
             start[_DEVIATION] = theta[prior.temperatures.stop :][self._free]
-        is_sampled = prior.design.any(axis=0)
-        covariance = np.linalg.inv(posterior_precision(self.terms, prior, theta))[np.ix_(is_sampled, is_sampled)]
-        return start, {tuple(start): covariance}
+        is_sampled = prior.design(np.eye(prior.n_classes)).any(axis=0)
+        _, covariance = Expansion.around(self.terms, *prior.point(theta)).posterior(prior)
+        return start, {tuple(start): covariance[np.ix_(is_sampled, is_sampled)]}
 
     def finish(self, samples: Mapping[str, np.ndarray], dependence: np.ndarray) -> dict[str, np.ndarray]:
         """Draws of the temperatures, biases and all weights, also of weights that equal their temperature.

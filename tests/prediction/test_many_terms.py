@@ -7,7 +7,7 @@ import scipy.sparse as sp
 import bayesnb as bnb
 from bayesnb.prediction import cross_fitting, weight_optimum
 from bayesnb.prediction.cross_terms import CrossTerms, TermBlock
-from bayesnb.prediction.weight_optimum import Groups, Prior, held_out_log_losses, maximize
+from bayesnb.prediction.weight_optimum import Expansion, Groups, Prior, held_out_log_losses, maximize
 from tests.refusals import refused
 
 N, T, C, FITS = 24, 9, 3, 4
@@ -71,7 +71,7 @@ def test_the_diagonal_is_that_of_the_hessian(both, exponent):
     dense, sparse = (terms.with_exponent(exponent, GROUPS.of_draws) for terms in both)
     rng = np.random.default_rng(2)
     bias, weight = rng.normal(size=C), rng.normal(size=T)
-    expected = np.diagonal(dense.curvature(bias, weight))[C:]
+    expected = np.diagonal(Expansion.around(dense, bias, weight).curvature)[C - 1 :]
     np.testing.assert_allclose(sparse.curvature_by_term(bias, weight), expected, rtol=1e-10)
 
 
