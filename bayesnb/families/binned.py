@@ -12,9 +12,7 @@ from jaxtyping import Bool, Float
 
 from bayesnb.families import binnings
 from bayesnb.families._namespace import (
-    are_few,
     is_host,
-    kernel,
     log_segment_sum,
     map_leading_axis,
     segment_sum,
@@ -29,8 +27,7 @@ from bayesnb.families.protocol import Cumulants, Distribution, PenalizedLikeliho
 from bayesnb.families.special import log_rising, polygammas
 from bayesnb.families.variates import Variates, draw_log_uniform
 
-_AT_A_TIME = 2**18  # bins of several features, so that they fit the cache
-_FEATURES, _NARROWEST = 4, 16
+_AT_A_TIME = 2**20  # bins of several features, so that they fit the cache
 
 
 @pytree
@@ -53,6 +50,11 @@ class Binned(AveragedTables):
         Feature of each cell, contiguous.
     num_groups, width : int
         Number of features, and the largest number of cells of a feature.
+
+    Notes
+    -----
+    Features are independent of each other given the class, so K posteriors of F features are one with K·F features: its
+    tables are computed at once.
 
     References
     ----------
@@ -106,12 +108,12 @@ class Binned(AveragedTables):
 
     def cut_probability(self) -> Float[jax.Array, "L"]:
         """(L,) posterior probability of a cut before each cell; 1 before the first cell of a feature."""
-        probability: jax.Array = self._to_cells(self._map_to_cells(Cells.cut_probability))
+        probability: jax.Array = self._to_cells(self._map(Cells.cut_probability))
         return probability
 
     def best_cuts(self) -> Bool[jax.Array, "L"]:
         """(L,) of bool: whether the most probable binning of the feature has a cut before each cell."""
-        cuts: jax.Array = self._to_cells(self._map_to_cells(Cells.best_cuts))
+        cuts: jax.Array = self._to_cells(self._map(Cells.best_cuts))
         return cuts
 
     def mean(self, multiplicity: Array | None = None) -> Multinomial:
@@ -122,8 +124,8 @@ class Binned(AveragedTables):
         them stay.
         """
         if multiplicity is not None:
-            return Multinomial(self._to_cells(self._map_to_cells(Cells.log_predictive, multiplicity)))
-        means = self._map_to_cells(Cells.mean)
+            return Multinomial(self._to_cells(self._map(Cells.log_predictive, multiplicity)))
+        means = self._map(Cells.mean)
         return Multinomial(xp.where(self.proper(), self._to_cells(xp.log(means)), xp.nan))
 
     def mode(self) -> Multinomial:
@@ -242,18 +244,13 @@ class Binned(AveragedTables):
         return xp.moveaxis(values, 0, -2)[..., self.group, xp.arange(len(self.group)) - start[self.group]]
 
     def _map(self, of: Callable[..., Any], *shared: Any) -> Any:
-        """(F, …) results of `of(cells, *shared)` for the `Cells` of each feature, in batches that fit the cache."""
-        cells = jax.tree.map(xp.asarray, self._cells())
-        if are_few(cells, shared):
-            return of(cells, *shared)
-        size = max(1, _AT_A_TIME // max(1, cells.alpha.shape[1] * self.width**2))
-        return map_leading_axis(lambda alone: of(alone, *shared), cells, batch_size=size)
-
-    def _map_to_cells(self, of: Callable[..., Any], *shared: Any) -> Any:
-        """(F, …, G) results of `of(cells, *shared)`, a value per cell; many NumPy arrays are cut into equal parts."""
+        """(F, …) results of `of(cells, *shared)` for the `Cells` of each feature, some features at a time."""
         cells = self._cells()
-        many_on_host = is_host(cells, shared) and not are_few(cells, shared)
-        return _map_in_parts(of, cells, *shared) if many_on_host else self._map(of, *shared)
+        size = max(1, _AT_A_TIME // max(1, cells.alpha.shape[1] * self.width**2))
+        if not is_host(cells, shared):
+            return map_leading_axis(lambda alone: of(alone, *shared), cells, batch_size=size)
+        parts = [of(Cells(*(v[i : i + size] for v in cells)), *shared) for i in range(0, max(1, self.num_groups), size)]
+        return jax.tree.map(lambda *leaves: np.concatenate(leaves), *parts)
 
     def _cells(self) -> Cells:
         """`Cells` of all features, stacked on a leading axis (F,)."""
@@ -318,16 +315,34 @@ class Cells(NamedTuple):
 
     def bins(self) -> Bins:
         """Sums over all binnings of the feature, each weighted by its prior times the evidence of all classes' rows."""
-        alpha, count = self.over_bins()
-        log_share = xp.log(xp.divide(alpha, xp.sum(self.alpha, axis=-1)[..., None, None]))
-        evidence = xp.subtract(log_rising(alpha, count), xp.multiply(count, log_share))
-        return Bins.from_weights(binnings.log_prior(self.log_odds) + xp.sum(evidence, axis=-3))
+        return Bins.from_weights(binnings.log_prior(self.log_odds) + self.log_evidence())
+
+    def log_evidence(self) -> Any:
+        """(…, G, G) log probability of the rows' cells if i … k are a bin, but for factors that all binnings share."""
+        total, has_alpha = xp.sum(self.alpha, axis=-1), self.alpha > 0
+        if is_host(self.alpha, self.count) and (self.count % 1.0 == 0).all():
+            # Of whole counts, and cells of equal α, the evidence of a bin depends on its length and its count alone.
+            alpha = self.alpha[..., :1]
+            cell, index = np.unique(np.stack([alpha[..., 0], total], -1).reshape(-1, 2), axis=0, return_inverse=True)
+            length, most = np.arange(self.alpha.shape[-1] + 1), np.sum(self.count, axis=-1).max(initial=0.0)
+            is_small = len(cell) * (most + 1.0) < self.count.size
+            if is_small and (~has_alpha | (self.alpha == alpha)).all():
+                count = np.arange(most + 1.0)
+                alphas = np.where(length > 0, cell[:, :1] * length, 1.0)[..., None]
+                table = _log_evidence(alphas, count, cell[:, 1, None, None])
+                step = (self.count + len(count) * has_alpha).astype(int)
+                until, start = np.cumsum(step, axis=-1), index.reshape(*total.shape, 1) * table[0].size
+                classes = zip(*(np.moveaxis(v, -2, 0) for v in (until - step, until + start)), strict=True)
+                i, k = np.triu_indices(self.alpha.shape[-1])
+                evidence = np.zeros((*self.log_odds.shape, self.alpha.shape[-1]))
+                evidence[..., i, k] = sum(table.ravel()[last[..., k] - first[..., i]] for first, last in classes)
+                return evidence
+        return xp.sum(_log_evidence(*self.over_bins(), total[..., None, None]), axis=-3)
 
     def over_bins(self) -> tuple[jax.Array, jax.Array]:
         """(…, C, G, G) α and n of each bin i … k of cells; 1 and 0 where k < i."""
-        alpha, count = binnings.over_cells(self.alpha), binnings.over_cells(self.count)
-        some = binnings.is_bin(alpha.shape[-1]) & (alpha > 0)
-        return xp.where(some, alpha, 1.0), xp.where(some, xp.maximum(count, 0.0), 0.0)
+        alpha, count = _alpha_of_bins(self.alpha), binnings.over_cells(self.count)
+        return alpha, xp.where(binnings.is_bin(alpha.shape[-1]), xp.maximum(count, 0.0), 0.0)
 
     def total(self) -> Float[jax.Array, "*F C 1 1"]:
         """(…, C, 1, 1) total posterior concentration α₀ + N of each class."""
@@ -341,9 +356,21 @@ class Cells(NamedTuple):
         return sums[..., :-1, :] / sums[..., -1:, :]
 
     def mean(self) -> Float[jax.Array, "*F C G"]:
-        """(…, C, G) posterior mean probability of each cell."""
-        alpha, count = self.over_bins()
-        return self.expected((alpha + count) / (alpha * self.total())) * self.alpha
+        """(…, C, G) posterior mean probability of each cell.
+
+        As (α + n) of a bin is the sum over its cells, each cell has a weight for each other one: the sum of P/α over
+        the bins with both. By these weights the α of all cells add up to 1, but for rounding.
+        """
+        alpha = self.alpha
+        if is_host(alpha) and (alpha == alpha[..., :1, :]).all():
+            alpha = alpha[..., :1, :]
+        weight = binnings.sum_covering_pairs(self.probability()[..., None, :, :] / _alpha_of_bins(alpha))
+        counted, prior = ((weight @ v[..., None])[..., 0] for v in (self.alpha + self.count, alpha))
+        return self.alpha * counted / (prior * self.total()[..., 0])
+
+    def probability(self) -> Float[jax.Array, "*F G G"]:
+        """(…, G, G) posterior probability that the cells i … k are a bin."""
+        return xp.exp(xp.maximum(self.bins().log_prob, binnings.LEAST))
 
     def log_partition(self) -> Float[jax.Array, "*F"]:
         """(…,) log probability of the cells counted so far, averaged over all binnings."""
@@ -409,30 +436,12 @@ class Cells(NamedTuple):
         return moments.reshape(*moments.shape[:-3], -1, moments.shape[-1])
 
 
-def _map_in_parts(of: Callable[..., Any], cells: Cells, *shared: np.ndarray) -> np.ndarray:
-    """(F, …, G) results of `of(cells, *shared)` as NumPy array, compiled for at most four features at a time.
-
-    Cells are padded to the least power of two that is at least G and at least 16, so that most models share a compiled
-    kernel.
-    """
-    n_features, n_classes, width = cells.alpha.shape
-    wide = max(_NARROWEST, 1 << (width - 1).bit_length())
-    size = min(_FEATURES, max(1, _AT_A_TIME // (n_classes * wide**2)))
-    more = -n_features % size
-    fill = (0.0, 0.0, binnings.NEVER)
-    padded = (
-        np.pad(v, [(0, more), *[(0, 0)] * (v.ndim - 2), (0, wide - width)], constant_values=f)
-        for v, f in zip(cells, fill, strict=True)
-    )
-    parts = zip(*(np.split(v, (n_features + more) // size) for v in padded), strict=True)
-    with jax.ensure_compile_time_eval():  # also where rows are traced
-        # A part has few numbers, but there are many parts: the kernel compiles what has a JAX array.
-        compiled = (_of_part(Cells(jnp.asarray(alpha), *part), *shared, of=of) for alpha, *part in parts)
-        results = [np.asarray(part) for part in compiled]
-    return np.concatenate(results)[:n_features, ..., :width]
+def _alpha_of_bins(alpha: jax.Array) -> jax.Array:
+    """(…, G, G) α of the bins i … k of cells with α (…, G); 1 where k < i, and for bins without α."""
+    of_bins = binnings.over_cells(alpha)
+    return xp.where(binnings.is_bin(alpha.shape[-1]) & (of_bins > 0), of_bins, 1.0)
 
 
-@kernel(static_argnames="of")
-def _of_part(cells: Cells, *shared: Any, of: Callable[..., Any]) -> Any:
-    """Results of `of(cells, *shared)` for the features on the leading axis."""
-    return of(cells, *shared)
+def _log_evidence(alpha: Any, count: Any, total: Any) -> Any:
+    """Log probability of the cells of `count` rows in a bin with `alpha` of the α `total` of all bins, elementwise."""
+    return log_rising(alpha, count) - count * xp.log(xp.divide(alpha, total))

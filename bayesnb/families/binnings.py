@@ -10,17 +10,19 @@ mutual information*, IEEE Trans. Inf. Theory 51 (2005)).
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import jax
 import numpy as np
 from jaxtyping import Bool, Float, Int
 
-from bayesnb.families._namespace import cumlogsumexp, log_sigmoid, logsumexp, scan, set_at, xp
+from bayesnb.families._namespace import cumlogsumexp, is_host, log_sigmoid, logsumexp, scan, set_at, xp
 from bayesnb.families._pytree import Array
 
 NEVER = -1e30
 """Log weight of the impossible: sums of infinities have no derivatives."""
+LEAST = -700.0
+"""Least logarithm whose exponential is computed: underflow takes NumPy four times as long."""
 
 
 class Bins(NamedTuple):
@@ -38,9 +40,10 @@ class Bins(NamedTuple):
     @classmethod
     def from_weights(cls, weight: Float[jax.Array, "*F G G"]) -> Bins:
         """Sums over binnings, given log weights (…, G, G) of the bins i … k, `NEVER` below the diagonal."""
-        left, right = _sums_before(xp.stack([weight, weight[..., ::-1, ::-1].swapaxes(-1, -2)]))
+        ending, beginning = _ending_with(weight), xp.moveaxis(weight, (-2, -1), (0, 1))[::-1, ::-1]
+        left, right = xp.moveaxis(_sums_before(xp.stack([ending, beginning], axis=2)), (1, 0), (0, -1))
         before, total, after = left[..., :-1], left[..., -1], right[..., -2::-1]
-        log_prob = before[..., None] + weight + after[..., None, :] - total[..., None, None]
+        log_prob = (before - total[..., None])[..., None] + weight + after[..., None, :]
         return cls(weight, before, total, log_prob)
 
 
@@ -52,8 +55,7 @@ def log_prior(log_odds: Float[Array, "*F G"]) -> Float[jax.Array, "*F G G"]:
     cut, none = log_sigmoid(xp.asarray(log_odds)), log_sigmoid(-xp.asarray(log_odds))
     first = np.arange(cut.shape[-1]) == 0
     cut, uncut = xp.where(first, 0.0, cut), xp.cumsum(xp.where(first, 0.0, none), axis=-1)
-    log_weight = cut[..., None] + uncut[..., None, :] - uncut[..., None]
-    return xp.where(is_bin(cut.shape[-1]), log_weight, NEVER)
+    return xp.where(is_bin(cut.shape[-1]), (cut - uncut)[..., None] + uncut[..., None, :], NEVER)
 
 
 def is_bin(n: int) -> np.ndarray:
@@ -71,6 +73,13 @@ def sum_covering(bins: Float[jax.Array, "*C G G"]) -> Float[jax.Array, "*C G"]:
     """(…, G) for each cell, sum of the values (…, G, G) of all bins that contain the cell."""
     within = np.tri(bins.shape[-1])
     return xp.sum((within @ bins) * within.T, axis=-1)
+
+
+def sum_covering_pairs(bins: Float[jax.Array, "*C G G"]) -> Float[jax.Array, "*C G G"]:
+    """(…, G, G) for each pair of cells, sum of the values (…, G, G) of all bins that contain both."""
+    within: Any = np.tri(bins.shape[-1])
+    sums = within @ bins @ within
+    return xp.where(within, sums.swapaxes(-1, -2), sums)
 
 
 def log_sum_covering(bins: Float[jax.Array, "*C G G"]) -> Float[jax.Array, "*C G"]:
@@ -108,7 +117,8 @@ def best_cuts(weight: Float[jax.Array, "*F G G"]) -> Bool[jax.Array, "*F G"]:
         scores = best[:-1] + ending
         return set_at(best, cell + 1, xp.max(scores, axis=0)), xp.argmax(scores, axis=0)
 
-    _, first = scan(extend, _no_cell(weight), (cells, _ending_with(weight)))
+    ending = _ending_with(weight)
+    _, first = scan(extend, _no_cell(ending), (cells, ending))
     last = cells[-1] + 0 * first[-1]
 
     def trace(end: jax.Array, cell: jax.Array) -> tuple[jax.Array, jax.Array]:
@@ -185,16 +195,22 @@ def log_sums_inside_and_outside(
     return top + xp.log(inside), top + xp.log(outside)
 
 
-def _sums_before(weight: Float[jax.Array, "*F G G"]) -> Float[jax.Array, "*F E"]:
-    """(…, G + 1) log sums of binning weights of the first 0, 1, …, G cells, given log weights (…, G, G) of bins."""
+def _sums_before(ending: Float[jax.Array, "G G *F"]) -> Float[jax.Array, "E *F"]:
+    """(G + 1, …) log sums of binning weights of the first 0, 1, …, G cells, given log weights (k, i, …) of the bins."""
+    if is_host(ending):
+        sums_of_cells = np.zeros((len(ending) + 1, *ending.shape[2:]))
+        for k, log_weight in enumerate(ending):
+            log_values = sums_of_cells[: k + 1] + log_weight[: k + 1]
+            top = log_values.max(axis=0)
+            sums_of_cells[k + 1] = top + np.log(np.exp(np.maximum(log_values - top, LEAST)).sum(axis=0))
+        return xp.asarray(sums_of_cells)
 
     def extend(sums: jax.Array, at: tuple[jax.Array, jax.Array]) -> tuple[jax.Array, None]:
         """Append a cell: set the log sum over all binnings that end with the cell."""
-        cell, ending = at
-        return set_at(sums, cell + 1, logsumexp(sums[:-1] + ending, axis=0)), None
+        cell, log_weight = at
+        return set_at(sums, cell + 1, logsumexp(sums[:-1] + log_weight, axis=0)), None
 
-    sums = scan(extend, _no_cell(weight), (xp.arange(weight.shape[-1]), _ending_with(weight)))[0]
-    return xp.moveaxis(sums, 0, -1)
+    return scan(extend, _no_cell(ending), (xp.arange(len(ending)), ending))[0]
 
 
 def _ending_with(weight: Float[jax.Array, "*F G G"]) -> Float[jax.Array, "G G *F"]:
@@ -202,7 +218,6 @@ def _ending_with(weight: Float[jax.Array, "*F G G"]) -> Float[jax.Array, "G G *F
     return xp.moveaxis(weight, (-1, -2), (0, 1))
 
 
-def _no_cell(weight: Float[jax.Array, "*F G G"]) -> Float[jax.Array, "E *F"]:
+def _no_cell(ending: Float[jax.Array, "G G *F"]) -> Float[jax.Array, "E *F"]:
     """(G + 1, …) log sums of binnings of the first 0, 1, …, G cells before any cell is added: 0, then `NEVER`."""
-    at = np.arange(weight.shape[-1] + 1).reshape(-1, *[1] * (weight.ndim - 2))
-    return xp.broadcast_to(xp.where(at == 0, 0.0, NEVER), (len(at), *weight.shape[:-2]))
+    return xp.stack([xp.zeros_like(ending[0, 0]), *[xp.full_like(ending[0, 0], NEVER)] * len(ending)])

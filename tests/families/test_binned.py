@@ -110,6 +110,30 @@ def test_a_row_more_or_less_is_a_refit(model, more):
                 np.testing.assert_allclose(found[:, own][:, g], averages(prior, other, f)[2][:, g], rtol=1e-11)
 
 
+@pytest.mark.parametrize("factor", [1.0, 0.37, 100.0])
+@pytest.mark.parametrize("equal", [True, False])
+def test_numpy_finds_evidence_and_means_by_enumeration(model, equal, factor):
+    """Whole counts in cells of equal α are looked up; features have different numbers of cells."""
+    prior, count = IndependentCuts(2.5, 1.7).prior(C, SIZES) if equal else model[0], factor * model[1]
+    (evidence,) = np.asarray(prior.log_evidence(LevelCounts(count)))
+    mean = np.asarray(prior.update(LevelCounts(count)).mean().theta)
+    for f, own in enumerate(FEATURES):
+        expected = averages(prior, count, f)
+        assert evidence[f] == pytest.approx(expected[0], rel=1e-12)
+        np.testing.assert_allclose(mean[:, own], expected[2], rtol=1e-11)
+
+
+def test_fits_side_by_side_are_each_alone():
+    """Features are independent: K posteriors are one with K times the features, many enough to be cut into parts."""
+    rng, n_fits, sizes = np.random.default_rng(0), 40, np.array([64, 37, 50])
+    counts = rng.poisson(rng.gamma(0.3, 3.0, (n_fits, C, sizes.sum()))).astype(float)
+    joint = IndependentCuts().prior(C, np.tile(sizes, n_fits)).update(LevelCounts(np.concatenate(counts, axis=1)))
+    found = np.split(np.asarray(joint.mean().log_theta), n_fits, axis=1)
+    for k in range(0, n_fits, 13):
+        alone = IndependentCuts().prior(C, sizes).update(LevelCounts(counts[k]))
+        np.testing.assert_allclose(found[k], alone.mean().log_theta, rtol=0, atol=1e-12)
+
+
 @pytest.mark.slow("compiles kernels of its own")
 def test_bayes_identity_for_any_cuts_and_heights(model, x64):
     """log p(D | cuts, θ) + log p(cuts, θ) - log p(cuts, θ | D) = log p(D)."""
