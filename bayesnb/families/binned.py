@@ -22,6 +22,7 @@ from bayesnb.families._namespace import (
 from bayesnb.families._pytree import Array, pytree, static
 from bayesnb.families.averaged_structures import AveragedTables
 from bayesnb.families.binnings import Bins, BinSums
+from bayesnb.families.count_rows import CountRows
 from bayesnb.families.multinomial import LevelCounts, Multinomial
 from bayesnb.families.protocol import Cumulants, Distribution, PenalizedLikelihood, Program, no_em, no_nuts
 from bayesnb.families.special import log_rising, polygammas
@@ -67,6 +68,7 @@ class Binned(AveragedTables):
     layout: ClassVar[tuple[str, ...]] = ("log_odds", "group", "num_groups", "width")
     location: ClassVar[str] = ""
     classes_share_parameters: ClassVar[bool] = True
+    draws_on_host: ClassVar[bool] = True
     tunable: ClassVar[dict[str, str]] = {"a": "strength"}
     reasons: ClassVar[dict[type, str]] = {
         PenalizedLikelihood: no_em("binnings", 'Use MixedNB(numbers="gaussian").'),
@@ -108,12 +110,12 @@ class Binned(AveragedTables):
 
     def cut_probability(self) -> Float[jax.Array, "L"]:
         """(L,) posterior probability of a cut before each cell; 1 before the first cell of a feature."""
-        probability: jax.Array = self._to_cells(self._map(Cells.cut_probability))
+        probability: jax.Array = self._to_cells(self._map(lambda cells: xp.sum(cells.probability(), axis=-1)))
         return probability
 
     def best_cuts(self) -> Bool[jax.Array, "L"]:
         """(L,) of bool: whether the most probable binning of the feature has a cut before each cell."""
-        cuts: jax.Array = self._to_cells(self._map(Cells.best_cuts))
+        cuts: jax.Array = self._to_cells(self._map(lambda cells: binnings.best_cuts(cells.bins().weight)))
         return cuts
 
     def mean(self, multiplicity: Array | None = None) -> Multinomial:
@@ -182,36 +184,31 @@ class Binned(AveragedTables):
         log_gamma = variates.log_gamma(self.posterior_concentration(), n)
         extra = variates.log_gamma(xp.ones(shape), n)
         uniform = draw_log_uniform(variates, xp.zeros((2, *shape)), n)
-        sums, share = self._map(Cells.sums_with_row)
-        each = xp.eye(n_classes, dtype=bool)
+        sums, log_share = self._map(Cells.sums_with_row)
+        (cells, place), is_own = self._cells_of(rows), xp.eye(n_classes, dtype=bool)[:, :, None]
+        log_cell = binnings.take_last(log_share, cells[:, None], cells[:, None])[:, None]
 
-        def of_feature(
-            sums: Any, share: jax.Array, gamma: jax.Array, extra: jax.Array, variate: jax.Array
-        ) -> jax.Array:
-            """(C, C, G) log θ of each cell: first axis the class in which the row is counted, second the class of θ."""
+        def draw_rows(draws: tuple[jax.Array, ...]) -> jax.Array:
+            """(n, N, C) log likelihoods of all rows for n draws of the variates.
 
-            def of_own(sums: BinSums, counts: jax.Array) -> jax.Array:
-                """(C, G) log probability, up to the cell's share, of the bins drawn if the row counts in one class."""
-                first, last = sums.draw(variate)
+            Tables are (n, F, C, C, K): third axis the class in which the row is counted, fourth the class of θ.
+            """
+            gamma, extra, uniform, counted_in = draws
+            gamma = xp.moveaxis(self._to_features(gamma, binnings.NEVER), -2, 1)[:, :, None]
+            at_cells = xp.take_along_axis(uniform, cells[None, None], axis=-1)
+            first, last = sums.draw(xp.moveaxis(at_cells, 1, 0), cells)
+            inside, outside = binnings.log_sums_inside_and_outside(gamma, first, last)
+            more = xp.take_along_axis(extra, cells[None], axis=-1)[:, :, None, None]
+            inside = xp.where(is_own, xp.logaddexp(inside, more), inside)
+            share = binnings.take_last(log_share[:, None], first[:, :, :, None], last[:, :, :, None]) - log_cell
+            tables = xp.moveaxis(inside - xp.logaddexp(inside, outside) + share, 1, -2)[..., self.group, place]
+            scores = rows.dot_each(tables.reshape(len(gamma), n_classes**2, -1))
+            scores = scores.reshape(*scores.shape[:2], n_classes, n_classes)
+            return xp.sum(xp.where(counted_in[..., None], scores, 0.0), axis=2)
 
-                inside, outside = binnings.log_sums_inside_and_outside(gamma, first, last)
-                inside = xp.where(counts[:, None], xp.logaddexp(inside, extra), inside)
-                return inside - xp.logaddexp(inside, outside) + share[:, first, last]
-
-            log_cell = xp.diagonal(share, axis1=1, axis2=2)
-            log_theta: jax.Array = vmap(of_own)(sums, each) - log_cell
-            return log_theta
-
-        def draw_rows(draw: tuple[jax.Array, ...]) -> jax.Array:
-            """(N, C) log likelihoods of all rows for one draw of the variates."""
-            gamma, extra, variate, counted_in = draw
-            gamma = xp.moveaxis(self._to_features(gamma, binnings.NEVER), -2, 0)
-            tables = vmap(of_feature)(sums, share, gamma, extra, xp.moveaxis(variate, 0, 1))
-            flat = self._to_cells(tables).reshape(n_classes**2, -1)
-            scores = rows.dot(rows.layout(flat)).reshape(-1, n_classes, n_classes)
-            return xp.sum(xp.where(counted_in[:, :, None], scores, 0.0), axis=1)
-
-        return map_leading_axis(draw_rows, (log_gamma, extra, uniform, counted_in))
+        size = sums.begun[:, :, 0].size * cells.shape[-1]
+        drawn: jax.Array = _map_parts(draw_rows, (log_gamma, extra, uniform, counted_in), size)
+        return drawn
 
     def log_odds_of_terms(self, x: object, of: Any, against: Any) -> Cumulants:
         """(N, T) posterior cumulants of log θ_of - log θ_against of the row's cell of each feature.
@@ -228,6 +225,21 @@ class Binned(AveragedTables):
         of_row = xp.take_along_axis(pairwise, pair[:, None, None, None], axis=2)[:, :, 0]
         first, second, third = xp.moveaxis(of_row, 1, 0)
         return Cumulants(first, second - first**2, third - 3.0 * first * second + 2.0 * first**3)
+
+    def _cells_of(self, rows: CountRows) -> tuple[Any, Any]:
+        """(F, K) cells of each feature in which rows lie, and (L,) position of each cell among these.
+
+        Cells of no row are padding. All cells are returned if JAX does not know the rows.
+        """
+        if not is_host(rows, self.group):
+            all_cells = jnp.broadcast_to(jnp.arange(self.width), (self.num_groups, self.width))
+            return all_cells, self._to_cells(all_cells)
+        n_rows = len(rows.log_base())
+        count = rows.weighted_counts(np.zeros((1, len(self.group))), np.zeros(n_rows, int), np.ones(n_rows))
+        is_used = self._to_features(count[0]) > 0
+        cells = np.argsort(~is_used, axis=-1, kind="stable")[:, : max(1, is_used.sum(axis=-1).max(initial=0))]
+        place = np.minimum(np.cumsum(is_used, axis=-1) - is_used, cells.shape[-1] - 1)
+        return cells, self._to_cells(place)
 
     # -- features side by side -------------------------------------------------------------------
 
@@ -246,11 +258,7 @@ class Binned(AveragedTables):
     def _map(self, of: Callable[..., Any], *shared: Any) -> Any:
         """(F, …) results of `of(cells, *shared)` for the `Cells` of each feature, some features at a time."""
         cells = self._cells()
-        size = max(1, _AT_A_TIME // max(1, cells.alpha.shape[1] * self.width**2))
-        if not is_host(cells, shared):
-            return map_leading_axis(lambda alone: of(alone, *shared), cells, batch_size=size)
-        parts = [of(Cells(*(v[i : i + size] for v in cells)), *shared) for i in range(0, max(1, self.num_groups), size)]
-        return jax.tree.map(lambda *leaves: np.concatenate(leaves), *parts)
+        return _map_parts(lambda some: of(some, *shared), cells, cells.alpha.shape[1] * self.width**2)
 
     def _cells(self) -> Cells:
         """`Cells` of all features, stacked on a leading axis (F,)."""
@@ -341,19 +349,11 @@ class Cells(NamedTuple):
 
     def over_bins(self) -> tuple[jax.Array, jax.Array]:
         """(…, C, G, G) α and n of each bin i … k of cells; 1 and 0 where k < i."""
-        alpha, count = _alpha_of_bins(self.alpha), binnings.over_cells(self.count)
-        return alpha, xp.where(binnings.is_bin(alpha.shape[-1]), xp.maximum(count, 0.0), 0.0)
+        return binnings.over_cells(self.alpha, 1.0), binnings.over_cells(self.count, 0.0)
 
     def total(self) -> Float[jax.Array, "*F C 1 1"]:
         """(…, C, 1, 1) total posterior concentration α₀ + N of each class."""
         return xp.sum(self.alpha + self.count, axis=-1)[..., None, None]
-
-    def expected(self, of_bins: Float[jax.Array, "*F C G G"]) -> Float[jax.Array, "*F C G"]:
-        """(…, C, G) posterior average of a value per bin (…, C, G, G) over the bins that contain each cell."""
-        probability = xp.exp(self.bins().log_prob)[..., None, :, :]
-        # These sum to 1 for each cell, but for rounding, which is large where counts are.
-        sums = binnings.sum_covering(xp.concatenate([probability * of_bins, probability], axis=-3))
-        return sums[..., :-1, :] / sums[..., -1:, :]
 
     def mean(self) -> Float[jax.Array, "*F C G"]:
         """(…, C, G) posterior mean probability of each cell.
@@ -364,7 +364,7 @@ class Cells(NamedTuple):
         alpha = self.alpha
         if is_host(alpha) and (alpha == alpha[..., :1, :]).all():
             alpha = alpha[..., :1, :]
-        weight = binnings.sum_covering_pairs(self.probability()[..., None, :, :] / _alpha_of_bins(alpha))
+        weight = binnings.sum_covering_pairs(self.probability()[..., None, :, :] / binnings.over_cells(alpha, 1.0))
         counted, prior = ((weight @ v[..., None])[..., 0] for v in (self.alpha + self.count, alpha))
         return self.alpha * counted / (prior * self.total()[..., 0])
 
@@ -378,14 +378,6 @@ class Cells(NamedTuple):
         share = xp.where(self.alpha > 0, xp.divide(self.alpha, total[..., None]), 1.0)
         within = xp.sum(self.count * xp.log(share), axis=(-2, -1))
         return self.bins().log_total + within - xp.sum(log_rising(total, xp.sum(self.count, axis=-1)), axis=-1)
-
-    def cut_probability(self) -> Float[jax.Array, "*F G"]:
-        """(…, G) posterior probability of a cut before each cell."""
-        return xp.sum(xp.exp(self.bins().log_prob), axis=-1)
-
-    def best_cuts(self) -> Bool[jax.Array, "*F G"]:
-        """(…, G) of bool: whether the most probable binning has a cut before each cell."""
-        return binnings.best_cuts(self.bins().weight)
 
     def log_predictive(self, multiplicity: jax.Array) -> Float[jax.Array, "*F C G"]:
         """(…, C, G) log predictive probability of each cell given `multiplicity` (C,) more copies of that cell."""
@@ -409,12 +401,14 @@ class Cells(NamedTuple):
         alpha, count = self.over_bins()
         counted, total = alpha + count, self.total()
         square = counted * (counted + 1.0) / (total * (total + 1.0)) / alpha**2
-        return self.expected(square) * self.alpha**2
+        probability = self.probability()[..., None, :, :]
+        # These sum to 1 for each cell, but for rounding, which is large where counts are.
+        return self.alpha**2 * binnings.sum_covering(probability * square) / binnings.sum_covering(probability)
 
     def moments_of_odds(self, one: jax.Array, other: jax.Array) -> jax.Array:
         """(…, 3 · P, G) raw moments E d, E d², E d³ of d = log θ_one - log θ_other, for P pairs of classes."""
         alpha, count = self.over_bins()
-        probability = xp.exp(self.bins().log_prob)
+        probability = self.probability()
         (mean, variance, third), total = polygammas(alpha + count), polygammas(self.total())
         mean, variance, third = mean - total[0] - xp.log(alpha), variance - total[1], third - total[2]
         log_share = xp.log(xp.maximum(self.alpha, np.finfo(float).tiny))
@@ -436,12 +430,17 @@ class Cells(NamedTuple):
         return moments.reshape(*moments.shape[:-3], -1, moments.shape[-1])
 
 
-def _alpha_of_bins(alpha: jax.Array) -> jax.Array:
-    """(…, G, G) α of the bins i … k of cells with α (…, G); 1 where k < i, and for bins without α."""
-    of_bins = binnings.over_cells(alpha)
-    return xp.where(binnings.is_bin(alpha.shape[-1]) & (of_bins > 0), of_bins, 1.0)
-
-
 def _log_evidence(alpha: Any, count: Any, total: Any) -> Any:
     """Log probability of the cells of `count` rows in a bin with `alpha` of the α `total` of all bins, elementwise."""
     return log_rising(alpha, count) - count * xp.log(xp.divide(alpha, total))
+
+
+def _map_parts(function: Callable[[Any], Any], arrays: Any, size: int) -> Any:
+    """Results of a function of arrays with one leading axis, for some entries at a time, of `size` numbers each."""
+    n = max(1, _AT_A_TIME // max(1, size))
+    if not is_host(arrays):
+        entries = map_leading_axis(lambda one: function(jax.tree.map(lambda v: v[None], one)), arrays, batch_size=n)
+        return jax.tree.map(lambda v: v[:, 0], entries)
+    starts = range(0, max(1, len(jax.tree.leaves(arrays)[0])), n)
+    parts = [function(jax.tree.map(lambda v: v[i : i + n], arrays)) for i in starts]  # noqa: B023
+    return jax.tree.map(lambda *leaves: xp.concatenate(leaves), *parts)

@@ -9,6 +9,7 @@ mutual information*, IEEE Trans. Inf. Theory 51 (2005)).
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable
 from typing import Any, NamedTuple
 
@@ -16,7 +17,7 @@ import jax
 import numpy as np
 from jaxtyping import Bool, Float, Int
 
-from bayesnb.families._namespace import cumlogsumexp, is_host, log_sigmoid, logsumexp, scan, set_at, xp
+from bayesnb.families._namespace import cumlogsumexp, gather, is_host, log_sigmoid, logsumexp, scan, set_at, xp
 from bayesnb.families._pytree import Array
 
 NEVER = -1e30
@@ -63,10 +64,11 @@ def is_bin(n: int) -> np.ndarray:
     return np.triu(np.ones((n, n), bool))
 
 
-def over_cells(cells: Float[jax.Array, "*C G"]) -> Float[jax.Array, "*C G G"]:
-    """(…, G, G) sums of `cells` (…, G) over i … k; entries below the diagonal, k < i, are not bins."""
+def over_cells(cells: Float[jax.Array, "*C G"], fill: float) -> Float[jax.Array, "*C G G"]:
+    """(…, G, G) sums of `cells` (…, G) over i … k; `fill` where k < i, and in place of sums that are not positive."""
     until = xp.cumsum(cells, axis=-1)
-    return until[..., None, :] - (until - cells)[..., :, None]
+    sums = until[..., None, :] - (until - cells)[..., :, None]
+    return xp.where(is_bin(cells.shape[-1]) & (sums > 0), sums, fill)
 
 
 def sum_covering(bins: Float[jax.Array, "*C G G"]) -> Float[jax.Array, "*C G"]:
@@ -142,29 +144,29 @@ class BinSums(NamedTuple):
     @classmethod
     def from_weights(cls, log_weight: Float[jax.Array, "*C G G"]) -> BinSums:
         """Cumulative log sums over bins, given log weights (…, G, G) of the bins i … k."""
-        later = xp.moveaxis(_cumulative_log_sums(xp.moveaxis(log_weight, -1, 0), reverse=True), 0, -1)
-        bins = xp.where(is_bin(log_weight.shape[-1]), later, NEVER)
-        return cls(later, xp.moveaxis(_cumulative_log_sums(xp.moveaxis(bins, -2, 0)), 0, -2))
+        axis = log_weight.ndim - 1
+        later = cumlogsumexp(log_weight[..., ::-1], axis=axis)[..., ::-1]
+        return cls(later, cumlogsumexp(xp.where(is_bin(log_weight.shape[-1]), later, NEVER), axis=axis - 1))
 
-    def draw(self, log_uniform: Float[jax.Array, "2 G"]) -> tuple[jax.Array, jax.Array]:
-        """First and last cell, (G,) each, of a bin drawn in proportion to its weight among those with each cell."""
-        cells = xp.arange(log_uniform.shape[1])
-        target = xp.diagonal(self.begun) + log_uniform[0]
-        first = _last_true(lambda i: self.begun[i, cells] < target, cells * 0 - 1, len(cells)) + 1
+    def draw(self, log_uniform: Float[jax.Array, "2 *N F K"], cells: Int[jax.Array, "F K"]) -> tuple[Any, Any]:
+        """First and last cell, (…, F, C, K) each, of bins drawn in proportion to their weights among those with a cell.
+
+        The sums are (F, C, G, G); the C draws for a cell use the same two log uniform variates.
+        """
+        cells, n = xp.broadcast_to(cells[:, None], (*self.begun.shape[:2], cells.shape[-1])), self.begun.shape[-1]
+        of_first, of_last = log_uniform[..., None, :]
+        target = take_last(self.begun, cells, cells) + of_first
+        first = _last_true(lambda i: take_last(self.begun, i, cells) < target, cells * 0 - 1, n) + 1
         first = xp.minimum(first, cells)
-        least = self.ending_later[first, cells] + log_uniform[1]
-        return first, _last_true(lambda k: self.ending_later[first, k] >= least, cells, len(cells))
+        least = take_last(self.ending_later, first, cells) + of_last
+        return first, _last_true(lambda k: take_last(self.ending_later, first, k) >= least, cells, n)
 
 
-def _cumulative_log_sums(values: jax.Array, *, reverse: bool = False) -> jax.Array:
-    """Cumulative log Σ exp along the first axis, from the end if `reverse`; same shape as `values`."""
-
-    def add(total: jax.Array, more: jax.Array) -> tuple[jax.Array, jax.Array]:
-        """Running log sum with the next entry added, twice as `scan` needs it."""
-        total = xp.logaddexp(total, more)
-        return total, total
-
-    return scan(add, xp.full_like(values[0], NEVER), values, reverse=reverse)[1]
+def take_last(values: jax.Array, row: jax.Array, column: jax.Array) -> jax.Array:
+    """(…, K) entries of the matrices `values` (…, G, G) at K rows and columns each, (…, K)."""
+    *shape, n = values.shape[:-1]
+    matrix = xp.arange(math.prod(shape)).reshape(*shape, 1)
+    return gather(values.reshape(-1), (matrix * n + row) * n + column)
 
 
 def _last_true(holds: Callable[[jax.Array], jax.Array], start: jax.Array, n: int) -> jax.Array:
@@ -181,17 +183,17 @@ def _last_true(holds: Callable[[jax.Array], jax.Array], start: jax.Array, n: int
 
 
 def log_sums_inside_and_outside(
-    log_values: Float[jax.Array, "*C G"], first: Int[jax.Array, "K"], last: Int[jax.Array, "K"]
+    log_values: Float[jax.Array, "*C G"], first: Int[jax.Array, "*F K"], last: Int[jax.Array, "*F K"]
 ) -> tuple[jax.Array, jax.Array]:
-    """(…, K) log Σ exp of `log_values` (…, G) over cells first … last, and over all other cells, K intervals.
+    """(…, K) log Σ exp of `log_values` (…, C, G) over cells first … last, and over all other cells, K intervals.
 
     Sums below e⁻⁷⁰⁰ of the largest value are not distinguished.
     """
     cells, top = xp.arange(log_values.shape[-1]), xp.max(log_values, axis=-1, keepdims=True)
-    within = ((cells >= first[:, None]) & (cells <= last[:, None])).astype(log_values.dtype)
+    within = ((cells >= first[..., None]) & (cells <= last[..., None])).astype(log_values.dtype).swapaxes(-1, -2)
     values = xp.exp(log_values - top)
     tiny = np.finfo(values.dtype).tiny
-    inside, outside = (xp.maximum(values @ mask.T, tiny) for mask in (within, 1.0 - within))
+    inside, outside = (xp.maximum(values @ mask, tiny) for mask in (within, 1.0 - within))
     return top + xp.log(inside), top + xp.log(outside)
 
 

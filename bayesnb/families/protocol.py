@@ -293,6 +293,8 @@ class Family(Prior):
     """Whether cells must be non-negative."""
     classes_share_parameters: ClassVar[bool] = False
     """Whether a row of one class informs the parameters of the other classes."""
+    draws_on_host: ClassVar[bool] = False
+    """Whether NumPy draws log-likelihoods given the row's class sooner than JAX has compiled the function."""
     least: ClassVar[Mapping[str, float]] = {}
     """Smallest value of each field that users may give for a prior."""
 

@@ -26,7 +26,7 @@ from bayesnb.families.variates import Variates
 from bayesnb.fitted import Fitted
 from bayesnb.model import JointLikelihood, NaiveBayes, kernel_log_base, log_normalize
 from bayesnb.scoring import pad
-from bayesnb.uncertainty.draws import CLASS_PROB, ask, require_proper, run
+from bayesnb.uncertainty.draws import CLASS_PROB, HostVariates, ask, require_proper, run
 from bayesnb.uncertainty.given_draws import (
     Hyperparameters,
     Parameters,
@@ -340,15 +340,20 @@ class PosteriorSampler:
             by_row = np.asarray(in_class).swapaxes(1, 2)  # (draws, n, M, C)
             n_models, stacked = by_row.shape[2], by_row.reshape(*by_row.shape[:2], -1)
         for family, rows in zip(model.blocks, x, strict=True):
-            asked = ask(_draw_likelihood, family, rows, None if stacked is None else stacked[:1])
-            chunk = min(self.draws, max(1, _MOST_CELLS // (1 + sum(a.size for part in asked for a in part))))
+            on_host = stacked is not None and family.draws_on_host
+            asked = None if on_host else ask(_draw_likelihood, family, rows, None if stacked is None else stacked[:1])
+            like = jax.tree.leaves(family)[:1] if asked is None else [a for part in asked for a in part]
+            chunk = min(self.draws, max(1, _MOST_CELLS // (1 + sum(map(np.size, like)))))
             drawn = []
             for start in range(0, self.draws, chunk):
                 # The last chunk is as long as the others: one compilation.
                 part = (
                     None if stacked is None else np.resize(stacked[start : start + chunk], (chunk, *stacked.shape[1:]))
                 )
-                drawn.append(np.asarray(run(_draw_likelihood, asked, chunk, rng, family, rows, part)))
+                if asked is None:
+                    drawn.append(np.asarray(_draw_likelihood(HostVariates(rng), chunk, family, rows, part)))
+                else:
+                    drawn.append(np.asarray(run(_draw_likelihood, asked, chunk, rng, family, rows, part)))
             total = total + np.concatenate(drawn)[: self.draws]
         scores: np.ndarray = total.reshape(*total.shape[:2], n_models, -1).swapaxes(1, 2)
         return scores
@@ -390,7 +395,7 @@ def sampler_of_draws(fitted: Fitted, draws: object, given: Given, seed: int) -> 
     return PosteriorSampler("draws", given, 1, seed, drawn)
 
 
-def _draw_likelihood(variates: Variates, n: int, family: Family, rows: object, in_class: jax.Array | None) -> jax.Array:
+def _draw_likelihood(variates: Variates, n: int, family: Family, rows: object, in_class: Any) -> jax.Array:
     """Draw (n, N, C) log p(row | class, θ) of one block; θ given the row too in the class where `in_class` is true."""
     scores: jax.Array = family.draw_log_likelihood(variates, n, rows, in_class)
     return scores

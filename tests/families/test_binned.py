@@ -13,11 +13,13 @@ from scipy.special import gammaln, logsumexp, polygamma
 
 from bayesnb.families import Binned, IndependentCuts, LevelCounts, OneHot, binnings
 from bayesnb.families.variates import KeyVariates
+from bayesnb.uncertainty.draws import HostVariates
 
 C, SIZES = 3, np.array([5, 1, 10])
 START = np.cumsum(SIZES) - SIZES
 FEATURES = [slice(s, s + n) for s, n in zip(START, SIZES, strict=True)]
 DRAWS = 20_000
+SIMULATES = pytest.mark.slow("simulates many data sets or draws")
 
 
 @pytest.fixture(scope="module")
@@ -155,7 +157,7 @@ def test_bayes_identity_for_any_cuts_and_heights(model, x64):
             assert np.asarray(prior.log_evidence(LevelCounts(count)))[0, f] == pytest.approx(identity, abs=1e-9)
 
 
-@pytest.mark.slow("simulates many data sets or draws")
+@SIMULATES
 def test_draws_have_the_exact_moments_and_the_probabilities_of_cuts(model, x64):
     prior, count = model
     posterior = prior.update(LevelCounts(count))
@@ -176,16 +178,24 @@ def rows() -> OneHot:
     return OneHot(code, START.astype(np.int32), SIZES.astype(np.int32), 11)
 
 
-@pytest.mark.slow("simulates many data sets or draws")
-def test_draws_of_rows_average_to_their_predictives(model, x64):
+@pytest.mark.parametrize("variates", [HostVariates(np.random.default_rng(3)), pytest.param(None, marks=SIMULATES)])
+def test_draws_of_rows_average_to_their_predictives(model, x64, variates):
+    """By NumPy, which draws only the cells of rows, and by JAX."""
+    prior, count = model
+    posterior, x, n = prior.update(LevelCounts(count)), rows(), DRAWS if variates is None else 3000
+    for own in range(C):
+        of_class = np.zeros((n, 12, C), bool)
+        of_class[..., own] = True
+        source = KeyVariates(jax.random.key(own)) if variates is None else variates
+        drawn = np.exp(np.asarray(posterior.draw_log_likelihood(source, n, x, of_class)))
+        expected = np.exp(np.asarray(posterior.predictive(np.eye(C)[own]).log_prob(x)))
+        np.testing.assert_array_less(abs(drawn.mean(axis=0) - expected), 4.5 * drawn.std(axis=0) / np.sqrt(n))
+
+
+@SIMULATES
+def test_draws_of_rows_given_the_data_average_to_products_of_means(model, x64):
     prior, count = model
     posterior, x = prior.update(LevelCounts(count)), rows()
-    for own in range(C):
-        of_class = np.zeros((DRAWS, 12, C), bool)
-        of_class[..., own] = True
-        drawn = np.exp(np.asarray(posterior.draw_log_likelihood(KeyVariates(jax.random.key(own)), DRAWS, x, of_class)))
-        expected = np.exp(np.asarray(posterior.predictive(np.eye(C)[own]).log_prob(x)))
-        np.testing.assert_array_less(abs(drawn.mean(axis=0) - expected), 4.5 * drawn.std(axis=0) / np.sqrt(DRAWS))
     drawn = np.exp(np.asarray(posterior.draw_log_likelihood(KeyVariates(jax.random.key(9)), DRAWS, x)))
     expected = np.asarray(posterior.mean().log_prob(x))  # of independent features
     np.testing.assert_allclose(drawn.mean(axis=0), np.exp(expected), rtol=0.05)
