@@ -19,7 +19,7 @@ from bayesnb.encoding import Encoding, Table, ignore_unknown
 from bayesnb.fitted import Classifier, Fitted, require_posterior
 from bayesnb.model import NaiveBayes, Statistics
 from bayesnb.uncertainty import ImproperPosteriorError, draw_parameters, require_proper, site_names
-from bayesnb.uncertainty.draws import draw_posterior, feature_masks, origin
+from bayesnb.uncertainty.draws import distinct_names, draw_posterior, feature_masks, origin
 from bayesnb.uncertainty.given_draws import STATISTIC
 from bayesnb.uncertainty.replicates import (
     CellBlock,
@@ -376,11 +376,8 @@ def _last_axes(encoding: Encoding) -> list[tuple[str, Sequence[str]]]:
         within, levels = columns.axis()
         features = [str(columns.names[j]) for j in within]
         axes.append(("feature", features) if levels is None else ("level", _level_names(features, levels)))
-    dims = [dim for dim, _ in axes]
-    return [
-        (dim if dims.count(dim) == 1 else f"{dim}_{columns.kind}", names)
-        for columns, (dim, names) in zip(encoding.blocks, axes, strict=True)
-    ]
+    dims = distinct_names(encoding, [[dim] for dim, _ in axes])
+    return [(distinct[dim], names) for distinct, (dim, names) in zip(dims, axes, strict=True)]
 
 
 def _level_names(features: Sequence[str], levels: Sequence[Hashable]) -> list[str]:

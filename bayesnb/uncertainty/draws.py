@@ -137,7 +137,8 @@ def posterior_draws(
     dict of arrays, float64
         "class_prob" (S, C), and the parameters of each block of features, (S, C, K): "theta" for levels and words, "mu"
         and "sigma2" for Gaussian, "rate" for Poisson features. If two blocks of a MixedNB have a parameter of the same
-        name, the kind is appended, such as "theta_categorical". Axis K is that of the statistics: levels of a feature
+        name, the kind is appended, such as "theta_categorical", and a number from the second block of a kind on, such
+        as "theta_categorical_2" for margins of a structure. Axis K is that of the statistics: levels of a feature
         in the order of `categories_`, (absent, present) for Bernoulli features, otherwise features.
 
     Raises
@@ -220,12 +221,21 @@ def feature_masks(encoding: Encoding, features: Iterable[object] | None) -> list
 
 
 def site_names(encoding: Encoding, model: NaiveBayes) -> list[dict[str, str]]:
-    """Return for each block {parameter: site}; a name that several blocks have is followed by the kind of column."""
-    parameters = [list(parameter_shapes(family)) for family in model.blocks]
-    names = [name for block in parameters for name in block]
+    """Return for each block {parameter: site}, see `distinct_names`."""
+    return distinct_names(encoding, [parameter_shapes(family) for family in model.blocks])
+
+
+def distinct_names(encoding: Encoding, names: Sequence[Iterable[str]]) -> list[dict[str, str]]:
+    """Return for each block {name: distinct name}: a name that several blocks have is followed by the kind of column.
+
+    From the second block of a kind on, as of structures with margins, a number follows too: "theta_categorical_2".
+    """
+    every, kinds = [name for block in names for name in block], [columns.kind for columns in encoding.blocks]
+    numbers = [kinds[: b + 1].count(kind) for b, kind in enumerate(kinds)]
+    endings = [f"_{kind}" if n == 1 else f"_{kind}_{n}" for kind, n in zip(kinds, numbers, strict=True)]
     return [
-        {name: name if names.count(name) == 1 else f"{name}_{columns.kind}" for name in block}
-        for columns, block in zip(encoding.blocks, parameters, strict=True)
+        {name: name if every.count(name) == 1 else name + ending for name in block}
+        for block, ending in zip(names, endings, strict=True)
     ]
 
 

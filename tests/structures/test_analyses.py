@@ -15,6 +15,7 @@ from sklearn.base import clone
 
 import bayesnb as bnb
 from bayesnb.encoding import Conditional
+from bayesnb.uncertainty import site_names
 from tests.strategies import thorough
 from tests.structures.networks import brute_of, log_proba, table
 
@@ -327,3 +328,22 @@ def test_the_rows_of_any_structure_with_numbers_are_those_without_times_their_de
     refit = clone(nb).fit(frame[others], Y[others])  # which derives the prior of the numbers anew
     if blank.__class__ in (bnb.NetworkNB, bnb.SPODE, bnb.AODE, bnb.TreeAveragedNB):
         np.testing.assert_allclose(found.log_proba[5:6], refit.predict_log_proba(frame[5:6]), rtol=0, atol=1e-9)
+
+
+@pytest.mark.parametrize("blank", [bnb.WeightedNB(bnb.TAN()), bnb.WeightedNB(bnb.KDB(1, None))], ids=["tan", "kdb"])
+def test_each_block_has_draws_of_its_own_where_several_are_of_one_kind(blank):
+    """Margins are further categorical blocks: draws that share a name would be those of the last block."""
+    nb = blank.fit(X, Y)
+    fitted, drawn = nb.fitted_, dict(bnb.posterior_draws(nb, 2000))
+    assert [columns.kind for columns in fitted.encoding.blocks].count("categorical") > 1
+    sites = [block["theta"] for block in site_names(fitted.encoding, fitted.posterior)]
+    assert sites[:2] == ["theta_categorical", "theta_categorical_2"]
+    assert set(drawn) == {"class_prob", *sites}
+    for family, site in zip(fitted.posterior.blocks, sites, strict=True):
+        error = np.sqrt(family.variance()["theta"] / 2000)
+        assert (abs(drawn[site].mean(axis=0) - family.mean().theta) <= 5.0 * error + 1e-12).all()
+    inference = bnb.to_arviz(nb, draws=3, chains=2)
+    assert set(inference["posterior"].data_vars) == {"class_prob", *sites}
+    # A share of rows that are all labelled rows: far from theirs only if the scores of draws are of other parameters.
+    shares = bnb.estimate_prevalence(nb, np.repeat(X, 10, axis=0), draws=200)
+    assert abs(shares.mean - np.exp(nb.class_log_prior_)).max() < 0.2
