@@ -323,9 +323,14 @@ def segment_sum(values: Float[Any, "*C E"], index: Integer[Any, "E"], n: int, *,
 def segment_max(values: Float[Any, "*C E"], index: Integer[Any, "E"], n: int, *, is_sorted: bool = False) -> jax.Array:
     """(…, n) largest of the entries of `values` (…, E) with each index 0 … n - 1, -inf where there is none."""
     if is_host(values, index):
-        top = np.full((n, *np.shape(values)[:-1]), -np.inf)
-        np.maximum.at(top, np.asarray(index), np.moveaxis(values, -1, 0))
-        return np.moveaxis(top, 0, -1)
+        top, index, values = np.full((*np.shape(values)[:-1], n), -np.inf), np.asarray(index), np.asarray(values)
+        if not is_sorted:
+            order = np.argsort(index)
+            index, values = index[order], values[..., order]
+        first = np.flatnonzero(np.diff(index, prepend=-1))
+        if len(first):
+            top[..., index[first]] = np.maximum.reduceat(values, first, axis=-1)
+        return top
     values = jnp.moveaxis(values, -1, 0)
     return jnp.moveaxis(jax.ops.segment_max(values, index, n, indices_are_sorted=is_sorted), 0, -1)
 

@@ -13,10 +13,9 @@ from jaxtyping import Bool, Float
 from bayesnb.families import binnings
 from bayesnb.families._namespace import (
     is_host,
-    log_segment_sum,
+    logsumexp,
     map_leading_axis,
     segment_sum,
-    vmap,
     xp,
 )
 from bayesnb.families._pytree import Array, pytree, static
@@ -160,17 +159,14 @@ class Binned(AveragedTables):
         """Likelihood with n draws of log θ (n, C, L): cuts first, then gamma variates of the bins given the cuts."""
         log_gamma = variates.log_gamma(self.posterior_concentration(), n)
         uniform = draw_log_uniform(variates, xp.asarray(self.log_odds), n)
-        hazard, alpha = self._map(lambda cells: binnings.log_hazard(cells.bins())), xp.asarray(self.concentration)
-
-        def draw_table(draw: tuple[jax.Array, jax.Array]) -> jax.Array:
-            """(C, L) log θ for one draw of the gamma and uniform variates."""
-            log_gamma, uniform = draw
-            bins = xp.cumsum(self._to_cells(vmap(binnings.draw_cuts)(hazard, self._to_features(uniform)))) - 1
-            groups = bins, xp.asarray(self.group)
-            of_bin, of_feature = (log_segment_sum(log_gamma, index, len(bins))[..., index] for index in groups)
-            return of_bin - of_feature + xp.log(alpha / self._sum(alpha, bins))
-
-        return Multinomial(map_leading_axis(draw_table, (log_gamma, uniform)))
+        hazard = self._map(lambda cells: binnings.log_hazard(cells.bins()))
+        cuts = binnings.draw_cuts(hazard, self._to_features(uniform))[:, None]
+        log_alpha = xp.log(xp.asarray(self.concentration))
+        log_gamma, log_alpha = (self._to_features(v, binnings.NEVER) for v in (log_gamma, log_alpha))
+        of_feature = logsumexp(log_gamma, axis=-1, keepdims=True)
+        log_theta = binnings.log_sums_of_bins(log_gamma, cuts) - of_feature
+        log_theta = log_theta + log_alpha - binnings.log_sums_of_bins(log_alpha, cuts)
+        return Multinomial(self._to_cells(xp.moveaxis(log_theta, -2, 0)))
 
     def draw_log_likelihood(self, variates: Variates, n: int, x: object, counted_in: Array | None = None) -> jax.Array:
         """(n, N, C) draws of Σ log θ of a row's cells, given the data and the row in class `counted_in` (n, N, C).

@@ -96,17 +96,44 @@ def log_hazard(bins: Bins) -> Float[jax.Array, "*F G G"]:
     return xp.minimum(begins - cumlogsumexp(begins, axis=begins.ndim - 2), 0.0)
 
 
-def draw_cuts(log_hazard: Float[jax.Array, "G G"], log_uniform: Float[jax.Array, "G"]) -> Bool[jax.Array, "G"]:
-    """(G,) of bool: cuts before cells of a binning drawn backwards by `log_hazard`, with log uniform variates (G,)."""
-    cells = xp.arange(len(log_uniform))
+def draw_cuts(
+    log_hazard: Float[jax.Array, "*F G G"], log_uniform: Float[jax.Array, "n *F G"]
+) -> Bool[jax.Array, "n *F G"]:
+    """(n, …, G) of bool: cuts before cells of n binnings drawn backwards by `log_hazard` (…, G, G).
+
+    `log_uniform` are log uniform variates (n, …, G).
+    """
+    cells = xp.arange(log_uniform.shape[-1])
 
     def step(end: jax.Array, at: tuple[jax.Array, jax.Array, jax.Array]) -> tuple[jax.Array, jax.Array]:
-        """Decide on a cut before one cell; return the last cell of the current bin, and whether there is a cut."""
+        """Decide on cuts before one cell; return the last cells of the current bins, and whether there are cuts."""
         cell, hazard, variate = at
-        cut = (variate < hazard[end]) | (cell == 0)
+        hazard = xp.broadcast_to(hazard, (*end.shape, len(cells)))
+        cut = (variate < xp.take_along_axis(hazard, end[..., None], axis=-1)[..., 0]) | (cell == 0)
         return xp.where(cut, cell - 1, end), cut
 
-    return scan(step, cells[-1], (cells, log_hazard, log_uniform), reverse=True)[1]
+    at = cells, xp.moveaxis(log_hazard, -2, 0), xp.moveaxis(log_uniform, -1, 0)
+    last = xp.full(log_uniform.shape[:-1], len(cells) - 1)
+    return xp.moveaxis(scan(step, last, at, reverse=True)[1], 0, -1)
+
+
+def log_sums_of_bins(log_values: Float[jax.Array, "*C G"], cuts: Bool[jax.Array, "*C G"]) -> Float[jax.Array, "*C G"]:
+    """(…, G) log Σ exp of `log_values` (…, G) over the bin of each cell, given whether there are cuts before cells."""
+    values, cut = (xp.moveaxis(v, -1, 0) for v in xp.broadcast_arrays(log_values, cuts))
+
+    def add(total: jax.Array, at: tuple[jax.Array, jax.Array]) -> tuple[jax.Array, jax.Array]:
+        """Running log sum since the last cut, twice as `scan` needs it."""
+        total = xp.where(at[0], at[1], xp.logaddexp(total, at[1]))
+        return total, total
+
+    def keep(total: jax.Array, at: tuple[jax.Array, jax.Array]) -> tuple[jax.Array, jax.Array]:
+        """Log sum of the bin, which its last cell has, twice as `scan` needs it."""
+        total = xp.where(at[0], at[1], total)
+        return total, total
+
+    sums = scan(add, xp.full_like(values[0], NEVER), (cut, values))[1]
+    is_last = xp.concatenate([cut[1:], xp.ones_like(cut[:1])])
+    return xp.moveaxis(scan(keep, sums[-1], (is_last, sums), reverse=True)[1], 0, -1)
 
 
 def best_cuts(weight: Float[jax.Array, "*F G G"]) -> Bool[jax.Array, "*F G"]:

@@ -205,21 +205,16 @@ class ContextTree(AveragedTables, IndependentClasses):
         log_gamma = variates.log_gamma(alpha + count, n)
         uniform = draw_log_uniform(variates, stop, n)
         paths, context = xp.asarray(self._all_paths()), xp.asarray(self._contexts())
+        log_theta = log_gamma - log_segment_sum(log_gamma, context, len(self.above))[..., context]
+        ends = uniform <= stop
 
-        def draw_table(draw: tuple[jax.Array, jax.Array]) -> jax.Array:
-            """(C, L) log θ for one draw of the gamma and uniform variates."""
-            log_gamma, ends = draw[0], draw[1] <= stop
-            log_theta = log_gamma - log_segment_sum(log_gamma, context, len(self.above))[:, context]
+        def deeper(state: tuple[jax.Array, jax.Array], at: jax.Array) -> tuple[Any, None]:
+            """Move one parent down each level's path: set log θ in the context unless the path has ended."""
+            log_level, ended = state
+            return (xp.where(ended, log_level, log_theta[..., at]), ended | ends[..., context[at]]), None
 
-            def deeper(state: tuple[jax.Array, jax.Array], at: jax.Array) -> tuple[Any, None]:
-                """Move one parent down each level's path: set log θ in the context unless the path has ended."""
-                log_level, ended = state
-                return (xp.where(ended, log_level, log_theta[:, at]), ended | ends[:, context[at]]), None
-
-            shape = xp.shape(self.count)
-            return scan(deeper, (xp.zeros(shape), xp.zeros(shape, bool)), paths)[0][0]
-
-        return Multinomial(map_leading_axis(draw_table, (log_gamma, uniform)))
+        shape = (n, *xp.shape(self.count))
+        return Multinomial(scan(deeper, (xp.zeros(shape), xp.zeros(shape, bool)), paths)[0][0])
 
     def draw_with_multiplicity(self, variates: Variates, n: int, x: object, multiplicity: float) -> jax.Array:
         """(n, N, C) draws of Σ log θ of a row's levels, given `multiplicity` more copies of the row.

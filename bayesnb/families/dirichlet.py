@@ -12,7 +12,7 @@ import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Bool, Float
 
-from bayesnb.families._namespace import segment_max, segment_sum, vmap, xp
+from bayesnb.families._namespace import segment_max, segment_sum, xp
 from bayesnb.families._pytree import Array, pytree, static
 from bayesnb.families.count_functions import Term, linear, log_or_minus_infinity, plugged_in, rising, with_counts
 from bayesnb.families.count_rows import CountRows
@@ -256,7 +256,7 @@ class Dirichlet(IndependentClasses):
         """Likelihood with n draws of log θ (n, C, L), as normalised gamma variates in log space, without underflow."""
         alpha = xp.asarray(self.concentration)
         log_gamma = variates.log_gamma(alpha, n)
-        return Multinomial(vmap(lambda draw: draw - self.log_total(draw))(log_gamma))
+        return Multinomial(log_gamma - self.log_total(log_gamma))
 
     def program(self) -> list[Site]:
         """Sites θ ~ Dirichlet(α), one site for all groups of the same size; groups of one level have none."""
@@ -295,9 +295,9 @@ class Dirichlet(IndependentClasses):
         return simulate_levels(log_theta, np.asarray(self.group), rng)
 
     def log_total(self, log_gamma: jax.Array) -> Float[jax.Array, "*C L"]:
-        """(C, L) log sum of gamma variates over the group of each level, given logarithms (C, L) of the variates."""
+        """(…, L) log sum of gamma variates over the group of each level, given logarithms (…, L) of the variates."""
         top = segment_max(log_gamma, self.group, self.num_groups, is_sorted=True)
-        return (top + xp.log(self.sum_groups(xp.exp(log_gamma - top[:, self.group]))))[:, self.group]
+        return (top + xp.log(self.sum_groups(xp.exp(log_gamma - top[..., self.group]))))[..., self.group]
 
     def log_likelihood_cumulants(self, x: object, multiplicity: float = 0.0) -> Cumulants:
         """(N, C) cumulants of log p(row | class, θ), θ given the data and `multiplicity` copies of the row.
@@ -354,7 +354,7 @@ class Dirichlet(IndependentClasses):
         return weight / segment_sum(weight, self.group, self.num_groups)[..., self.group]
 
     def sum_groups(self, values: Any) -> Any:
-        """(C, G) sums over each group of values (C, L) of the levels."""
+        """(…, G) sums over each group of values (…, L) of the levels."""
         if self.num_groups == 1:
             return xp.sum(values, axis=-1, keepdims=True)
         values = xp.asarray(values)

@@ -9,7 +9,7 @@ import jax
 import numpy as np
 from jaxtyping import Float, Int
 
-from bayesnb.families._namespace import gather, is_host, repeat, scan, segment_sum, xp
+from bayesnb.families._namespace import FEW, csr_product, gather, is_host, repeat, scan, segment_sum, xp
 from bayesnb.families._pytree import Array, pytree, static
 from bayesnb.families.count_functions import add_at_flat, level_offset, weighted
 from bayesnb.families.count_rows import CountRows, OneDrawEach, as_rows
@@ -75,7 +75,11 @@ class OneHot(OneDrawEach):
             index = self._flat_level(table.shape[0] - 1)
 
         if is_host(index, table):
-            return gather(table, index).sum(axis=1)
+            if index.size * table.shape[1] <= FEW:
+                return gather(table, index).sum(axis=1)
+            level = np.minimum(index, len(table) - 1).ravel()  # as `gather` reads padding
+            rows = np.ones(level.size), level, np.arange(len(index) + 1) * index.shape[1]
+            return csr_product(rows, (len(index), len(table)), table)
 
         def add(total: jax.Array, column: jax.Array) -> tuple[jax.Array, None]:
             return total + gather(table, column), None

@@ -14,6 +14,7 @@ from bayesnb.families import spanning_trees
 from bayesnb.families._namespace import (
     gather,
     is_host,
+    kernel,
     log_segment_sum,
     log_sigmoid,
     map_leading_axis,
@@ -189,14 +190,7 @@ class TreeAveraged(AveragedStructures):
     def draw(self, variates: Variates, n: int) -> Multinomial:
         """n draws (n, C, K): log θ of each feature, and the log factors of the real arcs of a random tree."""
         noise, log_gamma = self._tree_variates(variates, n), variates.log_gamma(self.posterior_concentration(), n)
-        log_bayes = self._log_bayes()
-
-        def draw_table(draw: tuple[Any, jax.Array]) -> jax.Array:
-            """(C, K) log θ and log arc factors for one draw of the variates."""
-            noise, log_gamma = draw
-            return self._log_factors(log_gamma, *self._draw_tree(log_bayes, noise))
-
-        return Multinomial(map_leading_axis(draw_table, (noise, log_gamma)))
+        return Multinomial(_draw_tables(self, noise, log_gamma))
 
     def draw_trees(self, variates: Variates, n: int) -> Int[jax.Array, "n F"]:
         """(n, F) posterior draws of the parent of each feature; -1 at the root, and where the arc is void."""
@@ -400,6 +394,19 @@ class TreePredictive(ReadyLikelihood):
             return xp.concatenate(of_pieces).reshape(before)
         log_sums = map_leading_axis(lambda log_b: log_sum_of_trees(log_arc_weight(log_b), n), flat, batch_size=size)
         return log_sums.reshape(before)
+
+
+@kernel
+def _draw_tables(family: TreeAveraged, noise: tuple[jax.Array, ...], log_gamma: jax.Array) -> Float[jax.Array, "n C K"]:
+    """(n, C, K) log θ and log arc factors for n draws of the variates: of random trees, and log gamma variates."""
+    log_bayes = family._log_bayes()
+
+    def draw_table(draw: tuple[Any, jax.Array]) -> jax.Array:
+        """(C, K) log θ and log arc factors for one draw of the variates."""
+        noise, log_gamma = draw
+        return family._log_factors(log_gamma, *family._draw_tree(log_bayes, noise))
+
+    return map_leading_axis(draw_table, (noise, log_gamma))
 
 
 def log_arc_weight(log_bayes: jax.Array) -> jax.Array:

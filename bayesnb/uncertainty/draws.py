@@ -245,6 +245,7 @@ def parameter_shapes(family: Prior) -> dict[str, tuple[int, ...]]:
     return {name: values.shape[1:] for name, values in parameters.items()}
 
 
+@kernel
 def _draw_shapes(family: Prior) -> dict[str, jax.Array]:
     """Return one draw of each parameter, from variates that are zeros."""
     return _draw_named(ShapeRecorder(), 1, family)
@@ -276,10 +277,12 @@ def _draw_sites(
 def _draw(family: Prior, draws: int, rng: np.random.Generator) -> dict[str, np.ndarray]:
     """Draw each parameter of a family; return {name: (draws, C, K)}, made some draws at a time."""
     chunk = int(min(draws, max(1, _MOST_CELLS // np.size(jax.tree.leaves(family)[0]))))
-    asked = ask(_draw_named, family)
-    drawn: dict[str, np.ndarray] = {}
+    variates, drawn = HostVariates(rng), dict[str, np.ndarray]()
     for start in range(0, draws, chunk):
-        for name, values in run(_draw_named, asked, chunk, rng, family).items():
+        # The last chunk is as long as the others: what a family compiles for its draws is compiled once.
+        with np.errstate(all="ignore"):
+            values_of_chunk = _draw_named(variates, chunk, family)
+        for name, values in values_of_chunk.items():
             if name not in drawn:
                 drawn[name] = np.empty((draws, *values.shape[1:]))
             drawn[name][start : start + chunk] = values[: draws - start]

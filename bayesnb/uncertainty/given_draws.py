@@ -17,11 +17,11 @@ from bayesnb._util.arguments import shown, to_numbers
 from bayesnb._util.precision import float64
 from bayesnb.encoding import Encoding, check_labels
 from bayesnb.encoding.levels import to_python
-from bayesnb.families import Known, LevelCounts, hyperprior_of
+from bayesnb.families import Known, LevelCounts, OneHot, hyperprior_of
 from bayesnb.families._namespace import kernel, vmap, xp
 from bayesnb.families.protocol import Hyperparameter, HyperpriorKind
 from bayesnb.fitted import Fitted
-from bayesnb.model import JointLikelihood, NaiveBayes, Statistics
+from bayesnb.model import JointLikelihood, NaiveBayes, Statistics, plus
 from bayesnb.scoring import pad
 from bayesnb.uncertainty.draws import CLASS_PROB, origin, parameter_shapes, site_names, stack_as_classes
 
@@ -361,11 +361,24 @@ def stacked_likelihood(encoding: Encoding, model: NaiveBayes, drawn: Draws, part
         return model.weighted(np.log(drawn[CLASS_PROB][part]), likelihoods)
 
 
-@kernel
 def joint_of_draws(draws: JointLikelihood, x: tuple[object, ...]) -> jax.Array:
     """(S, N, C) log p(class, row | draw), by log class probabilities (S, C) and likelihoods over S · C classes."""
-    joint = JointLikelihood(xp.ravel(draws.log_class), draws.likelihoods).prepare(x).log_joint(x)
+    joint = xp.zeros(())
+    for likelihood, rows in zip(draws.likelihoods, x, strict=True):
+        # SciPy multiplies codes of levels and tables of any size in less time than their product takes to compile.
+        score = _log_prob if isinstance(rows, OneHot) else _log_prob_of_many
+        joint = plus(joint, score(likelihood, rows))
+    joint = plus(joint, xp.ravel(draws.log_class))
     return xp.reshape(joint, (-1, *draws.log_class.shape)).swapaxes(0, 1)
+
+
+def _log_prob(likelihood: Any, rows: object) -> jax.Array:
+    """(N, S · C) log p(rows of one block | class, draw), by a likelihood over S · C classes."""
+    log_prob: jax.Array = likelihood.prepare(rows).log_prob(rows)
+    return log_prob
+
+
+_log_prob_of_many = kernel(_log_prob)
 
 
 @kernel

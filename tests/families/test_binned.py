@@ -229,6 +229,18 @@ def test_log_sums_inside_and_outside_of_intervals_are_scipys(x64):
                 np.testing.assert_allclose(np.asarray(actual)[:, k], expected, rtol=1e-12, atol=1e-12)
 
 
+def test_log_sums_of_bins_are_scipys():
+    rng = np.random.default_rng(3)
+    values, cuts = rng.normal(scale=900.0, size=(2, 3, 12)), rng.random((5, 1, 3, 12)) < 0.4
+    values[0, 1, 4:7], cuts[..., 0] = -np.inf, True
+    found = binnings.log_sums_of_bins(values, cuts)
+    assert found.shape == (5, 2, 3, 12)
+    for n, c, f in np.ndindex(5, 2, 3):
+        bins = np.split(values[c, f], np.flatnonzero(cuts[n, 0, f])[1:])
+        expected = np.concatenate([np.full(len(cells), logsumexp(cells)) for cells in bins])
+        np.testing.assert_allclose(found[n, c, f], expected, rtol=1e-12)
+
+
 @pytest.mark.slow("compiles kernels of its own")
 def test_cumulants_of_log_odds_equal_enumeration(model, x64):
     prior, count = model

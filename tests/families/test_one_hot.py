@@ -80,3 +80,17 @@ def test_few_rows_and_many_classes_make_small_packs():
     assert packing(8, 10**5, 30, 10**7) == 1
     assert packing(128, 2, 30, 10**7) == 1
     assert packing(8, 2, 1, 10**7) == 1
+
+
+@pytest.mark.parametrize("complete", [True, False])
+def test_many_classes_are_scored_by_numpy_as_cell_by_cell(complete):
+    """Tables of thousands of draws: past 65,536 numbers the sums are products of sparse rows."""
+    rng = np.random.default_rng(5)
+    x = rows(rng, 5, 4, complete)
+    table = rng.normal(size=(3_000, int(x.size.sum())))
+    table[7, x.start[2]] = -np.inf
+    found = x.dot(x.layout(table))
+    assert isinstance(found, np.ndarray)
+    cells = [[(s + c) if c >= 0 else -1 for s, c in zip(x.start, row, strict=True)] for row in x.code]
+    expected = [sum(table[:, i] for i in row if i >= 0) for row in cells]
+    np.testing.assert_allclose(found, expected, rtol=1e-12, atol=1e-12)
