@@ -158,6 +158,66 @@ class TestTwoClasses:
         np.testing.assert_allclose(found.draws.sum(axis=1), 1.0, rtol=0, atol=1e-12)
         np.testing.assert_array_equal(found.effective_draws, 4000)
 
+    def test_many_rows_have_the_posterior_of_all_of_them(self):
+        """The density of 20,000 different rows, on a grid of shares."""
+        rng, y = np.random.default_rng(2), np.repeat(["a", "b"], 300)
+        nb = bnb.GaussianNB().fit(rng.normal(size=(600, 2)) + (y == "b")[:, None], y)
+        X = rng.normal(size=(20_000, 2)) + (rng.random(20_000) < 0.07)[:, None]
+        found = bnb.estimate_prevalence(nb, X, given="scores")
+        grid = np.linspace(found.mean[1] - 8 * found.sd[1], found.mean[1] + 8 * found.sd[1], 401)
+        log_odds = np.diff(nb.predict_log_proba(X, class_prior=[0.5, 0.5]), axis=1)
+        log_density = np.array([np.logaddexp(np.log1p(-s), np.log(s) + log_odds).sum() for s in grid])
+        density = np.exp(log_density - log_density.max())
+        cdf = (density.cumsum() - density / 2) / density.sum()
+        mean = density @ grid / density.sum()
+        sd = np.sqrt(density @ (grid - mean) ** 2 / density.sum())
+        assert found.mean[1] == pytest.approx(mean, abs=0.002 * sd)
+        assert found.sd[1] == pytest.approx(sd, rel=0.002)
+        np.testing.assert_allclose(np.interp([found.lower[1], found.upper[1]], grid, cdf), TAILS, atol=0.001)
+        assert found.mode[1] == pytest.approx(grid[np.argmax(density)], abs=0.05 * sd)
+
+    def test_many_rows_of_one_score_or_of_none(self):
+        found = bnb.estimate_prevalence(of_levels(2), np.full((2_500, 1), np.nan), given="scores")
+        np.testing.assert_allclose([found.mean[1], found.sd[1]], [0.5, np.sqrt(1 / 12)], rtol=1e-6)
+        certain = bnb.estimate_prevalence(apart(2), np.repeat([[0], [1]], [2_400, 600], axis=0), given="scores")
+        exact = stats.beta(601, 2_401)
+        np.testing.assert_allclose([certain.mean[1], certain.sd[1]], [exact.mean(), exact.std()], rtol=1e-6)
+
+
+class TestPValue:
+    def test_where_the_row_is_the_class_two_frequencies_are_compared(self):
+        for k in (20, 25, 40):
+            rows = np.repeat([0, 1, 2], [k, 30, 40])
+            found = bnb.estimate_prevalence(apart(3), rows[:, None], given="scores")
+            share, p = k / len(rows), 1 / 3
+            error = np.sqrt(max(p * (1 - p), share * (1 - share)) * (1 / len(rows) + 1 / 180))
+            assert found.p_value[0] == pytest.approx(2 * stats.norm.sf(abs(share - p) / error), rel=1e-9)
+
+    @pytest.mark.slow("simulates many data sets or draws")
+    @pytest.mark.parametrize("n_rows", [500, 5_000, 20_000])
+    def test_rows_of_the_same_population_are_rejected_at_the_level_and_others_are_found(self, n_rows):
+        """600 labelled rows; with 20,000 others nearly all of the error is that of the labelled rows' share."""
+        sets, p_values, excluded, found = 300, [], 0, 0
+
+        def draw(n: int, share: float) -> tuple[np.ndarray, np.ndarray]:
+            y = (rng.random(n) < share).astype(int)
+            return (rng.random((n, 4)) < np.where(y[:, None] == 1, [0.8, 0.6, 0.5, 0.9], [0.3, 0.4, 0.2, 0.6])) * 1, y
+
+        for s in range(sets):
+            rng = np.random.default_rng([s, n_rows])
+            nb = bnb.BernoulliNB().fit(*draw(600, 0.2))
+            same = bnb.estimate_prevalence(nb, draw(n_rows, 0.2)[0], prob=0.95, draws=1, given="scores")
+            p_values.append(same.p_value[1])
+            excluded += not same.lower[1] <= same.training[1] <= same.upper[1]
+            other = bnb.estimate_prevalence(nb, draw(n_rows, 0.4)[0], draws=1, given="scores")
+            found += other.p_value[1] < 0.05
+        below = [(np.array(p_values) < level).mean() for level in (0.01, 0.05, 0.2)]
+        print(n_rows, "rows: p below .01, .05, .2:", below, "excluded", excluded / sets, "found", found / sets)
+        for rate, level in zip(below, (0.01, 0.05, 0.2), strict=True):
+            assert rate < level + 3.0 * np.sqrt(level * (1 - level) / sets)
+        assert found / sets > 0.95
+        assert n_rows < 20_000 or excluded / sets > 0.3
+
 
 class TestMoreClasses:
     @pytest.mark.parametrize("alpha", [1.0, [0.3, 2.0, 1.0]])
@@ -377,7 +437,7 @@ def test_the_seed_decides_the_draws_and_nothing_else():
 def test_the_table_and_what_is_printed():
     found = estimate(3, np.arange(LEVELS), draws=50, prob=0.5)
     frame = found.to_frame()
-    assert list(frame) == ["training", "mode", "mean", "sd", "lower", "upper"]
+    assert list(frame) == ["training", "mode", "mean", "sd", "lower", "upper", "p_value"]
     assert list(frame.index) == list(of_levels(3).classes_)
     np.testing.assert_array_equal(frame["mean"], found.mean)
     assert repr(found).startswith("Prevalence in 5 rows, 50% intervals given the scores, if")
