@@ -101,8 +101,8 @@ class Classifier(Protocol):
         """Replace all counts by those of the rows of X with labels y, and return the classifier."""
         ...
 
-    def fit_parts(self, X: object, y: object, sample_weight: object = None) -> Callable[[np.ndarray], Any]:
-        """Return a function that fits a copy, without weights of terms, to these rows under other row weights (N,)."""
+    def fit_parts(self, X: object, y: object, sample_weight: object = None) -> Any:
+        """Encode rows once; return a function that fits a copy to them under other row weights (N,)."""
         ...
 
     def refit(self, X: object, y: object, sample_weight: object = None) -> Any:
@@ -374,12 +374,26 @@ class Fitted:
         """Compute log p(class, row) of an average (N, C), or with `each` that of its members (N, C, M)."""
         table, average = self.table(X), self.average
         assert average is not None
+        rows = self.rows(table) if average.members else ()
+        return self.score_rows_of_members(table, rows, estimate, class_prior, each=each)
+
+    def score_rows_of_members(
+        self,
+        table: Table,
+        rows: tuple[Rows, ...],
+        estimate: Estimate | None = None,
+        class_prior: object = None,
+        *,
+        each: bool,
+    ) -> np.ndarray:
+        """Compute the scores of `score_members` for rows that are encoded already."""
+        average = self.average
+        assert average is not None
 
         def joint(member: Fitted, rows: tuple[Rows, ...], which: np.ndarray) -> np.ndarray:
             """Compute (n, C) log p(class, row) of encoded rows by one member; `which` (N,) marks the rows."""
             return member.score_rows(rows, int(which.sum()), scoring.joint, estimate, class_prior)
 
-        rows = self.rows(table) if average.members else ()
         return average.each(table, rows, joint) if each else average.mean(table, rows, joint)
 
     def log_class(self, estimate: Estimate | None = None, class_prior: object = None) -> np.ndarray:
@@ -490,7 +504,7 @@ class Average:
             return
         cells: Any
         cells, *rest = rows
-        base, all_rows = cells.base.materialize(), np.ones(table.n_rows, bool)
+        base, all_rows = cells.base.stored(), np.ones(table.n_rows, bool)
         with progress("AODE", len(self.members), "members") as tick:
             for p, (member, occurrences) in enumerate(zip(self.members, self.occurrences, strict=True)):
                 columns: Any = member.encoding.blocks[0]

@@ -14,7 +14,7 @@ from bayesnb._util.arguments import shown
 from bayesnb.encoding.cell_edges import are_edges, cell_names, merge_edges, quantile_edges
 from bayesnb.encoding.columns import PlainColumns, UnknownPolicy, require_entries
 from bayesnb.encoding.priors import prior_of_cells
-from bayesnb.encoding.row_blocks import LevelRows, pad_rows
+from bayesnb.encoding.row_blocks import LevelRows, pad_rows, take_rows
 from bayesnb.encoding.table import StackedColumns, Table
 from bayesnb.families import Binned
 from bayesnb.families.count_rows import cell_code
@@ -84,6 +84,11 @@ class CellColumns(PlainColumns):
         learned = replace(self, edges=edges)
         return learned, replace(rows, ends=learned._ends(), sizes=learned.sizes())
 
+    def select(self, features: Sequence[int]) -> Self:
+        """Return the columns at these positions among the features."""
+        index, names = tuple(self.index[f] for f in features), tuple(self.names[f] for f in features)
+        return replace(self, index=index, names=names, edges=tuple(self.edges[f] for f in features))
+
     def union(self, other: Self) -> Self:
         """Return columns with the edges of both; raise ValueError if a feature has different edges."""
         columns = zip(self.names, self.edges, other.edges, strict=True)
@@ -137,6 +142,10 @@ class CellRows(LevelRows):
 
     def __len__(self) -> int:
         return int(self.values.shape[0])
+
+    def take(self, index: np.ndarray) -> Self:
+        """Return the rows at these positions, or for which a mask (N,) is true."""
+        return replace(self, values=take_rows(self.values, index))
 
     @cached_property
     def complete(self) -> bool:

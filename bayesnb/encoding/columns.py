@@ -220,6 +220,11 @@ class RealColumns(PlainColumns):
             table.check_nonnegative(values, self.index)
         return RealRows(values, self.family.statistics, partial(table.check_finite, index=self.index, missing=True))
 
+    def select(self, features: Sequence[int]) -> RealColumns:
+        """Return the columns at these positions among the features."""
+        index, names = [self.index[f] for f in features], [self.names[f] for f in features]
+        return RealColumns(tuple(index), tuple(names), self.n_features, self.family)
+
     def check(self) -> None:
         """Raise ValueError unless the family is one of numbers."""
         if not hasattr(self.family.statistics, "values"):

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 from graphlib import TopologicalSorter
 from typing import ClassVar, Self
@@ -40,6 +40,14 @@ class NodeRows(LevelRows):
 
     def __len__(self) -> int:
         return len(self.base)
+
+    def take(self, index: np.ndarray) -> Self:
+        """Return the rows at these positions, or for which a mask (N,) is true."""
+        return replace(self, base=self.base.take(index))
+
+    def stored(self) -> Self:
+        """Return equal rows that can be read many times without coding the cells of the features anew."""
+        return replace(self, base=self.base.stored())
 
     @property
     def missing(self) -> np.ndarray:

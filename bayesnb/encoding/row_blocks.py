@@ -6,10 +6,10 @@ Blocks are padded to a few sizes, so that the number of compilations does not de
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Iterator
-from dataclasses import dataclass
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass, replace
 from functools import cached_property
-from typing import Any
+from typing import Any, Self
 
 import jax
 import numpy as np
@@ -38,6 +38,14 @@ class Rows(ABC):
     @abstractmethod
     def block(self, start: int, stop: int, size: int) -> Any:
         """Return rows start … stop - 1 as an object that the kernels read, padded to `size` rows."""
+
+    @abstractmethod
+    def take(self, index: np.ndarray) -> Self:
+        """Return the rows at these positions, or for which a mask (N,) is true."""
+
+    def stored(self) -> Rows:
+        """Return equal rows that can be read many times without coding cells anew; default: these rows."""
+        return self
 
     def linear_rows(self) -> Rows:
         """Return rows for kernels that read plug-in parameters, which are linear in the counts; default: these rows."""
@@ -104,6 +112,17 @@ class RealRows(Rows):
     statistics: type
     check: Callable[..., bool]
 
+    def take(self, index: np.ndarray) -> Self:
+        """Return the rows at these positions, or for which a mask (N,) is true."""
+        return replace(self, values=take_rows(self.values, index))
+
+    def select(self, features: Sequence[int]) -> Self:
+        """Return the rows of the features at these positions."""
+        values = self.values
+        if isinstance(values, StackedColumns):
+            return replace(self, values=StackedColumns(tuple(values.columns[f] for f in features)))
+        return replace(self, values=values[:, features])
+
     def empty(self, n_classes: int) -> Any:
         """Return zero statistics, (C, F) arrays."""
         return no_rows(self.statistics, (n_classes, self.values.shape[1]))
@@ -161,6 +180,10 @@ class LevelRows(Rows):
     @abstractmethod
     def code(self, start: int, stop: int, size: int) -> np.ndarray | jax.Array:
         """(size, G) codes of the levels of rows start … stop - 1, `MISSING` for missing cells and padding."""
+
+    def stored(self) -> Any:
+        """Return rows of the same groups with one code stored for each cell, for reading them many times."""
+        return CodedRows.from_codes(np.asarray(self.code(0, len(self), len(self))), self.sizes)
 
     @property
     def complete(self) -> bool:
@@ -247,21 +270,28 @@ class CodedRows(LevelRows):
         table, offset = self._code_table
         return pad_rows(table.take(raw.astype(np.int64) + offset), size, MISSING)
 
-    def materialize(self) -> CodedRows:
-        """Return these rows with one code stored for each cell, for reading them many times."""
-        return self._with_codes(self.code(0, len(self), len(self)))
-
-    def _with_codes(self, code: np.ndarray) -> CodedRows:
-        """Return rows of the same columns whose cells have these codes (M, F)."""
-        codes, values = tuple(map(np.arange, self.sizes)), tuple(map(range, self.sizes.tolist()))
+    @classmethod
+    def from_codes(cls, code: np.ndarray, sizes: np.ndarray) -> Self:
+        """Return rows whose cells have these codes (N, F) of levels, `sizes` (F,) in number."""
+        codes, values = tuple(map(np.arange, sizes)), tuple(map(range, sizes.tolist()))
         factors = Factors(code, np.zeros(len(codes), np.int64), values, complete=not (code < 0).any())
-        return CodedRows(factors, codes, self.sizes)
+        return cls(factors, codes, sizes)
+
+    def take(self, index: np.ndarray) -> Self:
+        """Return the rows at these positions, or for which a mask (N,) is true."""
+        return replace(self, factors=replace(self.factors, raw=self.factors.raw[index]))
+
+    def select(self, features: Sequence[int]) -> Self:
+        """Return the rows of the features at these positions."""
+        index, every = np.asarray(features, int), self.factors
+        factors = Factors(every.raw[:, index], every.low[index], tuple(every.values[j] for j in index), every.complete)
+        return replace(self, factors=factors, codes=tuple(self.codes[j] for j in index), sizes=self.sizes[index])
 
     def replace_cells(self, rows: np.ndarray, j: int, code: np.ndarray) -> CodedRows:
         """Return M rows: those at the positions `rows` (M,), with the level codes `code` (M,) in column j."""
         cells = self.code(0, len(self), len(self))[rows].astype(np.int32)
         cells[:, j] = code
-        return self._with_codes(cells)
+        return self.from_codes(cells, self.sizes)
 
 
 @dataclass(frozen=True, eq=False)
@@ -280,6 +310,10 @@ class BinaryRows(LevelRows):
         """Whether cells are of a type without NaN."""
         return self.values.dtype.kind != "f"
 
+    def take(self, index: np.ndarray) -> Self:
+        """Return the rows at these positions, or for which a mask (N,) is true."""
+        return replace(self, values=self.values[index])
+
     def code(self, start: int, stop: int, size: int) -> np.ndarray:
         """(size, F) codes of rows start … stop - 1: 1 present, 0 absent, `MISSING` for NaN and padding."""
         values = self.values[start:stop]
@@ -287,6 +321,13 @@ class BinaryRows(LevelRows):
         if not self.complete:
             code[np.isnan(values)] = MISSING
         return pad_rows(code, size, MISSING)
+
+
+def take_rows(values: np.ndarray | StackedColumns, index: np.ndarray) -> np.ndarray | StackedColumns:
+    """Return the rows of numbers at these positions, or for which a mask (N,) is true."""
+    if isinstance(values, StackedColumns):
+        return StackedColumns(tuple(column[index] for column in values.columns))
+    return np.asarray(values[index])
 
 
 def _subtract(rows: np.ndarray, row: np.ndarray) -> np.ndarray:

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from typing import Self
 
 import numpy as np
 import scipy.sparse as sp
@@ -23,6 +24,10 @@ class PresenceRows(Rows):
     """Bernoulli cells of a sparse matrix, whose stored entries are present."""
 
     matrix: sp.csr_array
+
+    def take(self, index: np.ndarray) -> Self:
+        """Return the rows at these positions, or for which a mask (N,) is true."""
+        return replace(self, matrix=self.matrix[index])
 
     def empty(self, n_classes: int) -> LevelCounts:
         """Return zero counts (C, F) of present cells."""
@@ -55,6 +60,10 @@ class CountRows(Rows):
 
     matrix: sp.csr_array
     with_pairs: bool = True
+
+    def take(self, index: np.ndarray) -> Self:
+        """Return the rows at these positions, or for which a mask (N,) is true."""
+        return replace(self, matrix=self.matrix[index])
 
     def empty(self, n_classes: int) -> LevelCounts:
         """Return zero counts (C, F)."""

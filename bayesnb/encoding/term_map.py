@@ -38,7 +38,7 @@ class MarginColumns(RootColumns):
     role: ClassVar[Literal["root", "margin"] | None] = "margin"
 
 
-def select_level_columns(kind: type[RootColumns], base: LevelColumns, features: Sequence[int]) -> RootColumns:
+def select_level_columns(kind: type[LevelColumns], base: LevelColumns, features: Sequence[int]) -> Any:
     """Return the features at these positions in `base` as columns of type `kind`, given the class alone."""
     selected: dict[str, Any] = {name: getattr(base, name) for name in ("n_features", "unknown", "missing_values")}
     for name in ("index", "names", "levels", "declared", "cuts", "kept"):

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import copy
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
+from dataclasses import replace
 from typing import Any, ClassVar, Self
 
 import jax
@@ -30,9 +31,11 @@ from bayesnb.encoding.column_kinds import UNITS
 from bayesnb.estimators import classifier_state
 from bayesnb.estimators.classifier_state import LabelledRows
 from bayesnb.estimators.display import require_unnested
+from bayesnb.estimators.parts import FittedHalf, Parts
 from bayesnb.estimators.predictions import FittedClassifier
 from bayesnb.fitted import ESTIMATES, Average, Fitted, require_estimate
 from bayesnb.model import Estimate, NaiveBayes
+from bayesnb.prediction.cross_fitting import Half
 
 
 class NaiveBayesClassifier(FittedClassifier):
@@ -350,6 +353,18 @@ class NaiveBayesClassifier(FittedClassifier):
         """Return the batch with the arcs, cells or densities that its rows determine; default: unchanged."""
         return batch
 
+    def _without_arcs(self, encoding: Encoding, table: Table) -> Encoding:
+        """Return the encoding without what labels determine, except for densities; default: unchanged."""
+        return encoding
+
+    def _with_arcs(self, batch: LabelledRows) -> LabelledRows:
+        """Return encoded rows with the arcs that those of positive weight determine; default: unchanged."""
+        return batch
+
+    def _with_margins(self, batch: LabelledRows) -> LabelledRows:
+        """Return encoded rows with blocks given the class alone beside a network; default: unchanged."""
+        return batch
+
     def _warn_of_columns(self, before: Encoding | None = None) -> None:
         """Warn of columns that the counted rows do not determine, or that may be misread; default: dates.
 
@@ -362,8 +377,8 @@ class NaiveBayesClassifier(FittedClassifier):
         """Return an unfitted copy with hyperparameters fixed at what `fit` chose by scores, such as k of `KDB`."""
         return classifier_state.copy_unfitted(self)
 
-    def fit_parts(self, X: object, y: object, sample_weight: object = None) -> Callable[..., Self]:
-        """Return a function that fits copies of the classifier to subsets of these rows, such as folds.
+    def fit_parts(self, X: object, y: object, sample_weight: object = None) -> Parts[Self]:
+        """Encode rows once, and return a function that fits copies of the classifier to parts of them.
 
         Parameters
         ----------
@@ -372,14 +387,14 @@ class NaiveBayesClassifier(FittedClassifier):
         y : array-like of shape (N,)
             Labels of the rows.
         sample_weight : array-like of shape (N,), optional
-            Replication counts; default: 1. Rows of weight zero belong to no subset.
+            Replication counts; default: 1. Rows of weight zero belong to no part.
 
         Returns
         -------
         callable
-            Function of the weights of the rows, an (N,) array; default: `sample_weight`. It returns a copy of the
-            classifier that is fitted to the rows with these weights. The copy has the levels of this classifier;
-            structure, cells and densities are learned anew.
+            Function of the weights of the rows, an (N,) array, which returns a copy of the classifier that is fitted to
+            the rows with these weights. The copy has the levels, cells and densities of this classifier, and learns its
+            own arcs.
 
         Examples
         --------
@@ -390,7 +405,8 @@ class NaiveBayesClassifier(FittedClassifier):
         >>> fit(np.array([1.0, 0.0, 0.0])).class_count_  # in, out
         array([0., 1.])
         """
-        return classifier_state.subset_fitter(self._with_chosen_hyperparameters(), self, X, y, sample_weight)
+        nb = self._with_chosen_hyperparameters()
+        return Parts.from_rows(nb, self, X, y, sample_weight)
 
     def refit(self, X: object, y: object, sample_weight: object = None) -> Self:
         """Return a copy that is fitted to other rows, with the levels of this classifier and the classes of `y`.
@@ -416,11 +432,26 @@ class NaiveBayesClassifier(FittedClassifier):
         >>> nb.refit([["sun"]], ["out"]).categories_
         [array(['rain', 'sun'], dtype='<U4')]
         """
-        return self.fit_parts(X, y, sample_weight)()
+        return classifier_state.refit(self._with_chosen_hyperparameters(), self, X, y, sample_weight)
 
-    def _candidates(self) -> list[Self]:
-        """Return unfitted copies, simplest first, of which `WeightedNB` selects one by log loss; default: one."""
-        return [classifier_state.copy_unfitted(self)]
+    def _half(self, parts: Parts[Self], batch: LabelledRows, rows: np.ndarray) -> Half:
+        """Return the fit of all candidates to the rows of positive weight of a batch with arcs.
+
+        `rows` (n,) are the positions, in ascending order, of the rows whose terms are asked for.
+        """
+        batch = self._with_margins(batch)
+        return FittedHalf(parts.fit(batch).fitted_, batch)
+
+    def _simplest(self) -> Self:
+        """Return an unfitted copy: the simplest model of which `WeightedNB` selects one by log loss."""
+        return classifier_state.copy_unfitted(self)
+
+    def _candidates(self, batch: LabelledRows, known: Self) -> list[Encoding]:
+        """Return encodings with arcs, simplest first, of which `WeightedNB` selects one; default: that of `known`.
+
+        `batch` has encoded rows without arcs, `known` is a fitted classifier.
+        """
+        return [replace(known.encoding_, classes=batch.encoding.classes)]
 
     def _prior_alone(self, columns: Columns, family: Any) -> Any:
         """Derive a block's prior of P(feature | class) from `family`, its prior of P(feature | parents, class).

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import copy
-from collections.abc import Callable
 from dataclasses import replace
 from itertools import compress
 from threading import Lock
@@ -14,6 +13,7 @@ from sklearn.base import BaseEstimator
 
 from bayesnb import counting
 from bayesnb._util.arguments import shown
+from bayesnb._util.precision import float64
 from bayesnb._util.warnings import are_fits_internal, warn
 from bayesnb.counting import Counted
 from bayesnb.encoding import (
@@ -32,6 +32,7 @@ from bayesnb.encoding import (
 )
 from bayesnb.encoding.column_kinds import UNITS
 from bayesnb.fitted import NotOfferedError
+from bayesnb.model import NaiveBayes
 
 if TYPE_CHECKING:
     from bayesnb.estimators.base import NaiveBayesClassifier
@@ -58,7 +59,7 @@ class Batch(NamedTuple):
 
 
 class LabelledRows(NamedTuple):
-    """Rows of a table with their encoding, their encoded form by block, class indices (N,) and weights (N,)."""
+    """Rows with their encoding, their encoded form by block, class indices (N,) and weights (N,)."""
 
     encoding: Encoding
     rows: tuple[Rows, ...]
@@ -66,10 +67,10 @@ class LabelledRows(NamedTuple):
     label: np.ndarray
     weight: np.ndarray
 
-    def add(self, columns: Columns) -> LabelledRows:
-        """Return these rows with one more block, `columns`, with known levels, which codes the rows of `table`."""
+    def add(self, columns: Columns, rows: Rows) -> LabelledRows:
+        """Return these rows with one more block of columns."""
         encoding = replace(self.encoding, blocks=(*self.encoding.blocks, columns))
-        return self._replace(encoding=encoding, rows=(*self.rows, columns.rows(self.table)))
+        return self._replace(encoding=encoding, rows=(*self.rows, rows))
 
     def with_nodes(self, nodes: tuple[Node, ...]) -> LabelledRows:
         """Return these rows with other nodes (child, *parents) in the network, which is the first block."""
@@ -77,6 +78,18 @@ class LabelledRows(NamedTuple):
         columns = replace(network.network, nodes=nodes)
         node_rows: Any = replace(cells, nodes=nodes, sizes=columns.sizes())  # type: ignore[type-var]
         return self._replace(encoding=replace(self.encoding, blocks=(columns, *blocks)), rows=(node_rows, *rows))
+
+    def count_rows(self) -> Counted:
+        """Return the sufficient statistics of the rows of positive weight."""
+        rows, label, weight = self.rows, self.label, self.weight
+        if not (counted := weight > 0).all():
+            rows, label, weight = tuple(r.take(counted) for r in rows), label[counted], weight[counted]
+        return Counted(self.encoding, counting.count_rows(self.encoding, rows, label, weight))
+
+    def posterior(self, prior: NaiveBayes) -> NaiveBayes:
+        """Return the posterior given the rows of positive weight, computed by NumPy for use within a call."""
+        statistics = self.count_rows().statistics
+        return float64(lambda: prior.derive(statistics).update(statistics))()
 
 
 def is_fitted(nb: object) -> bool:
@@ -257,29 +270,28 @@ def count_table(
     if not is_fitted(nb) and (time_units := table.find_time_units(compress(range(len(numeric)), numeric))):
         nb.time_units_ = time_units
     learned, rows = Encoding(classes, columns).keep_levels(nb._concentrations).learn(table)
-    batch = nb._structured(LabelledRows(learned, rows, table, label, weight))
-    return counting.prune(Counted(batch.encoding, counting.count_rows(batch.encoding, batch.rows, label, weight)))
+    return counting.prune(nb._structured(LabelledRows(learned, rows, table, label, weight)).count_rows())
 
 
-def subset_fitter(nb: NB, fitted: NB, X: object, y: object, sample_weight: object) -> Callable[..., NB]:
-    """Return a function that fits copies of a classifier to subsets of these rows, by weights (N,) of the rows.
+def refit(nb: NB, known: NB, X: object, y: object, sample_weight: object) -> NB:
+    """Return a copy of a classifier fitted to other rows, with the levels of `known`, a classifier of the same type.
 
-    The copies have the levels of `fitted`, a fitted classifier of the same type, and cells of numbers between quantiles
-    of all rows: neither depends on labels. Structure and densities are learned from each subset.
+    Structure, cells and densities are learned from these rows.
     """
-    table = replace(fitted._table(X), numeric=numeric_columns(fitted.fitted_.encoding.blocks))
-    weight = check_weights(sample_weight, table.n_rows)
+    every = read_known_columns(nb, known, X, y, sample_weight)
+    nb, batch = copy_unfitted(nb), every.counted()
+    learned = [block.learn(batch.table, ignore_unknown)[0] for block in nb._columns(batch.table)]
+    columns = declare_levels(learned, known.fitted_.encoding.blocks)
+    return fit_to_counts(nb, known, count_table(nb, *batch, columns))
+
+
+def read_known_columns(
+    nb: NaiveBayesClassifier, known: NaiveBayesClassifier, X: object, y: object, sample_weight: object
+) -> Batch:
+    """Check rows whose columns are those of `known`, a fitted classifier."""
+    table = replace(known._table(X), numeric=numeric_columns(known.fitted_.encoding.blocks))
     classes, label = check_labels(y, table.n_rows, type(nb).__name__)
-    counted = table if (weight > 0).all() else table.take(weight > 0)
-    nb = copy_unfitted(nb)
-    learned = [block.learn(counted, ignore_unknown)[0] for block in nb._columns(counted)]
-    columns = declare_levels(learned, fitted.fitted_.encoding.blocks)
-
-    def fit(weight: np.ndarray = weight) -> NB:
-        """Return a copy of `nb` fitted to the rows under these weights (N,)."""
-        return fit_to_counts(nb, fitted, count_table(nb, classes, table, label, weight, columns))
-
-    return fit
+    return Batch(classes, table, label, check_weights(sample_weight, table.n_rows))
 
 
 def commit(nb: NB, updated: NB, counted: Counted, before: object = _ANY) -> NB:

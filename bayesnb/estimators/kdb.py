@@ -3,24 +3,24 @@
 from __future__ import annotations
 
 import warnings
-from collections.abc import Sequence
-from dataclasses import KW_ONLY, dataclass, replace
+from collections.abc import Iterable
+from dataclasses import KW_ONLY, dataclass
 from typing import Any, Self
 
 import numpy as np
 
-from bayesnb import scoring
 from bayesnb._util.arguments import require_integer, shown
 from bayesnb._util.level_pair_counts import MOST_COUNTS
 from bayesnb._util.progress import progress
-from bayesnb.encoding import Encoding, Node, NodeColumns, Table, declare_levels, ignore_unknown
+from bayesnb.encoding import Encoding, Node, NodeColumns
 from bayesnb.estimators import classifier_state
 from bayesnb.estimators.classifier_state import LabelledRows
 from bayesnb.estimators.network_base import StructuredNB
-from bayesnb.fitted import Fitted
+from bayesnb.estimators.parts import ContextHalf
 from bayesnb.model import Estimate
 from bayesnb.networks import learning as structure
-from bayesnb.prediction.cross_fitting import N_SPLITS, NEGLIGIBLE, random_halves
+from bayesnb.prediction.cross_fitting import NEGLIGIBLE
+from bayesnb.selection.halves import N_SPLITS, random_halves
 
 _MOST_PARENTS = 4
 _MOST_CELLS = 2**16
@@ -138,8 +138,9 @@ class KDB(StructuredNB):
 
     Notes
     -----
-    Counts of all pairs of levels determine the order and the parents. One more pass counts the tables; the tables of
-    fewer parents are sums of these. Results about parameters and predictions are conditional on the network, and do not
+    Counts of all pairs of levels determine the order and the parents; columns of more than 1,000 levels, such as free
+    texts, are last in the order and have no arcs. One more pass counts the tables; the tables of fewer parents are sums
+    of these. Results about parameters and predictions are conditional on the network, and do not
     include the uncertainty about it. Gaussian columns are outside the network, and are never left out.
 
     References
@@ -233,31 +234,37 @@ class KDB(StructuredNB):
 
     def _arcs(self, encoding: Encoding, columns: NodeColumns, counts: np.ndarray | None) -> tuple[Node, ...]:
         """Return nodes (child, *parents) of the k-dependence network, most informative columns first."""
-        any_k, any_number = self._undecided()
-        if counts is None:
-            return ()
-        nodes = _learn_network(counts, columns.base.sizes(), _MOST_PARENTS if any_k else self.k)
-        return nodes if any_number else nodes[: self.max_features]
+        any_k, _ = self._undecided()
+        return (
+            () if counts is None else _learn_network(counts, columns.base.sizes(), _MOST_PARENTS if any_k else self.k)
+        )
+
+    def _learn_arcs(self, batch: LabelledRows, network: NodeColumns) -> tuple[Node, ...]:
+        """Return the nodes that pairs of levels determine, of `max_features` columns unless it is "auto"."""
+        nodes = super()._learn_arcs(batch, network)
+        return nodes if self._undecided()[1] else nodes[: self.max_features]
 
     def _choose_structure(self, batch: LabelledRows) -> LabelledRows:
         """Return the batch with the sub-network of least held-out log loss, if k or max_features is "auto"."""
         any_k, any_number = self._undecided()
         if not (any_k or any_number):
             return batch
-        encoding, _, table, label, weight = batch
-        columns: Any = encoding.blocks[0]
+        columns: Any = batch.encoding.blocks[0]
+        label, weight = batch.label, batch.weight
         most = max((len(node) - 1 for node in columns.nodes), default=0)
-        limits = range(most + 1) if any_k else [most]
         full = self._with_parents(most if any_k else self.k)
-        fresh = declare_levels([block.learn(table, ignore_unknown)[0] for block in self._columns(table)], [columns])
-        losses = np.zeros(())
+        limits = range(most + 1) if any_k else [most]
+        losses = np.zeros((len(limits), len(columns.nodes)))
+        size = max(1, _CHUNK // (len(batch.encoding.classes) * len(columns.nodes)))
         sides = [s for half in random_halves(label, N_SPLITS, seed=0) for s in (half, ~half)]
         with progress("halves of networks", len(sides)) as tick, warnings.catch_warnings():
             warnings.simplefilter("ignore", UserWarning)  # The fit to all rows gives the same warnings.
             for side in sides:
-                counted = classifier_state.count_table(full, encoding.classes, table, label, weight * side, fresh)
-                rest = table.take(~side), label[~side], weight[~side]
-                losses = losses + _held_out_losses(full._state(counted), limits, *rest)
+                others, arcs = np.flatnonzero(~side), full._with_arcs(batch._replace(weight=weight * side))
+                half = ContextHalf.from_rows(full, arcs, limits, others)
+                for start in range(0, len(others), size):
+                    rows = others[start : start + size]
+                    losses += _log_losses(half.nested_joints(rows), label[rows], weight[rows])
                 tick()
         if not any_number:
             losses = losses[:, -1:]
@@ -277,9 +284,17 @@ class KDB(StructuredNB):
         """Return an unfitted copy; if `k` is "auto", with k = `k_`, and with max_features=None for "auto"."""
         return self._with_parents(self.k_) if self._undecided()[0] else classifier_state.copy_unfitted(self)
 
-    def _candidates(self) -> list[Self]:
-        """Return unfitted copies with k = 0, 1, … if `k` is "auto", else one copy with the given k."""
-        return [self._with_parents(k) for k in (range(1 + _MOST_PARENTS) if self._undecided()[0] else [self.k])]
+    def _simplest(self) -> Self:
+        """Return an unfitted copy with k = 0 if `k` is "auto", else with the given k."""
+        return self._with_parents(0 if self._undecided()[0] else self.k)
+
+    def _candidates(self, batch: LabelledRows, known: Self) -> list[Encoding]:
+        """Return encodings with up to 0, 1, … parents of each column if `k` is "auto", else that of `known`."""
+        if not self._undecided()[0] or batch.encoding.blocks[0].network is None:
+            return super()._candidates(batch, known)
+        nodes = self._with_arcs(batch).encoding.blocks[0].network.nodes
+        nested = [tuple(node[: 1 + k] for node in nodes) for k in range(max(map(len, nodes), default=1))]
+        return [self._with_margins(batch.with_nodes(nodes_of_k)).encoding for nodes_of_k in nested]
 
     def _check_nodes(self, columns: NodeColumns) -> None:
         """Raise ValueError unless each column is the child of one node at most, and follows its parents."""
@@ -310,38 +325,17 @@ def _learn_network(counts: np.ndarray, sizes: np.ndarray, k: int) -> tuple[Node,
     return structure.k_dependence(relevance, dependence, sizes + 1, k, most)
 
 
-def _held_out_losses(
-    fitted: Fitted, limits: Sequence[int], table: Table, label: np.ndarray, weight: np.ndarray
-) -> np.ndarray:
-    """Compute (K, F) sums of the log losses of held-out labels, in nats, for nested sub-networks of a fitted network.
+def _log_losses(joints: Iterable[np.ndarray], label: np.ndarray, weight: np.ndarray) -> np.ndarray:
+    """Compute (K, F) sums of the log losses of labels, in nats, by K nested networks of the first 1, 2, … F columns.
 
-    The sub-networks have at most `limits` (K,) parents per column, and the first 1, 2, … F columns. The tables of the
-    full network contain the counts of all of these.
+    `joints` are (n, C, 1 + F) log p(class, cells), first of the columns outside the network alone.
     """
-    encoding = fitted.encoding
-    nodes = list(encoding.blocks[0].index)
-    column_of_term = np.concatenate([np.asarray(columns.index) for columns in encoding.blocks])
-    sizes = [len(columns.index) for columns in encoding.blocks]
-    total = np.zeros((len(limits), len(nodes)))
-    size = max(1, _CHUNK // (len(encoding.classes) * encoding.n_terms))
-    prior = fitted.empirical_prior
-    priors = [replace(prior, blocks=(prior.blocks[0].limit(k), *prior.blocks[1:])) for k in limits]
-    limited = [replace(fitted, empirical_prior=limited_prior).posterior for limited_prior in priors]
-    for start in range(0, len(label), size):
-        chunk = np.zeros(len(label), bool)
-        chunk[start : start + size] = True
-        rows, true_class = encoding.rows(table.take(chunk), ignore_unknown), label[chunk, None]
-        for loss, model in zip(total, limited, strict=True):
-            weights = np.ones(len(column_of_term)) if model.weights is None else model.weights.term_weights(sizes)
-            plain = replace(model, weights=None)
-            terms = scoring.terms_of_rows(encoding, plain, rows, len(true_class), "predictive") * weights
-            node_terms = np.stack([terms[..., column_of_term == j].sum(axis=-1) for j in nodes], axis=-1)
-            outside = scoring.log_class(plain, "predictive") + terms[..., ~np.isin(column_of_term, nodes)].sum(axis=-1)
-            joint = outside[..., None] + np.cumsum(node_terms, axis=-1)
-            true_joint = np.take_along_axis(joint, true_class[..., None], axis=1)[:, 0]
-            # A label that is impossible by its class prior is impossible in all networks, and would not compare them.
-            possible = np.isfinite(np.take_along_axis(outside, true_class, axis=1)[:, 0])
-            loss += weight[chunk][possible] @ (np.logaddexp.reduce(joint, axis=1) - true_joint)[possible]
+    total = []
+    for joint in joints:
+        of_label = np.take_along_axis(joint, label[:, None, None], axis=1)[:, 0]
+        # A label that is impossible by its class prior is impossible in all networks, and would not compare them.
+        possible = np.isfinite(of_label[:, 0])
+        total.append(weight[possible] @ (np.logaddexp.reduce(joint, axis=1) - of_label)[possible, 1:])
     return np.where(np.isnan(total), np.inf, total)
 
 

@@ -25,6 +25,7 @@ from bayesnb.encoding import (
     NodeColumns,
     RootColumns,
     Table,
+    ignore_unknown,
     select_level_columns,
 )
 from bayesnb.estimators import classifier_state
@@ -34,16 +35,20 @@ from bayesnb.estimators.classifier_state import LabelledRows
 from bayesnb.estimators.defaults import ALPHA, CLASS_ALPHA, DEPENDENCE_CELLS
 from bayesnb.estimators.discrete import declared_columns, level_columns
 from bayesnb.estimators.mixed import MixedNB, as_list, real_columns
+from bayesnb.estimators.parts import ContextHalf, Parts
 from bayesnb.estimators.queries import query
 from bayesnb.families import Dirichlet, NormalInverseGamma
 from bayesnb.model import NaiveBayes, TermWeights
 from bayesnb.networks.learning import count_level_pairs
+from bayesnb.prediction.cross_fitting import Half
 
 if TYPE_CHECKING:
     import pandas as pd
 
 NO_COLUMNS = NodeColumns(LevelColumns((), (), 0, (), ()), ())
 _DENSITIES = {"gaussian", "binned"}
+_MOST_LEVELS = 1_000
+"""Largest number of levels of a column with arcs that are learned."""
 _TABLES: dict[str, type[NodeColumns]] = {"full": NodeColumns, "context": ContextColumns}
 
 
@@ -278,24 +283,82 @@ class StructuredNB(NaiveBayesClassifier):
             return batch
         if batch.encoding.blocks[-1].kind == "binned":
             batch = self._discretize_numbers(batch)
+        self._warn_without_arcs(batch.encoding)
+        batch = self._with_nodes(self._add_densities(batch))
+        if batch.encoding.blocks[0].network is None:
+            return batch
+        return self._with_margins(self._keep_used(self._choose_structure(batch)))
+
+    def _without_arcs(self, encoding: Encoding, table: Table) -> Encoding:
+        """Return the encoding with a network without arcs, and without the levels given the class alone beside it.
+
+        Cells that labels have determined are quantiles of the table again.
+        """
+        network = encoding.blocks[0].network
+        if network is None:
+            return encoding
+        numbers = () if self._has_margins else [j for j, cuts in enumerate(network.base.cuts) if cuts is not None]
+        if not len(numbers):
+            densities = (columns for columns in encoding.blocks[1:] if columns.role is None)
+            return replace(encoding, blocks=(self._table_type.from_base(network.base), *densities))
+        cells, _ = cell_columns(table, [network.base.index[j] for j in numbers], self.cells, None).learn(table)
+        levels = [j for j in range(len(network.base.index)) if j not in numbers]
+        base = select_level_columns(LevelColumns, network.base, levels)
+        return replace(encoding, blocks=(*([self._table_type.from_base(base)] if levels else []), cells))
+
+    def _with_arcs(self, batch: LabelledRows) -> LabelledRows:
+        """Return encoded rows with the arcs that those of positive weight determine."""
+        if batch.encoding.blocks[-1].kind == "binned" and not self._has_margins:
+            batch = self._discretize_numbers(batch)
+        return batch if batch.encoding.blocks[0].network is None else self._with_nodes(batch)
+
+    def _with_nodes(self, batch: LabelledRows) -> LabelledRows:
+        """Return the batch with the arcs that the rows of positive weight determine."""
         encoding, network = batch.encoding, batch.encoding.blocks[0].network
-        counts = None
-        if self._learned is not None and network is not None:
-            cells: Any = batch.rows[0]
-            counts = count_level_pairs(network.base, cells.base, batch.label, batch.weight, len(encoding.classes))
-        nodes = self._arcs(encoding, NO_COLUMNS if network is None else network, counts)
-        self._warn_without_arcs(encoding)
+        if network is None or self._learned is None:
+            nodes = self._arcs(encoding, NO_COLUMNS if network is None else network, None)
+        else:
+            nodes = self._learn_arcs(batch, network)
         if network is None:
             return batch
         batch = batch.with_nodes(nodes)
         network = batch.encoding.blocks[0].network
         self._require_order(network)
         network.require_memory(len(encoding.classes))
-        batch = self._choose_structure(batch)
-        if not self._has_margins:
+        return batch
+
+    def _half(self, parts: Parts[Self], batch: LabelledRows, rows: np.ndarray) -> Half:
+        """Return the fit to the rows of positive weight; context trees are computed by rows, without their tables."""
+        has_trees = self._has_margins and self._table_type is not NodeColumns and not isinstance(self.prior, NaiveBayes)
+        if not has_trees or batch.encoding.blocks[0].network is None or self.estimate not in ("predictive", "mean"):
+            return super()._half(parts, batch, rows)
+        networks: list[Any] = [encoding.blocks[0].network for encoding in parts.encodings]
+        limits = [max((len(node) for node in network.nodes), default=1) - 1 for network in networks]
+        return ContextHalf.from_rows(self, batch, limits, rows)
+
+    def _learn_arcs(self, batch: LabelledRows, network: NodeColumns) -> tuple[Node, ...]:
+        """Return the nodes that pairs of levels determine; columns of more than 1,000 levels have no arcs."""
+        cells: Any = batch.rows[0]
+        is_wide = network.base.sizes() > _MOST_LEVELS
+        narrow, wide = np.flatnonzero(~is_wide).tolist(), np.flatnonzero(is_wide).tolist()
+        columns, rows = network, cells.base
+        if wide:
+            columns = type(network).from_base(select_level_columns(LevelColumns, network.base, narrow))
+            rows = rows.select(narrow)
+        if not narrow:
+            return tuple((j,) for j in wide)
+        label, weight = batch.label, batch.weight
+        if not (counted := weight > 0).all():
+            rows, label, weight = rows.take(counted), label[counted], weight[counted]
+        counts = count_level_pairs(columns.base, rows, label, weight, len(batch.encoding.classes))
+        nodes = self._arcs(batch.encoding, columns, counts)
+        return (*(tuple(narrow[j] for j in node) for node in nodes), *((j,) for j in wide))
+
+    def _with_margins(self, batch: LabelledRows) -> LabelledRows:
+        """Return the batch with blocks of cells and levels given the class alone beside its network."""
+        network: Any = batch.encoding.blocks[0].network
+        if network is None or not self._has_margins:
             return batch
-        batch = self._add_densities(batch)
-        network = batch.encoding.blocks[0].network
         numbers = [cuts is not None for cuts in network.base.cuts or (None,) * len(network.base.index)]
         levels = sorted(child for child, *_ in network.nodes if not numbers[child])
         children = sorted(child for child, *parents in network.nodes if parents)
@@ -304,23 +367,34 @@ class StructuredNB(NaiveBayesClassifier):
             # Context tables have another prior than naive Bayes.
             alone += [(MarginColumns, levels)] if self._table_type is not NodeColumns else []
             alone.append((RootColumns, [j for j in children if not numbers[j]]))
+        cells: Any = batch.rows[0]
         for kind, features in alone:
-            batch = batch.add(select_level_columns(kind, network.base, features)) if features else batch
+            if features:
+                batch = batch.add(select_level_columns(kind, network.base, features), cells.base.select(features))
         return batch
 
     def _add_densities(self, batch: LabelledRows) -> LabelledRows:
         """Return the batch with normal or binned densities, chosen by scores, of the numbers in the network."""
-        network: Any = batch.encoding.blocks[0].network
-        used = [child for child, *_ in network.nodes] if network.base.cuts else []
-        index = sorted(network.base.index[child] for child in used if network.base.cuts[child] is not None)
-        if not index:
+        network = batch.encoding.blocks[0].network
+        if network is None or not network.base.cuts or not self._has_margins:
             return batch
+        cuts = zip(network.base.index, network.base.cuts, strict=True)
+        index = sorted(j for j, edges in cuts if edges is not None)
         margins = MixedNB(numbers="auto", gaussian_prior=self.gaussian_prior, class_alpha=self.class_alpha)
-        binned = margins._select_binned(batch, index)
-        kinds = ["binned" if j in binned else "gaussian" if j in index else "" for j in range(len(batch.table.names))]
-        learned, _ = Encoding(batch.encoding.classes, margins._make_blocks(batch.table, kinds)).learn(batch.table)
-        for columns in learned.blocks:
-            batch = batch.add(columns)
+        for columns, rows in margins._choose_densities(batch, index):
+            batch = batch.add(columns, rows)
+        return batch
+
+    def _keep_used(self, batch: LabelledRows) -> LabelledRows:
+        """Return the batch without densities of numbers that the network has left out."""
+        (network, *densities), (cells, *rows) = batch.encoding.blocks, batch.rows
+        if not self._has_margins or not network.network.base.cuts:
+            return batch
+        pairs: list[tuple[Any, Any]] = list(zip(densities, rows, strict=True))
+        batch = batch._replace(encoding=replace(batch.encoding, blocks=(network,)), rows=(cells,))
+        for columns, of_columns in pairs:
+            used = [f for f, j in enumerate(columns.index) if j in network.index]
+            batch = batch.add(columns.select(used), of_columns.select(used)) if used else batch
         return batch
 
     def _require_order(self, columns: NodeColumns) -> None:
@@ -373,13 +447,20 @@ class StructuredNB(NaiveBayesClassifier):
             return prior
         return replace(prior, weights=TermWeights.split(np.zeros(len(encoding.classes)), weight, sizes))
 
+    def _margin_prior_alone(self, columns: Any, n_classes: int) -> Any:
+        """Return the prior of columns given the class alone, beside context tables."""
+        if columns.role == "margin":
+            return columns.prior(ALPHA, "alpha", n_classes)
+        if columns.role == "root":
+            return self._table_type.from_base(columns).prior(self.alpha, "alpha", n_classes)
+        return super()._block_prior(columns, n_classes)
+
     def _margin_prior(self, columns: RootColumns, network: NodeColumns, family: Any) -> Any:
         """Return the prior of columns counted given the class alone, beside a network with prior `family`."""
         n_classes = np.shape(family.concentration)[0]
-        if columns.role == "margin":
-            return columns.prior(ALPHA, "alpha", n_classes)
-        if self._table_type is not NodeColumns and not isinstance(self.prior, NaiveBayes):
-            return self._table_type.from_base(columns).prior(self.alpha, "alpha", n_classes)
+        has_contexts = self._table_type is not NodeColumns and not isinstance(self.prior, NaiveBayes)
+        if columns.role == "margin" or has_contexts:
+            return self._margin_prior_alone(columns, n_classes)
         alone = self._prior_alone(network, family)
         tables = dict(zip(network.base.index, network.base.tables(np.asarray(alone.concentration)), strict=True))
         alpha = np.concatenate([tables[j] for j in columns.index], axis=1)
@@ -412,7 +493,8 @@ class StructuredNB(NaiveBayesClassifier):
         known = encoding.blocks[0].network
         base = level_columns(table, (), "auto", self.handle_unknown, None) if known is None else known.base
         columns = self._table_type.from_base(base.with_numbers(numbers.index, numbers.names, cuts))
-        return batch._replace(encoding=replace(encoding, blocks=()), rows=()).add(columns)
+        coded = columns.rows(table, ignore_unknown)
+        return batch._replace(encoding=replace(encoding, blocks=()), rows=()).add(columns, coded)
 
     def _warn_without_arcs(self, encoding: Encoding) -> None:
         """Warn if fewer than two of several columns are categorical, and the structure needs arcs."""
@@ -467,6 +549,12 @@ def position(encoding: Encoding, columns: NodeColumns, column: object, argument:
     """Return the position among the categorical columns of a column given by name or index; else ValueError."""
     (j,) = encoding.positions([column], argument)
     if j not in columns.base.index:
+        network = encoding.blocks[0].network
+        if network is not None and j in network.base.index:
+            raise ValueError(
+                f"{argument}: column {shown(column)} has more than {_MOST_LEVELS:,} levels, and therefore no arcs. "
+                "Name another column, or group the levels."
+            )
         raise ValueError(
             f"{argument}: column {shown(column)} is Gaussian, but arcs connect categorical columns only. Name another "
             "column, or pass gaussian=None to use numbers as levels."

@@ -150,7 +150,8 @@ class TAN(StructuredNB):
 
     `partial_fit` counts further rows for the tree that `fit` has learned, and `tune_alpha` keeps the tree. `run_nuts`
     with a hyperprior gives each table a concentration, whatever `score` is. A cell whose parent is missing in a row
-    does not count, so that columns that are mostly missing are poor parents, and `fit` warns of them.
+    does not count, so that columns that are mostly missing are poor parents, and `fit` warns of them. Columns of more
+    than 1,000 levels, such as free texts, have no arcs.
 
     References
     ----------

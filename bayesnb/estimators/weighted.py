@@ -21,15 +21,15 @@ from bayesnb.estimators.base import NaiveBayesClassifier, require_same_prior, wr
 from bayesnb.estimators.discrete import MultinomialNB
 from bayesnb.estimators.display import require_unnested
 from bayesnb.estimators.kdb import KDB
+from bayesnb.estimators.parts import Parts
 from bayesnb.estimators.weight_attributes import WeightAttributes
 from bayesnb.fitted import Output, current_state
 from bayesnb.model import Estimate
-from bayesnb.prediction.cross_fitting import TooFewRowsError, choose_simplest, cross_fit, weigh_cross_fit
+from bayesnb.prediction.cross_fitting import CrossFit, TooFewRowsError, choose_weights, cross_fit, weigh_cross_fit
 from bayesnb.prediction.weights import Weights, read_weight_draws
 from bayesnb.selection.leave_one_out import WEIGHTS
 
 _KINDS = ("auto", "feature", "temperature")
-Fit = Callable[[NaiveBayesClassifier], NaiveBayesClassifier]
 
 
 @dataclass(eq=False, repr=False)
@@ -60,7 +60,7 @@ class WeightedNB(WeightAttributes):
         "feature": one weight per term, shrunk to a common temperature to the extent that the data support, and one bias
         per class. "temperature": one weight for all terms, and no biases. "auto": "feature" for two terms or more, else
         "temperature". `weights_` of another `WeightedNB`, fitted to other rows, are kept by `fit`.
-    max_rows : int, default 100,000
+    max_rows : int, default 10,000
         Largest number of rows whose labels are predicted. If there are more, a sample is predicted, stratified by
         class. The halves contain all rows.
     seed : int, default 0
@@ -115,17 +115,17 @@ class WeightedNB(WeightAttributes):
     conformal : Sets of labels with guaranteed coverage.
     compare_estimates : Scores on held-out rows.
 
-    Notes
-    -----
-    Three random splits into halves, stratified by class (up to six splits of fewer than 1,000 rows), are fitted both
-    ways. Structure and densities are learned anew in each half, with the levels of all rows; a row of weight 2 is in
-    one half. Given one half, the labels of the other are independent, so that the log score of the other half is a log
-    likelihood of the weights. Each row has an equal part of its weight in each split. With the priors b ~ N(0, 1), T ~
-    N(1, 1), for dependences T ~ N(½, 1), and w_t ~ N(T, τ²), the penalised score has one maximum. Newton's method finds
-    it, or beyond 500 terms L-BFGS on sparse differences from the most frequent values. The evidence of this likelihood
-    chooses τ. The number of parents of a `KDB` is chosen by `expected_log_loss_`: the fewest parents within .001 nats,
-    or one standard error, of the least loss. Leave-one-out scores would be optimistic, as the label of each row is in
-    the tables of all others: on noise, 100 rows and 40 columns, they gave weights with a true loss of .77, halves .70.
+    Notes ----- Three random splits into halves, stratified by class (up to six splits of fewer than 1,000 rows),
+    are fitted both ways. Arcs are learned anew in each half, with the levels and cells of all rows, and with the
+    densities that the fit to all rows has chosen by halves of its own; a row of weight 2 is in one half. Columns of
+    more than 1,000 levels get no arcs. Given one half, the labels of the other are independent, so that the log
+    score of the other half is a log likelihood of the weights. Each row has an equal part of its weight in each
+    split. With the priors b ~ N(0, 1), T ~ N(1, 1), for dependences T ~ N(½, 1), and w_t ~ N(T, τ²), the penalised
+    score has one maximum. BFGS finds it, with few Hessians; beyond 500 terms it is L-BFGS on sparse differences
+    from the most frequent values. The evidence of this likelihood chooses τ. The number of parents of a `KDB` is
+    chosen by `expected_log_loss_`: the fewest parents within .001 nats, or one standard error, of the least loss.
+    Leave-one-out scores would be optimistic, as the label of each row is in the tables of all others: on noise, 100
+    rows and 40 columns, they gave weights with a true loss of .77, halves .70.
 
     The weighted model is not a joint distribution of row and label, so that it has no evidence, and no `given="row"`:
     intervals and decisions are `given="data"` by default, and show the effect of the posterior of the parameters on the
@@ -161,7 +161,7 @@ class WeightedNB(WeightAttributes):
     estimator: Any = None
     weights: Any = "auto"
     _: KW_ONLY
-    max_rows: int = 100_000
+    max_rows: int = 10_000
     seed: int = 0
 
     def __post_init__(self) -> None:
@@ -207,11 +207,10 @@ class WeightedNB(WeightAttributes):
         """
         self._require_arguments()
 
-        def fit(candidate: NaiveBayesClassifier) -> NaiveBayesClassifier:
-            """Return a candidate fitted to all rows."""
-            return classifier_state.fit(candidate, X, y, sample_weight)
-
-        classifier_state.replace_state(self, self._fit_candidates(X, y, sample_weight, fit))
+        base = self._make_counter(X)
+        first = base if isinstance(self.weights, Weights) else base._simplest()
+        fitted = classifier_state.fit(classifier_state.copy_unfitted(first), X, y, sample_weight)
+        classifier_state.replace_state(self, self._weigh(base, fitted, X, y, sample_weight))
         model = self.unweighted
         model._warn_of_columns()
         batch = classifier_state.read_batch(model, X, y, sample_weight).counted()
@@ -243,40 +242,31 @@ class WeightedNB(WeightAttributes):
         >>> WeightedNB(GaussianNB()).fit(X[::2], y[::2]).refit(X, y).class_count_
         array([50., 50., 50.])
         """
-        known = self.model_
-
-        def fit(candidate: NaiveBayesClassifier) -> NaiveBayesClassifier:
-            """Return a copy of a candidate fitted to all rows, with the levels of the fitted estimator."""
-            return classifier_state.subset_fitter(candidate, known, X, y, sample_weight)()
-
-        return self._fit_candidates(X, y, sample_weight, fit)
-
-    def _fit_candidates(self, X: object, y: object, sample_weight: object, fit: Fit) -> Self:
-        """Return a weighted copy of the simplest candidate whose expected log loss is near the least.
-
-        Near is within .001 nats, or one standard error of the difference.
-
-        Candidates become more complex, and the search ends with the second in a row that is no better than the
-        candidates before. Given weights are kept, without a search. With too few rows for weights the copy of the
-        candidate has none.
-        """
         base = self._make_counter(X)
+        first = base if isinstance(self.weights, Weights) else base._simplest()
+        fitted = classifier_state.refit(first, self.model_, X, y, sample_weight)
+        return self._weigh(base, fitted, X, y, sample_weight)
+
+    def _weigh(
+        self, base: NaiveBayesClassifier, simplest: NaiveBayesClassifier, X: object, y: object, sample_weight: object
+    ) -> Self:
+        """Return a weighted copy of the candidate for `base` that `choose_weights` chooses.
+
+        The first candidate, `simplest`, is fitted already. Given weights are kept, without a search. With too few rows
+        for weights the copy of the first candidate has none.
+        """
+
+        def chosen(model: NaiveBayesClassifier, weights: Weights | None) -> WeightedNB:
+            """Return a weighted copy with the counts of a model."""
+            return self._with_model(classifier_state.fit_to_counts(base, model, model.fitted_.counted), weights)
+
         if isinstance(self.weights, Weights):
-            return self._with_model(fit(base), self.weights)
-        fits: list[tuple[NaiveBayesClassifier, Weights]] = []
-        losses: list[np.ndarray] = []
-        for candidate in base._candidates():
-            model = fit(candidate)
-            if (weighed := self._fit_weights(model, X, y, sample_weight)) is None:
-                return self._with_model(classifier_state.fit_to_counts(base, model, model.fitted_.counted), None)
-            weights, row_losses, row_weight = weighed
-            fits.append((model, weights))
-            losses.append(row_losses)
-            means = [w.log_loss for _, w in fits]
-            if len(means) > 2 and min(means[-2:]) >= min(means[:-2]):
-                break
-        model, weights = fits[choose_simplest(losses, row_weight)]
-        return self._with_model(classifier_state.fit_to_counts(base, model, model.fitted_.counted), weights)
+            return chosen(simplest, self.weights)
+        parts = Parts.from_rows(base, simplest, X, y, sample_weight)
+        if (crossed := self._cross_fit(parts)) is None:
+            return chosen(simplest, None)
+        k, weights = choose_weights(crossed, parts.batch.encoding.classes)
+        return chosen(simplest if k == 0 else parts.fit_candidate(k), weights)
 
     def _may_count(self) -> bool:
         """Return True: `partial_fit` exists; raise AttributeError if the estimator has none."""
@@ -447,26 +437,21 @@ class WeightedNB(WeightAttributes):
         if isinstance(self.weights, Weights):
             weights: Weights | None = self.weights
         else:
-            weights, *_ = self._fit_weights(model, X, y, sample_weight) or (None,)
+            parts = model.fit_parts(X, y, sample_weight)
+            crossed = self._cross_fit(parts)
+            weights = None if crossed is None else weigh_cross_fit(crossed[0], parts.batch.encoding.classes)[0]
         return classifier_state.replace_state(self, self._with_model(model, weights), before)
 
-    def _fit_weights(
-        self, model: NaiveBayesClassifier, X: object, y: object, sample_weight: object
-    ) -> tuple[Weights, np.ndarray, np.ndarray] | None:
-        """Return weights of a model, and (N,) expected log losses, in nats, and weights of rows.
-
-        With fewer than ten rows outside the largest class the result is None, with a warning.
-        """
+    def _cross_fit(self, parts: Parts[NaiveBayesClassifier]) -> list[CrossFit] | None:
+        """Return cross-fitted terms of each candidate; None, with a warning, if rows are too few for weights."""
         try:
-            classes, crossed = cross_fit(model, X, y, sample_weight, self.weights, int(self.max_rows), self.seed)
+            return cross_fit(parts, self.weights, int(self.max_rows), self.seed)
         except TooFewRowsError as reason:
             warn(
-                f"{type(model).__name__} is not weighted. {reason} The predictions are those of the classifier without "
-                "weights.",
+                f"{parts.name} is not weighted. {reason} The predictions are those of the classifier without weights.",
                 NoWeightsWarning,
             )
             return None
-        return *weigh_cross_fit(crossed, classes), crossed.row_weight
 
     no_counts = (
         "Weights are fitted to rows, but a table contains counts only. Pass the classifier that WeightedNB wraps."

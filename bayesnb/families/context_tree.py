@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping, Sequence
-from dataclasses import replace
 from typing import Any, ClassVar, NamedTuple, Self
 
 import jax
@@ -12,7 +11,6 @@ import numpy as np
 from jaxtyping import Bool, Float, Int
 
 from bayesnb.families._namespace import (
-    gather,
     log_segment_sum,
     log_sigmoid,
     logsumexp,
@@ -132,13 +130,6 @@ class ContextTree(AveragedTables, IndependentClasses):
     def with_hyperparameters(self, values: Mapping[str, Any]) -> Self:
         """Prior with concentrations multiplied by values["alpha"], 1 by default."""
         return self.with_fields(self.concentration * values.get("alpha", 1.0), self.count)
-
-    def limit(self, most: int) -> Self:
-        """Prior in which no context has more than `most` parents."""
-        depth = xp.zeros(np.shape(self.above), int)
-        for _ in self.paths:
-            depth = xp.where(self.above == xp.arange(len(depth)), 0, gather(depth, self.above) + 1)
-        return replace(self, splits=self.splits & (depth < most))
 
     def pad(self, extra: int) -> Self:
         """Copy with `extra` unused levels, and with unused shorter contexts, so that models share compiled kernels.

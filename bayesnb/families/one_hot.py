@@ -40,6 +40,9 @@ class OneHot(OneDrawEach):
         Bound on `size`, or on `size` + 1 if a cell may be missing.
     """
 
+    is_multiplied_by_scipy: ClassVar[bool] = True
+    """SciPy multiplies codes and tables of any size in less time than their product takes to compile."""
+
     code: Array
     start: Array
     size: Array

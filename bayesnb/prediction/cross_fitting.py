@@ -10,29 +10,27 @@ from __future__ import annotations
 import warnings
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, fields
-from typing import Any, Literal, NamedTuple
+from itertools import tee
+from operator import itemgetter
+from typing import Any, Literal, NamedTuple, Protocol
 
 import numpy as np
 
 from bayesnb import scoring
 from bayesnb._util.arguments import shown
-from bayesnb._util.precision import float64
 from bayesnb._util.progress import progress
-from bayesnb._util.rows import take_rows
 from bayesnb._util.warnings import warn
-from bayesnb.encoding import Levels, Table, check_labels, check_weights
-from bayesnb.encoding.priors import class_distribution
-from bayesnb.families import LevelCounts
-from bayesnb.fitted import Classifier, Fitted
+from bayesnb.encoding import Encoding, Levels, Rows, Table
+from bayesnb.fitted import Fitted
 from bayesnb.prediction.cross_terms import MOST_TERMS, CrossTerms, TermBlock
-from bayesnb.prediction.terms import AVERAGE, term_names, terms
+from bayesnb.prediction.terms import AVERAGE, terms_of_rows
 from bayesnb.prediction.weight_optimum import Groups, Optimum, Prior, held_out_log_losses, optimize_weights
 from bayesnb.prediction.weights import WeightPath, Weights
+from bayesnb.selection.halves import number_of_splits, random_halves
 from bayesnb.selection.leave_one_out import FEWEST_EVENTS
 
 Kind = Literal["feature", "temperature", "auto"]
 
-N_SPLITS, _MOST_SPLITS, _MANY_ROWS = 3, 6, 3_000
 NEGLIGIBLE = 1e-3
 """Difference between mean losses, in nats, below which the simpler model is taken."""
 _MOST_CELLS = 2**27
@@ -41,35 +39,6 @@ _CELLS_AT_ONCE = 2**24
 
 class TooFewRowsError(ValueError):
     """Error raised if the rows are too few to fit weights to."""
-
-
-def random_halves(label: np.ndarray, n_splits: int, seed: int) -> np.ndarray:
-    """Draw random splits of N rows into halves, stratified by class.
-
-    Parameters
-    ----------
-    label : (N,) int array
-        Index of the class of each row.
-    n_splits, seed : int
-        Number of splits S, and seed of the random numbers.
-
-    Returns
-    -------
-    (S, N) array of bool
-        Whether each row is in the first half of each split.
-
-    Examples
-    --------
-    >>> import numpy as np
-    >>> halves = random_halves(np.array([0, 0, 0, 0, 1, 1]), n_splits=2, seed=0)
-    >>> halves[:, :4].sum(axis=1), halves[:, 4:].sum(axis=1)
-    (array([2, 2]), array([1, 1]))
-    """
-    rng, first_halves = np.random.default_rng(seed), np.zeros((n_splits, len(label)), bool)
-    for half in first_halves:
-        order = rng.permutation(len(label))
-        half[order[np.argsort(label[order], kind="stable")][::2]] = True
-    return first_halves
 
 
 def sample_rows(
@@ -153,50 +122,57 @@ class TermColumns:
     averaged: bool
 
     @classmethod
-    def from_fitted(cls, fitted: Fitted, kind: Kind) -> TermColumns:
+    def from_encoding(cls, encoding: Encoding, members: Sequence[str] | None, kind: Kind) -> TermColumns:
         """Choose the columns for weights of a `kind`: one for each term, or one for each set with a common weight.
 
         Sets are chosen for "temperature", and for a single term; there is then no bias. "auto" is otherwise "feature".
+        `members` are the names of the members of an average of models; None: the terms are those of the encoding.
         """
-        names, averaged = term_names(fitted), fitted.average is not None
+        names = encoding.term_map.names if members is None else tuple(members)
         has_common_weight = kind == "temperature" or len(names) == 1
-        if averaged and has_common_weight:
+        if members is not None and has_common_weight:
             names = (AVERAGE,)
-        column, kinds = np.arange(len(names)), np.zeros((2, len(names)), bool) if averaged else _term_kinds(fitted)
+        column = np.arange(len(names))
+        kinds = np.zeros((2, len(names)), bool) if members is not None else _term_kinds(encoding)
         if has_common_weight:
             # The weight of rows of several draws from one simplex depends on their length, so that they have a column.
             kinds, column = np.unique(kinds, axis=1, return_inverse=True)
         of_draws, dependence = kinds
-        return cls(names, column, Groups.from_dependence(dependence, of_draws), not has_common_weight, averaged)
+        groups = Groups.from_dependence(dependence, of_draws)
+        return cls(names, column, groups, not has_common_weight, members is not None)
 
     def __len__(self) -> int:
         """Return the number of columns, T'."""
         return len(self.groups.index)
 
-    def compute(self, half: Classifier, rows: object) -> np.ndarray:
-        """Compute (n, C, T') terms of rows by the fit to a half; 0 of terms that the half does not have."""
+    def compute(self, half: Fitted, table: Table, rows: tuple[Rows, ...]) -> np.ndarray:
+        """Compute (n, C, T') terms of encoded rows by the fit to a half; 0 of terms that the half does not have."""
         if self.names == (AVERAGE,):
-            joint, log_class = half.fitted_.score(rows, scoring.joint), scoring.log_class(*half.fitted_.read())
-            return np.asarray(joint - log_class)[..., None]
-        n_classes, of_draws = len(half.classes_), self.groups.of_draws
-        if not self.biased and len(self) == 1 and not of_draws.any() and half.fitted_.encoding.term_map.is_identity:
+            joint = half.score_rows_of_members(table, rows, each=False)
+            return np.asarray(joint - half.log_class())[..., None]
+        n_classes, of_draws = len(half.encoding.classes), self.groups.of_draws
+        if not self.biased and len(self) == 1 and not of_draws.any() and half.encoding.term_map.is_identity:
             # All terms have one weight, so that the sum over the terms is enough, and takes less time and memory.
-            joint = half.fitted_.score(rows, scoring.joint, class_prior=np.full(n_classes, 1 / n_classes))
+            uniform = np.full(n_classes, 1 / n_classes)
+            joint = half.score_rows(rows, table.n_rows, scoring.joint, class_prior=uniform)
             return np.asarray(joint + np.log(n_classes))[..., None]
-        half_terms = terms(half, rows)
+        half_terms = terms_of_rows(half, table, rows)
+        return self.arrange(half_terms.names, half_terms.values, _term_kinds(half.encoding))
+
+    def arrange(self, names: Sequence[str], values: np.ndarray, kinds: np.ndarray) -> np.ndarray:
+        """Return (n, C, T') columns of terms (n, C, T) of these names and kinds (2, T); 0 of other terms."""
         if self.biased:
-            position = {name: t for t, name in enumerate(half_terms.names)}
+            position = {name: t for t, name in enumerate(names)}
             index = np.array([position.get(name, -1) for name in self.names])
-            return np.where(index < 0, 0.0, half_terms.values[..., index])
-        kinds = _term_kinds(half.fitted_)
+            return values if (index == np.arange(len(names))).all() else np.where(index < 0, 0.0, values[..., index])
         columns = zip(self.groups.of_draws, self.groups.index, strict=True)
         added = [(kinds == np.array(kind)[:, None]).all(axis=0) for kind in columns]
-        return np.stack([half_terms.values[..., is_added].sum(axis=-1) for is_added in added], axis=-1)
+        return np.stack([values[..., is_added].sum(axis=-1) for is_added in added], axis=-1)
 
 
-def _term_kinds(fitted: Fitted) -> np.ndarray:
+def _term_kinds(encoding: Encoding) -> np.ndarray:
     """Return (2, T) masks: terms of count rows (several draws from one simplex), and terms of dependence on parents."""
-    term_map, blocks = fitted.encoding.term_map, fitted.encoding.blocks
+    term_map, blocks = encoding.term_map, encoding.blocks
     of_draws = np.repeat([b.one_simplex for b in blocks], [len(b.term_names) for b in blocks])
     return np.array([term_map.gather(of_draws).astype(bool), term_map.dependence])
 
@@ -234,20 +210,58 @@ class CrossFit(NamedTuple):
         return (scaled, groups) if any(shrinkage) else (scaled.sum_groups(groups.index), groups.collapse())
 
 
-def cross_fit(
-    fit: Classifier, X: object, y: object, sample_weight: object, kind: Kind, max_rows: int, seed: int
-) -> tuple[Levels, CrossFit]:
-    """Fit random halves of the rows, and compute the terms of the rows of the other halves.
+class Half(Protocol):
+    """Fit of all candidates to half of the rows, whose labels the other half does not know."""
+
+    @property
+    def log_class(self) -> np.ndarray:
+        """(C,) log P(class)."""
+
+    def terms(self, candidates: Sequence[TermColumns], index: np.ndarray) -> list[np.ndarray]:
+        """(n, C, T') terms of the rows at `index` (n,), in ascending order, by each candidate."""
+
+
+class Parts(Protocol):
+    """Encoded rows of positive weight, candidates for a model of them, and fits to parts of the rows."""
+
+    @property
+    def name(self) -> str:
+        """Name of the type of the classifier, for messages."""
+
+    @property
+    def encodings(self) -> Sequence[Encoding]:
+        """Encoding of each candidate for a model of all rows, from the simplest on."""
+
+    @property
+    def members(self) -> Sequence[str] | None:
+        """Names of the members of an average of models, or None."""
+
+    @property
+    def batch(self) -> Any:
+        """Rows, with `table`, `label` (N',) and `weight` (N',)."""
+
+    @property
+    def position(self) -> np.ndarray:
+        """(N',) position of each row among those that the user has passed."""
+
+    @property
+    def cells_per_row(self) -> int:
+        """Number of cells of a row, on average, that differ from what most rows have."""
+
+    def half(self, weight: np.ndarray, rows: np.ndarray) -> Half:
+        """Fit all candidates to the rows under these weights (N',), for the terms of the rows at `rows` (n,)."""
+
+
+def cross_fit(parts: Parts, kind: Any, max_rows: int, seed: int) -> list[CrossFit]:
+    """Fit random halves of the rows, and compute the terms of the rows of the other halves by each candidate.
 
     The number of splits is 3,000 divided by the number of rows, at least 3 and at most 6, or 1 where terms take too
     much memory.
 
     Parameters
     ----------
-    fit : classifier
-        Classifier whose terms are to be weighted, fitted to all rows.
-    X, y, sample_weight
-        Rows, labels and replication counts.
+    parts : Parts
+        Rows and candidates.
     kind : {"feature", "temperature", "auto"}
         "feature" and "auto": each term has a weight, and each class a bias. "temperature", and all kinds if there is
         one term: each group of terms (of draws or not, dependences or not) has a weight, and classes have no bias.
@@ -256,12 +270,6 @@ def cross_fit(
     seed : int
         Seed of the splits, and of the sample of rows.
 
-    Returns
-    -------
-    classes : Levels
-        Classes of `y`.
-    crossed : CrossFit
-
     Raises
     ------
     TooFewRowsError
@@ -269,58 +277,81 @@ def cross_fit(
     ValueError
         If a term is infinite.
     """
-    name, table = fit.fitted_.name, fit.fitted_.table(X)
-    classes, label = check_labels(y, table.n_rows, name)
-    weight = check_weights(sample_weight, table.n_rows)
-    columns, n_classes = TermColumns.from_fitted(fit.fitted_, kind), len(classes)
-    is_sparse, cells_per_row = len(columns) > MOST_TERMS and not columns.averaged, len(columns)
-    if is_sparse:  # Cells that differ from what most rows have are stored.
-        cells_per_row = 1 + int(table.data.nnz) // max(1, table.n_rows) if table.is_sparse else len(table.names)
+    label, weight, classes = parts.batch.label, parts.batch.weight, parts.encodings[0].classes
+    candidates = [TermColumns.from_encoding(encoding, parts.members, kind) for encoding in parts.encodings]
+    n_classes, most_terms = len(classes), max(map(len, candidates))
+    is_sparse = most_terms > MOST_TERMS and parts.members is None
+    # Of sparse terms the cells that differ from what most rows have are stored.
+    cells_per_row = parts.cells_per_row if is_sparse else sum(map(len, candidates))
     most_rows = min(max_rows, max(1, _MOST_CELLS // (n_classes * cells_per_row)))
-    position, has_rows = sample_rows(classes, label, weight, most_rows, seed, name)
+    position, has_rows = sample_rows(classes, label, weight, most_rows, seed, parts.name)
     n_rows = len(position)
-    n_splits = max(N_SPLITS, min(_MOST_SPLITS, _MANY_ROWS // n_rows))
+    n_splits = number_of_splits(n_rows)
     n_splits = n_splits if n_splits * n_rows * n_classes * cells_per_row <= _MOST_CELLS else 1
-    first_halves = np.zeros((n_splits, len(label)), bool)
-    first_halves[:, weight > 0] = random_halves(label[weight > 0], n_splits, seed)
+    first_halves = random_halves(label, n_splits, seed)
 
-    def blocks() -> Iterator[TermBlock]:
-        """Fit both halves of each split in turn, fits 2s and 2s + 1, and yield terms of the rows of the other half."""
-        fit_part, size = fit.fit_parts(X, y, weight), max(1, _CELLS_AT_ONCE // (n_classes * len(columns.names)))
+    def blocks() -> Iterator[list[TermBlock]]:
+        """Fit both halves of each split, fits 2s and 2s + 1, and yield terms of the other half by each candidate."""
+        size = max(1, _CELLS_AT_ONCE // (n_classes * most_terms))
         with progress("weights", 2 * n_splits) as tick:
             for k in range(2 * n_splits):
                 split, is_second = divmod(k, 2)
-                half = first_halves[split] != is_second
-                others = np.flatnonzero(~half[position])
+                is_counted = first_halves[split] != is_second
+                others = np.flatnonzero(~is_counted[position])
                 # The fit to all rows has given the same warnings.
                 with warnings.catch_warnings(action="ignore", category=UserWarning):
-                    fitted = fit_part(weight * half)
-                    log_class = np.where(has_rows, _log_class(fitted.fitted_), -np.inf)
-                for start in range(0, len(others), size):
-                    rows = others[start : start + size]
-                    with warnings.catch_warnings(action="ignore", category=UserWarning):
-                        values = columns.compute(fitted, take_rows(X, position[rows]))
-                    _require_finite(values, position[rows], columns, classes)
-                    yield TermBlock(split * n_rows + rows, k, log_class, values)
+                    half = parts.half(weight * is_counted, position[others])
+                    log_class = np.where(has_rows, half.log_class, -np.inf)
+                    for start in range(0, len(others), size):
+                        rows = others[start : start + size]
+                        found = half.terms(candidates, position[rows])
+                        for columns, values in zip(candidates, found, strict=True):
+                            _require_finite(values, parts.position[position[rows]], columns, classes)
+                        yield [TermBlock(split * n_rows + rows, k, log_class, values) for values in found]
                 tick()
 
-    log_length = _log_lengths(fit.fitted_, table)[position]
+    log_length = _log_lengths(parts.encodings[0], parts.batch.table)[position]
     typical = float(np.average(log_length, weights=weight[position]))
-    crossed = CrossTerms.from_blocks(
-        blocks(),
-        columns.groups.of_draws,
-        n_classes,
-        is_sparse=is_sparse,
-        log_length=np.tile(log_length - typical, n_splits),
-        label=np.tile(label[position], n_splits),
-        weight=np.tile(weight[position] / n_splits, n_splits),
-        row=np.tile(np.arange(n_rows), n_splits),
-        fit=(2 * np.arange(n_splits)[:, None] + first_halves[:, position]).ravel(),
-    )
-    return classes, CrossFit(columns, crossed, typical if columns.groups.of_draws.any() else 0.0)
+    fields_of_rows = {
+        "log_length": np.tile(log_length - typical, n_splits),
+        "label": np.tile(label[position], n_splits),
+        "weight": np.tile(weight[position] / n_splits, n_splits),
+        "row": np.tile(np.arange(n_rows), n_splits),
+        "fit": (2 * np.arange(n_splits)[:, None] + first_halves[:, position]).ravel(),
+    }
+    crossed = []
+    for c, (columns, stream) in enumerate(zip(candidates, tee(blocks(), len(candidates)), strict=True)):
+        of_draws, found = columns.groups.of_draws, map(itemgetter(c), stream)
+        terms = CrossTerms.from_blocks(found, of_draws, n_classes, is_sparse=is_sparse, **fields_of_rows)
+        crossed.append(CrossFit(columns, terms, typical if of_draws.any() else 0.0))
+    return crossed
 
 
-def weigh_cross_fit(crossed: CrossFit, classes: Levels) -> tuple[Weights, np.ndarray]:
+def choose_weights(crossed: Sequence[CrossFit], classes: Levels) -> tuple[int, Weights]:
+    """Choose the simplest candidate whose expected log loss is near the least, and return its position and weights.
+
+    Near is within .001 nats, or one standard error of the difference. Candidates become more complex, and the search
+    ends with the second in a row that is no better than the candidates before. Where terms are many, candidates from
+    the third on are compared under the τ of the one before.
+    """
+    fits, losses = list[Weights](), list[np.ndarray]()
+    for cross in crossed:
+        near = fits[-1] if len(fits) > 1 else None
+        weights, row_losses = weigh_cross_fit(cross, classes, near, keep=near is not None and cross.terms.are_many)
+        fits.append(weights)
+        losses.append(row_losses)
+        means = [w.log_loss for w in fits]
+        if len(means) > 2 and min(means[-2:]) >= min(means[:-2]):
+            break
+    k = choose_simplest(losses, crossed[0].row_weight)
+    if k > 1 and crossed[k].terms.are_many:
+        return k, weigh_cross_fit(crossed[k], classes, fits[k])[0]
+    return k, fits[k]
+
+
+def weigh_cross_fit(
+    crossed: CrossFit, classes: Levels, near: Weights | None = None, *, keep: bool = False
+) -> tuple[Weights, np.ndarray]:
     """Fit weights to cross-fitted terms by penalised logistic regression, and estimate their log loss on new rows.
 
     Parameters
@@ -329,6 +360,10 @@ def weigh_cross_fit(crossed: CrossFit, classes: Levels) -> tuple[Weights, np.nda
         Terms of N rows.
     classes : Levels
         Classes on the axis of classes of the terms.
+    near : Weights, optional
+        Weights of the same terms, where the search begins.
+    keep : bool, default False
+        Whether to keep the τ of `near`.
 
     Returns
     -------
@@ -338,8 +373,12 @@ def weigh_cross_fit(crossed: CrossFit, classes: Levels) -> tuple[Weights, np.nda
     """
     columns, crossed_terms, log_length = crossed
     groups, column = columns.groups, columns.column
-    grid = groups.grid if columns.biased else groups.grid[:1]
-    optima, chosen, exponent = optimize_weights(crossed_terms, groups, grid, biased=columns.biased)
+    grid, start = groups.grid if columns.biased else groups.grid[:1], None
+    if near is not None:
+        at = grid.index((near.shrinkage, near.dependence_shrinkage))
+        grid, at = (grid[at : at + 1], 0) if keep else (grid, at)
+        start = near.class_bias, near.weight, at
+    optima, chosen, exponent = optimize_weights(crossed_terms, groups, grid, biased=columns.biased, start=start)
     best, of_draws, row_weight = optima[chosen], groups.of_draws[column], crossed.row_weight
     scaled = crossed_terms.with_exponent(exponent, groups.of_draws)
     prior = Prior(groups, best.shrinkage, len(classes), columns.biased)
@@ -395,21 +434,9 @@ def choose_simplest(losses: Sequence[np.ndarray], weight: np.ndarray) -> int:
     return int(np.argmax(mean_excess <= np.maximum(np.sqrt(variance / weight.sum()), NEGLIGIBLE)))
 
 
-def _log_class(fitted: Fitted) -> np.ndarray:
-    """Return (C,) log posterior mean class probabilities; a fixed class prior is replaced by Dirichlet(1).
-
-    Biases that were fitted under another class prior than the rows have would undo it.
-    """
-    if not fitted.prior.class_prior.fixed:
-        return fitted.class_log_prior
-    uniform = class_distribution(None, 1.0, fitted.encoding.classes)
-    posterior = float64(uniform.update)(LevelCounts(fitted.statistics.class_count[None]))
-    return np.asarray(scoring.plug_in(posterior).log_theta[0])
-
-
-def _log_lengths(fitted: Fitted, table: Table) -> np.ndarray:
+def _log_lengths(encoding: Encoding, table: Table) -> np.ndarray:
     """Return (N,) log(t + 1) for count rows of t draws from one simplex; zeros where no block has a simplex."""
-    for columns in fitted.encoding.blocks:
+    for columns in encoding.blocks:
         if columns.one_simplex:
             rows: Any = columns.rows(table)
             return np.asarray(np.log1p(rows.length()))

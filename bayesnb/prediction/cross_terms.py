@@ -23,6 +23,8 @@ from scipy.special import logsumexp
 MOST_TERMS = 500
 """Number of terms up to which terms are arrays, and Hessians have that many rows."""
 _CELLS_IN_CACHE = 2**17
+# With fewer values a Hessian costs less than a mistake of a quadratic model, which fails where rows are separable.
+_MANY_VALUES = 2**17
 _ROW_FIELDS = "log_class", "log_length", "label", "weight", "row", "fit"
 
 
@@ -130,6 +132,11 @@ class CrossTerms:
             order = np.argsort(np.concatenate(positions))
             by_class = tuple(sp.vstack(matrices)[order] for matrices in zip(*by_block, strict=True))
         return cls(**row_fields, log_class=log_class, reference=reference, difference=by_class)
+
+    @property
+    def are_many(self) -> bool:
+        """Whether dense terms have 2^17 values or more, so that products with all of them take most of the time."""
+        return not self.is_sparse and self.contrasts.values.size >= _MANY_VALUES
 
     @property
     def is_sparse(self) -> bool:

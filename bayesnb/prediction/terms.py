@@ -9,6 +9,7 @@ import numpy as np
 
 from bayesnb import scoring
 from bayesnb._util.level_pair_counts import require_memory
+from bayesnb.encoding import Rows, Table
 from bayesnb.fitted import Classifier, Fitted
 from bayesnb.model import Estimate, JointLikelihood, NaiveBayes
 from bayesnb.selection.leave_one_out import (
@@ -108,13 +109,30 @@ def terms(nb: Classifier, X: object, *, estimate: Estimate | None = None) -> Ter
             [-0.29,  0.  ]]])
     """
     fitted = require_leave_one_out(nb, "terms")
+    table = fitted.table(X)
+    return terms_of_rows(fitted, table, fitted.rows(table), estimate)
+
+
+def terms_of_rows(fitted: Fitted, table: Table, rows: tuple[Rows, ...], estimate: Estimate | None = None) -> Terms:
+    """Compute the terms of rows that are encoded already; see `terms`.
+
+    Parameters
+    ----------
+    fitted : Fitted
+        State of a classifier.
+    table : Table
+        Rows as given.
+    rows : tuple of Rows
+        Rows under the encoding of the classifier.
+    estimate : {"predictive", "mean", "map", "mle"}, optional
+        Reading of the posterior; default: that of the state.
+    """
     log_class = fitted.log_class(estimate)
     if fitted.average is not None:
-        return _weighted_terms(fitted, fitted.score_members(X, estimate, each=True), log_class)
+        return _weighted_terms(fitted, fitted.score_rows_of_members(table, rows, estimate, each=True), log_class)
     model, reading = fitted.read(estimate)
-    rows, n = fitted.encode(X)
-    _require_memory(n, fitted)
-    values = scoring.terms_of_rows(fitted.encoding, _model_of_blocks(fitted, model), rows, n, reading)
+    _require_memory(table.n_rows, fitted)
+    values = scoring.terms_of_rows(fitted.encoding, _model_of_blocks(fitted, model), rows, table.n_rows, reading)
     return _weighted_terms(fitted, values, log_class)
 
 

@@ -43,8 +43,6 @@ _SPLITS_TOGETHER, _FOLDS = 3, 4
 _STEPS = 100
 # Gains of a step in nats: above the first the Hessian has changed much, below the others no further step is taken.
 _LARGE_GAIN, _SMALL_GAIN, _SMALL_GAIN_OF_LARGE_REFIT = 30.0, 1e-9, 1e-2
-# With fewer values a Hessian costs less than a mistake of the quadratic model, which fails where rows are separable.
-_MANY_VALUES = 2**17
 _ERROR_OF_MODEL = 1.5
 """Error of the evidence by the quadratic model, in nats, that is allowed for."""
 _CELLS_AT_ONCE = 2**18
@@ -375,7 +373,7 @@ def _refit(
     `refit` is the refit that each row is held out from: one to the other rows, by the fits that score the row.
     """
     contrasts, n_refits = terms.contrasts, refit.max() + 1
-    is_large = contrasts.values.size >= _MANY_VALUES
+    is_large = terms.are_many
     small_gain = _SMALL_GAIN_OF_LARGE_REFIT if is_large else _SMALL_GAIN
     parts, total = [], np.zeros(n_refits)
     for k in np.unique(terms.fit[scored]):
@@ -473,7 +471,7 @@ def _compare(terms: CrossTerms, priors: Sequence[Prior], start: Point | None, fi
     def expect(k: int, center: int) -> Optimum:
         return models[center].optimum(priors[k])
 
-    is_large, last = terms.contrasts.values.size >= _MANY_VALUES, len(priors) - 1
+    is_large, last = terms.are_many, len(priors) - 1
     missing = [first, last] if is_large else sorted(range(len(priors)), key=lambda k: abs(k - first))
     while missing:
         for k in missing:

@@ -364,7 +364,7 @@ def _run_for_weights(
         )
     kind: Kind = "feature" if weights.biased else "temperature"
     try:
-        _, crossed = cross_fit(nb.model_, X, y, sample_weight, kind, nb.max_rows, nb.seed)
+        (crossed,) = cross_fit(nb.model_.fit_parts(X, y, sample_weight), kind, nb.max_rows, nb.seed)
     except TooFewRowsError as reason:
         raise ValueError(f"run_nuts: {reason}") from None
     shrinkage = (weights.shrinkage, weights.dependence_shrinkage)[: len(crossed.columns.groups.mean)]

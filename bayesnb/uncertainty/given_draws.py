@@ -17,7 +17,7 @@ from bayesnb._util.arguments import shown, to_numbers
 from bayesnb._util.precision import float64
 from bayesnb.encoding import Encoding, check_labels
 from bayesnb.encoding.levels import to_python
-from bayesnb.families import Known, LevelCounts, OneHot, hyperprior_of
+from bayesnb.families import Known, LevelCounts, hyperprior_of
 from bayesnb.families._namespace import kernel, vmap, xp
 from bayesnb.families.protocol import Hyperparameter, HyperpriorKind
 from bayesnb.fitted import Fitted
@@ -365,8 +365,7 @@ def joint_of_draws(draws: JointLikelihood, x: tuple[object, ...]) -> jax.Array:
     """(S, N, C) log p(class, row | draw), by log class probabilities (S, C) and likelihoods over S · C classes."""
     joint = xp.zeros(())
     for likelihood, rows in zip(draws.likelihoods, x, strict=True):
-        # SciPy multiplies codes of levels and tables of any size in less time than their product takes to compile.
-        score = _log_prob if isinstance(rows, OneHot) else _log_prob_of_many
+        score = _log_prob if getattr(rows, "is_multiplied_by_scipy", False) else _log_prob_of_many
         joint = plus(joint, score(likelihood, rows))
     joint = plus(joint, xp.ravel(draws.log_class))
     return xp.reshape(joint, (-1, *draws.log_class.shape)).swapaxes(0, 1)

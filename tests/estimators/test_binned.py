@@ -14,11 +14,11 @@ from sklearn.base import clone
 import bayesnb as bnb
 from bayesnb import counting
 from bayesnb.encoding.cell_edges import cell_names, quantile_edges
-from bayesnb.encoding.table import to_table
 from bayesnb.families import IndependentCuts, NormalInverseGamma
 from bayesnb.families.count_rows import cell_code
 from bayesnb.prediction.weights import Weights
-from bayesnb.selection.density_gains import compute_gains, shrink
+from bayesnb.selection.density_gains import Density, compute_gains, shrink
+from bayesnb.selection.halves import random_halves
 from tests.estimators.cases import state
 from tests.refusals import refused
 
@@ -238,19 +238,25 @@ def test_em_takes_normal_densities():
     )
 
 
-def test_gains_compare_what_each_column_says_of_the_label_without_the_row():
-    """Reference: refits of one column without the row, with a fixed prior."""
-    X, y = FRAME.to_numpy()[:24, :2].copy(), np.arange(24) % 2
+def test_gains_compare_what_each_column_says_of_the_label_of_the_other_half():
+    """Reference: refits of one column to halves, with a fixed prior; a row of weight 0.5 or 2 is in one half."""
+    X, y = FRAME.to_numpy()[:40, :2].copy(), np.arange(40) % 2
     X[3, 0] = np.nan
+    weight = np.tile([0.5, 1.0, 2.0, 1.0], 10)
     priors = [NormalInverseGamma(0.0, kappa, 2.0, 1.0) for kappa in (0.5, 3.0)]
-    fits = [bnb.GaussianNB(prior=prior).fit(X, y).fitted_ for prior in priors]
-    score = np.zeros((2, 24, 2))
-    for (m, prior), i, j in itertools.product(enumerate(priors), range(24), range(2)):
-        own = np.arange(24) != i
-        one = bnb.GaussianNB(prior=prior).fit(X[own][:, [j]], y[own])
-        score[m, i, j] = one.predict_log_proba(X[[i]][:, [j]])[0, y[i]]
-    found = compute_gains(*fits, to_table(X, "GaussianNB"), y, np.ones(24))
-    np.testing.assert_allclose(found, shrink(score[1] - score[0], np.ones(24)), rtol=1e-9)
+    halves = random_halves(y, 6, seed=0)
+    score = np.zeros((2, 40, 2))
+    for (m, prior), half, j in itertools.product(enumerate(priors), [*halves, *~halves], range(2)):
+        one = bnb.GaussianNB(prior=prior).fit(X[half][:, [j]], y[half], weight[half])
+        log_proba = one.predict_log_proba(X[~half][:, [j]])
+        score[m, ~half, j] += log_proba[np.arange(20), y[~half]] / 6
+
+    def density(prior):
+        parts = bnb.GaussianNB(prior=prior).fit(X, y).fit_parts(X, y)
+        return Density(parts.batch.encoding, parts.batch.rows[0], lambda weight: parts(weight).posterior_)
+
+    found = compute_gains(*map(density, priors), y, weight)
+    np.testing.assert_allclose(found, shrink(score[1] - score[0], weight), rtol=1e-9)
 
 
 def test_gains_are_shrunk_to_their_common_mean():

@@ -66,7 +66,7 @@ EVEN = KINDS["even"]
 
 log_evidence, mean, mode = map(jitted, ("log_evidence", "mean", "mode"))
 variance, last_probability, predictive = map(jitted, ("variance", "last_probability", "predictive"))
-proper, limit = jitted("proper"), jitted("limit")
+proper = jitted("proper")
 cumulants = jax.jit(ContextTree.log_likelihood_cumulants, static_argnums=2)
 draw = jax.jit(lambda family, key: family.sample(key, DRAWS).theta)
 draw_rows = jax.jit(
@@ -171,17 +171,6 @@ def test_the_evidence_of_rows_after_others_is_that_of_all_less_that_of_those(own
     rest = LevelCounts(own.count - some.count)
     whole, first = (log_evidence(own.prior, part) for part in (LevelCounts(own.count), some))
     np.testing.assert_allclose(log_evidence(own.prior.update(some), rest), whole - first, rtol=0, atol=1e-10)
-
-
-@pytest.mark.parametrize("most", [0, 1, 2])
-def test_a_tree_of_fewer_parents_is_the_tree_of_their_counts(most):
-    found = mean(limit(EVEN.posterior, most)).theta
-    for f, shape in enumerate(SHAPES):
-        own = of_contexts(found, f).reshape(C, *shape[:-1][:most], -1, shape[-1])
-        for c in range(C):
-            fewer = EVEN.brute(c, f).count.reshape(*own.shape[1:]).sum(axis=-2)
-            expected = AllPrunings(fewer, ALPHA[c, f] / shape[-1]).mean()[..., None, :]
-            np.testing.assert_allclose(own[c], np.broadcast_to(expected, own[c].shape), rtol=1e-12)
 
 
 # -- limits ------------------------------------------------------------------------------------------

@@ -11,7 +11,7 @@ from scipy.optimize import minimize
 from scipy.special import log_softmax
 from sklearn.linear_model import LogisticRegression
 
-from bayesnb.prediction import weight_optimum
+from bayesnb.prediction import cross_terms, weight_optimum
 from bayesnb.prediction.cross_terms import CrossTerms
 from bayesnb.prediction.weight_optimum import Expansion, Groups, Prior, held_out_log_losses, maximize, optimize_weights
 
@@ -147,7 +147,7 @@ def test_the_hessian_is_the_difference_of_gradients(case, monkeypatch):
 @pytest.mark.parametrize("case", ["three classes", "two groups", "a class without rows", "separable"])
 def test_held_out_losses_are_those_of_refits_one_by_one(case, many_values, monkeypatch):
     """Refits by another solver to the scores of other rows, by the fits that score the held-out ones."""
-    monkeypatch.setattr(weight_optimum, "_MANY_VALUES", many_values)
+    monkeypatch.setattr(cross_terms, "_MANY_VALUES", many_values)
     monkeypatch.setattr(weight_optimum, "_CELLS_AT_ONCE", 500)  # several blocks of rows
     terms, tau, biased = CASES[case]
     prior, losses = prior_of(terms, tau, biased), np.zeros((SPLITS, N))
@@ -179,7 +179,7 @@ def test_many_terms_have_the_same_shrinkage(case, monkeypatch):
     terms, tau, _ = CASES[case]
     groups = grouped(terms, len(tau))
     optima, chosen, _ = optimize_weights(terms, groups, groups.grid, biased=True)
-    monkeypatch.setattr(weight_optimum, "_MANY_VALUES", 0)
+    monkeypatch.setattr(cross_terms, "_MANY_VALUES", 0)
     best = optima[chosen]
     for start in (None, (best.bias, best.weight, 0), (best.bias, best.weight, chosen)):
         screened, again, _ = optimize_weights(terms, groups, groups.grid, biased=True, start=start)

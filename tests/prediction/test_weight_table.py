@@ -191,7 +191,7 @@ def test_readings_prevalence_and_blocks_of_rows(weighted, monkeypatch):
 
 def terms_by_halves(nb: Any, X: Any, weight: Any = None) -> cross_fitting.CrossFit:
     kind = "feature" if nb.weights_.biased else "temperature"
-    return cross_fitting.cross_fit(nb.model_, X, LABEL, weight, kind, nb.max_rows, nb.seed)[1]
+    return cross_fitting.cross_fit(nb.model_.fit_parts(X, LABEL, weight), kind, nb.max_rows, nb.seed)[0]
 
 
 def density(nb: Any, X: Any, at: dict[str, Any], weight: Any = None) -> float:

@@ -20,7 +20,7 @@ from sklearn.utils.estimator_checks import parametrize_with_checks
 
 import bayesnb as bnb
 from bayesnb.prediction import weight_optimum
-from bayesnb.prediction.cross_fitting import random_halves
+from bayesnb.selection.halves import random_halves
 from tests.prediction.tables import (
     ASKED,
     CLASSES,

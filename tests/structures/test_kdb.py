@@ -17,7 +17,7 @@ import bayesnb as bnb
 from bayesnb import counting
 from bayesnb.estimators import kdb
 from bayesnb.networks.learning import class_information, k_dependence, mutual_information
-from bayesnb.prediction.cross_fitting import random_halves
+from bayesnb.selection.halves import random_halves
 from tests.estimators.cases import state
 from tests.refusals import refused
 from tests.strategies import counted, variants
@@ -142,6 +142,23 @@ def test_dependence_that_naive_bayes_cannot_see_is_found():
     assert nb.score(rows, label) == 1.0
     assert set(nb.order_) >= {"0", "2"}
     assert bnb.WeightedNB(bnb.KDB()).fit(rows, label).score(rows, label) == 1.0
+
+
+def test_free_texts_have_no_arcs():
+    """A column of more than 1,000 levels is last in the order, and no parent."""
+    rng = np.random.default_rng(0)
+    x = rng.integers(0, 2, (2_400, 2)).astype(object)
+    X = pd.DataFrame({"text": [f"{i % 1_200}" + "a" for i in range(2_400)], "a": x[:, 0], "b": x[:, 1]})
+    y = (x[:, 0] ^ x[:, 1]).astype(int)
+    for nb in (bnb.KDB(2, None), bnb.TAN()):
+        nb.fit(X, y)
+        assert nb.parents_["text"] is None
+        assert "text" not in (nb.parents_["a"], nb.parents_["b"])
+        assert len(nb.categories_[0]) == 1_200
+        assert nb.score(X, y) == 1.0
+    assert bnb.KDB(2, None).fit(X, y).order_[-1] == "text"
+    assert bnb.KDB(2, 2).fit(X, y).order_ == bnb.KDB(2, None).fit(X[["a", "b"]], y).order_
+    refused("more than 1,000 levels", bnb.TAN(root="text").fit, X, y)
 
 
 # -- how many ----------------------------------------------------------------------------------------
