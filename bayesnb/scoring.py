@@ -143,11 +143,22 @@ def terms_of_rows(
     function : TermFunction
         Terms of the columns, or of whole blocks.
     """
-    reading = pad(encoding, model).read(estimate)
+    return terms_by(encoding, pad(encoding, model).read(estimate), rows, n, function)
+
+
+@float64
+def terms_by(
+    encoding: Encoding,
+    reading: JointLikelihood,
+    rows: tuple[Rows, ...],
+    n: int,
+    function: TermFunction = JointLikelihood.terms,
+) -> Float[np.ndarray, "n C T"]:
+    """(n, C, T) terms of log p(row | class) of n encoded rows, given a joint likelihood."""
     terms = []
     for columns, likelihood, block_rows in zip(encoding.blocks, reading.likelihoods, rows, strict=True):
         block_likelihood = JointLikelihood(reading.log_class, (likelihood,))
-        cells = model.n_classes * len(columns.term_names) if function is JointLikelihood.terms else 0.0
+        cells = len(reading.log_class) * len(columns.term_names) if function is JointLikelihood.terms else 0.0
         terms.append(
             map_rows((block_rows,), n, partial(kernels.terms, block_likelihood, function=function), cells=cells)
         )

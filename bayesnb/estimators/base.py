@@ -432,7 +432,7 @@ class NaiveBayesClassifier(FittedClassifier):
         >>> nb.refit([["sun"]], ["out"]).categories_
         [array(['rain', 'sun'], dtype='<U4')]
         """
-        return classifier_state.refit(self._with_chosen_hyperparameters(), self, X, y, sample_weight)
+        return classifier_state.refit(self._with_chosen_hyperparameters(), self, X, y, sample_weight)[0]
 
     def _half(self, parts: Parts[Self], batch: LabelledRows, rows: np.ndarray) -> Half:
         """Return the fit of all candidates to the rows of positive weight of a batch with arcs.

@@ -33,6 +33,7 @@ from bayesnb.encoding import (
 from bayesnb.encoding.column_kinds import UNITS
 from bayesnb.fitted import NotOfferedError
 from bayesnb.model import NaiveBayes
+from bayesnb.selection.density_gains import NumberTerms
 
 if TYPE_CHECKING:
     from bayesnb.estimators.base import NaiveBayesClassifier
@@ -59,13 +60,17 @@ class Batch(NamedTuple):
 
 
 class LabelledRows(NamedTuple):
-    """Rows with their encoding, their encoded form by block, class indices (N,) and weights (N,)."""
+    """Rows with their encoding, their encoded form by block, class indices (N,) and weights (N,).
+
+    `number_terms` are the terms of columns of numbers by fits to halves, where their densities were compared.
+    """
 
     encoding: Encoding
     rows: tuple[Rows, ...]
     table: Table
     label: np.ndarray
     weight: np.ndarray
+    number_terms: NumberTerms | None = None
 
     def add(self, columns: Columns, rows: Rows) -> LabelledRows:
         """Return these rows with one more block of columns."""
@@ -175,9 +180,10 @@ def without_margins(nb: NB) -> NB:
     return plain
 
 
-def fit(nb: NB, X: object, y: object, sample_weight: object) -> NB:
-    """Fit an unfitted classifier to rows, in place, and return it."""
-    return commit(nb, nb, count_batch(nb, X, y, sample_weight))
+def fit(nb: NB, X: object, y: object, sample_weight: object) -> tuple[NB, LabelledRows]:
+    """Fit an unfitted classifier to rows, in place; return it, and its encoded rows of positive weight."""
+    batch = encode_batch(nb, *read_batch(nb, X, y, sample_weight))
+    return commit(nb, nb, counting.prune(batch.count_rows())), batch
 
 
 def count_batch(
@@ -245,7 +251,19 @@ def count_table(
     weight: np.ndarray,
     columns: tuple[Columns, ...] | None = None,
 ) -> Counted:
-    """Encode the rows of a checked table and count their sufficient statistics.
+    """Encode the rows of a checked table and count their sufficient statistics; see `encode_batch`."""
+    return counting.prune(encode_batch(nb, classes, table, label, weight, columns).count_rows())
+
+
+def encode_batch(
+    nb: NaiveBayesClassifier,
+    classes: Levels,
+    table: Table,
+    label: np.ndarray,
+    weight: np.ndarray,
+    columns: tuple[Columns, ...] | None = None,
+) -> LabelledRows:
+    """Encode the rows of positive weight of a checked table, with arcs and densities if the classifier learns any.
 
     Parameters
     ----------
@@ -270,19 +288,20 @@ def count_table(
     if not is_fitted(nb) and (time_units := table.find_time_units(compress(range(len(numeric)), numeric))):
         nb.time_units_ = time_units
     learned, rows = Encoding(classes, columns).keep_levels(nb._concentrations).learn(table)
-    return counting.prune(nb._structured(LabelledRows(learned, rows, table, label, weight)).count_rows())
+    return nb._structured(LabelledRows(learned, rows, table, label, weight))
 
 
-def refit(nb: NB, known: NB, X: object, y: object, sample_weight: object) -> NB:
-    """Return a copy of a classifier fitted to other rows, with the levels of `known`, a classifier of the same type.
+def refit(nb: NB, known: NB, X: object, y: object, sample_weight: object) -> tuple[NB, LabelledRows]:
+    """Fit a copy of a classifier to other rows, with the levels of `known`, a classifier of the same type.
 
-    Structure, cells and densities are learned from these rows.
+    Structure, cells and densities are learned from these rows. The copy is returned with its encoded rows.
     """
     every = read_known_columns(nb, known, X, y, sample_weight)
     nb, batch = copy_unfitted(nb), every.counted()
     learned = [block.learn(batch.table, ignore_unknown)[0] for block in nb._columns(batch.table)]
     columns = declare_levels(learned, known.fitted_.encoding.blocks)
-    return fit_to_counts(nb, known, count_table(nb, *batch, columns))
+    encoded = encode_batch(nb, *batch, columns)
+    return fit_to_counts(nb, known, counting.prune(encoded.count_rows())), encoded
 
 
 def read_known_columns(

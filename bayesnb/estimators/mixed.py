@@ -20,7 +20,7 @@ from bayesnb.estimators.defaults import ALPHA, CELLS, CLASS_ALPHA
 from bayesnb.estimators.discrete import HANDLE_UNKNOWN, binary_columns, declared_columns, level_columns
 from bayesnb.families import Family, NormalInverseGamma
 from bayesnb.model import Estimate, NaiveBayes
-from bayesnb.selection.density_gains import Density, compute_gains
+from bayesnb.selection.density_gains import Density, NumberTerms, compare_densities
 
 _NUMBERS = ("gaussian", "binned", "auto")
 _ROUNDING = 1e-9
@@ -240,7 +240,7 @@ class MixedNB(NaiveBayesClassifier):
         undecided = [j for j, kind in enumerate(named) if kind is None and kinds[j] == "gaussian"]
         if not undecided:
             return batch
-        chosen = {columns.kind: list(columns.index) for columns, _ in self._choose_densities(batch, undecided)}
+        chosen = {columns.kind: list(columns.index) for columns, _ in self._choose_densities(batch, undecided)[0]}
         for j in chosen.get("binned", ()):
             kinds[j] = "binned"
         known = {block.kind: (block, rows) for block, rows in zip(batch.encoding.blocks, batch.rows, strict=True)}
@@ -266,11 +266,14 @@ class MixedNB(NaiveBayesClassifier):
         densities = ("the densities of numbers",) if undecided and self._chooses_densities else ()
         return (*densities, *chosen_cells(self.edges, encoding), *super()._made_choices(encoding))
 
-    def _choose_densities(self, batch: LabelledRows, index: Sequence[int]) -> list[tuple[Columns, Rows]]:
+    def _choose_densities(
+        self, batch: LabelledRows, index: Sequence[int]
+    ) -> tuple[list[tuple[Columns, Rows]], NumberTerms | None]:
         """Return columns of numbers, by position, and their rows, as a normal and a binned block; none is empty.
 
         A column is binned if cross-fitted scores of labels are better by more than 1e-9 nats per row, see
-        `compute_gains`, which shrinks the gains to a common one.
+        `compare_densities`, which shrinks the gains to a common one. The terms of the columns by fits to halves are
+        returned, too, if rows suffice for a comparison.
         """
         table, of_numbers = batch.table, classifier_state.copy_unfitted(self)
         of_numbers.alpha = ALPHA  # `alpha` may name columns of levels, which the encoding of numbers does not have.
@@ -284,10 +287,11 @@ class MixedNB(NaiveBayesClassifier):
             return Density(every.encoding, rows, lambda weight: every._replace(weight=weight).posterior(prior))
 
         first, second = (density(*pair) for pair in pairs)
-        is_binned = compute_gains(first, second, batch.label, batch.weight) > _ROUNDING
+        gains, terms = compare_densities(first, second, batch.label, batch.weight)
+        is_binned = gains > _ROUNDING
         kept = (np.flatnonzero(~is_binned), np.flatnonzero(is_binned))
-        chosen = zip(pairs, kept, strict=True)
-        return [(columns.select(keep), rows.select(keep)) for (columns, rows), keep in chosen if len(keep)]
+        chosen = [(columns.select(keep), rows.select(keep)) for (columns, rows), keep in zip(pairs, kept, strict=True)]
+        return [pair for pair in chosen if len(pair[0].index)], None if terms is None else terms(is_binned)
 
     def _make_blocks(self, table: Table, kinds: Sequence[str]) -> tuple[Columns, ...]:
         """Make one block of columns for each kind that occurs in `kinds`, the kind of each column of the table."""

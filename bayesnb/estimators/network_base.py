@@ -381,9 +381,10 @@ class StructuredNB(NaiveBayesClassifier):
         cuts = zip(network.base.index, network.base.cuts, strict=True)
         index = sorted(j for j, edges in cuts if edges is not None)
         margins = MixedNB(numbers="auto", gaussian_prior=self.gaussian_prior, class_alpha=self.class_alpha)
-        for columns, rows in margins._choose_densities(batch, index):
+        densities, terms = margins._choose_densities(batch, index)
+        for columns, rows in densities:
             batch = batch.add(columns, rows)
-        return batch
+        return batch._replace(number_terms=terms)
 
     def _keep_used(self, batch: LabelledRows) -> LabelledRows:
         """Return the batch without densities of numbers that the network has left out."""
@@ -485,7 +486,7 @@ class StructuredNB(NaiveBayesClassifier):
 
         Cells are between quantiles if the class of classifiers has margins, else the bins of the most probable binning.
         """
-        encoding, rows, table, label, weight = batch
+        encoding, rows, table, label, weight, _ = batch
         numbers: Any = encoding.blocks[-1]
         cuts = [np.zeros(0) if edges is None else edges for edges in numbers.edges]
         if not self._has_margins:

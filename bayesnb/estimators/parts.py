@@ -20,6 +20,7 @@ from bayesnb.families import ContextsOfRows, LevelCounts
 from bayesnb.fitted import Fitted
 from bayesnb.model import NaiveBayes
 from bayesnb.prediction.cross_fitting import Half, TermColumns
+from bayesnb.selection.density_gains import NumberTerms
 
 if TYPE_CHECKING:
     from bayesnb.estimators.base import NaiveBayesClassifier
@@ -51,13 +52,24 @@ class Parts(Generic[NB]):
     position: np.ndarray
 
     @classmethod
-    def from_rows(cls, nb: NB, known: NB, X: object, y: object, sample_weight: object) -> Parts[NB]:
-        """Encode rows for fits of `nb`, with the columns of `known`; values that are not levels become missing."""
+    def from_rows(
+        cls,
+        nb: NB,
+        known: NB,
+        X: object,
+        y: object,
+        sample_weight: object,
+        number_terms: NumberTerms | None = None,
+    ) -> Parts[NB]:
+        """Encode rows for fits of `nb`, with the columns of `known`; values that are not levels become missing.
+
+        `number_terms` are the terms of columns of numbers by halves of the rows, if these are known.
+        """
         every = classifier_state.read_known_columns(nb, known, X, y, sample_weight)
         batch = every.counted()
         encoding = replace(known._without_arcs(known.encoding_, batch.table), classes=every.classes)
         rows = tuple(r.stored() for r in encoding.rows(batch.table, ignore_unknown))
-        encoded = LabelledRows(encoding, rows, batch.table, batch.label, batch.weight)
+        encoded = LabelledRows(encoding, rows, batch.table, batch.label, batch.weight, number_terms)
         return cls(nb, known, encoded, np.flatnonzero(every.weight > 0))
 
     def __call__(self, weight: np.ndarray) -> NB:
@@ -131,6 +143,10 @@ class ContextHalf(NamedTuple):
         Posterior of the columns given the class alone.
     alone : LabelledRows
         All rows of these columns.
+    numbers : (n, C, F) array or None
+        Terms of columns of numbers that are known already, and are not in `margins`.
+    names : tuple of str
+        Names of all columns: of these, and of those in `margins`.
     rows : (n,) int array
         Positions of the rows that have terms, in ascending order.
     contexts : list of ContextsOfRows
@@ -145,6 +161,8 @@ class ContextHalf(NamedTuple):
 
     margins: NaiveBayes
     alone: LabelledRows
+    numbers: np.ndarray | None
+    names: tuple[str, ...]
     rows: np.ndarray
     contexts: list[ContextsOfRows]
     order: tuple[str, ...]
@@ -158,6 +176,9 @@ class ContextHalf(NamedTuple):
         network: Any
         cells: Any
         (network, *densities), (cells, *of_densities) = batch.encoding.blocks, batch.rows
+        numbers, of_numbers = None, tuple[str, ...]()
+        if batch.number_terms and (numbers := batch.number_terms.of_half(batch.weight > 0, rows)) is not None:
+            densities, of_densities, of_numbers = [], [], batch.number_terms.names
         n_classes, names = len(batch.encoding.classes), network.base.names
         cuts = network.base.cuts or (None,) * len(network.base.index)
         if levels := sorted(child for child, *_ in network.nodes if cuts[child] is None):
@@ -172,6 +193,8 @@ class ContextHalf(NamedTuple):
         return cls(
             margins=alone.posterior(NaiveBayes(class_prior, priors)),
             alone=alone,
+            numbers=numbers,
+            names=(*of_numbers, *encoding.term_names),
             rows=rows,
             contexts=nested.contexts_of_rows(cells.base, nb.alpha, batch.label, batch.weight, n_classes, rows),
             order=tuple(names[child] for child, *_ in network.nodes),
@@ -183,12 +206,12 @@ class ContextHalf(NamedTuple):
     def terms(self, candidates: Sequence[TermColumns], index: np.ndarray) -> list[np.ndarray]:
         """(n, C, T') terms of the rows at `index` (n,) by each candidate."""
         margins, dependences = self._terms(index)
-        names, found = self.alone.encoding.term_names, []
+        names, found = self.names, []
         for columns, most in zip(candidates, self.limits, strict=True):
             values, every = margins, names
             if most and dependences:
                 values = np.concatenate([margins, dependences[most - 1]], axis=-1)
-                every = [*names, *map(DEPENDENCE.format, self.children)]
+                every = (*names, *map(DEPENDENCE.format, self.children))
             is_dependence = np.arange(len(every)) >= len(names)
             found.append(columns.arrange(every, values, np.array([0 * is_dependence > 0, is_dependence])))
         return found
@@ -200,7 +223,7 @@ class ContextHalf(NamedTuple):
         columns of the network.
         """
         margins, dependences = self._terms(index)
-        names, log_class = self.alone.encoding.term_names, scoring.log_class(self.margins, "predictive")
+        names, log_class = self.names, scoring.log_class(self.margins, "predictive")
         outside = margins[..., [t for t, name in enumerate(names) if name not in self.order]].sum(axis=-1)
         position = [names.index(name) for name in self.order]
         children = [self.order.index(name) for name in self.children]
@@ -213,10 +236,12 @@ class ContextHalf(NamedTuple):
     def _terms(self, index: np.ndarray) -> tuple[np.ndarray, list[np.ndarray]]:
         """(n, C, T) margins of rows, and their dependences (n, C, H) for up to 1, 2, … parents."""
         encoding, rows = self.alone.encoding, tuple(r.take(index) for r in self.alone.rows)
-        margins = scoring.terms_of_rows(encoding, self.margins, rows, len(index), "predictive")
         kept, most = np.searchsorted(self.rows, index), max(self.limits)
+        margins = [] if self.numbers is None else [self.numbers[kept]]
+        if encoding.blocks:
+            margins.append(scoring.terms_of_rows(encoding, self.margins, rows, len(index), "predictive"))
         dependences = zip(*(contexts.log_dependences(kept, most) for contexts in self.contexts), strict=True)
-        return margins, [np.concatenate(of_depth, axis=-1) for of_depth in dependences]
+        return np.concatenate(margins, axis=-1), [np.concatenate(of_depth, axis=-1) for of_depth in dependences]
 
 
 def _log_class(prior: Any, encoding: Encoding, class_count: np.ndarray) -> np.ndarray:

@@ -18,6 +18,7 @@ from bayesnb.counting import Counted
 from bayesnb.encoding import Encoding
 from bayesnb.estimators import classifier_state
 from bayesnb.estimators.base import NaiveBayesClassifier, require_same_prior, wrapped_estimator
+from bayesnb.estimators.classifier_state import LabelledRows
 from bayesnb.estimators.discrete import MultinomialNB
 from bayesnb.estimators.display import require_unnested
 from bayesnb.estimators.kdb import KDB
@@ -210,7 +211,7 @@ class WeightedNB(WeightAttributes):
         base = self._make_counter(X)
         first = base if isinstance(self.weights, Weights) else base._simplest()
         fitted = classifier_state.fit(classifier_state.copy_unfitted(first), X, y, sample_weight)
-        classifier_state.replace_state(self, self._weigh(base, fitted, X, y, sample_weight))
+        classifier_state.replace_state(self, self._weigh(base, *fitted, X, y, sample_weight))
         model = self.unweighted
         model._warn_of_columns()
         batch = classifier_state.read_batch(model, X, y, sample_weight).counted()
@@ -245,15 +246,21 @@ class WeightedNB(WeightAttributes):
         base = self._make_counter(X)
         first = base if isinstance(self.weights, Weights) else base._simplest()
         fitted = classifier_state.refit(first, self.model_, X, y, sample_weight)
-        return self._weigh(base, fitted, X, y, sample_weight)
+        return self._weigh(base, *fitted, X, y, sample_weight)
 
     def _weigh(
-        self, base: NaiveBayesClassifier, simplest: NaiveBayesClassifier, X: object, y: object, sample_weight: object
+        self,
+        base: NaiveBayesClassifier,
+        simplest: NaiveBayesClassifier,
+        batch: LabelledRows,
+        X: object,
+        y: object,
+        sample_weight: object,
     ) -> Self:
         """Return a weighted copy of the candidate for `base` that `choose_weights` chooses.
 
-        The first candidate, `simplest`, is fitted already. Given weights are kept, without a search. With too few rows
-        for weights the copy of the first candidate has none.
+        The first candidate, `simplest`, is fitted to the rows of `batch` already. Given weights are kept, without a
+        search. With too few rows for weights the copy of the first candidate has none.
         """
 
         def chosen(model: NaiveBayesClassifier, weights: Weights | None) -> WeightedNB:
@@ -262,7 +269,7 @@ class WeightedNB(WeightAttributes):
 
         if isinstance(self.weights, Weights):
             return chosen(simplest, self.weights)
-        parts = Parts.from_rows(base, simplest, X, y, sample_weight)
+        parts = Parts.from_rows(base, simplest, X, y, sample_weight, batch.number_terms)
         if (crossed := self._cross_fit(parts)) is None:
             return chosen(simplest, None)
         k, weights = choose_weights(crossed, parts.batch.encoding.classes)

@@ -26,7 +26,7 @@ from bayesnb.prediction.cross_terms import MOST_TERMS, CrossTerms, TermBlock
 from bayesnb.prediction.terms import AVERAGE, terms_of_rows
 from bayesnb.prediction.weight_optimum import Groups, Optimum, Prior, held_out_log_losses, optimize_weights
 from bayesnb.prediction.weights import WeightPath, Weights
-from bayesnb.selection.halves import number_of_splits, random_halves
+from bayesnb.selection.halves import number_of_splits, random_halves, sample_rows
 from bayesnb.selection.leave_one_out import FEWEST_EVENTS
 
 Kind = Literal["feature", "temperature", "auto"]
@@ -41,7 +41,7 @@ class TooFewRowsError(ValueError):
     """Error raised if the rows are too few to fit weights to."""
 
 
-def sample_rows(
+def choose_rows(
     classes: Levels, label: np.ndarray, weight: np.ndarray, max_rows: int, seed: int, name: str
 ) -> tuple[np.ndarray, np.ndarray]:
     """Choose the rows that weights are fitted to: all, or a stratified sample of `max_rows`.
@@ -51,7 +51,7 @@ def sample_rows(
     classes : Levels
         Classes of the labels.
     label, weight : (N,) arrays
-        Index of the class, and replication count, of each row.
+        Index of the class, and positive replication count, of each row.
     max_rows, seed : int
         Most rows to choose, and seed of the sample.
     name : str
@@ -60,7 +60,7 @@ def sample_rows(
     Returns
     -------
     position : (N',) int array
-        Positions of the chosen rows.
+        Positions of the chosen rows, in ascending order.
     has_rows : (C,) array of bool
         Whether the rows of a class take part; classes with a single row do not.
 
@@ -75,13 +75,8 @@ def sample_rows(
         If a class has one row only, which does not take part: one of two halves would lack the class.
     """
     n_classes = len(classes)
-    rows_per_class = np.bincount(label[weight > 0], minlength=n_classes)
-    has_rows = rows_per_class > 1
-    position = np.flatnonzero((weight > 0) & has_rows[label])
-    if len(position) > max_rows:
-        order = np.random.default_rng(seed).permutation(position)
-        order = order[np.argsort(label[order], kind="stable")]
-        position = np.sort(order[np.linspace(0, len(order) - 1, max_rows).astype(int)])
+    rows_per_class = np.bincount(label, minlength=n_classes)
+    position = sample_rows(label, max_rows, seed)
     counts = np.bincount(label[position], weight[position], minlength=n_classes)
     if (events := counts.sum() - counts.max(initial=0.0)) < FEWEST_EVENTS:
         raise TooFewRowsError(
@@ -94,7 +89,7 @@ def sample_rows(
             "halves of the data. The weights are fitted without these rows, and these classes have no bias "
             "term. To fit bias terms for them, pass two or more rows of each class."
         )
-    return position, has_rows
+    return position, rows_per_class > 1
 
 
 @dataclass(frozen=True, eq=False)
@@ -284,7 +279,7 @@ def cross_fit(parts: Parts, kind: Any, max_rows: int, seed: int) -> list[CrossFi
     # Of sparse terms the cells that differ from what most rows have are stored.
     cells_per_row = parts.cells_per_row if is_sparse else sum(map(len, candidates))
     most_rows = min(max_rows, max(1, _MOST_CELLS // (n_classes * cells_per_row)))
-    position, has_rows = sample_rows(classes, label, weight, most_rows, seed, parts.name)
+    position, has_rows = choose_rows(classes, label, weight, most_rows, seed, parts.name)
     n_rows = len(position)
     n_splits = number_of_splits(n_rows)
     n_splits = n_splits if n_splits * n_rows * n_classes * cells_per_row <= _MOST_CELLS else 1

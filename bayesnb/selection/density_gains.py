@@ -6,14 +6,17 @@ from collections.abc import Callable
 from typing import NamedTuple
 
 import numpy as np
+from jaxtyping import Bool, Float, Int
 
 from bayesnb import scoring
+from bayesnb._util.precision import float64
 from bayesnb.encoding import Encoding, Rows
-from bayesnb.model import NaiveBayes
-from bayesnb.selection.halves import number_of_splits, random_halves
+from bayesnb.model import JointLikelihood, NaiveBayes
+from bayesnb.selection.halves import number_of_splits, random_halves, sample_rows
 from bayesnb.selection.leave_one_out import FEWEST_EVENTS
 
 MOST_ROWS = 10_000
+_MOST_TERMS = 2**25
 _WORST = -1e3
 
 
@@ -24,13 +27,56 @@ class Density(NamedTuple):
     rows: Rows
     fit: Callable[[np.ndarray], NaiveBayes]
 
+    def likelihoods(self, weights: list[np.ndarray]) -> list[JointLikelihood]:
+        """Return the predictive likelihoods of the columns under each of K weights of the rows."""
+        fits = [self.fit(weight) for weight in weights]
+        family = fits[0].blocks[0]
+        if not hasattr(family, "read_together"):
+            return [float64(fit.read)("predictive") for fit in fits]
+        together = float64(family.read_together)([fit.blocks[0] for fit in fits])
+        log_class = [scoring.log_class(fit, "predictive") for fit in fits]
+        return [JointLikelihood(v, (likelihood,)) for v, likelihood in zip(log_class, together, strict=True)]
 
-def compute_gains(first: Density, second: Density, label: np.ndarray, weight: np.ndarray) -> np.ndarray:
+
+class NumberTerms(NamedTuple):
+    """Terms log p(x_j | class) of F columns of numbers, by fits to random halves of the rows without the row.
+
+    Parameters
+    ----------
+    names : tuple of str
+        Names of the columns.
+    halves : (S, N) bool array
+        Whether each row is in the first half of each split.
+    rows : (n,) int array
+        Positions of the rows that have terms, in ascending order.
+    values : (S, n, C, F) array
+        Terms of each row by the half of each split that lacks the row.
+    """
+
+    names: tuple[str, ...]
+    halves: Bool[np.ndarray, "S N"]
+    rows: Int[np.ndarray, "n"]
+    values: Float[np.ndarray, "S n C F"]
+
+    def of_half(self, counted: np.ndarray, rows: np.ndarray) -> Float[np.ndarray, "m C F"] | None:
+        """Return the terms of `rows` (m,) by a fit to the rows in the mask `counted` (N,); None if there are none."""
+        for half, values in zip(self.halves, self.values, strict=True):
+            if np.array_equal(counted, half if counted[0] == half[0] else ~half) and np.isin(rows, self.rows).all():
+                return np.asarray(values[np.searchsorted(self.rows, rows)])
+        return None
+
+
+def compare_densities(
+    first: Density, second: Density, label: np.ndarray, weight: np.ndarray
+) -> tuple[Float[np.ndarray, "F"], Callable[[np.ndarray], NumberTerms] | None]:
     """Compute (F,) gains in log P(class) of each column's second density over its first, in nats per row.
+
+    A function is returned, too, of a mask (F,) of the columns that have the second density, to their `NumberTerms`.
 
     The score of a density is log P(y | x_j), by that column alone, of each row by fits to halves without the row. The
     gains of the columns are shrunk to a common gain, so that few rows give little reason to choose. Where fewer than
-    ten rows are outside the largest class the gains are 0. Rows of classes with a single row are not scored.
+    ten rows are outside the largest class the gains are 0, and there is no such function. Rows of classes with a single
+    row are not scored.
 
     Parameters
     ----------
@@ -43,18 +89,26 @@ def compute_gains(first: Density, second: Density, label: np.ndarray, weight: np
     ----------
     DerSimonian & Laird, *Meta-analysis in clinical trials*, Controlled Clinical Trials 7 (1986), for the shrinkage.
     """
-    n_columns = int(first.rows.width())
+    n_columns, n_classes = int(first.rows.width()), len(first.encoding.classes)
     if weight.sum() - np.bincount(label, weight).max(initial=0.0) < FEWEST_EVENTS:
-        return np.zeros(n_columns)
-    scored = np.flatnonzero(np.bincount(label)[label] > 1)
-    scored = scored[:: -(-len(scored) // MOST_ROWS)]
-    gain = np.zeros((len(label), n_columns))
-    halves = random_halves(label, number_of_splits(len(label)), seed=0)
-    for half in (side for first_half in halves for side in (first_half, ~first_half)):
-        others = scored[~half[scored]]
-        for density, sign in ((second, 1), (first, -1)):
-            gain[others] += sign * _label_scores(density, weight * half, others, label)
-    return shrink(gain[scored] / len(halves), weight[scored])
+        return np.zeros(n_columns), None
+    rows = sample_rows(label, min(MOST_ROWS, max(1, _MOST_TERMS // (n_classes * n_columns))), seed=0)
+    halves = random_halves(label, number_of_splits(len(rows)), seed=0)
+    sides = [half for first_half in halves for half in (first_half, ~first_half)]
+    gain, terms = np.zeros((len(rows), n_columns)), np.zeros((2, len(halves), len(rows), n_classes, n_columns))
+    for density, sign, of_density in ((first, -1, terms[0]), (second, 1, terms[1])):
+        for k, likelihood in enumerate(density.likelihoods([weight * half for half in sides])):
+            others = np.flatnonzero(~sides[k][rows])
+            of_others = (density.rows.take(rows[others]),)
+            values = scoring.terms_by(density.encoding, likelihood, of_others, len(others))
+            of_density[k // 2, others] = values
+            gain[others] += sign * _label_scores(values, likelihood.log_class, label[rows[others]])
+
+    def choose(is_second: np.ndarray) -> NumberTerms:
+        """Return the terms of the columns with the second density where the mask (F,) is true."""
+        return NumberTerms(tuple(first.encoding.term_names), halves, rows, np.where(is_second, terms[1], terms[0]))
+
+    return shrink(gain / len(halves), weight[rows]), choose
 
 
 def shrink(gain: np.ndarray, weight: np.ndarray) -> np.ndarray:
@@ -71,19 +125,17 @@ def shrink(gain: np.ndarray, weight: np.ndarray) -> np.ndarray:
     return np.asarray(common + spread / (spread + variance) * (mean - common))
 
 
-def _label_scores(density: Density, weight: np.ndarray, index: np.ndarray, label: np.ndarray) -> np.ndarray:
-    """Compute (n, F) log P(y | x_j) of the rows at `index` (n,) from each column j alone, at least -1000 nats.
+def _label_scores(terms: np.ndarray, log_class: np.ndarray, label: np.ndarray) -> np.ndarray:
+    """Compute (n, F) log P(label | x_j) from terms (n, C, F) of each column j alone, at least -1000 nats.
 
-    The fit is to the rows under these weights (N,). A row that all classes exclude has -log C.
+    A row that all classes exclude has -log C.
     """
-    model, rows = density.fit(weight), (density.rows.take(index),)
-    terms = scoring.terms_of_rows(density.encoding, model, rows, len(index), "predictive")
-    joint = terms + scoring.log_class(model, "predictive")[:, None]
-    of_label = np.take_along_axis(joint, label[index, None, None], axis=1)[:, 0]
+    joint = terms + np.asarray(log_class)[:, None]
+    of_label = np.take_along_axis(joint, label[:, None, None], axis=1)[:, 0]
     # A cell that is impossible in every class, or too far out for float64, leaves all classes equally probable.
     with np.errstate(invalid="ignore"):
         score = of_label - np.logaddexp.reduce(joint, axis=1)
     return np.asarray(np.maximum(np.where(np.isnan(score), -np.log(joint.shape[1]), score), _WORST))
 
 
-__all__ = ["Density", "compute_gains", "shrink"]
+__all__ = ["Density", "NumberTerms", "compare_densities", "shrink"]

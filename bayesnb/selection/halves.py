@@ -41,4 +41,22 @@ def random_halves(label: np.ndarray, n_splits: int, seed: int) -> np.ndarray:
     return first_halves
 
 
-__all__ = ["N_SPLITS", "number_of_splits", "random_halves"]
+def sample_rows(label: np.ndarray, most: int, seed: int) -> np.ndarray:
+    """Return positions, in ascending order, of the rows of classes of several rows: all, or a stratified sample.
+
+    Parameters
+    ----------
+    label : (N,) int array
+        Index of the class of each row.
+    most, seed : int
+        Most rows to choose, and seed of the sample.
+    """
+    position = np.flatnonzero(np.bincount(label)[label] > 1)
+    if len(position) <= most:
+        return position
+    order = np.random.default_rng(seed).permutation(position)
+    order = order[np.argsort(label[order], kind="stable")]
+    return np.sort(order[np.linspace(0, len(order) - 1, most).astype(int)])
+
+
+__all__ = ["N_SPLITS", "number_of_splits", "random_halves", "sample_rows"]

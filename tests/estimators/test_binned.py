@@ -17,7 +17,7 @@ from bayesnb.encoding.cell_edges import cell_names, quantile_edges
 from bayesnb.families import IndependentCuts, NormalInverseGamma
 from bayesnb.families.count_rows import cell_code
 from bayesnb.prediction.weights import Weights
-from bayesnb.selection.density_gains import Density, compute_gains, shrink
+from bayesnb.selection.density_gains import Density, compare_densities, shrink
 from bayesnb.selection.halves import random_halves
 from tests.estimators.cases import state
 from tests.refusals import refused
@@ -255,7 +255,7 @@ def test_gains_compare_what_each_column_says_of_the_label_of_the_other_half():
         parts = bnb.GaussianNB(prior=prior).fit(X, y).fit_parts(X, y)
         return Density(parts.batch.encoding, parts.batch.rows[0], lambda weight: parts(weight).posterior_)
 
-    found = compute_gains(*map(density, priors), y, weight)
+    found, _ = compare_densities(*map(density, priors), y, weight)
     np.testing.assert_allclose(found, shrink(score[1] - score[0], weight), rtol=1e-9)
 
 

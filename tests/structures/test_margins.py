@@ -10,6 +10,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import bayesnb as bnb
+from bayesnb.estimators import classifier_state
+from bayesnb.estimators.parts import Parts
+from bayesnb.prediction.cross_fitting import cross_fit
 
 RNG = np.random.default_rng(0)
 N = 80
@@ -115,3 +118,21 @@ def test_noise_has_no_parents_and_no_loss_below_chance():
     error = np.std(np.subtract(stated, true), ddof=1) / np.sqrt(6)
     assert np.mean(stated) > np.mean(true) - 2 * error
     assert np.mean(true) < 0.72
+
+
+def test_halves_that_chose_the_densities_give_the_terms_of_fits_to_halves():
+    """Numbers are normal and binned, one cell is missing, and weights are not all 1."""
+    frame = FRAME.assign(peak=np.where(RNG.random(N) < 0.5, 3.0, RNG.exponential(size=N)) * np.where(Y == "in", 1, -1))
+    weight = RNG.choice([0.5, 1.0, 2.0], N)
+    base = bnb.WeightedNB()._make_counter(frame)
+    simplest, batch = classifier_state.fit(base._simplest(), frame, Y, weight)
+    assert {columns.kind for columns in simplest.encoding_.blocks} == {"categorical", "gaussian", "binned"}
+    assert batch.number_terms is not None
+    known, fitted = (
+        cross_fit(Parts.from_rows(base, simplest, frame, Y, weight, encoded), "auto", 10_000, 0)
+        for encoded in (batch, None)
+    )
+    assert len(known) == len(fitted) > 1
+    for one, other in zip(known, fitted, strict=True):
+        assert one.columns.names == other.columns.names
+        np.testing.assert_allclose(one.terms.values, other.terms.values, rtol=1e-9, atol=1e-10)
