@@ -24,6 +24,7 @@ from benchmarks import data
 from benchmarks.choices import choices
 from benchmarks.cluster import cluster
 from benchmarks.cold import first_calls
+from benchmarks.default import defaults
 from benchmarks.densities import densities
 from benchmarks.latent import latent
 from benchmarks.sampling import sampling
@@ -166,8 +167,18 @@ def main() -> None:
     n = int(1_000_000 * options.scale)
     print(f"{'median of alternating runs':<46} {'bayesnb':>9} {'peer':>9}     {'ratio':>7}  target")
     rows = []
-    large = first_calls(), dense(n), sparse(n // 10), uncertainty(), streams(n), cluster(n)
-    small = choices(n), densities(n), sets(n // 10), structures(n // 10), sampling(n), latent(n), simulation(), whole(n)
+    large = first_calls(), defaults(), dense(n), sparse(n // 10), uncertainty(), streams(n), cluster(n)
+    small = (
+        defaults(),
+        choices(n),
+        densities(n),
+        sets(n // 10),
+        structures(n // 10),
+        sampling(n),
+        latent(n),
+        simulation(),
+        whole(n),
+    )
     for part in large + small:
         for row in part:
             print(row, flush=True)

@@ -147,11 +147,12 @@ def _pima() -> Table:
     return Table(pima.iloc[:, :-1], pima.iloc[:, -1].to_numpy(str))
 
 
-def _adult() -> Table:
-    adult = pd.read_csv(FOLDER / "adult-train.csv", header=None, skipinitialspace=True, keep_default_na=False)
-    some = np.random.default_rng(0).permutation(len(adult))[:ADULT_ROWS]
-    adult = adult.rename(columns=str).iloc[some].reset_index(drop=True)
-    return Table(_declare_seen(adult.iloc[:, :-1]), adult.iloc[:, -1].to_numpy(str))
+def adult(n_rows: int = ADULT_ROWS) -> Table:
+    """Read some rows of the training file of adult."""
+    frame = pd.read_csv(FOLDER / "adult-train.csv", header=None, skipinitialspace=True, keep_default_na=False)
+    some = np.random.default_rng(0).permutation(len(frame))[:n_rows]
+    frame = frame.rename(columns=str).iloc[some].reset_index(drop=True)
+    return Table(_declare_seen(frame.iloc[:, :-1]), frame.iloc[:, -1].to_numpy(str))
 
 
 def _sms() -> Table:
@@ -190,7 +191,7 @@ SOURCES = {
     "cancer": Source(None, partial(_shipped, "breast_cancer")),
     "digits": Source(None, partial(_shipped, "digits")),
     "pima": Source("pima.csv", _pima),
-    "adult": Source("adult-train.csv", _adult),
+    "adult": Source("adult-train.csv", adult),
     "sms": Source("sms_spam.tsv", _sms),
     "20ng": Source("20ng/4cat_train.counts.tsv", _newsgroups),
 }
