@@ -18,7 +18,8 @@ import pandas as pd
 import bayesnb as bnb
 
 SIZES, SETS, NEW_ROWS = (30, 100, 300, 1_000, 3_000), 40, 3_000
-Sample = tuple[pd.DataFrame, np.ndarray]
+Sample = tuple[pd.DataFrame, np.ndarray, np.ndarray]
+"""Rows, labels, and the log loss of each row under the true class probabilities."""
 
 
 CLASSES = {(2, 15): 12, (2, 150): 6, (5, 8): 8, (5, 24): 6, (20, 8): 4, (20, 24): 3}
@@ -29,8 +30,10 @@ def levels(rng: np.random.Generator, n: int, theta: np.ndarray, copies: int = 1)
     """Draw rows of C equally frequent classes, with level probabilities θ (F, C, K)."""
     y = rng.integers(0, theta.shape[1], n)
     columns = [(rng.random(n)[:, None] > np.cumsum(each, axis=1)[y]).sum(axis=1) for each in theta]
+    log_joint = sum(np.log(each[:, x]).T for each, x in zip(theta, columns, strict=True))
+    loss = np.logaddexp.reduce(log_joint, axis=1) - log_joint[np.arange(n), y]
     codes = pd.DataFrame(np.column_stack([*columns] * copies)).astype(str)
-    return codes.astype(pd.CategoricalDtype([str(k) for k in range(theta.shape[-1])])), y
+    return codes.astype(pd.CategoricalDtype([str(k) for k in range(theta.shape[-1])])), y, loss
 
 
 def noise(rng: np.random.Generator, n: int) -> Sample:
@@ -90,15 +93,18 @@ def measure(
     """Return stated and true loss of a classifier on several data sets, without those that have no statement."""
     make, state = STATEMENTS[statement]
     for seed in range(n_sets):
-        X, y = FAMILIES[family](np.random.default_rng([seed, n_rows]), n_rows + new_rows)
+        X, y, loss = FAMILIES[family](np.random.default_rng([seed, n_rows]), n_rows + new_rows)
         with warnings.catch_warnings():
             warnings.simplefilter("ignore", UserWarning)  # too few rows to weigh
             nb = make().fit(X[:n_rows], y[:n_rows])
         stated = state(nb, X[:n_rows], y[:n_rows])
         log_proba = nb.predict_log_proba(X[n_rows:])
         true = -float(log_proba[np.arange(new_rows), np.searchsorted(nb.classes_, y[n_rows:])].mean())
+        # Some samples are easier than others: the true probabilities tell how much of the difference that is.
+        chance = loss[:n_rows].mean() - loss[n_rows:].mean()
+        about = dict(family=family, statement=statement, rows=n_rows, seed=seed)
         if np.isfinite(stated):
-            yield dict(family=family, statement=statement, rows=n_rows, seed=seed, stated=stated, true=true)
+            yield about | dict(stated=stated, true=true, chance=chance)
 
 
 def measure_by_classes(n_classes: int, rows_a_class: int, n_sets: int, new_rows: int = NEW_ROWS) -> dict[str, Any]:
@@ -107,23 +113,26 @@ def measure_by_classes(n_classes: int, rows_a_class: int, n_sets: int, new_rows:
     for seed in range(n_sets):
         rng = np.random.default_rng([seed, n_classes, rows_a_class])
         theta, n_rows = rng.dirichlet(np.ones(4), (10, n_classes)), n_classes * rows_a_class
-        X, y = levels(rng, n_rows + new_rows, theta)
+        X, y, loss = levels(rng, n_rows + new_rows, theta)
         with warnings.catch_warnings():
             warnings.simplefilter("ignore", UserWarning)  # too few rows to weigh
             nb = bnb.WeightedNB().fit(X[:n_rows], y[:n_rows])
         log_proba = nb.predict_log_proba(X[n_rows:])
         known = np.isin(y[n_rows:], nb.classes_)
         true = -log_proba[known, np.searchsorted(nb.classes_, y[n_rows:][known])].mean()
-        losses.append((nb.expected_log_loss_, true))
-    stated, true = np.array([pair for pair in losses if np.isfinite(pair[0])]).T
-    se = np.std(stated - true, ddof=1) / np.sqrt(len(true))
-    about = dict(classes=n_classes, rows_a_class=rows_a_class, sets=len(true))
-    return about | dict(stated=stated.mean(), true=true.mean(), difference=(stated - true).mean(), se=se)
+        losses.append((nb.expected_log_loss_, true, loss[:n_rows].mean() - loss[n_rows:].mean()))
+    stated, true, chance = np.array([found for found in losses if np.isfinite(found[0])]).T
+    difference = stated - true - chance
+    about = dict(classes=n_classes, rows_a_class=rows_a_class, sets=len(true), stated=stated.mean(), true=true.mean())
+    return about | dict(difference=difference.mean(), se=np.std(difference, ddof=1) / np.sqrt(len(true)))
 
 
 def summarize(sets: pd.DataFrame) -> pd.DataFrame:
-    """Return mean stated and true loss, and the mean difference with its standard error over data sets."""
-    sets = sets.assign(difference=sets["stated"] - sets["true"])
+    """Return mean stated and true loss, and the mean difference with its standard error over data sets.
+
+    The same difference of the true class probabilities, `chance`, is subtracted.
+    """
+    sets = sets.assign(difference=sets["stated"] - sets["true"] - sets["chance"])
     groups = sets.groupby(["family", "statement", "rows"], sort=False)
     means = groups[["stated", "true", "difference"]].mean()
     return means.assign(se=groups["difference"].sem(), sets=groups.size()).reset_index()
