@@ -25,7 +25,7 @@ from bayesnb.encoding.row_blocks import padded_size
 from bayesnb.families import LevelCounts, supports
 from bayesnb.families._namespace import is_host, kernel, logsumexp, xp
 from bayesnb.families._pytree import Array
-from bayesnb.families.protocol import CodedRows, Prepared
+from bayesnb.families.protocol import CodedRows
 from bayesnb.model import Estimate, JointLikelihood, NaiveBayes, Statistics, kernel_log_base, log_normalize
 
 P = ParamSpec("P")
@@ -325,12 +325,6 @@ def add_responsibilities(
     """Statistics with rows added to every class by `weight` (N, C), and Σ weight; `statistics` is donated."""
     log_base = log_base + kernel_log_base(statistics.blocks, x)
     return statistics.observe_responsibilities(x, weight, log_base), xp.sum(weight)
-
-
-@kernel
-def prepare(likelihood: Prepared, rows: object) -> Prepared:
-    """Equal likelihood whose tables are rearranged for rows of this kind."""
-    return likelihood.prepare(rows)
 
 
 @kernel(static_argnames="output")

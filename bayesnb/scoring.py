@@ -9,6 +9,7 @@ from itertools import chain, pairwise
 from typing import Any, Literal
 
 import jax
+import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Float, Int, Shaped
 
@@ -16,9 +17,8 @@ from bayesnb import kernels
 from bayesnb._util.precision import float64
 from bayesnb._util.progress import rows_progress
 from bayesnb.encoding import Encoding, Rows, blocks
-from bayesnb.families._namespace import cond, logsumexp, xp
+from bayesnb.families._namespace import are_few, cond, logsumexp, xp
 from bayesnb.families._pytree import Array
-from bayesnb.families.protocol import ReadyLikelihood
 from bayesnb.kernels import Output, TermFunction
 from bayesnb.model import (
     Estimate,
@@ -112,10 +112,13 @@ def score_by(
 
 
 def prepare(reading: JointLikelihood, x: tuple[Any, ...]) -> JointLikelihood:
-    """Equal likelihood whose tables are rearranged, compiled, for rows encoded like `x`; in float64 if called there."""
-    pairs = zip(reading.likelihoods, x, strict=True)
-    likelihoods = (p if isinstance(p, ReadyLikelihood) else kernels.prepare(p, rows) for p, rows in pairs)
-    return replace(reading, likelihoods=tuple(likelihoods))
+    """Equal likelihood whose tables are rearranged by NumPy for rows encoded like `x`; in float64 if called there.
+
+    They are put on JAX's device, once for all blocks of rows, if the kernel that scores a block is compiled.
+    """
+    with np.errstate(all="ignore"):
+        prepared = reading.prepare(x)
+    return prepared if are_few(prepared, x) else jax.tree.map(jnp.asarray, prepared)
 
 
 @float64
