@@ -40,8 +40,8 @@ class OneHot(OneDrawEach):
         Bound on `size`, or on `size` + 1 if a cell may be missing.
     """
 
-    is_multiplied_by_scipy: ClassVar[bool] = True
-    """SciPy multiplies codes and tables of any size in less time than their product takes to compile."""
+    sums_table_entries: ClassVar[bool] = True
+    """Whether a score is a sum of table entries, which SciPy computes for many classes as a product with the table."""
 
     code: Array
     start: Array

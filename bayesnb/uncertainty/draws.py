@@ -239,6 +239,7 @@ def distinct_names(encoding: Encoding, names: Sequence[Iterable[str]]) -> list[d
     ]
 
 
+@float64
 def parameter_shapes(family: Prior) -> dict[str, tuple[int, ...]]:
     """Return the shape (C, K) of each parameter of a family, by name, without drawing."""
     parameters = jax.eval_shape(_draw_shapes, family)

@@ -365,7 +365,7 @@ def joint_of_draws(draws: JointLikelihood, x: tuple[object, ...]) -> jax.Array:
     """(S, N, C) log p(class, row | draw), by log class probabilities (S, C) and likelihoods over S · C classes."""
     joint = xp.zeros(())
     for likelihood, rows in zip(draws.likelihoods, x, strict=True):
-        score = _log_prob if getattr(rows, "is_multiplied_by_scipy", False) else _log_prob_of_many
+        score = _log_prob if getattr(rows, "sums_table_entries", False) else _log_prob_of_many
         joint = plus(joint, score(likelihood, rows))
     joint = plus(joint, xp.ravel(draws.log_class))
     return xp.reshape(joint, (-1, *draws.log_class.shape)).swapaxes(0, 1)
