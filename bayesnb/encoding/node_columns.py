@@ -111,13 +111,13 @@ class NodeColumns(Columns):
         occurring = [list(compress(values, factors.occurrences(j))) for j, values in enumerate(factors.values)]
         base = self.base.with_values(occurring)
         learned = replace(self, base=base)
-        return learned, learned._scored_rows(base.code_rows(factors, policy))
+        return learned, learned.rows_of_base(base.code_rows(factors, policy))
 
     def rows(self, table: Table, policy: UnknownPolicy | None = None) -> NodeRows:
         """Return the rows of a table for scoring: missing cells are summed out, or are one more value of a parent."""
-        return self._scored_rows(self.base.rows(table, policy))
+        return self.rows_of_base(self.base.rows(table, policy))
 
-    def _scored_rows(self, base: CodedRows) -> NodeRows:
+    def rows_of_base(self, base: CodedRows) -> NodeRows:
         """Return coded rows of the base as rows of this structure for scoring."""
         return self.scored_as(base, self.nodes, self.sizes())
 

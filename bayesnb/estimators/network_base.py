@@ -28,6 +28,7 @@ from bayesnb.encoding import (
     ignore_unknown,
     select_level_columns,
 )
+from bayesnb.encoding.row_blocks import CodedRows
 from bayesnb.estimators import classifier_state
 from bayesnb.estimators.base import NaiveBayesClassifier, same_layout
 from bayesnb.estimators.binned import cell_columns, most_probable_cuts
@@ -494,7 +495,18 @@ class StructuredNB(NaiveBayesClassifier):
         known = encoding.blocks[0].network
         base = level_columns(table, (), "auto", self.handle_unknown, None) if known is None else known.base
         columns = self._table_type.from_base(base.with_numbers(numbers.index, numbers.names, cuts))
-        coded = columns.rows(table, ignore_unknown)
+        if self._has_margins:  # Cells are coded already.
+            n = len(label)
+            of_levels: Any
+            of_numbers: Any
+            of_levels, of_numbers = rows[0], rows[-1]
+            code, index = of_numbers.code(0, n, n), list(numbers.index)
+            if known is not None:
+                code = np.concatenate([code, of_levels.base.code(0, n, n)], axis=1)
+                index += known.base.index
+            coded = columns.rows_of_base(CodedRows.from_codes(code[:, np.argsort(index)], columns.base.sizes()))
+        else:
+            coded = columns.rows(table, ignore_unknown)
         return batch._replace(encoding=replace(encoding, blocks=()), rows=()).add(columns, coded)
 
     def _warn_without_arcs(self, encoding: Encoding) -> None:

@@ -11,7 +11,7 @@ import numpy as np
 
 from bayesnb import scoring
 from bayesnb._util.precision import float64
-from bayesnb.encoding import Encoding, MarginColumns, RootColumns, ignore_unknown, select_level_columns
+from bayesnb.encoding import Encoding, MarginColumns, RootColumns, Rows, Table, ignore_unknown, select_level_columns
 from bayesnb.encoding.priors import class_distribution
 from bayesnb.encoding.term_map import DEPENDENCE
 from bayesnb.estimators import classifier_state
@@ -20,7 +20,6 @@ from bayesnb.families import ContextsOfRows, LevelCounts
 from bayesnb.fitted import Fitted
 from bayesnb.model import NaiveBayes
 from bayesnb.prediction.cross_fitting import Half, TermColumns
-from bayesnb.selection.density_gains import NumberTerms
 
 if TYPE_CHECKING:
     from bayesnb.estimators.base import NaiveBayesClassifier
@@ -59,17 +58,22 @@ class Parts(Generic[NB]):
         X: object,
         y: object,
         sample_weight: object,
-        number_terms: NumberTerms | None = None,
+        encoded: LabelledRows | None = None,
     ) -> Parts[NB]:
         """Encode rows for fits of `nb`, with the columns of `known`; values that are not levels become missing.
 
-        `number_terms` are the terms of columns of numbers by halves of the rows, if these are known.
+        `encoded` are the rows as `known` has encoded them, if it was fitted to these.
         """
         every = classifier_state.read_known_columns(nb, known, X, y, sample_weight)
         batch = every.counted()
         encoding = replace(known._without_arcs(known.encoding_, batch.table), classes=every.classes)
-        rows = tuple(r.stored() for r in encoding.rows(batch.table, ignore_unknown))
-        encoded = LabelledRows(encoding, rows, batch.table, batch.label, batch.weight, number_terms)
+        if encoded is None or len(encoded.rows) < len(encoding.blocks):
+            rows, terms = encoding.rows(batch.table, ignore_unknown), None
+        else:
+            pairs = zip(encoding.blocks, encoded.rows, strict=False)
+            rows, terms = tuple(_rows_under(*pair, batch.table) for pair in pairs), encoded.number_terms
+        stored = tuple(r.stored() for r in rows)
+        encoded = LabelledRows(encoding, stored, batch.table, batch.label, batch.weight, terms)
         return cls(nb, known, encoded, np.flatnonzero(every.weight > 0))
 
     def __call__(self, weight: np.ndarray) -> NB:
@@ -113,6 +117,16 @@ class Parts(Generic[NB]):
     def half(self, weight: np.ndarray, rows: np.ndarray) -> Half:
         """Fit all candidates to the rows under these weights (N',), for the terms of the rows at `rows` (n,)."""
         return self.nb._half(self, self.nb._with_arcs(self.batch._replace(weight=weight)), rows)
+
+
+def _rows_under(columns: Any, rows: Any, table: Table) -> Rows:
+    """Return rows under these columns, which are those that encoded them, but for arcs and levels without rows."""
+    base = rows if columns.network is None else rows.base
+    if not np.array_equal(getattr(base, "sizes", columns.base.sizes()), columns.base.sizes()):
+        found: Rows = columns.rows(table, ignore_unknown)
+        return found
+    found = base if columns.network is None else columns.rows_of_base(base)
+    return found
 
 
 class FittedHalf(NamedTuple):

@@ -269,7 +269,7 @@ class WeightedNB(WeightAttributes):
 
         if isinstance(self.weights, Weights):
             return chosen(simplest, self.weights)
-        parts = Parts.from_rows(base, simplest, X, y, sample_weight, batch.number_terms)
+        parts = Parts.from_rows(base, simplest, X, y, sample_weight, batch)
         if (crossed := self._cross_fit(parts)) is None:
             return chosen(simplest, None)
         k, weights = choose_weights(crossed, parts.batch.encoding.classes)
