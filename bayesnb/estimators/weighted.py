@@ -116,17 +116,19 @@ class WeightedNB(WeightAttributes):
     conformal : Sets of labels with guaranteed coverage.
     compare_estimates : Scores on held-out rows.
 
-    Notes ----- Three random splits into halves, stratified by class (up to six splits of fewer than 1,000 rows),
-    are fitted both ways. Arcs are learned anew in each half, with the levels and cells of all rows, and with the
-    densities that the fit to all rows has chosen by halves of its own; a row of weight 2 is in one half. Columns of
-    more than 1,000 levels get no arcs. Given one half, the labels of the other are independent, so that the log
-    score of the other half is a log likelihood of the weights. Each row has an equal part of its weight in each
-    split. With the priors b ~ N(0, 1), T ~ N(1, 1), for dependences T ~ N(½, 1), and w_t ~ N(T, τ²), the penalised
-    score has one maximum. BFGS finds it, with few Hessians; beyond 500 terms it is L-BFGS on sparse differences
-    from the most frequent values. The evidence of this likelihood chooses τ. The number of parents of a `KDB` is
-    chosen by `expected_log_loss_`: the fewest parents within .001 nats, or one standard error, of the least loss.
-    Leave-one-out scores would be optimistic, as the label of each row is in the tables of all others: on noise, 100
-    rows and 40 columns, they gave weights with a true loss of .77, halves .70.
+    Notes
+    -----
+    Three random splits into halves, stratified by class (up to six splits of fewer than 1,000 rows), are fitted both
+    ways. Arcs are learned anew in each half, with the levels and cells of all rows, and with the densities that the fit
+    to all rows has chosen by halves of its own; a row of weight 2 is in one half. Columns of more than 1,000 levels get
+    no arcs. Given one half, the labels of the other are independent, so that the log score of the other half is a log
+    likelihood of the weights. Each row has an equal part of its weight in each split. With the priors b ~ N(0, 1), T ~
+    N(1, 1), for dependences T ~ N(½, 1), and w_t ~ N(T, τ²), the penalised score has one maximum. BFGS finds it, with
+    few Hessians; beyond 500 terms it is L-BFGS on sparse differences from the most frequent values. The evidence of
+    this likelihood chooses τ. The number of parents of a `KDB` is chosen by `expected_log_loss_`: the fewest parents
+    within .001 nats, or one standard error, of the least loss. Leave-one-out scores would be optimistic, as the label
+    of each row is in the tables of all others: on noise, 100 rows and 40 columns, they gave weights with a true loss of
+    .77, halves .70.
 
     The weighted model is not a joint distribution of row and label, so that it has no evidence, and no `given="row"`:
     intervals and decisions are `given="data"` by default, and show the effect of the posterior of the parameters on the
