@@ -357,6 +357,10 @@ class NaiveBayesClassifier(FittedClassifier):
         """Return the encoding without what labels determine, except for densities; default: unchanged."""
         return encoding
 
+    def _add_densities(self, batch: LabelledRows) -> LabelledRows:
+        """Return encoded rows with densities of the numbers in a network; default: unchanged."""
+        return batch
+
     def _with_arcs(self, batch: LabelledRows) -> LabelledRows:
         """Return encoded rows with the arcs that those of positive weight determine; default: unchanged."""
         return batch

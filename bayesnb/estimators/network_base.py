@@ -288,19 +288,22 @@ class StructuredNB(NaiveBayesClassifier):
         batch = self._with_nodes(self._add_densities(batch))
         if batch.encoding.blocks[0].network is None:
             return batch
-        return self._with_margins(self._keep_used(self._choose_structure(batch)))
+        return self._with_margins(self._choose_structure(batch))
 
     def _without_arcs(self, encoding: Encoding, table: Table) -> Encoding:
         """Return the encoding with a network without arcs, and without the levels given the class alone beside it.
 
-        Cells that labels have determined are quantiles of the table again.
+        Cells that labels have determined are quantiles of the table again. If the network has left numbers out, no
+        number has a density.
         """
         network = encoding.blocks[0].network
         if network is None:
             return encoding
-        numbers = () if self._has_margins else [j for j, cuts in enumerate(network.base.cuts) if cuts is not None]
-        if not len(numbers):
-            densities = (columns for columns in encoding.blocks[1:] if columns.role is None)
+        numbers = [j for j, cuts in enumerate(network.base.cuts) if cuts is not None]
+        if self._has_margins or not numbers:
+            densities = [columns for columns in encoding.blocks[1:] if columns.role is None]
+            if numbers and sum(len(columns.index) for columns in densities) < len(numbers):
+                densities = []
             return replace(encoding, blocks=(self._table_type.from_base(network.base), *densities))
         cells, _ = cell_columns(table, [network.base.index[j] for j in numbers], self.cells, None).learn(table)
         levels = [j for j in range(len(network.base.index)) if j not in numbers]
@@ -360,6 +363,7 @@ class StructuredNB(NaiveBayesClassifier):
         network: Any = batch.encoding.blocks[0].network
         if network is None or not self._has_margins:
             return batch
+        batch = self._keep_used(batch)
         numbers = [cuts is not None for cuts in network.base.cuts or (None,) * len(network.base.index)]
         levels = sorted(child for child, *_ in network.nodes if not numbers[child])
         children = sorted(child for child, *parents in network.nodes if parents)
@@ -375,15 +379,15 @@ class StructuredNB(NaiveBayesClassifier):
         return batch
 
     def _add_densities(self, batch: LabelledRows) -> LabelledRows:
-        """Return the batch with normal or binned densities, chosen by scores, of the numbers in the network."""
-        network = batch.encoding.blocks[0].network
-        if network is None or not network.base.cuts or not self._has_margins:
+        """Return the batch with normal or binned densities of all numbers, chosen by scores, unless it has some."""
+        first, *densities = batch.encoding.blocks
+        if densities or (network := first.network) is None or not network.base.cuts or not self._has_margins:
             return batch
         cuts = zip(network.base.index, network.base.cuts, strict=True)
         index = sorted(j for j, edges in cuts if edges is not None)
         margins = MixedNB(numbers="auto", gaussian_prior=self.gaussian_prior, class_alpha=self.class_alpha)
-        densities, terms = margins._choose_densities(batch, index)
-        for columns, rows in densities:
+        chosen, terms = margins._choose_densities(batch, index)
+        for columns, rows in chosen:
             batch = batch.add(columns, rows)
         return batch._replace(number_terms=terms)
 

@@ -74,7 +74,7 @@ class Parts(Generic[NB]):
             rows, terms = tuple(_rows_under(*pair, batch.table) for pair in pairs), encoded.number_terms
         stored = tuple(r.stored() for r in rows)
         encoded = LabelledRows(encoding, stored, batch.table, batch.label, batch.weight, terms)
-        return cls(nb, known, encoded, np.flatnonzero(every.weight > 0))
+        return cls(nb, known, nb._add_densities(encoded), np.flatnonzero(every.weight > 0))
 
     def __call__(self, weight: np.ndarray) -> NB:
         """Return a copy of the classifier fitted to the rows under these weights (N,)."""
@@ -189,10 +189,13 @@ class ContextHalf(NamedTuple):
         """Count the rows of positive weight of a batch with arcs."""
         network: Any
         cells: Any
+        batch = nb._keep_used(batch)
         (network, *densities), (cells, *of_densities) = batch.encoding.blocks, batch.rows
         numbers, of_numbers = None, tuple[str, ...]()
         if batch.number_terms and (numbers := batch.number_terms.of_half(batch.weight > 0, rows)) is not None:
-            densities, of_densities, of_numbers = [], [], batch.number_terms.names
+            used = [f for f, name in enumerate(batch.number_terms.names) if name in network.names]
+            numbers, of_numbers = numbers[..., used], tuple(batch.number_terms.names[f] for f in used)
+            densities, of_densities = [], []
         n_classes, names = len(batch.encoding.classes), network.base.names
         cuts = network.base.cuts or (None,) * len(network.base.index)
         if levels := sorted(child for child, *_ in network.nodes if cuts[child] is None):

@@ -323,3 +323,17 @@ def test_next_to_nothing_is_fitted(rows, labels):
         assert nb.k_ == 0
     weighted = bnb.WeightedNB(bnb.KDB()).fit(rows, labels)
     np.testing.assert_allclose(weighted.predict_proba(rows).sum(axis=1), 1.0, rtol=1e-12)
+
+
+def test_parts_of_rows_have_the_densities_of_numbers_that_all_rows_leave_out():
+    """A network of all columns, and, of one column, the same whether or not the fit to all rows has chosen it."""
+    rng = np.random.default_rng(0)
+    y = rng.integers(0, 2, 200)
+    x = rng.normal(size=(200, 4)) * [1.0, 1.0, 9.0, 1.0] + np.outer(y, [2.0, 0.0, 0.0, 0.0])
+    nb = bnb.KDB().fit(x, y)
+    assert len(nb.order_) < 4
+    every = bnb.KDB(nb.k_, max_features=None).fit(x, y)
+    np.testing.assert_allclose(nb.fit_parts(x, y)(np.ones(200)).predict_proba(x), every.predict_proba(x))
+    weight = np.where((x[:, 1] > 0) == (y > 0), 1.0, 0.0)
+    (best,) = bnb.KDB(0, max_features=1).fit(x, y).fit_parts(x, y)(weight).order_
+    assert best == "1"
