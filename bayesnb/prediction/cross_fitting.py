@@ -159,7 +159,9 @@ class TermColumns:
         if self.biased:
             position = {name: t for t, name in enumerate(names)}
             index = np.array([position.get(name, -1) for name in self.names])
-            return values if (index == np.arange(len(names))).all() else np.where(index < 0, 0.0, values[..., index])
+            return (
+                values if np.array_equal(index, np.arange(len(names))) else np.where(index < 0, 0.0, values[..., index])
+            )
         columns = zip(self.groups.of_draws, self.groups.index, strict=True)
         added = [(kinds == np.array(kind)[:, None]).all(axis=0) for kind in columns]
         return np.stack([values[..., is_added].sum(axis=-1) for is_added in added], axis=-1)
@@ -372,7 +374,7 @@ def weigh_cross_fit(
     if near is not None:
         at = grid.index((near.shrinkage, near.dependence_shrinkage))
         grid, at = (grid[at : at + 1], 0) if keep else (grid, at)
-        start = near.class_bias, near.weight, at
+        start = near.class_bias, near.weight[np.unique(column, return_index=True)[1]], at
     optima, chosen, exponent = optimize_weights(crossed_terms, groups, grid, biased=columns.biased, start=start)
     best, of_draws, row_weight = optima[chosen], groups.of_draws[column], crossed.row_weight
     scaled = crossed_terms.with_exponent(exponent, groups.of_draws)

@@ -629,3 +629,20 @@ def test_what_the_estimator_cannot_count_it_says():
         caught.value.__cause__.__cause__
     )
     assert not hasattr(bnb.WeightedNB("a name"), "partial_fit")
+
+
+@pytest.mark.parametrize(("weights", "most"), [("temperature", None), ("feature", 3)])
+def test_the_weights_of_a_network_are_those_of_its_number_of_parents(weights, most):
+    """Reference: the network with as many parents, whose weights are fitted without a comparison."""
+    rng = np.random.default_rng(0)
+    y = rng.integers(0, 3, 200)
+    X = pd.DataFrame(
+        (rng.integers(0, 3, (200, 3)) + (rng.random((200, 3)) < 0.5) * y[:, None]) % 3, columns=list("abc")
+    )
+    X = X.astype(str).assign(d=rng.normal(y), e=rng.normal(y / 2), f=rng.normal(size=200))
+    X["g"] = X["d"] + rng.normal(size=200)
+    free = bnb.WeightedNB(bnb.KDB(gaussian="dtype", max_features=most), weights).fit(X, y)
+    given = bnb.WeightedNB(bnb.KDB(free.estimator_.k_, gaussian="dtype", max_features=most), weights).fit(X, y)
+    assert free.term_names_ == given.term_names_
+    np.testing.assert_allclose(free.weight_, given.weight_, rtol=1e-5)
+    np.testing.assert_allclose(free.predict_proba(X), given.predict_proba(X), atol=1e-5)
