@@ -87,8 +87,8 @@ class WeightedNB(WeightAttributes):
     expected_log_loss_ : float
         Expected log loss of the label of a new row, in nats: the mean over rows of the loss by fits to halves without
         the row, under weights that are corrected for the row. Fits to half of the rows predict less well than a fit to
-        all rows, so that the expected loss is pessimistic if a class has few rows: in simulations by .07 with 2 classes
-        of 15 rows, .02 with 2 of 150, .46 with 20 of 8 and .15 with 20 of 24. Rows of classes with a single row are not
+        all rows, so that the expected loss is pessimistic if a class has few rows: in simulations by .04 with 2 classes
+        of 15 rows, .01 with 2 of 150, .5 with 20 of 8 and .2 with 20 of 24. Rows of classes with a single row are not
         in it. `loo_log_loss_` is its former name, deprecated.
     weights_ : Weights or None
         Fitted weights, with the standard deviations that `weight_table` shows.
