@@ -18,7 +18,7 @@ from bayesnb._util.precision import float64
 from bayesnb.encoding import Encoding, check_labels
 from bayesnb.encoding.levels import to_python
 from bayesnb.families import Known, LevelCounts, hyperprior_of
-from bayesnb.families._namespace import kernel, vmap, xp
+from bayesnb.families._namespace import is_host, kernel, vmap, xp
 from bayesnb.families.protocol import Hyperparameter, HyperpriorKind
 from bayesnb.fitted import Fitted
 from bayesnb.model import JointLikelihood, NaiveBayes, Statistics, plus
@@ -365,7 +365,8 @@ def joint_of_draws(draws: JointLikelihood, x: tuple[object, ...]) -> jax.Array:
     """(S, N, C) log p(class, row | draw), by log class probabilities (S, C) and likelihoods over S · C classes."""
     joint = xp.zeros(())
     for likelihood, rows in zip(draws.likelihoods, x, strict=True):
-        score = _log_prob if getattr(rows, "sums_table_entries", False) else _log_prob_of_many
+        on_host = getattr(rows, "sums_table_entries", False) and is_host(likelihood, rows)
+        score = _log_prob if on_host else _log_prob_of_many
         joint = plus(joint, score(likelihood, rows))
     joint = plus(joint, xp.ravel(draws.log_class))
     return xp.reshape(joint, (-1, *draws.log_class.shape)).swapaxes(0, 1)

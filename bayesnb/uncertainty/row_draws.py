@@ -341,6 +341,8 @@ class PosteriorSampler:
             n_models, stacked = by_row.shape[2], by_row.reshape(*by_row.shape[:2], -1)
         for family, rows in zip(model.blocks, x, strict=True):
             on_host = stacked is not None and family.draws_on_host
+            if on_host:  # Codes of many rows are compiled, and would draw JAX into the draws.
+                family, rows = jax.tree.map(np.asarray, (family, rows))
             asked = None if on_host else ask(_draw_likelihood, family, rows, None if stacked is None else stacked[:1])
             like = jax.tree.leaves(family)[:1] if asked is None else [a for part in asked for a in part]
             chunk = min(self.draws, max(1, _MOST_CELLS // (1 + sum(map(np.size, like)))))
