@@ -94,7 +94,7 @@ class NaiveBayesClassifier(FittedClassifier):
         """
         updated = classifier_state.copy_unfitted(self)
         batch = classifier_state.read_batch(updated, X, y, sample_weight).counted()
-        classifier_state.commit(self, updated, classifier_state.count_table(updated, *batch))
+        classifier_state.commit(self, updated, classifier_state.encode_batch(updated, *batch).count_levels())
         self._warn_of_columns()
         classifier_state.warn_of_suspicious_columns(self, batch)
         return self

@@ -91,6 +91,10 @@ class LabelledRows(NamedTuple):
             rows, label, weight = tuple(r.take(counted) for r in rows), label[counted], weight[counted]
         return Counted(self.encoding, counting.count_rows(self.encoding, rows, label, weight))
 
+    def count_levels(self) -> Counted:
+        """Return the statistics without undeclared levels that no row has."""
+        return counting.prune(self.count_rows())
+
     def posterior(self, prior: NaiveBayes) -> NaiveBayes:
         """Return the posterior given the rows of positive weight, computed by NumPy for use within a call."""
         statistics = self.count_rows().statistics
@@ -183,7 +187,7 @@ def without_margins(nb: NB) -> NB:
 def fit(nb: NB, X: object, y: object, sample_weight: object) -> tuple[NB, LabelledRows]:
     """Fit an unfitted classifier to rows, in place; return it, and its encoded rows of positive weight."""
     batch = encode_batch(nb, *read_batch(nb, X, y, sample_weight))
-    return commit(nb, nb, counting.prune(batch.count_rows())), batch
+    return commit(nb, nb, batch.count_levels()), batch
 
 
 def count_batch(
@@ -206,7 +210,7 @@ def count_batch(
     classes : Levels, optional
         Known classes; default: the labels.
     """
-    return count_table(nb, *read_batch(nb, X, y, sample_weight, classes))
+    return encode_batch(nb, *read_batch(nb, X, y, sample_weight, classes)).count_levels()
 
 
 def read_batch(
@@ -241,18 +245,6 @@ def warn_of_suspicious_columns(nb: NaiveBayesClassifier, batch: Batch) -> None:
     """Warn of the suspicious columns of the rows to which a classifier was fitted, unless the fit is internal."""
     if not are_fits_internal():
         nb.encoding_.warn_of_suspicious_columns(batch.table, batch.label)
-
-
-def count_table(
-    nb: NaiveBayesClassifier,
-    classes: Levels,
-    table: Table,
-    label: np.ndarray,
-    weight: np.ndarray,
-    columns: tuple[Columns, ...] | None = None,
-) -> Counted:
-    """Encode the rows of a checked table and count their sufficient statistics; see `encode_batch`."""
-    return counting.prune(encode_batch(nb, classes, table, label, weight, columns).count_rows())
 
 
 def encode_batch(
@@ -301,7 +293,7 @@ def refit(nb: NB, known: NB, X: object, y: object, sample_weight: object) -> tup
     learned = [block.learn(batch.table, ignore_unknown)[0] for block in nb._columns(batch.table)]
     columns = declare_levels(learned, known.fitted_.encoding.blocks)
     encoded = encode_batch(nb, *batch, columns)
-    return fit_to_counts(nb, known, counting.prune(encoded.count_rows())), encoded
+    return fit_to_counts(nb, known, encoded.count_levels()), encoded
 
 
 def read_known_columns(

@@ -200,7 +200,8 @@ def fit_em(
 
     labeled = table.take(known)
     columns = model._columns(table if (weights > 0).all() else table.take(weights > 0))
-    counted = classifier_state.count_table(model, classes, labeled, label[known], weights[known], columns)
+    batch = classifier_state.encode_batch(model, classes, labeled, label[known], weights[known], columns)
+    counted = batch.count_levels()
     # The rows without a label are read with the columns, and the structure, of the labelled ones.
     classifier_state.commit(model, model, counted)
     classifier_state.warn_of_dates(model)
@@ -263,7 +264,9 @@ def count_in_first_class(
     nb: NaiveBayesClassifier, classes: Levels, columns: tuple[Columns, ...], table: Table, weight: np.ndarray
 ) -> Counted:
     """Return counts of unlabelled rows in the first class: priors derived from all rows ignore the class."""
-    return classifier_state.count_table(nb, classes, table, np.zeros(table.n_rows, np.int32), weight, columns)
+    return classifier_state.encode_batch(
+        nb, classes, table, np.zeros(table.n_rows, np.int32), weight, columns
+    ).count_levels()
 
 
 def use_pooled_priors(nb: NaiveBayesClassifier) -> None:

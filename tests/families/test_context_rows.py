@@ -7,21 +7,11 @@ import itertools
 import numpy as np
 from hypothesis import given
 from hypothesis import strategies as st
-from scipy.special import gammaln
 
 from bayesnb.families import ContextsOfRows
+from tests.structures.contexts import log_evidence
 
 C = 2
-
-
-def log_evidence(table: np.ndarray, alpha: float) -> float:
-    """P(s) = ½ B(n_s) + ½ Π_v P(s v) of counts (*parents, levels), `alpha` for all levels together."""
-    n = table.reshape(-1, table.shape[-1]).sum(axis=0)
-    own = alpha / len(n)
-    stop = (gammaln(own + n) - gammaln(own)).sum() + gammaln(alpha) - gammaln(alpha + n.sum())
-    if table.ndim == 1:
-        return float(stop)
-    return float(np.logaddexp(stop, sum(log_evidence(below, alpha) for below in table)) - np.log(2))
 
 
 @given(
