@@ -55,9 +55,10 @@ class MixedNB(NaiveBayesClassifier):
         Density of the columns of numbers that no list names. "gaussian": normal. "binned": a step function of any
         shape, averaged over all binnings. "auto": for each column the one of these with the higher score of the labels,
         the mean of log P(y | x_j) over the rows that are counted first, each scored by fits to random halves without
-        the row (three splits, six of fewer than 1,000 rows, always the same ones for the same rows). "auto" is
-        "gaussian" if there are fewer than ten rows outside the largest class, or if `prior` is a complete prior without
-        binned columns. `partial_fit` keeps the choice, `kinds_`, and all results are conditional on it.
+        the row (three splits, six of fewer than 1,000 rows, always the same ones for the same rows; a row of weight 2
+        is in one half). "auto" is "gaussian" if there are fewer than ten rows outside the largest class, or if `prior`
+        is a complete prior without binned columns. `partial_fit` keeps the choice, `kinds_`, and all results are
+        conditional on it.
     alpha : scalar, (F,) array, list with an entry per column, Dirichlet, or dict or Series by column, default 1
         Concentration of the Dirichlet prior of the categorical, Bernoulli and multinomial columns: one number for all
         of them, or one per column. A dict or Series is matched by name, such as

@@ -117,7 +117,9 @@ def draw_cuts(
     return xp.moveaxis(scan(step, last, at, reverse=True)[1], 0, -1)
 
 
-def log_sums_of_bins(log_values: Float[jax.Array, "*C G"], cuts: Bool[jax.Array, "*C G"]) -> Float[jax.Array, "*C G"]:
+def log_sums_of_bins(
+    log_values: Float[jax.Array, "... G"], cuts: Bool[jax.Array, "... G"]
+) -> Float[jax.Array, "... G"]:
     """(…, G) log Σ exp of `log_values` (…, G) over the bin of each cell, given whether there are cuts before cells."""
     values, cut = (xp.moveaxis(v, -1, 0) for v in xp.broadcast_arrays(log_values, cuts))
 

@@ -107,7 +107,7 @@ class StudentT(Cellwise):
 
     def cells(
         self, x: jax.Array, log1p_square: Callable[[jax.Array], jax.Array] | None = None
-    ) -> Float[jax.Array, "N F"]:
+    ) -> Float[jax.Array, "... F"]:
         """(N, F) log Student t density of each cell for one class; `log1p_square` may replace log(1 + z²)."""
         growth = (log1p_square or _log1p_square)((x - self.loc) / self.width)
         return xp.asarray(self.constant - self.exponent * growth)
