@@ -23,6 +23,7 @@ from bayesnb.prediction.cross_fitting import Half, TermColumns
 
 if TYPE_CHECKING:
     from bayesnb.estimators.base import NaiveBayesClassifier
+    from bayesnb.estimators.network_base import StructuredNB
 
 NB = TypeVar("NB", bound="NaiveBayesClassifier")
 
@@ -185,8 +186,8 @@ class ContextHalf(NamedTuple):
     log_class: np.ndarray
 
     @classmethod
-    def from_rows(cls, nb: Any, batch: LabelledRows, limits: Sequence[int], rows: np.ndarray) -> ContextHalf:
-        """Count the rows of positive weight of a batch with arcs."""
+    def from_rows(cls, nb: StructuredNB, batch: LabelledRows, limits: Sequence[int], rows: np.ndarray) -> ContextHalf:
+        """Count the rows of positive weight of a batch with arcs, for the terms of the rows at `rows` (n,)."""
         network: Any
         cells: Any
         batch = nb._keep_used(batch)
@@ -230,7 +231,7 @@ class ContextHalf(NamedTuple):
                 values = np.concatenate([margins, dependences[most - 1]], axis=-1)
                 every = (*names, *map(DEPENDENCE.format, self.children))
             is_dependence = np.arange(len(every)) >= len(names)
-            found.append(columns.arrange(every, values, np.array([0 * is_dependence > 0, is_dependence])))
+            found.append(columns.arrange(every, values, np.array([np.zeros_like(is_dependence), is_dependence])))
         return found
 
     def nested_joints(self, index: np.ndarray) -> Iterator[np.ndarray]:
