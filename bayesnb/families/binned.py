@@ -455,5 +455,6 @@ def _map_parts(function: Callable[[Any], Any], arrays: Any, size: int) -> Any:
         entries = map_leading_axis(lambda one: function(jax.tree.map(lambda v: v[None], one)), arrays, batch_size=n)
         return jax.tree.map(lambda v: v[:, 0], entries)
     starts = range(0, max(1, len(jax.tree.leaves(arrays)[0])), n)
-    parts = [function(jax.tree.map(lambda v: v[i : i + n], arrays)) for i in starts]  # noqa: B023
+    with np.errstate(all="ignore"):  # as JAX does; concentrations may be 0
+        parts = [function(jax.tree.map(lambda v: v[i : i + n], arrays)) for i in starts]  # noqa: B023
     return jax.tree.map(lambda *leaves: xp.concatenate(leaves), *parts)
