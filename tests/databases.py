@@ -6,7 +6,7 @@ import os
 import shutil
 import sqlite3
 import tempfile
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
@@ -33,12 +33,16 @@ def connect(name: str, address: str) -> Iterator[Any]:
             connection.rollback()
 
 
-def store(connection: Any, frame: pd.DataFrame, decimals: Sequence[str] = ()) -> None:
+def store(
+    connection: Any, frame: pd.DataFrame, decimals: Sequence[str] = (), types: Mapping[str, str] | None = None
+) -> None:
     """Store a DataFrame as the table `cars`, with columns of type NUMERIC where `decimals` names them.
 
     NaN stays NaN in a column of DOUBLE PRECISION, except in SQLite, which has none, and is NULL in other columns.
+    `types` are SQL types of columns, in place of those that follow from the DataFrame.
     """
-    types = {name: _TYPES.get(kind.kind, "VARCHAR") for name, kind in frame.dtypes.items()}
+    given = types or {}
+    types = {name: given.get(name) or _TYPES.get(kind.kind, "VARCHAR") for name, kind in frame.dtypes.items()}
     types |= dict.fromkeys(decimals, "NUMERIC(12, 2)")
     columns = [f'"{name.replace(chr(34), chr(34) * 2)}" {kind}' for name, kind in types.items()]
     connection.execute("DROP TABLE IF EXISTS cars")

@@ -76,6 +76,7 @@ class Exponential(Rates):
 
     statistics: ClassVar[type[Durations]] = Durations
     cell: ClassVar[str] = "Exponential(rate, validate_args=False)"  # the support of NumPyro's leaves 0 out
+    sql: ClassVar[tuple[str, str]] = ("LN({rate}) - {rate} * {x}", "{impossible}")
 
     def simulate(self, rng: np.random.Generator) -> np.ndarray:
         """Random durations in the shape of the rates, one for each, drawn by a NumPy generator."""

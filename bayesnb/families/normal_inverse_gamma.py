@@ -37,6 +37,11 @@ class Normal(Cellwise):
     """Normal likelihood with `mu` and `sigma2` (C, F) plugged in, or draws (n, C, F); variance 0 is a point mass."""
 
     cell: ClassVar[str] = "Normal(mu, jnp.sqrt(sigma2))"
+    sql: ClassVar[tuple[str, str]] = (
+        "CASE WHEN ABS({x} - {mu}) > 1e140 * SQRT({sigma2}) THEN {impossible} ELSE "
+        "-0.5 * (LN(6.283185307179586 * {sigma2}) + ({x} - {mu}) * (({x} - {mu}) / {sigma2})) END",
+        "CASE WHEN {x} = {mu} THEN {certain} ELSE {impossible} END",
+    )
 
     mu: Array
     sigma2: Array
@@ -81,6 +86,15 @@ class Normal(Cellwise):
 @pytree
 class StudentT(Cellwise):
     """Predictive Student t likelihood of normal data: log density constant - exponent · log(1 + ((x - loc)/width)²)."""
+
+    # The digits of z² that 1 + z² loses are added: many rows multiply the logarithm by a large exponent.
+    sql: ClassVar[tuple[str, str]] = 2 * (
+        "{constant} - {exponent} * (CASE WHEN ABS({x} - {loc}) > 1e140 * {width} "
+        "THEN 2 * (LN(ABS({x} - {loc})) - LN({width})) "
+        "ELSE LN(1 + {square}) + ({square} - ((1 + {square}) - 1)) / (1 + {square}) END)".replace(
+            "{square}", "(({x} - {loc}) / {width}) * (({x} - {loc}) / {width})"
+        ),
+    )
 
     loc: Array
     width: Array

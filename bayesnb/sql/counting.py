@@ -1,13 +1,13 @@
-"""SQL that counts rows in the database: sufficient statistics of a table, for `bayesnb.from_counts`."""
+"""Query that counts rows in the database: sufficient statistics of a table, for `bayesnb.from_counts`."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 
 from bayesnb._util.arguments import require_iterable, shown
+from bayesnb.sql.text import GREATEST, number_and_nan, quote_column, quote_text
 
 _TYPES = (str, int, bool, float)
-_GREATEST = "CAST(1.7976931348623157e308 AS DOUBLE PRECISION)"
 
 
 def counts(table: str, target: str, columns: Mapping[str, type] | Sequence[str], *, weight: str | None = None) -> str:
@@ -71,14 +71,14 @@ r."ripe" IS NOT NULL AND r."colour" IS NOT NULL GROUP BY r."ripe", r."colour"
             raise ValueError(
                 f"columns[{shown(name)}] is {shown(kind)}; the type of a column must be str, int, bool or float."
             )
-    label = _quote_column(target)
+    label = quote_column(target)
     source, labelled = f"FROM {table} AS r", f"{label} IS NOT NULL"
-    times = "1" if weight is None else _quote_column(weight)
+    times = "1" if weight is None else quote_column(weight)
     counted = labelled if weight is None else f"{labelled} AND {times} > 0"
     total = (
         f"SUM({times})"
         if weight is None
-        else _null_unless_all(f"{times} >= 0 AND {times} <= {_GREATEST}", f"SUM({times})")
+        else _null_unless_all(f"{times} >= 0 AND {times} <= {GREATEST}", f"SUM({times})")
     )
     # PostgreSQL takes the types of the columns of a UNION from its first two queries, and NULL alone for a text.
     text, number = "CAST(NULL AS VARCHAR)", "CAST(NULL AS DOUBLE PRECISION)"
@@ -97,11 +97,11 @@ def _count_levels(name: str, kind: str, label: str, times: str, source: str, cou
 
     The other arguments are SQL: label, weight, FROM clause, and condition for a row to count.
     """
-    cell = _quote_column(name)
+    cell = quote_column(name)
     text = f"CAST({cell} AS VARCHAR)"
     nan = "" if kind == "str" else f" AND LOWER({text}) <> 'nan'"
     return (
-        f"SELECT {label}, {_quote_text(name)}, '{kind}', {text}, SUM({times}), NULL, NULL {source} "
+        f"SELECT {label}, {quote_text(name)}, '{kind}', {text}, SUM({times}), NULL, NULL {source} "
         f"WHERE {counted} AND {cell} IS NOT NULL{nan} GROUP BY {label}, {cell}"
     )
 
@@ -113,17 +113,16 @@ def _count_numbers(name: str, kind: str, label: str, times: str, source: str, co
     that follows from this sum correct mean and squares. The mean is NULL if a cell is greater than every number: a text
     is, in SQLite, whose sums would take a text for 0.
     """
-    cell = _quote_column(name)
-    number = f"CAST({cell} AS DOUBLE PRECISION)"
-    # DuckDB and PostgreSQL order NaN and -NaN above every number.
-    observed = f"{counted} AND {cell} IS NOT NULL AND NOT ({number} > 0 AND -{number} > 0)"
-    mean = _null_unless_all(f"{cell} <= {_GREATEST}", f"SUM({times} * {number}) / SUM({times} * 1.0)")
+    cell = quote_column(name)
+    number, is_nan = number_and_nan(name)
+    observed = f"{counted} AND {cell} IS NOT NULL AND NOT ({is_nan})"
+    mean = _null_unless_all(f"{cell} <= {GREATEST}", f"SUM({times} * {number}) / SUM({times} * 1.0)")
     means = f'SELECT {label} AS "label", {mean} AS "mean" {source} WHERE {observed} GROUP BY {label}'
     deviation = f'({number} - m."mean")'
     shift = f"SUM({times} * {deviation}) / SUM({times} * 1.0)"
     m2 = f"SUM({times} * {deviation} * {deviation}) - SUM({times} * {deviation}) * {shift}"
     return (
-        f"SELECT {label}, {_quote_text(name)}, '{kind}', NULL, SUM({times}), MAX(m.\"mean\") + {shift}, "
+        f"SELECT {label}, {quote_text(name)}, '{kind}', NULL, SUM({times}), MAX(m.\"mean\") + {shift}, "
         f"CASE WHEN MIN({number}) < MAX({number}) THEN {m2} ELSE 0 END "
         f'{source} JOIN ({means}) AS m ON {label} = m."label" WHERE {observed} GROUP BY {label}'
     )
@@ -132,16 +131,6 @@ def _count_numbers(name: str, kind: str, label: str, times: str, source: str, co
 def _null_unless_all(condition: str, value: str) -> str:
     """Return the SQL of an aggregate: `value`, or NULL unless every row of the group meets `condition`."""
     return f"CASE WHEN MIN(CASE WHEN {condition} THEN 1 ELSE 0 END) = 1 THEN {value} END"
-
-
-def _quote_column(name: object) -> str:
-    """Return the name of a column as SQL, r."name", with its quotes doubled."""
-    return 'r."' + str(name).replace('"', '""') + '"'
-
-
-def _quote_text(value: object) -> str:
-    """Return a value as a text literal of SQL, with its quotes doubled."""
-    return "'" + str(value).replace("'", "''") + "'"
 
 
 __all__ = ["counts"]
