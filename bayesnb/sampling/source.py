@@ -36,6 +36,7 @@ _NUMBER = "value = np.asarray(X[name], float)\nseen = ~np.isnan(value)\n"
 _DRAW = 'numpyro.sample(f"{name}", distribution.mask(seen), obs=value)\n'
 _FRAME = 'X = pd.DataFrame(X.toarray() if hasattr(X, "toarray") else X).rename(columns=str)'
 _COUNT = "count"
+_OFFSET = "offset"
 _LABEL = "label"
 
 
@@ -98,7 +99,8 @@ def numpyro_source(nb: Classifier, hyperprior: object = None) -> Source:
     str
         Python code that defines `model(X=None, y=None, n_rows=...)`. X and y are rows and labels; X is a DataFrame
         if `nb` was fitted to one, and otherwise an array. Without X, `n_rows` rows are simulated, by default as many as
-        were fitted. Sites are
+        were fitted. With normal columns there is `offset={}`, a dict of numbers (N,) that are added to the means of the
+        rows of a column: an effect that a program around this one samples. Sites are
 
         - "class_prob"; in the plate "rows", "label": the position of the class in `nb.classes_`;
         - in the plate "rows", one for each column of X, under its name: the position of a level, 0 or 1, or a number;
@@ -203,6 +205,7 @@ def _assemble(nb: Classifier, fitted: Fitted, parts: Sequence[_Part]) -> str:
     frame = "" if is_named else f"        {_FRAME}\n"
     observed = "the DataFrame X" if is_named else "the array X"
     classes, *blocks = parts
+    offset = f", {_OFFSET}={{}}" if any(_OFFSET in part.cells for part in blocks) else ""
 
     def lines(name: str, indent: int, of: Sequence[_Part] = parts) -> str:
         """Return the lines `name` of all parts, indented."""
@@ -211,7 +214,7 @@ def _assemble(nb: Classifier, fitted: Fitted, parts: Sequence[_Part]) -> str:
     return (
         f'"""{type(nb).__name__} as a generative model: {n_classes} classes, {n_features} columns."""\n'
         f"{_IMPORTS}\n{lines('constants', 0)}\n\n"
-        f"def model(X=None, y=None, n_rows={n_rows}):\n"
+        f"def model(X=None, y=None, n_rows={n_rows}{offset}):\n"
         f'    """Sample the parameters, and each row given its class; {observed}, and labels y are observed."""\n'
         f"    if X is not None:\n{frame}        n_rows = len(X)\n"
         f"{lines('shared', 4)}"
@@ -361,6 +364,8 @@ def _write_numbers(block: _Block) -> _Part:
         parameters += _for_each(variable, _replace_names(site.distribution.text, given), constant)
         given = {**given, site.parameter: f"{variable}[name]"}
     drawn = {parameter: f"{variable}[name][label]" for parameter, variable in block.sites.items()}
+    if prior.location == "mu":
+        drawn["mu"] += f" + {_OFFSET}.get(name, 0.0)"
     distribution = f"distribution = dist.{_replace_names(prior.likelihood.cell, drawn)}\n"
     cells = _for_each_cell(f"name in {constant}", f"{_NUMBER}value = np.nan_to_num(value)\n", distribution + _DRAW)
     comment = f"# p(x_j | c) = {prior.likelihood.cell}, with its conjugate prior.\n"

@@ -116,6 +116,20 @@ def test_it_simulates_rows_that_fit_takes(case):
     assert again.class_count_.sum() == 24
 
 
+def test_an_offset_moves_the_means_of_the_rows():
+    """The density of numbers about moved means is that of numbers that are moved back."""
+    nb = bnb.GaussianNB().fit(NUMBERS, Y)
+    model, by = bnb.numpyro_model(nb), np.linspace(-1.0, 2.0, len(Y))
+    sites = {f"{kind}_{name}": np.array([0.5, 1.0, 2.0]) for kind in ("mu", "sigma2") for name in NUMBERS}
+    sites["class_prob"] = np.array([0.2, 0.3, 0.5])
+    back = NUMBERS.assign(height=NUMBERS["height"] - by)
+    moved, expected = (
+        float64(lambda X=X, offset=offset: log_density(model, (X, Y), {"offset": offset}, sites)[0])()
+        for X, offset in [(NUMBERS, {"height": by}), (back, {})]
+    )
+    np.testing.assert_allclose(moved, expected, rtol=1e-12)
+
+
 def test_missing_cells_have_no_density():
     X = LEVELS.assign(bud=LEVELS["bud"].where(np.arange(24) > 3))
     nb = bnb.CategoricalNB().fit(X, Y)
