@@ -23,7 +23,7 @@ import scipy.sparse as sp
 from sklearn.feature_extraction.text import CountVectorizer
 from sklearn.metrics import log_loss
 from sklearn.model_selection import train_test_split
-from spam_uncertainty import read
+from spam_filter import read
 
 import bayesnb as bnb
 

@@ -7,13 +7,13 @@ precisely their log odds ratios are known. The last part shows why the reserved 
     python examples/spam_filter.py FILE [--out DIR]
 
 FILE is the SMS Spam Collection (Almeida & Hidalgo 2011), a line `label<TAB>text` for each message; 70% of them are
-training messages. spam_uncertainty.py shows about which messages the filter is unsure, and whether more data would
-help.
+training messages.
 """
 
 from __future__ import annotations
 
 import argparse
+import csv
 import warnings
 from pathlib import Path
 
@@ -21,12 +21,12 @@ import matplotlib.pyplot as plt
 import numpy as np
 import pandas as pd
 from sklearn.model_selection import train_test_split
-from spam_uncertainty import read
 
 import bayesnb as bnb
 from bayesnb.evaluation import scores
 from bayesnb.text import BagOfWords
 
+NAMES = ("SMSSpamCollection", "sms_spam.tsv")
 LOST_MAIL = 20  # what a wanted message called spam costs, where spam let through costs 1
 WORDS = 8  # shown a message
 PROB = 0.9
@@ -49,6 +49,17 @@ are lost instead of 8. Trained on the 3,979 words that occur in one message only
 evidence here. Dropping unknown words works equally well (log loss .096 against .100). Only a reserved word without
 counts does harm.
 """
+
+
+def read(path: Path) -> tuple[list[str], np.ndarray]:
+    """Read texts and labels of the file, or of the file with the usual name in this folder."""
+    if path.is_dir():
+        path = next((path / name for name in NAMES if (path / name).is_file()), path)
+    if not path.is_file():
+        raise SystemExit(f"{path} is not a file: pass the SMS Spam Collection, or a folder with {' or '.join(NAMES)}.")
+    with path.open(encoding="utf-8", newline="") as lines:
+        rows = [row for row in csv.reader(lines, delimiter="\t", quoting=csv.QUOTE_NONE) if len(row) == 2]
+    return [text for _, text in rows], np.array([label for label, _ in rows])
 
 
 def compare(X, y, X_test, y_test) -> None:

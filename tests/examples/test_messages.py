@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from examples.spam_uncertainty import read
+from examples.spam_filter import read
 
 
 def test_a_file_or_a_folder_that_has_it(tmp_path):
