@@ -17,6 +17,7 @@ from bayesnb.cli.column_types import Label
 from bayesnb.cli.conclusion import Base, Findings
 from bayesnb.cli.csv_cells import InputError
 from bayesnb.cli.fitting import Fits, Settings
+from bayesnb.cli.held_out_rates import HeldOut
 from bayesnb.cli.labelled_data import NUMBERS, UNDECIDED, Dataset
 from bayesnb.cli.terminal import enumerate_names
 from bayesnb.encoding import check_table
@@ -50,6 +51,8 @@ class Outcome:
         The same fits with weights of terms, if there are weights.
     findings : Findings
         Scores of the estimates, and what else a conclusion rests on.
+    held_out : HeldOut
+        Labels and class probabilities of the held-out rows, weighted if there are weights.
     parameters : DataFrame or None
         Table of `bayesnb.uncertainty.parameter_table`; None if the posterior is improper.
     notes : list of str
@@ -59,6 +62,7 @@ class Outcome:
     fits: Fits
     weighted: Fits | None
     findings: Findings
+    held_out: HeldOut
     parameters: pd.DataFrame | None
     notes: Sequence[str]
 
@@ -121,7 +125,8 @@ def run(data: Dataset, settings: Settings) -> Outcome:
         target=data.target,
         left_out=tuple(data.left_out),
     )
-    return Outcome(data, fits, weighted, findings, parameters, notes)
+    held_out = HeldOut.from_fits(weighted or fits, list(data.class_count))
+    return Outcome(data, fits, weighted, findings, held_out, parameters, notes)
 
 
 def _suspicious_columns(fits: Fits) -> list[str]:

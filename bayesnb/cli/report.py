@@ -18,6 +18,7 @@ from bayesnb.cli.formatting import format_parameters, format_scores
 from bayesnb.cli.labelled_data import NUMBERS, Dataset
 from bayesnb.cli.output_folder import file_stem
 from bayesnb.cli.terminal import enumerate_names
+from bayesnb.evaluation.estimates import WEIGHTED
 from bayesnb.version import __version__
 
 _RANKING = "ranked by the sd of a probability"
@@ -31,6 +32,7 @@ def overview(outcome: Outcome, settings: Settings) -> Section:
     guessed = " (guessed; change them with --categorical, --gaussian, … and --drop)" * data.guessed
     verdict = Paragraph(f"{conclusion.verdict} {conclusion.confidence[0]}")
     sections = [
+        _decision(outcome),
         Section(f"Columns{guessed}", (Bullets(tuple(_describe_columns(data))),)),
         Section(
             f"Scores ({outcome.fits.description}); log evidence of all {n_rows}",
@@ -101,12 +103,18 @@ def _chapter(outcome: Outcome, analyses: Mapping[str, Analysis]) -> Section:
     verdict = Paragraph(conclusion.verdict, "verdict")
     confidence = Paragraph(" ".join(conclusion.confidence))
     sections = [
+        replace(_decision(outcome), role="box"),
         Section("Conclusion", (verdict, confidence, Bullets(conclusion.details)), role="box"),
         Section("What to try next", tuple(next_steps), role="box"),
         Section("Columns", (Bullets(tuple(_describe_columns(data))),), role="fold"),
         *(Section(title, tuple(_analysis_blocks(data.name, title, analysis))) for title, analysis in analyses.items()),
     ]
     return Section(data.name, (Paragraph(f"{summarize(outcome)}."), *_notes(outcome)), tuple(sections))
+
+
+def _decision(outcome: Outcome) -> Section:
+    """Return the section on the rates of the classes, and on how many rows of a class are found."""
+    return outcome.held_out.section(WEIGHTED if outcome.weighted is not None else outcome.findings.predictive)
 
 
 def _analysis_blocks(data_set: str, title: str, analysis: Analysis) -> Iterator[Block]:
