@@ -33,20 +33,7 @@ most probable class is right. stated: mean probability of the most probable clas
 answers. "copied": {COPIERS} more annotators, who repeat the answer of the weakest annotator nine times in ten.
 """
 
-CONCLUSION = """
-How to read this
-  The vote gives every annotator the same weight. EM weights each answer by how well the annotator agrees with the
-  inferred classes, and also learns from an annotator who rates one class too high. EM is therefore right more often. If
-  the model holds, stated confidence is close to accuracy. If some items are hard for everybody, EM is overconfident,
-  because the model assumes independent answers.
-  Copies break the model. Annotators who copy agree almost perfectly, so EM takes their answers for the classes; it is
-  then worse than the vote, and more confident than before. More items do not help. A few items of known class help if
-  you use them alone; beside hundreds of items without a class they hardly influence EM. `check_independence` within the
-  inferred classes reports the honest annotators, not the copies, because the copies define the classes.
-  A table of how often two annotators agree reveals copies without a model. If you keep one annotator of each such
-  group, the accuracy recovers. Good annotators also agree often, so a threshold of 80% sometimes removes one. Look at
-  items of known class to see whether two annotators share their errors.
-"""
+CONCLUSION = "How to read this: docs/cases/annotators.md"
 
 
 @dataclass(frozen=True, eq=False)
@@ -272,15 +259,7 @@ def main() -> None:
     print("Means of 10 data sets; scores on items whose class was not given")
     print(repeated().round(3).to_string(), "\n")
     worlds = {"hard items": simulate(0), "copied": simulate(0, copiers=COPIERS)}
-    for world, answers in worlds.items():
-        mixture = dawid_skene(answers.X)
-        print(f"{world}: annotators of one data set\n{skills(mixture, answers).round(3).to_string()}")
-        label = consensus(mixture, answers.X).argmax(axis=1)
-        print("Dependence within the inferred classes")
-        print(dependence(answers.X, label).round(3).to_string(index=False), "\n")
-    X = worlds["copied"].X
-    print("copied: how often two annotators agree\n" + agreement(X).round(2).to_string())
-    print("kept:", ", ".join(without_copies(X)))
+    print("copied, annotators without the copies:", ", ".join(without_copies(worlds["copied"].X)))
     print(CONCLUSION)
     if find_spec("matplotlib") is None:
         print("No figure: install matplotlib to draw one.")

@@ -119,7 +119,7 @@ def report(case: Case, out: Path) -> None:
 P > .999: {len(errors):,} rows, of which {errors.sum()} are wrong: {errors.mean():.1%}; the model states at most 0.1%
 wrong rows whose 90% interval of P(predicted class) excludes 1/2: {(wrong & excludes_half).sum()} of {wrong.sum()}
 pairs that depend on each other given the class (log Bayes factor > 0): {dependent:,} of {len(case.pairs):,}
-{case.pairs.head(20).round(4).to_string(index=False)}
+{case.pairs.head(8).round(4).to_string(index=False)}
 {case.moral}""")
     for name, ax in (
         ("reliability", bnb.plots.reliability(reliability(case.log_proba, case.truth, case.classes))),

@@ -42,23 +42,10 @@ from the messages of the day without labels.
 """
 
 CONCLUSION = """\
-How to read this
-  {chosen:g} was the best factor of the first days, and {best:g} of the later days. The first days only show how fast
-  things have changed so far. Following the leader (every morning, the factor that was best until then) had a log loss
-  of {leader:.3f} on the later days. The best factor in hindsight had {hindsight:.3f}, and never forgetting had
-  {never:.3f}.
-  A large factor keeps outdated words. A small factor leaves small counts, so the prior, which does not decay,
-  dominates. The best factor therefore depends on alpha.
-  The estimated share of spam lowers the log loss further, unless counts are so small that scores are far too confident.
-  The share of spam changes within days, and decayed counts adapt too slowly; the estimate uses the messages of the same
-  day, without labels. It assumes that spam and ham look as before and only their shares have changed, and that the
-  scores are correct. A new campaign violates this: 90% intervals contained the true share on {covered:.0%} of the later
-  days.
-  `forget` removes a message with a wrong label, at its decayed weight; the result equals the filter without the
-  mistake, up to rounding. A filter that is saved in the evening and loaded in the morning makes identical predictions.
-  After decay, intervals and posteriors describe the uncertainty after this number of messages if their distribution had
-  not changed. They do not cover the difference between today and tomorrow.
-"""
+{chosen:g} was the best factor of the first days, {best:g} of the later ones. Following the leader (every morning the
+factor that was best until then) had a log loss of {leader:.3f}, the best factor in hindsight {hindsight:.3f}, and never
+forgetting {never:.3f}. 90% intervals of the share of spam contained the true one on {covered:.0%} of the later days.
+How to read this: docs/cases/daily_filter.md"""
 
 WORDS = HashingVectorizer(n_features=COLUMNS, alternate_sign=False, norm=None)
 """Hashed columns for all words, without a vocabulary; sometimes two words share a column."""

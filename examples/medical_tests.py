@@ -36,25 +36,7 @@ promised: the value of information. entropy: decrease of the entropy of the clas
 the true class. If the model holds, all three agree within chance. "at random": a random missing test.
 """
 
-CONCLUSION = """
-How to read this
-  If cells are independent given the disease and tests are ordered at random, the model holds: the recommended test
-  gives the expected information, and more than a random test.
-  If a severity outside the table affects all cells, the entropy falls as expected, but the log loss falls by less than
-  half of that. The second test repeats information of the first, and the model counts it as new. Entropy is computed
-  from the model's own probabilities; only labels show what a result was worth. With weighted terms the log loss is
-  smaller, but the expected gain is still too large: the weights were estimated on typical rows, and are overconfident
-  for rows with one more test.
-  Doctors order tests because of what they see. A test that was not ordered is then evidence, and treating its cell as
-  missing at random ignores this evidence: if the model holds in all other respects, pneumonia is stated too often
-  without an X-ray, and too rarely with one. Columns for the orders correct this. If severity also affects the orders,
-  these columns repeat information of other columns, and the log loss is worse than without them, unless terms are
-  weighted. The columns are useful while the same doctors order in the same way. They do not tell the results of tests
-  that nobody ordered; to learn these, some tests must be made at random.
-  Nats are not costs: most results would change no action. Testing only the rows for which a test is expected to pay
-  costs a quarter of testing everybody, and saves more. Expected and observed costs agree within chance (± a standard
-  error) if the model holds; otherwise the expected cost is about half of the observed cost.
-"""
+CONCLUSION = "How to read this: docs/cases/medical_tests.md"
 
 LOSS = pd.DataFrame(
     {"cold": [0.0, 1.0, 4.0], "flu": [2.0, 0.0, 4.0], "pneumonia": [20.0, 20.0, 0.0]},
@@ -333,8 +315,6 @@ def main() -> None:
     print(INTRODUCTION)
     table = promises()
     print(shown(table).to_string())
-    print("\nShare of pneumonia among new patients with and without an X-ray, and log loss of all diseases")
-    print(shares().round(3).to_string(na_rep=""))
     print(f"\nCosts per patient; one pneumonia that is not admitted makes {20 / FRESH:g}; tests cost {PRICES}\n{LOSS}")
     for name in ("independent, by lot", "severity, by lot"):
         print(f"\n{name}\n{policies(WORLDS[name]).astype(dict.fromkeys(TESTS, int)).round(3).to_string()}")

@@ -35,23 +35,7 @@ truth is known because the town is simulated; EM does not see it. called: pairs 
 their mean P(match). right: the share of them that are matches. found: the share of matches that are called.
 """
 
-CONCLUSION = """
-How to read this
-  EM finds classes that make the fields independent, which need not be "match" and "no match". If both passes are in one
-  table, fewer than half of the pairs that two classes call matches are matches. Among pairs with the same surname, two
-  classes separate people who live together from people who do not: two in three pairs of the class of "matches" differ
-  in first name, although the model is certain. BIC prefers a third class everywhere, but does not tell what a class
-  means; the tables of the classes do.
-  With a third class EM finds matches, but too few: day and month are exchanged together, the model counts this as two
-  independent pieces of evidence, and puts these matches into other classes. If day and month are one field, and street
-  and postcode another, two classes are enough, and more matches are found. `check_independence` finds dependent fields,
-  but only if the inferred classes are about right.
-  With a few labels the classes have names, and EM starts near them; EM with labels has a better log loss than the
-  labels alone.
-  Probabilities show which pairs a clerk should see. These fields cannot distinguish some pairs, such as twins with
-  similar names. And pairs are not independent: a person who is linked to one record is linked to no other. Assign
-  records one to one afterwards.
-"""
+CONCLUSION = "How to read this: docs/cases/record_linkage.md"
 
 
 @dataclass(frozen=True, eq=False)
@@ -383,20 +367,8 @@ def main() -> None:
     asked = [(name, k) for name in tables for k in (2, 3)]
     fits = {(name, k): report(tables[name], k) for name, k in asked}
     print(pd.DataFrame({key: fit[2] for key, fit in fits.items()}).T.drop(columns="classes").round(4).to_string(), "\n")
-    for name, k in asked[4:]:
-        mixture, c, _ = fits[name, k]
-        print(f"Pass {name}: {k} classes; class {c} is taken as the matches")
-        print(against_truth(mixture, tables[name]).to_string())
-        print("P(agree | class)\n" + agreement(mixture.estimator_).round(3).to_string(), "\n")
-    mixture, c, _ = fits["surname", 3]
-    print("Separate fields, three classes: dependence within the inferred classes")
-    print(dependence(pairs, mixture.predict(pairs.X)).round(3).to_string(index=False), "\n")
-    print(
-        "Weights, separate fields, three classes\n" + weights(mixture.estimator_, pairs, c).round(3).to_string(), "\n"
-    )
     pairs, (mixture, c, _) = tables["surname, fields merged"], fits["surname, fields merged", 2]
     table = weights(mixture.estimator_, pairs, c)
-    print("Weights, merged fields, two classes\n" + table.round(3).to_string(), "\n")
     few = clerk(passes["surname"])
     labels_alone, em = with_labels(pairs, few)
     rest = np.setdiff1d(np.arange(len(pairs.X)), few)

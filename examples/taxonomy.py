@@ -34,19 +34,7 @@ probable node, a sum over the genera below it. Queries come from new species; th
 outside training.
 """
 
-CONCLUSION = """
-How to read this
-  Naive Bayes assumes that the 290 or so overlapping words of a read are independent, and is almost certain of every
-  prediction, even for unknown genera. The temperature, estimated on halves of the training sequences, gives each word a
-  small part of its weight. Stated confidence is then close to accuracy for known genera.
-  Nothing is trained for the higher ranks: probabilities of genera are summed. For an unknown genus, the predicted
-  family is mostly right, with less confidence than for a known genus; the predicted genus is always wrong.
-  The bootstrap of Wang et al. measures how often the answer stays the same when one word in seven is drawn. This is not
-  a probability that the answer is right; here it is below the accuracy at genus.
-  Probabilities over known genera cannot express "none of these". The temperature lowers the confidence for unknown
-  genera, but leaves many of them above .8. A threshold chosen on genera that were kept out lets few queries through,
-  and names fewer queries of known genera. It is valid only for genera as unknown as those that were kept out.
-"""
+CONCLUSION = "How to read this: docs/cases/taxonomy.md"
 
 
 @dataclass(frozen=True, eq=False)
