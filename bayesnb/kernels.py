@@ -122,7 +122,7 @@ def update(prior: NaiveBayes, statistics: Statistics) -> NaiveBayes:
     For levels :math:`\alpha' = \alpha + n`; for Gaussian columns :math:`\kappa' = \kappa + n`,
     :math:`m' = (\kappa m + n\bar x)/\kappa'`, :math:`a' = a + n/2` and
     :math:`b' = b + M_2/2 + \kappa n(\bar x - m)^2/(2\kappa')`; for Poisson columns :math:`a' = a + \sum x` and
-    :math:`b' = b + n` (Bernardo & Smith, *Bayesian Theory*, appendix A; docs/derivations.md).
+    :math:`b' = b + n` (Bernardo & Smith, *Bayesian Theory*, appendix A; docs/derivations/conjugate.md).
 
     Parameters
     ----------

@@ -216,7 +216,7 @@ class NaiveBayes:
         p(c, x \mid \pi, \theta) = \pi_c \prod_b p(x_b \mid \theta_{cb}).
 
     An object of this class is a distribution of π and of the θ of each block. `update` turns a prior into the
-    posterior, which is of the same type; see docs/derivations.md, section 1.
+    posterior, which is of the same type; see docs/derivations/conjugate.md, "Naive Bayes".
 
     Parameters
     ----------

@@ -23,6 +23,7 @@ version = release = __version__
 extensions = [
     "myst_nb",
     "sphinx.ext.autodoc",
+    "sphinx.ext.autosectionlabel",
     "sphinx.ext.autosummary",
     "sphinx.ext.viewcode",
     "numpydoc",
@@ -51,7 +52,8 @@ myst_heading_anchors = 3
 myst_substitutions = {"version": version}
 myst_links_external_new_tab = False
 # A notebook that was not run, as in CI, does not say in which language it is.
-suppress_warnings = ["mystnb.unknown_mime_type", "myst-nb.lexer", "mystnb.lexer"]
+suppress_warnings = ["mystnb.unknown_mime_type", "myst-nb.lexer", "mystnb.lexer", "autosectionlabel.*"]
+autosectionlabel_prefix_document = True  # docstrings refer to sections by page and title
 
 autosummary_generate = True
 autodoc_typehints = "none"  # the docstrings say types and shapes
@@ -88,10 +90,10 @@ def skip_member(app, what, name, obj, skip, options):
 
 
 def link_pages(app, what, name, obj, options, lines):
-    """Turn `docs/page.md` in a docstring into a link to the page, and `docs/page.md, section 3` to the section."""
+    """Turn `docs/page.md` in a docstring into a link to the page, and `docs/page.md, "Title"` to the section."""
     for i, line in enumerate(lines):
-        line = re.sub(r"`?docs/(\w+)\.md`?, section (\d+)", r":ref:`\1, section \2 <\1-\2>`", line)
-        lines[i] = re.sub(r"`?docs/(\w+)\.md`?", r":doc:`docs/\1.md </\1>`", line)
+        line = re.sub(r'`?docs/([\w/]+)\.md`?, "([^"]+)"', r':ref:`"\2" <\1:\2>`', line)
+        lines[i] = re.sub(r"`?docs/([\w/]+)\.md`?", r":doc:`docs/\1.md </\1>`", line)
 
 
 def link_names(app, doctree, docname):

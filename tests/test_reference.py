@@ -118,20 +118,46 @@ def test_a_topic_opens_with_what_to_take(page):
         assert 2 <= len(re.findall(r"[.?](?:\s|$)", opening)) <= 6
 
 
+DERIVATIONS = {
+    page.stem: page.read_text(encoding="utf-8").partition("\n## References\n")
+    for page in sorted((PAGES.parent / "derivations").glob("*.md"))
+    if page.stem != "index"
+}
+TITLES = {(page, title) for page, (text, _, _) in DERIVATIONS.items() for title in re.findall(r"^## (.+)$", text, re.M)}
+
+
 def test_each_section_of_the_derivations_names_its_source_and_tests_that_exist():
     """A name such as `::test_x` alone belongs to the file named before it."""
     root = PAGES.parents[1]
-    text = (root / "docs" / "derivations.md").read_text(encoding="utf-8").partition("## References")[0]
-    sections = re.split(r"^\(derivations-\d+\)=\n## ", text, flags=re.MULTILINE)[1:]
-    assert len(sections) >= 26
+    sections = [section for text, _, _ in DERIVATIONS.values() for section in text.split("\n## ")[1:]]
+    assert len(sections) == len(TITLES) >= 26
     missing, path = [], ""
     for section in sections:
         last = section.strip().split("\n\n")[-1]
         assert last.startswith("Source: "), section.splitlines()[0]
-        named = re.findall(r"`((?:tests/[\w/]+\.py)?)::(\w+)`", last.partition("Checked by: ")[2])
+        named = re.findall(r"`((?:tests/[\w/]+\.py)?)::(\w+)`", last.partition("Checked by:")[2])
         assert named, section.splitlines()[0]
         for file, name in named:
             path = file or path
             if not re.search(rf"^(def|class) {name}\b", (root / path).read_text(encoding="utf-8"), re.MULTILINE):
                 missing.append(f"{path}::{name}")
     assert missing == []
+
+
+@pytest.mark.parametrize("page", DERIVATIONS)
+def test_a_page_of_derivations_has_its_references_and_is_short_enough_to_read(page):
+    text, _, references = DERIVATIONS[page]
+    assert len(text.split()) + len(references.split()) <= 2500
+    listed = re.findall(r"^- \[([^]]+)\] ", references, re.MULTILINE)
+    cited = {key for keys in re.findall(r"\[((?:[A-Z][\w–]*(?:, )?)+)\](?!\()", text) for key in keys.split(", ")}
+    assert len(listed) == len(set(listed))
+    assert cited == set(listed)
+
+
+def test_docstrings_name_pages_and_sections_of_derivations_that_exist():
+    files = (PAGES.parents[1] / "bayesnb").rglob("*.py")
+    text = "\n".join(file.read_text(encoding="utf-8") for file in files)
+    named = re.findall(r'docs/derivations/(\w+)\.md(?:`?, "([^"]+)")?', text)
+    assert len(named) == text.count("docs/derivations") > 20
+    assert {page for page, title in named if not title} <= DERIVATIONS.keys()
+    assert {(page, title) for page, title in named if title} <= TITLES

@@ -39,7 +39,8 @@ class AODE(StructuredNB):
         p(c, x \mid D) = \frac{1}{|M(x)|} \sum_{p \in M(x)} p_p(c, x \mid D),
 
     where M(x) are the members whose parent has a value in the row that occurred in at least `min_count` rows. Rows
-    without such a member are predicted by naive Bayes. See docs/derivations.md, section 17.
+    without such a member are predicted by naive Bayes. See
+    docs/derivations/structures.md, "Averaged one-dependence estimators".
 
     Parameters
     ----------
@@ -90,8 +91,8 @@ class AODE(StructuredNB):
     tables : {"full", "context"}, default "full"
         Probability tables of a column given its parents. "full": one Dirichlet for each joint value of the parents.
         "context": the exact average over the number of parents that matter for each of their values (context trees:
-        docs/derivations.md, section 25). `alpha` is then the concentration of all levels of a column together, and a
-        missing parent counts as one more value.
+        docs/derivations/structures.md, "Context trees"). `alpha` is then the concentration of all levels of a column
+        together, and a missing parent counts as one more value.
 
     Attributes
     ----------

@@ -37,7 +37,8 @@ class BinnedNB(NaiveBayesClassifier):
         & \theta_c \mid B \sim \mathrm{Dirichlet}(\alpha_b), \quad \alpha_b = \sum_{g \in b} \alpha_g,
 
     with π ~ Dirichlet(`class_alpha`). Each end is a cut with prior odds 1/(G - 1), independently. Predictions average
-    over all 2^(G - 1) binnings exactly, weighted by their posterior probabilities; see docs/derivations.md, section 24.
+    over all 2^(G - 1) binnings exactly, weighted by their posterior probabilities; see
+    docs/derivations/binned.md, "All binnings".
 
     Parameters
     ----------

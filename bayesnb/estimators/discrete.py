@@ -40,7 +40,7 @@ class CategoricalNB(NaiveBayesClassifier):
         & \pi \sim \mathrm{Dirichlet}(\mathtt{class\_alpha}), \quad \theta_{cj} \sim \mathrm{Dirichlet}(\alpha),
 
     where θ_cjl is the probability of level l of feature j in class c. With counts n_cj of the levels, the posterior of
-    θ_cj is Dirichlet(α + n_cj); see docs/derivations.md, section 3.
+    θ_cj is Dirichlet(α + n_cj); see docs/derivations/conjugate.md, "Dirichlet probabilities".
 
     Parameters
     ----------
@@ -165,7 +165,7 @@ class BernoulliNB(NaiveBayesClassifier):
         & \pi \sim \mathrm{Dirichlet}(\mathtt{class\_alpha}), \quad \theta_{cj} \sim \mathrm{Beta}(\alpha, \alpha),
 
     where θ_cj is the probability that feature j is present in class c. The posterior of θ_cj is a Beta distribution,
-    which is a Dirichlet of two levels; see docs/derivations.md, section 3.
+    which is a Dirichlet of two levels; see docs/derivations/conjugate.md, "Dirichlet probabilities".
 
     Parameters
     ----------
@@ -264,7 +264,7 @@ class MultinomialNB(NaiveBayesClassifier):
         & \pi \sim \mathrm{Dirichlet}(\mathtt{class\_alpha}), \quad \theta_c \sim \mathrm{Dirichlet}(\alpha),
 
     where θ_cj is the probability of word j in class c. With counts n_c of the words in the class, the posterior of θ_c
-    is Dirichlet(α + n_c); see docs/derivations.md, section 3.
+    is Dirichlet(α + n_c); see docs/derivations/conjugate.md, "Dirichlet probabilities".
 
     Parameters
     ----------

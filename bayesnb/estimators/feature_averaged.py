@@ -39,7 +39,8 @@ class FeatureAveragedNB(NaiveBayesClassifier):
         p(c, x \mid D) = p(c \mid D) \prod_{f=1}^F
         \big[ \rho'_f\, p(x_f \mid c, D) + (1 - \rho'_f)\, p(x_f \mid D) \big],
 
-    with ρ'_f the posterior probability that feature f depends on the class; see docs/derivations.md, section 14.
+    with ρ'_f the posterior probability that feature f depends on the class; see
+    docs/derivations/evidence_and_leave_one_out.md, "Averaging over features".
 
     Parameters
     ----------

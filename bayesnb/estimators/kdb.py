@@ -40,7 +40,7 @@ class KDB(StructuredNB):
         & |\mathrm{pa}(j)| \le k,
 
     with π ~ Dirichlet(`class_alpha`) and context-tree tables, which average over the number of parents that matter for
-    each of their values (docs/derivations.md, section 25).
+    each of their values (docs/derivations/structures.md, "Context trees").
 
     Columns are sorted by their mutual information with the class, I(x_j; c). The parents of a column are the up to k
     columns before it with the largest conditional mutual information I(x_j; x_p | c). By default, held-out labels

@@ -39,7 +39,7 @@ class MixedNB(NaiveBayesClassifier):
         & \pi \sim \mathrm{Dirichlet}(\mathtt{class\_alpha}),
 
     where each p(x_b | θ_cb) and its prior are those of `CategoricalNB`, `GaussianNB`, `BinnedNB`, `BernoulliNB`,
-    `PoissonNB`, `ExponentialNB` or `MultinomialNB`; see docs/derivations.md, section 1.
+    `PoissonNB`, `ExponentialNB` or `MultinomialNB`; see docs/derivations/conjugate.md, "Naive Bayes".
 
     The values in the rows that are counted first determine the kind of a column that you do not name, whatever its
     container. Numbers, also Decimal and numbers in arrays of objects, are numbers (see `numbers`), unless ten or more

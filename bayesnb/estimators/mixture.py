@@ -37,7 +37,8 @@ class NaiveBayesMixture(DensityMixin, BaseEstimator):
         p(x \mid \pi, \theta) = \sum_{k=1}^K \pi_k \prod_{j=1}^F p(x_j \mid \theta_{kj}),
 
     where the distributions p(x_j | θ_kj) and the priors of π and θ are those of `estimator`. EM maximises the log
-    likelihood plus the log density of the priors, from several random starts; see docs/derivations.md, section 19.
+    likelihood plus the log density of the priors, from several random starts; see
+    docs/derivations/unlabelled_rows.md, "EM".
 
     Parameters
     ----------

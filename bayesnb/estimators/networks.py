@@ -27,7 +27,8 @@ class NetworkNB(StructuredNB):
         & \theta_{cju} \sim \mathrm{Dirichlet}(\alpha),
 
     where θ_cju are the probabilities of the levels of feature j in class c if its parents have the joint value u, and π
-    ~ Dirichlet(`class_alpha`). The posterior of each θ_cju is Dirichlet again; see docs/derivations.md, section 17.
+    ~ Dirichlet(`class_alpha`). The posterior of each θ_cju is Dirichlet again; see
+    docs/derivations/structures.md, "Networks".
 
     Parameters
     ----------
@@ -82,10 +83,10 @@ class NetworkNB(StructuredNB):
     tables : {"full", "context"}, default "full"
         Probability tables of a column given its parents. "full": one Dirichlet for each joint value of the parents.
         "context": the exact average over the number of parents that matter for each of their values (context trees:
-        docs/derivations.md, section 25). `alpha` is then the concentration of all levels of a column together, and a
-        missing parent counts as one more value. A priori each context is the last one that matters with probability ½;
-        the parents are taken in their order. Nothing is summed out, and results are conditional on which cells are
-        missing.
+        docs/derivations/structures.md, "Context trees"). `alpha` is then the concentration of all levels of a column
+        together, and a missing parent counts as one more value. A priori each context is the last one that matters with
+        probability ½; the parents are taken in their order. Nothing is summed out, and results are conditional on which
+        cells are missing.
     prior : NaiveBayes, optional
         Complete prior of the classifier, such as `prior_` of another one. Replaces `alpha`, `gaussian_prior`,
         `class_alpha` and `class_prior`.
@@ -201,7 +202,7 @@ class SPODE(StructuredNB):
         & \theta_{cju} \sim \mathrm{Dirichlet}(\alpha),
 
     where θ_cju are the probabilities of the levels of feature j in class c if the superparent has level u, and π ~
-    Dirichlet(`class_alpha`); see docs/derivations.md, section 17.
+    Dirichlet(`class_alpha`); see docs/derivations/structures.md, "Networks".
 
     Parameters
     ----------
@@ -253,8 +254,8 @@ class SPODE(StructuredNB):
     tables : {"full", "context"}, default "full"
         Probability tables of a column given its parents. "full": one Dirichlet for each joint value of the parents.
         "context": the exact average over the number of parents that matter for each of their values (context trees:
-        docs/derivations.md, section 25). `alpha` is then the concentration of all levels of a column together, and a
-        missing parent counts as one more value.
+        docs/derivations/structures.md, "Context trees"). `alpha` is then the concentration of all levels of a column
+        together, and a missing parent counts as one more value.
     prior : NaiveBayes, optional
         Complete prior of the classifier, such as `prior_` of another one. Replaces `alpha`, `gaussian_prior`,
         `class_alpha` and `class_prior`.

@@ -51,7 +51,7 @@ class GaussianNB(NumbersNB):
         \mu_{cj} \mid \sigma^2_{cj} \sim N(m, \sigma^2_{cj}/\kappa),
 
     with π ~ Dirichlet(`class_alpha`). The posterior of each (μ_cj, σ²_cj) is normal-inverse-gamma again; see
-    docs/derivations.md, section 4.
+    docs/derivations/conjugate.md, "Normal observations".
 
     Parameters
     ----------
@@ -145,7 +145,8 @@ class PoissonNB(NumbersNB):
         & \pi \sim \mathrm{Dirichlet}(\mathtt{class\_alpha}), \quad \lambda_{cj} \sim \mathrm{Gamma}(a, b),
 
     where λ_cj is the expected count of feature j in a row of class c, and b is a rate. The posterior of λ_cj is Gamma(a
-    + Σx, b + n), with Σx the sum of the counts and n the weight of the rows; see docs/derivations.md, section 5.
+    + Σx, b + n), with Σx the sum of the counts and n the weight of the rows; see
+    docs/derivations/conjugate.md, "Poisson counts".
 
     Parameters
     ----------

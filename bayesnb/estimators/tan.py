@@ -40,7 +40,7 @@ class TAN(StructuredNB):
         & \theta_{cju} \sim \mathrm{Dirichlet}(\alpha),
 
     where θ_cju are the probabilities of the levels of feature j in class c if its parent has level u, and π ~
-    Dirichlet(`class_alpha`); see docs/derivations.md, section 17.
+    Dirichlet(`class_alpha`); see docs/derivations/structures.md, "Learned trees".
 
     Parameters
     ----------
@@ -104,8 +104,8 @@ class TAN(StructuredNB):
     tables : {"full", "context"}, default "full"
         Probability tables of a column given its parents. "full": one Dirichlet for each joint value of the parents.
         "context": the exact average over the number of parents that matter for each of their values (context trees:
-        docs/derivations.md, section 25). `alpha` is then the concentration of all levels of a column together, and a
-        missing parent counts as one more value.
+        docs/derivations/structures.md, "Context trees"). `alpha` is then the concentration of all levels of a column
+        together, and a missing parent counts as one more value.
     prior : NaiveBayes, optional
         Complete prior of the classifier, such as `prior_` of another one. Replaces `alpha`, `gaussian_prior`,
         `class_alpha` and `class_prior`.

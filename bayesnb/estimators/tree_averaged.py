@@ -37,8 +37,8 @@ class TreeAveragedNB(StructuredNB):
         \frac{\sum_T \prod_{uv \in T} (1 + B_{uv} r_{uv})}{\sum_T \prod_{uv \in T} (1 + B_{uv})},
 
     with B_uv the Bayes factor of dependence of u and v given the class, and r_uv the ratio of p(x_u, x_v | c, D) to
-    p(x_u | c, D) p(x_v | c, D); see docs/derivations.md, section 18. The priors are π ~ Dirichlet(`class_alpha`) and,
-    for the levels of each pair of columns in each class, Dirichlet(S/(L_u L_v)).
+    p(x_u | c, D) p(x_v | c, D); see docs/derivations/structures.md, "All trees". The priors are π ~
+    Dirichlet(`class_alpha`) and, for the levels of each pair of columns in each class, Dirichlet(S/(L_u L_v)).
 
     Parameters
     ----------

@@ -46,7 +46,7 @@ class WeightedNB(WeightAttributes):
 
     with one weight w_t per term and one bias b_c per class; naive Bayes has w = 1 and b = 0. The weights and biases are
     those with which fits to random halves of the rows predict the labels of the other halves best. The estimator is
-    then fitted to all rows. See docs/derivations.md, section 23.
+    then fitted to all rows. See docs/derivations/weights.md, "Weights from halves".
 
     Parameters
     ----------

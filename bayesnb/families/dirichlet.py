@@ -43,9 +43,9 @@ class Dirichlet(IndependentClasses):
         p(\theta) \propto \prod_l \theta_l^{\alpha_l - 1}
 
     The distribution is conjugate to counts of the levels: `update` returns the posterior with α' = α + n, which is of
-    the same type (docs/derivations.md, section 3). The class probabilities are one group of C levels, multinomial
-    features one group of all words, F Bernoulli features are F groups of two levels, and F categorical features are F
-    groups of any size.
+    the same type (docs/derivations/conjugate.md, "Dirichlet probabilities"). The class probabilities are
+    one group of C levels, multinomial features one group of all words, F Bernoulli features are F groups of two levels,
+    and F categorical features are F groups of any size.
 
     Parameters
     ----------

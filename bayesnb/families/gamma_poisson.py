@@ -92,8 +92,8 @@ class GammaPoisson(Gamma):
         \lambda \sim \mathrm{Gamma}(a, b), \qquad p(\lambda) \propto \lambda^{a - 1} e^{-b\lambda}
 
     The distribution is conjugate to counts x ~ Poisson(λ): `update` returns the posterior, which is of the same type
-    (docs/derivations.md, section 5). As `prior=` of a classifier, each field may also be a scalar, (F,),
-    or a dict or Series by column.
+    (docs/derivations/conjugate.md, "Poisson counts"). As `prior=` of a classifier, each field may also be a scalar,
+    (F,), or a dict or Series by column.
 
     Parameters
     ----------

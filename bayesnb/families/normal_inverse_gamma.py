@@ -190,8 +190,8 @@ class NormalInverseGamma(IndependentCells):
         \sigma^2 \sim \mathrm{InverseGamma}(a, b), \qquad \mu \mid \sigma^2 \sim N(m, \sigma^2/\kappa)
 
     The distribution is conjugate to normal observations x ~ N(μ, σ²): `update` returns the posterior, which is of the
-    same type (docs/derivations.md, section 4). As `prior=` of a classifier, each field may also be a scalar, (F,),
-    or a dict or Series by column.
+    same type (docs/derivations/conjugate.md, "Normal observations"). As `prior=` of a classifier,
+    each field may also be a scalar, (F,), or a dict or Series by column.
 
     Parameters
     ----------

@@ -216,7 +216,7 @@ def estimate_prevalence(
     References
     ----------
     Saerens, Latinne & Decaestecker, *Adjusting the outputs of a classifier to new a priori probabilities: a simple
-    procedure*, Neural Computation 14 (2002). Derivation: `docs/derivations.md`.
+    procedure*, Neural Computation 14 (2002). Derivation: docs/derivations/unlabelled_rows.md, "Prevalence".
 
     Examples
     --------

@@ -97,7 +97,8 @@ def predict_interval(
     -----
     The scores s_c = log π_c + log p(row | c, θ) are independent between classes except for π, and θ given the data and
     the row has the density Σ_k P(k | row, D) p(θ | D, (row, k)). So the logit s_1 - s_0 of two classes is a mixture of
-    two distributions whose moments are known exactly, see `docs/derivations.md`.
+    two distributions whose moments are known exactly, see
+    docs/derivations/prediction_and_uncertainty.md, "Uncertainty of class probabilities".
 
     The interval describes the uncertainty about the parameters *if naive Bayes holds*. It is not the probability that a
     prediction is right, and it becomes narrower with more rows whether or not the model is right. For a structure the
@@ -250,7 +251,7 @@ def log_odds_moments(
     Notes
     -----
     Nothing is sampled: the log likelihoods of the features add up, and their moments are closed forms of polygamma
-    functions (`docs/derivations.md`).
+    functions (docs/derivations/prediction_and_uncertainty.md, "Moments of log likelihoods").
 
     Examples
     --------

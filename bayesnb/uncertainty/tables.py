@@ -88,10 +88,10 @@ def parameter_table(
 
     Notes
     -----
-    With the posteriors of `docs/derivations.md` the marginals are θ_l ~ Beta(α'_l, α'₀ - α'_l), μ ~ Student-t with 2a'
-    degrees of freedom at m' with scale² b'/(a'κ'), σ² ~ InverseGamma(a', b') and λ ~ Gamma(a', b'). An interval
-    describes the uncertainty about a parameter *if naive Bayes holds*; it becomes narrower with more rows, whether or
-    not the model is right.
+    With the posteriors of `docs/derivations/conjugate.md` the marginals are θ_l ~ Beta(α'_l, α'₀ - α'_l), μ ~ Student-t
+    with 2a' degrees of freedom at m' with scale² b'/(a'κ'), σ² ~ InverseGamma(a', b') and λ ~ Gamma(a', b'). An
+    interval describes the uncertainty about a parameter *if naive Bayes holds*; it becomes narrower with more rows,
+    whether or not the model is right.
 
     Examples
     --------
