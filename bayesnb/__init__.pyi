@@ -6,6 +6,7 @@ from ._util.warnings import SuspiciousColumnWarning
 from .checking import check_independence, posterior_predictive_check, prior_predictive, prior_sensitivity
 from .decision import decide
 from .encoding import check_table
+from .encoding.interval_priors import prior_from_interval
 from .estimators import (
     AODE,
     KDB,
@@ -125,6 +126,7 @@ __all__ = [
     "posterior_predictive_check",
     "predict_interval",
     "prequential",
+    "prior_from_interval",
     "prior_predictive",
     "prior_sensitivity",
     "run_nuts",
