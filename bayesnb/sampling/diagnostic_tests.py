@@ -10,10 +10,18 @@ import numpy as np
 import pandas as pd
 from scipy.special import expit, logit, logsumexp
 
-from bayesnb._util.arguments import require_flag, require_integer, require_probability, require_seed, shown
+from bayesnb._util.arguments import (
+    require_flag,
+    require_integer,
+    require_mapping,
+    require_probability,
+    require_seed,
+    shown,
+)
 from bayesnb._util.html import card
 from bayesnb._util.html import table as html_table
 from bayesnb._util.progress import progress as progress_bar
+from bayesnb.encoding.interval_priors import IntervalPrior
 from bayesnb.inference_data import assemble_named
 from bayesnb.sampling.hui_walter import HuiWalter
 from bayesnb.sampling.identification import Margins, measure_information
@@ -96,6 +104,11 @@ class DiagnosticTests:
     0          1.0
     >>> len(found.table), found.populations, found.tests
     (7, ('all',), ('A', 'B', 'C'))
+    >>> good = {"sensitivity": {"A": bnb.prior_from_interval(0.75, 0.92)}}
+    >>> found.prior_sensitivity({"A is good": good}, progress=False).loc[2:3, ["quantity", "name", "prior"]]
+          quantity name      prior
+    2  sensitivity    A     fitted
+    3  sensitivity    A  A is good
     """
 
     table: pd.DataFrame
@@ -108,6 +121,7 @@ class DiagnosticTests:
     note: str
     dependent: tuple[tuple[Hashable, Hashable], ...]
     fit_p: float
+    _counted: _CountedTable
 
     def predict(self, rows: Any, populations: object = None) -> pd.DataFrame:
         """Compute P(disease | results, population) of rows, averaged over the draws, with its interval.
@@ -165,6 +179,40 @@ class DiagnosticTests:
         table = pd.DataFrame({"probability": proba.mean(axis=0), "lower": lower, "upper": upper})
         return table.iloc[index.ravel()].set_axis(frame.index)
 
+    def prior_sensitivity(self, priors: Mapping[Hashable, Any], progress: bool = True) -> pd.DataFrame:
+        """Fit the same table under other priors, and compare the estimates.
+
+        Parameters
+        ----------
+        priors : dict {name: prior}
+            Priors by a name of yours, each as the argument `prior` of `diagnostic_tests`; None is the uniform prior.
+        progress : bool
+            Whether to show a progress bar for each fit.
+
+        Returns
+        -------
+        DataFrame
+            The rows of `table` for each prior, below each other for each quantity. The column prior names the prior;
+            "fitted" is that of this result. All fits have the same draws, warm-up and seed. Means of two fits differ by
+            chance, too, usually by less than .05 sd.
+
+        Raises
+        ------
+        ValueError
+            If a prior is not valid, or leads to tests that are worse than chance.
+        """
+        require_mapping("priors", priors, '{"sceptical": {"sensitivity": (2.0, 2.0)}}')
+        require_flag("progress", progress)
+        tables: dict[Hashable, pd.DataFrame] = {"fitted": self.table}
+        for name, prior in priors.items():
+            try:
+                tables[name] = self._counted.fit(prior, progress, f"Monte Carlo, prior {name!r}").table
+            except ValueError as error:
+                raise ValueError(f"priors[{name!r}]: {error}") from None
+        table = pd.concat(tables, names=["prior", None]).reset_index("prior").sort_index(kind="stable")
+        first = ["quantity", "name", "prior"]
+        return table[[*first, *table.columns.drop(first)]].reset_index(drop=True)
+
     def _repr_html_(self) -> str:
         """Return HTML for notebooks: the table."""
         cells = html_table(self.table.itertuples(index=False), self.table.columns.tolist())
@@ -211,7 +259,7 @@ def diagnostic_tests(
         Population of each row: populations differ in prevalence. Default: one population.
     prior : dict, optional
         Beta concentrations (a, b) for "prevalence", "sensitivity" and "specificity": one pair for all populations or
-        tests, or a dict {name: (a, b)}. Default: (1, 1), uniform.
+        tests, or a dict {name: (a, b)}. A pair may be the result of `prior_from_interval`. Default: (1, 1), uniform.
     draws, chains : int
         Number of draws per chain, and number of chains.
     warmup : int
@@ -328,38 +376,69 @@ def diagnostic_tests(
     require_results(result, tests)
     code, names = pd.factorize(of_row[counted], sort=is_sortable(of_row[counted]))
     parents = read_dependent(dependent, tests)
-    model = HuiWalter(len(names), parents)
-    pairs = _read_prior(prior, tuple(names.tolist()), tests)
     done = ~np.isnan(result).all(axis=1)
     cells = count_patterns(code[done], result[done], weight[counted][done])
-    posterior = Posterior(model, model.cells(*cells[:2]), *cells[2:], model.concentrations(*pairs))
-    with progress_bar("Monte Carlo" if progress else None, None) as step:
-        logits = draw_posterior(posterior, chains, draws, warmup, seed, step)
-    _require_better_than_chance(posterior, _flatten(logits))
-    drawn, before = _name_quantities(model, logits), _name_quantities(model, _draw_prior(posterior, seed))
-    margins = Margins.from_cells(model, *cells[:3])
-    rank, is_determined = margins.rank()
-    is_weak, ratio = measure_information(posterior, margins, _flatten(logits))
-    identified = np.where(is_determined, np.where(is_weak, _WEAKLY, _BY_DATA), _BY_PRIOR)
-    diagnose(drawn, "Monte Carlo", "" if (identified == _BY_DATA).all() else _NOT_MORE_DRAWS)
-    found = _summarize(drawn, before, tuple(names.tolist()), tests, prob).assign(identified=identified)
-    has_fit = margins.is_whole and margins.n_frequencies > rank
-    fit_p = margins.fit(_flatten(logits), seed) if has_fit else float("nan")
-    sentences = [
-        *_describe_identification(found, model.n_parameters, rank, ratio),
-        *_describe_information(found, drawn, before, tests, prob),
-        *_describe_fit(fit_p),
-    ]
-    note = " ".join(sentences)
-    arcs = tuple((tests[parent], tests[t]) for t, own in enumerate(parents) for parent in own)
-    coordinates = {
-        "population": [str(p) for p in names],
-        "test": [str(t) for t in tests],
-        "rate": [_name_rate(tests, parents, *key) for key in model.positions()],
-    }
-    groups = {name: _with_dimensions(values) for name, values in (("posterior", drawn), ("prior", before))}
-    data = assemble_named(model, "sequential Monte Carlo", groups, coordinates, {"note": note})
-    return DiagnosticTests(found, data, tests, tuple(names.tolist()), levels, column, prob, note, arcs, fit_p)
+    model, populated = HuiWalter(len(names), parents), tuple(names.tolist())
+    counted_table = _CountedTable(model, cells, populated, levels, column, (chains, draws, warmup, seed), prob)
+    return counted_table.fit(prior, progress)
+
+
+@dataclass(frozen=True, eq=False)
+class _CountedTable:
+    """Counted results of tests, and settings of the fits to them.
+
+    Parameters
+    ----------
+    model : HuiWalter
+    cells : tuple of arrays
+        Distinct rows and their frequencies, from `count_patterns`.
+    populations, levels, column, prob
+        Attributes of `DiagnosticTests`; `column` is its `population_column`.
+    sampling : tuple of int
+        Arguments chains, draws, transitions and seed of `draw_posterior`.
+    """
+
+    model: HuiWalter
+    cells: tuple[np.ndarray, np.ndarray, np.ndarray, np.ndarray]
+    populations: tuple[Hashable, ...]
+    levels: dict[Hashable, tuple[object, object]]
+    column: object
+    sampling: tuple[int, int, int, int]
+    prob: float
+
+    def fit(self, prior: Mapping[str, object] | None, progress: bool, sampler: str = "Monte Carlo") -> DiagnosticTests:
+        """Draw from the posterior under a prior, and summarise the draws; warnings begin with `sampler`."""
+        model, cells, populations, tests, prob = self.model, self.cells, self.populations, tuple(self.levels), self.prob
+        seed = self.sampling[-1]
+        pairs = _read_prior(prior, populations, tests)
+        posterior = Posterior(model, model.cells(*cells[:2]), *cells[2:], model.concentrations(*pairs))
+        with progress_bar("Monte Carlo" if progress else None, None) as step:
+            logits = draw_posterior(posterior, *self.sampling, step)
+        _require_better_than_chance(posterior, _flatten(logits))
+        drawn, before = _name_quantities(model, logits), _name_quantities(model, _draw_prior(posterior, seed))
+        margins = Margins.from_cells(model, *cells[:3])
+        rank, is_determined = margins.rank()
+        is_weak, ratio = measure_information(posterior, margins, _flatten(logits))
+        identified = np.where(is_determined, np.where(is_weak, _WEAKLY, _BY_DATA), _BY_PRIOR)
+        diagnose(drawn, sampler, "" if (identified == _BY_DATA).all() else _NOT_MORE_DRAWS)
+        found = _summarize(drawn, before, populations, tests, prob).assign(identified=identified)
+        has_fit = margins.is_whole and margins.n_frequencies > rank
+        fit_p = margins.fit(_flatten(logits), seed) if has_fit else float("nan")
+        sentences = [
+            *_describe_identification(found, model.n_parameters, rank, ratio),
+            *_describe_information(found, drawn, before, tests, prob),
+            *_describe_fit(fit_p),
+        ]
+        note = " ".join(sentences)
+        arcs = tuple((tests[parent], tests[t]) for t, own in enumerate(model.parents) for parent in own)
+        coordinates = {
+            "population": [str(p) for p in populations],
+            "test": [str(t) for t in tests],
+            "rate": [_name_rate(tests, model.parents, *key) for key in model.positions()],
+        }
+        groups = {name: _with_dimensions(values) for name, values in (("posterior", drawn), ("prior", before))}
+        data = assemble_named(model, "sequential Monte Carlo", groups, coordinates, {"note": note})
+        return DiagnosticTests(found, data, tests, populations, self.levels, self.column, prob, note, arcs, fit_p, self)
 
 
 # -- prior ---------------------------------------------------------------------------------------
@@ -408,9 +487,11 @@ def _read_pairs(quantity: str, pairs: Any, names: tuple[Hashable, ...]) -> np.nd
             a, b = (float(end) for end in pair)
         except (TypeError, ValueError):
             a, b = np.nan, np.nan
-        if not (0 < a < np.inf and 0 < b < np.inf):
+        is_other = isinstance(pair, IntervalPrior) and pair.family != "beta"
+        if is_other or not (0 < a < np.inf and 0 < b < np.inf):
             raise ValueError(
-                f"prior: {quantity} of {name!r} is {shown(pair)}; it must be a pair (a, b) of positive numbers."
+                f"prior: {quantity} of {name!r} is {shown(pair)}; it must be a pair (a, b) of positive numbers, or the "
+                "result of prior_from_interval with family='beta'."
             )
         rows.append((a, b))
     return np.array(rows)

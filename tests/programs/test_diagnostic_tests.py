@@ -10,7 +10,7 @@ import pandas as pd
 import pytest
 from scipy.optimize import minimize
 from scipy.special import expit
-from scipy.stats import multinomial, power_divergence
+from scipy.stats import beta, multinomial, power_divergence
 
 import bayesnb as bnb
 from bayesnb.sampling.hui_walter import HuiWalter
@@ -216,6 +216,54 @@ def test_what_it_refuses(tuberculosis):
     refused("tests are worse than chance", lambda: bnb.diagnostic_tests(*arguments, sample_weight=COUNT, **QUICK))
     refused("no column for the test 'Tine'", tuberculosis.predict, PATTERNS[["group", "Mantoux"]])
     refused("3 is not a population of the fitted table", tuberculosis.predict, PATTERNS, [3] * 8)
+
+
+# -- priors --------------------------------------------------------------------------------------
+
+
+def test_a_prior_from_an_interval_is_its_pair():
+    prior = bnb.prior_from_interval(0.75, 0.92)
+    table = PATTERNS.drop(columns="group")
+    asked = {"sensitivity": {"Tine": prior}, "specificity": bnb.prior_from_interval(0.9, 0.99)}
+    plain = {"sensitivity": {"Tine": prior.parameters}, "specificity": tuple(asked["specificity"])}
+    found = [
+        bnb.diagnostic_tests(table, PATTERNS["group"], p, sample_weight=COUNT, **QUICK).table for p in (asked, plain)
+    ]
+    pd.testing.assert_frame_equal(*found)
+    ends = found[0].set_index(["quantity", "name"]).loc[("sensitivity", "Tine"), ["prior_lower", "prior_upper"]]
+    np.testing.assert_allclose(ends.astype(float), prior.distribution.ppf([0.05, 0.95]), atol=0.005)
+    normal = {"sensitivity": bnb.prior_from_interval(0.75, 0.92, family="normal")}
+    refused("is Normal.*with family='beta'", bnb.diagnostic_tests, table, None, normal)
+
+
+@pytest.mark.filterwarnings("ignore:Monte Carlo")
+def test_prior_sensitivity_is_that_of_refits_and_of_weighted_draws():
+    """Weights are the ratios of SciPy's Beta densities; the draws are those of the uniform prior."""
+    table, count = PATTERNS, COUNT // 10
+    found = bnb.diagnostic_tests(table, "group", sample_weight=count, progress=False)
+    priors = {"none": None, "good": {"sensitivity": (8, 2), "prevalence": {2: (3, 2)}}}
+    compared = found.prior_sensitivity(priors, progress=False)
+    assert compared["prior"].tolist() == ["fitted", "none", "good"] * 6
+    for name, expected in (
+        ("fitted", found),
+        ("none", found),
+        ("good", bnb.diagnostic_tests(table, "group", priors["good"], sample_weight=count, progress=False)),
+    ):
+        own = compared[compared["prior"] == name].drop(columns="prior").reset_index(drop=True)
+        pd.testing.assert_frame_equal(own, expected.table)
+    posterior = found.data["posterior"]
+    names = ("prevalence", "sensitivity", "specificity")
+    draws = np.concatenate([posterior[name].values.reshape(4000, -1) for name in names], axis=1)
+    weight = beta(3, 2).pdf(draws[:, 1]) * beta(8, 2).pdf(draws[:, 2:4]).prod(axis=1)
+    mean = weight @ draws / weight.sum()
+    good = compared[compared["prior"] == "good"]
+    assert (abs(good["mean"] - mean) < 0.1 * good["sd"]).all()
+
+
+def test_priors_that_are_refused_have_their_names(tuberculosis):
+    refused("must be a dict", tuberculosis.prior_sensitivity, [None], error=TypeError)
+    bad = {"bad": {"sensitivity": {"Tine": (0, 1)}}}
+    refused(r"priors\['bad'\]: prior: sensitivity of 'Tine'", tuberculosis.prior_sensitivity, bad, False)
 
 
 # -- what the design identifies ------------------------------------------------------------------
