@@ -25,7 +25,12 @@ if TYPE_CHECKING:
 
 NB = TypeVar("NB", bound=NaiveBayesClassifier)
 
-_COLUMNS = ("class", "feature", "type", "level", "count", "mean", "m2")
+Learn = Callable[[Levels, "pd.DataFrame", list[bool]], tuple[Encoding, tuple[Rows, ...]]]
+"""Function of the classes, of rows in which each level occurs, and of whether each of their columns is of numbers.
+
+It returns the encoding, and the rows under it.
+"""
+COLUMNS = ("class", "feature", "type", "level", "count", "mean", "m2")
 _BOOLEANS = dict.fromkeys(("true", "t", "1", "1.0"), True) | dict.fromkeys(("false", "f", "0", "0.0"), False)
 _EXACT = 2**53
 """Largest integer up to which float64 represents every integer."""
@@ -77,6 +82,46 @@ def from_counts(nb: NB, table: Any, *, log_base: float | None = None) -> NB:
         raise NotOfferedError(f"{type(nb).__name__}: {nb.no_counts}")
     if not isinstance(nb, NaiveBayesClassifier):
         raise TypeError(f"nb={shown(nb)} must be a classifier of bayesnb, such as CategoricalNB().")
+    unfitted = classifier_state.copy_unfitted(nb)
+
+    def learn(classes: Levels, sample: pd.DataFrame, numeric: list[bool]) -> tuple[Encoding, tuple[Rows, ...]]:
+        """Return the encoding of the classifier's columns, and the rows of the sample under it."""
+        checked = replace(unfitted._table(sample, reset=True), numeric=numeric)
+        return Encoding(classes, unfitted._columns(checked)).learn(checked)
+
+    encoding, statistics = count_table(table, type(nb).__name__, learn)
+    if depends := [columns for columns in encoding.blocks if has_base_measure(columns)]:
+        if log_base is None:
+            sums = [
+                "the log multinomial coefficients of the rows" if c.one_simplex else "-log x! of the cells"
+                for c in depends
+            ]
+            raise ValueError(
+                f"{type(nb).__name__}: counts do not determine one term of log_evidence_, the sum of "
+                f"{' and '.join(dict.fromkeys(sums))}. Pass this sum as log_base; "
+                "log_base=0 is enough to compare models of the same rows."
+            )
+        require_number("log_base", log_base, "a number", np.isfinite)
+    counted = Counted(encoding, replace(statistics, log_base=np.array(float(log_base or 0.0))))
+    try:
+        counting.check(counted)
+    except ValueError as error:
+        raise ValueError(f"table: {error}") from None
+    return classifier_state.commit(nb, unfitted, counted)
+
+
+def count_table(table: Any, owner: str, learn: Learn) -> Counted:
+    """Return the encoding and the statistics of a table of counts, without log base measures.
+
+    Parameters
+    ----------
+    table : DataFrame, or list of tuples
+        Table of counts, see `from_counts`.
+    owner : str
+        Name of the estimator or function, for messages.
+    learn : Learn
+        Function that makes the columns.
+    """
     frame = _read_frame(table)
     class_rows, cells = frame[frame["feature"].isna()], frame[frame["feature"].notna()]
     if not len(class_rows) or not len(cells):
@@ -86,7 +131,7 @@ def from_counts(nb: NB, table: Any, *, log_base: float | None = None) -> NB:
             "total weight of the class, and further rows for each feature. bayesnb.sql.counts writes a query that "
             "returns such a table."
         )
-    classes, label = check_labels(class_rows["class"], len(class_rows), type(nb).__name__, "table['class']")
+    classes, label = check_labels(class_rows["class"], len(class_rows), owner, "table['class']")
     try:
         cell_label = classes.index(cells["class"])
     except TypeError as error:
@@ -106,34 +151,14 @@ def from_counts(nb: NB, table: Any, *, log_base: float | None = None) -> NB:
                 f"empty. Name the feature, or leave {name} empty."
             )
     class_count = np.bincount(label, _read_numbers(class_rows, "count"), minlength=len(classes))
-    unfitted, table_cells = classifier_state.copy_unfitted(nb), _Cells(cells, cell_label)
+    table_cells = _Cells(cells, cell_label)
     levels = table_cells.levels()
-    sample = replace(
-        unfitted._table(_make_sample(levels), reset=True), numeric=[not found for found in levels.values()]
-    )
-    encoding, rows = Encoding(classes, unfitted._columns(sample)).learn(sample)
+    encoding, rows = learn(classes, _make_sample(levels), [not found for found in levels.values()])
     blocks = [
         _block_statistics(columns, block_rows, levels, table_cells, len(classes))
         for columns, block_rows in zip(encoding.blocks, rows, strict=True)
     ]
-    if depends := [columns for columns in encoding.blocks if _has_base_measure(columns)]:
-        if log_base is None:
-            sums = [
-                "the log multinomial coefficients of the rows" if c.one_simplex else "-log x! of the cells"
-                for c in depends
-            ]
-            raise ValueError(
-                f"{type(nb).__name__}: counts do not determine one term of log_evidence_, the sum of "
-                f"{' and '.join(dict.fromkeys(sums))}. Pass this sum as log_base; "
-                "log_base=0 is enough to compare models of the same rows."
-            )
-        require_number("log_base", log_base, "a number", np.isfinite)
-    counted = Counted(encoding, Statistics(class_count, tuple(blocks), np.array(float(log_base or 0.0))))
-    try:
-        counting.check(counted)
-    except ValueError as error:
-        raise ValueError(f"table: {error}") from None
-    return classifier_state.commit(nb, unfitted, counted)
+    return Counted(encoding, Statistics(class_count, tuple(blocks), np.zeros(())))
 
 
 class _Cells:
@@ -244,7 +269,7 @@ def _make_sample(levels: dict[str, list[Hashable]]) -> pd.DataFrame:
 
 
 def _read_frame(table: Any) -> pd.DataFrame:
-    """Return the table of counts as a DataFrame with the columns `_COLUMNS`, features as str; ValueError for others."""
+    """Return the table of counts as a DataFrame with the columns `COLUMNS`, features as str; ValueError for others."""
     import pandas as pd
 
     require_iterable("table", table, "a DataFrame or a list of tuples")
@@ -252,19 +277,19 @@ def _read_frame(table: Any) -> pd.DataFrame:
     if not isinstance(table, pd.DataFrame):
         rows = list(table)
         for i, row in enumerate(rows):
-            if not isinstance(row, Sized) or len(row) != len(_COLUMNS):
+            if not isinstance(row, Sized) or len(row) != len(COLUMNS):
                 raise ValueError(
-                    f"table: row {i} is {shown(row)}; it must have {len(_COLUMNS)} entries: {', '.join(_COLUMNS)}."
+                    f"table: row {i} is {shown(row)}; it must have {len(COLUMNS)} entries: {', '.join(COLUMNS)}."
                 )
-        table = pd.DataFrame(rows, columns=list(_COLUMNS), dtype=object)
+        table = pd.DataFrame(rows, columns=list(COLUMNS), dtype=object)
     names = list(table.columns)
-    for name in _COLUMNS:
+    for name in COLUMNS:
         if names.count(name) > 1 or (name not in names and name in ("class", "feature", "level", "count")):
             raise ValueError(
                 f"table must have one column {shown(name)}, but has {names.count(name) or 'none'}. Its columns are "
                 f"{shown(names)}."
             )
-    table = table.reindex(columns=list(_COLUMNS)).reset_index(drop=True)
+    table = table.reindex(columns=list(COLUMNS)).reset_index(drop=True)
     feature = table["feature"].astype(object)
     frame: pd.DataFrame = table.assign(feature=feature.where(feature.isna(), feature.map(str)))
     return frame
@@ -334,7 +359,7 @@ _READ: dict[str, Callable[[Any], Hashable]] = {
 """Functions from a cell of a query's result to a level of a type."""
 
 
-def _has_base_measure(columns: Columns) -> bool:
+def has_base_measure(columns: Columns) -> bool:
     """Return whether the likelihood of a block has a base measure that depends on the rows, such as 1/x!."""
     if columns.one_simplex:
         return True
