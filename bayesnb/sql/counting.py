@@ -10,8 +10,10 @@ from bayesnb.sql.text import GREATEST, number_and_nan, quote_column, quote_text
 _TYPES = (str, int, bool, float)
 
 
-def counts(table: str, target: str, columns: Mapping[str, type] | Sequence[str], *, weight: str | None = None) -> str:
-    """Return one SQL statement that counts the rows of a table for `bayesnb.from_counts`.
+def counts(
+    table: str, target: str | None, columns: Mapping[str, type] | Sequence[str], *, weight: str | None = None
+) -> str:
+    """Return one SQL statement that counts the rows of a table for `bayesnb.from_counts` and `bayesnb.check_drift`.
 
     The statement groups rows by the class, and by the class and the level of each column; a column of numbers gives
     count, mean and centred sum of squares. Cells that are NULL, or NaN among numbers, are missing and are not counted;
@@ -21,8 +23,9 @@ def counts(table: str, target: str, columns: Mapping[str, type] | Sequence[str],
     ----------
     table : str
         Text after FROM, which is not quoted: a name, ``"read_parquet('rows.parquet')"``, or a query in parentheses.
-    target : str
-        Name of the column of classes.
+    target : str or None
+        Name of the column of classes. None: all rows are counted together, whatever their class, and the class is NULL
+        in the result, which `bayesnb.check_drift` takes.
     columns : dict {column: type} or list of str
         Features. A column of type str, int or bool has levels; a column of type float has numbers. The columns of a
         list are of type str, so that a NaN is the level 'nan', in PostgreSQL 'NaN'.
@@ -71,7 +74,7 @@ r."ripe" IS NOT NULL AND r."colour" IS NOT NULL GROUP BY r."ripe", r."colour"
             raise ValueError(
                 f"columns[{shown(name)}] is {shown(kind)}; the type of a column must be str, int, bool or float."
             )
-    label = quote_column(target)
+    label = "CAST('' AS VARCHAR)" if target is None else quote_column(target)
     source, labelled = f"FROM {table} AS r", f"{label} IS NOT NULL"
     times = "1" if weight is None else quote_column(weight)
     counted = labelled if weight is None else f"{labelled} AND {times} > 0"
@@ -89,7 +92,11 @@ r."ripe" IS NOT NULL AND r."colour" IS NOT NULL GROUP BY r."ripe", r."colour"
     for name, kind in types.items():
         query = _count_numbers if kind is float else _count_levels
         queries.append(query(name, kind.__name__, label, times, source, counted))
-    return "\nUNION ALL ".join(queries)
+    statement = "\nUNION ALL ".join(queries)
+    if target is None:
+        others = '"feature", "type", "level", "count", "mean", "m2"'
+        return f'SELECT {text} AS "class", {others} FROM ({statement}) AS c'
+    return statement
 
 
 def _count_levels(name: str, kind: str, label: str, times: str, source: str, counted: str) -> str:
