@@ -3,7 +3,13 @@
 from . import datasets, decision, distributed, kernels, plots, sql, text
 from ._util.compilation_cache import enable_cache
 from ._util.warnings import SuspiciousColumnWarning
-from .checking import check_independence, posterior_predictive_check, prior_predictive, prior_sensitivity
+from .checking import (
+    check_drift,
+    check_independence,
+    posterior_predictive_check,
+    prior_predictive,
+    prior_sensitivity,
+)
 from .decision import decide
 from .encoding import check_table
 from .encoding.interval_priors import prior_from_interval
@@ -92,6 +98,7 @@ __all__ = [
     "WeightedNB",
     "__version__",
     "bayes_factor",
+    "check_drift",
     "check_independence",
     "check_table",
     "compare_estimates",

@@ -27,7 +27,7 @@ FIXED = """
     decide check_independence prior_sensitivity run_nuts to_arviz fit_em fit_stream distributed save load
     CorruptModelError ImproperPosteriorError plots text datasets decision prior_predictive prequential
     from_counts sql WeightedNB terms loo_terms weight_table conformal estimate_prevalence explain value_of_information
-    enable_cache top_words check_table SuspiciousColumnWarning prior_from_interval
+    enable_cache top_words check_table SuspiciousColumnWarning prior_from_interval check_drift
 """.split()  # noqa: SIM905
 
 

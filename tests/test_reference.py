@@ -20,7 +20,8 @@ BLOCK = re.compile(r"^\.\. currentmodule:: (\S+)$(.*?)^```", re.MULTILINE | re.D
 RESULTS = """
     selection.LeaveOneOut selection.Tuned selection.BayesFactor selection.Prequential selection.PermutationNull
     prediction.Conformal prediction.PredictionSets prediction.Prevalence prediction.Terms prediction.Weights
-    checking.PredictiveCheck estimators.semi_supervised.EM streaming.read_table streaming.read_arrays
+    checking.DriftStatistics checking.PredictiveCheck estimators.semi_supervised.EM
+    streaming.read_table streaming.read_arrays
     sampling.diagnostic_tests.DiagnosticTests encoding.interval_priors.IntervalPrior
     families.EmpiricalNormal families.EmpiricalRate families.EmpiricalDuration families.IndependentCuts
 """.split()  # noqa: SIM905
