@@ -6,6 +6,8 @@ import os
 import re
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from itertools import chain
 from pathlib import Path
 from typing import Any
 
@@ -31,7 +33,9 @@ MISSING = frozenset(["", "#N/A", "#N/A N/A", "#NA", "<NA>", "N/A", "n/a", "NA", 
 }
 _BATCH = 65_536
 _CSV_BLOCK = 2**23
-_READ_AHEAD = 4
+"""Bytes of a CSV file from which the types of its columns are inferred."""
+_CSV_PIECE = 2**20
+"""Bytes of a CSV file that are parsed at once. pyarrow reads 32 such pieces ahead."""
 _ROWS_COUNTED, _FIRST_ROWS = "rows_counted_", "first_rows_"  # Checkpoints have these two attributes, models do not.
 
 Batch = tuple[Any, ...]
@@ -148,7 +152,7 @@ def fit_stream(
 
 def read_table(
     source: Any,
-    target: str,
+    target: str | None,
     *,
     columns: Sequence[str] | None = None,
     weight: str | None = None,
@@ -157,6 +161,7 @@ def read_table(
     missing: Iterable[str] = MISSING,
     names: Sequence[str] | None = None,
     delimiter: str = ",",
+    decimal: str = ".",
     batch_rows: int = _BATCH,
     dictionaries: bool = True,
 ) -> Iterator[Batch]:
@@ -166,8 +171,8 @@ def read_table(
     ----------
     source : path, list of paths, or folder
         Files to read.
-    target : str
-        Name of the column of labels.
+    target : str or None
+        Name of the column of labels. None: there are no labels, and batches for predictions are (X,).
     columns : list of str, optional
         Names of the features; default: all other columns.
     weight : str, optional
@@ -176,8 +181,8 @@ def read_table(
         Format of the files; default: the ending of the name of the (first) file. A CSV file whose name ends in .gz is
         decompressed while it is read.
     types : dict {column: pyarrow type}, optional
-        Types of CSV columns. pyarrow infers the type of any other column from the first rows, and a later value of
-        another type is an error.
+        Types to which columns are converted. Other columns of a Parquet file keep their type. pyarrow infers the type
+        of other columns of a CSV file from the first rows, and a later value of another type is an error.
     missing : iterable of str
         Cells of a CSV file that are missing; default: the strings that pandas reads as missing, such as "", "NA" and
         "nan".
@@ -185,6 +190,8 @@ def read_table(
         Names of the columns of a CSV file, in place of its first line.
     delimiter : str
         Character between the cells of a CSV file.
+    decimal : str
+        Character before the decimals of the numbers of a CSV file.
     batch_rows : int
         Greatest number of rows of a batch.
     dictionaries : bool
@@ -219,82 +226,162 @@ def read_table(
     (array([1., 2.]), array([[1., 0.],
            [0., 1.]]))
     """
+    others = [name for name in (target, weight) if name is not None]
+    for batch in read_batches(
+        source, columns, others, format, types, missing, names, delimiter, decimal, batch_rows, dictionaries
+    ):
+        # Columns share arrow's memory; DataFrame[chosen] would copy them.
+        frame = from_arrow(batch.select(batch.column_names[: batch.num_columns - len(others)]))
+        yield (frame, *(batch.column(name).to_pandas() for name in others))
+
+
+def read_batches(
+    source: Any,
+    columns: Sequence[str] | None,
+    others: Sequence[str] = (),
+    format: str | None = None,
+    types: Mapping[str, Any] | None = None,
+    missing: Iterable[str] = MISSING,
+    names: Sequence[str] | None = None,
+    delimiter: str = ",",
+    decimal: str = ".",
+    batch_rows: int = _BATCH,
+    dictionaries: bool = True,
+) -> Iterator[Any]:
+    """Yield record batches of Arrow with the features `columns`, and then the columns `others`; see `read_table`.
+
+    The default of `columns` is all columns but `others`.
+    """
     require("Reading a CSV or Parquet file", "files", "pyarrow")
     import pyarrow as pa
-    from pyarrow import csv, dataset
+    from pyarrow import csv, dataset, parquet
 
     require_integer("batch_rows", batch_rows, most=INT64)
     first = source[0] if isinstance(source, list | tuple) else source
     kind = format or Path(os.fspath(first).lower().removesuffix(".gz")).suffix.lstrip(".") or "parquet"
     if kind not in ("csv", "parquet"):
         raise ValueError(f"format={kind!r} of {os.fspath(first)!r} is unknown; pass format='csv' or 'parquet'.")
-    options: Any = kind
-    if kind == "csv":
-        options = dataset.CsvFileFormat(
-            parse_options=csv.ParseOptions(delimiter=delimiter, newlines_in_values=True),
-            convert_options=csv.ConvertOptions(
-                column_types=types, null_values=sorted(missing), strings_can_be_null=True
+
+    cells = {"null_values": sorted(missing), "strings_can_be_null": True, "decimal_point": decimal}
+
+    def open_csv(stream: Any, block_size: int, **columns: Any) -> Any:
+        """Return a reader of record batches from an open CSV file, in blocks of so many bytes."""
+        return csv.open_csv(
+            stream,
+            csv.ReadOptions(
+                block_size=block_size,
+                column_names=names,
+                skip_rows_after_names=int(names is not None),
+                use_threads=False,  # Threads would lose the numbers of rows in messages.
             ),
-            read_options=csv.ReadOptions(
-                block_size=_CSV_BLOCK, column_names=names, skip_rows_after_names=int(names is not None)
-            ),
+            csv.ParseOptions(delimiter=delimiter, newlines_in_values=True),
+            csv.ConvertOptions(**cells, **columns),
         )
+
+    def read_schema(file: Any) -> Any:
+        """Return names and types of the columns of a file, for CSV by the first block alone."""
+        if kind == "parquet":
+            return file.physical_schema
+        with file.filesystem.open_input_stream(file.path) as stream:
+            return open_csv(pa.BufferReader(stream.read(_CSV_BLOCK + 1)), _CSV_BLOCK).schema
+
+    fields: dict[str, Any] = {}
     try:
-        table = dataset.dataset(source, format=options)
-        names = table.schema.names
-        chosen = [name for name in names if name not in (target, weight)] if columns is None else list(columns)
-        wanted = [*chosen, target, *([] if weight is None else [weight])]
-        _require_columns(table, wanted, columns is None, os.fspath(first))
-        if dictionaries and kind == "parquet":
-            texts = (pa.string(), pa.large_string())
-            text_columns = [name for name in chosen if table.schema.field(name).type in texts]
-            table = dataset.dataset(source, format=dataset.ParquetFileFormat(dictionary_columns=text_columns))
-        for batch in table.to_batches(columns=wanted, batch_size=batch_rows, batch_readahead=_READ_AHEAD):
-            if batch.num_rows:
-                # Columns share arrow's memory; DataFrame[chosen] would copy them.
-                frame = from_arrow(batch.select(chosen))
-                yield (frame, *(batch.column(name).to_pandas() for name in wanted[len(chosen) :]))
+        # `to_batches` of the data set would read up to 1 GiB ahead of a slow consumer.
+        files = list(dataset.dataset(source, schema=pa.schema([]), format=kind).get_fragments())
+        if not files:
+            raise ValueError(f"{os.fspath(first)!r} has no files. Pass a file, or a folder of files.")
+        schemas = list(map(read_schema, files))
+        fields = {field.name: field.type for field in schemas[0]}
+        chosen = [name for name in fields if name not in others] if columns is None else list(columns)
+        wanted = [*chosen, *others]
+        _require_columns([file.path for file in files], schemas, wanted, columns is None, os.fspath(first))
+        undecoded = [name for name in wanted if kind == "csv" and fields[name] == pa.binary()]
+        if undecoded:
+            raise ValueError(
+                f"{os.fspath(first)!r}, column {undecoded[0]!r}: the file is not in UTF-8; convert it first."
+            )
+        of_text = (pa.string(), pa.large_string()) if dictionaries and kind == "parquet" else ()
+        texts = [name for name in chosen if fields[name] in of_text]
+        fields |= {name: pa.dictionary(pa.int32(), fields[name]) for name in texts}
+        fields |= types or {}
+        target_schema = pa.schema([(name, fields[name]) for name in wanted])
+        for file in files:
+            if kind == "csv":
+                stream, size = file.filesystem.open_input_stream(file.path), min(_CSV_PIECE, _CSV_BLOCK)
+                pieces = open_csv(stream, size, column_types=target_schema, include_columns=wanted)
+                batches = _join_pieces(pieces, batch_rows)
+            else:
+                content = parquet.ParquetFile(file.filesystem.open_input_file(file.path), read_dictionary=texts)
+                # One call for all groups of rows would keep the memory of those that were read.
+                groups = range(content.num_row_groups)
+                parts = (content.iter_batches(batch_rows, [group], wanted) for group in groups)
+                batches = (batch.select(wanted).cast(target_schema) for batch in chain.from_iterable(parts))
+            for batch in _read_ahead(batches):
+                for start in range(0, batch.num_rows, batch_rows):
+                    yield batch.slice(start, batch_rows)
     except pa.ArrowInvalid as error:
-        others = " or a file after it" if first is not source and len(source) > 1 else ""
+        later = " or a file after it" if first is not source and len(source) > 1 else ""
         problem = str(error)
-        if names and (column := re.search(r"In CSV column #(\d+)", problem)):
-            problem = problem.replace(column[0], f"column {names[int(column[1])]!r}")
+        if fields and (column := re.search(r"In CSV column #(\d+)", problem)):
+            problem = problem.replace(column[0], f"column {list(fields)[int(column[1])]!r}")
         advice = " Give the column's type in types=." if "conversion error" in problem else ""
-        raise ValueError(f"{os.fspath(first)!r}{others}: {problem}{advice}") from None
+        raise ValueError(f"{os.fspath(first)!r}{later}: {problem}{advice}") from None
 
 
-def _require_columns(table: Any, wanted: list[str], all_columns: bool, source: str) -> None:
-    """Raise ValueError if a column is missing in a file of a pyarrow dataset, cannot be decoded, or is requested twice.
+def _join_pieces(pieces: Iterable[Any], n: int) -> Iterator[Any]:
+    """Yield the rows of record batches of Arrow in batches of at least n rows, the last one excepted."""
+    import pyarrow as pa
+
+    waiting: list[Any] = []
+    for piece in pieces:
+        waiting.append(piece)
+        if sum(part.num_rows for part in waiting) >= n:
+            yield from pa.Table.from_batches(waiting).combine_chunks().to_batches()
+            waiting = []
+    if waiting:
+        yield from pa.Table.from_batches(waiting).combine_chunks().to_batches()
+
+
+def _read_ahead(batches: Iterator[Any]) -> Iterator[Any]:
+    """Yield batches, while a thread reads the next one."""
+    with ThreadPoolExecutor(1) as pool:
+        following = pool.submit(next, batches, None)
+        while (batch := following.result()) is not None:
+            following = pool.submit(next, batches, None)
+            yield batch
+
+
+def _require_columns(
+    paths: Sequence[str], schemas: Sequence[Any], wanted: list[str], all_columns: bool, source: str
+) -> None:
+    """Raise ValueError if a column is missing in a file, whose schema of Arrow is given, or is requested twice.
 
     With `all_columns` no later file may have a column that the first has not.
     """
-    named = set(table.schema.names)
+    first, named = schemas[0], set(schemas[0].names)
     absent = [name for name in wanted if name not in named]
     if absent:
-        raise ValueError(f"{source!r} has no column {absent[0]!r}; its columns are {table.schema.names[:20]}.")
+        raise ValueError(f"{source!r} has no column {absent[0]!r}; its columns are {first.names[:20]}.")
+    repeated = [name for name in wanted if first.names.count(name) > 1]
+    if repeated:
+        raise ValueError(f"{source!r} has several columns {repeated[0]!r}. Rename all but one of them.")
     twice = next((name for name, times in Counter(wanted).items() if times > 1), None)
     if twice is not None:
         raise ValueError(
             f"column {twice!r} is asked for twice: features, target and weight are {wanted!r}. Leave one out."
         )
-    if type(table.format).__name__ == "CsvFileFormat":
-        undecoded = [name for name in wanted if str(table.schema.field(name).type) == "binary"]
-        if undecoded:
-            raise ValueError(f"{source!r}, column {undecoded[0]!r}: the file is not in UTF-8; convert it first.")
-    if len(table.files) == 1:
-        return
-    for part in table.get_fragments():
-        present = part.physical_schema.names
-        absent = sorted(set(wanted) - set(present), key=wanted.index)
-        more = [name for name in present if name not in named] if all_columns else []
+    for path, schema in zip(paths, schemas, strict=True):
+        absent = sorted(set(wanted) - set(schema.names), key=wanted.index)
+        more = [name for name in schema.names if name not in named] if all_columns else []
         if absent:
             raise ValueError(
-                f"{part.path!r} has no column {absent[0]!r}, which the first file has. Name the columns to read in "
+                f"{path!r} has no column {absent[0]!r}, which the first file has. Name the columns to read in "
                 "columns=, or leave out the file."
             )
         if more:
             raise ValueError(
-                f"{part.path!r} has a column {more[0]!r}, which the first file does not have. Name the columns to read "
+                f"{path!r} has a column {more[0]!r}, which the first file does not have. Name the columns to read "
                 "in columns=."
             )
 

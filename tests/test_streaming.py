@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+import time
+
 import numpy as np
 import pandas as pd
+import pyarrow as pa
 import pytest
 import scipy.sparse as sp
 from hypothesis import given, settings
@@ -11,6 +14,7 @@ from hypothesis import strategies as st
 from sklearn.base import clone
 
 import bayesnb as bnb
+from bayesnb import streaming
 from bayesnb.streaming import read_table
 from tests.refusals import refused
 from tests.strategies import CLASSES, KINDS, assert_leaves, problems, thorough, variants
@@ -112,6 +116,35 @@ def test_text_is_counted_by_the_dictionaries_of_a_file(tmp_path):
             same(bnb.fit_stream(clone(nb), parts, progress=False), expected)
             found = np.concatenate([expected.predict_proba(part) for part, _ in parts])
             np.testing.assert_array_equal(found, expected.predict_proba(X))
+
+
+@pytest.mark.parametrize("format", ["csv", "parquet"])
+def test_features_without_labels_in_types_of_choice(format, tmp_path):
+    """Texts of codes, decimal commas, and batches for predictions."""
+    path = tmp_path / f"rows.{format}"
+    if format == "csv":
+        path.write_text("code;x;y\n" + "7;1,5;u\n8;2;v\n" * 5)
+    else:
+        pd.DataFrame({"code": [7, 8] * 5, "x": [1.5, 2.0] * 5, "y": ["u", "v"] * 5}).to_parquet(path)
+    options = {"types": {"code": "string"}, "delimiter": ";", "decimal": ",", "batch_rows": 4}
+    parts = list(read_table(path, None, columns=["x", "code"], **options))
+    assert [len(X) for (X,) in parts] == [4, 4, 2]
+    X = pd.concat([X for (X,) in parts])
+    assert list(X) == ["x", "code"]
+    assert X["code"].tolist() == ["7", "8"] * 5
+    assert X["x"].tolist() == [1.5, 2.0] * 5
+
+
+def test_a_slow_consumer_does_not_fill_the_memory(monkeypatch, tmp_path):
+    monkeypatch.setattr(streaming, "_CSV_PIECE", 2**14)
+    path = tmp_path / "rows.csv"
+    path.write_text("a,b,y\n" + "1234,text,u\n" * 400_000)
+    before = pa.total_allocated_bytes()
+    batches = read_table(path, "y", batch_rows=1000)
+    next(batches)
+    time.sleep(0.3)  # Reading ahead would take less.
+    assert pa.total_allocated_bytes() - before < path.stat().st_size / 3
+    assert 1000 + sum(len(y) for _, y in batches) == 400_000
 
 
 def test_bad_streams(tmp_path):
