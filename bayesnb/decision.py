@@ -213,7 +213,7 @@ def decide(
     # Probabilities and draws are of one state, also if a thread counts further rows.
     mixture: Any = nb if is_mixture(nb) else None
     fitted = current_state(nb) if mixture is None else require_posterior(nb, "decide", draws)
-    table = _loss_table(loss, reject_cost, fitted.encoding.classes.array())
+    table = loss_table(loss, reject_cost, fitted.encoding.classes.array())
     costs = table.to_numpy()
 
     def summarize_draws(log_proba: np.ndarray, _: np.ndarray) -> np.ndarray:
@@ -315,7 +315,7 @@ def bayes_theorem(prior: Mapping[Hashable, Any], likelihood: Mapping[Hashable, A
     return {hypothesis: value / total for hypothesis, value in joint.items()}
 
 
-def _loss_table(loss: Any, reject_cost: float | None, classes: np.ndarray) -> pd.DataFrame:
+def loss_table(loss: Any, reject_cost: float | None, classes: np.ndarray) -> pd.DataFrame:
     """Return the checked losses, actions × classes, classes in the order of `classes` and rejection last.
 
     Raises

@@ -104,6 +104,9 @@ EARLY = {
     "import": ([], 0),
     "help": (["--help"], 0),
     "help of a command": (["compare", "--help"], 0),
+    "help of fit": (["fit", "--help"], 0),
+    "no column of that name": (["fit", "--csv", "README.md", "--target", "y", "--model", "{tmp}/m"], 2),
+    "scores that would be replaced": (["score", "--csv", "a", "--model", "m", "--out", "{tmp}/report.csv"], 2),
     "misspelt command": (["comapre"], 2),
     "misspelt path": (["compare", "--csv", "nosuch.csv", "--target", "y"], 2),
     "no target": (["compare", "--csv", "README.md"], 2),
@@ -114,7 +117,8 @@ EARLY = {
 
 @pytest.mark.parametrize("name", EARLY)
 def test_what_needs_no_data_imports_no_package(name, tmp_path):
-    (tmp_path / "report.html").write_text("an earlier one")
+    for earlier in ("report.html", "report.csv"):
+        (tmp_path / earlier).write_text("an earlier one")
     arguments, code = EARLY[name]
     arguments = [argument.format(tmp=tmp_path) for argument in arguments]
     assert json.loads(in_a_new_process(LOADED, json.dumps(arguments))) == [code, ["bayesnb", "lazy_loader"]]

@@ -7,15 +7,19 @@ import os
 import secrets
 import stat
 import tempfile
-from contextlib import suppress
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import BinaryIO
 
 _SUFFIX = ".bayesnb.tmp"
 
 
-def write_atomically(path: str | os.PathLike[str], content: bytes) -> None:
-    """Write `content` to a temporary file beside `path`, and rename that file to `path` once it is on the disk.
+@contextmanager
+def replaced(path: str | os.PathLike[str]) -> Iterator[Path]:
+    """Yield the path of a temporary file beside `path`; at the end the file that was written there replaces `path`.
+
+    After an error, or an interrupt, an existing file is unchanged.
 
     Raises
     ------
@@ -29,10 +33,9 @@ def write_atomically(path: str | os.PathLike[str], content: bytes) -> None:
         old = path.stat().st_mode if path.exists() else None
         # A new file has the usual mode, which the system masks. A file that replaces another one is private until
         # it has the mode of that file.
-        mode = 0o666 if old is None else 0o600
-        with open(temporary, "xb", opener=lambda name, flags: os.open(name, flags, mode)) as stream:
-            stream.write(content)
-            stream.flush()
+        os.close(os.open(temporary, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o666 if old is None else 0o600))
+        yield temporary
+        with open(temporary, "rb+") as stream:
             os.fsync(stream.fileno())
         if old is not None:
             os.chmod(temporary, old)
@@ -44,6 +47,18 @@ def write_atomically(path: str | os.PathLike[str], content: bytes) -> None:
     finally:
         with suppress(OSError):
             temporary.unlink(missing_ok=True)
+
+
+def write_atomically(path: str | os.PathLike[str], content: bytes) -> None:
+    """Write `content` to a temporary file beside `path`, and rename that file to `path` once it is on the disk.
+
+    Raises
+    ------
+    OSError
+        If the file cannot be written, or `path` is not a regular file; the old file is unchanged.
+    """
+    with replaced(path) as temporary:
+        temporary.write_bytes(content)
 
 
 def require_writable(path: str | os.PathLike[str]) -> None:

@@ -11,6 +11,8 @@ from typing import Self
 import numpy as np
 import pandas as pd
 
+from bayesnb.cli.terminal import enumerate_names
+from bayesnb.encoding import check_table
 from bayesnb.streaming import MISSING
 
 Label = str | int
@@ -19,7 +21,9 @@ _FEW_LEVELS = 10
 _ROWS_A_LEVEL = 5
 _STEPS_APART = 5
 _FEW_ZEROS = 5
-_IDENTIFIER = "every value is different; is this an identifier?"
+IDENTIFIER = "every value is different; is this an identifier?"
+ROW_NUMBERS = "consecutive integers; are these row numbers?"
+"""Reasons to leave out a column."""
 _PLAIN_NUMBER = re.compile(r"[-+]?(0|[1-9]\d*)([.,]\d*)?([eE][-+]?\d+)?")
 
 
@@ -176,7 +180,7 @@ def guess(column: ColumnCounts) -> tuple[str | None, str]:
     if column.numbers < n:
         note = ""
         if unique:
-            return None, _IDENTIFIER
+            return None, IDENTIFIER
         if column.numbers >= 0.5 * n and levels > _FEW_LEVELS:
             odd = column.first["odd"][0]
             note = f"numbers except {odd!r}; if {odd!r} marks a missing cell, add --missing {odd!r}"
@@ -184,10 +188,10 @@ def guess(column: ColumnCounts) -> tuple[str | None, str]:
             note = "has the level '?'; if '?' marks a missing cell, add --missing '?'"
         return (None, f"{column.too_many}; {note}".rstrip("; ")) if column.beyond else ("categorical", note)
     if column.whole and column.distinct and column.high - column.low == n - 1:
-        return None, "consecutive integers; are these row numbers?"
+        return None, ROW_NUMBERS
     if levels <= (_FEW_LEVELS if column.whole else 2) and levels * _ROWS_A_LEVEL <= n:
         return "categorical", ""
-    return "numbers", _IDENTIFIER if column.whole and unique else ""
+    return "numbers", IDENTIFIER if column.whole and unique else ""
 
 
 def to_numbers(cells: Iterable[str]) -> np.ndarray:
@@ -203,3 +207,12 @@ def to_levels(cells: Iterable[str]) -> dict[str, Label]:
     except ValueError:
         return texts
     return numbers if all(str(number) == text for text, number in numbers.items()) else texts
+
+
+def describe_suspicious(X: pd.DataFrame, y: np.ndarray) -> list[str]:
+    """Return a note for each remark of `check_table`, with the columns that have it."""
+    remarks = check_table(X, y)["remarks"]
+    return [
+        f"{enumerate_names(columns.index.tolist(), 8)}: {remark}"
+        for remark, columns in remarks[remarks != ""].groupby(remarks, sort=False)
+    ]

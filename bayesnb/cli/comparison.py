@@ -13,14 +13,13 @@ import pandas as pd
 from bayesnb._util.kinds import KINDS
 from bayesnb._util.warnings import NoWeightsWarning, internal_fits
 from bayesnb.cli.baseline import LOGISTIC, fit_logistic
-from bayesnb.cli.column_types import Label
+from bayesnb.cli.column_types import Label, describe_suspicious
 from bayesnb.cli.conclusion import Base, Findings
 from bayesnb.cli.csv_cells import InputError
 from bayesnb.cli.fitting import Fits, Settings
 from bayesnb.cli.held_out_rates import HeldOut
 from bayesnb.cli.labelled_data import NUMBERS, UNDECIDED, Dataset
 from bayesnb.cli.terminal import enumerate_names
-from bayesnb.encoding import check_table
 from bayesnb.estimators import BernoulliNB, BinnedNB, CategoricalNB, MixedNB, MultinomialNB, WeightedNB
 from bayesnb.estimators.base import NaiveBayesClassifier
 from bayesnb.estimators.numbers import OF_KIND
@@ -92,7 +91,7 @@ def run(data: Dataset, settings: Settings) -> Outcome:
             notes += filter(None, [note])
         with internal_fits():
             fits = (weighted or data.rows.fit(classifier(data, settings), settings, data.name)).unweighted
-        notes += _suspicious_columns(fits)
+        notes += describe_suspicious(fits.X, fits.y)
         kinds = _decided_kinds(data, settings)
         data = replace(data, kinds=fits.nb.kinds_ if UNDECIDED in kinds.values() else kinds)
         priors = {f"alpha={a:g}": a for a in (1.0, 0.5) if a != settings.alpha}  # Laplace's and Jeffreys's
@@ -127,15 +126,6 @@ def run(data: Dataset, settings: Settings) -> Outcome:
     )
     held_out = HeldOut.from_fits(weighted or fits, list(data.class_count))
     return Outcome(data, fits, weighted, findings, held_out, parameters, notes)
-
-
-def _suspicious_columns(fits: Fits) -> list[str]:
-    """Return a note for each remark of `check_table`, with the columns that have it."""
-    remarks = check_table(fits.X, fits.y)["remarks"]
-    return [
-        f"{enumerate_names(columns.index.tolist(), 8)}: {remark}"
-        for remark, columns in remarks[remarks != ""].groupby(remarks, sort=False)
-    ]
 
 
 def merge_equal(comparison: pd.DataFrame, names: Mapping[str, str]) -> pd.DataFrame:

@@ -166,7 +166,7 @@ class Streamed:
         InputError
             If no row can be held out; if the file has changed since its columns were typed.
         """
-        n, most = sum(self.class_count.values()), max(1, min(_MOST_ROWS, _MOST_CELLS // self.n_columns))
+        n, most = sum(self.class_count.values()), most_rows(self.n_columns)
         held_out = Sample(self.class_count, min(settings.share, most / n), settings.seed)
         size = len(held_out)
         if not size:
@@ -197,6 +197,11 @@ class Streamed:
         whole = copy.copy(fitted).partial_fit(fold.X, y)
         reason = " (a sample that fits into memory)" if settings.share > most / n else ""
         return Fits(whole, [fold], f"{_describe_split(size, n)}{reason}", fold.X, y)
+
+
+def most_rows(n_columns: int) -> int:
+    """Return the number of rows of a large file that are kept in memory: at most 100,000 rows, and 10 million cells."""
+    return max(1, min(_MOST_ROWS, _MOST_CELLS // n_columns))
 
 
 def concatenate(batches: Sequence[Batch]) -> Batch:

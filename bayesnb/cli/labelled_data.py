@@ -24,7 +24,7 @@ UNDECIDED = "numbers"
 """Kind of a column of numbers whose density is chosen when a classifier is fitted."""
 _NONNEGATIVE = ("multinomial", *(kind for kind, family in NUMBERS.items() if family.nonnegative))
 _MOST_LEVELS = 100_000
-_MOST_CLASSES = 1000
+MOST_CLASSES = 1000
 _ZEROS = "some cells are 0 and no other value is near 0; if 0 means “not measured”, add --missing-in 0 COLUMNS"
 
 
@@ -133,7 +133,7 @@ def load_csv(
         for name, column in counts.items():
             column.add(cells[name])
     labels = counts.pop(target)
-    _require_classes(path, labels)
+    require_classes(path, labels)
     chosen, left_out, notes = _choose_kinds(path, counts, kinds, default)
     names = [target, *counts]
     if np.isfinite(to_numbers(names)).all() and sorted(names) != sorted(map(str, range(len(names)))):
@@ -207,7 +207,7 @@ def _require_columns(path: Path, names: Sequence[str], named: Iterable[str]) -> 
             )
 
 
-def _require_classes(path: Path, labels: ColumnCounts) -> None:
+def require_classes(path: Path, labels: ColumnCounts) -> None:
     """Raise InputError unless each row has a label, of 2 to 1,000 classes that have two rows or more on average."""
     n, classes = labels.present + labels.missing, len(labels.values)
     if labels.missing:
@@ -222,11 +222,11 @@ def _require_classes(path: Path, labels: ColumnCounts) -> None:
         raise InputError(
             f"{target} only one class, {next(iter(labels.values))!r}. Choose a target with two or more classes."
         )
-    if labels.beyond or classes > min(n / 2, _MOST_CLASSES):
+    if labels.beyond or classes > min(n / 2, MOST_CLASSES):
         many = f"more than {labels.limit}" if labels.beyond else f"{classes:,}"
         raise InputError(
             f"{target} {many} distinct values in {n} rows. Classes need two rows or more on average, and this command "
-            f"takes at most {_MOST_CLASSES:,}. Merge classes, or fit a bayesnb classifier in Python."
+            f"takes at most {MOST_CLASSES:,}. Merge classes, or fit a bayesnb classifier in Python."
         )
 
 

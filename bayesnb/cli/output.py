@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
@@ -12,6 +11,7 @@ import pandas as pd
 from bayesnb._util.warnings import warn
 from bayesnb.cli.analyses import Analysis, analyse
 from bayesnb.cli.comparison import Outcome
+from bayesnb.cli.csv_cells import quote_formula
 from bayesnb.cli.document import SUFFIXES, Format, render
 from bayesnb.cli.fitting import Settings
 from bayesnb.cli.output_folder import file_stem
@@ -19,8 +19,6 @@ from bayesnb.cli.report import full_report
 from bayesnb.estimators.base import NaiveBayesClassifier
 from bayesnb.inference_data import to_arviz
 
-_FORMULA = ("=", "+", "-", "@", "\t", "\r", "\n", "＝", "＋", "－", "＠")
-_NUMBER = re.compile(r"[-+]?([0-9]+\.?[0-9]*|\.[0-9]+)([eE][-+]?[0-9]+)?")
 _CHAINS, _DRAWS = 4, 500
 _HEADERS = 2**20
 _PARAMETERS = 20_000
@@ -86,21 +84,5 @@ def write_posterior(nb: NaiveBayesClassifier, n_parameters: int, path: Path) -> 
 
 
 def quote_formulas(table: pd.DataFrame) -> pd.DataFrame:
-    """Put an apostrophe before each name and text that a spreadsheet would compute; numbers stay as they are.
-
-    Such a text begins with =, +, -, @, a tab or a line end, and is not a number.
-
-    References
-    ----------
-    OWASP, *CSV injection*.
-    """
-    return table.map(_quote_formula).rename(columns=_quote_formula)
-
-
-def _quote_formula(cell: object) -> object:
-    """Put an apostrophe before a text that a spreadsheet would compute; return all other cells unchanged.
-
-    Such a text begins with =, +, -, @, a tab or a line end, and is not a number as spreadsheets write it; -inf is none.
-    """
-    is_formula = isinstance(cell, str) and cell.startswith(_FORMULA) and not _NUMBER.fullmatch(cell)
-    return f"'{cell}" if is_formula else cell
+    """Put an apostrophe before each name and text that a spreadsheet would compute; numbers stay as they are."""
+    return table.map(quote_formula).rename(columns=quote_formula)

@@ -3,14 +3,41 @@
 from __future__ import annotations
 
 import unicodedata
-from collections.abc import Sequence
+import warnings
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 
 from bayesnb._util.short_names import count_columns, shorten, shorten_apart
+from bayesnb._util.warnings import OWN_WARNINGS
 
 WIDTH = 100
 _LONG_NAME = 80
 _NARROWEST = 12
 _JOINERS = "\u200c\u200d"  # Persian words and emojis are spelt with these characters.
+
+
+class OutputError(Exception):
+    """Standard output cannot be written; the argument is the OSError."""
+
+
+def say(text: str = "") -> None:
+    """Print text and flush, so that a full output is noticed at once; raise OutputError if it cannot be written."""
+    try:
+        print(text, flush=True)
+    except OSError as error:
+        raise OutputError(error) from None
+
+
+@contextmanager
+def recorded_warnings(*ignored: type[Warning]) -> Iterator[list[str]]:
+    """Record user warnings inside the block; at its end the yielded list has their texts, each once."""
+    messages: list[str] = []
+    with warnings.catch_warnings(record=True) as caught:
+        warnings.simplefilter("always", UserWarning)
+        yield messages
+    messages += dict.fromkeys(
+        str(w.message) for w in caught if w.category in OWN_WARNINGS and w.category not in ignored
+    )
 
 
 def printable(text: str) -> str:
