@@ -30,7 +30,7 @@ _LONGEST_MESSAGE = 1000
 def main(argv: Sequence[str] | None = None) -> int:
     """Run the command line and return the exit code.
 
-    The code is 0, 2 after bad input, 1 if standard output cannot be written, 130 if
+    The code is 0, 3 if `drift` finds drift, 2 after bad input, 1 if standard output cannot be written, 130 if
     interrupted (the last three with one line on stderr), and 141, silently, if the reader of standard output has gone.
     """
     try:
@@ -38,7 +38,7 @@ def main(argv: Sequence[str] | None = None) -> int:
         args = make_parser().parse_args(arguments or ["--help"])
         if hasattr(sys.stdout, "reconfigure"):
             sys.stdout.reconfigure(errors="replace")
-        run = {"fit": commands.fit, "score": commands.score}.get(args.command)
+        run = {"fit": commands.fit, "score": commands.score, "drift": commands.drift}.get(args.command)
         if run is not None:
             return run(args)
         _compare(args, arguments)

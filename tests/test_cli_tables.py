@@ -1,4 +1,4 @@
-"""The commands `fit` and `score` on files: the numbers of the functions on the rows; bad files and flags."""
+"""The commands `fit`, `score` and `drift` on files: the numbers of the functions on the rows; bad files and flags."""
 
 from __future__ import annotations
 
@@ -385,3 +385,60 @@ def test_files_of_other_classifiers_are_scored(capsys, path, tmp_path, nb):
     bnb.save(nb.fit(X, data["label"]), tmp_path / "m")
     assert run(capsys, "score", "--csv", path, "--model", tmp_path / "m", "--out", tmp_path / "out.csv")[0] == 0
     np.testing.assert_allclose(pd.read_csv(tmp_path / "out.csv").iloc[:, 1:], nb.predict_proba(X), rtol=1e-12)
+
+
+# -- drift ---------------------------------------------------------------------------------------
+
+
+@pytest.mark.usefixtures("pieces")
+@pytest.mark.parametrize("target", [[], ["--target", "label"]], ids=["without labels", "with labels"])
+def test_drift_of_a_file_is_that_of_its_rows(capsys, path, model, tmp_path, target):
+    """Batches merged; exit code 3 if a q-value is below the level."""
+    nb, data = bnb.load(model), customers(seed=9)
+    for factor, code in ((1, 0), (3, 3)):
+        data["income, EUR"] *= factor
+        data.to_csv(path, index=False)
+        expected = bnb.check_drift(nb, data[FEATURES], data["label"] if target else None)
+        flags = ["--csv", path, "--model", model, "--out", tmp_path / f"tests{factor}.csv", *target]
+        found, said, err = run(capsys, "drift", *flags)
+        assert (found, err) == (code, "")
+        tests = pd.read_csv(tmp_path / f"tests{factor}.csv", index_col="column")
+        assert tests.index.tolist() == expected.index.tolist()
+        columns = ["statistic", "effect", "p", "q"]
+        np.testing.assert_allclose(tests[columns], expected[columns], rtol=1e-7, atol=1e-12)
+        drifted = expected.index[expected["q"] < 0.01].tolist()
+        assert ("q < 0.01: " + ", ".join(drifted) if drifted else "No q-value is below 0.01.") in said
+        assert run(capsys, "drift", *flags[:4], "--level", "1e-300")[0] == 0
+
+
+@pytest.mark.slow("compiles kernels of its own")
+def test_drift_from_a_reference_file(capsys, path, model, tmp_path):
+    reference = customers(seed=4)
+    reference.to_csv(tmp_path / "reference.csv", index=False)
+    expected = bnb.check_drift(bnb.load(model), customers()[FEATURES], reference=reference[FEATURES])
+    flags = [
+        "--csv",
+        path,
+        "--model",
+        model,
+        "--reference",
+        tmp_path / "reference.csv",
+        "--out",
+        tmp_path / "out.parquet",
+    ]
+    assert run(capsys, "drift", *flags)[0] == (3 if (expected["q"] < 0.01).any() else 0)
+    found = pd.read_parquet(tmp_path / "out.parquet").set_index("column")
+    assert found.index.tolist() == expected.index.tolist()
+    np.testing.assert_allclose(found["p"], expected["p"], rtol=1e-6)
+
+
+def test_what_drift_refuses(capsys, path, model, tmp_path):
+    flags = ["drift", "--csv", path, "--model", model]
+    refused(capsys, "has no column 'none'", *flags, "--target", "none")
+    refused(capsys, "No such file", *flags, "--reference", tmp_path / "none.csv")
+    refused(capsys, "must end in .csv or .parquet", *flags, "--out", tmp_path / "out.txt")
+    refused(capsys, "must be between 0 and 1", *flags, "--level", "2")
+    data = customers()
+    data.loc[7, "label"] = None
+    data.to_csv(path, index=False)
+    refused(capsys, "customers.csv, rows 2 to 401: ", *flags, "--target", "label")

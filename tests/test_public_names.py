@@ -105,6 +105,7 @@ EARLY = {
     "help": (["--help"], 0),
     "help of a command": (["compare", "--help"], 0),
     "help of fit": (["fit", "--help"], 0),
+    "help of drift": (["drift", "--help"], 0),
     "no column of that name": (["fit", "--csv", "README.md", "--target", "y", "--model", "{tmp}/m"], 2),
     "scores that would be replaced": (["score", "--csv", "a", "--model", "m", "--out", "{tmp}/report.csv"], 2),
     "misspelt command": (["comapre"], 2),

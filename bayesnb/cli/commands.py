@@ -1,4 +1,4 @@
-"""Commands `fit` and `score`: flags and files are checked before packages are imported."""
+"""Commands `fit`, `score` and `drift`: flags and files are checked before packages are imported."""
 
 from __future__ import annotations
 
@@ -37,6 +37,7 @@ def fit(args: argparse.Namespace) -> int:
     commands = f"--{table.format} FILE --model {args.model}"
     say(f"wrote {printable(str(args.model))}\n\nNext, with a file of new rows:")
     say(printable(f"  python -m bayesnb score {commands} --out SCORES.csv"))
+    say(printable(f"  python -m bayesnb drift {commands}"))
     return 0
 
 
@@ -64,6 +65,27 @@ def score(args: argparse.Namespace) -> int:
         f"model does not know\nwrote {printable(str(args.out))}"
     )
     return 0
+
+
+def drift(args: argparse.Namespace) -> int:
+    """Run the command `drift`: print tests of each column, and return 3 if one of them finds drift, else 0."""
+    if args.out is not None:
+        _require_table_name(args.out)
+        require_new("--out", args.out, args.overwrite)
+    table = _open_table(args)
+    table.require([] if args.target is None else [args.target])
+    reference = None if args.reference is None else _open_table(args, args.reference)
+    require_readable(args.model)
+    with _imports():
+        from bayesnb.cli.drift_table import format_drift, measure_drift
+        from bayesnb.cli.scoring_files import load_model, write_tables
+    nb = load_model(args.model)
+    with _notes():
+        tests = measure_drift(nb, table, args.target, reference)
+        if args.out is not None:
+            write_tables([tests.reset_index()], "--out", args.out)
+    say(format_drift(tests, args.level))
+    return 3 if (tests["q"] < args.level).any() else 0
 
 
 def _require_table_name(path: Path) -> None:

@@ -33,6 +33,9 @@ out as identifiers unless a flag names the column."""
 _SCORE = """Write P(class) for the rows of a CSV or Parquet file of any size. Columns are matched by name. Missing
 cells, and levels that the model does not know, are left out of the probabilities of their row."""
 
+_DRIFT = """Test each column of a CSV or Parquet file of any size against the rows that the model has counted. The exit
+code is 3 if a q-value (a p-value corrected for the number of columns) is below --level, and 0 if none is."""
+
 
 class _Parser(argparse.ArgumentParser):
     """Parser that refuses arguments in one line, without the usage of all others."""
@@ -110,7 +113,7 @@ def make_parser() -> argparse.ArgumentParser:
 
 
 def _add_table_commands(commands: Any) -> None:
-    """Add the commands `fit` and `score`, which read files of any size."""
+    """Add the commands `fit`, `score` and `drift`, which read files of any size."""
     columns: dict[str, Any] = {"action": "extend", "default": [], "type": column_names, "metavar": "COLS"}
     fit = commands.add_parser("fit", help="fit a classifier to a file of any size, and save it", description=_FIT)
     add = _add_file_flags(fit)
@@ -129,6 +132,15 @@ def _add_table_commands(commands: Any) -> None:
     add("--loss", type=_path, metavar="FILE", help=f"{losses}adds the decision with the least expected loss")
     interval = "adds the ends of the posterior intervals of the class probabilities; slow: some 3,000 rows a second"
     add("--interval", type=_fraction, metavar="PROB", help=interval)
+
+    drift = commands.add_parser("drift", help="test whether new rows differ from counted ones", description=_DRIFT)
+    add = _add_file_flags(drift)
+    add("--target", type=str.strip, metavar="COLUMN", help="column of class labels, if they are known")
+    reference = "file of held-out rows in the same format; adds tests of the predictions and of all columns jointly, "
+    reference += "and uses random samples of at most 100,000 rows of both files"
+    add("--reference", type=_path, metavar="FILE", help=reference)
+    add("--level", type=_fraction, default=0.01, help="drift is a q-value below this (default 0.01)")
+    add("--out", type=_path, metavar="FILE", help="file to write the table to: .csv or .parquet")
 
 
 def _add_file_flags(command: argparse.ArgumentParser) -> Any:

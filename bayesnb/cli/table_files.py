@@ -1,4 +1,4 @@
-"""CSV and Parquet files of any size, read in batches of rows for the commands `fit` and `score`."""
+"""CSV and Parquet files of any size, read in batches of rows for the commands `fit`, `score` and `drift`."""
 
 from __future__ import annotations
 
