@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import gzip
 import re
+import shlex
 from decimal import Decimal
+from pathlib import Path
 
 import numpy as np
 import pandas as pd
@@ -442,3 +444,15 @@ def test_what_drift_refuses(capsys, path, model, tmp_path):
     data.loc[7, "label"] = None
     data.to_csv(path, index=False)
     refused(capsys, "customers.csv, rows 2 to 401: ", *flags, "--target", "label")
+
+
+def test_the_commands_of_the_page(capsys, monkeypatch, tmp_path):
+    page = Path(__file__).parents[1] / "docs" / "howto" / "more_rows_than_memory.md"
+    commands = re.findall(r"^\$ python -m bayesnb (.+)$", page.read_text(encoding="utf-8"), re.M)
+    assert [command.partition(" ")[0] for command in commands] == ["fit", "score", "drift"]
+    monkeypatch.chdir(tmp_path)
+    customers().rename(columns={"label": "left"}).to_csv("customers.csv", index=False)
+    customers(seed=5).drop(columns="label").to_csv("new.csv", index=False)
+    codes = [run(capsys, *shlex.split(command))[0] for command in commands]
+    assert codes in ([0, 0, 0], [0, 0, 3])
+    assert list(pd.read_csv("scores.csv")) == ["id", "prediction", "P(left, at last)", "P(stayed)"]
