@@ -71,6 +71,8 @@ def _compare(args: argparse.Namespace, typed: Sequence[str]) -> None:
     kinds, within = _named_columns(args)
     if args.csv is not None:
         require_readable(args.csv)
+    if args.loss is not None:
+        require_readable(args.loss)
     names = file_names([title(args.csv)] if args.csv else BUILT_IN)
     if args.out is not None:
         require_free(args.out, names, args.overwrite)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import numpy as np
+import pandas as pd
 import pytest
 from sklearn.metrics import precision_score, recall_score, roc_auc_score
 
@@ -63,3 +64,20 @@ def test_several_classes_have_a_row_each():
         if c >= 0:
             assert float(found) == pytest.approx(recall_score(label == c, choice == c), abs=6e-4)
     assert f"{np.mean(choice == label):.1%}" in text.text
+
+
+def test_costs_are_those_of_brute_force():
+    rows = held_out(2000, 0.06, 2.0, seed=0)
+    losses = pd.DataFrame([[0.0, 15.0], [1.0, 0.0]], index=["wait", "treat"], columns=["well", "ill"])
+    costly = HeldOut(rows.classes, rows.label, rows.proba, losses)
+    _, table, costs = costly.section("weighted").blocks
+    treat = rows.proba[:, 1] >= 1 / 16
+    paid = np.where(treat, losses.loc["treat"].to_numpy()[rows.label], losses.loc["wait"].to_numpy()[rows.label])
+    waiting, treating = losses.to_numpy()[:, rows.label].mean(axis=1)
+    assert f"costs {paid.mean():.4g} a row" in costs.text
+    assert f"costs {min(waiting, treating):.4g}." in costs.text
+    (line,) = [row for row in table.rows if "least loss" in row[0]]
+    assert line[0].startswith("0.0625")
+    assert int(line[1].replace(",", "")) == treat.sum()
+    swapped = HeldOut(rows.classes, rows.label, rows.proba, losses[::-1])
+    assert [row for row in swapped.section("x").blocks[1].rows if "least loss" in row[0]] == [line]

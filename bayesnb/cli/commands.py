@@ -51,7 +51,8 @@ def score(args: argparse.Namespace) -> int:
         if path is not None:
             require_readable(path)
     with _imports():
-        from bayesnb.cli.scoring_files import Scoring, load_model, read_losses, write_tables
+        from bayesnb.cli.losses import read_losses
+        from bayesnb.cli.scoring_files import Scoring, load_model, write_tables
     nb = load_model(args.model)
     with _notes():
         losses = None if args.loss is None else read_losses(args.loss, nb.classes_)

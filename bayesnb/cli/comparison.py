@@ -19,6 +19,7 @@ from bayesnb.cli.csv_cells import InputError
 from bayesnb.cli.fitting import Fits, Settings
 from bayesnb.cli.held_out_rates import HeldOut
 from bayesnb.cli.labelled_data import NUMBERS, UNDECIDED, Dataset
+from bayesnb.cli.losses import read_losses
 from bayesnb.cli.terminal import enumerate_names
 from bayesnb.estimators import BernoulliNB, BinnedNB, CategoricalNB, MixedNB, MultinomialNB, WeightedNB
 from bayesnb.estimators.base import NaiveBayesClassifier
@@ -74,6 +75,7 @@ def run(data: Dataset, settings: Settings) -> Outcome:
     InputError
         If the classifier cannot use the data.
     """
+    losses = None if settings.loss is None else read_losses(settings.loss, np.array(list(data.class_count)))
     about: dict[str, list[str]] = {}
     for column, note in data.notes.items():
         about.setdefault(note, []).append(column)
@@ -124,7 +126,7 @@ def run(data: Dataset, settings: Settings) -> Outcome:
         target=data.target,
         left_out=tuple(data.left_out),
     )
-    held_out = HeldOut.from_fits(weighted or fits, list(data.class_count))
+    held_out = HeldOut.from_fits(weighted or fits, list(data.class_count), losses)
     return Outcome(data, fits, weighted, findings, held_out, parameters, notes)
 
 

@@ -54,6 +54,8 @@ class Settings:
         Argument `weights` of `WeightedNB`, or "none".
     numbers : str
         Argument `numbers` of `MixedNB`.
+    loss : Path or None
+        CSV file of the losses of actions.
     """
 
     test_size: float | None = None
@@ -64,6 +66,7 @@ class Settings:
     mixed: bool = False
     weights: str = "auto"
     numbers: str = "gaussian"
+    loss: Path | None = None
 
     @property
     def share(self) -> float:

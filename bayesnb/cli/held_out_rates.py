@@ -11,7 +11,7 @@ import numpy as np
 import pandas as pd
 from sklearn.metrics import roc_auc_score
 
-from bayesnb.cli.document import Paragraph, Section, Table
+from bayesnb.cli.document import Block, Paragraph, Section, Table
 from bayesnb.cli.fitting import Fits
 from bayesnb.cli.terminal import enumerate_names
 
@@ -33,20 +33,23 @@ class HeldOut:
         Index of the class of each row.
     proba : (N, C) array
         Rows without class probabilities have 1/C.
+    losses : DataFrame or None
+        Losses, actions × classes, of a decision about each row.
     """
 
     classes: Sequence[str]
     label: np.ndarray
     proba: np.ndarray
+    losses: pd.DataFrame | None = None
 
     @classmethod
-    def from_fits(cls, fits: Fits, classes: Sequence[Any]) -> HeldOut:
+    def from_fits(cls, fits: Fits, classes: Sequence[Any], losses: pd.DataFrame | None) -> HeldOut:
         """Return the labels and probabilities of the held-out rows of all folds."""
         parts = [pd.DataFrame(fold.nb.predict_proba(fold.X), columns=fold.nb.classes_) for fold in fits.folds]
         proba = pd.concat(parts).reindex(columns=list(classes), fill_value=0.0).fillna(1.0 / len(classes))
         position = {c: i for i, c in enumerate(classes)}
         label = np.array([position[c] for fold in fits.folds for c in fold.y.tolist()])
-        return cls([str(c) for c in classes], label, proba.to_numpy(float))
+        return cls([str(c) for c in classes], label, proba.to_numpy(float), losses)
 
     def section(self, estimate: str) -> Section:
         """Return the section of the report; `estimate` names the estimate that the probabilities are from."""
@@ -58,7 +61,32 @@ class HeldOut:
             text, table = self._rare_class(1 - most, estimate)
         else:
             text, table = self._each_class(count, estimate)
-        return Section("What a decision rests on", (Paragraph(f"{guess}{text}"), Table.from_frame(table)))
+        blocks: list[Block] = [Paragraph(f"{guess}{text}"), Table.from_frame(table)]
+        if self.losses is not None:
+            blocks.append(Paragraph(self._describe_costs(estimate)))
+        return Section("What a decision rests on", tuple(blocks))
+
+    def _describe_costs(self, estimate: str) -> str:
+        """Return a text on the cost of decisions by the probabilities, beside that of one action for all rows."""
+        assert self.losses is not None
+        loss, actions = self.losses.to_numpy(float), list(map(str, self.losses.index))
+        risk = self.proba @ loss.T
+        chosen, constant = risk.argmin(axis=1), loss[:, self.label].mean(axis=1)
+        best, taken = int(constant.argmin()), np.bincount(chosen, minlength=len(actions))
+        counts = enumerate_names([f"“{name}” for {n:,} rows" for name, n in zip(actions, taken, strict=True) if n], 6)
+        return (
+            f"The action of least expected loss by the {estimate} estimate is {counts}. It costs "
+            f"{loss[chosen, self.label].mean():.4g} a row ({risk.min(axis=1).mean():.4g} expected); always "
+            f"“{actions[best]}” costs {constant[best]:.4g}."
+        )
+
+    def _optimal_threshold(self, c: int) -> float | None:
+        """Return P(class c) from which the better of two actions changes, None without such losses of two classes."""
+        if self.losses is None or self.losses.shape != (2, 2):
+            return None
+        # Loss of the first action less that of the second, if the row is of the class, and if it is not.
+        of_class, of_other = (float(np.diff(self.losses.to_numpy(float)[::-1, k])[0]) for k in (c, 1 - c))
+        return of_other / (of_other - of_class) if of_class * of_other < 0 else None
 
     def _rare_class(self, c: int, estimate: str) -> tuple[str, pd.DataFrame]:
         """Return a text on the rarer of two classes, and its recall and precision at several thresholds."""
@@ -83,11 +111,13 @@ class HeldOut:
         gap, se = float(p.mean()) - rate, float(np.std(p - is_class) / sqrt(n))
         states = f"P({name}) is {p.mean():.1%} on average, and {rate:.1%} of the rows are “{name}”: the gap is "
         states += f"{'within' if abs(gap) <= _NOISE * se else 'more than'} noise ({gap:+.1%} ± {se:.1%})."
-        rows = []
-        for t in [t for t in _THRESHOLDS if t == 0.5 or t >= rate / 5][:_N_THRESHOLDS]:
+        rows, optimal = [], self._optimal_threshold(c)
+        thresholds = [t for t in _THRESHOLDS if t == 0.5 or t >= rate / 5][:_N_THRESHOLDS]
+        for t in sorted({*thresholds, *([] if optimal is None else [optimal])}, reverse=True):
             flagged = p >= t
             right = f"{is_class[flagged].mean():.3f}" if flagged.any() else "-"
-            rows.append([f"{t:g}", f"{flagged.sum():,}", f"{is_class[flagged].sum() / found:.3f}", right])
+            shown = f"{t:.3g} (least loss)" if t == optimal else f"{t:g}"
+            rows.append([shown, f"{flagged.sum():,}", f"{is_class[flagged].sum() / found:.3f}", right])
         header = [f"P({name}) at least", "rows", f"of all {name}, found", f"of these rows, {name}"]
         text = f", and finds none of the {found:,} “{name}” ({rate:.1%}). {finds} {states}"
         return text, pd.DataFrame(rows, columns=header)

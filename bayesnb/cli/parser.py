@@ -36,6 +36,8 @@ cells, and levels that the model does not know, are left out of the probabilitie
 _DRIFT = """Test each column of a CSV or Parquet file of any size against the rows that the model has counted. The exit
 code is 3 if a q-value (a p-value corrected for the number of columns) is below --level, and 0 if none is."""
 
+_LOSSES = "CSV file of losses: a line for each action, its name in the first cell, and a column for each class; "
+
 
 class _Parser(argparse.ArgumentParser):
     """Parser that refuses arguments in one line, without the usage of all others."""
@@ -97,6 +99,7 @@ def make_parser() -> argparse.ArgumentParser:
         "classes)",
     )
     add("--prob", type=_fraction, default=0.9, help="posterior probability of the intervals (default 0.9)")
+    add("--loss", type=_path, metavar="FILE", help=f"{_LOSSES}adds the cost of decisions")
     share = "share of the rows to hold out (default 0.3, but fewer than 1,000 rows are cross-validated)"
     add("--test-size", type=_fraction, metavar="SHARE", help=share)
     add("--seed", type=_seed, default=0, help="random seed of the held-out rows (default 0)")
@@ -128,8 +131,7 @@ def _add_table_commands(commands: Any) -> None:
     add = _add_file_flags(score)
     add("--out", type=_path, metavar="FILE", required=True, help="file to write: .csv or .parquet")
     add("--keep", **columns, help="columns to copy into --out, such as an identifier")
-    losses = "CSV file of losses: a line for each action, its name in the first cell, and a column for each class; "
-    add("--loss", type=_path, metavar="FILE", help=f"{losses}adds the decision with the least expected loss")
+    add("--loss", type=_path, metavar="FILE", help=f"{_LOSSES}adds the decision with the least expected loss")
     interval = "adds the ends of the posterior intervals of the class probabilities; slow: some 3,000 rows a second"
     add("--interval", type=_fraction, metavar="PROB", help=interval)
 

@@ -17,10 +17,8 @@ from pyarrow import compute, csv, parquet
 
 import bayesnb
 from bayesnb._util.progress import progress
-from bayesnb.cli.column_types import to_numbers
-from bayesnb.cli.csv_cells import FORMULA, InputError, quote_formula, read_cells
+from bayesnb.cli.csv_cells import FORMULA, InputError, quote_formula
 from bayesnb.cli.table_files import TableFile, blamed_on, whole_file
-from bayesnb.decision import loss_table
 from bayesnb.encoding import numeric_columns
 from bayesnb.encoding.table import from_arrow
 
@@ -75,15 +73,6 @@ def read_rows(table: TableFile, nb: Any, others: Sequence[str] = ()) -> Iterator
     types |= {name: of_type.get(type(levels[0]), "double") for name, levels in known_levels(nb).items()}
     types |= dict.fromkeys(others if table.form else [], "string")
     yield from table.batches([*names, *others], types)
-
-
-def read_losses(path: Path, classes: np.ndarray) -> pd.DataFrame:
-    """Read a CSV file with the loss of each action (row, named in the first column) for each class (column)."""
-    cells = pd.concat(read_cells(path))
-    actions, names = cells.iloc[:, 0], {str(label): label for label in classes.tolist()}
-    losses = cells.iloc[:, 1:].apply(to_numbers).set_axis(actions.tolist()).rename(columns=names)
-    with blamed_on(f"--loss {path}"):
-        return loss_table(losses, None, classes)
 
 
 @dataclass(frozen=True)
