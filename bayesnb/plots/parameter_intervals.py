@@ -10,7 +10,7 @@ import numpy as np
 from bayesnb.fitted import Classifier
 from bayesnb.plots import style
 from bayesnb.plots.labels import labels
-from bayesnb.plots.parameter_units import ParametersInUnits, select_parameters
+from bayesnb.plots.parameter_units import select_parameters
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -87,15 +87,14 @@ def forest(
     rows = _fit_rows(table, np.inf if ax is None else style.measure(ax)[1] / style.ROW - 3)
     heights = _row_heights(rows)
     ax = style.open_row_axes(ax, heights[-1] + 1)
-    index = {label: i for i, label in enumerate(nb.classes_)}
     for y, row in zip(heights, rows.to_dict("records"), strict=True):
-        colour = style.look(index[row["class"]])["color"]
+        colour = style.look(row["code"])["color"]
         ax.plot([row["lower"], row["upper"]], [y, y], color=colour, linewidth=1.6, solid_capstyle="butt")
         ax.plot(row["mean"], y, "o", color=colour, markersize=4.5)
         ax.plot(row["mle"], y, "o", color=colour, markersize=6.5, markerfacecolor="none", markeredgewidth=0.9)
-    names = _row_names(nb, parameters, rows)
+    names = parameters.names(rows)
     style.name_rows(ax, heights, names)
-    ax.set(xlabel=parameters.axis, ylabel="feature = level | class" if parameters.are_levels else "feature | class")
+    ax.set(xlabel=parameters.axis, ylabel=parameters.row_axis)
     about = "Uncertainty about the parameters, if naive Bayes holds"
     if left_out := len(table) - len(rows):
         about = f"{len(rows)} of {len(table)} intervals, widest features first; {left_out} left out"
@@ -243,15 +242,3 @@ def _equate_axes(ax: Axes, table: pd.DataFrame, are_words: bool) -> None:
         ax.set_yscale("symlog", linthresh=smallest)
     ax.plot([low, high], [low, high], color=style.GREY, linewidth=0.8, linestyle="--", zorder=1)
     ax.set(xlim=(low, high), ylim=(low, high), box_aspect=1)
-
-
-def _row_names(nb: Classifier, parameters: ParametersInUnits, rows: pd.DataFrame) -> list[str]:
-    """Labels of the rows, such as "colour = green | ripe", or "size | ripe" for parameters without levels."""
-    # All names of X are shortened together, so that a position behind a name is that of the column.
-    feature, label = labels(nb.fitted_.encoding.feature_names, 22), labels(nb.classes_, 12)
-    if not parameters.are_levels:
-        return [f"{feature[f]} | {label[c]}" for f, c in zip(rows["feature"], rows["class"], strict=True)]
-    of_feature = parameters.table[parameters.table["feature"].isin(rows["feature"])].groupby("feature", sort=False)
-    level = {f: labels(own["level"], 14) for f, own in of_feature}
-    cells = zip(rows["feature"], rows["level"], rows["class"], strict=True)
-    return [f"{feature[f]} = {level[f][v]} | {label[c]}" for f, v, c in cells]

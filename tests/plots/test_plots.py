@@ -359,3 +359,14 @@ class TestNames:
         drawn = " ".join(name for name, _ in shown_texts(ax.figure))
         assert r"\$x_1\$" in drawn
         assert "_a" in said(check(plots.shrinkage(nb)))
+
+
+def test_a_number_in_a_structure_is_counted_once():
+    """Its bins and its density have rows of their own in the table."""
+    rng = np.random.default_rng(3)
+    X, y = pd.DataFrame(rng.normal(size=(23, 2)), columns=["cm", "kg"]), np.repeat(["calm", "rush"], [9, 14])
+    nb = bayesnb.TAN(numbers="binned").fit(X, y)
+    n_levels = (~parameter_table(nb, features=["cm", "kg"])["level"].isin(["mu", "sigma2"])).sum()
+    ax = plots.forest(nb)
+    assert "Not in this figure: 4 mu, 4 sigma2" in said(ax)
+    assert f"of {n_levels} intervals" in said(ax) or len(ax.get_yticks()) == n_levels
