@@ -30,6 +30,9 @@ def thumbnails() -> Iterator[tuple[str, Callable[[Axes], object]]]:
 
     levels = X[::6].round().astype(int)
     few = bnb.CategoricalNB().fit(levels, y[::6])
+    half = bnb.CategoricalNB(alpha=2).fit(levels, y[::6])
+    yield "estimates", lambda ax: bnb.plots.estimates(half, ["petal length"], ax=ax, top=3)
+    yield "prior_posterior", lambda ax: bnb.plots.prior_posterior(half, ["petal length"], ax=ax, top=3)
     yield "shrinkage", lambda ax: bnb.plots.shrinkage(few, ax=ax)
     proline = wine.data[["proline"]], wine.target
     binned = bnb.BinnedNB().fit(*proline)

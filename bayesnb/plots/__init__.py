@@ -16,6 +16,7 @@ from bayesnb.plots.binned_density import density
 from bayesnb.plots.class_probabilities import prediction_intervals, prior_predictive
 from bayesnb.plots.feature_dependence import independence, structure
 from bayesnb.plots.latent_profiles import latent_profiles
+from bayesnb.plots.marginal_densities import estimates, prior_posterior
 from bayesnb.plots.parameter_intervals import forest, shrinkage
 from bayesnb.plots.predictive_check import predictive_check
 from bayesnb.plots.reliability_diagram import reliability
@@ -26,12 +27,14 @@ from bayesnb.plots.weight_intervals import weights
 __all__ = [
     "density",
     "detach",
+    "estimates",
     "explain",
     "forest",
     "independence",
     "latent_profiles",
     "prediction_intervals",
     "predictive_check",
+    "prior_posterior",
     "prior_predictive",
     "reliability",
     "shrinkage",

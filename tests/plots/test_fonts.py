@@ -32,6 +32,8 @@ def figures():
         "forest": lambda: plots.forest(nb),
         "shrinkage": lambda: plots.shrinkage(nb),
         "prediction_intervals": lambda: plots.prediction_intervals(nb, levels, y, label="是"),
+        "estimates": lambda: plots.estimates(nb),
+        "prior_posterior": lambda: plots.prior_posterior(nb),
         "prior_predictive": lambda: plots.prior_predictive({"弱": [0.3], "强": [0.6]}),
         "density": lambda: plots.density(mixed, "密度", X, y),
         "explain": lambda: plots.explain(bnb.explain(nb, levels[:1])),
