@@ -12,7 +12,7 @@ user's font lacks characters, an installed font that has them is added. Characte
 as boxes, with a warning, and different names never become the same label.
 """
 
-from bayesnb.plots.binned_density import density
+from bayesnb.plots.class_densities import density
 from bayesnb.plots.class_probabilities import prediction_intervals, prior_predictive
 from bayesnb.plots.feature_dependence import independence, structure
 from bayesnb.plots.latent_profiles import latent_profiles
