@@ -11,6 +11,7 @@ from sklearn.utils.validation import check_is_fitted
 from bayesnb._util.arguments import require_probability
 from bayesnb.fitted import Fitted
 from bayesnb.plots import style
+from bayesnb.plots.diagnostic_table import is_diagnostic, read_prob, tabulate_accuracy
 from bayesnb.plots.labels import labels
 from bayesnb.scoring import plug_in
 from bayesnb.uncertainty.draws import CLASS_PROB, site_names
@@ -24,24 +25,29 @@ _SPACE = 0.6  # of a row, for all classes
 
 
 def latent_profiles(
-    mixture: Any, data: Any = None, features: Iterable[object] | None = None, prob: float = 0.9, ax: Axes | None = None
+    mixture: Any,
+    data: Any = None,
+    features: Iterable[object] | None = None,
+    prob: float | None = None,
+    ax: Axes | None = None,
 ) -> Axes:
     """Show the probability of each level in each class of a latent class model.
 
     In each row, a level distinguishes the classes whose intervals do not overlap. The marks of one colour, from top to
-    bottom, are the profile of one class.
+    bottom, are the profile of one class. For diagnostic tests, the classes are the healthy and the diseased.
 
     Parameters
     ----------
-    mixture : fitted NaiveBayesMixture
-        Mixture with columns of levels (categorical, Bernoulli or binned).
+    mixture : fitted NaiveBayesMixture, or DiagnosticTests
+        Mixture with columns of levels (categorical, Bernoulli or binned), or the result of `diagnostic_tests`.
     data : arviz.InferenceData or xarray.DataTree, optional
         Result of `sample_latent` for this mixture: posterior means with intervals are drawn. Default: the parameters at
-        the end of EM, without intervals.
+        the end of EM, without intervals. Diagnostic tests have their own draws.
     features : iterable of column names or indices, optional
-        Columns whose levels are drawn. Default: all columns of levels.
-    prob : float, default 0.9
-        Posterior probability of each interval, in (0, 1).
+        Columns whose levels are drawn, or tests. Default: all columns of levels.
+    prob : float, optional
+        Posterior probability of each interval, in (0, 1). Default: 0.9. Intervals of diagnostic tests have the
+        probability that was given to `diagnostic_tests`.
     ax : matplotlib.axes.Axes, optional
         Axes to draw into. Default: the axes of a new figure.
 
@@ -50,14 +56,17 @@ def latent_profiles(
     matplotlib.axes.Axes
         Axes with one row for each level, and in the row one mark for each class. Of two levels the second is drawn, as
         the first has the complement. Of more than 30 levels, fewer if the axes are low, those are drawn whose
-        probabilities differ most between classes, in the order of the columns.
+        probabilities differ most between classes, in the order of the columns. For diagnostic tests there is one row
+        for each test: the probability of a positive result is 1 - specificity among the healthy, and the sensitivity
+        among the diseased.
 
     Raises
     ------
     TypeError
-        If `mixture` is not a mixture.
+        If `mixture` is neither a mixture nor a result of `diagnostic_tests`.
     ValueError
-        If no column has levels, a column is not known, or `data` are not draws of this mixture.
+        If no column has levels, a column is not known, or `data` are not draws of this mixture; if `data` or `prob` is
+        given for diagnostic tests.
 
     Notes
     -----
@@ -74,14 +83,27 @@ def latent_profiles(
     ['0 = yes', '1 = yes', '2 = yes']
     >>> figure = bnb.plots.detach(ax)
     """
-    if not hasattr(mixture, "n_components"):
-        raise TypeError(f"mixture must be a NaiveBayesMixture; it is a {type(mixture).__name__}.")
-    check_is_fitted(mixture)
-    require_probability("prob", prob)
-    fitted = mixture.estimator_.fitted_
-    table, left_out = _tabulate_levels(fitted, data, features, prob)
-    share = mixture.weights_ if data is None else _read_site(data, CLASS_PROB).mean(axis=0)
-    n_classes = len(share)
+    prob = read_prob(mixture, prob)
+    if is_diagnostic(mixture):
+        if data is not None:
+            raise ValueError(
+                "data= is for mixtures, and this result of diagnostic_tests has its draws. Leave out data=."
+            )
+        (table, class_names), left_out = tabulate_accuracy(mixture, features), 0
+        feature = labels(mixture.tests, 22)
+    elif hasattr(mixture, "n_components"):
+        check_is_fitted(mixture)
+        require_probability("prob", prob)
+        fitted = mixture.estimator_.fitted_
+        table, left_out = _tabulate_levels(fitted, data, features, prob)
+        share = mixture.weights_ if data is None else _read_site(data, CLASS_PROB).mean(axis=0)
+        class_names = [f"class {c}: {style.format_percent(round(float(p), 3))}" for c, p in enumerate(share)]
+        feature = labels(fitted.encoding.feature_names, 22)
+    else:
+        raise TypeError(
+            f"mixture must be a NaiveBayesMixture or a result of diagnostic_tests; it is a {type(mixture).__name__}."
+        )
+    n_classes = len(class_names)
     height = style.ROW * max(1.0, 0.5 * n_classes)
     difference = table.groupby("row")["mean"].agg(np.ptp).sort_values(ascending=False, kind="stable")
     drawn = np.sort(difference.index[: style.count_fitting_rows(ax, _MOST_ROWS, row=height)])
@@ -94,22 +116,19 @@ def latent_profiles(
         ax.hlines(y, own["lower"], own["upper"], color=look["color"], linewidth=1.6)
         ax.plot(own["mean"], y, linestyle="none", markersize=4.5, **look)
     first = table[table["class"] == 0].set_index("row").loc[drawn]
-    feature = labels(fitted.encoding.feature_names, 22)
     level = {f: labels(own["level"], 14) for f, own in table.groupby("feature", sort=False)}
     names = [f"{feature[f]} = {level[f][v]}" for f, v in zip(first["feature"], first["level"], strict=True)]
     style.name_rows(ax, np.arange(len(drawn)), names)
     ax.set(xlim=(-0.02, 1.02), xlabel="P(level | class)", ylabel="feature = level")
     rest = len(difference) - len(drawn)
-    what = "At the end of EM" if data is None else f"Posterior means and {style.format_percent(prob)} intervals"
+    is_em = data is None and not is_diagnostic(mixture)
+    what = "At the end of EM" if is_em else f"Posterior means and {style.format_percent(prob)} intervals"
     lines = [
         f"{what}, if features are independent in a class",
         f"{len(drawn)} levels that differ most between classes; {rest:,} left out" if rest else "",
         f"Columns without levels, not drawn: {left_out:,}" if left_out else "",
     ]
-    marks = [
-        style.legend_mark(f"class {c}: {style.format_percent(round(float(p), 3))}", markersize=4.5, **style.look(c))
-        for c, p in enumerate(share)
-    ]
+    marks = [style.legend_mark(name, markersize=4.5, **style.look(c)) for c, name in enumerate(class_names)]
     style.write_header(ax, lines, marks, names)
     return ax
 

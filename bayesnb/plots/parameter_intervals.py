@@ -9,6 +9,7 @@ import numpy as np
 
 from bayesnb.fitted import Classifier
 from bayesnb.plots import style
+from bayesnb.plots.diagnostic_table import is_diagnostic, read_prob, select_quantities
 from bayesnb.plots.labels import labels
 from bayesnb.plots.parameter_units import select_parameters
 
@@ -24,43 +25,49 @@ _MOST_COLOURED = 12  # classes
 
 
 def forest(
-    nb: Classifier,
+    nb: Any,
     features: Iterable[object] | None = None,
-    prob: float = 0.9,
+    prob: float | None = None,
     ax: Axes | None = None,
     parameter: str | None = None,
 ) -> Axes:
     """Compare the parameters of the classes, feature by feature, by their posterior intervals.
 
     Within a group of intervals, a feature distinguishes the classes whose intervals do not overlap. A hollow mark
-    (maximum likelihood) away from the filled mark (posterior mean) shows that the prior has moved the estimate.
+    (maximum likelihood) away from the filled mark (posterior mean) shows that the prior has moved the estimate. For
+    diagnostic tests, the figure compares the intervals of prevalences, sensitivities and specificities.
 
     Parameters
     ----------
-    nb : fitted classifier of bayesnb
-        Classifier whose posterior is proper.
+    nb : fitted classifier of bayesnb, or DiagnosticTests
+        Classifier whose posterior is proper, or the result of `diagnostic_tests`.
     features : iterable of column names or indices, optional
-        Features whose parameters are drawn. Default: all features.
-    prob : float, default 0.9
-        Posterior probability of each interval, in (0, 1).
+        Features whose parameters are drawn; for diagnostic tests, names of tests or populations. Default: all features.
+    prob : float, optional
+        Posterior probability of each interval, in (0, 1). Default: 0.9. Intervals of diagnostic tests have the
+        probability that was given to `diagnostic_tests`.
     ax : matplotlib.axes.Axes, optional
         Axes to draw into. Default: the axes of a new figure.
-    parameter : {"theta", "mu", "sigma2", "rate"}, optional
-        Parameters that are drawn: probabilities of levels or words, means or variances of Gaussian features, or rates
-        of Poisson features. Default: the kind that these features have most of, but not "sigma2".
+    parameter : str, optional
+        Parameters that are drawn: "theta" (probabilities of levels or words), "mu" or "sigma2" (means or variances of
+        Gaussian features), or "rate" (of Poisson features). Default: the kind that these features have most of, but not
+        "sigma2". For diagnostic tests "prevalence", "sensitivity" or "specificity". Default: all three.
 
     Returns
     -------
     matplotlib.axes.Axes
         Axes with at most 30 intervals, fewer if the axes are low: those of the features with the widest intervals,
-        which come first, each with its levels and classes in their order. The header says how many were left out.
+        which come first, each with its levels and classes in their order. The header says how many were left out. For
+        diagnostic tests a grey line is the interval of the prior, and the header says how many quantities are
+        identified by the prior only.
 
     Raises
     ------
     ImproperPosteriorError
         If the prior's concentration is zero.
     ValueError
-        If `prob` is not in (0, 1), or there is no such column or parameter.
+        If `prob` is not in (0, 1), or is given for diagnostic tests; if there is no such column, parameter, test or
+        population.
 
     Notes
     -----
@@ -82,11 +89,15 @@ def forest(
     ['sepal width (cm) | 0', 'sepal width (cm) | 1', 'sepal width (cm) | 2']
     >>> figure = bnb.plots.detach(ax)
     """
-    parameters = select_parameters(nb, prob, parameter, features)
+    prob, of_tests = read_prob(nb, prob), is_diagnostic(nb)
+    select = select_quantities if of_tests else select_parameters
+    parameters = select(nb, prob, parameter, features)
     table = parameters.table[~parameters.table["absent"]]
     rows = _fit_rows(table, np.inf if ax is None else style.measure(ax)[1] / style.ROW - 3)
     heights = _row_heights(rows)
     ax = style.open_row_axes(ax, heights[-1] + 1)
+    if of_tests:
+        ax.hlines(heights, rows["prior_lower"], rows["prior_upper"], color="0.6", linewidth=0.8)
     for y, row in zip(heights, rows.to_dict("records"), strict=True):
         colour = style.look(row["code"])["color"]
         ax.plot([row["lower"], row["upper"]], [y, y], color=colour, linewidth=1.6, solid_capstyle="butt")
@@ -95,13 +106,15 @@ def forest(
     names = parameters.names(rows)
     style.name_rows(ax, heights, names)
     ax.set(xlabel=parameters.axis, ylabel=parameters.row_axis)
-    about = "Uncertainty about the parameters, if naive Bayes holds"
+    about = f"Uncertainty about the parameters, if {'the model' if of_tests else 'naive Bayes'} holds"
     if left_out := len(table) - len(rows):
         about = f"{len(rows)} of {len(table)} intervals, widest features first; {left_out} left out"
     grey: dict[str, Any] = {"marker": "o", "color": style.GREY}
     marks = [
         style.legend_mark(f"posterior mean, {style.format_percent(prob)} interval", **grey, markersize=4.5),
-        style.legend_mark("maximum likelihood", **grey, markersize=6.5, markerfacecolor="none"),
+        style.legend_mark("interval of the prior", linestyle="-", color="0.6")
+        if of_tests
+        else style.legend_mark("maximum likelihood", **grey, markersize=6.5, markerfacecolor="none"),
     ]
     style.write_header(ax, [about, parameters.left_out], marks, names)
     return ax
