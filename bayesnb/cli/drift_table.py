@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any
 
 import pandas as pd
 
@@ -16,11 +15,14 @@ from bayesnb.cli.streamed_fit import Reservoir
 from bayesnb.cli.table_files import TableFile, blamed_on
 from bayesnb.cli.terminal import enumerate_names, grid
 from bayesnb.encoding.table import from_arrow
+from bayesnb.estimators.predictions import FittedClassifier
 
 _LONG = 48
 
 
-def measure_drift(nb: Any, table: TableFile, target: str | None, reference: TableFile | None) -> pd.DataFrame:
+def measure_drift(
+    nb: FittedClassifier, table: TableFile, target: str | None, reference: TableFile | None
+) -> pd.DataFrame:
     """Test each column of a file, and the labels in the column `target`, against the rows that a classifier counted.
 
     With a reference file the tests are those of `check_drift` on random samples of both files.
@@ -47,7 +49,7 @@ def measure_drift(nb: Any, table: TableFile, target: str | None, reference: Tabl
     return total.compare(nb)
 
 
-def _sample(nb: Any, table: TableFile, others: Sequence[str]) -> pd.DataFrame:
+def _sample(nb: FittedClassifier, table: TableFile, others: Sequence[str]) -> pd.DataFrame:
     """Return a random sample of the rows of a file, with the columns of a classifier and others."""
     reservoir = Reservoir(most_rows(nb.n_features_in_))
     for batch in read_rows(table, nb, others):
@@ -55,7 +57,7 @@ def _sample(nb: Any, table: TableFile, others: Sequence[str]) -> pd.DataFrame:
     return reservoir.sample()
 
 
-def _split(nb: Any, rows: pd.DataFrame, target: str | None) -> tuple[pd.DataFrame, pd.Series | None]:
+def _split(nb: FittedClassifier, rows: pd.DataFrame, target: str | None) -> tuple[pd.DataFrame, pd.Series | None]:
     """Return the features of rows, and their labels in the type of the classes; None without a target."""
     X, known = rows[list(nb.feature_names_in_)], {str(label): label for label in nb.classes_.tolist()}
     if target is None:

@@ -21,6 +21,7 @@ from bayesnb.cli.csv_cells import FORMULA, InputError, quote_formula
 from bayesnb.cli.table_files import TableFile, blamed_on, whole_file
 from bayesnb.encoding import numeric_columns
 from bayesnb.encoding.table import from_arrow
+from bayesnb.estimators.predictions import FittedClassifier
 
 _FORMULA = f"^[{re.escape(''.join(FORMULA))}]"
 
@@ -37,7 +38,7 @@ def load_model(path: Path) -> Any:
     return nb
 
 
-def known_levels(nb: Any) -> dict[str, list[Any]]:
+def known_levels(nb: FittedClassifier) -> dict[str, list[Any]]:
     """Return the levels of each column of levels of a fitted classifier."""
     blocks = nb.fitted_.encoding.blocks
     numeric = numeric_columns(blocks)
@@ -50,7 +51,7 @@ def known_levels(nb: Any) -> dict[str, list[Any]]:
     return {name: list(of_column) for name, of_column in levels.items()}
 
 
-def read_rows(table: TableFile, nb: Any, others: Sequence[str] = ()) -> Iterator[pa.RecordBatch]:
+def read_rows(table: TableFile, nb: FittedClassifier, others: Sequence[str] = ()) -> Iterator[pa.RecordBatch]:
     """Yield record batches of Arrow with the columns of a classifier, in its order, and of other columns.
 
     Columns have the types of the classifier: numbers, texts or Booleans. The types of dates, durations and Bernoulli
@@ -93,7 +94,7 @@ class Scoring:
         Number of "rows", and of cells that are "missing" or have "unknown" levels, in the batches so far.
     """
 
-    nb: Any
+    nb: FittedClassifier
     keep: Sequence[str]
     losses: pd.DataFrame | None
     prob: float | None

@@ -21,6 +21,7 @@ from bayesnb.cli.table_files import TableFile, blamed_on
 from bayesnb.cli.terminal import enumerate_names
 from bayesnb.encoding import check_table, numeric_columns
 from bayesnb.encoding.table import from_arrow
+from bayesnb.estimators.predictions import FittedClassifier
 
 _CHANGED = "The file changed while it was read. Run the command again."
 _SEED = 0x9E3779B97F4A7C15
@@ -152,7 +153,7 @@ def _identifiers(sample: pd.DataFrame, named: Iterable[str]) -> dict[str, str]:
     return found
 
 
-def _columns_by_kind(nb: Any) -> dict[str, list[str]]:
+def _columns_by_kind(nb: FittedClassifier) -> dict[str, list[str]]:
     """Return the names of the columns of a fitted classifier by kind: as `MixedNB` names it, else numbers or levels."""
     numeric = numeric_columns(nb.encoding_.blocks)
     kinds = ["numbers" if is_number else "levels" for is_number in numeric]

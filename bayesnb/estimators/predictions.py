@@ -44,6 +44,7 @@ class FittedClassifier(ClassifierMixin, BaseEstimator):
     estimate: Estimate
     fitted_: Fitted
     n_features_in_: int
+    feature_names_in_: np.ndarray
     _no_evidence: str | None = None
     """Reason why the class of classifiers has no evidence, whatever was counted, or None."""
 

@@ -25,7 +25,7 @@ _MOST_COLOURED = 12  # classes
 
 
 def forest(
-    nb: Any,
+    nb: Classifier | Any,
     features: Iterable[object] | None = None,
     prob: float | None = None,
     ax: Axes | None = None,

@@ -126,7 +126,7 @@ def score(
     return query.finish([f"{value} AS {quote_name(name)}" for value, name in zip(results, names, strict=True)])
 
 
-def _column_names(nb: Any, fitted: Fitted, columns: Any) -> list[str]:
+def _column_names(nb: Classifier, fitted: Fitted, columns: Any) -> list[str]:
     """Return the name of the table's column for each feature; raise ValueError for other names than the features'."""
     features: list[Any] = list(fitted.encoding.feature_names)
     named: Mapping[Any, str] = columns if isinstance(columns, Mapping) else {}
