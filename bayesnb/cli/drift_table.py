@@ -67,6 +67,7 @@ def _split(nb: FittedClassifier, rows: pd.DataFrame, target: str | None) -> tupl
 
 def format_drift(tests: pd.DataFrame, level: float) -> str:
     """Write the table of `check_drift` for a terminal, and a line that names what has drifted at the level."""
+    tests = tests.dropna(subset="p")
     numbers = [[f"{value:.2g}" for value in row] for row in tests[["effect", "p", "q"]].to_numpy()]
     changes = [shorten(str(change), _LONG) for change in tests["change"]]
     rows = [[str(name), change, *row] for name, change, row in zip(tests.index, changes, numbers, strict=True)]

@@ -596,7 +596,8 @@ def _describe_identification(found: pd.DataFrame, n_parameters: int, rank: int, 
     if weakly:
         sentences.append(
             f"Weakly identified: {weakly}. In the direction of the parameters about which the data say least, the "
-            f"posterior sd is {ratio:.2f} of the prior sd. Rows may be few, or prevalences nearly equal."
+            f"posterior sd is {ratio:.2f} of the prior sd. Rows are few, prevalences nearly equal, or "
+            "the prior is narrow."
         )
     return sentences
 
@@ -613,12 +614,12 @@ def _describe_information(
     tests: tuple[Hashable, ...],
     prob: float,
 ) -> list[str]:
-    """Sentences about quantities of which the data say little, and about tests that may be no better than chance."""
+    """Sentences about quantities to whose prior the data add little, and about tests that may be random."""
     sentences = []
     prior_sd = np.concatenate([_flatten(before[quantity]).std(axis=0) for quantity in _QUANTITIES])
     little = _list_quantities(found[found["sd"].to_numpy() > _LITTLE * prior_sd])
     if little:
-        sentences.append(f"The data say little about: {little} (posterior sd above half of the prior sd).")
+        sentences.append(f"The data add little to the prior of: {little} (posterior sd above half of the prior sd).")
     accuracy = _flatten(drawn["sensitivity"] + drawn["specificity"] - 1.0)
     for test, low, high in zip(tests, *np.quantile(accuracy, _tails(prob), axis=0), strict=True):
         if low <= 0:

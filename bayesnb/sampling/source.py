@@ -37,6 +37,11 @@ _DRAW = 'numpyro.sample(f"{name}", distribution.mask(seen), obs=value)\n'
 _FRAME = 'X = pd.DataFrame(X.toarray() if hasattr(X, "toarray") else X).rename(columns=str)'
 _COUNT = "count"
 _OFFSET = "offset"
+_CHECK_OFFSET = """\
+    if unknown := set(offset) - set(GAUSSIAN):
+        raise ValueError(f"offset names {unknown}, which are no normal columns; these are {list(GAUSSIAN)}.")
+    offset = {name: jnp.broadcast_to(by, n_rows) for name, by in offset.items()}
+"""
 _LABEL = "label"
 
 
@@ -175,7 +180,8 @@ def numpyro_model(nb: Classifier, hyperprior: object = None) -> Callable[..., No
     Returns
     -------
     callable
-        Function that the text of `numpyro_source` defines.
+        Function that the text of `numpyro_source` defines: `model(X=None, y=None, n_rows=...)`, with `offset={}` if
+        there are normal columns.
 
     Examples
     --------
@@ -206,6 +212,7 @@ def _assemble(nb: Classifier, fitted: Fitted, parts: Sequence[_Part]) -> str:
     observed = "the DataFrame X" if is_named else "the array X"
     classes, *blocks = parts
     offset = f", {_OFFSET}={{}}" if any(_OFFSET in part.cells for part in blocks) else ""
+    check = _CHECK_OFFSET if offset else ""
 
     def lines(name: str, indent: int, of: Sequence[_Part] = parts) -> str:
         """Return the lines `name` of all parts, indented."""
@@ -217,6 +224,7 @@ def _assemble(nb: Classifier, fitted: Fitted, parts: Sequence[_Part]) -> str:
         f"def model(X=None, y=None, n_rows={n_rows}{offset}):\n"
         f'    """Sample the parameters, and each row given its class; {observed}, and labels y are observed."""\n'
         f"    if X is not None:\n{frame}        n_rows = len(X)\n"
+        f"{check}"
         f"{lines('shared', 4)}"
         f"{lines('parameters', 4, [classes])}"
         f'    with numpyro.plate("classes", {n_classes}):\n{lines("parameters", 8, blocks)}'

@@ -145,7 +145,7 @@ def test_of_coins_the_note_says_that_they_may_be_no_better_than_chance():
     found = bnb.diagnostic_tests(coins, np.repeat(["p", "q"], 200), **QUICK)
     assert "A may be no better than chance" in found.note
     assert "B may be no better than chance" in found.note
-    assert "The data say little about: prevalence of p, prevalence of q" in found.note
+    assert "The data add little to the prior of: prevalence of p, prevalence of q" in found.note
     assert found.note in repr(found)
     assert found.note in found._repr_html_()
 

@@ -128,6 +128,9 @@ def test_an_offset_moves_the_means_of_the_rows():
         for X, offset in [(NUMBERS, {"height": by}), (back, {})]
     )
     np.testing.assert_allclose(moved, expected, rtol=1e-12)
+    for offset, words in [({"hight": by}, "hight"), ({"height": by[:, None]}, "broadcast")]:
+        with pytest.raises(ValueError, match=words):
+            log_density(model, (NUMBERS, Y), {"offset": offset}, sites)
 
 
 def test_missing_cells_have_no_density():
