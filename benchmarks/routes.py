@@ -1,4 +1,4 @@
-"""Time and peak memory of the routes to a fit of more rows than memory: `python -m benchmarks.routes ROWS`."""
+"""Time and memory of routes to a fit, and to scores, of more rows than memory: `python -m benchmarks.routes ROWS`."""
 
 from __future__ import annotations
 
@@ -39,6 +39,20 @@ COMMANDS = {
     "fit": ["fit", "--csv", "rows.csv", "--target", "y", "--model", "model"],
     "score": ["score", "--csv", "rows.csv", "--model", "model", "--out", "scores.csv"],
 }
+SCORES = {
+    "scores in DuckDB": """
+import bayesnb as bnb, duckdb
+database = duckdb.connect()
+database.execute("set threads to 2; set memory_limit to '1GB'")
+query = bnb.sql.score(bnb.load("model"), "'rows.parquet'")
+database.execute(f"COPY ({query}) TO 'scores.parquet'")""",
+    "scores by predict_proba": """
+import bayesnb as bnb
+nb = bnb.load("model")
+for X, _ in bnb.streaming.read_table("rows.parquet", "y"):
+    nb.predict_proba(X)""",
+}
+"""Class probabilities by the classifier of the command `fit`."""
 
 
 def write_rows(n: int, folder: Path) -> None:
@@ -81,6 +95,7 @@ def main() -> None:
         write_rows(int(sys.argv[1]), folder)
         runs = {route: ["-c", code] for route, code in ROUTES.items()}
         runs |= {f"command {command}": ["-m", "bayesnb", *flags] for command, flags in COMMANDS.items()}
+        runs |= {label: ["-c", code] for label, code in SCORES.items()}
         for label, arguments in runs.items():
             seconds, busy, megabytes = measure(arguments, folder)
             print(f"{label:24} {seconds:7.1f} s, of processors {busy:7.1f} s {megabytes:7.0f} MB", flush=True)
