@@ -168,6 +168,15 @@ def test_levels_that_are_numbers_match_reals_and_decimals(database):
         np.testing.assert_allclose(to_array(score_rows(database, nb)), expected, atol=1e-12)
 
 
+def test_numbers_match_all_texts_that_databases_cast_them_to(database):
+    """SQLite writes 15 digits, PostgreSQL 1e+15, and DuckDB and PostgreSQL a sign before a zero."""
+    values = [0.0, 0.1 + 0.2, 1e15, 1234567890123456.0, 1e-7, -1e22]
+    nb = bnb.CategoricalNB().fit(pd.DataFrame({"a": values}), list("abcdef"))
+    rows = pd.DataFrame({"a": [-0.0, *values]})
+    databases.store(database, rows.reset_index(names="key"))
+    np.testing.assert_allclose(to_array(score_rows(database, nb)), nb.predict_proba(rows), atol=1e-12)
+
+
 def fit(values: list, **options: object) -> bnb.CategoricalNB:
     return bnb.CategoricalNB(**options).fit(pd.DataFrame({"a": pd.Series(values, dtype=object)}), ["x", "y"])
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import re
 from collections.abc import Hashable, Iterator
 from dataclasses import dataclass, field, replace
 from typing import Any
@@ -66,8 +67,9 @@ class Cell:
                     "SQL. Make all levels of a column texts, or all numbers."
                 )
             first[text] = level
-        for code, (text, *others) in enumerate(texts):
-            yield from ((quote_text(key), code) for key in [text, *(t for t in others if t not in first)])
+        codes = {text: code for code, (_, *others) in reversed(list(enumerate(texts))) for text in others}
+        codes |= {text: code for code, (text, *_) in enumerate(texts)}
+        yield from ((quote_text(text), code) for text, code in codes.items())
 
 
 @dataclass(frozen=True, eq=False)
@@ -240,10 +242,12 @@ def _texts(level: Any, where: object) -> tuple[str, ...]:
             f"sql.score cannot compare the level {shown(value)} of column {shown(where)}, a "
             f"{type(value).__name__}. Fit with the text of such cells."
         )
-    texts = [str(value).removesuffix(".0")]
-    if isinstance(value, float) and "e" in str(value):
-        mantissa, exponent = str(value).split("e")
-        texts.append(f"{mantissa if '.' in mantissa else mantissa + '.0'}e{exponent}")  # in SQLite
+    texts = [str(value).removesuffix(".0"), *(["0", "-0"] if value == 0 else [])]
+    if isinstance(value, float):
+        texts.append(f"{value:.15g}")  # SQLite has 15 digits, and writes 1.0e+15; PostgreSQL writes 1e+15.
+        if "e" in texts[-1]:
+            texts.append(np.format_float_scientific(value, trim="-"))
+        texts += [re.sub(r"^(-?\d)e", r"\1.0e", text) for text in texts]
     return tuple(dict.fromkeys(texts))
 
 
