@@ -177,6 +177,17 @@ def test_numbers_match_all_texts_that_databases_cast_them_to(database):
     np.testing.assert_allclose(to_array(score_rows(database, nb)), nb.predict_proba(rows), atol=1e-12)
 
 
+@pytest.mark.parametrize("name", ["scores", "cells", "t0", "a0", "numbered", "complete"])
+def test_a_table_of_any_name(database, name):
+    X, y = cars(60)
+    nb = bnb.NetworkNB(parents=PARENTS).fit(X[LEVELS], y)
+    store(database, X)
+    database.execute(f"DROP TABLE IF EXISTS {name}")
+    database.execute(f"ALTER TABLE cars RENAME TO {name}")
+    rows = sorted(database.execute(sql.score(nb, name, keep=["key"])).fetchall())
+    np.testing.assert_allclose(to_array([row[1:] for row in rows]), nb.predict_proba(X[LEVELS]), atol=1e-9)
+
+
 def fit(values: list, **options: object) -> bnb.CategoricalNB:
     return bnb.CategoricalNB(**options).fit(pd.DataFrame({"a": pd.Series(values, dtype=object)}), ["x", "y"])
 
@@ -190,6 +201,8 @@ def fit(values: list, **options: object) -> bnb.CategoricalNB:
         (lambda: fit([("p", 1), "q"]), {}, NotImplementedError, "tuple"),
         (lambda: fit(["p", "q"]), {"columns": ["a", "b"]}, ValueError, "1 features"),
         (lambda: fit(["p", "q"]), {"columns": "a"}, ValueError, "1 features"),
+        (lambda: fit(["p", "q"]), {"columns": 5}, ValueError, "1 features"),
+        (lambda: fit(["p", "q"]), {"keep": "id"}, TypeError, "keep='id' must be a list"),
         (lambda: fit(["p", "q"]), {"columns": {"b": "c"}}, ValueError, "'b', which is no feature"),
         (lambda: fit(["p", "q"]), {"columns": {"a": "ü" * 32}}, ValueError, "63 bytes"),
         (lambda: fit(["p", "q"]), {"columns": {"a": ""}}, ValueError, "empty"),

@@ -8,7 +8,7 @@ from typing import Any, Literal
 
 import numpy as np
 
-from bayesnb._util.arguments import shown
+from bayesnb._util.arguments import require_iterable, shown
 from bayesnb.encoding.levels import to_python
 from bayesnb.fitted import Classifier, Fitted, require_posterior
 from bayesnb.model import Estimate
@@ -18,6 +18,8 @@ from bayesnb.sql.text import GREATEST, add, number, number_and_nan, quote_column
 _MOST_COLUMNS = 1500  # PostgreSQL has at most 1,664 columns in a SELECT.
 _FEW_CLASSES = 8
 _TABLES_AT_ONCE = 60  # SQLite joins at most 64 tables.
+_PREFIX = "bayesnb_"
+"""Beginning of the names of the query's parts, which must not hide a table of the database."""
 _IMPOSSIBLE, _CERTAIN = number(-1e298), number(1e298)
 """Bounds of the scores of finite terms."""
 Output = Literal["proba", "joint", "label"]
@@ -63,6 +65,8 @@ def score(
     NotImplementedError
         If SQL cannot write the score as a sum: of averages of models, mixtures, counts of words, predictive
         distributions of counts (use ``estimate="mean"``), or under ``handle_unknown="error"``.
+    TypeError
+        If `keep` is one name and no list of names.
     ValueError
         If a column is not known; if a name is empty, has a NUL, or more than 63 bytes, which PostgreSQL would cut; if
         two levels of a column are the same text; if an estimate does not exist, such as the MLE of a class without
@@ -73,7 +77,9 @@ def score(
     Rows score as in `predict_proba`: NULL, NaN, and levels that the model does not know are missing cells. The result
     is NULL for rows whose probabilities are undefined, and for rows with an infinite number, or in SQLite with a text
     in place of a number. Where `predict_joint_log_proba` is infinite, "joint" is ±1.797e308. Levels are compared as
-    texts, after the cast of `sql.counts`, so that the number 1 matches the text '1'. Probabilities agree with
+    texts, after the cast of `sql.counts`, so that the number 1 matches the text '1'. SQLite casts a number to 15
+    digits, and cannot distinguish levels that share these. In a query as `table`, cast levels of type REAL to DOUBLE
+    PRECISION, and a BOOLEAN that is a number to the model, as for `BernoulliNB`, to INTEGER. Probabilities agree with
     `predict_proba` to 1e-9.
 
     Examples
@@ -91,6 +97,7 @@ def score(
         raise ValueError(f"output={shown(output)} is unknown; use 'proba', 'joint' or 'label'.")
     fitted = require_posterior(nb, "sql.score")
     features = _column_names(nb, fitted, columns)
+    require_iterable("keep", keep, 'a list of names, such as ["id"]')
     terms = read_terms(fitted, estimate)
     classes = [to_python(label) for label in fitted.encoding.classes.values]
     names = [*keep, *(["label"] if output == "label" else map(str, classes))]
@@ -131,7 +138,7 @@ def _column_names(nb: Classifier, fitted: Fitted, columns: Any) -> list[str]:
     features: list[Any] = list(fitted.encoding.feature_names)
     named: Mapping[Any, str] = columns if isinstance(columns, Mapping) else {}
     if columns is not None and not isinstance(columns, Mapping):
-        if isinstance(columns, str) or len(list(columns)) != len(features):
+        if isinstance(columns, str) or not hasattr(columns, "__len__") or len(columns) != len(features):
             raise ValueError(
                 f"columns={shown(columns)} must name the columns of all {len(features)} features, in the order of fit."
             )
@@ -188,7 +195,7 @@ class _Query:
         self._read_cells(table, features, keep)
         self._look_up(features)
         for g, arc in enumerate(self.terms.arcs):
-            self._add_table(f"a{g}", [(str(i), i) for i in range(len(arc.terms))], arc.terms)
+            self._add_table(f"{_PREFIX}a{g}", [(str(i), i) for i in range(len(arc.terms))], arc.terms)
         if any(not arc.missing_is_value for arc in self.terms.arcs):
             self._sum_over_missing(self.terms.arcs)
         elif self.terms.arcs:
@@ -206,8 +213,9 @@ class _Query:
 
     def select(self, name: str, columns: Sequence[str], more: str = "", source: str = "", hint: str = "") -> None:
         """Append a part: a SELECT of `columns` from the part before, or from `source`, with clauses in `more`."""
-        self.parts.append(f"{name} AS {hint}(SELECT {', '.join(columns)}\nFROM {source or f'{self.last} AS p'}{more})")
-        self.last = name
+        source = source or f"{self.last} AS p"
+        self.last = _PREFIX + name
+        self.parts.append(f"{self.last} AS {hint}(SELECT {', '.join(columns)}\nFROM {source}{more})")
 
     @property
     def kept(self) -> list[str]:
@@ -254,7 +262,7 @@ class _Query:
         """Append the parts that find the codes k<table> of cells in arcs, and the sums s<class> of all other terms."""
         joins, codes = [], self._codes
         for t, (cell, values) in enumerate(self.terms.tables.items()):
-            name = f"t{t}"
+            name = f"{_PREFIX}t{t}"
             self._add_table(name, list(cell.keys(features[cell.feature])), values)
             columns = [_otherwise(cell, f"{name}.code", str(cell.size - 1), "NULL") + f" AS k{t}"] * (cell in codes)
             terms = [_otherwise(cell, f"{name}.c{c}", number(v), "0") for c, v in enumerate(values[-1])]
@@ -300,7 +308,8 @@ class _Query:
                 if arc.missing_is_value and cell is not arc.cells[-1]:
                     code = f"COALESCE({code}, {size - 1})"
                 key = f"({key}) * {size} + {code}" if key else code
-            joins.append(_Join(f"a{g}", key, (), [f"COALESCE(a{g}.c{c}, 0)" for c in range(arc.terms.shape[1])]))
+            name = f"{_PREFIX}a{g}"
+            joins.append(_Join(name, key, (), [f"COALESCE({name}.c{c}, 0)" for c in range(arc.terms.shape[1])]))
         return joins
 
     def _add_arcs(self) -> None:
@@ -332,13 +341,14 @@ class _Query:
         n_summed = add([f"p.{flag}" for flag in flags.values()])
         self.select("complete", ["p.*"], f" WHERE {n_summed} = 0")
         self._add_arcs()
-        complete, self.last = self.last, "marked"
+        complete, self.last = self.last, f"{_PREFIX}marked"
         # Its rows are read twice, and must have the same numbers.
         self.select("numbered", ["p.*", "ROW_NUMBER() OVER () AS id"], f" WHERE {n_summed} > 0", hint="MATERIALIZED ")
         joins, filled = [], dict(codes)
         for cell, flag in flags.items():
-            self._add_table(f"v{flag}", [("1", i) for i in range(cell.size)], np.zeros((cell.size, 0)))
-            joins.append(_Join(f"v{flag}", f"p.{flag}", [f"COALESCE({codes[cell]}, v{flag}.code) AS f{flag}"]))
+            name = f"{_PREFIX}v{flag}"
+            self._add_table(name, [("1", i) for i in range(cell.size)], np.zeros((cell.size, 0)))
+            joins.append(_Join(name, f"p.{flag}", [f"COALESCE({codes[cell]}, {name}.code) AS f{flag}"]))
             filled[cell] = f"p.f{flag}"
         self._join("filled", joins)
         closed, opened, weight, n_open = list[_Join](), list[_Join](), list[str](), list[str]()
@@ -360,10 +370,12 @@ class _Query:
             f"LN(SUM(CASE WHEN p.o{c} - h.m{c} < -700 THEN 0 ELSE EXP(p.o{c} - h.m{c}) END))) AS s{c}"
             for c in classes
         ]
-        self.select("summed", ["p.id", *scores], " GROUP BY p.id", "completed AS p JOIN highest AS h ON h.id = p.id")
+        source = f"{_PREFIX}completed AS p JOIN {_PREFIX}highest AS h ON h.id = p.id"
+        self.select("summed", ["p.id", *scores], " GROUP BY p.id", source)
         every = [*self._row, *(f"q.s{c}" for c in classes)]
         more = f" UNION ALL SELECT * FROM {complete}"
-        self.select("all_rows", every, more, "numbered AS p JOIN summed AS q ON q.id = p.id")
+        source = f"{_PREFIX}numbered AS p JOIN {_PREFIX}summed AS q ON q.id = p.id"
+        self.select("all_rows", every, more, source)
 
 
 def _named(prefix: str, sums: Sequence[Sequence[str]]) -> list[str]:
