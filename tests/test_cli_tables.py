@@ -434,6 +434,19 @@ def test_drift_from_a_reference_file(capsys, path, model, tmp_path):
     np.testing.assert_allclose(found["p"], expected["p"], rtol=1e-6)
 
 
+@pytest.mark.parametrize("kind", [bool, float])
+def test_labels_of_a_parquet_file_are_those_that_fit_has_read(capsys, model, tmp_path, kind):
+    data = customers().assign(label=lambda rows: (rows["label"] == "stayed").astype(kind))
+    data[[*FEATURES, "label"]].to_parquet(tmp_path / "rows.parquet")
+    flags = ["--parquet", tmp_path / "rows.parquet", "--target", "label", "--model", tmp_path / "m"]
+    assert run(capsys, "fit", *flags, "--estimator", "mixed")[0] == 0
+    assert run(capsys, "drift", *flags)[0] == 0
+    bnb.save(bnb.MixedNB().fit(data[FEATURES], data["label"]), tmp_path / "m")
+    assert run(capsys, "drift", *flags)[0] == 0
+    data.astype({"label": str}).to_csv(tmp_path / "rows.csv", index=False)
+    assert run(capsys, "drift", "--csv", tmp_path / "rows.csv", *flags[2:])[0] == 0
+
+
 def test_what_drift_refuses(capsys, path, model, tmp_path):
     flags = ["drift", "--csv", path, "--model", model]
     refused(capsys, "has no column 'none'", *flags, "--target", "none")

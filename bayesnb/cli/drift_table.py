@@ -38,7 +38,7 @@ def measure_drift(
         with blamed_on(table.path.name):
             return check_drift(nb, X, y, _sample(nb, reference, []))
     with progress("counting", None, "rows") as advance:
-        for batch in read_rows(table, nb, others):
+        for batch in read_rows(table, nb, others, as_texts=True):
             X, y = _split(nb, from_arrow(batch), target)
             with blamed_on(f"{table.path.name}, rows {n + 2:,} to {n + 1 + len(X):,}"):
                 part = DriftStatistics.from_rows(nb, X, y)
@@ -52,16 +52,20 @@ def measure_drift(
 def _sample(nb: FittedClassifier, table: TableFile, others: Sequence[str]) -> pd.DataFrame:
     """Return a random sample of the rows of a file, with the columns of a classifier and others."""
     reservoir = Reservoir(most_rows(nb.n_features_in_))
-    for batch in read_rows(table, nb, others):
+    for batch in read_rows(table, nb, others, as_texts=True):
         reservoir.add(from_arrow(batch))
     return reservoir.sample()
 
 
 def _split(nb: FittedClassifier, rows: pd.DataFrame, target: str | None) -> tuple[pd.DataFrame, pd.Series | None]:
     """Return the features of rows, and their labels in the type of the classes; None without a target."""
-    X, known = rows[list(nb.feature_names_in_)], {str(label): label for label in nb.classes_.tolist()}
+    X = rows[list(nb.feature_names_in_)]
+    known: dict[str, Any] = {}
     if target is None:
         return X, None
+    for label in reversed(nb.classes_.tolist()):  # The command fit reads 1.0 as '1', and True as 'true'.
+        text = str(label)
+        known |= dict.fromkeys([text, text.removesuffix(".0"), *([text.lower()] * isinstance(label, bool))], label)
     return X, pd.Series([known.get(str(label), label) for label in rows[target]], dtype=object)
 
 

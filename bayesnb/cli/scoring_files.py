@@ -51,11 +51,13 @@ def known_levels(nb: FittedClassifier) -> dict[str, list[Any]]:
     return {name: list(of_column) for name, of_column in levels.items()}
 
 
-def read_rows(table: TableFile, nb: FittedClassifier, others: Sequence[str] = ()) -> Iterator[pa.RecordBatch]:
+def read_rows(
+    table: TableFile, nb: FittedClassifier, others: Sequence[str] = (), *, as_texts: bool = False
+) -> Iterator[pa.RecordBatch]:
     """Yield record batches of Arrow with the columns of a classifier, in its order, and of other columns.
 
     Columns have the types of the classifier: numbers, texts or Booleans. The types of dates, durations and Bernoulli
-    columns are inferred from the file. Other columns of a CSV file are texts.
+    columns are inferred from the file. Other columns are texts in a CSV file, and in each file if `as_texts`.
 
     Raises
     ------
@@ -72,7 +74,7 @@ def read_rows(table: TableFile, nb: FittedClassifier, others: Sequence[str] = ()
     types = {name: "double" for name in numbers if name not in inferred}
     of_type = {str: "string", bool: "bool"}
     types |= {name: of_type.get(type(levels[0]), "double") for name, levels in known_levels(nb).items()}
-    types |= dict.fromkeys(others if table.form else [], "string")
+    types |= dict.fromkeys(others if table.form or as_texts else [], "string")
     yield from table.batches([*names, *others], types)
 
 
