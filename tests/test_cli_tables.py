@@ -210,6 +210,11 @@ BAD = {
     "text in a column of numbers": (HEADER + ROWS, ["--numeric", "b"], "row 2, column 'b': 'p' is not of the type"),
     "not numbers": (HEADER + ROWS, ["--estimator", "gaussian"], "column 'b'"),
     "mark twice": (HEADER + ROWS, ["--missing", "-", "--not-missing", "-"], "given to --missing and to --not-missing"),
+    "times of day": (
+        HEADER + "12:00:01,p,x\n12:00:02,q,z\n" * 20,
+        [],
+        "column 'a': cells of type time32[s] are neither",
+    ),
     "no folder": (HEADER + ROWS, ["--model", "nowhere/m"], "nowhere/m cannot be written"),
 }
 
@@ -231,6 +236,8 @@ def test_other_paths_are_refused(capsys, tmp_path, path):
     refused(capsys, "No such file", "fit", "--parquet", tmp_path / "none", *target)
     refused(capsys, "directory", "fit", "--csv", tmp_path, *target)
     refused(capsys, "arquet", "fit", "--parquet", path, *target)
+    (tmp_path / "folder").mkdir()
+    refused(capsys, "the folder has no files", "fit", "--parquet", tmp_path / "folder", *target)
     refused(capsys, "need --csv", "fit", "--parquet", path, "--missing", "?", *target)
     refused(capsys, "one of the arguments --csv --parquet is required", "fit", *target)
     packed = tmp_path / "packed.csv"
@@ -314,6 +321,9 @@ def test_what_is_no_model_is_refused(capsys, path, model, tmp_path):
     refused(capsys, "customers.csv", *flags, path)
     bnb.save(bnb.GaussianNB().fit(np.eye(4), [0, 1, 0, 1]), broken)
     refused(capsys, "holds a GaussianNB without names of columns", *flags, broken)
+    mixture = bnb.NaiveBayesMixture(2, estimator=bnb.MixedNB()).fit(customers()[FEATURES])
+    bnb.save(mixture, broken)
+    refused(capsys, "holds a NaiveBayesMixture without classes", *flags, broken)
     bnb.text.BagOfWords().fit(["aa bb", "aa bb", "cc"]).save(broken)
     refused(capsys, "broken: the file is not a safetensors file", *flags, broken)
     assert not (tmp_path / "out.csv").exists()

@@ -30,10 +30,11 @@ def load_model(path: Path) -> Any:
     """Load a classifier that was fitted to columns with names; raise InputError for any other file."""
     with blamed_on("--model"):
         nb = bayesnb.load(path)
-    if not hasattr(nb, "predict_proba") or not hasattr(nb, "feature_names_in_"):
+    required = {"fitted_": "classes", "feature_names_in_": "names of columns"}
+    if lacking := [words for attribute, words in required.items() if not hasattr(nb, attribute)]:
         raise InputError(
-            f"--model {path} holds a {type(nb).__name__} without names of columns. Pass a classifier that was fitted "
-            "to a DataFrame, or by the command fit."
+            f"--model {path} holds a {type(nb).__name__} without {lacking[0]}. Pass a classifier that was fitted to a "
+            "DataFrame and labels, or by the command fit."
         )
     return nb
 

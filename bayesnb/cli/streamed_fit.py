@@ -9,6 +9,7 @@ from typing import Any
 
 import numpy as np
 import pandas as pd
+import pyarrow as pa
 
 import bayesnb
 from bayesnb._util.progress import progress
@@ -126,6 +127,12 @@ def _frames(table: TableFile, columns: Sequence[str], types: Mapping[str, str]) 
     """Yield the rows of a file in DataFrames, whose index counts rows from 0."""
     n = 0
     for batch in table.batches(columns, types):
+        for name, kind in zip(batch.schema.names, batch.schema.types, strict=True):
+            if pa.types.is_time(kind) or pa.types.is_nested(kind) or pa.types.is_binary(kind):
+                raise InputError(
+                    f"{table.path.name}, column {name!r}: cells of type {kind} are neither numbers nor texts. Name the "
+                    "column in --categorical, to read texts, or in --drop."
+                )
         frame = from_arrow(batch)
         frame.index = pd.RangeIndex(n, n + len(frame))
         n += len(frame)

@@ -60,7 +60,10 @@ class TableFile:
             require("Reading a Parquet file", "files", "pyarrow")
             from pyarrow import dataset
 
-            return cls(path, dataset.dataset(path, format="parquet").schema.names, "parquet")
+            files = dataset.dataset(path, format="parquet")
+            if not files.files:
+                raise FileNotFoundError("the folder has no files. Pass a Parquet file, or a folder of these.")
+            return cls(path, files.schema.names, "parquet")
 
     def require(self, names: Iterable[str]) -> None:
         """Raise InputError that names the columns which the file does not have."""
