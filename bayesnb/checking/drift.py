@@ -19,7 +19,7 @@ from bayesnb.checking.two_samples import Finding, compare_levels, compare_number
 from bayesnb.counting import Counted
 from bayesnb.encoding import Columns, Encoding, Levels, RealColumns, Rows, check_labels, ignore_unknown, numeric_columns
 from bayesnb.estimators import WeightedNB
-from bayesnb.estimators.from_counts import COLUMNS, count_table, has_base_measure
+from bayesnb.estimators.from_counts import COLUMNS, count_table, has_base_measure, read_frame
 from bayesnb.families import Moments, NormalInverseGamma, Totals, pooled
 from bayesnb.fitted import Classifier, Fitted, NotOfferedError, is_mixture, require_fitted
 from bayesnb.model import Statistics
@@ -208,7 +208,7 @@ class DriftStatistics:
         ----------
         nb : fitted classifier of bayesnb
             Classifier, which must be the same for all statistics that are merged.
-        table : DataFrame
+        table : DataFrame, or list of tuples
             Table of counts, see `bayesnb.from_counts`. If all classes are missing, the rows have no labels.
 
         Raises
@@ -232,25 +232,32 @@ class DriftStatistics:
         fitted = _state(nb)
         if (reason := getattr(nb, "no_counts", None)) is not None:
             raise NotOfferedError(f"check_drift of counts: {reason}")
-        names, is_unlabelled = fitted.encoding.feature_names, bool(table["class"].isna().all())
+        names, frame = fitted.encoding.feature_names, read_frame(table)
+        is_unlabelled = bool(frame["class"].isna().all())
 
         def learn(classes: Levels, sample: pd.DataFrame, numeric: list[bool]) -> tuple[Encoding, tuple[Rows, ...]]:
             """Return the encoding of the columns that are compared, and the rows of the sample under it."""
             others = [name for name in sample if name not in names]
+            if others and not hasattr(nb, "feature_names_in_"):
+                raise ValueError(
+                    f"table has the feature {shown(others[0])}, but the classifier was fitted to columns without names."
+                    " Fit to a DataFrame."
+                )
             checked = fitted.table(sample[[name for name in names if name in sample] + others])
             columns = _Training.read(fitted, labelled=True).counted.encoding.blocks
             blocks, rows = zip(*(c.learn(checked, ignore_unknown) for c in columns), strict=True)
             return Encoding(classes, blocks), rows
 
-        counted = count_table(table.assign(**{"class": ""}) if is_unlabelled else table, "check_drift", learn)
+        counted = count_table(frame.assign(**{"class": ""}) if is_unlabelled else frame, "check_drift", learn)
         if is_unlabelled:
             counted = counted._replace(encoding=replace(counted.encoding, classes=_NO_CLASS))
         return cls(counted, np.full(len(names), np.nan))
 
     def merge(self, other: Self) -> Self:
-        """Return the statistics of the rows of both batches; ValueError if only one of them has labels."""
+        """Return the statistics of the rows of both batches; ValueError if one lacks labels or has other columns."""
         if self._is_labelled != other._is_labelled:
             raise ValueError("One batch has labels, and the other has none. Pass y for all batches, or for none.")
+        _require_same_columns(self.counted.encoding, other.counted.encoding)
         return type(self)(counting.merge(self.counted, other.counted), self.fourth + other.fourth)
 
     def compare(self, nb: Classifier) -> pd.DataFrame:
@@ -260,6 +267,11 @@ class DriftStatistics:
         ----------
         nb : fitted classifier of bayesnb
             Classifier of `from_rows` or `from_counts`.
+
+        Raises
+        ------
+        ValueError
+            If the classifier has other columns.
         """
         return _to_frame(self._findings(nb))
 
@@ -271,6 +283,7 @@ class DriftStatistics:
     def _findings(self, nb: Classifier) -> list[tuple[str, Finding]]:
         """Return the name and the finding of each column of X, and at the end those of the labels."""
         training = _Training.read(_state(nb), labelled=self._is_labelled)
+        _require_same_columns(self.counted.encoding, training.counted.encoding)
         train, batch = _align(training.counted, self.counted), _align(self.counted, training.counted)
         n, m = train.statistics.class_count, batch.statistics.class_count
         classes = [shown(c) for c in train.encoding.classes.values]
@@ -329,6 +342,16 @@ class _Training(NamedTuple):
     def blocks(self) -> Iterable[tuple[Columns, Columns, Any]]:
         """Return for each block the columns of the classifier, those that are compared, and their statistics."""
         return zip(self.columns, self.counted.encoding.blocks, self.counted.statistics.blocks, strict=True)
+
+
+def _require_same_columns(counted: Encoding, other: Encoding) -> None:
+    """Raise ValueError if the columns of two encodings differ in kind or name."""
+    first, second = ([f"{name} ({c.kind})" for c in e.blocks for name in c.names] for e in (counted, other))
+    if first != second:
+        raise ValueError(
+            f"Rows were counted as {shown(first)}, but the other statistics are of {shown(second)}. Use one classifier "
+            "for all batches and for compare."
+        )
 
 
 def _state(nb: Classifier) -> Fitted:
@@ -405,6 +428,8 @@ def _compare_predictions(nb: Classifier, reference: object, X: object) -> Findin
     """Test whether the mean predicted probabilities of new rows are those of reference rows."""
     with warnings.catch_warnings(action="ignore", category=UnknownLevelWarning):
         before, after = (p[~np.isnan(p).any(axis=1)] for p in map(nb.predict_proba, (reference, X)))
+    if not len(before) or not len(after):
+        return Finding()
     classes = _state(nb).encoding.classes.values
     first = int(len(classes) == 2)  # The probabilities of two classes change alike.
     train, batch = (
@@ -430,9 +455,10 @@ def _compare_jointly(fitted: Fitted, reference: object, X: object) -> Finding:
         return Finding()
     origin = np.repeat([0, 1], [table.n_rows for table in tables])
     rows: Any
-    if tables[0].is_sparse:
+    if all(table.is_sparse for table in tables):
         rows = sp.vstack([table.data for table in tables], "csr")
     else:
+        tables = [replace(t, data=t.data.toarray()) if t.is_sparse else t for t in tables]
         frames = [pd.DataFrame({str(j): t.column(j) for j in range(len(t.names))}) for t in tables]
         rows = pd.concat(frames, ignore_index=True)
     with internal_fits(), warnings.catch_warnings(action="ignore", category=UserWarning):

@@ -122,7 +122,7 @@ def count_table(table: Any, owner: str, learn: Learn) -> Counted:
     learn : Learn
         Function that makes the columns.
     """
-    frame = _read_frame(table)
+    frame = read_frame(table)
     class_rows, cells = frame[frame["feature"].isna()], frame[frame["feature"].notna()]
     if not len(class_rows) or not len(cells):
         empty = "every row has" if len(class_rows) else "no row has"
@@ -268,7 +268,7 @@ def _make_sample(levels: dict[str, list[Hashable]]) -> pd.DataFrame:
     return pd.DataFrame(cells)
 
 
-def _read_frame(table: Any) -> pd.DataFrame:
+def read_frame(table: Any) -> pd.DataFrame:
     """Return the table of counts as a DataFrame with the columns `COLUMNS`, features as str; ValueError for others."""
     import pandas as pd
 

@@ -307,6 +307,24 @@ def test_sparse_rows_are_those_of_dense_ones():
         assert_same(bnb.check_drift(nb, sp.csr_array(new), y[:40]), bnb.check_drift(nb, new, y[:40]))
 
 
+def test_new_rows_may_be_sparse_beside_dense_reference_rows():
+    rng = np.random.default_rng(12)
+    X, y = rng.poisson(0.5, (200, 4)), rng.integers(0, 2, 200)
+    nb = bnb.MultinomialNB().fit(X, y)
+    expected = bnb.check_drift(nb, X[:50], reference=X)
+    assert_same(bnb.check_drift(nb, sp.csr_array(X[:50]), reference=X), expected)
+    assert_same(bnb.check_drift(nb, X[:50], reference=sp.csr_array(X)), expected)
+
+
+@pytest.mark.filterwarnings("error::RuntimeWarning")
+def test_rows_without_probabilities_leave_the_row_of_labels_empty():
+    X = pd.DataFrame({"a": ["p", "p", "q", "q"] * 5, "b": ["u", "u", "v", "v"] * 5})
+    nb = bnb.CategoricalNB(estimate="mle").fit(X, [0, 0, 1, 1] * 5)
+    impossible = pd.DataFrame({"a": ["p"] * 8, "b": ["v"] * 8})
+    with pytest.warns(UserWarning, match="8 of 8 rows have no class probabilities"):
+        assert np.isnan(bnb.check_drift(nb, impossible, reference=X).loc["labels", "p"])
+
+
 def test_the_classes_of_a_mixture_are_merged():
     rng = np.random.default_rng(11)
     X, new = rng.normal(size=(200, 2)), rng.normal(size=(50, 2)) + 1.0
@@ -363,6 +381,13 @@ def test_declared_levels_do_not_grow():
     assert found.loc["0", "change"] == "missing 0 -> 0.333"
 
 
+def counts_of_length(X):
+    frame = X["length"].dropna()
+    moments = [len(frame), frame.mean(), frame.var(ddof=0) * len(frame)]
+    rows = [(None, None, None, None, len(X), None, None), (None, "length", "float", None, *moments)]
+    return pd.DataFrame(rows, columns=["class", "feature", "type", "level", "count", "mean", "m2"])
+
+
 BAD = {
     "unfitted": (lambda nb, X, y: bnb.check_drift(bnb.GaussianNB(), X), "not fitted"),
     "no rows": (lambda nb, X, y: bnb.check_drift(nb, X[:0]), r"0 sample\(s\)"),
@@ -372,6 +397,26 @@ BAD = {
     "infinite": (lambda nb, X, y: bnb.check_drift(nb, X.assign(length=np.inf)), "column 'length'"),
     "few labels": (lambda nb, X, y: bnb.check_drift(nb, X, y[:7]), "60 rows, y has 7 labels"),
     "missing label": (lambda nb, X, y: bnb.check_drift(nb, X, [None, *y[1:]]), "label of row 0 is missing"),
+    "counts without classes": (
+        lambda nb, X, y: DriftStatistics.from_counts(nb, pd.DataFrame({"count": [1]})),
+        "one column 'class'",
+    ),
+    "counts without names": (
+        lambda nb, X, y: bnb.check_drift(
+            bnb.GaussianNB().fit(X[["length"]].fillna(0.0).to_numpy(), y), counts_of_length(X)
+        ),
+        "fitted to columns without names",
+    ),
+    "another classifier": (
+        lambda nb, X, y: DriftStatistics.from_rows(nb, X).compare(bnb.GaussianNB().fit(X[["length"]], y)),
+        r"length \(gaussian\).* of \['length \(gaussian\)'\]",
+    ),
+    "batches of two classifiers": (
+        lambda nb, X, y: DriftStatistics.from_rows(nb, X).merge(
+            DriftStatistics.from_rows(bnb.CategoricalNB().fit(X, y), X)
+        ),
+        "length \\(categorical\\)",
+    ),
     "labels of one batch": (
         lambda nb, X, y: DriftStatistics.from_rows(nb, X).merge(DriftStatistics.from_rows(nb, X, y)),
         "One batch has labels",
