@@ -199,10 +199,12 @@ class DiagnosticTests:
         Raises
         ------
         ValueError
-            If a prior is not valid, or leads to tests that are worse than chance.
+            If a prior is not valid, or leads to tests that are worse than chance; if a prior has the name "fitted".
         """
         require_mapping("priors", priors, '{"sceptical": {"sensitivity": (2.0, 2.0)}}')
         require_flag("progress", progress)
+        if "fitted" in priors:
+            raise ValueError("priors has the name 'fitted', which is that of the prior of this result. Rename yours.")
         tables: dict[Hashable, pd.DataFrame] = {"fitted": self.table}
         for name, prior in priors.items():
             try:

@@ -264,6 +264,7 @@ def test_priors_that_are_refused_have_their_names(tuberculosis):
     refused("must be a dict", tuberculosis.prior_sensitivity, [None], error=TypeError)
     bad = {"bad": {"sensitivity": {"Tine": (0, 1)}}}
     refused(r"priors\['bad'\]: prior: sensitivity of 'Tine'", tuberculosis.prior_sensitivity, bad, False)
+    refused("priors has the name 'fitted'", tuberculosis.prior_sensitivity, {"fitted": None}, False)
 
 
 # -- what the design identifies ------------------------------------------------------------------
