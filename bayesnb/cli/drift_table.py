@@ -60,7 +60,7 @@ def _sample(nb: FittedClassifier, table: TableFile, others: Sequence[str]) -> pd
 def _split(nb: FittedClassifier, rows: pd.DataFrame, target: str | None) -> tuple[pd.DataFrame, pd.Series | None]:
     """Return the features of rows, and their labels in the type of the classes; None without a target."""
     X = rows[list(nb.feature_names_in_)]
-    known: dict[str, FittedClassifier] = {}
+    known: dict[str, object] = {}
     if target is None:
         return X, None
     for label in reversed(nb.classes_.tolist()):  # The command fit reads 1.0 as '1', and True as 'true'.
