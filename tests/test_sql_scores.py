@@ -146,6 +146,16 @@ def test_many_columns_and_many_classes(database, n_columns, n_classes):
     np.testing.assert_allclose(to_array(score_rows(database, nb)), nb.predict_proba(X[:50]), rtol=0, atol=1e-9)
 
 
+def test_sqlite_reads_numbers_in_a_column_of_texts():
+    nb = bnb.GaussianNB().fit(pd.DataFrame({"x": [-1.0, -2.0, 3.0]}), ["a", "b", "b"])
+    with databases.connect("SQLite", "") as database:
+        database.execute("CREATE TABLE cars (key INTEGER, x TEXT)")
+        database.executemany("INSERT INTO cars VALUES (?, ?)", [(0, "-1.5"), (1, "2.5"), (2, "low")])
+        rows = score_rows(database, nb)
+    np.testing.assert_allclose(to_array(rows[:2]), nb.predict_proba(pd.DataFrame({"x": [-1.5, 2.5]})), atol=1e-12)
+    assert rows[2] == (None, None)
+
+
 def test_a_query_may_be_the_table_and_columns_may_have_other_names(database):
     nb = bnb.GaussianNB().fit(pd.DataFrame({"x": [1.0, 2.0, 4.0]}), [1, 2, 2])
     databases.store(database, pd.DataFrame({"key": [0, 1], "length": [1.5, 3.0]}))

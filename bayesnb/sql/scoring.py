@@ -13,7 +13,7 @@ from bayesnb.encoding.levels import to_python
 from bayesnb.fitted import Classifier, Fitted, require_posterior
 from bayesnb.model import Estimate
 from bayesnb.sql.terms import Arc, Cell, Terms, read_terms
-from bayesnb.sql.text import GREATEST, add, number, number_and_nan, quote_column, quote_name, quote_text
+from bayesnb.sql.text import GREATEST, LEAST, add, number, number_and_nan, quote_column, quote_name, quote_text
 
 _MOST_COLUMNS = 1500  # PostgreSQL has at most 1,664 columns in a SELECT.
 _FEW_CLASSES = 8
@@ -253,7 +253,8 @@ class _Query:
         odd = []
         for j in sorted(numbers | {feature for feature, _ in self.terms.densities}):
             cell_, (value, is_nan) = quote_column(features[j]), number_and_nan(features[j])
-            is_finite = f"{cell_} <= {GREATEST} AND {cell_} >= -{GREATEST}"
+            # SQLite compares the text '-1.5' as a number with a CAST, and as a text with the negative of one.
+            is_finite = f"{cell_} <= {GREATEST} AND {cell_} >= {LEAST}"
             columns.append(f"CASE WHEN {is_finite} THEN {value} END AS x{j}")
             odd.append(f"CASE WHEN {cell_} IS NULL OR ({is_finite}) OR ({is_nan}) THEN 0 ELSE 1 END")
         self.select("cells", [*columns, f"{add(odd)} AS no_number"], source=f"{table} AS r")

@@ -38,7 +38,7 @@ def number(value: float) -> str:
     return f"CAST('{float(value):.17g}' AS DOUBLE PRECISION)"
 
 
-GREATEST = number(1.7976931348623157e308)
+GREATEST, LEAST = number(1.7976931348623157e308), number(-1.7976931348623157e308)
 
 
 def add(terms: Sequence[str], operator: str = "+") -> str:
