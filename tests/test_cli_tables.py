@@ -149,6 +149,12 @@ def test_a_kind_of_columns_a_code_and_integer_labels(capsys, tmp_path):
     assert found.classes_.tolist() == [0, 1]
     assert [levels.tolist() for levels in found.categories_] == [["01100", "1100"], [1, 2, 3]]
     refused(capsys, "already exists. Choose another file, or replace it with --overwrite", "fit", *flags)
+    before = path.read_text()
+    onto_itself = ["--csv", path, "--target", "y", "--model", path, "--overwrite"]
+    refused(capsys, "is a file that the command reads", "fit", *onto_itself)
+    onto_rows = ["--csv", path, "--model", tmp_path / "m", "--out", path, "--overwrite"]
+    refused(capsys, "is a file that the command reads", "score", *onto_rows)
+    assert path.read_text() == before
     assert run(capsys, "fit", *flags, "--estimator", "gaussian", "--overwrite")[0] == 0
     assert isinstance(bnb.load(tmp_path / "m"), bnb.GaussianNB)
 

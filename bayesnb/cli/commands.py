@@ -20,7 +20,7 @@ def fit(args: argparse.Namespace) -> int:
     """Run the command `fit`: fit a classifier to a file, save the classifier, and describe the fit."""
     flags = [(name, flag) for flag in ("categorical", "numeric", "drop") for name in getattr(args, flag)]
     require_one_flag(flags, args.target)
-    require_new("--model", args.model, args.overwrite)
+    require_new("--model", args.model, args.overwrite, args.csv, args.parquet)
     table = _open_table(args)
     table.require([args.target, *(name for name, _ in flags)])
     names = [name for name in table.columns if name not in (args.target, *args.drop)]
@@ -44,7 +44,7 @@ def fit(args: argparse.Namespace) -> int:
 def score(args: argparse.Namespace) -> int:
     """Run the command `score`: write class probabilities and decisions for the rows of a file to another file."""
     _require_table_name(args.out)
-    require_new("--out", args.out, args.overwrite)
+    require_new("--out", args.out, args.overwrite, args.csv, args.parquet, args.model, args.loss)
     table = _open_table(args)
     table.require(args.keep)
     for path in (args.model, args.loss):
@@ -72,7 +72,7 @@ def drift(args: argparse.Namespace) -> int:
     """Run the command `drift`: print tests of each column, and return 3 if one of them finds drift, else 0."""
     if args.out is not None:
         _require_table_name(args.out)
-        require_new("--out", args.out, args.overwrite)
+        require_new("--out", args.out, args.overwrite, args.csv, args.parquet, args.model, args.reference)
     table = _open_table(args)
     table.require([] if args.target is None else [args.target])
     reference = None if args.reference is None else _open_table(args, args.reference)

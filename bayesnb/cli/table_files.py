@@ -150,8 +150,14 @@ def whole_file(flag: str, path: Path) -> Iterator[Path]:
         raise InputError(f"{flag}: {error.strerror or error}.") from None
 
 
-def require_new(flag: str, path: Path, overwrite: bool) -> None:
-    """Raise InputError if a file cannot be written, or exists and may not be overwritten; `flag` names the path."""
+def require_new(flag: str, path: Path, overwrite: bool, *inputs: Path | None) -> None:
+    """Raise InputError if a file cannot be written, exists and may not be overwritten, or is among the `inputs`.
+
+    `flag` names the path.
+    """
+    for read in inputs:
+        if read is not None and path.exists() and read.exists() and path.samefile(read):
+            raise InputError(f"{flag} {path} is a file that the command reads. Choose another file.")
     if os.path.lexists(path) and not overwrite:
         raise InputError(f"{flag} {path} already exists. Choose another file, or replace it with --overwrite.")
     with blamed_on(flag):
