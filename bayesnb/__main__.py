@@ -10,7 +10,7 @@ from contextlib import nullcontext, suppress
 from dataclasses import fields, replace
 from typing import TYPE_CHECKING
 
-from bayesnb._util.interrupt import exit_on_interrupt
+from bayesnb._util.interrupt import exit_on_interrupt, keep_interrupts
 from bayesnb._util.kinds import KINDS
 from bayesnb._util.short_names import shorten
 from bayesnb.cli import commands
@@ -27,6 +27,7 @@ if TYPE_CHECKING:
 _LONGEST_MESSAGE = 1000
 
 
+@keep_interrupts()
 def main(argv: Sequence[str] | None = None) -> int:
     """Run the command line and return the exit code.
 

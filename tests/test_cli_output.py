@@ -1,6 +1,7 @@
 """Output of the command line after interrupts, write errors and earlier runs."""
 
 import errno
+import gc
 import os
 import re
 import signal
@@ -16,6 +17,7 @@ import pytest
 
 from bayesnb import CategoricalNB
 from bayesnb.__main__ import main
+from bayesnb._util.interrupt import keep_interrupts
 from bayesnb.cli import comparison, output
 from bayesnb.cli.csv_cells import InputError
 from bayesnb.cli.document import Bullets, Paragraph, Section, Table, render
@@ -238,6 +240,22 @@ def test_a_real_interrupt(tmp_path):
     _, err = started.communicate(timeout=120)
     assert (started.returncode, err) == (130, "bayesnb: interrupted.\n")
     assert {p.name for p in tmp_path.iterdir()} == {"large.csv"}
+
+
+@pytest.mark.usefixtures("heeded")
+def test_an_interrupt_during_garbage_collection_is_not_lost():
+    """Python drops an exception that is raised in a callback of the garbage collection."""
+
+    def _xla_gc_callback(*_):  # the name of JAX's
+        signal.raise_signal(signal.SIGINT)
+        gc.callbacks.remove(_xla_gc_callback)
+
+    with keep_interrupts():
+        gc.callbacks.append(_xla_gc_callback)
+        gc.collect()
+        with pytest.raises(KeyboardInterrupt):
+            time.sleep(5)
+    assert signal.getsignal(signal.SIGINT) is signal.default_int_handler
 
 
 @pytest.mark.usefixtures("heeded")
