@@ -35,6 +35,11 @@ def shown(value: object) -> str:
     return text if len(text) <= _LONGEST else f"{text[: _LONGEST // 2]} … {text[-_LONGEST // 4 :]}"
 
 
+def bad_argument(name: str, value: object, expected: str, error: type[Exception] = ValueError) -> Exception:
+    """Return the error "name=value must be expected." for an argument; `expected` may go on with what to do."""
+    return error(f"{name}={shown(value)} must be {expected}.")
+
+
 def require_integer(name: str, value: Any, least: int = 1, most: int = _MOST) -> None:
     """Raise ValueError unless `value` is an integer (not a bool) of at least `least` and at most `most`."""
     whole = isinstance(value, Integral) and not isinstance(value, bool)
@@ -42,7 +47,7 @@ def require_integer(name: str, value: Any, least: int = 1, most: int = _MOST) ->
         raise ValueError(f"{name}={shown(value)} is too large; it must be an integer of at most {most:,}.")
     if not whole or value < least:
         wanted = "a positive integer" if least == 1 else f"an integer of at least {least}"
-        raise ValueError(f"{name}={shown(value)} must be {wanted}.")
+        raise bad_argument(name, value, wanted)
 
 
 def require_seed(seed: Any) -> None:
@@ -60,7 +65,7 @@ def require_number(name: str, value: Any, wanted: str, holds: Callable[[float], 
     except (TypeError, ValueError, OverflowError):
         number = float("nan")
     if not isfinite(number) or not holds(number):
-        raise ValueError(f"{name}={shown(value)} must be {wanted}.")
+        raise bad_argument(name, value, wanted)
     if abs(number) > GREATEST:
         raise ValueError(f"{name}={shown(value)} is too large; it must be {wanted}, and at most {GREATEST:g}.")
     return number
@@ -81,7 +86,7 @@ def require_interval(name: str, value: object, example: str) -> tuple[float, flo
     except (TypeError, ValueError):
         low, high = np.nan, np.nan
     if not 0 < low < high < np.inf:
-        raise ValueError(f"{name}={shown(value)} must be two numbers, 0 < lower < upper, such as {example}.")
+        raise bad_argument(name, value, f"two numbers, 0 < lower < upper, such as {example}")
     return float(low), float(high)
 
 
@@ -101,25 +106,25 @@ def find_class(name: str, label: object, classes: Sequence[Any]) -> int:
 def require_flag(name: str, value: object) -> None:
     """Raise ValueError unless `value` is a bool of Python or NumPy."""
     if not isinstance(value, bool | np.bool_):
-        raise ValueError(f"{name}={shown(value)} must be True or False.")
+        raise bad_argument(name, value, "True or False")
 
 
 def require_mapping(name: str, value: object, example: str) -> None:
     """Raise TypeError unless `value` is a mapping; `example` is a right value for the message."""
     if not isinstance(value, Mapping):
-        raise TypeError(f"{name}={shown(value)} must be a dict, such as {example}.")
+        raise bad_argument(name, value, f"a dict, such as {example}", TypeError)
 
 
 def require_iterable(name: str, value: object, meaning: str) -> None:
     """Raise TypeError unless `value` is an iterable other than str and bytes; `meaning` describes a right value."""
     if isinstance(value, str | bytes) or not isinstance(value, Iterable):
-        raise TypeError(f"{name}={shown(value)} must be {meaning}.")
+        raise bad_argument(name, value, meaning, TypeError)
 
 
 def require_path(name: str, value: object) -> None:
     """Raise TypeError unless `value` is a str or an os.PathLike."""
     if not isinstance(value, str | os.PathLike):
-        raise TypeError(f"{name}={shown(value)} must be a path: a str or a pathlib.Path.")
+        raise bad_argument(name, value, "a path: a str or a pathlib.Path", TypeError)
 
 
 def to_numbers(name: str, values: Any) -> np.ndarray:
@@ -138,7 +143,7 @@ def to_numbers(name: str, values: Any) -> np.ndarray:
     except OverflowError:
         raise ValueError(f"{name}={shown(values)} has a number that is too large for float64.") from None
     except (TypeError, ValueError):
-        raise ValueError(f"{name}={shown(values)} must be a number or an array of numbers.") from None
+        raise bad_argument(name, values, "a number or an array of numbers") from None
 
 
 def no_column_error(argument: str, column: object, names: Sequence[str]) -> ValueError:
