@@ -1,6 +1,6 @@
 """Growth of the time of fit and predict_proba in rows, features, levels and classes: the figure of docs/scaling.md.
 
-python -m benchmarks.curves takes about five minutes on two cores; it writes docs/scaling.csv and docs/scaling.svg.
+python -m benchmarks.curves takes about five minutes on two cores; it writes scaling.csv and scaling.svg.
 """
 
 from __future__ import annotations
@@ -165,7 +165,7 @@ def _leaves(statistics: Any) -> list[np.ndarray]:
 
 def main() -> None:
     parser = argparse.ArgumentParser(prog="python -m benchmarks.curves", description=__doc__)
-    parser.add_argument("--out", type=Path, default=Path("docs"), help="folder of scaling.csv and scaling.svg")
+    parser.add_argument("--out", type=Path, default=Path("docs/_generated"), help="their folder")
     out = parser.parse_args().out
     rows = []
     for curve in CURVES:

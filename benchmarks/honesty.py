@@ -1,6 +1,6 @@
-"""Stated and true log loss over simulated families of data: docs/honesty.csv and docs/honesty.svg.
+"""Stated and true log loss over simulated families of data: docs/_generated/honesty.csv and .svg.
 
-python -m benchmarks.honesty --out docs
+python -m benchmarks.honesty --out docs/_generated
 python -m benchmarks.honesty --classes  # the table of docs/uncertainty.md, by rows a class
 """
 

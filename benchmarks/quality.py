@@ -1,6 +1,6 @@
 """Held-out log loss, Brier score, error rate and seconds of each method on each table.
 
-`make quality` writes docs/quality.csv, docs/quality.svg and the tables of docs/quality.md. To run a part:
+`make quality` writes docs/_generated/quality.csv, quality.svg and the tables of docs/quality.md. To run a part:
 
     python -m benchmarks.quality --tables vote,car --methods naive,logistic
 """

@@ -49,11 +49,13 @@ TICKS = (0, 0.01, 0.05, 0.1, 0.2, 0.3, 0.5, 0.7, 1, 1.5, 2, 3, 5, 10)
 
 
 def write(rows: pd.DataFrame, machine: str, folder: Path) -> None:
-    """Write quality.csv, quality.svg and quality.md; in an existing page, replace the text between the marks.
+    """Write quality.md, and quality.csv and quality.svg in `_generated`; between the marks of an existing page.
 
     `rows` has the columns of `quality.Row`, and must include the reference method.
     """
-    rows.to_csv(folder / "quality.csv", index=False, float_format="%.6g")
+    generated = folder / "_generated"
+    generated.mkdir(parents=True, exist_ok=True)
+    rows.to_csv(generated / "quality.csv", index=False, float_format="%.6g")
     page = folder / "quality.md"
     before, after = "# Quality\n\n", ""
     if page.exists():
@@ -61,7 +63,7 @@ def write(rows: pd.DataFrame, machine: str, folder: Path) -> None:
         if BEGIN not in text or END not in text:
             raise ValueError(f"{page} has no place for figures: it needs the lines {BEGIN!r} and {END!r}.")
         before, after = text.partition(BEGIN)[0], text.partition(END)[2]
-    figure(rows[~rows["table"].str.contains("/")], folder / "quality.svg")
+    figure(rows[~rows["table"].str.contains("/")], generated / "quality.svg")
     page.write_text(f"{before}{BEGIN}\n{figures(rows, machine)}\n{END}{after or chr(10)}", encoding="utf-8")
 
 
@@ -71,7 +73,8 @@ def figures(rows: pd.DataFrame, machine: str) -> str:
     every, samples, rows = rows, rows[of_sample], rows[~of_sample]
     parts = [
         machine,
-        "![Ratio of the held-out log loss of each method to that of plain naive Bayes, one row per table](quality.svg)",
+        "![Ratio of the held-out log loss of each method to that of plain naive Bayes, one row per table]"
+        "(_generated/quality.svg)",
         "**Log loss**, with probabilities clipped at 1e-15; the lowest loss of each table is bold:",
         _scores(rows, "clipped"),
         f"Ratio of the log loss of each method to that of `{REFERENCE}`, over the tables on which both ran, "

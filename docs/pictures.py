@@ -1,4 +1,4 @@
-"""The pictures of README.md and of the landing page: `python docs/pictures.py` writes them to docs/pictures/.
+"""Pictures of README.md and of the landing page: `python docs/pictures.py` writes them to docs/_generated/pictures/.
 
 They are the same for the same versions of the packages: dates are left out, and identifiers do not depend on chance.
 """
@@ -93,5 +93,5 @@ def write(folder: Path) -> list[Path]:
 
 if __name__ == "__main__":
     matplotlib.use("agg")
-    target = Path(sys.argv[1]) if len(sys.argv) > 1 else Path(__file__).with_name("pictures")
+    target = Path(sys.argv[1]) if len(sys.argv) > 1 else Path(__file__).parent / "_generated" / "pictures"
     print(*write(target), sep="\n")

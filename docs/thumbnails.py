@@ -1,4 +1,4 @@
-"""The small pictures of the gallery's index: `python docs/thumbnails.py` writes them to docs/gallery/thumbnails/.
+"""The small pictures of the gallery's index: `python docs/thumbnails.py` writes them to docs/_generated/thumbnails/.
 
 Each is a figure of bayesnb.plots, drawn at the size at which it is shown, without header and axis labels.
 """
@@ -91,4 +91,4 @@ def write(folder: Path) -> list[Path]:
 
 if __name__ == "__main__":
     matplotlib.use("agg")
-    print(*write(Path(__file__).parent / "gallery" / "thumbnails"), sep="\n")
+    print(*write(Path(__file__).parent / "_generated" / "thumbnails"), sep="\n")

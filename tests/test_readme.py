@@ -58,9 +58,11 @@ def test_its_pictures_are_those_of_the_script(tmp_path):
     spec.loader.exec_module(pictures)
     names = {path.name for path in pictures.write(tmp_path)}
     text = (ROOT / "README.md").read_text(encoding="utf-8")
-    assert names == set(re.findall(r"docs/pictures/(\w+\.svg)", text))
+    assert names == set(re.findall(r"docs/_generated/pictures/(\w+\.svg)", text))
     for name in names:
-        drawn, committed = ((folder / name).read_text() for folder in (tmp_path, ROOT / "docs" / "pictures"))
+        drawn, committed = (
+            (folder / name).read_text() for folder in (tmp_path, ROOT / "docs" / "_generated" / "pictures")
+        )
         assert drawn.count("<use ") == committed.count("<use ") > 10, f"{name} is not what docs/pictures.py draws"
 
 

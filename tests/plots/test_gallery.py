@@ -12,7 +12,7 @@ GALLERY = Path(__file__).parents[2] / "docs" / "gallery"
 PAGES = sorted(page for page in GALLERY.glob("*.md") if page.name not in ("index.md", "one_line.md"))
 CELL = re.compile(r"^```\{code-cell\} python\n(.*?)^```", re.MULTILINE | re.DOTALL)
 CARD = (
-    r"^:::\{grid-item-card\} (\w+)\n:img-top: thumbnails/\1\.svg\n:img-alt: \1\n"
+    r"^:::\{grid-item-card\} (\w+)\n:img-top: \.\./_generated/thumbnails/\1\.svg\n:img-alt: \1\n"
     r":link: ([\w-]+)\n:link-type: ref\n\w"
 )
 FIGURES = set(plots.__all__) - {"detach"}
@@ -57,4 +57,4 @@ def test_the_index_leads_to_each_page_and_figure():
 
 
 def test_every_figure_has_a_thumbnail():
-    assert {path.stem for path in (GALLERY / "thumbnails").glob("*.svg")} == FIGURES
+    assert {path.stem for path in (GALLERY.parent / "_generated" / "thumbnails").glob("*.svg")} == FIGURES
