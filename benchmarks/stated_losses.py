@@ -1,7 +1,7 @@
-"""Stated and true log loss over simulated families of data: docs/_generated/honesty.csv and .svg.
+"""Stated and true log loss over simulated families of data: docs/_generated/stated_losses.csv and .svg.
 
-python -m benchmarks.honesty --out docs/_generated
-python -m benchmarks.honesty --classes  # the table of docs/uncertainty.md, by rows a class
+python -m benchmarks.stated_losses --out docs/_generated
+python -m benchmarks.stated_losses --classes  # the table of docs/uncertainty.md, by rows a class
 """
 
 from __future__ import annotations
@@ -168,8 +168,8 @@ def figure(summary: pd.DataFrame, path: Path) -> None:
 
 
 def main() -> None:
-    parser = argparse.ArgumentParser(prog="python -m benchmarks.honesty", description=__doc__.partition("\n")[0])
-    parser.add_argument("--out", type=Path, help="folder of honesty.csv and honesty.svg; default: none")
+    parser = argparse.ArgumentParser(prog="python -m benchmarks.stated_losses", description=__doc__.partition("\n")[0])
+    parser.add_argument("--out", type=Path, help="folder of stated_losses.csv and stated_losses.svg; default: none")
     parser.add_argument("--sizes", type=int, nargs="+", default=SIZES)
     parser.add_argument("--classes", action="store_true", help="print losses by number of classes and rows a class")
     options = parser.parse_args()
@@ -187,8 +187,8 @@ def main() -> None:
                     print(summarize(pd.DataFrame(found)).round(3).to_string(header=False, index=False), flush=True)
     summary = summarize(pd.DataFrame(sets))
     if options.out is not None:
-        summary.to_csv(options.out / "honesty.csv", index=False, float_format="%.4f")
-        figure(summary, options.out / "honesty.svg")
+        summary.to_csv(options.out / "stated_losses.csv", index=False, float_format="%.4f")
+        figure(summary, options.out / "stated_losses.svg")
 
 
 if __name__ == "__main__":
