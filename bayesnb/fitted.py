@@ -29,8 +29,7 @@ from bayesnb.encoding import (
     priors,
     report_unknown,
 )
-from bayesnb.families import Dirichlet, supports
-from bayesnb.families.protocol import MeanReading
+from bayesnb.families import Dirichlet, offers
 from bayesnb.model import Estimate, JointLikelihood, NaiveBayes, Statistics, TermWeights
 
 ESTIMATES: tuple[Estimate, ...] = ("mle", "map", "mean", "predictive")
@@ -405,7 +404,7 @@ class Fitted:
         """Warn of unknown values, with their effect on odds, or raise ValueError under handle_unknown="error"."""
         note = ""
         family = next(f for b, f in zip(self.encoding.blocks, self.prior.blocks, strict=True) if b.base is columns)
-        if columns.unknown == "level" and self.no_posterior is None and supports(family, MeanReading):
+        if columns.unknown == "level" and self.no_posterior is None and offers(family, "mean"):
             # `columns` have no parents; in a structure the reserved level has a probability given each parent value.
             blocks: Any = self.encoding.blocks
             position = [block.base for block in blocks].index(columns)

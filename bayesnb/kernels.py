@@ -22,10 +22,9 @@ from jaxtyping import Float, Int
 
 from bayesnb._util.precision import float64
 from bayesnb.encoding.row_blocks import padded_size
-from bayesnb.families import LevelCounts, supports
+from bayesnb.families import LevelCounts, offers
 from bayesnb.families._namespace import is_host, kernel, logsumexp, xp
 from bayesnb.families._pytree import Array
-from bayesnb.families.protocol import CodedRows
 from bayesnb.model import Estimate, JointLikelihood, NaiveBayes, Statistics, kernel_log_base, log_normalize
 
 P = ParamSpec("P")
@@ -280,7 +279,7 @@ def _read_rows(x: Any, blocks: tuple[Any, ...], counted: Any = None) -> tuple[An
             raise ValueError(f"model: block {b} is to be derived from data. Pass a posterior, or `derive` it.")
         n_levels = jax.tree.leaves(block)[0].shape[-1]
         widths = {"numbers": n_levels}
-        if supports(block, CodedRows):
+        if offers(block, "rows"):
             widths = {"codes": block.num_groups, "counts": n_levels}
         array = xp.asarray(array) if isinstance(array, list) else array
         if (shape := getattr(array, "shape", None)) is not None:
@@ -289,7 +288,7 @@ def _read_rows(x: Any, blocks: tuple[Any, ...], counted: Any = None) -> tuple[An
                 wanted = " or ".join(f"({'N' if n_rows is None else n_rows}, {n}) {kind}" for kind, n in widths.items())
                 raise ValueError(f"x[{b}] has the shape {shape}; rows of this block must be {wanted}.")
             array = array if counted is None else xp.where(counted[:, None], array, 0)
-        rows.append(block.rows(array) if supports(block, CodedRows) else array)
+        rows.append(block.rows(array) if offers(block, "rows") else array)
     return tuple(rows)
 
 

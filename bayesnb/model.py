@@ -10,7 +10,6 @@ import jax
 import numpy as np
 from jaxtyping import Bool, Float, Int
 
-from bayesnb.capabilities import require_capability
 from bayesnb.families import (
     Dirichlet,
     Family,
@@ -19,16 +18,14 @@ from bayesnb.families import (
     LevelCounts,
     Likelihood,
     NormalInverseGamma,
+    offers,
     pooled,
-    posterior_for_removal,
-    supports,
 )
 from bayesnb.families._namespace import cond, is_host, map_leading_axis, segment_sum, xp
 from bayesnb.families._pytree import Array, map_leaves, pytree
 from bayesnb.families.count_functions import linear
 from bayesnb.families.multinomial import Multinomial
 from bayesnb.families.one_hot import GroupedCounts
-from bayesnb.families.protocol import CodedRows, Condensable, MeanReading, Parametric, PenalizedLikelihood, Prepared
 from bayesnb.families.statistics import no_rows
 from bayesnb.families.weighted_likelihoods import Raised, Tempered
 
@@ -179,7 +176,7 @@ class TermWeights:
         """(R,) weights of all terms, one block after the other, for rows of one draw: the inverse of `split`."""
         return np.concatenate([np.broadcast_to(weight, n) for weight, n in zip(self.blocks, sizes, strict=True)])
 
-    def apply(self, b: int, likelihood: Likelihood) -> Prepared:
+    def apply(self, b: int, likelihood: Likelihood) -> Any:
         """Likelihood of block b with every term raised to the power of its weight.
 
         One weight w for the block raises the whole likelihood of a row of t draws to w · (t + 1)^-exponent, or to w if
@@ -424,8 +421,8 @@ class NaiveBayes:
 
         A small prior is not lost beside large counts, and rows are also left out of priors derived from the data.
         """
-        blocks = tuple(posterior_for_removal(f, s) for f, s in zip(self.blocks, statistics.blocks, strict=True))
-        classes = posterior_for_removal(self.class_prior, LevelCounts(statistics.class_count[None]))
+        blocks = tuple(f.update_keeping_prior(s) for f, s in zip(self.blocks, statistics.blocks, strict=True))
+        classes: Any = self.class_prior.update_keeping_prior(LevelCounts(statistics.class_count[None]))
         return replace(self, class_prior=classes, blocks=blocks)
 
     def derive(self, statistics: Statistics) -> Self:
@@ -435,22 +432,20 @@ class NaiveBayes:
 
     def unit(self) -> Self:
         """Prior with all Dirichlet concentrations 1, whose hyperparameters a hierarchical model then replaces."""
-        return replace(self, class_prior=_unit(self.class_prior), blocks=tuple(map(_unit, self.blocks)))
+        return replace(self, class_prior=self.class_prior.unit(), blocks=tuple(family.unit() for family in self.blocks))
 
     def condensed(self) -> Self:
         """Small prior for `log_evidence` of condensed statistics, valid while only the prior's strength changes."""
-        blocks = tuple(f.condensed() if supports(f, Condensable) else f for f in self.blocks)
-        return type(self)(self.class_prior, blocks)
+        return type(self)(self.class_prior, tuple(family.condensed() for family in self.blocks))
 
     def condense(self, statistics: Statistics) -> Statistics:
         """Statistics reduced to what `log_evidence` of `condensed()` takes."""
         pairs = zip(self.blocks, statistics.blocks, strict=True)
-        blocks = tuple(f.condense(s) if supports(f, Condensable) else s for f, s in pairs)
-        return replace(statistics, blocks=blocks)
+        return replace(statistics, blocks=tuple(family.condense(counted) for family, counted in pairs))
 
     def improper(self) -> Self:
         """Improper prior whose posterior mean is the maximum likelihood estimate."""
-        blocks = tuple(require_capability(f, Parametric).improper() for f in self.blocks)
+        blocks = tuple(family.improper() for family in self.blocks)
         return replace(self, class_prior=self.class_prior.improper(), blocks=blocks)
 
     def penalized_mle(self) -> JointLikelihood:
@@ -463,7 +458,7 @@ class NaiveBayes:
     def log_penalty(self, reading: JointLikelihood) -> tuple[jax.Array, ...]:
         """Log penalties (up to a constant) at plugged-in parameters: of π (C,), and of each block's parameters (C, K).
 
-        See `PenalizedLikelihood`.
+        See `families.protocol.Prior.log_penalty`.
         """
         blocks = zip(self.blocks, reading.likelihoods, strict=True)
         class_penalty = self.class_prior.log_penalty(Multinomial(reading.log_class[None]))[0]
@@ -601,7 +596,7 @@ def _no_rows(family: Any) -> Any:
             f"prior: the number of columns of {type(family).__name__} is not known. Use NaiveBayes.gaussian or "
             "NaiveBayes.poisson, whose priors have it."
         )
-    if not supports(family, CodedRows):
+    if not offers(family, "rows"):
         return no_rows(family.statistics, shape)
     if isinstance(family.group, jax.core.Tracer):
         raise ValueError(
@@ -643,24 +638,19 @@ def read_block(block: Family, estimate: str, multiplicity: Array | None = None) 
     if estimate == "predictive":
         likelihood = block.predictive(multiplicity)
     elif estimate == "mean":
-        likelihood = require_capability(block, MeanReading).mean(multiplicity)
+        likelihood = block.mean(multiplicity)
     elif multiplicity is not None:
         raise ValueError(
             f"estimate={estimate!r} cannot be computed when rows are added to or left out of the counted rows, as in "
             "loo and conformal; use 'mean' or 'predictive'."
         )
     elif estimate == "penalized_mle":
-        likelihood = require_capability(block, PenalizedLikelihood).penalized_mle()
+        likelihood = block.penalized_mle()
     elif estimate == "map":
-        likelihood = require_capability(block, Parametric).mode()
+        likelihood = block.mode()
     else:
         raise ValueError(f"estimate={estimate!r} is unknown; use 'mean', 'map' or 'predictive'.")
     return likelihood
-
-
-def _unit(family: Any) -> Any:
-    """Family with all concentrations 1 if it is `Condensable`, else the family unchanged."""
-    return family.unit() if supports(family, Condensable) else family
 
 
 def plus(a: jax.Array, b: jax.Array) -> jax.Array:

@@ -27,7 +27,7 @@ CASES = {
     "weights is": r"weights is (not )?None",
     "one_simplex": r"\bone_simplex\b",
     "classes_share_parameters": r"\bclasses_share_parameters\b",
-    "supports(": r"\bsupports\(",
+    "offers(": r"\boffers\(",
     "hasattr": r"\bhasattr\(",
 }
 

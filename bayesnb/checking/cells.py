@@ -16,8 +16,7 @@ from bayesnb._util.arguments import shown
 from bayesnb._util.level_pair_counts import count_pairs, sort_by_class
 from bayesnb._util.precision import float64
 from bayesnb.encoding import Columns
-from bayesnb.families import Complete, Dirichlet, Family, supports
-from bayesnb.families.protocol import PairDependence
+from bayesnb.families import Complete, Dirichlet, Family, offers
 from bayesnb.fitted import Fitted
 from bayesnb.uncertainty import ImproperPosteriorError
 
@@ -83,7 +82,7 @@ class NumberCells:
     index: np.ndarray
     values: np.ndarray
     centre: np.ndarray
-    prior: Family
+    prior: Any
 
     def take(self, at: np.ndarray) -> NumberCells:
         """Return a copy with the features at the positions `at`."""
@@ -208,7 +207,7 @@ def _comparison_order(cells: Cells) -> int:
     """Return a sort key: 0 for levels, 1 for numbers, 2 for numbers whose pairs have a closed-form Bayes factor."""
     if not isinstance(cells, NumberCells):
         return 0
-    return 2 if supports(cells.prior, PairDependence) else 1
+    return 2 if offers(cells.prior, "log_bayes_factor_of_pairs") else 1
 
 
 def _require_proper(columns: Columns, family: Family, at: np.ndarray) -> None:

@@ -14,8 +14,7 @@ from scipy.stats import random_table
 from bayesnb._util.level_pair_counts import pieces
 from bayesnb._util.precision import float64
 from bayesnb.checking.cells import Cells, LevelCells, NumberCells
-from bayesnb.families import log_bayes_factor_of_levels, supports
-from bayesnb.families.protocol import PairDependence
+from bayesnb.families import offers
 
 _MOST_CELLS = 2**21
 _SAME = 1e-9
@@ -55,15 +54,14 @@ def compare(first: Cells, second: Cells, bounds: np.ndarray) -> Evidence:
         return _levels_and_numbers(first, second, bounds)
     moments = _pair_moments(first, second, bounds)
     x, y, cross = moments
-    if supports(first.prior, PairDependence):  # Such cells come last in the order of comparison: the second has it too.
-        prior: Any = first.prior
-        terms = prior.log_bayes_factor_of_pairs(
+    if offers(first.prior, "log_bayes_factor_of_pairs"):  # By the order of comparison `second` has it, too.
+        terms = first.prior.log_bayes_factor_of_pairs(
             second.prior, _statistics_from_moments(first, x, x.mean), _statistics_from_moments(second, y, y.mean), cross
         )
         return Evidence(x.n.sum(axis=0), terms.sum(axis=0), _correlation_test(moments))
     evidence = _levels_and_numbers(first.above_median(bounds), second, bounds)
     log_bayes_factor = evidence.log_bayes_factor
-    if not supports(second.prior, PairDependence):
+    if not offers(second.prior, "log_bayes_factor_of_pairs"):
         other = _levels_and_numbers(second.above_median(bounds), first, bounds).log_bayes_factor
         log_bayes_factor = np.logaddexp(log_bayes_factor, other.T) - np.log(2.0)
     return Evidence(evidence.rows, log_bayes_factor, _correlation_test(moments))
@@ -153,7 +151,7 @@ def _levels_and_numbers(first: LevelCells, second: NumberCells, bounds: np.ndarr
         _statistics_from_moments(second, m, t / np.maximum(m.n, 1.0))
         for m, t in ((by_level, total), (by_class, total.sum(axis=2)))
     )
-    gain = log_bayes_factor_of_levels(second.prior, *counted)
+    gain = second.prior.log_bayes_factor_of_levels(*counted)
     within, whole = by_level.m2.sum(axis=2), by_class.m2
     varies = ~by_class.constant
     unexplained = np.where(varies, within / np.where(varies, whole, 1.0), 1.0)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import numpy as np
 
@@ -11,8 +11,6 @@ from bayesnb._util.arguments import require_integer, require_seed
 from bayesnb._util.progress import progress
 from bayesnb.checking.cells import Cells, NumberCells, read_cells, require_memory, require_pair
 from bayesnb.checking.dependence import compare
-from bayesnb.families import supports
-from bayesnb.families.protocol import PairDependence
 from bayesnb.fitted import Classifier, require_posterior
 
 if TYPE_CHECKING:
@@ -151,8 +149,9 @@ def check_independence(
     cells, bounds = read_cells(fitted, X, y, chosen)
     require_memory(cells, len(bounds) - 1, names)
     for group in cells:
-        prior: Any = group.prior if isinstance(group, NumberCells) else None
-        if supports(prior, PairDependence) and (refusal := prior.pairs_refusal([names[int(j)] for j in group.index])):
+        if isinstance(group, NumberCells) and (
+            refusal := group.prior.pairs_refusal([names[int(j)] for j in group.index])
+        ):
             raise NotImplementedError(refusal)
     rng = np.random.default_rng(seed)
     parts: list[pd.DataFrame] = []

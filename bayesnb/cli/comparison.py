@@ -27,8 +27,7 @@ from bayesnb.estimators.numbers import OF_KIND
 from bayesnb.evaluation.compare import Scored, score_fitted
 from bayesnb.evaluation.estimates import WEIGHTED
 from bayesnb.evaluation.resampling import standard_error
-from bayesnb.families import supports
-from bayesnb.families.protocol import FeatureUnits
+from bayesnb.families import offers
 from bayesnb.selection.leave_one_out import FEWEST_EVENTS
 from bayesnb.uncertainty import CLASS, ImproperPosteriorError, parameter_table
 
@@ -227,7 +226,7 @@ def most_uncertain(
     ]
     unit = {CLASS: 1.0}
     for columns, statistics in zip(nb.fitted_.encoding.blocks, nb.fitted_.statistics.blocks, strict=True):
-        if supports(statistics, FeatureUnits):
+        if offers(statistics, "spread"):
             unit |= dict(zip(columns.names, statistics.spread().tolist(), strict=True))
     relative = ranked["sd"] / ranked["feature"].map(unit).fillna(1.0).replace(0.0, 1.0)
     group = ranked["class"].astype(str).where(ranked["feature"] != CLASS, "")

@@ -10,23 +10,13 @@ from bayesnb.families.dirichlet import Dirichlet
 from bayesnb.families.empirical import Empirical, EmpiricalPrior
 from bayesnb.families.gamma_exponential import Durations, EmpiricalDuration, GammaExponential
 from bayesnb.families.gamma_poisson import EmpiricalRate, GammaPoisson, Totals
-from bayesnb.families.independent_cells import log_bayes_factor_of_levels
 from bayesnb.families.known import Known
 from bayesnb.families.moments import Moments
 from bayesnb.families.multinomial import LevelCounts
 from bayesnb.families.normal_inverse_gamma import EmpiricalNormal, NormalInverseGamma
 from bayesnb.families.number_rows import Complete
 from bayesnb.families.one_hot import OneHot, PackedCounts, empty_counts
-from bayesnb.families.protocol import (
-    Family,
-    Likelihood,
-    SufficientStatistics,
-    hyperprior_of,
-    mixture_components,
-    posterior_for_removal,
-    reason_for_lack,
-    supports,
-)
+from bayesnb.families.protocol import Family, Likelihood, SufficientStatistics, offers, reason_for_lack
 from bayesnb.families.sparse_counts import Counts, Pairs, Presence
 from bayesnb.families.statistics import pooled
 from bayesnb.families.tree_averaged import TreeAveraged
@@ -70,11 +60,7 @@ __all__ = [
     "TreeAveraged",
     "averaged",
     "empty_counts",
-    "hyperprior_of",
-    "log_bayes_factor_of_levels",
-    "mixture_components",
+    "offers",
     "pooled",
-    "posterior_for_removal",
     "reason_for_lack",
-    "supports",
 ]

@@ -20,7 +20,7 @@ from bayesnb.families.empirical import EmpiricalPrior
 from bayesnb.families.independent_cells import IndependentCells, with_axis_of_rows
 from bayesnb.families.multinomial import Multinomial
 from bayesnb.families.number_rows import observed, only
-from bayesnb.families.protocol import Cumulants, Family, Likelihood, PenalizedLikelihood, ReadyLikelihood, no_em
+from bayesnb.families.protocol import Cumulants, Family, Likelihood, ReadyLikelihood, no_em, no_nuts
 from bayesnb.families.special import log_rising
 from bayesnb.families.statistics import pooled
 from bayesnb.families.variates import Variates
@@ -46,9 +46,8 @@ class Averaged(Family):
     """
 
     classes_share_parameters: ClassVar[bool] = True
-    reasons: ClassVar[dict[type, str]] = {
-        PenalizedLikelihood: no_em("two models", "Use the classifier without FeatureAveragedNB.")
-    }
+    penalized_mle = no_em("two models", "Use the classifier without FeatureAveragedNB.")
+    program = no_nuts("Whether a feature depends on the class")
 
     dependent: Any
     shared: Any

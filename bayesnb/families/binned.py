@@ -23,7 +23,7 @@ from bayesnb.families.averaged_structures import AveragedTables
 from bayesnb.families.binnings import Bins, BinSums
 from bayesnb.families.count_rows import CountRows
 from bayesnb.families.multinomial import LevelCounts, Multinomial
-from bayesnb.families.protocol import Cumulants, Distribution, PenalizedLikelihood, Program, no_em, no_nuts
+from bayesnb.families.protocol import Cumulants, Distribution, no_em, no_nuts
 from bayesnb.families.special import log_rising, polygammas
 from bayesnb.families.variates import Variates, draw_log_uniform
 
@@ -69,10 +69,8 @@ class Binned(AveragedTables):
     classes_share_parameters: ClassVar[bool] = True
     draws_on_host: ClassVar[bool] = True
     tunable: ClassVar[dict[str, str]] = {"a": "strength"}
-    reasons: ClassVar[dict[type, str]] = {
-        PenalizedLikelihood: no_em("binnings", 'Use MixedNB(numbers="gaussian").'),
-        Program: no_nuts("The set of cuts") + ' For NUTS use MixedNB(numbers="gaussian").',
-    }
+    penalized_mle = no_em("binnings", 'Use MixedNB(numbers="gaussian").')
+    program = no_nuts("The set of cuts", 'For NUTS use MixedNB(numbers="gaussian").')
 
     concentration: Array
     count: Array

@@ -23,7 +23,7 @@ from bayesnb.families._pytree import Array, pytree
 from bayesnb.families.averaged_structures import AveragedTables
 from bayesnb.families.count_functions import with_counts
 from bayesnb.families.multinomial import LevelCounts, Multinomial
-from bayesnb.families.protocol import Cumulants, IndependentClasses, PenalizedLikelihood, Program, no_em, no_nuts
+from bayesnb.families.protocol import Cumulants, IndependentClasses, no_em, no_nuts
 from bayesnb.families.special import log_rising, polygammas
 from bayesnb.families.variates import Variates, draw_log_uniform
 
@@ -73,10 +73,8 @@ class ContextTree(AveragedTables, IndependentClasses):
     layout: ClassVar[tuple[str, ...]] = ("log_odds", "group", "paths", "leaf", "context", "above", "splits")
     nonnegative: ClassVar[bool] = True
     tunable: ClassVar[dict[str, str]] = {"alpha": "concentration"}
-    reasons: ClassVar[dict[type, str]] = {
-        PenalizedLikelihood: no_em("sets of contexts", "For EM pass tables='full'."),
-        Program: no_nuts("The set of contexts") + " For NUTS pass tables='full'.",
-    }
+    penalized_mle = no_em("sets of contexts", "For EM pass tables='full'.")
+    program = no_nuts("The set of contexts", "For NUTS pass tables='full'.")
 
     concentration: Array
     count: Array

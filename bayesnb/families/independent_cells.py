@@ -20,12 +20,11 @@ from bayesnb.families.protocol import (
     Hyperparameter,
     HyperpriorKind,
     IndependentClasses,
-    LevelDependence,
     Likelihood,
     ReadyLikelihood,
     Site,
     Words,
-    supports,
+    overridable,
 )
 from bayesnb.families.variates import TermDraws, Variates
 
@@ -130,6 +129,20 @@ class IndependentCells(IndependentClasses):
         cells: np.ndarray = likelihood.simulate(rng)
         return cells
 
+    @overridable
+    def log_bayes_factor_of_levels(self, by_level: Any, by_class: Any) -> np.ndarray:
+        """(C, G, K) log Bayes factor: a parameter for each level of each of G features, against one for the class.
+
+        `by_level` are statistics (C, G, L, K) of the K numbers at each level, `by_class` (C, G, K) those of all levels
+        together. By default each level has the part of the prior's rows that it has of the data's:
+        Σ_l log p(D_l | s_l of the prior's rows) - log p(D | prior).
+        """
+        prior = jax.tree.map(lambda field: xp.asarray(field)[:, None], self)
+        share = by_level.count / xp.maximum(by_class.count, 1.0)[:, :, None]
+        # A level without rows has no evidence either.
+        of_level = jax.tree.map(lambda field: field[:, None], prior).scale(xp.where(share > 0, share, 1.0))
+        return of_level.log_evidence(by_level).sum(axis=2) - prior.log_evidence(by_class)
+
 
 def sites_of_numbers(family: Any, **distributions: str) -> list[Site]:
     """Sample sites of the parameters of all features, one for each name in `distributions`.
@@ -156,31 +169,6 @@ def hyperparameters_of_numbers(
         name: Hyperparameter(parameter, shape, Expression(text, arguments))
         for name, (parameter, text) in priors.items()
     }
-
-
-def log_bayes_factor_of_levels(family: Any, by_level: Any, by_class: Any) -> np.ndarray:
-    """(C, G, K) log Bayes factor: a parameter for each level of each of G features, against one for the class.
-
-    Families without a formula of their own give each level the part of the prior's rows that it has of the data's:
-    Σ_l log p(D_l | s_l of the prior's rows) - log p(D | prior).
-
-    Parameters
-    ----------
-    family : family of numbers
-        The prior.
-    by_level, by_class : statistics
-        Statistics for each level, (C, G, L, K), and for all levels together, (C, G, K).
-    """
-    log_bayes_factor: np.ndarray
-    if supports(family, LevelDependence):
-        log_bayes_factor = family.log_bayes_factor_of_levels(by_level, by_class)
-        return log_bayes_factor
-    prior = jax.tree.map(lambda field: xp.asarray(field)[:, None], family)
-    share = by_level.count / xp.maximum(by_class.count, 1.0)[:, :, None]
-    # A level without rows has no evidence either.
-    of_level = jax.tree.map(lambda field: field[:, None], prior).scale(xp.where(share > 0, share, 1.0))
-    log_bayes_factor = of_level.log_evidence(by_level).sum(axis=2) - prior.log_evidence(by_class)
-    return log_bayes_factor
 
 
 class Cellwise(ReadyLikelihood, ABC):

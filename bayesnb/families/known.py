@@ -53,7 +53,7 @@ class Known(Prior):
         """Number of free parameters: 0."""
         return 0
 
-    def mean(self) -> Multinomial:
+    def mean(self, multiplicity: Array | None = None) -> Multinomial:
         """Likelihood with the known probabilities plugged in."""
         return Multinomial(self.log_prob)
 

@@ -1,11 +1,14 @@
-"""Interfaces of conjugate families: a small core, and capabilities that a family has or lacks.
+"""Interface of conjugate families: what every family does, and what only some families do.
 
-Every family is a `Family`. What only some families can do is a capability: a protocol of one to four methods, which a
-family has if it defines all of them. Analyses ask by `supports(family, capability)`; a family that lacks a capability
-may say why in `reasons`.
+Every family is a `Family`. What only some families do is an optional method, `@optional`, which raises
+NotImplementedError with a reason in families that do not define it. A family states a reason of its own by
+`program = lacking("The set of cuts is discrete …")`. Analyses call the method; `offers` tells whether a family has it.
 
 Shapes: C classes, K positions of parameters (features or levels), N rows, T terms, n draws.
 """
+
+# mypy: disable-error-code="empty-body"
+# ruff: noqa: B027
 
 from __future__ import annotations
 
@@ -14,7 +17,8 @@ import itertools
 import operator
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Mapping, Sequence
-from typing import Any, ClassVar, Literal, NamedTuple, Protocol, Self, final
+from functools import wraps
+from typing import Any, ClassVar, Literal, NamedTuple, Protocol, Self, TypeVar, cast, final
 
 import jax
 import numpy as np
@@ -24,6 +28,7 @@ from bayesnb.families._namespace import xp
 from bayesnb.families._pytree import Array, map_leaves, pytree
 from bayesnb.families.variates import KeyVariates, Variates
 
+Method = TypeVar("Method", bound=Callable[..., Any])
 Distribution = tuple[str, dict[str, Any]]
 """Name and arguments of a distribution of `scipy.stats`."""
 
@@ -60,7 +65,7 @@ class Words(NamedTuple):
     parameters: Mapping[str, str] = {}
     """Names of parameters in prose; parameters that are not listed go by their own names."""
     spread: str = "the feature's sd"
-    """Description of `FeatureUnits.spread`."""
+    """Description of the `spread` of statistics."""
 
 
 class Unit(NamedTuple):
@@ -104,41 +109,33 @@ class Cumulants:
         return map_leaves(lambda cumulant: cumulant.sum(axis=-1), self)
 
 
-# -- likelihoods -------------------------------------------------------------------------------------
+# -- likelihoods and statistics ----------------------------------------------------------------------
 
 
-class Prepared(Protocol):
-    """Likelihood that can rearrange its tables, once, for the kind of rows to be scored (dense, sparse or coded)."""
+class Likelihood(Protocol):
+    """Likelihood p(row | class) under one reading of a posterior: parameters plugged in, or integrated out.
 
-    def prepare(self, x: object) -> Prepared:
-        """Return an equal likelihood with tables rearranged for rows encoded like `x`, to score many such blocks."""
+    With parameters plugged in, (C, K) or n draws (n, C, K), a likelihood also has
+
+    - `parameters()`, the parameter arrays (…, C, K) by name, and its inverse, the class method
+      `from_parameters(**parameters)`;
+    - `log_likelihood(statistics)`, the (C, K) log likelihood of all counted rows, without base measure;
+    - `cells(x)`, the (…, K) log probability of each cell at the parameters of one class, without base measure;
+    - if cells are independent numbers, `cell`, their distribution in `numpyro.distributions` as an expression of the
+      parameters (see `Expression`), and `simulate(rng)`, one random cell for each of the parameters.
+    """
+
+    def prepare(self, x: object) -> Any:
+        """Return an equal likelihood with tables rearranged for rows encoded like `x`, to score many such blocks.
+
+        The tables serve one kind of rows: dense, sparse or coded. The result needs only `log_prob`.
+        """
 
     def log_prob(self, x: object) -> Float[jax.Array, "N C"]:
         """(N, C) log p(row | class) of rows x, without the base measure, which is the same in all classes."""
 
-
-class Likelihood(Prepared, Protocol):
-    """Likelihood p(row | class) under one reading of a posterior: parameters plugged in, or integrated out."""
-
     def terms(self, x: object) -> Float[jax.Array, "N C T"]:
         """(N, C, T) terms that add up to `log_prob`: one per feature, or a single one for a bag of words."""
-
-
-class PlugIn(Likelihood, Protocol):
-    """Likelihood with parameters plugged in: point estimates (C, K), or posterior draws (n, C, K)."""
-
-    @classmethod
-    def from_parameters(cls, **parameters: Any) -> Self:
-        """Likelihood with the given parameter arrays, by name: the inverse of `parameters`."""
-
-    def parameters(self) -> dict[str, jax.Array]:
-        """Parameter arrays (…, C, K) by name."""
-
-    def log_likelihood(self, statistics: Any) -> Float[jax.Array, "*C K"]:
-        """(C, K) log likelihood of all counted rows at these parameters, by class and position; no base measure."""
-
-    def cells(self, x: object) -> Float[jax.Array, "... K"]:
-        """(…, K) log probability of each cell at the parameters of one class, without the base measure."""
 
 
 class ReadyLikelihood:
@@ -150,21 +147,17 @@ class ReadyLikelihood:
         return self
 
 
-class CellDistribution(Protocol):
-    """Plug-in likelihood of independent numbers whose distribution NumPyro and NumPy have."""
-
-    cell: ClassVar[str]
-    """Distribution of a cell in `numpyro.distributions`, as an expression of the parameters: see `Expression`."""
-
-    def simulate(self, rng: np.random.Generator) -> np.ndarray:
-        """Array shaped like the parameters: one random cell for each of them, drawn by a NumPy generator."""
-
-
-# -- statistics --------------------------------------------------------------------------------------
-
-
 class SufficientStatistics(Protocol):
-    """Sufficient statistics of the rows of each class; a commutative monoid under `merge`."""
+    """Sufficient statistics of the rows of each class; a commutative monoid under `merge`.
+
+    Statistics of columns of numbers, with a position per feature, also have
+
+    - `values()`, the (N, F) cells of rows, from statistics in which each of N rows was counted as its own class;
+    - `without(cells, weight)`, the statistics without one row's `cells` (F,) of `weight` (C, 1) per class, with
+      rounding errors set to 0;
+    - optionally `units()`, the display `Unit` of each parameter, and `spread()`, an (F,) yardstick for the sd of each
+      feature's location parameter, which `Words.spread` names.
+    """
 
     def merge(self, other: Self) -> Self:
         """Statistics of the rows of `self` and `other` together."""
@@ -189,33 +182,60 @@ class SufficientStatistics(Protocol):
         """(N,) log base measure of each row: the factor of p(row | class, θ) that depends on neither class nor θ."""
 
 
-class NumberStatistics(SufficientStatistics, Protocol):
-    """Statistics of columns of numbers, one position per feature."""
-
-    def values(self) -> Any:
-        """(N, F) cells of rows, recovered from statistics in which each of N rows was counted as its own class."""
-
-    def without(self, cells: Any, weight: Any) -> Self:
-        """Statistics without one row's `cells` (F,) of `weight` (C, 1) per class; rounding errors are set to 0."""
-
-
-class FeatureUnits(Protocol):
-    """Capability of statistics of numbers: units in which features can be compared."""
-
-    def units(self) -> dict[str, Unit]:
-        """Display unit of each parameter, by name, in which features of different scale are comparable."""
-
-    def spread(self) -> Any:
-        """(F,) yardstick for the sd of each feature's location parameter; `Words.spread` names the yardstick."""
-
-
 # -- the core ----------------------------------------------------------------------------------------
+
+
+def lacking(reason: str) -> Callable[..., Any]:
+    """Optional method that a family lacks: it raises NotImplementedError with a reason; "{}" is the family's name."""
+
+    def refuse(self: Any, *args: Any, **kwargs: Any) -> Any:
+        """Raise NotImplementedError."""
+        raise NotImplementedError(reason.format(type(self).__name__))
+
+    vars(refuse).update(reason=reason)
+    return overridable(refuse)
+
+
+def optional(method: Method) -> Method:
+    """Decorate a method of a base class that only some families define; its body is not used."""
+    return cast(Method, wraps(method)(lacking(f"{{}} does not define the method `{method.__name__}`.")))
+
+
+def overridable(method: Method) -> Method:
+    """Decorate a method of a base class that is a default, which families may replace."""
+    vars(method).update(overridable=True)
+    return method
+
+
+def reason_for_lack(family: Any, method: str) -> str | None:
+    """Reason why a family does not offer the optional method of this name, in words for users; None if it does."""
+    reason: str | None = getattr(getattr(family, method), "reason", None)
+    return None if reason is None else reason.format(type(family).__name__)
+
+
+def offers(family: Any, method: str) -> bool:
+    """Whether a family, or statistics, defines the optional method of this name."""
+    return hasattr(family, method) and reason_for_lack(family, method) is None
+
+
+def no_em(models: str, advice: str) -> Any:
+    """`lacking` EM in a family that averages over `models`; `advice` is a further sentence."""
+    return lacking(
+        f"The model averages over {models} with different numbers of parameters, and EM cannot compare their "
+        f"densities. {advice}"
+    )
+
+
+def no_nuts(parameter: str, advice: str = "") -> Any:
+    """`lacking` a NumPyro program in a family with a discrete parameter, such as "The tree"."""
+    reason = f"{parameter} is discrete, and NUTS does not sample discrete parameters."
+    return lacking(f"{reason} Use posterior_draws for exact draws. {advice}".rstrip())
 
 
 class Prior(ABC):
     """Distribution of the parameters of C classes: a prior, and after `update` a posterior of the same type.
 
-    A method has one definition: methods of base classes are abstract, or final.
+    A method has one definition: methods of base classes are abstract, `optional`, `overridable`, or final.
     """
 
     tunable: ClassVar[Mapping[str, str]] = {}
@@ -224,21 +244,19 @@ class Prior(ABC):
     """Whether the parameters are known, so that data do not change the distribution."""
     layout: ClassVar[tuple[str, ...]] = ()
     """Fields that `update` neither reads nor changes, such as the group of each level."""
-    reasons: ClassVar[Mapping[type, str]] = {}
-    """Reasons why the family lacks a capability, by protocol, in words for users."""
 
     def __init_subclass__(cls) -> None:
-        """Raise TypeError if the class defines a method again that a base class has neither abstract nor special.
+        """Raise TypeError if the class defines a final method of a base class again.
 
         Raises
         ------
         TypeError
-            If a method of a base class is neither abstract nor a special method.
+            If a method of a base class is neither abstract nor optional nor a default, nor a special method.
         """
         super().__init_subclass__()
         for base, name in itertools.product(cls.__mro__[1:], vars(cls)):
-            method = vars(base).get(name)
-            if inspect.isfunction(method) and not name.startswith("__") and not hasattr(method, "__isabstractmethod__"):
+            method, marks = vars(base).get(name), ("__isabstractmethod__", "overridable")
+            if inspect.isfunction(method) and not name.startswith("__") and not any(hasattr(method, m) for m in marks):
                 raise TypeError(
                     f"{cls.__name__}.{name}: {base.__name__} defines this method, which is final. Rename the method."
                 )
@@ -278,6 +296,70 @@ class Prior(ABC):
         """Plug-in likelihood with n independent draws (n, C, K) of the parameters, with variates from a JAX key."""
         return self.draw(KeyVariates(key), n)
 
+    @overridable
+    def update_keeping_prior(self, statistics: Any) -> Any:
+        """Posterior for readings that leave rows out (`multiplicity` < 0), which may store prior and counts separately.
+
+        By default `update`, from which rows are left out with a loss by rounding.
+        """
+        return self.update(statistics)
+
+    @overridable
+    def hyperprior(self, kind: HyperpriorKind) -> dict[str, Hyperparameter]:
+        """Hyperparameters, by name, that get a prior of their own; {} if all are fixed.
+
+        "pooled" adds those that the classes share; under "grouped" each class has its own, which groups of rows share.
+        The arguments of their distributions are functions of this prior's fields, written with `xp`: NUTS traces them.
+        `with_hyperparameters` and `update` broadcast: values may have leading axes, of draws and of groups of rows.
+        """
+        return {}
+
+    @overridable
+    def unit(self) -> Any:
+        """Prior with all concentrations 1, to be scaled by `with_hyperparameters`; by default the prior itself."""
+        return self
+
+    @overridable
+    def components(self) -> list[tuple[Any, Any]]:
+        """Pairs (mixture weight, family): the marginal posteriors are mixtures of the `marginals()` of the families."""
+        return [(1.0, self)]
+
+    @optional
+    def mean(self, multiplicity: Array | None = None) -> Any:
+        """Likelihood with parameters plugged in at their posterior means.
+
+        With `multiplicity` (C,) each scored row is first added to the data of each class that many times: -1 leaves it
+        out.
+        """
+
+    @optional
+    def mode(self) -> Any:
+        """Plug-in likelihood at the joint posterior mode (MAP); NaN where the density has no mode."""
+
+    @optional
+    def improper(self) -> Any:
+        """Improper prior under which the posterior mean is the maximum likelihood estimate."""
+
+    @optional
+    def variance(self) -> dict[str, jax.Array]:
+        """Posterior variances (C, K) of the parameters, by parameter name."""
+
+    @optional
+    def pseudo_count(self) -> dict[str, Any]:
+        """Weight (C, K) of the distribution by parameter: number of pseudo-observations, or pseudo sum of squares."""
+
+    @optional
+    def marginals(self) -> dict[str, Distribution]:
+        """Marginal posterior of each parameter, by name: name and arguments (C, K) of a `scipy.stats` distribution."""
+
+    @optional
+    def penalized_mle(self) -> Any:
+        """Plug-in likelihood at the parameters that maximise `log_penalty`: the penalised MLE of a posterior's rows."""
+
+    @optional
+    def log_penalty(self, parameters: Any) -> Float[jax.Array, "*C K"]:
+        """(C, K) log density at given parameters, up to a constant, in a basis in which it has a maximum."""
+
 
 class Family(Prior):
     """Conjugate family: prior or posterior of the parameters of some columns, with its predictive and draws of scores.
@@ -288,7 +370,7 @@ class Family(Prior):
     statistics: ClassVar[Any]
     """Type of the sufficient statistics."""
     likelihood: ClassVar[Any]
-    """Type of the likelihood with parameters plugged in, a `PlugIn`."""
+    """Type of the likelihood with parameters plugged in."""
     nonnegative: ClassVar[bool] = False
     """Whether cells must be non-negative."""
     classes_share_parameters: ClassVar[bool] = False
@@ -327,6 +409,92 @@ class Family(Prior):
         """(N, C) log posterior predictive probability of each row given each class, base measure included."""
         return self.predictive().log_prob(x) + self.log_base(x)[:, None]
 
+    @overridable
+    def condensed(self) -> Any:
+        """Small prior with `log_evidence` and `with_hyperparameters`, valid while only `tunable` fields change."""
+        return self
+
+    @overridable
+    def condense(self, statistics: Any) -> Any:
+        """Reduced statistics that `condensed().log_evidence` takes in place of the full ones."""
+        return statistics
+
+    @overridable
+    def draws_refusal(self) -> str | None:
+        """Reason why averages over parameter draws would differ from the predictive; None: they agree."""
+        return None
+
+    @overridable
+    def pairs_refusal(self, names: Sequence[str]) -> str | None:
+        """Reason why two of the features called `names` have no Bayes factor of dependence; None: all pairs have."""
+        return None
+
+    @optional
+    def log_bayes_factor_of_pairs(self, other: Any, x: Any, y: Any, cross: np.ndarray) -> np.ndarray:
+        """(C, K, J) log Bayes factor of dependence against independence of feature k of this family and j of `other`.
+
+        x and y are their statistics in the rows in which both features are observed; `cross` is Σ (x - x̄)(y - ȳ).
+        """
+
+    @optional
+    def predictive_distribution(self) -> Distribution:
+        """Posterior predictive distribution of a cell of numbers: name and arguments (C, K) in `scipy.stats`."""
+
+    @optional
+    def restrict(self, keep: np.ndarray) -> Any:
+        """Marginal distribution of the parameters at positions `keep` (K,) of bool; others may be appended."""
+
+    @optional
+    def restrict_with_counts(self, statistics: Any, keep: np.ndarray) -> tuple[Any, Any]:
+        """Marginal prior and statistics of the levels `keep` (L,) of bool, valid while only `tunable` fields change.
+
+        The levels come first on the last axis, and may be followed by one more, for all others.
+        """
+
+    @optional
+    def pad(self, extra: int) -> Any:
+        """Copy with `extra` unused levels in a group to which no row refers, so that models share compiled kernels."""
+
+    @optional
+    def rows(self, x: object) -> Any:
+        """Rows in the form that likelihoods read, from an (N, G) array of codes or an (N, L) array of counts."""
+
+    @optional
+    def log_likelihood_cumulants(self, x: object, multiplicity: float = 0.0) -> Cumulants:
+        """(N, C) cumulants of log p(row | class, θ) over θ given the data and `multiplicity` copies of the row.
+
+        θ has, row by row, the posterior after `multiplicity` more rows like this one: 0 is the posterior itself. The
+        cumulants are the first three derivatives of log E p(row | class, θ)ʷ at w = `multiplicity`, each the slope of
+        the one before.
+        """
+
+    @optional
+    def cumulants_of_terms(self, x: object) -> Cumulants:
+        """(N, C, T) posterior cumulants of each term of log p(row | class, θ); base measures may be left out."""
+
+    @optional
+    def log_odds_of_terms(self, x: object, of: Int[Array, "N"], against: Int[Array, "N"]) -> Cumulants:
+        """(N, T) posterior cumulants of log p(x_t | of, θ) - log p(x_t | against, θ), class indices (N,) per row."""
+
+    @optional
+    def simulate(self, likelihood: Any, rng: np.random.Generator, total: int | np.ndarray = 1) -> np.ndarray:
+        """(S, K) cells of one row for each of S parameters of one class, drawn by a NumPy generator.
+
+        `total`, one number or (S,), is the number of draws that a row has from one simplex.
+        """
+
+    @optional
+    def program(self) -> Sequence[Site]:
+        """NumPyro program: sites of the parameters in order, whose distributions may depend on earlier sites."""
+
+    @optional
+    def to_sites(self, parameters: Mapping[str, Any]) -> dict[str, Any]:
+        """Values of the sample sites, by parameter name and suffix, that correspond to parameters (…, C, K)."""
+
+    @optional
+    def from_sites(self, values: Mapping[str, Any]) -> dict[str, Any]:
+        """Parameters (C, K) by name from the values (C, …) of the sample sites: the inverse of `to_sites`."""
+
 
 class IndependentClasses(Family):
     """Family whose classes have independent parameters: a row informs the parameters of its own class only."""
@@ -362,252 +530,3 @@ class IndependentClasses(Family):
             return map_leaves(lambda cumulant: xp.take_along_axis(cumulant, index, axis=1)[:, 0], terms)
 
         return pick(of) + pick(against) * -1.0
-
-
-# -- capabilities ------------------------------------------------------------------------------------
-
-
-class MeanReading(Protocol):
-    """Capability: parameters can be plugged in at their posterior means."""
-
-    def mean(self, multiplicity: Array | None = None) -> Any:
-        """Likelihood with parameters plugged in at their posterior means.
-
-        With `multiplicity` (C,) each scored row is first added to the data of each class that many times: -1 leaves it
-        out.
-        """
-
-
-class Parametric(Protocol):
-    """Capability: parameters are tables (C, K) with a mode, a variance and an improper reference prior."""
-
-    def mode(self) -> Any:
-        """Plug-in likelihood at the joint posterior mode (MAP); NaN where the density has no mode."""
-
-    def improper(self) -> Any:
-        """Improper prior under which the posterior mean is the maximum likelihood estimate."""
-
-    def variance(self) -> dict[str, jax.Array]:
-        """Posterior variances (C, K) of the parameters, by parameter name."""
-
-    def pseudo_count(self) -> dict[str, Any]:
-        """Weight (C, K) of the distribution by parameter: number of pseudo-observations, or pseudo sum of squares."""
-
-
-class Marginals(Protocol):
-    """Capability: marginal posteriors of the parameters are named distributions of SciPy."""
-
-    def marginals(self) -> dict[str, Distribution]:
-        """Marginal posterior of each parameter, by name: name and arguments (C, K) of a `scipy.stats` distribution."""
-
-
-class FiniteMixture(Protocol):
-    """Capability: marginal posteriors of the parameters are finite mixtures of named distributions."""
-
-    def components(self) -> list[tuple[Any, Any]]:
-        """Pairs (mixture weight, family) whose `marginals()` are the components of the mixture."""
-
-
-class PredictiveDistribution(Protocol):
-    """Capability of families of numbers: the predictive distribution of a cell is a named distribution of SciPy."""
-
-    def predictive_distribution(self) -> Distribution:
-        """Posterior predictive distribution of a cell: name and arguments (C, K) in `scipy.stats`."""
-
-
-class PenalizedLikelihood(Protocol):
-    """Capability: an estimate by penalised likelihood, which EM maximises."""
-
-    def penalized_mle(self) -> Any:
-        """Plug-in likelihood at the parameters that maximise `log_penalty`: the penalised MLE of a posterior's rows."""
-
-    def log_penalty(self, parameters: Any) -> Float[jax.Array, "*C K"]:
-        """(C, K) log density at given parameters, up to a constant, in a basis in which it has a maximum."""
-
-
-class RowRemoval(Protocol):
-    """Capability: a posterior that keeps prior and data separate, so that rows can be left out without loss."""
-
-    def update_keeping_prior(self, statistics: Any) -> Any:
-        """Posterior that stores prior and counts separately, for readings that leave rows out (`multiplicity` < 0)."""
-
-
-class Restrictable(Protocol):
-    """Capability: marginal distribution of the parameters at some positions of the last axis."""
-
-    def restrict(self, keep: np.ndarray) -> Any:
-        """Marginal distribution of the parameters at positions `keep` (K,) of bool; others may be appended."""
-
-
-class Padded(Protocol):
-    """Capability of families of levels: unused levels can be appended, so that models share compiled kernels."""
-
-    def pad(self, extra: int) -> Any:
-        """Copy with `extra` unused levels appended, in a group to which no row refers."""
-
-
-class CodedRows(Protocol):
-    """Capability of families of levels: an array of rows may have the code of one level for each group of levels."""
-
-    def rows(self, x: object) -> Any:
-        """Rows in the form that likelihoods read, from an (N, G) array of codes or an (N, L) array of counts."""
-
-
-class LogLikelihoodCumulants(Protocol):
-    """Capability: cumulants of a row's log-likelihood in closed form."""
-
-    def log_likelihood_cumulants(self, x: object, multiplicity: float = 0.0) -> Cumulants:
-        """(N, C) cumulants of log p(row | class, θ) over θ given the data and `multiplicity` copies of the row.
-
-        θ has, row by row, the posterior after `multiplicity` more rows like this one: 0 is the posterior itself. The
-        cumulants are the first three derivatives of log E p(row | class, θ)ʷ at w = `multiplicity`, each the slope of
-        the one before.
-        """
-
-    def cumulants_of_terms(self, x: object) -> Cumulants:
-        """(N, C, T) posterior cumulants of each term of log p(row | class, θ); base measures may be left out."""
-
-
-class LogOddsCumulants(Protocol):
-    """Capability: cumulants of differences between the terms of two classes in closed form."""
-
-    def log_odds_of_terms(self, x: object, of: Int[Array, "N"], against: Int[Array, "N"]) -> Cumulants:
-        """(N, T) posterior cumulants of log p(x_t | of, θ) - log p(x_t | against, θ), class indices (N,) per row."""
-
-
-class Simulation(Protocol):
-    """Capability: rows can be simulated given parameters."""
-
-    def simulate(self, likelihood: Any, rng: np.random.Generator, total: int | np.ndarray = 1) -> np.ndarray:
-        """(S, K) cells of one row for each of S parameters of one class, drawn by a NumPy generator.
-
-        `total`, one number or (S,), is the number of draws that a row has from one simplex.
-        """
-
-
-class Program(Protocol):
-    """Capability: the prior can be written as sample sites of a NumPyro program."""
-
-    def program(self) -> Sequence[Site]:
-        """Sample sites of the parameters in order; each distribution may depend on the values of earlier sites."""
-
-    def to_sites(self, parameters: Mapping[str, Any]) -> dict[str, Any]:
-        """Values of the sample sites, by parameter name and suffix, that correspond to parameters (…, C, K)."""
-
-    def from_sites(self, values: Mapping[str, Any]) -> dict[str, Any]:
-        """Parameters (C, K) by name from the values (C, …) of the sample sites: the inverse of `to_sites`."""
-
-
-class Hierarchical(Protocol):
-    """Capability: some hyperparameters of the family have a prior of their own (a hyperprior)."""
-
-    def hyperprior(self, kind: HyperpriorKind) -> dict[str, Hyperparameter]:
-        """Hyperparameters, by name, that get a prior of their own.
-
-        "pooled" adds those that the classes share; under "grouped" each class has its own, which groups of rows share.
-        The arguments of their distributions are functions of this prior's fields, written with `xp`: NUTS traces them.
-        `with_hyperparameters` and `update` broadcast: values may have leading axes, of draws and of groups of rows.
-        """
-
-
-class Condensable(Protocol):
-    """Capability: evidence as a function of the prior's strength alone, from a histogram of the distinct counts."""
-
-    def unit(self) -> Any:
-        """Prior with all concentrations 1, to be scaled by `with_hyperparameters`."""
-
-    def condensed(self) -> Any:
-        """Small prior with `log_evidence` and `with_hyperparameters`, valid while only `tunable` fields change."""
-
-    def condense(self, statistics: Any) -> Any:
-        """Reduced statistics that `condensed().log_evidence` takes in place of the full ones."""
-
-    def restrict_with_counts(self, statistics: Any, keep: np.ndarray) -> tuple[Any, Any]:
-        """Marginal prior and statistics of the levels `keep` (L,) of bool, valid while only `tunable` fields change.
-
-        The levels come first on the last axis, and may be followed by one more, for all others.
-        """
-
-
-class LevelDependence(Protocol):
-    """Capability: closed-form Bayes factor for the dependence of a feature of numbers on a categorical feature."""
-
-    def log_bayes_factor_of_levels(self, by_level: Any, by_class: Any) -> np.ndarray:
-        """(C, G, K) log Bayes factor: a parameter for each level of each of G features, against one for the class.
-
-        `by_level` are statistics (C, G, L, K) of the K numbers at each level, `by_class` (C, G, K) those of all levels
-        together.
-        """
-
-
-class PairDependence(Protocol):
-    """Capability: closed-form Bayes factor for the dependence between two features of numbers."""
-
-    def pairs_refusal(self, names: Sequence[str]) -> str | None:
-        """Reason why two of the features called `names` have no Bayes factor of dependence; None: all pairs have."""
-
-    def log_bayes_factor_of_pairs(self, other: Any, x: object, y: Any, cross: np.ndarray) -> np.ndarray:
-        """(C, K, J) log Bayes factor of dependence against independence of feature k of this family and j of `other`.
-
-        x and y are their statistics in the rows in which both features are observed; `cross` is Σ (x - x̄)(y - ȳ).
-        """
-
-
-class ConditionalDraws(Protocol):
-    """Capability: the family can say that its parameter draws are invalid for the data that were counted."""
-
-    def draws_refusal(self) -> str | None:
-        """Reason why averages over parameter draws would differ from the predictive; None: they agree."""
-
-
-_LACKING: dict[type, str] = {
-    PredictiveDistribution: "{} does not name its predictive distribution.",
-    Program: "{} has no NumPyro program: it lacks `program`.",
-}
-
-
-def no_em(models: str, advice: str) -> str:
-    """Reason why EM does not take a family that averages over `models`; `advice` is a further sentence."""
-    return (
-        f"The model averages over {models} with different numbers of parameters, and EM cannot compare their "
-        f"densities. {advice}"
-    )
-
-
-def no_nuts(parameter: str) -> str:
-    """Reason why a family with a discrete parameter, such as "The tree", has no NumPyro program."""
-    return (
-        f"{parameter} is discrete, and NUTS does not sample discrete parameters. Use posterior_draws for exact draws."
-    )
-
-
-def supports(family: Any, capability: type) -> bool:
-    """Whether a family (or statistics) has every method that the capability, one of the protocols here, defines."""
-    methods = (name for name, value in vars(capability).items() if inspect.isfunction(value))
-    return all(hasattr(family, name) for name in methods if not name.startswith("_"))
-
-
-def reason_for_lack(family: Any, capability: type) -> str:
-    """Sentence for users that says why a family lacks a capability: stated by the family, or a default."""
-    stated: str | None = getattr(family, "reasons", {}).get(capability)
-    text = _LACKING.get(
-        capability, f"{{}} does not define the methods of {capability.__module__}.{capability.__name__}."
-    )
-    return text.format(type(family).__name__) if stated is None else stated
-
-
-def mixture_components(family: Any) -> list[tuple[Any, Any]]:
-    """Pairs (mixture weight, component family) of a family's marginals; [(1.0, family)] if there is no mixture."""
-    return family.components() if supports(family, FiniteMixture) else [(1.0, family)]
-
-
-def posterior_for_removal(prior: Any, statistics: Any) -> Any:
-    """Posterior that keeps prior and counts separate where the family can, for exact leave-one-out readings."""
-    if supports(prior, RowRemoval):
-        return prior.update_keeping_prior(statistics)
-    return prior.update(statistics)
-
-
-def hyperprior_of(family: Any, kind: HyperpriorKind) -> dict[str, Hyperparameter]:
-    """Hyperparameters with a prior of their own, by name; {} if all are fixed. See `Hierarchical`."""
-    return family.hyperprior(kind) if supports(family, Hierarchical) else {}

@@ -28,24 +28,12 @@ from bayesnb.families.averaged_structures import AveragedStructures
 from bayesnb.families.count_functions import with_counts
 from bayesnb.families.count_rows import as_rows
 from bayesnb.families.multinomial import LevelCounts, Multinomial
-from bayesnb.families.protocol import (
-    LogOddsCumulants,
-    MeanReading,
-    Parametric,
-    Program,
-    ReadyLikelihood,
-    Simulation,
-    no_nuts,
-)
+from bayesnb.families.protocol import ReadyLikelihood, lacking, no_nuts
 from bayesnb.families.spanning_trees import pair_index
 from bayesnb.families.special import log_rising
 from bayesnb.families.variates import Variates, draw_log_uniform
 
 _ROOM = 2**20
-_NO_TABLES = (
-    "The model is an average over trees with different parameters, so that there are no tables of posterior means. "
-    "Use posterior_draws for trees with their parameters, or TAN for the tables of one tree."
-)
 
 
 @pytree
@@ -83,16 +71,16 @@ class TreeAveraged(AveragedStructures):
     nonnegative: ClassVar[bool] = True
     classes_share_parameters: ClassVar[bool] = True
     tunable: ClassVar[dict[str, str]] = {"alpha": "concentration"}
-    reasons: ClassVar[dict[type, str]] = {
-        MeanReading: _NO_TABLES,
-        Parametric: _NO_TABLES,
-        Simulation: "Rows of an average over trees cannot be simulated. Use TAN, which simulates rows of one tree.",
-        Program: no_nuts("The tree"),
-        LogOddsCumulants: (
-            "The moments of the log odds have no closed form under an average over trees. Use predict_interval or "
-            "decompose_uncertainty, which compute from draws."
-        ),
-    }
+    mean = mode = improper = variance = pseudo_count = lacking(
+        "The model is an average over trees with different parameters, so that there are no tables of posterior means. "
+        "Use posterior_draws for trees with their parameters, or TAN for the tables of one tree."
+    )
+    simulate = lacking("Rows of an average over trees cannot be simulated. Use TAN, which simulates rows of one tree.")
+    program = no_nuts("The tree")
+    log_odds_of_terms = lacking(
+        "The moments of the log odds have no closed form under an average over trees. Use predict_interval or "
+        "decompose_uncertainty, which compute from draws."
+    )
 
     concentration: Array
     count: Array

@@ -11,7 +11,6 @@ from bayesnb.families._namespace import xp
 from bayesnb.families._pytree import Array, pytree
 from bayesnb.families.count_functions import weighted
 from bayesnb.families.count_rows import as_rows
-from bayesnb.families.protocol import Prepared
 
 
 @pytree
@@ -21,7 +20,7 @@ class Raised:
     likelihood: Any
     weight: Array
 
-    def prepare(self, x: object) -> Prepared:
+    def prepare(self, x: object) -> Any:
         """Return an equal likelihood as one table if rows encoded like `x` allow it; else itself, unchanged."""
         raised = getattr(self.likelihood, "raised", None)
         return self if raised is None else raised(x, self.weight) or self

@@ -8,9 +8,6 @@ import numpy as np
 
 from bayesnb._util.arguments import require_probability, shown
 from bayesnb._util.precision import float64
-from bayesnb.capabilities import require_capability
-from bayesnb.families import mixture_components
-from bayesnb.families.protocol import PredictiveDistribution
 from bayesnb.fitted import Classifier, Fitted, require_estimate, require_posterior
 from bayesnb.model import Estimate, read_block
 from bayesnb.plots import style
@@ -203,8 +200,8 @@ def _number_curves(
     model, reading = fitted.read(estimate)
     column, drawn_from = (m.blocks[b].restrict(keep) for m in (model, fitted.posterior))
     places, is_discrete = [values], False
-    for _, component in mixture_components(drawn_from):
-        name, arguments = require_capability(component, PredictiveDistribution).predictive_distribution()
+    for _, component in drawn_from.components():
+        name, arguments = component.predictive_distribution()
         distribution = getattr(stats, name)
         is_discrete |= isinstance(distribution, stats.rv_discrete)
         quantiles = distribution(**arguments).ppf(np.linspace(0.001, 0.999, _QUANTILES)[:, None, None])

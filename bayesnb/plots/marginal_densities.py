@@ -10,9 +10,7 @@ import numpy as np
 
 from bayesnb._util.arguments import require_integer
 from bayesnb._util.precision import float64
-from bayesnb.capabilities import require_capability
-from bayesnb.families import mixture_components, supports
-from bayesnb.families.protocol import Marginals, PredictiveDistribution
+from bayesnb.families import offers
 from bayesnb.fitted import Classifier, Fitted
 from bayesnb.model import NaiveBayes
 from bayesnb.plots import style
@@ -248,7 +246,7 @@ def _marginals(fitted: Fitted, model: NaiveBayes, rows: pd.DataFrame) -> list[_M
     kind = rows["kind"].iloc[0]
     for b in rows["block"].unique():
         shape = np.shape(fitted.posterior.blocks[b].variance()[kind])
-        parts = [(weight, *_name_marginals(family)[kind]) for weight, family in mixture_components(model.blocks[b])]
+        parts = [(weight, *_name_marginals(family)[kind]) for weight, family in model.blocks[b].components()]
         for i, row in rows[rows["block"] == b].iterrows():
             at, components = (row["code"], row["position"]), []
             for weight, name, arguments in parts:
@@ -262,7 +260,7 @@ def _marginals(fitted: Fitted, model: NaiveBayes, rows: pd.DataFrame) -> list[_M
 @float64
 def _name_marginals(component: Any) -> Any:
     """Names and arguments (C, K) of the marginal distributions of a family, by parameter."""
-    return require_capability(component, Marginals).marginals()
+    return component.marginals()
 
 
 def _predict(fitted: Fitted, rows: pd.DataFrame) -> np.ndarray:
@@ -273,7 +271,7 @@ def _predict(fitted: Fitted, rows: pd.DataFrame) -> np.ndarray:
     for i, row in enumerate(rows.to_dict("records")):
         family = fitted.posterior.blocks[row["block"]]
         of_cell = _PREDICTIVE.get((fitted.encoding.blocks[row["block"]].kind, row["kind"]))
-        if of_cell is not None and supports(family, PredictiveDistribution):
+        if of_cell is not None and offers(family, "predictive_distribution"):
             name, arguments = family.predictive_distribution()
             value = of_cell(getattr(stats, name)(**arguments))[row["code"], row["position"]]
             values[i] = (value - row["origin"]) / row["size"]

@@ -9,8 +9,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from bayesnb._util.arguments import require_iterable, shown
-from bayesnb.families import supports
-from bayesnb.families.protocol import FeatureUnits
+from bayesnb.families import offers
 from bayesnb.fitted import Classifier, Fitted, require_posterior
 from bayesnb.plots.labels import labels
 from bayesnb.uncertainty.draws import parameter_shapes
@@ -126,7 +125,7 @@ def _describe_kinds(fitted: Fitted, table: pd.DataFrame) -> pd.DataFrame:
         absent = rows["level"] == "absent" if block.kind == "bernoulli" else False
         rows = rows.assign(kind=kind, is_level=has_levels, is_word=has_levels and block.one_simplex, absent=absent)
         rows = rows.assign(unit=rows["kind"], block=b, position=position, origin=0.0, size=1.0)
-        for name, unit in (counts.units() if supports(counts, FeatureUnits) else {}).items():
+        for name, unit in (counts.units() if offers(counts, "units") else {}).items():
             own = rows["kind"] == name
             rows.loc[own, ["origin", "size"]] = np.column_stack([unit.origin, unit.size])[position[own]]
             rows.loc[own, "unit"] = unit.label

@@ -25,7 +25,7 @@ from bayesnb._util.threads import map_in_threads
 from bayesnb.counting import Counted
 from bayesnb.encoding import Encoding, Rows, Table, blocks, ignore_unknown
 from bayesnb.encoding.row_blocks import pad_rows
-from bayesnb.families import Known, posterior_for_removal
+from bayesnb.families import Known
 from bayesnb.families._namespace import is_host, kernel, logsumexp, map_leading_axis, xp
 from bayesnb.fitted import Classifier, Fitted
 from bayesnb.model import Estimate, JointLikelihood, NaiveBayes, Statistics, plus
@@ -291,7 +291,7 @@ def _rank_independent(compared: _Comparison, estimate: Estimate, is_own: bool) -
 
     # A model of M classes, each of them class y with one more row.
     parts = zip(repeat_class(prior.blocks), repeat_class(statistics.blocks), added, strict=True)
-    families = tuple(posterior_for_removal(family, counted.merge(row)) for family, counted, row in parts)
+    families = tuple(family.update_keeping_prior(counted.merge(row)) for family, counted, row in parts)
     weights = None if prior.weights is None else replace(prior.weights, class_bias=xp.zeros(n))
     model = replace(prior, class_prior=Known(xp.zeros((1, n))), blocks=families, weights=weights)
     reading = model.read(estimate, xp.full(n, -1.0) if is_own else None).prepare(x)

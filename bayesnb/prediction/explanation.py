@@ -15,12 +15,9 @@ from scipy.special import polygamma
 from bayesnb import scoring
 from bayesnb._util.arguments import find_class, require_iterable, shown
 from bayesnb._util.level_pair_counts import require_memory
-from bayesnb.capabilities import require_capability
 from bayesnb.encoding import Columns, Conditional, Rows, Table, ignore_unknown
 from bayesnb.encoding.labelled_vectors import is_labelled, match_columns
-from bayesnb.families import Family
 from bayesnb.families._namespace import kernel
-from bayesnb.families.protocol import LogOddsCumulants
 from bayesnb.families.special import log_rising
 from bayesnb.families.weighted_likelihoods import power_of_length
 from bayesnb.fitted import Classifier, Fitted, require_posterior
@@ -243,10 +240,9 @@ def _word_lines(
 
 
 @kernel
-def _log_odds_variance(family: Family, x: tuple[Any, ...], c: jax.Array, k: jax.Array) -> jax.Array:
+def _log_odds_variance(family: Any, x: tuple[Any, ...], c: jax.Array, k: jax.Array) -> jax.Array:
     """Compute (n, T) posterior variances of log p(x_t | c, θ) - log p(x_t | k, θ), c and k (n,) classes of the rows."""
-    variance: jax.Array = require_capability(family, LogOddsCumulants).log_odds_of_terms(*x, c, k).variance
-    return variance
+    return family.log_odds_of_terms(*x, c, k).variance
 
 
 def _contrasts(fitted: Fitted, X: object, of: object, against: object) -> tuple[np.ndarray, np.ndarray]:

@@ -16,13 +16,11 @@ from scipy.special import entr, log_softmax, ndtr, softmax
 from bayesnb import scoring
 from bayesnb._util.precision import float64
 from bayesnb._util.progress import progress
-from bayesnb.capabilities import require_capability
 from bayesnb.encoding import Columns, ignore_unknown
 from bayesnb.encoding.levels import MISSING
-from bayesnb.families import Family, Known, mixture_components
+from bayesnb.families import Family, Known
 from bayesnb.families._namespace import kernel
 from bayesnb.families.count_functions import weighted
-from bayesnb.families.protocol import PredictiveDistribution
 from bayesnb.fitted import Classifier, Fitted, require_posterior
 from bayesnb.model import NaiveBayes, TermWeights
 from bayesnb.prediction.explanation import row_labels
@@ -184,8 +182,8 @@ def _number_distribution(columns: Columns, family: Any, k: int) -> tuple[np.ndar
     The nodes are quantiles of the predictive distributions, and each stands for the numbers that are nearest to it.
     """
     column, components = family.restrict(np.arange(len(columns.index)) == k), []
-    for weight, component in mixture_components(column):
-        name, arguments = require_capability(component, PredictiveDistribution).predictive_distribution()
+    for weight, component in column.components():
+        name, arguments = component.predictive_distribution()
         components.append((weight, getattr(stats, name)(**arguments)))
     nodes = np.sort(np.concatenate([component.ppf(ndtr(_NODES)).ravel() for _, component in components]))
     nodes = nodes[np.isfinite(nodes)]

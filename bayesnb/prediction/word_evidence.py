@@ -10,8 +10,7 @@ from scipy.special import digamma, ndtri, polygamma
 
 from bayesnb._util.arguments import find_class, require_integer, require_probability, require_seed
 from bayesnb._util.precision import float64
-from bayesnb.families import supports
-from bayesnb.families.protocol import Marginals
+from bayesnb.families import offers
 from bayesnb.fitted import Classifier, Fitted, require_posterior
 from bayesnb.prediction.explanation import column_names, require_two_classes
 from bayesnb.uncertainty.draws import CLASS_PROB, draw_posterior, draw_variates
@@ -204,7 +203,7 @@ def _words(fitted: Fitted, names: Sequence[str]) -> _Words:
                 f"top_words: column {names_of_cells[0]!r} is {columns.kind} and has a density in each class, but no "
                 "words or levels with a log odds ratio. Use plots.forest(nb) to compare the classes in such columns."
             )
-        if columns.network is not None or family.classes_share_parameters or not supports(family, Marginals):
+        if columns.network is not None or family.classes_share_parameters or not offers(family, "marginals"):
             raise NotImplementedError(
                 f"top_words: in a {fitted.name} the probabilities of levels depend on parents, or are shared by "
                 "classes, so that a level has no single log odds ratio. Use explain(nb, X) for the contributions of "

@@ -17,8 +17,8 @@ import numpyro
 from numpyro import distributions as dist
 
 from bayesnb._util.precision import float64
-from bayesnb.families import supports
-from bayesnb.families.protocol import Condensable, Hyperparameter, HyperpriorKind
+from bayesnb.families import offers
+from bayesnb.families.protocol import Hyperparameter, HyperpriorKind
 from bayesnb.model import NaiveBayes, Statistics
 from bayesnb.sampling.chains import NumpyroProgram
 from bayesnb.sampling.programs import Sites, evaluate
@@ -163,7 +163,7 @@ class Hierarchy:
 
         Under "pooled" and "grouped" hyperparameters have a value for each level, and nothing is left out.
         """
-        if self.kind != "symmetric" or keep.all() or not supports(family, Condensable):
+        if self.kind != "symmetric" or keep.all() or not offers(family, "restrict_with_counts"):
             return family, statistics, keep
         family, statistics = family.restrict_with_counts(statistics, keep)
         return family, statistics, np.arange(statistics.count.shape[-1]) < keep.sum()

@@ -14,8 +14,7 @@ import numpy as np
 from bayesnb._util.arguments import require_flag, require_integer, require_seed, shown
 from bayesnb._util.precision import float64
 from bayesnb._util.warnings import warn
-from bayesnb.families import hyperprior_of, supports
-from bayesnb.families.protocol import Condensable, HyperpriorKind, Prior
+from bayesnb.families.protocol import HyperpriorKind, Prior
 from bayesnb.fitted import Classifier, Fitted, require_posterior
 from bayesnb.inference_data import assemble, assemble_weights
 from bayesnb.prediction.cross_fitting import Kind, TooFewRowsError, cross_fit
@@ -236,7 +235,7 @@ def read_target(fitted: Fitted, hyperprior: object) -> Fixed | Hierarchy:
     kind, alpha = _read_hyperprior(hyperprior, (-1.0, 1.5))
     _require_hyperparameters(families, kind, hyperprior)
     for family in families:
-        shared = hyperprior_of(family, kind).items()
+        shared = family.hyperprior(kind).items()
         fields = [name for name, parameter in shared if parameter.shape and hasattr(family, name)]
         if any(np.ptp(getattr(family, name), axis=0).any() for name in fields):
             raise ValueError(
@@ -290,8 +289,8 @@ def _read_hyperprior(hyperprior: object, default: tuple[float, float]) -> tuple[
 
 def _require_hyperparameters(families: list[Any], kind: HyperpriorKind, hyperprior: object) -> None:
     """Raise ValueError unless a family has hyperparameters, and the other families are proper."""
-    _require_density([f.unit() if supports(f, Condensable) else f for f in families])
-    if not any(hyperprior_of(f, kind) for f in families):
+    _require_density([f.unit() for f in families])
+    if not any(f.hyperprior(kind) for f in families):
         raise ValueError(
             f"hyperprior={hyperprior!r} applies to no hyperparameter of this classifier. The class probabilities are "
             "fixed, and a hyperprior is only for categorical, Bernoulli, multinomial and Gaussian features, of which "

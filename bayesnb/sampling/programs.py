@@ -13,10 +13,9 @@ import numpyro
 from numpyro import distributions as dist  # Not `import numpyro.distributions as dist`: see `run_nuts`.
 
 from bayesnb._util.precision import float64
-from bayesnb.capabilities import require_capability
 from bayesnb.families import LevelCounts
 from bayesnb.families.multinomial import Multinomial
-from bayesnb.families.protocol import Expression, Program
+from bayesnb.families.protocol import Expression
 from bayesnb.model import NaiveBayes, Statistics
 from bayesnb.sampling.chains import NumpyroProgram
 from bayesnb.uncertainty.draws import CLASS_PROB
@@ -73,7 +72,7 @@ class Fixed:
     def start(self, statistics: Statistics) -> dict[str, Any]:
         """Values of the sites at the mode of the posterior; raise NotImplementedError if a block has no program."""
         for family in self.prior.blocks:
-            require_capability(family, Program)
+            family.program()  # raises the reason if there is none
         mode = self.prior.update(statistics).penalized_mle()
         values: dict[str, Any] = {CLASS_PROB: np.exp(mode.log_class)}
         for likelihood, names in zip(mode.likelihoods, self.sites, strict=True):
@@ -124,7 +123,6 @@ def sample_all_parameters(model: NaiveBayes, sites: Sites) -> tuple[jax.Array, l
 
 def sample_parameters(family: Any, sites: Mapping[str, str]) -> Any:
     """Sample the parameters of one block, (C, K) each, at the given NumPyro sites; return the plug-in likelihood."""
-    require_capability(family, Program)
     n_classes = jax.tree.leaves(family)[0].shape[0]
     values: dict[str, Any] = {}
     for site in family.program():

@@ -16,10 +16,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from bayesnb._util.arguments import shown
-from bayesnb.capabilities import require_capability
 from bayesnb.encoding.levels import to_python
-from bayesnb.families import hyperprior_of
-from bayesnb.families.protocol import Program
 from bayesnb.fitted import Classifier, Fitted, require_posterior
 from bayesnb.sampling.nuts import read_target
 from bayesnb.uncertainty.draws import CLASS_PROB
@@ -150,7 +147,7 @@ def numpyro_source(nb: Classifier, hyperprior: object = None) -> Source:
             "numpyro_source(nb.estimator_) for the program without weights."
         )
     for family in fitted.prior.blocks:
-        require_capability(family, Program)
+        family.program()  # raises the reason if there is none
     target: Any = read_target(fitted, hyperprior)
     shared: Sequence[Mapping[str, str]] = [{}] * len(target.sites)
     alpha = ""
@@ -358,7 +355,7 @@ def _write_numbers(block: _Block) -> _Part:
         for j, name in enumerate(names)
     }
     constants = f"\n# Prior of the parameters of each {kind} column.\n" + _dict(constant, rows)
-    hyperpriors = hyperprior_of(prior, "pooled") if block.shared else {}
+    hyperpriors = prior.hyperprior("pooled") if block.shared else {}
     given = {f: f'prior["{f}"]' for f in arrays}
     shared = ""
     for name, hyperparameter in hyperpriors.items():

@@ -16,7 +16,7 @@ from bayesnb._util.rows import scatter_rows
 from bayesnb._util.threads import map_in_threads
 from bayesnb.counting import Counted
 from bayesnb.encoding import Encoding, Rows, Table, check_weights, ignore_unknown
-from bayesnb.families import LevelCounts, posterior_for_removal
+from bayesnb.families import LevelCounts
 from bayesnb.families._namespace import kernel, xp
 from bayesnb.families._pytree import Array
 from bayesnb.fitted import Average, Classifier, Fitted, current_state, require_fitted
@@ -201,7 +201,7 @@ def leave_one_out_of_average(fitted: Fitted, counted: CountedRows, estimate: Est
 def log_class_without(fitted: Fitted, counted: CountedRows) -> np.ndarray:
     """Compute (N, C) log posterior mean class probabilities without each row."""
     count = fitted.statistics.class_count
-    posterior = float64(posterior_for_removal)(fitted.prior.class_prior, LevelCounts(count[None]))
+    posterior = float64(fitted.prior.class_prior.update_keeping_prior)(LevelCounts(count[None]))
     log_class = np.empty((len(counted.label), len(count)))
     for weight in np.unique(counted.weight):
         rows = counted.weight == weight

@@ -12,9 +12,9 @@ import numpy as np
 from bayesnb._util.arguments import require_integer, require_seed
 from bayesnb._util.precision import float64
 from bayesnb.encoding import Encoding
-from bayesnb.families import supports
+from bayesnb.families import offers
 from bayesnb.families._namespace import kernel, xp
-from bayesnb.families.protocol import ConditionalDraws, Prior, Restrictable
+from bayesnb.families.protocol import Prior
 from bayesnb.families.variates import Replayer, Variates
 from bayesnb.fitted import Classifier, Fitted, require_posterior
 from bayesnb.model import NaiveBayes
@@ -53,7 +53,7 @@ def require_proper(encoding: Encoding, model: NaiveBayes) -> None:
         If a family has a reason why its parameters are not drawn.
     """
     for family in model.blocks:
-        if supports(family, ConditionalDraws) and (reason := family.draws_refusal()) is not None:
+        if (reason := family.draws_refusal()) is not None:
             raise NotImplementedError(f"posterior draws: {reason}")
     families = model.class_prior, *model.blocks
     improper = [~np.asarray(float64(family.proper)()) for family in families]
@@ -266,7 +266,7 @@ def _draw_sites(
     drawn: dict[str, np.ndarray] = {CLASS_PROB: class_prob.reshape(-1, class_prob.shape[-1])}
     for family, names, mask, rng in zip(model.blocks, sites, masks, rngs, strict=True):
         if mask.any():
-            restricted = supports(family, Restrictable) and not mask.all()
+            restricted = offers(family, "restrict") and not mask.all()
             kept = slice(mask.sum()) if restricted or mask.all() else mask
             for parameter, values in _draw(family.restrict(mask) if restricted else family, draws, rng).items():
                 chosen = values[..., kept]

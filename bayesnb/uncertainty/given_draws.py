@@ -17,7 +17,7 @@ from bayesnb._util.arguments import shown, to_numbers
 from bayesnb._util.precision import float64
 from bayesnb.encoding import Encoding, check_labels
 from bayesnb.encoding.levels import to_python
-from bayesnb.families import Known, LevelCounts, hyperprior_of
+from bayesnb.families import Known, LevelCounts
 from bayesnb.families._namespace import is_host, kernel, vmap, xp
 from bayesnb.families.protocol import Hyperparameter, HyperpriorKind
 from bayesnb.fitted import Fitted
@@ -258,7 +258,7 @@ def sampled_hyperparameters(prior: NaiveBayes, kind: HyperpriorKind, sites: Site
     names: Sites = [CLASS_SITES, *hyperparameter_sites(prior, kind, sites)]
     kinds: list[HyperpriorKind] = [of_classes, *[kind] * len(prior.blocks)]
     return [
-        {own[name]: hyperparameter for name, hyperparameter in hyperprior_of(family, kind).items()}
+        {own[name]: hyperparameter for name, hyperparameter in family.hyperprior(kind).items()}
         for family, own, kind in zip([prior.class_prior, *prior.blocks], names, kinds, strict=True)
     ]
 
@@ -273,7 +273,7 @@ def hyperparameter_sites(prior: NaiveBayes, kind: HyperpriorKind, sites: Sites) 
     named = []
     for family, parameters in zip(prior.blocks, sites, strict=True):
         names = {}
-        for name, hyperprior in hyperprior_of(family, kind).items():
+        for name, hyperprior in family.hyperprior(kind).items():
             site = parameters[hyperprior.parameter]
             renamed = site.replace(hyperprior.parameter, name)
             names[name] = f"{renamed}_of_{site}" if renamed in taken else renamed

@@ -12,10 +12,8 @@ import jax
 import numpy as np
 
 from bayesnb._util.arguments import shown
-from bayesnb.capabilities import require_capability
 from bayesnb.encoding import Columns, Encoding, Rows
-from bayesnb.families import reason_for_lack, supports
-from bayesnb.families.protocol import Prior, Simulation
+from bayesnb.families import Family, reason_for_lack
 from bayesnb.fitted import Fitted
 from bayesnb.uncertainty.draws import CLASS_PROB
 from bayesnb.uncertainty.given_draws import stacked_likelihood
@@ -80,8 +78,7 @@ def reason_against_replicates(fitted: Fitted) -> str | None:
             "Rows cannot be drawn from this model, because its likelihood of numbers, a density times a ratio of cell "
             "probabilities, is not normalised. Choose numbers='binned', which uses cell probabilities only."
         )
-    lacking = [family for family in fitted.posterior.blocks if not supports(family, Simulation)]
-    return reason_for_lack(lacking[0], Simulation) if lacking else None
+    return next(filter(None, (reason_for_lack(family, "simulate") for family in fitted.posterior.blocks)), None)
 
 
 def read_cell_blocks(encoding: Encoding, rows: Sequence[Rows], n: int) -> list[CellBlock]:
@@ -131,7 +128,7 @@ def _read_block(columns: Columns, rows: Any, n: int) -> CellBlock:
 
 
 def simulate_cells(
-    columns: Columns, family: Prior, likelihood: Any, rng: np.random.Generator, total: int | np.ndarray = 1
+    columns: Columns, family: Family, likelihood: Any, rng: np.random.Generator, total: int | np.ndarray = 1
 ) -> np.ndarray:
     """Simulate (S, K) cells of one block of columns, one row for each of S parameters of one class.
 
@@ -139,16 +136,16 @@ def simulate_cells(
     ----------
     columns : Columns
         Columns, which choose the levels given the simulated parents if they have parents.
-    family : Prior
+    family : Family
         Family of the columns.
-    likelihood : PlugIn
+    likelihood : Likelihood
         Likelihood of the family with parameters (S, K).
     rng : numpy.random.Generator
         Source of randomness.
     total : int or (S,) int array
         Number of draws of each row from a single simplex, if the columns are words.
     """
-    drawn: np.ndarray = require_capability(family, Simulation).simulate(likelihood, rng, total)
+    drawn = family.simulate(likelihood, rng, total)
     return drawn if columns.network is None else columns.network.select_realized(drawn)
 
 

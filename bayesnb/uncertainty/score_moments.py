@@ -20,10 +20,9 @@ from typing import Any, Literal
 import jax
 import numpy as np
 
-from bayesnb.capabilities import require_capability
 from bayesnb.families._namespace import kernel, xp
 from bayesnb.families._pytree import pytree
-from bayesnb.families.protocol import Cumulants, LogLikelihoodCumulants
+from bayesnb.families.protocol import Cumulants, Family
 from bayesnb.families.special import polygammas
 from bayesnb.families.weighted_likelihoods import length_power
 from bayesnb.model import NaiveBayes, log_normalize
@@ -63,12 +62,11 @@ def row_cumulants(model: NaiveBayes, x: tuple[object, ...]) -> RowCumulants:
     that could be added to the data: their cumulants with the row are those without it.
     """
     log_proba = log_normalize(model.log_joint(x))
-    families = [require_capability(family, LogLikelihoodCumulants) for family in model.blocks]
     if model.weights is not None:
-        weights = zip(families, x, model.weights.blocks, model.weights.exponents, strict=True)
+        weights = zip(model.blocks, x, model.weights.blocks, model.weights.exponents, strict=True)
         total = reduce(operator.add, (_weighted_cumulants(*block) for block in weights))
         return RowCumulants(log_proba, total, total)
-    pairs = list(zip(families, x, strict=True))
+    pairs = list(zip(model.blocks, x, strict=True))
     without_row, with_row = (
         reduce(operator.add, (family.log_likelihood_cumulants(rows, multiplicity) for family, rows in pairs))
         for multiplicity in (0.0, 1.0)
@@ -76,7 +74,7 @@ def row_cumulants(model: NaiveBayes, x: tuple[object, ...]) -> RowCumulants:
     return RowCumulants(log_proba, without_row, with_row)
 
 
-def _weighted_cumulants(family: LogLikelihoodCumulants, rows: Any, weight: Any, exponent: Any) -> Cumulants:
+def _weighted_cumulants(family: Family, rows: Any, weight: Any, exponent: Any) -> Cumulants:
     """Compute cumulants (n, C) of a block's weighted log-likelihood: κ_k = Σ_t w_tᵏ κ_k,t over the terms t.
 
     A scalar weight w multiplies the whole row by w (t + 1)^(-exponent), where t is the number of draws of the row.

@@ -11,12 +11,10 @@ import numpy as np
 
 from bayesnb._util.arguments import require_integer, require_probability, require_seed
 from bayesnb._util.precision import float64
-from bayesnb.capabilities import require_capability
 from bayesnb.encoding import Encoding
-from bayesnb.families import LevelCounts, mixture_components
+from bayesnb.families import LevelCounts
 from bayesnb.families._namespace import kernel, xp
 from bayesnb.families._pytree import pytree, static
-from bayesnb.families.protocol import Parametric
 from bayesnb.fitted import Classifier, Fitted, require_posterior
 from bayesnb.model import NaiveBayes, Statistics
 from bayesnb.scoring import plug_in
@@ -203,10 +201,10 @@ def _summarize(prior: NaiveBayes, statistics: Statistics) -> tuple[dict[str, _Su
 def _summarize_family(prior: Any, statistics: Any) -> dict[str, _Summary]:
     """Return {parameter: summary} of one family: counts, estimates, variance, prior weight, posterior marginals."""
     posterior = prior.update(statistics)
-    mle = require_capability(prior, Parametric).improper().update(statistics).mean().parameters()
+    mle = prior.improper().update(statistics).mean().parameters()
     mode, mean, variance = posterior.mode().parameters(), posterior.mean().parameters(), posterior.variance()
     before, after = prior.pseudo_count(), posterior.pseudo_count()
-    components = [(weight, family.marginals()) for weight, family in mixture_components(posterior)]
+    components = [(weight, family.marginals()) for weight, family in posterior.components()]
     return {
         name: {
             "count": statistics.count,

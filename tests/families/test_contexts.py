@@ -10,9 +10,7 @@ import numpy as np
 import pytest
 from scipy import stats
 
-from bayesnb.capabilities import require_capability
 from bayesnb.families import ContextTree, LevelCounts, OneHot
-from bayesnb.families.protocol import PenalizedLikelihood, Program
 from bayesnb.families.variates import KeyVariates
 from tests.families.oracles import assert_moments, jitted
 from tests.families.prunings import AllPrunings
@@ -234,10 +232,6 @@ def test_its_components_are_the_contexts_of_each_number_of_parents():
 
 
 def test_what_many_prunings_have_not_is_refused():
-    lacking = (
-        (PenalizedLikelihood, "For EM pass tables='full'"),
-        (Program, "contexts is discrete, and NUTS does not sample"),
-    )
-    for capability, reason in lacking:
-        refused(reason, require_capability, EVEN.posterior, capability, error=NotImplementedError)
+    refused("For EM pass tables='full'", EVEN.posterior.penalized_mle, error=NotImplementedError)
+    refused("contexts is discrete, and NUTS does not sample", EVEN.posterior.program, error=NotImplementedError)
     assert np.isnan(EVEN.posterior.pseudo_count()["theta"]).all()

@@ -12,15 +12,7 @@ import numpy as np
 import pytest
 from scipy import stats
 
-from bayesnb.capabilities import require_capability
 from bayesnb.families import LevelCounts, OneHot, TreeAveraged
-from bayesnb.families.protocol import (
-    LogOddsCumulants,
-    MeanReading,
-    Parametric,
-    Program,
-    Simulation,
-)
 from bayesnb.families.variates import KeyVariates
 from tests.families.oracles import jitted
 from tests.families.trees import AllTrees, arcs_of, real_arcs
@@ -186,14 +178,14 @@ def test_without_concentration_there_is_no_posterior():
 def test_what_no_single_tree_has_is_refused():
     own = KINDS["two features"]
     lacking = {
-        MeanReading: "no tables",
-        Parametric: "no tables",
-        Program: "The tree is discrete",
-        LogOddsCumulants: "no closed form",
-        Simulation: "of one tree",
+        "mean": "no tables",
+        "mode": "no tables",
+        "program": "The tree is discrete",
+        "log_odds_of_terms": "no closed form",
+        "simulate": "of one tree",
     }
-    for capability, reason in lacking.items():
-        refused(reason, require_capability, own.posterior, capability, error=NotImplementedError)
+    for method, reason in lacking.items():
+        refused(reason, getattr(own.posterior, method), error=NotImplementedError)
 
 
 # -- draws -------------------------------------------------------------------------------------------

@@ -279,7 +279,7 @@ def test_it_gives_reasons_and_asks_for_what_is_missing(monkeypatch):
     after = stats.entropy(share, axis=1)
     assert asked == pytest.approx(stats.entropy(share.sum(axis=0)) - share.sum(axis=1) @ after, abs=1e-4)
     monkeypatch.delattr(BetaGeometric, "predictive_distribution")
-    with pytest.raises(NotImplementedError, match="BetaGeometric does not name its predictive distribution"):
+    with pytest.raises(NotImplementedError, match="BetaGeometric does not define the method `predictive_distribution`"):
         bnb.value_of_information(nb, [[3.0, np.nan]])
 
 

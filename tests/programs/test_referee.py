@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from bayesnb.families import Known
+from bayesnb.families import GammaPoisson, Known, averaged
 from bayesnb.sampling import programs
 from tests.laws import test_bayes_identity as by_scipy
 from tests.programs.fitted import POINTS, TOLERANCE, Fitted, ordinary
@@ -69,5 +69,6 @@ def test_a_known_class_prior_has_no_site():
 
 
 def test_a_family_without_a_program_says_so():
-    with pytest.raises(NotImplementedError, match=r"int has no NumPyro program: it lacks `program`"):
-        programs.sample_parameters(3, {})
+    family = averaged(GammaPoisson(np.ones((2, 3)), np.ones((2, 3))), np.zeros(3))
+    with pytest.raises(NotImplementedError, match="Whether a feature depends on the class is discrete"):
+        programs.sample_parameters(family, {})
