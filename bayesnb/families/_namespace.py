@@ -8,11 +8,11 @@ compilation takes a second; on many numbers, on JAX arrays, and under `jit`, `gr
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from contextvars import ContextVar
 from functools import partial, wraps
 from types import ModuleType
-from typing import TYPE_CHECKING, Any, TypeVar, overload
+from typing import TYPE_CHECKING, Any
 
 import jax
 import jax.numpy as jnp
@@ -26,9 +26,6 @@ FEW = 2**16
 
 _quiet: ContextVar[bool] = ContextVar("_quiet", default=False)
 """Whether a kernel has switched NumPy's warnings off: the switch takes as long as a function of few numbers."""
-
-Result = TypeVar("Result")
-State = TypeVar("State")
 
 
 def is_host(*trees: Any) -> bool:
@@ -46,19 +43,8 @@ def _are_host(arguments: Any) -> bool:
     return True
 
 
-class _Namespace(ModuleType):
-    """Functions of `numpy`, without its warnings, that compute by `jax.numpy` if an argument is a JAX array."""
-
-    def __getattr__(self, name: str) -> Any:
-        function = vars(self)[name] = _dispatcher(name)  # found without `__getattr__` the next time
-        return function
-
-
-def _dispatcher(name: str) -> Any:
-    """Constant or type `name` of NumPy, or the function of that name, of NumPy or JAX by its arguments."""
-    of_numpy, of_jax = getattr(np, name), getattr(jnp, name)
-    if not callable(of_numpy) or isinstance(of_numpy, type):
-        return of_numpy
+def either(of_numpy: Callable[..., Any], of_jax: Callable[..., Any]) -> Callable[..., Any]:
+    """Function that computes by `of_jax` if an argument is a JAX array, else by `of_numpy`, without its warnings."""
 
     @wraps(of_numpy)
     def call(*args: Any, **kwargs: Any) -> Any:
@@ -72,18 +58,37 @@ def _dispatcher(name: str) -> Any:
     return call
 
 
+class _Namespace(ModuleType):
+    """Constants and types of `numpy`, and functions that compute by `jax.numpy` if an argument is a JAX array."""
+
+    def __getattr__(self, name: str) -> Any:
+        value = getattr(np, name)
+        if callable(value) and not isinstance(value, type):
+            value = either(value, getattr(jnp, name))
+        vars(self)[name] = value  # found without `__getattr__` the next time
+        return value
+
+
 if TYPE_CHECKING:
     xp = jnp
 else:
     xp = _Namespace("xp")
 
 
-@overload
-def kernel(function: Callable[..., Any], /) -> Callable[..., Any]: ...
-@overload
-def kernel(
-    *, static_argnames: str | Sequence[str] = (), donate_argnums: int | Sequence[int] = ()
-) -> Callable[[Callable[..., Any]], Callable[..., Any]]: ...
+gammaln = either(scipy.special.gammaln, jax.scipy.special.gammaln)
+"""Elementwise log |Γ(x)|."""
+digamma = either(scipy.special.digamma, jax.scipy.special.digamma)
+"""Elementwise ψ(x)."""
+log_ndtr = either(scipy.special.log_ndtr, jax.scipy.special.log_ndtr)
+"""Elementwise log distribution function of the standard normal."""
+sigmoid = either(scipy.special.expit, jax.nn.sigmoid)
+"""Elementwise 1/(1 + e^-x)."""
+log_sigmoid = either(lambda x: -np.logaddexp(0.0, -np.asarray(x)), jax.nn.log_sigmoid)
+"""Elementwise -log(1 + e^-x)."""
+cumlogsumexp = either(np.logaddexp.accumulate, jax.lax.cumlogsumexp)
+"""Cumulative log Σ exp(x) along `axis`, counted from the first."""
+
+
 def kernel(function: Callable[..., Any] | None = None, /, **options: Any) -> Callable[..., Any]:
     """Decorate a function of pytrees of arrays: NumPy evaluates it on few numbers, and JAX compiles it for others.
 
@@ -117,12 +122,11 @@ def are_few(*trees: Any) -> bool:
     return room >= 0
 
 
-def cond(predicate: Any, on_true: Callable[..., Result], on_false: Callable[..., Result], *operands: Any) -> Result:
+def cond(predicate: Any, on_true: Callable[..., Any], on_false: Callable[..., Any], *operands: Any) -> Any:
     """Result of `on_true(*operands)` or of `on_false(*operands)`; both must have the same shapes."""
     if is_host(predicate):
         return (on_true if predicate else on_false)(*operands)
-    result: Result = jax.lax.cond(predicate, on_true, on_false, *operands)
-    return result
+    return jax.lax.cond(predicate, on_true, on_false, *operands)
 
 
 def apply_where(condition: Any, function: Callable[..., Any], otherwise: Any, *operands: Any) -> Any:
@@ -138,55 +142,51 @@ def apply_where(condition: Any, function: Callable[..., Any], otherwise: Any, *o
     return value
 
 
-def vmap(function: Callable[..., Result], in_axes: Any = 0, out_axes: int = 0) -> Callable[..., Result]:
+def vmap(function: Callable[..., Any], in_axes: Any = 0, out_axes: int = 0) -> Callable[..., Any]:
     """Map over the leading axis of the arguments (`in_axes` None: the same for all), and stack the results."""
 
-    def mapped(*args: Any) -> Result:
+    def mapped(*args: Any) -> Any:
         axes = in_axes if isinstance(in_axes, tuple) else (in_axes,) * len(args)
         moving = [arg for arg, axis in zip(args, axes, strict=True) if axis is not None]
         n = np.shape(jax.tree.leaves(moving)[0])[0]
         if not (is_host(args) and n):
             return jax.vmap(function, axes, out_axes)(*args)
-
-        def entry(i: int) -> list[Any]:
-            return [arg if axis is None else _entry(arg, i) for arg, axis in zip(args, axes, strict=True)]
-
-        return _stack([function(*entry(i)) for i in range(n)], out_axes)
+        pairs = list(zip(args, axes, strict=True))
+        each = ([arg if axis is None else _entry(arg, i) for arg, axis in pairs] for i in range(n))
+        return _stack([function(*entries) for entries in each], out_axes)
 
     return mapped
 
 
-def map_leading_axis(function: Callable[[Any], Result], arrays: Any, batch_size: int | None = None) -> Result:
+def map_leading_axis(function: Callable[[Any], Any], arrays: Any, batch_size: int | None = None) -> Any:
     """Apply a function to each entry of the arrays' leading axis, and stack the results.
 
     JAX computes `batch_size` entries at a time; None: one.
     """
     if is_host(arrays) and (n := len(jax.tree.leaves(arrays)[0])):
         return _stack([function(_entry(arrays, i)) for i in range(n)], 0)
-    results: Result = jax.lax.map(function, arrays, batch_size=batch_size)
-    return results
+    return jax.lax.map(function, arrays, batch_size=batch_size)
 
 
-def scan(
-    step: Callable[[State, Any], tuple[State, Result]], start: State, arrays: Any, **options: Any
-) -> tuple[State, Result]:
+def map_parts(function: Callable[[Any], Any], arrays: Any, size: int) -> Any:
+    """Results of a function of arrays with one leading axis, `size` entries at a time."""
+    if not is_host(arrays):
+        one_by_one = map_leading_axis(lambda one: function(jax.tree.map(lambda v: v[None], one)), arrays, size)
+        return jax.tree.map(lambda v: v[:, 0], one_by_one)
+    starts = range(0, max(1, len(jax.tree.leaves(arrays)[0])), size)
+    with np.errstate(all="ignore"):  # as JAX does; concentrations may be 0
+        parts = [function(jax.tree.map(lambda v: v[i : i + size], arrays)) for i in starts]  # noqa: B023
+    return jax.tree.map(lambda *leaves: xp.concatenate(leaves), *parts)
+
+
+def scan(step: Callable[[Any, Any], tuple[Any, Any]], start: Any, arrays: Any, **options: Any) -> tuple[Any, Any]:
     """Carry `start` through the entries of the arrays' leading axis: `jax.lax.scan`, whose options are taken."""
     if not is_host(start, arrays) or not (n := len(jax.tree.leaves(arrays)[0])):
         return jax.lax.scan(step, start, arrays, **options)
-    carried, results = start, []
-    for i in range(n)[:: -1 if options.get("reverse") else 1]:
-        carried, result = step(carried, _entry(arrays, i))
-        results.append(result)
-    return carried, _stack(results[:: -1 if options.get("reverse") else 1], 0)
-
-
-def fori_loop(start: int, stop: int, step: Callable[[Any, State], State], carried: State) -> State:
-    """Carry values through `step(i, carried)` for i = start … stop - 1."""
-    if not is_host(carried):
-        return jax.lax.fori_loop(start, stop, step, carried)
-    for i in range(start, stop):
-        carried = step(i, carried)
-    return carried
+    order, results = range(n)[:: -1 if options.get("reverse") else 1], [None] * n
+    for i in order:
+        start, results[i] = step(start, _entry(arrays, i))
+    return start, _stack(results, 0)
 
 
 def _entry(tree: Any, i: int) -> Any:
@@ -194,10 +194,9 @@ def _entry(tree: Any, i: int) -> Any:
     return jax.tree.map(lambda leaf: np.asarray(leaf)[i], tree)
 
 
-def _stack(trees: list[Result], axis: int) -> Result:
+def _stack(trees: list[Any], axis: int) -> Any:
     """One pytree whose leaves are those of the given pytrees, stacked."""
-    stacked: Result = jax.tree.map(lambda *leaves: xp.stack(leaves, axis), *trees)
-    return stacked
+    return jax.tree.map(lambda *leaves: xp.stack(leaves, axis), *trees)
 
 
 def gather(table: Any, index: Any) -> jax.Array:
@@ -228,16 +227,6 @@ def set_at(array: Any, index: Any, values: Any) -> jax.Array:
     first, *others = index if isinstance(index, tuple) else (index,)
     changed[(np.minimum(first, len(array)), *others)] = values
     return changed[:-1]
-
-
-def log_ndtr(x: Any) -> jax.Array:
-    """Compute the log distribution function of the standard normal elementwise, by SciPy unless x is a JAX array."""
-    return scipy.special.log_ndtr(x) if is_host(x) else jax.scipy.special.log_ndtr(x)
-
-
-def cumlogsumexp(x: Any, axis: int) -> jax.Array:
-    """Compute the cumulative log Σ exp(x) along an axis, counted from the first."""
-    return np.logaddexp.accumulate(x, axis) if is_host(x) else jax.lax.cumlogsumexp(x, axis=axis)
 
 
 def csr_product(matrix: tuple[Any, Any, Any], shape: tuple[int, int], table: Any) -> jax.Array:
@@ -274,26 +263,6 @@ def repeat(values: Any, counts: Any, total: int) -> jax.Array:
         repeated = np.repeat(values, counts)
         return np.concatenate([repeated, np.full(max(0, total - len(repeated)), repeated[-1:])])[:total]
     return jnp.repeat(values, jnp.asarray(counts), total_repeat_length=total)
-
-
-def gammaln(x: Any) -> jax.Array:
-    """Compute log |Γ(x)| elementwise, by SciPy unless x is a JAX array."""
-    return scipy.special.gammaln(x) if is_host(x) else jax.scipy.special.gammaln(x)
-
-
-def digamma(x: Any) -> jax.Array:
-    """Compute ψ(x) elementwise, by SciPy unless x is a JAX array."""
-    return scipy.special.digamma(x) if is_host(x) else jax.scipy.special.digamma(x)
-
-
-def sigmoid(x: Any) -> jax.Array:
-    """Compute 1/(1 + e^-x) elementwise, by SciPy unless x is a JAX array."""
-    return scipy.special.expit(x) if is_host(x) else jax.nn.sigmoid(x)
-
-
-def log_sigmoid(x: Any) -> jax.Array:
-    """Compute the log sigmoid -log(1 + e^-x) elementwise, by NumPy unless x is a JAX array."""
-    return -np.logaddexp(0.0, -np.asarray(x)) if is_host(x) else jax.nn.log_sigmoid(x)
 
 
 def logsumexp(x: Any, axis: int | None = None, where: Any = None, keepdims: bool = False) -> jax.Array:

@@ -15,6 +15,7 @@ from bayesnb.families._namespace import (
     is_host,
     logsumexp,
     map_leading_axis,
+    map_parts,
     segment_sum,
     xp,
 )
@@ -200,8 +201,8 @@ class Binned(AveragedTables):
             scores = scores.reshape(*scores.shape[:2], n_classes, n_classes)
             return xp.sum(xp.where(counted_in[..., None], scores, 0.0), axis=2)
 
-        size = sums.begun[:, :, 0].size * cells.shape[-1]
-        drawn: jax.Array = _map_parts(draw_rows, (log_gamma, extra, uniform, counted_in), size)
+        size = max(1, _AT_A_TIME // max(1, sums.begun[:, :, 0].size * cells.shape[-1]))
+        drawn: jax.Array = map_parts(draw_rows, (log_gamma, extra, uniform, counted_in), size)
         return drawn
 
     def log_odds_of_terms(self, x: object, of: Any, against: Any) -> Cumulants:
@@ -269,7 +270,8 @@ class Binned(AveragedTables):
     def _map(self, of: Callable[..., Any], *shared: Any) -> Any:
         """(F, …) results of `of(cells, *shared)` for the `Cells` of each feature, some features at a time."""
         cells = self._cells()
-        return _map_parts(lambda some: of(some, *shared), cells, cells.alpha.shape[1] * self.width**2)
+        size = max(1, _AT_A_TIME // max(1, cells.alpha.shape[1] * self.width**2))
+        return map_parts(lambda some: of(some, *shared), cells, size)
 
     def _cells(self) -> Cells:
         """`Cells` of all features, stacked on a leading axis (F,)."""
@@ -444,15 +446,3 @@ class Cells(NamedTuple):
 def _log_evidence(alpha: Any, count: Any, total: Any) -> Any:
     """Log probability of the cells of `count` rows in a bin with `alpha` of the α `total` of all bins, elementwise."""
     return log_rising(alpha, count) - count * xp.log(xp.divide(alpha, total))
-
-
-def _map_parts(function: Callable[[Any], Any], arrays: Any, size: int) -> Any:
-    """Results of a function of arrays with one leading axis, for some entries at a time, of `size` numbers each."""
-    n = max(1, _AT_A_TIME // max(1, size))
-    if not is_host(arrays):
-        entries = map_leading_axis(lambda one: function(jax.tree.map(lambda v: v[None], one)), arrays, batch_size=n)
-        return jax.tree.map(lambda v: v[:, 0], entries)
-    starts = range(0, max(1, len(jax.tree.leaves(arrays)[0])), n)
-    with np.errstate(all="ignore"):  # as JAX does; concentrations may be 0
-        parts = [function(jax.tree.map(lambda v: v[i : i + n], arrays)) for i in starts]  # noqa: B023
-    return jax.tree.map(lambda *leaves: xp.concatenate(leaves), *parts)

@@ -19,7 +19,7 @@ import jax
 import numpy as np
 from jaxtyping import Float, Int
 
-from bayesnb.families._namespace import fori_loop, scan, segment_max, set_at, sigmoid, xp
+from bayesnb.families._namespace import scan, segment_max, set_at, sigmoid, xp
 from bayesnb.families._pytree import Array
 
 NEVER = -1e300
@@ -35,18 +35,17 @@ def pair_index(n: int) -> Int[np.ndarray, "n n"]:
 
 def log_sum(log_weight: Float[Array, "n n *B"]) -> Float[jax.Array, "*B"]:
     """Log Σ over all spanning trees of the product of edge weights, given symmetric log weights (n, n, *batch)."""
+
+    def without(state: tuple[Any, Any], k: Any) -> tuple[tuple[Any, Any], None]:
+        """Eliminate vertex k from the weights, and add the log of its factor Σ_m w_km to the total."""
+        w, factor, _ = eliminate(state[0], k)
+        return (w, state[1] + factor), None
+
     w, total = xp.asarray(log_weight), xp.zeros(xp.shape(log_weight)[2:])
     # Of the vertices that are left some are taken out at once, as each size is compiled anew.
     for size in range(len(w), 1, -_AT_ONCE):
-        w = w[:size, :size]
-
-        def without(i: int, state: tuple[Any, Any], size: int = size) -> tuple[Any, Any]:
-            """Eliminate one vertex from the weights, and add the log of its factor Σ_m w_km to the total."""
-            w, total = state
-            w, factor, _ = eliminate(w, size - 1 - i)
-            return w, total + factor
-
-        w, total = fori_loop(0, min(_AT_ONCE, size - 1), without, (w, total))
+        vertices = xp.arange(size - 1, max(0, size - 1 - _AT_ONCE), -1)
+        (w, total), _ = scan(without, (w[:size, :size], total), vertices)
     return total
 
 

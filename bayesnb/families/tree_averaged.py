@@ -13,11 +13,11 @@ from jaxtyping import Bool, Float, Int
 from bayesnb.families import spanning_trees
 from bayesnb.families._namespace import (
     gather,
-    is_host,
     kernel,
     log_segment_sum,
     log_sigmoid,
     map_leading_axis,
+    map_parts,
     segment_sum,
     set_at,
     sigmoid,
@@ -376,12 +376,7 @@ class TreePredictive(ReadyLikelihood):
         n, *before = self.n_features, *log_bayes.shape[:-1]
         flat = log_bayes.reshape(math.prod(before), log_bayes.shape[-1])  # of one feature there are no arcs
         size = max(1, _ROOM // (n * n * 8))
-        if is_host(flat):
-            pieces = (flat[start : start + size].T for start in range(0, len(flat), size))
-            of_pieces = [log_sum_of_trees(log_arc_weight(piece), n) for piece in pieces]
-            return xp.concatenate(of_pieces).reshape(before)
-        log_sums = map_leading_axis(lambda log_b: log_sum_of_trees(log_arc_weight(log_b), n), flat, batch_size=size)
-        return log_sums.reshape(before)
+        return map_parts(lambda part: log_sum_of_trees(log_arc_weight(part.T), n), flat, size).reshape(before)
 
 
 @kernel
