@@ -47,8 +47,7 @@ def pytree(cls: type[T]) -> type[T]:
         return made(**dict(zip(data + static_names, (*children, *aux), strict=True)))
 
     jax.tree_util.register_pytree_with_keys(made, flatten_with_keys, unflatten, flatten)
-    decorated: type[T] = made
-    return decorated
+    return made
 
 
 def static() -> Any:
@@ -58,5 +57,4 @@ def static() -> Any:
 
 def map_leaves(function: Callable[..., object], tree: Tree, *others: Tree) -> Tree:
     """Apply a function to the corresponding arrays of pytrees of one type; return a pytree of that type."""
-    mapped: Tree = jax.tree.map(function, tree, *others)
-    return mapped
+    return jax.tree.map(function, tree, *others)

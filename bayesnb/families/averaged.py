@@ -17,10 +17,10 @@ from bayesnb.families.count_functions import with_counts
 from bayesnb.families.count_rows import as_rows
 from bayesnb.families.dirichlet import Dirichlet, PriorAndCounts, keep_counts
 from bayesnb.families.empirical import EmpiricalPrior
-from bayesnb.families.independent_cells import IndependentCells, with_axis_of_rows
+from bayesnb.families.independent_cells import IndependentCells
 from bayesnb.families.multinomial import Multinomial
 from bayesnb.families.number_rows import observed, only
-from bayesnb.families.protocol import Cumulants, Family, Likelihood, ReadyLikelihood, no_em, no_nuts
+from bayesnb.families.protocol import Cumulants, Family, ReadyLikelihood, no_em, no_nuts
 from bayesnb.families.special import log_rising
 from bayesnb.families.statistics import pooled
 from bayesnb.families.variates import Variates
@@ -64,10 +64,6 @@ class Averaged(Family):
         return self.dependent.likelihood
 
     @abstractmethod
-    def mean(self, multiplicity: Array | None = None) -> Likelihood:
-        """Likelihood at the posterior means, each row added `multiplicity` (C,) times to each class's data."""
-
-    @abstractmethod
     def _to_positions(self, values: Any) -> Any:
         """Repeat values of the features (…, F) at each position (…, K) of the last axis of the parameters."""
 
@@ -93,18 +89,15 @@ class Averaged(Family):
 
     def n_free(self) -> int:
         """Number of free parameters of the dependent model, in which every feature depends on the class."""
-        n_free: int = self.dependent.n_free()
-        return n_free
+        return self.dependent.n_free()
 
     def proper(self) -> jax.Array:
         """Array of bool: whether the distributions of both models are proper."""
-        proper: jax.Array = self.dependent.proper() & self.shared.proper()
-        return proper
+        return self.dependent.proper() & self.shared.proper()
 
     def inclusion(self) -> Float[jax.Array, "K"]:
         """(K,) probability that the feature depends on the class, at each position of the parameters' last axis."""
-        inclusion: jax.Array = self._to_positions(sigmoid(xp.asarray(self.log_odds)))
-        return inclusion
+        return self._to_positions(sigmoid(xp.asarray(self.log_odds)))
 
     def improper(self) -> Any:
         """Improper prior of the dependent model, whose posterior mean is the maximum likelihood estimate."""
@@ -137,8 +130,7 @@ class Averaged(Family):
 
     def log_base(self, x: object) -> jax.Array:
         """(N,) log base measure of each row, that of the dependent model."""
-        log_base: jax.Array = self.dependent.log_base(x)
-        return log_base
+        return self.dependent.log_base(x)
 
     def log_odds_of_terms(self, x: object, of: Any, against: Any) -> Cumulants:
         """(N, T) posterior cumulants of γ d, d the log odds of the term in the class `of` (N,) over `against` (N,).
@@ -164,8 +156,7 @@ class Averaged(Family):
 
         `total` is the number of draws from a single group of levels; other rows do not depend on it.
         """
-        cells: np.ndarray = self.dependent.simulate(likelihood, rng, total)
-        return cells
+        return self.dependent.simulate(likelihood, rng, total)
 
 
 @pytree
@@ -320,8 +311,8 @@ def averaged(family: Any, log_odds: np.ndarray) -> Averaged:
     values = [np.asarray(getattr(family, field.name)) for field in fields(family)]
     if any((v != v[:1]).any() for v in values if v.ndim == 2):
         raise ValueError(
-            "The prior differs between classes; FeatureAveragedNB needs the same prior in all classes. Pass alpha, or "
-            "the parameters of the prior family, without a class axis."
+            "The prior differs between classes; FeatureAveragedNB needs the same prior in all. Pass alpha, or the "
+            "parameters of the prior, without a class axis."
         )
     if isinstance(family, Dirichlet):
         return AveragedLevels(family, Dirichlet(family.concentration[:1], family.group, family.num_groups), log_odds)
@@ -353,13 +344,13 @@ class Mixture(ReadyLikelihood):
     def terms(self, x: object) -> Float[jax.Array, "N C F"]:
         """(N, C, F) log[ρ_f p(x_f | class) + (1 - ρ_f) p(x_f)]; 0 for missing cells."""
         dependent, shared, log_odds = self.posterior.dependent, self.posterior.shared, self.posterior.log_odds
-        multiplicity = self.multiplicity
-        total = None if multiplicity is None else xp.sum(multiplicity)[None]
-        readings = ((dependent, multiplicity), (shared, total))
-        by_class, of_all = (getattr(family, self.reading)(more).terms(x) for family, more in readings)
+        more = self.multiplicity
+        total: Any = None if more is None else xp.sum(more)[None]
+        readings = (dependent, more), (shared, total)
+        by_class, of_all = (getattr(family, self.reading)(copies).terms(x) for family, copies in readings)
         seen, x = observed(x)
-        if multiplicity is not None and total is not None:
-            gain = xp.sum(_gain_of_cells(dependent, x, multiplicity), axis=0)
+        if more is not None:
+            gain = xp.sum(_gain_of_cells(dependent, x, more), axis=0)
             log_odds = log_odds + gain - _gain_of_cells(shared, x, total)[0]
         return only(seen[:, None], _log_average(xp.broadcast_to(log_odds, x.shape)[:, None], by_class, of_all))
 
@@ -367,7 +358,7 @@ class Mixture(ReadyLikelihood):
 def _gain_of_cells(family: IndependentCells, x: jax.Array, multiplicity: Array) -> jax.Array:
     """(C, N, F) change of the log evidence when `multiplicity` (C,) <= 0 copies of each cell of x (N, F) are added."""
     more = multiplicity[:, None, None]
-    return -with_axis_of_rows(family).with_cell(x, more).log_evidence_of_cell(x, -more)
+    return -family.with_row(x, more).log_evidence_of_cell(x, -more)
 
 
 def _log_proba_and_gain(posterior: Dirichlet | PriorAndCounts, multiplicity: Array) -> tuple[jax.Array, jax.Array]:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from abc import abstractmethod
 from dataclasses import replace
 from typing import Any, ClassVar, Self
 
@@ -45,11 +44,9 @@ class AveragedStructures(Family):
         """(N,) log multinomial coefficient of each row."""
         return self.rows(x).log_base()
 
-    def with_fields(self, concentration: Any, count: Any) -> Self:
+    def with_fields(self: Any, concentration: Any, count: Any) -> Any:
         """Copy with other concentrations and counts, (C, L) each."""
-        family: Any = self
-        changed: Self = replace(family, concentration=concentration, count=count)
-        return changed
+        return replace(self, concentration=concentration, count=count)
 
     def posterior_concentration(self) -> jax.Array:
         """(C, L) α + n of each level."""
@@ -62,10 +59,6 @@ class AveragedStructures(Family):
 
 class AveragedTables(AveragedStructures):
     """Average over structures whose predictive is one table of levels: a row has one level in each group."""
-
-    @abstractmethod
-    def mean(self, multiplicity: Array | None = None) -> Multinomial:
-        """Likelihood at the posterior means, each row added `multiplicity` (C,) times to each class's data."""
 
     def predictive(self, multiplicity: Array | None = None) -> Multinomial:
         """Likelihood with parameters integrated out, equal to `mean` because a row has one level per feature.

@@ -11,14 +11,7 @@ import numpy as np
 from jaxtyping import Bool, Float
 
 from bayesnb.families import binnings
-from bayesnb.families._namespace import (
-    is_host,
-    logsumexp,
-    map_leading_axis,
-    map_parts,
-    segment_sum,
-    xp,
-)
+from bayesnb.families._namespace import is_host, logsumexp, map_leading_axis, map_parts, segment_sum, xp
 from bayesnb.families._pytree import Array, pytree, static
 from bayesnb.families.averaged_structures import AveragedTables
 from bayesnb.families.binnings import Bins, BinSums
@@ -93,8 +86,7 @@ class Binned(AveragedTables):
 
     def proper(self) -> Bool[jax.Array, "*C L"]:
         """(C, L) of bool: whether all cells of the feature have positive concentration."""
-        proper: jax.Array = self._sum((self.concentration <= 0).astype(float)) == 0
-        return proper
+        return self._sum((self.concentration <= 0).astype(float)) == 0
 
     def log_evidence(self, statistics: LevelCounts) -> Float[jax.Array, "1 F"]:
         """(1, F) log probability of the counted cells of each feature in all classes, averaged over all binnings."""
@@ -108,13 +100,11 @@ class Binned(AveragedTables):
 
     def cut_probability(self) -> Float[jax.Array, "L"]:
         """(L,) posterior probability of a cut before each cell; 1 before the first cell of a feature."""
-        probability: jax.Array = self._to_cells(self._map(lambda cells: xp.sum(cells.probability(), axis=-1)))
-        return probability
+        return self._to_cells(self._map(lambda cells: xp.sum(cells.probability(), axis=-1)))
 
     def best_cuts(self) -> Bool[jax.Array, "L"]:
         """(L,) of bool: whether the most probable binning of the feature has a cut before each cell."""
-        cuts: jax.Array = self._to_cells(self._map(lambda cells: binnings.best_cuts(cells.bins().weight)))
-        return cuts
+        return self._to_cells(self._map(lambda cells: binnings.best_cuts(cells.bins().weight)))
 
     def mean(self, multiplicity: Array | None = None) -> Multinomial:
         """Likelihood at the posterior means E θ_g = Σ_b P(b) (α_b + n_b)/(α₀ + N) · α_g/α_b, over bins b with cell g.
@@ -202,8 +192,7 @@ class Binned(AveragedTables):
             return xp.sum(xp.where(counted_in[..., None], scores, 0.0), axis=2)
 
         size = max(1, _AT_A_TIME // max(1, sums.begun[:, :, 0].size * cells.shape[-1]))
-        drawn: jax.Array = map_parts(draw_rows, (log_gamma, extra, uniform, counted_in), size)
-        return drawn
+        return map_parts(draw_rows, (log_gamma, extra, uniform, counted_in), size)
 
     def log_odds_of_terms(self, x: object, of: Any, against: Any) -> Cumulants:
         """(N, T) posterior cumulants of log θ_of - log θ_against of the row's cell of each feature.

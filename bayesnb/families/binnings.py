@@ -20,6 +20,10 @@ from jaxtyping import Bool, Float, Int
 from bayesnb.families._namespace import cumlogsumexp, gather, is_host, log_sigmoid, logsumexp, scan, set_at, xp
 from bayesnb.families._pytree import Array
 
+Values = Float[jax.Array, "*F G"]
+"""Numbers of the cells of each feature."""
+BinValues = Float[jax.Array, "*F G G"]
+"""Numbers of the bins i … k of each feature."""
 NEVER = -1e30
 """Log weight of the impossible: sums of infinities have no derivatives."""
 LEAST = -700.0
@@ -33,13 +37,13 @@ class Bins(NamedTuple):
     and `log_prob` (…, G, G) the log probability that the cells i … k are a bin.
     """
 
-    weight: Float[jax.Array, "*F G G"]
-    before: Float[jax.Array, "*F G"]
+    weight: BinValues
+    before: Values
     log_total: Float[jax.Array, "*F"]
-    log_prob: Float[jax.Array, "*F G G"]
+    log_prob: BinValues
 
     @classmethod
-    def from_weights(cls, weight: Float[jax.Array, "*F G G"]) -> Bins:
+    def from_weights(cls, weight: BinValues) -> Bins:
         """Sums over binnings, given log weights (…, G, G) of the bins i … k, `NEVER` below the diagonal."""
         ending, beginning = _ending_with(weight), xp.moveaxis(weight, (-2, -1), (0, 1))[::-1, ::-1]
         left, right = xp.moveaxis(_sums_before(xp.stack([ending, beginning], axis=2)), (1, 0), (0, -1))
@@ -48,7 +52,7 @@ class Bins(NamedTuple):
         return cls(weight, before, total, log_prob)
 
 
-def log_prior(log_odds: Float[Array, "*F G"]) -> Float[jax.Array, "*F G G"]:
+def log_prior(log_odds: Float[Array, "*F G"]) -> BinValues:
     """(…, G, G) log weights of bins i … k when cuts before cells are independent, with log odds (…, G).
 
     There always is a cut before the first cell; the weights of all binnings sum to one.
@@ -64,41 +68,38 @@ def is_bin(n: int) -> np.ndarray:
     return np.triu(np.ones((n, n), bool))
 
 
-def over_cells(cells: Float[jax.Array, "*C G"], fill: float) -> Float[jax.Array, "*C G G"]:
+def over_cells(cells: Values, fill: float) -> BinValues:
     """(…, G, G) sums of `cells` (…, G) over i … k; `fill` where k < i, and in place of sums that are not positive."""
     until = xp.cumsum(cells, axis=-1)
     sums = until[..., None, :] - (until - cells)[..., :, None]
     return xp.where(is_bin(cells.shape[-1]) & (sums > 0), sums, fill)
 
 
-def sum_covering(bins: Float[jax.Array, "*C G G"]) -> Float[jax.Array, "*C G"]:
+def sum_covering(bins: BinValues) -> Values:
     """(…, G) for each cell, sum of the values (…, G, G) of all bins that contain the cell."""
     within = np.tri(bins.shape[-1])
     return xp.sum((within @ bins) * within.T, axis=-1)
 
 
-def sum_covering_pairs(bins: Float[jax.Array, "*C G G"]) -> Float[jax.Array, "*C G G"]:
+def sum_covering_pairs(bins: BinValues) -> BinValues:
     """(…, G, G) for each pair of cells, sum of the values (…, G, G) of all bins that contain both."""
     within: Any = np.tri(bins.shape[-1])
     sums = within @ bins @ within
     return xp.where(within, sums.swapaxes(-1, -2), sums)
 
 
-def log_sum_covering(bins: Float[jax.Array, "*C G G"]) -> Float[jax.Array, "*C G"]:
+def log_sum_covering(bins: BinValues) -> Values:
     """(…, G) for each cell, log Σ exp of the log values (…, G, G) of all bins that contain the cell."""
-    log_sums: jax.Array = xp.diagonal(BinSums.from_weights(bins).begun, axis1=-2, axis2=-1)
-    return log_sums
+    return xp.diagonal(BinSums.from_weights(bins).begun, axis1=-2, axis2=-1)
 
 
-def log_hazard(bins: Bins) -> Float[jax.Array, "*F G G"]:
+def log_hazard(bins: Bins) -> BinValues:
     """(…, G, G) log posterior probability of a cut before cell i, given cells i … k in a bin that ends with k."""
     begins = bins.before[..., None] + bins.weight
     return xp.minimum(begins - cumlogsumexp(begins, axis=begins.ndim - 2), 0.0)
 
 
-def draw_cuts(
-    log_hazard: Float[jax.Array, "*F G G"], log_uniform: Float[jax.Array, "n *F G"]
-) -> Bool[jax.Array, "n *F G"]:
+def draw_cuts(log_hazard: BinValues, log_uniform: Float[jax.Array, "n *F G"]) -> Bool[jax.Array, "n *F G"]:
     """(n, …, G) of bool: cuts before cells of n binnings drawn backwards by `log_hazard` (…, G, G).
 
     `log_uniform` are log uniform variates (n, …, G).
@@ -117,9 +118,7 @@ def draw_cuts(
     return xp.moveaxis(scan(step, last, at, reverse=True)[1], 0, -1)
 
 
-def log_sums_of_bins(
-    log_values: Float[jax.Array, "... G"], cuts: Bool[jax.Array, "... G"]
-) -> Float[jax.Array, "... G"]:
+def log_sums_of_bins(log_values: Any, cuts: Bool[jax.Array, "... G"]) -> Float[jax.Array, "... G"]:
     """(…, G) log Σ exp of `log_values` (…, G) over the bin of each cell, given whether there are cuts before cells."""
     values, cut = (xp.moveaxis(v, -1, 0) for v in xp.broadcast_arrays(log_values, cuts))
 
@@ -138,7 +137,7 @@ def log_sums_of_bins(
     return xp.moveaxis(scan(keep, sums[-1], (is_last, sums), reverse=True)[1], 0, -1)
 
 
-def best_cuts(weight: Float[jax.Array, "*F G G"]) -> Bool[jax.Array, "*F G"]:
+def best_cuts(weight: BinValues) -> Bool[jax.Array, "*F G"]:
     """(…, G) of bool: whether the binning of largest weight has a cut before each cell, by dynamic programming."""
     cells = xp.arange(weight.shape[-1])
 
@@ -167,11 +166,11 @@ class BinSums(NamedTuple):
     bins with the cell g that begin with i or before.
     """
 
-    ending_later: Float[jax.Array, "*C G G"]
-    begun: Float[jax.Array, "*C G G"]
+    ending_later: BinValues
+    begun: BinValues
 
     @classmethod
-    def from_weights(cls, log_weight: Float[jax.Array, "*C G G"]) -> BinSums:
+    def from_weights(cls, log_weight: BinValues) -> BinSums:
         """Cumulative log sums over bins, given log weights (…, G, G) of the bins i … k."""
         axis = log_weight.ndim - 1
         later = cumlogsumexp(log_weight[..., ::-1], axis=axis)[..., ::-1]
@@ -211,9 +210,7 @@ def _last_true(holds: Callable[[jax.Array], jax.Array], start: jax.Array, n: int
     return position
 
 
-def log_sums_inside_and_outside(
-    log_values: Float[jax.Array, "*C G"], first: Int[jax.Array, "*F K"], last: Int[jax.Array, "*F K"]
-) -> tuple[jax.Array, jax.Array]:
+def log_sums_inside_and_outside(log_values: Any, first: Any, last: Any) -> tuple[jax.Array, jax.Array]:
     """(…, K) log Σ exp of `log_values` (…, C, G) over cells first … last, and over all other cells, K intervals.
 
     Sums below e⁻⁷⁰⁰ of the largest value are not distinguished.
@@ -244,7 +241,7 @@ def _sums_before(ending: Float[jax.Array, "G G *F"]) -> Float[jax.Array, "E *F"]
     return scan(extend, _no_cell(ending), (xp.arange(len(ending)), ending))[0]
 
 
-def _ending_with(weight: Float[jax.Array, "*F G G"]) -> Float[jax.Array, "G G *F"]:
+def _ending_with(weight: BinValues) -> Float[jax.Array, "G G *F"]:
     """(G, G, …) log weights of bins by their last cell k, then by their first cell i."""
     return xp.moveaxis(weight, (-1, -2), (0, 1))
 

@@ -10,15 +10,7 @@ import jax
 import numpy as np
 from jaxtyping import Bool, Float, Int
 
-from bayesnb.families._namespace import (
-    log_segment_sum,
-    log_sigmoid,
-    logsumexp,
-    map_leading_axis,
-    scan,
-    segment_sum,
-    xp,
-)
+from bayesnb.families._namespace import log_segment_sum, log_sigmoid, logsumexp, map_leading_axis, scan, segment_sum, xp
 from bayesnb.families._pytree import Array, pytree
 from bayesnb.families.averaged_structures import AveragedTables
 from bayesnb.families.count_functions import with_counts
@@ -229,19 +221,16 @@ class ContextTree(AveragedTables, IndependentClasses):
     def _all_paths(self) -> Int[jax.Array, "D L"]:
         """(D, L) index of the entry of each level in its contexts of 0, 1, … parents, all parents last."""
         leaves = xp.arange(np.shape(self.concentration)[-1])
-        entries: jax.Array = xp.stack([*self.paths, leaves])
-        return entries
+        return xp.stack([*self.paths, leaves])
 
     def _contexts(self) -> Int[jax.Array, "E"]:
         """(E,) context of each entry: of the levels given all parents, then of the other entries."""
-        contexts: jax.Array = xp.concatenate([self.group, self.context])
-        return contexts
+        return xp.concatenate([self.group, self.context])
 
     def _alpha(self) -> Float[jax.Array, "C E"]:
         """(C, E) prior concentration α of each entry (a level in a context)."""
         alpha = self.concentration
-        alpha_of_entries: jax.Array = xp.concatenate([alpha, alpha[:, self.leaf]], axis=1)
-        return alpha_of_entries
+        return xp.concatenate([alpha, alpha[:, self.leaf]], axis=1)
 
     def _counts(self) -> Float[jax.Array, "C E"]:
         """(C, E) count n of each entry (a level in a context); shorter contexts sum the counts of longer ones."""
@@ -253,8 +242,7 @@ class ContextTree(AveragedTables, IndependentClasses):
 
     def _sum(self, entries: Any) -> Float[jax.Array, "C G"]:
         """(C, G) sums of values of entries (C, E) over the levels of each context."""
-        sums: jax.Array = segment_sum(entries, self._contexts(), len(self.above))
-        return sums
+        return segment_sum(entries, self._contexts(), len(self.above))
 
     def _choices(self, best: bool = False) -> Choices:
         """Posterior probabilities that each context is the last, by recursion from the leaves; `best`: 0 or 1.

@@ -78,8 +78,7 @@ def _log_probability_term(multiplicity: Any, f: Callable[[jax.Array, Any], Any])
         if multiplicity is None:
             return a
         alpha, count = xp.split(a, 2, axis=-1)
-        table: jax.Array = with_counts(alpha, count, multiplicity * x)
-        return table
+        return with_counts(alpha, count, multiplicity * x)
 
     return Term(
         lambda x, a: f(with_row(a, x), x),
@@ -107,5 +106,4 @@ def level_offset(count: Array, label: Array) -> jax.Array:
 
 def add_at_flat(count: Array, index: jax.Array, value: jax.Array) -> jax.Array:
     """Copy of `count` (C, L) with values added at flat indices; indices past the end are dropped."""
-    added: jax.Array = add_at(xp.asarray(count).reshape(-1), index, value).reshape(count.shape)
-    return added
+    return add_at(xp.asarray(count).reshape(-1), index, value).reshape(count.shape)

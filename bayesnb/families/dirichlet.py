@@ -435,5 +435,4 @@ def simulate_levels(log_theta: np.ndarray, group: np.ndarray, rng: np.random.Gen
     noisy = log_theta + rng.gumbel(size=log_theta.shape)
     first = np.diff(group, prepend=-1) != 0  # groups without levels have none
     best = np.maximum.reduceat(noisy, np.flatnonzero(first), axis=-1) if first.any() else noisy
-    drawn: np.ndarray = (noisy == best[..., np.cumsum(first) - 1]).astype(np.int64)
-    return drawn
+    return (noisy == best[..., np.cumsum(first) - 1]).astype(np.int64)

@@ -5,13 +5,11 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 from collections.abc import Mapping
 from dataclasses import replace
-from typing import Any, ClassVar, Self, cast, final
+from typing import Any, ClassVar, final
 
 from bayesnb.families._namespace import xp
-from bayesnb.families._pytree import Array, pytree, static
+from bayesnb.families._pytree import pytree
 from bayesnb.families.independent_cells import OfEachRow, with_axis_of_rows
-from bayesnb.families.number_rows import observed
-from bayesnb.families.protocol import Likelihood
 from bayesnb.families.statistics import pooled
 
 
@@ -35,11 +33,10 @@ class EmpiricalPrior(ABC):
         """Prior derived from the statistics of each class (C, F), and of all classes together (1, F)."""
 
     @final
-    def with_hyperparameters(self, values: Mapping[str, Any]) -> Self:
+    def with_hyperparameters(self: Any, values: Mapping[str, Any]) -> Any:
         """Copy with the hyperparameters in `values` that `tunable` names replaced."""
         fields = {field: values[name] for name, field in self.tunable.items() if name in values}
-        changed: Self = replace(cast(Any, self), **fields)
-        return changed
+        return replace(self, **fields)
 
     @final
     def update_keeping_prior(self, statistics: Any) -> Empirical:
@@ -56,32 +53,17 @@ class Empirical:
     prior: Any
     statistics: Any
 
-    def mean(self, multiplicity: Any) -> Likelihood:
+    def mean(self, multiplicity: Any) -> OfEachRow:
         """Likelihood at the posterior means, each row added `multiplicity` (C,) <= 0 times to data and prior."""
-        return Refitted(self.prior, self.statistics, multiplicity, "mean")
+        return OfEachRow(self, multiplicity, "mean")
 
-    def predictive(self, multiplicity: Any) -> Likelihood:
+    def predictive(self, multiplicity: Any) -> OfEachRow:
         """Likelihood, parameters integrated out, each row added `multiplicity` (C,) <= 0 times to data and prior."""
-        return Refitted(self.prior, self.statistics, multiplicity, "predictive")
+        return OfEachRow(self, multiplicity, "predictive")
 
-
-@pytree
-class Refitted(OfEachRow):
-    """Leave-one-out likelihood ("mean" or "predictive") that derives the prior again without each scored row."""
-
-    prior: EmpiricalPrior
-    statistics: Any
-    multiplicity: Array
-    reading: str = static()
-
-    def read(self, x: object) -> Likelihood:
-        """Likelihood with parameters (C, N, F): for each row of x the posterior and its prior without that row."""
-        statistics, weight, cells = (
-            with_axis_of_rows(self.statistics),
-            -self.multiplicity[:, None, None],
-            observed(x)[1],
-        )
-        others = statistics.without(cells, weight)
-        prior = self.prior(others, pooled(statistics).without(cells, xp.sum(weight)))
-        likelihood: Likelihood = getattr(prior.update(others), self.reading)()
-        return likelihood
+    def with_row(self, cells: Any, multiplicity: Any) -> Any:
+        """Posteriors (C, N, F), one per row of `cells` (N, F), under the prior derived again with that row added."""
+        statistics = with_axis_of_rows(self.statistics)
+        others = statistics.without(cells, -multiplicity)
+        together = pooled(statistics).without(cells, xp.sum(-multiplicity))
+        return self.prior(others, together).update(others)

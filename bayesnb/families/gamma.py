@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from abc import abstractmethod
 from collections.abc import Mapping
-from typing import Any, ClassVar, Protocol, Self
+from typing import Any, ClassVar, Self
 
 import jax
 import numpy as np
@@ -20,17 +20,6 @@ from bayesnb.families.protocol import Cumulants, Distribution, Site
 from bayesnb.families.special import log_rising, polygammas
 from bayesnb.families.statistics import ROUNDING, Additive
 from bayesnb.families.variates import TermDraws, Variates
-
-
-class RateStatistics(Protocol):
-    """Statistics of cells whose likelihood is λ^A exp(-Bλ) times a base measure, by the sums A and B over the cells."""
-
-    @classmethod
-    def from_cells(cls, x: object, weight: Any = 1.0) -> Self:
-        """Statistics of single cells x (…, F) as arrays of the shape of x, each cell with weight `weight`."""
-
-    def gamma_increments(self) -> tuple[Any, Any]:
-        """Exponents (A, B) of the likelihood λ^A exp(-Bλ), which data add to the Gamma parameters a and b."""
 
 
 @pytree
@@ -82,11 +71,11 @@ class Sums(Additive):
 class Rates(Cellwise):
     """Likelihood of numbers with rates λ plugged in: `rate` (C, F), or draws (n, C, F)."""
 
-    statistics: ClassVar[type[RateStatistics]]
+    statistics: ClassVar[type[Any]]
 
     rate: Array
 
-    def log_likelihood(self, statistics: RateStatistics) -> Float[jax.Array, "*C F"]:
+    def log_likelihood(self, statistics: Any) -> Float[jax.Array, "*C F"]:
         """(C, F) log likelihood A log λ - Bλ of all counted cells, without base measure.
 
         At λ = ∞ the cells have a point mass at 0: +inf if all of them are 0, else -inf.
@@ -127,8 +116,9 @@ class EmpiricalGamma(EmpiricalPrior):
 class Gamma(IndependentCells):
     """Gamma(concentration a, rate b) prior or posterior of rates, of each class and feature; each field (C, F).
 
-    A cell has the density λ^A exp(-Bλ) times a base measure, and A and B of `RateStatistics` add up over cells: all
-    formulas follow from the integral of that density, Γ(a + A)/Γ(a) · b^a/(b + B)^(a + A).
+    A cell has the density λ^A exp(-Bλ) times a base measure, and A and B add up over cells: all formulas follow from
+    the integral of that density, Γ(a + A)/Γ(a) · b^a/(b + B)^(a + A). The statistics compute (A, B) by the method
+    `gamma_increments()`, and those of single cells by the class method `from_cells(x, weight)`.
     """
 
     nonnegative: ClassVar[bool] = True
@@ -145,7 +135,7 @@ class Gamma(IndependentCells):
     concentration: Array
     rate: Array
 
-    def update(self, statistics: RateStatistics) -> Self:
+    def update(self, statistics: Any) -> Self:
         """Posterior Gamma(a + A, b + B), A and B the `gamma_increments` of the statistics."""
         more_a, more_b = statistics.gamma_increments()
         return type(self)(self.concentration + more_a, self.rate + more_b)
@@ -231,8 +221,7 @@ class Gamma(IndependentCells):
         is_far = more_b > square_limit(xp.asarray(b)) * b  # where B/b may overflow
         log_ratio = xp.log(xp.where(is_far, more_b, 1.0)) - xp.log(b)
         growth = xp.where(is_far, log_ratio, xp.log1p(xp.where(is_far, 0.0, more_b) / b))
-        log_evidence: jax.Array = log_rising(a, more_a) - (a + more_a) * growth - more_a * xp.log(b)
-        return log_evidence
+        return log_rising(a, more_a) - (a + more_a) * growth - more_a * xp.log(b)
 
     def predictive_of_cell(self) -> IntegratedRates:
         """Likelihood with the rates integrated out; NaN where b = 0."""

@@ -85,10 +85,7 @@ class Exponential(Rates):
     def log_prob(self, x: object) -> Float[jax.Array, "N C"]:
         """(N, C) Σ_f log Exponential(x_f; λ_f); at an infinite rate +inf for x = 0, and -inf for x > 0."""
         some_point = xp.any(xp.isinf(self.rate))
-        log_prob: jax.Array = cond(
-            some_point, lambda: sum_with_points(self.terms(x)), lambda: reduce_cells(self, sum_cells, x)
-        )
-        return log_prob
+        return cond(some_point, lambda: sum_with_points(self.terms(x)), lambda: reduce_cells(self, sum_cells, x))
 
 
 @pytree

@@ -73,10 +73,7 @@ class Poisson(Rates, SumOfCells):
 
     statistics: ClassVar[type[Totals]] = Totals
     cell: ClassVar[str] = "Poisson(rate)"
-    sql: ClassVar[tuple[str, str]] = (
-        "{x} * LN({rate}) - {rate}",
-        "CASE WHEN {x} = 0 THEN 0 ELSE {impossible} END",
-    )
+    sql: ClassVar[tuple[str, str]] = ("{x} * LN({rate}) - {rate}", "CASE WHEN {x} = 0 THEN 0 ELSE {impossible} END")
 
     def simulate(self, rng: np.random.Generator) -> np.ndarray:
         """Random counts in the shape of the rates, one for each, drawn by a NumPy generator."""

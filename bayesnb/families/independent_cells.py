@@ -64,10 +64,6 @@ class IndependentCells(IndependentClasses):
         """Posterior predictive likelihood, with parameters integrated out."""
 
     @abstractmethod
-    def variance(self) -> dict[str, jax.Array]:
-        """Posterior variances (C, F) of the parameters, by name."""
-
-    @abstractmethod
     def cumulants_of_terms(self, x: object, multiplicity: float = 0.0) -> Cumulants:
         """(N, C, F) cumulants of log p(cell | class, θ), θ given `multiplicity` more copies of the cell."""
 
@@ -86,11 +82,15 @@ class IndependentCells(IndependentClasses):
 
     def mean(self, multiplicity: Array | None = None) -> Likelihood:
         """Likelihood at the posterior means, each row added `multiplicity` (C,) times to each class's data."""
-        return self.plug_in_mean() if multiplicity is None else WithRow(self, multiplicity, "plug_in_mean")
+        return self.plug_in_mean() if multiplicity is None else OfEachRow(self, multiplicity, "mean")
 
     def predictive(self, multiplicity: Array | None = None) -> Likelihood:
         """Likelihood with parameters integrated out, each row added `multiplicity` (C,) times to the data."""
-        return self.predictive_of_cell() if multiplicity is None else WithRow(self, multiplicity, "predictive_of_cell")
+        return self.predictive_of_cell() if multiplicity is None else OfEachRow(self, multiplicity, "predictive")
+
+    def with_row(self, cells: jax.Array, multiplicity: Any) -> Self:
+        """Posteriors (C, N, F), one per row of `cells` (N, F), after adding the row `multiplicity` (C, 1, 1) times."""
+        return with_axis_of_rows(self).with_cell(cells, multiplicity)
 
     def log_evidence(self, statistics: Any) -> Float[jax.Array, "*C F"]:
         """(C, F) log marginal likelihood log Z(posterior) - log Z(prior); -inf under an improper prior."""
@@ -100,8 +100,7 @@ class IndependentCells(IndependentClasses):
 
     def log_base(self, x: object) -> Float[jax.Array, "N"]:
         """(N,) log base measure of each row, as the statistics of the family define it."""
-        log_base: jax.Array = self.statistics.log_base(x)
-        return log_base
+        return self.statistics.log_base(x)
 
     def n_free(self) -> int:
         """Number of parameters of all classes and features: all are free."""
@@ -116,18 +115,9 @@ class IndependentCells(IndependentClasses):
         cumulants = self.cumulants_of_terms(x, multiplicity).sum()
         return replace(cumulants, mean=cumulants.mean + self.log_base(x)[:, None])
 
-    def to_sites(self, parameters: Mapping[str, Any]) -> dict[str, Any]:
-        """Values of the sample sites: the parameters themselves, as each parameter is a site."""
-        return dict(parameters)
-
-    def from_sites(self, values: Mapping[str, Any]) -> dict[str, Any]:
-        """Parameters by name: the values of the sample sites themselves."""
-        return dict(values)
-
     def simulate(self, likelihood: Any, rng: np.random.Generator, total: int | np.ndarray = 1) -> np.ndarray:
         """(S, F) simulated cells of one row for each of S parameters of one class; `total` is not used."""
-        cells: np.ndarray = likelihood.simulate(rng)
-        return cells
+        return likelihood.simulate(rng)
 
     @overridable
     def log_bayes_factor_of_levels(self, by_level: Any, by_class: Any) -> np.ndarray:
@@ -189,10 +179,9 @@ class Cellwise(ReadyLikelihood, ABC):
         return cls(**parameters)
 
     @final
-    def parameters(self) -> dict[str, jax.Array]:
+    def parameters(self: Any) -> dict[str, jax.Array]:
         """Parameter arrays (…, C, F) by name."""
-        likelihood: Any = self
-        return {field.name: getattr(self, field.name) for field in fields(likelihood)}
+        return {field.name: getattr(self, field.name) for field in fields(self)}
 
     @final
     def terms(self, x: object) -> Float[jax.Array, "N C F"]:
@@ -212,9 +201,8 @@ class SumOfCells(Cellwise):
 def reduce_cells(likelihood: Any, reduce: CellReduction, x: object) -> jax.Array:
     """(N, C, …) `reduce` of mask and cell log probabilities by class: `sum_cells` gives (N, C), `only` (N, C, F)."""
     seen, x = observed(x)
-    of_rows = map_leaves(
-        lambda v: v if xp.ndim(v) == 3 else xp.asarray(v)[:, None], likelihood
-    )  # (C, N, F) or (C, 1, F)
+    # (C, N, F) or (C, 1, F)
+    of_rows = map_leaves(lambda v: v if xp.ndim(v) == 3 else xp.asarray(v)[:, None], likelihood)
     return xp.moveaxis(reduce(seen, of_rows.cells(x)), 0, 1)
 
 
@@ -227,42 +215,29 @@ def sum_with_points(terms: Float[jax.Array, "N C F"]) -> Float[jax.Array, "N C"]
     return xp.where(outweighed, -xp.inf, xp.sum(terms, axis=-1))
 
 
-class OfEachRow(ReadyLikelihood, ABC):
-    """Likelihood in which each row has its own parameters, as the row is first added `multiplicity` (C,) times."""
-
-    multiplicity: Array
-
-    @abstractmethod
-    def read(self, x: object) -> Likelihood:
-        """Likelihood with parameters (C, N, F): for each row of x, those of the posterior with that row added."""
-
-    @final
-    def log_prob(self, x: object) -> Float[jax.Array, "N C"]:
-        """(N, C) Σ_f log p(x_f | class), each row under its own posterior."""
-        return map_in_pieces(lambda rows: self.read(rows).log_prob(rows), x, len(self.multiplicity))
-
-    @final
-    def terms(self, x: object) -> Float[jax.Array, "N C F"]:
-        """(N, C, F) log p(x_f | class), each row under its own posterior."""
-        return map_in_pieces(lambda rows: self.read(rows).terms(rows), x, len(self.multiplicity))
-
-
 @pytree
-class WithRow(OfEachRow):
-    """Likelihood of rows under posteriors to which each cell was first added `multiplicity` (C,) times per class.
+class OfEachRow(ReadyLikelihood):
+    """Likelihood in which each row has its own parameters, as the row is first added `multiplicity` (C,) times.
 
-    `reading` is "plug_in_mean" or "predictive_of_cell".
+    `posterior` is an `IndependentCells` family, or an `Empirical` posterior; `reading` is "mean" or "predictive".
     """
 
-    posterior: IndependentCells
+    posterior: Any
     multiplicity: Array
     reading: str = static()
 
-    def read(self, x: object) -> Likelihood:
+    def log_prob(self, x: object) -> Float[jax.Array, "N C"]:
+        """(N, C) Σ_f log p(x_f | class), each row under its own posterior."""
+        return map_in_pieces(lambda rows: self._read(rows).log_prob(rows), x, len(self.multiplicity))
+
+    def terms(self, x: object) -> Float[jax.Array, "N C F"]:
+        """(N, C, F) log p(x_f | class), each row under its own posterior."""
+        return map_in_pieces(lambda rows: self._read(rows).terms(rows), x, len(self.multiplicity))
+
+    def _read(self, x: object) -> Likelihood:
         """Likelihood with parameters (C, N, F): for each row of x, those of the posterior with that row added."""
-        posterior = with_axis_of_rows(self.posterior).with_cell(observed(x)[1], self.multiplicity[:, None, None])
-        likelihood: Likelihood = getattr(posterior, self.reading)()
-        return likelihood
+        posterior = self.posterior.with_row(observed(x)[1], self.multiplicity[:, None, None])
+        return getattr(posterior, self.reading)()
 
 
 def with_axis_of_rows(parameters: Tree) -> Tree:

@@ -61,10 +61,7 @@ class Normal(Cellwise):
             z = (row - mu) * root
             return sum_cells(seen, constant - 0.5 * z * z)
 
-        scores: jax.Array = cond(
-            xp.any(point), lambda x: sum_with_points(self.terms(x)), partial(map_each_row, regular), numbers(x)
-        )
-        return scores
+        return cond(xp.any(point), lambda x: sum_with_points(self.terms(x)), partial(map_each_row, regular), numbers(x))
 
     def simulate(self, rng: np.random.Generator) -> np.ndarray:
         """Random numbers in the shape of the parameters, one for each, drawn by a NumPy generator."""
@@ -112,12 +109,11 @@ class StudentT(Cellwise):
             """(N, C) sums of the log densities, with a given function for log(1 + z²)."""
             return sum_cells(seen[:, None], self.cells(x[:, None], log1p_square))
 
-        scores: jax.Array = cond(
+        return cond(
             farthest < square_limit(self.width) * xp.min(self.width, initial=1.0),
             lambda: score(lambda z: xp.log1p(z * z)),
             lambda: score(_log1p_square),
         )
-        return scores
 
     def cells(
         self, x: jax.Array, log1p_square: Callable[[jax.Array], jax.Array] | None = None
@@ -434,9 +430,8 @@ class NormalInverseGamma(IndependentCells):
         if not other.any():
             return None
         return (
-            f"The priors of the Gaussian features {names[0]!r} and {names[int(np.argmax(other))]!r} differ in "
-            "concentration; no inverse Wishart distribution has both as marginals. Give both features the same "
-            "concentration, or choose features by features=."
+            f"The priors of {names[0]!r} and {names[int(np.argmax(other))]!r} differ in concentration, and no inverse "
+            "Wishart prior has both as marginals. Give both the same concentration, or choose columns by features=."
         )
 
     def log_bayes_factor_of_pairs(
@@ -470,8 +465,7 @@ class NormalInverseGamma(IndependentCells):
         kappa, a, b = self.kappa, self.concentration, self.rate
         spread = 0.5 * kappa * weight / (kappa + weight) * (x - self.loc) ** 2 / b
         value = log_rising(a, weight / 2) - (a + weight / 2) * xp.log1p(spread) - 0.5 * xp.log1p(weight / kappa)
-        log_evidence: jax.Array = value - weight / 2 * (LOG_2PI + xp.log(b))
-        return log_evidence
+        return value - weight / 2 * (LOG_2PI + xp.log(b))
 
     def _distance_with_cell(self, x: jax.Array, multiplicity: float) -> tuple[Array, Array, Array, Array]:
         """(x - m, κ, a, b) of the posterior after each cell of x (…, F) was added `multiplicity` times."""

@@ -487,13 +487,18 @@ class Family(Prior):
     def program(self) -> Sequence[Site]:
         """NumPyro program: sites of the parameters in order, whose distributions may depend on earlier sites."""
 
-    @optional
+    @overridable
     def to_sites(self, parameters: Mapping[str, Any]) -> dict[str, Any]:
-        """Values of the sample sites, by parameter name and suffix, that correspond to parameters (…, C, K)."""
+        """Values of the sample sites, by parameter name and suffix, that correspond to parameters (…, C, K).
 
-    @optional
+        By default each parameter is a site.
+        """
+        return dict(parameters)
+
+    @overridable
     def from_sites(self, values: Mapping[str, Any]) -> dict[str, Any]:
         """Parameters (C, K) by name from the values (C, …) of the sample sites: the inverse of `to_sites`."""
+        return dict(values)
 
 
 class IndependentClasses(Family):

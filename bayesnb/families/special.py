@@ -29,8 +29,7 @@ def log_rising(a: ArrayLike, x: ArrayLike) -> Array:
         log_a: Array = xp.log(xp.asarray(a, float))
         return log_a
     a, x = xp.broadcast_arrays(xp.asarray(a, float), xp.asarray(x, float))
-    value: Array = (_log_rising if is_host(a, x) else _differentiable_log_rising)(a, x)
-    return value
+    return (_log_rising if is_host(a, x) else _differentiable_log_rising)(a, x)
 
 
 def _log_rising(a: Any, x: Any) -> Any:

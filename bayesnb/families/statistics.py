@@ -3,11 +3,10 @@
 from __future__ import annotations
 
 import operator
-from collections.abc import Callable
 from dataclasses import fields
 from functools import reduce
 from operator import itemgetter
-from typing import Any, Self, cast, final
+from typing import Any, Self, final
 
 import jax
 import numpy as np
@@ -25,9 +24,9 @@ def pooled(statistics: Any) -> Any:
     return reduce(lambda a, b: a.merge(b), classes)
 
 
-def no_rows(kind: Callable[..., Any], shape: tuple[int, ...]) -> Any:
+def no_rows(kind: Any, shape: tuple[int, ...]) -> Any:
     """Sufficient statistics of a type, all of whose fields are zeros of one shape."""
-    return kind(*(np.zeros(shape) for _ in fields(cast(Any, kind))))
+    return kind(*(np.zeros(shape) for _ in fields(kind)))
 
 
 class Additive:

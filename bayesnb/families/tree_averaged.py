@@ -134,8 +134,7 @@ class TreeAveraged(AveragedStructures):
         if self.n_features < 2:
             return log_bayes
         in_tree = spanning_trees.edge_probability(log_arc_weight(log_bayes)[pair_index(self.n_features)])
-        probability: jax.Array = in_tree[np.triu_indices(self.n_features, 1)] * sigmoid(log_bayes)
-        return probability
+        return in_tree[np.triu_indices(self.n_features, 1)] * sigmoid(log_bayes)
 
     def predictive(self, multiplicity: Array | None = None) -> TreePredictive:
         """Predictive likelihood averaged over trees and parameters, each row added `multiplicity` (C,) times."""
@@ -269,8 +268,7 @@ class TreeAveraged(AveragedStructures):
         """(C, G) log E of each feature, and log E_uv/(E_u E_v) of each pair, by the rows that have both."""
         level, first, second, total = (log_rising(*margin) for margin in self._margins())  # 0 where nothing is summed
         value = xp.where(self._is_pair(), level - first - second + total, level - total)
-        log_evidences: jax.Array = segment_sum(value, self.group, self.num_groups)
-        return log_evidences
+        return segment_sum(value, self.group, self.num_groups)
 
     def _log_bayes(self) -> Float[jax.Array, "P"]:
         """(P,) log Bayes factor of dependence of each pair of features, summed over the classes."""
@@ -394,8 +392,7 @@ def _draw_tables(family: TreeAveraged, noise: tuple[jax.Array, ...], log_gamma: 
 
 def log_arc_weight(log_bayes: jax.Array) -> jax.Array:
     """Compute log(½ + ½ B) elementwise from log B."""
-    log_weight: jax.Array = xp.logaddexp(0.0, log_bayes) - np.log(2.0)
-    return log_weight
+    return xp.logaddexp(0.0, log_bayes) - np.log(2.0)
 
 
 def log_sum_of_trees(log_weight: Float[jax.Array, "P *B"], n: int) -> jax.Array:

@@ -64,6 +64,5 @@ class KeyVariates:
 
     def _next(self) -> jax.Array:
         """Split the key; store one half and return the other."""
-        part: jax.Array
         self._key, part = jax.random.split(self._key)
         return part

@@ -65,8 +65,7 @@ def length_power(x: object, power: Any, exponent: Any) -> Float[jax.Array, "#N"]
     if exponent is None:
         return xp.asarray(power)[None]
     rows: Any = as_rows(x)
-    weight: jax.Array = power_of_length(rows.length(), power, exponent)
-    return weight
+    return power_of_length(rows.length(), power, exponent)
 
 
 def power_of_length(length: Any, power: Any, exponent: Any) -> Any:

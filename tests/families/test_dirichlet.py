@@ -10,7 +10,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from hypothesis.extra.numpy import arrays
-from scipy import optimize, stats
+from scipy import optimize, special, stats
 
 from bayesnb.families import Dirichlet, LevelCounts
 from tests.families.oracles import DRAWS, assert_moments, jitted
@@ -177,3 +177,12 @@ def test_draws_under_tiny_concentrations_do_not_underflow_to_nan():
     log_theta = np.asarray(prior.sample(jax.random.key(1), 1000).log_theta)
     assert np.isfinite(log_theta).all()
     np.testing.assert_allclose(np.exp(log_theta).sum(axis=2), 1.0, rtol=1e-12)
+
+
+def test_cumulants_of_log_probabilities_are_polygammas():
+    alpha, group = np.array([[0.5, 2.0, 3.0, 1.0, 7.0]]), np.array([0, 0, 0, 1, 1])
+    total = np.array([[5.5, 5.5, 5.5, 8.0, 8.0]])
+    with jax.enable_x64(True):
+        found = Dirichlet(alpha, group, 2).cumulants_of_levels()
+    for k, cumulant in enumerate((found.mean, found.variance, found.third)):
+        np.testing.assert_allclose(cumulant, special.polygamma(k, alpha) - special.polygamma(k, total), rtol=1e-10)

@@ -63,8 +63,6 @@ HAVE: dict[str, set[str]] = {
     "log_odds_of_terms": NUMBERS | AVERAGES | {"dirichlet", "contexts", "binned"},
     "simulate": NUMBERS | AVERAGES | {"dirichlet", "contexts", "binned"},
     "program": NUMBERS | {"dirichlet"},
-    "to_sites": NUMBERS | {"dirichlet"},
-    "from_sites": NUMBERS | {"dirichlet"},
     "log_bayes_factor_of_pairs": {"normal"},
 }
 REPLACE: dict[str, set[str]] = {
@@ -76,6 +74,8 @@ REPLACE: dict[str, set[str]] = {
     "condense": {"dirichlet"},
     "pairs_refusal": {"normal"},
     "draws_refusal": {"trees"},
+    "to_sites": {"dirichlet"},
+    "from_sites": {"dirichlet"},
 }
 
 
