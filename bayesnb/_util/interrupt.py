@@ -22,9 +22,11 @@ def exit_process(*_: object) -> None:
 
 def raise_interrupt(_: int, frame: FrameType | None) -> None:
     """Handle SIGINT: raise KeyboardInterrupt, or send the signal again later where Python would drop the exception."""
-    if frame is not None and frame.f_code.co_name == _CALLBACK:
-        Timer(_SECONDS, os.kill, (os.getpid(), signal.SIGINT)).start()
-        return
+    while frame is not None:
+        if frame.f_code.co_name == _CALLBACK:
+            Timer(_SECONDS, os.kill, (os.getpid(), signal.SIGINT)).start()
+            return
+        frame = frame.f_back
     raise KeyboardInterrupt
 
 
