@@ -189,7 +189,7 @@ BAD = {
     "header only": (b"a,b,y\n", "no rows"),
     "too few cells": (b"a,b,y\n1,2,x\n3,4\n", "row 3: 2 cells, but the first line has 3"),
     "too many cells": (b"a,b,y\n1,2,x\n3,4,x,9\n", "row 3: 4 cells, but the first line has 3"),
-    "no such column": (b"a,b\n1,2\n3,4\n", "no column 'y'. Its first line names a, b"),
+    "no such column": (b"a,b\n1,2\n3,4\n", "no column 'y'. Its columns are a, b"),
     "one class": (b"a,y\n1,x\n2,x\n", "only one class, 'x'"),
     "label missing": (b"a,y\n1,x\n2,\n3,z\n4,x\n", "row 3, column 'y': the label is missing"),
     "not UTF-8": (b"a,y\n1,x\n2,\xff\n", "row 3: the text has a NUL character or is not UTF-8"),

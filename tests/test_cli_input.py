@@ -110,7 +110,7 @@ def test_a_mark_of_some_columns_only(capsys, monkeypatch, tmp_path):
     capsys.readouterr()
     code, _, err = run(capsys, "compare", *flags, "--missing-in", 0, "glukose")
     assert (code, err.count("\n")) == (2, 1)
-    assert "patients.csv has no column 'glukose'. Its first line names births, glucose, bmi, y." in err
+    assert "patients.csv has no column 'glukose'. Its columns are births, glucose, bmi, y." in err
 
 
 def test_a_label_that_is_missing_or_is_called_none(capsys, monkeypatch, tmp_path):

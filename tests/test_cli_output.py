@@ -26,7 +26,7 @@ from tests.test_cli import run, table, weather  # noqa: F401
 def standing_in(**contents):
     """Writes these files in place of the analysis, which takes its time; an exception is raised in its turn."""
 
-    def write(outcomes, settings, command, report_format, draft):
+    def write(outcomes, typed, to, draft):
         for name, content in contents.items():
             if isinstance(content, BaseException):
                 raise content

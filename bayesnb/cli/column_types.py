@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from collections import Counter
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Set
 from dataclasses import dataclass, field
 from typing import Self
 
@@ -12,7 +12,6 @@ import numpy as np
 import pandas as pd
 
 from bayesnb.cli.terminal import enumerate_names
-from bayesnb.encoding import check_table
 from bayesnb.streaming import MISSING
 
 Label = str | int
@@ -49,7 +48,7 @@ class Marks:
     """
 
     everywhere: frozenset[str] = frozenset()
-    within: Mapping[str, frozenset[str]] = field(default_factory=dict)
+    within: Mapping[str, Set[str]] = field(default_factory=dict)
     values: frozenset[str] = frozenset()
 
     def are_missing(self, column: str, texts: Iterable[str]) -> np.ndarray:
@@ -57,13 +56,11 @@ class Marks:
         within = self.within.get(column, frozenset())
         named, values = self.everywhere | within, self.values - within
         marks, numbers = (MISSING | named) - values, {_plain_number(mark) for mark in named} - {None}
-        return np.array(
-            [
-                text in marks or (bool(numbers) and text not in values and _plain_number(text) in numbers)
-                for text in texts
-            ],
-            bool,
-        )
+
+        def is_missing(text: str) -> bool:
+            return text in marks or (bool(numbers) and text not in values and _plain_number(text) in numbers)
+
+        return np.fromiter(map(is_missing, texts), bool)
 
 
 def _plain_number(text: str) -> float | None:
@@ -114,12 +111,8 @@ class ColumnCounts:
         missing = self.marks.are_missing(self.name, texts)
         number = np.where(missing, np.nan, to_numbers(texts))
         is_number = ~np.isnan(number)
-        masks = {
-            "missing": missing,
-            "odd": ~(missing | is_number),
-            "infinite": np.isinf(number),
-            "negative": number < 0,
-        }
+        odd, infinite = ~(missing | is_number), np.isinf(number)
+        masks = {"missing": missing, "odd": odd, "infinite": infinite, "negative": number < 0}
         for problem, mask in masks.items():
             if problem not in self.first and mask.any():
                 self.first[problem] = texts[mask.argmax()], int(cells.index[at[mask.argmax()]]) + 2
@@ -209,10 +202,9 @@ def to_levels(cells: Iterable[str]) -> dict[str, Label]:
     return numbers if all(str(number) == text for text, number in numbers.items()) else texts
 
 
-def describe_suspicious(X: pd.DataFrame, y: np.ndarray) -> list[str]:
-    """Return a note for each remark of `check_table`, with the columns that have it."""
-    remarks = check_table(X, y)["remarks"]
-    return [
-        f"{enumerate_names(columns.index.tolist(), 8)}: {remark}"
-        for remark, columns in remarks[remarks != ""].groupby(remarks, sort=False)
-    ]
+def describe_columns(notes: Mapping[str, str] | pd.Series) -> list[str]:
+    """Return a line for each note in {column: note} that is not empty, with the columns that have it."""
+    about = pd.Series(notes, dtype=object)
+    about = about[about != ""]
+    groups = about.groupby(about, sort=False).groups
+    return [f"{enumerate_names([*names], 8)}: {note}" for note, names in groups.items()]

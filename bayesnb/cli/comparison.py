@@ -3,24 +3,29 @@
 from __future__ import annotations
 
 import warnings
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
+from functools import cached_property
 from typing import Any
 
 import numpy as np
 import pandas as pd
+from sklearn.base import clone
+from sklearn.compose import make_column_transformer
+from sklearn.impute import SimpleImputer
+from sklearn.linear_model import LogisticRegression
+from sklearn.pipeline import Pipeline, make_pipeline
+from sklearn.preprocessing import OneHotEncoder, StandardScaler
 
 from bayesnb._util.kinds import KINDS
 from bayesnb._util.warnings import NoWeightsWarning, internal_fits
-from bayesnb.cli.baseline import LOGISTIC, fit_logistic
-from bayesnb.cli.column_types import Label, describe_suspicious
-from bayesnb.cli.conclusion import Base, Findings
+from bayesnb.cli.column_types import Label, describe_columns
+from bayesnb.cli.conclusion import LOGISTIC, Base, Findings
 from bayesnb.cli.csv_cells import InputError
-from bayesnb.cli.fitting import Fits, Settings
+from bayesnb.cli.fitting import Fits, Fold, Settings, Streamed
 from bayesnb.cli.held_out_rates import HeldOut
-from bayesnb.cli.labelled_data import NUMBERS, UNDECIDED, Dataset
-from bayesnb.cli.losses import read_losses
-from bayesnb.cli.terminal import enumerate_names
+from bayesnb.cli.labelled_data import NUMBERS, UNDECIDED, Dataset, read_losses
+from bayesnb.encoding import check_table
 from bayesnb.estimators import BernoulliNB, BinnedNB, CategoricalNB, MixedNB, MultinomialNB, WeightedNB
 from bayesnb.estimators.base import NaiveBayesClassifier
 from bayesnb.estimators.numbers import OF_KIND
@@ -29,10 +34,11 @@ from bayesnb.evaluation.estimates import WEIGHTED
 from bayesnb.evaluation.resampling import standard_error
 from bayesnb.families import offers
 from bayesnb.selection.leave_one_out import FEWEST_EVENTS
-from bayesnb.uncertainty import CLASS, ImproperPosteriorError, parameter_table
+from bayesnb.uncertainty import CLASS, decompose_uncertainty, parameter_table, predict_interval
 
 _MANY_CLASSES = 100
 _LONG = 300
+_MOST_CELLS = 20_000_000
 _OF_LEVELS = {"categorical": CategoricalNB, "bernoulli": BernoulliNB, "multinomial": MultinomialNB}
 _OF_ONE_KIND: dict[str, type[NaiveBayesClassifier]] = {**_OF_LEVELS, **OF_KIND, "binned": BinnedNB}
 
@@ -44,6 +50,7 @@ class Outcome:
     Parameters
     ----------
     data : Dataset
+    settings : Settings
     fits : Fits
         Fits to all rows, and to the rows that are not held out.
     weighted : Fits or None
@@ -58,12 +65,33 @@ class Outcome:
     """
 
     data: Dataset
+    settings: Settings
     fits: Fits
     weighted: Fits | None
     findings: Findings
     held_out: HeldOut
     parameters: pd.DataFrame | None
     notes: Sequence[str]
+
+    @cached_property
+    def predictions(self) -> pd.DataFrame:
+        """Predictions of the held-out rows, their probability with interval, and the parts of their entropy."""
+
+        def describe(fold: Fold) -> pd.DataFrame:
+            nb, X, proba = fold.nb, fold.X, fold.nb.predict_proba(fold.X)
+            top = np.arange(len(X)), proba.argmax(axis=1)
+            lower, upper = predict_interval(nb, X, prob=self.settings.prob)
+            columns = {"probability": proba[top], "lower": lower[top], "upper": upper[top]}
+            frame = pd.DataFrame({"prediction": nb.classes_[top[1]], **columns})
+            return frame.join(decompose_uncertainty(nb, X).reset_index(drop=True))
+
+        return describe_held_out(self.fits, describe)
+
+
+def describe_held_out(fits: Fits, describe: Callable[[Fold], pd.DataFrame]) -> pd.DataFrame:
+    """Return one table of all folds' held-out rows: row number, true label, and the columns of `describe(fold)`."""
+    parts = [pd.DataFrame({"row": fold.rows, "truth": fold.y}).join(describe(fold)) for fold in fits.folds]
+    return pd.concat(parts, ignore_index=True)
 
 
 def run(data: Dataset, settings: Settings) -> Outcome:
@@ -75,58 +103,52 @@ def run(data: Dataset, settings: Settings) -> Outcome:
         If the classifier cannot use the data.
     """
     losses = None if settings.loss is None else read_losses(settings.loss, np.array(list(data.class_count)))
-    about: dict[str, list[str]] = {}
-    for column, note in data.notes.items():
-        about.setdefault(note, []).append(column)
-    notes = [f"{enumerate_names(columns, 8)}: {note}" for note, columns in about.items()]
-    notes += [
-        f"class {label} has only one row, which is never held out" for label, n in data.class_count.items() if n == 1
-    ]
-    weighted, density_open = None, UNDECIDED in data.kinds.values()
+    single = [label for label, n in data.class_count.items() if n == 1]
+    notes = describe_columns(data.notes)
+    notes += [f"class {label} has only one row, which is never held out" for label in single]
+
+    def attempt(what: str, make: Callable[[], Any]) -> Any:
+        """Return `make()`; None, with a note that has the reason, if the library refuses."""
+        try:
+            return make()
+        except ValueError as error:
+            notes.append(f"No {what}. {error}")
+            return None
+
+    kinds = _decided_kinds(data, settings)
+    density_open = UNDECIDED in data.kinds.values() and settings.numbers == "gaussian"
     try:
-        if settings.weights != "none":
-            try:
-                weighted, note = _fit_weighted(data, settings)
-            except ValueError as error:
-                note = f"No weights. {error}"
-            notes += filter(None, [note])
+        has_weights = settings.weights != "none"
+        weighted = attempt("weights", lambda: _fit_weighted(data, settings, notes)) if has_weights else None
         with internal_fits():
             fits = (weighted or data.rows.fit(classifier(data, settings), settings, data.name)).unweighted
-        notes += describe_suspicious(fits.X, fits.y)
-        kinds = _decided_kinds(data, settings)
+        notes += describe_columns(check_table(fits.X, fits.y)["remarks"])
         data = replace(data, kinds=fits.nb.kinds_ if UNDECIDED in kinds.values() else kinds)
         priors = {f"alpha={a:g}": a for a in (1.0, 0.5) if a != settings.alpha}  # Laplace's and Jeffreys's
         has_levels = not NUMBERS.keys() >= set(data.kinds.values())
         parts = [(fold.nb, fold.X, fold.y) for fold in (weighted or fits).folds]
-        logistic, note = fit_logistic(data.rows, fits.folds, data.kinds)
-        notes += filter(None, [note])
+        logistic = attempt(LOGISTIC, lambda: {LOGISTIC: _fit_logistic(data, fits)})
         scored = score_fitted((weighted or fits).nb, parts, priors if has_levels else {}, data.name, logistic)
     except (ValueError, TypeError) as error:
         raise InputError(f"{data.name}: {' '.join(str(error).split())}") from None
-    try:
-        parameters = parameter_table(fits.nb, settings.prob)
-    except ImproperPosteriorError as error:
-        parameters = None
-        notes.append(f"No parameter table. {error}")
-    y = np.concatenate([fold.y for fold in fits.folds])
+    parameters = attempt("parameter table", lambda: parameter_table(fits.nb, settings.prob))
+    y, names = np.concatenate([fold.y for fold in fits.folds]), scored.joined_names
     findings = Findings(
-        merge_equal(scored.table(), scored.joined_names),
+        merge_equal(scored.table(), names),
         len(y),
         len(fits.folds),
         base_scores(scored, data.class_count, y),
         _expression(fits.nb),
         data.kinds,
-        weights=settings.weights != "none",
-        density_open=density_open and settings.numbers == "gaussian",
+        weights=has_weights,
+        density_open=density_open,
         weighting=scored.difference(WEIGHTED, "predictive") if WEIGHTED in scored.rows else None,
-        over_logistic={
-            name: scored.difference(first, LOGISTIC) for first, name in scored.joined_names.items() if logistic
-        },
+        over_logistic={name: scored.difference(first, LOGISTIC) for first, name in names.items() if logistic},
         target=data.target,
         left_out=tuple(data.left_out),
     )
     held_out = HeldOut.from_fits(weighted or fits, list(data.class_count), losses)
-    return Outcome(data, fits, weighted, findings, held_out, parameters, notes)
+    return Outcome(data, settings, fits, weighted, findings, held_out, parameters, notes)
 
 
 def merge_equal(comparison: pd.DataFrame, names: Mapping[str, str]) -> pd.DataFrame:
@@ -158,47 +180,73 @@ def base_scores(scored: Scored, class_count: Mapping[Label, int], y: np.ndarray)
     return Base(str(label), float(np.mean(y == label)), float(brier.mean()), gains)
 
 
-def _fit_weighted(data: Dataset, settings: Settings) -> tuple[Fits | None, str]:
-    """Return fits with weights and a note; None and the reason if rows are too few, or classes too many.
+def _fit_weighted(data: Dataset, settings: Settings, notes: list[str]) -> Fits:
+    """Return fits with weights; append a note if some fits have none.
 
-    Too few are fewer than ten rows outside the largest class; too many, under weights="auto", are more than 100
-    classes.
+    Raises
+    ------
+    ValueError
+        If fewer than ten rows are outside the largest class, or under weights="auto" there are more than 100 classes.
     """
     if settings.weights == "auto" and len(data.class_count) > _MANY_CLASSES:
-        reason = (
-            f"Fitting weights for more than {_MANY_CLASSES} classes takes minutes; to fit them, add --weights feature."
+        raise ValueError(
+            f"For more than {_MANY_CLASSES} classes they take minutes; to fit them, add --weights feature."
         )
-        return None, f"No weights. {reason}"
     nb = WeightedNB(classifier(data, settings), settings.weights, seed=settings.seed)
     with warnings.catch_warnings(), internal_fits():
         warnings.simplefilter("ignore", NoWeightsWarning)  # issued by each fold
         fits = data.rows.fit(nb, settings, data.name)
-    is_plain = [fitted.weights_ is None for fitted in (fits.nb, *(fold.nb for fold in fits.folds))]
-    if is_plain[0]:
-        return None, f"No weights. Weights need at least {FEWEST_EVENTS} rows outside the largest class."
-    note = f"weighted: {sum(is_plain)} of {len(is_plain)} fits have too few rows for weights, and predict without them."
-    return fits, note * any(is_plain)
+    plain = [fitted.weights_ is None for fitted in (fits.nb, *(fold.nb for fold in fits.folds))]
+    if plain[0]:
+        raise ValueError(f"Weights need at least {FEWEST_EVENTS} rows outside the largest class.")
+    if any(plain):
+        few = f"{sum(plain)} of {len(plain)} fits have too few rows for weights, and predict without them."
+        notes.append(f"weighted: {few}")
+    return fits
 
 
 def classifier(data: Dataset, settings: Settings) -> NaiveBayesClassifier:
     """Make the unfitted classifier for the kinds of columns: `MixedNB`, or that of the kind if there is only one.
 
-    It is `MixedNB`, too, if `settings.mixed`, or if the density of numbers is still to be chosen.
+    It is `MixedNB`, too, by `settings.estimator`, or if the density of numbers is still to be chosen.
     """
     kinds = _decided_kinds(data, settings)
     kind, *others = {*kinds.values()}
-    of_kind = MixedNB if others or kind == UNDECIDED or settings.mixed else _OF_ONE_KIND[kind]
+    is_mixed = others or kind == UNDECIDED or settings.estimator == "mixed"
+    nb = MixedNB() if is_mixed else _OF_ONE_KIND[kind]()
     options: dict[str, Any] = {kind: [name for name, k in kinds.items() if k == kind] or None for kind in KINDS}
     options |= {"alpha": settings.alpha, "class_alpha": settings.class_alpha, "numbers": settings.numbers}
     options["categories"] = dict(data.levels) or "auto"
-    known = of_kind().get_params(deep=False)
-    return of_kind(**{name: value for name, value in options.items() if name in known})
+    return nb.set_params(**{name: options[name] for name in nb.get_params(deep=False).keys() & options.keys()})
 
 
 def _decided_kinds(data: Dataset, settings: Settings) -> dict[str, str]:
     """Return {column: kind}, undecided numbers replaced by the density in the settings unless that is "auto"."""
     numbers = UNDECIDED if settings.numbers == "auto" else settings.numbers
     return {name: numbers if kind == UNDECIDED else kind for name, kind in data.kinds.items()}
+
+
+def _fit_logistic(data: Dataset, fits: Fits) -> list[Pipeline]:
+    """Fit logistic regression to the training rows of each fold: standardized numbers, and indicators of levels.
+
+    Missing numbers become the mean of their column, and missing levels have an indicator.
+
+    Raises
+    ------
+    ValueError
+        If the rows are not in memory, cells times classes are more than 20 million, or scikit-learn refuses the rows.
+    """
+    if isinstance(data.rows, Streamed):
+        raise ValueError("The rows do not fit into memory.")
+    X, y = data.rows.X, data.rows.y
+    if (cells := X.size * len(np.unique(y))) > _MOST_CELLS:
+        raise ValueError(f"Rows × features × classes are {cells:,}; the limit is {_MOST_CELLS:,}.")
+    levels = [name for name, kind in data.kinds.items() if kind == "categorical"]
+    numbers = make_pipeline(SimpleImputer(keep_empty_features=True), StandardScaler())
+    columns = make_column_transformer((OneHotEncoder(handle_unknown="ignore"), levels), remainder=numbers)
+    trained = (np.setdiff1d(np.arange(len(y)), fold.rows) for fold in fits.folds)
+    model = make_pipeline(columns, LogisticRegression(max_iter=1000))
+    return [clone(model).fit(X.iloc[train], y[train]) for train in trained]
 
 
 def _expression(nb: NaiveBayesClassifier) -> str:
@@ -221,9 +269,8 @@ def most_uncertain(
     feature share their uncertainty, and one row of the class probabilities.
     """
     location = {name: NUMBERS[kind].location for name, kind in kinds.items() if kind in NUMBERS}
-    ranked = parameters[
-        [location.get(f, "") in ("", v) for f, v in zip(parameters["feature"], parameters["level"], strict=True)]
-    ]
+    cells = zip(parameters["feature"], parameters["level"], strict=True)
+    ranked = parameters[[location.get(feature, "") in ("", level) for feature, level in cells]]
     unit = {CLASS: 1.0}
     for columns, statistics in zip(nb.fitted_.encoding.blocks, nb.fitted_.statistics.blocks, strict=True):
         if offers(statistics, "spread"):

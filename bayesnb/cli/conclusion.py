@@ -5,17 +5,18 @@ from __future__ import annotations
 import math
 from collections.abc import Hashable, Iterator, Mapping
 from dataclasses import dataclass, field
-from functools import cached_property
+from functools import cached_property, partial
+from typing import Any
 
 import pandas as pd
 
-from bayesnb.cli.baseline import LOGISTIC
 from bayesnb.cli.document import fill_list, fill_template
-from bayesnb.cli.terminal import enumerate_names
 from bayesnb.evaluation.estimates import WEIGHTED
 
 NOISE, NOISE_OF_FOLDS = 2.0, 3.0
 """Standard errors from which a difference is more than noise; cross-validated standard errors are too small."""
+LOGISTIC = "logistic regression"
+"""Name of the baseline among the estimates."""
 STRONG = 5
 """Log Bayes factor, in nats, from which the evidence of dependence is called strong."""
 _MANY_CHANGES = 0.02
@@ -33,9 +34,8 @@ class Difference:
     @property
     def sign(self) -> int:
         """Sign of a difference beyond noise: -1 is better, 1 is worse; 0 within noise."""
-        if not (math.isfinite(self.se) and abs(self.mean) > self.noise * self.se):
-            return 0
-        return -1 if self.mean < 0 else 1
+        beyond = math.isfinite(self.se) and abs(self.mean) > self.noise * self.se
+        return (-1 if self.mean < 0 else 1) if beyond else 0
 
     @property
     def text(self) -> str:
@@ -95,12 +95,12 @@ class Findings:
         Whether the user asked for weights.
     density_open : bool
         Whether `--numbers` would decide another density of some columns.
-    moved : (int, int) or None
-        Number of held-out rows whose label depends on the strength of the prior, and of all held-out rows; None if
+    moved : (int, int)
+        Number of held-out rows whose label depends on the strength of the prior, and of all held-out rows; (0, 0) if
         this was not computed.
-    dependent : (int, int) or None
+    dependent : (int, int)
         Number of pairs of features that were found to depend on each other given the class by strong evidence, and of
-        all pairs.
+        all pairs; (0, 0) if this was not computed.
     weighting : (float, float) or None
         Brier score with weights less the score without weights, row by row, and the standard error.
     over_logistic : dict {str: (float, float)}
@@ -120,23 +120,17 @@ class Findings:
     kinds: Mapping[str, str]
     weights: bool = True
     density_open: bool = False
-    moved: tuple[int, int] | None = None
-    dependent: tuple[int, int] | None = None
+    moved: tuple[int, int] = (0, 0)
+    dependent: tuple[int, int] = (0, 0)
     weighting: tuple[float, float] | None = None
     over_logistic: Mapping[str, tuple[float, float]] = field(default_factory=dict)
     target: str = "y"
     left_out: tuple[str, ...] = ()
 
     @cached_property
-    def scores(self) -> dict[str, dict[Hashable, float]]:
+    def scores(self) -> dict[Any, dict[Hashable, float]]:
         """Scores by estimate; estimates that agree share a name such as "mean = predictive"."""
-        estimates = self.comparison.drop(index=LOGISTIC, errors="ignore")
-        return {str(name): row for name, row in estimates.to_dict("index").items()}
-
-    @property
-    def logistic_brier(self) -> float:
-        """Brier score of logistic regression."""
-        return float(self.comparison["brier"][LOGISTIC])
+        return self.comparison.drop(index=LOGISTIC, errors="ignore").rename(index=str).to_dict("index")
 
     @property
     def first(self) -> str:
@@ -173,12 +167,6 @@ class Findings:
     def gain_by_weights(self) -> Difference:
         """Brier score with weights less the score without; NaN if there are no weights."""
         return self.difference(*(self.weighting or (math.nan, math.nan)))
-
-    @property
-    def weights_decide(self) -> bool:
-        """Whether the winner is weighted, or weights have the lowest score and are better than none beyond noise."""
-        weighted = self.named(WEIGHTED)
-        return self.weighting is not None and (self.weighted_leads or weighted == self.winner is not None)
 
     @property
     def noise(self) -> float:
@@ -246,62 +234,43 @@ def conclude(findings: Findings) -> Conclusion:
     >>> conclude(Findings(table, 75, 1, Base("0", 1 / 3, 2 / 3, {}), "GaussianNB()", {})).verdict[:20]
     'No estimate beats ma'
     """
-    without = enumerate_names([findings.target, *findings.left_out], 8)
-    return Conclusion(
-        fill_template("conclusion.txt", "verdict", f=findings),
-        tuple(
-            fill_template("conclusion.txt", "confidence", f=findings, estimate=name)
-            for name in dict.fromkeys([findings.subject, findings.predictive])
-        ),
-        fill_list("conclusion.txt", "details", f=findings),
-        tuple(_steps(findings)),
-        f"Add the options (--…) to the command. In Python, y is the column {findings.target} and X is the table "
-        f"without {without}, with numbers as floats, levels as text and missing cells as NaN. The suggested models "
-        "were not scored here; compare their scores with these before you trust them.",
-    )
+    fill = partial(fill_template, "conclusion.txt", f=findings)
+    estimates = dict.fromkeys([findings.subject, findings.predictive])
+    confidence = tuple(fill("confidence", estimate=name) for name in estimates)
+    details = fill_list("conclusion.txt", "details", f=findings)
+    return Conclusion(fill("verdict"), confidence, details, tuple(_steps(findings)), fill("about"))
 
 
-def _steps(findings: Findings) -> Iterator[Step]:
+def _steps(f: Findings) -> Iterator[Step]:
     """Yield suggestions on weights, on the prior's strength, and on structures or densities for dependent features."""
-    several, leads, winner = len(findings.kinds) > 1, findings.weighted_leads, findings.winner
-    weighted, kinds = findings.named(WEIGHTED), list(findings.kinds.values())
-    if not findings.weights and several:
+    kinds, weighted, several = list(f.kinds.values()), f.named(WEIGHTED), len(f.kinds) > 1
+    if not f.weights and several:
         why = "You switched weights off. Naive Bayes counts evidence more than once if several features carry it; "
         yield Step(f"{why}weights can correct that.", "--weights auto")
-    if leads:
-        why = "won" if winner else "have the lowest score, and are better than no weights by more than noise"
-        yield Step(f"Weights {why}: predict with weights.", f"bayesnb.WeightedNB({findings.model}).fit(X, y)")
-    alpha = next((part[6:] for part in (winner or "").split(" = ") if part.startswith("alpha=")), None)
-    moved, rows = findings.moved or (0, 0)
+    if f.weighted_leads:
+        why = "won" if f.winner else "have the lowest score, and are better than no weights by more than noise"
+        yield Step(f"Weights {why}: predict with weights.", f"bayesnb.WeightedNB({f.model}).fit(X, y)")
+    alpha = next((part[6:] for part in (f.winner or "").split(" = ") if part.startswith("alpha=")), None)
+    moved, rows = f.moved
     if alpha is not None:
         yield Step(f"The prior alpha={alpha} won: use it in the model.", f"--alpha {alpha}")
     elif moved > max(1, _MANY_CHANGES * rows):
         why = f"The predicted label of {moved:,} of {rows:,} held-out rows depends on the strength of the prior: "
-        tuned = f"bayesnb.tune_alpha({findings.model}.fit(X, y), X, y).estimator"
-        code = f"bayesnb.WeightedNB({tuned}).fit(X, y)" if leads and "binned" not in kinds else tuned
+        tuned = f"bayesnb.tune_alpha({f.model}.fit(X, y), X, y).estimator"
+        code = f"bayesnb.WeightedNB({tuned}).fit(X, y)" if f.weighted_leads and "binned" not in kinds else tuned
         yield Step(f"{why}choose the strength by leave-one-out.", code)
     # Structures and densities are suggested if features depend on each other and weights have not corrected that.
-    helped = findings.gain_by_weights.sign < 0
-    corrected = helped and weighted is not None and findings.overconfidence(weighted).sign <= 0
-    strong, pairs = findings.dependent or (0, 0)
-    if not (findings.weights and several and strong) or corrected:
+    helped, (strong, pairs) = f.gain_by_weights.sign < 0, f.dependent
+    corrected = helped and weighted is not None and f.overconfidence(weighted).sign <= 0
+    if not (f.weights and several and strong) or corrected:
         return
-    because = (
-        "are still overconfident"
-        if helped
-        else "are not better than no weights by more than noise"
-        if weighted
-        else "were not fitted"
-    )
-    why = (
-        f"There is strong evidence that at least {strong:,} of {pairs:,} pairs of features depend on each other given "
-        f"the class, and weights {because}: "
-    )
+    because = "are not better than no weights by more than noise" if weighted else "were not fitted"
+    evidence = f"at least {strong:,} of {pairs:,} pairs of features depend on each other given the class"
+    why = f"There is strong evidence that {evidence}, and weights {'are still overconfident' if helped else because}: "
     if "multinomial" not in kinds:
-        levels = sum(kind in _LEVELS for kind in kinds) > 1
-        tree = 'bayesnb.TAN("evidence")' if levels else 'bayesnb.TAN("evidence", numbers="binned")'
-        code = "bayesnb.WeightedNB()" if weighted else tree
+        numbers = "" if sum(kind in _LEVELS for kind in kinds) > 1 else ', numbers="binned"'
+        code = "bayesnb.WeightedNB()" if weighted else f'bayesnb.TAN("evidence"{numbers})'
         yield Step(f"{why}let features have other features as parents.", f"{code}.fit(X, y)")
         why = "The densities may also be wrong: "
-    if findings.density_open:
+    if f.density_open:
         yield Step(f"{why}let each column of numbers have a density of its own shape.", "--numbers auto")

@@ -11,24 +11,22 @@ import re
 import sys
 import zlib
 from collections import Counter
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager, suppress
 from itertools import chain, islice
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, BinaryIO, cast
+from typing import Any
 
-from bayesnb.cli.terminal import printable
-
-if TYPE_CHECKING:
-    import pandas as pd
+from bayesnb.cli.terminal import enumerate_names, printable
 
 _GZIP = b"\x1f\x8b"
 _DECIMAL_COMMA = r"^([-+]?\d+),(\d+)$"
 _NO_TEXT = re.compile("[\0\udc80-\udcff]")  # Bytes that could not be decoded become the latter characters.
-_NO_ROWS = "{} has a header but no rows. Add rows of data."
 FORMULA = ("=", "+", "-", "@", "\t", "\r", "\n", "＝", "＋", "－", "＠")
 """First characters of texts that spreadsheets compute."""
 _NUMBER = re.compile(r"[-+]?([0-9]+\.?[0-9]*|\.[0-9]+)([eE][-+]?[0-9]+)?")
+_SEPARATORS = "Columns of a CSV file are separated by commas, semicolons or tabs. Quote a name that contains a comma: "
+_SEPARATORS += "--drop '\"width, cm\",height'."
 _FIRST_ROWS = 1000
 _MOST_CELLS = 500_000
 _MOST_COLUMNS = 10_000
@@ -44,17 +42,25 @@ class InputError(Exception):
     """Input that cannot be used; the message is one line for the user."""
 
 
-def require_readable(path: Path) -> None:
+def require_readable(*paths: Path | None) -> None:
     """Raise InputError if a file cannot be opened; do not open a pipe, which can be read only once."""
-    with suppress(OSError):  # `_opened` says what is wrong with a path such as one that is too long.
-        if path.is_fifo():
-            return
-    with _opened(path):
-        pass
+    for path in filter(None, paths):
+        with suppress(OSError):  # `_opened` says what is wrong with a path such as one that is too long.
+            if path.is_fifo():
+                continue
+        with _opened(path):
+            pass
 
 
-def read_cells(path: Path) -> Iterator[pd.DataFrame]:
-    """Yield the rows of a CSV file in pieces: stripped text, with decimal points; the index counts rows from 0.
+def require_columns(path: Path, columns: Sequence[str], named: Iterable[str]) -> None:
+    """Raise InputError that names the columns among `named` which a file with `columns` does not have."""
+    if absent := [repr(name) for name in named if name not in columns]:
+        there = f"Its columns are {enumerate_names(columns, 12)}"
+        raise InputError(f"{path.name} has no column {enumerate_names(absent, 8)}. {there}. {_SEPARATORS}")
+
+
+def read_cells(path: Path) -> Iterator[Any]:
+    """Yield the rows of a CSV file as DataFrames: stripped text, with decimal points; the index counts rows from 0.
 
     A piece has at most 20,000 rows and 500,000 cells.
     Commas, semicolons or tabs separate cells; beside semicolons and tabs 1,5 is read as 1.5. Gzip is recognized by the
@@ -70,17 +76,13 @@ def read_cells(path: Path) -> Iterator[pd.DataFrame]:
 
     from bayesnb._util.progress import progress
 
-    with _opened(path) as content, progress("reading", None, "rows") as advance:
-        lines = _lines(content)
-        names, delimiter, records = _start(path.name, lines)
+    with _opened_table(path) as (names, delimiter, _, records), progress("reading", None, "rows") as advance:
         n = 0
         while rows := list(islice(records, max(1, min(_ROWS, _MOST_CELLS // len(names))))):
             for row, cells in enumerate(rows, n + 2):
                 if len(cells) != len(names):
-                    raise InputError(
-                        f"{path.name}, row {row}: {len(cells)} cells, but the first line has {len(names)}. Correct the "
-                        "row."
-                    )
+                    many = f"{len(cells)} cells, but the first line has {len(names)}"
+                    raise InputError(f"{path.name}, row {row}: {many}. Correct the row.")
                 _require_text(f"{path.name}, row {row}", cells)
             frame = pd.DataFrame(rows, pd.RangeIndex(n, n + len(rows)), names, dtype=object)
             frame = frame.apply(lambda column: column.str.strip())
@@ -89,8 +91,6 @@ def read_cells(path: Path) -> Iterator[pd.DataFrame]:
             n += len(rows)
             yield frame
             advance(len(rows))
-        if not n:
-            raise InputError(_NO_ROWS.format(path.name))
 
 
 def read_header(path: Path) -> tuple[list[str], str, str]:
@@ -104,29 +104,31 @@ def read_header(path: Path) -> tuple[list[str], str, str]:
         If the file is missing, empty, not UTF-8 or without rows, or has gzipped content and no name in .gz, or two
         columns of one name.
     """
-    with _opened(path) as content:
-        if isinstance(content, gzip.GzipFile) != (path.suffix.lower() == ".gz"):
+    with _opened_table(path) as (names, delimiter, is_packed, records):
+        if is_packed != (path.suffix.lower() == ".gz"):
             raise InputError(f"{path}: the name of a gzipped file, and of no other, must end in .gz. Rename the file.")
-        lines = _lines(content)
-        names, delimiter, records = _start(path.name, lines)
         rows = list(islice(records, _FIRST_ROWS))
-    if not rows:
-        raise InputError(_NO_ROWS.format(path.name))
     has_commas = delimiter != "," and any(re.match(_DECIMAL_COMMA, cell.strip()) for row in rows for cell in row)
     return names, delimiter, "," if has_commas else "."
 
 
-def _lines(content: BinaryIO) -> io.TextIOWrapper:
-    """Return the lines of an open file; the caller keeps the reference, as the file is closed without one."""
-    return io.TextIOWrapper(content, "utf-8-sig", "surrogateescape", newline="")
-
-
-def _start(file: str, lines: io.TextIOWrapper) -> tuple[list[str], str, Iterator[list[str]]]:
-    """Return the names of the columns of a CSV file, the character between cells, and the rows that follow."""
-    first = lines.readline(_LONGEST_LINE)
-    delimiter = max(",;\t", key=first.count)
-    records = _records(file, csv.reader(chain([first], lines), delimiter=delimiter, skipinitialspace=True, strict=True))
-    return _column_names(file, next(records, []) if first.strip() else []), delimiter, records
+@contextmanager
+def _opened_table(path: Path) -> Iterator[tuple[list[str], str, bool, Iterator[list[str]]]]:
+    """Open a CSV file; yield its columns, the character between cells, whether it is gzipped, and the other rows."""
+    with _opened(path) as content:
+        lines = io.TextIOWrapper(content, "utf-8-sig", "surrogateescape", newline="")
+        first = lines.readline(_LONGEST_LINE)
+        delimiter = max(",;\t", key=first.count)
+        reader = csv.reader(chain([first], lines), delimiter=delimiter, skipinitialspace=True, strict=True)
+        try:
+            names = _column_names(path.name, next(reader) if first.strip() else [])
+            rows = filter(None, reader)
+            if not (row := next(rows, None)):
+                raise InputError(f"{path.name} has a header but no rows. Add rows of data.")
+            yield names, delimiter, isinstance(content, gzip.GzipFile), chain([row], rows)
+        except csv.Error as error:
+            where = f"{path.name}, line {reader.line_num}"
+            raise InputError(f"{where}: {error}. Check the quotes up to this line.") from None
 
 
 def quote_formula(cell: object) -> object:
@@ -142,23 +144,15 @@ def quote_formula(cell: object) -> object:
     return f"'{cell}" if is_formula else cell
 
 
-def _records(file: str, reader: Any) -> Iterator[list[str]]:
-    """Yield the rows of a `csv.reader` that are not blank; raise InputError for a line that is not CSV."""
-    try:
-        yield from filter(None, reader)
-    except csv.Error as error:
-        raise InputError(f"{file}, line {reader.line_num}: {error}. Check the quotes up to this line.") from None
-
-
 @contextmanager
-def _opened(path: Path) -> Iterator[BinaryIO]:
+def _opened(path: Path) -> Iterator[Any]:
     """Open a file for reading bytes, unpacked if gzipped; raise InputError in place of errors of the file."""
     try:
         if path.is_char_device() or path.is_block_device():
             raise InputError(f"{path} is a device. Use a file or a pipe.")
         with path.open("rb") as file:
             packed = file.peek(len(_GZIP)).startswith(_GZIP)
-            yield cast(BinaryIO, gzip.GzipFile(fileobj=file)) if packed else file
+            yield gzip.GzipFile(fileobj=file) if packed else file
     except (OSError, EOFError, zlib.error) as error:
         reason = getattr(error, "strerror", None) or str(error)
         raise InputError(f"{path} cannot be read: {reason.rstrip('.')}.") from None
@@ -197,10 +191,8 @@ def _column_names(file: str, cells: Sequence[str]) -> list[str]:
         raise InputError(f"{file} is empty, or its first line is blank. The first line must name the columns.")
     _require_text(f"{file}, the first line", cells)
     if len(cells) > _MOST_COLUMNS:
-        raise InputError(
-            f"{file} has {len(cells):,} columns, and this command takes at most {_MOST_COLUMNS:,}. Keep fewer "
-            "columns, or fit a bayesnb classifier in Python."
-        )
+        many = f"{len(cells):,} columns, and this command takes at most {_MOST_COLUMNS:,}"
+        raise InputError(f"{file} has {many}. Keep fewer columns, or fit a bayesnb classifier in Python.")
     names = [cell.strip() or f"column {i}" for i, cell in enumerate(cells, 1)]
     for name, n in Counter(names).items():
         if n > 1:

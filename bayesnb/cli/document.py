@@ -6,13 +6,9 @@ import base64
 import re
 from dataclasses import dataclass
 from functools import cache
-from typing import TYPE_CHECKING, Any, Literal
+from typing import Any, Literal
 
-from bayesnb.cli.terminal import WIDTH, fill, grid, printable
-
-if TYPE_CHECKING:
-    import jinja2
-    import pandas as pd
+from bayesnb.cli.terminal import WIDTH, enumerate_names, fill, grid, printable
 
 Format = Literal["text", "markdown", "html"]
 SUFFIXES: dict[Format, str] = {"text": ".txt", "markdown": ".md", "html": ".html"}
@@ -52,8 +48,8 @@ class Table:
     rows: tuple[tuple[str, ...], ...]
 
     @classmethod
-    def from_frame(cls, frame: pd.DataFrame) -> Table:
-        """Return the table of a frame whose cells are strings."""
+    def from_frame(cls, frame: Any) -> Table:
+        """Return the table of a DataFrame whose cells are strings."""
         return cls(tuple(frame.columns), tuple(map(tuple, frame.to_numpy().tolist())))
 
     @property
@@ -129,7 +125,7 @@ def render(section: Section, to: Format, depth: int = 1) -> str:
 
 
 @cache
-def templates() -> jinja2.Environment:
+def templates() -> Any:
     """Return the package's template environment; in HTML, control characters and markup in values are escaped."""
     import jinja2
 
@@ -137,13 +133,11 @@ def templates() -> jinja2.Environment:
     def finalize(context: Any, value: object) -> Any:
         return printable(str(value)) if context.autoescape and not hasattr(value, "__html__") else value
 
-    environment = jinja2.Environment(
-        loader=jinja2.PackageLoader("bayesnb.cli"),
-        autoescape=jinja2.select_autoescape(["html"]),
-        undefined=jinja2.StrictUndefined,
-        finalize=finalize,
-    )
+    loader, autoescape = jinja2.PackageLoader("bayesnb.cli"), jinja2.select_autoescape(["html"])
+    options: dict[str, Any] = {"autoescape": autoescape, "undefined": jinja2.StrictUndefined, "finalize": finalize}
+    environment = jinja2.Environment(loader=loader, **options)
     environment.filters |= {"fill": fill, "grid": grid, "printable": printable, "escaped": _escape}
+    environment.filters["enumerated"] = enumerate_names
     environment.globals["width"] = WIDTH
     return environment
 

@@ -6,7 +6,6 @@ from collections.abc import Sequence
 
 import pandas as pd
 
-from bayesnb._util.progress import progress
 from bayesnb._util.short_names import shorten
 from bayesnb.checking.drift import DriftStatistics, check_drift
 from bayesnb.cli.fitting import most_rows
@@ -37,14 +36,11 @@ def measure_drift(
         X, y = _split(nb, _sample(nb, table, others), target)
         with blamed_on(table.path.name):
             return check_drift(nb, X, y, _sample(nb, reference, []))
-    with progress("counting", None, "rows") as advance:
-        for batch in read_rows(table, nb, others, as_texts=True):
-            X, y = _split(nb, from_arrow(batch), target)
-            with blamed_on(f"{table.path.name}, rows {n + 2:,} to {n + 1 + len(X):,}"):
-                part = DriftStatistics.from_rows(nb, X, y)
-            total = part if total is None else total.merge(part)
-            n += len(X)
-            advance(len(X))
+    for batch in read_rows(table, nb, others, as_texts=True):
+        X, y = _split(nb, from_arrow(batch), target)
+        with blamed_on(f"{table.path.name}, rows {n + 2:,} to {n + 1 + len(X):,}"):
+            part = DriftStatistics.from_rows(nb, X, y)
+        total, n = part if total is None else total.merge(part), n + len(X)
     assert total is not None
     return total.compare(nb)
 
@@ -60,9 +56,9 @@ def _sample(nb: FittedClassifier, table: TableFile, others: Sequence[str]) -> pd
 def _split(nb: FittedClassifier, rows: pd.DataFrame, target: str | None) -> tuple[pd.DataFrame, pd.Series | None]:
     """Return the features of rows, and their labels in the type of the classes; None without a target."""
     X = rows[list(nb.feature_names_in_)]
-    known: dict[str, object] = {}
     if target is None:
         return X, None
+    known: dict[str, object] = {}
     for label in reversed(nb.classes_.tolist()):  # The command fit reads 1.0 as '1', and True as 'true'.
         text = str(label)
         known |= dict.fromkeys([text, text.removesuffix(".0"), *([text.lower()] * isinstance(label, bool))], label)

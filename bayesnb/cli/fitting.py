@@ -18,16 +18,12 @@ from bayesnb._util.progress import progress
 from bayesnb.cli.column_types import Label
 from bayesnb.cli.csv_cells import InputError
 from bayesnb.estimators.base import NaiveBayesClassifier
-from bayesnb.estimators.defaults import ALPHA, CLASS_ALPHA
 from bayesnb.streaming import fit_stream
 
-Batch = tuple["pd.DataFrame", np.ndarray]
+Batch = tuple[pd.DataFrame, np.ndarray]
 
 _SHARE = 0.3
-_NONE_HELD_OUT = (
-    "No row can be held out. Use a larger --test-size, or add rows: a row is held out only if its class has another "
-    "one."
-)
+_NONE_HELD_OUT = "No row can be held out: its class must have another row. Use a larger --test-size, or add rows."
 _FOLDS = 5
 _FEW_ROWS = 1000
 _MOST_ROWS = 100_000
@@ -48,8 +44,8 @@ class Settings:
         Dirichlet concentration of levels, and of classes.
     prob : float
         Posterior probability of intervals.
-    mixed : bool
-        Whether to fit `MixedNB` also where all columns are of one kind.
+    estimator : str
+        "mixed" to fit `MixedNB` also where all columns are of one kind.
     weights : str
         Argument `weights` of `WeightedNB`, or "none".
     numbers : str
@@ -60,10 +56,10 @@ class Settings:
 
     test_size: float | None = None
     seed: int = 0
-    alpha: float = ALPHA
-    class_alpha: float = CLASS_ALPHA
+    alpha: float = 1.0
+    class_alpha: float = 1.0
     prob: float = 0.9
-    mixed: bool = False
+    estimator: str = "auto"
     weights: str = "auto"
     numbers: str = "gaussian"
     loss: Path | None = None
@@ -182,11 +178,11 @@ class Streamed:
         def counted_rows() -> Iterator[Batch]:
             """Yield batches without held-out rows; append those to `test`, and a sample of the others to `to_weigh`."""
             for X, y in self.batches():
-                for sample, rows in ((held_out, test), (of_counted, to_weigh)):
-                    drawn = sample.draw(y)
-                    rows.append((X[drawn], y[drawn]))
-                    if sample is held_out:
-                        X, y = X[~drawn], y[~drawn]
+                drawn = held_out.draw(y)
+                test.append((X[drawn], y[drawn]))
+                X, y = X[~drawn], y[~drawn]
+                drawn = of_counted.draw(y)
+                to_weigh.append((X[drawn], y[drawn]))
                 if len(y):
                     yield X, y
 

@@ -36,11 +36,9 @@ def format_differences(comparison: pd.DataFrame) -> pd.DataFrame:
     """Format paired differences from the first estimate as strings "mean ± se", one row an estimate."""
     columns = {}
     for score, heading in zip(DIFFERENCES, ("brier difference", "clipped difference"), strict=True):
-        pairs = comparison[[f"{score}_difference", f"{score}_difference_se"]].to_numpy()[1:]
-        columns[heading] = [
-            "-",
-            *(f"{mean:+.{decimals(se)}f} ± {number(f',.{decimals(se)}f')(se)}" for mean, se in pairs),
-        ]
+        _, *pairs = comparison[[f"{score}_difference", f"{score}_difference_se"]].to_numpy()
+        texts = (f"{mean:+.{decimals(se)}f} ± {number(f',.{decimals(se)}f')(se)}" for mean, se in pairs)
+        columns[heading] = ["-", *texts]
     return pd.DataFrame(columns)
 
 
@@ -95,26 +93,15 @@ def _parameter_name(row: Mapping[Any, Any], kinds: Mapping[str, str]) -> str:
 _SCORES = ["estimate", "brier", "log_loss", "log_loss_clipped", "accuracy", "ece"]
 _SCORES += ["impossible_rows", "undefined_rows", "log_evidence"]
 
-_HEADINGS = {
-    "log_loss_clipped": "clipped",
-    "impossible_rows": "impossible",
-    "undefined_rows": "undefined",
-    "row": "row (from 0)",
-    "truth": "true class",
-    "probability": "P(prediction)",
-    "total": "entropy",
-    "p_top": "p_top",
-    "term": "feature",
-    "feature_1": "feature",
-    "feature_2": "and feature",
-    "log_bayes_factor": "log Bayes factor",
-}
+_HEADINGS = {"log_loss_clipped": "clipped", "impossible_rows": "impossible", "undefined_rows": "undefined"}
+_HEADINGS |= {"row": "row (from 0)", "truth": "true class", "probability": "P(prediction)", "total": "entropy"}
+_HEADINGS |= {"term": "feature", "feature_1": "feature", "feature_2": "and feature", "p_top": "p_top"}
+_HEADINGS |= {"log_bayes_factor": "log Bayes factor"}
 _FORMATS: dict[str, Callable[[Any], str]] = {
-    **dict.fromkeys(("brier", "log_loss", "log_loss_clipped", "accuracy", "ece"), number(".4f")),
+    **dict.fromkeys((*_SCORES[1:6], "total", "aleatoric", "epistemic"), number(".4f")),
     **dict.fromkeys(("impossible_rows", "undefined_rows", "rows"), number(",d")),
     **dict.fromkeys(("log_evidence", "log_bayes_factor"), number(",.1f")),
     **dict.fromkeys(("weight", "mutual_information"), number(".3f")),
     **dict.fromkeys(("probability", "lower", "upper", "p_top"), probability),
-    **dict.fromkeys(("total", "aleatoric", "epistemic"), number(".4f")),
     "label_changes": lambda changes: "yes" if changes else "no",
 }

@@ -4,22 +4,23 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from functools import partial
 from math import sqrt
 from typing import Any
 
 import numpy as np
 import pandas as pd
-from sklearn.metrics import roc_auc_score
+from sklearn.metrics import confusion_matrix, roc_auc_score
 
-from bayesnb.cli.document import Block, Paragraph, Section, Table
+from bayesnb.cli.conclusion import NOISE, Difference
+from bayesnb.cli.document import Paragraph, Section, Table, fill_template
 from bayesnb.cli.fitting import Fits
-from bayesnb.cli.terminal import enumerate_names
 
 _THRESHOLDS = (0.5, 0.3, 0.2, 0.1, 0.05, 0.02, 0.01, 0.005, 0.002, 0.001)
 _N_THRESHOLDS = 5
 _MOST_CLASSES = 12
 _TOP = 0.1
-_NOISE = 2.0
+_explain = partial(fill_template, "decision.txt")
 
 
 @dataclass(frozen=True, eq=False)
@@ -55,16 +56,11 @@ class HeldOut:
         """Return the section of the report; `estimate` names the estimate that the probabilities are from."""
         count = np.bincount(self.label, minlength=len(self.classes))
         most = int(np.argmax(count))
-        n, share = len(self.label), count[most] / len(self.label)
-        guess = f"Always predicting “{self.classes[most]}” is right for {share:.1%} of {n:,} held-out rows"
-        if len(self.classes) == 2 and count.min():
-            text, table = self._rare_class(1 - most, estimate)
-        else:
-            text, table = self._each_class(count, estimate)
-        blocks: list[Block] = [Paragraph(f"{guess}{text}"), Table.from_frame(table)]
-        if self.losses is not None:
-            blocks.append(Paragraph(self._describe_costs(estimate)))
-        return Section("What a decision rests on", tuple(blocks))
+        has_rare = len(self.classes) == 2 and count.min() > 0
+        about, table = self._rare_class(1 - most, estimate) if has_rare else self._each_class(estimate)
+        text = _explain("majority", name=self.classes[most], share=count[most] / len(self.label), n=len(self.label))
+        costs = [] if self.losses is None else [Paragraph(self._describe_costs(estimate))]
+        return Section("What a decision rests on", (Paragraph(f"{text}{about}"), Table.from_frame(table), *costs))
 
     def _describe_costs(self, estimate: str) -> str:
         """Return a text on the cost of decisions by the probabilities, beside that of one action for all rows."""
@@ -72,76 +68,53 @@ class HeldOut:
         loss, actions = self.losses.to_numpy(float), list(map(str, self.losses.index))
         risk = self.proba @ loss.T
         chosen, constant = risk.argmin(axis=1), loss[:, self.label].mean(axis=1)
-        best, taken = int(constant.argmin()), np.bincount(chosen, minlength=len(actions))
-        counts = enumerate_names([f"“{name}” for {n:,} rows" for name, n in zip(actions, taken, strict=True) if n], 6)
-        return (
-            f"The action of least expected loss by the {estimate} estimate is {counts}. It costs "
-            f"{loss[chosen, self.label].mean():.4g} a row ({risk.min(axis=1).mean():.4g} expected); always "
-            f"“{actions[best]}” costs {constant[best]:.4g}."
-        )
+        count = np.bincount(chosen, minlength=len(actions))
+        taken = [f"“{name}” for {n:,} rows" for name, n in zip(actions, count, strict=True) if n]
+        facts = {"taken": taken, "cost": loss[chosen, self.label].mean(), "expected": risk.min(axis=1).mean()}
+        return _explain("costs", **facts, estimate=estimate, best=actions[constant.argmin()], least=constant.min())
 
-    def _optimal_threshold(self, c: int) -> float | None:
-        """Return P(class c) from which the better of two actions changes, None without such losses of two classes."""
+    def _optimal_threshold(self, c: int) -> list[float]:
+        """Return P(class c) from which the better of two actions changes, none without such losses of two classes."""
         if self.losses is None or self.losses.shape != (2, 2):
-            return None
+            return []
         # Loss of the first action less that of the second, if the row is of the class, and if it is not.
         of_class, of_other = (float(np.diff(self.losses.to_numpy(float)[::-1, k])[0]) for k in (c, 1 - c))
-        return of_other / (of_other - of_class) if of_class * of_other < 0 else None
+        return [of_other / (of_other - of_class)] if of_class * of_other < 0 else []
 
     def _rare_class(self, c: int, estimate: str) -> tuple[str, pd.DataFrame]:
-        """Return a text on the rarer of two classes, and its recall and precision at several thresholds."""
+        """Return a text on class `c`, the rarer of two, and its recall and precision at several thresholds."""
         name, is_class, p = self.classes[c], self.label == c, self.proba[:, c]
         n, found, rate = len(p), int(is_class.sum()), float(is_class.mean())
-        area = float(roc_auc_score(is_class, p))
         # Standard error of the area if the probabilities say nothing (Mann and Whitney 1947).
-        chance = sqrt((n + 1) / (12.0 * found * (n - found)))
-        top = np.argsort(-p, kind="stable")[: max(1, round(_TOP * n))]
-        if area - 0.5 > _NOISE * chance:
-            finds = (
-                f"The {estimate} estimate finds more: of the {len(top):,} rows with the highest P({name}) "
-                f"{int(is_class[top].sum()):,} are “{name}” ({is_class[top].mean():.0%}, by chance {rate:.1%}), which "
-                f"is {is_class[top].sum() / found:.0%} of all “{name}”. P({name}) is higher for a row of “{name}” than "
-                f"for another row in {area:.0%} of the pairs (50% by chance)."
-            )
-        else:
-            finds = (
-                f"The {estimate} estimate does not find more than chance: P({name}) is higher for a row of "
-                f"“{name}” than for another row in {area:.0%} of the pairs, and chance is 50% ± {chance:.0%}."
-            )
-        gap, se = float(p.mean()) - rate, float(np.std(p - is_class) / sqrt(n))
-        states = f"P({name}) is {p.mean():.1%} on average, and {rate:.1%} of the rows are “{name}”: the gap is "
-        states += f"{'within' if abs(gap) <= _NOISE * se else 'more than'} noise ({gap:+.1%} ± {se:.1%})."
+        area = Difference(roc_auc_score(is_class, p) - 0.5, sqrt((n + 1) / (12.0 * found * (n - found))), NOISE)
+        top = is_class[np.argsort(-p, kind="stable")[: max(1, round(_TOP * n))]]
         rows, optimal = [], self._optimal_threshold(c)
         thresholds = [t for t in _THRESHOLDS if t == 0.5 or t >= rate / 5][:_N_THRESHOLDS]
-        for t in sorted({*thresholds, *([] if optimal is None else [optimal])}, reverse=True):
+        for t in sorted({*thresholds, *optimal}, reverse=True):
             flagged = p >= t
             right = f"{is_class[flagged].mean():.3f}" if flagged.any() else "-"
-            shown = f"{t:.3g} (least loss)" if t == optimal else f"{t:g}"
+            shown = f"{t:.3g} (least loss)" if t in optimal else f"{t:g}"
             rows.append([shown, f"{flagged.sum():,}", f"{is_class[flagged].sum() / found:.3f}", right])
         header = [f"P({name}) at least", "rows", f"of all {name}, found", f"of these rows, {name}"]
-        text = f", and finds none of the {found:,} “{name}” ({rate:.1%}). {finds} {states}"
-        return text, pd.DataFrame(rows, columns=header)
+        facts = {"estimate": estimate, "found": found, "rate": rate, "mean": p.mean(), "gap": _gap(p - is_class)}
+        return _explain("rare_class", name=name, area=area, top=top, **facts), pd.DataFrame(rows, columns=header)
 
-    def _each_class(self, count: np.ndarray, estimate: str) -> tuple[str, pd.DataFrame]:
+    def _each_class(self, estimate: str) -> tuple[str, pd.DataFrame]:
         """Return a text on the accuracy, and recall and precision of each class, the most frequent ones first."""
-        choice = self.proba.argmax(axis=1)
-        right = choice == self.label
+        choice, confidence = self.proba.argmax(axis=1), self.proba.max(axis=1)
+        confusion = confusion_matrix(self.label, choice, labels=range(len(self.classes)))
+        count, chosen, hits = confusion.sum(axis=1), confusion.sum(axis=0), confusion.diagonal()
         rows = []
         for c in np.argsort(-count, kind="stable")[:_MOST_CLASSES]:
-            n, chosen = int(count[c]), int((choice == c).sum())
-            hits = int((right & (choice == c)).sum())
-            shares = [f"{hits / total:.3f}" if total else "-" for total in (n, chosen)]
-            rows.append([self.classes[c], f"{n:,}", f"{n / len(choice):.3f}", f"{chosen:,}", *shares])
-        confidence = self.proba.max(axis=1)
-        gap, se = float(confidence.mean() - right.mean()), float(np.std(confidence - right) / sqrt(len(right)))
-        never = [name for c, name in enumerate(self.classes) if count[c] and not (choice == c).any()]
-        text = (
-            f". The {estimate} estimate is right for {right.mean():.1%}, and states {confidence.mean():.1%}: the gap "
-        )
-        text += f"is {'within' if abs(gap) <= _NOISE * se else 'more than'} noise ({gap:+.1%} ± {se:.1%})."
-        if never:
-            text += f" It never predicts {enumerate_names(never, 6)}."
-        if len(count) > _MOST_CLASSES:
-            text += f" The table has the {_MOST_CLASSES} most frequent of {len(count)} classes."
-        header = ["class", "rows", "rate", "predicted", "found", "right"]
-        return text, pd.DataFrame(rows, columns=header)
+            shares = [f"{hits[c] / total:.3f}" if total else "-" for total in (count[c], chosen[c])]
+            rows.append([self.classes[c], f"{count[c]:,}", f"{count[c] / len(choice):.3f}", f"{chosen[c]:,}", *shares])
+        right = choice == self.label
+        never = [name for name, n, k in zip(self.classes, count, chosen, strict=True) if n and not k]
+        facts = {"estimate": estimate, "accuracy": right.mean(), "confidence": confidence.mean(), "never": never}
+        text = _explain("each_class", **facts, gap=_gap(confidence - right), n=len(count), most=_MOST_CLASSES)
+        return text, pd.DataFrame(rows, columns=["class", "rows", "rate", "predicted", "found", "right"])
+
+
+def _gap(differences: np.ndarray) -> Difference:
+    """Return the mean of stated less observed, row by row, with its standard error."""
+    return Difference(float(differences.mean()), float(np.std(differences) / sqrt(len(differences))), NOISE)

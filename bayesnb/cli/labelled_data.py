@@ -1,4 +1,4 @@
-"""Labelled tables with a kind for each column: from a CSV file, or those of a run without a file."""
+"""Labelled tables with a kind for each column, from a CSV file or of a run without a file, and tables of losses."""
 
 from __future__ import annotations
 
@@ -7,6 +7,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import partial
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pandas as pd
@@ -14,10 +15,11 @@ import pandas as pd
 from bayesnb import datasets, families
 from bayesnb._util.kinds import KINDS
 from bayesnb.cli.column_types import ColumnCounts, Label, Marks, guess, to_levels, to_numbers
-from bayesnb.cli.csv_cells import InputError, larger_than_memory, read_cells, title
+from bayesnb.cli.csv_cells import InputError, larger_than_memory, read_cells, require_columns, title
 from bayesnb.cli.fitting import Batch, InMemory, Streamed, concatenate
 from bayesnb.cli.output_folder import BUILT_IN
-from bayesnb.cli.terminal import enumerate_names
+from bayesnb.cli.table_files import blamed_on
+from bayesnb.decision import loss_table
 
 NUMBERS = {family.kind: family for family in (*families.OF_NUMBERS, families.Binned)}
 UNDECIDED = "numbers"
@@ -25,6 +27,8 @@ UNDECIDED = "numbers"
 _NONNEGATIVE = ("multinomial", *(kind for kind, family in NUMBERS.items() if family.nonnegative))
 _MOST_LEVELS = 100_000
 MOST_CLASSES = 1000
+_NO_NAMES = "read as the names of the columns; if it is a row of data, add a line of names above it"
+_MANY_CLASSES = f"Classes need two rows or more on average, and at most {MOST_CLASSES:,} are allowed. Merge classes."
 _ZEROS = "some cells are 0 and no other value is near 0; if 0 means “not measured”, add --missing-in 0 COLUMNS"
 
 
@@ -123,13 +127,13 @@ def load_csv(
         cell is not a number where one is needed.
     """
     streamed = larger_than_memory(path)
-    pieces: Iterable[pd.DataFrame] = read_cells(path) if streamed else list(read_cells(path))
+    pieces: Iterable[Any] = read_cells(path) if streamed else list(read_cells(path))
     counts: dict[str, ColumnCounts] = {}
     for cells in pieces:
         if not counts:
-            _require_columns(path, [*map(str, cells)], (target, *kinds, *drop, *marks.within))
+            require_columns(path, list(cells), (target, *kinds, *drop, *marks.within))
             limit = _MOST_LEVELS if streamed else np.inf
-            counts = {name: ColumnCounts(name, marks, limit) for name in map(str, cells) if name not in drop}
+            counts = {name: ColumnCounts(name, marks, limit) for name in cells if name not in drop}
         for name, column in counts.items():
             column.add(cells[name])
     labels = counts.pop(target)
@@ -137,28 +141,24 @@ def load_csv(
     chosen, left_out, notes = _choose_kinds(path, counts, kinds, default)
     names = [target, *counts]
     if np.isfinite(to_numbers(names)).all() and sorted(names) != sorted(map(str, range(len(names)))):
-        notes["the first line"] = (
-            "read as the names of the columns; if it is a row of data, add a line of names above it"
-        )
+        notes["the first line"] = _NO_NAMES
     if not chosen:
         reasons = ", ".join(f"{name} ({reason})" for name, reason in list(left_out.items())[:3])
-        raise InputError(
-            f"{path.name}: no column is left besides the target {target!r}. "
-            + (
-                f"Left out: {reasons}. To keep a column, name it in --categorical or another flag."
-                if reasons
-                else "Add columns of features, or drop fewer."
-            )
-        )
+        keep = f"Left out: {reasons}. To keep a column, name it in --categorical or another flag."
+        advice = keep if reasons else "Add columns of features, or drop fewer."
+        raise InputError(f"{path.name}: no column is left besides the target {target!r}. {advice}")
     levels = {name: to_levels(counts[name].values) for name, kind in chosen.items() if kind == "categorical"}
     classes = to_levels(labels.values)
-    typed = partial(_type_cells, path, target, list(chosen), {**levels, target: classes}, marks)
     class_count = {classes[cell]: n for cell, n in labels.values.items()}
+    typed = partial(_type_cells, path, target, list(chosen), levels | {target: classes}, marks)
+    rows: InMemory | Streamed
+    if streamed:
+        rows = Streamed(path, lambda: map(typed, read_cells(path)), class_count, len(chosen))
+    else:
+        rows = InMemory(*concatenate(list(map(typed, pieces))))
     return Dataset(
         title(path),
-        Streamed(path, lambda: map(typed, read_cells(path)), class_count, len(chosen))
-        if streamed
-        else InMemory(*concatenate(list(map(typed, pieces)))),
+        rows,
         chosen,
         {name: list(cells.values()) for name, cells in levels.items()},
         class_count,
@@ -171,13 +171,17 @@ def load_csv(
     )
 
 
+def read_losses(path: Path, classes: np.ndarray) -> pd.DataFrame:
+    """Read a CSV file with the loss of each action (row, named in the first column) for each class (column)."""
+    cells = pd.concat(read_cells(path))
+    actions, names = cells.iloc[:, 0], {str(label): label for label in classes.tolist()}
+    losses = cells.iloc[:, 1:].apply(to_numbers).set_axis(actions.tolist()).rename(columns=names)
+    with blamed_on(f"--loss {path}"):
+        return loss_table(losses, None, classes)
+
+
 def _type_cells(
-    path: Path,
-    target: str,
-    names: Sequence[str],
-    levels: Mapping[str, Mapping[str, Label]],
-    marks: Marks,
-    cells: pd.DataFrame,
+    path: Path, target: str, names: Sequence[str], levels: Mapping[str, Any], marks: Marks, cells: pd.DataFrame
 ) -> Batch:
     """Convert cells as text to features `names` and labels; columns in `levels` become levels, others floats."""
     columns = {}
@@ -196,38 +200,22 @@ def _type_cells(
     return pd.DataFrame(columns), y
 
 
-def _require_columns(path: Path, names: Sequence[str], named: Iterable[str]) -> None:
-    """Raise InputError unless the file has all columns that the user named."""
-    for name in named:
-        if name not in names:
-            raise InputError(
-                f"{path.name} has no column {name!r}. Its first line names {enumerate_names(names, 12)}. Columns are "
-                "separated by commas, semicolons or tabs. Quote a name that contains a comma: --drop '\"width, "
-                "cm\",height'."
-            )
-
-
 def require_classes(path: Path, labels: ColumnCounts) -> None:
     """Raise InputError unless each row has a label, of 2 to 1,000 classes that have two rows or more on average."""
-    n, classes = labels.present + labels.missing, len(labels.values)
+    n, classes, target = labels.present + labels.missing, len(labels.values), repr(labels.name)
     if labels.missing:
         mark, row = labels.first["missing"]
         advice = f", or add --not-missing {mark!r} if {mark!r} is a label" if mark else ""
-        raise InputError(
-            f"{path.name}, row {row}, column {labels.name!r}: the label is missing ({labels.missing} of {n} rows). "
-            f"Remove these rows{advice}."
-        )
-    target = f"{path.name}: the target {labels.name!r} has"
+        problem = f"the label is missing ({labels.missing} of {n} rows)"
+        raise InputError(f"{path.name}, row {row}, column {target}: {problem}. Remove these rows{advice}.")
     if classes == 1:
-        raise InputError(
-            f"{target} only one class, {next(iter(labels.values))!r}. Choose a target with two or more classes."
-        )
-    if labels.beyond or classes > min(n / 2, MOST_CLASSES):
+        problem, advice = f"only one class, {next(iter(labels.values))!r}", "Choose a target with two or more classes."
+    elif labels.beyond or classes > min(n / 2, MOST_CLASSES):
         many = f"more than {labels.limit}" if labels.beyond else f"{classes:,}"
-        raise InputError(
-            f"{target} {many} distinct values in {n} rows. Classes need two rows or more on average, and this command "
-            f"takes at most {MOST_CLASSES:,}. Merge classes, or fit a bayesnb classifier in Python."
-        )
+        problem, advice = f"{many} distinct values in {n} rows", _MANY_CLASSES
+    else:
+        return
+    raise InputError(f"{path.name}: the target {target} has {problem}. {advice}")
 
 
 def _choose_kinds(
@@ -262,10 +250,9 @@ def _require_numbers(path: Path, column: ColumnCounts, kind: str) -> None:
     if kind == "multinomial":
         problems["missing"] = "is missing"
     mark = "" if kind == "multinomial" else "mark it with --missing, "
+    advice = f"Correct the cell, {mark}or use --categorical or --drop for the column."
     for problem, text in problems.items():
         if problem in column.first:
             cell, row = column.first[problem]
-            raise InputError(
-                f"{path.name}, row {row}, column {column.name!r}: {repr(cell) if cell else 'the cell'} {text}, which "
-                f"{kind} columns do not accept. Correct the cell, {mark}or use --categorical or --drop for the column."
-            )
+            what = f"{repr(cell) if cell else 'the cell'} {text}, which {kind} columns do not accept"
+            raise InputError(f"{path.name}, row {row}, column {column.name!r}: {what}. {advice}")

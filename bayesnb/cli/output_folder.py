@@ -41,10 +41,8 @@ def require_free(folder: Path, names: Sequence[str], overwrite: bool) -> None:
     present = [folder / name for name in names if os.path.lexists(folder / name)]
     kept = [path.name for path in present if not overwrite or path.is_dir()]
     if kept:
-        raise InputError(
-            f"--out {folder} already has {enumerate_names(kept, 12)}. Choose another folder"
-            + ("; --overwrite does not replace folders." if overwrite else ", or replace the files with --overwrite.")
-        )
+        advice = "; --overwrite does not replace folders" if overwrite else ", or replace the files with --overwrite"
+        raise InputError(f"--out {folder} already has {enumerate_names(kept, 12)}. Choose another folder{advice}.")
 
 
 @contextmanager

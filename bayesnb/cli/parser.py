@@ -4,6 +4,9 @@ from __future__ import annotations
 
 import argparse
 import csv
+from collections.abc import Callable
+from contextlib import suppress
+from math import inf
 from pathlib import Path
 from typing import Any, NoReturn
 
@@ -38,6 +41,20 @@ code is 3 if a q-value (a p-value corrected for the number of columns) is below 
 
 _LOSSES = "CSV file of losses: a line for each action, its name in the first cell, and a column for each class; "
 
+_NUMBERS = """density of columns of numbers that no flag names: normal, of any shape, or for each column the better of
+the two by leave-one-out, chosen in each fold, which takes a minute or more (default gaussian)"""
+
+_WEIGHTS = """weights for dependent features, fitted to halves of the rows: one for each feature, one temperature for
+all, or none (default auto: one for each of at most 256 features, else a temperature; none for more than 100 classes)"""
+
+_FORMATS = """format of the report in --out: report.html (default), report.md or report.txt; without --out, format of
+the printed report (default text)"""
+
+_REFERENCE = """file of held-out rows in the same format; adds tests of the predictions and of all columns jointly, and
+uses random samples of at most 100,000 rows of both files"""
+
+_INTERVAL = "adds the ends of the posterior intervals of the class probabilities; slow: some 3,000 rows a second"
+
 
 class _Parser(argparse.ArgumentParser):
     """Parser that refuses arguments in one line, without the usage of all others."""
@@ -51,147 +68,14 @@ class _Parser(argparse.ArgumentParser):
         say(message.rstrip())
 
 
-def make_parser() -> argparse.ArgumentParser:
-    """Make the parser of the command line."""
-    parser = _Parser(prog="python -m bayesnb", description="Naive Bayes as Bayesian statistics.")
-    parser.add_argument("--version", action="version", version=f"bayesnb {__version__}")
-    commands = parser.add_subparsers(dest="command", metavar="COMMAND")
-    compare = commands.add_parser(
-        "compare", help="compare maximum likelihood with the Bayesian estimates", description=_COMPARE, epilog=_RULES
-    )
-    mark: dict[str, Any] = {"action": "append", "default": [], "type": str.strip, "metavar": "MARK"}
-    columns: dict[str, Any] = {"action": "extend", "default": [], "type": column_names, "metavar": "COLS"}
-
-    add = compare.add_argument_group("the file").add_argument
-    add("--csv", type=_path, metavar="FILE", help="table whose first line names the columns; may be gzipped")
-    add("--target", type=str.strip, metavar="COLUMN", help="column of class labels")
-    usual = "empty cells, NA, nan, null and similar"
-    add("--missing", **mark, help=f"mark of a missing cell, such as '?', in addition to {usual}; repeatable")
-    only = "mark of a missing cell in these columns only, such as 0 for a blood pressure; repeatable"
-    add("--missing-in", **{**mark, "metavar": ("MARK", "COLS")}, nargs=2, help=only)
-    add("--not-missing", **mark, help="mark that is a value in this file, such as NA for Namibia; repeatable")
-
-    syntax = "COLS: names separated by commas; quote names that contain commas: '\"width, cm\",height'; repeatable"
-    add = compare.add_argument_group(f"the columns ({syntax})").add_argument
-    default_kind = "kind of all columns that no flag below names; auto and mixed guess it"
-    add("--estimator", choices=["auto", *KINDS, "mixed"], default="auto", help=default_kind)
-    for kind, description in KINDS.items():
-        add(f"--{kind}", **columns, help=description)
-    add("--drop", **columns, help="columns to leave out")
-
-    add = compare.add_argument_group("the model and its evaluation").add_argument
-    for name, subject in (("--alpha", "levels"), ("--class-alpha", "classes")):
-        concentration = f"Dirichlet concentration of the {subject} (default 1)"
-        add(name, type=_concentration, default=argparse.SUPPRESS, help=concentration)
-    add(
-        "--numbers",
-        choices=["gaussian", "binned", "auto"],
-        default="gaussian",
-        help="density of columns of numbers that no flag names: normal, of any shape, or for each column the better of "
-        "the two by leave-one-out, chosen in each fold, which takes a minute or more (default gaussian)",
-    )
-    add(
-        "--weights",
-        choices=["auto", "feature", "temperature", "none"],
-        default="auto",
-        help="weights for dependent features, fitted to halves of the rows: one for each feature, one temperature for "
-        "all, or none (default auto: one for each of at most 256 features, else a temperature; none for more than 100 "
-        "classes)",
-    )
-    add("--prob", type=_fraction, default=0.9, help="posterior probability of the intervals (default 0.9)")
-    add("--loss", type=_path, metavar="FILE", help=f"{_LOSSES}adds the cost of decisions")
-    share = "share of the rows to hold out (default 0.3, but fewer than 1,000 rows are cross-validated)"
-    add("--test-size", type=_fraction, metavar="SHARE", help=share)
-    add("--seed", type=_seed, default=0, help="random seed of the held-out rows (default 0)")
-
-    add = compare.add_argument_group("the report").add_argument
-    folder = "folder for the report with all analyses, its tables and figures, and the posterior (NetCDF)"
-    add("--out", type=_path, metavar="DIR", help=folder)
-    add("--overwrite", action="store_true", help="replace files of an earlier run in this folder")
-    formats = "format of the report in --out: report.html (default), report.md or report.txt; without --out, format of "
-    formats += "the printed report (default text)"
-    add("--format", choices=list(SUFFIXES), help=formats)
-    _add_table_commands(commands)
-    return parser
-
-
-def _add_table_commands(commands: Any) -> None:
-    """Add the commands `fit`, `score` and `drift`, which read files of any size."""
-    columns: dict[str, Any] = {"action": "extend", "default": [], "type": column_names, "metavar": "COLS"}
-    fit = commands.add_parser("fit", help="fit a classifier to a file of any size, and save it", description=_FIT)
-    add = _add_file_flags(fit)
-    add("--target", type=str.strip, metavar="COLUMN", required=True, help="column of class labels")
-    names = "the classifier: WeightedNB (default), MixedNB, or that of one kind of columns, such as GaussianNB"
-    add("--estimator", choices=["weighted", "mixed", *KINDS], default="weighted", help=names)
-    add("--categorical", **columns, help="columns of levels, such as codes that look like numbers")
-    add("--numeric", **columns, help="columns of numbers, whatever the first cells look like")
-    add("--drop", **columns, help="columns to leave out")
-
-    score = commands.add_parser("score", help="write class probabilities of the rows of a file", description=_SCORE)
-    add = _add_file_flags(score)
-    add("--out", type=_path, metavar="FILE", required=True, help="file to write: .csv or .parquet")
-    add("--keep", **columns, help="columns to copy into --out, such as an identifier")
-    add("--loss", type=_path, metavar="FILE", help=f"{_LOSSES}adds the decision with the least expected loss")
-    interval = "adds the ends of the posterior intervals of the class probabilities; slow: some 3,000 rows a second"
-    add("--interval", type=_fraction, metavar="PROB", help=interval)
-
-    drift = commands.add_parser("drift", help="test whether new rows differ from counted ones", description=_DRIFT)
-    add = _add_file_flags(drift)
-    add("--target", type=str.strip, metavar="COLUMN", help="column of class labels, if they are known")
-    reference = "file of held-out rows in the same format; adds tests of the predictions and of all columns jointly, "
-    reference += "and uses random samples of at most 100,000 rows of both files"
-    add("--reference", type=_path, metavar="FILE", help=reference)
-    add("--level", type=_fraction, default=0.01, help="drift is a q-value below this (default 0.01)")
-    add("--out", type=_path, metavar="FILE", help="file to write the table to: .csv or .parquet")
-
-
-def _add_file_flags(command: argparse.ArgumentParser) -> Any:
-    """Add the flags of a file, of the model and of overwriting to a command; return its method `add_argument`."""
-    files = command.add_mutually_exclusive_group(required=True)
-    files.add_argument("--csv", type=_path, metavar="FILE", help="CSV file, names in the first line; may be .gz")
-    files.add_argument("--parquet", type=_path, metavar="FILE", help="Parquet file, or a folder of them")
-    command.add_argument("--model", type=_path, metavar="FILE", required=True, help="file of the fitted classifier")
-    command.add_argument("--overwrite", action="store_true", help="replace an existing file")
-    mark: dict[str, Any] = {"action": "append", "default": [], "type": str.strip, "metavar": "MARK"}
-    command.add_argument("--missing", **mark, help="mark of a missing cell of a CSV file, such as '?'; repeatable")
-    command.add_argument("--not-missing", **mark, help="mark that is a value in a CSV file, such as NA; repeatable")
-    return command.add_argument
-
-
 def column_names(text: str) -> list[str]:
     """Parse column names from a line of CSV, in which quotes enclose names with commas; raise InputError for others."""
     try:
         (names,) = csv.reader([text or " "], skipinitialspace=True, strict=True)
     except csv.Error as error:
-        raise InputError(
-            f"{text!r} is not a list of column names: {error}. Separate names by commas, and quote a name that "
-            "contains a comma."
-        ) from None
+        advice = "Separate names by commas, and quote a name that contains a comma."
+        raise InputError(f"{text!r} is not a list of column names: {error}. {advice}") from None
     return [name.strip() for name in names if name.strip()]
-
-
-def _concentration(text: str) -> float:
-    """Parse a finite number of at least 0; raise ArgumentTypeError for other numbers."""
-    if not 0 <= float(text) < float("inf"):
-        raise argparse.ArgumentTypeError(f"{text} must be a finite number of at least 0")
-    return float(text)
-
-
-def _fraction(text: str) -> float:
-    """Parse a number between 0 and 1, both excluded; raise ArgumentTypeError for other numbers."""
-    if not 0 < float(text) < 1:
-        raise argparse.ArgumentTypeError(f"{text} must be between 0 and 1")
-    return float(text)
-
-
-_concentration.__name__ = _fraction.__name__ = "number"  # Messages of argparse name the type by the function.
-
-
-def _seed(text: str) -> int:
-    """Parse an integer of at least 0; raise ArgumentTypeError for other texts."""
-    if not text.isdecimal():
-        raise argparse.ArgumentTypeError(f"{text} must be an integer of at least 0")
-    return int(text)
 
 
 def _path(text: str) -> Path:
@@ -199,3 +83,106 @@ def _path(text: str) -> Path:
     if not text.strip():
         raise argparse.ArgumentTypeError("the path is empty; pass a file or a folder")
     return Path(text)
+
+
+def _number(convert: Callable[[str], float], holds: Callable[[float], bool], expected: str) -> Callable[[str], float]:
+    """Return a parser of numbers that raises ArgumentTypeError for texts that are not the `expected` number."""
+
+    def parse(text: str) -> float:
+        with suppress(ValueError):
+            if holds(number := convert(text)):
+                return number
+        raise argparse.ArgumentTypeError(f"{text} must be {expected}")
+
+    return parse
+
+
+_CONCENTRATION = _number(float, lambda x: 0 <= x < inf, "a finite number of at least 0")
+_FRACTION = _number(float, lambda x: 0 < x < 1, "between 0 and 1")
+_SEED = _number(int, lambda x: x >= 0, "an integer of at least 0")
+_MARK: dict[str, Any] = {"action": "append", "default": [], "type": str.strip, "metavar": "MARK"}
+_COLUMNS: dict[str, Any] = {"action": "extend", "default": [], "type": column_names, "metavar": "COLS"}
+_FILE: dict[str, Any] = {"type": _path, "metavar": "FILE"}
+_TARGET: dict[str, Any] = {"type": str.strip, "metavar": "COLUMN"}
+
+
+def make_parser() -> argparse.ArgumentParser:
+    """Make the parser of the command line."""
+    parser = _Parser(prog="python -m bayesnb", description="Naive Bayes as Bayesian statistics.")
+    parser.add_argument("--version", action="version", version=f"bayesnb {__version__}")
+    commands = parser.add_subparsers(dest="command", metavar="COMMAND", required=True)
+    _add_compare(commands)
+    fit = commands.add_parser("fit", help="fit a classifier to a file of any size, and save it", description=_FIT)
+    add = _add_file_flags(fit)
+    add("--target", **_TARGET, required=True, help="column of class labels")
+    names = "the classifier: WeightedNB (default), MixedNB, or that of one kind of columns, such as GaussianNB"
+    add("--estimator", choices=["weighted", "mixed", *KINDS], default="weighted", help=names)
+    add("--categorical", **_COLUMNS, help="columns of levels, such as codes that look like numbers")
+    add("--numeric", **_COLUMNS, help="columns of numbers, whatever the first cells look like")
+    add("--drop", **_COLUMNS, help="columns to leave out")
+
+    score = commands.add_parser("score", help="write class probabilities of the rows of a file", description=_SCORE)
+    add = _add_file_flags(score)
+    add("--out", **_FILE, required=True, help="file to write: .csv or .parquet")
+    add("--keep", **_COLUMNS, help="columns to copy into --out, such as an identifier")
+    add("--loss", **_FILE, help=f"{_LOSSES}adds the decision with the least expected loss")
+    add("--interval", type=_FRACTION, metavar="PROB", help=_INTERVAL)
+
+    drift = commands.add_parser("drift", help="test whether new rows differ from counted ones", description=_DRIFT)
+    add = _add_file_flags(drift)
+    add("--target", **_TARGET, help="column of class labels, if they are known")
+    add("--reference", **_FILE, help=_REFERENCE)
+    add("--level", type=_FRACTION, default=0.01, help="drift is a q-value below this (default 0.01)")
+    add("--out", **_FILE, help="file to write the table to: .csv or .parquet")
+    return parser
+
+
+def _add_compare(commands: Any) -> None:
+    """Add the command `compare`."""
+    title = "compare maximum likelihood with the Bayesian estimates"
+    compare = commands.add_parser("compare", help=title, description=_COMPARE, epilog=_RULES)
+    add = compare.add_argument_group("the file").add_argument
+    add("--csv", **_FILE, help="table whose first line names the columns; may be gzipped")
+    add("--target", **_TARGET, help="column of class labels")
+    usual = "empty cells, NA, nan, null and similar"
+    add("--missing", **_MARK, help=f"mark of a missing cell, such as '?', in addition to {usual}; repeatable")
+    only = "mark of a missing cell in these columns only, such as 0 for a blood pressure; repeatable"
+    add("--missing-in", **_MARK | {"metavar": ("MARK", "COLS")}, nargs=2, help=only)
+    add("--not-missing", **_MARK, help="mark that is a value in this file, such as NA for Namibia; repeatable")
+
+    syntax = "COLS: names separated by commas; quote names that contain commas: '\"width, cm\",height'; repeatable"
+    add = compare.add_argument_group(f"the columns ({syntax})").add_argument
+    default_kind = "kind of all columns that no flag below names; auto and mixed guess it"
+    add("--estimator", choices=["auto", *KINDS, "mixed"], default="auto", help=default_kind)
+    for kind, description in KINDS.items():
+        add(f"--{kind}", **_COLUMNS, help=description)
+    add("--drop", **_COLUMNS, help="columns to leave out")
+
+    add = compare.add_argument_group("the model and its evaluation").add_argument
+    for name, subject in (("--alpha", "levels"), ("--class-alpha", "classes")):
+        add(name, type=_CONCENTRATION, default=1.0, help=f"Dirichlet concentration of the {subject} (default 1)")
+    add("--numbers", choices=["gaussian", "binned", "auto"], default="gaussian", help=_NUMBERS)
+    add("--weights", choices=["auto", "feature", "temperature", "none"], default="auto", help=_WEIGHTS)
+    add("--prob", type=_FRACTION, default=0.9, help="posterior probability of the intervals (default 0.9)")
+    add("--loss", **_FILE, help=f"{_LOSSES}adds the cost of decisions")
+    share = "share of the rows to hold out (default 0.3, but fewer than 1,000 rows are cross-validated)"
+    add("--test-size", type=_FRACTION, metavar="SHARE", help=share)
+    add("--seed", type=_SEED, default=0, help="random seed of the held-out rows (default 0)")
+
+    add = compare.add_argument_group("the report").add_argument
+    folder = "folder for the report with all analyses, its tables and figures, and the posterior (NetCDF)"
+    add("--out", type=_path, metavar="DIR", help=folder)
+    add("--overwrite", action="store_true", help="replace files of an earlier run in this folder")
+    add("--format", choices=list(SUFFIXES), help=_FORMATS)
+
+
+def _add_file_flags(command: argparse.ArgumentParser) -> Any:
+    """Add the flags of a file, of the model and of overwriting to a command; return its method `add_argument`."""
+    files = command.add_mutually_exclusive_group(required=True)
+    files.add_argument("--csv", **_FILE, help="CSV file, names in the first line; may be .gz")
+    files.add_argument("--parquet", **_FILE, help="Parquet file, or a folder of them")
+    command.add_argument("--model", **_FILE, required=True, help="file of the fitted classifier")
+    command.add_argument("--overwrite", action="store_true", help="replace an existing file")
+    command.add_argument("--missing", **_MARK, help="mark of a missing cell of a CSV file, such as '?'; repeatable")
+    command.add_argument("--not-missing", **_MARK, help="mark that is a value in a CSV file, such as NA; repeatable")
+    return command.add_argument

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections import Counter
+from collections import Counter, defaultdict
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import ExitStack
 from dataclasses import dataclass, field
@@ -16,9 +16,9 @@ import pyarrow as pa
 from pyarrow import compute, csv, parquet
 
 import bayesnb
-from bayesnb._util.progress import progress
-from bayesnb.cli.csv_cells import FORMULA, InputError, quote_formula
-from bayesnb.cli.table_files import TableFile, blamed_on, whole_file
+from bayesnb._util.atomic_files import replaced
+from bayesnb.cli.csv_cells import FORMULA, InputError, quote_formula, require_columns
+from bayesnb.cli.table_files import TableFile, blamed_on
 from bayesnb.encoding import numeric_columns
 from bayesnb.encoding.table import from_arrow
 from bayesnb.estimators.predictions import FittedClassifier
@@ -30,12 +30,10 @@ def load_model(path: Path) -> Any:
     """Load a classifier that was fitted to columns with names; raise InputError for any other file."""
     with blamed_on("--model"):
         nb = bayesnb.load(path)
-    required = {"fitted_": "classes", "feature_names_in_": "names of columns"}
-    if lacking := [words for attribute, words in required.items() if not hasattr(nb, attribute)]:
-        raise InputError(
-            f"--model {path} holds a {type(nb).__name__} without {lacking[0]}. Pass a classifier that was fitted to a "
-            "DataFrame and labels, or by the command fit."
-        )
+    for attribute, words in {"fitted_": "classes", "feature_names_in_": "names of columns"}.items():
+        if not hasattr(nb, attribute):
+            advice = "Pass a classifier that was fitted to a DataFrame and labels, or by the command fit."
+            raise InputError(f"--model {path} holds a {type(nb).__name__} without {words}. {advice}")
     return nb
 
 
@@ -43,13 +41,13 @@ def known_levels(nb: FittedClassifier) -> dict[str, list[Any]]:
     """Return the levels of each column of levels of a fitted classifier."""
     blocks = nb.fitted_.encoding.blocks
     numeric = numeric_columns(blocks)
-    levels: dict[str, dict[Any, None]] = {}
+    levels: dict[str, list[Any]] = defaultdict(list)
     for base in (block.base for block in blocks):
         feature, values = base.axis()
         for f, value in zip(feature.tolist(), values or (), strict=False):
             if not numeric[base.index[f]]:
-                levels.setdefault(base.names[f], {})[value] = None
-    return {name: list(of_column) for name, of_column in levels.items()}
+                levels[base.names[f]].append(value)
+    return levels
 
 
 def read_rows(
@@ -66,13 +64,13 @@ def read_rows(
         If the file lacks a column.
     """
     names = list(nb.feature_names_in_)
-    table.require([*names, *others])
+    require_columns(table.path, table.columns, [*names, *others])
     others = [name for name in dict.fromkeys(others) if name not in names]
     blocks = nb.fitted_.encoding.blocks
     inferred = {name for block in blocks if block.kind == "bernoulli" for name in block.names}
     inferred |= getattr(nb, "time_units_", {}).keys()
-    numbers = [name for name, numeric in zip(names, numeric_columns(blocks), strict=True) if numeric]
-    types = {name: "double" for name in numbers if name not in inferred}
+    types = {name: "double" for name, numeric in zip(names, numeric_columns(blocks), strict=True) if numeric}
+    types = {name: kind for name, kind in types.items() if name not in inferred}
     of_type = {str: "string", bool: "bool"}
     types |= {name: of_type.get(type(levels[0]), "double") for name, levels in known_levels(nb).items()}
     types |= dict.fromkeys(others if table.form or as_texts else [], "string")
@@ -131,13 +129,13 @@ class Scoring:
         return columns | {f"P({c}){end}": p[:, j] for j, c in enumerate(labels) for end, p in ends.items()}
 
 
-def write_tables(tables: Iterable[Any], flag: str, path: Path) -> None:
-    """Write tables of Arrow or DataFrames of the same columns to one CSV or Parquet file, which appears once whole.
+def write_tables(tables: Iterable[Any], path: Path) -> None:
+    """Write tables of Arrow or DataFrames of the same columns to the file of --out, CSV or Parquet, as a whole.
 
     Texts of a CSV file that a spreadsheet would compute begin with an apostrophe.
     """
     as_text = path.suffix.lower() == ".csv"
-    with whole_file(flag, path) as temporary, ExitStack() as stack, progress("writing", None, "rows") as advance:
+    with blamed_on("--out", OSError), replaced(path) as temporary, ExitStack() as stack:
         writer = None
         for table in tables:
             table = pa.table(table)
@@ -148,15 +146,12 @@ def write_tables(tables: Iterable[Any], flag: str, path: Path) -> None:
                 make_writer = csv.CSVWriter if as_text else parquet.ParquetWriter
                 writer = stack.enter_context(make_writer(temporary, table.schema))
             writer.write_table(table)
-            advance(len(table))
 
 
 def _quote_formulas(column: pa.Array) -> pa.Array:
     """Put an apostrophe before the texts of a column that a spreadsheet would compute."""
-    if pa.types.is_dictionary(column.type):
-        column = column.dictionary_decode()
-    if column.type not in (pa.string(), pa.large_string()):
-        return column
-    if not compute.any(compute.match_substring_regex(column, _FORMULA)).as_py():
+    column = column.dictionary_decode() if pa.types.is_dictionary(column.type) else column
+    is_text = column.type in (pa.string(), pa.large_string())
+    if not is_text or not compute.any(compute.match_substring_regex(column, _FORMULA)).as_py():
         return column
     return pa.array([quote_formula(cell) for cell in column.to_pylist()], column.type)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import time
-from collections import Counter, defaultdict
+from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any
 
@@ -12,9 +12,8 @@ import pandas as pd
 import pyarrow as pa
 
 import bayesnb
-from bayesnb._util.progress import progress
 from bayesnb._util.warnings import internal_fits
-from bayesnb.cli.column_types import IDENTIFIER, ROW_NUMBERS, ColumnCounts, Marks, describe_suspicious, to_levels
+from bayesnb.cli.column_types import IDENTIFIER, ROW_NUMBERS, ColumnCounts, Marks, describe_columns, to_levels
 from bayesnb.cli.csv_cells import InputError
 from bayesnb.cli.fitting import most_rows
 from bayesnb.cli.labelled_data import MOST_CLASSES, require_classes
@@ -22,9 +21,10 @@ from bayesnb.cli.table_files import TableFile, blamed_on
 from bayesnb.cli.terminal import enumerate_names
 from bayesnb.encoding import check_table, numeric_columns
 from bayesnb.encoding.table import from_arrow
-from bayesnb.estimators.predictions import FittedClassifier
 
 _CHANGED = "The file changed while it was read. Run the command again."
+_READ_TEXTS = "Name the column in --categorical, to read texts, or in --drop."
+_NO_COLUMN = "no column is left to learn from. Name identifiers to keep in --categorical."
 _SEED = 0x9E3779B97F4A7C15
 
 
@@ -80,59 +80,54 @@ def fit_file(
     """
     begin, marks = time.perf_counter(), Marks(frozenset(table.missing), {}, frozenset(table.not_missing))
     labels, reservoir = ColumnCounts(target, marks, MOST_CLASSES), Reservoir(most_rows(len(names) + 1))
-    missing, n = Counter[str](), 0
-    with progress("reading", None, "rows") as advance:
-        for rows in _frames(table, [*names, target], types):
-            labels.add(rows[target].astype(object).fillna(""))
-            missing.update({name: int(rows[name].isna().sum()) for name in names})
-            reservoir.add(rows)
-            n += len(rows)
-            advance(len(rows))
+    missing = Counter[str]()
+    for rows in _frames(table, [*names, target], types):
+        labels.add(rows[target].astype(object).fillna(""))
+        missing.update({name: int(rows[name].isna().sum()) for name in names})
+        reservoir.add(rows)
+    n = labels.present + labels.missing
     require_classes(table.path, labels)
-    classes = to_levels(labels.values)
-    sample = reservoir.sample()
+    classes, sample = to_levels(labels.values), reservoir.sample()
     y = _labels(sample, target, classes)
     left_out = _identifiers(sample[names], types) if names else {}
     names = [name for name in names if name not in left_out]
     if not names:
-        raise InputError(
-            f"{table.path.name}: no column is left to learn from. Name identifiers to keep in --categorical."
-        )
+        raise InputError(f"{table.path.name}: {_NO_COLUMN}")
     nb = getattr(bayesnb, f"{estimator.title()}NB")()
     with internal_fits(), blamed_on(table.path.name):
         nb.fit(sample[names], y)
-    if len(sample) < n:
-        with progress("counting", n, "rows") as advance:
-            for rows in _frames(table, [*names, target], types):
-                advance(len(rows))
-                others = rows[~rows.index.isin(sample.index)]
-                with blamed_on(f"{table.path.name}, rows {rows.index[0] + 2:,} to {rows.index[-1] + 2:,}"):
-                    if len(others):
-                        nb.partial_fit(others[names], _labels(others, target, classes), list(classes.values()))
+    for rows in _frames(table, [*names, target], types, n) if len(sample) < n else ():
+        others = rows[~rows.index.isin(sample.index)]
+        with blamed_on(f"{table.path.name}, rows {rows.index[0] + 2:,} to {rows.index[-1] + 2:,}"):
+            if len(others):
+                nb.partial_fit(others[names], _labels(others, target, classes), list(classes.values()))
     if nb.class_count_.sum() != n:
         raise InputError(_CHANGED)
     counts = ", ".join(f"{c}: {k:,.0f}" for c, k in zip(nb.classes_.tolist(), nb.class_count_, strict=True))
     n_missing = sum(missing[name] for name in names)
     how = f" a random sample of {len(sample):,} rows chose weights, structure and densities;" if len(sample) < n else ""
+    kinds = ["numbers" if is_number else "levels" for is_number in numeric_columns(nb.encoding_.blocks)]
+    of_column = pd.Series(getattr(nb, "kinds_", dict(zip(names, kinds, strict=True))))
+    by_kind = of_column.groupby(of_column, sort=False).groups
     return nb, [
         f"{type(nb).__name__} of {target}: {n:,} rows, {len(classes):,} classes ({counts})",
-        *(f"{kind}: {enumerate_names(columns, 12)}" for kind, columns in _columns_by_kind(nb).items()),
+        *(f"{kind}: {enumerate_names([*columns], 12)}" for kind, columns in by_kind.items()),
         *(f"left out: {name} ({reason})" for name, reason in left_out.items()),
         f"missing cells: {n_missing:,} of {n * len(names):,};{how} {time.perf_counter() - begin:.1f} seconds",
-        *(f"note: {remark}" for remark in describe_suspicious(sample[names], y)),
+        *(f"note: {remark}" for remark in describe_columns(check_table(sample[names], y)["remarks"])),
     ]
 
 
-def _frames(table: TableFile, columns: Sequence[str], types: Mapping[str, str]) -> Iterator[pd.DataFrame]:
-    """Yield the rows of a file in DataFrames, whose index counts rows from 0."""
+def _frames(
+    table: TableFile, columns: Sequence[str], types: Mapping[str, str], total: int | None = None
+) -> Iterator[pd.DataFrame]:
+    """Yield the rows of a file, of which there are `total`, in DataFrames, whose index counts rows from 0."""
     n = 0
-    for batch in table.batches(columns, types):
+    for batch in table.batches(columns, types, total):
         for name, kind in zip(batch.schema.names, batch.schema.types, strict=True):
             if pa.types.is_time(kind) or pa.types.is_nested(kind) or pa.types.is_binary(kind):
-                raise InputError(
-                    f"{table.path.name}, column {name!r}: cells of type {kind} are neither numbers nor texts. Name the "
-                    "column in --categorical, to read texts, or in --drop."
-                )
+                problem = f"column {name!r}: cells of type {kind} are neither numbers nor texts"
+                raise InputError(f"{table.path.name}, {problem}. {_READ_TEXTS}")
         frame = from_arrow(batch)
         frame.index = pd.RangeIndex(n, n + len(frame))
         n += len(frame)
@@ -158,14 +153,3 @@ def _identifiers(sample: pd.DataFrame, named: Iterable[str]) -> dict[str, str]:
         elif sample[name].dtype.kind in "iu" and (sample[name] - sample.index).nunique() == 1:
             found[name] = ROW_NUMBERS
     return found
-
-
-def _columns_by_kind(nb: FittedClassifier) -> dict[str, list[str]]:
-    """Return the names of the columns of a fitted classifier by kind: as `MixedNB` names it, else numbers or levels."""
-    numeric = numeric_columns(nb.encoding_.blocks)
-    kinds = ["numbers" if is_number else "levels" for is_number in numeric]
-    of_column = getattr(nb, "kinds_", dict(zip(nb.feature_names_in_, kinds, strict=True)))
-    columns = defaultdict(list)
-    for name, kind in of_column.items():
-        columns[kind].append(name)
-    return columns

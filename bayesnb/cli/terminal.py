@@ -35,9 +35,8 @@ def recorded_warnings(*ignored: type[Warning]) -> Iterator[list[str]]:
     with warnings.catch_warnings(record=True) as caught:
         warnings.simplefilter("always", UserWarning)
         yield messages
-    messages += dict.fromkeys(
-        str(w.message) for w in caught if w.category in OWN_WARNINGS and w.category not in ignored
-    )
+    own = set(OWN_WARNINGS).difference(ignored)
+    messages += dict.fromkeys(str(w.message) for w in caught if w.category in own)
 
 
 def printable(text: str) -> str:
@@ -61,9 +60,8 @@ def grid(header: Sequence[str], rows: Sequence[Sequence[str]]) -> str:
     short = shorten_apart(names, max(WIDTH - sum(widths) - 2 * len(widths), _NARROWEST))
     first = max(map(count_columns, short.values()))
     columns = [[short[name] + " " * (first - count_columns(short[name])) for name in names]]
-    columns += [
-        [" " * (w - count_columns(cell)) + cell for cell in cells] for w, cells in zip(widths, others, strict=True)
-    ]
+    for width, cells in zip(widths, others, strict=True):
+        columns.append([" " * (width - count_columns(cell)) + cell for cell in cells])
     return "\n".join(map("  ".join, zip(*columns, strict=True)))
 
 
