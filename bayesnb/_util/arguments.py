@@ -16,7 +16,6 @@ GREATEST = 1e75
 _MOST = 2**31 - 1  # Greatest number of draws, repeats and iterations.
 _LONGEST = 200
 _DIGITS = 40
-_FIRST_NAMES = 12
 
 ZERO_WEIGHTS = "sample_weight is zero for every row. At least one row must have a positive weight."
 """Message about weights of which none is positive."""
@@ -82,12 +81,12 @@ def require_interval(name: str, value: object, example: str) -> tuple[float, flo
     `example` is a right value for the message.
     """
     try:
-        low, high = to_numbers(name, value)
+        low, high = map(float, to_numbers(name, value))
     except (TypeError, ValueError):
-        low, high = np.nan, np.nan
+        low = high = np.nan
     if not 0 < low < high < np.inf:
         raise bad_argument(name, value, f"two numbers, 0 < lower < upper, such as {example}")
-    return float(low), float(high)
+    return low, high
 
 
 def require_choice(name: str, value: object, allowed: tuple[str, ...]) -> None:
@@ -148,11 +147,7 @@ def to_numbers(name: str, values: Any) -> np.ndarray:
 
 def no_column_error(argument: str, column: object, names: Sequence[str]) -> ValueError:
     """Return the ValueError for a column that an argument names and that X, with columns `names`, does not have."""
-    more = " …" if len(names) > _FIRST_NAMES else ""
-    return ValueError(
-        f"{argument}: there is no column {shown(column)}; the columns of X are "
-        f"{shown(list(names[:_FIRST_NAMES]))}{more}."
-    )
+    return ValueError(f"{argument}: there is no column {shown(column)}; the columns of X are {shown(list(names))}.")
 
 
 def require_result(name: str, value: object, kind: type, source: str) -> None:

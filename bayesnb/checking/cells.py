@@ -16,7 +16,8 @@ from bayesnb._util.arguments import shown
 from bayesnb._util.level_pair_counts import count_pairs, sort_by_class
 from bayesnb._util.precision import float64
 from bayesnb.encoding import Columns
-from bayesnb.families import Complete, Dirichlet, Family, offers
+from bayesnb.families import Complete, Dirichlet, supports
+from bayesnb.families.protocol import PairDependence
 from bayesnb.fitted import Fitted
 from bayesnb.uncertainty import ImproperPosteriorError
 
@@ -107,8 +108,8 @@ class NumberCells:
 Cells = LevelCells | NumberCells
 
 
-def read_cells(fitted: Fitted, X: object, y: object, chosen: set[int] | None) -> tuple[list[Cells], np.ndarray]:
-    """Read the cells of the chosen features (None: all), with rows sorted by class.
+def read_cells(fitted: Fitted, X: object, y: object, chosen: set[int]) -> tuple[list[Cells], np.ndarray]:
+    """Read the cells of the chosen features, with rows sorted by class.
 
     Returns
     -------
@@ -130,39 +131,41 @@ def read_cells(fitted: Fitted, X: object, y: object, chosen: set[int] | None) ->
     blocks = zip(fitted.encoding.blocks, fitted.prior.blocks, rows, fitted.encoding.repeats, strict=True)
     for block, family, block_rows, repeats in blocks:
         index = np.asarray(block.base.index)
-        at = np.arange(len(index)) if chosen is None else np.flatnonzero(np.isin(index, list(chosen)))
+        at = np.flatnonzero(np.isin(index, list(chosen)))
         if repeats or not len(at):  # A number in a network has cells in another block, which are compared.
             continue
         # Features that are averaged over have the prior of the model in which they depend on the class.
         prior = fitted.prior_alone(block, family)
         prior = getattr(prior, "dependent", prior)
-        if not block.base.one_simplex:
-            _require_proper(block.base, prior, at)
+        improper = np.asarray(block.base.axis()[0])[~float64(prior.proper)().all(axis=0)]
+        if not block.base.one_simplex and len(improper := np.intersect1d(improper, at)):
+            raise ImproperPosteriorError(
+                f"The prior of feature {shown(block.base.names[improper[0]])} is improper, as one of its parameters is "
+                "zero. A Bayes factor needs a proper prior, such as alpha=0.5."
+            )
         if hasattr(block_rows, "matrix"):
-            present = sp.csc_array(block_rows.matrix) != 0
-            cells += _level_cells(block.base, prior, present.astype(np.float64).tocsr()[order].tocsc(), at)
-            continue
-        x = block_rows.block(0, table.n_rows, table.n_rows)
-        if hasattr(x, "code"):
+            present = (sp.csc_array(block_rows.matrix) != 0).astype(np.float64)
+            cells += _level_cells(block.base, prior, present.tocsr()[order].tocsc(), at)
+        elif hasattr(x := block_rows.block(0, table.n_rows, table.n_rows), "code"):
             cells += _level_cells(block.base, prior, np.asarray(x.code)[order], at)
         elif hasattr(prior.statistics, "from_moments"):
             values = np.asarray(x.values if isinstance(x, Complete) else x)[order].astype(np.float64)
             cells.append(NumberCells(index, values, _class_means(values, bounds), prior).take(at))
         else:
             raise NotImplementedError(
-                f"check_independence cannot compare {block.kind} columns: their class of statistics, "
-                f"{prior.statistics.__name__}, lacks the method `from_moments` that the comparison needs. Name other "
-                "columns in features=."
+                f"check_independence cannot compare {block.kind} columns: {prior.statistics.__name__} lacks the method "
+                "`from_moments`. Name other columns in features=."
             )
-    return sorted(cells, key=_comparison_order), bounds
+    # Numbers whose pairs have a closed-form Bayes factor come last.
+    cells.sort(key=lambda c: isinstance(c, NumberCells) + supports(getattr(c, "prior", None), PairDependence))
+    return cells, bounds
 
 
 def require_pair(n_features: int) -> None:
     """Raise ValueError if there are fewer than two columns."""
     if n_features < 2:
         raise ValueError(
-            f"features: a pair needs two columns, and {n_features} can be compared. Name two or more columns, or use a "
-            "classifier that counts more columns: a KDB may have left some out."
+            f"features: a pair needs two columns, and {n_features} can be compared; a KDB leaves some out. Name more."
         )
 
 
@@ -172,8 +175,8 @@ def require_memory(cells: list[Cells], n_classes: int, names: Sequence[str]) -> 
     if len(sizes) > 1 and (need := n_classes * sizes[-1][0] * sizes[-2][0]) > _TABLE:
         (a, i), (b, j) = sizes[-1], sizes[-2]
         raise ValueError(
-            f"features: column {shown(names[i])} has {a} levels and column {shown(names[j])} has {b} levels; their "
-            f"table for {n_classes} classes would take {need * 8 / 1e9:.1f} GB. Leave one of them out of `features`."
+            f"features: column {shown(names[i])} has {a} levels and column {shown(names[j])} has {b}; their table for "
+            f"{n_classes} classes would take {need * 8 / 1e9:.1f} GB. Leave one of them out of `features`."
         )
 
 
@@ -201,22 +204,3 @@ def _class_means(values: np.ndarray, bounds: np.ndarray) -> np.ndarray:
         for _ in range(2):
             centre[c] += np.nansum(values[start:stop] - centre[c], axis=0) / count
     return centre
-
-
-def _comparison_order(cells: Cells) -> int:
-    """Return a sort key: 0 for levels, 1 for numbers, 2 for numbers whose pairs have a closed-form Bayes factor."""
-    if not isinstance(cells, NumberCells):
-        return 0
-    return 2 if offers(cells.prior, "log_bayes_factor_of_pairs") else 1
-
-
-def _require_proper(columns: Columns, family: Family, at: np.ndarray) -> None:
-    """Raise ImproperPosteriorError if the prior of a feature at the positions `at` of a block is improper."""
-    proper = float64(family.proper)()
-    improper = np.asarray(columns.axis()[0])[~proper.all(axis=0)]
-    improper = improper[np.isin(improper, at)]
-    if len(improper):
-        raise ImproperPosteriorError(
-            f"The prior of feature {shown(columns.names[int(improper[0])])} is improper, because one of its parameters "
-            "is zero. A Bayes factor needs a proper prior, such as alpha=0.5."
-        )

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass
 from functools import partial
-from typing import Any
+from typing import NamedTuple
 
 import numpy as np
 from scipy.special import gammaln, xlogy
@@ -17,15 +17,12 @@ from bayesnb.checking.cells import Cells, LevelCells, NumberCells
 from bayesnb.families import offers
 
 _MOST_CELLS = 2**21
-_SAME = 1e-9
-_ROUNDING = 1e-12
-_CONSTANT = 1e-12
+_SAME, _ROUNDING, _CONSTANT = 1e-9, 1e-12, 1e-12
 # A function of a mask of pairs, the number of replicates and a generator: mutual information and p-value of each pair.
 Examine = Callable[[np.ndarray, int, np.random.Generator], tuple[np.ndarray, np.ndarray]]
 
 
-@dataclass(frozen=True, eq=False)
-class Evidence:
+class Evidence(NamedTuple):
     """Evidence of dependence between each of F₁ and each of F₂ features.
 
     Parameters
@@ -52,19 +49,17 @@ def compare(first: Cells, second: Cells, bounds: np.ndarray) -> Evidence:
         return _levels_and_levels(first, second, bounds)
     if isinstance(first, LevelCells):
         return _levels_and_numbers(first, second, bounds)
-    moments = _pair_moments(first, second, bounds)
-    x, y, cross = moments
-    if offers(first.prior, "log_bayes_factor_of_pairs"):  # By the order of comparison `second` has it, too.
-        terms = first.prior.log_bayes_factor_of_pairs(
-            second.prior, _statistics_from_moments(first, x, x.mean), _statistics_from_moments(second, y, y.mean), cross
-        )
-        return Evidence(x.n.sum(axis=0), terms.sum(axis=0), _correlation_test(moments))
+    x, y, cross = _pair_moments(first, second, bounds)
+    if supports(first.prior, PairDependence):  # Such cells come last in the order of comparison: the second has it too.
+        counted = (c.prior.statistics.from_moments(m.n, m.mean, m.m2) for c, m in ((first, x), (second, y)))
+        terms = first.prior.log_bayes_factor_of_pairs(second.prior, *counted, cross)
+        return Evidence(x.n.sum(axis=0), terms.sum(axis=0), _correlation_test(x, y, cross))
     evidence = _levels_and_numbers(first.above_median(bounds), second, bounds)
     log_bayes_factor = evidence.log_bayes_factor
     if not offers(second.prior, "log_bayes_factor_of_pairs"):
         other = _levels_and_numbers(second.above_median(bounds), first, bounds).log_bayes_factor
         log_bayes_factor = np.logaddexp(log_bayes_factor, other.T) - np.log(2.0)
-    return Evidence(evidence.rows, log_bayes_factor, _correlation_test(moments))
+    return Evidence(evidence.rows, log_bayes_factor, _correlation_test(x, y, cross))
 
 
 def _levels_and_levels(first: LevelCells, second: LevelCells, bounds: np.ndarray) -> Evidence:
@@ -73,18 +68,19 @@ def _levels_and_levels(first: LevelCells, second: LevelCells, bounds: np.ndarray
     A_lm = α_l α'_m / α₀, with α₀ the geometric mean of the totals of α and α': where these are the same, A₁ = α and
     A₂ = α'.
     """
-    count = first.count_pairs(second, bounds)
-    alpha, other = first.alpha[:, :, :, None, None], second.alpha[:, None, None]
-    # A feature without any observed cell has no levels, and its sums are empty.
-    total, other_total = (
-        np.where(a0 > 0, a0, 1.0) for a0 in (alpha.sum(axis=2, keepdims=True), other.sum(axis=4, keepdims=True))
+    count, alpha, other = (
+        first.count_pairs(second, bounds),
+        first.alpha[:, :, :, None, None],
+        second.alpha[:, None, None],
     )
+    # A feature without any observed cell has no levels, and its sums are empty.
+    sums = alpha.sum(axis=2, keepdims=True), other.sum(axis=4, keepdims=True)
+    total, other_total = (np.where(a0 > 0, a0, 1.0) for a0 in sums)
     p, q, a0 = alpha / total, other / other_total, np.sqrt(total * other_total)
     rows = count.sum(axis=(2, 4))
-    joint = _log_rising(a0 * p * q, count).sum(axis=(2, 4))
-    first_alone = _log_rising(a0 * p, count.sum(axis=4, keepdims=True)).sum(axis=(2, 4))
-    second_alone = _log_rising(a0 * q, count.sum(axis=2, keepdims=True)).sum(axis=(2, 4))
-    gain = joint - first_alone - second_alone + _log_rising(a0[:, :, 0, :, 0], rows)
+    gain = _log_rising(a0 * p * q, count).sum(axis=(2, 4)) + _log_rising(a0[:, :, 0, :, 0], rows)
+    for alone, axis in ((p, 4), (q, 2)):
+        gain = gain - _log_rising(a0 * alone, count.sum(axis=axis, keepdims=True)).sum(axis=(2, 4))
 
     def examine(pick: np.ndarray, draws: int, rng: np.random.Generator) -> tuple[np.ndarray, np.ndarray]:
         i, j = np.nonzero(pick)
@@ -100,7 +96,7 @@ def _examine_tables(count: np.ndarray, draws: int, rng: np.random.Generator) -> 
 
     Given its margins, the mutual information of a table depends on Σ n log n alone.
     """
-    observed, p_value = _entropy_terms(count).sum(axis=(1, 2, 3)), np.empty(len(count))
+    observed, p_value = xlogy(count, count).sum(axis=(1, 2, 3)), np.empty(len(count))
     for pair, of_classes in enumerate(count):
         drawn = sum(_draw_entropy_sums(table, draws, rng) for table in of_classes)
         p_value[pair] = (1 + np.sum(drawn >= observed[pair] * (1.0 - _ROUNDING))) / (1 + draws)
@@ -111,21 +107,20 @@ def _draw_entropy_sums(table: np.ndarray, draws: int, rng: np.random.Generator) 
     """Draw (S,) sums Σ n log n of random tables with the margins of `table` (L, M), rows paired at random."""
     row, column = (margin[margin > 0].astype(np.int64) for margin in (table.sum(axis=1), table.sum(axis=0)))
     if min(len(row), len(column)) < 2:
-        return np.full(draws, _entropy_terms(table).sum())
+        return np.full(draws, xlogy(table, table).sum())
     at_once = max(1, _MOST_CELLS // (len(row) * len(column)))
     sizes = (min(at_once, draws - done) for done in range(0, draws, at_once))
     drawn = (random_table.rvs(row, column, size=size, random_state=rng) for size in sizes)
-    return np.concatenate([_entropy_terms(count).sum(axis=(1, 2)) for count in drawn])
+    return np.concatenate([xlogy(count, count).sum(axis=(1, 2)) for count in drawn])
 
 
 def _table_information(count: np.ndarray) -> np.ndarray:
     """Compute mutual information Σ n/N log(n n_c / (n_l n_m)) of tables (…, C, L, M), in nats: an array (…)."""
-    total = count.sum(axis=(-1, -2))
-    parts = _entropy_terms(count).sum(axis=(-1, -2)) + _entropy_terms(total)
-    parts = parts - _entropy_terms(count.sum(axis=-1)).sum(axis=-1) - _entropy_terms(count.sum(axis=-2)).sum(axis=-1)
+    total, rows, columns = count.sum(axis=(-1, -2)), count.sum(axis=-1), count.sum(axis=-2)
+    parts = xlogy(count, count).sum(axis=(-1, -2)) + xlogy(total, total)
+    parts = parts - xlogy(rows, rows).sum(axis=-1) - xlogy(columns, columns).sum(axis=-1)
     # Rounding may leave a value below zero.
-    information: np.ndarray = np.maximum(parts.sum(axis=-1), 0.0) / np.maximum(total.sum(axis=-1), 1.0)
-    return information
+    return np.asarray(np.maximum(parts.sum(axis=-1), 0.0) / np.maximum(total.sum(axis=-1), 1.0))
 
 
 def _levels_and_numbers(first: LevelCells, second: NumberCells, bounds: np.ndarray) -> Evidence:
@@ -147,17 +142,13 @@ def _levels_and_numbers(first: LevelCells, second: NumberCells, bounds: np.ndarr
     by_level = _Moments(n, s, q, second.centre[:, None, None])
     by_class = _Moments(n.sum(axis=2), s.sum(axis=2), q.sum(axis=2), second.centre[:, None])
     # Means of levels are not computed from deviations, which cancel where a level is far from the mean of its class.
-    counted = (
-        _statistics_from_moments(second, m, t / np.maximum(m.n, 1.0))
-        for m, t in ((by_level, total), (by_class, total.sum(axis=2)))
-    )
-    gain = second.prior.log_bayes_factor_of_levels(*counted)
-    within, whole = by_level.m2.sum(axis=2), by_class.m2
+    means = ((by_level, total), (by_class, total.sum(axis=2)))
+    counted = (second.prior.statistics.from_moments(m.n, t / np.maximum(m.n, 1.0), m.m2) for m, t in means)
+    gain = np.asarray(log_bayes_factor_of_levels(second.prior, *counted)).sum(axis=0)
     varies = ~by_class.constant
-    unexplained = np.where(varies, within / np.where(varies, whole, 1.0), 1.0)
+    unexplained = np.where(varies, by_level.m2.sum(axis=2) / np.where(varies, by_class.m2, 1.0), 1.0)
     degrees = np.where(varies, np.maximum((n > 0).sum(axis=2) - 1, 0), 0)
-    examine = partial(_examine_residual, by_class.n, unexplained, degrees)
-    return Evidence(by_class.n.sum(axis=0), np.asarray(gain).sum(axis=0), examine)
+    return Evidence(by_class.n.sum(axis=0), gain, partial(_examine_residual, by_class.n, unexplained, degrees))
 
 
 @dataclass(frozen=True, eq=False)
@@ -172,25 +163,17 @@ class _Moments:
     @property
     def mean(self) -> np.ndarray:
         """Means of the values; `centre` where there are none."""
-        mean: np.ndarray = self.centre + self.s / np.maximum(self.n, 1.0)
-        return mean
+        return np.asarray(self.centre + self.s / np.maximum(self.n, 1.0))
 
     @property
     def m2(self) -> np.ndarray:
         """Sums of squared deviations from the mean, at least 0."""
-        m2: np.ndarray = np.maximum(self.q - self.s**2 / np.maximum(self.n, 1.0), 0.0)
-        return m2
+        return np.asarray(np.maximum(self.q - self.s**2 / np.maximum(self.n, 1.0), 0.0))
 
     @property
     def constant(self) -> np.ndarray:
         """Whether the values vary by no more than rounding error."""
         return self.m2 <= self.n * (_CONSTANT * self.mean) ** 2 + 1e-14 * self.q
-
-
-def _statistics_from_moments(cells: NumberCells, moments: _Moments, mean: np.ndarray) -> Any:
-    """Return the sufficient statistics that the prior of `cells` takes, from counts, means and squared deviations."""
-    statistics: Any = cells.prior.statistics
-    return statistics.from_moments(moments.n, mean, moments.m2)
 
 
 def _pair_moments(first: NumberCells, second: NumberCells, bounds: np.ndarray) -> tuple[_Moments, _Moments, np.ndarray]:
@@ -216,9 +199,8 @@ def _deviations(cells: NumberCells, c: int, rows: slice) -> tuple[np.ndarray, np
     return seen.astype(np.float64), np.where(seen, deviation, 0.0)
 
 
-def _correlation_test(moments: tuple[_Moments, _Moments, np.ndarray]) -> Examine:
+def _correlation_test(x: _Moments, y: _Moments, cross: np.ndarray) -> Examine:
     """Return the test of each pair of numbers by their correlation in each class; constant numbers have none."""
-    x, y, cross = moments
     varies = ~(x.constant | y.constant)
     square = np.where(varies, (cross / np.where(varies, np.sqrt(x.m2) * np.sqrt(y.m2), 1.0)) ** 2, 0.0)
     return partial(_examine_residual, x.n, 1.0 - np.minimum(square, 1.0), varies.astype(int))
@@ -257,11 +239,6 @@ def _examine_residual(
 def _mutual_information(weight: np.ndarray, unexplained: np.ndarray) -> np.ndarray:
     """Compute Σ_c n_c/n · (-½ log(1 - R²)) over the last axis, from n_c/n and 1 - R² (`unexplained`); never -0."""
     return np.asarray(0.0 - 0.5 * np.sum(np.where(unexplained == 1.0, 0.0, weight * np.log(unexplained)), axis=-1))
-
-
-def _entropy_terms(n: np.ndarray) -> np.ndarray:
-    """Return n log n of each count; 0 for a count of 0."""
-    return np.asarray(xlogy(n, n))
 
 
 def _log_rising(a: np.ndarray, x: np.ndarray) -> np.ndarray:

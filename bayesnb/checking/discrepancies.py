@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Hashable, Sequence
+from collections.abc import Callable, Hashable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import NamedTuple
@@ -11,17 +11,7 @@ import numpy as np
 from scipy.special import gammaincc
 
 _MOST_NUMBERS = 2**22
-_FEWEST_ROWS = 3
-_ROUNDING = 1e-12
-
-
-class Quantity(NamedTuple):
-    """Name of one statistic, the position of its class, and the positions of its features; -1 for none."""
-
-    name: str
-    label: int = -1
-    first: int = -1
-    second: int = -1
+_FEWEST_ROWS, _ROUNDING = 3, 1e-12
 
 
 @dataclass(frozen=True, eq=False)
@@ -67,14 +57,10 @@ class Tables:
         """(L,) number of the feature, among those of levels, of each level."""
         return np.repeat(np.arange(len(self.levels)), [len(levels) for levels in self.levels])
 
-    def select_tables(self, part: slice) -> Tables:
-        """Return some of the tables."""
-        return replace(self, numbers=self.numbers[part], codes=self.codes[part])
-
-    def of_class(self, c: int) -> Tables:
-        """Return the rows of one class."""
-        rows = self.label == c
-        return replace(self, label=self.label[rows], numbers=self.numbers[:, rows], codes=self.codes[:, rows])
+    def split_by_class(self) -> Iterator[Tables]:
+        """Yield the rows of each class."""
+        for rows in (self.label == c for c in self.classes):
+            yield replace(self, label=self.label[rows], numbers=self.numbers[:, rows], codes=self.codes[:, rows])
 
     def one_hot(self) -> np.ndarray:
         """(S, N, L) indicators of the levels of all features; those of a missing cell are zero."""
@@ -85,26 +71,44 @@ class Tables:
         return hot
 
 
-Statistic = Callable[[Tables], tuple[np.ndarray, np.ndarray]]
-"""Function of S tables: (S, T) values of its T quantities, NaN where undefined, and (S, T) scores to compare."""
+Quantities = Sequence[tuple[str, int | None, int | None]]
+"""Name of each quantity, and positions of its features among the columns of X; None where there is none."""
+
+
+class Statistic(NamedTuple):
+    """A statistic of the rows of each class, or of a table as a whole.
+
+    Parameters
+    ----------
+    quantities : function of tables
+        Names and features of T quantities.
+    measure : function of S tables
+        (2, S, T) values of the quantities, NaN where undefined, and scores to compare; (S, T) if these are equal.
+    one_sided : bool
+        Whether only large scores speak against the model.
+    least_sd : float
+        Least number by which scores are divided in place of their standard deviation.
+    """
+
+    quantities: Callable[[Tables], Quantities]
+    measure: Callable[[Tables], np.ndarray]
+    one_sided: bool = False
+    least_sd: float = 0.0
 
 
 # -- association ---------------------------------------------------------------------------------
 
 
-def association_quantities(tables: Tables) -> list[Quantity]:
-    """Return the quantities of `associations`: each pair of features in each class, in the order of the columns."""
-    n_numbers = len(tables.number_index)
-    names = {0: "Cramér's V", 1: "correlation ratio", 2: "correlation"}
-    return [
-        Quantity(names[int(i < n_numbers) + int(j < n_numbers)], int(c), *sorted(map(int, tables.index[[i, j]])))
-        for c in tables.classes
-        for i, j in zip(*_pairs(tables), strict=True)
-    ]
+def association_quantities(tables: Tables) -> Quantities:
+    """Return the quantities of `associations`: each pair of features, in the order of the columns."""
+    n_numbers, names = len(tables.number_index), ("Cramér's V", "correlation ratio", "correlation")
+    pairs = zip(*_pairs(tables), strict=True)
+    kinds_and_pairs = ((names[int(i < n_numbers) + int(j < n_numbers)], sorted(tables.index[[i, j]])) for i, j in pairs)
+    return [(name, int(first), int(second)) for name, (first, second) in kinds_and_pairs]
 
 
-def associations(tables: Tables) -> tuple[np.ndarray, np.ndarray]:
-    """Return (S, T) dependences of each pair of features within each class, and their surprises given the margins.
+def associations(tables: Tables) -> np.ndarray:
+    """Compute (2, S, T): the dependence of each pair of features, and its surprise given the margins.
 
     A dependence is computed on the rows with both features observed, from 0 to 1: |r| of two numbers, Cramér's V =
     √(χ² / (n (k - 1))) of two features of levels with at least k levels that occur, and the correlation ratio η =
@@ -114,19 +118,6 @@ def associations(tables: Tables) -> tuple[np.ndarray, np.ndarray]:
     The surprise is -log P(dependence at least as large | cells of both features, in random order). Two rare levels in
     one row, and two equal columns, can have the same dependence of 1; only the surprise tells them apart.
     """
-    values, surprises = np.concatenate([_pair_associations(tables.of_class(c)) for c in tables.classes], axis=2)
-    return values, surprises
-
-
-def _pairs(tables: Tables) -> tuple[np.ndarray, np.ndarray]:
-    """Return the positions in `tables.index` of both features of each pair, pairs in the order of the columns."""
-    order = np.argsort(tables.index)
-    first, second = np.triu_indices(len(order), 1)
-    return order[first], order[second]
-
-
-def _pair_associations(tables: Tables) -> np.ndarray:
-    """(2, S, T) dependence of each of T pairs of features over all rows of the tables, and its surprise."""
     pair = _pairs(tables)
     n_numbers, n_features = len(tables.number_index), len(tables.index)
     n_levels = sum(map(len, tables.levels))
@@ -134,7 +125,8 @@ def _pair_associations(tables: Tables) -> np.ndarray:
     step = max(1, _MOST_NUMBERS // max(1, size))
     result = np.empty((2, len(tables), len(pair[0])))
     for start in range(0, len(tables), step):
-        some = tables.select_tables(slice(start, start + step))
+        part = slice(start, start + step)
+        some = replace(tables, numbers=tables.numbers[part], codes=tables.codes[part])
         matrix = np.empty((len(some), n_features, n_features))
         x, seen = _centred(some.numbers)
         hot, observed = some.one_hot(), (some.codes[0] >= 0).astype(float)
@@ -146,8 +138,15 @@ def _pair_associations(tables: Tables) -> np.ndarray:
             matrix[:, :n_numbers, n_numbers:] = matrix[:, n_numbers:, :n_numbers].swapaxes(1, 2)
             margins = _margins(x, hot, np.concatenate([seen, observed], axis=1), member)
             value = matrix[:, *pair]
-            result[:, start : start + step] = value, _surprises(value, margins, pair)
+            result[:, part] = value, _surprises(value, margins, pair)
     return result
+
+
+def _pairs(tables: Tables) -> tuple[np.ndarray, np.ndarray]:
+    """Return the positions in `tables.index` of both features of each pair, pairs in the order of the columns."""
+    order = np.argsort(tables.index)
+    first, second = np.triu_indices(len(order), 1)
+    return order[first], order[second]
 
 
 def _margins(
@@ -159,9 +158,8 @@ def _margins(
     their mean, on the rows with both.
     """
     n, n_numbers = observed.T @ observed, x.shape[2]
-    first, second, third, fourth = (
-        (x**power).swapaxes(1, 2) @ observed / n[:n_numbers] for power in range(1, 5)
-    )  # moments of the numbers about their mean in all rows
+    # Moments of the numbers about their mean in all rows.
+    first, second, third, fourth = ((x**k).swapaxes(1, 2) @ observed / n[:n_numbers] for k in range(1, 5))
     variance = second - first**2
     kurtosis = (fourth - 4 * first * third + 6 * first**2 * second - 3 * first**4) / variance**2
     count = hot.swapaxes(1, 2) @ observed
@@ -253,28 +251,18 @@ def _correlation_ratios(
 # -- frequency and extremes ----------------------------------------------------------------------
 
 
-def frequency_quantities(tables: Tables) -> list[Quantity]:
+def frequency_quantities(tables: Tables) -> Quantities:
     """Return the quantities of `frequencies`."""
-    levels = [
-        (f"proportion of {level}", int(j))
-        for j, of_feature in zip(tables.level_index, tables.levels, strict=True)
-        for level in of_feature
-    ]
-    numbers = [(name, int(j)) for name in ("mean", "sd") for j in tables.number_index]
-    return [Quantity(name, int(c), j) for c in tables.classes for name, j in numbers + levels]
+    of_levels = zip(tables.level_index, tables.levels, strict=True)
+    levels = [(f"proportion of {level}", int(j), None) for j, of_feature in of_levels for level in of_feature]
+    return [*((name, int(j), None) for name in ("mean", "sd") for j in tables.number_index), *levels]
 
 
-def frequencies(tables: Tables) -> tuple[np.ndarray, np.ndarray]:
-    """(S, T) mean and standard deviation (n - 1) of numbers and proportion of each level, in each class, twice.
+def frequencies(tables: Tables) -> np.ndarray:
+    """Compute (S, T) mean and standard deviation (n - 1) of numbers and proportion of each level.
 
     NaN without an observed cell; standard deviations are NaN with fewer than two.
     """
-    values = np.concatenate([_class_frequencies(tables.of_class(c)) for c in tables.classes], axis=1)
-    return values, values
-
-
-def _class_frequencies(tables: Tables) -> np.ndarray:
-    """(S, T) frequencies over all rows of the tables."""
     x, n = tables.numbers, (~np.isnan(tables.numbers)).sum(axis=1)
     size = (tables.codes >= 0).sum(axis=1)[:, tables.feature_of_level]
     count = [(tables.codes[:, :, g] == k).sum(axis=1) for g, of_g in enumerate(tables.levels) for k in range(len(of_g))]
@@ -285,24 +273,17 @@ def _class_frequencies(tables: Tables) -> np.ndarray:
     return np.concatenate([mean, np.where(n > 1, sd, np.nan), proportion], axis=1)
 
 
-def extreme_quantities(tables: Tables) -> list[Quantity]:
+def extreme_quantities(tables: Tables) -> Quantities:
     """Return the quantities of `extremes`."""
-    numbers = [(name, int(j)) for name in ("min", "max") for j in tables.number_index]
-    rarest = [("rows with the rarest level", int(j)) for j in tables.level_index]
-    return [Quantity(name, int(c), j) for c in tables.classes for name, j in numbers + rarest]
+    rarest = [("rows with the rarest level", int(j), None) for j in tables.level_index]
+    return [*((name, int(j), None) for name in ("min", "max") for j in tables.number_index), *rarest]
 
 
-def extremes(tables: Tables) -> tuple[np.ndarray, np.ndarray]:
-    """(S, T) least and greatest number, and number of rows with the rarest level, in each class, twice.
+def extremes(tables: Tables) -> np.ndarray:
+    """Compute (S, T) least and greatest number, and number of rows with the rarest level.
 
     NaN without an observed cell. A level that is known and does not occur has 0 rows.
     """
-    values = np.concatenate([_class_extremes(tables.of_class(c)) for c in tables.classes], axis=1)
-    return values, values
-
-
-def _class_extremes(tables: Tables) -> np.ndarray:
-    """(S, T) extremes over all rows of the tables."""
     x = tables.numbers
     absent = np.isnan(x)
     low, high = np.where(absent, np.inf, x).min(axis=1), np.where(absent, -np.inf, x).max(axis=1)
@@ -312,3 +293,11 @@ def _class_extremes(tables: Tables) -> np.ndarray:
         if (tables.codes[0, :, g] >= 0).any():
             rarest[:, g] = np.min([(tables.codes[:, :, g] == k).sum(axis=1) for k in range(len(levels))], axis=0)
     return np.concatenate([*ends, rarest], axis=1)
+
+
+STATISTICS = {
+    # Surprises of independent features have an exponential distribution, whose standard deviation is 1.
+    "association": Statistic(association_quantities, associations, True, 1.0),
+    "frequency": Statistic(frequency_quantities, frequencies),
+    "extremes": Statistic(extreme_quantities, extremes),
+}

@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
-from typing import TYPE_CHECKING
+from typing import Any
 
 import numpy as np
+import pandas as pd
 
 from bayesnb._util.arguments import require_integer, require_seed
 from bayesnb._util.progress import progress
@@ -13,13 +14,8 @@ from bayesnb.checking.cells import Cells, NumberCells, read_cells, require_memor
 from bayesnb.checking.dependence import compare
 from bayesnb.fitted import Classifier, require_posterior
 
-if TYPE_CHECKING:
-    import pandas as pd
-
-_MOST_PAIRS = 2_000_000
-_BYTES_A_PAIR = 64
-_LEVELS = 512
-_NUMBERS = 128
+_MOST_PAIRS, _BYTES_A_PAIR = 2_000_000, 64
+_LEVELS, _NUMBERS = 512, 128
 
 
 def check_independence(
@@ -129,22 +125,20 @@ def check_independence(
       feature_1 feature_2  log_bayes_factor
     0         0         1              23.4
     """
-    import pandas as pd
-
     fitted = require_posterior(nb, "check_independence")
     if top is not None:
         require_integer("top", top)
     require_integer("draws", draws)
     require_seed(seed)
     names = fitted.encoding.feature_names
-    chosen = None if features is None else fitted.encoding.positions(features)
-    n_features = len(names) if chosen is None else len(chosen)
+    chosen = set(range(len(names))) if features is None else fitted.encoding.positions(features)
+    n_features = len(chosen)
     require_pair(n_features)
     n_pairs = n_features * (n_features - 1) // 2
     if top is None and n_pairs > _MOST_PAIRS:
         raise ValueError(
-            f"{n_features:,} features make {n_pairs:,} pairs, a table of {n_pairs * _BYTES_A_PAIR / 1e9:.1f} GB in "
-            "memory. Set top=1000 for the strongest pairs, or name some columns in features=."
+            f"{n_features:,} features make {n_pairs:,} pairs, a table of {n_pairs * _BYTES_A_PAIR / 1e9:.1f} GB. "
+            "Set top=1000 for the strongest pairs, or name some columns in features=."
         )
     cells, bounds = read_cells(fitted, X, y, chosen)
     require_memory(cells, len(bounds) - 1, names)

@@ -4,48 +4,24 @@ from __future__ import annotations
 
 from collections.abc import Callable, Hashable, Iterable, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, NamedTuple
+from itertools import compress
+from typing import Any
 
 import numpy as np
+import pandas as pd
 
 from bayesnb._util.arguments import require_integer, require_seed, shown
 from bayesnb._util.progress import progress
-from bayesnb.checking import discrepancies
 from bayesnb.checking.cells import require_pair
-from bayesnb.checking.discrepancies import Quantity, Statistic, Tables
+from bayesnb.checking.discrepancies import STATISTICS, Statistic, Tables
 from bayesnb.encoding import Encoding
 from bayesnb.encoding.levels import to_python
 from bayesnb.fitted import Classifier, require_posterior
 from bayesnb.uncertainty.draws import draw_posterior
 from bayesnb.uncertainty.replicates import CellBlock, read_cell_blocks, reason_against_replicates, replicate_rows
 
-if TYPE_CHECKING:
-    import pandas as pd
-
 _MOST_VALUES = 2**25
 _TIE = 1e-9
-_LOWER, _UPPER = 0.05, 0.95
-
-
-class _Known(NamedTuple):
-    """A statistic by name: its quantities, its values and scores, and how scores become discrepancies.
-
-    Only large scores speak against the model if `one_sided`; scores with a smaller standard deviation than `least_sd`
-    are divided by `least_sd`.
-    """
-
-    quantities: Callable[[Tables], list[Quantity]]
-    measure: Statistic
-    one_sided: bool = False
-    least_sd: float = 0.0
-
-
-_STATISTICS = {
-    # Surprises of independent features have an exponential distribution, whose standard deviation is 1.
-    "association": _Known(discrepancies.association_quantities, discrepancies.associations, True, 1.0),
-    "frequency": _Known(discrepancies.frequency_quantities, discrepancies.frequencies),
-    "extremes": _Known(discrepancies.extreme_quantities, discrepancies.extremes),
-}
 
 
 @dataclass(frozen=True, eq=False)
@@ -215,15 +191,13 @@ def posterior_predictive_check(
     0      2  sepal length (cm)  petal length (cm)      0.86   0.29
     1      1  petal length (cm)   petal width (cm)      0.79   0.29
     """
-    import pandas as pd
-
     fitted = require_posterior(nb, "posterior_predictive_check")
     require_integer("draws", draws)
     require_seed(seed)
-    if not callable(statistic) and (not isinstance(statistic, str) or statistic not in _STATISTICS):
+    if not callable(statistic) and (not isinstance(statistic, str) or statistic not in STATISTICS):
         raise ValueError(
-            f"statistic={shown(statistic)} is unknown; use {', '.join(map(repr, _STATISTICS))}, or a function of a "
-            "table and its labels."
+            f"statistic={shown(statistic)} is unknown; use {', '.join(map(repr, STATISTICS))}, or a function of "
+            "a table and its labels."
         )
     if reason := reason_against_replicates(fitted):
         raise NotImplementedError(f"posterior_predictive_check: {reason}")
@@ -232,20 +206,33 @@ def posterior_predictive_check(
     table = fitted.table(X)
     label = fitted.label_index(y, table.n_rows)
     blocks = read_cell_blocks(encoding, fitted.rows(table, alone=True), table.n_rows)
-    known = _of_function(statistic, encoding) if callable(statistic) else _STATISTICS[statistic]
-    name = str(getattr(statistic, "__name__", "function")) if callable(statistic) else statistic
-    by_position = not callable(statistic) and statistic != "frequency"
-    observed = _select_features(blocks, [block.values[None] for block in blocks], label, chosen, by_position)
+    if callable(statistic):
+        name = str(getattr(statistic, "__name__", "function"))
+        known = _of_function(name, statistic, encoding)
+    else:
+        name, known = statistic, STATISTICS[statistic]
+
+    def select(values: Sequence[np.ndarray]) -> Tables:
+        """Return the chosen features of tables, from arrays (S, N, F) for each block."""
+        return _select_features(blocks, values, label, chosen, by_position=name in ("association", "extremes"))
+
+    def measure(tables: Tables) -> np.ndarray:
+        """Compute (2, S, T) values and scores of the quantities of each class, or of a user's function."""
+        measured = map(known.measure, [tables] if callable(statistic) else tables.split_by_class())
+        return np.concatenate([np.broadcast_to(part, (2, *part.shape[-2:])) for part in measured], axis=2)
+
+    observed = select([block.values[None] for block in blocks])
     _require_quantities(name, observed, draws)
-    measured = [known.measure(observed)]
-    quantities = known.quantities(observed)
+    measured = [measure(observed)]
+    classes = [None] if callable(statistic) else [encoding.classes.values[c] for c in observed.classes]
+    quantities = [(c, *quantity) for c in classes for quantity in known.quantities(observed)]
     drawn = draw_posterior(fitted, int(draws), seed)
     rng = np.random.default_rng([seed, 1])
     with progress("Replicates", draws) as tick:
         for part, values in replicate_rows(encoding, fitted.posterior, drawn, label, blocks, rng):
-            measured.append(known.measure(_select_features(blocks, values, label, chosen, by_position)))
+            measured.append(measure(select(values)))
             tick(part.stop - part.start)
-    value, score = (np.concatenate(arrays) for arrays in zip(*measured, strict=True))
+    value, score = np.concatenate(measured, axis=1)
     defined = ~np.isnan(value).all(axis=0)
     if not defined.any():
         raise ValueError(
@@ -253,99 +240,67 @@ def posterior_predictive_check(
             "fewer than three rows have values of both. Pass more rows, or other features."
         )
     value, score = (np.nan_to_num(array[:, defined], nan=0.0) for array in (value, score))
-    kept = [quantity for quantity, keep in zip(quantities, defined, strict=True) if keep]
     compared, p = _compare(value, score, known)
-    names, labels = encoding.feature_names, encoding.classes.values
-    columns = {
-        "statistic": [q.name for q in kept],
-        "class": [None if q.label < 0 else labels[q.label] for q in kept],
-        "feature_1": [None if q.first < 0 else names[q.first] for q in kept],
-        "feature_2": [None if q.second < 0 else names[q.second] for q in kept],
-    }
+    labels, names, *pairs = map(list, zip(*compress(quantities, defined), strict=True))
+    pairs = [[None if j is None else encoding.feature_names[j] for j in positions] for positions in pairs]
+    columns = dict(zip(("statistic", "class", "feature_1", "feature_2"), (names, labels, *pairs), strict=True))
     frame = pd.DataFrame(columns).join(compared)
     size = frame["discrepancy"] if known.one_sided else frame["discrepancy"].abs()
     frame = frame.iloc[np.argsort(-size.to_numpy(), kind="stable")].reset_index(drop=True)
     return PredictiveCheck(frame, p, name, int(draws), int((~defined).sum()))
 
 
-def _compare(value: np.ndarray, score: np.ndarray, known: _Known) -> tuple[pd.DataFrame, float]:
-    """Return the table of T quantities, and the overall p, of values and scores (S + 1, T), the observed ones first."""
-    import pandas as pd
+def _compare(value: np.ndarray, score: np.ndarray, known: Statistic) -> tuple[pd.DataFrame, float]:
+    """Return the table of T quantities, and the overall p, of values and scores (S + 1, T), the observed ones first.
 
+    The p of a quantity is the fraction of the S + 1 values above the first, and half of those that are equal to it.
+    """
     sd = score.std(axis=0)
     varies = sd > _TIE * np.abs(score).max(axis=0)
-    scale = np.where(varies, np.maximum(sd, known.least_sd), 1.0)
-    z = np.where(varies, (score - score.mean(axis=0)) / scale, 0.0)
+    z = np.where(varies, (score - score.mean(axis=0)) / np.where(varies, np.maximum(sd, known.least_sd), 1.0), 0.0)
     largest = (z if known.one_sided else np.abs(z)).max(axis=1)
-    replicated = value[1:]
-    lower, upper = np.quantile(replicated, [_LOWER, _UPPER], axis=0)
-    table = pd.DataFrame(
-        {
-            "observed": value[0],
-            "mean": replicated.mean(axis=0),
-            "sd": replicated.std(axis=0),
-            "lower": lower,
-            "upper": upper,
-            "discrepancy": z[0],
-            "p": _mid_p(value),
-        }
-    )
+    difference, replicated = value - value[0], value[1:]
+    equal = np.abs(difference) <= _TIE * (1.0 + np.abs(value[0]))
+    table = pd.DataFrame({"observed": value[0], "mean": replicated.mean(axis=0), "sd": replicated.std(axis=0)})
+    table["lower"], table["upper"] = np.quantile(replicated, [0.05, 0.95], axis=0)
+    table["discrepancy"] = z[0]
+    table["p"] = ((difference > 0) & ~equal).mean(axis=0) + equal.mean(axis=0) / 2
     return table, float((largest >= largest[0] - _TIE * (1.0 + largest[0])).mean())
 
 
-def _mid_p(values: np.ndarray) -> np.ndarray:
-    """(T,) share of rows of (S + 1, T) above the first, and half of those that are equal, the first included."""
-    difference = values - values[0]
-    equal = np.abs(difference) <= _TIE * (1.0 + np.abs(values[0]))
-    return np.asarray(((difference > 0) & ~equal).mean(axis=0) + equal.mean(axis=0) / 2)
-
-
 def _select_features(
-    blocks: Sequence[CellBlock], values: Sequence[np.ndarray], label: np.ndarray, chosen: set[int], by_position: bool
+    blocks: Sequence[CellBlock], values: Sequence[np.ndarray], label: np.ndarray, chosen: set[int], *, by_position: bool
 ) -> Tables:
     """Return the chosen features of S tables, from arrays (S, N, F) for each block of columns.
 
     With `by_position` cells of binned numbers are numbers, their positions.
     """
-    shape = len(values[0]), len(label)
-    indices: tuple[list[int], list[int]] = ([], [])
-    numbers: list[np.ndarray] = []
-    codes: list[np.ndarray] = []
+    numbers: dict[int, np.ndarray] = {}
+    codes: dict[int, np.ndarray] = {}
     levels: list[Sequence[Hashable]] = []
     for block, table in zip(blocks, values, strict=True):
-        for f, j in enumerate(map(int, block.index)):
-            if j not in chosen:
-                continue
+        for f, j in ((f, int(j)) for f, j in enumerate(block.index) if j in chosen):
             cells = table[:, :, f]
-            if block.levels is None or (by_position and block.ordered[f]):
-                indices[0].append(j)
-                numbers.append(cells if block.levels is None else np.where(cells < 0, np.nan, cells))
+            if block.levels is None:
+                numbers[j] = cells
+            elif by_position and block.ordered[f]:
+                numbers[j] = np.where(cells < 0, np.nan, cells)
             else:
-                indices[1].append(j)
-                codes.append(cells)
+                codes[j] = cells
                 levels.append(block.levels[f])
-    number_index, level_index = (np.array(index, int) for index in indices)
-    return Tables(
-        label,
-        np.stack(numbers, axis=2) if numbers else np.zeros((*shape, 0)),
-        np.stack(codes, axis=2) if codes else np.zeros((*shape, 0), np.int32),
-        number_index,
-        level_index,
-        tuple(levels),
-    )
+    shape = len(values[0]), len(label), 0
+    x, code = (np.stack([*part.values()], axis=2) if part else np.zeros(shape, int) for part in (numbers, codes))
+    return Tables(label, x, code, np.array([*numbers], int), np.array([*codes], int), tuple(levels))
 
 
 def _require_quantities(name: str, tables: Tables, draws: int) -> None:
     """Raise ValueError if a known statistic has no quantity, or S replicates of all of them are more than 2^25."""
-    n_features = len(tables.index)
-    if not len(tables.label) or not n_features:
-        raise ValueError(
-            f"X has {len(tables.label)} rows and {n_features} features; a check needs one or more of each."
-        )
-    n_levels = sum(map(len, tables.levels))
-    n_pairs = n_features * (n_features - 1) // 2
+    n_rows, n_features = len(tables.label), len(tables.index)
+    if not n_rows or not n_features:
+        raise ValueError(f"X has {n_rows} rows and {n_features} features; a check needs one or more of each.")
     if name == "association":
         require_pair(n_features)
+    n_pairs, n_levels = n_features * (n_features - 1) // 2, sum(map(len, tables.levels))
     counts = {"association": n_pairs, "frequency": 2 * n_features + n_levels, "extremes": 2 * n_features}
     needed = counts.get(name, 0) * len(tables.classes) * draws
     if needed > _MOST_VALUES:
@@ -358,35 +313,30 @@ def _require_quantities(name: str, tables: Tables, draws: int) -> None:
 # -- functions of users --------------------------------------------------------------------------
 
 
-def _of_function(function: Callable[[pd.DataFrame, np.ndarray], Any], encoding: Encoding) -> _Known:
+def _of_function(name: str, function: Callable[[pd.DataFrame, np.ndarray], Any], encoding: Encoding) -> Statistic:
     """Return a user's function of a table and labels as a statistic."""
     names: list[str] = []  # Known from the observed table, which is measured first.
 
-    def measure(tables: Tables) -> tuple[np.ndarray, np.ndarray]:
-        """(S, T) results of the function, twice; the first call names the quantities."""
+    def measure(tables: Tables) -> np.ndarray:
+        """(S, T) results of the function; the first call names the quantities."""
         labels = encoding.classes.array()[tables.label]
         results = []
         for i in range(len(tables)):
-            found, numbers = _read_result(function, function(_to_frame(tables, i, encoding), labels.copy()))
-            if not names:
-                names.extend(found)
-            position = {name: k for k, name in enumerate(found)}
-            if not len(found) == len(names) == len(position) == len(position.keys() & set(names)):
+            result = _read_result(name, function(_to_frame(tables, i, encoding), labels.copy()))
+            names.extend(() if names else result)
+            if result.keys() != set(names):
                 raise ValueError(
-                    f"statistic: the function returned {shown(found)} for a replicate, but {shown(names)} for the "
-                    "observed table. Return the same numbers, under the same names, for each table."
+                    f"statistic: the function returned {shown(list(result))} for a replicate, but {shown(names)} for "
+                    "the observed table. Return the same numbers, under the same names, for each table."
                 )
-            results.append(numbers[[position[name] for name in names]])
-        return np.array(results), np.array(results)
+            results.append([result[name] for name in names])
+        return np.array(results)
 
-    return _Known(lambda tables: [Quantity(name) for name in names], measure)
+    return Statistic(lambda _: [(name, None, None) for name in names], measure)
 
 
-def _read_result(function: Any, result: Any) -> tuple[list[str], np.ndarray]:
-    """Return names and numbers of what a user's function returned; raise TypeError or ValueError for no numbers."""
-    import pandas as pd
-
-    name = str(getattr(function, "__name__", "function"))
+def _read_result(name: str, result: Any) -> dict[str, float]:
+    """Return the numbers, by name, that a user's function returned; raise TypeError or ValueError for no numbers."""
     if isinstance(result, dict | pd.Series):
         keys, cells = list(map(str, result.keys())), list(result.values()) if isinstance(result, dict) else result
     else:
@@ -396,28 +346,23 @@ def _read_result(function: Any, result: Any) -> tuple[list[str], np.ndarray]:
         numbers = np.array(cells, float).ravel()
     except (TypeError, ValueError):
         numbers = np.zeros(0)
-    if len(numbers) != len(keys) or not len(keys):
-        raise TypeError(
-            f"statistic: the function returned {shown(result)}; it must return a number or a flat sequence of numbers."
-        )
+    if len(numbers) != len(set(keys)) or not len(numbers):
+        raise TypeError(f"statistic: the function returned {shown(result)}; return a number, or several by name.")
     if not np.isfinite(numbers).all():
         raise ValueError(
-            f"statistic: the function returned {shown(result)}, which is not finite, for the observed table or a "
-            "replicate. Return a finite number, such as 0, where the statistic is undefined."
+            f"statistic: the function returned {shown(result)}, which is not finite. Return a finite number, such as 0, "
+            "where the statistic is undefined."
         )
-    return keys, numbers
+    return dict(zip(keys, numbers.tolist(), strict=True))
 
 
 def _to_frame(tables: Tables, i: int, encoding: Encoding) -> pd.DataFrame:
     """Return table i as a DataFrame with the names of the columns, and levels as categoricals."""
-    import pandas as pd
-
     names = encoding.feature_names
     binary = {int(j) for block in encoding.blocks if block.kind == "bernoulli" for j in block.index}
     columns: dict[int, Any] = dict(zip(map(int, tables.number_index), tables.numbers[i].T, strict=True))
-    for j, codes, levels in zip(tables.level_index, tables.codes[i].T, tables.levels, strict=True):
-        if int(j) in binary:
-            columns[int(j)] = np.where(codes < 0, np.nan, codes)
-        else:
-            columns[int(j)] = pd.Categorical.from_codes(codes, categories=pd.Index(list(levels), tupleize_cols=False))
+    for j, codes, levels in zip(map(int, tables.level_index), tables.codes[i].T, tables.levels, strict=True):
+        categories = pd.Index(list(levels), tupleize_cols=False)
+        is_binary = j in binary
+        columns[j] = np.where(codes < 0, np.nan, codes) if is_binary else pd.Categorical.from_codes(codes, categories)
     return pd.DataFrame({names[j]: columns[j] for j in sorted(columns)})
