@@ -5,10 +5,11 @@ from __future__ import annotations
 import warnings
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, Any, NamedTuple, Self
+from typing import Any, Self
 
 import jax
 import numpy as np
+import pandas as pd
 import scipy.sparse as sp
 from scipy import stats
 
@@ -23,9 +24,6 @@ from bayesnb.estimators.from_counts import COLUMNS, count_table, has_base_measur
 from bayesnb.families import Moments, NormalInverseGamma, Totals, pooled
 from bayesnb.fitted import Classifier, Fitted, NotOfferedError, is_mixture, require_fitted
 from bayesnb.model import Statistics
-
-if TYPE_CHECKING:
-    import pandas as pd
 
 _NO_CLASS = Levels((None,))
 
@@ -181,13 +179,14 @@ class DriftStatistics:
             labels, index = check_labels(y, table.n_rows, "check_drift")
             classes = fitted.encoding.classes.union(labels)
             label = classes.index(labels.values).astype(np.int32)[index]
-        training = _Training.read(fitted, labelled=y is not None)
-        stratum = training.counted.encoding.classes.index(classes.values)[label]
+        training, used, _ = _read_training(fitted, labelled=y is not None)
+        stratum = training.encoding.classes.index(classes.values)[label]
+        known = stratum >= 0
         weight, fourth = np.ones(len(label)), np.zeros(fitted.encoding.n_features)
         class_count = np.bincount(label, minlength=len(classes)).astype(float)
         encoded: list[tuple[Columns, Any]] = []
         rows: Any
-        for columns, kind, moments in training.blocks():
+        for columns, kind, moments in zip(used, training.encoding.blocks, training.statistics.blocks, strict=True):
             if columns.one_simplex:
                 rows = columns.rows(table)
                 encoded.append((kind, _count_words(rows.matrix, label, class_count)))
@@ -196,7 +195,9 @@ class DriftStatistics:
             counted = counting.count_rows(Encoding(classes, (learned,)), (rows,), label, weight)
             encoded.append((learned, counted.blocks[0]))
             if _has_moments(columns):
-                fourth[list(kind.index)] = _sum_fourth_powers(rows, moments.mean, stratum)
+                centres = moments.mean[stratum[known]].T
+                sums = (np.nansum((rows.feature(f)[known] - centre) ** 4) for f, centre in enumerate(centres))
+                fourth[list(kind.index)] = list(sums)
         learned_columns, blocks = zip(*encoded, strict=True)
         return cls(Counted(Encoding(classes, learned_columns), Statistics(class_count, blocks, np.zeros(()))), fourth)
 
@@ -240,11 +241,11 @@ class DriftStatistics:
             others = [name for name in sample if name not in names]
             if others and not hasattr(nb, "feature_names_in_"):
                 raise ValueError(
-                    f"table has the feature {shown(others[0])}, but the classifier was fitted to columns without names."
-                    " Fit to a DataFrame."
+                    f"table has the feature {shown(others[0])}, but nb was fitted to columns without names. Fit to a "
+                    "DataFrame."
                 )
             checked = fitted.table(sample[[name for name in names if name in sample] + others])
-            columns = _Training.read(fitted, labelled=True).counted.encoding.blocks
+            columns = _read_training(fitted, labelled=True)[0].encoding.blocks
             blocks, rows = zip(*(c.learn(checked, ignore_unknown) for c in columns), strict=True)
             return Encoding(classes, blocks), rows
 
@@ -282,16 +283,16 @@ class DriftStatistics:
 
     def _findings(self, nb: Classifier) -> list[tuple[str, Finding]]:
         """Return the name and the finding of each column of X, and at the end those of the labels."""
-        training = _Training.read(_state(nb), labelled=self._is_labelled)
-        _require_same_columns(self.counted.encoding, training.counted.encoding)
-        train, batch = _align(training.counted, self.counted), _align(self.counted, training.counted)
+        training, used, is_measured = _read_training(_state(nb), labelled=self._is_labelled)
+        _require_same_columns(self.counted.encoding, training.encoding)
+        train, batch = _align(training, self.counted), _align(self.counted, training)
         n, m = train.statistics.class_count, batch.statistics.class_count
         classes = [shown(c) for c in train.encoding.classes.values]
         where = [f" in class {c}" for c in classes] if self._is_labelled else [""]
         names = _state(nb).encoding.feature_names
         found = dict.fromkeys(range(len(names)), Finding())
         blocks = zip(train.encoding.blocks, train.statistics.blocks, batch.statistics.blocks, strict=True)
-        for columns, measured, (kind, a, b) in zip(training.columns, training.measured, blocks, strict=True):
+        for columns, measured, (kind, a, b) in zip(used, is_measured, blocks, strict=True):
             tests: Iterable[tuple[int, list[Finding], np.ndarray, np.ndarray]]
             if _has_moments(columns):
                 moments = compare_numbers(a, b, self.fourth[list(kind.index)], where, measured=measured)
@@ -299,7 +300,9 @@ class DriftStatistics:
             else:
                 tests = _compare_level_columns(kind, a.count, b.count, where)
             for j, of_column, x, y in tests:
-                before, after = (np.column_stack([_subtract(v, seen), seen]) for v, seen in ((n, x), (m, y)))
+                # Sums of fractional weights have rounding errors.
+                missing = (np.where(v - seen > 1e-9 * v, v - seen, 0.0) for v, seen in ((n, x), (m, y)))
+                before, after = (np.column_stack(pair) for pair in zip(missing, (x, y), strict=True))
                 if before[:, 0].any() or after[:, 0].any():
                     of_column.append(compare_levels(before, after, ["missing", "observed"], where))
                 found[j] = most_significant(of_column)
@@ -307,41 +310,29 @@ class DriftStatistics:
         return [*zip(names, found.values(), strict=True), ("labels", labels)]
 
 
-class _Training(NamedTuple):
-    """Training statistics in the form of `DriftStatistics`; the blocks of the classifier; which have variances."""
+def _read_training(fitted: Fitted, *, labelled: bool) -> tuple[Counted, list[Columns], list[bool]]:
+    """Return the statistics of a fitted classifier, by class or those of all classes together.
 
-    counted: Counted
-    columns: tuple[Columns, ...]
-    measured: tuple[bool, ...]
-
-    @classmethod
-    def read(cls, fitted: Fitted, *, labelled: bool) -> Self:
-        """Return the statistics of a fitted classifier, by class or those of all classes together.
-
-        A column that is in several blocks is compared by its density, else by its table given the class alone, else by
-        the sum of its table over its parents.
-        """
-        blocks, statistics = fitted.encoding.blocks, fitted.statistics
-        rank = [(c.network is None) * (1 + (c.role is None)) for c in blocks]
-        order = np.argsort(rank, kind="stable").tolist()
-        owners = {j: b for b in order for j in blocks[b].index}.values()
-        used = [b for b in order if b in owners]
-        kinds, counts, class_count, classes = [], [], statistics.class_count, fitted.encoding.classes
-        for columns, block in ((blocks[b], statistics.blocks[b]) for b in used):
-            if _has_moments(columns):
-                block = block if hasattr(block, "m2") else _model_moments(columns, block, class_count)
-                columns = RealColumns(columns.index, columns.names, columns.n_features, NormalInverseGamma)
-            kinds.append(columns)
-            counts.append(block if labelled else pooled(block))
-        if not labelled:
-            classes, class_count = _NO_CLASS, class_count.sum(keepdims=True)
-        counted = Counted(Encoding(classes, tuple(kinds)), Statistics(class_count, tuple(counts), np.zeros(())))
-        measured = tuple(hasattr(statistics.blocks[b], "m2") for b in used)
-        return cls(counted, tuple(blocks[b] for b in used), measured)
-
-    def blocks(self) -> Iterable[tuple[Columns, Columns, Any]]:
-        """Return for each block the columns of the classifier, those that are compared, and their statistics."""
-        return zip(self.columns, self.counted.encoding.blocks, self.counted.statistics.blocks, strict=True)
+    A column that is in several blocks is compared by its density, else by its table given the class alone, else by
+    the sum of its table over its parents. With the statistics are returned, for each block, the columns of the
+    classifier, and whether their variances were measured.
+    """
+    blocks, statistics = fitted.encoding.blocks, fitted.statistics
+    rank = [(c.network is None) * (1 + (c.role is None)) for c in blocks]
+    order = np.argsort(rank, kind="stable").tolist()
+    owners = {j: b for b in order for j in blocks[b].index}.values()
+    used = [b for b in order if b in owners]
+    kinds, counts, class_count, classes = [], [], statistics.class_count, fitted.encoding.classes
+    for columns, block in ((blocks[b], statistics.blocks[b]) for b in used):
+        if _has_moments(columns):
+            block = block if hasattr(block, "m2") else _model_moments(columns, block, class_count)
+            columns = RealColumns(columns.index, columns.names, columns.n_features, NormalInverseGamma)
+        kinds.append(columns)
+        counts.append(block if labelled else pooled(block))
+    if not labelled:
+        classes, class_count = _NO_CLASS, class_count.sum(keepdims=True)
+    counted = Counted(Encoding(classes, tuple(kinds)), Statistics(class_count, tuple(counts), np.zeros(())))
+    return counted, [blocks[b] for b in used], [hasattr(statistics.blocks[b], "m2") for b in used]
 
 
 def _require_same_columns(counted: Encoding, other: Encoding) -> None:
@@ -349,17 +340,14 @@ def _require_same_columns(counted: Encoding, other: Encoding) -> None:
     first, second = ([f"{name} ({c.kind})" for c in e.blocks for name in c.names] for e in (counted, other))
     if first != second:
         raise ValueError(
-            f"Rows were counted as {shown(first)}, but the other statistics are of {shown(second)}. Use one classifier "
-            "for all batches and for compare."
+            f"Rows were counted as {shown(first)}, but the other statistics are of {shown(second)}. Use one classifier."
         )
 
 
 def _state(nb: Classifier) -> Fitted:
     """Return the state of a fitted classifier; of a mixture that of its estimator, whose classes are the components."""
     require_fitted(nb, "check_drift")
-    owner: Any = nb
-    fitted: Fitted = owner.estimator_.fitted_ if is_mixture(nb) else nb.fitted_
-    return fitted
+    return getattr(nb, "estimator_", nb).fitted_ if is_mixture(nb) else nb.fitted_
 
 
 def _has_moments(columns: Columns) -> bool:
@@ -387,13 +375,6 @@ def _count_words(matrix: sp.csr_array, label: np.ndarray, class_count: np.ndarra
     return Moments(count, mean, np.maximum(square - count * mean**2, 0.0))
 
 
-def _sum_fourth_powers(rows: Any, mean: Any, stratum: np.ndarray) -> np.ndarray:
-    """(F,) sums of (x - mean)^4 about the means (C, F) of the class of each row (N,), which is negative if unknown."""
-    known = stratum >= 0
-    columns = enumerate(mean[stratum[known]].T)
-    return np.array([np.nansum((rows.feature(f)[known] - centre) ** 4) for f, centre in columns])
-
-
 def _align(counted: Counted, other: Counted) -> Counted:
     """Return statistics on the axes of the union of two encodings."""
     return counting.merge(other._replace(statistics=jax.tree.map(np.zeros_like, other.statistics)), counted)
@@ -419,37 +400,28 @@ def _compare_level_columns(
         yield base.index[f], test, x.sum(axis=1), y.sum(axis=1)
 
 
-def _subtract(rows: np.ndarray, observed: np.ndarray) -> np.ndarray:
-    """Return the numbers of missing cells (C,), without rounding errors of sums of fractional weights."""
-    return np.where(rows - observed > 1e-9 * rows, rows - observed, 0.0)
-
-
 def _compare_predictions(nb: Classifier, reference: object, X: object) -> Finding:
     """Test whether the mean predicted probabilities of new rows are those of reference rows."""
-    with warnings.catch_warnings(action="ignore", category=UnknownLevelWarning):
-        before, after = (p[~np.isnan(p).any(axis=1)] for p in map(nb.predict_proba, (reference, X)))
-    if not len(before) or not len(after):
-        return Finding()
     classes = _state(nb).encoding.classes.values
     first = int(len(classes) == 2)  # The probabilities of two classes change alike.
+    with warnings.catch_warnings(action="ignore", category=UnknownLevelWarning):
+        before, after = (p[~np.isnan(p).any(axis=1), first:] for p in map(nb.predict_proba, (reference, X)))
+    if not len(before) or not len(after):
+        return Finding()
+    counts = (np.full((1, p.shape[1]), float(len(p))) for p in (before, after))
     train, batch = (
-        Moments(
-            *(v[None, first:] for v in (np.full(p.shape[1], len(p), float), p.mean(axis=0), len(p) * p.var(axis=0)))
-        )
-        for p in (before, after)
+        Moments(n, p.mean(axis=0)[None], n * p.var(axis=0)) for n, p in zip(counts, (before, after), strict=True)
     )
     tests = []
-    for c, (test, _) in enumerate(compare_numbers(train, batch, np.full(batch.mean.size, np.nan), [""]), first):
-        share = before[:, c].mean(), after[:, c].mean()
-        change = "{} {:.3g} -> {:.3g}".format(shown(classes[c]), *share)
-        tests.append(test._replace(effect=share[1] - share[0], change=change))
+    for c, (test, _) in enumerate(compare_numbers(train, batch, np.full(batch.mean.size, np.nan), [""])):
+        x, y = train.mean[0, c], batch.mean[0, c]
+        change = f"{shown(classes[first + c])} {x:.3g} -> {y:.3g}"
+        tests.append(test._replace(effect=y - x, change=change))
     return most_significant(tests)
 
 
 def _compare_jointly(fitted: Fitted, reference: object, X: object) -> Finding:
     """Test whether a classifier, fitted to half of the rows, tells new rows from reference rows in the other half."""
-    import pandas as pd
-
     tables = [fitted.table(rows) for rows in (reference, X)]
     if min(table.n_rows for table in tables) < 4:
         return Finding()
@@ -471,8 +443,6 @@ def _compare_jointly(fitted: Fitted, reference: object, X: object) -> Finding:
 
 def _to_frame(findings: Sequence[tuple[str, Finding]]) -> pd.DataFrame:
     """Return the table of the findings, with the q-values of Benjamini and Hochberg."""
-    import pandas as pd
-
     names, tests = zip(*findings, strict=True)
     table = pd.DataFrame(list(tests), pd.Index(names, name="column"), Finding._fields)
     q, known = table["p"].to_numpy(copy=True), table["p"].notna().to_numpy()

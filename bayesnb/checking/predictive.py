@@ -350,7 +350,7 @@ def _read_result(name: str, result: Any) -> dict[str, float]:
         raise TypeError(f"statistic: the function returned {shown(result)}; return a number, or several by name.")
     if not np.isfinite(numbers).all():
         raise ValueError(
-            f"statistic: the function returned {shown(result)}, which is not finite. Return a finite number, such as 0, "
+            f"statistic: the function returned {shown(result)}, which is not finite. Return a number, such as 0, "
             "where the statistic is undefined."
         )
     return dict(zip(keys, numbers.tolist(), strict=True))

@@ -70,20 +70,16 @@ def prior_predictive(nb: Classifier, draws: int = 1000, seed: int = 0) -> np.nda
     try:
         require_proper(encoding, model)
     except ImproperPosteriorError as error:
-        raise ImproperPosteriorError(
-            f"prior_predictive needs a proper prior, because without data the posterior is the prior. {error}"
-        ) from None
+        raise ImproperPosteriorError(f"prior_predictive needs a proper prior. {error}") from None
     rng = np.random.default_rng(seed)
     width = max(np.size(jax.tree.leaves(block)[0]) for block in model.blocks)
     step = max(1, _MOST_CELLS // max(1, width))
-    parts = [
-        _draw_label_probability(encoding, model, statistics, min(step, draws - s), rng) for s in range(0, draws, step)
-    ]
-    probability = np.concatenate(parts)
+    sizes = [min(step, draws - start) for start in range(0, draws, step)]
+    probability = np.concatenate([_draw_label_probability(encoding, model, statistics, n, rng) for n in sizes])
     if np.isnan(probability).any():
         raise ValueError(
-            "prior_predictive: the prior of a variance is so wide that draws overflow float64. Raise "
-            "`concentration` of the NormalInverseGamma or EmpiricalNormal prior."
+            "prior_predictive: draws of a variance overflow float64. Raise `concentration` of the NormalInverseGamma "
+            "or EmpiricalNormal prior."
         )
     return probability
 
@@ -104,8 +100,7 @@ def _draw_label_probability(
         cells = simulate_cells(columns, family, of_label, rng, total)
         score = score + np.asarray(likelihood.cells(cells[:, None])).sum(axis=-1)
     with np.errstate(invalid="ignore"):
-        probability: np.ndarray = np.exp(score[each, label] - logsumexp(score, axis=1))
-        return probability
+        return np.asarray(np.exp(score[each, label] - logsumexp(score, axis=1)))
 
 
 def _draw_likelihood(family: Prior, draws: int, rng: np.random.Generator) -> Any:

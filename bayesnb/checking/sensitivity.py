@@ -4,20 +4,18 @@ from __future__ import annotations
 
 from dataclasses import replace
 from numbers import Real
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import jax
 import jax.numpy as jnp
 import numpy as np
+import pandas as pd
 
 from bayesnb._util.arguments import require_integer, require_interval
 from bayesnb.families._namespace import kernel, map_leading_axis, xp
 from bayesnb.fitted import Classifier, Fitted, require_posterior
 from bayesnb.model import Estimate, NaiveBayes, Statistics, log_normalize, undefined
 from bayesnb.scoring import map_rows, pad, pad_statistics
-
-if TYPE_CHECKING:
-    import pandas as pd
 
 
 def prior_sensitivity(
@@ -76,8 +74,6 @@ def prior_sensitivity(
       prediction  probability  lower  upper
     0        out         0.77   0.63   0.94
     """
-    import pandas as pd
-
     fitted = require_posterior(nb, "prior_sensitivity")
     low, high = require_interval("alpha", alpha, "(0.1, 10)")
     require_integer("steps", steps, least=2)
@@ -91,22 +87,14 @@ def prior_sensitivity(
     rows = rows if estimate == "predictive" else tuple(r.linear_rows() for r in rows)
     unit, statistics = pad(fitted.encoding, unit), pad_statistics(fitted.encoding, fitted.statistics)
     # The strength is a JAX array, as JAX differentiates by it.
-    values = map_rows(
-        rows, n_rows, lambda x: _vary_strength(unit, statistics, x, jnp.asarray(strength), grid, estimate)
-    )
-    index, probability, lower, upper, changes, slope = values.T
+    strength = jnp.asarray(strength)
+    values = map_rows(rows, n_rows, lambda x: _vary_strength(unit, statistics, x, strength, grid, estimate))
+    names = ["prediction", "probability", "lower", "upper", "label_changes", "d_logit_d_log_alpha"]
+    frame = pd.DataFrame(values, columns=names)
     # The label of a row without class probabilities is that of `predict`.
-    choice = np.where(index < 0, int(np.argmax(fitted.class_log_prior)), index.astype(int))
-    return pd.DataFrame(
-        {
-            "prediction": fitted.encoding.classes.array()[choice],
-            "probability": probability,
-            "lower": lower,
-            "upper": upper,
-            "label_changes": changes.astype(bool),
-            "d_logit_d_log_alpha": slope,
-        }
-    )
+    choice = frame["prediction"].where(frame["prediction"] >= 0, np.argmax(fitted.class_log_prior)).astype(int)
+    labels = fitted.encoding.classes.array()[choice]
+    return frame.assign(prediction=labels, label_changes=frame["label_changes"].astype(bool))
 
 
 def _strength(nb: Classifier, fitted: Fitted) -> tuple[NaiveBayes, np.ndarray]:

@@ -76,7 +76,9 @@ def compare_levels(
         before, after, names = train[c] / n[c], batch[c] / m[c], list(levels)
         if level is None and ordered:
             before, after = before @ member, after @ member
-            names = [_join_cells([levels[k] for k in np.flatnonzero(group == g).tolist()]) for g in range(len(before))]
+            cells = [[levels[k] for k in np.flatnonzero(group == g).tolist()] for g in range(len(before))]
+            # "(1, 2]" and "(2, 5]" are "(1, 5]".
+            names = [f"{cell[0].partition(',')[0]},{cell[-1].partition(',')[2]}" for cell in cells]
         k = int(abs(after - before).argmax()) if level is None else level
         change = f"{names[k]} {before[k]:.3g} -> {after[k]:.3g}{where[classes[c]]}"
         findings.append(Finding(float(chi2.sum()), float(after[k] - before[k]), change, p))
@@ -110,10 +112,8 @@ def compare_numbers(
     with np.errstate(divide="ignore", invalid="ignore", over="ignore"):
         shift, centre = batch.mean - train.mean, (n * train.mean + m * batch.mean) / total
         within = np.where((m > 0) & (n > 1) & (train.m2 > 0), train.m2 / (n - 1), 0.0)
-        rows, expected, noise, square = (
-            np.where(within > 0, v, 0.0).sum(axis=0)
-            for v in (m, m * (1 + 1 / n) * within, (m * within) ** 2 / n, batch.m2 + m * shift**2)
-        )
+        sums = (m, m * (1 + 1 / n) * within, (m * within) ** 2 / n, batch.m2 + m * shift**2)
+        rows, expected, noise, square = (np.where(within > 0, v, 0.0).sum(axis=0) for v in sums)
         ratio = square / expected
         own = np.where(rows > 0, rows * fourth / square**2, np.nan)
         kurtosis = np.maximum(1.5, (rows * own + _KURTOSIS_ROWS * _KURTOSIS) / (rows + _KURTOSIS_ROWS))
@@ -127,12 +127,8 @@ def compare_numbers(
         if not measured:
             heavy = heavy + varies.sum(axis=0) * (tail - 1) / np.maximum(rows, 1.0)
         # A gamma distribution of very large variance is concentrated at 0, so that a small statistic would be rare.
-        mean_p = np.maximum(
-            *(
-                _gamma_tail(chi2.sum(axis=0), varies.sum(axis=0), np.where(varies, v, 0.0).sum(axis=0))
-                for v in (normal, normal + heavy)
-            )
-        )
+        variances = (np.where(varies, v, 0.0).sum(axis=0) for v in (normal, normal + heavy))
+        mean_p = np.maximum(*(_gamma_tail(chi2.sum(axis=0), varies.sum(axis=0), v) for v in variances))
         mean_p = np.where(((n > 0) & (m > 0)).any(axis=0), mean_p, np.nan)
         changed = shift / np.sqrt(np.where(within > 0, within, variance))
         sd = np.sqrt(expected / rows)
@@ -161,11 +157,6 @@ def _group_levels(expected: np.ndarray, *, ordered: bool) -> np.ndarray:
     return np.minimum(group, max(current - 1, 0))
 
 
-def _join_cells(names: Sequence[str]) -> str:
-    """Return the name of adjacent cells, "(1, 5]" for "(1, 2]" and "(2, 5]"."""
-    return f"{names[0].partition(',')[0]},{names[-1].partition(',')[2]}"
-
-
 def _chi2_moments(n: np.ndarray, m: np.ndarray, k: np.ndarray, inverse: np.ndarray) -> tuple[float, float]:
     """Mean and variance of the sum of chi-squared of C tables (2, k) with fixed margins (Haldane 1940).
 
@@ -191,14 +182,10 @@ def _tail_probabilities(train: np.ndarray, batch: np.ndarray, share: np.ndarray)
 
 def _spread_p_value(ratio: np.ndarray, rows: np.ndarray, training_rows: np.ndarray, kurtosis: np.ndarray) -> np.ndarray:
     """(F,) two-sided p-values of ratios of a batch's mean squares to those of training."""
-
-    def degrees(kurtosis: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-        """Degrees of freedom of the batch, and of the training rows."""
-        return 2 * rows / (kurtosis - 1), 2 * training_rows / (kurtosis - 1)
-
-    absent = np.maximum(kurtosis, kurtosis * ratio**2 + (1 - ratio) ** 2 / _RARE)
-    below = np.maximum(fdtr(*degrees(absent), ratio), (1 - _RARE) ** rows)
-    p = 2 * np.where(ratio < 1, below, fdtrc(*degrees(kurtosis), ratio))
+    lower, upper = np.maximum(kurtosis, kurtosis * ratio**2 + (1 - ratio) ** 2 / _RARE) - 1, kurtosis - 1
+    # Degrees of freedom of the batch, and of the training rows.
+    below = np.maximum(fdtr(2 * rows / lower, 2 * training_rows / lower, ratio), (1 - _RARE) ** rows)
+    p = 2 * np.where(ratio < 1, below, fdtrc(2 * rows / upper, 2 * training_rows / upper, ratio))
     return np.asarray(np.minimum(1.0, p))
 
 
