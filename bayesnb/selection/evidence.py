@@ -90,18 +90,14 @@ def bayes_factor(nb1: Classifier, nb2: Classifier) -> BayesFactor:
     _require_same(*models)
     first, second = (fitted.log_evidence for fitted in models)
     if np.isneginf(first) and np.isneginf(second):
-        raise ValueError(
-            "bayes_factor: both evidences are zero, because the priors have zero concentrations. Choose proper priors."
-        )
+        raise ValueError("bayes_factor: both evidences are zero, because of zero concentrations. Use proper priors.")
     notes = []
     for which, fitted in zip(("first", "second"), models, strict=True):
         if any(callable(block) for block in fitted.empirical_prior.blocks):
             notes.append(f"The prior of the {which} model was derived from these data.")
         if chosen := " and ".join(fitted.chosen):
-            notes.append(
-                f"The same rows were used to choose {chosen} of the {which} model, which favours it; see "
-                "`permutation_null`."
-            )
+            note = f"The same rows were used to choose {chosen} of the {which} model, which favours it"
+            notes.append(f"{note}; see `permutation_null`.")
     weights = models[0].statistics.class_count
     if (weights != np.round(weights)).any():
         notes.append("Weights of rows are fractional, so that the evidences are pseudo-evidences.")
@@ -114,16 +110,13 @@ def _require_same(first: Fitted, second: Fitted) -> None:
         if names != other_names:
             raise ValueError(
                 f"bayes_factor: the {what} differ between the models: {shown(names)} and {shown(other_names)}. "
-                "Evidences of differently encoded data are not comparable. Fit both models to the same X and y, with "
-                "the same kinds of columns."
+                "Evidences of differently encoded data are not comparable. Fit both to the same kinds of columns."
             )
     for (what, statistics), (_, other) in zip(_statistics(first), _statistics(second), strict=True):
         leaves = zip(jax.tree.leaves(statistics), jax.tree.leaves(other), strict=True)
         if not all(np.allclose(a, b, rtol=1e-9, atol=1e-12) for a, b in leaves):
-            raise ValueError(
-                f"bayes_factor: both models must be fitted on the same rows. The statistics of their {what} differ: "
-                f"{shown(statistics)} and {shown(other)}."
-            )
+            differ = f"The statistics of their {what} differ: {shown(statistics)} and {shown(other)}."
+            raise ValueError(f"bayes_factor: both models must be fitted on the same rows. {differ}")
 
 
 def _encoding(fitted: Fitted) -> dict[str, list[object]]:

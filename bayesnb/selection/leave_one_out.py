@@ -10,7 +10,7 @@ import jax
 import numpy as np
 
 from bayesnb import counting, scoring
-from bayesnb._util.arguments import require_choice, shown
+from bayesnb._util.arguments import bad_argument, require_choice
 from bayesnb._util.precision import float64
 from bayesnb._util.rows import scatter_rows
 from bayesnb._util.threads import map_in_threads
@@ -55,16 +55,17 @@ class CountedRows(NamedTuple):
         return CountedRows(table, rows, self.label[mask], self.weight[mask])
 
 
+# Name of fitted weights among the choices that a classifier has made on its rows.
 WEIGHTS = "weights of terms"
-"""Name of fitted weights among the choices that a classifier has made on its rows."""
+# Fewest rows outside the largest class for which weights are fitted (Peduzzi et al. 1996).
 FEWEST_EVENTS = 10
-"""Fewest rows outside the largest class for which weights are fitted (Peduzzi et al. 1996)."""
+_MANY_ROWS = 5_000
 
 
 def require_leave_one_out(nb: Classifier, who: str) -> Fitted:
     """Return the state of a classifier; raise NotImplementedError unless leaving rows out of it is exact."""
     require_fitted(nb, who)
-    fitted: Fitted | None = getattr(nb, "fitted_", None)  # `NaiveBayesMixture` has no such state.
+    fitted = getattr(nb, "fitted_", None)  # `NaiveBayesMixture` has no such state.
     if fitted is None or (nb.no_posterior is not None and fitted.average is None):
         raise NotImplementedError(f"{who}: {nb.no_posterior}")
     return current_state(nb)
@@ -73,10 +74,7 @@ def require_leave_one_out(nb: Classifier, who: str) -> Fitted:
 def require_average(estimate: Estimate) -> Estimate:
     """Return the estimate; raise ValueError unless it is "predictive" or "mean", which leave-one-out takes."""
     if not isinstance(estimate, str) or estimate not in ("predictive", "mean"):
-        raise ValueError(
-            f"estimate={shown(estimate)} cannot be used, because leave-one-out averages over the posterior of the "
-            "other rows. Pass 'predictive' or 'mean'."
-        )
+        raise bad_argument("estimate", estimate, "'predictive' or 'mean': leave-one-out averages over the posterior")
     return estimate
 
 
@@ -97,10 +95,7 @@ def counted_rows(fitted: Fitted, X: object, y: object, sample_weight: object, wh
     try:
         counting.remove(fitted.counted, given)
     except ValueError as error:
-        raise ValueError(
-            f"{who}: X, y and sample_weight must be rows that the classifier was fitted on, and these are not. "
-            + str(error)
-        ) from None
+        raise ValueError(f"{who}: X, y and sample_weight must be rows that nb was fitted on. {error}") from None
     return CountedRows(table, rows, label, weight)
 
 
@@ -114,8 +109,8 @@ def choose_prior(fitted: Fitted, prior: PriorOf) -> NaiveBayes:
     return fitted.prior if prior == "fixed" else fitted.empirical_prior
 
 
+# Function of a joint likelihood and rows: `JointLikelihood.log_joint` (n, C), `.log_likelihood` or `.terms`.
 Score = Callable[[JointLikelihood, tuple[Any, ...]], jax.Array]
-"""Function of a joint likelihood and rows: `JointLikelihood.log_joint` (n, C), `.log_likelihood` or `.terms`."""
 
 
 def leave_one_out(fitted: Fitted, counted: CountedRows, estimate: Estimate, prior: PriorOf, score: Score) -> np.ndarray:
@@ -127,10 +122,10 @@ def leave_one_out(fitted: Fitted, counted: CountedRows, estimate: Estimate, prio
     encoding, n_classes = fitted.encoding, len(fitted.encoding.classes)
     posterior = scoring.update_for_removal(choose_prior(fitted, prior), fitted.statistics)
     if posterior.classes_share_parameters:  # All classes change without the row.
-        every = None
+        every = []
         groups = [(mask, -w * np.eye(n_classes)[c], w) for mask, c, w in group_rows(counted.label, counted.weight)]
     else:
-        every = scoring.read(encoding, posterior, estimate)
+        every = [scoring.read(encoding, posterior, estimate)]
         groups = [(counted.weight == w, np.full(n_classes, -w), w) for w in np.unique(counted.weight)]
     is_terms = score is JointLikelihood.terms
     bias = 0.0 if fitted.weights is None else fitted.weights.class_bias
@@ -138,22 +133,21 @@ def leave_one_out(fitted: Fitted, counted: CountedRows, estimate: Estimate, prio
     def score_group(group: tuple[np.ndarray, np.ndarray, float]) -> tuple[np.ndarray, np.ndarray]:
         mask, multiplicity, weight = group
         rows = counted.take(mask, encoding)
-        without = scoring.read(encoding, posterior, estimate, multiplicity)
         log_class = _log_class_without(posterior.class_prior, n_classes, weight) + bias
-        readings = [r for r in (without, every) if r is not None]
+        readings = [scoring.read(encoding, posterior, estimate, multiplicity), *every]
         prepared: list[JointLikelihood] = []
 
         def score_block(x: tuple[Any, ...], label: np.ndarray) -> jax.Array:
             if not prepared:  # Terms are those of tables as they are.
                 prepared.extend(readings if is_terms else [scoring.prepare(r, x) for r in readings])
-            scores: jax.Array = _score_without(prepared, log_class, x, label, score)
-            return scores
+            return _score_without(prepared, log_class, x, label, score)
 
         # Without the row, its numbers have parameters of their own in each class.
         cells = n_classes * (encoding.n_terms if is_terms else sum(r.width() for r in rows.rows))
         return mask, scoring.map_rows(rows.rows, len(rows.label), score_block, rows.label, cells=cells)
 
-    return scatter_rows(list(map_in_threads(score_group, groups)))  # One group keeps one core busy.
+    # One group keeps one core busy; to start threads takes as long as scores of some thousand rows.
+    return scatter_rows(list((map_in_threads if len(counted.label) > _MANY_ROWS else map)(score_group, groups)))
 
 
 @kernel(static_argnames="score")
@@ -182,8 +176,7 @@ def leave_one_out_of_members(
         of_member = CountedRows(table.take(which), rows, label[which], weight[which])
         return leave_one_out(member, of_member, estimate, prior, JointLikelihood.log_joint)
 
-    combine = average.each if each else average.mean
-    return combine(table, rows, joint, less=weight)
+    return (average.each if each else average.mean)(table, rows, joint, less=weight)
 
 
 def leave_one_out_of_average(fitted: Fitted, counted: CountedRows, estimate: Estimate, prior: PriorOf) -> np.ndarray:

@@ -121,10 +121,7 @@ class LeaveOneOut:
         require_choice("kind", kind, ("label", "row"))
         pointwise = self.pointwise if kind == "label" else self.row_pointwise
         if np.isnan(pointwise).any() and kind == "row":
-            raise NotImplementedError(
-                "to_elpd: AODE and classifiers with weights give densities of labels only, not of rows. Pass "
-                "kind='label'."
-            )
+            raise NotImplementedError("to_elpd: AODE and weighted terms have no density of rows. Pass kind='label'.")
         return elpd_data(self.weight * pointwise, _standard_error(self.weight, pointwise))
 
     @property
@@ -226,16 +223,14 @@ def loo(
     fitted = require_leave_one_out(nb, "loo")
     if WEIGHTS in fitted.chosen:
         raise NotImplementedError(
-            f"loo: the weights of {fitted.name} were fitted to these labels, and leave-one-out would keep the weights, "
-            "so that the loss would be too low. Use nb.expected_log_loss_ for the loss to expect on new rows, "
-            "loo(nb.estimator_, X, y) for the classifier without weights, or scikit-learn's cross_val_predict(nb, X, "
-            "y, method='predict_proba') for class probabilities of each row."
+            f"loo: the weights of {fitted.name} were fitted to these labels, and leave-one-out would keep them, so "
+            "that the loss would be too low. Use nb.expected_log_loss_, loo(nb.estimator_, X, y) without weights, or "
+            "scikit-learn's cross_val_predict(nb, X, y, method='predict_proba')."
         )
     estimate = require_average(fitted.estimate if estimate is None else estimate)
     counted = counted_rows(fitted, X, y, sample_weight, "loo")
     _, rows, label, weight = counted
-    index = np.arange(len(label))
-    row = np.full(len(label), np.nan)
+    index, row = np.arange(len(label)), np.full(len(label), np.nan)
     if fitted.average is not None:
         joint = leave_one_out_of_average(fitted, counted, estimate, prior)
     else:
@@ -243,13 +238,10 @@ def loo(
         if fitted.prior.weights is None:
             row = joint[index, label] + scoring.log_base(rows, len(label))
     log_proba = scoring.read_scores(joint, scoring.log_proba)
-    notes: tuple[str, ...] = ()
-    if chosen := " and ".join(fitted.chosen):
-        note = (
-            f"The same rows were used to choose {chosen}, so that these scores are optimistic; see `permutation_null`."
-        )
-        notes = (note,)
-    return LeaveOneOut(log_proba[index, label], row, log_proba, weight, label, fitted.encoding.classes.array(), notes)
+    chosen, classes = " and ".join(fitted.chosen), fitted.encoding.classes.array()
+    note = f"The same rows were used to choose {chosen}, so that these scores are optimistic; see `permutation_null`."
+    notes = (note,) if chosen else ()
+    return LeaveOneOut(log_proba[index, label], row, log_proba, weight, label, classes, notes)
 
 
 def _standard_error(weight: np.ndarray, pointwise: np.ndarray) -> float:

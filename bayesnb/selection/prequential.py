@@ -125,6 +125,4 @@ def _require_all(counted: Statistics, given: Statistics) -> None:
         problem = "Cells that the classifier has counted are missing in X."
         if not np.allclose(*pairs[0], rtol=1e-9, atol=1e-12):
             problem = f"Only {given.class_count.sum():g} of {counted.class_count.sum():g} rows were passed."
-        raise ValueError(
-            f"prequential: X, y and sample_weight must be all rows that the classifier was fitted on. {problem}"
-        )
+        raise ValueError(f"prequential: X, y and sample_weight must be all rows that nb was fitted on. {problem}")

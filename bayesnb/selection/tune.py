@@ -4,28 +4,31 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
+from functools import partial
 from numbers import Real
-from typing import TYPE_CHECKING, Any, Literal
+from typing import Any, Literal
 
 import jax
 import numpy as np
+import pandas as pd
 
-from bayesnb._util.arguments import require_choice, require_interval, shown
+from bayesnb import scoring
+from bayesnb._util.arguments import bad_argument, require_choice, require_interval
 from bayesnb._util.html import card, table
 from bayesnb._util.precision import float64
 from bayesnb._util.progress import progress
 from bayesnb._util.warnings import warn
-from bayesnb.encoding import blocks
-from bayesnb.families._namespace import kernel, xp
+from bayesnb.families._namespace import kernel
 from bayesnb.fitted import Classifier, Fitted, require_evidence, require_posterior
-from bayesnb.model import Estimate, NaiveBayes, Statistics, log_normalize
-from bayesnb.scoring import pad, pad_statistics
-from bayesnb.selection.leave_one_out import PriorOf, choose_prior, counted_rows, group_rows, require_average
-
-if TYPE_CHECKING:
-    import pandas as pd
-
-Objective = Callable[[np.ndarray], float]
+from bayesnb.model import JointLikelihood, NaiveBayes, Statistics
+from bayesnb.selection.leave_one_out import (
+    CountedRows,
+    PriorOf,
+    choose_prior,
+    counted_rows,
+    leave_one_out,
+    require_average,
+)
 
 NAMES = ("alpha", "class_alpha", "kappa", "a")
 _CONCENTRATIONS = {"alpha", "class_alpha"}  # hyperparameters of the classifier itself
@@ -167,7 +170,6 @@ def tune_alpha(
     >>> tuned.estimator.alpha == tuned.alpha
     True
     """
-    import pandas as pd
     from scipy.optimize import minimize
 
     require_choice("by", by, ("loo", "evidence"))
@@ -179,19 +181,25 @@ def tune_alpha(
     # Concentrations may be proportional to α: those at α = 1 are multiplied by each value.
     source = choose_prior(fitted, prior) if by == "loo" else fitted.prior
     unit = float64(_prior_with)(source, {n: 1.0 / getattr(nb, n) for n in names if n in _CONCENTRATIONS})
+    score: Callable[[dict[str, Any]], Any]
     if by == "loo":
-        objective = _loo_objective(fitted, unit, X, y, sample_weight, names)
+        require_average(fitted.estimate)
+        counted = counted_rows(fitted, X, y, sample_weight, "tune_alpha")
+        counted = counted.take(counted.weight > 0, fitted.encoding)
+        score = partial(_loo_score, unit=unit, fitted=fitted, counted=counted)
     else:
-        objective = _evidence_objective(unit, fitted.statistics, names)
+        statistics = fitted.statistics
+        if "alpha" in names:
+            unit, statistics = unit.condensed(), unit.condense(statistics)
+        score = partial(float64(_log_evidence), prior=unit, statistics=statistics)
     path: list[np.ndarray] = []
     current = [float(getattr(nb, n)) if n in _CONCENTRATIONS else _median_value(fitted.prior, n) for n in names]
-    grid = np.linspace(low, high, 7)[1:-1]
-    starts = [np.log(np.clip(current, *limits)), *(np.full(len(names), value) for value in grid)]
+    starts = [np.log(np.clip(current, *limits)), *(np.full(len(names), v) for v in np.linspace(low, high, 7)[1:-1])]
     with progress("tune_alpha", None, "evaluations") as tick:
 
         def loss(log_values: np.ndarray) -> float:
             """Return minus the objective at log hyperparameters; append the evaluation to `path`."""
-            value = objective(log_values)
+            value = float(score(dict(zip(names, np.exp(log_values), strict=True))))
             path.append(np.append(np.exp(log_values), value))
             tick()
             return -value
@@ -199,24 +207,22 @@ def tune_alpha(
         losses = [loss(start) for start in starts]
         if not np.isfinite(losses).any():
             raise ValueError(
-                f"tune_alpha: the score by {by} is not finite for any strength of {', '.join(names)}. tune_alpha "
-                f"changes only the strength of the prior of {type(nb).__name__}. Give the estimator a proper prior, "
-                "such as one whose concentration and rate are positive."
+                f"tune_alpha: the score by {by} is not finite for any strength of {', '.join(names)}. Give "
+                f"{type(nb).__name__} a proper prior, such as one whose concentration and rate are positive."
             )
-        best = starts[int(np.nanargmin(losses))]
-        limits_of_logs = [(low, high)] * len(names)
-        optimum = minimize(loss, best, method="L-BFGS-B", bounds=limits_of_logs, options={"eps": _STEP})
-    values = dict(zip(names, np.exp(optimum.x).tolist(), strict=True))
+        best, options = starts[int(np.nanargmin(losses))], {"eps": _STEP}
+        optimum = minimize(loss, best, method="L-BFGS-B", bounds=[(low, high)] * len(names), options=options)
+    chosen = dict(zip(names, np.exp(optimum.x).tolist(), strict=True))
     at_end = np.minimum(optimum.x - low, high - optimum.x) < 0.01
     boundary = tuple(name for name, end in zip(names, at_end, strict=True) if end)
     if boundary:
+        reached = ", ".join(f"{name} = {chosen[name]:.3g}" for name in boundary)
         warn(
-            f"tune_alpha: the optimum by {by} is at an end of bounds={bounds}: "
-            f"{', '.join(f'{name} = {values[name]:.3g}' for name in boundary)}. Widen `bounds`. If the optimum is "
-            "still at an end, the data do not determine it; choose a value yourself."
+            f"tune_alpha: the optimum by {by} is at an end of bounds={bounds}: {reached}. Widen `bounds`. If the "
+            "optimum is still at an end, the data do not determine it; choose a value yourself."
         )
-    estimator = _refit(nb, fitted, values, choose_prior(fitted, prior))
-    return Tuned(estimator, values, pd.DataFrame(path, columns=[*names, "objective"]), boundary, by)
+    estimator = _refit(nb, fitted, chosen, choose_prior(fitted, prior))
+    return Tuned(estimator, chosen, pd.DataFrame(path, columns=[*names, "objective"]), boundary, by)
 
 
 def _tuned_names(nb: Classifier, fitted: Fitted, tune: Sequence[str] | None) -> tuple[str, ...]:
@@ -224,8 +230,8 @@ def _tuned_names(nb: Classifier, fitted: Fitted, tune: Sequence[str] | None) -> 
     prior = fitted.prior
     if any(f.classes_share_parameters and not f.tunable for f in prior.blocks) or nb.unweighted is not nb:
         raise NotImplementedError(
-            f"tune_alpha: {type(nb).__name__} takes its prior from its estimator. Tune that estimator first and pass "
-            "the tuned one, or compare models by `loo` and `log_evidence_`."
+            f"tune_alpha: {type(nb).__name__} takes its prior from its estimator. Tune that estimator first, or "
+            "compare models by `loo` and `log_evidence_`."
         )
     tunable = {name for family in prior.blocks for name in family.tunable}
     if prior.class_prior.tunable and getattr(nb, "class_prior", None) is None:
@@ -234,19 +240,14 @@ def _tuned_names(nb: Classifier, fitted: Fitted, tune: Sequence[str] | None) -> 
     chosen = [name for name in offered if name != "class_alpha"] if tune is None else tune
     names = [chosen] if isinstance(chosen, str) else list(chosen)
     if not names or len(set(names)) < len(names) or not set(names) <= set(offered):
-        raise ValueError(
-            f"tune={shown(tune)} must name one or more of {offered}, the hyperparameters that {type(nb).__name__} can "
-            "tune, each once."
-        )
+        expected = f"one or more of {offered}, the hyperparameters of {type(nb).__name__}, each once"
+        raise bad_argument("tune", tune, expected)
     if isinstance(getattr(nb, "prior", None), NaiveBayes):
-        raise ValueError(
-            "tune_alpha: the estimator has a complete prior=, which leaves nothing to tune. Set `alpha` instead of "
-            "prior=."
-        )
+        raise ValueError("tune_alpha: the estimator has a complete prior=, which leaves nothing to tune. Set `alpha`.")
     for name in _CONCENTRATIONS & set(names):
         value = getattr(nb, name)
         if not isinstance(value, Real) or value <= 0:
-            raise ValueError(f"{name}={shown(value)} must be one positive number, because the search starts there.")
+            raise bad_argument(name, value, "one positive number, because the search starts there")
     return tuple(names)
 
 
@@ -263,63 +264,18 @@ def _prior_with(prior: NaiveBayes, values: dict[str, Any]) -> NaiveBayes:
     return replace(prior, class_prior=prior.class_prior.with_hyperparameters(of_classes), blocks=blocks)
 
 
-def _evidence_objective(prior: NaiveBayes, statistics: Statistics, names: tuple[str, ...]) -> Objective:
-    """Return the function of log hyperparameters (H,) that computes log p(X, y)."""
-    if "alpha" in names:
-        prior, statistics = prior.condensed(), prior.condense(statistics)
-
-    return float64(lambda log_values: float(_log_evidence(log_values, prior, statistics, names)))
+@kernel
+def _log_evidence(values: dict[str, Any], prior: NaiveBayes, statistics: Statistics) -> jax.Array:
+    """Compute log p(X, y) at hyperparameters."""
+    return _prior_with(prior, values).log_evidence(statistics)
 
 
-@kernel(static_argnames="names")
-def _log_evidence(
-    log_values: jax.Array, prior: NaiveBayes, statistics: Statistics, names: tuple[str, ...]
-) -> jax.Array:
-    """Compute log p(X, y) at log hyperparameters (H,)."""
-    return _prior_with(prior, dict(zip(names, xp.exp(log_values), strict=True))).log_evidence(statistics)
-
-
-def _loo_objective(
-    fitted: Fitted, unit: NaiveBayes, X: object, y: object, sample_weight: object, names: tuple[str, ...]
-) -> Objective:
-    """Return the function of log hyperparameters (H,) that computes Σ w log p(y | x, other rows)."""
-    encoding, estimate = fitted.encoding, require_average(fitted.estimate)
-    counted = counted_rows(fitted, X, y, sample_weight, "tune_alpha")
-    masks = group_rows(counted.label, counted.weight)
-    groups = [(counted.take(mask, encoding), c, w) for mask, c, w in masks if w > 0]
-    prior, statistics = pad(encoding, unit), pad_statistics(encoding, fitted.statistics)
-    one_hot = np.eye(len(encoding.classes))
-
-    @float64
-    def objective(log_values: np.ndarray) -> float:
-        """Return Σ w log p(y | x, the other rows) at log hyperparameters (H,)."""
-        value = 0.0
-        for (_, rows, _, weight), c, w in groups:
-            for _, x, (real,) in blocks(rows, len(weight), weight):
-                value += w * float(
-                    _label_score(log_values, prior, statistics, x, real, -w * one_hot[c], c, names, estimate)
-                )
-        return value
-
-    return objective
-
-
-@kernel(static_argnames=("names", "estimate"))
-def _label_score(
-    log_values: jax.Array,
-    prior: NaiveBayes,
-    statistics: Statistics,
-    x: tuple[object, ...],
-    real: jax.Array,
-    multiplicity: jax.Array,
-    label: jax.Array,
-    names: tuple[str, ...],
-    estimate: Estimate,
-) -> jax.Array:
-    """Compute Σ log p(label | row, other rows) over the rows of a block that are not padding."""
-    model = _prior_with(prior, dict(zip(names, xp.exp(log_values), strict=True))).update_for_removal(statistics)
-    log_proba = log_normalize(model.read(estimate, multiplicity).prepare(x).log_joint(x))
-    return xp.sum(xp.where(real > 0, log_proba[:, label], 0.0))
+def _loo_score(values: dict[str, Any], unit: NaiveBayes, fitted: Fitted, counted: CountedRows) -> float:
+    """Compute Σ w log p(y | x, the other rows) at hyperparameters."""
+    state = replace(fitted, empirical_prior=float64(_prior_with)(unit, values))
+    joint = leave_one_out(state, counted, fitted.estimate, "derived", JointLikelihood.log_joint)
+    log_proba = scoring.read_scores(joint, scoring.log_proba)
+    return float(counted.weight @ log_proba[np.arange(len(joint)), counted.label])
 
 
 def _refit(nb: Classifier, fitted: Fitted, values: dict[str, float], source: NaiveBayes) -> Any:

@@ -167,7 +167,7 @@ def test_refusals():
     said = "loo_terms: X, y and sample_weight must be rows that the classifier was fitted"
     refused(said, bnb.loo_terms, of_levels(), LEVELS, LABEL[::-1])
     refused(
-        "estimate='mle' cannot be used, because leave-one-out averages",
+        "estimate='mle' must be 'predictive' or 'mean': leave-one-out averages",
         bnb.loo_terms,
         of_levels(),
         LEVELS,

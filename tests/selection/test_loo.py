@@ -122,10 +122,10 @@ def test_rows_that_were_not_counted_are_refused_and_nothing_changes():
     nb = of_levels()
     before = nb.statistics_.blocks[0].count.copy()
     refused(r"^loo: X, y and sample_weight must be rows .*class 'elm'", bnb.loo, nb, LEVELS, ["elm"] * N)
-    said = "must be rows that the classifier was fitted on"
+    said = "must be rows that nb was fitted on"
     refused(said, bnb.loo, nb, LEVELS, LABEL, sample_weight=1.0 + (np.arange(N) == 5))
     refused(
-        "estimate='map' cannot be used, because leave-one-out averages over the posterior",
+        "estimate='map' must be 'predictive' or 'mean': leave-one-out averages over the posterior",
         bnb.loo,
         nb,
         LEVELS[:1],

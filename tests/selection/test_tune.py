@@ -78,10 +78,10 @@ def test_an_optimum_at_the_end_of_the_interval_is_reported():
     ("nb", "options", "error", "message"),
     [
         (bnb.MultinomialNB(), {"by": "accuracy"}, ValueError, "by='accuracy'"),
-        (bnb.MultinomialNB(), {"tune": ["kappa"]}, ValueError, r"must name one or more of \['alpha', 'class_alpha'\]"),
+        (bnb.MultinomialNB(), {"tune": ["kappa"]}, ValueError, r"must be one or more of \['alpha', 'class_alpha'\]"),
         (bnb.MultinomialNB(), {"bounds": (0, 1)}, ValueError, r"bounds=\(0, 1\) must be two numbers"),
         (bnb.MultinomialNB(alpha=np.full(4, 0.5)), {}, ValueError, "(?s)alpha=.* must be one positive number"),
-        (bnb.PoissonNB(), {"tune": "kappa"}, ValueError, r"must name one or more of \['class_alpha', 'a'\]"),
+        (bnb.PoissonNB(), {"tune": "kappa"}, ValueError, r"must be one or more of \['class_alpha', 'a'\]"),
         (bnb.PoissonNB(prior=bnb.GammaPoisson(0.0, 0.0)), {}, ValueError, "is not finite for any strength of a\\."),
         (bnb.FeatureAveragedNB(bnb.BernoulliNB(binarize=1.0)), {}, NotImplementedError, "Tune that estimator first"),
     ],
@@ -103,5 +103,5 @@ def test_without_an_observed_level_there_is_nothing_to_condense():
 
 def test_a_given_prior_of_the_classes_is_not_tuned():
     nb = bnb.CategoricalNB(class_prior=bnb.Dirichlet(np.ones((1, 3)), np.zeros(3, int), 1)).fit(LEVELS, LABEL)
-    said = r"tune='class_alpha' must name one or more of \['alpha'\]"
+    said = r"tune='class_alpha' must be one or more of \['alpha'\]"
     refused(said, bnb.tune_alpha, nb, LEVELS, LABEL, by="evidence", tune="class_alpha")
