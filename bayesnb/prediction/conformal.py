@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
+from functools import partial
 from typing import Literal, Self
 
 import numpy as np
@@ -13,8 +14,8 @@ from bayesnb._util.html import card, table
 from bayesnb.encoding import check_labels
 from bayesnb.fitted import Classifier
 from bayesnb.model import Estimate
-from bayesnb.prediction.conformity import AverageRanks, FullRanks
-from bayesnb.prediction.cross_conformal import GUARANTEE, CrossRanks
+from bayesnb.prediction.conformity import Ranking, average_ranking, full_ranking
+from bayesnb.prediction.cross_conformal import GUARANTEE, cross_ranking
 from bayesnb.selection.leave_one_out import WEIGHTS, counted_rows, require_average, require_leave_one_out
 
 Ties = Literal["conservative", "random"]
@@ -207,7 +208,7 @@ class Conformal:
     ties: Ties
     seed: int
     notes: tuple[str, ...]
-    _ranking: FullRanks | AverageRanks | CrossRanks
+    _ranking: Ranking
 
     def p_values(self, X: object) -> np.ndarray:
         """Compute (M, C) p-values: the fraction of conformity scores no larger than the new row's, itself included.
@@ -225,7 +226,7 @@ class Conformal:
         (M, C) array
             p-values. For every ε the p-value of the true label is at most ε with a probability of at most ε.
         """
-        at_most, less = self._ranking.ranks(X)
+        at_most, less = self._ranking(X)
         if self.ties == "conservative":
             return np.asarray((at_most + 1.0) / (self.n_rows + 1.0))
         fraction = np.random.default_rng(self.seed).random((len(at_most), 1))
@@ -264,10 +265,9 @@ class Conformal:
 
     def _repr_html_(self) -> str:
         """Return HTML for notebooks: the number of counted rows that each label is compared with."""
-        rows = table(
-            zip(self.classes.tolist(), self.n_rows.tolist(), strict=True), ("label", "rows it is compared with")
-        )
-        return card("Conformal", f"ties {self.ties}", rows, notes=(_MEANING, *self.notes))
+        rows = zip(self.classes.tolist(), self.n_rows.tolist(), strict=True)
+        compared = table(rows, ("label", "rows it is compared with"))
+        return card("Conformal", f"ties {self.ties}", compared, notes=(_MEANING, *self.notes))
 
 
 def conformal(
@@ -375,22 +375,19 @@ def conformal(
     if (counted.weight % 1 != 0).any():
         i = int(np.argmax(counted.weight % 1 != 0))
         raise ValueError(
-            f"sample_weight of row {i} is {counted.weight[i]}, but conformal treats a weight as a number of equal "
-            "rows. Pass whole weights."
+            f"sample_weight of row {i} is {counted.weight[i]}, but weights count equal rows. Pass whole weights."
         )
+    positive = counted.take(counted.weight > 0, fitted.encoding)
     chosen, classes = " and ".join(fitted.chosen), fitted.encoding.classes.array()
     notes = (f"Coverage is approximate, because the same rows were used to choose {chosen}.",) if chosen else ()
-    ranking: FullRanks | AverageRanks | CrossRanks
     if WEIGHTS in fitted.chosen:
-        ranking = CrossRanks.from_rows(nb, X, y, counted, estimate, int(seed), by_class=by_class)
+        ranking = cross_ranking(nb, X, y, counted, estimate, int(seed), by_class)
         notes = (GUARANTEE,)
+    elif fitted.average is not None:
+        # A copy, as `nb` may be fitted to other rows later.
+        ranking = partial(average_ranking, nb.with_counts(fitted.counted), positive, estimate, by_class)
     else:
-        positive = counted if counted.weight.all() else counted.take(counted.weight > 0, fitted.encoding)
-        if fitted.average is not None:
-            # A copy, as `nb` may be fitted to other rows later.
-            ranking = AverageRanks(nb.with_counts(fitted.counted), positive, estimate, by_class)
-        else:
-            ranking = FullRanks.from_rows(fitted, positive, estimate, by_class)
+        ranking = full_ranking(fitted, positive, estimate, by_class)
     n_rows = np.bincount(counted.label, counted.weight, len(classes))
     n_rows = n_rows if by_class else np.full(len(classes), n_rows.sum())
     return Conformal(classes, n_rows, by_class, ties, int(seed), notes, ranking)

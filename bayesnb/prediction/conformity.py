@@ -9,9 +9,10 @@ probabilities, and nothing else: M candidate rows are one model of M classes, ea
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass, replace
-from typing import Any, NamedTuple
+from collections.abc import Callable, Iterator
+from dataclasses import replace
+from functools import partial
+from typing import Any
 
 import jax
 import jax.numpy as jnp
@@ -28,36 +29,21 @@ from bayesnb.encoding.row_blocks import pad_rows
 from bayesnb.families import Known
 from bayesnb.families._namespace import is_host, kernel, logsumexp, map_leading_axis, xp
 from bayesnb.fitted import Classifier, Fitted
-from bayesnb.model import Estimate, JointLikelihood, NaiveBayes, Statistics, plus
+from bayesnb.model import Estimate, JointLikelihood, Statistics, plus
 from bayesnb.selection.leave_one_out import CountedRows, leave_one_out, leave_one_out_of_average
 
 _TIE = 1e-9  # relative to the log odds; leave-one-out is exact to 1e-10
 _LARGE = 1e300  # stands for infinite log odds, so that differences are not NaN
-_FEW_RANKINGS = 2000
-"""Most rankings that NumPy computes, in a millisecond or a few each: of a candidate, or of a model of many of them."""
-_MOST_ROWS = 64
-_MOST_CELLS = 2**21
+_FEW_RANKINGS = 2000  # that NumPy computes, in a millisecond or a few each: of a candidate, or of a model of many
+_MOST_ROWS, _MOST_CELLS = 64, 2**21
 
 
-class ClassRows(NamedTuple):
-    """Counted rows of one class.
-
-    Parameters
-    ----------
-    label : int
-        Index of the class.
-    rows : tuple of Rows
-        Encoded rows.
-    weight : (n,) array
-        Replication counts.
-    likelihood : (n, C) array
-        log p(row | class) by the posterior without the row; (n, 0) if classes share parameters.
-    """
-
-    label: int
-    rows: tuple[Rows, ...]
-    weight: np.ndarray
-    likelihood: np.ndarray
+# Function of M candidate rows X to (2, M, C): numbers of counted rows whose label is at most as probable as label c of
+# row m, and less probable.
+Ranking = Callable[[object], np.ndarray]
+# Class of some counted rows, the encoded rows, their replication counts (n,), and their log p(row | class) (n, C) by
+# the posterior without the row; (n, 0) if classes share parameters.
+Group = tuple[int, tuple[Rows, ...], np.ndarray, np.ndarray]
 
 
 def log_odds_against(joint: np.ndarray) -> np.ndarray:
@@ -69,132 +55,82 @@ def log_odds_against(joint: np.ndarray) -> np.ndarray:
     return np.where(np.isnan(against), np.inf, against)
 
 
-@dataclass(frozen=True, eq=False)
-class FullRanks:
-    """Full conformal ranks: each new row with each label is added to the data and compared with the counted rows.
+def full_ranking(fitted: Fitted, counted: CountedRows, estimate: Estimate, by_class: bool) -> Ranking:
+    """Return the full conformal ranking: each candidate with each label is added to the data, and each row left out.
 
-    Parameters
-    ----------
-    fitted : Fitted
-        State of the classifier.
-    groups : sequence of ClassRows
-        Counted rows of each class.
-    is_shared : bool
-        Whether classes share parameters, or a prior that is derived from the data: then each score is computed by its
-        definition. Otherwise one model holds class y with each of M candidates.
-    estimate : {"predictive", "mean"}
-        Plug-in estimate of the parameters, or predictive.
-    by_class : bool
-        Whether candidates are compared with rows of their class only.
+    With `by_class` candidates are compared with rows of their class only.
     """
+    # Where classes share parameters, or a prior derived from the data, each score is computed by its definition.
+    is_shared = scoring.update_for_removal(fitted.empirical_prior, fitted.statistics).classes_share_parameters
+    likelihood, groups = np.empty((len(counted.label), 0)), []
+    if not is_shared:
+        single = _with_unit_weights(counted)
+        likelihood = leave_one_out(fitted, single, estimate, "derived", JointLikelihood.log_likelihood)
+    for c in np.flatnonzero(np.bincount(counted.label)):
+        taken = counted.take(mask := counted.label == c, fitted.encoding)
+        groups.append((int(c), taken.rows, taken.weight, likelihood[mask]))
+    return partial(_rank_fully, fitted, groups, is_shared, estimate, by_class)
 
-    fitted: Fitted
-    groups: Sequence[ClassRows]
-    is_shared: bool
-    estimate: Estimate
-    by_class: bool
 
-    @classmethod
-    def from_rows(cls, fitted: Fitted, counted: CountedRows, estimate: Estimate, by_class: bool) -> FullRanks:
-        """Group counted rows by class, with leave-one-out log p(row | class) (n, C) unless classes share parameters.
+def _rank_fully(
+    fitted: Fitted, groups: list[Group], is_shared: bool, estimate: Estimate, by_class: bool, X: object
+) -> np.ndarray:
+    """Compute the `full_ranking` of the rows of X, of which blocks are taken in parallel.
 
-        With `by_class` candidates are compared with rows of their class only.
-        """
-        is_shared = scoring.update_for_removal(fitted.empirical_prior, fitted.statistics).classes_share_parameters
-        likelihood, groups = np.empty((len(counted.label), 0)), []
-        if not is_shared:
-            likelihood = leave_one_out(
-                fitted, _with_unit_weights(counted), estimate, "derived", JointLikelihood.log_likelihood
-            )
-        for c in np.flatnonzero(np.bincount(counted.label)):
-            taken = counted.take(mask := counted.label == c, fitted.encoding)
-            groups.append(ClassRows(int(c), taken.rows, taken.weight, likelihood[mask]))
-        return cls(fitted, groups, is_shared, estimate, by_class)
-
-    def ranks(self, X: object) -> np.ndarray:
-        """Count (2, M, C) counted rows whose label is at most as probable as label c of row m, and less probable.
-
-        Parameters
-        ----------
-        X : array-like, sparse matrix or DataFrame of shape (M, F)
-            Candidate rows, of which blocks are taken in parallel.
-        """
-        levels = sum(int(columns.sizes().sum()) for columns in self.fitted.encoding.blocks)
-        size = 4 if self.is_shared else max(1, min(_MOST_ROWS, _MOST_CELLS // max(1, levels)))
-        n, n_classes = _num_samples(X), len(self.fitted.encoding.classes)
-        compared = n_classes * (1 if self.by_class else len(self.groups))
-        many = compared * (n if self.is_shared else -(-n // size)) > _FEW_RANKINGS
-
-        def rank(rows: Table, odds: np.ndarray) -> np.ndarray:
-            return self._rank(rows, odds, size, many)
-
-        return _rank_in_threads(self.fitted, X, self.estimate, size, rank)
+    Unless classes share parameters, one model holds class y with each of the candidates of a block.
+    """
+    encoding, prior = fitted.encoding, fitted.empirical_prior
+    levels = sum(int(columns.sizes().sum()) for columns in encoding.blocks)
+    size = 4 if is_shared else max(1, min(_MOST_ROWS, _MOST_CELLS // max(1, levels)))
+    n, n_classes = _num_samples(X), len(encoding.classes)
+    # The kernel is worth its compilation where there are many rankings.
+    many = n_classes * (1 if by_class else len(groups)) * (n if is_shared else -(-n // size)) > _FEW_RANKINGS
+    cells = 0 if is_shared else size * (encoding.n_terms if prior.weights else 1)
 
     @float64
-    def _rank(self, candidates: Table, against: np.ndarray, size: int, many: bool) -> np.ndarray:
-        """Compute `ranks` (2, m, C) of m ≤ `size` candidate rows, whose log odds against each label are `against`.
-
-        Where there are `many` rankings in all the kernel is worth its compilation.
-        """
-        encoding, prior = self.fitted.encoding, self.fitted.empirical_prior
-        model = scoring.pad(encoding, prior), scoring.pad_statistics(encoding, self.fitted.statistics)
+    def rank(candidates: Table, against: np.ndarray) -> np.ndarray:
+        """Compute the ranks (2, m, C) of m ≤ `size` candidates, whose log odds against each label are `against`."""
+        model = scoring.pad(encoding, prior), scoring.pad_statistics(encoding, fitted.statistics)
         added, counts = _count_singly(encoding, candidates, size), np.zeros((2, *against.shape))
         if many:
             model, added = jax.tree.map(jnp.asarray, (model, added))
-        cells = 0 if self.is_shared else size * (encoding.n_terms if prior.weights else 1)
         for y, bounds in enumerate(_bounds(against, len(added.class_count))):
-            for label, rows, *arrays in self.groups:
-                if self.by_class and label != y:
-                    continue
+            for label, rows, *arrays in (group for group in groups if not by_class or group[0] == y):
                 for _, x, (weight, likelihood) in blocks(rows, len(arrays[0]), *arrays, cells=cells):
-                    compared = _Comparison._make((*model, added.blocks, x, likelihood, label, y, weight, bounds))
-                    if self.is_shared:
-                        ranks = _rank_shared(compared, self.estimate)
+                    compared = *model, added.blocks, x, likelihood, label, y, weight, bounds
+                    if is_shared:
+                        ranks = _rank_shared(compared, estimate)
                     else:
-                        ranks = _rank_independent(compared, self.estimate, is_own=label == y)
+                        ranks = _rank_independent(compared, estimate, is_own=label == y)
                     counts[:, :, y] += np.asarray(ranks)[:, : len(against)]
         return counts
 
+    return _rank_in_threads(fitted, X, estimate, size, rank)
 
-@dataclass(frozen=True, eq=False)
-class AverageRanks:
-    """Ranks of candidates for an average of models: by definition, each candidate is counted, then each row left out.
 
-    Parameters
-    ----------
-    nb : Classifier
-        Fitted classifier.
-    counted : CountedRows
-        Rows that candidates are compared with.
-    estimate : {"predictive", "mean"}
-        Plug-in estimate of the parameters, or predictive.
-    by_class : bool
-        Whether candidates are compared with rows of their class only.
+def average_ranking(nb: Classifier, counted: CountedRows, estimate: Estimate, by_class: bool, X: object) -> np.ndarray:
+    """Compute the `Ranking` of X for an average of models: each candidate is counted, then each row left out.
+
+    With `by_class` candidates are compared with rows of their class only.
     """
+    (encoding, statistics), label = nb.fitted_.counted, counted.label
+    single = _with_unit_weights(counted)
 
-    nb: Classifier
-    counted: CountedRows
-    estimate: Estimate
-    by_class: bool
-
-    def ranks(self, X: object) -> np.ndarray:
-        """Count (2, M, C) counted rows whose label is at most as probable as label c of row m, and less probable."""
-        return _rank_in_threads(self.nb.fitted_, X, self.estimate, 1, self._rank)
-
-    def _rank(self, candidates: Table, against: np.ndarray) -> np.ndarray:
-        """Compute `ranks` (2, 1, C) of one candidate row, whose log odds against each label are `against` (1, C)."""
-        (encoding, statistics), label = self.nb.fitted_.counted, self.counted.label
+    def rank(candidates: Table, against: np.ndarray) -> np.ndarray:
+        """Compute the ranks (2, 1, C) of one candidate, whose log odds against each label are `against` (1, C)."""
         rows, counts = encoding.rows(candidates, ignore_unknown), np.zeros((2, *against.shape))
         for y, (bound, low, high) in enumerate(_bounds(against, 1)):
             added = counting.count_rows(encoding, rows, np.full(1, y, np.int32), np.ones(1))
-            fitted = self.nb.with_counts(Counted(encoding, statistics.merge(added))).fitted_
-            joint = leave_one_out_of_average(fitted, _with_unit_weights(self.counted), self.estimate, "derived")
+            fitted = nb.with_counts(Counted(encoding, statistics.merge(added))).fitted_
+            joint = leave_one_out_of_average(fitted, single, estimate, "derived")
             odds = log_odds_against(joint)[np.arange(len(label)), label]
-            weight = self.counted.weight * (label == y) if self.by_class else self.counted.weight
+            weight = counted.weight * (label == y) if by_class else counted.weight
             with np.errstate(over="ignore"):
                 excess = np.exp(np.minimum(odds, _LARGE) - bound)
             counts[:, 0, y] = weight @ (excess >= low), weight @ (excess > high)
         return counts
+
+    return _rank_in_threads(nb.fitted_, X, estimate, 1, rank)
 
 
 def _rank_in_threads(
@@ -244,43 +180,14 @@ def _bounds(against: np.ndarray, size: int) -> Iterator[np.ndarray]:
         yield np.pad(bound, ((0, 0), (0, size - bound.shape[1])))
 
 
-class _Comparison(NamedTuple):
-    """Counted rows and the candidates that are compared with them.
-
-    Parameters
-    ----------
-    prior, statistics : NaiveBayes, Statistics
-        Prior, and statistics of all counted rows, padded.
-    added : tuple of statistics
-        Statistics of each block of columns, in which each of M candidates is a class.
-    x : tuple
-        Block of n counted rows.
-    likelihood : (n, C) array
-        log p(row | class) by the posterior without the row, unless classes share parameters.
-    label, y : int
-        Classes of the counted rows, and of the candidates.
-    weight : (n,) array
-        Replication counts of the counted rows.
-    bounds : (3, M) array
-        Log odds against the candidates, see `_bounds`.
-    """
-
-    prior: NaiveBayes
-    statistics: Statistics
-    added: tuple[Any, ...]
-    x: tuple[Any, ...]
-    likelihood: jax.Array
-    label: jax.Array
-    y: jax.Array
-    weight: jax.Array
-    bounds: jax.Array
-
-
 @kernel(static_argnames=("estimate", "is_own"))
-def _rank_independent(compared: _Comparison, estimate: Estimate, is_own: bool) -> jax.Array:
+def _rank_independent(compared: tuple[Any, ...], estimate: Estimate, is_own: bool) -> jax.Array:
     """Compute the (2, M) ranks of M candidates with label y, where they inform the parameters of class y only.
 
-    `is_own` says whether the counted rows are of class y, and are left out.
+    `is_own` says whether the counted rows are of class y, and are left out. `compared` are the padded prior; the padded
+    statistics of all counted rows; the statistics of each block in which each candidate is a class; a block of n
+    counted rows; their log p(row | class) (n, C) without the row; their class; y; their replication counts (n,); and
+    the log odds against the candidates (3, M), see `_bounds`.
     """
     prior, statistics, added, x, likelihood, label, y, weight, bounds = compared
     n = bounds.shape[1]
@@ -314,8 +221,11 @@ def _rank_independent(compared: _Comparison, estimate: Estimate, is_own: bool) -
 
 
 @kernel(static_argnames="estimate")
-def _rank_shared(compared: _Comparison, estimate: Estimate) -> jax.Array:
-    """Compute the (2, M) ranks of M candidates with label y, where each candidate changes parameters of all classes."""
+def _rank_shared(compared: tuple[Any, ...], estimate: Estimate) -> jax.Array:
+    """Compute the (2, M) ranks of M candidates with label y, where each candidate changes parameters of all classes.
+
+    `compared` are those of `_rank_independent`.
+    """
     prior, statistics, added, x, _, label, y, weight, all_bounds = compared
     of_y, of_label = (xp.arange(len(statistics.class_count)) == c for c in (y, label))
 
@@ -329,8 +239,7 @@ def _rank_shared(compared: _Comparison, estimate: Estimate) -> jax.Array:
         against = logsumexp(joint, axis=1, where=~of_label) - joint[:, label]
         return _count_exceeding(xp.exp(_finite(against)[:, None] - bounds[0]), weight, bounds[:, None])[:, 0]
 
-    ranks: jax.Array = map_leading_axis(rank_candidate, (added, all_bounds.T))
-    return ranks.T
+    return map_leading_axis(rank_candidate, (added, all_bounds.T)).T
 
 
 def _count_exceeding(excess: jax.Array, weight: jax.Array, bounds: jax.Array) -> jax.Array:

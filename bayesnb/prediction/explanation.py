@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import replace
 from functools import partial
-from typing import Any, cast
+from typing import Any
 
 import jax
 import numpy as np
@@ -119,14 +119,16 @@ def explain(
     names_of_columns = np.array(column_names(fitted, names), object)
     table = fitted.table(X)
     n, n_classes = table.n_rows, posterior.n_classes
-    require_memory(
-        n * (encoding.n_terms + 1) * n_classes,
-        f"Contributions of {encoding.n_terms:,} columns to {n:,} rows",
-        "Pass fewer rows at a time.",
-    )
+    what = f"Contributions of {encoding.n_terms:,} columns to {n:,} rows"
+    require_memory(n * (encoding.n_terms + 1) * n_classes, what, "Pass fewer rows at a time.")
     c, k = _contrasts(fitted, X, of, against)
     rows = encoding.rows(table, ignore_unknown)  # Predictions have warned of unknown values.
-    _require_no_sums(rows)
+    for summed in (block_rows.summed for block_rows in rows if np.any(block_rows.summed)):
+        raise NotImplementedError(
+            f"explain: row {int(np.argmax(summed))} has a missing cell in a column with a parent or a child (the first "
+            f"of {int(np.sum(summed))} such rows). The sum over its values is not divided among columns. Use "
+            "`terms(nb, X)`, which divides the sum, without standard deviations."
+        )
     model, reading = fitted.read()
     log_class = np.broadcast_to(scoring.log_class(model, reading), (n, n_classes))
     odds = _difference(scoring.terms_of_rows(encoding, model, rows, n, reading), c, k)
@@ -135,13 +137,13 @@ def explain(
     class_prior: Any = posterior.class_prior
     class_variance = np.zeros(n_classes) if class_prior.fixed else polygamma(1, class_prior.concentration[0])
     class_odds, variances = _difference(log_class, c, k), class_variance[c] + class_variance[k]
-    class_lines = np.arange(n), np.full(n, CLASS, object), np.full(n, None), class_odds, variances
-    lines: list[tuple[np.ndarray, ...]] = [class_lines]
+    lines: list[Any] = [(np.arange(n), np.full(n, CLASS, object), np.full(n, None), class_odds, variances)]
     features = dict.fromkeys(j for columns in encoding.blocks if not columns.one_simplex for j in columns.index)
     position = {j: i for i, j in enumerate(features)}
     cells, (contribution, variance) = np.full((n, len(position)), None), np.zeros((2, n, len(position)))
     for b in reversed(range(len(rows))):  # A column may be in several blocks; its cells are those of the first.
-        columns, block_rows, power, exponent = encoding.blocks[b], cast(Any, rows[b]), 1.0, None
+        block_rows: Any = rows[b]
+        columns, power, exponent = encoding.blocks[b], 1.0, None
         if (weights := posterior.weights) is not None:
             power, exponent = weights.blocks[b], weights.exponents[b]
         if columns.one_simplex:
@@ -164,18 +166,11 @@ def explain(
     order = np.lexsort((-abs(odds), np.arange(len(row)) >= n, row))  # The first n lines are of the classes.
     row = row[order]
     labels = encoding.classes.array()
-    return pd.DataFrame(
-        {
-            "row": row_labels(X, row),
-            "feature": feature[order],
-            "value": pd.Series(value[order], dtype=object),
-            "of": labels[c[row]],
-            "against": labels[k[row]],
-            "contribution": odds[order],
-            # Rounding may leave a variance that is 0 below it.
-            "sd": np.sqrt(np.maximum(variances[order], 0.0)),
-        }
-    )
+    frame = pd.DataFrame({"row": row_labels(X, row), "feature": feature[order]})
+    frame["value"] = pd.Series(value[order], dtype=object)
+    frame["of"], frame["against"] = labels[c[row]], labels[k[row]]
+    # Rounding may leave a variance that is 0 below it.
+    return frame.assign(contribution=odds[order], sd=np.sqrt(np.maximum(variances[order], 0.0)))
 
 
 def row_labels(X: object, row: np.ndarray) -> np.ndarray:
@@ -192,13 +187,7 @@ def _difference(values: np.ndarray, c: np.ndarray, k: np.ndarray) -> np.ndarray:
 
 
 def _word_lines(
-    rows: Any,
-    names: np.ndarray,
-    family: Any,
-    log_theta: np.ndarray | None,
-    weight: np.ndarray,
-    c: np.ndarray,
-    k: np.ndarray,
+    rows: Any, names: np.ndarray, family: Any, log_theta: Any, weight: np.ndarray, c: np.ndarray, k: np.ndarray
 ) -> tuple[np.ndarray, ...]:
     """Return row, name, count, contribution to the log odds, and variance, (E,) each, for the E words in the rows.
 
@@ -242,20 +231,18 @@ def _word_lines(
 @kernel
 def _log_odds_variance(family: Any, x: tuple[Any, ...], c: jax.Array, k: jax.Array) -> jax.Array:
     """Compute (n, T) posterior variances of log p(x_t | c, θ) - log p(x_t | k, θ), c and k (n,) classes of the rows."""
-    return family.log_odds_of_terms(*x, c, k).variance
+    return require_capability(family, LogOddsCumulants).log_odds_of_terms(*x, c, k).variance
 
 
 def _contrasts(fitted: Fitted, X: object, of: object, against: object) -> tuple[np.ndarray, np.ndarray]:
     """Return the indices (N,) of the classes `of` and `against` of each row; None: the most probable other class."""
     labels = list(fitted.encoding.classes.values)
     require_two_classes(fitted, "explain")
-    first, second = (
-        None if label is None else find_class(name, label, labels) for name, label in (("of", of), ("against", against))
-    )
+    first = None if of is None else find_class("of", of, labels)
+    second = None if against is None else find_class("against", against, labels)
     if first is not None and first == second:
         raise ValueError(
-            f"of={shown(of)} and against={shown(against)} are the same class. Pass two different classes of "
-            f"{labels[:12]}."
+            f"of={shown(of)} and against={shown(against)} are the same class; pass two of {shown(labels)}."
         )
     scores = fitted.log_proba(X)
     scores = np.where(np.isnan(scores), fitted.class_log_prior, scores)  # `predict` treats undefined rows so, too.
@@ -274,8 +261,7 @@ def require_two_classes(fitted: Fitted, who: str) -> None:
     labels = fitted.encoding.classes.values
     if len(labels) < 2:
         raise ValueError(
-            f"{who} compares classes, but {fitted.name} has only the class {labels[0]!r}. Fit rows of two or more "
-            "classes."
+            f"{who} compares classes, but {fitted.name} has only the class {labels[0]!r}. Fit two or more."
         )
 
 
@@ -289,23 +275,8 @@ def column_names(fitted: Fitted, names: Sequence[str] | None) -> list[str]:
         return [str(entries.get(j, name)) for j, name in enumerate(known)]
     require_iterable("names", names, "a list with one text for each column of X")
     if len(texts := [str(name) for name in names]) != fitted.encoding.n_features:
-        raise ValueError(
-            f"names has {len(texts)} entries, but X has {fitted.encoding.n_features} columns. Pass one name for each "
-            "column."
-        )
+        raise ValueError(f"names has {len(texts)} entries, but X has {fitted.encoding.n_features} columns.")
     return texts
-
-
-def _require_no_sums(rows: tuple[Rows, ...]) -> None:
-    """Raise NotImplementedError if a row has a missing network cell that is summed out: log sums have no terms."""
-    for block_rows in rows:
-        if np.any(block_rows.summed):
-            raise NotImplementedError(
-                f"explain: row {int(np.argmax(block_rows.summed))} has a missing cell in a column with a parent or a "
-                f"child (the first of {int(np.sum(block_rows.summed))} such rows), and summing out that cell leaves no "
-                "separate contribution of each column. Use `terms(nb, X)`, which divides the result between the "
-                "columns, but gives no standard deviations."
-            )
 
 
 def _cell_values(columns: Columns, rows: Rows, names: np.ndarray, table: Table) -> np.ndarray:

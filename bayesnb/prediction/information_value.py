@@ -26,8 +26,8 @@ from bayesnb.model import NaiveBayes, TermWeights
 from bayesnb.prediction.explanation import row_labels
 from bayesnb.uncertainty import require_proper
 
+# Nodes of the predictive distribution of each class, as quantiles of a standard normal variate.
 _NODES = np.linspace(-5.0, 5.0, 101)
-"""Nodes of the predictive distribution of each class, as quantiles of a standard normal variate."""
 _MOST_CELLS = 2**21  # numbers in the largest arrays
 
 
@@ -103,9 +103,8 @@ def value_of_information(nb: Classifier, X: object, *, features: Iterable[str | 
     encoding = fitted.encoding
     if any(encoding.repeats):
         raise NotImplementedError(
-            f"value_of_information: a column of this {fitted.name} has two terms, a margin and a dependence on its "
-            "parents, so that the distribution of a cell of this column has no closed form. Use a classifier without "
-            "structure, or, with categorical columns only, a structure classifier without weights."
+            f"value_of_information: columns of this {fitted.name} have two terms, a margin and a dependence, "
+            "so that a cell has no distribution in closed form. Use a classifier without structure, or without weights."
         )
     require_proper(encoding, fitted.posterior)
     wanted = set(range(encoding.n_features)) if features is None else encoding.positions(features)
@@ -130,9 +129,9 @@ def value_of_information(nb: Classifier, X: object, *, features: Iterable[str | 
     return pd.DataFrame({"row": row_labels(X, row), "feature": feature, "value": value, "share": share})
 
 
+# Columns k of a block, n rows in which the cell is missing, P(v | class, row) of the V values v of the cell, and the
+# increase of the score of each class by v; the last two of a single row if they are the same for all rows.
 Answers = Iterator[tuple[int, np.ndarray, Float[np.ndarray, "n V C"], Float[np.ndarray, "n V C"]]]
-"""Columns k of a block, n rows in which the cell is missing, P(v | class, row) of the V values v of the cell, and the
-increase of the score of each class by v; the last two of a single row if they are the same for all rows."""
 
 
 def _expected_entropy(log_proba: np.ndarray, answer_proba: np.ndarray, gain: np.ndarray) -> np.ndarray:
@@ -211,11 +210,9 @@ def _node_answers(fitted: Fitted, b: int, rows: Any, asked: list[int]) -> Answer
     """
     columns, model = fitted.encoding.blocks[b], fitted.posterior
     encoding, n_classes, weights = replace(fitted.encoding, blocks=(columns,)), model.n_classes, model.weights
-    no_classes = np.zeros((1, n_classes))
-    plain = NaiveBayes(Known(no_classes), (model.blocks[b],))
-    raised = plain
+    plain = raised = NaiveBayes(Known(np.zeros((1, n_classes))), (model.blocks[b],))
     if weights is not None:
-        block_weights = TermWeights(no_classes[0], (weights.blocks[b],), (weights.exponents[b],))
+        block_weights = TermWeights(np.zeros(n_classes), (weights.blocks[b],), (weights.exponents[b],))
         raised = replace(plain, weights=block_weights)
 
     def score(scored_model: NaiveBayes, index: np.ndarray, child: int, level: Any) -> np.ndarray:

@@ -14,11 +14,11 @@ from scipy.special import ndtr, softmax
 from sklearn.base import is_classifier
 
 from bayesnb._util.arguments import (
+    bad_argument,
     require_choice,
     require_integer,
     require_probability,
     require_seed,
-    shown,
     to_numbers,
 )
 from bayesnb._util.dask_rows import compute_dask
@@ -244,29 +244,22 @@ def estimate_prevalence(
     require_choice("given", given, ("data", "scores"))
     if given == "data" and nb.no_posterior is not None:
         raise NotImplementedError(
-            f"estimate_prevalence: given='data' averages over the posterior. {nb.no_posterior} Pass given='scores', "
-            "which takes the scores as certain; the intervals are then too narrow if there are few labelled rows."
+            f"estimate_prevalence: given='data' averages over the posterior. {nb.no_posterior} Pass given='scores': "
+            "intervals are then too narrow if there are few labelled rows."
         )
     n_classes = len(nb.classes_)
     concentration = to_numbers("alpha", match_classes("alpha", alpha, nb.fitted_.encoding.classes))
     if concentration.shape not in ((), (n_classes,)):
-        shape = concentration.shape
-        raise ValueError(
-            f"alpha has shape {shape}; it must be a number or have shape {(n_classes,)}, one number for each class."
-        )
+        raise ValueError(f"alpha has shape {concentration.shape}; it must be a number or have shape {(n_classes,)}.")
     if not (np.isfinite(concentration) & (concentration > 0)).all():
-        raise ValueError(
-            f"alpha={shown(alpha)} must be finite and above 0, because the prior of the class shares is "
-            "Dirichlet(alpha)."
-        )
+        raise bad_argument("alpha", alpha, "finite and above 0: the prior of the class shares is Dirichlet(alpha)")
     concentration = np.broadcast_to(concentration, n_classes)
     log_likelihood = compute_dask(nb.predict_log_proba(X_unlabeled, class_prior=np.full(n_classes, 1.0 / n_classes)))
     undefined = np.isnan(log_likelihood).any(axis=1)
     if undefined.any():
         raise ValueError(
             f"X_unlabeled: {undefined.sum()} of {len(undefined)} rows have no class probabilities under this estimate "
-            f"(first: row {int(np.argmax(undefined))}), and tell nothing about the class shares. Use a classifier with "
-            "estimate='predictive', under which every row has class probabilities, or leave these rows out."
+            f"(first: row {int(np.argmax(undefined))}). Leave them out, or use a classifier with estimate='predictive'."
         )
     mode, gap = np.full(n_classes, np.nan), 0.0
     if (concentration >= 1).all():
@@ -284,15 +277,9 @@ def estimate_prevalence(
     posterior = average(posteriors, tails)
     reason, effective = "The rows hardly tell some classes apart", posterior.effective_draws.min()
     if gap > _NEGLIGIBLE:
-        warn(
-            f"{reason}: `mode` is inexact, because EM stopped up to {gap:.2g} below the maximum of the log posterior. "
-            "Use features that tell more about the class."
-        )
+        warn(f"{reason}: `mode` is inexact, because EM stopped up to {gap:.2g} nats below the maximum.")
     if effective < min(_LEAST_SIZE, draws / 2):
-        warn(
-            f"{reason}: {draws} draws are worth {effective:.0f} independent draws, so that means and intervals are "
-            "uncertain. Take more draws, or use features that tell more about the class."
-        )
+        warn(f"{reason}: {draws} draws are worth {effective:.0f} independent draws. Take more, or use other features.")
     return Prevalence(
         classes=nb.classes_,
         training=np.exp(nb.class_log_prior_),

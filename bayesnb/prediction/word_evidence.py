@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
+import pandas as pd
 from scipy.special import digamma, ndtri, polygamma
 
 from bayesnb._util.arguments import find_class, require_integer, require_probability, require_seed
@@ -15,26 +16,25 @@ from bayesnb.fitted import Classifier, Fitted, require_posterior
 from bayesnb.prediction.explanation import column_names, require_two_classes
 from bayesnb.uncertainty.draws import CLASS_PROB, draw_posterior, draw_variates
 
-if TYPE_CHECKING:
-    import pandas as pd
-
 _KINDS = ("multinomial", "bernoulli", "categorical")
 _FEWEST_CANDIDATES = 200
-_MOST_CELLS = 2**22
-"""Greatest number of variates that are held at a time."""
+_MOST_CELLS = 2**22  # variates that are held at a time
 
 
 class _Words(NamedTuple):
-    """Words, or levels, with their counts and the posterior Beta(a, b) of their probability in each class."""
+    """Words, or levels, with their counts and the posterior Beta(a, b) of their probability in each class.
+
+    Parameters
+    ----------
+    name : (V,) texts
+    counts : (C, V) weight of the cells that were counted
+    a, b : (C, V) arguments of each Beta distribution
+    """
 
     name: np.ndarray
-    """(V,) texts."""
     counts: np.ndarray
-    """(C, V) weight of the cells that were counted."""
     a: np.ndarray
-    """(C, V) first argument of each Beta distribution."""
     b: np.ndarray
-    """(C, V) second argument of each Beta distribution."""
 
     def take(self, index: np.ndarray) -> _Words:
         """Return the words at the positions `index`."""
@@ -148,8 +148,6 @@ def top_words(
     0  win      1.93    7.0              1.0
     1  the      0.00    2.0              3.0
     """
-    import pandas as pd
-
     require_integer("n", n)
     require_probability("prob", prob)
     require_integer("draws", draws)
@@ -165,16 +163,9 @@ def top_words(
     drawn_mean, lower, upper = _summarize_draws(words, c, class_prob, (tail, 1 - tail), np.random.default_rng(seed))
     if len(fitted.encoding.classes) > 2:
         mean = drawn_mean
-    columns = {
-        "word": words.name,
-        "log_odds": mean,
-        "lower": lower,
-        "upper": upper,
-        "count": words.counts[c],
-        "count_elsewhere": np.delete(words.counts, c, axis=0).sum(axis=0),
-    }
-    order = np.lexsort((candidates, -mean, -lower))[: int(n)]
-    return pd.DataFrame({name: values[order] for name, values in columns.items()})
+    table = pd.DataFrame({"word": words.name, "log_odds": mean, "lower": lower, "upper": upper})
+    table = table.assign(count=words.counts[c], count_elsewhere=np.delete(words.counts, c, axis=0).sum(axis=0))
+    return table.iloc[np.lexsort((candidates, -mean, -lower))[: int(n)]].reset_index(drop=True)
 
 
 def _class_index(fitted: Fitted, class_: object) -> int:
@@ -184,8 +175,8 @@ def _class_index(fitted: Fitted, class_: object) -> int:
     require_two_classes(fitted, "top_words")
     if np.delete(np.exp(fitted.class_log_prior), c).sum() == 0:
         raise ValueError(
-            "top_words compares a class with the other classes, but class_prior gives every class except "
-            f"{labels[c]!r} the probability 0. Choose another class, or fit with another class_prior."
+            f"top_words compares a class with all others, but class_prior gives every class except {labels[c]!r} the "
+            "probability 0. Choose another class, or fit with another class_prior."
         )
     return c
 
@@ -193,32 +184,25 @@ def _class_index(fitted: Fitted, class_: object) -> int:
 def _words(fitted: Fitted, names: Sequence[str]) -> _Words:
     """Return the words or levels of all columns; raise NotImplementedError if a column has other parameters."""
     blocks = []
-    for columns, family, statistics in zip(
-        fitted.encoding.blocks, fitted.posterior.blocks, fitted.statistics.blocks, strict=True
-    ):
+    in_blocks = zip(fitted.encoding.blocks, fitted.posterior.blocks, fitted.statistics.blocks, strict=True)
+    for columns, family, statistics in in_blocks:
         feature, levels = columns.axis()
         names_of_cells = [names[columns.index[j]] for j in feature]
         if columns.kind not in _KINDS:
             raise NotImplementedError(
-                f"top_words: column {names_of_cells[0]!r} is {columns.kind} and has a density in each class, but no "
-                "words or levels with a log odds ratio. Use plots.forest(nb) to compare the classes in such columns."
+                f"top_words: column {names_of_cells[0]!r} is {columns.kind}, and has neither words nor levels. Use "
+                "plots.forest(nb) to compare the classes in such columns."
             )
         if columns.network is not None or family.classes_share_parameters or not offers(family, "marginals"):
             raise NotImplementedError(
-                f"top_words: in a {fitted.name} the probabilities of levels depend on parents, or are shared by "
-                "classes, so that a level has no single log odds ratio. Use explain(nb, X) for the contributions of "
-                "the cells of one row."
+                f"top_words: in a {fitted.name} probabilities of levels depend on parents, or are shared by classes. "
+                "Use explain(nb, X) for the contributions of the cells of one row."
             )
+        kept, name = np.ones(len(feature), bool), names_of_cells
         if columns.kind == "bernoulli":
             kept = np.array([level == "present" for level in levels or ()])
-            name = names_of_cells
-        else:
-            kept = np.ones(len(feature), bool)
-            name = (
-                names_of_cells
-                if levels is None
-                else [f"{j} = {v}" for j, v in zip(names_of_cells, levels, strict=True)]
-            )
+        elif levels is not None:
+            name = [f"{j} = {v}" for j, v in zip(names_of_cells, levels, strict=True)]
         (_, arguments), *_ = float64(family.marginals)().values()
         shape = np.shape(arguments["a"])
         tables = (np.broadcast_to(np.asarray(v), shape) for v in (statistics.count, arguments["a"], arguments["b"]))

@@ -287,10 +287,10 @@ def test_refusals():
         refused(said, predictor().predict_set, NUMBERS, coverage)
     refused("ties='never' is unknown; use 'conservative' or 'random'", bnb.conformal, nb, *rows, ties="never")
     refused("seed=-1", bnb.conformal, nb, *rows, ties="random", seed=-1)
-    said = "conformal: X, y and sample_weight must be rows that the classifier was"
+    said = "conformal: X, y and sample_weight must be rows that nb was"
     refused(said, bnb.conformal, nb, TABLE, LABEL[::-1])
     refused(
-        "estimate='map' cannot be used, because leave-one-out averages over the posterior",
+        "estimate='map' must be 'predictive' or 'mean': leave-one-out averages over the posterior",
         bnb.conformal,
         nb,
         *rows,
