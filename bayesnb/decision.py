@@ -101,9 +101,7 @@ class Decisions:
         truth = self.loss.columns.get_indexer(pd.Index(labels.values))
         if (truth < 0).any():
             unknown, known = labels.values[int(np.argmin(truth))], list(self.loss.columns)
-            raise ValueError(
-                f"y has the label {unknown!r}, but loss has no column for this label. The columns of loss are {known}."
-            )
+            raise ValueError(f"y has the label {unknown!r}, which is no column of loss. The columns are {known}.")
         action = self.loss.index.get_indexer(pd.Index(self.action))
         return float(self.loss.to_numpy()[action, truth[label]].mean())
 
@@ -293,24 +291,19 @@ def bayes_theorem(prior: Mapping[Hashable, Any], likelihood: Mapping[Hashable, A
     for name, numbers in (("prior", prior), ("likelihood", likelihood)):
         require_mapping(name, numbers, "{hypothesis: number}")
     if set(prior) != set(likelihood):
-        raise ValueError(
-            f"prior and likelihood must have the same hypotheses. prior has {list(prior)}, and likelihood has "
-            f"{list(likelihood)}."
-        )
+        names = f"prior has {list(prior)}, and likelihood has {list(likelihood)}"
+        raise ValueError(f"prior and likelihood must have the same hypotheses; {names}.")
     joint = {}
     for hypothesis in prior:
         p, q = (Fraction(str(numbers[hypothesis])) for numbers in (prior, likelihood))
         if p < 0 or not 0 <= q <= 1:
-            raise ValueError(
-                f"{shown(hypothesis)} has prior {prior[hypothesis]} and likelihood {likelihood[hypothesis]}: a prior "
-                "must be at least 0 and a likelihood in [0, 1]."
-            )
+            found = f"{shown(hypothesis)} has prior {prior[hypothesis]} and likelihood {likelihood[hypothesis]}"
+            raise ValueError(f"{found}; a prior must be at least 0, and a likelihood in [0, 1].")
         joint[hypothesis] = p * q
     total = sum(joint.values())
     if not total:
         raise ValueError(
-            "The observation is impossible under every hypothesis of positive prior probability. Correct the "
-            "likelihoods, or add a hypothesis under which it is possible."
+            "The observation is impossible under every hypothesis of positive prior; add one that allows it."
         )
     return {hypothesis: value / total for hypothesis, value in joint.items()}
 
@@ -343,18 +336,15 @@ def loss_table(loss: Any, reject_cost: float | None, classes: np.ndarray) -> pd.
         values = np.asarray(loss)
         if values.ndim != 2 or values.shape[1] != len(labels) or not len(values):
             raise ValueError(
-                f"loss has shape {values.shape}; loss[action, truth] needs a row for each action and "
-                f"{len(labels)} columns, one for each of the classes {labels}."
+                f"loss has shape {values.shape}; it needs a row for each action, and {len(labels)} columns, one for "
+                f"each of the classes {labels}."
             )
         table = pd.DataFrame(values, labels if len(values) == len(labels) else range(len(values)), labels)
     if reject_cost is not None:
         require_number("reject_cost", reject_cost, "a finite number, the cost of not deciding", lambda _: True)
         table = pd.concat([table, pd.DataFrame(reject_cost, [REJECT], labels)])
     if not table.index.is_unique:
-        raise ValueError(
-            f"loss names an action twice: {list(table.index)}. Rename one of the two. If reject_cost is set, it adds "
-            f"the action {REJECT!r}, so that loss must not have it."
-        )
+        raise ValueError(f"loss names an action twice: {list(table.index)}. Rename one; reject_cost adds {REJECT!r}.")
     try:
         table = table.astype(np.float64).rename_axis(index="action", columns="truth")
     except (TypeError, ValueError):
@@ -362,19 +352,14 @@ def loss_table(loss: Any, reject_cost: float | None, classes: np.ndarray) -> pd.
     costs = table.to_numpy()
     if not np.isfinite(costs).all():
         a, c = np.argwhere(~np.isfinite(costs))[0].tolist()
-        raise ValueError(
-            f"loss[{shown(table.index[a])}, {shown(table.columns[c])}] is {costs[a, c]}; every loss must be finite. "
-            "For an action that is out of the question give a loss larger than all others."
-        )
+        place = f"loss[{shown(table.index[a])}, {shown(table.columns[c])}]"
+        raise ValueError(f"{place} is {costs[a, c]}; every loss must be finite. Use a very large loss in its place.")
     for a, cost in enumerate(costs):
         # Of two actions with equal losses the first is preferred.
         dominates = (costs <= cost).all(axis=1) & ((costs < cost).any(axis=1) | (np.arange(len(costs)) < a))
         if dominates.any():
-            better = table.index[int(np.argmax(dominates))]
-            warn(
-                f"loss: the action {shown(table.index[a])} is dominated, because {shown(better)} costs no more in "
-                f"any class. Check the losses of {shown(table.index[a])}, or leave it out."
-            )
+            action, better = shown(table.index[a]), shown(table.index[int(np.argmax(dominates))])
+            warn(f"loss: the action {action} is dominated, because {better} costs no more in any class.")
     return table
 
 

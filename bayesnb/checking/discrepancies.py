@@ -71,8 +71,8 @@ class Tables:
         return hot
 
 
+# Name of each quantity, and positions of its features among the columns of X; None where there is none.
 Quantities = Sequence[tuple[str, int | None, int | None]]
-"""Name of each quantity, and positions of its features among the columns of X; None where there is none."""
 
 
 class Statistic(NamedTuple):

@@ -70,7 +70,9 @@ def prior_predictive(nb: Classifier, draws: int = 1000, seed: int = 0) -> np.nda
     try:
         require_proper(encoding, model)
     except ImproperPosteriorError as error:
-        raise ImproperPosteriorError(f"prior_predictive needs a proper prior. {error}") from None
+        raise ImproperPosteriorError(
+            f"prior_predictive needs a proper prior, because without data the posterior is the prior. {error}"
+        ) from None
     rng = np.random.default_rng(seed)
     width = max(np.size(jax.tree.leaves(block)[0]) for block in model.blocks)
     step = max(1, _MOST_CELLS // max(1, width))

@@ -87,8 +87,8 @@ def prior_sensitivity(
     rows = rows if estimate == "predictive" else tuple(r.linear_rows() for r in rows)
     unit, statistics = pad(fitted.encoding, unit), pad_statistics(fitted.encoding, fitted.statistics)
     # The strength is a JAX array, as JAX differentiates by it.
-    strength = jnp.asarray(strength)
-    values = map_rows(rows, n_rows, lambda x: _vary_strength(unit, statistics, x, strength, grid, estimate))
+    at = jnp.asarray(strength)
+    values = map_rows(rows, n_rows, lambda x: _vary_strength(unit, statistics, x, at, grid, estimate))
     names = ["prediction", "probability", "lower", "upper", "label_changes", "d_logit_d_log_alpha"]
     frame = pd.DataFrame(values, columns=names)
     # The label of a row without class probabilities is that of `predict`.

@@ -8,12 +8,11 @@ from typing import Any, NamedTuple
 import numpy as np
 from scipy.special import betainc, fdtr, fdtrc, gammaincc
 
+# Least expected count of a group of levels, and number of groups of the cells of a number.
 _FEWEST_EXPECTED, _MOST_GROUPS = 5.0, 10
-"""Least expected count of a group of levels, and number of groups of the cells of a number."""
+# Kurtosis of exponential numbers, with which that of a batch is averaged, and the number of rows that it counts as.
 _KURTOSIS, _KURTOSIS_ROWS = 9.0, 30.0
-"""Kurtosis of exponential numbers, with which that of a batch is averaged, and the number of rows that it counts as."""
-_RARE = 0.002
-"""Probability of numbers, however large, that a batch may lack by chance."""
+_RARE = 0.002  # probability of numbers, however large, that a batch may lack by chance
 
 
 class Finding(NamedTuple):
