@@ -302,9 +302,7 @@ def bayes_theorem(prior: Mapping[Hashable, Any], likelihood: Mapping[Hashable, A
         joint[hypothesis] = p * q
     total = sum(joint.values())
     if not total:
-        raise ValueError(
-            "The observation is impossible under every hypothesis of positive prior; add one that allows it."
-        )
+        raise ValueError("The observation is impossible under every hypothesis with a positive prior. Add another.")
     return {hypothesis: value / total for hypothesis, value in joint.items()}
 
 
@@ -327,18 +325,14 @@ def loss_table(loss: Any, reject_cost: float | None, classes: np.ndarray) -> pd.
     if isinstance(loss, pd.DataFrame):
         table = loss.T if loss.index.name == "truth" or loss.columns.name == "action" else loss
         if len(table.columns) != len(labels) or set(table.columns) != set(labels):
-            raise ValueError(
-                f"loss has the columns {list(table.columns)}, but the classes are {labels}. Make actions the rows and "
-                "classes the columns, or name the axes 'action' and 'truth'."
-            )
+            where = "Make classes the columns, or name the axes 'action' and 'truth'"
+            raise ValueError(f"loss has the columns {list(table.columns)}, but the classes are {labels}. {where}.")
         table = table[labels]
     else:
         values = np.asarray(loss)
         if values.ndim != 2 or values.shape[1] != len(labels) or not len(values):
-            raise ValueError(
-                f"loss has shape {values.shape}; it needs a row for each action, and {len(labels)} columns, one for "
-                f"each of the classes {labels}."
-            )
+            what = f"a row for each action, and a column for each of the classes {labels}"
+            raise ValueError(f"loss has shape {values.shape}; it must have {what}.")
         table = pd.DataFrame(values, labels if len(values) == len(labels) else range(len(values)), labels)
     if reject_cost is not None:
         require_number("reject_cost", reject_cost, "a finite number, the cost of not deciding", lambda _: True)

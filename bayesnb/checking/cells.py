@@ -164,9 +164,7 @@ def read_cells(fitted: Fitted, X: object, y: object, chosen: set[int]) -> tuple[
 def require_pair(n_features: int) -> None:
     """Raise ValueError if there are fewer than two columns."""
     if n_features < 2:
-        raise ValueError(
-            f"features: a pair needs two columns, and {n_features} can be compared; a KDB leaves some out. Name more."
-        )
+        raise ValueError(f"features: a pair needs two columns, {n_features} can be compared. A KDB leaves some out.")
 
 
 def require_memory(cells: list[Cells], n_classes: int, names: Sequence[str]) -> None:

@@ -240,10 +240,7 @@ class DriftStatistics:
             """Return the encoding of the columns that are compared, and the rows of the sample under it."""
             others = [name for name in sample if name not in names]
             if others and not hasattr(nb, "feature_names_in_"):
-                raise ValueError(
-                    f"table has the feature {shown(others[0])}, but nb was fitted to columns without names. Fit to a "
-                    "DataFrame."
-                )
+                raise ValueError(f"table has {shown(others[0])}, but nb was fitted to columns without names.")
             checked = fitted.table(sample[[name for name in names if name in sample] + others])
             columns = _read_training(fitted, labelled=True)[0].encoding.blocks
             blocks, rows = zip(*(c.learn(checked, ignore_unknown) for c in columns), strict=True)
@@ -339,9 +336,7 @@ def _require_same_columns(counted: Encoding, other: Encoding) -> None:
     """Raise ValueError if the columns of two encodings differ in kind or name."""
     first, second = ([f"{name} ({c.kind})" for c in e.blocks for name in c.names] for e in (counted, other))
     if first != second:
-        raise ValueError(
-            f"Rows were counted as {shown(first)}, but the other statistics are of {shown(second)}. Use one classifier."
-        )
+        raise ValueError(f"Rows were counted as {shown(first)}, the others as {shown(second)}. Use one classifier.")
 
 
 def _state(nb: Classifier) -> Fitted:
@@ -408,10 +403,8 @@ def _compare_predictions(nb: Classifier, reference: object, X: object) -> Findin
         before, after = (p[~np.isnan(p).any(axis=1), first:] for p in map(nb.predict_proba, (reference, X)))
     if not len(before) or not len(after):
         return Finding()
-    counts = (np.full((1, p.shape[1]), float(len(p))) for p in (before, after))
-    train, batch = (
-        Moments(n, p.mean(axis=0)[None], n * p.var(axis=0)) for n, p in zip(counts, (before, after), strict=True)
-    )
+    moments = ([np.full(p.shape[1], len(p)), p.mean(axis=0), len(p) * p.var(axis=0)] for p in (before, after))
+    train, batch = (Moments(*np.array(three)[:, None]) for three in moments)
     tests = []
     for c, (test, _) in enumerate(compare_numbers(train, batch, np.full(batch.mean.size, np.nan), [""])):
         x, y = train.mean[0, c], batch.mean[0, c]

@@ -154,11 +154,9 @@ class PredictionSets:
         return pd.DataFrame({"labels": pd.Series(labels, dtype=object), **columns})
 
     def __repr__(self) -> str:
-        notes = "".join(f"\n{note}" for note in self.notes)
-        return (
-            f"PredictionSets({len(self.members)} rows, coverage {self.coverage:g}: {self.n_empty} with no label, "
-            f"{self.n_single} with one, {self.n_several} with several){notes}"
-        )
+        sizes = f"{self.n_empty} with no label, {self.n_single} with one, {self.n_several} with several"
+        head = f"PredictionSets({len(self.members)} rows, coverage {self.coverage:g}: {sizes})"
+        return "\n".join((head, *self.notes))
 
     def _repr_html_(self) -> str:
         """Return HTML for notebooks: the numbers of sets by size, and the number of sets that hold each label."""
@@ -259,9 +257,9 @@ class Conformal:
 
     def __repr__(self) -> str:
         against = ", by class" if self.by_class else ""
-        notes = "".join(f"\n{note}" for note in self.notes)
         n_rows = self.n_rows.sum() if self.by_class else self.n_rows[0]
-        return f"Conformal({n_rows:g} rows, {len(self.classes)} classes{against}, ties {self.ties}){notes}"
+        head = f"Conformal({n_rows:g} rows, {len(self.classes)} classes{against}, ties {self.ties})"
+        return "\n".join((head, *self.notes))
 
     def _repr_html_(self) -> str:
         """Return HTML for notebooks: the number of counted rows that each label is compared with."""
@@ -374,9 +372,7 @@ def conformal(
     counted = counted_rows(fitted, X, y, sample_weight, "conformal")
     if (counted.weight % 1 != 0).any():
         i = int(np.argmax(counted.weight % 1 != 0))
-        raise ValueError(
-            f"sample_weight of row {i} is {counted.weight[i]}, but weights count equal rows. Pass whole weights."
-        )
+        raise ValueError(f"sample_weight of row {i} is {counted.weight[i]}, not a count. Pass whole weights.")
     positive = counted.take(counted.weight > 0, fitted.encoding)
     chosen, classes = " and ".join(fitted.chosen), fitted.encoding.classes.array()
     notes = (f"Coverage is approximate, because the same rows were used to choose {chosen}.",) if chosen else ()

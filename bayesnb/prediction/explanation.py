@@ -241,9 +241,7 @@ def _contrasts(fitted: Fitted, X: object, of: object, against: object) -> tuple[
     first = None if of is None else find_class("of", of, labels)
     second = None if against is None else find_class("against", against, labels)
     if first is not None and first == second:
-        raise ValueError(
-            f"of={shown(of)} and against={shown(against)} are the same class; pass two of {shown(labels)}."
-        )
+        raise ValueError(f"of={shown(of)} and against={shown(against)} are the same class. Pass two classes.")
     scores = fitted.log_proba(X)
     scores = np.where(np.isnan(scores), fitted.class_log_prior, scores)  # `predict` treats undefined rows so, too.
     order = np.argsort(-scores, axis=1, kind="stable")
@@ -260,9 +258,7 @@ def require_two_classes(fitted: Fitted, who: str) -> None:
     """Raise ValueError if a classifier has one class only; `who` is named as the caller."""
     labels = fitted.encoding.classes.values
     if len(labels) < 2:
-        raise ValueError(
-            f"{who} compares classes, but {fitted.name} has only the class {labels[0]!r}. Fit two or more."
-        )
+        raise ValueError(f"{who} compares classes, but {fitted.name} has only the class {labels[0]!r}.")
 
 
 def column_names(fitted: Fitted, names: Sequence[str] | None) -> list[str]:

@@ -13,14 +13,7 @@ import pandas as pd
 from scipy.special import ndtr, softmax
 from sklearn.base import is_classifier
 
-from bayesnb._util.arguments import (
-    bad_argument,
-    require_choice,
-    require_integer,
-    require_probability,
-    require_seed,
-    to_numbers,
-)
+from bayesnb._util.arguments import require_choice, require_integer, require_probability, require_seed, to_numbers
 from bayesnb._util.dask_rows import compute_dask
 from bayesnb._util.html import card, table
 from bayesnb._util.progress import progress
@@ -252,7 +245,7 @@ def estimate_prevalence(
     if concentration.shape not in ((), (n_classes,)):
         raise ValueError(f"alpha has shape {concentration.shape}; it must be a number or have shape {(n_classes,)}.")
     if not (np.isfinite(concentration) & (concentration > 0)).all():
-        raise bad_argument("alpha", alpha, "finite and above 0: the prior of the class shares is Dirichlet(alpha)")
+        raise ValueError(f"alpha={alpha} must be finite and above 0: the prior of the shares is Dirichlet(alpha).")
     concentration = np.broadcast_to(concentration, n_classes)
     log_likelihood = compute_dask(nb.predict_log_proba(X_unlabeled, class_prior=np.full(n_classes, 1.0 / n_classes)))
     undefined = np.isnan(log_likelihood).any(axis=1)

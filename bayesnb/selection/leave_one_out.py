@@ -78,7 +78,7 @@ def require_average(estimate: Estimate) -> Estimate:
     return estimate
 
 
-def group_rows(label: np.ndarray, weight: np.ndarray) -> Iterator[tuple[np.ndarray, int, float]]:
+def _group_rows(label: np.ndarray, weight: np.ndarray) -> Iterator[tuple[np.ndarray, int, float]]:
     """Yield a mask (N,), the class and the weight of rows of one class and weight: each leaves the same posterior."""
     for c in np.flatnonzero(np.bincount(label)):
         for w in np.unique(weight[label == c]):
@@ -121,12 +121,11 @@ def leave_one_out(fitted: Fitted, counted: CountedRows, estimate: Estimate, prio
     """
     encoding, n_classes = fitted.encoding, len(fitted.encoding.classes)
     posterior = scoring.update_for_removal(choose_prior(fitted, prior), fitted.statistics)
-    if posterior.classes_share_parameters:  # All classes change without the row.
-        every = []
-        groups = [(mask, -w * np.eye(n_classes)[c], w) for mask, c, w in group_rows(counted.label, counted.weight)]
-    else:
-        every = [scoring.read(encoding, posterior, estimate)]
-        groups = [(counted.weight == w, np.full(n_classes, -w), w) for w in np.unique(counted.weight)]
+    is_shared = posterior.classes_share_parameters  # All classes change without the row.
+    every = [] if is_shared else [scoring.read(encoding, posterior, estimate)]
+    changed = np.eye(n_classes) if is_shared else np.ones((1, n_classes))
+    left_out = _group_rows(counted.label if is_shared else np.zeros_like(counted.label), counted.weight)
+    groups = [(mask, -w * changed[c], w) for mask, c, w in left_out]
     is_terms = score is JointLikelihood.terms
     bias = 0.0 if fitted.weights is None else fitted.weights.class_bias
 

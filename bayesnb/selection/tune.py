@@ -21,14 +21,7 @@ from bayesnb._util.warnings import warn
 from bayesnb.families._namespace import kernel
 from bayesnb.fitted import Classifier, Fitted, require_evidence, require_posterior
 from bayesnb.model import JointLikelihood, NaiveBayes, Statistics
-from bayesnb.selection.leave_one_out import (
-    CountedRows,
-    PriorOf,
-    choose_prior,
-    counted_rows,
-    leave_one_out,
-    require_average,
-)
+from bayesnb.selection.leave_one_out import PriorOf, choose_prior, counted_rows, leave_one_out, require_average
 
 NAMES = ("alpha", "class_alpha", "kappa", "a")
 _CONCENTRATIONS = {"alpha", "class_alpha"}  # hyperparameters of the classifier itself
@@ -270,7 +263,7 @@ def _log_evidence(values: dict[str, Any], prior: NaiveBayes, statistics: Statist
     return _prior_with(prior, values).log_evidence(statistics)
 
 
-def _loo_score(values: dict[str, Any], unit: NaiveBayes, fitted: Fitted, counted: CountedRows) -> float:
+def _loo_score(values: dict[str, Any], unit: NaiveBayes, fitted: Fitted, counted: Any) -> float:
     """Compute Σ w log p(y | x, the other rows) at hyperparameters."""
     state = replace(fitted, empirical_prior=float64(_prior_with)(unit, values))
     joint = leave_one_out(state, counted, fitted.estimate, "derived", JointLikelihood.log_joint)

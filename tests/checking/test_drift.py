@@ -409,7 +409,7 @@ BAD = {
     ),
     "another classifier": (
         lambda nb, X, y: DriftStatistics.from_rows(nb, X).compare(bnb.GaussianNB().fit(X[["length"]], y)),
-        r"length \(gaussian\).* of \['length \(gaussian\)'\]",
+        r"length \(gaussian\).* as \['length \(gaussian\)'\]",
     ),
     "batches of two classifiers": (
         lambda nb, X, y: DriftStatistics.from_rows(nb, X).merge(

@@ -164,7 +164,7 @@ def test_names_and_arrays():
 
 
 def test_refusals():
-    said = "loo_terms: X, y and sample_weight must be rows that the classifier was fitted"
+    said = "loo_terms: X, y and sample_weight must be rows that nb was fitted"
     refused(said, bnb.loo_terms, of_levels(), LEVELS, LABEL[::-1])
     refused(
         "estimate='mle' must be 'predictive' or 'mean': leave-one-out averages",

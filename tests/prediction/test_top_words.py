@@ -195,7 +195,7 @@ def test_refusals():
 @pytest.mark.parametrize(
     ("make", "match"),
     [
-        (bnb.GaussianNB, "column '0' is gaussian and has a density"),
+        (bnb.GaussianNB, "column '0' is gaussian, and has neither words"),
         (bnb.PoissonNB, "column '0' is poisson"),
         (bnb.BinnedNB, "column '0' is binned"),
         (bnb.TAN, "depend on parents"),
