@@ -68,11 +68,8 @@ def _levels_and_levels(first: LevelCells, second: LevelCells, bounds: np.ndarray
     A_lm = α_l α'_m / α₀, with α₀ the geometric mean of the totals of α and α': where these are the same, A₁ = α and
     A₂ = α'.
     """
-    count, alpha, other = (
-        first.count_pairs(second, bounds),
-        first.alpha[:, :, :, None, None],
-        second.alpha[:, None, None],
-    )
+    count = first.count_pairs(second, bounds)
+    alpha, other = first.alpha[:, :, :, None, None], second.alpha[:, None, None]
     # A feature without any observed cell has no levels, and its sums are empty.
     sums = alpha.sum(axis=2, keepdims=True), other.sum(axis=4, keepdims=True)
     total, other_total = (np.where(a0 > 0, a0, 1.0) for a0 in sums)

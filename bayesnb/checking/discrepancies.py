@@ -180,10 +180,8 @@ def _surprises(
     """
     n = margins[0][pair]
     p, q = (margins[1][:, *order] for order in (pair, pair[::-1]))
-    excess, other_excess = (
-        n * (n + 1) * margins[2][:, *order] - (n - 1) * (rank**2 + 2 * rank)
-        for order, rank in ((pair, p), (pair[::-1], q))
-    )
+    of_both = (margins[2][:, *pair], p), (margins[2][:, *pair[::-1]], q)
+    excess, other_excess = (n * (n + 1) * v - (n - 1) * (rank**2 + 2 * rank) for v, rank in of_both)
     mean = p * q / (n - 1)
     spread = 2 * ((n - 1) * p - p**2) * ((n - 1) * q - q**2) / ((n - 1) ** 2 * (n + 1) * (n - 2))
     # The excess of three rows is 0.

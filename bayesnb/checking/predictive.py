@@ -196,8 +196,7 @@ def posterior_predictive_check(
     require_seed(seed)
     if not callable(statistic) and (not isinstance(statistic, str) or statistic not in STATISTICS):
         raise ValueError(
-            f"statistic={shown(statistic)} is unknown; use {', '.join(map(repr, STATISTICS))}, or a function of "
-            "a table and its labels."
+            f"statistic={shown(statistic)} is unknown; use {', '.join(map(repr, STATISTICS))} or a function."
         )
     if reason := reason_against_replicates(fitted):
         raise NotImplementedError(f"posterior_predictive_check: {reason}")
@@ -349,10 +348,7 @@ def _read_result(name: str, result: Any) -> dict[str, float]:
     if len(numbers) != len(set(keys)) or not len(numbers):
         raise TypeError(f"statistic: the function returned {shown(result)}; return a number, or several by name.")
     if not np.isfinite(numbers).all():
-        raise ValueError(
-            f"statistic: the function returned {shown(result)}, which is not finite. Return a number, such as 0, "
-            "where the statistic is undefined."
-        )
+        raise ValueError(f"statistic: the function returned {shown(result)}, not finite. Return 0 where undefined.")
     return dict(zip(keys, numbers.tolist(), strict=True))
 
 

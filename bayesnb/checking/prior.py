@@ -70,19 +70,15 @@ def prior_predictive(nb: Classifier, draws: int = 1000, seed: int = 0) -> np.nda
     try:
         require_proper(encoding, model)
     except ImproperPosteriorError as error:
-        raise ImproperPosteriorError(
-            f"prior_predictive needs a proper prior, because without data the posterior is the prior. {error}"
-        ) from None
+        needs = "prior_predictive needs a proper prior, because without data the posterior is the prior"
+        raise ImproperPosteriorError(f"{needs}. {error}") from None
     rng = np.random.default_rng(seed)
     width = max(np.size(jax.tree.leaves(block)[0]) for block in model.blocks)
     step = max(1, _MOST_CELLS // max(1, width))
     sizes = [min(step, draws - start) for start in range(0, draws, step)]
     probability = np.concatenate([_draw_label_probability(encoding, model, statistics, n, rng) for n in sizes])
     if np.isnan(probability).any():
-        raise ValueError(
-            "prior_predictive: draws of a variance overflow float64. Raise `concentration` of the NormalInverseGamma "
-            "or EmpiricalNormal prior."
-        )
+        raise ValueError("prior_predictive: draws of a variance overflow float64. Raise `concentration` of its prior.")
     return probability
 
 

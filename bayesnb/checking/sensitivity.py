@@ -112,12 +112,7 @@ def _strength(nb: Classifier, fitted: Fitted) -> tuple[NaiveBayes, np.ndarray]:
 
 @kernel(static_argnames="estimate")
 def _vary_strength(
-    unit: NaiveBayes,
-    statistics: Statistics,
-    x: tuple[object, ...],
-    strength: jax.Array,
-    grid: jax.Array,
-    estimate: Estimate,
+    unit: NaiveBayes, statistics: Statistics, x: Any, strength: jax.Array, grid: jax.Array, estimate: Estimate
 ) -> jax.Array:
     """Compute (N, 6): most probable class, its probability at `strength`, and the range over the strengths in `grid`.
 

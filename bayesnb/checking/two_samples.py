@@ -66,12 +66,10 @@ def compare_levels(
     chi2 = ((drawn - m * count / total) ** 2 * inverse * total**2 / (m * n)).sum(axis=1)
     moments = _chi2_moments(n[:, 0], m[:, 0], (count > 0).sum(axis=1), inverse.sum(axis=1))
     tail = _tail_probabilities(train, batch, m / total)
-    tests: tuple[tuple[int, int | None, float], ...] = (
-        (int(chi2.argmax()), None, float(_gamma_tail(chi2.sum(), *moments))),
-        (*divmod(int(tail.argmin()), len(levels)), min(1.0, 2.0 * (both > 0).sum() * tail.min())),
-    )
+    together = int(chi2.argmax()), None, float(_gamma_tail(chi2.sum(), *moments))
+    single = *divmod(int(tail.argmin()), len(levels)), min(1.0, 2.0 * (both > 0).sum() * tail.min())
     findings = []
-    for c, level, p in tests:
+    for c, level, p in (together, single):
         before, after, names = train[c] / n[c], batch[c] / m[c], list(levels)
         if level is None and ordered:
             before, after = before @ member, after @ member
@@ -172,11 +170,8 @@ def _chi2_moments(n: np.ndarray, m: np.ndarray, k: np.ndarray, inverse: np.ndarr
 
 def _tail_probabilities(train: np.ndarray, batch: np.ndarray, share: np.ndarray) -> np.ndarray:
     """(C, K) smaller of both tail probabilities of the batch's counts, if each cell is in the batch with P `share`."""
-    above, below = (
-        np.where(a > 0, betainc(np.where(a > 0, a, 1.0), b + 1, p), 1.0)
-        for a, b, p in ((batch, train, share), (train, batch, 1 - share))
-    )
-    return np.minimum(above, below)
+    tails = (batch, train, share), (train, batch, 1 - share)
+    return np.minimum(*(np.where(a > 0, betainc(np.where(a > 0, a, 1.0), b + 1, p), 1.0) for a, b, p in tails))
 
 
 def _spread_p_value(ratio: np.ndarray, rows: np.ndarray, training_rows: np.ndarray, kurtosis: np.ndarray) -> np.ndarray:

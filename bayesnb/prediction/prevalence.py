@@ -273,16 +273,10 @@ def estimate_prevalence(
         warn(f"{reason}: `mode` is inexact, because EM stopped up to {gap:.2g} nats below the maximum.")
     if effective < min(_LEAST_SIZE, draws / 2):
         warn(f"{reason}: {draws} draws are worth {effective:.0f} independent draws. Take more, or use other features.")
-    return Prevalence(
-        classes=nb.classes_,
-        training=np.exp(nb.class_log_prior_),
-        mode=mode,
-        p_value=_p_value(log_likelihood, nb.class_log_prior_, nb.fitted_.statistics.class_count.sum()),
-        prob=prob,
-        n_rows=len(log_likelihood),
-        given=given,
-        **posterior._asdict(),
-    )
+    log_class, n_labelled = nb.class_log_prior_, nb.fitted_.statistics.class_count.sum()
+    known: dict[str, Any] = {"prob": prob, "n_rows": len(log_likelihood), "given": given, "mode": mode}
+    known["p_value"] = _p_value(log_likelihood, log_class, n_labelled)
+    return Prevalence(classes=nb.classes_, training=np.exp(log_class), **known, **posterior._asdict())
 
 
 def _p_value(log_likelihood: np.ndarray, log_class: np.ndarray, n_labelled: float) -> np.ndarray:

@@ -17,10 +17,8 @@ from bayesnb._util.progress import progress
 _TOLERANCE = 1e-9  # gap to the maximum, in nats, over Σa + Σn
 _MOST_STEPS = 10_000
 _NODES, _FINE_NODES = 201, 1001
-_NEGLIGIBLE = 40.0  # nats below the highest density
-_LEAST = 1000.0  # nats, so that a spline of log densities does not meet infinities
-_BURN_IN = 10  # draws
-_MOST_SWEEPS = 50  # for one draw
+_NEGLIGIBLE, _LEAST = 40.0, 1000.0  # nats below the highest density: of the ends, and the least one, for the spline
+_BURN_IN, _MOST_SWEEPS = 10, 50  # draws, and sweeps for one draw
 _MOST_ROWS = 2_000  # of two classes; more are replaced by a grid of log odds
 _FARTHEST = 36.0
 _FEW = 4  # multiplicity up to which labels are drawn row by row, which is faster

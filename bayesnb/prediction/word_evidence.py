@@ -153,7 +153,13 @@ def top_words(
     require_integer("draws", draws)
     require_seed(seed)
     fitted = require_posterior(nb, "top_words")
-    c = _class_index(fitted, class_)
+    c = find_class("class_", class_, fitted.encoding.classes.values)
+    require_two_classes(fitted, "top_words")
+    if np.delete(np.exp(fitted.class_log_prior), c).sum() == 0:
+        label = fitted.encoding.classes.values[c]
+        raise ValueError(
+            f"top_words: class_prior gives every class except {label!r} the probability 0. Choose another."
+        )
     words = _words(fitted, column_names(fitted, names))
     class_prob = draw_posterior(fitted, int(draws), seed, ())[CLASS_PROB]
     mean, sd = _moments(words, c, np.exp(fitted.class_log_prior))
@@ -166,19 +172,6 @@ def top_words(
     table = pd.DataFrame({"word": words.name, "log_odds": mean, "lower": lower, "upper": upper})
     table = table.assign(count=words.counts[c], count_elsewhere=np.delete(words.counts, c, axis=0).sum(axis=0))
     return table.iloc[np.lexsort((candidates, -mean, -lower))[: int(n)]].reset_index(drop=True)
-
-
-def _class_index(fitted: Fitted, class_: object) -> int:
-    """Return the position of a class; raise ValueError if there is no such class, or no other one."""
-    labels = list(fitted.encoding.classes.values)
-    c = find_class("class_", class_, labels)
-    require_two_classes(fitted, "top_words")
-    if np.delete(np.exp(fitted.class_log_prior), c).sum() == 0:
-        raise ValueError(
-            f"top_words compares a class with all others, but class_prior gives every class except {labels[c]!r} the "
-            "probability 0. Choose another class, or fit with another class_prior."
-        )
-    return c
 
 
 def _words(fitted: Fitted, names: Sequence[str]) -> _Words:

@@ -42,8 +42,8 @@ class BayesFactor:
 
     def __repr__(self) -> str:
         preferred = "first" if self.log > 0 else "second"
-        notes = "".join(f"\n{note}" for note in self.notes)
-        return f"BayesFactor(log = {self.log:.3f} nats, 10^{abs(self.log) / np.log(10):.3g} for the {preferred}){notes}"
+        odds = f"10^{abs(self.log) / np.log(10):.3g} for the {preferred}"
+        return "\n".join((f"BayesFactor(log = {self.log:.3f} nats, {odds})", *self.notes))
 
 
 def bayes_factor(nb1: Classifier, nb2: Classifier) -> BayesFactor:

@@ -130,16 +130,13 @@ class LeaveOneOut:
         return f"{self.weight.sum():g} rows" if (self.weight != 1).any() else f"{len(self.weight)} rows"
 
     def __repr__(self) -> str:
-        notes = "".join(f"\n{note}" for note in self.notes)
-        return f"LeaveOneOut({self._rows}, elpd {self.elpd:.3f} ± {self.se:.3f}, accuracy {self.accuracy:.4f}){notes}"
+        scores = f"elpd {self.elpd:.3f} ± {self.se:.3f}, accuracy {self.accuracy:.4f}"
+        return "\n".join((f"LeaveOneOut({self._rows}, {scores})", *self.notes))
 
     def _repr_html_(self) -> str:
         """Return HTML for notebooks: elpd, log loss, accuracy, and the rows with the least probable labels."""
-        total = [
-            ("elpd, nats", self.elpd, f"± {self.se:.4g}"),
-            ("log loss of a label", -self.elpd / self.weight.sum(), ""),
-            ("accuracy", self.accuracy, ""),
-        ]
+        elpd, loss = ("elpd, nats", self.elpd, f"± {self.se:.4g}"), -self.elpd / self.weight.sum()
+        total = [elpd, ("log loss of a label", loss, ""), ("accuracy", self.accuracy, "")]
         worst = self.pointwise.argsort()[:_SHOWN]
         rows = [(i, self.classes[self.label[i]], float(np.exp(self.pointwise[i]))) for i in worst.tolist()]
         least = table(rows, ("row", "its label", "P(label | the others)"))
