@@ -16,8 +16,7 @@ from bayesnb._util.arguments import shown
 from bayesnb._util.level_pair_counts import count_pairs, sort_by_class
 from bayesnb._util.precision import float64
 from bayesnb.encoding import Columns
-from bayesnb.families import Complete, Dirichlet, supports
-from bayesnb.families.protocol import PairDependence
+from bayesnb.families import Complete, Dirichlet, offers
 from bayesnb.fitted import Fitted
 from bayesnb.uncertainty import ImproperPosteriorError
 
@@ -157,7 +156,7 @@ def read_cells(fitted: Fitted, X: object, y: object, chosen: set[int]) -> tuple[
                 "`from_moments`. Name other columns in features=."
             )
     # Numbers whose pairs have a closed-form Bayes factor come last.
-    cells.sort(key=lambda c: isinstance(c, NumberCells) + supports(getattr(c, "prior", None), PairDependence))
+    cells.sort(key=lambda c: isinstance(c, NumberCells) and 1 + offers(c.prior, "log_bayes_factor_of_pairs"))
     return cells, bounds
 
 

@@ -50,7 +50,7 @@ def compare(first: Cells, second: Cells, bounds: np.ndarray) -> Evidence:
     if isinstance(first, LevelCells):
         return _levels_and_numbers(first, second, bounds)
     x, y, cross = _pair_moments(first, second, bounds)
-    if supports(first.prior, PairDependence):  # Such cells come last in the order of comparison: the second has it too.
+    if offers(first.prior, "log_bayes_factor_of_pairs"):  # By the order of comparison `second` has it, too.
         counted = (c.prior.statistics.from_moments(m.n, m.mean, m.m2) for c, m in ((first, x), (second, y)))
         terms = first.prior.log_bayes_factor_of_pairs(second.prior, *counted, cross)
         return Evidence(x.n.sum(axis=0), terms.sum(axis=0), _correlation_test(x, y, cross))
@@ -127,21 +127,18 @@ def _levels_and_numbers(first: LevelCells, second: NumberCells, bounds: np.ndarr
     """
     n_classes, n_first, n_levels = first.alpha.shape
     shape = (n_classes, n_first, n_levels, len(second.index))
-    n, s, q, total = (np.zeros((n_classes, n_first * n_levels, len(second.index))) for _ in range(4))
+    sums = np.zeros((4, n_classes, n_first * n_levels, len(second.index)))  # count, deviations, their squares, values
     for c, rows in pieces(bounds, max(n_first * n_levels, 3 * len(second.index))):
-        hot = first.one_hot(rows, np.float64)
-        seen, deviation = _deviations(second, c, rows)
-        n[c] += hot.T @ seen
-        s[c] += hot.T @ deviation
-        q[c] += hot.T @ deviation**2
-        total[c] += hot.T @ np.where(seen, second.values[rows], 0.0)
-    n, s, q, total = (v.reshape(shape) for v in (n, s, q, total))
+        hot, (seen, deviation) = first.one_hot(rows, np.float64).T, _deviations(second, c, rows)
+        for k, values in enumerate((seen, deviation, deviation**2, np.where(seen, second.values[rows], 0.0))):
+            sums[k, c] += hot @ values
+    n, s, q, total = sums.reshape(4, *shape)
     by_level = _Moments(n, s, q, second.centre[:, None, None])
     by_class = _Moments(n.sum(axis=2), s.sum(axis=2), q.sum(axis=2), second.centre[:, None])
     # Means of levels are not computed from deviations, which cancel where a level is far from the mean of its class.
     means = ((by_level, total), (by_class, total.sum(axis=2)))
     counted = (second.prior.statistics.from_moments(m.n, t / np.maximum(m.n, 1.0), m.m2) for m, t in means)
-    gain = np.asarray(log_bayes_factor_of_levels(second.prior, *counted)).sum(axis=0)
+    gain = np.asarray(second.prior.log_bayes_factor_of_levels(*counted)).sum(axis=0)
     varies = ~by_class.constant
     unexplained = np.where(varies, by_level.m2.sum(axis=2) / np.where(varies, by_class.m2, 1.0), 1.0)
     degrees = np.where(varies, np.maximum((n > 0).sum(axis=2) - 1, 0), 0)
@@ -175,16 +172,12 @@ class _Moments:
 
 def _pair_moments(first: NumberCells, second: NumberCells, bounds: np.ndarray) -> tuple[_Moments, _Moments, np.ndarray]:
     """Moments (C, F₁, F₂) of both features of each pair, on rows that have both; and Σ (x - x̄)(y - ȳ)."""
-    shape = (len(bounds) - 1, len(first.index), len(second.index))
-    n, s_x, s_y, q_x, q_y, cross = (np.zeros(shape) for _ in range(6))
-    for c, rows in pieces(bounds, 3 * max(shape[1:])):
-        (seen_x, x), (seen_y, y) = _deviations(first, c, rows), _deviations(second, c, rows)
-        n[c] += seen_x.T @ seen_y
-        s_x[c] += x.T @ seen_y
-        s_y[c] += seen_x.T @ y
-        q_x[c] += (x**2).T @ seen_y
-        q_y[c] += seen_x.T @ y**2
-        cross[c] += x.T @ y
+    sums = np.zeros((6, len(bounds) - 1, len(first.index), len(second.index)))
+    for c, rows in pieces(bounds, 3 * max(sums.shape[2:])):
+        (a, x), (b, y) = _deviations(first, c, rows), _deviations(second, c, rows)
+        for k, (left, right) in enumerate(((a, b), (x, b), (a, y), (x**2, b), (a, y**2), (x, y))):
+            sums[k, c] += left.T @ right
+    n, s_x, s_y, q_x, q_y, cross = sums
     cross = cross - s_x * s_y / np.maximum(n, 1.0)
     return _Moments(n, s_x, q_x, first.centre[:, :, None]), _Moments(n, s_y, q_y, second.centre[:, None]), cross
 

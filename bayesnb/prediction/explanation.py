@@ -137,15 +137,15 @@ def explain(
     class_prior: Any = posterior.class_prior
     class_variance = np.zeros(n_classes) if class_prior.fixed else polygamma(1, class_prior.concentration[0])
     class_odds, variances = _difference(log_class, c, k), class_variance[c] + class_variance[k]
+    weights = posterior.weights
+    powers = [(1.0, None)] * len(rows) if weights is None else [*zip(weights.blocks, weights.exponents, strict=True)]
     lines: list[Any] = [(np.arange(n), np.full(n, CLASS, object), np.full(n, None), class_odds, variances)]
     features = dict.fromkeys(j for columns in encoding.blocks if not columns.one_simplex for j in columns.index)
     position = {j: i for i, j in enumerate(features)}
     cells, (contribution, variance) = np.full((n, len(position)), None), np.zeros((2, n, len(position)))
     for b in reversed(range(len(rows))):  # A column may be in several blocks; its cells are those of the first.
+        columns, (power, exponent) = encoding.blocks[b], powers[b]
         block_rows: Any = rows[b]
-        columns, power, exponent = encoding.blocks[b], 1.0, None
-        if (weights := posterior.weights) is not None:
-            power, exponent = weights.blocks[b], weights.exponents[b]
         if columns.one_simplex:
             log_theta = None
             if reading != "predictive":
@@ -159,13 +159,11 @@ def explain(
         contribution[:, index] += odds_by_block[b]
         variance[:, index] += block_variance * np.square(power)
         cells[:, index] = _cell_values(columns, block_rows, names_of_columns, table)
-    row = np.repeat(np.arange(n), len(position))
-    names_of_cells = np.tile(names_of_columns[list(position)], n)
-    lines.insert(1, (row, names_of_cells, cells.ravel(), contribution.ravel(), variance.ravel()))
+    row, cell_names = np.repeat(np.arange(n), len(position)), np.tile(names_of_columns[list(position)], n)
+    lines.insert(1, (row, cell_names, cells.ravel(), contribution.ravel(), variance.ravel()))
     row, feature, value, odds, variances = map(np.concatenate, zip(*lines, strict=True))
     order = np.lexsort((-abs(odds), np.arange(len(row)) >= n, row))  # The first n lines are of the classes.
-    row = row[order]
-    labels = encoding.classes.array()
+    row, labels = row[order], encoding.classes.array()
     frame = pd.DataFrame({"row": row_labels(X, row), "feature": feature[order]})
     frame["value"] = pd.Series(value[order], dtype=object)
     frame["of"], frame["against"] = labels[c[row]], labels[k[row]]
@@ -231,7 +229,7 @@ def _word_lines(
 @kernel
 def _log_odds_variance(family: Any, x: tuple[Any, ...], c: jax.Array, k: jax.Array) -> jax.Array:
     """Compute (n, T) posterior variances of log p(x_t | c, θ) - log p(x_t | k, θ), c and k (n,) classes of the rows."""
-    return require_capability(family, LogOddsCumulants).log_odds_of_terms(*x, c, k).variance
+    return family.log_odds_of_terms(*x, c, k).variance
 
 
 def _contrasts(fitted: Fitted, X: object, of: object, against: object) -> tuple[np.ndarray, np.ndarray]:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import Any
 
 import jax
 import numpy as np
@@ -106,33 +107,27 @@ def bayes_factor(nb1: Classifier, nb2: Classifier) -> BayesFactor:
 
 def _require_same(first: Fitted, second: Fitted) -> None:
     """Raise ValueError unless two models have the same classes, columns, levels and sufficient statistics."""
-    for (what, names), other_names in zip(_encoding(first).items(), _encoding(second).values(), strict=True):
-        if names != other_names:
+    for (what, value), (_, other) in zip(_contents(first), _contents(second), strict=True):
+        if isinstance(value, list) and value != other:
             raise ValueError(
-                f"bayes_factor: the {what} differ between the models: {shown(names)} and {shown(other_names)}. "
+                f"bayes_factor: the {what} differ between the models: {shown(value)} and {shown(other)}. "
                 "Evidences of differently encoded data are not comparable. Fit both to the same kinds of columns."
             )
-    for (what, statistics), (_, other) in zip(_statistics(first), _statistics(second), strict=True):
-        leaves = zip(jax.tree.leaves(statistics), jax.tree.leaves(other), strict=True)
+        leaves = () if isinstance(value, list) else zip(*map(jax.tree.leaves, (value, other)), strict=True)
         if not all(np.allclose(a, b, rtol=1e-9, atol=1e-12) for a, b in leaves):
-            differ = f"The statistics of their {what} differ: {shown(statistics)} and {shown(other)}."
+            differ = f"The statistics of their {what} differ: {shown(value)} and {shown(other)}."
             raise ValueError(f"bayes_factor: both models must be fitted on the same rows. {differ}")
 
 
-def _encoding(fitted: Fitted) -> dict[str, list[object]]:
-    """Return {"classes", "columns", "blocks of columns", "levels"} of a model as lists, without parents."""
+def _contents(fitted: Fitted) -> list[tuple[str, Any]]:
+    """Return (name, list) of the encoding, then (name, statistics) of classes and of each block, without parents."""
     bases = [block.base for block in fitted.encoding.blocks]
     columns = [(j, f"{name} ({base.kind})") for base in bases for j, name in zip(base.index, base.names, strict=True)]
-    return {
-        "classes": list(fitted.encoding.classes.values),
-        "columns": [name for _, name in sorted(columns)],
-        "blocks of columns": [base.kind for base in bases],
-        "levels": [list(base.axis()[1] or ()) for base in bases],
-    }
-
-
-def _statistics(fitted: Fitted) -> list[tuple[str, object]]:
-    """Return (name, statistics) of the classes and of each block; of structures, the counts without parents."""
-    blocks = zip(fitted.encoding.blocks, fitted.statistics.blocks, strict=True)
-    counts = [(c, s if c.network is None else c.network.counts_without_parents(s)) for c, s in blocks]
-    return [("classes", fitted.statistics.class_count), *((f"{c.base.kind} columns", s) for c, s in counts)]
+    contents: list[tuple[str, Any]] = [("classes", list(fitted.encoding.classes.values))]
+    contents += [("columns", [name for _, name in sorted(columns)])]
+    contents += [("blocks of columns", [base.kind for base in bases])]
+    contents += [("levels", [list(base.axis()[1] or ()) for base in bases]), ("classes", fitted.statistics.class_count)]
+    for block, counts in zip(fitted.encoding.blocks, fitted.statistics.blocks, strict=True):
+        alone = counts if block.network is None else block.network.counts_without_parents(counts)
+        contents.append((f"{block.base.kind} columns", alone))
+    return contents
