@@ -2,23 +2,20 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
+import pandas as pd
 
 from bayesnb._util.arguments import require_probability, shown
 from bayesnb._util.precision import float64
 from bayesnb.fitted import Classifier, Fitted, require_estimate, require_posterior
 from bayesnb.model import Estimate, read_block
 from bayesnb.plots import style
-from bayesnb.plots.fonts import families
-from bayesnb.plots.labels import labels
+from bayesnb.plots.labels import families, labels
+from bayesnb.plots.style import Axes
 from bayesnb.uncertainty import cut_table, density_table, require_proper
 from bayesnb.uncertainty.draws import HostVariates
-
-if TYPE_CHECKING:
-    import pandas as pd
-    from matplotlib.axes import Axes
 
 _MOST_CLASSES = 7
 _MOST_TICKS = 300
@@ -115,14 +112,17 @@ def density(
     is_binned = any(block.kind == "binned" for _, block in blocks)
     numbers = [b for b, block in blocks if block.axis()[1] is None and not block.one_simplex]
     if is_binned:
-        curves = _binned_curves(nb, feature, largest, prob, estimate, values)
+        if estimate not in ("predictive", "mean"):
+            raise ValueError(f"estimate={estimate!r}: a binned column averages binnings. Use estimate='predictive'.")
+        cuts = cut_table(nb, [feature])
+        if cuts.empty:
+            raise ValueError(f"feature={shown(feature)}: {name!r} was not cut (it has one bin). Choose another column.")
+        table = density_table(nb, [feature], prob, bars=_BARS)
+        curves = _binned_curves(table, cuts["edge"].to_numpy(), largest, values)
     elif numbers:
         curves = _number_curves(fitted, numbers[0], j, largest, prob, estimate, values)
     else:
-        raise ValueError(
-            f"feature={shown(feature)}: column {name!r} has levels or words, and no density. Choose a column of "
-            "numbers, or draw the probabilities of the levels by plots.forest."
-        )
+        raise ValueError(f"feature={shown(feature)}: {name!r} has levels or words, no density; see plots.forest.")
     names = list(labels(classes, 22).values())
     ax = style.open_axes(ax, 6.4, 4.4)
     marks, marker = [], "." if curves.is_discrete and len(curves.x) <= _MOST_POINTS else ""
@@ -141,7 +141,6 @@ def density(
     ax.set_xlabel(title, fontfamily=families())
     ax.set_ylabel("probability" if curves.is_discrete else "density")
     if is_binned:
-        cuts = cut_table(nb, [feature])
         length = 0.25 * cuts["probability"]
         ax.vlines(cuts["edge"], 1.0 - length, 1.0, color=style.GREY, linewidth=1.1, transform=ax.get_xaxis_transform())
         marks += [style.legend_mark("normal density", linestyle=":", color=style.GREY)] * bool(len(values))
@@ -153,8 +152,7 @@ def density(
         f"{n} largest of {len(classes)} classes; {left_out} left out" if left_out else "",
         f"No density, or a variance of 0: {', '.join(without)}" if without else "",
     ]
-    style.write_header(ax, lines, marks)
-    return ax
+    return style.write_header(ax, lines, marks)
 
 
 class _Curves(NamedTuple):
@@ -168,22 +166,16 @@ class _Curves(NamedTuple):
     is_discrete: bool = False
 
 
-def _binned_curves(
-    nb: Classifier, feature: object, classes: np.ndarray, prob: float, estimate: Estimate, values: np.ndarray
-) -> _Curves:
-    """Posterior mean densities of a binned column: both ends of each cell, joined to bars, up to `values`."""
-    if estimate not in ("predictive", "mean"):
-        raise ValueError(
-            f"estimate={estimate!r}: a binned column has the density averaged over all binnings only. Use "
-            "estimate='predictive'."
-        )
-    table, edges = density_table(nb, [feature], prob, bars=_BARS), cut_table(nb, [feature])["edge"].to_numpy()
-    if not len(edges):
-        raise ValueError(
-            f"feature={shown(feature)}: column {table['feature'].iloc[0]!r} was not cut (it has one bin), so there is "
-            "no density to draw. Choose another column."
-        )
-    ends = _cell_ends(table, edges, values)
+def _binned_curves(table: pd.DataFrame, edges: np.ndarray, classes: np.ndarray, values: np.ndarray) -> _Curves:
+    """Posterior mean densities of a `density_table`: both ends of each cell, joined to bars.
+
+    The outer cells reach to `values` beyond the edges, or are as wide as their neighbours.
+    """
+    width = np.diff(edges)[[0, -1]] if len(edges) > 1 else np.full(2, max(1.0, abs(float(edges[0])) * 0.1))
+    least, greatest = values.min(initial=edges[0]), values.max(initial=edges[-1])
+    first = least if least < edges[0] else edges[0] - width[0]
+    last = greatest if greatest > edges[-1] else edges[-1] + width[1]
+    ends = np.array([first, *np.unique(table["high"][np.isfinite(table["high"])]), last])
     cells = table[["probability", "lower", "upper"]].to_numpy().reshape(-1, len(ends) - 1, 3)[classes]
     cells[..., 0] /= np.diff(ends)
     density, lower, upper = np.moveaxis(np.repeat(cells, 2, axis=1), 2, 0)
@@ -235,15 +227,6 @@ def _draw_log_density(column: Any, classes: np.ndarray, x: np.ndarray) -> np.nda
         return np.moveaxis(np.asarray(log_prob) + column.log_base(x[:, None])[:, None, None], 0, -1)
 
 
-def _cell_ends(table: pd.DataFrame, edges: np.ndarray, values: np.ndarray) -> np.ndarray:
-    """Ascending ends of the drawn cells; outer cells reach to `values` beyond, or are as wide as neighbours."""
-    width = np.diff(edges)[[0, -1]] if len(edges) > 1 else np.full(2, max(1.0, abs(float(edges[0])) * 0.1))
-    least, greatest = values.min(initial=edges[0]), values.max(initial=edges[-1])
-    inner = np.unique(table["high"][np.isfinite(table["high"])])
-    first = least if least < edges[0] else edges[0] - width[0]
-    return np.array([first, *inner, greatest if greatest > edges[-1] else edges[-1] + width[1]])
-
-
 def _draw_rows(ax: Axes, values: np.ndarray, ends: np.ndarray | None, colour: str) -> None:
     """Draw values as ticks below the axes, and with `ends` the normal density with their mean and sd between these.
 
@@ -254,5 +237,5 @@ def _draw_rows(ax: Axes, values: np.ndarray, ends: np.ndarray | None, colour: st
         normal = np.exp(-0.5 * ((grid - values.mean()) / values.std()) ** 2) / (values.std() * np.sqrt(2 * np.pi))
         ax.plot(grid, normal, color=colour, linewidth=0.9, linestyle=":", scaley=False)
     ticks = values[:: max(1, len(values) // _MOST_TICKS)]
-    style_of_ticks: dict[str, Any] = {"markersize": 4, "alpha": 0.6, "clip_on": False}
-    ax.plot(ticks, np.full(len(ticks), -0.02), "|", color=colour, transform=ax.get_xaxis_transform(), **style_of_ticks)
+    look: dict[str, Any] = {"color": colour, "markersize": 4, "alpha": 0.6, "clip_on": False}
+    ax.plot(ticks, np.full(len(ticks), -0.02), "|", transform=ax.get_xaxis_transform(), **look)

@@ -3,25 +3,25 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import TYPE_CHECKING, Any
+from typing import Any, Literal
 
 import numpy as np
+from scipy.special import expit, logit
 
 from bayesnb import uncertainty
 from bayesnb._util.arguments import find_class, to_numbers
 from bayesnb.fitted import Classifier
-from bayesnb.plots import log_odds_axis, style
-from bayesnb.plots.fonts import families
-from bayesnb.plots.labels import labels
-
-if TYPE_CHECKING:
-    from matplotlib.artist import Artist
-    from matplotlib.axes import Axes
+from bayesnb.plots import style
+from bayesnb.plots.labels import families, labels
+from bayesnb.plots.style import Artist, Axes
 
 _FEW = 100
 _BINS = 40
 _OUTSIDE = 0.005
 _LINES = ("-", "--", ":", "-.")
+_LEAST = 1e-15  # what a double can tell from 1
+_END = 36.0  # log odds that a double can tell from 1
+_AT_LEAST = 0.4, 0.6
 
 
 def prediction_intervals(
@@ -94,8 +94,8 @@ def prediction_intervals(
     order = np.argsort(p, kind="stable")[: defined.sum()]  # NaN is sorted last
     p, low, high = p[order], low[order], high[order]
     ax = style.open_axes(ax, 7.0, 4.6, grid="y")
-    ends = log_odds_axis.axis_limits(p, low, high, outside=_OUTSIDE if len(p) > _FEW else 0.0)
-    log_odds_axis.scale_axis(ax, "y", *ends)
+    ends = _axis_limits(p, low, high, outside=_OUTSIDE if len(p) > _FEW else 0.0)
+    _scale_axis(ax, "y", *ends)
     beyond = int(((p < ends[0]) | (p > ends[1])).sum())
     p, low, high = (np.clip(values, *ends) for values in (p, low, high))
     rank = np.arange(len(p))
@@ -121,8 +121,7 @@ def prediction_intervals(
         f"{(~defined).sum()} rows have no probabilities" if not defined.all() else "",
         f"{beyond:,} row{'s lie' if beyond > 1 else ' lies'} beyond the axis, drawn at its end" if beyond else "",
     ]
-    style.write_header(ax, lines, marks)
-    return ax
+    return style.write_header(ax, lines, marks)
 
 
 def _mark_wrong_rows(ax: Axes, p: np.ndarray, rank: np.ndarray) -> Artist:
@@ -181,8 +180,8 @@ def prior_predictive(values: object, ax: Axes | None = None) -> Axes:
     draws = _checked_draws(values)
     several = len(draws) > 1
     ax = style.open_axes(ax, 6.4, 4.2, grid="y")
-    log_odds_axis.scale_axis(ax, "x", *log_odds_axis.axis_limits(*draws.values(), outside=_OUTSIDE), ticks=7)
-    edges = log_odds_axis.bin_edges(ax.get_xlim(), _BINS)
+    _scale_axis(ax, "x", *_axis_limits(*draws.values(), outside=_OUTSIDE), ticks=7)
+    edges = _bin_edges(ax.get_xlim(), _BINS)
     marks = []
     for i, (p, name) in enumerate(zip(draws.values(), labels(draws, 28).values(), strict=True)):
         fractions = np.histogram(p, edges)[0] / len(p)
@@ -196,10 +195,8 @@ def prior_predictive(values: object, ax: Axes | None = None) -> Axes:
     sizes = sorted(map(len, draws.values()))
     numbers = " to ".join(dict.fromkeys(f"{n:,}" for n in (sizes[0], sizes[-1])))
     tails = "" if several else _describe_tails(*draws.values())
-    style.write_header(
-        ax, [f"{numbers} draws from the prior", tails], [*marks, style.legend_mark("uniform", **uniform)]
-    )
-    return ax
+    marks.append(style.legend_mark("uniform", **uniform))
+    return style.write_header(ax, [f"{numbers} draws from the prior", tails], marks)
 
 
 def _checked_draws(values: object) -> dict[Any, np.ndarray]:
@@ -212,9 +209,7 @@ def _checked_draws(values: object) -> dict[Any, np.ndarray]:
         wrong = p[~((p >= 0) & (p <= 1))]
         if len(wrong) or not len(p):
             where, content = f"values[{name!r}]" if name else "values", wrong[0] if len(wrong) else "nothing"
-            raise ValueError(
-                f"{where} holds {content}. Class probabilities are numbers from 0 to 1, one for each draw."
-            )
+            raise ValueError(f"{where} holds {content}; class probabilities are from 0 to 1, one for each draw.")
     return draws
 
 
@@ -225,3 +220,45 @@ def _describe_tails(p: np.ndarray) -> str:
     )
     end = f", {at_one} at 1 to 15 digits" if (p > 1 - 1e-15).any() else ""
     return f"{below} lie below .5, {above} above .99{end}"
+
+
+# -- axes that are linear in the log odds: .99 and .999 are as far apart as .9 and .99 --------------
+
+
+def _axis_limits(*probabilities: np.ndarray, outside: float = 0.0) -> tuple[float, float]:
+    """Ends (low, high) of an axis that holds .4 to .6 and all probabilities but a fraction `outside` on each side."""
+    pooled = np.concatenate([np.ravel(p) for p in probabilities])
+    low, high = np.quantile(pooled, [outside, 1 - outside]) if pooled.size else _AT_LEAST
+    return max(_LEAST, min(low, _AT_LEAST[0])), min(1 - _LEAST, max(high, _AT_LEAST[1]))
+
+
+def _scale_axis(ax: Axes, which: Literal["x", "y"], low: float, high: float, ticks: int = 9) -> None:
+    """Make one axis linear in the log odds, from `low` to `high` with a margin and about `ticks` labelled ticks."""
+    from matplotlib.ticker import LogitLocator, NullLocator
+
+    ends = logit(np.array([low, high]))
+    margin = 0.04 * (ends[1] - ends[0])
+    low, high = expit(np.clip([ends[0] - margin, ends[1] + margin], -_END, _END))
+    places = [place for place in LogitLocator(nbins=ticks).tick_values(low, high) if low <= place <= high]
+    # What lies at 0 or 1 is drawn far beyond the ends, not left out.
+    (ax.set_xscale if which == "x" else ax.set_yscale)("logit", nonpositive="clip")
+    ax.set(**{f"{which}lim": (low, high)})
+    axis = ax.xaxis if which == "x" else ax.yaxis
+    axis.set_ticks(places, labels=map(_format_probability, places))
+    axis.set_minor_locator(NullLocator())
+
+
+def _bin_edges(ends: tuple[float, float], bins: int) -> np.ndarray:
+    """Edges (bins + 1,) of bins that are equally wide in log odds; the outer bins go on to 0 and 1."""
+    low, high = logit(np.array(ends))
+    inner = expit(np.linspace(low, high, bins + 1))
+    return np.concatenate([[0.0], inner[1:-1], [1.0]])
+
+
+def _format_probability(probability: float) -> str:
+    """Return a tick label: decimals such as .9 or .999; within 5e-4 of 0 or 1 a power of ten, such as 1 - 10⁻⁹."""
+    tail = min(probability, 1 - probability)
+    if tail > 5e-4:
+        return f"{probability:.6g}".removeprefix("0")
+    power = f"10^{{{round(np.log10(tail))}}}"
+    return f"${power}$" if probability < 0.5 else f"$1-{power}$"

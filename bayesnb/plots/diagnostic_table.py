@@ -3,15 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
+import pandas as pd
 
-from bayesnb._util.arguments import require_iterable, shown
+from bayesnb._util.arguments import bad_argument, require_choice, require_iterable, shown
 from bayesnb.plots.parameter_units import ParametersInUnits
-
-if TYPE_CHECKING:
-    import pandas as pd
 
 
 def is_diagnostic(result: object) -> bool:
@@ -24,9 +22,7 @@ def read_prob(result: Any, prob: float | None) -> float:
     if not is_diagnostic(result):
         return 0.9 if prob is None else prob
     if prob not in (None, result.prob):
-        raise ValueError(
-            f"prob={shown(prob)}: intervals of this result have {result.prob}. Use diagnostic_tests(prob=)."
-        )
+        raise bad_argument("prob", prob, f"that of this result, {result.prob}. Use diagnostic_tests(prob=)")
     return float(result.prob)
 
 
@@ -44,20 +40,17 @@ def select_quantities(
     features = list(features)
     if unknown := [name for name in features if name not in names]:
         raise ValueError(f"features={shown(unknown[0])} is no test or population. Use some of {shown(names)}.")
-    if quantity is not None and quantity not in quantities:
-        raise ValueError(f"parameter={shown(quantity)} is unknown. Use one of {quantities}.")
+    if quantity is not None:
+        require_choice("parameter", quantity, tuple(quantities))
     table = table[table["name"].isin(features) & table["quantity"].isin(quantities if quantity is None else [quantity])]
     if table.empty:
-        raise ValueError(
-            f"features={shown(features)} have no {quantity}. Tests have a sensitivity, populations a prevalence."
-        )
+        raise ValueError(f"features={shown(features)} have no {quantity}; tests have sensitivities and specificities.")
     table = table.rename(columns={"quantity": "feature", "name": "class"})
     table = table.assign(level="", mle=np.nan, absent=False, code=[names.index(name) for name in table["class"]])
     by_prior = int((table["identified"] == "by prior only").sum())
     about = f"Identified by the prior only: {by_prior} of {len(table)}" if by_prior else ""
-    return ParametersInUnits(
-        table, "probability", "quantity | test or population", about, False, False, quantities, names
-    )
+    axes = "probability", "quantity | test or population"
+    return ParametersInUnits(table, *axes, about, False, False, quantities, names)
 
 
 def tabulate_accuracy(found: Any, features: Iterable[object] | None) -> tuple[pd.DataFrame, list[str]]:
@@ -65,8 +58,6 @@ def tabulate_accuracy(found: Any, features: Iterable[object] | None) -> tuple[pd
 
     The healthy are class 0, the diseased class 1, whose name has the least and the greatest prevalence.
     """
-    import pandas as pd
-
     sensitivity, specificity = (
         select_quantities(found, found.prob, quantity, features).table for quantity in ("sensitivity", "specificity")
     )

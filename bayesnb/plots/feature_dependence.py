@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
+import pandas as pd
 from scipy.special import entr
 
 from bayesnb._util.arguments import require_integer
@@ -13,12 +14,8 @@ from bayesnb._util.short_names import count_columns
 from bayesnb.encoding import NodeColumns
 from bayesnb.fitted import Classifier, require_fitted
 from bayesnb.plots import style
-from bayesnb.plots.fonts import families
-from bayesnb.plots.labels import labels
-
-if TYPE_CHECKING:
-    import pandas as pd
-    from matplotlib.axes import Axes
+from bayesnb.plots.labels import families, labels
+from bayesnb.plots.style import Axes
 
 _CELL = 1.6 * style.SMALL  # points
 _THINNEST, _WIDEST = 0.4, 4.0
@@ -78,9 +75,8 @@ def independence(table: pd.DataFrame, top: int = 20, ax: Axes | None = None) -> 
     strongest_first = table.sort_values("log_bayes_factor", ascending=False, kind="stable")
     features = list(dict.fromkeys(strongest_first[["feature_1", "feature_2"]].to_numpy().ravel().tolist()))
     n = min(len(features), top if ax is None else max(2, min(top, int(min(style.measure(ax)) / _CELL))))
-    factors = table.pivot_table("log_bayes_factor", "feature_1", "feature_2").reindex(
-        features[:n], columns=features[:n]
-    )
+    factors = table.pivot_table("log_bayes_factor", "feature_1", "feature_2")
+    factors = factors.reindex(features[:n], columns=features[:n])
     matrix = factors.fillna(factors.T).to_numpy()
     names = list(labels(features, 22).values())[:n]
     margin = 0.58 * style.SMALL / 72 * max(map(count_columns, names))
@@ -98,8 +94,7 @@ def independence(table: pd.DataFrame, top: int = 20, ax: Axes | None = None) -> 
     bar.minorticks_off()
     bar.outline.set_visible(False)
     left_out = f"{n} of {len(features)} features: strongest pairs" if n < len(features) else ""
-    style.write_header(ax, ["Dependence given the class", left_out])
-    return ax
+    return style.write_header(ax, ["Dependence given the class", left_out])
 
 
 def structure(nb: Classifier, ax: Axes | None = None) -> Axes:
@@ -174,8 +169,7 @@ def structure(nb: Classifier, ax: Axes | None = None) -> Axes:
     part = f"Shown are {len(shown)} of {many} features" if len(shown) < many else ""
     part += f"; {left_out} thinner ones left out" if left_out else ""
     widest = style.legend_mark(f"{largest:.2g} nats lost without it", linestyle="-", color=_FIRST, linewidth=_WIDEST)
-    style.write_header(ax, [about, part], [widest if largest > 0 else style.legend_mark("no arcs")])
-    return ax
+    return style.write_header(ax, [about, part], [widest if largest > 0 else style.legend_mark("no arcs")])
 
 
 def _single_network(nb: Classifier) -> tuple[NodeColumns, np.ndarray]:

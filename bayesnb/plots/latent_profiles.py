@@ -2,23 +2,25 @@
 
 from __future__ import annotations
 
-from collections.abc import Hashable, Iterable
-from typing import TYPE_CHECKING, Any
+from collections.abc import Iterable, Mapping
+from typing import Any
 
 import numpy as np
+import pandas as pd
 from sklearn.utils.validation import check_is_fitted
 
-from bayesnb._util.arguments import require_probability
+from bayesnb._util.arguments import bad_argument, require_probability
+from bayesnb.encoding import Encoding
 from bayesnb.fitted import Fitted
+from bayesnb.model import NaiveBayes
 from bayesnb.plots import style
 from bayesnb.plots.diagnostic_table import is_diagnostic, read_prob, tabulate_accuracy
 from bayesnb.plots.labels import labels
+from bayesnb.plots.style import Axes
 from bayesnb.scoring import plug_in
 from bayesnb.uncertainty.draws import CLASS_PROB, site_names
-
-if TYPE_CHECKING:
-    import pandas as pd
-    from matplotlib.axes import Axes
+from bayesnb.uncertainty.given_draws import read_parameters
+from bayesnb.uncertainty.tables import locate_draws
 
 _MOST_ROWS = 30
 _SPACE = 0.6  # of a row, for all classes
@@ -86,40 +88,34 @@ def latent_profiles(
     prob = read_prob(mixture, prob)
     if is_diagnostic(mixture):
         if data is not None:
-            raise ValueError(
-                "data= is for mixtures, and this result of diagnostic_tests has its draws. Leave out data=."
-            )
-        (table, class_names), left_out = tabulate_accuracy(mixture, features), 0
-        feature = labels(mixture.tests, 22)
+            raise ValueError("data= is for mixtures; a result of diagnostic_tests has draws. Leave out data=.")
+        (table, class_names), left_out, names = tabulate_accuracy(mixture, features), 0, mixture.tests
     elif hasattr(mixture, "n_components"):
         check_is_fitted(mixture)
         require_probability("prob", prob)
         fitted = mixture.estimator_.fitted_
-        table, left_out = _tabulate_levels(fitted, data, features, prob)
-        share = mixture.weights_ if data is None else _read_site(data, CLASS_PROB).mean(axis=0)
+        draws = _draws_at_mean(fitted.posterior, fitted.encoding) if data is None else _read_draws(fitted, data)
+        table, left_out = _tabulate_levels(fitted, draws, features, prob)
+        share = mixture.weights_ if data is None else draws[CLASS_PROB].mean(axis=0)
         class_names = [f"class {c}: {style.format_percent(round(float(p), 3))}" for c, p in enumerate(share)]
-        feature = labels(fitted.encoding.feature_names, 22)
+        names = fitted.encoding.feature_names
     else:
-        raise TypeError(
-            f"mixture must be a NaiveBayesMixture or a result of diagnostic_tests; it is a {type(mixture).__name__}."
-        )
-    n_classes = len(class_names)
+        raise bad_argument("mixture", mixture, "a NaiveBayesMixture or a result of diagnostic_tests", TypeError)
+    n_classes, feature = len(class_names), labels(names, 22)
     height = style.ROW * max(1.0, 0.5 * n_classes)
     difference = table.groupby("row")["mean"].agg(np.ptp).sort_values(ascending=False, kind="stable")
     drawn = np.sort(difference.index[: style.count_fitting_rows(ax, _MOST_ROWS, row=height)])
-    ax = style.open_row_axes(ax, len(drawn), height)
-    offset = _SPACE * ((np.arange(n_classes) + 0.5) / n_classes - 0.5)
-    for c in range(n_classes):
-        own = table[(table["class"] == c) & table["row"].isin(drawn)].sort_values("row")
-        y = np.arange(len(drawn)) + offset[c]
-        look = style.look(c)
-        ax.hlines(y, own["lower"], own["upper"], color=look["color"], linewidth=1.6)
-        ax.plot(own["mean"], y, linestyle="none", markersize=4.5, **look)
     first = table[table["class"] == 0].set_index("row").loc[drawn]
     level = {f: labels(own["level"], 14) for f, own in table.groupby("feature", sort=False)}
     names = [f"{feature[f]} = {level[f][v]}" for f, v in zip(first["feature"], first["level"], strict=True)]
-    style.name_rows(ax, np.arange(len(drawn)), names)
-    ax.set(xlim=(-0.02, 1.02), xlabel="P(level | class)", ylabel="feature = level")
+    at = np.arange(len(drawn))
+    ax = style.open_rows(ax, at, names, height, xlabel="P(level | class)", ylabel="feature = level")
+    ax.set_xlim(-0.02, 1.02)
+    for c in range(n_classes):
+        own = table[table["class"] == c].set_index("row").loc[drawn]
+        y, look = at + _SPACE * ((c + 0.5) / n_classes - 0.5), style.look(c)
+        ax.hlines(y, own["lower"], own["upper"], color=look["color"], linewidth=1.6)
+        ax.plot(own["mean"], y, linestyle="none", markersize=4.5, **look)
     rest = len(difference) - len(drawn)
     is_em = data is None and not is_diagnostic(mixture)
     what = "At the end of EM" if is_em else f"Posterior means and {style.format_percent(prob)} intervals"
@@ -129,68 +125,39 @@ def latent_profiles(
         f"Columns without levels, not drawn: {left_out:,}" if left_out else "",
     ]
     marks = [style.legend_mark(name, markersize=4.5, **style.look(c)) for c, name in enumerate(class_names)]
-    style.write_header(ax, lines, marks, names)
-    return ax
+    return style.write_header(ax, lines, marks, names)
 
 
 def _tabulate_levels(
-    fitted: Fitted, data: Any, features: Iterable[object] | None, prob: float
+    fitted: Fitted, draws: Mapping[str, np.ndarray], features: Iterable[object] | None, prob: float
 ) -> tuple[pd.DataFrame, int]:
-    """Table of levels and classes, with the mean and interval of each probability, and the number of other columns.
+    """Mean and interval of the probability of each level in each class, and the number of columns without levels.
 
-    A level has one number, "row", for all classes. Of two levels the second is in the table.
+    The column `row` numbers the levels. Of two levels of a feature without parents only the second is in the table.
     """
-    import pandas as pd
-
-    encoding = fitted.encoding
-    chosen = None if features is None else encoding.positions(features)
-    parts, left_out, n_rows = [], 0, 0
-    for columns, family, sites in zip(
-        encoding.blocks, fitted.posterior.blocks, site_names(encoding, fitted.prior), strict=True
-    ):
-        within, levels = columns.axis()
-        wanted = np.array([chosen is None or int(columns.index[j]) in chosen for j in within], bool)
-        if levels is None:
-            left_out += len({int(j) for j in within[wanted]})
-            continue
-        if data is None:
-            mean = np.asarray(plug_in(family).parameters()["theta"])[:, : len(levels)]
-            lower = upper = mean
-        else:
-            draws = _read_site(data, sites["theta"])
-            if draws.shape[1:] != (len(encoding.classes), len(levels)):
-                raise ValueError(
-                    f"data= has probabilities of shape {draws.shape[1:]}, but the mixture has {len(encoding.classes)} "
-                    f"classes and {len(levels)} levels: the shape must be {(len(encoding.classes), len(levels))}. "
-                    "Pass what sample_latent returns for this mixture."
-                )
-            mean = draws.mean(axis=0)
-            lower, upper = np.quantile(draws, [0.5 - prob / 2, 0.5 + prob / 2], axis=0)
-        is_complement = np.zeros(len(levels), bool) if columns.network is not None else _is_first_of_two(within)
-        at = np.flatnonzero(wanted & ~is_complement)
-        names = [columns.names[j] for j in within[at]]
-        for c in range(len(mean)):
-            numbers = {"mean": mean[c, at], "lower": lower[c, at], "upper": upper[c, at]}
-            shown: list[Hashable] = [levels[i] for i in at.tolist()]
-            rows = np.arange(n_rows, n_rows + len(at))
-            parts.append(pd.DataFrame({"row": rows, "feature": names, "level": shown, "class": c, **numbers}))
-        n_rows += len(at)
-    if not n_rows:
+    table = locate_draws(fitted, dict(draws), prob, features).drop(columns="class").rename(columns={"code": "class"})
+    table, blocks = table[table["block"] >= 0], fitted.encoding.blocks
+    has_levels = table["block"].map([columns.axis()[1] is not None for columns in blocks].__getitem__)
+    left_out = table[~has_levels]["feature"].nunique()
+    levels = table[has_levels].groupby(["class", "block", "feature"], sort=False)["level"]
+    alone = table["block"].map([columns.network is None for columns in blocks].__getitem__)
+    table = table[has_levels & ~(alone & (levels.cumcount() == 0) & (levels.transform("size") == 2))]
+    if table.empty:
         raise ValueError("latent_profiles: no column has levels. Use parameter_table for numeric columns.")
-    return pd.concat(parts, ignore_index=True), left_out
+    return table.assign(row=table.groupby(["block", "position"]).ngroup()), left_out
 
 
-def _is_first_of_two(within: np.ndarray) -> np.ndarray:
-    """(L,) whether a level is the first of a feature with two levels, given the feature of each level."""
-    size = np.bincount(within)[within]
-    first = np.append(True, within[1:] != within[:-1])
-    return np.asarray(first & (size == 2))
+def _draws_at_mean(model: NaiveBayes, encoding: Encoding) -> dict[str, np.ndarray]:
+    """Return two equal draws of the parameters, at their posterior mean."""
+    draws = {CLASS_PROB: plug_in(model.class_prior).parameters()["theta"][0]}
+    for family, sites in zip(model.blocks, site_names(encoding, model), strict=True):
+        draws |= {sites[name]: values for name, values in plug_in(family).parameters().items()}
+    return {site: np.stack([values] * 2) for site, values in draws.items()}
 
 
-def _read_site(data: Any, site: str) -> np.ndarray:
-    """(S, …) draws of a variable of the posterior; ValueError if there is none of this name."""
+def _read_draws(fitted: Fitted, data: Any) -> Mapping[str, np.ndarray]:
+    """Return the draws of the parameters by site; ValueError if these are not those of the mixture."""
     try:
-        values = np.asarray(data["posterior"][site].values)
-    except (KeyError, TypeError, AttributeError):
-        raise ValueError(f"data= has no posterior draws of {site!r}; pass what sample_latent returns.") from None
-    return values.reshape(-1, *values.shape[2:])
+        return read_parameters(fitted, data).values
+    except ValueError as reason:
+        raise ValueError(f"data= must be what sample_latent returns for this mixture: {reason}") from None

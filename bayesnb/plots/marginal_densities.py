@@ -4,9 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import Any, NamedTuple
 
 import numpy as np
+import pandas as pd
 
 from bayesnb._util.arguments import require_integer
 from bayesnb._util.precision import float64
@@ -15,12 +16,8 @@ from bayesnb.fitted import Classifier, Fitted
 from bayesnb.model import NaiveBayes
 from bayesnb.plots import style
 from bayesnb.plots.parameter_units import ParametersInUnits, select_parameters
+from bayesnb.plots.style import Axes
 from bayesnb.uncertainty import ImproperPosteriorError, require_proper
-
-if TYPE_CHECKING:
-    import pandas as pd
-    from matplotlib.artist import Artist
-    from matplotlib.axes import Axes
 
 _ROW = 3.2 * style.ROW
 _HEIGHT = 0.85  # of a row, for the highest density
@@ -107,9 +104,9 @@ def estimates(
     values = rows[["mle", "map", "mean"]].assign(predictive=_predict(fitted, rows)).to_numpy(float)
     ax = ridges.open_axes(ax, values[np.isfinite(values)])
     points: dict[str, list[tuple[float, float]]] = {}
-    for i, (marginal, of_row) in enumerate(zip(ridges.posterior, values, strict=True)):
+    for i, (marginal, colour, of_row) in enumerate(zip(ridges.posterior, rows["color"], values, strict=True)):
         height = _heights(marginal)
-        _draw(ax, i, marginal, height, color=ridges.colour(i), linewidth=1.4)
+        _draw(ax, i, marginal, height, color=colour, linewidth=1.4)
         for value, label in _join_equal(of_row):
             points.setdefault(label, []).append((value, i - float(height(marginal.density(value)))))
     marks, colour, paper = [], rcParams["text.color"], ax.get_facecolor()
@@ -129,7 +126,7 @@ def estimates(
         "alpha=1: the MAP is the MLE. Set alpha=2 to see both" if is_flat else "",
         *(f"No {name}: {n} of these parameters" for name, n in lacking if n),
     ]
-    return ridges.write_header(ax, lines, marks)
+    return style.write_header(ax, [*lines, *ridges.left_out], marks, ridges.names)
 
 
 def prior_posterior(
@@ -200,12 +197,12 @@ def prior_posterior(
             "prior, such as alpha=0.5 and class_alpha=0.5, or draw the posterior alone by plots.estimates."
         ) from None
     prior = _marginals(fitted, fitted.prior, ridges.rows)
-    low, high = ridges.ends()
+    low, high = ridges.ends
     room = 0.5 * (high - low)  # A vague prior would leave too little for the posterior.
     ax = ridges.open_axes(ax, np.clip([m.interval(0.9) for m in prior], low - room, high + room))
-    for i, (before, after) in enumerate(zip(prior, ridges.posterior, strict=True)):
+    for i, (before, after, colour) in enumerate(zip(prior, ridges.posterior, ridges.rows["color"], strict=True)):
         height = _heights(after, before)
-        _draw(ax, i, after, height, color=ridges.colour(i), linewidth=1.4)
+        _draw(ax, i, after, height, color=colour, linewidth=1.4)
         _draw(ax, i, before, height, color=style.GREY, linewidth=1.3, linestyle="--", zorder=3)
     marks = [
         style.legend_mark("prior", linestyle="--", color=style.GREY),
@@ -213,7 +210,7 @@ def prior_posterior(
     ]
     is_derived = any(callable(fitted.empirical_prior.blocks[b]) for b in ridges.rows["block"].unique())
     lines = ["Densities, in each row on one scale", "The prior is derived from the data" if is_derived else ""]
-    return ridges.write_header(ax, lines, marks)
+    return style.write_header(ax, [*lines, *ridges.left_out], marks, ridges.names)
 
 
 @dataclass(frozen=True, eq=False)
@@ -242,19 +239,17 @@ def _marginals(fitted: Fitted, model: NaiveBayes, rows: pd.DataFrame) -> list[_M
     """Marginal distributions under `model`, the prior or the posterior, of the parameters in rows of a table."""
     from scipy import stats
 
-    marginals: dict[object, _Marginal] = {}
-    kind = rows["kind"].iloc[0]
-    for b in rows["block"].unique():
-        shape = np.shape(fitted.posterior.blocks[b].variance()[kind])
-        parts = [(weight, *_name_marginals(family)[kind]) for weight, family in model.blocks[b].components()]
-        for i, row in rows[rows["block"] == b].iterrows():
-            at, components = (row["code"], row["position"]), []
-            for weight, name, arguments in parts:
-                values = {key: float(np.broadcast_to(v, shape)[at]) for key, v in arguments.items()}
-                components.append((float(np.broadcast_to(weight, shape)[at]), getattr(stats, name)(**values)))
-            used = [part for part in components if part[0] > _LEAST_WEIGHT]
-            marginals[i] = _Marginal(used, row["origin"], row["size"])
-    return [marginals[i] for i in rows.index]
+    kind, blocks, marginals = rows["kind"].iloc[0], rows["block"].unique(), []
+    shapes = {b: np.shape(fitted.posterior.blocks[b].variance()[kind]) for b in blocks}
+    mixtures = {b: [(w, *_name_marginals(f)[kind]) for w, f in mixture_components(model.blocks[b])] for b in blocks}
+    for row in rows.to_dict("records"):
+        at, shape, components = (row["code"], row["position"]), shapes[row["block"]], []
+        for weights, name, arguments in mixtures[row["block"]]:
+            values = {key: float(np.broadcast_to(v, shape)[at]) for key, v in arguments.items()}
+            if (weight := float(np.broadcast_to(weights, shape)[at])) > _LEAST_WEIGHT:
+                components.append((weight, getattr(stats, name)(**values)))
+        marginals.append(_Marginal(components, row["origin"], row["size"]))
+    return marginals
 
 
 @float64
@@ -312,58 +307,45 @@ def _draw(ax: Axes, i: int, marginal: _Marginal, height: Callable[[Any], Any], *
         ax.fill_between(x, i, y, color=line["color"], alpha=0.2, linewidth=0)
 
 
-@dataclass(frozen=True, eq=False)
-class _Ridges:
-    """Parameters that have a row of a figure each, with their posterior densities."""
+class _Ridges(NamedTuple):
+    """Parameters that have a row of a figure each.
+
+    Attributes are the parameters, their rows of the table, the names and posterior densities of these rows, the least
+    and the greatest end of the 98% intervals, and lines of the header about parameters that are not drawn.
+    """
 
     parameters: ParametersInUnits
     rows: pd.DataFrame
-    n_parameters: int
+    names: list[str]
     posterior: list[_Marginal]
+    ends: tuple[float, float]
+    left_out: list[str]
 
     @classmethod
     def select(
         cls, nb: Classifier, features: Iterable[object] | None, parameter: str | None, top: int, ax: Axes | None
     ) -> _Ridges:
         """Parameters, at most `top`, whose maximum likelihood estimate and posterior mean differ most."""
-        require_integer("top", top)
-        if top > _MOST_ROWS:
-            raise ValueError(f"top={top}: a figure has at most {_MOST_ROWS} parameters. Choose them by features=.")
+        require_integer("top", top, most=_MOST_ROWS)
         parameters = select_parameters(nb, 0.9, parameter, features)
         table = parameters.table[~parameters.table["absent"] & (parameters.table["sd"] > 0)]
         if table.empty:
-            raise ValueError(
-                "All these parameters are known exactly, as those of columns with one level. Choose other columns by "
-                "features=."
-            )
+            raise ValueError("features: all these parameters are known exactly, as of one level. Choose other columns.")
         moved = (table["mle"] - table["mean"]).abs()
         order = moved.where(np.isfinite(moved), -1.0).sort_values(ascending=False, kind="stable").index
         rows = table.loc[order[: style.count_fitting_rows(ax, top, row=_ROW)]]
-        return cls(parameters, rows, len(table), _marginals(nb.fitted_, nb.fitted_.posterior, rows))
-
-    def ends(self) -> tuple[float, float]:
-        """Smallest and largest end of the 98% intervals of all rows."""
-        low, high = zip(*(m.interval(0.98) for m in self.posterior), strict=True)
-        return min(low), max(high)
+        rows = rows.assign(color=[style.look(code)["color"] for code in rows["code"]])
+        chosen = f"{len(rows)} of {len(table):,} parameters, by |MLE - mean|; others: features=, top="
+        posterior = _marginals(nb.fitted_, nb.fitted_.posterior, rows)
+        low, high = zip(*(m.interval(0.98) for m in posterior), strict=True)
+        left_out = [chosen if len(rows) < len(table) else "", parameters.left_out]
+        return cls(parameters, rows, parameters.names(rows), posterior, (min(low), max(high)), left_out)
 
     def open_axes(self, ax: Axes | None, values: np.ndarray) -> Axes:
         """Open axes with named rows that hold the posterior densities and the `values`."""
-        ax = style.open_row_axes(ax, len(self.rows), _ROW)
-        low, high = min(values.min(), self.ends()[0]), max(values.max(), self.ends()[1])
+        axes = {"xlabel": self.parameters.axis, "ylabel": self.parameters.row_axis}
+        ax = style.open_rows(ax, np.arange(len(self.rows)), self.names, _ROW, **axes)
+        low, high = min(values.min(), self.ends[0]), max(values.max(), self.ends[1])
         margin = 0.03 * (high - low)
-        style.name_rows(ax, np.arange(len(self.rows)), self.parameters.names(self.rows))
-        ax.set(xlabel=self.parameters.axis, ylabel=self.parameters.row_axis)
         ax.set(xlim=(low - margin, high + margin), ylim=(len(self.rows) - 0.8, -1.0))
-        return ax
-
-    def colour(self, i: int) -> str:
-        """Colour of the class of row i."""
-        return str(style.look(int(self.rows["code"].iloc[i]))["color"])
-
-    def write_header(self, ax: Axes, lines: list[str], marks: list[Artist]) -> Axes:
-        """Write the header with the numbers of parameters that are not drawn, and return the axes."""
-        n, more = len(self.rows), self.n_parameters - len(self.rows)
-        chosen = f"{n} of {self.n_parameters:,} parameters, by |MLE - mean|; others: features=, top="
-        names = [text.get_text() for text in ax.get_yticklabels()]
-        style.write_header(ax, [*lines, chosen if more else "", self.parameters.left_out], marks, names)
         return ax

@@ -3,20 +3,17 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
+import pandas as pd
 
 from bayesnb.fitted import Classifier
 from bayesnb.plots import style
 from bayesnb.plots.diagnostic_table import is_diagnostic, read_prob, select_quantities
 from bayesnb.plots.labels import labels
 from bayesnb.plots.parameter_units import select_parameters
-
-if TYPE_CHECKING:
-    import pandas as pd
-    from matplotlib.artist import Artist
-    from matplotlib.axes import Axes
+from bayesnb.plots.style import Axes
 
 _MOST_ROWS = 30
 _GAP = 0.5  # rows, between groups
@@ -90,12 +87,11 @@ def forest(
     >>> figure = bnb.plots.detach(ax)
     """
     prob, of_tests = read_prob(nb, prob), is_diagnostic(nb)
-    select = select_quantities if of_tests else select_parameters
-    parameters = select(nb, prob, parameter, features)
+    parameters = (select_quantities if of_tests else select_parameters)(nb, prob, parameter, features)
     table = parameters.table[~parameters.table["absent"]]
     rows = _fit_rows(table, np.inf if ax is None else style.measure(ax)[1] / style.ROW - 3)
-    heights = _row_heights(rows)
-    ax = style.open_row_axes(ax, heights[-1] + 1)
+    heights, names = _row_heights(rows), parameters.names(rows)
+    ax = style.open_rows(ax, heights, names, xlabel=parameters.axis, ylabel=parameters.row_axis)
     if of_tests:
         ax.hlines(heights, rows["prior_lower"], rows["prior_upper"], color="0.6", linewidth=0.8)
     for y, row in zip(heights, rows.to_dict("records"), strict=True):
@@ -103,21 +99,14 @@ def forest(
         ax.plot([row["lower"], row["upper"]], [y, y], color=colour, linewidth=1.6, solid_capstyle="butt")
         ax.plot(row["mean"], y, "o", color=colour, markersize=4.5)
         ax.plot(row["mle"], y, "o", color=colour, markersize=6.5, markerfacecolor="none", markeredgewidth=0.9)
-    names = parameters.names(rows)
-    style.name_rows(ax, heights, names)
-    ax.set(xlabel=parameters.axis, ylabel=parameters.row_axis)
     about = f"Uncertainty about the parameters, if {'the model' if of_tests else 'naive Bayes'} holds"
     if left_out := len(table) - len(rows):
         about = f"{len(rows)} of {len(table)} intervals, widest features first; {left_out} left out"
     grey: dict[str, Any] = {"marker": "o", "color": style.GREY}
-    marks = [
-        style.legend_mark(f"posterior mean, {style.format_percent(prob)} interval", **grey, markersize=4.5),
-        style.legend_mark("interval of the prior", linestyle="-", color="0.6")
-        if of_tests
-        else style.legend_mark("maximum likelihood", **grey, markersize=6.5, markerfacecolor="none"),
-    ]
-    style.write_header(ax, [about, parameters.left_out], marks, names)
-    return ax
+    hollow = style.legend_mark("maximum likelihood", **grey, markersize=6.5, markerfacecolor="none")
+    line = style.legend_mark("interval of the prior", linestyle="-", color="0.6")
+    dot = style.legend_mark(f"posterior mean, {style.format_percent(prob)} interval", **grey, markersize=4.5)
+    return style.write_header(ax, [about, parameters.left_out], [dot, line if of_tests else hollow], names)
 
 
 def shrinkage(
@@ -183,32 +172,29 @@ def shrinkage(
     table = parameters.table[np.isfinite(parameters.table["mle"])]
     # The dots are in no order, so that no class hides the others.
     table = table.sample(frac=1.0, random_state=0)
-    names = labels(nb.classes_, 16)
+    names = labels(nb.classes_, 16).values()
     one_colour = len(names) > _MOST_COLOURED
-    looks = {label: style.look(0 if one_colour else i) for i, label in enumerate(names)}
-    table = table.assign(**{key: [looks[label][key] for label in table["class"]] for key in ("color", "marker")})
+    looks = pd.DataFrame([style.look(0 if one_colour else code) for code in table["code"]], table.index)
+    table = table.join(looks)
     alpha = float(np.clip(8 / np.sqrt(max(1, len(table))), 0.12, 0.85))
-    drawn: list[Artist] = [
-        ax.vlines(table["mle"], table["lower"], table["upper"], colors=table["color"], linewidth=0.8, alpha=alpha / 2)
-    ]
+    lines = ax.vlines(table["mle"], table["lower"], table["upper"], table["color"], linewidth=0.8, alpha=alpha / 2)
+    lines.set_rasterized(len(table) > _MANY)
     counts = table["count"].to_numpy()
     for marker, rows in table.groupby("marker", sort=False):
         where = rows["mle"], rows["mean"], rows["count"], counts.max()
-        drawn.append(style.draw_dots(ax, *where, rows["color"], alpha, str(marker)))
-    for artist in drawn:
-        artist.set_rasterized(len(table) > _MANY)
+        dots = style.draw_dots(ax, *where, rows["color"], alpha, str(marker))
+        dots.set_rasterized(len(table) > _MANY)
     _equate_axes(ax, table, parameters.are_words)
     ax.set(xlabel="maximum likelihood estimate", ylabel="posterior mean")
     without = len(parameters.table) - len(table)
-    lines = [
+    about = [
         f"{parameters.axis}, with {style.format_percent(prob)} intervals",
         parameters.left_out,
         f"{without} have no maximum likelihood estimate" if without else "",
         f"{len(names)} classes, all in one colour" if one_colour else "",
     ]
-    marks = [style.legend_mark(n, markersize=6, **style.look(i)) for i, n in enumerate(names.values())]
-    style.write_header(ax, lines, [*([] if one_colour else marks), *style.dot_marks(counts, "cell")])
-    return ax
+    marks = [style.legend_mark(n, markersize=6, **style.look(i)) for i, n in enumerate(() if one_colour else names)]
+    return style.write_header(ax, about, [*marks, *style.dot_marks(counts, "cell")])
 
 
 def _fit_rows(table: pd.DataFrame, height: float) -> pd.DataFrame:
@@ -216,8 +202,8 @@ def _fit_rows(table: pd.DataFrame, height: float) -> pd.DataFrame:
 
     Features are left out whole; of a first feature that is too large the last levels, of its only level the last rows.
     """
-    table = table.assign(width=table["upper"] - table["lower"])
-    widest = table.groupby("feature", sort=False)["width"].max().sort_values(ascending=False, kind="stable")
+    widest = (table["upper"] - table["lower"]).groupby(table["feature"], sort=False).max()
+    widest = widest.sort_values(ascending=False, kind="stable")
     level = table.groupby("feature", sort=False)["level"].transform(lambda levels: levels.factorize()[0])
     rank = table["feature"].map({feature: i for i, feature in enumerate(widest.index)})
     rows = table.assign(rank=rank, place=level).sort_values(["rank", "place"], kind="stable")

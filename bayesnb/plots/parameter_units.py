@@ -4,19 +4,16 @@ from __future__ import annotations
 
 from collections.abc import Hashable, Iterable, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
 
 import numpy as np
+import pandas as pd
 
-from bayesnb._util.arguments import require_iterable, shown
-from bayesnb.families import offers
+from bayesnb._util.arguments import require_choice, require_iterable
+from bayesnb.families import supports
+from bayesnb.families.protocol import FeatureUnits
 from bayesnb.fitted import Classifier, Fitted, require_posterior
 from bayesnb.plots.labels import labels
-from bayesnb.uncertainty.draws import parameter_shapes
-from bayesnb.uncertainty.tables import tabulate
-
-if TYPE_CHECKING:
-    import pandas as pd
+from bayesnb.uncertainty.tables import locate_parameters
 
 _NUMBERS = ["mle", "map", "mean", "lower", "upper"]
 
@@ -79,63 +76,42 @@ def select_parameters(
         If there is no such parameter or no such column.
     """
     fitted = require_posterior(nb, "parameter_table")
-    table = tabulate(fitted, prob, None if features is None else _feature_list(features))
-    n_class_rows = len(fitted.encoding.classes) if features is None else 0
-    table = _describe_kinds(fitted, table.iloc[n_class_rows:])
+    if features is not None:
+        features = [features] if isinstance(features, str) else features
+        require_iterable("features", features, "a list of columns, by name or by index")
+    table = _convert_to_units(fitted, locate_parameters(fitted, prob, features))
     numbers = {str(kind): int(n) for kind, n in table["kind"].value_counts(sort=False).items()}
     if parameter is None:
         parameter = max(numbers, key=lambda kind: numbers[kind] * (kind != "sigma2"))
-    if not isinstance(parameter, str) or parameter not in numbers:
-        raise ValueError(
-            f"parameter={shown(parameter)} is unknown. The parameters of these features are {list(numbers)}."
-        )
+    require_choice("parameter", parameter, tuple(numbers))
     others = ", ".join(f"{n} {kind}" for kind, n in numbers.items() if kind != parameter)
     table = table[table["kind"] == parameter].reset_index(drop=True)
     are_words = bool(table["is_word"].all())
     are_levels = bool(table["is_level"].any()) and not are_words
     unit = "P(word | class)" if are_words else "P(level | class)" if are_levels else ", ".join(sorted({*table["unit"]}))
-    left_out, encoding = f"Not in this figure: {others}" * bool(others), fitted.encoding
     row_axis = "feature = level | class" if are_levels else "feature | class"
-    names = encoding.feature_names, encoding.classes.values
-    return ParametersInUnits(table, unit, row_axis, left_out, are_levels, are_words, *names)
+    left_out, names = f"Not in this figure: {others}" * bool(others), fitted.encoding.feature_names
+    return ParametersInUnits(
+        table, unit, row_axis, left_out, are_levels, are_words, names, fitted.encoding.classes.values
+    )
 
 
-def _describe_kinds(fitted: Fitted, table: pd.DataFrame) -> pd.DataFrame:
-    """Rows of `parameter_table` in the units of their parameters, with the columns of `ParametersInUnits.table`.
+def _convert_to_units(fitted: Fitted, table: pd.DataFrame) -> pd.DataFrame:
+    """Rows of parameters of features in their units, with the columns of `ParametersInUnits.table`.
 
     Further columns are kind, unit, is_level and is_word.
     """
-    import pandas as pd
-
-    parts = []
-    code = {label: c for c, label in enumerate(fitted.encoding.classes.values)}
-    table = table.assign(code=[code[label] for label in table["class"]])
-    blocks = zip(fitted.encoding.blocks, fitted.posterior.blocks, fitted.statistics.blocks, strict=True)
-    for b, (block, family, counts) in enumerate(blocks):
-        within, levels = block.axis()
-        parameters, has_levels = list(parameter_shapes(family)), levels is not None or block.one_simplex
-        # A number in a structure is in several blocks: its bins and its density have different levels.
-        names = [[parameter] * len(within) for parameter in parameters] if levels is None else [levels]
-        place = {
-            (block.names[j], v): k for of in names for k, (j, v) in enumerate(zip(within.tolist(), of, strict=False))
-        }
-        position = np.array([place.get(key, -1) for key in zip(table["feature"], table["level"], strict=True)], int)
-        rows, position, table = table[position >= 0], position[position >= 0], table[position < 0]
-        kind = parameters[0] if has_levels else rows["level"].astype(str)
-        absent = rows["level"] == "absent" if block.kind == "bernoulli" else False
-        rows = rows.assign(kind=kind, is_level=has_levels, is_word=has_levels and block.one_simplex, absent=absent)
-        rows = rows.assign(unit=rows["kind"], block=b, position=position, origin=0.0, size=1.0)
-        for name, unit in (counts.units() if offers(counts, "units") else {}).items():
-            own = rows["kind"] == name
-            rows.loc[own, ["origin", "size"]] = np.column_stack([unit.origin, unit.size])[position[own]]
-            rows.loc[own, "unit"] = unit.label
-        rows[_NUMBERS] = rows[_NUMBERS].sub(rows["origin"], axis=0).div(rows["size"], axis=0)
-        parts.append(rows)
-    return pd.concat(parts).sort_index()
-
-
-def _feature_list(features: Iterable[object]) -> list[object]:
-    """Names or indices of columns as a list; TypeError if `features` is a number or another single object."""
-    features = [features] if isinstance(features, str) else features
-    require_iterable("features", features, "a list of columns, by name or by index")
-    return list(features)
+    table = table[table["block"] >= 0]
+    block, blocks = table["block"].to_numpy(), fitted.encoding.blocks
+    is_word = np.array([columns.one_simplex for columns in blocks])[block]
+    is_level = np.array([columns.axis()[1] is not None for columns in blocks])[block] | is_word
+    is_binary = np.array([columns.kind == "bernoulli" for columns in blocks])[block]
+    table = table.assign(is_level=is_level, is_word=is_word, absent=is_binary & (table["level"] == "absent"))
+    table = table.assign(unit=table["kind"], origin=0.0, size=1.0)
+    for b, counts in enumerate(fitted.statistics.blocks):
+        for name, unit in (counts.units() if supports(counts, FeatureUnits) else {}).items():
+            own = (block == b) & (table["kind"] == name)
+            table.loc[own, ["origin", "size"]] = np.column_stack([unit.origin, unit.size])[table["position"][own]]
+            table.loc[own, "unit"] = unit.label
+    table[_NUMBERS] = table[_NUMBERS].sub(table["origin"], axis=0).div(table["size"], axis=0)
+    return table

@@ -2,18 +2,16 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
+import pandas as pd
 
 from bayesnb._util.arguments import require_integer, require_result
 from bayesnb.checking import PredictiveCheck
 from bayesnb.plots import style
 from bayesnb.plots.labels import labels
-
-if TYPE_CHECKING:
-    import pandas as pd
-    from matplotlib.axes import Axes
+from bayesnb.plots.style import Axes
 
 
 def predictive_check(result: PredictiveCheck, top: int = 30, ax: Axes | None = None) -> Axes:
@@ -63,20 +61,17 @@ def predictive_check(result: PredictiveCheck, top: int = 30, ax: Axes | None = N
     require_result("result", result, PredictiveCheck, "bayesnb.posterior_predictive_check")
     require_integer("top", top)
     rows = result.table.iloc[: style.count_fitting_rows(ax, top)]
-    ax = style.open_row_axes(ax, len(rows))
     is_association = result.statistic == "association"
     observed, lower, upper = _positions(rows, is_association)
-    y = np.arange(len(rows))
+    y, names = np.arange(len(rows)), _row_names(result.table, rows)
+    axis = "association, from 0 to 1" if is_association else "standard deviations from the mean of the replicates"
+    ax = style.open_rows(ax, y, names, xlabel=axis, ylabel="quantity")
     outside = (observed < lower) | (observed > upper)
     ax.hlines(y, lower, upper, color=style.GREY, linewidth=2.2, alpha=0.6)
     dot: dict[str, Any] = {"marker": "o", "color": style.COLOURS[0], "markersize": 4.5}
     diamond: dict[str, Any] = {"marker": "D", "color": style.WRONG, "markersize": 4.5}
     for at, mark in ((~outside, dot), (outside, diamond)):
         ax.plot(observed[at], y[at], linestyle="none", **mark)
-    names = _row_names(result.table, rows)
-    style.name_rows(ax, y, names)
-    axis = "association, from 0 to 1" if is_association else "standard deviations from the mean of the replicates"
-    ax.set(xlabel=axis, ylabel="quantity")
     if is_association:
         ax.set_xlim(-0.02, 1.02)
     left_out = len(result.table) - len(rows)
@@ -90,18 +85,16 @@ def predictive_check(result: PredictiveCheck, top: int = 30, ax: Axes | None = N
         style.legend_mark("observed", **dot),
         style.legend_mark("observed, outside", **diamond),
     ]
-    style.write_header(ax, lines, marks, names)
-    return ax
+    return style.write_header(ax, lines, marks, names)
 
 
-def _positions(rows: pd.DataFrame, is_association: bool) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-    """Return the positions of observed, lower and upper values: unchanged for associations, else standardised."""
+def _positions(rows: pd.DataFrame, is_association: bool) -> np.ndarray:
+    """Return positions (3, N) of observed, lower and upper values: unchanged for associations, else standardised."""
     values = rows[["observed", "lower", "upper"]].to_numpy(float)
     if not is_association:
         mean, sd = rows["mean"].to_numpy(float)[:, None], rows["sd"].to_numpy(float)[:, None]
         values = (values - mean) / np.where(sd > 0, sd, 1.0)
-    observed, lower, upper = values.T
-    return observed, lower, upper
+    return values.T
 
 
 def _row_names(table: pd.DataFrame, rows: pd.DataFrame) -> list[str]:
@@ -113,10 +106,7 @@ def _row_names(table: pd.DataFrame, rows: pd.DataFrame) -> list[str]:
     names = []
     for row in rows.to_dict("records"):
         first, second = row["feature_1"], row["feature_2"]
-        if first is None:
-            names.append(quantity[row["statistic"]])
-        elif second is None:
-            names.append(f"{quantity[row['statistic']]}, {feature[first]} | {label[row['class']]}")
-        else:
-            names.append(f"{feature[first]}, {feature[second]} | {label[row['class']]}")
+        of = [] if first is None else [feature[first]]
+        of = [quantity[row["statistic"]], *of] if second is None else [*of, feature[second]]
+        names.append(", ".join(of) + ("" if first is None else f" | {label[row['class']]}"))
     return names

@@ -3,16 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
+import pandas as pd
 
 from bayesnb.plots import style
 from bayesnb.plots.labels import labels
-
-if TYPE_CHECKING:
-    import pandas as pd
-    from matplotlib.axes import Axes
+from bayesnb.plots.style import Axes
 
 _SOURCE = "bayesnb.evaluation.reliability"
 _COLUMNS = ("lower", "upper", "count", "confidence", "accuracy")
@@ -89,8 +87,7 @@ def reliability(table: pd.DataFrame | Mapping[str, pd.DataFrame], ax: Axes | Non
         lines.append(f"each dot: {ends} row{'' if ends == '1' else 's'}")
     else:
         marks += style.dot_marks(counts, "row")
-    style.write_header(ax, lines, marks)
-    return ax
+    return style.write_header(ax, lines, marks)
 
 
 def _filled_bins(table: pd.DataFrame, name: str) -> pd.DataFrame:

@@ -7,16 +7,18 @@ from collections.abc import Iterable, Sequence
 from typing import TYPE_CHECKING, Any, Literal
 
 import numpy as np
+import pandas as pd
 
 from bayesnb._util.arguments import require_result
 from bayesnb._util.short_names import count_columns
-from bayesnb.plots.fonts import families
+from bayesnb.plots.labels import families
 
 if TYPE_CHECKING:
-    import pandas as pd
-    from matplotlib.artist import Artist
-    from matplotlib.axes import Axes
+    from matplotlib.artist import Artist as Artist
+    from matplotlib.axes import Axes as Axes
     from matplotlib.figure import Figure
+else:
+    Artist = Axes = Figure = Any  # Matplotlib is imported when a figure is drawn.
 
 # Colours of Okabe & Ito without the yellow, which is faint on white.
 COLOURS = ("#0072B2", "#D55E00", "#009E73", "#CC79A7", "#E69F00", "#56B4E9", "#000000")
@@ -49,9 +51,15 @@ def open_axes(ax: Axes | None, width: float, height: float, grid: Literal["x", "
     return ax
 
 
-def open_row_axes(ax: Axes | None, rows: float, row: float = ROW) -> Axes:
-    """Return `ax`, or axes of a new figure that is high enough for rows of text, each `row` points high."""
-    return open_axes(ax, 7.5, 1.9 + 1.3 * row / 72 * max(3, rows), grid="x")
+def open_rows(ax: Axes | None, heights: Any, names: Sequence[str], row: float = ROW, **labels: str) -> Axes:
+    """Return `ax`, or axes of a new figure, with named rows of text, each `row` points high.
+
+    `heights` (N,) are the vertical positions of the rows, downwards from 0; `labels` are xlabel and ylabel.
+    """
+    ax = open_axes(ax, 7.5, 1.9 + 1.3 * row / 72 * max(3, heights[-1] + 1), grid="x")
+    write_names(ax.yaxis, heights, names)
+    ax.set(ylim=(heights[-1] + 0.6, -0.6), **labels)
+    return ax
 
 
 def count_fitting_rows(ax: Axes | None, most: int, reserved: int = 6, row: float = ROW) -> int:
@@ -123,8 +131,8 @@ def _dot_areas(counts: Any, largest: float) -> Any:
     return _SMALLEST_DOT + (_LARGEST_DOT - _SMALLEST_DOT) * counts / max(largest, 1e-300)
 
 
-def write_header(ax: Axes, lines: Iterable[str], marks: Sequence[Artist] = (), row_names: Iterable[str] = ()) -> None:
-    """Write above the axes what is shown: short lines, then at most 14 marks with their labels.
+def write_header(ax: Axes, lines: Iterable[str], marks: Sequence[Artist] = (), row_names: Iterable[str] = ()) -> Axes:
+    """Write above the axes what is shown, short lines, then at most 14 marks with their labels; return the axes.
 
     `row_names` are tick labels of the vertical axis, which take some of the width when the figure is laid out.
     """
@@ -136,35 +144,19 @@ def write_header(ax: Axes, lines: Iterable[str], marks: Sequence[Artist] = (), r
         marks = [*marks[: _MOST_MARKS - 1], legend_mark(f"… and {rest} more", marker="")]
     texts = [str(mark.get_label()) for mark in marks]
     widths = [SMALL * (3.5 + 0.58 * count_columns(text)) for text in texts]
-    legend = ax.legend(
-        marks,
-        texts,
-        title="\n".join(lines),
-        loc="lower left",
-        bbox_to_anchor=(0, 1),
-        ncols=max(1, len(texts) if sum(widths) <= width else int(width / max(widths))),
-        alignment="left",
-        frameon=False,
-        borderaxespad=0.3,
-        borderpad=0,
-        columnspacing=1.2,
-        handletextpad=0.6,
-        handlelength=1.5,
-        prop={"size": SMALL, "family": families()},
-    )
+    ncols = max(1, len(texts) if sum(widths) <= width else int(width / max(widths)))
+    place: dict[str, Any] = {"loc": "lower left", "bbox_to_anchor": (0, 1), "alignment": "left", "frameon": False}
+    place |= {"borderaxespad": 0.3, "borderpad": 0, "columnspacing": 1.2, "handletextpad": 0.6, "handlelength": 1.5}
+    font = {"size": SMALL, "family": families()}
+    legend = ax.legend(marks, texts, title="\n".join(lines), ncols=ncols, prop=font, **place)
     legend.get_title().set(fontsize=SMALL + 1, fontfamily=families())
+    return ax
 
 
 def measure(ax: Axes) -> tuple[float, float]:
     """Width and height of the axes in points, before the layout of the figure."""
     box, dpi = ax.get_window_extent(), ax.figure.dpi
     return box.width / dpi * 72, box.height / dpi * 72
-
-
-def name_rows(ax: Axes, heights: Sequence[float] | np.ndarray, names: Sequence[str]) -> None:
-    """Write names at the heights of rows, which go downwards from 0."""
-    write_names(ax.yaxis, heights, names)
-    ax.set_ylim(heights[-1] + 0.6, -0.6)
 
 
 def write_names(axis: Any, positions: Iterable[float], names: Sequence[str], rotation: float = 0) -> None:
@@ -180,8 +172,6 @@ def format_percent(prob: float) -> str:
 
 def require_table(table: pd.DataFrame, columns: Iterable[str], source: str, name: str = "table") -> None:
     """Raise TypeError unless the argument `name` is a DataFrame, ValueError if it lacks columns or rows."""
-    import pandas as pd
-
     require_result(name, table, pd.DataFrame, source)
     absent = [column for column in columns if column not in table]
     if absent:

@@ -2,19 +2,15 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
 import numpy as np
+import pandas as pd
 
 from bayesnb._util.arguments import shown
 from bayesnb.encoding import Levels
 from bayesnb.plots import style
 from bayesnb.plots.labels import labels
+from bayesnb.plots.style import Axes
 from bayesnb.uncertainty import CLASS
-
-if TYPE_CHECKING:
-    import pandas as pd
-    from matplotlib.axes import Axes
 
 _COLUMNS = ("row", "feature", "value", "of", "against", "contribution", "sd")
 _MOST = 12
@@ -75,8 +71,8 @@ def explain(frame: pd.DataFrame, row: object = None, ax: Axes | None = None) -> 
     if not np.isfinite(contribution).all():
         feature, infinite = rows[~np.isfinite(contribution)][["feature", "contribution"]].iloc[0]
         raise ValueError(
-            f"frame: the contribution of {feature!r} is {infinite}, which cannot be drawn as a bar. Choose a prior "
-            "with positive concentrations, such as alpha=1, or another row."
+            f"frame: the contribution of {feature!r} is {infinite}, which has no bar. Choose a prior with positive "
+            "concentrations, such as alpha=1, or another row."
         )
     names = _bar_names(rows)
     kept = style.count_fitting_rows(ax, _MOST, reserved=5, row=_ROW) + 1
@@ -88,45 +84,35 @@ def explain(frame: pd.DataFrame, row: object = None, ax: Axes | None = None) -> 
     end = np.cumsum(contribution)
     start = np.append(end - contribution, 0.0)
     end, spread = np.append(end, end[-1]), _SDS * np.append(sd, np.linalg.norm(sd))
-    ax = style.open_row_axes(ax, len(names), _ROW / 1.3)
     y = np.arange(len(names))
+    ax = style.open_rows(ax, y, names, _ROW / 1.3, xlabel="log odds (nats)", ylabel="feature = value")
     pro, con = style.COLOURS[:2] if Levels.from_values([of, against]).values[0] == of else style.COLOURS[1::-1]
     ax.barh(y, end - start, 0.62, start, color=[*np.where(contribution >= 0, pro, con), style.GREY], alpha=0.75)
     ax.hlines(y, end - spread, end + spread, color="black", linewidth=1.1, zorder=3)
     ax.vlines(end[:-1], y[:-1], y[1:], color="0.6", linewidth=0.8, zorder=0)
     ax.axvline(0, color=style.GREY, linewidth=0.8, zorder=0)
     ax.use_sticky_edges = False  # or bars that begin at 0 would have no margin
-    style.name_rows(ax, y, names)
-    ax.set(xlabel="log odds (nats)", ylabel="feature = value")
-    label = labels([of, against], 24)
-    marks = [
-        style.legend_mark(f"for {label[of]}", marker="s", color=pro, markersize=7, alpha=0.75),
-        style.legend_mark(f"for {label[against]}", marker="s", color=con, markersize=7, alpha=0.75),
-        style.legend_mark("± 1.64 sd", linestyle="-", color="black", linewidth=1.1),
-    ]
+    label, square = labels([of, against], 24), {"marker": "s", "markersize": 7, "alpha": 0.75}
+    marks = [style.legend_mark(f"for {label[c]}", color=colour, **square) for c, colour in ((of, pro), (against, con))]
+    marks.append(style.legend_mark("± 1.64 sd", linestyle="-", color="black", linewidth=1.1))
     which = "" if row is None else f"row {labels([row])[row]}: "
     about = "The sd is uncertainty about the parameters, if naive Bayes holds"
-    style.write_header(ax, [f"{which}{label[of]} against {label[against]}", about], marks, names)
-    return ax
+    return style.write_header(ax, [f"{which}{label[of]} against {label[against]}", about], marks, names)
 
 
 def _select_row(frame: pd.DataFrame, row: object) -> pd.DataFrame:
     """Contributions to the log odds of one row of X: that of the classes first, then the largest."""
     names = frame["row"].drop_duplicates().tolist()
     if row is None and len(names) > 1:
-        raise ValueError(
-            f"frame holds contributions for {len(names)} rows of X; choose one with row=, such as "
-            f"row={shown(names[0])}."
-        )
+        raise ValueError(f"frame has {len(names)} rows of X; choose one, such as row={shown(names[0])}.")
     rows = frame if row is None else frame[[name == row for name in frame["row"]]]
     if not len(rows):
         raise ValueError(f"row={shown(row)} is not a row of X in frame; its rows are {shown(names[:8])}.")
     is_class = rows["feature"] == CLASS
     if is_class.sum() != 1:
         raise ValueError(
-            f"frame has {is_class.sum()} lines with the feature {CLASS!r} for row {shown(rows['row'].iloc[0])}, but a "
-            "waterfall begins at exactly one such line. Pass the whole result of bayesnb.explain, for an X without "
-            "duplicate index labels."
+            f"frame has {is_class.sum()} lines with the feature {CLASS!r} for row {shown(rows['row'].iloc[0])}; one is "
+            "needed. Pass the whole result of bayesnb.explain, for an X without duplicate index labels."
         )
     size = np.where(is_class, np.inf, rows["contribution"].abs())
     return rows.iloc[np.argsort(-size, kind="stable")]
@@ -136,7 +122,6 @@ def _bar_names(rows: pd.DataFrame) -> list[str]:
     """Label of each contribution: "classes" first, then such as "colour = green" or "colour missing"."""
     feature = labels(rows["feature"], 24)
     texts = [f"{value:.5g}" if isinstance(value, float) else str(value) for value in rows["value"]]
-    short = labels(texts, 18)
-    cells = zip(rows["feature"], rows["value"], texts, strict=True)
+    short, cells = labels(texts, 18), zip(rows["feature"], rows["value"], texts, strict=True)
     names = [feature[f] + (" missing" if value is None else f" = {short[text]}") for f, value, text in cells]
     return ["classes", *names[1:]]

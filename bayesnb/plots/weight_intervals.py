@@ -3,15 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
-from typing import TYPE_CHECKING
 
-from bayesnb._util.arguments import require_iterable, shown
+import pandas as pd
+
+from bayesnb._util.arguments import bad_argument, require_iterable, shown
 from bayesnb.plots import style
 from bayesnb.plots.labels import labels
-
-if TYPE_CHECKING:
-    import pandas as pd
-    from matplotlib.axes import Axes
+from bayesnb.plots.style import Axes
 
 _MOST_ROWS = 40
 
@@ -65,7 +63,9 @@ def weights(table: pd.DataFrame, ax: Axes | None = None, names: Iterable[object]
     fitting = style.count_fitting_rows(ax, _MOST_ROWS)
     rows = table.sort_values("cost", ascending=False, kind="stable")[:fitting]
     rows = rows.sort_values("weight", ascending=False, kind="stable").reset_index(drop=True)
-    ax = style.open_row_axes(ax, len(rows))
+    of_term = labels(table["term"], 26)
+    row_names = [of_term[term] for term in rows["term"]]
+    ax = style.open_rows(ax, rows.index, row_names, xlabel="weight of the term", ylabel="term")
     for reference in (0.0, 1.0):
         ax.axvline(reference, color="0.5", linewidth=1.0, linestyle=(0, (1, 2)), zorder=1)
     colour = style.COLOURS[0]
@@ -81,14 +81,10 @@ def weights(table: pd.DataFrame, ax: Axes | None = None, names: Iterable[object]
         line = ax.axvline(temperature, zorder=1, color=style.WRONG, linewidth=1.2, linestyle="--")
         line.set_label(f"temperature {temperature:.3g}")
         marks.append(line)
-    of_term = labels(table["term"], 26)
-    row_names = [of_term[term] for term in rows["term"]]
-    style.name_rows(ax, list(rows.index), row_names)
-    ax.set(xlabel="weight of the term", ylabel="term")
     more = len(table) - len(rows)
     left_out = f"The {len(rows)} that cost most to leave out … and {more:,} more" if more else ""
-    style.write_header(ax, ["Weights by fits to halves of the rows; 1 is naive Bayes", left_out], marks, row_names)
-    return ax
+    about = "Weights by fits to halves of the rows; 1 is naive Bayes"
+    return style.write_header(ax, [about, left_out], marks, row_names)
 
 
 def _select_terms(table: pd.DataFrame, names: Iterable[object]) -> pd.DataFrame:
@@ -97,7 +93,5 @@ def _select_terms(table: pd.DataFrame, names: Iterable[object]) -> pd.DataFrame:
     require_iterable("names", names, "a list of terms of the table")
     names, terms = list(names), table["term"].tolist()
     if not names or not set(names) <= set(terms):
-        raise ValueError(
-            f"names={shown(names)} must be terms of the table, one or more. The table has {shown(terms[:8])}."
-        )
+        raise bad_argument("names", names, f"terms of the table, one or more, such as {shown(terms[:8])}")
     return table[table["term"].isin(names)]

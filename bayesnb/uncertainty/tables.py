@@ -4,10 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Callable, Hashable, Iterable, Mapping, Sequence
 from itertools import product
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import jax
 import numpy as np
+import pandas as pd
 
 from bayesnb._util.arguments import require_integer, require_probability, require_seed
 from bayesnb._util.precision import float64
@@ -22,9 +23,10 @@ from bayesnb.uncertainty.draws import CLASS, CLASS_PROB, draw_parameters, featur
 from bayesnb.uncertainty.given_draws import read_parameters
 from bayesnb.uncertainty.mixtures import mixture_quantiles
 
-if TYPE_CHECKING:
-    import pandas as pd
-
+PLACE = ["code", "block", "kind", "position"]
+"""Index of the class, block (-1: the classes), name of the parameter in its family, position on the last axis."""
+# Estimates of one parameter by name, each (C, K), and its "marginal", a tuple of components.
+_Summary = dict[str, Any]
 
 # -- parameters ----------------------------------------------------------------------------------
 
@@ -104,76 +106,84 @@ def parameter_table(
     3   out   sun    2.0  1.0  0.750000
     """
     fitted = require_posterior(nb, "parameter_table", draws)
-    return tabulate(fitted, prob, features) if draws is None else tabulate_draws(fitted, draws, prob, features)
+    table = locate_parameters(fitted, prob, features) if draws is None else locate_draws(fitted, draws, prob, features)
+    return table.drop(columns=PLACE)
 
 
-def tabulate(fitted: Fitted, prob: float, features: Iterable[object] | None = None) -> pd.DataFrame:
-    """Return the table of `parameter_table`: estimates, sd and interval of probability `prob` of every parameter.
-
-    `features`, names or indices of columns, limits the table to their parameters; None: all, and class probabilities.
-    """
+def locate_parameters(fitted: Fitted, prob: float, features: Iterable[object] | None = None) -> pd.DataFrame:
+    """Return the table of `parameter_table` with the columns `PLACE`, the places of parameters in the posterior."""
     require_probability("prob", prob)
     require_proper(fitted.encoding, fitted.posterior)
-    summaries = _summarize(fitted.prior, fitted.statistics)
-    return _table_of_parameters(fitted.encoding, features, summaries, lambda summary: _estimates(summary, prob))
+
+    def describe(summary: _Summary) -> _Summary:
+        """Estimates, sd, interval and prior weight (C, K) of a parameter."""
+        columns = {name: summary[name] for name in ("count", "mle", "map", "mean")}
+        columns |= {"sd": np.sqrt(summary["variance"]), **_interval(summary, prob)}
+        return {**columns, "prior_weight": summary["prior_weight"]}
+
+    return _locate(fitted.encoding, features, _summarize(fitted.prior, fitted.statistics), describe)
 
 
-def tabulate_draws(
-    fitted: Fitted, draws: object, prob: float, features: Iterable[object] | None = None
-) -> pd.DataFrame:
-    """Return the table of `parameter_table` from draws of the parameters: mean, sd and interval of each."""
+def locate_draws(fitted: Fitted, draws: object, prob: float, features: Iterable[object] | None = None) -> pd.DataFrame:
+    """Return mean, sd and interval of each parameter over draws, with the columns `PLACE`."""
     require_probability("prob", prob)
     values = read_parameters(fitted, draws).values
     sites = site_names(fitted.encoding, fitted.prior)
-    of_blocks = [{name: {"values": values[site]} for name, site in names.items()} for names in sites]
-    summaries = [{"theta": {"values": values[CLASS_PROB][:, None]}}, *of_blocks]
+    of_blocks = [{name: values[site] for name, site in names.items()} for names in sites]
 
-    def describe(summary: _Summary) -> dict[str, np.ndarray]:
-        """Mean, sd and quantiles over the draws."""
-        drawn = summary["values"]
+    def describe(drawn: np.ndarray) -> _Summary:
+        """Mean, sd and quantiles over the draws (S, C, K) of a parameter."""
         lower, upper = np.quantile(drawn, [(1 - prob) / 2, (1 + prob) / 2], axis=0)
         return {"mean": drawn.mean(axis=0), "sd": drawn.std(axis=0, ddof=1), "lower": lower, "upper": upper}
 
-    return _table_of_parameters(fitted.encoding, features, summaries, describe)
+    return _locate(fitted.encoding, features, [{"theta": values[CLASS_PROB][:, None]}, *of_blocks], describe)
 
 
-def _table_of_parameters(
+def _locate(
     encoding: Encoding,
     features: Iterable[object] | None,
-    summaries: Sequence[Mapping[str, _Summary]],
-    describe: Callable[[_Summary], Mapping[str, np.ndarray]],
+    parameters: Sequence[Mapping[str, Any]],
+    describe: Callable[[Any], _Summary],
 ) -> pd.DataFrame:
-    """Return a row for each parameter, with the columns (C, K) that `describe` makes of the summaries of a parameter.
+    """Return a row for each parameter, with the columns (C, K) that `describe` makes of the arrays of `parameters`.
 
-    `summaries` are {parameter: arrays (…, C, K)} of the class probabilities, then of each block.
+    `parameters` are {parameter: arrays (…, C, K)} of the class probabilities, (…, 1, C), then of each block.
     """
-    import pandas as pd
-
     chosen = None if features is None else encoding.positions(features)
     if chosen is not None and not chosen:
         raise ValueError("features names no column; pass one or more, by name or by index.")
-    of_classes, *of_blocks = summaries
-    classes = encoding.classes
+    classes, parts = encoding.classes, []
+
+    def add(arrays: Any, kept: Any, feature: Sequence[str], level: Sequence[Hashable], **columns: Any) -> None:
+        """Add the rows of one parameter at the positions `kept` of the last axis, with their names and `columns`."""
+        shape = np.broadcast_shapes(*map(np.shape, jax.tree.leaves(arrays)))
+        values = columns | describe(jax.tree.map(lambda array: np.broadcast_to(array, shape)[..., kept], arrays))
+        shape = values["mean"].shape
+        rows = pd.DataFrame({name: np.broadcast_to(value, shape).ravel() for name, value in values.items()})
+        times = len(rows) // len(feature)
+        rows.insert(1, "feature", list(feature) * times)
+        rows.insert(2, "level", pd.Series(list(level) * times, dtype=object))
+        parts.append(rows)
+
     label = np.arange(len(classes))
-    parts = []
     if chosen is None:
-        values = describe(of_classes["theta"])
-        parts = [_parameter_rows(values, label, -1, label, [CLASS] * len(label), classes.values)]
+        place = {"class": label, "code": label, "block": -1, "kind": "theta", "position": label, "column": -1}
+        add(parameters[0]["theta"], slice(None), [CLASS] * len(label), classes.values, **place, order=label)
     masks = feature_masks(encoding, chosen)
-    for columns, parameters, mask in zip(encoding.blocks, of_blocks, masks, strict=True):
-        feature, levels = columns.axis()
+    for b, (columns, of_block, mask) in enumerate(zip(encoding.blocks, parameters[1:], masks, strict=True)):
+        within, levels = columns.axis()
         kept = np.flatnonzero(mask)
-        index, names = np.asarray(columns.index)[feature[kept]], [columns.names[j] for j in feature[kept]]
-        for p, (parameter, summary) in enumerate(parameters.items() if len(kept) else ()):
-            place = len(parameters) * kept + p
-            level = [parameter] * len(kept) if levels is None else [levels[k] for k in kept.tolist()]
-            values = describe(_restrict(summary, kept))
-            parts.append(_parameter_rows(values, label[:, None], index, place, names, level))
+        names = [columns.names[j] for j in within[kept]]
+        for p, (kind, arrays) in enumerate(of_block.items() if len(kept) else ()):
+            level = [kind] * len(kept) if levels is None else [levels[k] for k in kept.tolist()]
+            place = {"class": label[:, None], "code": label[:, None], "block": b, "kind": kind, "position": kept}
+            order = {"column": np.asarray(columns.index)[within[kept]], "order": len(of_block) * kept + p}
+            add(arrays, kept, names, level, **place, **order)
     table = pd.concat(parts, ignore_index=True)
     # Class probabilities stand first, then parameters by class, column, and level or parameter.
-    table = table.iloc[np.lexsort((table["place"], table["column"], table["class"], table["column"] >= 0))]
-    table = table.drop(columns=["place", "column"]).reset_index(drop=True)
-    return table.assign(**{"class": classes.array()[table["class"]]})
+    table = table.iloc[np.lexsort((table["order"], table["column"], table["code"], table["column"] >= 0))]
+    table = table.drop(columns=["order", "column"]).reset_index(drop=True)
+    return table.assign(**{"class": classes.array()[table["code"]]})
 
 
 @pytree
@@ -183,10 +193,6 @@ class _Component:
     weight: Any
     arguments: dict[str, Any]
     distribution: str = static()
-
-
-# Estimates of one parameter of a family by name, each (C, K), and its "marginal", a tuple of components.
-_Summary = dict[str, Any]
 
 
 @float64
@@ -219,49 +225,8 @@ def _summarize_family(prior: Any, statistics: Any) -> dict[str, _Summary]:
     }
 
 
-def _restrict(summary: _Summary, kept: np.ndarray) -> _Summary:
-    """Return a summary of the parameters at the positions `kept` (K',) of the last axis."""
-    shape = np.broadcast_shapes(*(np.shape(values) for values in jax.tree.leaves(summary)))
-    restricted: _Summary = jax.tree.map(lambda values: np.broadcast_to(values, shape)[..., kept], summary)
-    return restricted
-
-
-def _estimates(summary: _Summary, prob: float) -> dict[str, np.ndarray]:
-    """Return the columns of `parameter_table`, (C, K) each."""
-    lower, upper = _interval(summary, prob)
-    return {
-        **{name: summary[name] for name in ("count", "mle", "map", "mean")},
-        "sd": np.sqrt(summary["variance"]),
-        "lower": lower,
-        "upper": upper,
-        "prior_weight": summary["prior_weight"],
-    }
-
-
-def _parameter_rows(
-    estimates: Mapping[str, np.ndarray],
-    label: np.ndarray,
-    column: int | np.ndarray,
-    place: np.ndarray,
-    features: Sequence[str],
-    levels: Sequence[Hashable],
-) -> pd.DataFrame:
-    """Return the rows of `parameter_table` for one parameter, with class indices and the sort keys column and place."""
-    import pandas as pd
-
-    shape = estimates["mean"].shape
-    times = estimates["mean"].size // len(features)
-    values = {"class": label, "column": column, "place": place, **estimates}
-    table = pd.DataFrame({name: np.broadcast_to(value, shape).ravel() for name, value in values.items()})
-    table.insert(1, "feature", list(features) * times)
-    table.insert(2, "level", pd.Series(list(levels) * times, dtype=object))
-    return table
-
-
-def _interval(summary: _Summary, prob: float) -> list[np.ndarray]:
+def _interval(summary: _Summary, prob: float) -> _Summary:
     """Return lower and upper (C, K) quantiles (1 ∓ prob)/2 of the marginals; the mean where the variance is 0."""
-    import pandas as pd
-
     mean, marginal = summary["mean"], summary["marginal"]
     arguments = [v for part in marginal for v in (part.weight, *part.arguments.values())]
     table = pd.DataFrame({i: np.broadcast_to(v, mean.shape).ravel() for i, v in enumerate(arguments)})
@@ -269,8 +234,9 @@ def _interval(summary: _Summary, prob: float) -> list[np.ndarray]:
     index = table.groupby(list(table), sort=False, dropna=False).ngroup().to_numpy().reshape(mean.shape)
     distinct = iter(table.drop_duplicates().to_numpy().T)
     components = [(next(distinct), part, [next(distinct) for _ in part.arguments]) for part in marginal]
-    quantiles = (_quantiles(components, q)[index] for q in ((1 - prob) / 2, (1 + prob) / 2))
-    return [np.where(summary["variance"] == 0, mean, quantile) for quantile in quantiles]
+    ends = {"lower": (1 - prob) / 2, "upper": (1 + prob) / 2}
+    is_known = summary["variance"] == 0
+    return {name: np.where(is_known, mean, _quantiles(components, q)[index]) for name, q in ends.items()}
 
 
 def _quantiles(components: list[tuple[np.ndarray, _Component, list[np.ndarray]]], q: float) -> np.ndarray:
@@ -334,17 +300,14 @@ def cut_table(nb: Classifier, features: Iterable[object] | None = None) -> pd.Da
     9        0   9.5         0.66           True
     10       0  10.5         0.13          False
     """
-    import pandas as pd
-
     fitted = require_posterior(nb, "cut_table")
-    columns = _binned(fitted.encoding, features, "cut_table")
-    require_proper(fitted.encoding, fitted.posterior)
+    columns = _binned(fitted, features, "cut_table")
     cuts = {b: _cut_probabilities(fitted.posterior.blocks[b]) for b in {b for b, *_ in columns}}
     parts = []
     for b, name, cells, edges in columns:
         probability, best = (values[cells][1:] for values in cuts[b])
-        cut = {"probability": np.minimum(probability, 1.0), "most_probable": best}
-        parts.append(pd.DataFrame({"feature": name, "edge": edges, **cut}))
+        cut = {"feature": name, "edge": edges, "probability": np.minimum(probability, 1.0), "most_probable": best}
+        parts.append(pd.DataFrame(cut))
     return pd.concat(parts, ignore_index=True)
 
 
@@ -421,8 +384,6 @@ def density_table(
     8     b  2.0   3.0    1.0     0.23   0.12   0.39
     9     b  3.0   inf    0.0      NaN    NaN    NaN
     """
-    import pandas as pd
-
     require_probability("prob", prob)
     require_integer("draws", draws)
     require_seed(seed)
@@ -430,8 +391,7 @@ def density_table(
         require_integer("bars", bars)
     fitted = require_posterior(nb, "density_table")
     encoding, posterior = fitted.encoding, fitted.posterior
-    columns = _binned(encoding, features, "density_table")
-    require_proper(encoding, posterior)
+    columns = _binned(fitted, features, "density_table")
     chosen = encoding.positions(name for _, name, _, _ in columns)
     drawn = draw_parameters(encoding, posterior, draws, seed, chosen)
     sites, masks = site_names(encoding, posterior), feature_masks(encoding, chosen)
@@ -441,27 +401,26 @@ def density_table(
         (site,) = sites[b].values()
         is_of_column = np.zeros(len(masks[b]), bool)
         is_of_column[cells] = True
-        theta = drawn[site][..., is_of_column[masks[b]]]
         first = _first_cells(edges, bars)
         ends = np.concatenate([[-np.inf], edges[first[1:] - 1], [np.inf]])
         width = np.where(np.isfinite(np.diff(ends)), np.diff(ends), np.nan)
+        theta = drawn[site][..., is_of_column[masks[b]]]
         tables = fitted.statistics.blocks[b].count[:, cells], means[b][:, cells], theta
         count, mean, theta = (np.add.reduceat(table, first, axis=-1) for table in tables)
         lower, upper = np.quantile(theta, tails, axis=0) / width
-        values = {"count": count, "probability": mean, "density": mean / width, "lower": lower, "upper": upper}
-        ends_of_classes = {"low": np.tile(ends[:-1], len(classes)), "high": np.tile(ends[1:], len(classes))}
-        cell_columns = {"class": np.repeat(classes, len(first)), "feature": name, **ends_of_classes}
-        parts.append(pd.DataFrame(cell_columns | {column: value.ravel() for column, value in values.items()}))
+        values = {"low": ends[:-1], "high": ends[1:], "count": count, "probability": mean, "density": mean / width}
+        values |= {"lower": lower, "upper": upper}
+        place = {"class": np.repeat(classes, len(first)), "feature": name}
+        parts.append(pd.DataFrame(place | {key: np.broadcast_to(v, mean.shape).ravel() for key, v in values.items()}))
     return pd.concat(parts, ignore_index=True)
 
 
-def _binned(
-    encoding: Encoding, features: Iterable[object] | None, who: str
-) -> list[tuple[int, str, slice, np.ndarray]]:
+def _binned(fitted: Fitted, features: Iterable[object] | None, who: str) -> list[tuple[int, str, slice, np.ndarray]]:
     """Return (block number, name, cells on the last axis, edges) of each binned column that `features` names.
 
     Raises ValueError, with the name `who` of the function, if a chosen feature is not binned.
     """
+    encoding = fitted.encoding
     binned: dict[int, Any] = {b: block for b, block in enumerate(encoding.blocks) if block.kind == "binned"}
     if not binned:
         raise ValueError(f"{who}: the classifier has no binned column. Use BinnedNB or MixedNB(numbers='binned').")
@@ -469,6 +428,7 @@ def _binned(
     wanted = known if features is None else encoding.positions(features)
     if others := sorted(wanted - known):
         raise ValueError(f"{who}: features names column {encoding.feature_names[others[0]]!r}, which is not binned.")
+    require_proper(encoding, fitted.posterior)
     columns = []
     for b, block in binned.items():
         ends = np.cumsum(block.sizes()).tolist()
@@ -550,8 +510,6 @@ def context_table(nb: Classifier, features: Iterable[object] | None = None) -> p
     1  0=rain   5.0   1.0
     2   0=sun   5.0   1.0
     """
-    import pandas as pd
-
     fitted = require_posterior(nb, "context_table")
     wanted = None if features is None else fitted.encoding.positions(features)
     classes = fitted.encoding.classes.array()
@@ -576,7 +534,7 @@ def context_table(nb: Classifier, features: Iterable[object] | None = None) -> p
                 probability = np.stack([table[g][first] for table in last]).reshape(len(last), len(classes), -1)
                 label, context = np.nonzero(rows > 0)
                 labels = [", ".join(map("{}={}".format, names, given)) for given in product(*values[:depth])]
-                values_of_contexts = {
+                contexts = {
                     "class": classes[label],
                     "feature": network.names[g],
                     "parents": depth,
@@ -585,16 +543,11 @@ def context_table(nb: Classifier, features: Iterable[object] | None = None) -> p
                     "reached": np.clip(probability[depth:].sum(axis=0), 0.0, 1.0)[label, context],
                     "last": probability[depth][label, context],
                 }
-                parts.append(pd.DataFrame(values_of_contexts))
+                parts.append(pd.DataFrame(contexts))
     if not parts:
         raise ValueError(
-            "context_table: the classifier has no tables of contexts. Pass a KDB, or a TAN, SPODE or NetworkNB with "
-            "tables='context'."
-            if wanted is None
-            else (
-                "context_table: none of the columns in features= has a table of contexts. Leave features= out for all "
-                "tables."
-            )
+            "context_table: these columns have no tables of contexts. Pass a KDB, or a TAN, SPODE or NetworkNB with "
+            "tables='context', and in features= columns with parents."
         )
     table = pd.concat(parts, ignore_index=True)
     return table.sort_values(["feature", "class"], kind="stable", ignore_index=True)

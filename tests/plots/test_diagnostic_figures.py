@@ -67,7 +67,7 @@ def test_profiles_have_the_rates_of_positive_results(found):
 
 def test_bad_arguments(found):
     refused("'PCR' is no test or population", plots.forest, found, ["PCR"])
-    refused("parameter='theta' is unknown. Use one of .*prevalence", plots.forest, found, parameter="theta")
+    refused("parameter='theta' is unknown; use .*'prevalence'", plots.forest, found, parameter="theta")
     refused(r"Use diagnostic_tests\(prob=\)", plots.forest, found, prob=0.5)
     refused(r"Use diagnostic_tests\(prob=\)", plots.latent_profiles, found, prob=0.5)
     refused("Leave out data=", plots.latent_profiles, found, found.data)

@@ -324,7 +324,7 @@ class TestIndependence:
 def test_what_cannot_be_drawn(melons, monkeypatch):
     stub, proba, labels = stub_rows(9, 2, monkeypatch)
     table, pairs = reliability_table(), pairs_table(3)
-    refused(r"parameter='mu'.*\['theta'\]", plots.shrinkage, melons, parameter="mu")
+    refused(r"parameter='mu' is unknown; use 'theta'", plots.shrinkage, melons, parameter="mu")
     refused("label='nobody' is not a class", plots.prediction_intervals, stub, proba, label="nobody")
     refused(r"y has shape \(8,\); X has 9 rows", plots.prediction_intervals, stub, proba, labels[:8])
     refused("no column 'accuracy'", plots.reliability, table.drop(columns="accuracy"))

@@ -69,7 +69,7 @@ def test_one_row_of_several_in_any_order_of_its_lines():
     ax = check(plots.explain(frame, row="b"))
     np.testing.assert_allclose(np.diff(bars(ax))[:-1, 0], reasons(5, "b", 1)["contribution"], rtol=1e-9)
     assert "row b" in said(ax)
-    refused("frame holds contributions for 2 rows of X; choose one with row=", plots.explain, frame)
+    refused("frame has 2 rows of X; choose one, such as row=", plots.explain, frame)
     refused("row='c' is not a row of X in frame", plots.explain, frame, row="c")
     refused(r"frame has 2 lines with the feature '\(class\)' for row 'a'", plots.explain, frame.assign(row="a"))
 
