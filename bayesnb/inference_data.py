@@ -9,7 +9,7 @@ import warnings
 from collections.abc import Hashable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import replace
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import jax
 import numpy as np
@@ -21,17 +21,9 @@ from bayesnb.model import NaiveBayes, Statistics
 from bayesnb.uncertainty import ImproperPosteriorError, draw_parameters, require_proper, site_names
 from bayesnb.uncertainty.draws import distinct_names, draw_posterior, feature_masks, origin
 from bayesnb.uncertainty.given_draws import STATISTIC
-from bayesnb.uncertainty.replicates import (
-    CellBlock,
-    read_cell_blocks,
-    reason_against_replicates,
-    replicate_rows,
-)
+from bayesnb.uncertainty.replicates import CellBlock, read_cell_blocks, reason_against_replicates, replicate_rows
 from bayesnb.uncertainty.row_draws import score_labelled
 from bayesnb.version import __version__
-
-if TYPE_CHECKING:
-    import xarray as xr
 
 _SAMPLE = ("chain", "draw")
 _ROW = "observation"
@@ -40,7 +32,6 @@ _GROUP = "group"
 _NUTS = "the No-U-Turn sampler of NumPyro"
 _GENERALISED = "a generalised (Gibbs) posterior: of weights given cross-fitted terms, not of the parameters"
 _MOST_REPLICATED = 2**24
-_DESCRIPTIONS = {"row": "log p(x, y | parameters)", "label": "log p(y | x, parameters)"}
 
 
 def to_arviz(
@@ -134,16 +125,14 @@ def to_arviz(
     require_integer("draws", draws)
     if fitted.prior.weights is not None and X is not None:
         raise NotImplementedError(
-            "to_arviz: a WeightedNB defines no likelihood of rows. Leave out X and y to get draws of the parameters "
-            "only. To compare models by p(label | row), use loo(nb, X, y).to_elpd(), with weights fitted to other rows."
+            "to_arviz: a WeightedNB defines no likelihood of rows. Leave out X and y to get draws of parameters. To "
+            "compare models by p(label | row), use loo(nb, X, y).to_elpd(), with weights fitted to other rows."
         )
     require_integer("chains", chains)
     require_seed(seed)
     if (X is None) != (y is None):
         given, lacking = ("y", "X") if X is None else ("X", "y")
-        raise ValueError(
-            f"{given} was given without {lacking}, but likelihoods need rows and labels. Pass both or neither."
-        )
+        raise ValueError(f"{given} was given without {lacking}; likelihoods need both. Pass both or neither.")
     sample = (int(chains), int(draws))
     n_draws = sample[0] * sample[1]
     require_integer("draws * chains", n_draws)
@@ -211,27 +200,22 @@ def assemble(
                 hyper[site] = ((*_SAMPLE, *simplex), values.reshape(*sample, *values.shape[1:]))
             elif keep.any():
                 kept = values[..., keep]
-                dims = [_CLASS] if values.ndim == 3 and dim != _CLASS else []
-                hyper[site] = ((*_SAMPLE, *dims, dim), kept.reshape(*sample, *kept.shape[1 : 1 + len(dims)], -1))
+                of_classes = [_CLASS] if values.ndim == 3 and dim != _CLASS else []
+                lengths = kept.shape[1 : 1 + len(of_classes)]
+                hyper[site] = ((*_SAMPLE, *of_classes, dim), kept.reshape(*sample, *lengths, -1))
     posterior = parameters.assign(hyper)
     if undrawn:
         used = {dim for values in posterior.data_vars.values() for dim in values.dims}
         posterior = posterior.drop_vars(posterior.coords.keys() - used).assign_attrs(features=undrawn)
     groups = {"posterior": posterior, "sample_stats": _transition_dataset(transitions)}
     if of_groups is not None:
-        groups["constant_data"] = _statistics_dataset(*of_groups)
+        # `read_group_draws` reads the arrays of statistics, whose first axis are groups.
+        statistics = {}
+        for i, leaf in enumerate(map(np.asarray, jax.tree.leaves(of_groups[1]))):
+            dims = _GROUP, *(f"{STATISTIC}{i}_dim_{d}" for d in range(1, leaf.ndim))
+            statistics[f"{STATISTIC}{i}"] = dims, leaf
+        groups["constant_data"] = _dataset(statistics, None, {_GROUP: list(of_groups[0])})
     return _to_arviz_object(nb, groups, _NUTS, origin(fitted, hyperprior))
-
-
-def _statistics_dataset(names: Sequence[str], statistics: Statistics) -> xr.Dataset:
-    """Return the arrays of statistics, whose first axis are groups, as a Dataset for `read_group_draws`."""
-    import xarray as xr
-
-    variables = {
-        f"{STATISTIC}{i}": ((_GROUP, *(f"{STATISTIC}{i}_dim_{d}" for d in range(1, leaf.ndim))), leaf)
-        for i, leaf in enumerate(map(np.asarray, jax.tree.leaves(statistics)))
-    }
-    return xr.Dataset(variables, {_GROUP: list(names)})
 
 
 def assemble_latent(
@@ -257,24 +241,18 @@ def assemble_latent(
     relabelled : float
         Proportion of draws whose classes were permuted.
     """
-    import xarray as xr
-
-    sample = next(iter(drawn.values())).shape[:2]
+    encoding, sample = fitted.encoding, next(iter(drawn.values())).shape[:2]
     flat = {site: values.reshape(-1, *values.shape[2:]) for site, values in drawn.items()}
-    groups = {
-        "posterior": _parameter_dataset(
-            fitted.encoding, fitted.prior, flat, sample, feature_masks(fitted.encoding, None)
-        )
-    }
+    posterior = _parameter_dataset(encoding, fitted.prior, flat, sample, feature_masks(encoding, None))
+    groups = {"posterior": posterior}
     if log_row is not None:
-        coordinates = {**_sample_coordinates(sample), _ROW: np.arange(log_row.shape[-1])}
         description = {"description": "log p(x | parameters), or log p(x, y | parameters) of rows of known class"}
-        groups["log_likelihood"] = xr.Dataset({"row": ((*_SAMPLE, _ROW), log_row, description)}, coordinates)
-    names = {"row": np.arange(len(membership)), _CLASS: _class_names(fitted.encoding)}
-    groups["constant_data"] = xr.Dataset({"membership": (("row", _CLASS), membership)}, names)
-    return _to_arviz_object(
-        mixture, groups, "Gibbs sampling of classes and parameters", {"relabelled": f"{relabelled:g}"}
-    )
+        likelihood = {"row": ((*_SAMPLE, _ROW), log_row, description)}
+        groups["log_likelihood"] = _dataset(likelihood, sample, {_ROW: np.arange(log_row.shape[-1])})
+    names = {"row": np.arange(len(membership)), _CLASS: _class_names(encoding)}
+    groups["constant_data"] = _dataset({"membership": (("row", _CLASS), membership)}, None, names)
+    about = {"relabelled": f"{relabelled:g}"}
+    return _to_arviz_object(mixture, groups, "Gibbs sampling of classes and parameters", about)
 
 
 def assemble_named(
@@ -289,13 +267,10 @@ def assemble_named(
     `sampling` names the sampler of the draws of `model`, `coordinates` name the positions on each last dimension, and
     `about` are further attributes.
     """
-    import xarray as xr
-
     datasets = {}
     for group, variables in groups.items():
         arrays = {name: ((*_SAMPLE, dim), values) for name, (dim, values) in variables.items()}
-        sample = next(iter(variables.values()))[1].shape[:2]
-        datasets[group] = xr.Dataset(arrays, {**_sample_coordinates((sample[0], sample[1])), **coordinates})
+        datasets[group] = _dataset(arrays, next(iter(variables.values()))[1].shape[:2], coordinates)
     return _to_arviz_object(model, datasets, sampling, about)
 
 
@@ -307,23 +282,27 @@ def assemble_weights(
     transitions: Mapping[str, np.ndarray],
 ) -> Any:
     """Convert NUTS draws of weights of terms, arrays (chains, draws, …) by site, to an ArviZ object."""
-    import xarray as xr
-
     dims: dict[str, tuple[str, ...]] = dict.fromkeys(("temperature", "dependence_temperature"), _SAMPLE)
     dims |= {"class_bias": (*_SAMPLE, _CLASS), "weight": (*_SAMPLE, "term")}
+    variables = {site: (dims[site], values) for site, values in drawn.items()}
     coordinates = {_CLASS: _class_names(fitted.encoding), "term": list(terms)}
-    coordinates |= _sample_coordinates(next(iter(transitions.values())).shape)
-    posterior = xr.Dataset({site: (dims[site], values) for site, values in drawn.items()}, coordinates)
+    posterior = _dataset(variables, next(iter(transitions.values())).shape, coordinates)
     groups = {"posterior": posterior, "sample_stats": _transition_dataset(transitions)}
     return _to_arviz_object(nb, groups, _NUTS, {"posterior": _GENERALISED})
 
 
-def _transition_dataset(fields: Mapping[str, np.ndarray]) -> xr.Dataset:
+def _transition_dataset(fields: Mapping[str, np.ndarray]) -> Any:
     """Return sampler statistics (chains, draws) by name as a Dataset with dimensions chain and draw."""
+    sample = next(iter(fields.values())).shape
+    return _dataset({name: (_SAMPLE, values) for name, values in fields.items()}, sample, {})
+
+
+def _dataset(variables: Any, sample: Sequence[int] | None, coordinates: Mapping[str, Any], about: Any = None) -> Any:
+    """Return an xarray Dataset; with `sample`, the lengths of the dimensions chain and draw, these are numbered."""
     import xarray as xr
 
-    sample = next(iter(fields.values())).shape
-    return xr.Dataset({name: (_SAMPLE, values) for name, values in fields.items()}, _sample_coordinates(sample))
+    numbers = {} if sample is None else {name: np.arange(n) for name, n in zip(_SAMPLE, sample, strict=True)}
+    return xr.Dataset(variables, {**numbers, **coordinates}, about)
 
 
 def elpd_data(pointwise: np.ndarray, se: float) -> Any:
@@ -339,17 +318,12 @@ def elpd_data(pointwise: np.ndarray, se: float) -> Any:
     return arviz.ELPDDataLOO(elpd=float(pointwise.sum()), p=np.nan, good_k=np.nan, elpd_i=scores, **common)
 
 
-def _to_arviz_object(nb: Classifier, groups: Mapping[str, xr.Dataset], sampling: str, about: Mapping[str, str]) -> Any:
+def _to_arviz_object(nb: Classifier, groups: Mapping[str, Any], sampling: str, about: Mapping[str, str]) -> Any:
     """Return InferenceData or a DataTree of the groups, by ArviZ's version, with attributes about the draws."""
     import xarray as xr
 
-    attributes = {
-        "inference_library": "bayesnb",
-        "inference_library_version": __version__,
-        "estimator": " ".join(repr(nb).split()),
-        "sampling": sampling,
-        **about,
-    }
+    attributes = {"inference_library": "bayesnb", "inference_library_version": __version__}
+    attributes |= {"estimator": " ".join(repr(nb).split()), "sampling": sampling, **about}
     labelled = {name: group.assign_attrs(attributes) for name, group in groups.items()}
     arviz = _import_arviz()
     if "InferenceData" in vars(arviz):  # In 1.x `hasattr` would warn.
@@ -375,16 +349,16 @@ def _last_axes(encoding: Encoding) -> list[tuple[str, Sequence[str]]]:
     for columns in encoding.blocks:
         within, levels = columns.axis()
         features = [str(columns.names[j]) for j in within]
-        axes.append(("feature", features) if levels is None else ("level", _level_names(features, levels)))
+        axes.append(("feature", features) if levels is None else ("level", _distinct_names(features, levels)))
     dims = distinct_names(encoding, [[dim] for dim, _ in axes])
     return [(distinct[dim], names) for distinct, (dim, names) in zip(dims, axes, strict=True)]
 
 
-def _level_names(features: Sequence[str], levels: Sequence[Hashable]) -> list[str]:
-    """Return names "feature=value" of levels, quoted by repr if two names would be equal."""
-    pairs = list(zip(features, levels, strict=True))
-    names = [f"{feature}={level}" for feature, level in pairs]
-    return names if len(set(names)) == len(names) else [f"{feature!r}={level!r}" for feature, level in pairs]
+def _distinct_names(*values: Sequence[Hashable]) -> list[str]:
+    """Return strings of distinct values, or "feature=value" of pairs, quoted by repr if two would be equal."""
+    names = ["=".join(map(str, value)) for value in zip(*values, strict=True)]
+    quoted = ("=".join(map(repr, value)) for value in zip(*values, strict=True))
+    return names if len(set(names)) == len(names) else list(quoted)
 
 
 def _class_names(encoding: Encoding) -> np.ndarray:
@@ -405,14 +379,12 @@ def _parameter_dataset(
     sample: tuple[int, int],
     masks: Sequence[np.ndarray],
     groups: Sequence[str] | None = None,
-) -> xr.Dataset:
+) -> Any:
     """Return draws of parameters, arrays (S, C, …) by site, as a Dataset (chain, draw, class, level or feature).
 
     `sample` is (chains, draws) with product S; `masks` mark the positions of each block's last axis that were drawn.
     With names of G `groups` arrays are (S · G, C, …), and "group" stands before "class".
     """
-    import xarray as xr
-
     of_groups = {} if groups is None else {_GROUP: list(groups)}
     coordinates: dict[str, Any] = {**of_groups, _CLASS: _class_names(encoding)}
     shape = (*sample, *map(len, of_groups.values()))
@@ -425,12 +397,7 @@ def _parameter_dataset(
         site: ((*_SAMPLE, *of_groups, _CLASS, *last.get(site, ())), values.reshape(*shape, *values.shape[1:]))
         for site, values in drawn.items()
     }
-    return xr.Dataset(variables, {**_sample_coordinates(sample), **coordinates})
-
-
-def _sample_coordinates(sample: tuple[int, int]) -> dict[str, np.ndarray]:
-    """Return the coordinates 0, 1, … of the dimensions chain and draw, whose lengths are `sample`."""
-    return {name: np.arange(n) for name, n in zip(_SAMPLE, sample, strict=True)}
+    return _dataset(variables, sample, coordinates)
 
 
 # -- rows ----------------------------------------------------------------------------------------
@@ -438,47 +405,39 @@ def _sample_coordinates(sample: tuple[int, int]) -> dict[str, np.ndarray]:
 
 def _row_groups(
     fitted: Fitted, X: object, y: object, drawn: dict[str, np.ndarray], sample: tuple[int, int], seed: int
-) -> dict[str, xr.Dataset]:
+) -> dict[str, Any]:
     """Return the groups log_likelihood, posterior_predictive and observed_data of labelled rows, by name."""
-    import xarray as xr
-
     table = fitted.table(X)
     encoded = fitted.rows(table)
     label = fitted.label_index(y, table.n_rows)
-    rows = tuple(r.linear_rows() for r in encoded)
-    row, label_given_row, predicted = score_labelled(fitted.encoding, fitted.posterior, rows, label, drawn, seed)
-    observation = {_ROW: np.arange(len(label))}
-    coordinates = {**_sample_coordinates(sample), **observation}
-
-    def spread(values: np.ndarray) -> np.ndarray:
-        """Reshape values (S, N) to (chains, draws, N)."""
-        return values.reshape(*sample, -1)
-
+    scored = score_labelled(fitted, tuple(r.linear_rows() for r in encoded), label, drawn, seed)
+    row, label_given_row, predicted = (values.reshape(*sample, -1) for values in scored)
+    dims, observation = (*_SAMPLE, _ROW), {_ROW: np.arange(len(label))}
     likelihoods = {
-        name: ((*_SAMPLE, _ROW), spread(values), {"description": _DESCRIPTIONS[name]})
-        for name, values in (("row", row), ("label", label_given_row))
+        "row": (dims, row, {"description": "log p(x, y | parameters)"}),
+        "label": (dims, label_given_row, {"description": "log p(y | x, parameters)"}),
     }
-    groups = {"log_likelihood": xr.Dataset(likelihoods, coordinates)}
-    classes = {_CLASS: _class_names(fitted.encoding)}
-    replicated = {"label": ((*_SAMPLE, _ROW), spread(predicted).astype(np.int32))}
-    observed = {"label": ((_ROW,), label.astype(np.int32))}
+    names: dict[str, Any] = {**observation, _CLASS: _class_names(fitted.encoding)}
+    predictions: dict[str, Any] = {"label": (dims, predicted.astype(np.int32))}
+    observed: dict[str, Any] = {"label": ((_ROW,), label.astype(np.int32))}
     blocks, kept = _replicable(fitted, table, sample)
     if isinstance(blocks, str):
-        groups["posterior_predictive"] = xr.Dataset(replicated, {**coordinates, **classes}, {"features": blocks})
-        groups["observed_data"] = xr.Dataset(observed, {**observation, **classes})
-        return groups
-    rng = np.random.default_rng([seed, 1])
-    first = {site: v.reshape(*sample, *v.shape[1:])[:, :kept].reshape(-1, *v.shape[1:]) for site, v in drawn.items()}
-    parts = [values for _, values in replicate_rows(fitted.encoding, fitted.posterior, first, label, blocks, rng)]
-    replicates = [
-        np.concatenate(tables).reshape(sample[0], kept, *tables[0].shape[1:]) for tables in zip(*parts, strict=True)
-    ]
-    variables, levels = _cell_variables(blocks, replicates, (*_SAMPLE, _ROW))
-    data = xr.Dataset(replicated, {**coordinates, **classes, **levels}).isel(draw=slice(kept))
-    groups["posterior_predictive"] = data.assign(variables)
-    cells, _ = _cell_variables(blocks, [block.values for block in blocks], (_ROW,))
-    groups["observed_data"] = xr.Dataset({**observed, **cells}, {**observation, **classes, **levels})
-    return groups
+        predictive = _dataset(predictions, sample, names, {"features": blocks})
+    else:
+        rng = np.random.default_rng([seed, 1])
+        first = {k: v.reshape(*sample, *v.shape[1:])[:, :kept].reshape(-1, *v.shape[1:]) for k, v in drawn.items()}
+        parts = [values for _, values in replicate_rows(fitted.encoding, fitted.posterior, first, label, blocks, rng)]
+        tables = map(np.concatenate, zip(*parts, strict=True))
+        cells = [values.reshape(sample[0], kept, *values.shape[1:]) for values in tables]
+        replicates, levels = _cell_variables(blocks, cells, dims)
+        observed |= _cell_variables(blocks, [block.values for block in blocks], (_ROW,))[0]
+        names |= levels
+        predictive = _dataset(predictions, sample, names).isel(draw=slice(kept)).assign(replicates)
+    return {
+        "log_likelihood": _dataset(likelihoods, sample, observation),
+        "posterior_predictive": predictive,
+        "observed_data": _dataset(observed, None, names),
+    }
 
 
 def _replicable(fitted: Fitted, table: Table, sample: tuple[int, int]) -> tuple[list[CellBlock] | str, int]:
@@ -527,9 +486,3 @@ def _free_name(name: str, taken: set[str]) -> str:
         name += "_feature"
     taken.add(name)
     return name
-
-
-def _distinct_names(values: Sequence[Hashable]) -> list[str]:
-    """Return strings of distinct values, quoted by repr if two would be equal."""
-    names = [str(value) for value in values]
-    return names if len(set(names)) == len(names) else [repr(value) for value in values]

@@ -15,7 +15,7 @@ from sklearn.datasets import load_breast_cancer
 
 import bayesnb as bnb
 from bayesnb.decision import bayes_theorem, zero_one
-from bayesnb.uncertainty.row_draws import PosteriorSampler
+from bayesnb.uncertainty.row_draws import RowSampler
 from tests.prediction.tables import ASKED, CLASSES, NUMBERS, N, of_numbers
 from tests.refusals import refused
 
@@ -74,7 +74,7 @@ def test_what_would_be_best_if_the_parameters_were_known():
     def every(log_proba, _):
         return np.moveaxis(log_proba, 0, -1)
 
-    log_proba = PosteriorSampler("moments", "data", 400, 3).map(of_numbers().fitted_, NUMBERS, every)
+    log_proba = RowSampler("moments", "data", 400, 3).map(of_numbers().fitted_, NUMBERS, every)
     for i in range(0, N, 4):
         risks = [[sum(np.exp(p) * loss[a]) for a in range(4)] for p in log_proba[i].T]
         best = np.array([min(r) for r in risks])

@@ -263,7 +263,8 @@ class NaiveBayesMixture(DensityMixin, BaseEstimator):
             return proba
         check_is_fitted(self)
         fitted: Fitted = self.estimator_.fitted_
-        return np.asarray(np.exp(score_draws(fitted, X, read_parameters(fitted, draws), scoring.log_proba)))
+        drawn = read_parameters(fitted, draws)
+        return np.exp(score_draws(fitted, X, lambda n: [(np.ones(n, bool), drawn)], scoring.log_proba))
 
     def score_samples(self, X: object) -> np.ndarray:
         """Compute the log likelihood log p(row | θ) of each row.

@@ -16,8 +16,8 @@ from bayesnb.encoding import Encoding, Table, check_labels, check_weights, prior
 from bayesnb.estimators import classifier_state, display
 from bayesnb.fitted import Fitted, Output, current_state, warn_undefined
 from bayesnb.model import Estimate, NaiveBayes, Statistics
-from bayesnb.uncertainty.given_draws import Hyperparameters, read_draws, read_group_draws
-from bayesnb.uncertainty.row_draws import score_draws, score_group_draws
+from bayesnb.uncertainty.given_draws import Hyperparameters, Parameters, read_group_draws
+from bayesnb.uncertainty.row_draws import score_draws
 
 
 def _empty_labels(nb: FittedClassifier, no_rows: object) -> np.ndarray:
@@ -392,18 +392,13 @@ class FittedClassifier(ClassifierMixin, BaseEstimator):
                 "estimate. Pass one of the two."
             )
         prob = None if class_prior is None else np.exp(_log_prob(fitted, class_prior))
-        if groups is None:
-            parameter_draws = read_draws(fitted, draws)
-            if prob is not None:
-                parameter_draws = parameter_draws.known_classes(prob)
-            return score_draws(fitted, X, parameter_draws, output)
 
-        def of_groups(n_rows: int) -> Iterator[tuple[np.ndarray, Hyperparameters]]:
-            """Yield a mask (N,) of rows of a group, and the draws for these."""
+        def of_groups(n_rows: int) -> Iterator[tuple[np.ndarray, Parameters | Hyperparameters]]:
+            """Yield a mask (N,) of the rows of each group, and the draws for these."""
             for mask, drawn in read_group_draws(fitted, draws, groups, n_rows):
                 yield mask, drawn if prob is None else drawn.known_classes(prob)
 
-        return score_group_draws(fitted, X, of_groups, output)
+        return score_draws(fitted, X, of_groups, output)
 
     def _table(self, X: object, reset: bool = False) -> Table:
         """Return X as a table; raise ValueError if its columns are not those of `fit`, or with `reset` store them."""

@@ -22,7 +22,7 @@ from bayesnb.families.protocol import Hyperparameter, HyperpriorKind
 from bayesnb.model import NaiveBayes, Statistics
 from bayesnb.sampling.chains import NumpyroProgram
 from bayesnb.sampling.programs import Sites, evaluate
-from bayesnb.uncertainty.draws import draw_stacked
+from bayesnb.uncertainty.draws import draw_sites
 from bayesnb.uncertainty.given_draws import (
     hyperparameter_sites,
     posteriors_given,
@@ -152,7 +152,7 @@ class Hierarchy:
         for start in range(0, n_draws, size):
             part = {site: values[start : start + size] for site, values in samples.items()}
             models = posteriors_given(prior, counted, names, part)
-            for site, values in draw_stacked(models, sites, masks, (seed, start)).items():
+            for site, values in draw_sites(models, sites, masks, 1, (seed, start)).items():
                 if site not in drawn:
                     drawn[site] = np.empty((n_draws * n_groups, *values.shape[1:]))
                 drawn[site][start * n_groups :][: len(values)] = values

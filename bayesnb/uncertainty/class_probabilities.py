@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import TYPE_CHECKING
 
 import jax
 import numpy as np
+import pandas as pd
 
 from bayesnb._util.arguments import find_class, require_choice, require_integer, require_probability, require_seed
 from bayesnb.encoding import Rows
@@ -19,7 +19,6 @@ from bayesnb.uncertainty.row_draws import (
     DrawsFunction,
     Given,
     Method,
-    PosteriorSampler,
     RowFunction,
     RowSampler,
     map_blocks,
@@ -28,9 +27,6 @@ from bayesnb.uncertainty.row_draws import (
     sampler_of_draws,
 )
 from bayesnb.uncertainty.score_moments import probability_interval, row_cumulants, score_cumulants, split_entropy
-
-if TYPE_CHECKING:
-    import pandas as pd
 
 _WHAT = "P(class | row, θ)"
 
@@ -124,14 +120,14 @@ def predict_interval(
     require_probability("prob", prob)
     tails = np.array([(1 - prob) / 2, (1 + prob) / 2])
 
+    def by_moments(weight: np.ndarray, scores: Cumulants, _: np.ndarray) -> np.ndarray:
+        return probability_interval(weight, scores, tails)
+
     def by_draws(log_proba: np.ndarray, _: np.ndarray) -> np.ndarray:
         return np.stack(np.quantile(np.exp(log_proba), tails, axis=0), axis=1)
 
     fitted = require_posterior(nb, _WHAT, draws)
-    sampler = choose_sampler(fitted, given, method, draws, seed)
-    ends = _summarize(
-        fitted, X, sampler, lambda weight, scores, _: probability_interval(weight, scores, tails), by_draws
-    )
+    ends = _summarize(fitted, X, choose_sampler(fitted, given, method, draws, seed), by_moments, by_draws)
     return ends[:, 0], ends[:, 1]
 
 
@@ -204,8 +200,6 @@ def decompose_uncertainty(
     0   0.69       0.69       0.01    0.5
     1   0.69       0.50       0.19    0.5
     """
-    import pandas as pd
-
     fitted = require_posterior(nb, _WHAT, draws)
     sampler = choose_sampler(fitted, given, method, draws, seed)
     values = _summarize(fitted, X, sampler, split_entropy, _split_drawn_entropy)
@@ -263,8 +257,7 @@ def log_odds_moments(
     """
     fitted = require_posterior(nb, "log_odds_moments")
     given = resolve_given(fitted, given)
-    labels = list(fitted.encoding.classes.values)
-    a = 0 if against is None else find_class("against", against, labels)
+    a = 0 if against is None else find_class("against", against, list(fitted.encoding.classes.values))
     if draws is not None:
 
         def by_draws(log_proba: np.ndarray, _: np.ndarray) -> np.ndarray:
@@ -305,7 +298,7 @@ def choose_sampler(fitted: Fitted, given: Given | None, method: Method, draws: o
     sums = any(columns.network is not None for columns in fitted.encoding.blocks)
     if fitted.prior.weights is not None and (method == "draws" or sums or shared):
         return sampler_of_draws(fitted, dict(draw_posterior(fitted, int(draws), seed)), given, seed)
-    return PosteriorSampler("draws" if shared else method, given, int(draws), seed)
+    return RowSampler("draws" if shared else method, given, int(draws), seed)
 
 
 def require_options(given: Given | None, method: Method) -> None:
@@ -327,14 +320,12 @@ def resolve_given(fitted: Fitted, given: Given | None) -> Given:
     """
     require_options(given, "moments")
     weighted = fitted.prior.weights is not None
-    if given is None:
-        return "data" if weighted else "row"
     if given == "row" and weighted:
         raise NotImplementedError(
-            "given='row' is not available for a WeightedNB: with weights the terms define no probability of a row, so "
-            "that a new row cannot update the parameters. Pass given='data', the default for a WeightedNB."
+            "given='row' is not available for a WeightedNB: weighted terms define no probability of a row, so that a "
+            "new row cannot update the parameters. Pass given='data', the default for a WeightedNB."
         )
-    return given
+    return given or ("data" if weighted else "row")
 
 
 # A function of the weights and cumulants that `score_cumulants` returns, and of log P(class | row) (n, C).
@@ -348,7 +339,7 @@ def _summarize(
 
     Rows in which missing cells are summed out have no moments, and are summarized by draws.
     """
-    if len(fitted.encoding.classes) != 2 or not isinstance(sampler, PosteriorSampler) or sampler.method == "draws":
+    if len(fitted.encoding.classes) != 2 or sampler.method == "draws":
         return sampler.map(fitted, X, by_draws)
     return sampler.map(fitted, X, by_draws, _moments_row_function(fitted, sampler.given, by_moments))
 

@@ -14,8 +14,8 @@ from bayesnb._util.precision import float64
 from bayesnb.encoding import Encoding
 from bayesnb.families import offers
 from bayesnb.families._namespace import kernel, xp
-from bayesnb.families.protocol import Prior
-from bayesnb.families.variates import Replayer, Variates
+from bayesnb.families.protocol import ConditionalDraws, Prior, Restrictable
+from bayesnb.families.variates import Replayer
 from bayesnb.fitted import Classifier, Fitted, require_posterior
 from bayesnb.model import NaiveBayes
 from bayesnb.scoring import plug_in
@@ -182,26 +182,7 @@ def draw_parameters(
     The result is {site: (S, C, K)} for the parameters of each block, and "class_prob" (S, C), S = `draws`. `features`,
     names or indices of columns, limits the draws to these; None: all.
     """
-    return _draw_sites(model, site_names(encoding, model), feature_masks(encoding, features), draws, seed)
-
-
-def draw_stacked(
-    models: NaiveBayes, sites: Sequence[Mapping[str, str]], masks: Sequence[np.ndarray], seed: int | Sequence[int]
-) -> dict[str, np.ndarray]:
-    """Draw once from each of S distributions over the parameters; return {site: (S, C, K')}.
-
-    Parameters
-    ----------
-    models : NaiveBayes
-        The S distributions as one model with S times as many classes, which `stack_as_classes` returns.
-    sites : list of dict {parameter: site}
-        Site of each parameter of each block.
-    masks : list of (K,) bool arrays
-        Positions of the last axis that are drawn, for each block.
-    seed : int or sequence of int
-        The same seed gives the same draws.
-    """
-    return _draw_sites(models, sites, masks, 1, seed)
+    return draw_sites(model, site_names(encoding, model), feature_masks(encoding, features), draws, seed)
 
 
 def stack_as_classes(models: NaiveBayes) -> NaiveBayes:
@@ -242,24 +223,28 @@ def distinct_names(encoding: Encoding, names: Sequence[Iterable[str]]) -> list[d
 @float64
 def parameter_shapes(family: Prior) -> dict[str, tuple[int, ...]]:
     """Return the shape (C, K) of each parameter of a family, by name, without drawing."""
-    parameters = jax.eval_shape(_draw_shapes, family)
+    parameters = jax.eval_shape(_draw_zeros, family)
     return {name: values.shape[1:] for name, values in parameters.items()}
 
 
 @kernel
-def _draw_shapes(family: Prior) -> dict[str, jax.Array]:
+def _draw_zeros(family: Prior) -> dict[str, jax.Array]:
     """Return one draw of each parameter, from variates that are zeros."""
-    return _draw_named(ShapeRecorder(), 1, family)
+    return family.draw(ShapeRecorder(), 1).parameters()
 
 
-def _draw_sites(
+def draw_sites(
     model: NaiveBayes,
     sites: Sequence[Mapping[str, str]],
     masks: Sequence[np.ndarray],
     draws: int,
     seed: int | Sequence[int],
 ) -> dict[str, np.ndarray]:
-    """Draw the masked positions of all blocks; return {site: (S, C, K')}, S times the number of stacked models."""
+    """Draw from a distribution over the parameters, or from each of M that are stacked, with leading axes (M, …).
+
+    Returns {site: (S, C, K')} of the positions where the `masks` (K,) of the blocks are true, S = `draws` · M; `sites`
+    are {parameter: site} of each block.
+    """
     seeds = np.random.SeedSequence(seed).spawn(1 + len(model.blocks))
     class_rng, *rngs = (np.random.default_rng(s) for s in seeds)
     class_prob = _draw(model.class_prior, draws, class_rng)["theta"]
@@ -282,18 +267,12 @@ def _draw(family: Prior, draws: int, rng: np.random.Generator) -> dict[str, np.n
     for start in range(0, draws, chunk):
         # The last chunk is as long as the others: what a family compiles for its draws is compiled once.
         with np.errstate(all="ignore"):
-            values_of_chunk = _draw_named(variates, chunk, family)
+            values_of_chunk = family.draw(variates, chunk).parameters()
         for name, values in values_of_chunk.items():
             if name not in drawn:
                 drawn[name] = np.empty((draws, *values.shape[1:]))
             drawn[name][start : start + chunk] = values[: draws - start]
     return drawn
-
-
-def _draw_named(variates: Variates, n: int, family: Prior) -> dict[str, jax.Array]:
-    """Return n draws of each parameter of a family, {name: (n, C, K)}, as a function of the variates."""
-    parameters: dict[str, jax.Array] = family.draw(variates, n).parameters()
-    return parameters
 
 
 # -- variates from NumPy for jitted kernels ------------------------------------------------------
@@ -314,19 +293,16 @@ class ShapeRecorder:
 
     def log_gamma(self, a: Any, n: int) -> jax.Array:
         """Record the shape parameters `a`, and return zeros."""
-        self.gammas.append(xp.asarray(a))
-        return _zeros_like(a, n)
+        return self._record(self.gammas, a, n)
 
     def normal(self, like: Any, n: int) -> jax.Array:
         """Record an array of the shape of the variates, and return zeros."""
-        self.normals.append(xp.asarray(like))
-        return _zeros_like(like, n)
+        return self._record(self.normals, like, n)
 
-
-def _zeros_like(array: Any, n: int) -> jax.Array:
-    """Zeros (n, *shape of `array`), of NumPy if `array` is not a JAX array: the library in which the kernel goes on."""
-    zeros: jax.Array = xp.broadcast_to(xp.zeros_like(array, float), (n, *xp.shape(array)))
-    return zeros
+    def _record(self, arrays: list[jax.Array], array: Any, n: int) -> jax.Array:
+        """Zeros (n, *shape of `array`), of NumPy if `array` is: the library in which the kernel goes on."""
+        arrays.append(xp.asarray(array))
+        return xp.broadcast_to(xp.zeros_like(array, float), (n, *xp.shape(array)))
 
 
 class HostVariates:
@@ -336,8 +312,14 @@ class HostVariates:
         self._rng = rng
 
     def log_gamma(self, a: Any, n: int) -> Any:
-        """(n, *shape of a) logarithms of Gamma(a, 1) variates."""
-        return _log_gamma(self._rng, np.asarray(a), (n, *np.shape(a)))
+        """(n, *shape of a) logarithms of Gamma(a, 1) variates; for a < 1 by Gamma(a + 1) · U^(1/a), above underflow."""
+        a = np.broadcast_to(np.asarray(a), (n, *np.shape(a)))
+        small = a < 1
+        drawn = np.log(self._rng.standard_gamma(np.where(small, a + 1.0, a)))
+        if small.any():
+            with np.errstate(divide="ignore"):
+                drawn[small] -= self._rng.standard_exponential(int(small.sum())) / a[small]
+        return drawn
 
     def normal(self, like: Any, n: int) -> Any:
         """(n, *shape of like) standard normal variates."""
@@ -367,19 +349,5 @@ def draw_variates(
     asked: tuple[list[Any], list[Any]], n: int, rng: np.random.Generator
 ) -> tuple[list[np.ndarray], list[np.ndarray]]:
     """Draw log-gamma and standard normal variates, (n, …) for each array (…) that `ask` returned."""
-    gammas, normals = asked
-    return (
-        [_log_gamma(rng, np.asarray(a), (n, *a.shape)) for a in gammas],
-        [rng.standard_normal((n, *like.shape)) for like in normals],
-    )
-
-
-def _log_gamma(rng: np.random.Generator, a: np.ndarray, shape: tuple[int, ...]) -> np.ndarray:
-    """Draw logarithms of Gamma(a, 1) variates; for a < 1 by Gamma(a + 1) · U^(1/a), which does not underflow."""
-    a = np.broadcast_to(a, shape)
-    small = a < 1
-    drawn = np.log(rng.standard_gamma(np.where(small, a + 1.0, a)))
-    if small.any():
-        with np.errstate(divide="ignore"):
-            drawn[small] -= rng.standard_exponential(int(small.sum())) / a[small]
-    return drawn
+    host = HostVariates(rng)
+    return [host.log_gamma(a, n) for a in asked[0]], [host.normal(like, n) for like in asked[1]]

@@ -13,7 +13,7 @@ from typing import Any, Self
 import jax
 import numpy as np
 
-from bayesnb._util.arguments import shown, to_numbers
+from bayesnb._util.arguments import bad_argument, shown, to_numbers
 from bayesnb._util.precision import float64
 from bayesnb.encoding import Encoding, check_labels
 from bayesnb.encoding.levels import to_python
@@ -114,30 +114,33 @@ class Hyperparameters:
 def read_draws(fitted: Fitted, draws: object) -> Parameters | Hyperparameters:
     """Read draws as `Hyperparameters` if they are of the posterior of `fitted`, else as `Parameters`.
 
-    Parameters
-    ----------
-    fitted : Fitted
-        State of a fitted classifier.
-    draws : return value of `posterior_draws`, `to_arviz` or `run_nuts`
-        Draws of the parameters; the chains of an ArviZ object are concatenated.
+    Draws of θ from p(θ | D, φ_s) say of a row what the exact posterior under φ_s says, with noise. So only their φ_s
+    are read.
 
     Raises
     ------
     ValueError
-        If a site is missing, or does not have one value for each class and level of `fitted`.
+        If `draws` is not what `posterior_draws`, `to_arviz`, `run_nuts` or another program returns for this model, or
+        if the draws have groups.
     """
-    attrs = getattr(draws if isinstance(draws, dict) else _posterior_group(draws), "attrs", {})
-    hyperprior = attrs.get("hyperprior")
-    if hyperprior is None or any(attrs.get(name) != value for name, value in origin(fitted, hyperprior).items()):
+    hyperprior = _attributes(draws).get("hyperprior")
+    if hyperprior is None or not _is_origin(draws, fitted, hyperprior):
         return read_parameters(fitted, draws)
     if hyperprior == "none":
         return Hyperparameters(fitted.prior, fitted.statistics, None, {})
     if hyperprior == "grouped":
-        raise ValueError(
-            "draws: these draws come from run_nuts with groups=; pass groups=, the group of each row, to predict_proba "
-            "too."
-        )
+        raise ValueError("draws: these draws come from run_nuts with groups=; pass groups= to predict_proba, too.")
     return Hyperparameters(fitted.prior, fitted.statistics, hyperprior, _read_values(fitted, draws, hyperprior))
+
+
+def _attributes(draws: Any) -> Mapping[str, Any]:
+    """Return the attributes of draws; {} for those of another program."""
+    return getattr(draws if isinstance(draws, dict) else _posterior_group(draws), "attrs", {})
+
+
+def _is_origin(draws: Any, fitted: Fitted, hyperprior: str) -> bool:
+    """Whether the draws are of the posterior of `fitted` under this kind of hyperprior."""
+    return all(_attributes(draws).get(name) == value for name, value in origin(fitted, hyperprior).items())
 
 
 def _read_values(fitted: Fitted, draws: object, kind: HyperpriorKind) -> dict[str, np.ndarray]:
@@ -151,21 +154,22 @@ def _read_values(fitted: Fitted, draws: object, kind: HyperpriorKind) -> dict[st
 
 def read_group_draws(
     fitted: Fitted, draws: Any, groups: object, n_rows: int
-) -> Iterator[tuple[np.ndarray, Hyperparameters]]:
+) -> Iterator[tuple[np.ndarray, Parameters | Hyperparameters]]:
     """Yield a mask (N,) of the rows of a group and the draws for it, for each of the groups of rows.
 
-    A group without rows among those counted has the statistics of none.
+    Without `groups` all rows are one group. A group that was not counted has the rows of the group "(new)", of which
+    there are none.
 
     Raises
     ------
     ValueError
-        If the draws are not those of `run_nuts(nb, groups=...)` for this classifier.
+        If the draws are not of this classifier with groups, or `groups` does not name the group of each row.
     """
-    attrs = getattr(_posterior_group(draws), "attrs", {})
-    if any(attrs.get(name) != value for name, value in origin(fitted, "grouped").items()):
-        raise ValueError(
-            "with groups=, draws= must be the result of run_nuts(nb, X=X, y=y, groups=groups) for this classifier."
-        )
+    if groups is None:
+        yield np.ones(n_rows, bool), read_draws(fitted, draws)
+        return
+    if not _is_origin(draws, fitted, "grouped"):
+        raise ValueError("with groups=, draws= must be what run_nuts(nb, X=X, y=y, groups=groups) returns for this nb.")
     values = _read_values(fitted, draws, "grouped")
     known = [str(name) for name in draws["constant_data"]["group"].to_numpy()]
     leaves, structure = jax.tree.flatten(fitted.statistics)
@@ -223,9 +227,7 @@ def _posterior_group(draws: Any) -> Any:
     try:
         return draws["posterior"]
     except (TypeError, KeyError, AttributeError, IndexError):
-        raise ValueError(
-            f"draws must be what posterior_draws, to_arviz or run_nuts returns; it is a {type(draws).__name__}."
-        ) from None
+        raise bad_argument("draws", draws, "what posterior_draws, to_arviz or run_nuts returns") from None
 
 
 def require_sites(draws: Draws, shapes: Mapping[str, tuple[int, ...]]) -> dict[str, np.ndarray]:
@@ -234,15 +236,15 @@ def require_sites(draws: Draws, shapes: Mapping[str, tuple[int, ...]]) -> dict[s
     for site, shape in shapes.items():
         if site not in draws:
             raise ValueError(
-                f"draws have no parameter named {site!r}. They have {shown(list(draws))}. Pass draws of this "
-                "classifier's posterior, with all features. run_nuts draws those that its features= names."
+                f"draws have no parameter named {site!r}, only {shown(list(draws))}. Pass draws of this classifier's "
+                "posterior, with all features; run_nuts draws those that its features= names."
             )
         values = to_numbers(f"draws[{site!r}]", draws[site])
         if values.shape[1:] != shape or not len(values):
             expected = ", ".join(map(str, ("draws", *shape)))
             raise ValueError(
-                f"draws[{site!r}] has shape {values.shape}; it must have shape ({expected}), with one value for each "
-                "parameter of the fitted model. Pass draws of this classifier's posterior, with all features."
+                f"draws[{site!r}] has shape {values.shape}; it must have shape ({expected}). Pass draws of this "
+                "classifier's posterior, with all features."
             )
         sites[site] = values
     return sites
@@ -374,8 +376,7 @@ def joint_of_draws(draws: JointLikelihood, x: tuple[object, ...]) -> jax.Array:
 
 def _log_prob(likelihood: Any, rows: object) -> jax.Array:
     """(N, S · C) log p(rows of one block | class, draw), by a likelihood over S · C classes."""
-    log_prob: jax.Array = likelihood.prepare(rows).log_prob(rows)
-    return log_prob
+    return likelihood.prepare(rows).log_prob(rows)
 
 
 _log_prob_of_many = kernel(_log_prob)
@@ -385,5 +386,4 @@ _log_prob_of_many = kernel(_log_prob)
 def joint_given(model: NaiveBayes, x: tuple[object, ...]) -> jax.Array:
     """(S, N, C) log p(class, row | D, φ_s), parameters integrated out, of S posteriors as one over S · C classes."""
     predictives = [family.predictive() for family in model.blocks]
-    joint: jax.Array = joint_of_draws(model.weighted(xp.asarray(model.class_prior.mean().log_theta), predictives), x)
-    return joint
+    return joint_of_draws(model.weighted(xp.asarray(model.class_prior.mean().log_theta), predictives), x)

@@ -7,9 +7,9 @@ the weight.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from functools import partial, reduce
-from typing import Any, Literal, Protocol
+from typing import Any, Literal
 
 import jax
 import numpy as np
@@ -18,7 +18,7 @@ from bayesnb import scoring
 from bayesnb._util.precision import float64
 from bayesnb._util.rows import scatter_rows
 from bayesnb._util.warnings import warn
-from bayesnb.encoding import Encoding, Rows, blocks, ignore_unknown
+from bayesnb.encoding import Rows, blocks, ignore_unknown
 from bayesnb.encoding.row_blocks import pad_rows
 from bayesnb.families import Family
 from bayesnb.families._namespace import kernel, logsumexp, xp
@@ -123,11 +123,10 @@ def warn_of_collapse(size: np.ndarray, n_draws: int) -> None:
     if low.any():
         row = int(np.nanargmin(size))
         warn(
-            f"The results of {int(low.sum())} of {len(size)} rows are mostly Monte Carlo error: draws are weighted by "
-            f"p(row | draw), and few of the {n_draws} draws have weight for these rows (least effective sample size: "
-            f"{size[row]:.1f}, row {row}). Pass the object itself that posterior_draws, to_arviz or run_nuts "
-            "returned for this classifier, not a copy or a changed one, because its parameters are then integrated out "
-            "instead of drawn; or leave draws= out. More draws help only if the model has few parameters."
+            f"The results of {int(low.sum())} of {len(size)} rows are mostly Monte Carlo error: few of {n_draws} draws "
+            f"have a large p(row | draw) (least effective sample size: {size[row]:.1f}, row {row}). Pass the object "
+            "itself that posterior_draws, to_arviz or run_nuts returned for this classifier, whose parameters are then "
+            "integrated out; or leave draws= out. More draws help only if the model has few parameters."
         )
 
 
@@ -137,58 +136,37 @@ def average_joint(joint: jax.Array, output: Callable[[jax.Array], jax.Array] = l
     return output(logsumexp(joint, axis=0) - xp.log(joint.shape[0]))
 
 
+@float64
 def score_draws(
-    fitted: Fitted, X: object, drawn: Parameters | Hyperparameters, output: Callable[[jax.Array], jax.Array]
+    fitted: Fitted,
+    X: object,
+    groups: Callable[[int], Iterable[tuple[np.ndarray, Parameters | Hyperparameters]]],
+    output: Callable[[jax.Array], jax.Array],
 ) -> np.ndarray:
     """Apply `output` to log of p(class, row | draw) averaged over draws (N, C), for all rows of X; warn of few draws.
 
-    Factors common to all classes are left out.
-
-    Warns of rows whose effective sample size is below 100, or below half of the draws if these are fewer.
-    """
-    sizes: list[np.ndarray] = []
-    scores = map_rows(fitted, X, lambda rows, n: _score_rows(fitted, rows, n, drawn, output, sizes))
-    warn_of_collapse(np.concatenate(sizes), len(drawn))
-    return scores
-
-
-@float64
-def score_group_draws(
-    fitted: Fitted,
-    X: object,
-    groups: Callable[[int], Iterable[tuple[np.ndarray, Hyperparameters]]],
-    output: Callable[[jax.Array], jax.Array],
-) -> np.ndarray:
-    """Apply `output` to log averages (N, C) as `score_draws` does, with draws for each group of rows.
-
-    `groups` is a function of the number N of rows, to pairs of a mask (N,) of rows and the draws for these.
+    `groups` takes N and yields masks (N,) of the rows of each group, and the draws for these rows.
     """
     table = fitted.table(X)
-    fitted.rows(table)  # reports values that are not levels
+    encoded = fitted.rows(table)  # Values that are not levels are reported with the whole table.
     parts, sizes, n_draws = [], list[np.ndarray](), 1
     for mask, drawn in groups(table.n_rows):
-        rows, n_draws = fitted.encoding.rows(table.take(mask), ignore_unknown), len(drawn)
-        parts.append((mask, _score_rows(fitted, rows, int(mask.sum()), drawn, output, sizes)))
+        n_draws = len(drawn)
+        rows = encoded if mask.all() else fitted.encoding.rows(table.take(mask), ignore_unknown)
+        score_block = partial(_score_block, fitted, drawn, output, sizes)
+        cells = n_draws * len(fitted.encoding.classes) / 4
+        parts.append((mask, map_blocks(rows, int(mask.sum()), score_block, cells)))
     warn_of_collapse(np.concatenate(sizes), n_draws)
     return scatter_rows(parts).astype(parts[0][1].dtype)
 
 
-def _score_rows(
-    fitted: Fitted,
-    rows: tuple[Rows, ...],
-    n: int,
-    drawn: Parameters | Hyperparameters,
-    output: Callable[[jax.Array], jax.Array],
-    sizes: list[np.ndarray],
+def _score_block(
+    fitted: Fitted, drawn: Any, output: Callable[[jax.Array], jax.Array], sizes: list[np.ndarray], x: Any, n: int
 ) -> np.ndarray:
-    """Apply `output` to log averages (n, C) of encoded rows; append the effective sample sizes of rows to `sizes`."""
-
-    def score_block(x: tuple[object, ...], n: int) -> np.ndarray:
-        joint = xp.concatenate(list(drawn.joints(fitted, x)))
-        sizes.append(effective_size(row_weights(joint))[:n])
-        return np.asarray(average_joint(joint, output))[:n]
-
-    return map_blocks(rows, n, score_block, len(drawn) * len(fitted.encoding.classes) / 4)
+    """Apply `output` to log averages (n, C) of a block of rows; append their effective sample sizes to `sizes`."""
+    joint = xp.concatenate(list(drawn.joints(fitted, x)))
+    sizes.append(effective_size(row_weights(joint))[:n])
+    return np.asarray(average_joint(joint, output))[:n]
 
 
 # -- draws of class probabilities ----------------------------------------------------------------
@@ -196,54 +174,10 @@ def _score_rows(
 DrawsFunction = Callable[[np.ndarray, np.ndarray], np.ndarray]
 """Function of draws (S, n, C) of log P(class | row, θ) and of log P(class | row) (n, C); returns an array (n, …)."""
 
-DrawBlock = Callable[[tuple[object, ...]], tuple[Any, np.ndarray]]
-"""Function of a block of rows.
-
-Returns log p(class, row | draw) (M, n, C), whose average over M is that of the model, and draws (S, n, C) of
-log P(class | row, θ); M = S if draws are weighted.
-"""
-
-
-class RowSampler(Protocol):
-    """Draws of log P(class | row, θ) for the rows of a table."""
-
-    def map(self, fitted: Fitted, X: object, output: DrawsFunction) -> np.ndarray:
-        """Apply `output` to draws (S, n, C) and to log P(class | row) (n, C), block by block of rows."""
-        ...
-
-
-def _draws_row_function(
-    draw: DrawBlock, output: DrawsFunction, n_draws: int, cells: float, *, weighted: bool = False
-) -> RowFunction:
-    """Return the function of encoded rows that applies `output` to draws of their class probabilities.
-
-    With `weighted` the draws are of θ | D, and are drawn again with weights p(row | draw).
-    """
-
-    def summarize(rows: tuple[Rows, ...], n: int) -> np.ndarray:
-        """Return `output` (n, …) of the draws for n rows, block by block; if weighted, warn of few effective draws."""
-        sizes = []
-
-        def summarize_block(x: tuple[object, ...], n: int) -> np.ndarray:
-            """Draw for one block, resample the draws by p(row | draw) if weighted, and apply `output`."""
-            joint, drawn = draw(x)
-            if weighted:
-                weight = row_weights(joint)
-                sizes.append(effective_size(weight)[:n])
-                drawn = np.take_along_axis(drawn, resample(weight)[..., None], axis=0)
-            return output(drawn[:, :n], np.asarray(average_joint(joint))[:n])
-
-        answers = map_blocks(rows, n, summarize_block, cells)
-        if weighted:
-            warn_of_collapse(np.concatenate(sizes), n_draws)
-        return answers
-
-    return summarize
-
 
 @dataclass(frozen=True)
-class PosteriorSampler:
-    """Draws of log P(class | row, θ), θ from the posterior or, `given="row"`, from that with the row added.
+class RowSampler:
+    """Draws of log P(class | row, θ) for the rows of a table.
 
     Under θ | D, row the class k of the row is drawn from P(k | row, D). Then the parameters of class k know the
     row, and those of the other classes do not.
@@ -256,19 +190,19 @@ class PosteriorSampler:
     given : {"row", "data"}
         Whether the posterior knows the row.
     draws : int
-        Number of draws.
+        Number of draws; 1 if `drawn` is given.
     seed : int
         The same seed gives the same draws.
-    hyperparameters : Hyperparameters, optional
-        S draws φ_s, of which the posterior is the average: one draw of θ for each, by "draws", and `draws` is 1. With
-        the row added, the weight of each is p(row | D, φ_s).
+    drawn : Parameters or Hyperparameters, optional
+        S draws of θ | D, or of hyperparameters φ_s, for each of which one θ is drawn. With the row added, they are
+        drawn again, systematically, with weights p(row | θ) or p(row | D, φ_s).
     """
 
     method: Method
     given: Given
     draws: int
     seed: int
-    hyperparameters: Hyperparameters | None = None
+    drawn: Parameters | Hyperparameters | None = None
 
     def map(
         self, fitted: Fitted, X: object, output: DrawsFunction, closed_form: RowFunction | None = None
@@ -277,62 +211,74 @@ class PosteriorSampler:
 
         `closed_form` takes the place of draws by moments.
         """
-        n_posteriors = 1 if self.hyperparameters is None else len(self.hyperparameters)
-        n_draws = self.draws * n_posteriors
-        cells = n_draws * len(fitted.encoding.classes) / 16
-        exact = replace(self, method="draws")._draw_block(fitted, n_draws)
-        by_draws = _draws_row_function(exact, output, n_draws, cells, weighted=n_posteriors > 1)
+        n_draws = self.draws * (1 if self.drawn is None else len(self.drawn))
+        cells = n_draws * len(fitted.encoding.classes) / (4 if isinstance(self.drawn, Parameters) else 16)
+        posterior = padded_posterior(fitted) if self.drawn is None else None
+
+        def summarize(method: Method, rows: tuple[Rows, ...], n: int) -> np.ndarray:
+            """Return `output` (n, …) of the draws for n rows, block by block; warn if few draws have weight."""
+            sizes = []
+
+            def summarize_block(x: tuple[object, ...], n: int) -> np.ndarray:
+                """Draw for one block, resample the draws by p(row | draw) if weighted, and apply `output`."""
+                joint, drawn = self._draw(fitted, posterior, method, x, n_draws)
+                if self.drawn is not None and self.given == "row":
+                    weight = row_weights(joint)
+                    sizes.append(effective_size(weight)[:n])
+                    drawn = np.take_along_axis(drawn, resample(weight)[..., None], axis=0)
+                return output(drawn[:, :n], np.asarray(average_joint(joint))[:n])
+
+            answers = map_blocks(rows, n, summarize_block, cells)
+            if sizes:
+                warn_of_collapse(np.concatenate(sizes), n_draws)
+            return answers
+
+        by_draws: RowFunction = partial(summarize, "draws")
         if self.method == "draws":
             return map_rows(fitted, X, by_draws)
-        by_moments = closed_form or _draws_row_function(self._draw_block(fitted, n_draws), output, n_draws, cells)
-        return map_rows(fitted, X, by_moments, by_draws)
+        return map_rows(fitted, X, closed_form or partial(summarize, "moments"), by_draws)
 
-    def _draw_block(self, fitted: Fitted, n_draws: int) -> DrawBlock:
-        """Return the function that draws log P(class | row, θ) for a block of rows, S = `n_draws` in all."""
-        given = self.hyperparameters
-        posterior = [] if given is not None else [padded_posterior(fitted)]
-        draw_likelihood = self._from_moments if self.method == "moments" else self._from_draws
+    def _draw(
+        self, fitted: Fitted, posterior: Any, method: Method, x: tuple[object, ...], n_draws: int
+    ) -> tuple[Any, np.ndarray]:
+        """Return log p(class, row | D or draw) (M, n, C) and draws (S, n, C) of log P(class | row, θ) of some rows.
 
-        def draw(x: tuple[object, ...]) -> tuple[np.ndarray, np.ndarray]:
-            """Return (M, n, C) log p(class, row | D) of M posteriors, and (S, n, C) draws of log P(class | row, θ)."""
-            # Every block has the same variates: the draws for a row do not depend on its place in X.
-            rng = np.random.default_rng(self.seed)
-            order = (rng.permutation(n_draws) + rng.random(n_draws)) / n_draws
-            joints, draws = [], []
-            for model in posterior if given is None else given.models(fitted.encoding):
-                joint = joint_given(model, x)  # (M, n, C), of M posteriors
-                log_class, log_class_with_row = _draw_log_class(model.class_prior, (self.draws, len(joint)), rng)
-                in_class = None
-                if self.given == "row":
-                    order_of_model, order = np.split(order, [self.draws * len(joint)])
-                    in_class = _draw_class_of_row(joint, order_of_model.reshape(self.draws, -1))
-                if model.weights is not None:
-                    log_class = log_class + model.weights.class_bias
-                likelihood = draw_likelihood(model, x, in_class, rng)
-                log_proba = np.asarray(_combine(likelihood, log_class, log_class_with_row, in_class))
-                joints.append(np.asarray(joint))
-                draws.append(log_proba.reshape(-1, *joint.shape[1:]))
-            return np.concatenate(joints), np.concatenate(draws)
+        The average of p(class, row | D or draw) over M is p(class, row) of the model.
+        """
+        if isinstance(self.drawn, Parameters):
+            joint = xp.concatenate(list(self.drawn.joints(fitted, x)))
+            return joint, np.asarray(_log_proba(joint))
+        # Every block has the same variates: the draws for a row do not depend on its place in X.
+        rng = np.random.default_rng(self.seed)
+        order = (rng.permutation(n_draws) + rng.random(n_draws)) / n_draws
+        joints, draws = [], []
+        for model in [posterior] if self.drawn is None else self.drawn.models(fitted.encoding):
+            joint = joint_given(model, x)  # (M, n, C), of M posteriors
+            log_class, log_class_with_row = _draw_log_class(model.class_prior, (self.draws, len(joint)), rng)
+            in_class = None
+            if self.given == "row":
+                order_of_model, order = np.split(order, [self.draws * len(joint)])
+                in_class = _draw_class_of_row(joint, order_of_model.reshape(self.draws, -1))
+            if model.weights is not None:
+                log_class = log_class + model.weights.class_bias
+            likelihood = (self._from_moments if method == "moments" else self._from_draws)(model, x, in_class, rng)
+            log_proba = np.asarray(_combine(likelihood, log_class, log_class_with_row, in_class))
+            joints.append(np.asarray(joint))
+            draws.append(log_proba.reshape(-1, *joint.shape[1:]))
+        return np.concatenate(joints), np.concatenate(draws)
 
-        return draw
-
-    def _from_moments(
-        self, model: NaiveBayes, x: tuple[object, ...], in_class: jax.Array | None, rng: np.random.Generator
-    ) -> jax.Array:
+    def _from_moments(self, model: Any, x: tuple[object, ...], in_class: Any, rng: np.random.Generator) -> jax.Array:
         """Draw (draws, 1, n, C) log p(row | class, θ) from skewed distributions with the cumulants of one posterior."""
         row = row_cumulants(model, x)
 
-        def draw(score: Any) -> jax.Array:
+        def draw(score: Any) -> Any:
             z = rng.standard_normal((self.draws, 1, 1, score.mean.shape[1]))
-            draws: jax.Array = score.mean + xp.sqrt(score.variance) * skewed(z, skewness(score.variance, score.third))
-            return draws
+            return score.mean + xp.sqrt(score.variance) * skewed(z, skewness(score.variance, score.third))
 
         without_row = draw(row.without_row)
         return without_row if in_class is None else xp.where(in_class, draw(row.with_row), without_row)
 
-    def _from_draws(
-        self, model: NaiveBayes, x: tuple[object, ...], in_class: jax.Array | None, rng: np.random.Generator
-    ) -> np.ndarray:
+    def _from_draws(self, model: Any, x: tuple[object, ...], in_class: Any, rng: np.random.Generator) -> np.ndarray:
         """Draw (draws, M, n, C) log p(row | class, θ) exactly, by draws of θ from M posteriors."""
         total: Any = 0.0
         n_models, stacked = 1, None
@@ -349,38 +295,15 @@ class PosteriorSampler:
             drawn = []
             for start in range(0, self.draws, chunk):
                 # The last chunk is as long as the others: one compilation.
-                part = (
-                    None if stacked is None else np.resize(stacked[start : start + chunk], (chunk, *stacked.shape[1:]))
-                )
+                part = stacked
+                if stacked is not None:
+                    part = np.resize(stacked[start : start + chunk], (chunk, *stacked.shape[1:]))
                 if asked is None:
                     drawn.append(np.asarray(_draw_likelihood(HostVariates(rng), chunk, family, rows, part)))
                 else:
                     drawn.append(np.asarray(run(_draw_likelihood, asked, chunk, rng, family, rows, part)))
             total = total + np.concatenate(drawn)[: self.draws]
-        scores: np.ndarray = total.reshape(*total.shape[:2], n_models, -1).swapaxes(1, 2)
-        return scores
-
-
-@dataclass(frozen=True, eq=False)
-class GivenSampler:
-    """Draws of log P(class | row, θ) from given draws of θ | data.
-
-    For θ | data, row they are drawn again with weights p(row | θ), systematically.
-    """
-
-    drawn: Parameters
-    given: Given
-
-    def map(self, fitted: Fitted, X: object, output: DrawsFunction) -> np.ndarray:
-        """Apply `output` to draws (S, n, C) and to log P(class | row) (n, C), block by block of rows."""
-
-        def draw(x: tuple[object, ...]) -> tuple[jax.Array, np.ndarray]:
-            joint = xp.concatenate(list(self.drawn.joints(fitted, x)))
-            return joint, np.asarray(_log_proba(joint))
-
-        n_draws = len(self.drawn)
-        cells = n_draws * len(fitted.encoding.classes) / 4
-        return map_rows(fitted, X, _draws_row_function(draw, output, n_draws, cells, weighted=self.given == "row"))
+        return total.reshape(*total.shape[:2], n_models, -1).swapaxes(1, 2)
 
 
 def sampler_of_draws(fitted: Fitted, draws: object, given: Given, seed: int) -> RowSampler:
@@ -390,17 +313,14 @@ def sampler_of_draws(fitted: Fitted, draws: object, given: Given, seed: int) -> 
     another origin, they are draws of θ.
     """
     drawn = read_draws(fitted, draws) if given == "row" else read_parameters(fitted, draws)
-    if isinstance(drawn, Parameters):
-        return GivenSampler(drawn, given)
-    if drawn.kind is None:
-        return PosteriorSampler("draws", given, len(next(iter(read_sites(draws).values()))), seed)
-    return PosteriorSampler("draws", given, 1, seed, drawn)
+    if isinstance(drawn, Hyperparameters) and drawn.kind is None:
+        return RowSampler("draws", given, len(next(iter(read_sites(draws).values()))), seed)
+    return RowSampler("draws", given, 1, seed, drawn)
 
 
 def _draw_likelihood(variates: Variates, n: int, family: Family, rows: object, in_class: Any) -> jax.Array:
     """Draw (n, N, C) log p(row | class, θ) of one block; θ given the row too in the class where `in_class` is true."""
-    scores: jax.Array = family.draw_log_likelihood(variates, n, rows, in_class)
-    return scores
+    return family.draw_log_likelihood(variates, n, rows, in_class)
 
 
 def _draw_log_class(
@@ -434,21 +354,15 @@ def _combine(
 ) -> jax.Array:
     """Compute (draws, M, n, C) log P(class | row, θ) from drawn log-likelihoods and log class probabilities."""
     log_class, log_class_with_row = log_class[:, :, None], log_class_with_row[:, :, None]
-    return log_normalize(
-        likelihood + (log_class if in_class is None else xp.where(in_class, log_class_with_row, log_class))
-    )
+    log_class = log_class if in_class is None else xp.where(in_class, log_class_with_row, log_class)
+    return log_normalize(likelihood + log_class)
 
 
 # -- labelled rows -------------------------------------------------------------------------------
 
 
 def score_labelled(
-    encoding: Encoding,
-    posterior: NaiveBayes,
-    rows: tuple[Rows, ...],
-    label: np.ndarray,
-    drawn: dict[str, np.ndarray],
-    seed: int,
+    fitted: Fitted, rows: tuple[Rows, ...], label: np.ndarray, drawn: dict[str, np.ndarray], seed: int
 ) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
     """Return log p(row, label | θ), log p(label | row, θ), and drawn label indices, (S, N) each, for S draws of θ.
 
@@ -467,17 +381,16 @@ def score_labelled(
         for first in range(0, n_draws, chunk):
             # The last chunk overlaps the chunk before, so that all have one shape and one compilation.
             part = slice(min(first, n_draws - chunk), min(first + chunk, n_draws))
-            draws = stacked_likelihood(encoding, posterior, drawn, part)
+            draws = stacked_likelihood(fitted.encoding, fitted.posterior, drawn, part)
             uniform = rng.random((chunk, len(labels)))
-            scores = _score_labelled(posterior, draws, x, labels, log_base, uniform)
+            scores = _score_labelled(fitted.posterior, draws, x, labels, log_base, uniform)
             for result, values in zip(results, scores, strict=True):
                 result[part, piece] = values[:, :n]
         undefined = np.isnan(results[1][:, piece]).any(axis=0)
         if undefined.any():
             raise ValueError(
-                f"X: row {piece.start + int(np.argmax(undefined))} has no class probabilities under some draws. In "
-                "every class a parameter is 0 to the precision of float64, as happens with concentrations near 0. "
-                "Leave the row out, or choose a larger alpha."
+                f"X: row {piece.start + int(np.argmax(undefined))} has no class probabilities under some draws, as a "
+                "parameter of every class is 0 to float64. Leave the row out, or choose a larger alpha."
             )
     return results
 
@@ -485,12 +398,7 @@ def score_labelled(
 @float64
 @kernel
 def _score_labelled(
-    posterior: NaiveBayes,
-    draws: JointLikelihood,
-    x: tuple[object, ...],
-    label: jax.Array,
-    log_base: jax.Array,
-    uniform: jax.Array,
+    posterior: NaiveBayes, draws: JointLikelihood, x: Any, label: jax.Array, log_base: jax.Array, uniform: jax.Array
 ) -> tuple[jax.Array, jax.Array, jax.Array]:
     """Compute the results (S, n) of `score_labelled` for one block of rows; `uniform` (S, n) picks the drawn labels."""
     joint = joint_of_draws(draws, x)

@@ -79,12 +79,9 @@ def _weighted_cumulants(family: Family, rows: Any, weight: Any, exponent: Any) -
 
     A scalar weight w multiplies the whole row by w (t + 1)^(-exponent), where t is the number of draws of the row.
     """
-    weighted: Cumulants
     if xp.ndim(weight):
-        weighted = family.cumulants_of_terms(rows) * weight
-        return weighted.sum()
-    weighted = family.log_likelihood_cumulants(rows) * length_power(rows, weight, exponent)[:, None]
-    return weighted
+        return (family.cumulants_of_terms(rows) * weight).sum()
+    return family.log_likelihood_cumulants(rows) * length_power(rows, weight, exponent)[:, None]
 
 
 def class_cumulants(class_prior: Any, multiplicity: jax.Array) -> Cumulants:

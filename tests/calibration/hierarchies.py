@@ -22,7 +22,7 @@ from bayesnb.families import LevelCounts, Moments
 from bayesnb.families.protocol import HyperpriorKind
 from bayesnb.model import Statistics
 from bayesnb.sampling.hierarchy import Hierarchy
-from bayesnb.uncertainty.draws import draw_stacked, stack_as_classes
+from bayesnb.uncertainty.draws import draw_sites, stack_as_classes
 
 Values = dict[str, np.ndarray]
 
@@ -200,7 +200,7 @@ def draw_parameters(hierarchy: Hierarchy, hyper: Values, statistics: Statistics,
     with jax.enable_x64(True):
         models = jax.tree.map(np.asarray, _posteriors(hierarchy)(hyper, statistics))
     everything = [np.ones(np.shape(block.concentration)[-1], bool) for block in models.blocks]
-    return draw_stacked(stack_as_classes(models), hierarchy.sites, everything, seed)
+    return draw_sites(stack_as_classes(models), hierarchy.sites, everything, 1, seed)
 
 
 @cache

@@ -17,7 +17,7 @@ from sklearn.base import clone
 import bayesnb as bnb
 from bayesnb import counting
 from bayesnb.encoding import Conditional
-from bayesnb.uncertainty.row_draws import PosteriorSampler
+from bayesnb.uncertainty.row_draws import RowSampler
 from tests.estimators.cases import state
 from tests.families.prunings import AllPrunings
 from tests.persistence.forger import parts, signed
@@ -210,7 +210,7 @@ def test_tables_of_contexts_say_which_prunings_are_probable():
 @pytest.mark.parametrize("method", ["moments", "draws"])
 def test_law_9_the_average_given_the_row_is_the_prediction(method):
     rows = np.vstack([X[:6], HOLES[:6]])
-    sampler = PosteriorSampler(method, "row", 4000, 0)
+    sampler = RowSampler(method, "row", 4000, 0)
     drawn = sampler.map(fitted().fitted_, rows, lambda log_p, _: np.exp(log_p).transpose(1, 0, 2))
     error = 4.5 * drawn.std(axis=1) / np.sqrt(4000)
     slack = 0.01 if method == "moments" else 1e-9

@@ -14,7 +14,7 @@ from scipy.special import gammaln
 from sklearn.base import clone
 
 import bayesnb as bnb
-from bayesnb.uncertainty.row_draws import PosteriorSampler
+from bayesnb.uncertainty.row_draws import RowSampler
 from tests.estimators.cases import state
 from tests.families.trees import AllTrees, arcs_of, is_forest
 from tests.prediction.test_conformal import assert_p_values, ranks
@@ -188,7 +188,7 @@ def test_drawn_trees_are_those_of_the_arcs():
 def test_law_9_the_average_given_the_row_is_the_prediction(given):
     """Given the data it is near it."""
     nb, rows = fitted(), np.vstack([X[:6], HOLES[:6]])
-    sampler = PosteriorSampler("draws", given, 4000, 0)
+    sampler = RowSampler("draws", given, 4000, 0)
     drawn = sampler.map(nb.fitted_, rows, lambda log_p, _: np.exp(log_p).transpose(1, 0, 2))
     expected = nb.predict_proba(rows)
     error = 4.5 * drawn.std(axis=1) / np.sqrt(4000)

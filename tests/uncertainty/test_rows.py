@@ -18,7 +18,7 @@ import bayesnb as bnb
 from bayesnb.encoding import blocks
 from bayesnb.scoring import pad
 from bayesnb.uncertainty import decompose_uncertainty, log_odds_moments, posterior_draws, predict_interval
-from bayesnb.uncertainty.row_draws import PosteriorSampler
+from bayesnb.uncertainty.row_draws import RowSampler
 from bayesnb.uncertainty.score_moments import row_cumulants, score_cumulants, skewed, unskewed
 from tests.strategies import thorough, variants
 from tests.uncertainty.simulated import SIMULATED
@@ -124,7 +124,7 @@ def test_given_the_row_draws_average_to_predict_proba(kind, n_classes):
     """Law 9, within five Monte Carlo errors."""
     nb, X = problem(kind, n_classes)
     p, n = nb.predict_proba(X), 4000
-    sampler = PosteriorSampler("draws", "row", n, 0)
+    sampler = RowSampler("draws", "row", n, 0)
     mean, sd = sampler.map(nb.fitted_, X, lambda drawn, _: moments_of(np.exp(drawn))).swapaxes(0, 1)
     # The sd of what is seldom is not known from the draws, but the variance of a probability is at most p (1 - p).
     bound = np.where((p > 0.01) & (p < 0.99), sd, np.sqrt(p * (1 - p)))
