@@ -426,7 +426,7 @@ def _row_groups(
     else:
         rng = np.random.default_rng([seed, 1])
         first = {k: v.reshape(*sample, *v.shape[1:])[:, :kept].reshape(-1, *v.shape[1:]) for k, v in drawn.items()}
-        parts = [values for _, values in replicate_rows(fitted.encoding, fitted.posterior, first, label, blocks, rng)]
+        parts = [values for _, values in replicate_rows(fitted, first, label, blocks, rng)]
         tables = map(np.concatenate, zip(*parts, strict=True))
         cells = [values.reshape(sample[0], kept, *values.shape[1:]) for values in tables]
         replicates, levels = _cell_variables(blocks, cells, dims)

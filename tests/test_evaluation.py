@@ -7,6 +7,7 @@ from functools import partial
 import numpy as np
 import pandas as pd
 import pytest
+import scipy.sparse as sp
 import sklearn.naive_bayes as sklearn_nb
 from hypothesis import given
 from hypothesis import strategies as st
@@ -144,6 +145,14 @@ def test_rows_are_the_four_readings():
     for name, alpha in (("map", 2.0), ("mean", 2.0), ("predictive", 2.0), ("Perks", 0.25)):
         evidence = of_classes + sum(log_dirichlet(n, alpha) for feature in counts for n in feature)
         assert table.loc[name, "log_evidence"] == pytest.approx(evidence, rel=1e-12)
+
+
+def test_sparse_rows_are_compared_as_dense_ones():
+    rng = np.random.default_rng(0)
+    X, y = rng.poisson(0.7, (60, 5)), rng.integers(0, 2, 60)
+    dense = compare_estimates(MultinomialNB(), X[:40], y[:40], X[40:], y[40:])
+    sparse = compare_estimates(MultinomialNB(), sp.csr_array(X[:40]), y[:40], sp.csr_array(X[40:]), y[40:])
+    pd.testing.assert_frame_equal(sparse, dense, rtol=1e-10)
 
 
 def test_map_is_mle_at_one_and_says_so():
@@ -339,7 +348,7 @@ def test_differences_are_from_a_row_that_there_is():
     X, y = two_normals()
     for compare in (partial(compare_estimates, repeats=2), partial(compare_folds, folds=[])):
         refused(
-            "against='weighted' is not a name in the table; choose from 'mle',",
+            r"against='weighted' is not a name in the table; choose from \('mle',",
             compare,
             GaussianNB(),
             X,

@@ -228,8 +228,8 @@ def posterior_predictive_check(
     drawn = draw_posterior(fitted, int(draws), seed)
     rng = np.random.default_rng([seed, 1])
     with progress("Replicates", draws) as tick:
-        for part, values in replicate_rows(encoding, fitted.posterior, drawn, label, blocks, rng):
-            measured.append(measure(select(values)))
+        for part, values in replicate_rows(fitted, drawn, label, blocks, rng):
+            measured.append(known.measure(_select_features(blocks, values, label, chosen, by_position)))
             tick(part.stop - part.start)
     value, score = np.concatenate(measured, axis=1)
     defined = ~np.isnan(value).all(axis=0)

@@ -4,9 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
+import pandas as pd
 from sklearn.base import clone
 
 from bayesnb._util.rows import take_rows
@@ -16,9 +17,6 @@ from bayesnb.evaluation.estimates import Fit, TableRows
 from bayesnb.evaluation.resampling import corrected_error, standard_error, stratified_splits
 from bayesnb.evaluation.scores import RowScores, average, pool, summarize
 from bayesnb.fitted import Classifier
-
-if TYPE_CHECKING:
-    import pandas as pd
 
 Split = tuple[object, object, object, object]
 """Rows to fit and their labels, rows to test and their labels."""
@@ -128,10 +126,7 @@ def compare_estimates(
     rows = TableRows.read(nb, priors, baselines)
     rows.require(against)
     if (X_test is None) != (y_test is None) or (X_test is None) == (repeats is None):
-        raise ValueError(
-            "Pass either both X_test and y_test, or repeats=K for K random splits of X and y into training and test "
-            "rows."
-        )
+        raise ValueError("Pass either both X_test and y_test, or repeats=K for K random splits of X and y.")
     classes, y = estimates.labels(X, y, type(nb).__name__)
     if repeats is None:
         _, y_test = estimates.labels(X_test, y_test, type(nb).__name__, "_test")
@@ -139,17 +134,17 @@ def compare_estimates(
         return Scored(scored, rows, estimates.log_evidence(readings)).table(against)
     splits = stratified_splits(y, repeats, test_size, seed)
     fits = _fit_each(nb, rows, _split_rows(X, y, splits))
-    parts = [
-        (summarize_each(scored), estimates.log_evidence(readings))
-        for scored, readings in rows.score(fits, len(splits), classes, progress)
-    ]
-    summaries = {name: [scores[name] for scores, _ in parts] for name in rows.names}
-    evidence = {name: float(np.mean([e.get(name, np.nan) for _, e in parts])) for name in rows.names}
-    sizes = len(splits[0][0]), len(splits[0][1])
+    summaries: dict[str, list[dict[str, float]]] = {name: [] for name in rows.names}
+    evidences: list[dict[str, float]] = []
+    for scored, readings in rows.score(fits, len(splits), classes, progress):
+        evidences.append(estimates.log_evidence(readings))
+        for name, scores in scored.items():
+            summaries[name].append(summarize(scores))
+    evidence = {name: float(np.mean([e.get(name, np.nan) for e in evidences])) for name in rows.names}
 
     def difference(name: str, score: str) -> tuple[float, float]:
         values = paired_differences(summaries[name], summaries[against], score)
-        return float(np.mean(values)), corrected_error(values, *sizes)
+        return float(np.mean(values)), corrected_error(values, *map(len, splits[0]))
 
     return _table({name: average(scores) for name, scores in summaries.items()}, difference, evidence, rows)
 
@@ -279,10 +274,8 @@ def score_fitted(
     baselines, parts = baselines or {}, list(parts)
     rows = TableRows.read(nb, priors, {name: fitted[0] for name, fitted in baselines.items()})
     evidence = estimates.log_evidence(rows.readings(nb))
-    fits = (
-        Fit(classifier, [fitted[i] for fitted in baselines.values()], X, y)
-        for i, (classifier, X, y) in enumerate(parts)
-    )
+    each_baselines = zip(*baselines.values(), strict=True) if baselines else [()] * len(parts)
+    fits = ((nb, fitted, X, y) for (nb, X, y), fitted in zip(parts, each_baselines, strict=True))
     return Scored.pool(rows.score(fits, len(parts), nb.classes_, progress), rows, evidence)
 
 
@@ -304,12 +297,7 @@ class Scored:
     evidence: Mapping[str, float]
 
     @classmethod
-    def pool(
-        cls,
-        parts: Iterable[tuple[Mapping[str, RowScores], object]],
-        estimates: TableRows,
-        evidence: Mapping[str, float],
-    ) -> Scored:
+    def pool(cls, parts: Iterable[Any], estimates: TableRows, evidence: Mapping[str, float]) -> Scored:
         """Pool the scores of the rows of several splits, which `TableRows.score` yields, by estimate."""
         scored = [scores for scores, _ in parts]
         return cls({name: pool([scores[name] for scores in scored]) for name in estimates.names}, estimates, evidence)
@@ -340,11 +328,6 @@ def paired_differences(
     return np.array([a[score] - b[score] for a, b in zip(scores, others, strict=True)])
 
 
-def summarize_each(scored: Mapping[str, RowScores]) -> dict[str, dict[str, float]]:
-    """Return the mean scores of each estimate: {estimate: {score: mean over rows}}, as by `scores`."""
-    return {name: summarize(rows) for name, rows in scored.items()}
-
-
 def _split_rows(X: object, y: np.ndarray, splits: Iterable[tuple[np.ndarray, np.ndarray]]) -> Iterator[Split]:
     """Yield (rows to fit, labels, rows to test, labels) for each (train, test) of the splits."""
     for train, test in splits:
@@ -356,7 +339,7 @@ def _fit_each(nb: Classifier, rows: TableRows, splits: Iterable[Split]) -> Itera
     for X, y, X_test, y_test in splits:
         with internal_fits():
             fitted, baselines = clone(nb).fit(X, y), rows.fit_baselines(X, y)
-        yield Fit(fitted, baselines, X_test, y_test)
+        yield fitted, baselines, X_test, y_test
 
 
 def _table(
@@ -366,8 +349,6 @@ def _table(
     rows: TableRows,
 ) -> pd.DataFrame:
     """Make the table of `compare_estimates`; `difference(estimate, score)` is a mean difference and its error."""
-    import pandas as pd
-
     table = []
     for name, values in scores.items():
         differences = {}

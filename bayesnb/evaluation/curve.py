@@ -2,23 +2,20 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
-from typing import TYPE_CHECKING
+from collections.abc import Iterable, Iterator, Mapping
 
 import numpy as np
+import pandas as pd
 from sklearn.base import clone
 
-from bayesnb._util.arguments import shown
+from bayesnb._util.arguments import bad_argument
 from bayesnb._util.rows import take_rows
 from bayesnb._util.warnings import internal_fits
-from bayesnb.evaluation.compare import MLE, paired_differences, summarize_each
+from bayesnb.evaluation.compare import MLE, paired_differences
 from bayesnb.evaluation.estimates import Fit, TableRows, labels
 from bayesnb.evaluation.resampling import nested_splits, standard_error
-from bayesnb.evaluation.scores import average
+from bayesnb.evaluation.scores import average, summarize
 from bayesnb.fitted import Classifier
-
-if TYPE_CHECKING:
-    import pandas as pd
 
 _WITH_ERROR = ("brier", "log_loss_clipped")
 
@@ -131,27 +128,19 @@ def learning_curve(
                         fitted.partial_fit(take_rows(X, train[counted:]), y_train[counted:], classes=classes)
                     baselines = rows.fit_baselines(X_train, y_train)
                 counted = len(train)
-                yield Fit(fitted, baselines, X_test, y_test)
+                yield fitted, baselines, X_test, y_test
 
-    scored = rows.score(fits(), len(splits) * len(sizes), classes, progress)
-    return _table(sizes, [summarize_each(scores) for scores, _ in scored], rows)
-
-
-def _table(sizes: Sequence[int], parts: Sequence[Mapping[str, dict[str, float]]], rows: TableRows) -> pd.DataFrame:
-    """Table of `learning_curve` from the scores of each repeat and size, sizes changing fastest."""
-    import pandas as pd
-
+    parts = []
+    for scored, _ in rows.score(fits(), len(splits) * len(sizes), classes, progress):
+        parts.append({name: summarize(scores) for name, scores in scored.items()})
     table = []
     for i, size in enumerate(sizes):
-        repeats = parts[i :: len(sizes)]
+        of_size = parts[i :: len(sizes)]
         for name, same in zip(rows.names, rows.same_as(), strict=True):
-            scores = [part[name] for part in repeats]
-            difference = paired_differences(scores, [part[MLE] for part in repeats], "brier")
+            scores = [part[name] for part in of_size]
+            difference = paired_differences(scores, [part[MLE] for part in of_size], "brier")
             errors = {f"{s}_se": standard_error(np.array([part[s] for part in scores])) for s in _WITH_ERROR}
-            errors |= {
-                "brier_difference": float(np.mean(difference)),
-                "brier_difference_se": standard_error(difference),
-            }
+            errors |= {"brier_difference": difference.mean(), "brier_difference_se": standard_error(difference)}
             row = {"size": size, "estimate": name, "repeats": len(scores), **average(scores), **errors, "same_as": same}
             table.append(row)
     return pd.DataFrame(table)
@@ -161,8 +150,6 @@ def _increasing(sizes: Iterable[int]) -> list[int]:
     """Return the sizes as a list; raise ValueError unless they are positive integers that increase."""
     values = np.array(list(sizes) if isinstance(sizes, Iterable) else [])
     if values.dtype.kind not in "iu" or values.ndim != 1 or (np.diff(values, prepend=0) <= 0).any():
-        raise ValueError(
-            f"sizes={shown(sizes)} must be increasing positive integers, the numbers of rows of each class, such as "
-            "[3, 10]."
-        )
+        wanted = "increasing positive integers, the numbers of rows of each class, such as [3, 10]"
+        raise bad_argument("sizes", sizes, wanted)
     return [int(n) for n in values]

@@ -7,12 +7,12 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from itertools import combinations
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 from sklearn.base import clone
 
-from bayesnb._util.arguments import require_iterable, require_mapping, shown
+from bayesnb._util.arguments import bad_argument, require_iterable, require_mapping, shown
 from bayesnb._util.progress import progress as progress_bar
 from bayesnb._util.warnings import UndefinedProbabilityWarning, UnknownLevelWarning
 from bayesnb.encoding import Encoding, Levels, check_labels
@@ -27,15 +27,8 @@ _PERKS = "1/L"
 
 Readings = dict[str, tuple[Classifier, str | None]]
 """Classifier and estimate by the name of a row; None: the estimate of the classifier."""
-
-
-class Fit(NamedTuple):
-    """A classifier and the baselines fitted to the same rows, and other rows to score."""
-
-    classifier: Classifier
-    baselines: Sequence[Any]
-    X: object
-    y: object
+Fit = tuple[Classifier, Sequence[Any], object, object]
+"""A classifier and the baselines fitted to the same rows, and other rows to score with their labels."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -79,39 +72,32 @@ class TableRows:
             named = [(" ".join(repr(baseline).split()), baseline) for baseline in baselines]
         for _, baseline in named:
             if not hasattr(baseline, "fit") or not hasattr(baseline, "predict_proba") or isinstance(baseline, type):
-                raise TypeError(
-                    f"baselines holds {shown(baseline)}, which is not a classifier with fit and predict_proba. Pass "
-                    "instances, such as LogisticRegression()."
-                )
+                wanted = "a classifier with fit and predict_proba, such as LogisticRegression()"
+                raise bad_argument("an entry of baselines", baseline, wanted, TypeError)
         if not hasattr(type(nb), "no_evidence"):
-            raise NotImplementedError(
-                f"{type(nb).__name__} has no posterior, and so no estimates to compare. Pass it in baselines=, beside "
-                "a classifier of bayesnb that has a posterior."
-            )
+            name = type(nb).__name__
+            raise NotImplementedError(f"{name} has no posterior, and so no estimates; pass a {name} in baselines=.")
         plain = nb.unweighted
         owner = type(plain).__name__
         if priors and "alpha" not in plain.get_params(deep=False):
             raise ValueError(
-                f"priors={shown(priors)}: {owner} has no concentration `alpha` to set. Leave `priors` out; for other "
-                f"priors of {owner} pass classifiers as baselines, such as baselines=[{owner}(prior=...)]."
+                f"priors={shown(priors)}: {owner} has no concentration `alpha` to set. Leave `priors` out, or pass "
+                f"classifiers with other priors as baselines, such as baselines=[{owner}(prior=...)]."
             )
         if priors and isinstance(getattr(plain, "prior", None), NaiveBayes):
-            raise ValueError(
-                f"priors= sets `alpha`, which {owner} ignores when its prior= is given; pass a {owner} with prior=None."
-            )
+            raise ValueError(f"priors= sets `alpha`, which {owner} ignores beside prior=; pass one with prior=None.")
         names = (*READINGS, *(() if plain is nb else (WEIGHTED,)), *priors, *(name for name, _ in named))
         if twice := [name for i, name in enumerate(names) if name in names[:i]]:
             raise ValueError(
-                f"Two classifiers would have the same name in the table, {shown(twice[0])}. Rename a key of `priors`, "
-                "or pass baselines as a dict of names to classifiers."
+                f"Two classifiers have the same name in the table, {shown(twice[0])}. Rename a key of `priors`, or "
+                "pass baselines as a dict of names to classifiers."
             )
         return cls(names, dict(priors), named, np.ones((len(names), len(names)), bool))
 
     def require(self, against: str) -> None:
         """Raise ValueError unless `against` is the name of an estimate."""
         if not isinstance(against, str) or against not in self.names:
-            choices = ", ".join(map(shown, self.names))
-            raise ValueError(f"against={shown(against)} is not a name in the table; choose from {choices}.")
+            raise ValueError(f"against={shown(against)} is not a name in the table; choose from {self.names}.")
 
     def readings(self, fitted: Classifier) -> Readings:
         """Return {row: (classifier, estimate to read)} for all rows but baselines, with the counts of `fitted`.
@@ -166,8 +152,8 @@ class TableRows:
     def same_as(self) -> list[str]:
         """Return for each estimate the name of the first one before it that coincides with it, or ""."""
         first: list[str] = []
-        for j in range(len(self.names)):
-            first.append(next((self.names[i] for i in range(j) if self.same[i, j] and not first[i]), ""))
+        for same in self.same.T:
+            first.append(next((self.names[i] for i, equal in enumerate(first) if same[i] and not equal), ""))
         return first
 
 
@@ -188,12 +174,10 @@ def labels(X: Any, y: object, owner: str, which: str = "") -> tuple[np.ndarray, 
 
     `owner` and `which`, the ending of the arguments' names, are for messages.
     """
-    if not (X.shape if hasattr(X, "shape") else hasattr(X, "__len__")):
-        raise ValueError(
-            f"X{which}={shown(X)} must be a table: an array, a sparse matrix, a DataFrame or a list of rows."
-        )
-    n_rows = X.shape[0] if hasattr(X, "shape") else len(X)
-    classes, index = check_labels(y, n_rows, owner, f"y{which}")
+    shape = X.shape if hasattr(X, "shape") else (len(X),) if hasattr(X, "__len__") else ()
+    if not shape:
+        raise bad_argument(f"X{which}", X, "a table: an array, a sparse matrix, a DataFrame or a list of rows")
+    classes, index = check_labels(y, shape[0], owner, f"y{which}")
     return classes.array(), classes.array()[index]
 
 
@@ -220,10 +204,8 @@ def _with_alpha(fitted: Classifier, name: str, alpha: object) -> Classifier:
     """Return a copy with the same counts and another `alpha` ("1/L": Perks's prior); ValueError if alpha is bad."""
     if isinstance(alpha, str):
         if alpha != _PERKS:
-            raise ValueError(
-                f"priors[{shown(name)}]={shown(alpha)} must be a value that `alpha` accepts, such as a positive "
-                f"number, or {_PERKS!r}."
-            )
+            wanted = f"a value that `alpha` accepts, such as a positive number, or {_PERKS!r}"
+            raise bad_argument(f"priors[{shown(name)}]", alpha, wanted)
         alpha = _perks(fitted.fitted_.encoding)
     other: Classifier = fitted.with_priors({"alpha": alpha})
     _ = other.fitted_.prior  # A bad concentration is refused before anything is scored.
@@ -244,9 +226,7 @@ def _perks(encoding: Encoding) -> np.ndarray:
     return alpha
 
 
-def _predict(
-    classifier: Any, X: object, reading: Mapping[str, Any], classes: np.ndarray
-) -> tuple[np.ndarray, np.ndarray]:
+def _predict(classifier: Any, X: object, reading: dict[str, Any], classes: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
     """Predict log probabilities (N, C) and labels (N,); classes unknown to the classifier have log probability -inf."""
     with np.errstate(divide="ignore"):
         if hasattr(classifier, "predict_log_proba"):

@@ -146,9 +146,8 @@ def _shuffled_classes(y: object, repeats: int, seed: int, least: int, meaning: s
     count = np.bincount(label, minlength=len(classes))
     if (count < least).any():
         c, n = int(count.argmin()), int(count.min())
-        raise ValueError(
-            f"y: class {classes.values[c]!r} has {n} row{'' if n == 1 else 's'}; it needs {least}, {meaning}."
-        )
+        rows = "1 row" if n == 1 else f"{n} rows"
+        raise ValueError(f"y: class {classes.values[c]!r} has {rows}; it needs {least}, {meaning}.")
     groups = [np.flatnonzero(label == c) for c in range(len(classes))]
     rng = np.random.default_rng(seed)
     for _ in range(repeats):

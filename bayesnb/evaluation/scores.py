@@ -4,16 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, fields
-from typing import TYPE_CHECKING, Any, Literal
+from typing import Any, Literal
 
 import numpy as np
+import pandas as pd
 
 from bayesnb._util.arguments import require_choice, require_integer, shown
 from bayesnb.encoding import Levels
 from bayesnb.encoding.class_labels import require_present
-
-if TYPE_CHECKING:
-    import pandas as pd
 
 _CLIP = 1e-15
 _BINS = 15
@@ -132,8 +130,6 @@ def reliability(
     0  0.600  0.825      2       0.700       1.0
     1  0.825  0.900      2       0.875       0.5
     """
-    import pandas as pd
-
     require_integer("bins", bins)
     require_choice("strategy", strategy, ("uniform", "quantile"))
     rows = score_rows(log_proba, y, classes, predicted)
@@ -170,8 +166,7 @@ class RowScores:
     @property
     def log_loss_clipped(self) -> np.ndarray:
         """(N,) log loss of each row in nats, with probabilities of at least 1e-15."""
-        loss: np.ndarray = -np.maximum(self.log_true, np.log(_CLIP))
-        return loss
+        return -np.maximum(self.log_true, np.log(_CLIP))
 
 
 def score_rows(log_proba: Any, y: Any, classes: Any, predicted: Any = None) -> RowScores:
@@ -187,14 +182,12 @@ def score_rows(log_proba: Any, y: Any, classes: Any, predicted: Any = None) -> R
         log_proba = log_proba[:, np.argsort(named)]
     shape = (len(y), len(levels))
     if log_proba.shape != shape or not len(y):
-        raise ValueError(
-            f"log_proba has shape {log_proba.shape}; {len(y)} labels and {len(levels)} classes need {shape}, with at "
-            "least one row."
-        )
+        wanted = f"{len(y)} labels, of which there must be one, and {len(levels)} classes need {shape}"
+        raise ValueError(f"log_proba has shape {log_proba.shape}; {wanted}.")
     if (above := log_proba > _ROUNDING).any():
         i, c = (int(at[0]) for at in np.nonzero(above))
         raise ValueError(
-            f"log_proba of row {i} and class {shown(levels.values[c])} is {log_proba[i, c]:.4g}, but logarithms of "
+            f"log_proba of row {i} and class {shown(levels.values[c])} is {log_proba[i, c]:.4g}; logarithms of "
             "probabilities are at most 0. Pass what predict_log_proba returns, or np.log of probabilities."
         )
     true = levels.index(y)

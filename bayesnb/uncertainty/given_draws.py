@@ -169,7 +169,7 @@ def read_group_draws(
         yield np.ones(n_rows, bool), read_draws(fitted, draws)
         return
     if not _is_origin(draws, fitted, "grouped"):
-        raise ValueError("with groups=, draws= must be what run_nuts(nb, X=X, y=y, groups=groups) returns for this nb.")
+        raise ValueError("with groups=, draws= must be the result of run_nuts(nb, X=X, y=y, groups=groups).")
     values = _read_values(fitted, draws, "grouped")
     known = [str(name) for name in draws["constant_data"]["group"].to_numpy()]
     leaves, structure = jax.tree.flatten(fitted.statistics)

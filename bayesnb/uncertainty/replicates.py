@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Hashable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from functools import partial
 from itertools import pairwise
 from typing import Any
@@ -59,24 +59,18 @@ class CellBlock:
             return self
         position = {j: f for f, j in enumerate(self.index.tolist())}
         at = [position[int(j)] for j in index]
-        levels = None if self.levels is None else tuple(self.levels[f] for f in at)
-        names = [self.names[f] for f in at]
-        return replace(
-            self, index=self.index[at], names=names, levels=levels, values=self.values[:, at], ordered=self.ordered[at]
-        )
+        levels, names = self.levels and tuple(self.levels[f] for f in at), [self.names[f] for f in at]
+        return CellBlock(self.index[at], names, levels, self.values[:, at], self.ordered[at], self.total)
 
 
 def reason_against_replicates(fitted: Fitted) -> str | None:
     """Return the reason why rows of this model cannot be simulated, or None."""
     if fitted.weights is not None:
-        return (
-            "Weighted terms are not a distribution from which rows can be drawn. Pass nb.estimator_, the classifier "
-            "without weights."
-        )
+        return "Weighted terms are no distribution of rows. Pass nb.estimator_, the classifier without weights."
     if any(fitted.encoding.term_map.plus < 0):
         return (
-            "Rows cannot be drawn from this model, because its likelihood of numbers, a density times a ratio of cell "
-            "probabilities, is not normalised. Choose numbers='binned', which uses cell probabilities only."
+            "Rows cannot be drawn: the likelihood of numbers, a density times a ratio of cell probabilities, is not "
+            "normalised. Choose numbers='binned', which uses cell probabilities only."
         )
     return next(filter(None, (reason_for_lack(family, "simulate") for family in fitted.posterior.blocks)), None)
 
@@ -98,10 +92,8 @@ def read_cell_blocks(encoding: Encoding, rows: Sequence[Rows], n: int) -> list[C
     NotImplementedError
         If counts of words are not whole numbers: such rows cannot be replicated.
     """
-    return [
-        _read_block(columns.base, block_rows, n).select_features(columns.index)
-        for columns, block_rows in zip(encoding.blocks, rows, strict=True)
-    ]
+    pairs = zip(encoding.blocks, rows, strict=True)
+    return [_read_block(columns.base, observed, n).select_features(columns.index) for columns, observed in pairs]
 
 
 def _read_block(columns: Columns, rows: Any, n: int) -> CellBlock:
@@ -145,26 +137,19 @@ def simulate_cells(
     total : int or (S,) int array
         Number of draws of each row from a single simplex, if the columns are words.
     """
-    drawn = family.simulate(likelihood, rng, total)
+    drawn = require_capability(family, Simulation).simulate(likelihood, rng, total)
     return drawn if columns.network is None else columns.network.select_realized(drawn)
 
 
 def replicate_rows(
-    encoding: Encoding,
-    posterior: Any,
-    drawn: Mapping[str, np.ndarray],
-    label: np.ndarray,
-    blocks: Sequence[CellBlock],
-    rng: np.random.Generator,
+    fitted: Fitted, drawn: Mapping[str, np.ndarray], label: np.ndarray, blocks: Sequence[CellBlock], rng: Any
 ) -> Iterator[tuple[slice, list[np.ndarray]]]:
     """Yield replicated tables, for some of S draws of the parameters at a time: x ~ p(x | class of the row, θ).
 
     Parameters
     ----------
-    encoding : Encoding
-        Meaning of the columns.
-    posterior : NaiveBayes
-        Model whose parameters were drawn.
+    fitted : Fitted
+        State of the classifier whose parameters were drawn.
     drawn : dict {site: (S, ...) array}
         Draws of the parameters.
     label : (N,) int array
@@ -181,6 +166,7 @@ def replicate_rows(
     values : list of (s, N, F) arrays
         For each block positions of levels (int32), or numbers (float64), coded as in `CellBlock.values`.
     """
+    encoding, posterior = fitted.encoding, fitted.posterior
     n_draws, n_classes = drawn[CLASS_PROB].shape
     width = max(1, sum(int(columns.sizes().sum()) for columns in encoding.blocks))
     step = max(1, _MOST_CELLS // (width * max(1, len(label))))
@@ -191,9 +177,8 @@ def replicate_rows(
         likelihoods = stacked_likelihood(encoding, posterior, drawn, part).likelihoods
         of_label = (np.arange(n)[:, None] * n_classes + label).ravel()
         values = []
-        for columns, family, stacked, block, absent in zip(
-            encoding.blocks, posterior.blocks, likelihoods, blocks, missing, strict=True
-        ):
+        each = zip(encoding.blocks, posterior.blocks, likelihoods, blocks, missing, strict=True)
+        for columns, family, stacked, block, absent in each:
             likelihood = jax.tree.map(partial(np.take, indices=of_label, axis=0), stacked)
             total = 1 if block.total is None else np.tile(block.total, n)
             cells = columns.decode(simulate_cells(columns, family, likelihood, rng, total))

@@ -13,6 +13,7 @@ Wilson & Hilferty, *The distribution of chi-square*, PNAS 17 (1931).
 from __future__ import annotations
 
 import operator
+from collections.abc import Callable
 from dataclasses import replace
 from functools import reduce
 from typing import Any, Literal
@@ -26,7 +27,6 @@ from bayesnb.families.protocol import Cumulants, Family
 from bayesnb.families.special import polygammas
 from bayesnb.families.weighted_likelihoods import length_power
 from bayesnb.model import NaiveBayes, log_normalize
-from bayesnb.uncertainty.mixtures import mixture_quantiles
 
 _LARGEST_SKEWNESS = 3.0  # The cubic of a larger one has not the stated mean and variance.
 _NODES = 40
@@ -187,3 +187,34 @@ def _logit(scores: Cumulants) -> tuple[Any, Any, Any]:
     variance = scores.variance[..., 0] + scores.variance[..., 1]
     skew = skewness(variance, scores.third[..., 1] - scores.third[..., 0])
     return logit, np.maximum(variance**0.5, _SMALLEST_SD), skew
+
+
+def mixture_quantiles(
+    weight: np.ndarray, ends: np.ndarray, cdf: Callable[[np.ndarray, np.ndarray], np.ndarray], q: np.ndarray
+) -> np.ndarray:
+    """(M,) quantiles of mixtures of K components; each lies between the same quantiles of the components.
+
+    Parameters
+    ----------
+    weight : (K, M) array
+        Weights of the components.
+    ends : (K, M) array
+        Quantiles q of the components.
+    cdf : function of values (m,) and of their positions (m,) among the M mixtures
+        Cumulative probabilities (K, m) of the values under each component.
+    q : (M,) array
+        Probabilities.
+    """
+    from scipy.optimize.elementwise import find_root
+
+    def excess(x: np.ndarray, at: np.ndarray) -> np.ndarray:
+        return np.asarray(np.sum(weight[:, at] * (cdf(x, at) - q[at]), axis=0))
+
+    low, high = ends.min(axis=0), ends.max(axis=0)
+    every = np.arange(len(q))
+    above = excess(high, every) <= 0  # Rounding has lost all but the weight of one component.
+    between = np.flatnonzero((low < high) & ~above & (excess(low, every) < 0))
+    quantile: np.ndarray = np.where(above, high, low)
+    if between.size:
+        quantile[between] = find_root(excess, (low[between], high[between]), args=(between,)).x
+    return quantile

@@ -82,5 +82,5 @@ def test_a_reserved_level_is_told_with_its_odds():
 def test_what_has_no_readings_is_no_first_argument():
     nb = bnb.NaiveBayesMixture()
     for call in (lambda: bnb.compare_estimates(nb, X, Y, X, Y), lambda: bnb.learning_curve(nb, X, Y, [10], repeats=2)):
-        with pytest.raises(NotImplementedError, match="Pass it in baselines="):
+        with pytest.raises(NotImplementedError, match="pass a NaiveBayesMixture in baselines="):
             call()
