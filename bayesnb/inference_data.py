@@ -17,7 +17,7 @@ import numpy as np
 from bayesnb._util.arguments import require_integer, require_seed
 from bayesnb.encoding import Encoding, Table, ignore_unknown
 from bayesnb.fitted import Classifier, Fitted, require_posterior
-from bayesnb.model import NaiveBayes, Statistics
+from bayesnb.model import Statistics
 from bayesnb.uncertainty import ImproperPosteriorError, draw_parameters, require_proper, site_names
 from bayesnb.uncertainty.draws import distinct_names, draw_posterior, feature_masks, origin
 from bayesnb.uncertainty.given_draws import STATISTIC
@@ -137,14 +137,12 @@ def to_arviz(
     n_draws = sample[0] * sample[1]
     require_integer("draws * chains", n_draws)
     prior_seed, predictive_seed = (int(s) for s in np.random.SeedSequence(seed).generate_state(2))
-    encoding, prior, posterior = fitted.encoding, fitted.prior, fitted.posterior
     drawn = draw_posterior(fitted, n_draws, seed)
-    all_features = feature_masks(encoding, None)
-    groups = {"posterior": _parameter_dataset(encoding, posterior, drawn, sample, all_features)}
+    groups = {"posterior": _parameter_dataset(fitted, drawn, sample)}
     with suppress(ImproperPosteriorError):
-        require_proper(encoding, prior)
-        prior_draws = draw_parameters(encoding, prior, n_draws, prior_seed)
-        groups["prior"] = _parameter_dataset(encoding, prior, prior_draws, sample, all_features)
+        require_proper(fitted.encoding, fitted.prior)
+        prior_draws = draw_parameters(fitted.encoding, fitted.prior, n_draws, prior_seed)
+        groups["prior"] = _parameter_dataset(fitted, prior_draws, sample)
     if X is not None:
         groups |= _row_groups(fitted, X, y, drawn, sample, predictive_seed)
     sampling = "independent draws: R-hat is 1 and the effective sample size the number of draws, up to noise"
@@ -189,7 +187,7 @@ def assemble(
     """
     sample = next(iter(transitions.values())).shape
     names = None if of_groups is None else of_groups[0]
-    parameters = _parameter_dataset(fitted.encoding, fitted.prior, drawn, sample, masks, names)
+    parameters = _parameter_dataset(fitted, drawn, sample, masks, names)
     axes = [(_CLASS, np.ones(len(fitted.encoding.classes), bool))]
     axes += [(dim, keep) for (dim, _), keep in zip(_last_axes(fitted.encoding), masks, strict=True)]
     hyper: dict[str, Any] = {}
@@ -241,15 +239,14 @@ def assemble_latent(
     relabelled : float
         Proportion of draws whose classes were permuted.
     """
-    encoding, sample = fitted.encoding, next(iter(drawn.values())).shape[:2]
+    sample = next(iter(drawn.values())).shape[:2]
     flat = {site: values.reshape(-1, *values.shape[2:]) for site, values in drawn.items()}
-    posterior = _parameter_dataset(encoding, fitted.prior, flat, sample, feature_masks(encoding, None))
-    groups = {"posterior": posterior}
+    groups = {"posterior": _parameter_dataset(fitted, flat, sample)}
     if log_row is not None:
         description = {"description": "log p(x | parameters), or log p(x, y | parameters) of rows of known class"}
         likelihood = {"row": ((*_SAMPLE, _ROW), log_row, description)}
         groups["log_likelihood"] = _dataset(likelihood, sample, {_ROW: np.arange(log_row.shape[-1])})
-    names = {"row": np.arange(len(membership)), _CLASS: _class_names(encoding)}
+    names = {"row": np.arange(len(membership)), _CLASS: _class_names(fitted.encoding)}
     groups["constant_data"] = _dataset({"membership": (("row", _CLASS), membership)}, None, names)
     about = {"relabelled": f"{relabelled:g}"}
     return _to_arviz_object(mixture, groups, "Gibbs sampling of classes and parameters", about)
@@ -373,23 +370,20 @@ def _class_names(encoding: Encoding) -> np.ndarray:
 
 
 def _parameter_dataset(
-    encoding: Encoding,
-    model: NaiveBayes,
-    drawn: Mapping[str, np.ndarray],
-    sample: tuple[int, int],
-    masks: Sequence[np.ndarray],
-    groups: Sequence[str] | None = None,
+    fitted: Fitted, drawn: Mapping[str, np.ndarray], sample: Any, masks: Any = None, groups: Sequence[str] | None = None
 ) -> Any:
     """Return draws of parameters, arrays (S, C, …) by site, as a Dataset (chain, draw, class, level or feature).
 
     `sample` is (chains, draws) with product S; `masks` mark the positions of each block's last axis that were drawn.
     With names of G `groups` arrays are (S · G, C, …), and "group" stands before "class".
     """
+    encoding = fitted.encoding
+    masks = feature_masks(encoding, None) if masks is None else masks
     of_groups = {} if groups is None else {_GROUP: list(groups)}
     coordinates: dict[str, Any] = {**of_groups, _CLASS: _class_names(encoding)}
     shape = (*sample, *map(len, of_groups.values()))
     last: dict[str, tuple[str, ...]] = {}
-    for (dim, names), sites, keep in zip(_last_axes(encoding), site_names(encoding, model), masks, strict=True):
+    for (dim, names), sites, keep in zip(_last_axes(encoding), site_names(encoding, fitted.prior), masks, strict=True):
         if keep.any():
             coordinates[dim] = [name for name, wanted in zip(names, keep, strict=True) if wanted]
         last |= {site: (dim,) for site in sites.values()}
@@ -413,10 +407,8 @@ def _row_groups(
     scored = score_labelled(fitted, tuple(r.linear_rows() for r in encoded), label, drawn, seed)
     row, label_given_row, predicted = (values.reshape(*sample, -1) for values in scored)
     dims, observation = (*_SAMPLE, _ROW), {_ROW: np.arange(len(label))}
-    likelihoods = {
-        "row": (dims, row, {"description": "log p(x, y | parameters)"}),
-        "label": (dims, label_given_row, {"description": "log p(y | x, parameters)"}),
-    }
+    likelihoods = {"row": (dims, row, {"description": "log p(x, y | parameters)"})}
+    likelihoods["label"] = (dims, label_given_row, {"description": "log p(y | x, parameters)"})
     names: dict[str, Any] = {**observation, _CLASS: _class_names(fitted.encoding)}
     predictions: dict[str, Any] = {"label": (dims, predicted.astype(np.int32))}
     observed: dict[str, Any] = {"label": ((_ROW,), label.astype(np.int32))}
