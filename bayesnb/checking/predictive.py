@@ -229,7 +229,7 @@ def posterior_predictive_check(
     rng = np.random.default_rng([seed, 1])
     with progress("Replicates", draws) as tick:
         for part, values in replicate_rows(fitted, drawn, label, blocks, rng):
-            measured.append(known.measure(_select_features(blocks, values, label, chosen, by_position)))
+            measured.append(measure(select(values)))
             tick(part.stop - part.start)
     value, score = np.concatenate(measured, axis=1)
     defined = ~np.isnan(value).all(axis=0)

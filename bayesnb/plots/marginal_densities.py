@@ -241,7 +241,7 @@ def _marginals(fitted: Fitted, model: NaiveBayes, rows: pd.DataFrame) -> list[_M
 
     kind, blocks, marginals = rows["kind"].iloc[0], rows["block"].unique(), []
     shapes = {b: np.shape(fitted.posterior.blocks[b].variance()[kind]) for b in blocks}
-    mixtures = {b: [(w, *_name_marginals(f)[kind]) for w, f in mixture_components(model.blocks[b])] for b in blocks}
+    mixtures = {b: [(w, *_name_marginals(f)[kind]) for w, f in model.blocks[b].components()] for b in blocks}
     for row in rows.to_dict("records"):
         at, shape, components = (row["code"], row["position"]), shapes[row["block"]], []
         for weights, name, arguments in mixtures[row["block"]]:

@@ -9,8 +9,7 @@ import numpy as np
 import pandas as pd
 
 from bayesnb._util.arguments import require_choice, require_iterable
-from bayesnb.families import supports
-from bayesnb.families.protocol import FeatureUnits
+from bayesnb.families import offers
 from bayesnb.fitted import Classifier, Fitted, require_posterior
 from bayesnb.plots.labels import labels
 from bayesnb.uncertainty.tables import locate_parameters
@@ -109,7 +108,7 @@ def _convert_to_units(fitted: Fitted, table: pd.DataFrame) -> pd.DataFrame:
     table = table.assign(is_level=is_level, is_word=is_word, absent=is_binary & (table["level"] == "absent"))
     table = table.assign(unit=table["kind"], origin=0.0, size=1.0)
     for b, counts in enumerate(fitted.statistics.blocks):
-        for name, unit in (counts.units() if supports(counts, FeatureUnits) else {}).items():
+        for name, unit in (counts.units() if offers(counts, "units") else {}).items():
             own = (block == b) & (table["kind"] == name)
             table.loc[own, ["origin", "size"]] = np.column_stack([unit.origin, unit.size])[table["position"][own]]
             table.loc[own, "unit"] = unit.label

@@ -14,7 +14,7 @@ from bayesnb._util.precision import float64
 from bayesnb.encoding import Encoding
 from bayesnb.families import offers
 from bayesnb.families._namespace import kernel, xp
-from bayesnb.families.protocol import ConditionalDraws, Prior, Restrictable
+from bayesnb.families.protocol import Prior
 from bayesnb.families.variates import Replayer
 from bayesnb.fitted import Classifier, Fitted, require_posterior
 from bayesnb.model import NaiveBayes

@@ -258,11 +258,8 @@ def sampled_hyperparameters(prior: NaiveBayes, kind: HyperpriorKind, sites: Site
     # Classes share no base measure with one another, but groups of rows share one of the classes.
     of_classes: HyperpriorKind = "grouped" if kind == "grouped" else "symmetric"
     names: Sites = [CLASS_SITES, *hyperparameter_sites(prior, kind, sites)]
-    kinds: list[HyperpriorKind] = [of_classes, *[kind] * len(prior.blocks)]
-    return [
-        {own[name]: hyperparameter for name, hyperparameter in family.hyperprior(kind).items()}
-        for family, own, kind in zip([prior.class_prior, *prior.blocks], names, kinds, strict=True)
-    ]
+    parts = [prior.class_prior.hyperprior(of_classes), *(family.hyperprior(kind) for family in prior.blocks)]
+    return [{own[name]: found for name, found in part.items()} for own, part in zip(names, parts, strict=True)]
 
 
 def hyperparameter_sites(prior: NaiveBayes, kind: HyperpriorKind, sites: Sites) -> list[dict[str, str]]:
@@ -295,10 +292,8 @@ def prior_given(prior: NaiveBayes, names: Sites, values: Mapping[str, Any]) -> N
     values : dict {site: array}
         Values of the hyperparameters.
     """
-    blocks = tuple(
-        family.with_hyperparameters({name: values[site] for name, site in sites.items()})
-        for family, sites in zip(prior.blocks, names, strict=True)
-    )
+    given = ({name: values[site] for name, site in sites.items()} for sites in names)
+    blocks = tuple(family.with_hyperparameters(own) for family, own in zip(prior.blocks, given, strict=True))
     of_classes = {name: values[site] for name, site in CLASS_SITES.items() if site in values}
     return replace(prior, class_prior=prior.class_prior.with_hyperparameters(of_classes), blocks=blocks)
 
@@ -324,10 +319,9 @@ def posteriors_given(prior: NaiveBayes, statistics: Statistics, names: Sites, va
     groups = np.shape(statistics.class_count)[:-1]
     leading = len(next(iter(values.values()))), *groups
     # With axes of length 1 for groups, classes and columns, arrays of draws broadcast against those of the family.
-    aligned = {
-        site: np.reshape(v, (len(v), *(1,) * (len(leading) + 2 - np.ndim(v)), *np.shape(v)[1:]))
-        for site, v in values.items()
-    }
+    aligned = {}
+    for site, v in values.items():
+        aligned[site] = np.reshape(v, (len(v), *(1,) * (len(leading) + 2 - np.ndim(v)), *np.shape(v)[1:]))
     given = prior_given(prior, names, aligned)
 
     def posterior(family: Any, family_given: Any, hyperparameters: object, counted: Any) -> Any:
@@ -341,9 +335,8 @@ def posteriors_given(prior: NaiveBayes, statistics: Statistics, names: Sites, va
         return jax.tree.map(lambda v, shape: np.broadcast_to(v, (*leading, *shape)).reshape(-1, *shape), found, shapes)
 
     of_classes = CLASS_SITES.values() & values.keys()
-    classes = posterior(
-        prior.class_prior, given.class_prior, of_classes, LevelCounts(statistics.class_count[..., None, :])
-    )
+    counted = LevelCounts(statistics.class_count[..., None, :])
+    classes = posterior(prior.class_prior, given.class_prior, of_classes, counted)
     blocks = tuple(map(posterior, prior.blocks, given.blocks, names, statistics.blocks))
     return stack_as_classes(replace(prior, class_prior=classes, blocks=blocks))
 

@@ -66,7 +66,7 @@ class CellBlock:
 def reason_against_replicates(fitted: Fitted) -> str | None:
     """Return the reason why rows of this model cannot be simulated, or None."""
     if fitted.weights is not None:
-        return "Weighted terms are no distribution of rows. Pass nb.estimator_, the classifier without weights."
+        return "Weighted terms are not a distribution from which rows can be drawn. Pass nb.estimator_ instead."
     if any(fitted.encoding.term_map.plus < 0):
         return (
             "Rows cannot be drawn: the likelihood of numbers, a density times a ratio of cell probabilities, is not "
@@ -137,7 +137,7 @@ def simulate_cells(
     total : int or (S,) int array
         Number of draws of each row from a single simplex, if the columns are words.
     """
-    drawn = require_capability(family, Simulation).simulate(likelihood, rng, total)
+    drawn = family.simulate(likelihood, rng, total)
     return drawn if columns.network is None else columns.network.select_realized(drawn)
 
 

@@ -59,7 +59,7 @@ def test_draws_of_all_parameters_from_elsewhere_are_warned_of():
     log_weight = logsumexp(stats.bernoulli.logpmf(row, present).sum(axis=-1), axis=-1)
     weight = softmax(log_weight, axis=1)
     least = (1 / (weight**2).sum(axis=1)).min()
-    with pytest.warns(UserWarning, match=rf"results of 12 of 12 rows .* few of the 500 draws .*size: {least:.1f}, row"):
+    with pytest.warns(UserWarning, match=rf"results of 12 of 12 rows .* few of 500 draws .*size: {least:.1f}, row"):
         found = nb.predict_proba(new, draws=draws)
     assert abs(found - nb.predict_proba(new)).max() > 0.1
     with pytest.warns(UserWarning, match="mostly Monte Carlo error"):
