@@ -31,11 +31,10 @@ from bayesnb.encoding.column_kinds import UNITS
 from bayesnb.estimators import classifier_state
 from bayesnb.estimators.classifier_state import LabelledRows
 from bayesnb.estimators.display import require_unnested
-from bayesnb.estimators.parts import FittedHalf, Parts
+from bayesnb.estimators.parts import Parts
 from bayesnb.estimators.predictions import FittedClassifier
 from bayesnb.fitted import ESTIMATES, Average, Fitted, require_estimate
 from bayesnb.model import Estimate, NaiveBayes
-from bayesnb.prediction.cross_fitting import Half
 
 
 class NaiveBayesClassifier(FittedClassifier):
@@ -54,6 +53,9 @@ class NaiveBayesClassifier(FittedClassifier):
     """Names of scikit-learn's input tags that hold, and "poor_score" of its classifier tags."""
     _counts_margins = False
     """Whether columns with parents are counted given the class alone too."""
+
+    _has_context_trees = False
+    """Whether halves for `WeightedNB` score rows by context trees without tables."""
 
     # -- fitting ---------------------------------------------------------------------------------
 
@@ -381,7 +383,7 @@ class NaiveBayesClassifier(FittedClassifier):
         """Return an unfitted copy with hyperparameters fixed at what `fit` chose by scores, such as k of `KDB`."""
         return classifier_state.copy_unfitted(self)
 
-    def fit_parts(self, X: object, y: object, sample_weight: object = None) -> Parts[Self]:
+    def fit_parts(self, X: object, y: object, sample_weight: object = None) -> Parts:
         """Encode rows once, and return a function that fits copies of the classifier to parts of them.
 
         Parameters
@@ -410,7 +412,7 @@ class NaiveBayesClassifier(FittedClassifier):
         array([0., 1.])
         """
         nb = self._with_chosen_hyperparameters()
-        return Parts.from_rows(nb, self, X, y, sample_weight)
+        return Parts.from_rows(nb, self, classifier_state.read_known_columns(nb, self, X, y, sample_weight))
 
     def refit(self, X: object, y: object, sample_weight: object = None) -> Self:
         """Return a copy that is fitted to other rows, with the levels of this classifier and the classes of `y`.
@@ -436,15 +438,9 @@ class NaiveBayesClassifier(FittedClassifier):
         >>> nb.refit([["sun"]], ["out"]).categories_
         [array(['rain', 'sun'], dtype='<U4')]
         """
-        return classifier_state.refit(self._with_chosen_hyperparameters(), self, X, y, sample_weight)[0]
-
-    def _half(self, parts: Parts[Self], batch: LabelledRows, rows: np.ndarray) -> Half:
-        """Return the fit of all candidates to the rows of positive weight of a batch with arcs.
-
-        `rows` (n,) are the positions, in ascending order, of the rows whose terms are asked for.
-        """
-        batch = self._with_margins(batch)
-        return FittedHalf(parts.fit(batch).fitted_, batch)
+        nb = self._with_chosen_hyperparameters()
+        every = classifier_state.read_known_columns(nb, self, X, y, sample_weight)
+        return classifier_state.refit(nb, self, every)[0]
 
     def _simplest(self) -> Self:
         """Return an unfitted copy: the simplest model of which `WeightedNB` selects one by log loss."""

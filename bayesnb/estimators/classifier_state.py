@@ -184,12 +184,6 @@ def without_margins(nb: NB) -> NB:
     return plain
 
 
-def fit(nb: NB, X: object, y: object, sample_weight: object) -> tuple[NB, LabelledRows]:
-    """Fit an unfitted classifier to rows, in place; return it, and its encoded rows of positive weight."""
-    batch = encode_batch(nb, *read_batch(nb, X, y, sample_weight))
-    return commit(nb, nb, batch.count_levels()), batch
-
-
 def count_batch(
     nb: NaiveBayesClassifier, X: object, y: object, sample_weight: object, classes: Levels | None = None
 ) -> Counted:
@@ -283,12 +277,11 @@ def encode_batch(
     return nb._structured(LabelledRows(learned, rows, table, label, weight))
 
 
-def refit(nb: NB, known: NB, X: object, y: object, sample_weight: object) -> tuple[NB, LabelledRows]:
-    """Fit a copy of a classifier to other rows, with the levels of `known`, a classifier of the same type.
+def refit(nb: NB, known: NB, every: Batch) -> tuple[NB, LabelledRows]:
+    """Fit a copy of a classifier to rows that `read_known_columns` has checked, with the levels of `known`.
 
     Structure, cells and densities are learned from these rows. The copy is returned with its encoded rows.
     """
-    every = read_known_columns(nb, known, X, y, sample_weight)
     nb, batch = copy_unfitted(nb), every.counted()
     learned = [block.learn(batch.table, ignore_unknown)[0] for block in nb._columns(batch.table)]
     columns = declare_levels(learned, known.fitted_.encoding.blocks)

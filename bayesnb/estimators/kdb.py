@@ -261,7 +261,7 @@ class KDB(StructuredNB):
             warnings.simplefilter("ignore", UserWarning)  # The fit to all rows gives the same warnings.
             for side in sides:
                 others, arcs = np.flatnonzero(~side), full._with_arcs(batch._replace(weight=weight * side))
-                half = ContextHalf.from_rows(full, arcs, limits, others)
+                half = ContextHalf(full, arcs, limits, others)
                 for start in range(0, len(others), size):
                     rows = others[start : start + size]
                     losses += _log_losses(half.nested_joints(rows), label[rows], weight[rows])

@@ -36,12 +36,11 @@ from bayesnb.estimators.classifier_state import LabelledRows
 from bayesnb.estimators.defaults import ALPHA, CLASS_ALPHA, DEPENDENCE_CELLS
 from bayesnb.estimators.discrete import declared_columns, level_columns
 from bayesnb.estimators.mixed import MixedNB, as_list, real_columns
-from bayesnb.estimators.parts import ContextHalf, Parts
+from bayesnb.estimators.parts import number_positions
 from bayesnb.estimators.queries import query
 from bayesnb.families import Dirichlet, NormalInverseGamma
 from bayesnb.model import NaiveBayes, TermWeights
 from bayesnb.networks.learning import count_level_pairs
-from bayesnb.prediction.cross_fitting import Half
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -85,10 +84,10 @@ class StructuredNB(NaiveBayesClassifier):
     @property
     def edges_(self) -> dict[str, np.ndarray]:
         """Ascending inner ends of the cells of each column of numbers in the structure, by name."""
-        if (columns := self._network) is None:
+        if self._network is None:
             return {}
-        pairs = zip(columns.base.names, columns.base.cuts, strict=False)
-        return {name: cuts for name, cuts in pairs if cuts is not None}
+        base: Any = self._network.base
+        return {base.names[j]: base.cuts[j] for j in number_positions(base)}
 
     @property
     def parents_(self) -> dict[str, str | tuple[str, ...] | None]:
@@ -235,9 +234,7 @@ class StructuredNB(NaiveBayesClassifier):
         children = [child for child, *_ in columns.nodes]
         for j, name in enumerate(columns.base.names):
             if (n := children.count(j)) != 1:
-                raise ValueError(
-                    f"The network must have a node for each column; column {shown(name)} has {n}. Fit again."
-                )
+                raise ValueError(f"The network must have one node for column {shown(name)}; it has {n}. Fit again.")
         columns.order()
 
     def _has_layout(self, columns: tuple[Columns, ...]) -> bool:
@@ -247,21 +244,16 @@ class StructuredNB(NaiveBayesClassifier):
             return same_layout(columns, tuple(blocks))
         if blocks[0].network is None:
             return False
-        base, numbers = blocks[0].network.base, list(columns[-1].index)
-        cut = [j for j, cuts in zip(base.index, base.cuts, strict=False) if cuts is not None]
-        dense = {j for block in blocks[1:] for j in block.index}
+        base, densities = blocks[0].network.base, blocks[1:]
+        cut = [base.index[j] for j in number_positions(base)]
         every = sorted(j for block in columns for j in block.base.index)
-        return (
-            (list(base.index), cut) == (every, numbers)
-            and dense <= {*cut}
-            and all(block.kind in _DENSITIES for block in blocks[1:])
-        )
+        has_columns = (list(base.index), cut) == (every, list(columns[-1].index))
+        return has_columns and all(block.kind in _DENSITIES and {*block.index} <= {*cut} for block in densities)
 
     @property
     def _network(self) -> NodeColumns | None:
         """Categorical columns with their arcs, the first block, or None if there are no such columns."""
-        network: NodeColumns | None = self.encoding_.blocks[0].network
-        return network
+        return self.encoding_.blocks[0].network
 
     def _columns(self, table: Table) -> tuple[Columns, ...]:
         """Return the blocks of columns of a table: categorical ones without arcs, then Gaussian or binned ones."""
@@ -279,16 +271,25 @@ class StructuredNB(NaiveBayesClassifier):
         return tuple(blocks)
 
     def _structured(self, batch: LabelledRows) -> LabelledRows:
-        """Return a first batch with arcs, and with margins beside the network; return later batches unchanged."""
+        """Return a first batch with all that its rows determine; return later batches unchanged.
+
+        Numbers become cells, beside densities that scores of halves choose. Arcs are learned, and columns given the
+        class alone are added. A warning names columns for which there can be no arcs.
+        """
         if classifier_state.is_fitted(self):
             return batch
         if batch.encoding.blocks[-1].kind == "binned":
             batch = self._discretize_numbers(batch)
-        self._warn_without_arcs(batch.encoding)
-        batch = self._with_nodes(self._add_densities(batch))
-        if batch.encoding.blocks[0].network is None:
-            return batch
-        return self._with_margins(self._choose_structure(batch))
+        network = batch.encoding.blocks[0].network
+        few, n_features = 0 if network is None else len(network.index), batch.encoding.n_features
+        if few < 2 <= n_features and self._needs_arcs:
+            warn(
+                f"{type(self).__name__}: {'one column is' if few else 'no column is'} categorical, but an arc needs "
+                "two. The fitted classifier is naive Bayes. Columns of numbers that are not whole are Gaussian; pass "
+                "gaussian=None to use their values as levels."
+            )
+        batch = self._with_arcs(self._add_densities(batch))
+        return batch if network is None else self._with_margins(self._choose_structure(batch))
 
     def _without_arcs(self, encoding: Encoding, table: Table) -> Encoding:
         """Return the encoding with a network without arcs, and without the levels given the class alone beside it.
@@ -299,10 +300,10 @@ class StructuredNB(NaiveBayesClassifier):
         network = encoding.blocks[0].network
         if network is None:
             return encoding
-        numbers = [j for j, cuts in enumerate(network.base.cuts) if cuts is not None]
+        numbers = number_positions(network.base)
         if self._has_margins or not numbers:
             densities = [columns for columns in encoding.blocks[1:] if columns.role is None]
-            if numbers and sum(len(columns.index) for columns in densities) < len(numbers):
+            if sum(len(columns.index) for columns in densities) < len(numbers):
                 densities = []
             return replace(encoding, blocks=(self._table_type.from_base(network.base), *densities))
         cells, _ = cell_columns(table, [network.base.index[j] for j in numbers], self.cells, None).learn(table)
@@ -314,68 +315,58 @@ class StructuredNB(NaiveBayesClassifier):
         """Return encoded rows with the arcs that those of positive weight determine."""
         if batch.encoding.blocks[-1].kind == "binned" and not self._has_margins:
             batch = self._discretize_numbers(batch)
-        return batch if batch.encoding.blocks[0].network is None else self._with_nodes(batch)
-
-    def _with_nodes(self, batch: LabelledRows) -> LabelledRows:
-        """Return the batch with the arcs that the rows of positive weight determine."""
-        encoding, network = batch.encoding, batch.encoding.blocks[0].network
-        if network is None or self._learned is None:
-            nodes = self._arcs(encoding, NO_COLUMNS if network is None else network, None)
-        else:
-            nodes = self._learn_arcs(batch, network)
-        if network is None:
+        encoding = batch.encoding
+        if (network := encoding.blocks[0].network) is None:
+            self._arcs(encoding, NO_COLUMNS, None)  # Raises an error for unusable hyperparameters.
             return batch
+        nodes = self._arcs(encoding, network, None) if self._learned is None else self._learn_arcs(batch, network)
         batch = batch.with_nodes(nodes)
         network = batch.encoding.blocks[0].network
         self._require_order(network)
         network.require_memory(len(encoding.classes))
         return batch
 
-    def _half(self, parts: Parts[Self], batch: LabelledRows, rows: np.ndarray) -> Half:
-        """Return the fit to the rows of positive weight; context trees are computed by rows, without their tables."""
-        has_trees = self._has_margins and self._table_type is not NodeColumns and not isinstance(self.prior, NaiveBayes)
-        if not has_trees or batch.encoding.blocks[0].network is None or self.estimate not in ("predictive", "mean"):
-            return super()._half(parts, batch, rows)
-        networks: list[Any] = [encoding.blocks[0].network for encoding in parts.encodings]
-        limits = [max((len(node) for node in network.nodes), default=1) - 1 for network in networks]
-        return ContextHalf.from_rows(self, batch, limits, rows)
+    @property
+    def _has_context_trees(self) -> bool:  # type: ignore[override]
+        """Whether halves for `WeightedNB` score rows by context trees without tables."""
+        is_average = self._table_type is not NodeColumns and not isinstance(self.prior, NaiveBayes)
+        return self._has_margins and is_average and self.estimate in ("predictive", "mean")
 
     def _learn_arcs(self, batch: LabelledRows, network: NodeColumns) -> tuple[Node, ...]:
         """Return the nodes that pairs of levels determine; columns of more than 1,000 levels have no arcs."""
         cells: Any = batch.rows[0]
-        is_wide = network.base.sizes() > _MOST_LEVELS
-        narrow, wide = np.flatnonzero(~is_wide).tolist(), np.flatnonzero(is_wide).tolist()
-        columns, rows = network, cells.base
-        if wide:
+        columns, rows, is_wide = network, cells.base, network.base.sizes() > _MOST_LEVELS
+        narrow, alone = np.flatnonzero(~is_wide).tolist(), tuple((int(j),) for j in np.flatnonzero(is_wide))
+        if not narrow:
+            return alone
+        if alone:
             columns = type(network).from_base(select_level_columns(LevelColumns, network.base, narrow))
             rows = rows.select(narrow)
-        if not narrow:
-            return tuple((j,) for j in wide)
         label, weight = batch.label, batch.weight
         if not (counted := weight > 0).all():
             rows, label, weight = rows.take(counted), label[counted], weight[counted]
         counts = count_level_pairs(columns.base, rows, label, weight, len(batch.encoding.classes))
         nodes = self._arcs(batch.encoding, columns, counts)
-        return (*(tuple(narrow[j] for j in node) for node in nodes), *((j,) for j in wide))
+        return (*(tuple(narrow[j] for j in node) for node in nodes), *alone)
 
     def _with_margins(self, batch: LabelledRows) -> LabelledRows:
         """Return the batch with blocks of cells and levels given the class alone beside its network."""
-        network: Any = batch.encoding.blocks[0].network
+        network = batch.encoding.blocks[0].network
         if network is None or not self._has_margins:
             return batch
         batch = self._keep_used(batch)
-        numbers = [cuts is not None for cuts in network.base.cuts or (None,) * len(network.base.index)]
-        levels = sorted(child for child, *_ in network.nodes if not numbers[child])
-        children = sorted(child for child, *parents in network.nodes if parents)
-        alone: list[tuple[type[RootColumns], list[int]]] = [(RootColumns, [j for j in children if numbers[j]])]
+        cells: Any = batch.rows[0]
+        base, numbers = network.base, set(number_positions(network.base))
+        children = {child for child, *parents in network.nodes if parents}
+        alone: list[tuple[type[RootColumns], set[int]]] = [(RootColumns, children & numbers)]
         if self._counts_margins:  # of levels, as `WeightedNB` counts them
             # Context tables have another prior than naive Bayes.
-            alone += [(MarginColumns, levels)] if self._table_type is not NodeColumns else []
-            alone.append((RootColumns, [j for j in children if not numbers[j]]))
-        cells: Any = batch.rows[0]
+            if self._table_type is not NodeColumns:
+                alone.append((MarginColumns, {child for child, *_ in network.nodes} - numbers))
+            alone.append((RootColumns, children - numbers))
         for kind, features in alone:
-            if features:
-                batch = batch.add(select_level_columns(kind, network.base, features), cells.base.select(features))
+            if index := sorted(features):
+                batch = batch.add(select_level_columns(kind, base, index), cells.base.select(index))
         return batch
 
     def _add_densities(self, batch: LabelledRows) -> LabelledRows:
@@ -383,8 +374,7 @@ class StructuredNB(NaiveBayesClassifier):
         first, *densities = batch.encoding.blocks
         if densities or (network := first.network) is None or not network.base.cuts or not self._has_margins:
             return batch
-        cuts = zip(network.base.index, network.base.cuts, strict=True)
-        index = sorted(j for j, edges in cuts if edges is not None)
+        index = sorted(network.base.index[j] for j in number_positions(network.base))
         margins = MixedNB(numbers="auto", gaussian_prior=self.gaussian_prior, class_alpha=self.class_alpha)
         chosen, terms = margins._choose_densities(batch, index)
         for columns, rows in chosen:
@@ -412,8 +402,7 @@ class StructuredNB(NaiveBayesClassifier):
         except CycleError as error:
             cycle = " → ".join(repr(columns.base.names[j]) for j in error.args[1])
             raise ValueError(
-                f"The structure has a cycle, {cycle}, but no column may depend on itself. Remove one of the parents in "
-                "this cycle."
+                f"The structure has a cycle, {cycle}, but no column may depend on itself. Remove one of these parents."
             ) from None
 
     def _choose_structure(self, batch: LabelledRows) -> LabelledRows:
@@ -481,48 +470,34 @@ class StructuredNB(NaiveBayesClassifier):
     def _made_choices(self, encoding: Encoding) -> tuple[str, ...]:
         """Return what the counted rows chose: structure, cells and densities, and tuned hyperparameters."""
         network = encoding.blocks[0].network
-        cut = network is not None and any(cuts is not None for cuts in network.base.cuts)
-        learned = () if self._learned is None else (self._learned,)
-        cells = ("the cells and densities of numbers",) if cut else ()
-        return (*learned, *cells, *super()._made_choices(encoding))
+        has_cells = network is not None and bool(number_positions(network.base))
+        learned = (self._learned, "the cells and densities of numbers" if has_cells else None)
+        return (*filter(None, learned), *super()._made_choices(encoding))
 
     def _discretize_numbers(self, batch: LabelledRows) -> LabelledRows:
         """Return rows with one categorical block, in which the cells of numbers are levels.
 
         Cells are between quantiles if the class of classifiers has margins, else the bins of the most probable binning.
         """
-        encoding, rows, table, label, weight, _ = batch
+        of_levels: Any
+        of_numbers: Any
+        encoding, of_levels, of_numbers, n = batch.encoding, batch.rows[0], batch.rows[-1], len(batch.label)
         numbers: Any = encoding.blocks[-1]
         cuts = [np.zeros(0) if edges is None else edges for edges in numbers.edges]
         if not self._has_margins:
-            cuts = most_probable_cuts(encoding.classes, numbers, rows[-1], label, weight)
+            cuts = most_probable_cuts(encoding.classes, numbers, of_numbers, batch.label, batch.weight)
         known = encoding.blocks[0].network
-        base = level_columns(table, (), "auto", self.handle_unknown, None) if known is None else known.base
+        base = level_columns(batch.table, (), "auto", self.handle_unknown, None) if known is None else known.base
         columns = self._table_type.from_base(base.with_numbers(numbers.index, numbers.names, cuts))
-        if self._has_margins:  # Cells are coded already.
-            n = len(label)
-            of_levels: Any
-            of_numbers: Any
-            of_levels, of_numbers = rows[0], rows[-1]
-            code, index = of_numbers.code(0, n, n), list(numbers.index)
-            if known is not None:
-                code = np.concatenate([code, of_levels.base.code(0, n, n)], axis=1)
-                index += known.base.index
-            coded = columns.rows_of_base(CodedRows.from_codes(code[:, np.argsort(index)], columns.base.sizes()))
-        else:
-            coded = columns.rows(table, ignore_unknown)
-        return batch._replace(encoding=replace(encoding, blocks=()), rows=()).add(columns, coded)
-
-    def _warn_without_arcs(self, encoding: Encoding) -> None:
-        """Warn if fewer than two of several columns are categorical, and the structure needs arcs."""
-        columns = encoding.blocks[0]
-        few = 0 if columns.network is None else len(columns.index)
-        if few < 2 and columns.n_features > 1 and self._needs_arcs:
-            warn(
-                f"{type(self).__name__}: {'one column is' if few else 'no column is'} categorical, but an arc needs "
-                "two categorical columns. The fitted classifier is naive Bayes. Columns of numbers that are not whole "
-                "are Gaussian; pass gaussian=None to use their values as levels."
-            )
+        batch = batch._replace(encoding=replace(encoding, blocks=()), rows=())
+        if not self._has_margins:
+            return batch.add(columns, columns.rows(batch.table, ignore_unknown))
+        # Cells are coded already.
+        code, index = of_numbers.code(0, n, n), list(numbers.index)
+        if known is not None:
+            code, index = np.concatenate([code, of_levels.base.code(0, n, n)], axis=1), [*index, *known.base.index]
+        coded = CodedRows.from_codes(code[:, np.argsort(index)], columns.base.sizes())
+        return batch.add(columns, columns.rows_of_base(coded))
 
     def _warn_of_columns(self, before: Encoding | None = None) -> None:
         """Warn of dates, of columns that are levels by a text or by the first rows only, and of tables without rows.
@@ -538,18 +513,18 @@ class StructuredNB(NaiveBayesClassifier):
             self.encoding_.warn_of_texts_among_numbers()
         if not self._has_margins:  # Averages do not depend on a table that one member lacks for a class.
             return
+        classes, statistics = self.encoding_.classes, self.statistics_
         never = [
-            (self.encoding_.classes.values[c], name)
-            for columns, counted in zip(self.encoding_.blocks, self.statistics_.blocks, strict=True)
+            (classes.values[c], name)
+            for columns, counted in zip(self.encoding_.blocks, statistics.blocks, strict=True)
             if columns.network is not None
-            for c, name in columns.network.features_never_counted(counted, self.statistics_.class_count)
+            for c, name in columns.network.features_never_counted(counted, statistics.class_count)
         ]
         if never:
             warn(
                 f"{type(self).__name__}: for these pairs (class, column), no row of the class has values of both the "
-                f"column and all of its parents: {never[:8]}. The probabilities of these pairs equal the prior, as "
-                "a row with a missing parent does not count for the column. To count such rows, replace missing cells "
-                "by a level, such as 'missing'."
+                f"column and all of its parents: {never[:8]}. The probabilities of these pairs equal the prior. To "
+                "count rows with missing cells, replace these by a level, such as 'missing'."
             )
 
     def _select_gaussian(self, table: Table) -> tuple[int, ...]:
@@ -568,14 +543,10 @@ def position(encoding: Encoding, columns: NodeColumns, column: object, argument:
     if j not in columns.base.index:
         network = encoding.blocks[0].network
         if network is not None and j in network.base.index:
-            raise ValueError(
-                f"{argument}: column {shown(column)} has more than {_MOST_LEVELS:,} levels, and therefore no arcs. "
-                "Name another column, or group the levels."
-            )
-        raise ValueError(
-            f"{argument}: column {shown(column)} is Gaussian, but arcs connect categorical columns only. Name another "
-            "column, or pass gaussian=None to use numbers as levels."
-        )
+            reason, remedy = f"has more than {_MOST_LEVELS:,} levels", "group the levels"
+        else:
+            reason, remedy = "is Gaussian", "pass gaussian=None to use numbers as levels"
+        raise ValueError(f"{argument}: column {shown(column)} {reason}, and has no arcs. Name another, or {remedy}.")
     return list(columns.base.index).index(j)
 
 

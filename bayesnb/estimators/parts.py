@@ -5,31 +5,35 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
-from typing import TYPE_CHECKING, Any, Generic, NamedTuple, TypeVar
+from typing import Any, NamedTuple
 
 import numpy as np
 
 from bayesnb import scoring
 from bayesnb._util.precision import float64
-from bayesnb.encoding import Encoding, MarginColumns, RootColumns, Rows, Table, ignore_unknown, select_level_columns
+from bayesnb.encoding import (
+    Encoding,
+    LevelColumns,
+    Levels,
+    MarginColumns,
+    RootColumns,
+    Rows,
+    Table,
+    ignore_unknown,
+    select_level_columns,
+)
 from bayesnb.encoding.priors import class_distribution
 from bayesnb.encoding.term_map import DEPENDENCE
 from bayesnb.estimators import classifier_state
-from bayesnb.estimators.classifier_state import LabelledRows
-from bayesnb.families import ContextsOfRows, LevelCounts
+from bayesnb.estimators.classifier_state import Batch, LabelledRows
+from bayesnb.families import LevelCounts
 from bayesnb.fitted import Fitted
 from bayesnb.model import NaiveBayes
-from bayesnb.prediction.cross_fitting import Half, TermColumns
-
-if TYPE_CHECKING:
-    from bayesnb.estimators.base import NaiveBayesClassifier
-    from bayesnb.estimators.network_base import StructuredNB
-
-NB = TypeVar("NB", bound="NaiveBayesClassifier")
+from bayesnb.prediction.cross_fitting import TermColumns
 
 
 @dataclass(frozen=True, eq=False)
-class Parts(Generic[NB]):
+class Parts:
     """Rows that are encoded once, and fits of a classifier to parts of them, such as random halves.
 
     The fits have the levels, cells and densities of a classifier that was fitted to all rows, and learn their own arcs.
@@ -46,88 +50,65 @@ class Parts(Generic[NB]):
         Position of each of these rows among the N rows.
     """
 
-    nb: NB
-    known: NB
+    nb: Any
+    known: Any
     batch: LabelledRows
     position: np.ndarray
 
     @classmethod
-    def from_rows(
-        cls,
-        nb: NB,
-        known: NB,
-        X: object,
-        y: object,
-        sample_weight: object,
-        encoded: LabelledRows | None = None,
-    ) -> Parts[NB]:
+    def from_rows(cls, nb: Any, known: Any, every: Batch, encoded: LabelledRows | None = None) -> Parts:
         """Encode rows for fits of `nb`, with the columns of `known`; values that are not levels become missing.
 
-        `encoded` are the rows as `known` has encoded them, if it was fitted to these.
+        `encoded` are the rows of positive weight by which `known` was fitted; default: `every` is other rows.
         """
-        every = classifier_state.read_known_columns(nb, known, X, y, sample_weight)
-        batch = every.counted()
-        encoding = replace(known._without_arcs(known.encoding_, batch.table), classes=every.classes)
-        if encoded is None or len(encoded.rows) < len(encoding.blocks):
-            rows, terms = encoding.rows(batch.table, ignore_unknown), None
+        batch = encoded or LabelledRows(known.encoding_, (), *every.counted()[1:])
+        table = batch.table
+        encoding = replace(known._without_arcs(known.encoding_, table), classes=every.classes)
+        if len(batch.rows) < len(encoding.blocks):
+            rows, terms = encoding.rows(table, ignore_unknown), None
         else:
-            pairs = zip(encoding.blocks, encoded.rows, strict=False)
-            rows, terms = tuple(_rows_under(*pair, batch.table) for pair in pairs), encoded.number_terms
-        stored = tuple(r.stored() for r in rows)
-        encoded = LabelledRows(encoding, stored, batch.table, batch.label, batch.weight, terms)
+            pairs = zip(encoding.blocks, batch.rows, strict=False)
+            rows, terms = tuple(_rows_under(*pair, table) for pair in pairs), batch.number_terms
+        encoded = batch._replace(encoding=encoding, rows=tuple(r.stored() for r in rows), number_terms=terms)
         return cls(nb, known, nb._add_densities(encoded), np.flatnonzero(every.weight > 0))
 
-    def __call__(self, weight: np.ndarray) -> NB:
+    def __call__(self, weight: np.ndarray) -> Any:
         """Return a copy of the classifier fitted to the rows under these weights (N,)."""
         batch = self.nb._with_arcs(self.batch._replace(weight=weight[self.position]))
         return self.fit(self.nb._with_margins(batch))
 
-    def fit(self, batch: LabelledRows) -> NB:
+    def fit(self, batch: LabelledRows) -> Any:
         """Return a copy of the classifier with the counts of these encoded rows."""
         return classifier_state.fit_to_counts(self.nb, self.known, batch.count_rows())
-
-    def fit_candidate(self, k: int) -> NB:
-        """Return the k-th candidate, with arcs, fitted to all rows."""
-        network: Any = self.encodings[k].blocks[0].network
-        return self.fit(self.nb._with_margins(self.batch.with_nodes(network.nodes)))
-
-    # -- for cross-fitting -----------------------------------------------------------------------
-
-    @property
-    def name(self) -> str:
-        """Name of the type of the classifier, for messages."""
-        return type(self.nb).__name__
-
-    @property
-    def members(self) -> Sequence[str] | None:
-        """Names of the members of an average of models, or None."""
-        average = self.known.fitted_.average
-        return None if average is None else average.names
 
     @cached_property
     def encodings(self) -> list[Encoding]:
         """Encoding of each candidate for a model of all rows, from the simplest on."""
         return self.nb._candidates(self.batch, self.known)
 
-    @property
-    def cells_per_row(self) -> int:
-        """Number of cells of a row, on average, that differ from what most rows have."""
-        table = self.batch.table
-        return 1 + int(table.data.nnz) // max(1, table.n_rows) if table.is_sparse else len(table.names)
+    def fit_candidate(self, k: int) -> Any:
+        """Return the k-th candidate, with arcs, fitted to all rows."""
+        return self.fit(self.nb._with_margins(self.batch.with_nodes(self.encodings[k].blocks[0].network.nodes)))
 
-    def half(self, weight: np.ndarray, rows: np.ndarray) -> Half:
-        """Fit all candidates to the rows under these weights (N',), for the terms of the rows at `rows` (n,)."""
-        return self.nb._half(self, self.nb._with_arcs(self.batch._replace(weight=weight)), rows)
+    def half(self, weight: np.ndarray, rows: np.ndarray) -> FittedHalf | ContextHalf:
+        """Fit all candidates to the rows under these weights (N',), for the terms of the rows at `rows` (n,).
+
+        Context trees are computed from the rows, without their tables.
+        """
+        batch = self.nb._with_arcs(self.batch._replace(weight=weight))
+        if self.nb._has_context_trees and batch.encoding.blocks[0].network is not None:
+            nodes = [encoding.blocks[0].network.nodes for encoding in self.encodings]
+            return ContextHalf(self.nb, batch, [max(map(len, of_one), default=1) - 1 for of_one in nodes], rows)
+        batch = self.nb._with_margins(batch)
+        return FittedHalf(self.fit(batch).fitted_, batch)
 
 
 def _rows_under(columns: Any, rows: Any, table: Table) -> Rows:
     """Return rows under these columns, which are those that encoded them, but for arcs and levels without rows."""
     base = rows if columns.network is None else rows.base
     if not np.array_equal(getattr(base, "sizes", columns.base.sizes()), columns.base.sizes()):
-        found: Rows = columns.rows(table, ignore_unknown)
-        return found
-    found = base if columns.network is None else columns.rows_of_base(base)
-    return found
+        return columns.rows(table, ignore_unknown)
+    return base if columns.network is None else columns.rows_of_base(base)
 
 
 class FittedHalf(NamedTuple):
@@ -139,7 +120,8 @@ class FittedHalf(NamedTuple):
     @property
     def log_class(self) -> np.ndarray:
         """(C,) log posterior mean class probabilities; a fixed class prior is replaced by Dirichlet(1)."""
-        return _log_class(self.fitted.prior.class_prior, self.fitted.encoding, self.fitted.statistics.class_count)
+        fitted = self.fitted
+        return _log_class(fitted.prior.class_prior, fitted.encoding.classes, fitted.statistics.class_count)
 
     def terms(self, candidates: Sequence[TermColumns], index: np.ndarray) -> list[np.ndarray]:
         """(n, C, T') terms of the rows at `index` (n,), in ascending order."""
@@ -149,90 +131,58 @@ class FittedHalf(NamedTuple):
         return [columns.compute(self.fitted, table, rows) for columns in candidates]
 
 
-class ContextHalf(NamedTuple):
-    """Margins of all columns, and dependences of columns on contexts of several numbers of parents.
+class ContextHalf:
+    """Fit of nested candidates with context trees to the rows of positive weight of a batch with arcs.
 
     Parameters
     ----------
-    margins : NaiveBayes
-        Posterior of the columns given the class alone.
-    alone : LabelledRows
-        All rows of these columns.
-    numbers : (n, C, F) array or None
-        Terms of columns of numbers that are known already, and are not in `margins`.
-    names : tuple of str
-        Names of all columns: of these, and of those in `margins`.
-    rows : (n,) int array
-        Positions of the rows that have terms, in ascending order.
-    contexts : list of ContextsOfRows
-        Contexts of these rows with the counts of the half, of some of the columns with parents each.
-    order, children : tuples of str
-        Names of the columns of the network, and of those with parents in the order of `contexts`.
+    nb : StructuredNB
+        Classifier whose hyperparameters are used.
+    batch : LabelledRows
+        All rows.
     limits : sequence of int
         Largest number of parents of a column in each candidate.
-    log_class : (C,) array
-        Log posterior mean class probabilities.
+    rows : (n,) int array
+        Positions of the rows that have terms, in ascending order.
     """
 
-    margins: NaiveBayes
-    alone: LabelledRows
-    numbers: np.ndarray | None
-    names: tuple[str, ...]
-    rows: np.ndarray
-    contexts: list[ContextsOfRows]
-    order: tuple[str, ...]
-    children: tuple[str, ...]
-    limits: Sequence[int]
-    log_class: np.ndarray
-
-    @classmethod
-    def from_rows(cls, nb: StructuredNB, batch: LabelledRows, limits: Sequence[int], rows: np.ndarray) -> ContextHalf:
-        """Count the rows of positive weight of a batch with arcs, for the terms of the rows at `rows` (n,)."""
-        network: Any
-        cells: Any
+    def __init__(self, nb: Any, batch: LabelledRows, limits: Sequence[int], rows: np.ndarray) -> None:
         batch = nb._keep_used(batch)
-        (network, *densities), (cells, *of_densities) = batch.encoding.blocks, batch.rows
-        numbers, of_numbers = None, tuple[str, ...]()
-        if batch.number_terms and (numbers := batch.number_terms.of_half(batch.weight > 0, rows)) is not None:
-            used = [f for f, name in enumerate(batch.number_terms.names) if name in network.names]
-            numbers, of_numbers = numbers[..., used], tuple(batch.number_terms.names[f] for f in used)
-            densities, of_densities = [], []
-        n_classes, names = len(batch.encoding.classes), network.base.names
-        cuts = network.base.cuts or (None,) * len(network.base.index)
-        if levels := sorted(child for child, *_ in network.nodes if cuts[child] is None):
+        encoding, classes = batch.encoding, batch.encoding.classes
+        network: Any = encoding.blocks[0]
+        cells: Any = batch.rows[0]
+        names, n_classes = network.base.names, len(classes)
+        alone = batch._replace(encoding=replace(encoding, blocks=encoding.blocks[1:]), rows=batch.rows[1:])
+        self.numbers: np.ndarray | None = None
+        known, known_names = batch.number_terms, list[str]()
+        if known and (numbers := known.of_half(batch.weight > 0, rows)) is not None:
+            used = [f for f, name in enumerate(known.names) if name in network.names]
+            self.numbers, known_names = numbers[..., used], [known.names[f] for f in used]
+            alone = alone._replace(encoding=replace(encoding, blocks=()), rows=())
+        if levels := sorted({child for child, *_ in network.nodes} - {*number_positions(network.base)}):
             kind = MarginColumns if nb._counts_margins else RootColumns
-            densities.append(select_level_columns(kind, network.base, levels))
-            of_densities.append(cells.base.select(levels))
-        encoding = replace(batch.encoding, blocks=tuple(densities))
-        alone = batch._replace(encoding=encoding, rows=tuple(of_densities))
-        class_prior = class_distribution(nb.class_prior, nb.class_alpha, encoding.classes)
-        priors = tuple(nb._margin_prior_alone(columns, n_classes) for columns in densities)
+            alone = alone.add(select_level_columns(kind, network.base, levels), cells.base.select(levels))
+        class_prior = class_distribution(nb.class_prior, nb.class_alpha, classes)
+        priors = tuple(nb._margin_prior_alone(columns, n_classes) for columns in alone.encoding.blocks)
         nested = network.sorted_by_parents()
-        return cls(
-            margins=alone.posterior(NaiveBayes(class_prior, priors)),
-            alone=alone,
-            numbers=numbers,
-            names=(*of_numbers, *encoding.term_names),
-            rows=rows,
-            contexts=nested.contexts_of_rows(cells.base, nb.alpha, batch.label, batch.weight, n_classes, rows),
-            order=tuple(names[child] for child, *_ in network.nodes),
-            children=tuple(names[child] for child, *_ in nested.nodes),
-            limits=limits,
-            log_class=_log_class(class_prior, encoding, np.bincount(batch.label, batch.weight, n_classes)),
-        )
+        self.alone, self.rows, self.limits = alone, rows, limits
+        self.margins = alone.posterior(NaiveBayes(class_prior, priors))
+        self.names = (*known_names, *alone.encoding.term_names)
+        self.contexts = nested.contexts_of_rows(cells.base, nb.alpha, batch.label, batch.weight, n_classes, rows)
+        self.order, self.children = ([names[child] for child, *_ in of.nodes] for of in (network, nested))
+        self.log_class = _log_class(class_prior, classes, np.bincount(batch.label, batch.weight, n_classes))
 
     def terms(self, candidates: Sequence[TermColumns], index: np.ndarray) -> list[np.ndarray]:
         """(n, C, T') terms of the rows at `index` (n,) by each candidate."""
         margins, dependences = self._terms(index)
-        names, found = self.names, []
+        arranged = []
         for columns, most in zip(candidates, self.limits, strict=True):
-            values, every = margins, names
-            if most and dependences:
-                values = np.concatenate([margins, dependences[most - 1]], axis=-1)
-                every = (*names, *map(DEPENDENCE.format, self.children))
-            is_dependence = np.arange(len(every)) >= len(names)
-            found.append(columns.arrange(every, values, np.array([np.zeros_like(is_dependence), is_dependence])))
-        return found
+            has_dependences = most and dependences
+            values = np.concatenate([margins, dependences[most - 1]], axis=-1) if has_dependences else margins
+            names = [*self.names, *(DEPENDENCE.format(child) for child in self.children if has_dependences)]
+            is_dependence = np.arange(len(names)) >= len(self.names)
+            arranged.append(columns.arrange(names, values, np.array([np.zeros_like(is_dependence), is_dependence])))
+        return arranged
 
     def nested_joints(self, index: np.ndarray) -> Iterator[np.ndarray]:
         """Yield for each candidate log p(class, cells) (n, C, 1 + F) of the rows at `index`.
@@ -262,11 +212,15 @@ class ContextHalf(NamedTuple):
         return np.concatenate(margins, axis=-1), [np.concatenate(of_depth, axis=-1) for of_depth in dependences]
 
 
-def _log_class(prior: Any, encoding: Encoding, class_count: np.ndarray) -> np.ndarray:
+def number_positions(base: LevelColumns) -> list[int]:
+    """Return the positions of the columns whose levels are cells of numbers."""
+    return [j for j, cuts in enumerate(base.cuts) if cuts is not None]
+
+
+def _log_class(prior: Any, classes: Levels, class_count: np.ndarray) -> np.ndarray:
     """Return (C,) log posterior mean class probabilities; a fixed class prior is replaced by Dirichlet(1).
 
     Biases that were fitted under another class prior than the rows have would undo it.
     """
-    prior = class_distribution(None, 1.0, encoding.classes) if prior.fixed else prior
-    posterior = float64(prior.update)(LevelCounts(class_count[None]))
-    return np.asarray(scoring.plug_in(posterior).log_theta[0])
+    prior = class_distribution(None, 1.0, classes) if prior.fixed else prior
+    return np.asarray(scoring.plug_in(float64(prior.update)(LevelCounts(class_count[None]))).log_theta[0])

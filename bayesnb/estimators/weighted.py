@@ -18,7 +18,7 @@ from bayesnb.counting import Counted
 from bayesnb.encoding import Encoding
 from bayesnb.estimators import classifier_state
 from bayesnb.estimators.base import NaiveBayesClassifier, require_same_prior, wrapped_estimator
-from bayesnb.estimators.classifier_state import LabelledRows
+from bayesnb.estimators.classifier_state import Batch, LabelledRows
 from bayesnb.estimators.discrete import MultinomialNB
 from bayesnb.estimators.display import require_unnested
 from bayesnb.estimators.kdb import KDB
@@ -211,13 +211,14 @@ class WeightedNB(WeightAttributes):
         self._require_arguments()
 
         base = self._make_counter(X)
-        first = base if isinstance(self.weights, Weights) else base._simplest()
-        fitted = classifier_state.fit(classifier_state.copy_unfitted(first), X, y, sample_weight)
-        classifier_state.replace_state(self, self._weigh(base, *fitted, X, y, sample_weight))
+        simplest = self._simplest(base)
+        every = classifier_state.read_batch(simplest, X, y, sample_weight)
+        encoded = classifier_state.encode_batch(simplest, *every)
+        classifier_state.commit(simplest, simplest, encoded.count_levels())
+        classifier_state.replace_state(self, self._weigh(base, simplest, encoded, every))
         model = self.unweighted
         model._warn_of_columns()
-        batch = classifier_state.read_batch(model, X, y, sample_weight).counted()
-        classifier_state.warn_of_suspicious_columns(model, batch)
+        classifier_state.warn_of_suspicious_columns(model, every.counted())
         return self
 
     def refit(self, X: object, y: object, sample_weight: object = None) -> Self:
@@ -246,36 +247,28 @@ class WeightedNB(WeightAttributes):
         array([50., 50., 50.])
         """
         base = self._make_counter(X)
-        first = base if isinstance(self.weights, Weights) else base._simplest()
-        fitted = classifier_state.refit(first, self.model_, X, y, sample_weight)
-        return self._weigh(base, *fitted, X, y, sample_weight)
+        every = classifier_state.read_known_columns(base, self.model_, X, y, sample_weight)
+        return self._weigh(base, *classifier_state.refit(self._simplest(base), self.model_, every), every)
+
+    def _simplest(self, base: NaiveBayesClassifier) -> NaiveBayesClassifier:
+        """Return an unfitted copy of `base`, as its simplest candidate unless the weights are given."""
+        return classifier_state.copy_unfitted(base) if isinstance(self.weights, Weights) else base._simplest()
 
     def _weigh(
-        self,
-        base: NaiveBayesClassifier,
-        simplest: NaiveBayesClassifier,
-        batch: LabelledRows,
-        X: object,
-        y: object,
-        sample_weight: object,
+        self, base: NaiveBayesClassifier, simplest: NaiveBayesClassifier, encoded: LabelledRows, every: Batch
     ) -> Self:
         """Return a weighted copy of the candidate for `base` that `choose_weights` chooses.
 
-        The first candidate, `simplest`, is fitted to the rows of `batch` already. Given weights are kept, without a
-        search. With too few rows for weights the copy of the first candidate has none.
+        The first candidate, `simplest`, is fitted to `encoded` already, the rows of positive weight of `every`. Given
+        weights are kept, without a search. With too few rows for weights the copy of the first candidate has none.
         """
-
-        def chosen(model: NaiveBayesClassifier, weights: Weights | None) -> WeightedNB:
-            """Return a weighted copy with the counts of a model."""
-            return self._with_model(classifier_state.fit_to_counts(base, model, model.fitted_.counted), weights)
-
-        if isinstance(self.weights, Weights):
-            return chosen(simplest, self.weights)
-        parts = Parts.from_rows(base, simplest, X, y, sample_weight, batch)
-        if (crossed := self._cross_fit(parts)) is None:
-            return chosen(simplest, None)
-        k, weights = choose_weights(crossed, parts.batch.encoding.classes)
-        return chosen(simplest if k == 0 else parts.fit_candidate(k), weights)
+        model, weights = simplest, self.weights
+        if not isinstance(weights, Weights):
+            parts, weights = Parts.from_rows(base, simplest, every, encoded), None
+            if crossed := self._cross_fit(parts):
+                k, weights = choose_weights(crossed, every.classes)
+                model = parts.fit_candidate(k) if k else simplest
+        return self._with_model(classifier_state.fit_to_counts(base, model, model.fitted_.counted), weights)
 
     def _may_count(self) -> bool:
         """Return True: `partial_fit` exists; raise AttributeError if the estimator has none."""
@@ -451,15 +444,13 @@ class WeightedNB(WeightAttributes):
             weights = None if crossed is None else weigh_cross_fit(crossed[0], parts.batch.encoding.classes)[0]
         return classifier_state.replace_state(self, self._with_model(model, weights), before)
 
-    def _cross_fit(self, parts: Parts[NaiveBayesClassifier]) -> list[CrossFit] | None:
+    def _cross_fit(self, parts: Parts) -> list[CrossFit] | None:
         """Return cross-fitted terms of each candidate; None, with a warning, if rows are too few for weights."""
         try:
             return cross_fit(parts, self.weights, int(self.max_rows), self.seed)
         except TooFewRowsError as reason:
-            warn(
-                f"{parts.name} is not weighted. {reason} The predictions are those of the classifier without weights.",
-                NoWeightsWarning,
-            )
+            unweighted = f"{type(parts.nb).__name__} is not weighted"
+            warn(f"{unweighted}. {reason} The predictions are those without weights.", NoWeightsWarning)
             return None
 
     no_counts = (

@@ -12,7 +12,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, fields
 from itertools import tee
 from operator import itemgetter
-from typing import Any, Literal, NamedTuple, Protocol
+from typing import Any, Literal, NamedTuple
 
 import numpy as np
 
@@ -207,49 +207,7 @@ class CrossFit(NamedTuple):
         return (scaled, groups) if any(shrinkage) else (scaled.sum_groups(groups.index), groups.collapse())
 
 
-class Half(Protocol):
-    """Fit of all candidates to half of the rows, whose labels the other half does not know."""
-
-    @property
-    def log_class(self) -> np.ndarray:
-        """(C,) log P(class)."""
-
-    def terms(self, candidates: Sequence[TermColumns], index: np.ndarray) -> list[np.ndarray]:
-        """(n, C, T') terms of the rows at `index` (n,), in ascending order, by each candidate."""
-
-
-class Parts(Protocol):
-    """Encoded rows of positive weight, candidates for a model of them, and fits to parts of the rows."""
-
-    @property
-    def name(self) -> str:
-        """Name of the type of the classifier, for messages."""
-
-    @property
-    def encodings(self) -> Sequence[Encoding]:
-        """Encoding of each candidate for a model of all rows, from the simplest on."""
-
-    @property
-    def members(self) -> Sequence[str] | None:
-        """Names of the members of an average of models, or None."""
-
-    @property
-    def batch(self) -> Any:
-        """Rows, with `table`, `label` (N',) and `weight` (N',)."""
-
-    @property
-    def position(self) -> np.ndarray:
-        """(N',) position of each row among those that the user has passed."""
-
-    @property
-    def cells_per_row(self) -> int:
-        """Number of cells of a row, on average, that differ from what most rows have."""
-
-    def half(self, weight: np.ndarray, rows: np.ndarray) -> Half:
-        """Fit all candidates to the rows under these weights (N',), for the terms of the rows at `rows` (n,)."""
-
-
-def cross_fit(parts: Parts, kind: Any, max_rows: int, seed: int) -> list[CrossFit]:
+def cross_fit(parts: Any, kind: Any, max_rows: int, seed: int) -> list[CrossFit]:
     """Fit random halves of the rows, and compute the terms of the rows of the other halves by each candidate.
 
     The number of splits is 3,000 divided by the number of rows, at least 3 and at most 6, or 1 where terms take too
@@ -257,8 +215,8 @@ def cross_fit(parts: Parts, kind: Any, max_rows: int, seed: int) -> list[CrossFi
 
     Parameters
     ----------
-    parts : Parts
-        Rows and candidates.
+    parts : bayesnb.estimators.parts.Parts
+        Encoded rows of positive weight, candidates for a model of them, and fits to halves of the rows.
     kind : {"feature", "temperature", "auto"}
         "feature" and "auto": each term has a weight, and each class a bias. "temperature", and all kinds if there is
         one term: each group of terms (of draws or not, dependences or not) has a weight, and classes have no bias.
@@ -275,13 +233,16 @@ def cross_fit(parts: Parts, kind: Any, max_rows: int, seed: int) -> list[CrossFi
         If a term is infinite.
     """
     label, weight, classes = parts.batch.label, parts.batch.weight, parts.encodings[0].classes
-    candidates = [TermColumns.from_encoding(encoding, parts.members, kind) for encoding in parts.encodings]
+    members = None if (average := parts.known.fitted_.average) is None else average.names
+    candidates = [TermColumns.from_encoding(encoding, members, kind) for encoding in parts.encodings]
     n_classes, most_terms = len(classes), max(map(len, candidates))
-    is_sparse = most_terms > MOST_TERMS and parts.members is None
+    is_sparse = most_terms > MOST_TERMS and members is None
     # Of sparse terms the cells that differ from what most rows have are stored.
-    cells_per_row = parts.cells_per_row if is_sparse else sum(map(len, candidates))
+    table = parts.batch.table
+    stored = 1 + int(table.data.nnz) // max(1, table.n_rows) if table.is_sparse else len(table.names)
+    cells_per_row = stored if is_sparse else sum(map(len, candidates))
     most_rows = min(max_rows, max(1, _MOST_CELLS // (n_classes * cells_per_row)))
-    position, has_rows = choose_rows(classes, label, weight, most_rows, seed, parts.name)
+    position, has_rows = choose_rows(classes, label, weight, most_rows, seed, type(parts.nb).__name__)
     n_rows = len(position)
     n_splits = number_of_splits(n_rows)
     n_splits = n_splits if n_splits * n_rows * n_classes * cells_per_row <= _MOST_CELLS else 1
@@ -307,7 +268,7 @@ def cross_fit(parts: Parts, kind: Any, max_rows: int, seed: int) -> list[CrossFi
                         yield [TermBlock(split * n_rows + rows, k, log_class, values) for values in found]
                 tick()
 
-    log_length = _log_lengths(parts.encodings[0], parts.batch.table)[position]
+    log_length = _log_lengths(parts.encodings[0], table)[position]
     typical = float(np.average(log_length, weights=weight[position]))
     fields_of_rows = {
         "log_length": np.tile(log_length - typical, n_splits),

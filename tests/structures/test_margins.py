@@ -125,12 +125,14 @@ def test_halves_that_chose_the_densities_give_the_terms_of_fits_to_halves():
     frame = FRAME.assign(peak=np.where(RNG.random(N) < 0.5, 3.0, RNG.exponential(size=N)) * np.where(Y == "in", 1, -1))
     weight = RNG.choice([0.5, 1.0, 2.0], N)
     base = bnb.WeightedNB()._make_counter(frame)
-    simplest, batch = classifier_state.fit(base._simplest(), frame, Y, weight)
+    simplest = base._simplest()
+    batch = classifier_state.encode_batch(simplest, *classifier_state.read_batch(simplest, frame, Y, weight))
+    classifier_state.commit(simplest, simplest, batch.count_levels())
+    every = classifier_state.read_known_columns(base, simplest, frame, Y, weight)
     assert {columns.kind for columns in simplest.encoding_.blocks} == {"categorical", "gaussian", "binned"}
     assert batch.number_terms is not None
     known, fitted = (
-        cross_fit(Parts.from_rows(base, simplest, frame, Y, weight, encoded), "auto", 10_000, 0)
-        for encoded in (batch, None)
+        cross_fit(Parts.from_rows(base, simplest, every, encoded), "auto", 10_000, 0) for encoded in (batch, None)
     )
     assert len(known) == len(fitted) > 1
     for one, other in zip(known, fitted, strict=True):
