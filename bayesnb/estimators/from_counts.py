@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Hashable, Sequence, Sized
+from collections.abc import Callable, Hashable, Sized
 from dataclasses import replace
 from decimal import Decimal
 from numbers import Integral, Real
@@ -92,14 +92,11 @@ def from_counts(nb: NB, table: Any, *, log_base: float | None = None) -> NB:
     encoding, statistics = count_table(table, type(nb).__name__, learn)
     if depends := [columns for columns in encoding.blocks if has_base_measure(columns)]:
         if log_base is None:
-            sums = [
-                "the log multinomial coefficients of the rows" if c.one_simplex else "-log x! of the cells"
-                for c in depends
-            ]
+            word = "the log multinomial coefficients of the rows"
+            sums = " and ".join({word if c.one_simplex else "-log x! of the cells": None for c in depends})
             raise ValueError(
-                f"{type(nb).__name__}: counts do not determine one term of log_evidence_, the sum of "
-                f"{' and '.join(dict.fromkeys(sums))}. Pass this sum as log_base; "
-                "log_base=0 is enough to compare models of the same rows."
+                f"{type(nb).__name__}: counts do not determine a term of log_evidence_, the sum of {sums}. Pass this "
+                "sum as log_base; log_base=0 is enough to compare models of the same rows."
             )
         require_number("log_base", log_base, "a number", np.isfinite)
     counted = Counted(encoding, replace(statistics, log_base=np.array(float(log_base or 0.0))))
@@ -116,139 +113,127 @@ def count_table(table: Any, owner: str, learn: Learn) -> Counted:
     Parameters
     ----------
     table : DataFrame, or list of tuples
-        Table of counts, see `from_counts`.
+        See `from_counts`.
     owner : str
-        Name of the estimator or function, for messages.
-    learn : Learn
-        Function that makes the columns.
+        Name of the classifier or function, for messages.
+    learn : callable
+        See `Learn`.
     """
     frame = read_frame(table)
-    class_rows, cells = frame[frame["feature"].isna()], frame[frame["feature"].notna()]
-    if not len(class_rows) or not len(cells):
-        empty = "every row has" if len(class_rows) else "no row has"
+    states_class = frame["feature"].isna().to_numpy()
+    if states_class.all() or not states_class.any():
         raise ValueError(
-            f"table: {empty} an empty feature. A table needs one row for each class, with an empty feature and the "
-            "total weight of the class, and further rows for each feature. bayesnb.sql.counts writes a query that "
-            "returns such a table."
+            f"table: {'every' if states_class.any() else 'no'} row has an empty feature. A table needs a row for each "
+            "class, with an empty feature and the total weight of the class, and rows for each feature. "
+            "bayesnb.sql.counts writes a query for such a table."
         )
-    classes, label = check_labels(class_rows["class"], len(class_rows), owner, "table['class']")
+    classes, label = check_labels(frame["class"][states_class], int(states_class.sum()), owner, "table['class']")
     try:
-        cell_label = classes.index(cells["class"])
+        class_index = classes.index(frame["class"])
     except TypeError as error:
         raise ValueError(f"table: a class is not hashable: {error}. Use strings or numbers as classes.") from None
-    if (cell_label < 0).any():
-        row = cells.iloc[int(np.argmax(cell_label < 0))]
-        raise ValueError(
-            f"table: class {shown(row['class'])} has a row for feature {shown(row['feature'])}, but no row with an "
-            "empty feature. Add that row, with the total weight of the class as its count."
-        )
+    _refuse(
+        frame,
+        np.flatnonzero(class_index < 0),
+        "class {class} has a row for feature {feature}, but no row with an empty feature. Add that row, with the total "
+        "weight of the class as its count.",
+    )
     for name in ("type", "level", "mean", "m2"):
-        if (given := class_rows[name].notna().to_numpy()).any():
-            row = class_rows.iloc[int(np.argmax(given))]
-            raise ValueError(
-                f"table: a row of class {shown(row['class'])} has the {name} {shown(row[name])}, but no feature. A row "
-                "with an empty feature states the total weight of its class and must leave type, level, mean and m2 "
-                f"empty. Name the feature, or leave {name} empty."
-            )
-    class_count = np.bincount(label, _read_numbers(class_rows, "count"), minlength=len(classes))
-    table_cells = _Cells(cells, cell_label)
-    levels = table_cells.levels()
-    encoding, rows = learn(classes, _make_sample(levels), [not found for found in levels.values()])
-    blocks = [
-        _block_statistics(columns, block_rows, levels, table_cells, len(classes))
-        for columns, block_rows in zip(encoding.blocks, rows, strict=True)
-    ]
-    return Counted(encoding, Statistics(class_count, tuple(blocks), np.zeros(())))
+        problem = f"a row of class {{class}} has the {name} {{{name}}}, but no feature. Name the feature, or leave the "
+        wrong = np.flatnonzero(states_class & frame[name].notna())
+        _refuse(frame, wrong, problem + f"{name} empty, if the count is the weight of the class.")
+    cells = _Cells(frame, class_index)
+    class_count = np.bincount(label, cells.count[states_class], len(classes))
+    encoding, rows = learn(classes, _make_sample(cells.levels), [not levels for levels in cells.levels.values()])
+    pairs = zip(encoding.blocks, rows, strict=True)
+    blocks = tuple(_block_statistics(*pair, cells, len(classes)) for pair in pairs)
+    return Counted(encoding, Statistics(class_count, blocks, np.zeros(())))
+
+
+def _refuse(frame: pd.DataFrame, wrong: np.ndarray, problem: str) -> None:
+    """Raise ValueError about the first of the rows at the positions `wrong`; names in braces stand for its cells."""
+    if len(wrong):
+        row = frame.iloc[wrong[0]]
+        raise ValueError("table: " + problem.format(**{name: shown(row[name]) for name in COLUMNS}))
 
 
 class _Cells:
-    """Rows of the table about features: index of the class, level of the stated type, and weight of each."""
+    """Rows of a table of counts: index of the class, level of the stated type, and weight of each row.
+
+    `rows` are the positions of the rows about each feature, by name, and `levels` their distinct levels; none for
+    features of numbers.
+    """
 
     def __init__(self, frame: pd.DataFrame, class_index: np.ndarray) -> None:
-        self.level = _read_levels(frame)
-        self.count = _read_numbers(frame, "count")
         self.frame, self.class_index = frame, class_index
-        self._rows_by_feature = frame.groupby("feature", sort=False).indices
+        self.count, self.level = _read_numbers(frame, "count"), _read_levels(frame)
+        self.rows = {str(name): np.asarray(rows) for name, rows in frame.groupby("feature", sort=False).indices.items()}
+        present = {name: filter(lambda level: level is not None, self.level[rows]) for name, rows in self.rows.items()}
+        self.levels: dict[str, list[Hashable]] = {name: list(dict.fromkeys(found)) for name, found in present.items()}
 
     def rows_of(self, name: str, *, with_levels: bool, kind: str) -> np.ndarray:
         """Return the positions of the rows about a feature; raise ValueError unless all have a level, or none has."""
-        rows = np.asarray(self._rows_by_feature[name])
-        wrong = np.array([(level is not None) != with_levels for level in self.level[rows]])
-        if wrong.any():
-            label = self.frame["class"].iloc[rows[int(np.argmax(wrong))]]
-            has, wanted = ("no level", "levels") if with_levels else ("a level", "numbers or words without levels")
-            raise ValueError(
-                f"table: a row of class {shown(label)} and feature {shown(name)} has {has}, but {kind} columns hold "
-                f"{wanted}. Give every row of this feature a level, or none of them, or choose another classifier."
-            )
+        rows = self.rows[name]
+        has, wanted = ("no level", "levels") if with_levels else ("a level", "numbers or words without levels")
+        wrong = [(level is not None) != with_levels for level in self.level[rows]]
+        _refuse(
+            self.frame,
+            rows[wrong],
+            f"a row of class {{class}} and feature {{feature}} has {has}, but {kind} columns hold {wanted}. Give every "
+            "row of this feature a level, or none of them, or choose another classifier.",
+        )
         return rows
 
-    def levels(self) -> dict[str, list[Hashable]]:
-        """Return the distinct levels of each feature, by name, of count 0 too; none for features of numbers."""
-        return {
-            str(name): list(dict.fromkeys(level for level in self.level[rows] if level is not None))
-            for name, rows in self._rows_by_feature.items()
-        }
-
-    def moments(self, family: Any, names: Sequence[str], kind: str, n_classes: int) -> Any:
-        """Compute the statistics (C, F) of features of numbers.
-
-        Rows of the same class and feature are merged one by one, by which a constant feature keeps the variance 0.
-        """
-        total = family.from_moments(*np.zeros((3, n_classes, len(names))))
-        positions = [self.rows_of(name, with_levels=False, kind=kind) for name in names]
-        rows, feature = np.concatenate(positions), np.repeat(np.arange(len(names)), list(map(len, positions)))
-        frame = self.frame.iloc[rows]
+    def moments(self, columns: Columns, n_classes: int) -> Any:
+        """Compute the statistics (C, F) of features of numbers; rows of the same class and feature are merged."""
+        family: Any = columns.family.statistics
+        positions = [self.rows_of(name, with_levels=False, kind=columns.kind) for name in columns.names]
+        rows, feature = np.concatenate(positions), np.repeat(np.arange(len(positions)), list(map(len, positions)))
+        frame, label = self.frame.iloc[rows], self.class_index[rows]
         given = np.stack([self.count[rows], _read_numbers(frame, "mean"), _read_numbers(frame, "m2")])
-        repetition = frame.groupby([self.class_index[rows], feature]).cumcount().to_numpy()
+        repetition = frame.groupby([label, feature]).cumcount().to_numpy()
+        total = family.from_moments(*np.zeros((3, n_classes, len(positions))))
         for k in range(int(repetition.max()) + 1):
-            fields, chosen = np.zeros((3, n_classes, len(names))), repetition == k
-            fields[:, self.class_index[rows[chosen]], feature[chosen]] = given[:, chosen]
+            fields, chosen = np.zeros((3, n_classes, len(positions))), repetition == k
+            fields[:, label[chosen], feature[chosen]] = given[:, chosen]
             with np.errstate(over="ignore", invalid="ignore"):  # `counting.check` refuses moments that overflow.
                 total = total.merge(family.from_moments(*fields))
         return total
 
 
-def _block_statistics(
-    columns: Columns, rows: Rows, levels: dict[str, list[Hashable]], cells: _Cells, n_classes: int
-) -> Any:
-    """Return the sufficient statistics of one block; `rows` are those of the sample."""
+def _block_statistics(columns: Columns, sample: Rows, cells: _Cells, n_classes: int) -> Any:
+    """Return the sufficient statistics of one block of columns, under which `sample` are rows with all levels."""
     kind = columns.kind
+    if not columns.one_simplex and hasattr(columns.family.statistics, "from_moments"):
+        return cells.moments(columns, n_classes)
     if columns.one_simplex:
         count = np.zeros((n_classes, len(columns.names)))
         for j, name in enumerate(columns.names):
-            positions = cells.rows_of(name, with_levels=False, kind=kind)
-            np.add.at(count, (cells.class_index[positions], j), cells.count[positions])
+            rows = cells.rows_of(name, with_levels=False, kind=kind)
+            np.add.at(count, (cells.class_index[rows], j), cells.count[rows])
         return LevelCounts(count)
-    if hasattr(columns.family.statistics, "from_moments"):
-        return cells.moments(columns.family.statistics, columns.names, kind, n_classes)
     for name in columns.names:
-        if not levels[name]:
+        if not cells.levels[name]:
             raise ValueError(
-                f"table: feature {shown(name)} has no levels, but {columns.kind} columns need levels. For numbers use "
-                "a classifier of numbers, such as GaussianNB, ExponentialNB or MixedNB."
+                f"table: feature {shown(name)} has no levels, but {kind} columns need levels. For numbers use a "
+                "classifier of numbers, such as GaussianNB or MixedNB."
             )
     # Each row of the sample is counted separately, so that its counts show the positions of its levels.
-    encoding = Encoding(Levels((0,)), (columns,))
-    n = max(map(len, levels.values()))
-    (single,) = counting.single_rows(encoding, (rows,), n).blocks
-    feature = columns.axis()[0]
-    count = np.zeros((n_classes, single.count.shape[1]))
+    n = max(map(len, cells.levels.values()))
+    (single,) = counting.single_rows(Encoding(Levels((0,)), (columns,)), (sample,), n).blocks
+    feature, count = columns.axis()[0], np.zeros((n_classes, single.count.shape[1]))
     for j, name in enumerate(columns.names):
-        index = {level: i for i, level in enumerate(levels[name])}
-        positions = cells.rows_of(name, with_levels=True, kind=kind)
-        row, position = np.nonzero(single.count[: len(index)] * (feature == j))
-        place = np.full(len(index), -1)
-        place[row] = position
-        if (place < 0).any():
-            level = levels[name][int(np.argmax(place < 0))]
+        levels, rows = cells.levels[name], cells.rows_of(name, with_levels=True, kind=kind)
+        is_level = single.count[: len(levels)] * (feature == j) != 0
+        if not (counts := is_level.any(axis=1)).all():
             raise ValueError(
-                f"table: the classifier cannot count level {shown(level)} of feature {shown(name)}. The level marks "
-                "missing cells, or is not among the declared levels. Leave out its row, or change the hyperparameters "
-                "of the classifier."
+                f"table: the classifier cannot count level {shown(levels[int(np.argmin(counts))])} of feature "
+                f"{shown(name)}. The level marks missing cells, or is not among the declared levels. Leave out its "
+                "row, or change the hyperparameters of the classifier."
             )
-        level_positions = place[[index[level] for level in cells.level[positions]]]
-        np.add.at(count, (cells.class_index[positions], level_positions), cells.count[positions])
+        position = dict(zip(levels, is_level.argmax(axis=1), strict=True))
+        place = [position[level] for level in cells.level[rows]]
+        np.add.at(count, (cells.class_index[rows], place), cells.count[rows])
     return LevelCounts(count)
 
 
@@ -259,12 +244,9 @@ def _make_sample(levels: dict[str, list[Hashable]]) -> pd.DataFrame:
     n = max(2, *map(len, levels.values()))
     cells: dict[str, Any] = {}
     for name, values in levels.items():
-        if values:
-            column = np.empty(n, object)
-            column[:] = [values[i % len(values)] for i in range(n)]
-            cells[name] = column
-        else:
-            cells[name] = np.arange(n) % 2 + 0.0
+        column: list[Any] = values or [0.0, 1.0]
+        cells[name] = np.empty(n, object if values else float)
+        cells[name][:] = [column[i % len(column)] for i in range(n)]
     return pd.DataFrame(cells)
 
 
@@ -275,39 +257,31 @@ def read_frame(table: Any) -> pd.DataFrame:
     require_iterable("table", table, "a DataFrame or a list of tuples")
     table = table.to_pandas() if hasattr(table, "to_pandas") else table
     if not isinstance(table, pd.DataFrame):
-        rows = list(table)
+        rows, n = list(table), len(COLUMNS)
         for i, row in enumerate(rows):
-            if not isinstance(row, Sized) or len(row) != len(COLUMNS):
-                raise ValueError(
-                    f"table: row {i} is {shown(row)}; it must have {len(COLUMNS)} entries: {', '.join(COLUMNS)}."
-                )
+            if not isinstance(row, Sized) or len(row) != n:
+                raise ValueError(f"table: row {i} is {shown(row)}; it must have {n} entries: {', '.join(COLUMNS)}.")
         table = pd.DataFrame(rows, columns=list(COLUMNS), dtype=object)
     names = list(table.columns)
     for name in COLUMNS:
         if names.count(name) > 1 or (name not in names and name in ("class", "feature", "level", "count")):
-            raise ValueError(
-                f"table must have one column {shown(name)}, but has {names.count(name) or 'none'}. Its columns are "
-                f"{shown(names)}."
-            )
+            has = names.count(name) or "none"
+            raise ValueError(f"table must have one column {name!r}, but has {has}. Its columns are {shown(names)}.")
     table = table.reindex(columns=list(COLUMNS)).reset_index(drop=True)
     feature = table["feature"].astype(object)
-    frame: pd.DataFrame = table.assign(feature=feature.where(feature.isna(), feature.map(str)))
-    return frame
+    return table.assign(feature=feature.where(feature.isna(), feature.map(str)))
 
 
 def _read_numbers(frame: pd.DataFrame, column: str) -> np.ndarray:
     """Return a column of the table as a float array (n,); ValueError for a cell not finite, or negative and no mean."""
     values = np.array([_to_float(value) for value in frame[column]], np.float64)
-    bad = ~np.isfinite(values) | ((column != "mean") & (values < 0))
-    if bad.any():
-        row = frame.iloc[int(np.argmax(bad))]
-        least = "" if column == "mean" else " of at least 0"
-        raise ValueError(
-            f"table: {column} of class {shown(row['class'])}, feature {shown(row['feature'])}, level "
-            f"{shown(row['level'])} is {shown(row[column])}; it must be a number{least}. A query of bayesnb.sql.counts "
-            "returns an empty cell if a weight or a value in the database is not finite, or a weight is negative; "
-            "correct that row of the database."
-        )
+    _refuse(
+        frame,
+        np.flatnonzero(~np.isfinite(values) | ((column != "mean") & (values < 0))),
+        f"{column} of class {{class}}, feature {{feature}}, level {{level}} is {{{column}}}; it must be a number"
+        f"{'' if column == 'mean' else ' of at least 0'}. A query of bayesnb.sql.counts returns an empty cell if a "
+        "value or weight in the database is not finite, or a weight is negative; correct that row of the database.",
+    )
     return values
 
 
@@ -332,9 +306,8 @@ def _read_levels(frame: pd.DataFrame) -> np.ndarray:
         except (ValueError, KeyError, TypeError):
             raise ValueError(
                 f"table: level {shown(level)} of feature {shown(feature)} does not fit the type of its row, {kind}. A "
-                "row of type str, int or bool needs a hashable level of that type, and a row of type float needs "
-                "count, mean and m2 in place of a level. If an integer beyond 2**53 became a floating-point number, "
-                "cast it to BIGINT in the query."
+                "row of type str, int or bool needs a hashable level of that type, a row of type float none. If an "
+                "integer beyond 2**53 became a floating-point number, cast it to BIGINT in the query."
             ) from None
     return levels
 
