@@ -85,8 +85,8 @@ def weight_table(nb: Classifier, prob: float = 0.9, draws: object = None) -> pd.
     require_probability("prob", prob)
     if (path := weights.path) is None:
         raise ValueError(
-            "weight_table: these weights are from a file of an older version of bayesnb, without standard deviations. "
-            "Fit the weights again by nb.weigh(X, y)."
+            "weight_table: the weights are from a file of an older version of bayesnb, without standard deviations. "
+            "Fit them again by nb.weigh(X, y)."
         )
     shrinkage = np.array([weights.shrinkage, weights.dependence_shrinkage])[: path.shrinkage.shape[1]]
     if shrinkage.any() or len(weights.names) == 1:
@@ -99,14 +99,10 @@ def weight_table(nb: Classifier, prob: float = 0.9, draws: object = None) -> pd.
     if draws is None:
         probability = path.probability()
         lower, upper = _mixture_quantiles(tails, probability, means, sds)
-        mean = probability @ means
-        sd = np.sqrt(probability @ (sds**2 + (means - mean) ** 2))
+        sd = np.sqrt(probability @ (sds**2 + (means - probability @ means) ** 2))
     else:
-        drawn = read_weight_draws(weights, draws)
-        if drawn is None:
-            raise ValueError(
-                "draws must be draws of the weights, as run_nuts(nb, X=X, y=y) returns for this WeightedNB."
-            )
+        if (drawn := read_weight_draws(weights, draws)) is None:
+            raise ValueError("draws must be draws of the weights, as run_nuts(nb, X=X, y=y) returns.")
         first_of_group = np.unique(weights.dependence, return_index=True)[1]
         values = drawn.weight if names is weights.names else drawn.weight[:, first_of_group]
         lower, upper = np.quantile(values, tails, axis=0)

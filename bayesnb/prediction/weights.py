@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field, fields, replace
 from typing import Protocol
 
 import numpy as np
@@ -55,15 +55,11 @@ class WeightPath:
     def check(self, n_terms: int, has_dependence: bool) -> None:
         """Raise ValueError unless the arrays have consistent shapes and no standard deviation is negative."""
         n, n_groups = np.size(self.log_evidence), 1 + has_dependence
-        require_numbers("weights_.path.log_evidence", self.log_evidence, (n,))
-        for name in ("shrinkage", "temperature", "temperature_sd"):
-            require_numbers(f"weights_.path.{name}", getattr(self, name), (n, n_groups))
-        for name in ("weight", "sd"):
-            require_numbers(f"weights_.path.{name}", getattr(self, name), (n, n_terms))
+        shapes = {"log_evidence": (n,), "weight": (n, n_terms), "sd": (n, n_terms)}
+        for name in (each.name for each in fields(self)):
+            require_numbers(f"weights_.path.{name}", getattr(self, name), shapes.get(name, (n, n_groups)))
         if n == 0 or (self.sd < 0).any() or (self.temperature_sd < 0).any():
-            raise ValueError(
-                "weights_.path must have one value or more of the shrinkage τ, and standard deviations of at least 0."
-            )
+            raise ValueError("weights_.path must have at least one shrinkage τ, and no negative standard deviation.")
 
     def probability(self) -> np.ndarray:
         """Return (K,) posterior probabilities of the K values of τ, under equal prior probabilities."""
@@ -154,10 +150,8 @@ class Weights:
         require_numbers("weights_.class_bias", self.class_bias, (len(self.classes),))
         for name in ("of_draws", "dependence"):
             if (mask := getattr(self, name)).dtype != bool or mask.shape != (n_terms,):
-                raise ValueError(
-                    f"weights_.{name} has type {mask.dtype} and shape {mask.shape}; it must have type bool and shape "
-                    f"({n_terms},)."
-                )
+                kind = f"{mask.dtype} {mask.shape}"
+                raise ValueError(f"weights_.{name} must be bool of shape ({n_terms},); it is {kind}.")
         for name in _NUMBERS:
             require_numbers(f"weights_.{name}", np.float64(getattr(self, name)), ())
         for name in ("weight", "class_bias", *_NUMBERS):
@@ -189,10 +183,10 @@ class Weights:
         """
         position = self.classes.index(classes.values)
         if self.class_bias.any() and (position < 0).all():
+            fitted, present = (shown(list(levels.values)[:8]) for levels in (self.classes, classes))
             raise ValueError(
-                f"weights were fitted for the classes {shown(list(self.classes.values)[:8])}, none of which the "
-                f"classifier has; its classes are {shown(list(classes.values)[:8])}. Pass weights for the same labels; "
-                "1 and '1' are different labels."
+                f"weights were fitted for the classes {fitted}, none of which the classifier has; its classes are "
+                f"{present}. Pass weights for the same labels; 1 and '1' are different labels."
             )
         return np.where(position < 0, 0.0, bias[..., np.maximum(position, 0)])
 
@@ -207,12 +201,12 @@ class Weights:
         encoding, is_average = fitted.encoding, fitted.average is not None
         names = self.names if is_average and self.names == (AVERAGE,) else term_names(fitted)
         if names != self.names:
-            different = [a for a, b in zip(names, self.names, strict=False) if a != b]
-            first = f", and the first different term is {shown(different[0])}" if different else ""
+            different = [shown(a) for a, b in zip(names, self.names, strict=False) if a != b]
+            first = f", and the first different term is {different[0]}" if different else ""
             raise ValueError(
                 f"weights were fitted for {len(self.names)} terms, {self.names[:6]}, but the terms of the classifier "
-                f"differ: it has {len(names)} term{'s' * (len(names) != 1)}{first}. Pass weights of a WeightedNB with "
-                "the same columns and structure."
+                f"differ: it has {len(names)} term{'s' * (len(names) != 1)}{first}. Pass weights for the same columns "
+                "and structure."
             )
         bias = self.align_bias(encoding.classes, self.class_bias)
         if is_average:
@@ -321,11 +315,9 @@ def require_weights(nb: Classifier, who: str) -> Weights:
     require_fitted(nb, who)
     if not hasattr(nb, "weigh"):
         raise ValueError(f"{who}: {type(nb).__name__} has no weights of terms; pass a fitted WeightedNB.")
-    weights: Weights | None = getattr(nb, "weights_", None)
-    if weights is None:
+    if (weights := getattr(nb, "weights_", None)) is None:
         raise ValueError(
             f"{who}: all weights of this {type(nb).__name__} are 1, because none were fitted: partial_fit and "
-            "fit_stream fit no weights, and fit needs enough rows. Call nb.weigh(X, y) with rows that were passed to "
-            "one of these before."
+            "fit_stream fit none, and fit needs enough rows. Call nb.weigh(X, y) with rows that were counted."
         )
     return weights
