@@ -9,7 +9,7 @@ import numpy as np
 from scipy.special import expit, logit
 from sklearn.utils.validation import check_is_fitted
 
-from bayesnb._util.arguments import require_number, shown, to_numbers
+from bayesnb._util.arguments import bad_argument, require_number, to_numbers
 from bayesnb._util.precision import float64
 from bayesnb.counting import Counted
 from bayesnb.encoding import Columns, Encoding, Table
@@ -149,21 +149,18 @@ class FeatureAveragedNB(NaiveBayesClassifier):
         import pandas as pd
 
         check_is_fitted(self)
-        inclusion = {}
-        for value in kappa:
-            for columns, block, statistics in zip(
-                self.encoding_.blocks, self.prior_.blocks, self.statistics_.blocks, strict=True
-            ):
-                if "kappa" in block.dependent.tunable:
-                    vague = averaged(block.dependent.with_hyperparameters({"kappa": value}), block.log_odds)
-                    inclusion[value] = expit(float64(vague.update)(statistics).log_odds)
-                    names = columns.names
-        if not inclusion:
+        blocks = zip(self.encoding_.blocks, self.prior_.blocks, self.statistics_.blocks, strict=True)
+        gaussian = [block for block in blocks if "kappa" in block[1].dependent.tunable]
+        if not gaussian:
             raise ValueError(
                 "inclusion_by_kappa needs Gaussian features, and this classifier has none. Use "
                 "FeatureAveragedNB(GaussianNB()), or `inclusion_`."
             )
-        return pd.DataFrame(inclusion, index=pd.Index(names, name="feature")).rename_axis(columns="kappa")
+        inclusion, (columns, prior, statistics) = {}, gaussian[-1]
+        for value in kappa:
+            vague = averaged(prior.dependent.with_hyperparameters({"kappa": value}), prior.log_odds)
+            inclusion[value] = expit(float64(vague.update)(statistics).log_odds)
+        return pd.DataFrame(inclusion, index=pd.Index(columns.names, name="feature")).rename_axis(columns="kappa")
 
     def __sklearn_tags__(self) -> Any:
         return self._base().__sklearn_tags__()
@@ -188,10 +185,9 @@ class FeatureAveragedNB(NaiveBayesClassifier):
             if block.network is not None or block.one_simplex or block.family.classes_share_parameters:
                 kind = "columns with arcs" if block.network is not None else f"{block.kind} columns"
                 raise NotImplementedError(
-                    "FeatureAveragedNB averages over sets of features that are independent given the class and have "
-                    f"separate parameters in each class. The estimator has {kind}, which are not such features. Use "
-                    "CategoricalNB, BernoulliNB (words as presence), PoissonNB (words as counts) or GaussianNB as "
-                    "`estimator`."
+                    "FeatureAveragedNB needs features that are independent given the class, with separate parameters "
+                    f"in each class; the estimator has {kind}. Use CategoricalNB, BernoulliNB (words as presence), "
+                    "PoissonNB (words as counts) or GaussianNB as `estimator`."
                 )
         return columns
 
@@ -219,8 +215,6 @@ class FeatureAveragedNB(NaiveBayesClassifier):
             given = [entries.get(j, INCLUSION) for j in range(n_features)]
         inclusion = to_numbers("inclusion", given)
         if inclusion.shape not in ((), (n_features,)) or not ((inclusion > 0) & (inclusion < 1)).all():
-            raise ValueError(
-                f"inclusion={shown(self.inclusion)} must be a probability strictly between 0 and 1, or one such "
-                f"probability for each of the {n_features} features."
-            )
+            wanted = f"a probability strictly between 0 and 1, or one for each of the {n_features} features"
+            raise bad_argument("inclusion", self.inclusion, wanted)
         return np.broadcast_to(logit(inclusion), n_features)

@@ -9,7 +9,7 @@ from typing import Any, Self
 
 import numpy as np
 
-from bayesnb._util.arguments import require_integer, shown
+from bayesnb._util.arguments import bad_argument, require_integer, shown
 from bayesnb._util.level_pair_counts import MOST_COUNTS
 from bayesnb._util.progress import progress
 from bayesnb.encoding import Encoding, Node, NodeColumns
@@ -213,10 +213,7 @@ class KDB(StructuredNB):
         ('0',)
         """
         if not hasattr(pairs, "pair_counts"):
-            raise TypeError(
-                "parents_from takes a fitted AODE or TreeAveragedNB, which count pairs of columns; the argument "
-                f"pairs={shown(pairs)} is neither."
-            )
+            raise bad_argument("pairs", pairs, "a fitted AODE or TreeAveragedNB, which count pairs", TypeError)
         require_integer("k", k, least=0)
         columns, counts = pairs.pair_counts()
         names = columns.base.names
@@ -234,10 +231,8 @@ class KDB(StructuredNB):
 
     def _arcs(self, encoding: Encoding, columns: NodeColumns, counts: np.ndarray | None) -> tuple[Node, ...]:
         """Return nodes (child, *parents) of the k-dependence network, most informative columns first."""
-        any_k, _ = self._undecided()
-        return (
-            () if counts is None else _learn_network(counts, columns.base.sizes(), _MOST_PARENTS if any_k else self.k)
-        )
+        k = _MOST_PARENTS if self._undecided()[0] else self.k
+        return () if counts is None else _learn_network(counts, columns.base.sizes(), k)
 
     def _learn_arcs(self, batch: LabelledRows, network: NodeColumns) -> tuple[Node, ...]:
         """Return the nodes that pairs of levels determine, of `max_features` columns unless it is "auto"."""
@@ -249,16 +244,14 @@ class KDB(StructuredNB):
         any_k, any_number = self._undecided()
         if not (any_k or any_number):
             return batch
-        columns: Any = batch.encoding.blocks[0]
-        label, weight = batch.label, batch.weight
-        most = max((len(node) - 1 for node in columns.nodes), default=0)
-        full = self._with_parents(most if any_k else self.k)
-        limits = range(most + 1) if any_k else [most]
-        losses = np.zeros((len(limits), len(columns.nodes)))
-        size = max(1, _CHUNK // (len(batch.encoding.classes) * len(columns.nodes)))
+        nodes, label, weight = batch.encoding.blocks[0].network.nodes, batch.label, batch.weight
+        most = max((len(node) - 1 for node in nodes), default=0)
+        full, limits = self._with_parents(most if any_k else self.k), range(0 if any_k else most, most + 1)
+        losses = np.zeros((len(limits), len(nodes)))
+        size = max(1, _CHUNK // (len(batch.encoding.classes) * len(nodes)))
         sides = [s for half in random_halves(label, N_SPLITS, seed=0) for s in (half, ~half)]
-        with progress("halves of networks", len(sides)) as tick, warnings.catch_warnings():
-            warnings.simplefilter("ignore", UserWarning)  # The fit to all rows gives the same warnings.
+        as_for_all_rows = warnings.catch_warnings(action="ignore", category=UserWarning)
+        with progress("halves of networks", len(sides)) as tick, as_for_all_rows:
             for side in sides:
                 others, arcs = np.flatnonzero(~side), full._with_arcs(batch._replace(weight=weight * side))
                 half = ContextHalf(full, arcs, limits, others)
@@ -270,8 +263,7 @@ class KDB(StructuredNB):
             losses = losses[:, -1:]
         least = losses.min(axis=1)
         best = int(np.argmax(least <= least.min() + NEGLIGIBLE * N_SPLITS * weight.sum()))
-        n = int(np.argmin(losses[best]))
-        nodes = columns.nodes[: n + 1] if any_number else columns.nodes
+        nodes = nodes[: int(np.argmin(losses[best])) + 1] if any_number else nodes
         return batch.with_nodes(tuple(node[: 1 + best] for node in nodes) if any_k else nodes)
 
     def _with_parents(self, k: int) -> Self:

@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from bayesnb._util.arguments import shown
+from bayesnb._util.arguments import bad_argument, shown
 from bayesnb.encoding import Encoding, Node, NodeColumns
 from bayesnb.estimators.mixed import as_list
 from bayesnb.estimators.network_base import StructuredNB, position
@@ -157,37 +157,26 @@ class NetworkNB(StructuredNB):
 
     def _arcs(self, encoding: Encoding, columns: NodeColumns, counts: np.ndarray | None) -> tuple[Node, ...]:
         """Return a node (child, *parents) for each column by `parents`; ValueError for unknown or double names."""
-        names = columns.base.names
-        if self.parents is not None and not isinstance(self.parents, Mapping):
-            raise ValueError(
-                f"parents={shown(self.parents)} must be a dict {{column: parent, list of parents, or None}}."
-            )
-        parents_of: dict[int, list[int]] = {}
-        named: set[int] = set()
-        for column, value in (self.parents or {}).items():
-            (index,), parents = encoding.positions([column], "parents"), as_list(value)
-            if index in named:
-                name = dict(zip(columns.base.index, names, strict=True)).get(index, column)
-                raise ValueError(
-                    f"parents names column {shown(name)} twice, by name and by index. Name the column once."
-                )
-            named.add(index)
-            if not parents:
-                continue
-            child = position(encoding, columns, column, "parents")
-            parents_of[child] = [position(encoding, columns, p, "parents") for p in parents]
-            if len(set(parents_of[child])) < len(parents):
-                raise ValueError(
-                    f"parents names a parent of column {shown(names[child])} twice: {shown(value)}. Name each parent "
-                    "once."
-                )
-        return tuple((j, *parents_of.get(j, ())) for j in range(len(names)))
+        named: Any = {} if self.parents is None else self.parents
+        if not isinstance(named, Mapping):
+            raise bad_argument("parents", named, "a dict {column: parent, list of parents, or None}")
+        parents: dict[int, list[int]] = {}
+        for column, value in named.items():
+            (index,), of_column = encoding.positions([column], "parents"), as_list(value)
+            name = shown(encoding.feature_names[index])
+            if index in parents:
+                raise ValueError(f"parents names column {name} twice, by name and by index. Name it once.")
+            if of_column:
+                position(encoding, columns, column, "parents")  # Raises an error for a column without arcs.
+            parents[index] = [position(encoding, columns, p, "parents") for p in of_column]
+            if len(set(parents[index])) < len(of_column):
+                raise ValueError(f"parents names a parent of column {name} twice: {shown(value)}. Name it once.")
+        return tuple((j, *parents.get(index, ())) for j, index in enumerate(columns.base.index))
 
     def _check_nodes(self, columns: NodeColumns) -> None:
         """Raise ValueError unless each column is a child once, and neither fitted nor stated arcs have a cycle."""
         super()._check_nodes(columns)
-        given = self._arcs(self.encoding_, columns, None)
-        self._require_order(replace(columns, nodes=given))
+        self._require_order(replace(columns, nodes=self._arcs(self.encoding_, columns, None)))
 
 
 @dataclass(eq=False, repr=False)

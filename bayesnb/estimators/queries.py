@@ -12,6 +12,7 @@ from bayesnb._util.arguments import require_mapping, shown
 from bayesnb.encoding import Levels
 from bayesnb.estimators.mixed import as_list
 from bayesnb.fitted import Fitted, fill_empty_tables
+from bayesnb.networks.variable_elimination import Factor, conditional
 from bayesnb.uncertainty import CLASS
 
 if TYPE_CHECKING:
@@ -22,8 +23,6 @@ def query(fitted: Fitted, variables: object, given: Mapping[Any, object] | None)
     """Compute a Series of P(variables | given) in a network; see `StructuredNB.query` for arguments and errors."""
     import pandas as pd
 
-    from bayesnb.networks.variable_elimination import conditional
-
     if fitted.average is not None:
         raise NotImplementedError(f"query: {fitted.no_posterior}")
     encoding = fitted.encoding
@@ -32,18 +31,16 @@ def query(fitted: Fitted, variables: object, given: Mapping[Any, object] | None)
         raise ValueError(f"query: a column is called {CLASS!r}, which is the name of the class. Rename the column.")
     levels: dict[str, list[Hashable]] = {CLASS: list(encoding.classes.values)}
     names: dict[object, str] = {CLASS: CLASS}
-    if columns is not None:
-        for child in sorted(child for child, *_ in columns.nodes):
-            name = columns.base.names[child]
-            levels[name] = columns.base.level_names(child)
-            names |= {name: name, columns.base.index[child]: name}
+    for child in sorted(child for child, *_ in (columns.nodes if columns else ())):
+        name = columns.base.names[child]
+        levels[name] = columns.base.level_names(child)
+        names |= {name: name, columns.base.index[child]: name}
 
     def find(variable: object) -> str:
         """Return the name of the class or of a categorical column, given by name or index; else ValueError."""
         if not isinstance(variable, Hashable) or variable not in names:
-            raise ValueError(
-                f"query: {shown(variable)} is not a categorical variable. The variables are {list(levels)[:12]}."
-            )
+            known = list(levels)[:12]
+            raise ValueError(f"query: {shown(variable)} is not a categorical variable. The variables are {known}.")
         return names[variable]
 
     asked = [find(variable) for variable in as_list(variables)]
@@ -52,14 +49,13 @@ def query(fitted: Fitted, variables: object, given: Mapping[Any, object] | None)
     given = {} if given is None else given
     require_mapping("given", given, "{'wind': 'strong'}")
     evidence: dict[Hashable, int] = {}
-    for name, value in given.items():
-        variable = find(name)
+    for variable, value in ((find(name), value) for name, value in given.items()):
         evidence[variable] = int(Levels(tuple(levels[variable])).index([value])[0])
         if variable in asked or evidence[variable] < 0:
-            if_asked = "is also in variables. Leave it out of one of the two"
-            wrong = if_asked if variable in asked else f"has the levels {levels[variable][:12]}"
+            known = f"has the levels {levels[variable][:12]}"
+            wrong = "is also in variables. Leave it out of one of the two" if variable in asked else known
             raise ValueError(f"given: {shown(variable)} is {shown(value)}, but {shown(variable)} {wrong}.")
-    factors: list[tuple[tuple[Hashable, ...], np.ndarray]] = [((CLASS,), np.exp(fitted.class_log_prior))]
+    factors: list[Factor] = [((CLASS,), np.exp(fitted.class_log_prior))]
     if columns is not None:
         # A value of the parents that a class never had has probability 0 in the class, whatever its table.
         filled = fill_empty_tables(columns, fitted.posterior.blocks[0], "mean")
@@ -67,10 +63,10 @@ def query(fitted: Fitted, variables: object, given: Mapping[Any, object] | None)
         for (child, *parents), table in zip(columns.nodes, columns.tables(theta), strict=True):
             # Context tables have a missing parent as their last value; a query sums it out.
             table = table[(slice(None), *(slice(n) for n in columns.base.sizes()[parents]))]
-            factors.append(((CLASS, *(columns.base.names[p] for p in parents), columns.base.names[child]), table))
-    probability = conditional(factors, asked, evidence)
-    index = pd.MultiIndex.from_product([levels[v] for v in asked], names=asked)
-    return pd.Series(probability.ravel(), index.get_level_values(0) if len(asked) == 1 else index, name="P")
+            factors.append(((CLASS, *(columns.base.names[p] for p in (*parents, child))), table))
+    index: Any = pd.MultiIndex.from_product([levels[v] for v in asked], names=asked)
+    index = index.get_level_values(0) if len(asked) == 1 else index
+    return pd.Series(conditional(factors, asked, evidence).ravel(), index, name="P")
 
 
 __all__ = ["query"]

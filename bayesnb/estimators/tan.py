@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from bayesnb._util.arguments import require_choice, shown
+from bayesnb._util.arguments import bad_argument, require_choice, shown
 from bayesnb._util.warnings import warn
 from bayesnb.encoding import Columns, Encoding, Node, NodeColumns
 from bayesnb.estimators.network_base import StructuredNB, position
@@ -188,8 +188,7 @@ class TAN(StructuredNB):
         dict
             Hyperparameters by name.
         """
-        params: dict[str, Any] = super().get_params(deep)
-        return params | {"score": vars(self).get("score", "mi")}
+        return super().get_params(deep) | {"score": self._criterion}
 
     def _arcs(self, encoding: Encoding, columns: NodeColumns, counts: np.ndarray | None) -> tuple[Node, ...]:
         """Return a node (child,) or (child, parent) per column: the maximum spanning tree, or best branching.
@@ -197,40 +196,42 @@ class TAN(StructuredNB):
         The tree has the largest mutual information given the class (score="mi"), the branching the largest posterior
         odds (score="evidence"). Without `counts` there are no nodes. A warning names parents that are mostly missing.
         """
-        criterion, root = self._checked_score_and_root(encoding, columns)
+        root = self._checked_root(encoding, columns)
         if counts is None:
             return ()
-        n_classes, sizes = len(encoding.classes), columns.base.sizes()
-        if criterion == "mi":
+        sizes, names = columns.base.sizes(), columns.base.names
+        if self._criterion == "mi":
             n_both = structure.observed_pairs(counts, sizes)
             # An arc is scored by its gain in log likelihood, as few common rows have much information by chance.
-            gain = n_both * structure.mutual_information(counts, sizes)
-            nodes = structure.maximum_spanning_tree(gain, root)
+            nodes = structure.maximum_spanning_tree(n_both * structure.mutual_information(counts, sizes), root)
             nodes = tuple(node[:1] if len(node) == 2 and not n_both[node] else node for node in nodes)
-            arcs, names = [node for node in nodes if len(node) == 2], columns.base.names
+            arcs = [node for node in nodes if len(node) == 2]
             seldom = {names[child]: names[p] for child, p in arcs if n_both[child, p] < _FEWEST * n_both[child, child]}
             if seldom:
                 warn(
                     "TAN: these columns have a parent that is missing in most of the rows where the column is "
-                    f"observed, {{column: parent}}: {seldom}. A row with a missing parent does not count for the "
-                    "column. Leave the parents out of X, or replace missing cells by a level, such as 'missing'."
+                    f"observed, {{column: parent}}: {seldom}. These rows do not count for the column. Leave the "
+                    "parents out of X, or replace missing cells by a level, such as 'missing'."
                 )
             return nodes
-        alpha = np.asarray(self._prior_given_class(columns, n_classes).concentration)
+        alpha = np.asarray(self._prior_given_class(columns, len(encoding.classes)).concentration)
         if not (alpha > 0).all():
-            raise ValueError(
-                f"alpha={shown(self.alpha)} has zeros, but score='evidence' needs a proper prior. Choose alpha > 0."
-            )
+            raise bad_argument("alpha", self.alpha, "positive, because score='evidence' needs a proper prior")
         # A priori a column has no other parent with probability ½, else each of the other columns equally probably.
         prior_odds = 1.0 / max(1, len(sizes) - 1)
         return structure.maximum_branching(structure.log_bayes_factors(counts, sizes, alpha) + np.log(prior_odds))
+
+    @property
+    def _criterion(self) -> str:
+        """Hyperparameter `score`."""
+        return vars(self).get("score", "mi")
 
     def _block_prior(self, columns: Columns, n_classes: int) -> Any:
         """Return the prior of one block; full tables under score="evidence" have the prior that scored arcs.
 
         That is the prior given the class alone, with concentrations divided by the number of values of the parent.
         """
-        if vars(self).get("score", "mi") != "evidence" or type(columns) is not NodeColumns:
+        if self._criterion != "evidence" or type(columns) is not NodeColumns:
             return super()._block_prior(columns, n_classes)
         return structure.share_among_parents(self._prior_given_class(columns, n_classes), columns)
 
@@ -239,23 +240,22 @@ class TAN(StructuredNB):
 
         Otherwise, and under a complete `prior`, it is derived from `family`, the prior given the parents.
         """
-        if vars(self).get("score", "mi") != "evidence" or self.prior is not None or columns.network is None:
+        if self._criterion != "evidence" or self.prior is not None or columns.network is None:
             return super()._prior_alone(columns, family)
         return self._prior_given_class(columns.network, np.shape(family.concentration)[0])
 
-    def _checked_score_and_root(self, encoding: Encoding, columns: NodeColumns) -> tuple[str, int]:
-        """Return `score` and the position of `root`, 0 by default; raise ValueError for unusable values."""
-        criterion = vars(self).get("score", "mi")
-        require_choice("score", criterion, ("mi", "evidence"))
-        return criterion, 0 if self.root is None else position(encoding, columns, self.root, "root")
+    def _checked_root(self, encoding: Encoding, columns: NodeColumns) -> int:
+        """Return the position of `root`, by default 0; raise ValueError if `root` or `score` cannot be used."""
+        require_choice("score", self._criterion, ("mi", "evidence"))
+        return 0 if self.root is None else position(encoding, columns, self.root, "root")
 
     def _check_nodes(self, columns: NodeColumns) -> None:
         """Raise ValueError unless nodes are a forest of all columns, and `score` and `root` can be used."""
         super()._check_nodes(columns)
-        self._checked_score_and_root(self.encoding_, columns)
+        self._checked_root(self.encoding_, columns)
+        names = columns.base.names
         for child, *parents in columns.nodes:
             if len(parents) > 1:
-                names = columns.base.names
                 raise ValueError(
                     f"Column {shown(names[child])} has the parents {[names[p] for p in parents]}; in a tree a column "
                     "has at most one. Fit the classifier again, or use KDB or NetworkNB."

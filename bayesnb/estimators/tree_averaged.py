@@ -215,16 +215,11 @@ class TreeAveragedNB(StructuredNB):
     @property
     def parents_(self) -> NoReturn:
         """Raise NotOfferedError: trees are averaged, see `arc_probability_`."""
-        raise NotOfferedError(
-            "parents_: TreeAveragedNB averages over all trees and has no single tree. Use arc_probability_ or "
-            "draw_trees."
-        )
+        raise NotOfferedError("parents_: TreeAveragedNB has no single tree. Use arc_probability_ or draw_trees.")
 
     def query(self, variables: object, given: object = None) -> NoReturn:
         """Raise NotImplementedError: an average of networks is not a network."""
-        raise NotImplementedError(
-            "query: TreeAveragedNB averages over all trees and is not one network. Use TAN or NetworkNB for queries."
-        )
+        raise NotImplementedError("query: TreeAveragedNB is an average of networks. Query a TAN or NetworkNB.")
 
     # -- shared machinery ------------------------------------------------------------------------
 

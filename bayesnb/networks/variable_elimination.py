@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Hashable, Sequence
 
 import numpy as np
@@ -40,13 +39,9 @@ def conditional(factors: Sequence[Factor], asked: Sequence[Hashable], given: dic
     operands = [operand for names, table in relevant for operand in (table, [number[n] for n in names])]
     order, path = opt_einsum.contract_path(*operands, [number[n] for n in asked], optimize="auto")
     if path.largest_intermediate > _MOST:
-        levels = {n: size for names, table in relevant for n, size in zip(names, table.shape, strict=True)}
-        summed = [n for n in levels if n not in asked]
         raise ValueError(
-            f"query: summing over {len(summed)} variables takes a table of {path.largest_intermediate:.3g} numbers, "
-            f"and the limit is {_MOST:,}. (One table of all summed and the {len(asked)} queried "
-            f"variables would have {math.prod(levels.values()):.3g}.) Query fewer variables, or put more variables "
-            "into `given`."
+            f"query: summing over {len(number) - len(asked)} variables takes a table of "
+            f"{path.largest_intermediate:.3g} numbers; the limit is {_MOST:,}. Query fewer, or put more into `given`."
         )
     names, joint = _eliminate(relevant, order, asked)
     joint = joint.transpose([names.index(n) for n in asked])

@@ -147,7 +147,11 @@ def test_without_concentration_there_is_no_posterior():
 def test_what_has_no_meaning_for_them_says_so(nb):
     refused("EM has no objective here", bnb.fit_em, bnb.BinnedNB(), FRAME, Y, FRAME, error=NotImplementedError)
     refused(
-        "binned columns, which are not", bnb.FeatureAveragedNB(bnb.BinnedNB()).fit, FRAME, Y, error=NotImplementedError
+        "the estimator has binned columns",
+        bnb.FeatureAveragedNB(bnb.BinnedNB()).fit,
+        FRAME,
+        Y,
+        error=NotImplementedError,
     )
     refused("NUTS does not sample discrete", bnb.run_nuts, nb, error=NotImplementedError)
     gaussian = bnb.GaussianNB().fit(FRAME, Y)

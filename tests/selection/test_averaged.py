@@ -172,7 +172,7 @@ def test_inclusion_follows_kappa():
         (
             bnb.FeatureAveragedNB(bnb.MultinomialNB()),
             NotImplementedError,
-            r"multinomial columns, which are not such features",
+            r"the estimator has multinomial columns",
         ),
         (
             bnb.FeatureAveragedNB(bnb.BernoulliNB(alpha=np.array([[1.0], [2.0], [1.0]]).repeat(8, axis=1))),

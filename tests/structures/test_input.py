@@ -205,7 +205,7 @@ BAD = {
     "no such superparent": (bnb.SPODE("nobody"), FRAME, r"parent.*'nobody'"),
     "score": (bnb.TAN("bic"), FRAME, r"score='bic' is unknown; use 'mi' or 'evidence'"),
     "root": (bnb.TAN(root="nobody"), FRAME, r"root.*'nobody'"),
-    "improper": (bnb.TAN("evidence", alpha=0.0), FRAME, r"alpha=0.0 has zeros"),
+    "improper": (bnb.TAN("evidence", alpha=0.0), FRAME, r"alpha=0.0 must be positive"),
     "fraction": (bnb.AODE(1.5), FRAME, r"min_count=1.5 must be an integer"),
     "class_alpha": (bnb.AODE(class_alpha="weka"), FRAME, r"class_alpha='weka' is unknown.*'levels'"),
     "alpha": (bnb.TAN(alpha=-1), FRAME, r"alpha is -1"),
