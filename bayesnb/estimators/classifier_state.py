@@ -66,7 +66,7 @@ class LabelledRows(NamedTuple):
     """
 
     encoding: Encoding
-    rows: tuple[Rows, ...]
+    rows: tuple[Any, ...]
     table: Table
     label: np.ndarray
     weight: np.ndarray
@@ -81,8 +81,8 @@ class LabelledRows(NamedTuple):
         """Return these rows with other nodes (child, *parents) in the network, which is the first block."""
         (network, *blocks), (cells, *rows) = self.encoding.blocks, self.rows
         columns = replace(network.network, nodes=nodes)
-        node_rows: Any = replace(cells, nodes=nodes, sizes=columns.sizes())  # type: ignore[type-var]
-        return self._replace(encoding=replace(self.encoding, blocks=(columns, *blocks)), rows=(node_rows, *rows))
+        cells = replace(cells, nodes=nodes, sizes=columns.sizes())
+        return self._replace(encoding=replace(self.encoding, blocks=(columns, *blocks)), rows=(cells, *rows))
 
     def count_rows(self) -> Counted:
         """Return the sufficient statistics of the rows of positive weight."""

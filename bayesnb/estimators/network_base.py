@@ -84,9 +84,7 @@ class StructuredNB(NaiveBayesClassifier):
     @property
     def edges_(self) -> dict[str, np.ndarray]:
         """Ascending inner ends of the cells of each column of numbers in the structure, by name."""
-        if self._network is None:
-            return {}
-        base: Any = self._network.base
+        base: Any = NO_COLUMNS.base if self._network is None else self._network.base
         return {base.names[j]: base.cuts[j] for j in number_positions(base)}
 
     @property
@@ -122,8 +120,8 @@ class StructuredNB(NaiveBayesClassifier):
         if self._table_type is NodeColumns:
             return None
         return (
-            "EM has no objective here, because the classifier averages models with different numbers of parameters. "
-            "Pass a classifier with full tables, such as TAN()."
+            "EM has no objective here, as the classifier averages models with different numbers of parameters. Pass "
+            "one with full tables, such as TAN()."
         )
 
     def query(self, variables: object, given: Mapping[Any, object] | None = None) -> pd.Series:
@@ -171,7 +169,7 @@ class StructuredNB(NaiveBayesClassifier):
         if self._learned is not None and not classifier_state.is_fitted(self):
             raise AttributeError(
                 f"Call fit before partial_fit: {type(self).__name__} learns {self._learned} from the rows passed to "
-                "fit. Use NetworkNB(parents=...) to count batches for given parents from the start."
+                "fit. NetworkNB(parents=...) counts batches for given parents."
             )
         return True
 
@@ -334,8 +332,7 @@ class StructuredNB(NaiveBayesClassifier):
 
     def _learn_arcs(self, batch: LabelledRows, network: NodeColumns) -> tuple[Node, ...]:
         """Return the nodes that pairs of levels determine; columns of more than 1,000 levels have no arcs."""
-        cells: Any = batch.rows[0]
-        columns, rows, is_wide = network, cells.base, network.base.sizes() > _MOST_LEVELS
+        columns, rows, is_wide = network, batch.rows[0].base, network.base.sizes() > _MOST_LEVELS
         narrow, alone = np.flatnonzero(~is_wide).tolist(), tuple((int(j),) for j in np.flatnonzero(is_wide))
         if not narrow:
             return alone
@@ -355,8 +352,7 @@ class StructuredNB(NaiveBayesClassifier):
         if network is None or not self._has_margins:
             return batch
         batch = self._keep_used(batch)
-        cells: Any = batch.rows[0]
-        base, numbers = network.base, set(number_positions(network.base))
+        base, numbers, cells = network.base, set(number_positions(network.base)), batch.rows[0]
         children = {child for child, *parents in network.nodes if parents}
         alone: list[tuple[type[RootColumns], set[int]]] = [(RootColumns, children & numbers)]
         if self._counts_margins:  # of levels, as `WeightedNB` counts them
@@ -386,9 +382,9 @@ class StructuredNB(NaiveBayesClassifier):
         (network, *densities), (cells, *rows) = batch.encoding.blocks, batch.rows
         if not self._has_margins or not network.network.base.cuts:
             return batch
-        pairs: list[tuple[Any, Any]] = list(zip(densities, rows, strict=True))
         batch = batch._replace(encoding=replace(batch.encoding, blocks=(network,)), rows=(cells,))
-        for columns, of_columns in pairs:
+        columns: Any
+        for columns, of_columns in zip(densities, rows, strict=True):
             used = [f for f, j in enumerate(columns.index) if j in network.index]
             batch = batch.add(columns.select(used), of_columns.select(used)) if used else batch
         return batch
@@ -427,39 +423,35 @@ class StructuredNB(NaiveBayesClassifier):
     def _empirical_prior(self, counted: Counted) -> NaiveBayes:
         """Return the prior with blocks for margins, and with term weights where tables are divided by margins."""
         encoding, statistics = counted
-        roots: list[Any] = [columns for columns in encoding.blocks if columns.role]
-        n = len(encoding.blocks) - len(roots)
+        roots = [columns for columns in encoding.blocks if columns.role]
+        n, n_classes = len(encoding.blocks) - len(roots), len(encoding.classes)
         blocks = replace(encoding, blocks=encoding.blocks[:n])
         prior = super()._empirical_prior(Counted(blocks, replace(statistics, blocks=statistics.blocks[:n])))
-        if n == 1 and not roots:
-            return prior
-        if roots:
-            beside = [self._margin_prior(columns, encoding.blocks[0].network, prior.blocks[0]) for columns in roots]
-            prior = replace(prior, blocks=(*prior.blocks, *beside))
+        of_network = encoding.blocks[0].network, prior.blocks[0]
+        beside = [self._margin_prior(columns, n_classes, *of_network) for columns in roots]
+        prior = replace(prior, blocks=(*prior.blocks, *beside))
         term_map, sizes = encoding.term_map, [len(columns.term_names) for columns in encoding.blocks]
         weight = term_map.spread(np.ones(len(term_map.names)))
         if (weight == 1.0).all():
             return prior
-        return replace(prior, weights=TermWeights.split(np.zeros(len(encoding.classes)), weight, sizes))
+        return replace(prior, weights=TermWeights.split(np.zeros(n_classes), weight, sizes))
 
-    def _margin_prior_alone(self, columns: Any, n_classes: int) -> Any:
-        """Return the prior of columns given the class alone, beside context tables."""
+    def _margin_prior(self, columns: Any, n_classes: int, network: Any = None, family: Any = None) -> Any:
+        """Return the prior of columns given the class alone, beside a network with prior `family`.
+
+        Beside context tables the network is not needed.
+        """
+        if columns.role is None:
+            return super()._block_prior(columns, n_classes)
         if columns.role == "margin":
             return columns.prior(ALPHA, "alpha", n_classes)
-        if columns.role == "root":
+        if self._table_type is not NodeColumns and not isinstance(self.prior, NaiveBayes):
             return self._table_type.from_base(columns).prior(self.alpha, "alpha", n_classes)
-        return super()._block_prior(columns, n_classes)
-
-    def _margin_prior(self, columns: RootColumns, network: NodeColumns, family: Any) -> Any:
-        """Return the prior of columns counted given the class alone, beside a network with prior `family`."""
-        n_classes = np.shape(family.concentration)[0]
-        has_contexts = self._table_type is not NodeColumns and not isinstance(self.prior, NaiveBayes)
-        if columns.role == "margin" or has_contexts:
-            return self._margin_prior_alone(columns, n_classes)
-        alone = self._prior_alone(network, family)
-        tables = dict(zip(network.base.index, network.base.tables(np.asarray(alone.concentration)), strict=True))
-        alpha = np.concatenate([tables[j] for j in columns.index], axis=1)
-        return Dirichlet(alpha, columns.groups(), len(columns.index))
+        alpha = np.asarray(self._prior_alone(network, family).concentration)
+        tables = dict(zip(network.base.index, network.base.tables(alpha), strict=True))
+        return Dirichlet(
+            np.concatenate([tables[j] for j in columns.index], axis=1), columns.groups(), len(columns.index)
+        )
 
     @property
     def _table_type(self) -> type[NodeColumns]:
@@ -479,8 +471,6 @@ class StructuredNB(NaiveBayesClassifier):
 
         Cells are between quantiles if the class of classifiers has margins, else the bins of the most probable binning.
         """
-        of_levels: Any
-        of_numbers: Any
         encoding, of_levels, of_numbers, n = batch.encoding, batch.rows[0], batch.rows[-1], len(batch.label)
         numbers: Any = encoding.blocks[-1]
         cuts = [np.zeros(0) if edges is None else edges for edges in numbers.edges]
@@ -505,13 +495,13 @@ class StructuredNB(NaiveBayesClassifier):
         A table without rows is the prior, as no row of the class has values of the column and all its parents.
         """
         super()._warn_of_columns(before)
-        if before is not None:
-            if isinstance(self.gaussian, str):
-                self.encoding_.warn_of_numbers_as_levels(before, (), whole=self.gaussian == "dtype")
-            return
         if isinstance(self.gaussian, str):
-            self.encoding_.warn_of_texts_among_numbers()
-        if not self._has_margins:  # Averages do not depend on a table that one member lacks for a class.
+            if before is None:
+                self.encoding_.warn_of_texts_among_numbers()
+            else:
+                self.encoding_.warn_of_numbers_as_levels(before, (), whole=self.gaussian == "dtype")
+        # Averages do not depend on a table that one member lacks for a class.
+        if before is not None or not self._has_margins:
             return
         classes, statistics = self.encoding_.classes, self.statistics_
         never = [
@@ -530,11 +520,10 @@ class StructuredNB(NaiveBayesClassifier):
     def _select_gaussian(self, table: Table) -> tuple[int, ...]:
         """Return the indices of the columns of numbers that `gaussian` selects, in ascending order."""
         named = self.gaussian
-        if isinstance(named, str) and named in ("auto", "dtype"):
-            declared = declared_columns(table, self.categories, self.alpha)
-            candidates = [j for j in range(len(table.names)) if j not in declared]
-            return tuple(j for j in candidates if table.is_numeric(j, whole=named == "dtype"))
-        return tuple(sorted({table.position(column, "gaussian") for column in as_list(named)}))
+        if not isinstance(named, str) or named not in ("auto", "dtype"):
+            return tuple(sorted({table.position(column, "gaussian") for column in as_list(named)}))
+        declared, whole = declared_columns(table, self.categories, self.alpha), named == "dtype"
+        return tuple(j for j in range(len(table.names)) if j not in declared and table.is_numeric(j, whole=whole))
 
 
 def position(encoding: Encoding, columns: NodeColumns, column: object, argument: str) -> int:

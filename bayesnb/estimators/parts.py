@@ -150,7 +150,7 @@ class ContextHalf:
         batch = nb._keep_used(batch)
         encoding, classes = batch.encoding, batch.encoding.classes
         network: Any = encoding.blocks[0]
-        cells: Any = batch.rows[0]
+        cells = batch.rows[0]
         names, n_classes = network.base.names, len(classes)
         alone = batch._replace(encoding=replace(encoding, blocks=encoding.blocks[1:]), rows=batch.rows[1:])
         self.numbers: np.ndarray | None = None
@@ -163,7 +163,7 @@ class ContextHalf:
             kind = MarginColumns if nb._counts_margins else RootColumns
             alone = alone.add(select_level_columns(kind, network.base, levels), cells.base.select(levels))
         class_prior = class_distribution(nb.class_prior, nb.class_alpha, classes)
-        priors = tuple(nb._margin_prior_alone(columns, n_classes) for columns in alone.encoding.blocks)
+        priors = tuple(nb._margin_prior(columns, n_classes) for columns in alone.encoding.blocks)
         nested = network.sorted_by_parents()
         self.alone, self.rows, self.limits = alone, rows, limits
         self.margins = alone.posterior(NaiveBayes(class_prior, priors))

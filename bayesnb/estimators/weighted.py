@@ -12,7 +12,7 @@ import scipy.sparse as sp
 from sklearn.utils.metaestimators import available_if
 from sklearn.utils.validation import check_is_fitted
 
-from bayesnb._util.arguments import require_integer, require_seed, shown
+from bayesnb._util.arguments import bad_argument, require_integer, require_seed
 from bayesnb._util.warnings import NoWeightsWarning, warn
 from bayesnb.counting import Counted
 from bayesnb.encoding import Encoding
@@ -25,7 +25,6 @@ from bayesnb.estimators.kdb import KDB
 from bayesnb.estimators.parts import Parts
 from bayesnb.estimators.weight_attributes import WeightAttributes
 from bayesnb.fitted import Output, current_state
-from bayesnb.model import Estimate
 from bayesnb.prediction.cross_fitting import CrossFit, TooFewRowsError, choose_weights, cross_fit, weigh_cross_fit
 from bayesnb.prediction.weights import Weights, read_weight_draws
 from bayesnb.selection.leave_one_out import WEIGHTS
@@ -266,7 +265,7 @@ class WeightedNB(WeightAttributes):
         if not isinstance(weights, Weights):
             parts, weights = Parts.from_rows(base, simplest, every, encoded), None
             if crossed := self._cross_fit(parts):
-                k, weights = choose_weights(crossed, every.classes)
+                k, weights = choose_weights(crossed)
                 model = parts.fit_candidate(k) if k else simplest
         return self._with_model(classifier_state.fit_to_counts(base, model, model.fitted_.counted), weights)
 
@@ -436,12 +435,10 @@ class WeightedNB(WeightAttributes):
         self._require_arguments()
         model, before = self.model_, self.fitted_
         before.label_index(y, before.table(X).n_rows)
-        if isinstance(self.weights, Weights):
-            weights: Weights | None = self.weights
-        else:
-            parts = model.fit_parts(X, y, sample_weight)
-            crossed = self._cross_fit(parts)
-            weights = None if crossed is None else weigh_cross_fit(crossed[0], parts.batch.encoding.classes)[0]
+        weights = self.weights
+        if not isinstance(weights, Weights):
+            crossed = self._cross_fit(model.fit_parts(X, y, sample_weight))
+            weights = weigh_cross_fit(crossed[0])[0] if crossed else None
         return classifier_state.replace_state(self, self._with_model(model, weights), before)
 
     def _cross_fit(self, parts: Parts) -> list[CrossFit] | None:
@@ -466,9 +463,7 @@ class WeightedNB(WeightAttributes):
     def _require_arguments(self) -> None:
         """Raise ValueError if `weights`, `max_rows` or `seed` cannot be used."""
         if not isinstance(self.weights, Weights) and not (isinstance(self.weights, str) and self.weights in _KINDS):
-            raise ValueError(
-                f"weights={shown(self.weights)} is unknown; use one of {_KINDS}, or `weights_` of a fitted WeightedNB."
-            )
+            raise bad_argument("weights", self.weights, f"one of {_KINDS}, or `weights_` of a fitted WeightedNB")
         require_integer("max_rows", self.max_rows)
         require_seed(self.seed)
 
@@ -485,10 +480,9 @@ class WeightedNB(WeightAttributes):
 
     def _with_model(self, model: NaiveBayesClassifier, weights: Weights | None) -> Self:
         """Return a copy with the counts of a fitted model, and with weights of its terms, or None for no weights."""
-        updated = classifier_state.copy_unfitted(self)
+        updated, fitted = classifier_state.copy_unfitted(self), model.fitted_
         updated.model_, updated.weights_ = model, weights
         classifier_state.copy_features(updated, model)
-        fitted = model.fitted_
         prior, chosen = fitted.empirical_prior, fitted.chosen
         if weights is not None:
             prior = replace(prior, weights=weights.to_term_weights(fitted))
@@ -526,17 +520,10 @@ class WeightedNB(WeightAttributes):
             self.weights_.check()
 
     def _score_draws(
-        self,
-        draws: object,
-        X: object,
-        output: Output,
-        estimate: Estimate | None,
-        class_prior: object,
-        groups: object = None,
+        self, draws: object, X: object, output: Output, estimate: Any, class_prior: object, groups: object = None
     ) -> np.ndarray:
         """Apply `output` to log averages (N, C) over draws: P(class | row) by weights, p(class, row) by parameters."""
-        weight_draws = None if self.weights_ is None else read_weight_draws(self.weights_, draws)
-        if weight_draws is None:
+        if self.weights_ is None or (weight_draws := read_weight_draws(self.weights_, draws)) is None:
             return super()._score_draws(draws, X, output, estimate, class_prior, groups)
         return weight_draws.score(current_state(self), X, output, estimate, class_prior)
 

@@ -80,14 +80,13 @@ def choose_rows(
     counts = np.bincount(label[position], weight[position], minlength=n_classes)
     if (events := counts.sum() - counts.max(initial=0.0)) < FEWEST_EVENTS:
         raise TooFewRowsError(
-            f"Weights need {FEWEST_EVENTS} or more rows outside the largest class, but there are only {events:g}, not "
-            "counting classes of one row. Pass more rows."
+            f"Weights need {FEWEST_EVENTS} or more rows outside the largest class, but there are only {events:g}, "
+            "without classes of one row. Pass more rows."
         )
     if single := [classes.values[c] for c in np.flatnonzero(rows_per_class == 1)][:8]:
         warn(
-            f"{name}: the classes {single} have one row each, but cross-fitting needs a row of each class in both "
-            "halves of the data. The weights are fitted without these rows, and these classes have no bias "
-            "term. To fit bias terms for them, pass two or more rows of each class."
+            f"{name}: the classes {single} have one row each, but weights need a row of each class in both halves of "
+            "the rows. These rows are left out, and these classes have no bias. Pass two or more rows of each class."
         )
     return position, rows_per_class > 1
 
@@ -124,8 +123,7 @@ class TermColumns:
         `members` are the names of the members of an average of models; None: the terms are those of the encoding.
         """
         names = encoding.term_map.names if members is None else tuple(members)
-        has_common_weight = kind == "temperature" or len(names) == 1
-        if members is not None and has_common_weight:
+        if (has_common_weight := kind == "temperature" or len(names) == 1) and members is not None:
             names = (AVERAGE,)
         column = np.arange(len(names))
         kinds = np.zeros((2, len(names)), bool) if members is not None else _term_kinds(encoding)
@@ -157,11 +155,11 @@ class TermColumns:
     def arrange(self, names: Sequence[str], values: np.ndarray, kinds: np.ndarray) -> np.ndarray:
         """Return (n, C, T') columns of terms (n, C, T) of these names and kinds (2, T); 0 of other terms."""
         if self.biased:
+            if self.names == tuple(names):
+                return values
             position = {name: t for t, name in enumerate(names)}
             index = np.array([position.get(name, -1) for name in self.names])
-            return (
-                values if np.array_equal(index, np.arange(len(names))) else np.where(index < 0, 0.0, values[..., index])
-            )
+            return np.where(index < 0, 0.0, values[..., index])
         columns = zip(self.groups.of_draws, self.groups.index, strict=True)
         added = [(kinds == np.array(kind)[:, None]).all(axis=0) for kind in columns]
         return np.stack([values[..., is_added].sum(axis=-1) for is_added in added], axis=-1)
@@ -185,11 +183,14 @@ class CrossFit(NamedTuple):
         Columns of terms of each row, by the fits to halves without the row.
     log_length : float
         Mean of log(t + 1) over rows of t draws from one simplex; 0 where there is no simplex.
+    classes : Levels
+        Classes on the axis of classes of the terms.
     """
 
     columns: TermColumns
     terms: CrossTerms
     log_length: float
+    classes: Levels
 
     @property
     def row_weight(self) -> np.ndarray:
@@ -281,11 +282,11 @@ def cross_fit(parts: Any, kind: Any, max_rows: int, seed: int) -> list[CrossFit]
     for c, (columns, stream) in enumerate(zip(candidates, tee(blocks(), len(candidates)), strict=True)):
         of_draws, found = columns.groups.of_draws, map(itemgetter(c), stream)
         terms = CrossTerms.from_blocks(found, of_draws, n_classes, is_sparse=is_sparse, **fields_of_rows)
-        crossed.append(CrossFit(columns, terms, typical if of_draws.any() else 0.0))
+        crossed.append(CrossFit(columns, terms, typical if of_draws.any() else 0.0, classes))
     return crossed
 
 
-def choose_weights(crossed: Sequence[CrossFit], classes: Levels) -> tuple[int, Weights]:
+def choose_weights(crossed: Sequence[CrossFit]) -> tuple[int, Weights]:
     """Choose the simplest candidate whose expected log loss is near the least, and return its position and weights.
 
     Near is within .001 nats, or one standard error of the difference. Candidates become more complex, and the search
@@ -295,20 +296,19 @@ def choose_weights(crossed: Sequence[CrossFit], classes: Levels) -> tuple[int, W
     fits, losses = list[Weights](), list[np.ndarray]()
     for cross in crossed:
         near = fits[-1] if len(fits) > 1 else None
-        weights, row_losses = weigh_cross_fit(cross, classes, near, keep=near is not None and cross.terms.are_many)
+        weights, row_losses = weigh_cross_fit(cross, near, keep=near is not None and cross.terms.are_many)
         fits.append(weights)
         losses.append(row_losses)
         means = [w.log_loss for w in fits]
         if len(means) > 2 and min(means[-2:]) >= min(means[:-2]):
             break
     k = choose_simplest(losses, crossed[0].row_weight)
-    if k > 1 and crossed[k].terms.are_many:
-        return k, weigh_cross_fit(crossed[k], classes, fits[k])[0]
-    return k, fits[k]
+    is_refined = k > 1 and crossed[k].terms.are_many
+    return k, weigh_cross_fit(crossed[k], fits[k])[0] if is_refined else fits[k]
 
 
 def weigh_cross_fit(
-    crossed: CrossFit, classes: Levels, near: Weights | None = None, *, keep: bool = False
+    crossed: CrossFit, near: Weights | None = None, *, keep: bool = False
 ) -> tuple[Weights, np.ndarray]:
     """Fit weights to cross-fitted terms by penalised logistic regression, and estimate their log loss on new rows.
 
@@ -316,8 +316,6 @@ def weigh_cross_fit(
     ----------
     crossed : CrossFit
         Terms of N rows.
-    classes : Levels
-        Classes on the axis of classes of the terms.
     near : Weights, optional
         Weights of the same terms, where the search begins.
     keep : bool, default False
@@ -329,7 +327,7 @@ def weigh_cross_fit(
     losses : (N,) array
         Expected log loss of each row on which weights are fitted to other rows, in nats.
     """
-    columns, crossed_terms, log_length = crossed
+    columns, crossed_terms, log_length, classes = crossed
     groups, column = columns.groups, columns.column
     grid, start = groups.grid if columns.biased else groups.grid[:1], None
     if near is not None:
@@ -346,15 +344,14 @@ def weigh_cross_fit(
     path = {field.name: np.array([getattr(optimum, field.name) for optimum in optima]) for field in fields(Optimum)}
     path |= {name: path[name][:, column] for name in ("weight", "sd")}
     # Without dependences there is one temperature.
-    temperature, dependence_temperature = (*best.temperature.tolist(), 0.0)[:2]
-    shrinkage, dependence_shrinkage = (*best.shrinkage.tolist(), 0.0)[:2]
+    temperatures, shrinkages = ((*values.tolist(), 0.0) for values in (best.temperature, best.shrinkage))
     weights = Weights(
         names=columns.names,
         weight=best.weight[column] * np.where(of_draws, np.exp(exponent * log_length), 1.0),
         classes=classes,
         class_bias=best.bias,
-        temperature=temperature,
-        shrinkage=shrinkage,
+        temperature=temperatures[0],
+        shrinkage=shrinkages[0],
         of_draws=of_draws,
         exponent=exponent,
         log_length=log_length,
@@ -363,8 +360,8 @@ def weigh_cross_fit(
         plain_log_loss=float(np.average(plain_losses, weights=row_weight)),
         path=WeightPath(**{field.name: path[field.name] for field in fields(WeightPath)}),
         dependence=groups.index[column] == 1,
-        dependence_temperature=dependence_temperature,
-        dependence_shrinkage=dependence_shrinkage,
+        dependence_temperature=temperatures[1],
+        dependence_shrinkage=shrinkages[1],
     )
     return weights, losses
 
@@ -409,6 +406,6 @@ def _require_finite(values: np.ndarray, rows: np.ndarray, columns: TermColumns, 
     names = [name for name, column in zip(columns.names, columns.column, strict=True) if column == t]
     raise ValueError(
         f"weights: for row {rows[i]} the term of {shown(', '.join(names))} in class {classes.values[c]!r} is "
-        f"{values[i, c, t]}, in the fit to the other half of the rows. Weights need finite terms. Use a prior with "
-        "positive concentrations (alpha > 0) and estimate='predictive', which together give finite terms."
+        f"{values[i, c, t]}, in the fit to the other half of the rows. Weights need finite terms: use a prior with "
+        "alpha > 0 and estimate='predictive'."
     )
