@@ -16,9 +16,8 @@ from bayesnb.encoding import Encoding, Node, NodeColumns
 from bayesnb.encoding.labelled_vectors import is_labelled
 from bayesnb.estimators import classifier_state
 from bayesnb.estimators.defaults import CELLS
-from bayesnb.estimators.network_base import StructuredNB
+from bayesnb.estimators.network_base import StructuredNB, pair_counts
 from bayesnb.estimators.networks import SPODE, NetworkNB
-from bayesnb.estimators.pair_counts import pair_counts
 from bayesnb.families import LevelCounts
 from bayesnb.fitted import Average, NotOfferedError
 from bayesnb.model import Estimate, NaiveBayes

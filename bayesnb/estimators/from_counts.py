@@ -338,6 +338,3 @@ def has_base_measure(columns: Columns) -> bool:
         return True
     family: Any = columns.family.statistics
     return hasattr(family, "from_moments") and bool(np.any(np.asarray(family.log_base(np.full((1, 1), 2.0)))))
-
-
-__all__ = ["from_counts"]

@@ -329,6 +329,3 @@ def _log_losses(joints: Iterable[np.ndarray], label: np.ndarray, weight: np.ndar
         possible = np.isfinite(of_label[:, 0])
         total.append(weight[possible] @ (np.logaddexp.reduce(joint, axis=1) - of_label)[possible, 1:])
     return np.where(np.isnan(total), np.inf, total)
-
-
-__all__ = ["KDB"]

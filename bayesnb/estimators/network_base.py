@@ -39,13 +39,14 @@ from bayesnb.estimators.mixed import MixedNB, as_list, real_columns
 from bayesnb.estimators.parts import number_positions
 from bayesnb.estimators.queries import query
 from bayesnb.families import Dirichlet, NormalInverseGamma
+from bayesnb.fitted import Fitted
 from bayesnb.model import NaiveBayes, TermWeights
 from bayesnb.networks.learning import count_level_pairs
 
 if TYPE_CHECKING:
     import pandas as pd
 
-NO_COLUMNS = NodeColumns(LevelColumns((), (), 0, (), ()), ())
+_NO_COLUMNS = NodeColumns(LevelColumns((), (), 0, (), ()), ())
 _DENSITIES = {"gaussian", "binned"}
 _MOST_LEVELS = 1_000
 """Largest number of levels of a column with arcs that are learned."""
@@ -84,7 +85,7 @@ class StructuredNB(NaiveBayesClassifier):
     @property
     def edges_(self) -> dict[str, np.ndarray]:
         """Ascending inner ends of the cells of each column of numbers in the structure, by name."""
-        base: Any = NO_COLUMNS.base if self._network is None else self._network.base
+        base: Any = _NO_COLUMNS.base if self._network is None else self._network.base
         return {base.names[j]: base.cuts[j] for j in number_positions(base)}
 
     @property
@@ -315,7 +316,7 @@ class StructuredNB(NaiveBayesClassifier):
             batch = self._discretize_numbers(batch)
         encoding = batch.encoding
         if (network := encoding.blocks[0].network) is None:
-            self._arcs(encoding, NO_COLUMNS, None)  # Raises an error for unusable hyperparameters.
+            self._arcs(encoding, _NO_COLUMNS, None)  # Raises an error for unusable hyperparameters.
             return batch
         nodes = self._arcs(encoding, network, None) if self._learned is None else self._learn_arcs(batch, network)
         batch = batch.with_nodes(nodes)
@@ -539,4 +540,23 @@ def position(encoding: Encoding, columns: NodeColumns, column: object, argument:
     return list(columns.base.index).index(j)
 
 
-__all__ = ["NO_COLUMNS", "StructuredNB", "position"]
+def pair_counts(fitted: Fitted) -> tuple[NodeColumns, np.ndarray]:
+    """Return the categorical columns, and (C, L, L) weights of the rows with both of two levels.
+
+    L is the number of levels of all columns together. The network must join every pair of columns.
+    """
+    columns, statistics = fitted.encoding.blocks[0].network, fitted.statistics
+    if columns is None:
+        return _NO_COLUMNS, np.zeros((len(statistics.class_count), 0, 0))
+    levels = [slice(s, s + n) for s, n in zip(columns.base.start(), columns.base.sizes(), strict=True)]
+    n_levels = int(columns.base.sizes().sum())
+    counts = np.zeros((len(statistics.class_count), n_levels, n_levels))
+    for (child, *parents), table in zip(columns.nodes, columns.tables(statistics.blocks[0].count), strict=True):
+        if not parents:
+            level = np.arange(n_levels)[levels[child]]
+            counts[:, level, level] = table
+        for p in parents:
+            pair = table[:, : columns.base.sizes()[p]]
+            counts[:, levels[p], levels[child]] = pair
+            counts[:, levels[child], levels[p]] = pair.swapaxes(1, 2)
+    return columns, counts

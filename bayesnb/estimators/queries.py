@@ -67,6 +67,3 @@ def query(fitted: Fitted, variables: object, given: Mapping[Any, object] | None)
     index: Any = pd.MultiIndex.from_product([levels[v] for v in asked], names=asked)
     index = index.get_level_values(0) if len(asked) == 1 else index
     return pd.Series(conditional(factors, asked, evidence).ravel(), index, name="P")
-
-
-__all__ = ["query"]

@@ -13,8 +13,7 @@ from bayesnb._util.arguments import require_integer, require_seed
 from bayesnb._util.precision import float64
 from bayesnb.encoding import Encoding, Node, NodeColumns, PairColumns
 from bayesnb.estimators.defaults import ALPHA, CELLS
-from bayesnb.estimators.network_base import StructuredNB
-from bayesnb.estimators.pair_counts import pair_counts
+from bayesnb.estimators.network_base import StructuredNB, pair_counts
 from bayesnb.families._namespace import kernel, xp
 from bayesnb.families.variates import Variates
 from bayesnb.fitted import NotOfferedError
@@ -251,6 +250,3 @@ def _arc_probability(family: Any) -> jax.Array:
 def _draw_trees(variates: Variates, n: int, family: Any) -> Any:
     """Draw (n, F) parents of the columns from the posterior of trees, by the given variates; -1 for none."""
     return family.draw_trees(variates, n)
-
-
-__all__ = ["TreeAveragedNB"]

@@ -473,7 +473,10 @@ class WeightedNB(WeightAttributes):
         return wrapped_estimator(self, MultinomialNB() if counts else KDB(gaussian="dtype", max_features=None))
 
     def _make_counter(self, X: object) -> NaiveBayesClassifier:
-        """Return an unfitted copy of the estimator, set to count levels given the class alone beside arcs."""
+        """Return an unfitted copy of the estimator for rows like X, which counts margins of columns with parents too.
+
+        Margins are terms of their own, log p(x_j | class), and so are counted beside the tables given the parents.
+        """
         model = classifier_state.copy_unfitted(self._base(X))
         model._counts_margins = True
         return model

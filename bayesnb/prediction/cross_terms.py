@@ -84,13 +84,7 @@ class CrossTerms:
 
     @classmethod
     def from_blocks(
-        cls,
-        blocks: Iterable[TermBlock],
-        of_draws: Bool[np.ndarray, "T"],
-        n_classes: int,
-        *,
-        is_sparse: bool,
-        **row_fields: np.ndarray,
+        cls, blocks: Iterable[TermBlock], of_draws: np.ndarray, n_classes: int, *, is_sparse: bool, **row_fields: Any
     ) -> Self:
         """Collect blocks of terms into one object with A scored rows in order of their positions.
 
@@ -122,12 +116,10 @@ class CrossTerms:
                 middle = len(block.values) // 2
                 median = np.partition(block.values, middle, axis=0)[middle]
                 reference[block.fit] = np.where(of_draws, 0.0, median)
-            difference = block.values - reference[block.fit]
-            differs = difference.any(axis=1)
+            difference = (block.values - reference[block.fit]).swapaxes(0, 1)
+            at = np.nonzero(difference.any(axis=0))
             positions.append(block.position)
-            by_block.append(
-                [sp.csr_array((d[differs], np.nonzero(differs)), d.shape) for d in difference.swapaxes(0, 1)]
-            )
+            by_block.append([sp.csr_array((d[at], at), d.shape) for d in difference])
         if is_sparse:
             order = np.argsort(np.concatenate(positions))
             by_class = tuple(sp.vstack(matrices)[order] for matrices in zip(*by_block, strict=True))
@@ -272,9 +264,7 @@ class Contrasts:
         base, values = self.base[:, rows].astype(dtype), self.values[:, rows].astype(dtype)
         return replace(self, base=base, values=values, is_label=self.is_label[:, rows], weight=weight.astype(dtype))
 
-    def probabilities(
-        self, points: Float[np.ndarray, "Q R"]
-    ) -> tuple[Float[np.ndarray, "D A R"], Float[np.ndarray, "A R"]]:
+    def probabilities(self, points: Float[np.ndarray, "Q R"]) -> tuple[np.ndarray, np.ndarray]:
         """Compute (D, A, R) class probabilities and (A, R) log P(label | row), from R columns (β, w)."""
         bias, weight = np.split(points.astype(self.values.dtype, copy=False), [len(self.base)])
         scores = (self.values.reshape(-1, len(weight)) @ weight).reshape(*self.base.shape, -1)
@@ -288,9 +278,7 @@ class Contrasts:
         scores /= total
         return scores, of_label - top - np.log(total)
 
-    def log_score(
-        self, points: Float[np.ndarray, "Q R"]
-    ) -> tuple[Float[np.ndarray, "R"], Float[np.ndarray, "Q R"], Float[np.ndarray, "D A R"]]:
+    def log_score(self, points: Float[np.ndarray, "Q R"]) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
         """Compute (R,) log scores Σ_i v_i log P(y_i | x_i), their (D + T, R) gradients, and class probabilities."""
         proba, log_proba = self.probabilities(points)
         rest = (self.is_label[..., None] - proba) * self.weight
@@ -301,11 +289,8 @@ class Contrasts:
         """Compute minus the (D + T, D + T) Hessian of the log score by (β, w), for one column of weights."""
         n_scores, n_rows, n_terms = self.values.shape
         curvature = np.zeros((n_scores + n_terms, n_scores + n_terms))
-        of_bias, mixed, of_weight = (
-            curvature[:n_scores, :n_scores],
-            curvature[:n_scores, n_scores:],
-            curvature[n_scores:, n_scores:],
-        )
+        of_bias, mixed = np.split(curvature[:n_scores], [n_scores], axis=1)
+        of_weight = curvature[n_scores:, n_scores:]
         size = 1 + _CELLS_IN_CACHE // (n_scores * n_terms)
         for block in (slice(start, start + size) for start in range(0, n_rows, size)):
             p, v = proba[:, block], self.weight[block, 0]

@@ -21,7 +21,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from functools import cache
-from typing import Self
+from typing import Any, Self
 
 import numpy as np
 from jaxtyping import Bool, Float, Int
@@ -51,6 +51,8 @@ _LBFGS = {"maxiter": 10_000, "maxfun": 20_000, "maxcor": 20, "ftol": 0.0, "gtol"
 
 Point = tuple[np.ndarray, np.ndarray]
 """Biases (C,) and weights (T,)."""
+Losses = Callable[[np.ndarray], tuple[np.ndarray, np.ndarray]]
+"""Function of R parameters (R, P) to R losses and their gradients (R, P)."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -146,6 +148,19 @@ class Prior:
         """Return the gradient by the parameters (b, T, d), from the gradient by biases and weights."""
         bias, weight = np.split(gradient, [self.n_classes])
         return np.concatenate([self.biased * bias, np.bincount(self.groups.index, weight), self.tau * weight])
+
+    def penalize(self, log_score: Callable[[np.ndarray], tuple[np.ndarray, ...]], of_bias: np.ndarray) -> Losses:
+        """Return the function of R parameters θ (R, P) to the R losses ½‖θ - mean‖² - log score, and their gradients.
+
+        `log_score` is a function of points (D + T, R), `of_bias` @ b and w, to R log scores and their gradients.
+        """
+        design, mean = self.design(of_bias), self.mean
+
+        def losses(theta: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+            (value, slope, *_), excess = log_score(design @ theta.T), theta - mean
+            return (excess**2).sum(axis=1) / 2 - value, excess - slope.T @ design
+
+        return losses
 
     def parameters(self, bias: np.ndarray, weight: np.ndarray) -> Float[np.ndarray, "P"]:
         """Return the parameters (b, T, d) of biases and weights: T is the mean weight of a group; d = 0 where τ = 0."""
@@ -252,31 +267,18 @@ def find_parameters(terms: CrossTerms, prior: Prior, start: Point | Expansion | 
         return Expansion.around(terms, *prior.point(theta)).posterior(prior)[1]
 
     theta, inverse = start.posterior(prior) if isinstance(start, Expansion) else (theta, invert(theta))
-    design = prior.design(terms.contrasts.of_bias)
-    found = _minimize(terms.contrasts.log_score, prior, design, theta[None], inverse[None], _SMALL_GAIN, invert)
-    return np.asarray(found[0])
+    losses = prior.penalize(terms.contrasts.log_score, terms.contrasts.of_bias)
+    return _minimize(losses, theta[None], inverse[None], _SMALL_GAIN, invert)[0]
 
 
 def _minimize(
-    log_score: Callable[[np.ndarray], tuple[np.ndarray, ...]],
-    prior: Prior,
-    design: Float[np.ndarray, "Q P"],
-    theta: Float[np.ndarray, "R P"],
-    inverse: Float[np.ndarray, "R P P"],
-    small_gain: float,
-    invert: Callable[[np.ndarray], np.ndarray] | None = None,
+    losses: Losses, theta: np.ndarray, inverse: np.ndarray, small_gain: float, invert: Any = None
 ) -> Float[np.ndarray, "R P"]:
-    """Minimise R functions ½‖θ - prior mean‖² - log score at once by BFGS, until steps gain less than `small_gain`.
+    """Minimise R functions of P parameters at once by BFGS, until steps gain less than `small_gain`.
 
-    `log_score` maps (Q, R) points `design` @ θ to R log scores and their (Q, R) gradients. The search begins at
-    `theta`, with the inverse Hessians `inverse`, which are overwritten. After steps that gain much, `invert` computes
-    the inverse Hessian of the only function. The last step is taken without a look at the loss.
+    BFGS starts at `theta` (R, P) with inverse Hessians (R, P, P), which are overwritten. `invert`, for R = 1, computes
+    the inverse Hessian at new parameters after steps of large gain. The last step is taken without a look at the loss.
     """
-
-    def losses(theta: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-        (value, slope, *_), excess = log_score(design @ theta.T), theta - prior.mean
-        return (excess**2).sum(axis=1) / 2 - value, excess - slope.T @ design
-
     (value, gradient), size = losses(theta), np.ones(len(theta))
     for _ in range(_STEPS):
         step = -size[:, None] * (inverse @ gradient[..., None])[..., 0]
@@ -374,7 +376,6 @@ def _refit(
     """
     contrasts, n_refits = terms.contrasts, refit.max() + 1
     is_large = terms.are_many
-    small_gain = _SMALL_GAIN_OF_LARGE_REFIT if is_large else _SMALL_GAIN
     parts, total = [], np.zeros(n_refits)
     for k in np.unique(terms.fit[scored]):
         of_fit = np.flatnonzero(terms.fit[scored] == k)
@@ -384,9 +385,8 @@ def _refit(
         for at, column in zip(np.array_split(of_fit, n_parts), np.array_split(own, n_parts), strict=True):
             weight = terms.weight[scored[at], None] * (column[:, None] != np.arange(len(refits)))
             total[refits] += weight.sum(axis=0)
-            parts.append(
-                (refits, contrasts.take(scored[at], weight, np.float32 if is_large else np.float64), at, column)
-            )
+            part = contrasts.take(scored[at], weight, np.float32 if is_large else np.float64)
+            parts.append((refits, part, at, column))
     scale = terms.weight.sum() / np.maximum(total, 1e-300)
 
     def log_score(points: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
@@ -399,20 +399,16 @@ def _refit(
 
     theta, inverse = prior.parameters(*start)[None], Expansion.around(terms, *start).posterior(prior)[1][None]
     theta, inverse = (np.repeat(array, n_refits, axis=0) for array in (theta, inverse))
-    design, log_proba = prior.design(contrasts.of_bias), np.empty(len(scored))
-    points = design @ _minimize(log_score, prior, design, theta, inverse, small_gain).T
+    small_gain = _SMALL_GAIN_OF_LARGE_REFIT if is_large else _SMALL_GAIN
+    theta = _minimize(prior.penalize(log_score, contrasts.of_bias), theta, inverse, small_gain)
+    log_proba, points = np.empty(len(scored)), prior.design(contrasts.of_bias) @ theta.T
     for refits, part, at, column in parts:
         log_proba[at] = part.probabilities(points[:, refits])[1][np.arange(len(at)), column]
     return log_proba
 
 
 def optimize_weights(
-    terms: CrossTerms,
-    groups: Groups,
-    grid: Sequence[Sequence[float]],
-    *,
-    biased: bool,
-    start: tuple[np.ndarray, np.ndarray, int] | None = None,
+    terms: CrossTerms, groups: Groups, grid: Sequence[Sequence[float]], *, biased: bool, start: Any = None
 ) -> tuple[list[Optimum], int, float]:
     """Find the penalised optimum of biases and weights under each τ of a grid, and choose τ by the evidence.
 
@@ -451,7 +447,8 @@ def optimize_weights(
         for prior in priors:
             optima.append(maximize(scaled, prior, (optima[-1].bias, optima[-1].weight) if optima else None))
     else:
-        optima = _compare(scaled, priors, *((start[:2], start[2]) if start else (None, len(grid) // 2)))
+        *point, first = start or (len(grid) // 2,)
+        optima = _compare(scaled, priors, tuple(point) or None, first)
     evidence = np.array([optimum.log_evidence for optimum in optima])
     return optima, int(np.argmax(evidence >= evidence.max() - _STRONG)), exponent
 

@@ -136,6 +136,3 @@ def _label_scores(terms: np.ndarray, log_class: np.ndarray, label: np.ndarray) -
     with np.errstate(invalid="ignore"):
         score = of_label - np.logaddexp.reduce(joint, axis=1)
     return np.asarray(np.maximum(np.where(np.isnan(score), -np.log(joint.shape[1]), score), _WORST))
-
-
-__all__ = ["Density", "NumberTerms", "compare_densities", "shrink"]

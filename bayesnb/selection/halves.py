@@ -57,6 +57,3 @@ def sample_rows(label: np.ndarray, most: int, seed: int) -> np.ndarray:
     order = np.random.default_rng(seed).permutation(position)
     order = order[np.argsort(label[order], kind="stable")]
     return np.sort(order[np.linspace(0, len(order) - 1, most).astype(int)])
-
-
-__all__ = ["N_SPLITS", "number_of_splits", "random_halves", "sample_rows"]
