@@ -3,41 +3,25 @@
 from __future__ import annotations
 
 from collections.abc import Hashable, Iterable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, fields
 from typing import Any
 
 import numpy as np
 import pandas as pd
 from scipy.special import expit, logit, logsumexp
 
-from bayesnb._util.arguments import (
-    require_flag,
-    require_integer,
-    require_mapping,
-    require_probability,
-    require_seed,
-    shown,
-)
+from bayesnb._util.arguments import bad_argument, require_flag, require_mapping, require_probability, shown
 from bayesnb._util.html import card
 from bayesnb._util.html import table as html_table
 from bayesnb._util.progress import progress as progress_bar
 from bayesnb.encoding.interval_priors import IntervalPrior
 from bayesnb.inference_data import assemble_named
+from bayesnb.sampling import results_table
 from bayesnb.sampling.hui_walter import HuiWalter
 from bayesnb.sampling.identification import Margins, measure_information
 from bayesnb.sampling.latent import read_multiplicities
-from bayesnb.sampling.nuts import diagnose
-from bayesnb.sampling.results_table import (
-    code_results,
-    count_patterns,
-    is_sortable,
-    read_dependent,
-    read_levels,
-    read_populations,
-    read_test_names,
-    require_results,
-    to_frame,
-)
+from bayesnb.sampling.nuts import diagnose, require_run
+from bayesnb.sampling.results_table import code_results, distinct_rows, read_populations, to_frame
 from bayesnb.sampling.tempering import Posterior, draw_posterior
 
 _UNIFORM = (1.0, 1.0)
@@ -50,8 +34,7 @@ _LITTLE = 0.5
 _UNLIKELY = 0.05
 """Posterior predictive p below which the note says that the model does not fit."""
 _NOT_MORE_DRAWS = (
-    "The sampler failed, because parameters that differ much predict the same table (see `note`). Use informative "
-    "priors, more populations, or more tests in each row."
+    "The sampler failed, because different parameters predict the same table. Use informative priors, or see `note`."
 )
 _MOST = 2**22
 _QUANTITIES = ("prevalence", "sensitivity", "specificity")
@@ -62,7 +45,86 @@ _ASSUMED = (
 
 
 @dataclass(frozen=True, eq=False)
-class DiagnosticTests:
+class _CountedTable:
+    """Counted results of tests, and settings of the fits to them.
+
+    Parameters
+    ----------
+    _model : HuiWalter
+    _cells : tuple of arrays
+        Distinct rows and their frequencies, from `count_patterns`.
+    _sampling : tuple of int
+        Arguments chains, draws, transitions and seed of `draw_posterior`.
+    populations, levels, population_column, prob
+        Attributes of `DiagnosticTests`.
+    """
+
+    _model: HuiWalter
+    _cells: tuple[np.ndarray, ...]
+    _sampling: tuple[int, int, int, int]
+    populations: tuple[Hashable, ...]
+    levels: dict[Hashable, tuple[object, object]]
+    population_column: object
+    prob: float
+
+    @property
+    def tests(self) -> tuple[Hashable, ...]:
+        """Names of the tests."""
+        return tuple(self.levels)
+
+    @property
+    def dependent(self) -> tuple[tuple[Hashable, Hashable], ...]:
+        """Pairs of tests that may depend on each other given the disease."""
+        arcs = ((parent, t) for t, parents in enumerate(self._model.parents) for parent in parents)
+        return tuple((self.tests[parent], self.tests[t]) for parent, t in arcs)
+
+    @property
+    def _tails(self) -> list[float]:
+        """Probabilities at which an equal-tailed interval begins and ends."""
+        return [0.5 - self.prob / 2, 0.5 + self.prob / 2]
+
+    def _fit(self, prior: Any, progress: bool, sampler: str = "Monte Carlo") -> DiagnosticTests:
+        """Draw from the posterior under a prior, and summarise the draws; warnings begin with `sampler`."""
+        model, tests, seed = self._model, self.tests, self._sampling[-1]
+        code, result, count, total = self._cells
+        names = dict(zip(_QUANTITIES, (self.populations, tests, tests), strict=True))
+        concentration = model.concentrations(*_read_prior(prior, names))
+        posterior = Posterior(model, model.cells(code, result), count, total, concentration)
+        with progress_bar("Monte Carlo" if progress else None, None) as step:
+            logits = draw_posterior(posterior, *self._sampling, step)
+        flat = logits.reshape(-1, model.n_parameters)
+        _require_better_than_chance(posterior, flat)
+        drawn = _name_quantities(model, logits)
+        before = _name_quantities(model, posterior.draw_prior(_PRIOR_DRAWS, np.random.default_rng(seed))[None])
+        margins = Margins.from_cells(model, code, result, count)
+        rank, is_determined = margins.rank()
+        is_weak, ratio = measure_information(posterior, margins, flat)
+        identified = np.where(is_determined, np.where(is_weak, _WEAKLY, _BY_DATA), _BY_PRIOR)
+        diagnose(drawn, sampler, "" if (identified == _BY_DATA).all() else _NOT_MORE_DRAWS)
+        found = _summarize(drawn, before, names, self._tails).assign(identified=identified)
+        has_fit = margins.is_whole and margins.n_frequencies > rank
+        fit_p = margins.fit(flat, seed) if has_fit else float("nan")
+        prior_sd = np.concatenate([before[quantity].std(axis=(0, 1)) for quantity in _QUANTITIES])
+        accuracy = np.quantile(drawn["sensitivity"] + drawn["specificity"] - 1.0, self._tails, axis=(0, 1))
+        identification = _describe_identification(found, model.n_parameters, rank, ratio)
+        note = " ".join([*identification, *_describe_information(found, prior_sd, tests, accuracy, fit_p)])
+        rates = []
+        for test, disease, results in model.positions():
+            given = [f"{tests[parent]} = {x}" for parent, x in zip(model.parents[test], results, strict=True)]
+            rates.append(f"{tests[test]} | {', '.join([('healthy', 'diseased')[disease], *given])}")
+        coordinates = {"population": list(map(str, self.populations)), "test": list(map(str, tests)), "rate": rates}
+        dims = ("population", "test", "test", "rate")
+        groups = {
+            group: {name: (dim, array) for (name, array), dim in zip(values.items(), dims, strict=True)}
+            for group, values in (("posterior", drawn), ("prior", before))
+        }
+        data = assemble_named(model, "sequential Monte Carlo", groups, coordinates, {"note": note})
+        settings = {f.name: getattr(self, f.name) for f in fields(_CountedTable)}
+        return DiagnosticTests(**settings, table=found, data=data, note=note, fit_p=fit_p)
+
+
+@dataclass(frozen=True, eq=False)
+class DiagnosticTests(_CountedTable):
     """Posterior of prevalences, sensitivities and specificities, without a gold standard.
 
     Attributes
@@ -113,15 +175,8 @@ class DiagnosticTests:
 
     table: pd.DataFrame
     data: Any
-    tests: tuple[Hashable, ...]
-    populations: tuple[Hashable, ...]
-    levels: dict[Hashable, tuple[object, object]]
-    population_column: object
-    prob: float
     note: str
-    dependent: tuple[tuple[Hashable, Hashable], ...]
     fit_p: float
-    _counted: _CountedTable
 
     def predict(self, rows: Any, populations: object = None) -> pd.DataFrame:
         """Compute P(disease | results, population) of rows, averaged over the draws, with its interval.
@@ -147,37 +202,26 @@ class DiagnosticTests:
         frame = to_frame(rows)
         absent = [test for test in self.tests if test not in frame]
         if absent:
-            raise ValueError(
-                f"rows has no column for the test {absent[0]!r}. Add the column, with NaN where the test was not done."
-            )
-        if populations is None and len(self.populations) > 1:
-            populations = self.population_column
-            if populations is None:
-                raise ValueError(
-                    f"populations is missing. Pass the population of each row, one of {shown(list(self.populations))}."
-                )
-        result = code_results(frame[list(self.tests)], self.levels)
-        code = np.zeros(len(frame), np.int64)
+            raise ValueError(f"rows has no column for the test {absent[0]!r}. Add it, with NaN where it was not done.")
+        known, model = shown(list(self.populations)), self._model
+        result, code = code_results(frame[list(self.tests)], self.levels), np.zeros(len(frame), np.int64)
         if len(self.populations) > 1:
+            populations = self.population_column if populations is None else populations
+            if populations is None:
+                raise ValueError(f"populations is missing. Pass the population of each row, one of {known}.")
             values, _ = read_populations(frame, populations, np.ones(len(frame), bool))
             code = pd.Index(self.populations).get_indexer(pd.Index(values))
             if (code < 0).any():
                 unknown = values[int(np.argmax(code < 0))]
-                raise ValueError(
-                    f"populations: {unknown!r} is not a population of the fitted table. Its populations are "
-                    f"{shown(list(self.populations))}."
-                )
-        patterns, index = np.unique(
-            np.column_stack([code, np.nan_to_num(result, nan=-1.0)]), axis=0, return_inverse=True
-        )
+                raise ValueError(f"populations: {unknown!r} is not a population of the fitted table; they are {known}.")
+        first, index = distinct_rows(code, result)
         posterior = self.data["posterior"]
-        drawn = np.concatenate([_flatten(posterior[name].values) for name in ("prevalence", "positive_rate")], axis=1)
-        model = HuiWalter(len(self.populations), read_dependent(self.dependent, self.tests))
-        logits = logit(np.clip(drawn, _LEAST, 1.0 - _LEAST))
-        proba = _disease_given_results(model, logits, patterns[:, 0].astype(np.int64), _restore(patterns[:, 1:]))
-        lower, upper = np.quantile(proba, _tails(self.prob), axis=0)
+        drawn = np.concatenate([posterior[name].values for name in ("prevalence", "positive_rate")], axis=2)
+        logits = logit(np.clip(drawn, _LEAST, 1.0 - _LEAST)).reshape(-1, model.n_parameters)
+        proba = _disease_given_results(model, logits, code[first], result[first])
+        lower, upper = np.quantile(proba, self._tails, axis=0)
         table = pd.DataFrame({"probability": proba.mean(axis=0), "lower": lower, "upper": upper})
-        return table.iloc[index.ravel()].set_axis(frame.index)
+        return table.iloc[index].set_axis(frame.index)
 
     def prior_sensitivity(self, priors: Mapping[Hashable, Any], progress: bool = True) -> pd.DataFrame:
         """Fit the same table under other priors, and compare the estimates.
@@ -208,7 +252,7 @@ class DiagnosticTests:
         tables: dict[Hashable, pd.DataFrame] = {"fitted": self.table}
         for name, prior in priors.items():
             try:
-                tables[name] = self._counted.fit(prior, progress, f"Monte Carlo, prior {name!r}").table
+                tables[name] = self._fit(prior, progress, f"Monte Carlo, prior {name!r}").table
             except ValueError as error:
                 raise ValueError(f"priors[{name!r}]: {error}") from None
         table = pd.concat(tables, names=["prior", None]).reset_index("prior").sort_index(kind="stable")
@@ -362,115 +406,45 @@ def diagnostic_tests(
     4  specificity  Mantoux  0.99
     5  specificity     Tine  0.98
     """
-    for name, value in (("draws", draws), ("warmup", warmup), ("chains", chains)):
-        require_integer(name, value)
-    require_seed(seed)
+    require_run(draws, warmup, chains, seed, progress)
     require_probability("prob", prob)
-    require_flag("progress", progress)
     frame = to_frame(table)
     weight = read_multiplicities(sample_weight, len(frame))
     counted = weight > 0
     of_row, column = read_populations(frame, populations, counted)
     frame = frame if column is None else frame.drop(columns=[column])
-    tests = read_test_names(frame)
-    levels = {test: read_levels(test, frame[test][counted], positive) for test in tests}
-    result = code_results(frame[counted], levels)
-    require_results(result, tests)
-    code, names = pd.factorize(of_row[counted], sort=is_sortable(of_row[counted]))
-    parents = read_dependent(dependent, tests)
+    tests = results_table.read_test_names(frame)
+    levels = {test: results_table.read_levels(test, frame[test][counted], positive) for test in tests}
+    result, of_row = code_results(frame[counted], levels), of_row[counted]
+    are_alike = len({isinstance(name, str) for name in of_row}) == 1
+    code, names = pd.factorize(of_row, sort=are_alike)
+    model = HuiWalter(len(names), results_table.read_dependent(dependent, tests))
     done = ~np.isnan(result).all(axis=1)
-    cells = count_patterns(code[done], result[done], weight[counted][done])
-    model, populated = HuiWalter(len(names), parents), tuple(names.tolist())
-    counted_table = _CountedTable(model, cells, populated, levels, column, (chains, draws, warmup, seed), prob)
-    return counted_table.fit(prior, progress)
-
-
-@dataclass(frozen=True, eq=False)
-class _CountedTable:
-    """Counted results of tests, and settings of the fits to them.
-
-    Parameters
-    ----------
-    model : HuiWalter
-    cells : tuple of arrays
-        Distinct rows and their frequencies, from `count_patterns`.
-    populations, levels, column, prob
-        Attributes of `DiagnosticTests`; `column` is its `population_column`.
-    sampling : tuple of int
-        Arguments chains, draws, transitions and seed of `draw_posterior`.
-    """
-
-    model: HuiWalter
-    cells: tuple[np.ndarray, np.ndarray, np.ndarray, np.ndarray]
-    populations: tuple[Hashable, ...]
-    levels: dict[Hashable, tuple[object, object]]
-    column: object
-    sampling: tuple[int, int, int, int]
-    prob: float
-
-    def fit(self, prior: Mapping[str, object] | None, progress: bool, sampler: str = "Monte Carlo") -> DiagnosticTests:
-        """Draw from the posterior under a prior, and summarise the draws; warnings begin with `sampler`."""
-        model, cells, populations, tests, prob = self.model, self.cells, self.populations, tuple(self.levels), self.prob
-        seed = self.sampling[-1]
-        pairs = _read_prior(prior, populations, tests)
-        posterior = Posterior(model, model.cells(*cells[:2]), *cells[2:], model.concentrations(*pairs))
-        with progress_bar("Monte Carlo" if progress else None, None) as step:
-            logits = draw_posterior(posterior, *self.sampling, step)
-        _require_better_than_chance(posterior, _flatten(logits))
-        drawn, before = _name_quantities(model, logits), _name_quantities(model, _draw_prior(posterior, seed))
-        margins = Margins.from_cells(model, *cells[:3])
-        rank, is_determined = margins.rank()
-        is_weak, ratio = measure_information(posterior, margins, _flatten(logits))
-        identified = np.where(is_determined, np.where(is_weak, _WEAKLY, _BY_DATA), _BY_PRIOR)
-        diagnose(drawn, sampler, "" if (identified == _BY_DATA).all() else _NOT_MORE_DRAWS)
-        found = _summarize(drawn, before, populations, tests, prob).assign(identified=identified)
-        has_fit = margins.is_whole and margins.n_frequencies > rank
-        fit_p = margins.fit(_flatten(logits), seed) if has_fit else float("nan")
-        sentences = [
-            *_describe_identification(found, model.n_parameters, rank, ratio),
-            *_describe_information(found, drawn, before, tests, prob),
-            *_describe_fit(fit_p),
-        ]
-        note = " ".join(sentences)
-        arcs = tuple((tests[parent], tests[t]) for t, own in enumerate(model.parents) for parent in own)
-        coordinates = {
-            "population": [str(p) for p in populations],
-            "test": [str(t) for t in tests],
-            "rate": [_name_rate(tests, model.parents, *key) for key in model.positions()],
-        }
-        groups = {name: _with_dimensions(values) for name, values in (("posterior", drawn), ("prior", before))}
-        data = assemble_named(model, "sequential Monte Carlo", groups, coordinates, {"note": note})
-        return DiagnosticTests(found, data, tests, populations, self.levels, self.column, prob, note, arcs, fit_p, self)
+    cells = results_table.count_patterns(code[done], result[done], weight[counted][done])
+    sampling = (chains, draws, warmup, seed)
+    return _CountedTable(model, cells, sampling, tuple(names.tolist()), levels, column, prob)._fit(prior, progress)
 
 
 # -- prior ---------------------------------------------------------------------------------------
 
 
-def _read_prior(
-    prior: Mapping[str, object] | None, populations: tuple[Hashable, ...], tests: tuple[Hashable, ...]
-) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+def _read_prior(prior: Any, names: Mapping[str, tuple[Hashable, ...]]) -> list[np.ndarray]:
     """Return the Beta concentrations (n, 2) of prevalences, sensitivities and specificities, in this order.
 
-    Raise ValueError if they expect tests that are worse than chance.
+    Raise ValueError if they expect tests that are worse than chance. `names` are those of each quantity.
     """
     prior = {} if prior is None else prior
     if not isinstance(prior, Mapping) or not set(prior) <= set(_QUANTITIES):
+        keys = ", ".join(_QUANTITIES)
+        raise bad_argument("prior", prior, f"a dict of Beta parameters (a, b) with keys among {keys}")
+    pairs = [_read_pairs(quantity, prior.get(quantity, _UNIFORM), own) for quantity, own in names.items()]
+    youden = float(np.sum([pairs[i][:, 0] / pairs[i].sum(axis=1) for i in (1, 2)])) / len(pairs[1]) - 1.0
+    if youden < -1e-9:
         raise ValueError(
-            f"prior={shown(prior)} must be a dict of Beta parameters (a, b), such as {{'sensitivity': (9.0, 1.0)}}. "
-            f"Its keys can be {', '.join(_QUANTITIES)}."
+            f"prior: the mean of sensitivity + specificity - 1 is {youden:.2g}, which is worse than chance. Choose "
+            "pairs (a, b) with larger means a / (a + b)."
         )
-    names = dict(zip(_QUANTITIES, (populations, tests, tests), strict=True))
-    prevalence, sensitivity, specificity = (
-        _read_pairs(quantity, prior.get(quantity, _UNIFORM), names[quantity]) for quantity in _QUANTITIES
-    )
-    mean = [pairs[:, 0] / pairs.sum(axis=1) for pairs in (sensitivity, specificity)]
-    if (expected := float(np.sum(mean)) - len(tests)) < -1e-9:
-        raise ValueError(
-            "prior: the prior mean of sensitivity + specificity - 1, averaged over the tests, is "
-            f"{expected / len(tests):.2g}, which is worse than chance. Choose pairs (a, b) with larger means a / (a + "
-            "b)."
-        )
-    return prevalence, sensitivity, specificity
+    return pairs
 
 
 def _read_pairs(quantity: str, pairs: Any, names: tuple[Hashable, ...]) -> np.ndarray:
@@ -480,7 +454,7 @@ def _read_pairs(quantity: str, pairs: Any, names: tuple[Hashable, ...]) -> np.nd
     if unknown:
         of = "population" if quantity == "prevalence" else "test"
         raise ValueError(
-            f"prior: {quantity} has a pair for the unknown {of} {unknown[0]!r}; the {of}s are {shown(list(names))}."
+            f"prior: {quantity} names the unknown {of} {unknown[0]!r}; the {of}s are {shown(list(names))}."
         )
     rows = []
     for name in names:
@@ -492,16 +466,11 @@ def _read_pairs(quantity: str, pairs: Any, names: tuple[Hashable, ...]) -> np.nd
         is_other = isinstance(pair, IntervalPrior) and pair.family != "beta"
         if is_other or not (0 < a < np.inf and 0 < b < np.inf):
             raise ValueError(
-                f"prior: {quantity} of {name!r} is {shown(pair)}; it must be a pair (a, b) of positive numbers, or the "
-                "result of prior_from_interval with family='beta'."
+                f"prior: {quantity} of {name!r} is {shown(pair)}; it must be two positive numbers (a, b), or of "
+                "prior_from_interval with family='beta'."
             )
         rows.append((a, b))
     return np.array(rows)
-
-
-def _draw_prior(posterior: Posterior, seed: int) -> np.ndarray:
-    """Logits (1, S, n) drawn from the prior."""
-    return posterior.draw_prior(_PRIOR_DRAWS, np.random.default_rng(seed))[None]
 
 
 def _require_better_than_chance(posterior: Posterior, logits: np.ndarray) -> None:
@@ -514,65 +483,34 @@ def _require_better_than_chance(posterior: Posterior, logits: np.ndarray) -> Non
     if log_odds > np.log(9.0):
         raise ValueError(
             "prior: in the posterior the tests are worse than chance on average. Check which level is positive, and "
-            "that the mean a / (a + b) of each pair (a, b) is the one you meant."
+            "the mean a / (a + b) of each pair (a, b)."
         )
 
 
 # -- results -------------------------------------------------------------------------------------
 
 
-def _flatten(values: np.ndarray) -> np.ndarray:
-    """Draws (chains, draws, n) as (S, n)."""
-    return values.reshape(-1, values.shape[-1])
-
-
-def _tails(prob: float) -> list[float]:
-    """Probabilities at which an equal-tailed interval begins and ends."""
-    return [0.5 - prob / 2, 0.5 + prob / 2]
-
-
-def _restore(result: np.ndarray) -> np.ndarray:
-    """Results with NaN in place of -1."""
-    return np.where(result < 0, np.nan, result)
-
-
 def _name_quantities(model: HuiWalter, logits: np.ndarray) -> dict[str, np.ndarray]:
     """Values (chains, draws, n) of each quantity, and of "positive_rate", for logits (chains, draws, parameters)."""
-    values = np.exp(model.quantities.log_sums(_flatten(logits))).reshape(*logits.shape[:2], -1)
+    flat = logits.reshape(-1, model.n_parameters)
+    values = np.exp(model.quantities.log_sums(flat)).reshape(*logits.shape[:2], -1)
     n, n_tests = model.n_populations, len(model.parents)
     named = dict(zip(_QUANTITIES, np.split(values, [n, n + n_tests], axis=-1), strict=True))
     return named | {"positive_rate": expit(logits[..., n:])}
 
 
-def _with_dimensions(values: Mapping[str, np.ndarray]) -> dict[str, tuple[str, np.ndarray]]:
-    """Dimension and values of each variable, by name."""
-    dims = dict(zip(values, ("population", "test", "test", "rate"), strict=True))
-    return {name: (dims[name], array) for name, array in values.items()}
-
-
-def _name_rate(
-    tests: tuple[Hashable, ...], parents: tuple[tuple[int, ...], ...], test: int, disease: int, results: tuple[int, ...]
-) -> str:
-    """Name of P(positive | class, results of the parents), such as "pcr | diseased, elisa = 1"."""
-    given = [f"{tests[parent]} = {x}" for parent, x in zip(parents[test], results, strict=True)]
-    return f"{tests[test]} | {', '.join([('healthy', 'diseased')[disease], *given])}"
-
-
 def _summarize(
-    drawn: Mapping[str, np.ndarray],
-    before: Mapping[str, np.ndarray],
-    populations: tuple[Hashable, ...],
-    tests: tuple[Hashable, ...],
-    prob: float,
+    drawn: Mapping[str, np.ndarray], before: Mapping[str, np.ndarray], names: Mapping[str, Any], tails: list[float]
 ) -> pd.DataFrame:
     """Table of the means, standard deviations and intervals of all quantities, with the intervals of the prior."""
     parts = []
-    for quantity, own in zip(_QUANTITIES, (populations, tests, tests), strict=True):
-        flat, prior = _flatten(drawn[quantity]), _flatten(before[quantity])
-        ends = np.quantile(flat, _tails(prob), axis=0), np.quantile(prior, _tails(prob), axis=0)
-        moments = {"mean": flat.mean(axis=0), "sd": flat.std(axis=0)}
-        intervals = dict(zip(("lower", "upper", "prior_lower", "prior_upper"), np.concatenate(ends), strict=True))
-        parts.append(pd.DataFrame({"quantity": quantity, "name": list(own), **moments, **intervals}))
+    for quantity, own in names.items():
+        flat = drawn[quantity].reshape(-1, len(own))
+        columns = {"quantity": quantity, "name": list(own), "mean": flat.mean(axis=0), "sd": flat.std(axis=0)}
+        for prefix, values in (("", drawn), ("prior_", before)):
+            ends = np.quantile(values[quantity], tails, axis=(0, 1))
+            columns |= {f"{prefix}lower": ends[0], f"{prefix}upper": ends[1]}
+        parts.append(pd.DataFrame(columns))
     return pd.concat(parts, ignore_index=True)
 
 
@@ -610,34 +548,24 @@ def _list_quantities(found: pd.DataFrame) -> str:
 
 
 def _describe_information(
-    found: pd.DataFrame,
-    drawn: Mapping[str, np.ndarray],
-    before: Mapping[str, np.ndarray],
-    tests: tuple[Hashable, ...],
-    prob: float,
+    found: pd.DataFrame, prior_sd: np.ndarray, tests: tuple[Hashable, ...], accuracy: np.ndarray, fit_p: float
 ) -> list[str]:
-    """Sentences about quantities to whose prior the data add little, and about tests that may be random."""
+    """Sentences about quantities to whose prior the data add little, tests that may be random, and the fit.
+
+    `accuracy` (2, T) are the ends of the interval of sensitivity + specificity - 1 of each test.
+    """
     sentences = []
-    prior_sd = np.concatenate([_flatten(before[quantity]).std(axis=0) for quantity in _QUANTITIES])
     little = _list_quantities(found[found["sd"].to_numpy() > _LITTLE * prior_sd])
     if little:
         sentences.append(f"The data add little to the prior of: {little} (posterior sd above half of the prior sd).")
-    accuracy = _flatten(drawn["sensitivity"] + drawn["specificity"] - 1.0)
-    for test, low, high in zip(tests, *np.quantile(accuracy, _tails(prob), axis=0), strict=True):
+    for test, low, high in zip(tests, *accuracy, strict=True):
         if low <= 0:
-            sentences.append(
-                f"{test} may be no better than chance: the interval of sensitivity + specificity - 1 is {low:.2f} to "
-                f"{high:.2f}."
-            )
+            interval = f"the interval of sensitivity + specificity - 1 is {low:.2f} to {high:.2f}"
+            sentences.append(f"{test} may be no better than chance: {interval}.")
+    if fit_p < _UNLIKELY:
+        sentences.append(
+            f"The model does not fit the table (fit_p = {fit_p:.3f}): the tests are not independent given the disease, "
+            "or their sensitivity or specificity differs between populations. Estimates and intervals may be wrong. "
+            "Pass pairs of tests that err on the same people as dependent=."
+        )
     return sentences
-
-
-def _describe_fit(fit_p: float) -> list[str]:
-    """Sentence about a table that the model does not fit."""
-    if not fit_p < _UNLIKELY:
-        return []
-    return [
-        f"The model does not fit the table (fit_p = {fit_p:.3f}): the tests are not independent given the disease, or "
-        "their sensitivity or specificity differs between populations. Estimates and intervals may be wrong. Pass "
-        "pairs of tests that err on the same people as dependent=."
-    ]

@@ -17,7 +17,7 @@ from scipy.optimize import linear_sum_assignment
 from sklearn.utils.validation import check_is_fitted
 
 from bayesnb import counting, scoring
-from bayesnb._util.arguments import require_flag, require_integer, require_seed, shown
+from bayesnb._util.arguments import shown
 from bayesnb._util.precision import float64
 from bayesnb._util.progress import progress as progress_bar
 from bayesnb._util.warnings import warn
@@ -27,7 +27,7 @@ from bayesnb.families._namespace import kernel, logsumexp
 from bayesnb.fitted import Fitted
 from bayesnb.inference_data import assemble_latent
 from bayesnb.model import JointLikelihood, NaiveBayes, Statistics
-from bayesnb.sampling.nuts import diagnose
+from bayesnb.sampling.nuts import diagnose, require_run
 from bayesnb.uncertainty import require_proper, site_names
 from bayesnb.uncertainty.draws import CLASS_PROB, HostVariates, stack_as_classes
 from bayesnb.uncertainty.given_draws import Sites
@@ -337,10 +337,7 @@ def sample_latent(
     >>> data["posterior"]["theta"].shape
     (4, 200, 2, 6)
     """
-    for name, value in (("draws", draws), ("warmup", warmup), ("chains", chains)):
-        require_integer(name, value)
-    require_seed(seed)
-    require_flag("progress", progress)
+    require_run(draws, warmup, chains, seed, progress)
     if not hasattr(mixture, "n_components"):
         raise TypeError(f"sample_latent takes a NaiveBayesMixture; mixture is a {type(mixture).__name__}.")
     check_is_fitted(mixture)

@@ -174,10 +174,7 @@ def run_nuts(
     >>> data["posterior"]["theta"].shape
     (1, 50, 2, 2)
     """
-    for name, value in (("draws", draws), ("warmup", warmup), ("chains", chains)):
-        require_integer(name, value)
-    require_seed(seed)
-    require_flag("progress", progress)
+    require_run(draws, warmup, chains, seed, progress)
     sample = partial(_sample, draws=draws, warmup=warmup, chains=chains, seed=seed, show_progress=progress)
     if hasattr(nb, "weigh"):
         of_parameters = {"hyperprior": hyperprior, "features": features, "groups": groups}
@@ -414,6 +411,14 @@ def _diagnose(samples: dict[str, np.ndarray], diverging: np.ndarray, if_divergin
             f"posterior. {if_diverging}"
         )
     diagnose(samples, "NUTS")
+
+
+def require_run(draws: object, warmup: object, chains: object, seed: object, progress: object) -> None:
+    """Raise ValueError unless the arguments that all samplers have are right."""
+    for name, value in (("draws", draws), ("warmup", warmup), ("chains", chains)):
+        require_integer(name, value)
+    require_seed(seed)
+    require_flag("progress", progress)
 
 
 def diagnose(samples: Mapping[str, np.ndarray], sampler: str, advice: str = "") -> None:

@@ -32,30 +32,16 @@ def read_populations(frame: pd.DataFrame, populations: Any, counted: np.ndarray)
         return np.full(len(frame), _ALL, dtype=object), None
     if np.ndim(populations) == 0:
         if populations not in frame:
-            raise ValueError(
-                f"populations={shown(populations)} is not a column of the table. Its columns are "
-                f"{shown(list(frame)[:8])}."
-            )
+            raise ValueError(f"populations={shown(populations)} is not a column; they are {shown(list(frame)[:8])}.")
         values, column = frame[populations].to_numpy(object), populations
     else:
         values, column = np.asarray(populations, dtype=object), None
     if values.shape != (len(frame),):
-        raise ValueError(
-            f"populations has shape {values.shape}; it must have shape ({len(frame)},), with one population for each "
-            "row."
-        )
+        raise ValueError(f"populations has shape {values.shape}; it must have one entry for each of {len(frame)} rows.")
     missing = np.asarray(pd.isna(values)) & counted
     if missing.any():
-        raise ValueError(
-            f"populations: the population of row {int(np.argmax(missing))} is missing. Leave out rows without a "
-            "population."
-        )
+        raise ValueError(f"populations: that of row {int(np.argmax(missing))} is missing. Leave out such rows.")
     return values, column
-
-
-def is_sortable(values: np.ndarray) -> bool:
-    """Whether all values are strings, or all numbers."""
-    return len({isinstance(v, str) for v in values}) == 1
 
 
 def read_test_names(frame: pd.DataFrame) -> tuple[Hashable, ...]:
@@ -72,25 +58,20 @@ def read_test_names(frame: pd.DataFrame) -> tuple[Hashable, ...]:
 def read_levels(test: Hashable, column: pd.Series, positive: object) -> tuple[object, object]:
     """Return the negative level of a test, None if it does not occur, and the positive level.
 
-    Raise ValueError if there are three levels, or none is positive.
+    Raise ValueError if there is no level, there are three, or none is positive.
     """
     levels = list(pd.unique(column.astype(object).dropna()))
+    has = f"table: the test {test!r} has the levels {shown(levels[:6])}"
+    if not levels:
+        raise ValueError(f"table: the test {test!r} has no result in any row. Leave out its column.")
     if len(levels) > 2:
-        raise ValueError(
-            f"table: the test {test!r} has the levels {shown(levels[:6])}, but a test result has two levels. Recode "
-            "the levels as 0 (negative) and 1 (positive)."
-        )
+        raise ValueError(f"{has}; a test result has two. Recode them as 0 (negative) and 1 (positive).")
     if positive is None:
         if not all(not isinstance(v, str) and v in (0, 1) for v in levels):
-            raise ValueError(
-                f"table: the test {test!r} has the levels {shown(levels)}, which are not 0 and 1. Pass the positive "
-                "level as positive=."
-            )
+            raise ValueError(f"{has}, which are not 0 and 1. Pass the positive level as positive=.")
         return 0, 1
     if len(levels) == 2 and positive not in levels:
-        raise ValueError(
-            f"positive={shown(positive)} is not a level of the test {test!r}, whose levels are {shown(levels)}."
-        )
+        raise ValueError(f"positive={shown(positive)} is not a level of {test!r}, whose levels are {shown(levels)}.")
     return next((level for level in levels if level != positive), None), positive
 
 
@@ -113,10 +94,7 @@ def read_dependent(dependent: Any, tests: tuple[Hashable, ...]) -> tuple[tuple[i
     parents: dict[int, list[int]] = {t: [] for t in range(len(tests))}
     for pair in () if dependent is None else dependent:
         if not isinstance(pair, tuple | list) or len(pair) != 2 or pair[0] == pair[1]:
-            raise ValueError(
-                f"dependent: {shown(pair)} is not a pair of two tests. Pass a list of pairs, such as "
-                "[('elisa', 'pcr')]."
-            )
+            raise ValueError(f"dependent: {shown(pair)} is not a pair of two tests, such as ('elisa', 'pcr').")
         unknown = [test for test in pair if test not in tests]
         if unknown:
             raise ValueError(f"dependent: {unknown[0]!r} is not a test of the table; they are {shown(list(tests))}.")
@@ -128,37 +106,25 @@ def read_dependent(dependent: Any, tests: tuple[Hashable, ...]) -> tuple[tuple[i
         TopologicalSorter(parents).prepare()
     except CycleError as error:
         cycle = " → ".join(str(tests[t]) for t in error.args[1][::-1])
-        raise ValueError(
-            f"dependent: the pairs form a cycle, {cycle}. The second test of a pair depends on the first; exchange the "
-            "tests of a pair in the cycle."
-        ) from None
+        raise ValueError(f"dependent: the pairs form a cycle, {cycle}. Exchange the tests of a pair.") from None
     return tuple(tuple(sorted(parents[t])) for t in range(len(tests)))
 
 
-def require_results(result: np.ndarray, tests: tuple[Hashable, ...]) -> None:
-    """Raise ValueError if a test has no result."""
-    empty = np.isnan(result).all(axis=0)
-    if empty.any():
-        raise ValueError(
-            f"table: the test {tests[int(np.argmax(empty))]!r} has no result in any row. Leave out its column."
-        )
-
-
-def count_patterns(
-    code: np.ndarray, result: np.ndarray, weight: np.ndarray
-) -> tuple[np.ndarray, np.ndarray, np.ndarray, np.ndarray]:
+def count_patterns(code: np.ndarray, result: np.ndarray, weight: np.ndarray) -> tuple[np.ndarray, ...]:
     """Return the distinct rows as populations (K,) and results (K, T), their frequencies, and those of their tables.
 
     The table of a row has all rows of its population in which the same tests were done.
     """
-    rows = np.column_stack([code, result])
-    _, first, index = np.unique(np.nan_to_num(rows, nan=-1.0), axis=0, return_index=True, return_inverse=True)
+    first, index = distinct_rows(code, result)
     if len(first) < 2:
-        raise ValueError(
-            "table: all rows have the same results, so two classes cannot be distinguished. Pass rows with "
-            "different results."
-        )
-    count = np.bincount(index.ravel(), weight)
-    done = np.column_stack([code[first], ~np.isnan(result[first])])
-    _, of_table = np.unique(done, axis=0, return_inverse=True)
-    return code[first], result[first], count, np.bincount(of_table.ravel(), count)[of_table.ravel()]
+        raise ValueError("table: all rows have the same results. Two classes need rows with different results.")
+    count = np.bincount(index, weight)
+    _, of_table = distinct_rows(code[first], np.isnan(result[first]))
+    return code[first], result[first], count, np.bincount(of_table, count)[of_table]
+
+
+def distinct_rows(code: np.ndarray, result: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    """Return the first row of each pattern of population and results, and (N,) the pattern of each row."""
+    rows = np.column_stack([code, np.nan_to_num(result, nan=-1.0)])
+    _, first, index = np.unique(rows, axis=0, return_index=True, return_inverse=True)
+    return first, index.ravel()
