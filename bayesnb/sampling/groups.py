@@ -44,19 +44,14 @@ def count_groups(
         were counted, as far as counts show it.
     """
     if X is None or y is None:
-        raise ValueError(
-            "run_nuts: groups= needs rows, because the statistics of each group are counted from them. Pass X and y, "
-            "the rows and labels that the classifier was fitted to, as well."
-        )
+        raise ValueError("run_nuts: groups= needs rows. Pass X and y, the rows and labels of the fit, as well.")
     rows, n = fitted.encode(X)
     label = fitted.label_index(y, n)
     weight = check_weights(sample_weight, n)
     names, group = read_groups(groups, n, "run_nuts")
     if len(set(names)) < len(names) or NEW_GROUP in names:
-        raise ValueError(
-            "groups: two groups have the same name after str(), such as 1 and '1', or a group has the reserved name "
-            f"{NEW_GROUP!r}. Rename groups; the names are {shown(names)}."
-        )
+        problem = f"two groups have the same name after str(), or one has the reserved name {NEW_GROUP!r}"
+        raise ValueError(f"groups: {problem}. Rename groups; the names are {shown(names)}.")
     n_classes, n_groups = len(fitted.encoding.classes), len(names) + 1
     # Pairs of a group and a class are counted as classes.
     pairs = replace(fitted.encoding, classes=Levels(tuple(range(n_groups * n_classes))))
@@ -65,11 +60,14 @@ def count_groups(
         lambda v: v.reshape(n_groups, n_classes, *v.shape[1:]), (counted.class_count, counted.blocks)
     )
     statistics = Statistics(class_count, blocks, np.zeros(n_groups))
-    total = [statistics.class_count, *(block.count for block in statistics.blocks)]
-    expected = [fitted.statistics.class_count, *(block.count for block in fitted.statistics.blocks)]
-    if not all(np.allclose(v.sum(axis=0), e) for v, e in zip(total, expected, strict=True)):
+
+    def counts(s: Statistics) -> list[np.ndarray]:
+        """Counts of classes, and of each block."""
+        return [s.class_count, *(block.count for block in s.blocks)]
+
+    pairs_of_counts = zip(counts(statistics), counts(fitted.statistics), strict=True)
+    if not all(np.allclose(v.sum(axis=0), expected) for v, expected in pairs_of_counts):
         raise ValueError(
-            "run_nuts: the counts of X and y do not add up to those of the classifier. Pass the rows, labels and "
-            "weights that the classifier was fitted to."
+            "run_nuts: counts of X and y do not add up to those of the classifier. Pass the rows of the fit."
         )
     return [*names, NEW_GROUP], statistics

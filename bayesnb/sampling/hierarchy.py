@@ -22,13 +22,9 @@ from bayesnb.families.protocol import Hyperparameter, HyperpriorKind
 from bayesnb.model import NaiveBayes, Statistics
 from bayesnb.sampling.chains import NumpyroProgram
 from bayesnb.sampling.programs import Sites, evaluate
-from bayesnb.uncertainty.draws import draw_sites
-from bayesnb.uncertainty.given_draws import (
-    hyperparameter_sites,
-    posteriors_given,
-    prior_given,
-    sampled_hyperparameters,
-)
+from bayesnb.uncertainty import given_draws
+from bayesnb.uncertainty.draws import draw_stacked
+from bayesnb.uncertainty.given_draws import hyperparameter_sites
 
 _MOST_CELLS = 2**22
 
@@ -59,30 +55,22 @@ class Hierarchy:
 
     def sample_prior(self, into: NaiveBayes | None = None) -> NaiveBayes:
         """Sample hyperparameters at NumPyro sites; return `into` (default: `prior.unit()`) with these values."""
-        values = {
-            site: _sample(site, hyperparameter, self.alpha)
-            for part in self.hyperparameters()
-            for site, hyperparameter in part.items()
-        }
+        every = [pair for part in self.hyperparameters() for pair in part.items()]
+        values = {site: _sample(site, hyperparameter, self.alpha) for site, hyperparameter in every}
         names = hyperparameter_sites(self.prior, self.kind, self.sites)
-        return prior_given(self.prior.unit() if into is None else into, names, values)
+        return given_draws.prior_given(self.prior.unit() if into is None else into, names, values)
 
     def hyperparameters(self) -> list[dict[str, Hyperparameter]]:
         """Hyperparameters of the classes and of each block, by site."""
-        return sampled_hyperparameters(self.prior, self.kind, self.sites)
-
-    @property
-    def hyperprior(self) -> HyperpriorKind:
-        """Kind of the hyperprior, as recorded in the attributes of the draws."""
-        return self.kind
+        return given_draws.sampled_hyperparameters(self.prior, self.kind, self.sites)
 
     def program(self, statistics: Statistics) -> tuple[NumpyroProgram, list[np.ndarray]]:
         """NumPyro program with the posterior density of the hyperparameters, up to a constant, and its data.
 
         θ is integrated out.
         """
-        sites = tuple(tuple(names.items()) for names in self.sites)
-        return NumpyroProgram.from_data(Collapsed(self.kind, sites), self.prior, self.alpha, self.condense(statistics))
+        condensed = self.condense(statistics)
+        return NumpyroProgram.from_data(_collapsed, self.prior, self.alpha, condensed, self.kind, self.sites)
 
     @float64
     def start(self, statistics: Statistics) -> dict[str, Any]:
@@ -110,6 +98,8 @@ class Hierarchy:
     ) -> tuple[dict[str, np.ndarray], list[dict[str, np.ndarray]]]:
         """Draw the parameters exactly from their conjugate posterior given each draw of the hyperparameters.
 
+        They are drawn batch by batch, and for G groups they are (S · G, …).
+
         Parameters
         ----------
         samples : dict of (S, …) arrays
@@ -117,7 +107,7 @@ class Hierarchy:
         statistics : Statistics
             Statistics of the rows.
         masks : sequence of (K,) arrays of bool
-            For each block, which positions of the last axis to keep.
+            For each block, which positions of the last axis to keep; blocks without one are left out.
         seed : int
             Seed of the draws of the parameters.
 
@@ -126,16 +116,6 @@ class Hierarchy:
         parameters : dict of (S, …) arrays
         hyperparameters : list of dict
             Draws of the hyperparameters of the classes, and of each block.
-        """
-        drawn = self._draw(samples, statistics, masks, seed)
-        return drawn, [{site: samples[site] for site in part} for part in self.hyperparameters()]
-
-    def _draw(
-        self, samples: Mapping[str, Any], statistics: Statistics, masks: Sequence[np.ndarray], seed: int
-    ) -> dict[str, np.ndarray]:
-        """Draws (S, …) of the parameters by site, one for each of S draws of the hyperparameters, batch by batch.
-
-        For G groups they are (S · G, …). Blocks without a position to keep in `masks` are left out.
         """
         prior, names = self.prior.unit(), hyperparameter_sites(self.prior, self.kind, self.sites)
         every = zip(prior.blocks, statistics.blocks, masks, self.sites, names, strict=True)
@@ -151,12 +131,12 @@ class Hierarchy:
         drawn: dict[str, np.ndarray] = {}
         for start in range(0, n_draws, size):
             part = {site: values[start : start + size] for site, values in samples.items()}
-            models = posteriors_given(prior, counted, names, part)
-            for site, values in draw_sites(models, sites, masks, 1, (seed, start)).items():
+            models = given_draws.posteriors_given(prior, counted, names, part)
+            for site, values in draw_stacked(models, sites, masks, (seed, start)).items():
                 if site not in drawn:
                     drawn[site] = np.empty((n_draws * n_groups, *values.shape[1:]))
                 drawn[site][start * n_groups :][: len(values)] = values
-        return drawn
+        return drawn, [{site: samples[site] for site in part} for part in self.hyperparameters()]
 
     def _restrict(self, family: Any, statistics: Any, keep: np.ndarray) -> tuple[Any, Any, np.ndarray]:
         """Family and statistics of one block, without levels of which no draw is needed, and which positions to keep.
@@ -169,16 +149,9 @@ class Hierarchy:
         return family, statistics, np.arange(statistics.count.shape[-1]) < keep.sum()
 
 
-@dataclass(frozen=True)
-class Collapsed:
-    """`Hierarchy.collapsed` of given kind and sites, a tuple of pairs (parameter, site) for each block."""
-
-    kind: HyperpriorKind
-    sites: tuple[tuple[tuple[str, str], ...], ...]
-
-    def __call__(self, prior: NaiveBayes, alpha: dist.Distribution, condensed: Statistics) -> None:
-        """Run the program."""
-        Hierarchy(prior, self.kind, alpha, [dict(names) for names in self.sites]).collapsed(condensed)
+def _collapsed(prior: NaiveBayes, alpha: Any, condensed: Statistics, kind: HyperpriorKind, sites: Sites) -> None:
+    """NumPyro program `Hierarchy.collapsed`."""
+    Hierarchy(prior, kind, alpha, sites).collapsed(condensed)
 
 
 @jax.jit
@@ -198,12 +171,10 @@ def _sample(site: str, hyperparameter: Hyperparameter, alpha: dist.Distribution)
 
     Normalised weights are sampled at "<site>_weight", and `site` is deterministic.
     """
-    shape = hyperparameter.shape
+    shape, to_weights = hyperparameter.shape, hyperparameter.of_weights
     prior = alpha if hyperparameter.distribution is None else evaluate(hyperparameter.distribution)
     value = numpyro.sample(_sampled_site(site, hyperparameter), prior.expand(shape).to_event(len(shape)))
-    if hyperparameter.of_weights is None:
-        return value
-    return numpyro.deterministic(site, hyperparameter.of_weights(value))
+    return value if to_weights is None else numpyro.deterministic(site, to_weights(value))
 
 
 def _sampled_site(site: str, hyperparameter: Hyperparameter) -> str:

@@ -6,48 +6,32 @@ import math
 import warnings
 from collections.abc import Callable, Iterable, Mapping
 from functools import partial
-from typing import TYPE_CHECKING, Any, cast
+from typing import Any
 
 import jax
 import numpy as np
 
-from bayesnb._util.arguments import require_flag, require_integer, require_seed, shown
+from bayesnb._util.arguments import bad_argument, require_flag, require_integer, require_seed, shown
 from bayesnb._util.precision import float64
 from bayesnb._util.warnings import warn
-from bayesnb.families.protocol import HyperpriorKind, Prior
+from bayesnb.families import hyperprior_of, supports
+from bayesnb.families.protocol import Condensable
 from bayesnb.fitted import Classifier, Fitted, require_posterior
 from bayesnb.inference_data import assemble, assemble_weights
 from bayesnb.prediction.cross_fitting import Kind, TooFewRowsError, cross_fit
 from bayesnb.prediction.cross_terms import MOST_TERMS
-from bayesnb.prediction.weights import Weighed, require_weights
+from bayesnb.prediction.weights import require_weights
 from bayesnb.sampling.groups import count_groups
 from bayesnb.uncertainty import require_proper, site_names
 from bayesnb.uncertainty.draws import feature_masks, parameter_shapes
 
-if TYPE_CHECKING:
-    from numpyro import distributions as dist
-
-    from bayesnb.sampling.chains import NumpyroProgram
-    from bayesnb.sampling.hierarchy import Hierarchy
-    from bayesnb.sampling.programs import Fixed
-
 _KINDS = ("symmetric", "pooled")
-# NumPyro's fields of a transition by the names of ArviZ.
-_FIELDS = {
-    "diverging": "diverging",
-    "acceptance_rate": "accept_prob",
-    "n_steps": "num_steps",
-    "energy": "energy",
-    "lp": "potential_energy",
-}
 _MOST_NUMBERS = 2**24  # of parameters in all draws, unless features= names columns
+_EXAMPLE = "such as numpyro.distributions.LogNormal(-1.0, 1.5)"
 _WORST_R_HAT = 1.01
 _LEAST_ESS = 100  # per chain
 _LESS_WIDE = "Use a narrower hyperprior or a longer warmup."
-_CERTAIN = (
-    "The terms may predict the labels so well that only the prior bounds the weights from above. Raise warmup, and "
-    "compare the intervals with those of weight_table."
-)
+_CERTAIN = "Only the prior may bound the weights from above. Raise warmup, and compare the intervals of weight_table."
 
 
 def run_nuts(
@@ -178,11 +162,11 @@ def run_nuts(
     sample = partial(_sample, draws=draws, warmup=warmup, chains=chains, seed=seed, show_progress=progress)
     if hasattr(nb, "weigh"):
         of_parameters = {"hyperprior": hyperprior, "features": features, "groups": groups}
-        return _run_for_weights(cast(Weighed, nb), X, y, sample_weight, of_parameters, sample)
+        return _run_for_weights(nb, X, y, sample_weight, of_parameters, sample)
     fitted = require_posterior(nb, "run_nuts")
     statistics, names = fitted.statistics, None
     if groups is not None:
-        target: Fixed | Hierarchy = _target_of_groups(fitted, "pooled" if hyperprior is None else hyperprior)
+        target = read_target(fitted, hyperprior, grouped=True)
         names, statistics = count_groups(fitted, X, y, sample_weight, groups)
     elif not (X is None and y is None and sample_weight is None):
         raise ValueError(
@@ -193,7 +177,7 @@ def run_nuts(
         target = read_target(fitted, hyperprior)
     masks = feature_masks(fitted.encoding, features)
     too_large = ""
-    if features is None and target.hyperprior != "none":
+    if features is None and target.kind != "none":
         too_large = _reason_against_parameters(fitted, draws * chains, 1 if names is None else len(names))
     samples, transitions = sample(target.program(statistics), target.start(statistics))
     flat = {site: values.reshape(-1, *values.shape[2:]) for site, values in samples.items()}
@@ -201,7 +185,7 @@ def run_nuts(
     if too_large:
         warn(f"run_nuts: {too_large}")
     of_groups = None if names is None else (names, statistics)
-    return assemble(nb, fitted, drawn, shared, transitions, masks, target.hyperprior, of_groups, too_large)
+    return assemble(nb, fitted, drawn, shared, transitions, masks, target.kind, of_groups, too_large)
 
 
 def _reason_against_parameters(fitted: Fitted, n_draws: int, n_groups: int) -> str:
@@ -212,59 +196,55 @@ def _reason_against_parameters(fitted: Fitted, n_draws: int, n_groups: int) -> s
         return ""
     return (
         f"the parameters of the features were not drawn, because {n_draws:,} draws of {size:,} parameters are more "
-        f"than {_MOST_NUMBERS:,} numbers. Predictions with draws= do not need these parameters. To draw those of some "
-        "columns or words, pass their names or indices as features=; to draw all, features=range(nb.n_features_in_). "
-        "features=[] draws none, without this warning."
+        f"than {_MOST_NUMBERS:,} numbers. Predictions with draws= do not need them. Pass columns or words to draw as "
+        "features=, or [] to draw none without this warning."
     )
 
 
-def read_target(fitted: Fitted, hyperprior: object) -> Fixed | Hierarchy:
-    """Return the NUTS target for a hyperprior; raise ValueError unless `hyperprior` is as `run_nuts` documents."""
+def read_target(fitted: Fitted, hyperprior: object, grouped: bool = False) -> Any:
+    """Return the NUTS target, `Fixed` or `Hierarchy`, for a hyperprior, of groups of rows if `grouped`.
+
+    Raise ValueError unless `hyperprior` is as `run_nuts` documents.
+    """
     from bayesnb.sampling.hierarchy import Hierarchy
     from bayesnb.sampling.programs import Fixed
 
     sites = site_names(fitted.encoding, fitted.prior)
     families = [fitted.prior.class_prior, *fitted.prior.blocks]
-    if hyperprior is None:
+    if hyperprior is None and not grouped:
         require_proper(fitted.encoding, fitted.posterior)
         _require_density(families)
         return Fixed(fitted.prior, sites)
-    kind, alpha = _read_hyperprior(hyperprior, (-1.0, 1.5))
-    _require_hyperparameters(families, kind, hyperprior)
+    if grouped:
+        kind, alpha = _read_hyperprior("pooled" if hyperprior is None else hyperprior, (1.0, 2.0))
+        if kind != "pooled":
+            raise ValueError(f"hyperprior={shown(hyperprior)} cannot be used with groups=. Pass 'pooled' as the kind.")
+        kind = "grouped"
+    else:
+        kind, alpha = _read_hyperprior(hyperprior, (-1.0, 1.5))
+    _require_density([f.unit() if supports(f, Condensable) else f for f in families])
+    if not any(hyperprior_of(f, kind) for f in families):
+        raise ValueError(
+            f"hyperprior={hyperprior!r} applies to no hyperparameter of this classifier: only categorical, Bernoulli, "
+            "multinomial and Gaussian features and learned class probabilities have some. Pass hyperprior=None."
+        )
     for family in families:
-        shared = family.hyperprior(kind).items()
-        fields = [name for name, parameter in shared if parameter.shape and hasattr(family, name)]
-        if any(np.ptp(getattr(family, name), axis=0).any() for name in fields):
+        name = type(family).__name__
+        if grouped and getattr(family, "classes_share_parameters", False):
+            raise NotImplementedError(
+                f"run_nuts: {name} columns, whose classes share the parameters, have no partial pooling. Use one density "
+                "for each class, as in MixedNB(numbers='gaussian')."
+            )
+        shared = [p for p, h in hyperprior_of(family, kind).items() if h.shape and hasattr(family, p)]
+        if not grouped and any(np.ptp(getattr(family, p), axis=0).any() for p in shared):
             raise ValueError(
-                f"hyperprior: all classes must have the same {' and '.join(fields)} of each feature, but the "
-                f"{type(family).__name__} prior differs between classes. Choose a prior that is the same in all "
-                "classes, or hyperprior=None."
+                f"hyperprior: the {name} prior has another {' or '.join(shared)} in each class. Choose a prior that is "
+                "the same in all classes, or hyperprior=None."
             )
     return Hierarchy(fitted.prior, kind, alpha, sites)
 
 
-def _target_of_groups(fitted: Fitted, hyperprior: object) -> Hierarchy:
-    """Return the NUTS target for groups of rows, whose parameters have a common distribution in each class."""
-    from bayesnb.sampling.hierarchy import Hierarchy
-
-    kind, alpha = _read_hyperprior(hyperprior, (1.0, 2.0))
-    if kind != "pooled":
-        raise ValueError(
-            f"hyperprior={shown(hyperprior)} cannot be used with groups=. Pass hyperprior='pooled', or {{'pooled': "
-            "distribution of alpha}."
-        )
-    families = [fitted.prior.class_prior, *fitted.prior.blocks]
-    _require_hyperparameters(families, "grouped", hyperprior)
-    for family in families:
-        if getattr(family, "classes_share_parameters", False):
-            raise NotImplementedError(
-                f"run_nuts: {type(family).__name__} columns have no partial pooling, because their classes share the "
-                "parameters. Use columns with one density for each class, as in MixedNB(numbers='gaussian')."
-            )
-    return Hierarchy(fitted.prior, "grouped", alpha, site_names(fitted.encoding, fitted.prior))
-
-
-def _read_hyperprior(hyperprior: object, default: tuple[float, float]) -> tuple[HyperpriorKind, dist.Distribution]:
+def _read_hyperprior(hyperprior: object, default: tuple[float, float]) -> tuple[Any, Any]:
     """Return kind and distribution of α; raise ValueError unless `hyperprior` is as `run_nuts` documents.
 
     By default log α is normal, with mean and sd in `default`.
@@ -275,38 +255,23 @@ def _read_hyperprior(hyperprior: object, default: tuple[float, float]) -> tuple[
     given = {hyperprior: dist.LogNormal(*default)} if isinstance(hyperprior, str) else given
     kind, alpha = next(iter(given.items())) if len(given) == 1 else (None, None)
     if kind not in _KINDS or not isinstance(alpha, dist.Distribution):
-        raise ValueError(
-            f"hyperprior={shown(hyperprior)} must be None, 'symmetric', 'pooled', a NumPyro distribution for alpha, or "
-            "a dict {kind: distribution} with the kind 'symmetric' or 'pooled', such as {'pooled': "
-            "numpyro.distributions.Gamma(1.0, 1.0)}."
-        )
+        kinds = "None, 'symmetric', 'pooled', a NumPyro distribution for alpha, or a dict {'pooled': distribution}"
+        raise bad_argument("hyperprior", hyperprior, kinds)
     _require_positive(alpha)
-    return cast(HyperpriorKind, kind), alpha
-
-
-def _require_hyperparameters(families: list[Any], kind: HyperpriorKind, hyperprior: object) -> None:
-    """Raise ValueError unless a family has hyperparameters, and the other families are proper."""
-    _require_density([f.unit() for f in families])
-    if not any(f.hyperprior(kind) for f in families):
-        raise ValueError(
-            f"hyperprior={hyperprior!r} applies to no hyperparameter of this classifier. The class probabilities are "
-            "fixed, and a hyperprior is only for categorical, Bernoulli, multinomial and Gaussian features, of which "
-            "there are none. Pass hyperprior=None."
-        )
+    return kind, alpha
 
 
 @float64
-def _require_density(families: list[Prior]) -> None:
+def _require_density(families: list[Any]) -> None:
     """Raise ValueError unless the prior of every family is proper, as a NumPyro program samples from the prior."""
     if not all(np.all(f.proper()) for f in families):
         raise ValueError(
-            "The prior is improper, but run_nuts needs a proper prior. Choose a proper prior, such as "
-            "alpha=0.5 and class_alpha=0.5. (posterior_draws needs only a proper posterior.)"
+            "The prior is improper, but run_nuts needs a proper prior, such as alpha=0.5, class_alpha=0.5."
         )
 
 
 @float64
-def _require_positive(alpha: dist.Distribution) -> None:
+def _require_positive(alpha: Any) -> None:
     """Raise ValueError unless the hyperprior of α is a proper continuous distribution of one positive number."""
     from numpyro import distributions as dist
 
@@ -314,24 +279,18 @@ def _require_positive(alpha: dist.Distribution) -> None:
     if isinstance(alpha, dist.ImproperUniform | dist.MaskedDistribution):
         raise ValueError(
             f"hyperprior={alpha!r} is improper, and the posterior would be improper as well, because the evidence does "
-            "not vanish as alpha grows. Choose a proper distribution, such as numpyro.distributions.LogNormal(-1.0, "
-            "1.5)."
+            f"not vanish as alpha grows. Choose a proper distribution, {_EXAMPLE}."
         )
     if alpha.batch_shape or alpha.event_shape:
-        raise ValueError(
-            f"hyperprior={alpha!r} must be the distribution of one number, alpha, such as "
-            "numpyro.distributions.LogNormal(-1.0, 1.5)."
-        )
+        raise bad_argument("hyperprior", alpha, f"the distribution of one number, alpha, {_EXAMPLE}")
     # In float64, as `Hierarchy.start` samples: the sampler is then compiled once.
     drawn = np.asarray(alpha.sample(jax.random.key(0), (1000,)))
     if alpha.is_discrete or (drawn <= 0).any() or alpha.support(np.asarray(-1e-9)):
-        raise ValueError(
-            f"hyperprior={alpha!r} must be a continuous distribution of positive numbers: alpha is a concentration."
-        )
+        raise bad_argument("hyperprior", alpha, f"a continuous distribution of positive numbers, {_EXAMPLE}")
 
 
 def _run_for_weights(
-    nb: Weighed, X: object, y: object, sample_weight: object, others: Mapping[str, object], sample: Callable[..., Any]
+    nb: Any, X: object, y: object, sample_weight: object, others: Mapping[str, object], sample: Callable[..., Any]
 ) -> Any:
     """Draws of the term weights of a `WeightedNB`, as ArviZ data, by NUTS given cross-fitted terms of X and y.
 
@@ -342,22 +301,18 @@ def _run_for_weights(
     weights = require_weights(nb, "run_nuts")
     for name, value in others.items():
         if value is not None:
-            raise ValueError(
-                f"{name}= applies to parameters, but run_nuts draws the weights of a {type(nb).__name__}. Use "
-                f"run_nuts(nb.estimator_, {name}=...) to draw the parameters."
-            )
+            of = f"applies to parameters, but run_nuts draws the weights of a {type(nb).__name__}"
+            raise ValueError(f"{name}= {of}. Use run_nuts(nb.estimator_, {name}=...).")
     if X is None or y is None:
         raise ValueError(
-            f"run_nuts needs rows to draw the weights of a {type(nb).__name__}. Pass the rows that the weights were "
-            "fitted to, run_nuts(nb, X=X, y=y), or draw the parameters by run_nuts(nb.estimator_)."
+            "run_nuts draws weights given rows. Pass the rows that the weights were fitted to, run_nuts(nb, X=X, y=y), "
+            "or draw the parameters by run_nuts(nb.estimator_)."
         )
     fitted = nb.estimator_.fitted_
     counted, weighed = list(fitted.encoding.classes.values), list(weights.classes.values)
     if counted != weighed:
-        raise ValueError(
-            f"run_nuts: the classifier has the classes {counted[:8]}, but its weights were fitted to {weighed[:8]}. "
-            "Fit the weights again by nb.weigh(X, y)."
-        )
+        problem = f"the classifier has the classes {counted[:8]}, but its weights were fitted to {weighed[:8]}"
+        raise ValueError(f"run_nuts: {problem}. Fit the weights again by nb.weigh(X, y).")
     kind: Kind = "feature" if weights.biased else "temperature"
     try:
         (crossed,) = cross_fit(nb.model_.fit_parts(X, y, sample_weight), kind, nb.max_rows, nb.seed)
@@ -366,20 +321,19 @@ def _run_for_weights(
     shrinkage = (weights.shrinkage, weights.dependence_shrinkage)[: len(crossed.columns.groups.mean)]
     terms, groups = crossed.terms_under(weights.exponent, shrinkage)
     if terms.is_sparse:
-        raise ValueError(
-            f"run_nuts: {type(nb).__name__} has {len(weights.names):,} weights, and at most {MOST_TERMS} can be drawn. "
-            "Use weight_table for intervals of all weights by Laplace's approximation."
-        )
+        too_many = f"{type(nb).__name__} has {len(weights.names):,} weights, and at most {MOST_TERMS} can be drawn"
+        raise ValueError(f"run_nuts: {too_many}. Use weight_table, which approximates their intervals.")
     target = WeightsGiven(terms, groups, np.array(shrinkage), weights.biased)
     samples, transitions = sample(target.program(), *target.start(), if_diverging=_CERTAIN)
     return assemble_weights(nb, fitted, target.finish(samples, weights.dependence), weights.names, transitions)
 
 
 def _sample(
-    program: tuple[NumpyroProgram, list[np.ndarray]],
-    start: Mapping[str, Any],
-    inverse_mass_matrix: Mapping[tuple[str, ...], np.ndarray] | None = None,
+    program: Any,
+    start: Any,
+    inverse_mass_matrix: Any = None,
     *,
+    warmup: int,
     if_diverging: str = _LESS_WIDE,
     **run: Any,
 ) -> tuple[dict[str, Any], dict[str, Any]]:
@@ -390,15 +344,12 @@ def _sample(
     """
     from bayesnb.sampling.chains import Options, run_chains
 
-    if inverse_mass_matrix is None:
-        # Before the scales are known, long trajectories take most of the time and adapt little.
-        options = Options(max_tree_depth=(6, 10))
-    else:
+    # Before the scales are known, long trajectories take most of the time and adapt little.
+    options = Options(warmup, max_tree_depth=(6, 10))
+    if inverse_mass_matrix is not None:
         # The density of weights has a steep side if the terms tell nearly all labels.
-        options = Options(target_accept_prob=0.95, dense_mass=tuple(inverse_mass_matrix))
-    samples, fields = run_chains(*program, start, options, inverse_mass_matrix, **run)
-    transitions = {name: fields[field] for name, field in _FIELDS.items()}
-    transitions["lp"] = -transitions["lp"]
+        options = Options(warmup, target_accept_prob=0.95, dense_mass=tuple(inverse_mass_matrix))
+    samples, transitions = run_chains(program, start, inverse_mass_matrix, options, **run)
     _diagnose(samples, transitions["diverging"], if_diverging)
     return samples, transitions
 
@@ -406,10 +357,8 @@ def _sample(
 def _diagnose(samples: dict[str, np.ndarray], diverging: np.ndarray, if_diverging: str = _LESS_WIDE) -> None:
     """Warn if transitions diverged, and as `diagnose` does."""
     if diverging.any():
-        warn(
-            f"NUTS: {diverging.sum()} of {diverging.size} transitions diverged: the draws may miss part of the "
-            f"posterior. {if_diverging}"
-        )
+        part = f"{diverging.sum()} of {diverging.size} transitions diverged"
+        warn(f"NUTS: {part}: the draws may miss part of the posterior. {if_diverging}")
     diagnose(samples, "NUTS")
 
 
@@ -462,11 +411,7 @@ def _sample_size_message(size: Mapping[str, float], chains: int, advice: str = "
     if size[site] >= least:
         return ""
     if not size[site] >= 1:
-        return (
-            f"the effective sample size of {site!r} cannot be estimated: the draws are too few. "
-            f"{advice or 'Raise warmup and draws.'}"
-        )
-    return (
-        f"the effective sample size of {site!r} is {size[site]:.0f}, below {least}: intervals are unreliable. "
-        f"{advice or 'Raise draws.'}"
-    )
+        problem, more = "cannot be estimated: the draws are too few", "Raise warmup and draws."
+    else:
+        problem, more = f"is {size[site]:.0f}, below {least}: intervals are unreliable", "Raise draws."
+    return f"the effective sample size of {site!r} {problem}. {advice or more}"

@@ -24,27 +24,15 @@ Sites = Sequence[Mapping[str, str]]
 """For each block of columns the name of the NumPyro site of each parameter, by the name of the parameter."""
 
 
-def naive_bayes_of_statistics(model: NaiveBayes, statistics: Statistics, *, sites: Sites) -> None:
+def naive_bayes_of_statistics(model: NaiveBayes, statistics: Statistics, sites: Sites) -> None:
     """NumPyro program: sample π and θ from the prior, and add log p(X, y | π, θ) by sufficient statistics.
 
     The joint density is that of `numpyro_model`; the cost does not grow with the number of rows.
     """
     log_class, likelihoods = sample_all_parameters(model, sites)
-    likelihoods = [Multinomial(log_class[None]), *likelihoods]
-    counted = [LevelCounts(statistics.class_count[None]), *statistics.blocks]
-    terms = [jnp.sum(p.log_likelihood(data)) for p, data in zip(likelihoods, counted, strict=True)]
-    numpyro.factor("rows", sum(terms, jnp.asarray(statistics.log_base)))
-
-
-@dataclass(frozen=True)
-class OfStatistics:
-    """`naive_bayes_of_statistics` with given sites, a tuple of pairs (parameter, site) for each block."""
-
-    sites: tuple[tuple[tuple[str, str], ...], ...]
-
-    def __call__(self, model: NaiveBayes, statistics: Statistics) -> None:
-        """Run the program."""
-        naive_bayes_of_statistics(model, statistics, sites=[dict(names) for names in self.sites])
+    counted = LevelCounts(statistics.class_count[None]), *statistics.blocks
+    every = zip((Multinomial(log_class[None]), *likelihoods), counted, strict=True)
+    numpyro.factor("rows", sum((jnp.sum(p.log_likelihood(s)) for p, s in every), jnp.asarray(statistics.log_base)))
 
 
 @dataclass(frozen=True, eq=False)
@@ -61,12 +49,11 @@ class Fixed:
 
     prior: NaiveBayes
     sites: Sites
-    hyperprior = "none"
+    kind = "none"
 
     def program(self, statistics: Statistics) -> tuple[NumpyroProgram, list[np.ndarray]]:
         """NumPyro program whose density is the posterior of the parameters, up to a constant, and its data."""
-        sites = tuple(tuple(names.items()) for names in self.sites)
-        return NumpyroProgram.from_data(OfStatistics(sites), self.prior, statistics)
+        return NumpyroProgram.from_data(naive_bayes_of_statistics, self.prior, statistics, self.sites)
 
     @float64
     def start(self, statistics: Statistics) -> dict[str, Any]:
@@ -138,8 +125,7 @@ def sample_parameters(family: Any, sites: Mapping[str, str]) -> Any:
 def evaluate(expression: Expression, sampled: Mapping[str, Any] | None = None) -> dist.Distribution:
     """NumPyro distribution that an expression of a family stands for, given values of parameters sampled before."""
     names = {**expression.arguments, **(sampled or {})}
-    distribution: dist.Distribution = eval(f"dist.{expression.text}", {"dist": dist, "jnp": jnp}, names)
-    return distribution
+    return eval(f"dist.{expression.text}", {"dist": dist, "jnp": jnp}, names)
 
 
 def to_site_values(model: NaiveBayes, drawn: Mapping[str, Any], sites: Sites) -> dict[str, Any]:
@@ -147,8 +133,8 @@ def to_site_values(model: NaiveBayes, drawn: Mapping[str, Any], sites: Sites) ->
     site_values = dict(drawn)
     for family, names in zip(model.blocks, sites, strict=True):
         values = family.to_sites({parameter: site_values.pop(site) for parameter, site in names.items()})
-        named_sites = [(names[site.parameter], site) for site in family.program()]
-        site_values |= {f"{name}{site.suffix}": values[site.parameter + site.suffix] for name, site in named_sites}
+        for site in family.program():
+            site_values[f"{names[site.parameter]}{site.suffix}"] = values[site.parameter + site.suffix]
     if model.class_prior.fixed:
         del site_values[CLASS_PROB]
     return site_values

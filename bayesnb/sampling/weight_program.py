@@ -54,14 +54,12 @@ class WeightsGiven:
     @property
     def _scale(self) -> np.ndarray:
         """(T,) τ of each term."""
-        scale: np.ndarray = np.asarray(self.shrinkage, float)[self.groups.index]
-        return scale
+        return np.asarray(self.shrinkage, float)[self.groups.index]
 
     @property
     def _free(self) -> np.ndarray:
         """(T,) of bool: whether the weight of a term may differ from the temperature of its group (τ > 0)."""
-        free: np.ndarray = self._scale > 0
-        return free
+        return self._scale > 0
 
     def start(self) -> tuple[dict[str, Any], dict[tuple[str, ...], np.ndarray]]:
         """Values of the sites at the optimum, and Laplace's covariance there as an inverse mass matrix."""
