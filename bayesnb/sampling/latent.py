@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Any, NamedTuple
+from typing import Any
 
 import jax
 import numpy as np
@@ -32,6 +32,7 @@ from bayesnb.uncertainty import require_proper, site_names
 from bayesnb.uncertainty.draws import CLASS_PROB, HostVariates, stack_as_classes
 from bayesnb.uncertainty.given_draws import Sites
 
+_ANOTHER = "Fit a mixture of another estimator, such as CategoricalNB()."
 _MOST_SCORES = 2**25
 UNKNOWN = -1
 """Label of a row whose class is not known."""
@@ -98,36 +99,6 @@ def _distinct_rows(table: Table, label: np.ndarray) -> np.ndarray:
     return np.asarray(index)
 
 
-class Batch(NamedTuple):
-    """Some of the patterns, encoded for the kernels, which may append rows: positions, cells and number of rows."""
-
-    piece: slice
-    x: tuple[Any, ...]
-    n_rows: int
-
-
-@dataclass(frozen=True, eq=False)
-class LatentDraws:
-    """Draws of all chains.
-
-    Parameters
-    ----------
-    parameters : dict of (chains, S, K, …) arrays
-        Draws of the parameters by site.
-    log_row : (chains, S, U) array or None
-        log p(pattern | θ) of each draw, or log p(class, pattern | θ) if the class is known; None if there are too many.
-    membership : (U, K) array
-        Mean over the draws of P(class | pattern, θ).
-    moved : float
-        Proportion of the draws whose classes were permuted.
-    """
-
-    parameters: dict[str, np.ndarray]
-    log_row: np.ndarray | None
-    membership: np.ndarray
-    moved: float
-
-
 @dataclass(frozen=True, eq=False)
 class Gibbs:
     """Gibbs sampler of the parameters and of the numbers of rows of each pattern in each class.
@@ -156,19 +127,34 @@ class Gibbs:
     free: np.ndarray
 
     @float64
-    def run(self, chains: int, warmup: int, draws: int, seed: int, tick: Callable[[], object]) -> LatentDraws:
-        """Run the chains, and return their draws after the warm-up."""
+    def run(
+        self, chains: int, warmup: int, draws: int, seed: int, tick: Callable[[], object]
+    ) -> tuple[dict[str, np.ndarray], np.ndarray | None, np.ndarray, float]:
+        """Run the chains, and return their draws after the warm-up.
+
+        Returns
+        -------
+        parameters : dict of (chains, S, K, …) arrays
+            Draws of the parameters by site.
+        log_row : (chains, S, U) array or None
+            log p(pattern | θ) of each draw, or log p(class, pattern | θ) if the class is known; None if too many.
+        membership : (U, K) array
+            Mean over the draws of P(class | pattern, θ).
+        moved : float
+            Proportion of the draws whose classes were permuted.
+        """
         rng, (n_patterns, n_classes) = np.random.default_rng(seed), self.mode.shape
         blocks = counting.row_blocks(self.patterns.rows, self.patterns.count)
-        batches = [Batch(piece, x, len(count)) for piece, x, (count,), _ in blocks]
-        prior = scoring.pad(self.encoding, self._of_all_chains(chains))
+        batches = [(piece, x, len(count)) for piece, x, (count,), _ in blocks]
+        of_chains = jax.tree.map(lambda v: np.repeat(np.asarray(v)[None], chains, axis=0), self.prior)
+        prior = scoring.pad(self.encoding, stack_as_classes(of_chains))
         statistics = self._count(batches, self.patterns.allocate(np.repeat(self.mode[:, None], chains, axis=1), rng))
         keeps_rows = chains * draws * n_patterns <= _MOST_SCORES
         log_rows = np.empty((chains, draws, n_patterns)) if keeps_rows else None
         kept, moved, membership = list[dict[str, np.ndarray]](), 0, np.zeros_like(self.mode)
         for sweep in range(warmup + draws):
             log_class, likelihoods = _draw(prior, scoring.pad_statistics(self.encoding, statistics), rng)
-            scores = [np.asarray(_log_likelihood(likelihoods, b.x))[: _size(b)] for b in batches]
+            scores = [np.asarray(_log_likelihood(likelihoods, x))[: len(self.mode[piece])] for piece, x, _ in batches]
             joint = np.concatenate(scores).reshape(n_patterns, chains, n_classes) + log_class
             log_row, proba = self.patterns.classify(joint)
             statistics = self._count(batches, self.patterns.allocate(proba, rng))
@@ -183,20 +169,20 @@ class Gibbs:
                     log_rows[:, sweep - warmup] = log_row.T
             tick()
         parameters = {site: np.stack([draw[site] for draw in kept], axis=1) for site in kept[0]}
-        return LatentDraws(parameters, log_rows, membership / (chains * draws), moved / (chains * draws))
+        return parameters, log_rows, membership / (chains * draws), moved / (chains * draws)
 
-    def _of_all_chains(self, chains: int) -> NaiveBayes:
-        """Prior of chains · K classes, with a class prior (chains, K)."""
-        return stack_as_classes(jax.tree.map(lambda v: np.repeat(np.asarray(v)[None], chains, axis=0), self.prior))
+    def _count(self, batches: list[tuple[slice, Any, int]], number: np.ndarray) -> Statistics:
+        """Statistics of chains · K classes, given the number (U, chains, K) of rows of each pattern in each.
 
-    def _count(self, batches: list[Batch], number: np.ndarray) -> Statistics:
-        """Statistics of chains · K classes, given the number (U, chains, K) of rows of each pattern in each."""
+        Batches of patterns are encoded for the kernels, with their positions, and the number of rows with those that
+        are appended.
+        """
         number = number.reshape(len(number), -1)
         total = counting.empty(self.patterns.rows, number.shape[1])
-        for batch in batches:
-            weight = np.zeros((batch.n_rows, number.shape[1]))
-            weight[: _size(batch)] = number[batch.piece]
-            total = _add_counts(total, batch.x, weight)
+        for piece, x, n_rows in batches:
+            weight = np.zeros((n_rows, number.shape[1]))
+            weight[: len(number[piece])] = number[piece]
+            total = _add_counts(total, x, weight)
         return counting.finish(self.encoding, total)
 
     def _orders(self, proba: np.ndarray) -> np.ndarray:
@@ -218,11 +204,6 @@ class Gibbs:
         return drawn
 
 
-def _size(batch: Batch) -> int:
-    """Number of patterns in a batch."""
-    return int(batch.piece.stop - batch.piece.start)
-
-
 def _draw(prior: NaiveBayes, statistics: Statistics, rng: np.random.Generator) -> tuple[np.ndarray, tuple[Any, ...]]:
     """Draw log π (chains, K) and θ from the posterior; return log π and the likelihoods with θ plugged in."""
     n_chains = len(jax.tree.leaves(prior.class_prior)[0])
@@ -235,8 +216,7 @@ def _draw(prior: NaiveBayes, statistics: Statistics, rng: np.random.Generator) -
 @kernel
 def _log_likelihood(likelihoods: tuple[Any, ...], x: tuple[Any, ...]) -> jax.Array:
     """(n, chains · K) log p(row | class, θ) of encoded rows, without base measures."""
-    log_likelihood: jax.Array = JointLikelihood(0.0, likelihoods).prepare(x).log_likelihood(x)
-    return log_likelihood
+    return JointLikelihood(0.0, likelihoods).prepare(x).log_likelihood(x)
 
 
 @kernel(donate_argnums=0)
@@ -345,38 +325,37 @@ def sample_latent(
     prior, encoding, n_classes = fitted.prior, fitted.encoding, len(fitted.encoding.classes)
     require_proper(encoding, prior)
     if any(family.classes_share_parameters for family in prior.blocks):
-        raise NotImplementedError(
-            "sample_latent cannot draw parameters that classes share. Fit a mixture of an estimator whose classes have "
-            "separate parameters, such as CategoricalNB()."
-        )
+        raise NotImplementedError(f"sample_latent cannot draw parameters that classes share. {_ANOTHER}")
     table = fitted.table(X)
     weight = read_multiplicities(sample_weight, table.n_rows)
     label = np.full(table.n_rows, UNKNOWN) if y is None else _read_classes(y, table.n_rows, n_classes)
     counted = weight > 0
     patterns = Patterns.from_table(fitted, table.take(counted), weight[counted], label[counted])
-    _require_all_counted(encoding, patterns)
+    if any(np.any(rows.summed) for rows in patterns.rows):  # Missing cells of a network would have to be drawn, too.
+        raise NotImplementedError(f"sample_latent cannot draw missing cells of columns with parents. {_ANOTHER}")
     n_patterns = len(patterns.count)
     joint = scoring.score_rows(encoding, fitted.posterior, patterns.rows, n_patterns, "penalized_mle", scoring.joint)
     free = np.setdiff1d(np.arange(n_classes if _is_exchangeable(prior) else 0), patterns.label)
     if _is_exchangeable(prior):
         # The classes of the mode have the names by which they agree most with the known classes.
-        proba = np.exp(joint - logsumexp(joint, axis=1)[:, None])
         known = (patterns.label[:, None] == np.arange(n_classes)) * patterns.count[:, None]
-        joint = joint[:, linear_sum_assignment(known.T @ proba, maximize=True)[1]]
+        agreement = known.T @ np.exp(joint - logsumexp(joint, axis=1)[:, None])
+        joint = joint[:, linear_sum_assignment(agreement, maximize=True)[1]]
     mode = patterns.classify(joint)[1]
     sampler = Gibbs(encoding, prior, site_names(encoding, prior), patterns, mode, free)
     with progress_bar("Gibbs" if progress else None, warmup + draws) as step:
-        run = sampler.run(chains, warmup, draws, seed, lambda: step(1))
-    diagnose(run.parameters, "Gibbs")
+        parameters, log_row, proba, moved = sampler.run(chains, warmup, draws, seed, lambda: step(1))
+    diagnose(parameters, "Gibbs")
     if (patterns.label == UNKNOWN).all():
         _warn_of_parameters(mixture, encoding)
-    log_row = None
-    if run.log_row is not None and weight.sum() * draws * chains <= _MOST_SCORES:
-        base = scoring.log_base(patterns.rows, n_patterns)
-        log_row = (run.log_row + base)[..., np.repeat(patterns.index, weight[counted].astype(np.int64))]
+    if log_row is not None and weight.sum() * draws * chains <= _MOST_SCORES:
+        log_row = log_row + scoring.log_base(patterns.rows, n_patterns)
+        log_row = log_row[..., np.repeat(patterns.index, weight[counted].astype(np.int64))]
+    else:
+        log_row = None
     membership = np.full((table.n_rows, n_classes), np.nan)
-    membership[counted] = run.membership[patterns.index]
-    return assemble_latent(mixture, fitted, run.parameters, log_row, membership, run.moved)
+    membership[counted] = proba[patterns.index]
+    return assemble_latent(mixture, fitted, parameters, log_row, membership, moved)
 
 
 def read_multiplicities(sample_weight: object, n_rows: int) -> np.ndarray:
@@ -385,10 +364,7 @@ def read_multiplicities(sample_weight: object, n_rows: int) -> np.ndarray:
     fractional = weight != np.round(weight)
     if fractional.any():
         i = int(np.argmax(fractional))
-        raise ValueError(
-            f"sample_weight: the weight {weight[i]:g} of row {i} is not an integer. sample_latent treats a weight as a "
-            "number of equal rows; pass frequencies."
-        )
+        raise ValueError(f"sample_weight: {weight[i]:g} of row {i} is not an integer; pass frequencies of equal rows.")
     return weight
 
 
@@ -398,21 +374,9 @@ def _read_classes(y: object, n_rows: int, n_classes: int) -> np.ndarray:
     position = Levels(tuple(range(n_classes))).index(labels.values)
     if (bad := position < 0).any():
         row = int(np.argmax(np.append(bad, False)[index]))
-        raise ValueError(
-            f"y: the class of row {row} is {shown(labels.values[index[row]])}; it must be one of 0 … {n_classes - 1}, "
-            "or -1, None or NaN if the class is unknown."
-        )
-    classes: np.ndarray = np.append(position, UNKNOWN)[index]
-    return classes
-
-
-def _require_all_counted(encoding: Encoding, patterns: Patterns) -> None:
-    """Raise NotImplementedError if a cell is missing in a network, where it would have to be drawn, too."""
-    if any(np.any(rows.summed) for rows in patterns.rows):
-        raise NotImplementedError(
-            "sample_latent: X has missing cells, which it cannot draw in columns with parents. Fill the missing cells, "
-            "or use an estimator without parents, such as CategoricalNB()."
-        )
+        allowed = f"one of 0 … {n_classes - 1}, or -1, None or NaN if unknown"
+        raise ValueError(f"y: the class of row {row} is {shown(labels.values[index[row]])}; it must be {allowed}.")
+    return np.append(position, UNKNOWN)[index]
 
 
 def _is_exchangeable(prior: NaiveBayes) -> bool:
@@ -430,7 +394,7 @@ def _warn_of_parameters(mixture: Any, encoding: Encoding) -> None:
     n_frequencies = np.prod([float(size) for columns in encoding.blocks for size in columns.sizes()]) - 1
     if mixture.n_parameters_ > n_frequencies:
         warn(
-            f"sample_latent: the frequencies of the {n_frequencies + 1:g} possible rows of X do not identify "
-            f"{mixture.n_parameters_} parameters. The posterior depends on the prior, however many rows there are. "
-            "Compare the posterior with the prior, and use informative priors, more columns or fewer classes."
+            f"sample_latent: frequencies of the {n_frequencies + 1:g} possible rows of X do not identify "
+            f"{mixture.n_parameters_} parameters: the posterior depends on the prior, however many rows there are. Use "
+            "informative priors, more columns or fewer classes."
         )

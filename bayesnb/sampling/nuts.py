@@ -232,8 +232,8 @@ def read_target(fitted: Fitted, hyperprior: object, grouped: bool = False) -> An
         name = type(family).__name__
         if grouped and getattr(family, "classes_share_parameters", False):
             raise NotImplementedError(
-                f"run_nuts: {name} columns, whose classes share the parameters, have no partial pooling. Use one density "
-                "for each class, as in MixedNB(numbers='gaussian')."
+                f"run_nuts: {name} columns, whose classes share the parameters, have no partial pooling. Use one "
+                "density for each class, as in MixedNB(numbers='gaussian')."
             )
         shared = [p for p, h in hyperprior_of(family, kind).items() if h.shape and hasattr(family, p)]
         if not grouped and any(np.ptp(getattr(family, p), axis=0).any() for p in shared):
