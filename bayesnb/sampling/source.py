@@ -9,6 +9,7 @@ from __future__ import annotations
 import ast
 import re
 import textwrap
+from collections import Counter
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import fields
 from typing import Any, NamedTuple
@@ -32,14 +33,11 @@ from numpyro import distributions as dist
 _NUMBER = "value = np.asarray(X[name], float)\nseen = ~np.isnan(value)\n"
 _DRAW = 'numpyro.sample(f"{name}", distribution.mask(seen), obs=value)\n'
 _FRAME = 'X = pd.DataFrame(X.toarray() if hasattr(X, "toarray") else X).rename(columns=str)'
-_COUNT = "count"
-_OFFSET = "offset"
 _CHECK_OFFSET = """\
     if unknown := set(offset) - set(GAUSSIAN):
         raise ValueError(f"offset names {unknown}, which are no normal columns; these are {list(GAUSSIAN)}.")
     offset = {name: jnp.broadcast_to(by, n_rows) for name, by in offset.items()}
 """
-_LABEL = "label"
 
 
 class Source(str):
@@ -82,6 +80,12 @@ class _Block(NamedTuple):
     def names(self) -> list[Any]:
         """Names of the columns; positions of columns without names."""
         return [to_python(name) for name in self.columns.names]
+
+    @property
+    def all_sites(self) -> list[str]:
+        """Names of the sites of the columns, and of their parameters and hyperparameters."""
+        parameters = [*self.sites.values(), *self.shared.values()]
+        return [f"{name}" for name in self.names] + [f"{site}_{name}" for site in parameters for name in self.names]
 
 
 def numpyro_source(nb: Classifier, hyperprior: object = None) -> Source:
@@ -142,25 +146,27 @@ def numpyro_source(nb: Classifier, hyperprior: object = None) -> Source:
     """
     fitted = require_posterior(nb, "numpyro_source")
     if fitted.prior.weights is not None:
+        name = type(nb).__name__
         raise NotImplementedError(
-            f"numpyro_source: the weights of a {type(nb).__name__} are not part of a generative model. Use "
-            "numpyro_source(nb.estimator_) for the program without weights."
+            f"numpyro_source: a {name} is no generative model. Use numpyro_source(nb.estimator_)."
         )
     for family in fitted.prior.blocks:
-        family.program()  # raises the reason if there is none
-    target: Any = read_target(fitted, hyperprior)
-    shared: Sequence[Mapping[str, str]] = [{}] * len(target.sites)
-    alpha = ""
+        require_capability(family, Program)
+    target = read_target(fitted, hyperprior)
+    shared, alpha = [{}] * len(target.sites), ""
     if target.kind != "none":
         shared = hyperparameter_sites(fitted.prior, target.kind, target.sites)
         alpha = _text_of_distribution(target.alpha)
     parts = [_write_classes(fitted, alpha)]
     columns, statistics = fitted.encoding.blocks, fitted.statistics.blocks
     n_rows = float(np.sum(fitted.statistics.class_count))
-    for fields_of_block in zip(columns, fitted.prior.blocks, target.sites, shared, statistics, strict=True):
-        block = _Block(*fields_of_block, alpha, n_rows)
+    for of_block in zip(columns, fitted.prior.blocks, target.sites, shared, statistics, strict=True):
+        block = _Block(*of_block, alpha, n_rows)
         parts.append(_WRITERS.get(block.columns.kind, _write_numbers)(block))
-    _require_distinct(parts)
+    sites = Counter(site for part in parts for site in part.sites)
+    if twice := [site for site, times in sites.items() if times > 1]:
+        same = f"a column is called {twice[0]!r}, which is also the name of a variable (sample site)"
+        raise ValueError(f"numpyro_source: {same} of the program. Rename the column.")
     return Source(_assemble(nb, fitted, parts))
 
 
@@ -192,8 +198,7 @@ def numpyro_model(nb: Classifier, hyperprior: object = None) -> Callable[..., No
     """
     namespace: dict[str, Any] = {"__name__": "numpyro_source"}
     exec(compile(numpyro_source(nb, hyperprior), "<numpyro_source>", "exec"), namespace)
-    model: Callable[..., None] = namespace["model"]
-    return model
+    return namespace["model"]
 
 
 # -- parts of the text -----------------------------------------------------------------------------
@@ -208,7 +213,7 @@ def _assemble(nb: Classifier, fitted: Fitted, parts: Sequence[_Part]) -> str:
     frame = "" if is_named else f"        {_FRAME}\n"
     observed = "the DataFrame X" if is_named else "the array X"
     classes, *blocks = parts
-    offset = f", {_OFFSET}={{}}" if any(_OFFSET in part.cells for part in blocks) else ""
+    offset = ", offset={}" if any("offset" in part.cells for part in blocks) else ""
     check = _CHECK_OFFSET if offset else ""
 
     def lines(name: str, indent: int, of: Sequence[_Part] = parts) -> str:
@@ -231,7 +236,7 @@ def _assemble(nb: Classifier, fitted: Fitted, parts: Sequence[_Part]) -> str:
 
 def _write_classes(fitted: Fitted, alpha: str) -> _Part:
     """Return the part about the classes: their names, the distribution of π, and labels."""
-    labels: list[Any] = list(map(to_python, fitted.encoding.classes.values))
+    labels = list(map(to_python, fitted.encoding.classes.values))
     prior: Any = fitted.prior.class_prior
     shared = ""
     if prior.fixed:
@@ -239,45 +244,36 @@ def _write_classes(fitted: Fitted, alpha: str) -> _Part:
     else:
         concentration = _literal(np.asarray(prior.concentration)[0])
         if alpha:
-            shared = f'{CLASS_ALPHA} = numpyro.sample("{CLASS_ALPHA}", {alpha})\n'
-            concentration = f"{CLASS_ALPHA} * np.ones({len(labels)})"
-        parameters = (
-            "# P(c) ~ Dirichlet(alpha): the posterior mean is Laplace smoothing, (N_c + alpha) / (N + C alpha).\n"
-            f'{CLASS_PROB} = numpyro.sample("{CLASS_PROB}", dist.Dirichlet({concentration}))\n'
-        )
+            shared, concentration = _sample(CLASS_ALPHA, alpha), f"{CLASS_ALPHA} * np.ones({len(labels)})"
+        comment = "# P(c) ~ Dirichlet(alpha): the posterior mean is Laplace smoothing, (N_c + alpha) / (N + C alpha).\n"
+        parameters = comment + _sample(CLASS_PROB, f"dist.Dirichlet({concentration})")
     cells = (
         "label = None if y is None else np.array([CLASSES.index(c) for c in y])\n"
-        f'label = numpyro.sample("{_LABEL}", dist.Categorical({CLASS_PROB}), obs=label)\n'
+        f'label = numpyro.sample("label", dist.Categorical({CLASS_PROB}), obs=label)\n'
     )
-    constants = f"CLASSES = {_list(labels, 'label')}\n"
-    return _Part(constants, shared, parameters, cells, [CLASS_PROB, CLASS_ALPHA, _LABEL, "classes", "rows"])
+    sites = [CLASS_PROB, CLASS_ALPHA, "label", "classes", "rows"]
+    return _Part(f"CLASSES = {_list(labels, 'label')}\n", shared, parameters, cells, sites)
 
 
 def _write_levels(block: _Block) -> _Part:
     """Return the part of categorical columns, with parents or without."""
-    network = block.columns.network
-    base = block.columns.base
+    network, base, names = block.columns.network, block.columns.base, block.names
     if any(cuts is not None for cuts in base.cuts):
         raise NotImplementedError(
-            "numpyro_source cannot write a program for numbers that the classifier cuts into cells. Cut the numbers "
-            "yourself, such as by pandas.cut, and fit the intervals as levels."
+            "numpyro_source cannot write a program for numbers that the classifier cuts into cells. Cut them yourself, "
+            "such as by pandas.cut, and fit the intervals as levels."
         )
     tables = block.columns.tables(np.asarray(block.prior.concentration))
+    nodes = [(i,) for i in range(len(tables))] if network is None else network.nodes
     order = range(len(tables)) if network is None else network.order()
-    names = block.names
-    nodes = {i: (i,) for i in order} if network is None else dict(enumerate(network.nodes))
     levels = {names[i]: _list(base.level_names(nodes[i][0]), f"level of column {names[i]!r}") for i in order}
-    by_parents = network is not None and any(len(node) > 1 for node in network.nodes)
-    constants = "\n# Levels of each column.\n" + _dict("LEVELS", levels)
+    by_parents = any(len(node) > 1 for node in nodes)
+    constants = _dict("LEVELS", levels, "Levels of each column.")
     if by_parents:
         parents = {names[i]: repr([to_python(base.names[p]) for p in nodes[i][1:]]) for i in order}
-        constants += "\n# Columns on which each column depends, besides the class.\n" + _dict("PARENTS", parents)
+        constants += _dict("PARENTS", parents, "Columns on which each column depends, besides the class.")
     constants += _constant_tables("ALPHA", block, {names[i]: tables[i] for i in order})
     shared, parameters = _dirichlet_lines("ALPHA", block, by_parents)
-    comment = "# P(x_j = l | c) ~ Dirichlet(alpha_j): the posterior mean is (N_cjl + alpha) / (N_cj + L alpha).\n"
-    if by_parents:
-        comment = "# P(x_j = l | c, parents) ~ Dirichlet(alpha_j), for each combination of the parents' levels.\n"
-    theta, index = block.sites["theta"], "label"
     observed = "value = pd.Index(levels).get_indexer(X[name])  # -1 where missing\n"
     if base.unknown == "level":
         missing = "pd.isna(X[name])"
@@ -285,23 +281,21 @@ def _write_levels(block: _Block) -> _Part:
             missing += f" | X[name].isin({_list(base.missing_values, 'missing value')})"
         observed += f"value = np.where((value < 0) & ~({missing}), len(levels) - 1, value)  # no level: the last one\n"
     observed += "seen = value >= 0\nvalue = np.maximum(value, 0)\n"
+    if by_parents and not network.missing_is_value:
+        observed += (
+            "if any((cell[parent] < 0).any() for parent in PARENTS[name]):\n"
+            '    raise ValueError(f"a parent of {name!r} has missing cells; fill them before the call")\n'
+        )
+    theta, index = f"{block.sites['theta']}[name]", "(label, *given)" if by_parents else "label"
+    draw = f'numpyro.sample(f"{{name}}", dist.Categorical({theta}[{index}]).mask(seen), obs=value)\n'
+    comment = "# P(x_j = l | c) ~ Dirichlet(alpha_j): the posterior mean is (N_cjl + alpha) / (N_cj + L alpha).\n"
     start = ""
     if by_parents:
-        index, start = "(label, *given)", "cell = {}\n"
-        if not network.missing_is_value:
-            observed += (
-                "if any((cell[parent] < 0).any() for parent in PARENTS[name]):\n"
-                '    raise ValueError(f"a parent of {name!r} has missing cells; fill them before the call")\n'
-            )
-    draw = f'numpyro.sample(f"{{name}}", dist.Categorical({theta}[name][{index}]).mask(seen), obs=value)\n'
-    if by_parents:
-        draw = (
-            f"given = [cell[parent] for parent in PARENTS[name]]\n"
-            f"cell[name] = {draw}"
-            f"if X is not None:\n    cell[name] = np.where(seen, value, -1)\n"
-        )
+        comment = "# P(x_j = l | c, parents) ~ Dirichlet(alpha_j), for each combination of the parents' levels.\n"
+        kept = "if X is not None:\n    cell[name] = np.where(seen, value, -1)\n"
+        start, draw = "cell = {}\n", f"given = [cell[parent] for parent in PARENTS[name]]\ncell[name] = {draw}{kept}"
     cells = _for_each_cell("name, levels in LEVELS.items()", observed, draw)
-    return _Part(constants, shared, comment + parameters, start + cells, _sites(block))
+    return _Part(constants, shared, comment + parameters, start + cells, block.all_sites)
 
 
 def _write_binary(block: _Block) -> _Part:
@@ -316,7 +310,7 @@ def _write_binary(block: _Block) -> _Part:
         f"distribution = dist.Bernoulli({block.sites['theta']}[name][label, 1])\n{_DRAW}",
     )
     comment = "# P(x_j = 1 | c) ~ Beta(alpha_1, alpha_0), the Dirichlet of two levels.\n"
-    return _Part(constants, shared, comment + parameters, cells, _sites(block))
+    return _Part(constants, shared, comment + parameters, cells, block.all_sites)
 
 
 def _write_counts(block: _Block) -> _Part:
@@ -327,22 +321,19 @@ def _write_counts(block: _Block) -> _Part:
     constants = f"\n# Columns of counts, and the total of a simulated row.\nWORDS = {names!r}\nLENGTH = {length}\n"
     shared = ""
     if block.shared:
-        shared = f'{block.shared["alpha"]} = numpyro.sample("{block.shared["alpha"]}", {block.alpha})\n'
-        alpha = f"{block.shared['alpha']} * np.ones({len(names)})"
-        if "base_measure" in block.shared:
-            base = block.shared["base_measure"]
-            shared += f'{base} = numpyro.sample("{base}", dist.Dirichlet(np.ones({len(names)})))\n'
-            alpha = f"{block.shared['alpha']} * {len(names)} * {base}"
-    parameters = (
-        "# P(word | c) ~ Dirichlet(alpha): the posterior mean is (N_cw + alpha) / (N_c + V alpha).\n"
-        f'{site} = numpyro.sample("{site}", dist.Dirichlet({alpha}))\n'
-    )
+        factor, ones = block.shared["alpha"], f"np.ones({len(names)})"
+        shared, alpha = _sample(factor, block.alpha), f"{factor} * {ones}"
+        if base := block.shared.get("base_measure"):
+            shared += _sample(base, f"dist.Dirichlet({ones})")
+            alpha = f"{factor} * {len(names)} * {base}"
+    parameters = "# P(word | c) ~ Dirichlet(alpha): the posterior mean is (N_cw + alpha) / (N_c + V alpha).\n"
+    parameters += _sample(site, f"dist.Dirichlet({alpha})")
     cells = (
         "count = None if X is None else np.asarray(X[WORDS], float)\n"
         "length = LENGTH if X is None else count.sum(axis=1)\n"
-        f'numpyro.sample("{_COUNT}", dist.Multinomial(length, {site}[label]), obs=count)\n'
+        f'numpyro.sample("count", dist.Multinomial(length, {site}[label]), obs=count)\n'
     )
-    return _Part(constants, shared, parameters, cells, [_COUNT, *block.sites.values(), *block.shared.values()])
+    return _Part(constants, shared, parameters, cells, ["count", *block.sites.values(), *block.shared.values()])
 
 
 def _write_numbers(block: _Block) -> _Part:
@@ -350,31 +341,28 @@ def _write_numbers(block: _Block) -> _Part:
     kind, prior = block.columns.kind, block.prior
     names, constant = block.names, kind.upper()
     arrays = {f.name: np.asarray(getattr(prior, f.name)) for f in fields(prior)}
-    rows = {
-        name: "{" + ", ".join(f'"{f}": {_literal(_without_classes(v[:, j]))}' for f, v in arrays.items()) + "}"
-        for j, name in enumerate(names)
-    }
-    constants = f"\n# Prior of the parameters of each {kind} column.\n" + _dict(constant, rows)
-    hyperpriors = prior.hyperprior("pooled") if block.shared else {}
-    given = {f: f'prior["{f}"]' for f in arrays}
-    shared = ""
-    for name, hyperparameter in hyperpriors.items():
-        site = block.shared[name]
-        assert hyperparameter.distribution is not None
-        shared += _for_each(site, _replace_names(hyperparameter.distribution.text, given), constant)
-    given |= {name: f"{block.shared[name]}[name]" for name in hyperpriors}
+    rows = {}
+    for j, name in enumerate(names):
+        entries = (f'"{f}": {_literal(_without_classes(v[:, j]))}' for f, v in arrays.items())
+        rows[name] = "{" + ", ".join(entries) + "}"
+    constants = _dict(constant, rows, f"Prior of the parameters of each {kind} column.")
+    given, shared = {f: f'prior["{f}"]' for f in arrays}, ""
+    for name, hyperparameter in (hyperprior_of(prior, "pooled") if block.shared else {}).items():
+        distribution: Any = hyperparameter.distribution
+        shared += _for_each(block.shared[name], _replace_names(distribution.text, given), constant)
+    given |= {name: f"{site}[name]" for name, site in block.shared.items()}
     parameters = ""
     for site in prior.program():
         variable = block.sites[site.parameter]
         parameters += _for_each(variable, _replace_names(site.distribution.text, given), constant)
-        given = {**given, site.parameter: f"{variable}[name]"}
+        given[site.parameter] = f"{variable}[name]"
     drawn = {parameter: f"{variable}[name][label]" for parameter, variable in block.sites.items()}
     if prior.location == "mu":
-        drawn["mu"] += f" + {_OFFSET}.get(name, 0.0)"
+        drawn["mu"] += " + offset.get(name, 0.0)"
     distribution = f"distribution = dist.{_replace_names(prior.likelihood.cell, drawn)}\n"
     cells = _for_each_cell(f"name in {constant}", f"{_NUMBER}value = np.nan_to_num(value)\n", distribution + _DRAW)
     comment = f"# p(x_j | c) = {prior.likelihood.cell}, with its conjugate prior.\n"
-    return _Part(constants, shared, comment + parameters, cells, _sites(block))
+    return _Part(constants, shared, comment + parameters, cells, block.all_sites)
 
 
 _WRITERS: Mapping[str, Callable[[_Block], _Part]] = {
@@ -388,25 +376,27 @@ def _constant_tables(constant: str, block: _Block, tables: Mapping[Any, np.ndarr
     """Return the dictionary of Dirichlet concentrations by column, or of ones that a sampled factor multiplies."""
     if block.shared:
         shapes = {name: f"np.ones({_shape(table.shape[1:])})" for name, table in tables.items()}
-        return f"\n# Shapes of the Dirichlet concentrations of {what}.\n" + _dict(constant, shapes)
+        return _dict(constant, shapes, f"Shapes of the Dirichlet concentrations of {what}.")
     values = {name: _literal(_without_classes(table)) for name, table in tables.items()}
-    return f"\n# Dirichlet concentrations of {what}.\n" + _dict(constant, values)
+    return _dict(constant, values, f"Dirichlet concentrations of {what}.")
 
 
 def _dirichlet_lines(constant: str, block: _Block, by_parents: bool) -> tuple[str, str]:
     """Return the lines of hyperparameters and of level probabilities, a simplex for each column and parents' value."""
-    shared, alpha = "", "alpha"
+    shared, alpha, value = "", "alpha", "alpha"
     event = ".to_event(len(PARENTS[name]))" if by_parents else ""
     if block.shared:
-        factor = block.shared["alpha"]
-        shared, alpha = f'{factor} = numpyro.sample("{factor}", {block.alpha})\n', f"{factor} * ones"
-        if "base_measure" in block.shared:
-            base = block.shared["base_measure"]
+        factor, value = block.shared["alpha"], "ones"
+        shared, alpha = _sample(factor, block.alpha), f"{factor} * ones"
+        if base := block.shared.get("base_measure"):
             shared += _for_each(base, f"Dirichlet(ones){event}", constant, "ones")
             alpha = f"{factor} * ones.shape[-1] * {base}[name]"
-    return shared, _for_each(
-        block.sites["theta"], f"Dirichlet({alpha}){event}", constant, "ones" if block.shared else "alpha"
-    )
+    return shared, _for_each(block.sites["theta"], f"Dirichlet({alpha}){event}", constant, value)
+
+
+def _sample(site: str, distribution: str) -> str:
+    """Return the line that samples a variable at the site of its name."""
+    return f'{site} = numpyro.sample("{site}", {distribution})\n'
 
 
 def _for_each(site: str, distribution: str, constant: str, value: str = "prior") -> str:
@@ -421,17 +411,8 @@ def _for_each(site: str, distribution: str, constant: str, value: str = "prior")
 
 def _for_each_cell(columns: str, observed: str, draw: str) -> str:
     """Return a loop over columns: value and mask of the observed cells, then their distribution."""
-    observed = textwrap.indent(observed, "        ")
-    return (
-        f"for {columns}:\n    value, seen = None, True\n    if X is not None:\n{observed}"
-        f"{textwrap.indent(draw, '    ')}"
-    )
-
-
-def _sites(block: _Block) -> list[str]:
-    """Names of the sites of the columns, and of their parameters and hyperparameters."""
-    parameters = [*block.sites.values(), *block.shared.values()]
-    return [f"{name}" for name in block.names] + [f"{site}_{name}" for site in parameters for name in block.names]
+    head = f"for {columns}:\n    value, seen = None, True\n    if X is not None:\n"
+    return head + textwrap.indent(observed, " " * 8) + textwrap.indent(draw, " " * 4)
 
 
 # -- literals --------------------------------------------------------------------------------------
@@ -456,10 +437,10 @@ def _without_classes(values: np.ndarray) -> np.ndarray:
     return values[0] if (values == values[:1]).all() else values
 
 
-def _dict(constant: str, values: Mapping[Any, str]) -> str:
-    """Return Python code of a dictionary, an entry a line."""
+def _dict(constant: str, values: Mapping[Any, str], comment: str) -> str:
+    """Return Python code of a dictionary, an entry a line, below a comment."""
     entries = "".join(f"    {name!r}: {value},\n" for name, value in values.items())
-    return f"{constant} = {{\n{entries}}}\n"
+    return f"\n# {comment}\n{constant} = {{\n{entries}}}\n"
 
 
 def _list(values: Iterable[Any], what: str) -> str:
@@ -475,10 +456,7 @@ def _value(value: Any, what: str) -> str:
     except (ValueError, SyntaxError):
         same = False
     if not same:
-        raise ValueError(
-            f"numpyro_source: the {what} {shown(value)} cannot be written as Python code. Replace it by a string or a "
-            "number, and fit again."
-        )
+        raise ValueError(f"numpyro_source: the {what} {shown(value)} cannot be written as Python code; fit texts.")
     return text
 
 
@@ -503,20 +481,6 @@ def _text_of_distribution(distribution: Any) -> str:
     if not same:
         raise ValueError(
             f"hyperprior={shown(distribution)} cannot be written as Python code. Use a class of numpyro.distributions "
-            "with numbers as arguments, or edit the program that numpyro_source writes with "
-            "hyperprior='symmetric'."
+            "with numbers as arguments, or edit the program with hyperprior='symmetric'."
         )
     return text
-
-
-def _require_distinct(parts: Iterable[_Part]) -> None:
-    """Raise ValueError if a column has the name of another site."""
-    taken: set[str] = set()
-    for part in parts:
-        for site in part.sites:
-            if site in taken:
-                raise ValueError(
-                    f"numpyro_source: a column is called {site!r}, which is also the name of a variable (sample site) "
-                    "of the program. Rename the column."
-                )
-            taken.add(site)
