@@ -323,7 +323,7 @@ def test_what_is_no_model_is_refused(capsys, path, model, tmp_path):
     broken = tmp_path / "broken"
     broken.write_bytes(model.read_bytes()[:-3])
     refused(capsys, "No such file", *flags, tmp_path / "none")
-    refused(capsys, "only a part of a safetensors file", *flags, broken)
+    refused(capsys, "only a part of a model", *flags, broken)
     refused(capsys, "customers.csv", *flags, path)
     bnb.save(bnb.GaussianNB().fit(np.eye(4), [0, 1, 0, 1]), broken)
     refused(capsys, "holds a GaussianNB without names of columns", *flags, broken)

@@ -85,8 +85,8 @@ def save(nb: BaseEstimator, path: str | os.PathLike[str]) -> None:
     written = to_bytes(encoder.arrays, {FORMAT: json.dumps(content, allow_nan=False)})
     if (size := _header_size(written)) > _LONGEST_HEADER:
         raise ValueError(
-            f"save: the names, labels and levels of {type(nb).__name__} take {size:,} bytes; a file can have at "
-            f"most {_LONGEST_HEADER:,}. Shorten the names, or merge labels or levels. Nothing was written."
+            f"save: names, labels and levels of {type(nb).__name__} take {size:,} bytes; at most {_LONGEST_HEADER:,} "
+            "can be written. Shorten names, or merge labels or levels. Nothing was written."
         )
     write_atomically(path, written)
 
@@ -152,22 +152,16 @@ def _decode(file: BinaryIO, size: int, known: Mapping[str, type]) -> Any:
 
     content = file.read(8)
     if not 0 < _header_size(content) <= min(size - 8, _LONGEST_HEADER):
-        raise CorruptModelError(
-            "the file is not a safetensors file, or only a part of one. Pass a whole file that bayesnb.save wrote."
-        )
+        raise CorruptModelError("the file is not a safetensors file, or only a part of one. Pass one of bayesnb.save.")
     content += file.read(_header_size(content))
     text = _read_metadata(content[8:], size - len(content))
     arrays = from_bytes(content + file.read(size - len(content)))
     model = _read_tree(text, arrays)
     nb = Decoder(arrays, size, known).decode(model)
     if not isinstance(nb, BaseEstimator):
-        raise CorruptModelError(
-            f"the file holds no classifier, but a {type(nb).__name__}. Pass a file that bayesnb.save wrote."
-        )
+        raise CorruptModelError(f"the file holds no classifier, but a {type(nb).__name__}. Pass one of bayesnb.save.")
     if not model["fitted"]:
-        raise CorruptModelError(
-            f"the {type(nb).__name__} in the file was never fitted. Fit the classifier, and save it again."
-        )
+        raise CorruptModelError(f"the {type(nb).__name__} in the file was never fitted. Fit it, and save it again.")
     return nb
 
 
@@ -180,15 +174,11 @@ def _read_metadata(header: bytes, rest: int) -> str:
     """Return the JSON text of the model from the header of a safetensors file; `rest` bytes follow the header."""
     require_few_brackets(header)
     tensors = json.loads(header)
-    metadata: dict[str, str] = tensors.pop("__metadata__", {})
+    metadata = tensors.pop("__metadata__", {})
     if max((tensor["data_offsets"][1] for tensor in tensors.values()), default=0) != rest:
-        raise CorruptModelError(
-            "the file is only a part of a safetensors file, or has bytes after its end. Copy the file again."
-        )
+        raise CorruptModelError("the file is only a part of a model, or has bytes after its end. Copy it again.")
     if FORMAT not in metadata:
-        raise CorruptModelError(
-            "the file is a safetensors file, but holds no model of bayesnb. Pass a file that bayesnb.save wrote."
-        )
+        raise CorruptModelError("the file holds no model of bayesnb. Pass a file that bayesnb.save wrote.")
     return metadata[FORMAT]
 
 
@@ -198,10 +188,8 @@ def _read_tree(text: str, arrays: Mapping[str, np.ndarray]) -> Tree:
     file = json.loads(text)
     written = file["version"]
     if type(written) is not int or not 1 <= written <= current_version():
-        raise CorruptModelError(
-            f"the file has version {shown(written)}; this bayesnb reads versions 1 to {current_version()}. Update "
-            "bayesnb to read newer files."
-        )
+        readable = f"this bayesnb reads versions 1 to {current_version()}. Update bayesnb to read newer files"
+        raise CorruptModelError(f"the file has version {shown(written)}; {readable}.")
     require_checksum(_digest(file["model"], arrays, written), file["sha256"])
     return migrate(file["model"], written)
 

@@ -11,12 +11,13 @@ from typing import Any, BinaryIO, Literal
 
 import numpy as np
 
-from bayesnb._util.arguments import shown
+from bayesnb._util.arguments import bad_argument, shown
 from bayesnb._util.atomic_files import write_atomically
 from bayesnb.persistence.type_hints import conforms
 from bayesnb.persistence.untrusted_files import CorruptModelError, read_file, require_checksum, require_few_brackets
 
 _FORMAT = "bayesnb.text.BagOfWords"
+_FOREIGN = f"the file was not written by {_FORMAT}.save"
 _VERSION = 1
 _LARGEST = 10**9
 _FIELDS: dict[str, Any] = {"options": dict, "words": list, "too_frequent": list, "unknown_count": int, "sha256": str}
@@ -40,11 +41,8 @@ _OPTIONS: dict[str, Any] = {
 }
 
 #: Regular expressions that a file may choose: matching never backtracks, so that it takes linear time.
-PATTERNS = tuple(
-    f"{flag}{pattern}"
-    for flag in ("", "(?u)")
-    for pattern in (r"\b\w\w+\b", r"\b\w+\b", r"\b\w\w\w+\b", r"\w\w+", r"\w+", r"\w\w\w+", r"\S+", r"\S\S+")
-)
+_WORDS = (r"\b\w\w+\b", r"\b\w+\b", r"\b\w\w\w+\b", r"\w\w+", r"\w+", r"\w\w\w+", r"\S+", r"\S\S+")
+PATTERNS = tuple(flag + pattern for flag in ("", "(?u)") for pattern in _WORDS)
 
 
 def write_words(path: str | os.PathLike[str], content: dict[str, Any]) -> None:
@@ -61,10 +59,8 @@ def write_words(path: str | os.PathLike[str], content: dict[str, Any]) -> None:
     file = {"format": _FORMAT, "version": _VERSION, **content, "sha256": _checksum(content)}
     written = json.dumps(file, indent=1).encode("ascii")
     if len(written) > _LARGEST:
-        raise ValueError(
-            f"save: the words take {len(written):,} bytes; a file can have at most {_LARGEST:,}. Raise min_df, or set "
-            "max_features."
-        )
+        most = f"a file can have at most {_LARGEST:,}. Raise min_df, or set max_features"
+        raise ValueError(f"save: the words take {len(written):,} bytes; {most}.")
     write_atomically(path, written)
 
 
@@ -98,16 +94,12 @@ def _decode(file: BinaryIO, size: int, token_pattern: str | None) -> dict[str, A
     try:
         words = json.loads(content.decode("ascii"))
     except UnicodeDecodeError as error:
-        raise CorruptModelError(
-            f"the file was not written by {_FORMAT}.save: byte {error.start} is not ASCII."
-        ) from None
+        raise CorruptModelError(f"{_FOREIGN}: byte {error.start} is not ASCII.") from None
     if not isinstance(words, dict) or words.get("format") != _FORMAT:
-        raise CorruptModelError(f"the file was not written by {_FORMAT}.save.")
+        raise CorruptModelError(f"{_FOREIGN}.")
     if words.get("version") != _VERSION:
-        raise CorruptModelError(
-            f"the file has version {shown(words.get('version'))}; this bayesnb reads version {_VERSION}. Update "
-            "bayesnb to read newer files."
-        )
+        readable = f"this bayesnb reads version {_VERSION}. Update bayesnb to read newer files"
+        raise CorruptModelError(f"the file has version {shown(words.get('version'))}; {readable}.")
     for name, kind in _FIELDS.items():
         if not conforms(words.get(name), kind):
             problem = "of the wrong type" if name in words else "missing"
@@ -120,37 +112,26 @@ def _decode(file: BinaryIO, size: int, token_pattern: str | None) -> dict[str, A
         raise CorruptModelError(str(error)) from None
     pattern = content_read["options"]["token_pattern"]
     if token_pattern not in (None, pattern):
-        raise CorruptModelError(
-            f"the token_pattern of the file is {shown(pattern)}; the argument is {shown(token_pattern)}. Pass the same "
-            "pattern."
-        )
+        problem = f"the token_pattern of the file is {shown(pattern)}; the argument is {shown(token_pattern)}"
+        raise CorruptModelError(f"{problem}. Pass the same pattern.")
     if pattern not in (None, token_pattern, *PATTERNS):
-        raise CorruptModelError(
-            f"the file has token_pattern={shown(pattern)}, a pattern that may run endlessly on some texts, so that "
-            "load does not use it unless you pass it too. If you trust it, call "
-            "BagOfWords.load(path, token_pattern=...)."
-        )
+        problem = f"the file has token_pattern={shown(pattern)}, a pattern that may run endlessly on some texts"
+        raise CorruptModelError(f"{problem}. If you trust it, call BagOfWords.load(path, token_pattern=...).")
     return content_read
 
 
 def _check(content: dict[str, Any]) -> None:
     """Raise ValueError unless `fit` could have left these options and words."""
     options, words, too_frequent = content["options"], content["words"], content["too_frequent"]
-    if set(options) != set(_OPTIONS):
-        raise ValueError(
-            f"options: {shown(sorted(set(options) ^ set(_OPTIONS)))} are missing or unknown. Save the words again with "
-            "this version."
-        )
+    if odd := sorted(set(options) ^ set(_OPTIONS)):
+        raise ValueError(f"options: {shown(odd)} are missing or unknown. Save the words again with this version.")
     for name, kind in _OPTIONS.items():
         if not conforms(options[name], kind):
-            raise ValueError(
-                f"{name}={shown(options[name])} cannot be written to a file. Use one of the types that the "
-                "documentation of BagOfWords names."
-            )
-    if len(options["ngram_range"]) != 2 or not 1 <= options["ngram_range"][0] <= options["ngram_range"][1] <= 100:
-        raise ValueError(
-            f"ngram_range={shown(options['ngram_range'])} must be two integers, 1 <= least <= most <= 100."
-        )
+            value = f"{name}={shown(options[name])}"
+            raise ValueError(f"{value} cannot be written to a file. Use a type that BagOfWords documents.")
+    least, most = (*options["ngram_range"], 0, 0)[:2]
+    if len(options["ngram_range"]) != 2 or not 1 <= least <= most <= 100:
+        raise bad_argument("ngram_range", options["ngram_range"], "two integers, 1 <= least <= most <= 100")
     for word in (*words, *too_frequent):
         if type(word) is not str:
             raise ValueError(f"vocabulary: {shown(word)} is not a word; words in a file must be strings.")
@@ -158,10 +139,8 @@ def _check(content: dict[str, Any]) -> None:
     if not words or len({*words, *too_frequent}) < len(words) + len(too_frequent):
         raise ValueError("vocabulary is empty, or has a word twice. Fit again.")
     if unknown is not None and words[-1] != unknown:
-        raise ValueError(
-            f"vocabulary: the last word is {shown(words[-1])}; it must be the reserved word {shown(unknown)}. Fit "
-            "again."
-        )
+        expected = f"it must be the reserved word {shown(unknown)}. Fit again"
+        raise ValueError(f"vocabulary: the last word is {shown(words[-1])}; {expected}.")
     if content["unknown_count"] < 0:
         raise ValueError(f"unknown_count_={shown(content['unknown_count'])} is negative.")
 

@@ -18,10 +18,8 @@ FORMAT = "bayesnb"
 TAG = "type"
 #: Classifiers that were removed from bayesnb: versions that read their files, and the classifier to use instead.
 REMOVED = {
-    "PolyaNB": (
-        "Development versions of bayesnb 0.1.0 from before the removal read the file. Fit "
-        "WeightedNB(MultinomialNB()) instead: its class probabilities predict better."
-    )
+    "PolyaNB": "Development versions of bayesnb 0.1.0 from before the removal read the file. Fit "
+    "WeightedNB(MultinomialNB()) instead: its class probabilities predict better."
 }
 
 
@@ -51,10 +49,8 @@ def collect_types(user_estimators: Iterable[object] = ()) -> Mapping[str, type]:
         parts = () if family is None else (family, family.statistics, *map(type, family.empirical.values()))
         for cls in (estimator, *parts):
             if known.setdefault(cls.__name__, cls) is not cls:
-                raise TypeError(
-                    f"estimators: {cls.__module__}.{cls.__name__} has the name of {known[cls.__name__].__module__}."
-                    f"{cls.__name__}. Rename one of the two classes."
-                )
+                name, other = cls.__name__, known[cls.__name__].__module__
+                raise TypeError(f"estimators: {cls.__module__}.{name} has the name of {other}.{name}. Rename a class.")
     return known
 
 
@@ -76,10 +72,8 @@ def require_labels(levels: encoding.Levels, where: str) -> None:
     """Raise TypeError naming the first level whose type is none that a file can have."""
     for value in levels.values:
         if type(value).__name__ not in _LABELS:
-            raise TypeError(
-                f"{where} has the label {shown(value)}, a {type(value).__name__}; a file can hold labels of the types "
-                "str, int, float, bool, datetime64 and None."
-            )
+            label = f"{where} has the label {shown(value)}, a {type(value).__name__}"
+            raise TypeError(f"{label}; a file can hold str, int, float, bool, datetime64 and None.")
 
 
 def require_keys(keys: Collection[object]) -> None:
@@ -89,16 +83,11 @@ def require_keys(keys: Collection[object]) -> None:
     """
     odd = sum(not (type(k) is str or (type(k) is int and abs(k) < _FEW_COLUMNS)) for k in keys)
     if odd > _MOST_ODD_KEYS:
-        raise ValueError(
-            f"A dictionary of the classifier, such as `categories`, has {odd:,} keys that are not names or positions "
-            f"of columns. At most {_MOST_ODD_KEYS:,} such keys are allowed. Use strings as keys."
-        )
+        keys = f"{odd:,} keys that are not names or positions of columns; at most {_MOST_ODD_KEYS:,} are allowed"
+        raise ValueError(f"A dictionary of the classifier, such as `categories`, has {keys}. Use strings as keys.")
 
 
 def require_zone(zone: object, where: str) -> None:
     """Raise TypeError unless a time zone is None, a fixed offset from UTC, the local zone, or a name."""
     if zone is not None and not (isinstance(zone, str) and _ZONE.fullmatch(zone)):
-        raise TypeError(
-            f"{where} has the time zone {shown(zone)}; a file can hold fixed offsets from UTC and names such as "
-            "'Europe/Berlin'."
-        )
+        raise TypeError(f"{where} has the time zone {shown(zone)}; use offsets from UTC or names: 'Europe/Berlin'.")

@@ -91,23 +91,15 @@ class Encoder:
         if isinstance(value, type) and self.known.get(value.__name__) is value:
             return {TAG: "class", "value": value.__name__}
         if self.known.get(kind.__name__) is not kind:
-            raise TypeError(
-                f"{where} is {shown(value)}, a {kind.__name__}, which a file cannot hold. Labels and levels may be "
-                "str, int, float, bool, datetime64 or None."
-            )
+            allowed = "Labels and levels may be str, int, float, bool, datetime64 or None"
+            raise TypeError(f"{where} is {shown(value)}, a {kind.__name__}, which a file cannot hold. {allowed}.")
+        tagged = {TAG: kind.__name__}
         if isinstance(value, BaseEstimator):
             parameters, state = value.get_params(deep=False), classifier_state.collect_state(value)
-            return {
-                TAG: kind.__name__,
-                "parameters": self._named(parameters, where),
-                "fitted": self._named(state, where),
-            }
+            return tagged | {"parameters": self._named(parameters, where), "fitted": self._named(state, where)}
         if isinstance(value, Levels):
             require_labels(value, where)
-        return {
-            TAG: kind.__name__,
-            **self._named({f.name: getattr(value, f.name) for f in fields(value) if f.init}, where),
-        }
+        return tagged | self._named({f.name: getattr(value, f.name) for f in fields(value) if f.init}, where)
 
     def _named(self, values: Mapping[str, object], where: str) -> dict[str, Tree]:
         """Return {name: tree} of named values, such as fields; `where` names their owner in error messages."""
@@ -127,10 +119,7 @@ class Encoder:
             self.arrays[name] = np.asarray(value, value.dtype.newbyteorder("="), order="C")
             return {TAG: "tensor", "name": name}
         if kind not in _DTYPES:
-            raise TypeError(
-                f"{where} is an array of {value.dtype}, which a file cannot hold. Convert it to numbers, strings or "
-                "dates."
-            )
+            raise TypeError(f"{where} is an array of {value.dtype}; convert it to numbers, strings or dates.")
         items = list(value.ravel()) if kind == "M" else value.ravel().tolist()
         values = [self.encode(item, f"{where}[{i}]") for i, item in enumerate(items)]
         return {TAG: "array", "kind": kind, "shape": list(value.shape), "values": values}
@@ -213,10 +202,8 @@ class Decoder:
             case str(name) if name in REMOVED:
                 raise CorruptModelError(f"the file holds a {name}, a classifier that was removed. {REMOVED[name]}")
             case name:
-                raise CorruptModelError(
-                    f"the file names the type {shown(name)}, which is not a type of bayesnb. To load a classifier of "
-                    "your own, pass its class: load(path, estimators=[...])."
-                )
+                unknown = f"the file names the type {shown(name)}, which is not a type of bayesnb"
+                raise CorruptModelError(f"{unknown}. Pass a class of your own: load(path, estimators=[...]).")
 
     def _spend(self, length: int) -> None:
         """Subtract a length from `budget`; raise CorruptModelError if it is negative or greater than `budget`."""
@@ -259,10 +246,8 @@ class Decoder:
             raise CorruptModelError(f"the {cls.__name__} in the file has the wrong fields: {shown(sorted(values))}.")
         for name, value in values.items():
             if not conforms(value, hints[name]):
-                raise CorruptModelError(
-                    f"the {cls.__name__} in the file has a {type(value).__name__} in the field {shown(name)}; this "
-                    "type, or that of its items, is wrong."
-                )
+                wrong = f"a {type(value).__name__} in the field {shown(name)}; that type, or its items', is wrong"
+                raise CorruptModelError(f"the {cls.__name__} in the file has {wrong}.")
         instance = cls(**values)
         if isinstance(instance, Positions):
             self._spend(instance.n)
@@ -278,10 +263,7 @@ class Decoder:
         nb = cls(**{name: self.decode(value) for name, value in tree["parameters"].items()})
         for name in tree["fitted"]:
             if not is_fitted_name(cls, name):
-                raise CorruptModelError(
-                    f"the file has an attribute {shown(name)} that a fitted {cls.__name__} does not have. Fit the "
-                    "classifier, and save it again."
-                )
+                raise CorruptModelError(f"the file has an attribute {shown(name)} that a {cls.__name__} has not.")
         if tree["fitted"]:
             classifier_state.restore(nb, {name: self.decode(value) for name, value in tree["fitted"].items()})
         return nb

@@ -30,7 +30,7 @@ class CorruptModelError(ValueError):
     ...         bnb.load(path)
     ...     except bnb.CorruptModelError as error:
     ...         print(str(error).removeprefix(f"{path}: "))
-    the file is not a safetensors file, or only a part of one. Pass a whole file that bayesnb.save wrote.
+    the file is not a safetensors file, or only a part of one. Pass one of bayesnb.save.
     """
 
 
@@ -67,10 +67,8 @@ def read_file(path: str | os.PathLike[str], decode: Callable[[BinaryIO, int], De
             raise
         if file is None:
             raise CorruptModelError(f"{path} cannot be read: {_printable(error, _LONGEST_MESSAGE)}") from None
-        raise CorruptModelError(
-            f"{path} is damaged. Copy the file again, or save the model again. Reading the file raised "
-            f"{type(error).__name__}: {_printable(error, _LONGEST_QUOTE)}"
-        ) from None
+        raised = f"Reading the file raised {type(error).__name__}: {_printable(error, _LONGEST_QUOTE)}"
+        raise CorruptModelError(f"{path} is damaged. Copy the file again, or save the model again. {raised}") from None
 
 
 def _printable(error: Exception, longest: int) -> str:
@@ -85,9 +83,7 @@ def _printable(error: Exception, longest: int) -> str:
 def require_checksum(computed: str, written: object) -> None:
     """Raise CorruptModelError unless the checksum of a file's content is the one that was written with the content."""
     if computed != written:
-        raise CorruptModelError(
-            "the file is damaged: its content and its checksum differ. Copy the file again, or save the model again."
-        )
+        raise CorruptModelError("the file is damaged: its content and its checksum differ. Copy or save it again.")
 
 
 def require_few_brackets(text: bytes) -> None:
@@ -98,6 +94,4 @@ def require_few_brackets(text: bytes) -> None:
     brackets = text.count(b"[") + text.count(b"{")
     most = max(_FEW_BRACKETS, len(text) // 8)
     if brackets > most:
-        raise CorruptModelError(
-            f"the file has {brackets:,} lists and objects in {len(text):,} bytes; at most {most:,} are allowed."
-        )
+        raise CorruptModelError(f"the file has {brackets:,} lists and objects in {len(text):,} bytes, above {most:,}.")

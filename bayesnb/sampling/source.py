@@ -153,7 +153,8 @@ def numpyro_source(nb: Classifier, hyperprior: object = None) -> Source:
     for family in fitted.prior.blocks:
         require_capability(family, Program)
     target = read_target(fitted, hyperprior)
-    shared, alpha = [{}] * len(target.sites), ""
+    shared: list[dict[str, str]] = [{}] * len(target.sites)
+    alpha = ""
     if target.kind != "none":
         shared = hyperparameter_sites(fitted.prior, target.kind, target.sites)
         alpha = _text_of_distribution(target.alpha)
