@@ -7,8 +7,6 @@ from collections.abc import Mapping, Sequence
 from bayesnb._util.arguments import require_iterable, shown
 from bayesnb.sql.text import GREATEST, number_and_nan, quote_column, quote_text
 
-_TYPES = (str, int, bool, float)
-
 
 def counts(
     table: str, target: str | None, columns: Mapping[str, type] | Sequence[str], *, weight: str | None = None
@@ -67,22 +65,17 @@ r."ripe" IS NOT NULL AND r."colour" IS NOT NULL GROUP BY r."ripe", r."colour"
         raise ValueError("columns is empty. Name the features.")
     for name, kind in types.items():
         if name in (target, weight):
-            raise ValueError(
-                f"columns has {shown(name)}, which is the {'target' if name == target else 'weight'}. Leave it out."
-            )
-        if kind not in _TYPES:
-            raise ValueError(
-                f"columns[{shown(name)}] is {shown(kind)}; the type of a column must be str, int, bool or float."
-            )
+            other = "target" if name == target else "weight"
+            raise ValueError(f"columns has {shown(name)}, which is the {other}. Leave it out.")
+        if kind not in (str, int, bool, float):
+            raise ValueError(f"columns[{shown(name)}] is {shown(kind)}; it must be str, int, bool or float.")
     label = "CAST('' AS VARCHAR)" if target is None else quote_column(target)
     source, labelled = f"FROM {table} AS r", f"{label} IS NOT NULL"
-    times = "1" if weight is None else quote_column(weight)
-    counted = labelled if weight is None else f"{labelled} AND {times} > 0"
-    total = (
-        f"SUM({times})"
-        if weight is None
-        else _null_unless_all(f"{times} >= 0 AND {times} <= {GREATEST}", f"SUM({times})")
-    )
+    times, counted, total = "1", labelled, "SUM(1)"
+    if weight is not None:
+        times = quote_column(weight)
+        counted = f"{labelled} AND {times} > 0"
+        total = _null_unless_all(f"{times} >= 0 AND {times} <= {GREATEST}", f"SUM({times})")
     # PostgreSQL takes the types of the columns of a UNION from its first two queries, and NULL alone for a text.
     text, number = "CAST(NULL AS VARCHAR)", "CAST(NULL AS DOUBLE PRECISION)"
     queries = [
@@ -93,10 +86,8 @@ r."ripe" IS NOT NULL AND r."colour" IS NOT NULL GROUP BY r."ripe", r."colour"
         query = _count_numbers if kind is float else _count_levels
         queries.append(query(name, kind.__name__, label, times, source, counted))
     statement = "\nUNION ALL ".join(queries)
-    if target is None:
-        others = '"feature", "type", "level", "count", "mean", "m2"'
-        return f'SELECT {text} AS "class", {others} FROM ({statement}) AS c'
-    return statement
+    others = '"feature", "type", "level", "count", "mean", "m2"'
+    return statement if target is not None else f'SELECT {text} AS "class", {others} FROM ({statement}) AS c'
 
 
 def _count_levels(name: str, kind: str, label: str, times: str, source: str, counted: str) -> str:

@@ -8,7 +8,7 @@ from typing import Any, Literal
 
 import numpy as np
 
-from bayesnb._util.arguments import require_iterable, shown
+from bayesnb._util.arguments import bad_argument, require_choice, require_iterable, shown
 from bayesnb.encoding.levels import to_python
 from bayesnb.fitted import Classifier, Fitted, require_posterior
 from bayesnb.model import Estimate
@@ -93,8 +93,7 @@ def score(
     >>> [(day, round(p, 3), round(q, 3)) for day, p, q in rows]  # in, out
     [(1, 0.455, 0.545), (2, 0.333, 0.667)]
     """
-    if output not in ("proba", "joint", "label"):
-        raise ValueError(f"output={shown(output)} is unknown; use 'proba', 'joint' or 'label'.")
+    require_choice("output", output, ("proba", "joint", "label"))
     fitted = require_posterior(nb, "sql.score")
     features = _column_names(nb, fitted, columns)
     require_iterable("keep", keep, 'a list of names, such as ["id"]')
@@ -102,10 +101,8 @@ def score(
     classes = [to_python(label) for label in fitted.encoding.classes.values]
     names = [*keep, *(["label"] if output == "label" else map(str, classes))]
     if twice := [name for i, name in enumerate(names) if name in names[:i]]:
-        raise ValueError(
-            f"The result would have two columns {shown(twice[0])}, among `keep` and the classes. Pass a query as "
-            "`table`, in which the column to keep has another name."
-        )
+        problem = f"two columns {shown(twice[0])}, among `keep` and the classes"
+        raise ValueError(f"The result would have {problem}. Rename the one to keep, by a query as `table`.")
     query = _Query(terms, len(keep))
     query.write_scores(table, features, keep)
     n_classes = range(len(classes))
@@ -118,11 +115,8 @@ def score(
     if output == "proba":
         results = [f"CASE WHEN p.no_number + p.undefined = 0 THEN p.e{c} / p.total END" for c in n_classes]
     elif output == "joint":
-        results = [
-            f"CASE WHEN p.no_number > 0 THEN NULL WHEN {s} < {_IMPOSSIBLE} THEN -{GREATEST} "
-            f"WHEN {s} > {_CERTAIN} THEN {GREATEST} ELSE {s} END"
-            for s in (f"p.s{c}" for c in n_classes)
-        ]
+        bounds = f"{{0}} < {_IMPOSSIBLE} THEN -{GREATEST} WHEN {{0}} > {_CERTAIN} THEN {GREATEST} ELSE {{0}} END"
+        results = [f"CASE WHEN p.no_number > 0 THEN NULL WHEN {bounds.format(f'p.s{c}')}" for c in n_classes]
     else:
         are_texts = any(isinstance(label, str) for label in classes)
         labels = [quote_text(label) if are_texts else str(label) for label in classes]
@@ -136,25 +130,20 @@ def score(
 def _column_names(nb: Classifier, fitted: Fitted, columns: Any) -> list[str]:
     """Return the name of the table's column for each feature; raise ValueError for other names than the features'."""
     features: list[Any] = list(fitted.encoding.feature_names)
-    named: Mapping[Any, str] = columns if isinstance(columns, Mapping) else {}
-    if columns is not None and not isinstance(columns, Mapping):
-        if isinstance(columns, str) or not hasattr(columns, "__len__") or len(columns) != len(features):
-            raise ValueError(
-                f"columns={shown(columns)} must name the columns of all {len(features)} features, in the order of fit."
-            )
-        named = dict(zip(features, columns, strict=True))
+    named: Any = {} if columns is None else columns
+    if not isinstance(named, Mapping):
+        if isinstance(named, str) or not hasattr(named, "__len__") or len(named) != len(features):
+            raise bad_argument("columns", columns, f"the names of all {len(features)} features, in the order of fit")
+        named = dict(zip(features, named, strict=True))
     elif not named and not hasattr(nb, "feature_names_in_"):
         raise ValueError(
-            f"The model was fitted to columns without names. Name the {len(features)} columns of the table in "
-            "`columns`, in the order of fit."
+            f"The model was fitted without names. Pass those of the {len(features)} features as `columns`."
         )
     if unknown := [name for name in named if name not in features]:
         raise ValueError(f"columns has {shown(unknown[0])}, which is no feature. Features are {shown(features[:12])}.")
     if times := [name for name in getattr(nb, "time_units_", {}) if name not in named]:
-        raise ValueError(
-            f"Column {shown(times[0])} holds dates or times, which count as numbers of days or seconds. Name a column "
-            f"of such numbers, columns={{{shown(times[0])}: ...}}."
-        )
+        numbers = f"which count as days or seconds. Name a column of these: columns={{{shown(times[0])}: ...}}"
+        raise ValueError(f"Column {shown(times[0])} holds dates or times, {numbers}.")
     return [str(named.get(name, name)) for name in features]
 
 
@@ -188,10 +177,8 @@ class _Query:
         n_classes = len(self.terms.log_class)
         n_columns = len(keep) + 2 * len(features) + len(self.terms.tables) + 3 * n_classes
         if n_columns > _MOST_COLUMNS:
-            raise ValueError(
-                f"The query would have {n_columns:,} columns; the limit is {_MOST_COLUMNS:,}. Use predict_proba for a "
-                "model of so many columns and classes."
-            )
+            most = f"the limit is {_MOST_COLUMNS:,}. Use predict_proba for so many columns and classes"
+            raise ValueError(f"The query would have {n_columns:,} columns; {most}.")
         self._read_cells(table, features, keep)
         self._look_up(features)
         for g, arc in enumerate(self.terms.arcs):
@@ -352,7 +339,7 @@ class _Query:
             joins.append(_Join(name, f"p.{flag}", [f"COALESCE({codes[cell]}, {name}.code) AS f{flag}"]))
             filled[cell] = f"p.f{flag}"
         self._join("filled", joins)
-        closed, opened, weight, n_open = list[_Join](), list[_Join](), list[str](), list[str]()
+        closed, opened, weight, n_open = [], [], [], []
         for arc, join in zip(arcs, self._arc_joins(filled), strict=True):
             seen = add([f"{codes[cell]} IS NOT NULL" for cell in arc.cells], "AND")
             weighted = [f"CASE WHEN {seen} THEN {_weigh(arc.weight, term)} ELSE 0 END" for term in join.terms]

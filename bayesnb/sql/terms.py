@@ -23,6 +23,7 @@ from bayesnb.sql.text import cell_number, number, quote_text
 IMPOSSIBLE, CERTAIN = -1e304, 1e299
 """Scores in place of -inf and +inf, which SQL has no literal for; sums of thousands of them do not overflow."""
 _MOST_NUMBERS = 2**18
+_PREDICTIVE = "Use estimate='predictive'"
 
 
 @dataclass(frozen=True)
@@ -62,10 +63,8 @@ class Cell:
         first: dict[str, Hashable] = {}
         for level, (text, *_) in zip(self.known, texts, strict=True):
             if text in first:
-                raise ValueError(
-                    f"The levels {shown(first[text])} and {shown(level)} of column {shown(where)} are the same text in "
-                    "SQL. Make all levels of a column texts, or all numbers."
-                )
+                both = f"The levels {shown(first[text])} and {shown(level)} of column {shown(where)}"
+                raise ValueError(f"{both} are the same text in SQL. Make all levels texts, or all numbers.")
             first[text] = level
         codes = {text: code for code, (_, *others) in reversed(list(enumerate(texts))) for text in others}
         codes |= {text: code for code, (text, *_) in enumerate(texts)}
@@ -100,12 +99,6 @@ class Terms:
         """Add terms (size, C) of a cell to its table."""
         self.tables[cell] = self.tables.get(cell, 0.0) + terms
 
-    @property
-    def n_numbers(self) -> int:
-        """Number of entries of all tables."""
-        sizes = [cell.size for cell in self.tables] + [math.prod(arc.sizes) for arc in self.arcs]
-        return len(self.log_class) * sum(sizes)
-
 
 @float64
 def _read(fitted: Fitted, estimate: Estimate | None) -> tuple[Any, np.ndarray, tuple[Any, ...]]:
@@ -130,25 +123,19 @@ def read_terms(fitted: Fitted, estimate: Estimate | None) -> Terms:
     blocks = fitted.encoding.blocks
     for b, (columns, likelihood) in enumerate(zip(blocks, likelihoods, strict=True)):
         if columns.one_simplex or len(columns.term_names) != len(columns.index):
-            raise NotImplementedError(
-                f"sql.score cannot write {fitted.name}: {shown(columns.term_names[0])} is a "
-                "single term of several columns. Use predict_proba."
-            )
+            term = f"{shown(columns.term_names[0])} is a single term of several columns"
+            raise NotImplementedError(f"sql.score cannot write {fitted.name}: {term}. Use predict_proba.")
         weight = np.broadcast_to(1.0 if weights is None else weights.blocks[b], len(columns.index))
         if not hasattr(columns, "tables") and not hasattr(columns, "edges") and columns.kind != "bernoulli":
             _add_densities(terms, columns, likelihood, weight)
             continue
         if getattr(columns.base, "unknown", "ignore") == "error":
-            raise NotImplementedError(
-                "sql.score cannot raise an error for unknown levels, which handle_unknown='error'"
-                " asks for. Fit with handle_unknown='ignore' or 'level'."
-            )
+            raise NotImplementedError("sql.score cannot raise errors. Fit with handle_unknown='ignore' or 'level'.")
         _add_tables(terms, columns, likelihood, weight)
-    if terms.n_numbers > _MOST_NUMBERS:
-        raise ValueError(
-            f"The query would have {terms.n_numbers:,} numbers; the limit is {_MOST_NUMBERS:,}. Use "
-            "predict_proba for a model of so many levels and classes."
-        )
+    sizes = [cell.size for cell in terms.tables] + [math.prod(arc.sizes) for arc in terms.arcs]
+    if (n_numbers := len(log_class) * sum(sizes)) > _MOST_NUMBERS:
+        most = f"the limit is {_MOST_NUMBERS:,}. Use predict_proba for so many levels and classes"
+        raise ValueError(f"The query would have {n_numbers:,} numbers; {most}.")
     return terms
 
 
@@ -166,22 +153,16 @@ def _add_tables(terms: Terms, columns: Any, likelihood: Any, weight: np.ndarray)
     for f, (child, *given) in enumerate(nodes):
         if not sizes[f] or (weight[f] == 0 and not sums):
             continue
-        table = values[: sizes[f], :, f]
+        table, where = values[: sizes[f], :, f], f"column {shown(columns.names[f])}"
         if np.isnan(table).any():
-            raise ValueError(
-                f"column {shown(columns.names[f])}: this estimate of a probability does not exist, since a"
-                " class has no rows that decide it. Use estimate='predictive'."
-            )
+            raise ValueError(f"{where}: a class has no rows for this estimate of a probability. {_PREDICTIVE}.")
         if given or (sums and child in parents):
             cells = tuple(_cell(columns.base, j) for j in (*given, child))
             for cell in cells:
                 terms.add_table(cell, np.zeros((cell.size, len(terms.log_class))))
             arc_sizes = (*(int(network.parent_sizes()[p]) for p in given), cells[-1].size)
             if weight[f] < 0 and np.isinf(table).any():
-                raise NotImplementedError(
-                    f"sql.score cannot weigh the zero probabilities of column "
-                    f"{shown(columns.names[f])}. Use estimate='predictive'."
-                )
+                raise NotImplementedError(f"sql.score cannot weigh zero probabilities of {where}. {_PREDICTIVE}.")
             finite = np.where(np.isneginf(table), IMPOSSIBLE, table)
             terms.arcs.append(Arc(cells, arc_sizes, finite, float(weight[f]), not sums))
         else:
@@ -204,10 +185,9 @@ def _cell(columns: Any, f: int) -> Cell:
 def _add_densities(terms: Terms, columns: Any, likelihood: Any, weight: np.ndarray) -> None:
     """Add the densities of a block of numbers; `weight` (F,)."""
     if not hasattr(likelihood, "sql"):
-        raise NotImplementedError(
-            f"sql.score cannot write the distribution of {columns.kind} columns under this estimate. Use "
-            "estimate='mean', or predict_proba."
-        )
+        kind = f"the distribution of {columns.kind} columns under this estimate"
+        raise NotImplementedError(f"sql.score cannot write {kind}. Use estimate='mean', or predict_proba.")
+    limits = {"impossible": number(IMPOSSIBLE), "certain": number(CERTAIN)}
     parameters = {name: np.asarray(value) for name, value in likelihood.parameters().items()}
     for f, (j, name) in enumerate(zip(columns.index, columns.names, strict=True)):
         of_class = []
@@ -215,16 +195,9 @@ def _add_densities(terms: Terms, columns: Any, likelihood: Any, weight: np.ndarr
             values = {key: float(value[c, f]) for key, value in parameters.items()}
             last = list(values.values())[-1]
             if not np.isfinite(list(values.values())).all() or (last == 0 and weight[f] < 0):
-                raise ValueError(
-                    f"column {shown(name)}: this estimate of a density does not exist in each class. Use "
-                    "estimate='predictive'."
-                )
-            density = likelihood.sql[last == 0].format(
-                x=f"p.x{j}",
-                impossible=number(IMPOSSIBLE),
-                certain=number(CERTAIN),
-                **{key: number(value) for key, value in values.items()},
-            )
+                raise ValueError(f"column {shown(name)}: a class has no such estimate of a density. {_PREDICTIVE}.")
+            names = {key: number(value) for key, value in values.items()} | limits
+            density = likelihood.sql[last == 0].format(x=f"p.x{j}", **names)
             of_class.append(density if weight[f] == 1 or last == 0 else f"{number(weight[f])} * ({density})")
         if weight[f]:
             terms.densities.append((int(j), of_class))
@@ -238,10 +211,8 @@ def _texts(level: Any, where: object) -> tuple[str, ...]:
     if isinstance(value, str):
         return (value,)
     if not isinstance(value, int | float):
-        raise NotImplementedError(
-            f"sql.score cannot compare the level {shown(value)} of column {shown(where)}, a "
-            f"{type(value).__name__}. Fit with the text of such cells."
-        )
+        level = f"the level {shown(value)} of column {shown(where)}, a {type(value).__name__}"
+        raise NotImplementedError(f"sql.score cannot compare {level}. Fit with the text of such cells.")
     texts = [str(value).removesuffix(".0"), *(["0", "-0"] if value == 0 else [])]
     if isinstance(value, float):
         texts.append(f"{value:.15g}")  # SQLite has 15 digits, and writes 1.0e+15; PostgreSQL writes 1e+15.

@@ -18,10 +18,8 @@ def quote_name(name: object) -> str:
     """Return a name as SQL, with its quotes doubled; raise ValueError if a database would not keep the name."""
     text = str(name)
     if not text or "\0" in text or len(text.encode()) > _LONGEST_NAME:
-        raise ValueError(
-            f"{shown(text)} cannot be the name of a column in SQL: it is empty, has a NUL, or more than "
-            f"{_LONGEST_NAME} bytes in UTF-8. Rename the column or the class."
-        )
+        problem = f"it is empty, has a NUL, or more than {_LONGEST_NAME} bytes"
+        raise ValueError(f"{shown(text)} cannot be the name of a column in SQL: {problem}. Rename the column or class.")
     return '"' + text.replace('"', '""') + '"'
 
 
