@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
-from dataclasses import dataclass
 from functools import reduce
+from types import SimpleNamespace
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -14,7 +14,7 @@ from bayesnb._util.arguments import ZERO_WEIGHTS
 from bayesnb._util.dask_rows import collection_kind
 from bayesnb._util.extras import require
 from bayesnb.counting import Counted
-from bayesnb.encoding import Encoding, Levels, check_labels
+from bayesnb.encoding import Levels, check_labels
 from bayesnb.estimators import classifier_state
 from bayesnb.estimators.base import NaiveBayesClassifier
 from bayesnb.fingerprint import n_rows
@@ -25,13 +25,6 @@ _NO_ROWS = "X has no rows. Pass at least one row."
 
 Blocks = list[Any]
 """Objects of dask, one a block: each is computed to an iterable of batches (X, y) or (X, y, sample_weight)."""
-
-
-@dataclass(frozen=True)
-class _UncountedState:
-    """Value of `fitted_` of a classifier that knows its columns and has no counts."""
-
-    encoding: Encoding
 
 
 class _BlockCounts(NamedTuple):
@@ -127,8 +120,7 @@ def _count_blocks(draft: NaiveBayesClassifier, blocks: Blocks, first: int) -> _B
     counts = [deciding if n == first else count(counter, block, n, False) for n, block in enumerate(blocks)]
     while len(counts) > 1:
         counts = [merge(counts[i : i + _FAN_IN]) for i in range(0, len(counts), _FAN_IN)]
-    total: _BlockCounts = counts[0].compute()
-    return total
+    return counts[0].compute()
 
 
 # -- counting on workers --------------------------------------------------------------------------
@@ -151,7 +143,8 @@ def _count_block(counter: Any, batches: Iterable[object], number: int, decides: 
                 counter = counter if classifier_state.is_fitted(counter) else classifier_state.make_counter(counter, X)
                 counted = classifier_state.count_batch(counter, X, y, weight)
                 if not classifier_state.is_fitted(counter):
-                    counter.fitted_ = _UncountedState(counted.encoding)
+                    # The classifier knows its columns, and has no counts.
+                    counter.fitted_ = SimpleNamespace(encoding=counted.encoding)
                 counts = _BlockCounts(counted.encoding.classes, counter, counted, number)
             else:
                 counts = _BlockCounts(Levels(()), weighted=number)
@@ -189,10 +182,8 @@ def _batch_blocks(X: Any) -> Blocks:
     from dask.bag import Bag
     from dask.delayed import Delayed
 
-    collection: Any = X  # dask has no annotations.
     if isinstance(X, Bag):
-        blocks: Blocks = collection.to_delayed()
-        return blocks
+        return X.to_delayed()  # type: ignore[no-untyped-call]
     name = f"{type(X).__module__}.{type(X).__name__}"
     if collection_kind(X) is not None:
         raise ValueError(f"distributed.fit requires y to be passed when X is a {name}, but the target y is None.")
@@ -200,8 +191,8 @@ def _batch_blocks(X: Any) -> Blocks:
     items = list(X) if iterable else [X]
     if not all(isinstance(item, Delayed) for item in items):
         raise TypeError(
-            f"X is a {name}; distributed.fit takes dask arrays, dataframes and bags, or delayed batches. Use "
-            "nb.fit for rows in memory, and fit_stream for batches in memory."
+            f"X is a {name}; distributed.fit takes dask arrays, dataframes and bags, or delayed batches. Use nb.fit or "
+            "fit_stream for rows in memory."
         )
     return [[item] for item in items]
 
@@ -236,10 +227,8 @@ def _join(*parts: Any) -> tuple[Any, ...]:
 def _require_collection(name: str, part: Any, n_axes: int) -> None:
     """Raise TypeError unless an argument is a dask array or dataframe, ValueError unless it has `n_axes` dimensions."""
     if collection_kind(part) is None:
-        raise TypeError(
-            f"{name} is a {type(part).__module__}.{type(part).__name__}; it must be a dask array, DataFrame or Series "
-            "(dask.array.from_array, dask.dataframe.from_pandas)."
-        )
+        kind = f"{type(part).__module__}.{type(part).__name__}"
+        raise TypeError(f"{name} is a {kind}; it must be of dask (dask.array.from_array, dask.dataframe.from_pandas).")
     if part.ndim != n_axes:
         raise ValueError(f"{name} must have {n_axes} dimension{'s'[: n_axes - 1]}, got {part!r}.")
 
@@ -248,17 +237,13 @@ def _align(name: str, part: Any, X: Any) -> Any:
     """Return labels or weights, rechunked as X if chunks are known; raise ValueError unless they correspond."""
     if all(collection_kind(a) == "array" and not np.isnan(a.shape[0]) for a in (part, X)):
         if part.shape[0] != X.shape[0]:
-            raise ValueError(
-                f"Found input variables with inconsistent numbers of samples: X has {X.shape[0]} rows, {name} has "
-                f"{part.shape[0]}."
-            )
+            rows = f"X has {X.shape[0]} rows, {name} has {part.shape[0]}"
+            raise ValueError(f"Found input variables with inconsistent numbers of samples: {rows}.")
         return part.rechunk((X.chunks[0],))
     n_blocks, n_parts = (a.numblocks[0] if hasattr(a, "numblocks") else a.npartitions for a in (X, part))
     if n_blocks != n_parts:
-        raise ValueError(
-            f"X has {n_blocks} blocks of rows, and {name} has {n_parts}. Blocks of unknown lengths must correspond one "
-            "to one. Make both from the same collection, or call compute_chunk_sizes() of both."
-        )
+        advice = "Make both from the same collection, or call compute_chunk_sizes() of both"
+        raise ValueError(f"X has {n_blocks} blocks of rows, and {name} has {n_parts}. {advice}.")
     return part
 
 
@@ -266,10 +251,8 @@ def _require_categories(X: Any) -> None:
     """Raise ValueError if dask does not know the categories of a column."""
     for name, dtype in X.dtypes.items():
         if hasattr(dtype, "categories") and not X[name].cat.known:
-            raise ValueError(
-                f"The categories of column {name!r} are not known before the column is computed, and may differ "
-                "between partitions. Use X.categorize(), or X.astype(object) to use the values that occur as levels."
-            )
+            advice = "Use X.categorize(), or X.astype(object) for the values that occur as levels"
+            raise ValueError(f"The categories of column {name!r} are not known before it is computed. {advice}.")
 
 
 __all__ = ["fit"]

@@ -44,10 +44,8 @@ class FirstRows:
     @property
     def mismatch(self) -> str:
         """Beginning of an error message about rows that are not those of the checkpoint."""
-        return (
-            f"checkpoint={os.fspath(self.checkpoint or '')!r} has counted other rows (pass the same rows in the same "
-            "order, or remove the file to start again)"
-        )
+        same = "pass the same rows in the same order, or remove the file to start again"
+        return f"checkpoint={os.fspath(self.checkpoint or '')!r} has counted other rows ({same})"
 
     def compare(self, X: Any, y: object, weight: Any) -> None:
         """Compare the next rows of the stream with the digests; add rows that have none.
@@ -67,10 +65,7 @@ class FirstRows:
             if self.seen == len(self.digests):
                 self.digests.append(digest)
             elif digest != self.digests[self.seen]:
-                raise ValueError(
-                    f"{self.mismatch}: row {self.seen} of batches differs in cells, label or weight from the row "
-                    "that was counted at this position."
-                )
+                raise ValueError(f"{self.mismatch}: row {self.seen} of batches differs in cells, label or weight.")
             self.seen += 1
 
 

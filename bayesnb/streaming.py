@@ -135,10 +135,8 @@ def fit_stream(
             if checkpoint is not None and counted - saved >= every and classifier_state.is_fitted(draft):
                 saved = _save_checkpoint(draft, declared, checkpoint, counted, first_rows.digests)
     if skip:
-        raise ValueError(
-            f"checkpoint={str(checkpoint)!r} has counted {counted:,} rows, but batches ended after {counted - skip:,}. "
-            "Pass batches that begin with the rows of the checkpoint, or remove the file to start again."
-        )
+        ended = f"has counted {counted:,} rows, but batches ended after {counted - skip:,}"
+        raise ValueError(f"checkpoint={str(checkpoint)!r} {ended}. Pass the same rows, or remove the file.")
     if not counted:
         raise ValueError("batches has no rows. Pass at least one row.")
     if not classifier_state.is_fitted(draft):
@@ -266,17 +264,11 @@ def read_batches(
 
     def open_csv(stream: Any, block_size: int, **columns: Any) -> Any:
         """Return a reader of record batches from an open CSV file, in blocks of so many bytes."""
-        return csv.open_csv(
-            stream,
-            csv.ReadOptions(
-                block_size=block_size,
-                column_names=names,
-                skip_rows_after_names=int(names is not None),
-                use_threads=False,  # Threads would lose the numbers of rows in messages.
-            ),
-            csv.ParseOptions(delimiter=delimiter, newlines_in_values=True),
-            csv.ConvertOptions(**cells, **columns),
-        )
+        # Threads would lose the numbers of rows in messages.
+        reading = csv.ReadOptions(block_size=block_size, column_names=names, use_threads=False)
+        reading.skip_rows_after_names = int(names is not None)
+        parsing = csv.ParseOptions(delimiter=delimiter, newlines_in_values=True)
+        return csv.open_csv(stream, reading, parsing, csv.ConvertOptions(**cells, **columns))
 
     def read_schema(file: Any) -> Any:
         """Return names and types of the columns of a file, for CSV by the first block alone."""
@@ -298,9 +290,7 @@ def read_batches(
         _require_columns([file.path for file in files], schemas, wanted, columns is None, os.fspath(first))
         undecoded = [name for name in wanted if kind == "csv" and fields[name] == pa.binary()]
         if undecoded:
-            raise ValueError(
-                f"{os.fspath(first)!r}, column {undecoded[0]!r}: the file is not in UTF-8; convert it first."
-            )
+            raise ValueError(f"{os.fspath(first)!r}, column {undecoded[0]!r} is not in UTF-8; convert the file first.")
         of_text = (pa.string(), pa.large_string()) if dictionaries and kind == "parquet" else ()
         texts = [name for name in chosen if fields[name] in of_text]
         fields |= {name: pa.dictionary(pa.int32(), fields[name]) for name in texts}
@@ -352,9 +342,7 @@ def _read_ahead(batches: Iterator[Any]) -> Iterator[Any]:
             yield batch
 
 
-def _require_columns(
-    paths: Sequence[str], schemas: Sequence[Any], wanted: list[str], all_columns: bool, source: str
-) -> None:
+def _require_columns(paths: list[str], schemas: list[Any], wanted: list[str], all_columns: bool, source: str) -> None:
     """Raise ValueError if a column is missing in a file, whose schema of Arrow is given, or is requested twice.
 
     With `all_columns` no later file may have a column that the first has not.
@@ -368,22 +356,16 @@ def _require_columns(
         raise ValueError(f"{source!r} has several columns {repeated[0]!r}. Rename all but one of them.")
     twice = next((name for name, times in Counter(wanted).items() if times > 1), None)
     if twice is not None:
-        raise ValueError(
-            f"column {twice!r} is asked for twice: features, target and weight are {wanted!r}. Leave one out."
-        )
+        raise ValueError(f"column {twice!r} is wanted twice: features, target and weight are {wanted!r}.")
     for path, schema in zip(paths, schemas, strict=True):
         absent = sorted(set(wanted) - set(schema.names), key=wanted.index)
         more = [name for name in schema.names if name not in named] if all_columns else []
         if absent:
             raise ValueError(
-                f"{path!r} has no column {absent[0]!r}, which the first file has. Name the columns to read in "
-                "columns=, or leave out the file."
+                f"{path!r} has no column {absent[0]!r}, which the first file has. Name others in columns=."
             )
         if more:
-            raise ValueError(
-                f"{path!r} has a column {more[0]!r}, which the first file does not have. Name the columns to read "
-                "in columns=."
-            )
+            raise ValueError(f"{path!r} has a column {more[0]!r} beside those of the first file. Pass columns=.")
 
 
 def read_arrays(X: object, y: object, sample_weight: object = None, *, batch_rows: int = _BATCH) -> Iterator[Batch]:
@@ -446,9 +428,8 @@ def unfitted_copy(nb: NaiveBayesClassifier, who: str) -> NaiveBayesClassifier:
     draft = classifier_state.copy_unfitted(nb)
     if not hasattr(draft, "partial_fit"):
         raise TypeError(
-            f"{who} needs partial_fit, which an unfitted {type(nb).__name__} does not have. Pass a classifier that can "
-            "count batches one by one: NetworkNB with a known structure, for example, but not TAN, which learns its "
-            "structure from all rows."
+            f"{who} needs partial_fit, which an unfitted {type(nb).__name__} does not have. Pass a classifier that "
+            "counts batches one by one, such as NetworkNB with a known structure."
         )
     return draft
 
@@ -458,22 +439,15 @@ def _start_or_resume(nb: NaiveBayesClassifier, checkpoint: str | os.PathLike[str
     draft = unfitted_copy(nb, "fit_stream")
     if checkpoint is None or not Path(checkpoint).exists():
         return draft, 0
-    loaded = load(checkpoint, user_classes(nb))
+    loaded, name = load(checkpoint, user_classes(nb)), f"checkpoint={os.fspath(checkpoint)!r}"
     if type(loaded) is not type(nb) or digest_hyperparameters(loaded) != digest_hyperparameters(nb):
-        raise ValueError(
-            f"checkpoint={os.fspath(checkpoint)!r} holds {loaded!r}, and nb is {nb!r}. Pass the same nb, or another "
-            "path."
-        )
+        raise ValueError(f"{name} holds {loaded!r}, and nb is {nb!r}. Pass the same nb, or another path.")
     if not hasattr(loaded, _ROWS_COUNTED):
-        raise ValueError(
-            f"checkpoint={os.fspath(checkpoint)!r} holds a model that fit_stream did not write. Pass another path."
-        )
+        raise ValueError(f"{name} holds a model that fit_stream did not write. Pass another path.")
     return loaded, loaded.rows_counted_
 
 
-def _save_checkpoint(
-    draft: Any, declared: Levels, checkpoint: str | os.PathLike[str], rows: int, first_rows: Sequence[str]
-) -> int:
+def _save_checkpoint(draft: Any, declared: Levels, checkpoint: Any, rows: int, first_rows: Sequence[str]) -> int:
     """Write a checkpoint of `draft`, to which the other arguments are added as attributes; return `rows`."""
     classifier_state.replace_state(draft, draft.with_counts(declare(draft.fitted_.counted, declared)))
     draft.rows_counted_, draft.first_rows_ = rows, tuple(first_rows)
@@ -491,9 +465,9 @@ def _require_known(draft: Any, X: object, y: object, where: str) -> None:
     known = draft.encoding_.classes
     new = [label for label, code in zip(labels.values, known.index(labels.values), strict=True) if code < 0]
     if new:
+        labels_known = f"which is none of the checkpoint, {list(known.values)[:12]}"
         raise ValueError(
-            f"{where} has the label {new[0]!r}, which is not among the labels of the checkpoint, "
-            f"{list(known.values)[:12]}. Correct the label, or delete the checkpoint and start again."
+            f"{where} has the label {new[0]!r}, {labels_known}. Correct it, or start without the checkpoint."
         )
 
 
@@ -506,9 +480,7 @@ def split_batch(batch: object, number: int) -> tuple[Any, Any, Any]:
         if not (getattr(part, "shape", None) or hasattr(part, "__len__")):
             raise ValueError(f"batch {number}: {name} is a {type(part).__name__}; it must be an array or a list.")
     if n_rows(X) != n_rows(y):
-        raise ValueError(
-            f"batch {number} has {n_rows(X):,} rows in X and {n_rows(y):,} labels in y. Pass one label per row."
-        )
+        raise ValueError(f"batch {number} has {n_rows(X):,} rows in X and {n_rows(y):,} labels in y.")
     return X, y, weight[0] if weight else None
 
 

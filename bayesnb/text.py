@@ -13,7 +13,7 @@ import scipy.sparse as sp
 from sklearn.feature_extraction.text import CountVectorizer
 from sklearn.utils.validation import check_is_fitted
 
-from bayesnb._util.arguments import shown
+from bayesnb._util.arguments import bad_argument, shown
 from bayesnb._util.warnings import warn
 from bayesnb.encoding import is_missing
 from bayesnb.persistence.bag_of_words import read_words, write_words
@@ -193,10 +193,7 @@ class BagOfWords(CountVectorizer):
             If most words are clauses of a text without spaces: see Notes of the class.
         """
         if self.unknown is not None and not isinstance(self.unknown, str):
-            raise ValueError(
-                f"unknown={self.unknown!r} must be a string, which stands for words outside the dictionary, or None "
-                "to drop such words."
-            )
+            raise bad_argument("unknown", self.unknown, "a string, or None to drop words outside the dictionary")
         fitted = copy.copy(self)  # An error leaves `self` as it was.
         if self.vocabulary is None:
             X = fitted._learn(raw_documents)
@@ -235,9 +232,8 @@ class BagOfWords(CountVectorizer):
                 advice = f"with min_df={least}, so that rare words"
             warn(
                 f"{count} word{'s are' if count > 1 else ' is'} not in the dictionary, and {self.unknown!r} never "
-                f"occurred in training. A classifier knows {self.unknown!r} only from its prior, so that each such "
-                f"word favours the class with fewer words in training. Fit this dictionary {advice} count as "
-                f"{self.unknown!r}, or drop unknown words by unknown=None."
+                "occurred in training: each such word favours the class with fewer words in training. Fit this dictionary "
+                f"{advice} count as {self.unknown!r}, or drop unknown words by unknown=None."
             )
         return X
 
@@ -246,8 +242,7 @@ class BagOfWords(CountVectorizer):
 
         Before `fit`, or if `unknown` is None, the function lists all words, as that of `CountVectorizer` does.
         """
-        analyze: Callable[[Any], list[Hashable]] = super().build_analyzer()
-        unknown = self.unknown
+        analyze, unknown = super().build_analyzer(), self.unknown
         if unknown is None or not self.__sklearn_is_fitted__():
             return analyze
         vocabulary, too_frequent = self.vocabulary_, self.too_frequent_
@@ -261,8 +256,7 @@ class BagOfWords(CountVectorizer):
     def get_feature_names_out(self, input_features: Any = None) -> np.ndarray:
         """Return (V,) words, in the order of the columns; the reserved word is the last one."""
         check_is_fitted(self)
-        words: np.ndarray = super().get_feature_names_out(input_features)
-        return words
+        return super().get_feature_names_out(input_features)
 
     def save(self, path: str | os.PathLike[str]) -> None:
         """Write options and dictionary as one JSON file; an existing file is replaced once all content is written.
@@ -356,25 +350,19 @@ class BagOfWords(CountVectorizer):
         too_frequent, keep = (frequency > most) & ~reserved, keep & ~reserved
         if not keep.any():
             clause = self._first_clause(words, X.sum(axis=0), 0.0)
-            advice = "Change min_df or max_df."
-            if clause is not None:
-                advice = f"{shown(clause)} is one of these words, as the text has no spaces. {_COUNT_CHARACTERS}"
+            no_spaces = f"{shown(clause)} is one of these words, as the text has no spaces. {_COUNT_CHARACTERS}"
             raise ValueError(
                 f"No word is left for the dictionary: each of the {len(words)} words in {X.shape[0]} documents is in "
-                f"fewer documents than min_df={self.min_df!r} requires, or in more than max_df={self.max_df!r} allows. "
-                f"{advice}"
+                f"fewer than min_df={self.min_df!r} requires, or in more than max_df={self.max_df!r} allows. "
+                f"{'Change min_df or max_df.' if clause is None else no_spaces}"
             )
         if (clause := self._first_clause(words, X.sum(axis=0), _LONGEST_MEAN)) is not None:
-            warn(
-                "raw_documents have no spaces between words, so that clauses are counted as words, such as "
-                f"{shown(clause)}. {_COUNT_CHARACTERS}"
-            )
+            warn(f"Without spaces clauses are counted as words, such as {shown(clause)}. {_COUNT_CHARACTERS}")
         self._set_dictionary({word: j for j, word in enumerate(words[keep])}, frozenset(words[too_frequent]))
         selected = X[:, keep]
         if self.unknown is not None:
             outside = X[:, ~keep & ~too_frequent].sum(axis=1)
-            if self.binary:
-                outside = np.minimum(outside, 1)
+            outside = np.minimum(outside, 1) if self.binary else outside
             selected = sp.hstack([selected, sp.csr_array(outside[:, None].astype(X.dtype))], format="csr")
         return selected
 
@@ -382,10 +370,7 @@ class BagOfWords(CountVectorizer):
         """Set `vocabulary_`, the reserved word as the last column, and `too_frequent_`, the words to drop."""
         if self.unknown is not None:
             if self.unknown in vocabulary:
-                raise ValueError(
-                    f"vocabulary has the reserved word {self.unknown!r}; leave it out, or set unknown= to another "
-                    "string."
-                )
+                raise ValueError(f"vocabulary has the reserved word {self.unknown!r}; leave it out, or set unknown=.")
             vocabulary = {**vocabulary, self.unknown: len(vocabulary)}
         self.vocabulary_, self.too_frequent_ = vocabulary, too_frequent
 
@@ -416,19 +401,15 @@ class BagOfWords(CountVectorizer):
         if isinstance(raw_documents, str | bytes):
             raise ValueError("raw_documents is one string; pass a list of documents, [text] for a single one.")
         if isinstance(raw_documents, Mapping) or getattr(raw_documents, "ndim", 1) > 1:
-            raise ValueError(
-                f"raw_documents is a {type(raw_documents).__name__}; pass an iterable of documents, such as one column "
-                "of a DataFrame."
-            )
+            raise ValueError(f"raw_documents is a {type(raw_documents).__name__}; pass documents, such as one column.")
         takes_anything = any(map(callable, (self.preprocessor, self.tokenizer, self.analyzer)))
         for i, document in enumerate(raw_documents):
             if not isinstance(document, str) and is_missing(document):
                 missing.append(i)
                 continue
             if not takes_anything and not isinstance(document, str):
-                raise TypeError(
-                    f"raw_documents[{i}] is {document!r}, a {type(document).__name__}; it must be a string."
-                )
+                kind = type(document).__name__
+                raise TypeError(f"raw_documents[{i}] is {document!r}, a {kind}; it must be a string.")
             yield document
 
     def __sklearn_is_fitted__(self) -> bool:
@@ -448,11 +429,10 @@ def _add_empty_rows(X: Any, rows: list[int]) -> sp.csr_array:
 def _number_words(words: object) -> dict[Hashable, int]:
     """Return the columns of the words of a user's dictionary; raise ValueError where `CountVectorizer` refuses it."""
     if isinstance(words, str) or not isinstance(words, Iterable):
-        raise ValueError(f"vocabulary={words!r} must be a list or set of words, or a dict {{word: column}}.")
+        raise bad_argument("vocabulary", words, "a list or set of words, or a dict {word: column}")
     counter = CountVectorizer(vocabulary=sorted(words) if isinstance(words, Set) else words)
     counter.get_feature_names_out()  # The dictionary is checked when the names are asked for.
-    columns: dict[Hashable, int] = counter.vocabulary_
-    return columns
+    return counter.vocabulary_
 
 
 def _to_json(name: str, value: Any) -> Any:
@@ -460,10 +440,8 @@ def _to_json(name: str, value: Any) -> Any:
     if name == "dtype":
         return np.dtype(value).name
     if callable(value):
-        raise ValueError(
-            f"{name}: {value!r} is a function, which cannot be written to a file. Set {name} to a value that is not a "
-            "function, or save the counts that transform returns instead of this object."
-        )
+        problem = f"{value!r} is a function, which cannot be written to a file"
+        raise ValueError(f"{name}: {problem}. Save the counts that transform returns instead.")
     if isinstance(value, np.generic):
         return value.item()
     return list(value) if isinstance(value, tuple) else value

@@ -73,10 +73,8 @@ def _no_rows(X: Any) -> Any:
     if kind is None:
         raise TypeError(f"X is a {type(X).__module__}.{type(X).__name__}; it must be a dask array or a dask DataFrame.")
     if X.ndim != 2 or (kind == "array" and np.isnan(X.shape[1])):
-        raise ValueError(
-            f"X must be two-dimensional, with a known number of columns; its shape is {X.shape}. Call "
-            "X.compute_chunk_sizes() if the number of columns is nan."
-        )
+        known = f"its shape is {X.shape}. Call X.compute_chunk_sizes() if it has a nan"
+        raise ValueError(f"X must be two-dimensional, with a known number of columns; {known}.")
     return X._meta if kind == "frame" else np.empty((0, X.shape[1]))
 
 

@@ -52,6 +52,5 @@ def sort_by_class(label: np.ndarray, n_classes: int) -> tuple[np.ndarray, np.nda
 def require_memory(counts: int, what: str, advice: str) -> None:
     """Raise ValueError if there are more than `MOST_COUNTS` counts; `what` and `advice` are parts of the message."""
     if counts > MOST_COUNTS:
-        raise ValueError(
-            f"{what} would take {counts * 8 / 1e9:.1f} GB; the limit is {MOST_COUNTS * 8 / 1e9:.1f} GB. {advice}"
-        )
+        needed, most = counts * 8 / 1e9, MOST_COUNTS * 8 / 1e9
+        raise ValueError(f"{what} would take {needed:.1f} GB; the limit is {most:.1f} GB. {advice}")
