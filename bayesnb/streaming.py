@@ -290,7 +290,7 @@ def read_batches(
         _require_columns([file.path for file in files], schemas, wanted, columns is None, os.fspath(first))
         undecoded = [name for name in wanted if kind == "csv" and fields[name] == pa.binary()]
         if undecoded:
-            raise ValueError(f"{os.fspath(first)!r}, column {undecoded[0]!r} is not in UTF-8; convert the file first.")
+            raise ValueError(f"{os.fspath(first)!r}, column {undecoded[0]!r}: the file is not in UTF-8; convert it.")
         of_text = (pa.string(), pa.large_string()) if dictionaries and kind == "parquet" else ()
         texts = [name for name in chosen if fields[name] in of_text]
         fields |= {name: pa.dictionary(pa.int32(), fields[name]) for name in texts}
@@ -356,7 +356,7 @@ def _require_columns(paths: list[str], schemas: list[Any], wanted: list[str], al
         raise ValueError(f"{source!r} has several columns {repeated[0]!r}. Rename all but one of them.")
     twice = next((name for name, times in Counter(wanted).items() if times > 1), None)
     if twice is not None:
-        raise ValueError(f"column {twice!r} is wanted twice: features, target and weight are {wanted!r}.")
+        raise ValueError(f"column {twice!r} is asked for twice: features, target and weight are {wanted!r}.")
     for path, schema in zip(paths, schemas, strict=True):
         absent = sorted(set(wanted) - set(schema.names), key=wanted.index)
         more = [name for name in schema.names if name not in named] if all_columns else []

@@ -232,8 +232,8 @@ class BagOfWords(CountVectorizer):
                 advice = f"with min_df={least}, so that rare words"
             warn(
                 f"{count} word{'s are' if count > 1 else ' is'} not in the dictionary, and {self.unknown!r} never "
-                "occurred in training: each such word favours the class with fewer words in training. Fit this dictionary "
-                f"{advice} count as {self.unknown!r}, or drop unknown words by unknown=None."
+                "occurred in training: each such word favours the class with fewer words in training. Fit this "
+                f"dictionary {advice} count as {self.unknown!r}, or drop unknown words by unknown=None."
             )
         return X
 

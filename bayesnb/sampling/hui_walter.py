@@ -24,33 +24,33 @@ class Sums:
 
     Parameters
     ----------
-    positive, negative : (K, R, n) arrays
-        Exponent of θ_i, and of 1 - θ_i, in each product.
+    positive, both : (K, R, n) arrays
+        Exponent of θ_i, and sum of the exponents of θ_i and of 1 - θ_i, in each product.
     absent : (K, R) array of bool
         Whether the sum has fewer products.
     """
 
     positive: np.ndarray
-    negative: np.ndarray
+    both: np.ndarray
     absent: np.ndarray
 
     @classmethod
     def from_products(cls, sums: Sequence[Products], n: int) -> Sums:
         """Lay out sums of products of n parameters."""
         most = max(map(len, sums))
-        exponents = np.zeros((2, len(sums), most, n))
+        positive, both = np.zeros((2, len(sums), most, n))
         absent = np.ones((len(sums), most), bool)
         for k, products in enumerate(sums):
             for r, factors in enumerate(products):
                 absent[k, r] = False
                 for i, value in factors:
-                    exponents[1 - value, k, r, i] = 1.0
-        return cls(exponents[0], exponents[1], absent)
+                    positive[k, r, i], both[k, r, i] = value, 1.0
+        return cls(positive, both, absent)
 
     def add(self, others: Sums) -> Sums:
         """Sums with further products, after their own."""
-        names = ("positive", "negative", "absent")
-        return Sums(*(np.concatenate([getattr(self, name), getattr(others, name)], axis=1) for name in names))
+        pairs = (self.positive, others.positive), (self.both, others.both), (self.absent, others.absent)
+        return Sums(*(np.concatenate(pair, axis=1) for pair in pairs))
 
     def log_products(self, logits: np.ndarray) -> np.ndarray:
         """(S, K, R) logarithm of each product for logits (S, n); -inf where it is absent."""
@@ -79,16 +79,14 @@ class Sums:
     def jacobian(self, logits: np.ndarray) -> np.ndarray:
         """(S, K, n) derivatives of the sums with respect to logits (S, n)."""
         product = np.exp(self.log_products(logits))
-        both = self.positive + self.negative
-        positive, both = (np.einsum("skr,krn->skn", product, e) for e in (self.positive, both))
+        positive, both = (np.einsum("skr,krn->skn", product, e) for e in (self.positive, self.both))
         return np.asarray(positive - both * expit(logits)[:, None])
 
     @cached_property
     def _flat(self) -> tuple[np.ndarray, np.ndarray]:
-        """(n, K · R) exponents of θ, and sums of the exponents of θ and 1 - θ."""
+        """(n, K · R) `positive`, and `both`."""
         n = self.positive.shape[2]
-        both = self.positive + self.negative
-        return self.positive.reshape(-1, n).T.copy(), both.reshape(-1, n).T.copy()
+        return self.positive.reshape(-1, n).T.copy(), self.both.reshape(-1, n).T.copy()
 
 
 @dataclass(frozen=True, eq=False)
@@ -123,7 +121,8 @@ class HuiWalter:
 
     def positions(self) -> list[tuple[int, int, tuple[int, ...]]]:
         """Test, class and results of the parents of each parameter after the prevalences, in order."""
-        return [(t, *key) for t, own in enumerate(self.parents) for key in self._contexts(len(own))]
+        contexts = [(t, x) for t, own in enumerate(self.parents) for x in product((0, 1), repeat=1 + len(own))]
+        return [(t, x[0], x[1:]) for t, x in contexts]
 
     def concentrations(self, prevalence: np.ndarray, sensitivity: np.ndarray, specificity: np.ndarray) -> np.ndarray:
         """(n, 2) Beta concentrations of all parameters, from those of prevalences, sensitivities and specificities.
@@ -138,11 +137,6 @@ class HuiWalter:
             share = np.prod([mean[u, 1 - x] for u, x in zip(self.parents[test], results, strict=True)])
             rows.append(of_class[test] * share)
         return np.array(rows)
-
-    @staticmethod
-    def _contexts(n_parents: int) -> list[tuple[int, tuple[int, ...]]]:
-        """Class and results of the parents, in the order of parameters."""
-        return [(key[0], key[1:]) for key in product((0, 1), repeat=1 + n_parents)]
 
     def _ancestors(self, tests: Iterable[int]) -> set[int]:
         """Tests and all their ancestors."""
@@ -163,9 +157,8 @@ class HuiWalter:
         products = []
         for results in product((0, 1), repeat=len(summed)):
             whole = done | dict(zip(summed, results, strict=True))
-            products.append(
-                [(self.position(t, disease, [whole[u] for u in self.parents[t]]), x) for t, x in whole.items()]
-            )
+            given = {t: [whole[u] for u in self.parents[t]] for t in whole}
+            products.append([(self.position(t, disease, given[t]), x) for t, x in whole.items()])
         return products
 
     def cells(self, code: np.ndarray, result: np.ndarray) -> Sums:

@@ -51,15 +51,15 @@ class Margins:
             own = (keys == key).all(axis=1)
             done = np.flatnonzero(key[1:])
             n_frequencies += 2 ** len(done) - 1
-            if 2 ** len(done) <= _MOST_CELLS:
+            is_whole = 2 ** len(done) <= _MOST_CELLS
+            if is_whole:
                 results = np.array(list(product((0.0, 1.0), repeat=len(done))))
             else:
                 results = rng.integers(0, 2, (_MOST_CELLS // 4, len(done))).astype(float)
-            cells = np.full((len(results), result.shape[1]), np.nan)
+            cells, frequency = np.full((len(results), result.shape[1]), np.nan), np.zeros(len(results))
             cells[:, done] = results
-            power = 1 << np.arange(len(done))[::-1]
-            frequency = np.zeros(2 ** len(done) if 2 ** len(done) <= _MOST_CELLS else len(results))
-            if len(frequency) == 2 ** len(done):
+            if is_whole:
+                power = 1 << np.arange(len(done))[::-1]
                 np.add.at(frequency, (result[own][:, done] @ power).astype(int), count[own])
             tables.append(model.cells(np.full(len(cells), key[0]), cells))
             counts.append(frequency)

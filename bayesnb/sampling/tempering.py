@@ -10,7 +10,6 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
-from typing import Protocol
 
 import numpy as np
 from scipy.linalg import solve_triangular
@@ -79,17 +78,6 @@ class Posterior:
         return np.asarray(self.cells.log_sums(logits) @ self.count)
 
 
-class Transition(Protocol):
-    """Markov transition that leaves a tempered posterior unchanged."""
-
-    accepted: float
-    """Proportion of accepted transitions for which the step is adapted."""
-
-    def move(self, z: np.ndarray, step: float, rng: np.random.Generator) -> tuple[np.ndarray, np.ndarray]:
-        """Return new logits (S, n), and (S,) whether each transition was accepted."""
-        ...
-
-
 def draw_posterior(
     posterior: Posterior, chains: int, draws: int, transitions: int, seed: int, tick: Callable[[], object]
 ) -> np.ndarray:
@@ -102,7 +90,7 @@ def draw_posterior(
         log_likelihood = posterior.log_likelihood(z).reshape(chains, size)
         raised = _raise_exponent(log_likelihood, exponent)
         z, exponent = z[_resample((raised - exponent) * log_likelihood, rng)], raised
-        moves: list[Transition] = [Drift.from_particles(posterior, z, exponent)]
+        moves: list[Drift | Slide] = [Drift.from_particles(posterior, z, exponent)]
         if step[Drift] < _SHORT:
             moves = [*moves * 3, Slide.from_particles(posterior, z, exponent)]
         for _ in _repeat(z, transitions, exponent == 1.0):
@@ -154,9 +142,8 @@ def _resample(log_weight: np.ndarray, rng: np.random.Generator) -> np.ndarray:
     chains, n = log_weight.shape
     share = np.cumsum(np.exp(log_weight - log_weight.max(axis=1, keepdims=True)), axis=1)
     points = (rng.random((chains, 1)) + np.arange(n)) / n * share[:, -1:]
-    return np.concatenate(
-        [n * c + np.searchsorted(own, at).clip(0, n - 1) for c, (own, at) in enumerate(zip(share, points, strict=True))]
-    )
+    every = enumerate(zip(share, points, strict=True))
+    return np.concatenate([n * c + np.searchsorted(own, at).clip(0, n - 1) for c, (own, at) in every])
 
 
 @dataclass(frozen=True, eq=False)
@@ -176,6 +163,7 @@ class Drift:
     exponent: float
     scale: np.ndarray
     accepted = 0.57
+    """Proportion of accepted transitions for which the step is adapted."""
 
     @classmethod
     def from_particles(cls, posterior: Posterior, z: np.ndarray, exponent: float) -> Drift:
@@ -233,6 +221,7 @@ class Slide:
     centre: np.ndarray
     spread: np.ndarray
     accepted = 0.35
+    """Proportion of accepted transitions for which the step is adapted."""
 
     @classmethod
     def from_particles(cls, posterior: Posterior, z: np.ndarray, exponent: float) -> Slide:

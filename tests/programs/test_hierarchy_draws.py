@@ -14,8 +14,8 @@ from scipy import stats
 
 import bayesnb as bnb
 from bayesnb.sampling import hierarchy, nuts
-from bayesnb.sampling.groups import count_groups
 from bayesnb.sampling.hierarchy import Hierarchy
+from bayesnb.sampling.nuts import count_groups
 from bayesnb.uncertainty import site_names
 from bayesnb.uncertainty.draws import feature_masks
 from tests.refusals import refused
