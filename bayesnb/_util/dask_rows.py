@@ -91,15 +91,10 @@ def _map_array(block: Method, X: Any, owner: Any, result: np.ndarray) -> Any:
         return values if values.ndim == 2 else values[:, None]
 
     width = result.shape[1] if result.ndim == 2 else 1
+    X = X if X.numblocks[1] == 1 else X.rechunk({1: -1})
+    shape = {"dtype": result.dtype, "chunks": (X.chunks[0], (width,)), "meta": np.empty((0, 0), result.dtype)}
     map_blocks: Any = da.map_blocks
-    mapped = map_blocks(
-        two_dimensional,
-        X if X.numblocks[1] == 1 else X.rechunk({1: -1}),
-        owner=delayed(owner, traverse=False),
-        dtype=result.dtype,
-        chunks=(X.chunks[0], (width,)),
-        meta=np.empty((0, 0), result.dtype),
-    )
+    mapped = map_blocks(two_dimensional, X, owner=delayed(owner, traverse=False), **shape)
     return mapped if result.ndim == 2 else mapped[:, 0]
 
 

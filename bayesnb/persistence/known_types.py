@@ -50,7 +50,8 @@ def collect_types(user_estimators: Iterable[object] = ()) -> Mapping[str, type]:
         for cls in (estimator, *parts):
             if known.setdefault(cls.__name__, cls) is not cls:
                 name, other = cls.__name__, known[cls.__name__].__module__
-                raise TypeError(f"estimators: {cls.__module__}.{name} has the name of {other}.{name}. Rename a class.")
+                twin = f"{cls.__module__}.{name} has the name of {other}.{name}"
+                raise TypeError(f"estimators: {twin}. Rename one of the two.")
     return known
 
 

@@ -230,11 +230,9 @@ class Decoder:
         """Return the array of strings, dates or objects whose entries a tree writes out."""
         values, shape = self._items(tree["values"]), tree["shape"]
         self._spend_if_empty(len(values), shape)
-        array = np.empty(len(values), object)
-        array[:] = values
         if tree["kind"] == "U":  # Each entry of an array of strings takes as much memory as the longest one.
             self._spend(len(values) * max((len(v) for v in values), default=0) if all_conform(values, str) else -1)
-        return array.reshape(shape).astype(_DTYPES[tree["kind"]])
+        return _objects(values).reshape(shape).astype(_DTYPES[tree["kind"]])
 
     def _dataclass(self, cls: type, tree: dict[str, Tree]) -> Any:
         """Return an instance of `cls`; raise CorruptModelError if a field is missing or not of the annotated type."""
@@ -275,14 +273,19 @@ def is_fitted_name(cls: type, name: str) -> bool:
     return name.endswith("_") and not name.startswith("_") and hasattr(cls, name) == is_state
 
 
+def _objects(values: list[Any]) -> np.ndarray:
+    """Return a vector of objects, also if these are sequences."""
+    array = np.empty(len(values), object)
+    array[:] = values
+    return array
+
+
 def _make_series(labels: list[Any], values: list[Any]) -> Any:
     """Return a pandas Series; raise ValueError if the numbers of labels and values differ."""
     import pandas as pd
 
-    entries = np.empty(len(values), object)
-    entries[:] = values
     index = pd.Index(labels, tupleize_cols=False, dtype=None if labels else object)
-    return pd.Series(entries, index).infer_objects()
+    return pd.Series(_objects(values), index).infer_objects()
 
 
 def _decode_time(tree: dict[str, Tree]) -> Any:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Hashable, Iterable, Mapping
+from contextlib import suppress
 from dataclasses import dataclass, fields
 from typing import Any
 
@@ -456,21 +457,18 @@ def _read_pairs(quantity: str, pairs: Any, names: tuple[Hashable, ...]) -> np.nd
         raise ValueError(
             f"prior: {quantity} names the unknown {of} {unknown[0]!r}; the {of}s are {shown(list(names))}."
         )
-    rows = []
-    for name in names:
+    rows = np.full((len(names), 2), np.nan)
+    for row, name in zip(rows, names, strict=True):
         pair = of_name.get(name, _UNIFORM)
-        try:
-            a, b = (float(end) for end in pair)
-        except (TypeError, ValueError):
-            a, b = np.nan, np.nan
+        with suppress(TypeError, ValueError):
+            row[:] = [float(end) for end in pair]
         is_other = isinstance(pair, IntervalPrior) and pair.family != "beta"
-        if is_other or not (0 < a < np.inf and 0 < b < np.inf):
+        if is_other or not ((row > 0) & (row < np.inf)).all():
             raise ValueError(
                 f"prior: {quantity} of {name!r} is {shown(pair)}; it must be two positive numbers (a, b), or of "
                 "prior_from_interval with family='beta'."
             )
-        rows.append((a, b))
-    return np.array(rows)
+    return rows
 
 
 def _require_better_than_chance(posterior: Posterior, logits: np.ndarray) -> None:

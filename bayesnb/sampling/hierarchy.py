@@ -23,7 +23,7 @@ from bayesnb.model import NaiveBayes, Statistics
 from bayesnb.sampling.chains import NumpyroProgram
 from bayesnb.sampling.programs import Sites, evaluate
 from bayesnb.uncertainty import given_draws
-from bayesnb.uncertainty.draws import draw_stacked
+from bayesnb.uncertainty.draws import draw_sites
 from bayesnb.uncertainty.given_draws import hyperparameter_sites
 
 _MOST_CELLS = 2**22
@@ -119,11 +119,7 @@ class Hierarchy:
         """
         prior, names = self.prior.unit(), hyperparameter_sites(self.prior, self.kind, self.sites)
         every = zip(prior.blocks, statistics.blocks, masks, self.sites, names, strict=True)
-        drawn_from = [
-            (*self._restrict(family, counted, keep), parameters, hyperparameters)
-            for family, counted, keep, parameters, hyperparameters in every
-            if keep.any()
-        ]
+        drawn_from = [(*self._restrict(*block[:3]), *block[3:]) for block in every if block[2].any()]
         families, blocks, masks, sites, names = map(list, zip(*drawn_from, strict=True)) if drawn_from else ([],) * 5
         prior, counted = replace(prior, blocks=tuple(families)), replace(statistics, blocks=tuple(blocks))
         n_draws, n_groups = len(next(iter(samples.values()))), math.prod(np.shape(statistics.class_count)[:-1])
@@ -132,7 +128,7 @@ class Hierarchy:
         for start in range(0, n_draws, size):
             part = {site: values[start : start + size] for site, values in samples.items()}
             models = given_draws.posteriors_given(prior, counted, names, part)
-            for site, values in draw_stacked(models, sites, masks, (seed, start)).items():
+            for site, values in draw_sites(models, sites, masks, 1, (seed, start)).items():
                 if site not in drawn:
                     drawn[site] = np.empty((n_draws * n_groups, *values.shape[1:]))
                 drawn[site][start * n_groups :][: len(values)] = values

@@ -7,7 +7,7 @@ import warnings
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import replace
 from functools import partial
-from typing import Any
+from typing import Any, cast
 
 import jax
 import numpy as np
@@ -18,14 +18,12 @@ from bayesnb._util.precision import float64
 from bayesnb._util.warnings import warn
 from bayesnb.encoding import check_weights
 from bayesnb.encoding.levels import Levels
-from bayesnb.families import hyperprior_of, supports
-from bayesnb.families.protocol import Condensable
 from bayesnb.fitted import Classifier, Fitted, require_posterior
 from bayesnb.inference_data import assemble, assemble_weights
 from bayesnb.model import Statistics
 from bayesnb.prediction.cross_fitting import Kind, TooFewRowsError, cross_fit
 from bayesnb.prediction.cross_terms import MOST_TERMS
-from bayesnb.prediction.weights import require_weights
+from bayesnb.prediction.weights import Weighed, require_weights
 from bayesnb.uncertainty import require_proper, site_names
 from bayesnb.uncertainty.draws import feature_masks, parameter_shapes
 from bayesnb.uncertainty.given_draws import NEW_GROUP, read_groups
@@ -167,7 +165,7 @@ def run_nuts(
     sample = partial(_sample, draws=draws, warmup=warmup, chains=chains, seed=seed, show_progress=progress)
     if hasattr(nb, "weigh"):
         of_parameters = {"hyperprior": hyperprior, "features": features, "groups": groups}
-        return _run_for_weights(nb, X, y, sample_weight, of_parameters, sample)
+        return _run_for_weights(cast(Weighed, nb), X, y, sample_weight, of_parameters, sample)
     fitted = require_posterior(nb, "run_nuts")
     statistics, names = fitted.statistics, None
     if groups is not None:
@@ -227,8 +225,8 @@ def read_target(fitted: Fitted, hyperprior: object, grouped: bool = False) -> An
         kind = "grouped"
     else:
         kind, alpha = _read_hyperprior(hyperprior, (-1.0, 1.5))
-    _require_density([f.unit() if supports(f, Condensable) else f for f in families])
-    if not any(hyperprior_of(f, kind) for f in families):
+    _require_density([f.unit() for f in families])
+    if not any(f.hyperprior(kind) for f in families):
         raise ValueError(
             f"hyperprior={hyperprior!r} applies to no hyperparameter of this classifier: only categorical, Bernoulli, "
             "multinomial and Gaussian features and learned class probabilities have some. Pass hyperprior=None."
@@ -240,7 +238,7 @@ def read_target(fitted: Fitted, hyperprior: object, grouped: bool = False) -> An
                 f"run_nuts: {name} columns, whose classes share the parameters, have no partial pooling. Use one "
                 "density for each class, as in MixedNB(numbers='gaussian')."
             )
-        shared = [p for p, h in hyperprior_of(family, kind).items() if h.shape and hasattr(family, p)]
+        shared = [p for p, h in family.hyperprior(kind).items() if h.shape and hasattr(family, p)]
         if not grouped and any(np.ptp(getattr(family, p), axis=0).any() for p in shared):
             raise ValueError(
                 f"hyperprior: the {name} prior has another {' or '.join(shared)} in each class. Choose a prior that is "
@@ -352,7 +350,7 @@ def _require_positive(alpha: Any) -> None:
 
 
 def _run_for_weights(
-    nb: Any, X: object, y: object, sample_weight: object, others: Mapping[str, object], sample: Callable[..., Any]
+    nb: Weighed, X: object, y: object, sample_weight: object, others: Mapping[str, object], sample: Callable[..., Any]
 ) -> Any:
     """Draws of the term weights of a `WeightedNB`, as ArviZ data, by NUTS given cross-fitted terms of X and y.
 

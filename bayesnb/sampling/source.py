@@ -151,7 +151,7 @@ def numpyro_source(nb: Classifier, hyperprior: object = None) -> Source:
             f"numpyro_source: a {name} is no generative model. Use numpyro_source(nb.estimator_)."
         )
     for family in fitted.prior.blocks:
-        require_capability(family, Program)
+        family.program()  # raises the reason if there is none
     target = read_target(fitted, hyperprior)
     shared: list[dict[str, str]] = [{}] * len(target.sites)
     alpha = ""
@@ -348,7 +348,7 @@ def _write_numbers(block: _Block) -> _Part:
         rows[name] = "{" + ", ".join(entries) + "}"
     constants = _dict(constant, rows, f"Prior of the parameters of each {kind} column.")
     given, shared = {f: f'prior["{f}"]' for f in arrays}, ""
-    for name, hyperparameter in (hyperprior_of(prior, "pooled") if block.shared else {}).items():
+    for name, hyperparameter in (prior.hyperprior("pooled") if block.shared else {}).items():
         distribution: Any = hyperparameter.distribution
         shared += _for_each(block.shared[name], _replace_names(distribution.text, given), constant)
     given |= {name: f"{site}[name]" for name, site in block.shared.items()}
