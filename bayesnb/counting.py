@@ -40,29 +40,20 @@ def expected_counts(encoding: Encoding, rows: tuple[Rows, ...], weight: np.ndarr
 
 @float64
 def count_rows(encoding: Encoding, rows: tuple[Rows, ...], label: np.ndarray, weight: np.ndarray) -> Statistics:
-    """Sufficient statistics of labelled rows that are encoded already.
+    """Sufficient statistics of encoded rows with `label` (N,), indices of classes, and `weight` (N,).
 
-    If a network has each column given each other column, all pairs of levels are counted at once.
-
-    Parameters
-    ----------
-    encoding : Encoding
-    rows : tuple of Rows
-        Encoded rows of each block.
-    label : (N,) int array
-        Index of the class of each row.
-    weight : (N,) array
-        Replication count of each row.
-
-    Raises
-    ------
-    ValueError
-        If the squares of a feature's values leave the range of float64.
+    If a network has each column given each other column, all pairs of levels are counted at once. Raises ValueError if
+    the squares of a feature's values leave the range of float64.
     """
-    n_classes = len(encoding.classes)
-    on_host = [
-        _count_on_host(columns, r, label, weight, n_classes) for columns, r in zip(encoding.blocks, rows, strict=True)
-    ]
+    n_classes, on_host = len(encoding.classes), list[tuple[Any, float] | None]()
+    block_rows: Any
+    for columns, block_rows in zip(encoding.blocks, rows, strict=True):
+        network = columns.network
+        if network is not None and len(network.nodes) > len(network.base.index):
+            pairs = count_level_pairs(network.base, block_rows.base, label, weight, n_classes)
+            on_host.append((LevelCounts(lay_out_pairs(network, pairs)), 0.0))
+        else:
+            on_host.append(block_rows.count_on_host(label, weight, n_classes))
     by_kernels = tuple(r for r, counted in zip(rows, on_host, strict=True) if counted is None)
     if by_kernels:
         total = _count(n_classes, by_kernels, kernels.add_rows, label, weight)
@@ -78,27 +69,14 @@ def count_rows(encoding: Encoding, rows: tuple[Rows, ...], label: np.ndarray, we
     return finished
 
 
-def _count_on_host(
-    columns: Columns, rows: Any, label: np.ndarray, weight: np.ndarray, n_classes: int
-) -> tuple[Any, float] | None:
-    """Statistics of all rows of a block, and Σ weight · log base measure, if kernels need not count them in pieces."""
-    network = columns.network
-    if network is None or len(network.nodes) <= len(network.base.index):
-        counted: tuple[Any, float] | None = rows.count_on_host(label, weight, n_classes)
-        return counted
-    pairs = count_level_pairs(network.base, rows.base, label, weight, n_classes)
-    return LevelCounts(lay_out_pairs(network, pairs)), 0.0
-
-
 def _count(n_classes: int, rows: tuple[Rows, ...], kernel: Callable[..., Any], *arrays: np.ndarray) -> Statistics:
     """Sums of the kernels over all rows, block by block, with a progress bar; `arrays` have an entry per row."""
     total, last = empty(rows, n_classes), None
-    wait: Any = jax.block_until_ready
     with rows_progress("counting", len(arrays[0])) as step:
         for piece, x, block_arrays, log_base in row_blocks(rows, *arrays):
             total, current = kernel(total, x, *block_arrays, log_base)
             # The next block is prepared while the kernel reads this one, and no further block waits in memory.
-            wait(last)
+            jax.block_until_ready(last)  # type: ignore[no-untyped-call]
             last = current
             step(piece.stop - piece.start)
     return total
@@ -136,10 +114,10 @@ def finish(encoding: Encoding, total: Statistics) -> Statistics:
         If the squares of a feature's values leave the range of float64.
     """
     total = jax.tree.map(lambda leaf: leaf if isinstance(leaf, np.ndarray) else np.array(leaf), total)
-    finished = [c.finish(s, total.class_count) for c, s in zip(encoding.blocks, total.blocks, strict=True)]
-    finished_total = replace(total, blocks=tuple(finished))
-    _check_range(encoding, finished_total)
-    return finished_total
+    finished = (c.finish(s, total.class_count) for c, s in zip(encoding.blocks, total.blocks, strict=True))
+    total = replace(total, blocks=tuple(finished))
+    _check_range(encoding, total)
+    return total
 
 
 @float64
@@ -161,8 +139,8 @@ def single_rows(encoding: Encoding, rows: tuple[Rows, ...], n: int) -> Statistic
 def prune(counted: Counted) -> Counted:
     """Copy without undeclared levels that no row of positive weight has."""
     encoding, statistics = counted
-    pruned = [columns.prune(block) for columns, block in zip(encoding.blocks, statistics.blocks, strict=True)]
-    columns, blocks_ = zip(*pruned, strict=True)
+    pairs = zip(encoding.blocks, statistics.blocks, strict=True)
+    columns, blocks_ = zip(*(columns.prune(block) for columns, block in pairs), strict=True)
     return Counted(replace(encoding, blocks=columns), replace(statistics, blocks=blocks_))
 
 
@@ -245,7 +223,9 @@ def _to_axes_of(counted: Counted, joint: Encoding) -> Statistics:
     def spread(values: np.ndarray, columns: Columns, target: Columns) -> np.ndarray:
         """Copy of one field (C, L) onto the axes of the larger encoding, with zeros elsewhere."""
         positions, width = columns.positions_in(target), target.sizes().sum()
-        if values.shape == (n_classes, width) and _is_identity(classes) and _is_identity(positions):
+        if values.shape == (n_classes, width) and all(
+            np.array_equal(i, np.arange(len(i))) for i in (classes, positions)
+        ):
             return values
         spread_values = np.zeros((n_classes, width))
         spread_values[np.ix_(classes, positions)] = values
@@ -273,46 +253,32 @@ def check(counted: Counted) -> None:
     pairs = list(zip(encoding.blocks, statistics.blocks, strict=True))
     for columns, block in pairs:
         if type(block) is not columns.family.statistics:
-            raise ValueError(
-                f"The statistics of {columns.kind} columns are {type(block).__name__}; they must be "
-                f"{columns.family.statistics.__name__}. Fit the classifier again."
-            )
+            kinds = f"{type(block).__name__}; they must be {columns.family.statistics.__name__}"
+            raise ValueError(f"The statistics of {columns.kind} columns are {kinds}. Fit the classifier again.")
         for field in fields(block):
             require_numbers(field.name, getattr(block, field.name), (n_classes, sum(columns.sizes().tolist())))
     _check_range(encoding, statistics)
     check_scales(counted)
-    # Sums of fractional weights are rounded, in particular by `forget`.
-    most_observed = (weight * (1 + 1e-6) + 1e-6)[:, None]
     for columns, block in pairs:
         if not (possible := block.possible()).all():
             raise ValueError(
                 f"The statistics ({type(block).__name__}) of {_locate(~possible, encoding, columns)[1]} cannot be "
-                "those of any rows: a count or a sum is negative, or a sum is positive where the count is 0. Correct "
-                "the counts, or fit the classifier again."
+                "those of any rows: a count or a sum is negative, or a sum is positive where the count is 0. Fit again."
             )
-        too_many = not columns.one_simplex and (_sum_levels(block.count, columns.sizes()) > most_observed).any()
-        if too_many or (block.count[weight == 0] > 1e-6).any():
-            raise _contradiction(columns, block.count, encoding, weight)
-
-
-def _contradiction(columns: Columns, count: np.ndarray, encoding: Encoding, weight: np.ndarray) -> ValueError:
-    """Return the ValueError for a column with more observed cells than there are rows, from the counts (C, L)."""
-    sizes = columns.sizes()
-    node = np.repeat(np.arange(len(sizes)), sizes)
-    observed = np.stack([np.bincount(node, row, len(sizes)) for row in count])
-    most = np.where(weight > 0, np.inf, 0.0) if columns.one_simplex else weight
-    c, j = (int(i) for i in np.unravel_index(np.argmax(observed - most[:, None]), observed.shape))
-    name = columns.names[int(columns.axis()[0][np.argmax(node == j)])]
-    return ValueError(
-        f"class_count contradicts the counts of {columns.kind} columns: column {shown(name)} has {observed[c, j]:g} "
-        f"observed cells in class {shown(encoding.classes.values[c])}, which has {weight[c]:g} rows."
-    )
-
-
-def _sum_levels(count: np.ndarray, sizes: np.ndarray) -> np.ndarray:
-    """(C, F') sums of counts (C, L) over the levels of each feature with `sizes` > 0."""
-    start = (np.cumsum(sizes) - sizes)[sizes > 0].astype(np.int64)
-    return np.asarray(np.add.reduceat(count, start, axis=1)) if len(start) else count
+        sizes = columns.sizes()
+        node = np.repeat(np.arange(len(sizes)), sizes)
+        observed = np.stack([np.bincount(node, row, len(sizes)) for row in block.count])
+        # Sums of fractional weights are rounded, in particular by `forget`.
+        most = weight * (1 + 1e-6) + 1e-6
+        excess = observed - np.where((weight > 0) & columns.one_simplex, np.inf, most)[:, None]
+        if (excess > 0).any():
+            c, j = (int(i) for i in np.unravel_index(np.argmax(excess), excess.shape))
+            name = columns.names[int(columns.axis()[0][np.argmax(node == j)])]
+            raise ValueError(
+                f"class_count contradicts the counts of {columns.kind} columns: column {shown(name)} has "
+                f"{observed[c, j]:g} observed cells in class {shown(encoding.classes.values[c])}, which has "
+                f"{weight[c]:g} rows."
+            )
 
 
 def require_numbers(name: str, array: object, shape: tuple[int, ...]) -> None:
@@ -325,26 +291,17 @@ def require_numbers(name: str, array: object, shape: tuple[int, ...]) -> None:
             raise ValueError(f"{name} must have finite values and a finite sum.")
 
 
-def _is_identity(index: np.ndarray) -> bool:
-    """Whether `index` is 0, 1, …, so that indexing would change nothing."""
-    return np.array_equal(index, np.arange(len(index)))
-
-
 def _check_range(encoding: Encoding, statistics: Statistics) -> None:
     """Raise ValueError if statistics are not finite, or a count exceeds `GREATEST`."""
     if (heavy := statistics.class_count > GREATEST).any():
         where, place = _locate(heavy, encoding, None)
-        raise ValueError(
-            f"sample_weight: the weights of {place} sum to {statistics.class_count[where]}; the sum may be at most "
-            f"{GREATEST:g}. Rescale the weights."
-        )
+        total = statistics.class_count[where]
+        raise ValueError(f"sample_weight: the weights of {place} sum to {total}; at most {GREATEST:g} is possible.")
     for columns, block in zip(encoding.blocks, statistics.blocks, strict=True):
         too_large = ~np.logical_and.reduce([block.count <= GREATEST, *map(np.isfinite, jax.tree.leaves(block))])
         if too_large.any():
-            raise ValueError(
-                f"Input X, {_locate(too_large, encoding, columns)[1]}: the values are too large. Their squares or sums "
-                f"overflow float64, or their counts exceed {GREATEST:g}. Rescale the feature."
-            )
+            problem = f"too large: squares or sums overflow float64, or counts exceed {GREATEST:g}"
+            raise _unusable_column(_locate(too_large, encoding, columns)[1], f"the values are {problem}")
 
 
 def check_scales(counted: Counted) -> None:
@@ -366,10 +323,8 @@ def check_scales(counted: Counted) -> None:
         ):
             if wrong.any():
                 where, place = _locate(wrong, counted.encoding, columns)
-                raise ValueError(
-                    f"Input X, {place}: the average size of the values is {scales[where]:.3g}, which is too {problem}. "
-                    "Rescale the feature."
-                )
+                size = f"the average size of the values is {scales[where]:.3g}"
+                raise _unusable_column(place, f"{size}, which is too {problem}")
 
 
 def _require_squares(encoding: Encoding, rows: tuple[Rows, ...], statistics: Statistics) -> None:
@@ -380,10 +335,13 @@ def _require_squares(encoding: Encoding, rows: tuple[Rows, ...], statistics: Sta
         for f in map(int, np.flatnonzero(zero)):
             cells = block_rows.feature(f)
             if (lost := np.nan_to_num(cells) != 0).any():
-                raise ValueError(
-                    f"Input X, column {shown(columns.names[f])}: the values, such as {cells[lost][0]:.3g}, are too "
-                    "small; their squares underflow. Rescale the feature."
-                )
+                problem = f"the values, such as {cells[lost][0]:.3g}, are too small; their squares underflow"
+                raise _unusable_column(f"column {shown(columns.names[f])}", problem)
+
+
+def _unusable_column(place: str, problem: str) -> ValueError:
+    """Return the ValueError for numbers of X, at a place that `_locate` names, whose size is a problem."""
+    return ValueError(f"Input X, {place}: {problem}. Rescale the feature.")
 
 
 def _locate(flag: np.ndarray, encoding: Encoding, columns: Columns | None) -> tuple[tuple[int, ...], str]:

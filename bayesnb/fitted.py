@@ -2,19 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, fields, replace
-from functools import cached_property
+from functools import cached_property, partial
 from typing import Any, Protocol
 
-import jax
 import numpy as np
-from sklearn.utils.validation import check_is_fitted
+from sklearn.base import BaseEstimator
+from sklearn.utils.validation import check_is_fitted, validate_data
 
 from bayesnb import counting, kernels, scoring
 from bayesnb._util.arguments import shown
 from bayesnb._util.precision import float64
-from bayesnb._util.progress import progress
 from bayesnb._util.warnings import UndefinedProbabilityWarning, warn
 from bayesnb.counting import Counted
 from bayesnb.encoding import (
@@ -25,20 +24,18 @@ from bayesnb.encoding import (
     Rows,
     Table,
     Unknown,
-    ignore_unknown,
     priors,
     report_unknown,
+    to_table,
 )
 from bayesnb.families import Dirichlet, offers
+from bayesnb.kernels import Output
 from bayesnb.model import Estimate, JointLikelihood, NaiveBayes, Statistics, TermWeights
 
 ESTIMATES: tuple[Estimate, ...] = ("mle", "map", "mean", "predictive")
 """Readings of a posterior."""
-_ROUNDING = 1e-9
-"""Relative rounding error of sums of fractional weights."""
-
-Output = Callable[[jax.Array], jax.Array]
-"""Function of joint log probabilities (n, C), such as `scoring.log_proba`."""
+ScoreModel = Callable[["Fitted", tuple[Rows, ...], np.ndarray], np.ndarray]
+"""Function of a model, encoded rows and a mask (N,) of their positions: scores (n, C, …)."""
 
 
 class NotOfferedError(NotImplementedError, AttributeError):
@@ -46,83 +43,24 @@ class NotOfferedError(NotImplementedError, AttributeError):
 
 
 class Classifier(Protocol):
-    """Interface of the classifiers of bayesnb for analyses."""
+    """Interface of the classifiers of bayesnb for analyses: the state, and the public methods of `GaussianNB`."""
 
     estimate: Estimate
 
     @property
     def fitted_(self) -> Fitted:
         """Counts with prior and posterior, as set by `fit`, `partial_fit`, `forget`, `decay` or `load`."""
-        ...
 
     @property
     def no_posterior(self) -> str | None:
         """Reason why there is no exact posterior, nor draws, intervals, evidence and leave-one-out scores, or None."""
-        ...
 
     @property
     def no_evidence(self) -> str | None:
         """Reason why there is a posterior but no evidence, or None."""
-        ...
 
-    @property
-    def unweighted(self) -> Classifier:
-        """Classifier with the same counts and without weights of terms; the classifier itself if it has none."""
-        ...
-
-    @property
-    def classes_(self) -> np.ndarray:
-        """(C,) class labels."""
-        ...
-
-    @property
-    def class_log_prior_(self) -> np.ndarray:
-        """(C,) log posterior mean of each class probability."""
-        ...
-
-    @property
-    def log_evidence_(self) -> float:
-        """Log evidence log p(X, y), with the parameters integrated out."""
-        ...
-
-    def with_priors(self, priors: Mapping[str, Any], chosen: tuple[str, ...] = ()) -> Any:
-        """Return a copy with the same counts, under the hyperparameters `priors` {name: value}.
-
-        Those that are named in `chosen` were chosen on the counted rows.
-        """
-        ...
-
-    def with_counts(self, counted: Counted) -> Any:
-        """Return a copy with other counts, under the same hyperparameters and weights of terms."""
-        ...
-
-    def fit(self, X: object, y: object, sample_weight: object = None) -> Any:
-        """Replace all counts by those of the rows of X with labels y, and return the classifier."""
-        ...
-
-    def fit_parts(self, X: object, y: object, sample_weight: object = None) -> Any:
-        """Encode rows once; return a function that fits a copy to them under other row weights (N,)."""
-        ...
-
-    def refit(self, X: object, y: object, sample_weight: object = None) -> Any:
-        """Return a copy fitted to other rows, weights of terms included, with the levels of this classifier."""
-        ...
-
-    def predict(self, X: object) -> np.ndarray:
-        """Return the (N,) most probable class of each row, by the reading `estimate`."""
-        ...
-
-    def predict_proba(self, X: object, *, estimate: Estimate | None = None) -> np.ndarray:
-        """Compute (N, C) P(class | row) by a reading of the posterior, by default the hyperparameter `estimate`."""
-        ...
-
-    def predict_log_proba(self, X: object, *, class_prior: object = None) -> np.ndarray:
-        """Compute (N, C) log P(class | row), with `class_prior` (C,) in place of the learned class probabilities."""
-        ...
-
-    def get_params(self, deep: bool = True) -> dict[str, Any]:
-        """Return the hyperparameters by name; with `deep` also those of nested classifiers."""
-        ...
+    def __getattr__(self, name: str) -> Any:
+        """Return another public attribute or method, such as `predict_proba`."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -133,8 +71,8 @@ class Fitted:
 
     Parameters
     ----------
-    name : str
-        Name of the type of the classifier, for messages.
+    owner : BaseEstimator
+        Classifier without counts, which has the number, names and time units of the columns of `fit`.
     encoding : Encoding
         Meaning of the axes of the statistics: classes, and the columns with their levels.
     statistics : Statistics
@@ -153,17 +91,11 @@ class Fitted:
     no_posterior : str or None
         Reason why there is no exact posterior, or None. After EM `posterior` is that of the expected counts; for an
         average of models it belongs to none of them, and is not used.
-    no_evidence_as_such : str or None
-        Reason why classifiers of this type have no evidence, whatever was counted, or None.
-    table : function of X
-        Returns X as a `Table`; raises ValueError if its columns are not those of `fit`.
-    prior_alone : function of columns with parents and of their family
-        Returns the prior of the same features given the class alone.
-    average_of : function of Counted
-        Returns the models whose probabilities the classifier averages, in place of the posterior, or None.
+    divides_alpha : bool
+        Whether concentrations of a column are divided among the values of its parents.
     """
 
-    name: str
+    owner: BaseEstimator
     encoding: Encoding
     statistics: Statistics
     empirical_prior: NaiveBayes
@@ -172,18 +104,25 @@ class Fitted:
     estimates: tuple[Estimate, ...]
     chosen: tuple[str, ...]
     no_posterior: str | None
-    no_evidence_as_such: str | None
-    table: Callable[[Any], Table]
-    prior_alone: Callable[[Columns, Any], Any]
-    average_of: Callable[[Counted], Average | None]
+    divides_alpha: bool
 
     def __getstate__(self) -> dict[str, Any]:
         return {field.name: getattr(self, field.name) for field in fields(self)}  # Cached values are computed again.
 
-    @cached_property
-    def average(self) -> Average | None:
-        """Models whose joint probabilities are averaged, in place of the posterior, or None; computed once."""
-        return self.average_of(self.counted)
+    @property
+    def name(self) -> str:
+        """Name of the type of the classifier, for messages."""
+        return type(self.owner).__name__
+
+    @property
+    def member_names(self) -> Sequence[str] | None:
+        """Names of the models whose probabilities the classifier averages; None if it is a single model."""
+        return None
+
+    @property
+    def term_names(self) -> tuple[str, ...]:
+        """(T,) names of the terms: columns, or the members of an average of models."""
+        return self.encoding.term_map.names
 
     @cached_property
     def prior(self) -> NaiveBayes:
@@ -221,12 +160,12 @@ class Fitted:
     @cached_property
     def no_evidence(self) -> str | None:
         """Reason why there is a posterior but no evidence, or None."""
-        if self.no_posterior is not None or self.no_evidence_as_such is not None:
-            return self.no_evidence_as_such
+        if self.no_posterior is not None:
+            return None
         if any(self.encoding.term_map.plus < 0):
             return (
-                "the likelihood of numbers is a density times a ratio of tables of their cells, and this product has "
-                "no evidence in closed form. Use numbers='gaussian', which leaves numbers out of the structure."
+                "the likelihood of numbers, a density times a ratio of tables of cells, has no evidence in closed form."
+                " Use numbers='gaussian', which leaves numbers out of the structure."
             )
         missing = [
             name
@@ -237,8 +176,8 @@ class Fitted:
         if not missing:
             return None
         return (
-            f"cells are missing on the arcs to {missing[:8]} (in a column or its parents), and the sum over their "
-            "values has no closed form. Drop the rows with missing cells, or give missing cells a level of their own."
+            f"cells are missing on the arcs to {missing[:8]}, and the sum over their values has no closed form. Drop "
+            "the rows with missing cells, or give missing cells a level of their own."
         )
 
     @cached_property
@@ -246,7 +185,7 @@ class Fitted:
         """Log evidence log p(X, y), with the parameters integrated out; NotOfferedError if it has no closed form."""
         if reason := self.no_posterior or self.no_evidence:
             raise NotOfferedError(f"log_evidence_: {reason}")
-        return float(scoring.log_evidence(self.encoding, self.prior, self.statistics))
+        return scoring.log_evidence(self.encoding, self.prior, self.statistics)
 
     @cached_property
     def class_log_prior(self) -> np.ndarray:
@@ -269,6 +208,18 @@ class Fitted:
             model = replace(model, class_prior=classes)
         return model, "mean" if estimate == "mle" else estimate
 
+    def prior_alone(self, columns: Columns, family: Any) -> Any:
+        """Return the prior of P(feature | class) of a block from `family`, that of P(feature | parents, class)."""
+        network = columns.network
+        return family if network is None else network.prior_without_parents(family, divided=self.divides_alpha)
+
+    def require_single_model(self, who: str) -> None:
+        """Raise NotOfferedError, with the reason, if the classifier is an average of models; `who` is the caller."""
+
+    def table(self, X: object) -> Table:
+        """Return X as a table; raise ValueError if its columns are not those of `fit`."""
+        return read_columns(self.owner, X)
+
     def encode(self, X: object) -> tuple[tuple[Rows, ...], int]:
         """Encode the rows of X, and warn of unknown values; return the rows of each block, and their number."""
         table = self.table(X)
@@ -289,36 +240,11 @@ class Fitted:
 
     def log_proba(self, X: object) -> np.ndarray:
         """Compute (N, C) log P(class | row) by the reading `estimate`; warn of rows where it is NaN."""
-        log_proba = self.score(X, scoring.log_proba)
+        log_proba = self.score(*self.encode(X), scoring.log_proba)
         warn_undefined(np.isnan(log_proba[:, 0]))
         return log_proba
 
     def score(
-        self, X: object, output: Output, estimate: Estimate | None = None, class_prior: object = None
-    ) -> np.ndarray:
-        """Apply `output`, a function of `scoring`, to the (N, C) joint log probabilities of the rows of X.
-
-        Parameters
-        ----------
-        X : array-like, sparse matrix or DataFrame of shape (N, F)
-            Rows of features.
-        output : function of joint log probabilities (n, C)
-            Function of `scoring`, such as `scoring.log_proba`.
-        estimate : {"predictive", "mean", "map", "mle"}, optional
-            Reading of the posterior; default: `estimate` of the state.
-        class_prior : (C,) array, or dict or Series by class, optional
-            Class probabilities in place of the learned ones.
-        """
-        if self.average is None:
-            table = self.table(X)
-            return self.score_rows(self.rows(table), table.n_rows, output, estimate, class_prior)
-        weights_per_member = self.weights is not None and self.weights.has_members
-        joint = self.score_members(X, estimate, class_prior, each=weights_per_member)
-        if self.weights is not None:
-            joint = self.weights.average_scores(joint, self.log_class(estimate, class_prior))
-        return scoring.read_scores(joint, output)
-
-    def score_rows(
         self,
         rows: tuple[Rows, ...],
         n: int,
@@ -326,21 +252,21 @@ class Fitted:
         estimate: Estimate | None = None,
         class_prior: object = None,
     ) -> np.ndarray:
-        """Apply `output` to the (n, C) joint log probabilities of n encoded rows.
+        """Apply `output`, such as `scoring.log_proba`, to the (n, C) joint log probabilities of n encoded rows.
 
-        The reading is `estimate`, by default that of the state. `class_prior` (C,) replaces the learned class
-        probabilities.
+        The reading is `estimate`, by default that of the state. `class_prior` (C,), or a dict or Series by class,
+        replaces the learned class probabilities.
         """
         if estimate is None:
             estimate = self.estimate
         else:
             require_estimate(estimate)
-        encoding = self.encoding
-        likelihood = self._likelihood(estimate, class_prior)
+        encoding, likelihood = self.encoding, self._likelihood(estimate, class_prior)
         rows = rows if estimate == "predictive" else tuple(r.linear_rows() for r in rows)
         if estimate not in ("mle", "map") or all(columns.network is None for columns in encoding.blocks):
-            return scoring.score_by(likelihood, rows, n, output)
-        scores = scoring.score_by(likelihood, rows, n, scoring.joint)
+            kernel = partial(kernels.score, output=output)
+            return scoring.map_rows(rows, n, kernel, reading=likelihood, cells=len(encoding.classes))
+        scores = scoring.score(likelihood, rows, n, scoring.joint)
         if np.isnan(scores).any():
             model, reading = self.read(estimate, class_prior)
             # For a value of a parent that a class never had, there is no estimate for the child. The row is impossible,
@@ -349,9 +275,56 @@ class Fitted:
                 family if columns.network is None else fill_empty_tables(columns.network, family, reading)
                 for columns, family in zip(encoding.blocks, model.blocks, strict=True)
             )
-            filled = scoring.score_rows(encoding, replace(model, blocks=blocks), rows, n, reading, scoring.joint)
+            likelihood = scoring.read(encoding, replace(model, blocks=blocks), reading)
+            filled = scoring.score(likelihood, rows, n, scoring.joint)
             scores = np.where(np.isnan(scores) & np.isneginf(filled), -np.inf, scores)
-        return scoring.read_scores(scores, output)
+        return scoring.apply(output, scores)
+
+    def terms(self, rows: tuple[Rows, ...], n: int, estimate: Estimate | None = None) -> np.ndarray:
+        """Compute (n, C, T) terms of log p(row | class) of n encoded rows, times the weights of terms if there are any.
+
+        The reading is `estimate`, by default that of the state.
+        """
+        model, reading = self.read(estimate)
+        model = self.by_blocks(model)
+        terms = scoring.terms(self.encoding, scoring.read(self.encoding, model, reading), rows, n)
+        return self.weigh_terms(terms, self.log_class(estimate))
+
+    def by_blocks(self, model: NaiveBayes) -> NaiveBayes:
+        """Return `model` for terms of blocks: without weights if `weigh_terms` applies them to combined terms later."""
+        return model if self.encoding.term_map.is_identity else replace(model, weights=None)
+
+    def weigh_terms(self, terms: np.ndarray, log_class: np.ndarray) -> np.ndarray:
+        """Return (N, C, T) weighted terms of the classifier, from terms (N, C, R) of its blocks; see `by_blocks`.
+
+        For an average of models they are made of log p(class, row) (N, C, M) by each member, and log P(class).
+        """
+        term_map = self.encoding.term_map
+        if term_map.is_identity:
+            return terms
+        combined = term_map.combine(terms)
+        if self.weights is None:
+            return combined
+        sizes = [len(columns.term_names) for columns in self.encoding.blocks]
+        return combined * term_map.gather(self.weights.term_weights(sizes))
+
+    def score_models(
+        self, rows: tuple[Rows, ...], n: int, score: ScoreModel, *, less: np.ndarray | float = 0.0, each: bool = False
+    ) -> np.ndarray:
+        """Score n rows under the encoding of the classifier by `score`, a function of a model: (n, C, …).
+
+        An average of models has log p(class, row) (n, C, T), which `weigh_terms` and `combine` take: that of `each`
+        member, also if these have weights of their own, or that of the average. `less` (n,) is the weight to subtract
+        from its counts, such as that of a row that is left out.
+        """
+        return score(self, rows, np.ones(n, bool))
+
+    def combine(self, scores: np.ndarray, log_class: Callable[[], np.ndarray]) -> np.ndarray:
+        """Return log p(class, row) (n, C) from `score_models`; for an average of models with weights if there are any.
+
+        `log_class` computes log P(class), (C,) or (n, C).
+        """
+        return scores
 
     def _likelihood(self, estimate: Estimate, class_prior: object) -> JointLikelihood:
         """Return the joint likelihood of rows by a reading, cached, with `class_prior` (C,) if it is not None."""
@@ -366,34 +339,6 @@ class Fitted:
     def _likelihoods(self) -> dict[Estimate, JointLikelihood]:
         """Cache of the joint likelihood of rows by each reading, filled by `_likelihood`."""
         return {}
-
-    def score_members(
-        self, X: object, estimate: Estimate | None = None, class_prior: object = None, *, each: bool
-    ) -> np.ndarray:
-        """Compute log p(class, row) of an average (N, C), or with `each` that of its members (N, C, M)."""
-        table, average = self.table(X), self.average
-        assert average is not None
-        rows = self.rows(table) if average.members else ()
-        return self.score_rows_of_members(table, rows, estimate, class_prior, each=each)
-
-    def score_rows_of_members(
-        self,
-        table: Table,
-        rows: tuple[Rows, ...],
-        estimate: Estimate | None = None,
-        class_prior: object = None,
-        *,
-        each: bool,
-    ) -> np.ndarray:
-        """Compute the scores of `score_members` for rows that are encoded already."""
-        average = self.average
-        assert average is not None
-
-        def joint(member: Fitted, rows: tuple[Rows, ...], which: np.ndarray) -> np.ndarray:
-            """Compute (n, C) log p(class, row) of encoded rows by one member; `which` (N,) marks the rows."""
-            return member.score_rows(rows, int(which.sum()), scoring.joint, estimate, class_prior)
-
-        return average.each(table, rows, joint) if each else average.mean(table, rows, joint)
 
     def log_class(self, estimate: Estimate | None = None, class_prior: object = None) -> np.ndarray:
         """Compute (C,) log P(class) under a reading of the posterior, without the biases of weights."""
@@ -417,102 +362,6 @@ class Fitted:
         report_unknown(columns, unknown, note)
 
 
-Joint = Callable[[Fitted, tuple[Rows, ...], np.ndarray], np.ndarray]
-"""Function of a member, encoded rows and a mask (N,) of their positions in the table: log p(class, row) (n, C)."""
-
-
-@dataclass(frozen=True, eq=False)
-class Average:
-    """Average of models with one parent for all columns, over the members that vote on each row.
-
-    Parameters
-    ----------
-    names : (M,) tuple of str
-        Name of the parent of each member.
-    members : (M,) tuple of Fitted
-        State of each member.
-    occurrences : (M,) tuple of (L + 1,) arrays
-        Weight of the rows with each value of the parent of a member; the last entry, for a missing cell, is -inf.
-    min_count : float
-        A member votes on a row if the value of its parent in the row occurred in rows of at least this weight.
-    without_members : Fitted
-        Naive Bayes, for rows on which no member votes.
-    """
-
-    names: tuple[str, ...]
-    members: tuple[Fitted, ...]
-    occurrences: tuple[np.ndarray, ...]
-    min_count: float
-    without_members: Fitted
-
-    def mean(self, table: Table, rows: tuple[Rows, ...], joint: Joint, less: np.ndarray | float = 0.0) -> np.ndarray:
-        """Compute (N, C) log of the mean over the voting members of p(class, row); naive Bayes where none votes.
-
-        Parameters
-        ----------
-        table : Table
-            Rows as given.
-        rows : tuple of Rows
-            Rows under the encoding of the average.
-        joint : Joint
-            Function that scores rows by a member.
-        less : (N,) array, optional
-            Weight to subtract from the occurrences of the values of a row, such as that of a row that is left out.
-        """
-        shape = table.n_rows, len(self.without_members.encoding.classes)
-        total, votes = np.full(shape, -np.inf), np.zeros(table.n_rows)
-        for vote, scores in self._votes(table, rows, joint, less):
-            if scores is not None:
-                total = scoring.log_add(total, scores, vote)
-                votes += vote
-        none = votes == 0
-        if none.any():
-            total[none], votes[none] = self._score_by_naive_bayes(table, joint, none), 1
-        return total - np.log(votes)[:, None]
-
-    def each(self, table: Table, rows: tuple[Rows, ...], joint: Joint, less: np.ndarray | float = 0.0) -> np.ndarray:
-        """Compute (N, C, M) log p(class, row) by each member; without a vote, the mean of the voting members' logs.
-
-        Where no member votes all M entries are those of naive Bayes; without members M is 1. `less` (N,) is the weight
-        to subtract from the occurrences of the values of a row.
-        """
-        all_rows = np.ones(table.n_rows, bool)
-        if not self.members:
-            return self._score_by_naive_bayes(table, joint, all_rows)[..., None]
-        votes, scores = zip(*self._votes(table, rows, joint, less), strict=True)
-        vote: np.ndarray = np.stack(votes, axis=-1)
-        nothing = np.zeros((table.n_rows, len(self.without_members.encoding.classes)))
-        joints = np.stack([nothing if member is None else member for member in scores], axis=-1)
-        none = np.logical_not(vote.any(axis=1))
-        if none.any():
-            joints[none], vote[none] = self._score_by_naive_bayes(table, joint, none)[..., None], True
-        vote = vote[:, None]
-        mean = np.where(vote, joints, 0.0).sum(axis=2, keepdims=True) / vote.sum(axis=2, keepdims=True)
-        return np.where(vote, joints, mean)
-
-    def _score_by_naive_bayes(self, table: Table, joint: Joint, none: np.ndarray) -> np.ndarray:
-        """Compute (n, C) log p(class, row) by naive Bayes, for the n rows in the mask `none` (N,)."""
-        naive = self.without_members
-        return joint(naive, naive.encoding.rows(table.take(none), ignore_unknown), none)
-
-    def _votes(
-        self, table: Table, rows: tuple[Rows, ...], joint: Joint, less: np.ndarray | float
-    ) -> Iterator[tuple[np.ndarray, np.ndarray | None]]:
-        """Yield the mask (N,) of rows on which each member votes, and the member's log p(class, row) (N, C) or None."""
-        if not self.members:
-            return
-        cells: Any
-        cells, *rest = rows
-        base, all_rows = cells.base.stored(), np.ones(table.n_rows, bool)
-        with progress("AODE", len(self.members), "members") as tick:
-            for p, (member, occurrences) in enumerate(zip(self.members, self.occurrences, strict=True)):
-                columns: Any = member.encoding.blocks[0]
-                seen = occurrences[base.factors.raw[:, p]]
-                vote = seen - less >= self.min_count - _ROUNDING * np.maximum(seen, 0.0)
-                yield vote, joint(member, (columns.counting_rows(base), *rest), all_rows) if vote.any() else None
-                tick()
-
-
 @float64
 def fill_empty_tables(columns: NodeColumns, family: Dirichlet, reading: Estimate) -> Dirichlet:
     """Return the posterior with uniform tables for values of parents whose mean or mode is undefined (NaN).
@@ -534,14 +383,34 @@ def require_estimate(estimate: object, estimates: tuple[Estimate, ...] = ESTIMAT
         raise ValueError(f"estimate={shown(estimate)} {reason}; use one of {estimates}.")
 
 
+def score_new_rows(estimate: Estimate | None, class_prior: object = None) -> ScoreModel:
+    """Return the function that computes log p(class, row) (n, C) of new rows by a reading of a model."""
+    return lambda model, rows, which: model.score(rows, int(which.sum()), scoring.joint, estimate, class_prior)
+
+
+def read_columns(nb: BaseEstimator, X: object, *, reset: bool = False) -> Table:
+    """Return X as a table; raise ValueError if its columns are not those of `fit`, or with `reset` store them in `nb`.
+
+    Stored are `n_features_in_` and, for names that are strings, `feature_names_in_`.
+    """
+    table, known = to_table(X, type(nb).__name__), vars(nb)
+    names: Sequence[str] | None = known.get("feature_names_in_")
+    unnamed = names is None and isinstance(X, np.ndarray)
+    if reset or not unnamed or len(table.names) != known.get("n_features_in_"):
+        validate_data(nb, X, reset=reset, skip_check_array=True)
+        names = known.get("feature_names_in_")
+    if names is not None:
+        table = replace(table, names=tuple(names))
+    return table if reset else replace(table, time_units=known.get("time_units_", {}))
+
+
 def warn_undefined(undefined: np.ndarray) -> None:
     """Warn of rows without class probabilities, if the mask `undefined` (N,) has any."""
     if undefined.any():
         warn(
-            f"{int(undefined.sum())} of {len(undefined)} rows have no class probabilities: under this estimate "
-            f"the probability of every class is 0 or undefined (first: row {int(np.argmax(undefined))}). For these "
-            "rows predict_proba is NaN, and predict returns the class with the highest prior probability. Set "
-            "estimate='predictive', under which these rows have probabilities.",
+            f"{int(undefined.sum())} of {len(undefined)} rows have no class probabilities (first: row "
+            f"{int(np.argmax(undefined))}): under this estimate those of every class are 0 or undefined. predict_proba "
+            "is NaN, and predict returns the class with the highest prior probability. Set estimate='predictive'.",
             UndefinedProbabilityWarning,
         )
 
@@ -549,9 +418,8 @@ def warn_undefined(undefined: np.ndarray) -> None:
 def require_classifier(nb: object, who: str) -> None:
     """Raise TypeError unless `nb` is a classifier of bayesnb, fitted or not; `who` is named as the caller."""
     if not hasattr(type(nb), "no_posterior"):
-        raise TypeError(
-            f"{who} takes a classifier of bayesnb, such as GaussianNB(), and got {type(nb).__module__}.{shown(nb)}."
-        )
+        kind = f"{type(nb).__module__}.{shown(nb)}"
+        raise TypeError(f"{who} takes a classifier of bayesnb, such as GaussianNB(), and got {kind}.")
 
 
 def require_fitted(nb: object, who: str) -> None:
@@ -589,8 +457,7 @@ def require_posterior(nb: Classifier, who: str, draws: object = None) -> Fitted:
     """
     require_fitted(nb, who)
     if is_mixture(nb) and not (draws is None or isinstance(draws, int | np.integer)):
-        mixture: Any = nb
-        of_mixture: Fitted = mixture.estimator_.fitted_
+        of_mixture: Fitted = nb.estimator_.fitted_
         return of_mixture
     if nb.no_posterior is not None:
         raise NotImplementedError(f"{who}: {nb.no_posterior}")
@@ -605,6 +472,6 @@ def is_mixture(nb: object) -> bool:
 def require_evidence(nb: Classifier, who: str) -> Fitted:
     """Return the state of a fitted classifier; raise unless log p(X, y) has a closed form, see `require_posterior`."""
     fitted = require_posterior(nb, who)
-    if fitted.no_evidence is not None:
-        raise NotImplementedError(f"{who}: {fitted.no_evidence}")
+    if nb.no_evidence is not None:
+        raise NotImplementedError(f"{who}: {nb.no_evidence}")
     return fitted

@@ -22,10 +22,18 @@ from jaxtyping import Float, Int
 
 from bayesnb._util.precision import float64
 from bayesnb.encoding.row_blocks import padded_size
-from bayesnb.families import LevelCounts, offers
+from bayesnb.families import offers
 from bayesnb.families._namespace import is_host, kernel, logsumexp, xp
 from bayesnb.families._pytree import Array
-from bayesnb.model import Estimate, JointLikelihood, NaiveBayes, Statistics, kernel_log_base, log_normalize
+from bayesnb.model import (
+    Estimate,
+    JointLikelihood,
+    NaiveBayes,
+    Statistics,
+    kernel_log_base,
+    log_normalize,
+    update_families,
+)
 
 P = ParamSpec("P")
 R = TypeVar("R")
@@ -34,10 +42,8 @@ _PIECE = 2**18  # Copies of a piece stay in the cache; those of whole large mode
 
 __all__ = ["count", "log_evidence", "log_joint", "update"]
 
-Output = Callable[[jax.Array], jax.Array]
-"""Function of joint log probabilities (N, C)."""
-TermFunction = Callable[[JointLikelihood, tuple[Any, ...]], jax.Array]
-"""Function of a likelihood and rows to (N, C, T): `JointLikelihood.terms` or `.block_log_likelihoods`."""
+Output = Callable[[Any], Any]
+"""Function of joint log probabilities (N, C), such as `scoring.log_proba`."""
 
 
 def _numpy_in_float64(function: Callable[P, R]) -> Callable[P, R]:
@@ -148,11 +154,7 @@ def update(prior: NaiveBayes, statistics: Statistics) -> NaiveBayes:
            [1., 3., 2., 1., 2.]])
     """
     _require_same_shapes(prior, statistics)
-    prior = prior.derive(statistics)
-    counts = LevelCounts(statistics.class_count[None]), *statistics.blocks
-    pairs = zip((prior.class_prior, *prior.blocks), counts, strict=True)
-    classes, *blocks = (_update_family(family, counted) for family, counted in pairs)
-    return replace(prior, class_prior=classes, blocks=tuple(blocks))
+    return update_families(prior.derive(statistics), statistics, _update_family)
 
 
 def _update_family(family: Any, statistics: Any) -> Any:
@@ -332,42 +334,28 @@ def score(reading: JointLikelihood, x: tuple[Any, ...], output: Output) -> jax.A
     return output(reading.log_joint(x))
 
 
-@kernel(static_argnames="function")
-def terms(reading: JointLikelihood, x: tuple[Any, ...], function: TermFunction) -> jax.Array:
-    """(N, C, T) terms of one block of rows, `function(reading, x)`."""
-    return function(reading, x)
+@kernel
+def terms(reading: JointLikelihood, x: tuple[Any, ...]) -> jax.Array:
+    """(N, C, T) terms of one block of rows."""
+    return reading.terms(x)
 
 
-@kernel(static_argnames=("function", "output"))
-def average_over_weights(
-    reading: JointLikelihood,
-    x: tuple[Any, ...],
-    bias: jax.Array,
-    weight: jax.Array,
-    function: TermFunction,
-    output: Output,
-) -> jax.Array:
-    """`output` of log P(class | row), (N, C), averaged over S draws of term weights, for one block of rows."""
-    averaged: jax.Array = average_of_terms(function(reading, x), reading.log_class, bias, weight, output)
-    return averaged
+@kernel
+def sum_of_terms(reading: JointLikelihood, x: tuple[Any, ...]) -> jax.Array:
+    """(N, C, 1) log p(row | class) of one block of rows, the sum of all terms, as a single term."""
+    return reading.log_likelihood(x)[..., None]
 
 
 @kernel(static_argnames="output")
-def average_of_terms(
+def average_over_weights(
     terms: jax.Array, log_class: jax.Array, bias: jax.Array, weight: jax.Array, output: Output
 ) -> jax.Array:
-    """`output` of log P(class | row), (N, C), averaged over S draws of weights of given terms (N, C, T)."""
+    """`output` of log P(class | row), (N, C), averaged over S draws of weights of the terms (N, C, T)."""
     impossible = xp.any(xp.isneginf(terms), axis=-1)
     # (N, S, C); an impossible row stays impossible, also at weight 0.
     scores = xp.einsum("nct,st->nsc", xp.where(xp.isneginf(terms), 0.0, terms), weight)
     scores = xp.where(impossible[:, None], -xp.inf, scores) + (log_class + bias)
     return output(logsumexp(log_normalize(scores), axis=1) - xp.log(len(weight)))
-
-
-@kernel(static_argnames="output")
-def read_scores(scores: jax.Array, output: Output) -> jax.Array:
-    """`output` of joint log probabilities (N, C)."""
-    return output(scores)
 
 
 @kernel

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import replace
 from typing import Any, Literal, Self
 
@@ -186,20 +186,6 @@ class TermWeights:
         if xp.ndim(weight):
             return Raised(likelihood, weight)
         return Tempered(likelihood, weight, exponent)
-
-    @property
-    def has_members(self) -> bool:
-        """Whether each weight belongs to a member model of an average."""
-        return bool(xp.ndim(self.blocks[0]) > 0)
-
-    def average_scores(self, joint: Any, log_class: Any) -> Any:
-        """(N, C) weighted scores b_c + log π_c + Σ_m w_m log p_m(row | c) of an average of models.
-
-        `joint` is log p(class, row): (N, C) of the average, or (N, C, M) of its members; `log_class` is (N, C) or (C,).
-        """
-        if self.has_members:
-            return log_class + self.class_bias + (joint - log_class[..., None]) @ self.blocks[0]
-        return log_class + self.class_bias + self.blocks[0] * (joint - log_class)
 
 
 @pytree
@@ -412,18 +398,14 @@ class NaiveBayes:
 
     def update(self, statistics: Statistics) -> Self:
         """Posterior given the statistics of labelled rows, an object of the same type."""
-        blocks = tuple(f.update(s) for f, s in zip(self.blocks, statistics.blocks, strict=True))
-        classes = self.class_prior.update(LevelCounts(statistics.class_count[None]))
-        return replace(self, class_prior=classes, blocks=blocks)
+        return update_families(self, statistics, lambda family, counted: family.update(counted))
 
     def update_for_removal(self, statistics: Statistics) -> Self:
         """Posterior that keeps prior and counts separate, so that `read(…, multiplicity)` can leave rows out exactly.
 
         A small prior is not lost beside large counts, and rows are also left out of priors derived from the data.
         """
-        blocks = tuple(f.update_keeping_prior(s) for f, s in zip(self.blocks, statistics.blocks, strict=True))
-        classes: Any = self.class_prior.update_keeping_prior(LevelCounts(statistics.class_count[None]))
-        return replace(self, class_prior=classes, blocks=blocks)
+        return update_families(self, statistics, lambda family, counted: family.update_keeping_prior(counted))
 
     def derive(self, statistics: Statistics) -> Self:
         """Prior with empirical blocks (functions of the statistics) replaced by the families that they return."""
@@ -557,13 +539,14 @@ class JointLikelihood:
 
     def prepare(self, x: tuple[Any, ...]) -> JointLikelihood:
         """Return an equal likelihood with tables rearranged for rows encoded like `x`, to score many such blocks."""
-        return JointLikelihood(
-            self.log_class, tuple(p.prepare(rows) for p, rows in zip(self.likelihoods, x, strict=True))
-        )
+        return replace(self, likelihoods=tuple(p.prepare(rows) for p, rows in zip(self.likelihoods, x, strict=True)))
 
     def log_joint(self, x: tuple[Any, ...]) -> Float[jax.Array, "N C"]:
         """(N, C) log p(class, row), without base measures; -inf of a block or class outweighs +inf."""
-        return plus(self.log_likelihood(x), self.log_class)
+        score = xp.zeros(())
+        for likelihood, rows in zip(self.likelihoods, x, strict=True):
+            score = plus(score, likelihood.log_prob(rows))
+        return plus(score, self.log_class)
 
     def log_prob(self, statistics: Statistics) -> jax.Array:
         """Scalar log p(X, y | parameters) of all counted rows at plugged-in parameters, base measures included."""
@@ -582,10 +565,15 @@ class JointLikelihood:
 
     def log_likelihood(self, x: tuple[Any, ...]) -> Float[jax.Array, "N C"]:
         """(N, C) log p(row | class), without base measures; -inf of a block outweighs +inf."""
-        score = xp.zeros(())
-        for likelihood, rows in zip(self.likelihoods, x, strict=True):
-            score = plus(score, likelihood.log_prob(rows))
-        return score
+        return replace(self, log_class=xp.zeros(())).log_joint(x)
+
+
+def update_families(model: Any, statistics: Statistics, update: Callable[[Any, Any], Any]) -> Any:
+    """Model with `update(family, its statistics)` in place of the class prior and of the family of each block."""
+    counts = LevelCounts(statistics.class_count[None]), *statistics.blocks
+    pairs = zip((model.class_prior, *model.blocks), counts, strict=True)
+    classes, *blocks = (update(family, counted) for family, counted in pairs)
+    return replace(model, class_prior=classes, blocks=tuple(blocks))
 
 
 def _no_rows(family: Any) -> Any:
@@ -593,15 +581,14 @@ def _no_rows(family: Any) -> Any:
     shape = np.shape(jax.tree.leaves(family)[0])
     if len(shape) != 2:
         raise ValueError(
-            f"prior: the number of columns of {type(family).__name__} is not known. Use NaiveBayes.gaussian or "
-            "NaiveBayes.poisson, whose priors have it."
+            f"prior: the number of columns of {type(family).__name__} is not known. Use NaiveBayes.gaussian or poisson."
         )
     if not offers(family, "rows"):
         return no_rows(family.statistics, shape)
     if isinstance(family.group, jax.core.Tracer):
         raise ValueError(
-            "prior: the groups of levels are traced, and the shapes of the statistics depend on them. Build the prior "
-            "inside of the traced function, or pass Statistics.empty(prior) as an argument of the function."
+            "prior: the groups of levels are traced, and shapes depend on them. Build the prior inside of the traced "
+            "function, or pass Statistics.empty(prior) as an argument."
         )
     sizes = np.bincount(np.asarray(family.group), minlength=family.num_groups)
     return GroupedCounts(np.zeros(shape), tuple(sizes.tolist()))
@@ -634,23 +621,20 @@ def read_block(block: Family, estimate: str, multiplicity: Array | None = None) 
     `estimate` is "predictive", "mean", "map" or "penalized_mle". With `multiplicity` (C,), for the first two, each
     scored row is first added to the data of each class that many times.
     """
-    likelihood: Likelihood
     if estimate == "predictive":
-        likelihood = block.predictive(multiplicity)
-    elif estimate == "mean":
-        likelihood = block.mean(multiplicity)
-    elif multiplicity is not None:
+        return block.predictive(multiplicity)
+    if estimate == "mean":
+        return block.mean(multiplicity)
+    if multiplicity is not None:
         raise ValueError(
-            f"estimate={estimate!r} cannot be computed when rows are added to or left out of the counted rows, as in "
-            "loo and conformal; use 'mean' or 'predictive'."
+            f"estimate={estimate!r} cannot be computed when rows are added or left out, as in loo and conformal; use "
+            "'mean' or 'predictive'."
         )
-    elif estimate == "penalized_mle":
-        likelihood = block.penalized_mle()
-    elif estimate == "map":
-        likelihood = block.mode()
-    else:
-        raise ValueError(f"estimate={estimate!r} is unknown; use 'mean', 'map' or 'predictive'.")
-    return likelihood
+    if estimate == "penalized_mle":
+        return block.penalized_mle()
+    if estimate == "map":
+        return block.mode()
+    raise ValueError(f"estimate={estimate!r} is unknown; use 'mean', 'map' or 'predictive'.")
 
 
 def plus(a: jax.Array, b: jax.Array) -> jax.Array:
@@ -678,5 +662,4 @@ def log_normalize(joint: Float[jax.Array, "*N C"]) -> Float[jax.Array, "*N C"]:
         log_prob = xp.where(certain, xp.where(xp.isposinf(joint), 0.0, -xp.inf), finite(joint))
         return xp.where(undefined(joint)[..., None], xp.nan, log_prob)
 
-    log_prob: jax.Array = cond(xp.all(xp.isfinite(joint)), lambda: finite(joint), general)
-    return log_prob
+    return cond(xp.all(xp.isfinite(joint)), lambda: finite(joint), general)

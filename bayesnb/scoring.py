@@ -19,43 +19,8 @@ from bayesnb._util.progress import rows_progress
 from bayesnb.encoding import Encoding, Rows, blocks
 from bayesnb.families._namespace import are_few, cond, logsumexp, xp
 from bayesnb.families._pytree import Array
-from bayesnb.kernels import Output, TermFunction
-from bayesnb.model import (
-    Estimate,
-    JointLikelihood,
-    NaiveBayes,
-    Statistics,
-    log_normalize,
-    undefined,
-)
-
-
-@float64
-def score_rows(
-    encoding: Encoding,
-    model: NaiveBayes,
-    rows: tuple[Rows, ...],
-    n: int,
-    estimate: Estimate | Literal["penalized_mle"],
-    output: Output,
-) -> np.ndarray:
-    """Apply `output` to the joint log probabilities (N, C) of n rows under a reading of the posterior.
-
-    Parameters
-    ----------
-    encoding : Encoding
-    model : NaiveBayes
-        Posterior.
-    rows : tuple of Rows
-        Encoded rows of each block.
-    n : int
-        Number of rows.
-    estimate : {"mean", "map", "predictive", "penalized_mle"}
-        Reading of the posterior.
-    output : Output
-    """
-    rows = tuple(r.linear_rows() for r in rows) if estimate != "predictive" else rows
-    return score_by(read(encoding, model, estimate), rows, n, output)
+from bayesnb.kernels import Output
+from bayesnb.model import Estimate, JointLikelihood, NaiveBayes, Statistics, log_normalize, undefined
 
 
 @float64
@@ -65,50 +30,17 @@ def read(
     estimate: Estimate | Literal["penalized_mle"],
     multiplicity: np.ndarray | None = None,
 ) -> JointLikelihood:
-    """Joint likelihood under a reading of the posterior, for `score_by`; tables are padded with unused levels.
+    """Joint likelihood under a reading of the posterior, for `score`; tables are padded with unused levels.
 
-    Parameters
-    ----------
-    encoding : Encoding
-    model : NaiveBayes
-        Posterior.
-    estimate : {"mean", "map", "predictive", "penalized_mle"}
-        Reading of the posterior.
-    multiplicity : (C,) array, optional
-        Number of copies of each row that are added to the data of each class, see `NaiveBayes.read`.
+    With `multiplicity` (C,) that many copies of each row are added to the data of each class, see `NaiveBayes.read`.
     """
     return pad(encoding, model).read(estimate, multiplicity)
 
 
-@float64
-def score_by(
-    reading: JointLikelihood,
-    rows: tuple[Rows, ...],
-    n: int,
-    output: Output,
-) -> np.ndarray:
-    """Apply `output` to the joint log probabilities (N, C) of n rows, given a joint likelihood.
-
-    Parameters
-    ----------
-    reading : JointLikelihood
-        Result of `read`.
-    rows : tuple of Rows
-        Encoded rows of each block; `linear_rows` unless parameters are integrated out.
-    n : int
-        Number of rows.
-    output : Output
-    """
-    prepared: list[JointLikelihood] = []
-
-    def score_block(x: tuple[Any, ...]) -> jax.Array:
-        """Scores of one block of rows; the first call prepares the likelihood for rows of this kind."""
-        if not prepared:
-            prepared.append(prepare(reading, x))
-        scores: jax.Array = kernels.score(prepared[0], x, output)
-        return scores
-
-    return _map_rows(rows, n, score_block, cells=np.shape(reading.log_class)[-1])
+def score(reading: JointLikelihood, rows: tuple[Rows, ...], n: int, output: Output) -> np.ndarray:
+    """Apply `output` to the joint log probabilities (N, C) of n rows; `linear_rows` if parameters are plugged in."""
+    cells = np.shape(reading.log_class)[-1]
+    return map_rows(rows, n, partial(kernels.score, output=output), reading=reading, cells=cells)
 
 
 def prepare(reading: JointLikelihood, x: tuple[Any, ...]) -> JointLikelihood:
@@ -121,116 +53,36 @@ def prepare(reading: JointLikelihood, x: tuple[Any, ...]) -> JointLikelihood:
     return prepared if are_few(prepared, x) else jax.tree.map(jnp.asarray, prepared)
 
 
-@float64
-def terms_of_rows(
-    encoding: Encoding,
-    model: NaiveBayes,
-    rows: tuple[Rows, ...],
-    n: int,
-    estimate: Estimate,
-    function: TermFunction = JointLikelihood.terms,
-) -> Float[np.ndarray, "n C T"]:
-    """(n, C, T) terms of log p(row | class) under a reading of the posterior, times weights if the model has any.
-
-    Parameters
-    ----------
-    encoding : Encoding
-    model : NaiveBayes
-        Posterior.
-    rows : tuple of Rows
-        Encoded rows of each block.
-    n : int
-        Number of rows.
-    estimate : {"mean", "map", "predictive"}
-        Reading of the posterior.
-    function : TermFunction
-        Terms of the columns, or of whole blocks.
-    """
-    return terms_by(encoding, pad(encoding, model).read(estimate), rows, n, function)
-
-
-@float64
-def terms_by(
-    encoding: Encoding,
-    reading: JointLikelihood,
-    rows: tuple[Rows, ...],
-    n: int,
-    function: TermFunction = JointLikelihood.terms,
-) -> Float[np.ndarray, "n C T"]:
-    """(n, C, T) terms of log p(row | class) of n encoded rows, given a joint likelihood."""
-    terms = []
-    for columns, likelihood, block_rows in zip(encoding.blocks, reading.likelihoods, rows, strict=True):
-        block_likelihood = JointLikelihood(reading.log_class, (likelihood,))
-        cells = len(reading.log_class) * len(columns.term_names) if function is JointLikelihood.terms else 0.0
-        terms.append(
-            map_rows((block_rows,), n, partial(kernels.terms, block_likelihood, function=function), cells=cells)
-        )
-    return terms[0] if len(terms) == 1 else np.concatenate(terms, axis=-1)
-
-
-@float64
 def average_over_weights(
-    encoding: Encoding,
-    model: NaiveBayes,
     rows: tuple[Rows, ...],
     n: int,
-    estimate: Estimate,
+    terms: Callable[..., Array],
+    *arrays: np.ndarray,
+    log_class: np.ndarray,
     bias: np.ndarray,
     weight: np.ndarray,
     output: Output,
 ) -> np.ndarray:
     """Apply `output` to log P(class | row), (n, C), where P is averaged over S draws of weights of the terms.
 
-    Parameters
-    ----------
-    encoding : Encoding
-    model : NaiveBayes
-        Posterior.
-    rows : tuple of Rows
-        Encoded rows of each block.
-    n : int
-        Number of rows.
-    estimate : {"mean", "map", "predictive"}
-        Reading of the posterior.
-    bias : (S, C) array
-        Draws of the class biases.
-    weight : (S, T) or (S, 1) array
-        Draws of the weights of the terms, or of one weight of all terms.
-    output : Output
+    `terms(x, *pieces)` returns the terms (n, C, T) of a block of rows, and `pieces` are cut from `arrays`; `bias`
+    (S, C) and `weight` (S, T) are the draws. T is 1 where all terms have one weight.
     """
-    reading = pad(encoding, model).read(estimate)
-    function = JointLikelihood.terms if weight.shape[1] > 1 else _sum_of_terms
-    cells = model.n_classes * (encoding.n_terms * (weight.shape[1] > 1) + len(weight))
-    return map_rows(
-        rows, n, lambda x: kernels.average_over_weights(reading, x, bias, weight, function, output), cells=cells
-    )
+
+    def kernel(*block: Any) -> jax.Array:
+        return kernels.average_over_weights(terms(*block), log_class, bias, weight, output)
+
+    return map_rows(rows, n, kernel, *arrays, cells=len(log_class) * (weight.shape[1] + len(weight)))
 
 
-@float64
-def average_of_terms(
-    terms: np.ndarray,
-    log_class: np.ndarray,
-    bias: np.ndarray,
-    weight: np.ndarray,
-    output: Output,
-) -> np.ndarray:
-    """Apply `output` to log P(class | row), (n, C), where P is averaged over S draws of weights of given `terms`.
-
-    Parameters
-    ----------
-    terms : (n, C, T) array
-    log_class : (C,) array
-        Log class probabilities.
-    bias : (S, C) array
-        Draws of the class biases.
-    weight : (S, T) or (S, 1) array
-        Draws of the weights of the terms, or of one weight of all terms.
-    output : Output
-    """
-    cells = terms.shape[1] * len(weight)
-    return map_rows(
-        (), len(terms), lambda _, x: kernels.average_of_terms(x, log_class, bias, weight, output), terms, cells=cells
-    )
+def terms(encoding: Encoding, reading: JointLikelihood, rows: tuple[Rows, ...], n: int) -> Float[np.ndarray, "n C T"]:
+    """(n, C, T) terms of log p(row | class) of n encoded rows, times weights if the reading has any."""
+    terms_of_blocks = []
+    for columns, likelihood, block_rows in zip(encoding.blocks, reading.likelihoods, rows, strict=True):
+        kernel = partial(kernels.terms, replace(reading, likelihoods=(likelihood,)))
+        cells = np.shape(reading.log_class)[-1] * len(columns.term_names)
+        terms_of_blocks.append(map_rows((block_rows,), n, kernel, cells=cells))
+    return terms_of_blocks[0] if len(terms_of_blocks) == 1 else np.concatenate(terms_of_blocks, axis=-1)
 
 
 @float64
@@ -241,23 +93,24 @@ def log_class(model: NaiveBayes, estimate: Estimate) -> Float[np.ndarray, "C"]:
 
 @float64
 def map_rows(
-    rows: tuple[Rows, ...], n: int, kernel: Callable[..., Array], *arrays: np.ndarray, cells: float = 0.0
+    rows: tuple[Rows, ...],
+    n: int,
+    kernel: Callable[..., Array],
+    *arrays: np.ndarray,
+    cells: float = 0.0,
+    reading: JointLikelihood | None = None,
 ) -> Shaped[np.ndarray, "n ..."]:
     """Concatenated results (n, …) of `kernel(x, *pieces)` over blocks of rows, `pieces` being cut from `arrays`.
 
-    `cells` is the number of result cells of a row, which limits the size of the blocks.
+    `cells` is the number of result cells of a row, which limits the size of the blocks. A `reading` is prepared for
+    rows like those of the first block, and passed to the kernel before x.
     """
-    return _map_rows(rows, n, kernel, *arrays, cells=cells)
-
-
-def _map_rows(
-    rows: tuple[Rows, ...], n: int, kernel: Callable[..., Array], *arrays: np.ndarray, cells: float
-) -> Shaped[np.ndarray, "n ..."]:
-    """Concatenated results (n, …) of `kernel` over blocks of rows, as `map_rows`, where float64 is set already."""
     pieces = blocks(rows, n, *arrays, cells=cells)
     first = next(pieces, None)
     if first is None:
         return np.empty(0)
+    if reading is not None:
+        kernel = partial(kernel, prepare(reading, first[1]))
     if first[0].stop == n:
         return np.asarray(kernel(first[1], *first[2]))[:n].copy()
 
@@ -290,15 +143,9 @@ def plug_in(family: Any) -> Any:
 
 
 @float64
-def read_scores(scores: np.ndarray, output: Output) -> np.ndarray:
-    """Apply `output` to given joint log probabilities (N, C), block by block."""
-    return map_rows((), len(scores), lambda _, block: kernels.read_scores(block, output), scores)
-
-
-@float64
-def log_add(total: np.ndarray, scores: np.ndarray, which: np.ndarray) -> np.ndarray:
-    """Copy of `total` (N, C), with log(exp(total) + exp(scores)) in the rows where `which` (N,) is true."""
-    return map_rows((), len(total), lambda _, *block: kernels.log_add(*block), total, scores, which)
+def apply(output: Output, scores: np.ndarray) -> np.ndarray:
+    """Apply `output`, evaluated by NumPy, to given joint log probabilities (N, C)."""
+    return np.asarray(output(scores))
 
 
 def joint(scores: Float[jax.Array, "N C"]) -> Float[jax.Array, "N C"]:
@@ -328,8 +175,7 @@ def decision(scores: Float[jax.Array, "N C"]) -> Int[jax.Array, "N"]:
         """Index of the largest score, -1 for undefined rows."""
         return xp.where(undefined(scores), -1, xp.argmax(scores, axis=1)).astype(xp.int32)
 
-    choice: jax.Array = cond(xp.all(xp.isfinite(top)), first_of_top, general)
-    return choice
+    return cond(xp.all(xp.isfinite(top)), first_of_top, general)
 
 
 @float64
@@ -342,11 +188,9 @@ def log_base(rows: tuple[Rows, ...], n: int) -> Float[np.ndarray, "N"]:
     )
 
 
-@float64
 def log_evidence(encoding: Encoding, prior: NaiveBayes, statistics: Statistics) -> float:
-    """Log marginal likelihood log p(X, y) of the counted rows under the prior, in float64."""
-    evidence: float = kernels.log_evidence(pad(encoding, prior), pad_statistics(encoding, statistics))
-    return evidence
+    """Log marginal likelihood log p(X, y) of the counted rows under the prior."""
+    return float(kernels.log_evidence(pad(encoding, prior), pad_statistics(encoding, statistics)))
 
 
 def pad_statistics(encoding: Encoding, statistics: Statistics) -> Statistics:
@@ -363,8 +207,3 @@ def _pad_blocks(encoding: Encoding, blocks_: tuple[Any, ...]) -> tuple[Any, ...]
     """Families or statistics of the blocks, each with unused levels appended up to the capacity of its columns."""
     extra = [columns.capacity - int(columns.sizes().sum()) for columns in encoding.blocks]
     return tuple(block.pad(n) if n else block for block, n in zip(blocks_, extra, strict=True))
-
-
-def _sum_of_terms(reading: JointLikelihood, x: tuple[Any, ...]) -> jax.Array:
-    """(N, C, 1) log p(row | class), the sum of all terms, as a single term."""
-    return reading.log_likelihood(x)[..., None]

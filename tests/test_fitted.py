@@ -78,7 +78,7 @@ def lines(pattern):
 def test_no_private_member_of_a_classifier_is_used_outside_the_estimators():
     estimators = "\n".join(path.read_text(encoding="utf-8") for path in (HOME / "estimators").glob("*.py"))
     private = set(re.findall(r"def (_[a-z]\w+)\(\s*self", estimators))
-    assert {"_empirical_prior", "_table", "_structured"} <= private
+    assert {"_empirical_prior", "_structured"} <= private
     assert not lines(rf"\b(?!self\b|cls\b)\w+\.({'|'.join(sorted(private))})\b")
 
 

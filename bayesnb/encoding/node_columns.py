@@ -252,16 +252,21 @@ class NodeColumns(Columns):
         tables = [t.reshape(len(t), -1).sum(axis=1) for t in self.tables(statistics.count)]
         return np.stack(tables, axis=1) if tables else np.zeros((len(statistics.count), 0))
 
-    def prior_without_parents(self, prior: Any) -> Dirichlet:
-        """Return the prior of the features given the class alone: concentrations given the parents' first values."""
+    def prior_without_parents(self, prior: Any, *, divided: bool = False) -> Dirichlet:
+        """Return the prior of the features given the class alone: concentrations given the parents' first values.
 
-        def first_values(table: np.ndarray) -> np.ndarray:
-            """Return the (C, levels) part of a table given the first value of each parent; ones for an empty table."""
-            if not table.size:
-                return np.ones((len(table), table.shape[-1]))
-            return table.reshape(len(table), -1, table.shape[-1])[:, 0]
-
-        alpha = np.concatenate(list(map(first_values, self.tables(np.asarray(prior.concentration)))), axis=1)
+        With `divided` concentrations are divided among the values of the parents, see `share_among_parents`, and are
+        summed. A feature with a parent that has no values has concentrations 1.
+        """
+        alone = {}
+        for (child, *_), table in zip(self.nodes, self.tables(np.asarray(prior.concentration)), strict=True):
+            given = (
+                table.reshape(len(table), -1, table.shape[-1])
+                if table.size
+                else np.ones((len(table), 1, table.shape[-1]))
+            )
+            alone[child] = given.sum(axis=1) if divided else given[:, 0]
+        alpha = np.concatenate([alone[child] for child in sorted(alone)], axis=1)
         return Dirichlet(alpha, self.base.groups(), len(self.base.index))
 
     def order(self) -> list[int]:

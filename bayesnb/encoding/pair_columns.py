@@ -65,7 +65,7 @@ class PairColumns(NodeColumns):
         """Return counts of the features given the class alone."""
         return LevelCounts(statistics.count[:, : self.base.sizes().sum()])
 
-    def prior_without_parents(self, prior: Any) -> Dirichlet:
+    def prior_without_parents(self, prior: Any, *, divided: bool = False) -> Dirichlet:
         """Return the prior of the features given the class alone: concentrations in `prior` before those of pairs."""
         group = self.base.groups()
         return Dirichlet(prior.concentration[:, : len(group)], group, len(self.index))

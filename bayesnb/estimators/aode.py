@@ -3,27 +3,34 @@
 from __future__ import annotations
 
 import copy
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import KW_ONLY, dataclass, replace
+from functools import cached_property
 from numbers import Number
-from typing import NoReturn, TypeVar
+from typing import Any, NoReturn, TypeVar
 
 import numpy as np
 from sklearn.utils.validation import check_is_fitted
 
+from bayesnb import kernels, scoring
 from bayesnb._util.arguments import require_integer, shown
+from bayesnb._util.progress import progress
 from bayesnb.counting import Counted
-from bayesnb.encoding import Encoding, Node, NodeColumns
+from bayesnb.encoding import Encoding, Node, NodeColumns, Rows
 from bayesnb.encoding.labelled_vectors import is_labelled
 from bayesnb.estimators import classifier_state
 from bayesnb.estimators.defaults import CELLS
 from bayesnb.estimators.network_base import StructuredNB, pair_counts
 from bayesnb.estimators.networks import SPODE, NetworkNB
 from bayesnb.families import LevelCounts
-from bayesnb.fitted import Average, NotOfferedError
+from bayesnb.fitted import Fitted, NotOfferedError, ScoreModel, score_new_rows
+from bayesnb.kernels import Output
 from bayesnb.model import Estimate, NaiveBayes
 
 NB = TypeVar("NB", bound=StructuredNB)
 _LEVELS = "levels"
+_ROUNDING = 1e-9
+"""Relative rounding error of sums of fractional weights."""
 
 
 @dataclass(eq=False, repr=False)
@@ -208,17 +215,10 @@ class AODE(StructuredNB):
             "Use one of the classifiers in members_, or fit a TAN or a SPODE."
         )
 
-    def _average(self, counted: Counted) -> Average:
-        """Return the `SPODE` members fitted to these counts, and naive Bayes for rows without a member."""
-        (members, naive), columns = self._fit_members(counted), counted.encoding.blocks[0].network
-        alone = () if columns is None else columns.base.tables(naive.statistics_.blocks[0].count)
-        return Average(
-            names=("naive Bayes",) if columns is None else tuple(columns.base.names),
-            members=tuple(member.fitted_ for member in members),
-            occurrences=tuple(np.append(table.sum(axis=0), -np.inf) for table in alone),
-            min_count=self.min_count,
-            without_members=naive.fitted_,
-        )
+    def _state(self, counted: Counted) -> Fitted:
+        """Return the state of these counts, which averages members."""
+        state = vars(super()._state(counted))
+        return FittedAverage(**state, model=state["owner"])
 
     def _arcs(self, encoding: Encoding, columns: NodeColumns, counts: np.ndarray | None) -> tuple[Node, ...]:
         """Return the nodes of all members: (j, p) for each pair of columns in both orders, and each (p,)."""
@@ -228,8 +228,8 @@ class AODE(StructuredNB):
         """Raise ValueError unless the nodes are all pairs of columns and all columns alone, as `_arcs` lists them."""
         if columns.nodes != self._arcs(self.encoding_, columns, None):
             raise ValueError(
-                "The nodes of AODE must be each column alone and each column with each other column as its parent; "
-                f"they are {shown(columns.nodes)}. Fit again."
+                "The nodes of AODE must be each column, alone and with each other column as its parent; they are "
+                f"{shown(columns.nodes)}. Fit again."
             )
 
     def _empirical_prior(self, counted: Counted) -> NaiveBayes:
@@ -245,18 +245,14 @@ class AODE(StructuredNB):
         by_position = not isinstance(self.alpha, Number) and not is_labelled(self.alpha)
         if by_position and np.asarray(self.alpha).shape not in ((), (n_features,)):
             raise ValueError(
-                f"alpha={shown(self.alpha)} must be a number, or a list of {n_features} numbers, one number for each "
-                "feature. AODE cannot use an array for each level, because each averaged network has another parent, "
-                "and counts each level together with the levels of that parent. Name levels in a dict {column: {level: "
-                "number}}."
+                f"alpha={shown(self.alpha)} must be a number, or a list of {n_features} numbers, one for each feature: "
+                "concentrations of levels would depend on the parent. Name levels in a dict {column: {level: number}}."
             )
         if not isinstance(self.class_alpha, str):
             return super()._empirical_prior(counted)
         if self.class_alpha != _LEVELS:
-            raise ValueError(
-                f"class_alpha={shown(self.class_alpha)} is unknown; use a positive number, an array of one number for "
-                "each class, or 'levels' (in each averaged network, the number of levels of its parent)."
-            )
+            wanted = "use positive numbers, or 'levels' (the number of levels of the parent of each network)"
+            raise ValueError(f"class_alpha={shown(self.class_alpha)} is unknown; {wanted}.")
         with_alpha = copy.copy(self)
         with_alpha.class_alpha = 1.0
         return super(AODE, with_alpha)._empirical_prior(counted)
@@ -288,3 +284,137 @@ class AODE(StructuredNB):
             encoding = replace(encoding, blocks=(columns, *encoding.blocks[1:]))
             statistics = replace(statistics, blocks=(LevelCounts(count), *statistics.blocks[1:]))
         return classifier_state.fit_to_counts(member, self, Counted(encoding, statistics))
+
+
+@dataclass(frozen=True, eq=False)
+class FittedAverage(Fitted):
+    """State of an average of models with one parent for all columns, over the members that vote on each row.
+
+    A member votes on a row if the value of its parent in the row occurred in rows of a weight of at least `min_count`.
+    Rows on which no member votes are scored by naive Bayes. Members are fitted at their first use, and once.
+
+    Parameters
+    ----------
+    model : AODE
+        Hyperparameters of the members.
+    """
+
+    model: AODE
+
+    @cached_property
+    def _models(self) -> tuple[list[Fitted], Fitted]:
+        """States of the members, and that of naive Bayes for rows without a member."""
+        members, naive = self.model._fit_members(self.counted)
+        return [member.fitted_ for member in members], naive.fitted_
+
+    @property
+    def member_names(self) -> Sequence[str]:
+        """(M,) names of the parents of the members."""
+        columns = self.encoding.blocks[0].network
+        return ("naive Bayes",) if columns is None else tuple(columns.base.names)
+
+    @property
+    def term_names(self) -> tuple[str, ...]:
+        """(M,) names of the terms, which are those of the members."""
+        return tuple(self.member_names)
+
+    def require_single_model(self, who: str) -> None:
+        """Raise NotOfferedError, with the reason."""
+        raise NotOfferedError(f"{who}: {self.no_posterior}")
+
+    def score(
+        self,
+        rows: tuple[Rows, ...],
+        n: int,
+        output: Output,
+        estimate: Estimate | None = None,
+        class_prior: object = None,
+    ) -> np.ndarray:
+        """Apply `output` to the (n, C) log of the average of p(class, row), or to its weighted score."""
+        estimate = self.estimate if estimate is None else estimate
+        scores = self.score_models(rows, n, score_new_rows(estimate, class_prior))
+        return scoring.apply(output, self.combine(scores, lambda: self.log_class(estimate, class_prior)))
+
+    def terms(self, rows: tuple[Rows, ...], n: int, estimate: Estimate | None = None) -> np.ndarray:
+        """Compute (n, C, M) log p(row | class) by each member, times the weights of members if there are any."""
+        estimate = self.estimate if estimate is None else estimate
+        scores = self.score_models(rows, n, score_new_rows(estimate), each=True)
+        return self.weigh_terms(scores, self.log_class(estimate))
+
+    def weigh_terms(self, terms: np.ndarray, log_class: np.ndarray) -> np.ndarray:
+        """Return (n, C, M) weighted log p(row | class) from log p(class, row) by each member."""
+        values = terms - log_class[..., None]
+        return values if self.weights is None else values * self.weights.blocks[0]
+
+    def combine(self, scores: np.ndarray, log_class: Callable[[], np.ndarray]) -> np.ndarray:
+        """Return (n, C) log p(class, row) of the average, or its weighted score."""
+        if self.weights is None:
+            return scores[..., 0]
+        prior = log_class()
+        terms = scores - prior[..., None]
+        return prior + self.weights.class_bias + terms @ np.atleast_1d(self.weights.blocks[0])
+
+    def score_models(
+        self, rows: tuple[Rows, ...], n: int, score: ScoreModel, *, less: np.ndarray | float = 0.0, each: bool = False
+    ) -> np.ndarray:
+        """Compute log p(class, row) by each member (n, C, M), or by their average (n, C, 1); see `Fitted`."""
+        each = each or (self.weights is not None and np.ndim(self.weights.blocks[0]) > 0)
+        return self._each(rows, n, score, less) if each else self._mean(rows, n, score, less)[..., None]
+
+    def _mean(self, rows: tuple[Rows, ...], n: int, score: ScoreModel, less: np.ndarray | float) -> np.ndarray:
+        """Compute (n, C) log of the mean over the voting members of p(class, row); naive Bayes where none votes."""
+        total, votes = np.full((n, len(self.encoding.classes)), -np.inf), np.zeros(n)
+        for vote, scores in self._votes(rows, n, score, less):
+            if scores is not None:
+                total = scoring.map_rows((), n, lambda _, *block: kernels.log_add(*block), total, scores, vote)
+                votes += vote
+        if (none := votes == 0).any():
+            total[none], votes[none] = self._score_by_naive_bayes(rows, score, none), 1
+        return total - np.log(votes)[:, None]
+
+    def _each(self, rows: tuple[Rows, ...], n: int, score: ScoreModel, less: np.ndarray | float) -> np.ndarray:
+        """Compute (n, C, M) log p(class, row) by each member; without a vote, the mean of the voting members' logs.
+
+        Where no member votes all M entries are those of naive Bayes; without members M is 1.
+        """
+        if not self._models[0]:
+            return self._score_by_naive_bayes(rows, score, np.ones(n, bool))[..., None]
+        votes, scores = zip(*self._votes(rows, n, score, less), strict=True)
+        vote: np.ndarray = np.stack(votes, axis=-1)
+        nothing = np.zeros((n, len(self.encoding.classes)))
+        joints = np.stack([nothing if member is None else member for member in scores], axis=-1)
+        none = np.logical_not(vote.any(axis=1))
+        if none.any():
+            joints[none], vote[none] = self._score_by_naive_bayes(rows, score, none)[..., None], True
+        vote = vote[:, None]
+        mean = np.where(vote, joints, 0.0).sum(axis=2, keepdims=True) / vote.sum(axis=2, keepdims=True)
+        return np.where(vote, joints, mean)
+
+    def _votes(
+        self, rows: tuple[Rows, ...], n: int, score: ScoreModel, less: np.ndarray | float
+    ) -> Iterator[tuple[np.ndarray, np.ndarray | None]]:
+        """Yield the mask (n,) of rows on which each member votes, and the member's log p(class, row) (n, C) or None.
+
+        `less` (n,) is the weight to subtract from the occurrences of the values of a row.
+        """
+        (members, naive), columns = self._models, self.encoding.blocks[0].network
+        if columns is None:
+            return
+        cells: Any = rows[0]
+        base, count = cells.base.stored(), naive.statistics.blocks[0].count
+        with progress("AODE", len(members), "members") as tick:
+            for p, (member, table) in enumerate(zip(members, columns.base.tables(count), strict=True)):
+                # Weight of the rows with each value of the parent; a missing parent has no vote.
+                seen = np.append(table.sum(axis=0), -np.inf)[base.factors.raw[:, p]]
+                vote = seen - less >= self.model.min_count - _ROUNDING * np.maximum(seen, 0.0)
+                member_rows = member.encoding.blocks[0].network.counting_rows(base), *rows[1:]
+                yield vote, score(member, member_rows, np.ones(n, bool)) if vote.any() else None
+                tick()
+
+    def _score_by_naive_bayes(self, rows: tuple[Rows, ...], score: ScoreModel, none: np.ndarray) -> np.ndarray:
+        """Compute (m, C) log p(class, row) by naive Bayes, for the m rows in the mask `none` (n,)."""
+        naive = self._models[1]
+        taken: tuple[Any, ...] = tuple(r.take(none) for r in rows)
+        if (columns := naive.encoding.blocks[0].network) is not None:
+            taken = columns.counting_rows(taken[0].base.stored()), *taken[1:]
+        return score(naive, taken, none)

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import copy
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import replace
+from itertools import compress
 from typing import Any, ClassVar, Self
 
 import jax
@@ -12,7 +13,7 @@ import numpy as np
 from sklearn.utils.validation import check_is_fitted
 
 from bayesnb import counting
-from bayesnb._util.arguments import require_number, shown
+from bayesnb._util.arguments import bad_argument, require_number, shown
 from bayesnb.counting import Counted
 from bayesnb.encoding import (
     Columns,
@@ -23,17 +24,20 @@ from bayesnb.encoding import (
     Unknown,
     check_labels,
     check_weights,
+    declare_levels,
     describe_unknown,
+    ignore_unknown,
+    numeric_columns,
     priors,
     report_unknown,
 )
 from bayesnb.encoding.column_kinds import UNITS
 from bayesnb.estimators import classifier_state
-from bayesnb.estimators.classifier_state import LabelledRows
+from bayesnb.estimators.classifier_state import Batch, LabelledRows
 from bayesnb.estimators.display import require_unnested
 from bayesnb.estimators.parts import Parts
 from bayesnb.estimators.predictions import FittedClassifier
-from bayesnb.fitted import ESTIMATES, Average, Fitted, require_estimate
+from bayesnb.fitted import ESTIMATES, Fitted, read_columns, require_estimate
 from bayesnb.model import Estimate, NaiveBayes
 
 
@@ -96,7 +100,7 @@ class NaiveBayesClassifier(FittedClassifier):
         """
         updated = classifier_state.copy_unfitted(self)
         batch = classifier_state.read_batch(updated, X, y, sample_weight).counted()
-        classifier_state.commit(self, updated, classifier_state.encode_batch(updated, *batch).count_levels())
+        self._commit(updated, updated._encode(batch).count_levels())
         self._warn_of_columns()
         classifier_state.warn_of_suspicious_columns(self, batch)
         return self
@@ -136,10 +140,7 @@ class NaiveBayesClassifier(FittedClassifier):
         """
         before = vars(self).get("fitted_")
         if before is None and classes is None:
-            raise ValueError(
-                "classes must be passed on the first call to partial_fit: the labels of all classes, those of later "
-                "batches included."
-            )
+            raise ValueError("classes must be passed on the first call to partial_fit: all labels that may occur.")
         updated = classifier_state.copy_unfitted(self) if before is None else copy.copy(self)
         known = Levels(()) if before is None else before.encoding.classes
         if classes is not None:
@@ -148,7 +149,7 @@ class NaiveBayesClassifier(FittedClassifier):
         counted = classifier_state.count_batch(updated, X, y, sample_weight, known)
         if before is not None:
             counted = counting.merge(before.counted, counted)
-        classifier_state.commit(self, updated, counted, before)
+        self._commit(updated, counted, before)
         self._warn_of_columns(None if before is None else before.encoding)
         return self
 
@@ -188,7 +189,7 @@ class NaiveBayesClassifier(FittedClassifier):
         """
         check_is_fitted(self)
         updated, before = copy.copy(self), self.fitted_
-        table, encoding = updated._table(X), before.encoding
+        table, encoding = read_columns(updated, X), before.encoding
         label = encoding.label_index(y, table.n_rows, type(self).__name__)
         weight = check_weights(sample_weight, table.n_rows)
         table, label, weight = table.take(weight > 0), label[weight > 0], weight[weight > 0]
@@ -197,15 +198,14 @@ class NaiveBayesClassifier(FittedClassifier):
             """Raise ValueError for unknown values of undeclared columns; else call `report_unknown`."""
             grown = [u for u in unknown if not columns.declared[u.feature]]
             if grown:
-                values = describe_unknown(columns, grown)
                 raise ValueError(
-                    f"forget: X has {values}. Rows with these levels were never counted. Pass only rows that the "
-                    "classifier has counted. Nothing was changed."
+                    f"forget: X has {describe_unknown(columns, grown)}. Rows with these levels were never counted. "
+                    "Pass only rows that were counted. Nothing was changed."
                 )
             report_unknown(columns, unknown)
 
         counted = Counted(encoding, counting.count_rows(encoding, encoding.rows(table, policy), label, weight))
-        return classifier_state.commit(self, updated, counting.remove(before.counted, counted), before)
+        return self._commit(updated, counting.remove(before.counted, counted), before)
 
     def decay(self, factor: float) -> Self:
         """Multiply the weight of every counted row by a factor, in place, so that old data fade.
@@ -230,16 +230,57 @@ class NaiveBayesClassifier(FittedClassifier):
         require_number("factor", factor, "a number in (0, 1]", lambda value: 0 < value <= 1)
         before = self.fitted_
         scaled = Counted(before.encoding, before.statistics.scale(factor))
-        return classifier_state.commit(self, copy.copy(self), scaled, before)
+        return self._commit(copy.copy(self), scaled, before)
+
+    def _encode(self, batch: Batch, columns: tuple[Columns, ...] | None = None) -> LabelledRows:
+        """Encode the rows of positive weight of a batch, with arcs and densities if the classifier learns any.
+
+        `columns` are those to learn from, where more rows than those of the batch choose them. Default: the columns of
+        the fitted classifier, or those that an unfitted one makes of the table.
+        """
+        classes, table, label, weight = batch.counted()
+        fitted = vars(self).get("fitted_")
+        if columns is None:
+            columns = self._columns(table) if fitted is None else fitted.encoding.blocks
+        table = replace(table, numeric=(numeric := numeric_columns(columns)))
+        if fitted is None and (time_units := table.find_time_units(compress(range(len(numeric)), numeric))):
+            self.time_units_ = time_units
+        learned, rows = Encoding(classes, columns).keep_levels(self._concentrations).learn(table)
+        return self._structured(LabelledRows(learned, rows, table, label, weight))
+
+    def _commit(self, updated: Self, counted: Counted, before: object = classifier_state.ANY_STATE) -> Self:
+        """Fit `updated`, a copy of the classifier, to these counts, and take over its attributes; see `replace_state`.
+
+        Raises ValueError, without a change, if numbers are too large or too small, or the prior cannot be used.
+        """
+        fitted = updated._state(counted)
+        fitted.require_usable()
+        updated.fitted_ = fitted
+        return classifier_state.replace_state(self, updated, before)
+
+    def _fit(self, every: Batch) -> LabelledRows:
+        """Fit an unfitted classifier to checked rows, in place; return its encoded rows of positive weight."""
+        batch = self._encode(every)
+        self._commit(self, batch.count_levels())
+        return batch
+
+    def _refit(self, known: NaiveBayesClassifier, every: Batch) -> tuple[Self, LabelledRows]:
+        """Fit a copy to other checked rows, with the levels of `known`; return the copy with its encoded rows.
+
+        Structure, cells and densities are learned from these rows.
+        """
+        nb, batch = classifier_state.copy_unfitted(self), every.counted()
+        learned = [block.learn(batch.table, ignore_unknown)[0] for block in nb._columns(batch.table)]
+        encoded = nb._encode(batch, declare_levels(learned, known.fitted_.encoding.blocks))
+        return classifier_state.fit_to_counts(nb, known, encoded.count_levels()), encoded
 
     # -- the posterior ---------------------------------------------------------------------------
 
     def _state(self, counted: Counted) -> Fitted:
         """Return the `Fitted` of these counts with the prior by the hyperparameters; the classifier is not changed."""
-        unfitted = classifier_state.copy_without_state(self)
         counted = counting.keep_levels(counted, self._concentrations)
         return Fitted(
-            name=type(self).__name__,
+            owner=classifier_state.copy_features(classifier_state.copy_unfitted(self), self),
             encoding=counted.encoding,
             statistics=counted.statistics,
             empirical_prior=self._empirical_prior(counted),
@@ -248,23 +289,16 @@ class NaiveBayesClassifier(FittedClassifier):
             estimates=self._estimates,
             chosen=self._made_choices(counted.encoding),
             no_posterior=self.no_posterior,
-            no_evidence_as_such=None,
-            table=unfitted._table,
-            prior_alone=unfitted._prior_alone,
-            average_of=unfitted._average,
+            divides_alpha=self._divides_alpha,
         )
-
-    def _average(self, counted: Counted) -> Average | None:
-        """Return the models, fitted to these counts, whose joint probabilities are averaged; default: None."""
-        return None
 
     @property
     def no_posterior(self) -> str | None:
         """Reason why there is no exact posterior, nor draws, intervals, evidence and leave-one-out scores, or None."""
         if "unlabeled_weight_" in vars(self):
             return (
-                "Rows without a label were counted by EM, with estimated class probabilities in place of labels, so "
-                "that there is no exact posterior. For a posterior, fit only rows with labels."
+                "Rows without a label were counted by EM, with estimated class probabilities, so that there is no "
+                "exact posterior. For a posterior, fit only rows with labels."
             )
         return None
 
@@ -316,10 +350,8 @@ class NaiveBayesClassifier(FittedClassifier):
         [0.94, 0.77, 0.63]
         """
         if unknown := sorted(priors.keys() - self.get_params(deep=False).keys()):
-            raise ValueError(
-                f"priors: {type(self).__name__} has no hyperparameter {', '.join(unknown)}. Use names from "
-                "get_params()."
-            )
+            names = ", ".join(unknown)
+            raise ValueError(f"priors: {type(self).__name__} has no hyperparameter {names}. Use names of get_params().")
         changed = copy.copy(self)
         changed.__dict__.update(priors)
         if chosen:
@@ -411,8 +443,8 @@ class NaiveBayesClassifier(FittedClassifier):
         >>> fit(np.array([1.0, 0.0, 0.0])).class_count_  # in, out
         array([0., 1.])
         """
-        nb = self._with_chosen_hyperparameters()
-        return Parts.from_rows(nb, self, classifier_state.read_known_columns(nb, self, X, y, sample_weight))
+        every = classifier_state.read_known_columns(self, X, y, sample_weight)
+        return Parts.from_rows(self._with_chosen_hyperparameters(), self, every)
 
     def refit(self, X: object, y: object, sample_weight: object = None) -> Self:
         """Return a copy that is fitted to other rows, with the levels of this classifier and the classes of `y`.
@@ -438,9 +470,8 @@ class NaiveBayesClassifier(FittedClassifier):
         >>> nb.refit([["sun"]], ["out"]).categories_
         [array(['rain', 'sun'], dtype='<U4')]
         """
-        nb = self._with_chosen_hyperparameters()
-        every = classifier_state.read_known_columns(nb, self, X, y, sample_weight)
-        return classifier_state.refit(nb, self, every)[0]
+        every = classifier_state.read_known_columns(self, X, y, sample_weight)
+        return self._with_chosen_hyperparameters()._refit(self, every)[0]
 
     def _simplest(self) -> Self:
         """Return an unfitted copy: the simplest model of which `WeightedNB` selects one by log loss."""
@@ -453,17 +484,15 @@ class NaiveBayesClassifier(FittedClassifier):
         """
         return [replace(known.encoding_, classes=batch.encoding.classes)]
 
-    def _prior_alone(self, columns: Columns, family: Any) -> Any:
-        """Derive a block's prior of P(feature | class) from `family`, its prior of P(feature | parents, class).
-
-        A block without parents has `family` itself.
-        """
-        return family if columns.network is None else columns.network.prior_without_parents(family)
-
     def _block_prior(self, columns: Columns, n_classes: int) -> Any:
         """Return the prior of one block by its hyperparameter: a family, or a function of the statistics to one."""
         argument = self._prior_argument(columns)
         return columns.prior(getattr(self, argument), argument, n_classes)
+
+    @property
+    def _divides_alpha(self) -> bool:
+        """Whether concentrations of a column are divided among the values of its parents; default: False."""
+        return False
 
     @property
     def _concentrations(self) -> object:
@@ -492,26 +521,21 @@ class NaiveBayesClassifier(FittedClassifier):
         if not self._has_layout(columns):
             kinds = [[f"{len(block.index)} {block.kind}" for block in b] for b in (self.encoding_.blocks, columns)]
             raise ValueError(
-                f"The fitted columns are {kinds[0]}, but the present hyperparameters give {kinds[1]}, or give "
-                "these kinds to other columns. Fit again after a change of hyperparameters."
+                f"The fitted columns are {kinds[0]}, but the hyperparameters give {kinds[1]}, or give these kinds to "
+                "other columns. Fit again after a change of hyperparameters."
             )
         prior = self._state(counted).prior
         if not all(np.isfinite(leaf).all() for leaf in jax.tree.leaves(prior.blocks)):
             raise ValueError("The prior must be finite.")
         require_same_prior(prior, self.fitted_.prior)
-        weight = getattr(self, "unlabeled_weight_", 0.0)
-        if type(weight) is not float or not 0 <= weight < np.inf:
-            raise ValueError(f"unlabeled_weight_ is {shown(weight)}; it must be a finite float of at least 0.")
-        rows = getattr(self, "rows_counted_", 0)
-        if type(rows) is not int or rows < 0:
-            raise ValueError(f"rows_counted_ is {shown(rows)}; it must be an integer of at least 0.")
-        units = getattr(self, "time_units_", {})
-        if type(units) is not dict or not set(units.values()) <= set(UNITS.values()):
-            raise ValueError(f"time_units_ is {shown(units)}; it must be a dict of the units {set(UNITS.values())}.")
-        for attribute in ("tuned_", "first_rows_"):
-            names = getattr(self, attribute, ())
-            if type(names) is not tuple or not all(type(name) is str for name in names):
-                raise ValueError(f"{attribute} is {shown(names)}; it must be a tuple of strings. Fit again.")
+        units = set(UNITS.values())
+        require_attribute(self, "unlabeled_weight_", 0.0, is_weight, "a finite float of at least 0")
+        require_attribute(self, "rows_counted_", 0, lambda n: type(n) is int and n >= 0, "an integer of at least 0")
+        require_attribute(
+            self, "time_units_", {}, lambda u: type(u) is dict and units.issuperset(u.values()), f"a dict of {units}"
+        )
+        for name in ("tuned_", "first_rows_"):
+            require_attribute(self, name, (), is_tuple_of_str, "a tuple of strings")
 
     def _has_layout(self, columns: tuple[Columns, ...]) -> bool:
         """Return whether the fitted blocks have the kinds and table columns of `columns`, by hyperparameters."""
@@ -528,13 +552,10 @@ class NaiveBayesClassifier(FittedClassifier):
         encoding, statistics = counted
         require_estimate(self.estimate, self._estimates)
         if isinstance(self.prior, NaiveBayes):
-            prior: NaiveBayes = priors.check_complete_prior(self.prior, encoding, statistics)
-            return prior
+            return priors.check_complete_prior(self.prior, encoding, statistics)
         if self.prior is not None and hasattr(self, "alpha"):
-            raise ValueError(
-                f"prior={shown(self.prior)} must be None or a bayesnb.NaiveBayes, such as prior_ of a fitted "
-                "classifier. Pass concentrations as `alpha`."
-            )
+            wanted = "None or a bayesnb.NaiveBayes, such as prior_ of a fitted classifier; concentrations are `alpha`"
+            raise bad_argument("prior", self.prior, wanted)
         encoding.require_concentrations(self._concentrations)
         n_classes = len(encoding.classes)
         class_prior = priors.class_distribution(self.class_prior, self.class_alpha, encoding.classes)
@@ -571,8 +592,8 @@ def wrapped_estimator(nb: Any, default: NaiveBayesClassifier) -> NaiveBayesClass
     base = default if nb.estimator is None else nb.estimator
     if not isinstance(base, NaiveBayesClassifier):
         kind = "a class" if isinstance(base, type) else f"a {type(base).__module__}.{type(base).__name__}"
-        wanted = "a classifier of bayesnb without weights, such as MixedNB()"
-        raise ValueError(f"estimator={shown(base)} must be {wanted}; it is {kind}.")
+        wanted = f"a classifier of bayesnb without weights, such as MixedNB(); it is {kind}"
+        raise bad_argument("estimator", base, wanted)
     return base
 
 
@@ -580,21 +601,31 @@ def require_same_prior(stated: NaiveBayes, used: NaiveBayes) -> None:
     """Raise ValueError unless the prior stated by hyperparameters and the one in use have equal arrays."""
     leaves, expected = jax.tree.leaves(stated), jax.tree.leaves(used)
     if len(leaves) != len(expected) or not all(map(np.array_equal, leaves, expected)):
-        raise ValueError(
-            "a hyperparameter was set after fit, and the fitted prior no longer agrees with it. Fit again."
-        )
+        raise ValueError("a hyperparameter was set after fit, and the fitted prior does not agree with it. Fit again.")
 
 
 def check_features(nb: NaiveBayesClassifier, encoding: Encoding) -> None:
     """Raise ValueError unless `n_features_in_` and `feature_names_in_` are those of the columns of the encoding."""
-    if type(nb.n_features_in_) is not int or nb.n_features_in_ != encoding.n_features:
-        raise ValueError(
-            f"n_features_in_ is {shown(nb.n_features_in_)}, but the classifier was fitted to {encoding.n_features} "
-            "columns. Do not set it; fit again."
-        )
-    names = getattr(nb, "feature_names_in_", None)
-    if names is not None and list(names) != list(encoding.blank("").names):
-        raise ValueError("feature_names_in_ must be the names of the fitted columns. Do not set it; fit again.")
+    n, names = encoding.n_features, list(encoding.blank("").names)
+    require_attribute(nb, "n_features_in_", None, lambda m: type(m) is int and m == n, f"{n}, as in `fit`")
+    require_attribute(nb, "feature_names_in_", names, lambda given: list(given) == names, "the names of the columns")
+
+
+def require_attribute(nb: object, name: str, default: object, holds: Callable[[Any], bool], wanted: str) -> None:
+    """Raise ValueError unless a fitted attribute, if the classifier has it, `holds`; `wanted` is a right value."""
+    value = getattr(nb, name, default)
+    if not holds(value):
+        raise ValueError(f"{name} is {shown(value)}; it must be {wanted}. Do not set it; fit again.")
+
+
+def is_weight(value: object) -> bool:
+    """Return whether a value is a finite float of at least 0."""
+    return type(value) is float and 0 <= value < np.inf
+
+
+def is_tuple_of_str(value: object) -> bool:
+    """Return whether a value is a tuple of strings."""
+    return type(value) is tuple and all(type(item) is str for item in value)
 
 
 def same_layout(a: tuple[Columns, ...], b: tuple[Columns, ...]) -> bool:

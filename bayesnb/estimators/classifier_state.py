@@ -25,13 +25,11 @@ from bayesnb.encoding import (
     Table,
     check_labels,
     check_weights,
-    declare_levels,
-    ignore_unknown,
     index_of_labels,
     numeric_columns,
 )
 from bayesnb.encoding.column_kinds import UNITS
-from bayesnb.fitted import NotOfferedError
+from bayesnb.fitted import NotOfferedError, read_columns
 from bayesnb.model import NaiveBayes
 from bayesnb.selection.density_gains import NumberTerms
 
@@ -39,7 +37,8 @@ if TYPE_CHECKING:
     from bayesnb.estimators.base import NaiveBayesClassifier
 
 _commit_lock = Lock()
-_ANY = object()
+ANY_STATE = object()
+"""Argument of `replace_state` for a classifier in whatever state it is."""
 NB = TypeVar("NB", bound="NaiveBayesClassifier")
 Any_NB = TypeVar("Any_NB", bound=BaseEstimator)
 
@@ -56,7 +55,7 @@ class Batch(NamedTuple):
         """Return the batch without rows of weight zero."""
         if (keep := self.weight > 0).all():
             return self
-        return Batch(self.classes, self.table.take(keep), self.label[keep], self.weight[keep])
+        return self._replace(table=self.table.take(keep), label=self.label[keep], weight=self.weight[keep])
 
 
 class LabelledRows(NamedTuple):
@@ -86,9 +85,9 @@ class LabelledRows(NamedTuple):
 
     def count_rows(self) -> Counted:
         """Return the sufficient statistics of the rows of positive weight."""
-        rows, label, weight = self.rows, self.label, self.weight
-        if not (counted := weight > 0).all():
-            rows, label, weight = tuple(r.take(counted) for r in rows), label[counted], weight[counted]
+        counted = self.weight > 0
+        rows = self.rows if counted.all() else tuple(r.take(counted) for r in self.rows)
+        label, weight = self.label[counted], self.weight[counted]
         return Counted(self.encoding, counting.count_rows(self.encoding, rows, label, weight))
 
     def count_levels(self) -> Counted:
@@ -149,25 +148,17 @@ def copy_unfitted(nb: Any_NB) -> Any_NB:
     return unfitted
 
 
-def copy_without_state(nb: Any_NB) -> Any_NB:
-    """Return a shallow copy without counts (`fitted_`, `model_`), with number and names of the columns of `fit`."""
-    unfitted = copy.copy(nb)
-    for name in ("fitted_", "model_"):
-        vars(unfitted).pop(name, None)
-    return unfitted
-
-
-def copy_features(nb: BaseEstimator, source: BaseEstimator) -> None:
-    """Set number, names and time units of the columns of `nb` to those of `source`, where `source` has them."""
+def copy_features(nb: Any_NB, source: BaseEstimator) -> Any_NB:
+    """Set number, names and time units of the columns of `nb` to those of `source`, where it has them; return `nb`."""
     for name in ("n_features_in_", "feature_names_in_", "time_units_"):
         if name in vars(source):
             setattr(nb, name, vars(source)[name])
+    return nb
 
 
 def fit_to_counts(nb: NB, source: NaiveBayesClassifier, counted: Counted) -> NB:
     """Return a fitted copy of `nb` with the given counts, and with number and names of columns from `source`."""
-    fitted = copy_unfitted(nb)
-    copy_features(fitted, source)
+    fitted = copy_features(copy_unfitted(nb), source)
     fitted.fitted_ = fitted._state(counted)
     return fitted
 
@@ -190,34 +181,19 @@ def count_batch(
     """Encode one batch of rows and count its sufficient statistics; see `read_batch`.
 
     An unfitted classifier chooses its columns by these rows, and stores their number and names.
-
-    Parameters
-    ----------
-    nb : classifier
-        Classifier.
-    X : array-like, sparse matrix or DataFrame of shape (N, F)
-        Rows of features.
-    y : array-like of shape (N,)
-        Labels of the rows.
-    sample_weight : array-like of shape (N,), optional
-        Weights of the rows; default: 1.
-    classes : Levels, optional
-        Known classes; default: the labels.
     """
-    return encode_batch(nb, *read_batch(nb, X, y, sample_weight, classes)).count_levels()
+    return nb._encode(read_batch(nb, X, y, sample_weight, classes)).count_levels()
 
 
 def read_batch(
     nb: NaiveBayesClassifier, X: object, y: object, sample_weight: object, classes: Levels | None = None
 ) -> Batch:
-    """Check one batch of rows; only an unfitted classifier is changed, which stores number and names of the columns.
+    """Check one batch of rows; an unfitted classifier stores number and names of the columns.
 
-    Raises
-    ------
-    ValueError
-        If the rows, the labels or the weights cannot be used.
+    `classes` are the known classes, by default the labels. Raises ValueError if the rows, the labels or the weights
+    cannot be used.
     """
-    table = nb._table(X, reset=not is_fitted(nb))
+    table = read_columns(nb, X, reset=not is_fitted(nb))
     labels, label = check_labels(y, table.n_rows, type(nb).__name__)
     classes = labels if classes is None else classes
     weight = check_weights(sample_weight, table.n_rows)
@@ -229,9 +205,8 @@ def warn_of_dates(nb: NaiveBayesClassifier) -> None:
     dates = [name for name, unit in vars(nb).get("time_units_", {}).items() if unit == UNITS["date"]]
     if dates:
         warn(
-            f"{type(nb).__name__}: the dates of column {shown(dates[0])}{' and others' * (len(dates) > 1)} count "
-            "as numbers, in days since 1970. Hours of the day, weekdays and months are columns of their own: make "
-            "them of the dates if classes may depend on them."
+            f"{type(nb).__name__}: the dates of column {shown(dates[0])}{' and others' * (len(dates) > 1)} count as "
+            "numbers, in days since 1970. Make columns of hours, weekdays or months if classes may depend on them."
         )
 
 
@@ -241,78 +216,14 @@ def warn_of_suspicious_columns(nb: NaiveBayesClassifier, batch: Batch) -> None:
         nb.encoding_.warn_of_suspicious_columns(batch.table, batch.label)
 
 
-def encode_batch(
-    nb: NaiveBayesClassifier,
-    classes: Levels,
-    table: Table,
-    label: np.ndarray,
-    weight: np.ndarray,
-    columns: tuple[Columns, ...] | None = None,
-) -> LabelledRows:
-    """Encode the rows of positive weight of a checked table, with arcs and densities if the classifier learns any.
-
-    Parameters
-    ----------
-    nb : classifier
-        Classifier that makes the columns.
-    classes : Levels
-        Classes.
-    table : Table
-        Rows.
-    label : (N,) int array
-        Index of the class of each row.
-    weight : (N,) array
-        Weight of each row; rows of weight zero are left out.
-    columns : tuple of Columns, optional
-        Columns to learn from, where more rows than those of `table` choose them. Default: the columns of the fitted
-        classifier, or those that an unfitted one makes of `table`.
-    """
-    classes, table, label, weight = Batch(classes, table, label, weight).counted()
-    if columns is None:
-        columns = nb.fitted_.encoding.blocks if is_fitted(nb) else nb._columns(table)
-    table = replace(table, numeric=(numeric := numeric_columns(columns)))
-    if not is_fitted(nb) and (time_units := table.find_time_units(compress(range(len(numeric)), numeric))):
-        nb.time_units_ = time_units
-    learned, rows = Encoding(classes, columns).keep_levels(nb._concentrations).learn(table)
-    return nb._structured(LabelledRows(learned, rows, table, label, weight))
+def read_known_columns(known: NaiveBayesClassifier, X: object, y: object, sample_weight: object) -> Batch:
+    """Check rows whose columns are those of `known`, a fitted classifier; the classes are the labels."""
+    batch = read_batch(known, X, y, sample_weight)
+    numeric = numeric_columns(known.fitted_.encoding.blocks)
+    return batch._replace(table=replace(batch.table, numeric=numeric))
 
 
-def refit(nb: NB, known: NB, every: Batch) -> tuple[NB, LabelledRows]:
-    """Fit a copy of a classifier to rows that `read_known_columns` has checked, with the levels of `known`.
-
-    Structure, cells and densities are learned from these rows. The copy is returned with its encoded rows.
-    """
-    nb, batch = copy_unfitted(nb), every.counted()
-    learned = [block.learn(batch.table, ignore_unknown)[0] for block in nb._columns(batch.table)]
-    columns = declare_levels(learned, known.fitted_.encoding.blocks)
-    encoded = encode_batch(nb, *batch, columns)
-    return fit_to_counts(nb, known, encoded.count_levels()), encoded
-
-
-def read_known_columns(
-    nb: NaiveBayesClassifier, known: NaiveBayesClassifier, X: object, y: object, sample_weight: object
-) -> Batch:
-    """Check rows whose columns are those of `known`, a fitted classifier."""
-    table = replace(known._table(X), numeric=numeric_columns(known.fitted_.encoding.blocks))
-    classes, label = check_labels(y, table.n_rows, type(nb).__name__)
-    return Batch(classes, table, label, check_weights(sample_weight, table.n_rows))
-
-
-def commit(nb: NB, updated: NB, counted: Counted, before: object = _ANY) -> NB:
-    """Fit `updated`, a copy of `nb`, to these counts, and return `nb` with the copy's attributes; see `replace_state`.
-
-    Raises
-    ------
-    ValueError
-        If the numbers of a column are too large or too small, or the prior cannot be used; `nb` is left as it was.
-    """
-    fitted = updated._state(counted)
-    fitted.require_usable()
-    updated.fitted_ = fitted
-    return replace_state(nb, updated, before)
-
-
-def replace_state(nb: Any_NB, updated: Any_NB, before: object = _ANY) -> Any_NB:
+def replace_state(nb: Any_NB, updated: Any_NB, before: object = ANY_STATE) -> Any_NB:
     """Replace all attributes of `nb` by those of its updated copy, and return `nb`.
 
     Raises
@@ -321,11 +232,10 @@ def replace_state(nb: Any_NB, updated: Any_NB, before: object = _ANY) -> Any_NB:
         If `before` is given and `nb.fitted_` is another object now: another thread has changed the classifier.
     """
     with _commit_lock:
-        if before is not _ANY and vars(nb).get("fitted_") is not before:
+        if before is not ANY_STATE and vars(nb).get("fitted_") is not before:
             raise RuntimeError(
-                f"This {type(nb).__name__} was changed by another thread during the call. To keep the counts of that "
-                "thread, this call changed nothing. Use a lock around the calls, or let each thread "
-                "fit a separate estimator (bayesnb.distributed.fit merges such counts)."
+                f"This {type(nb).__name__} was changed by another thread during the call, which therefore changed "
+                "nothing. Use a lock, or a separate estimator for each thread (bayesnb.distributed.fit merges counts)."
             )
         for name in set(vars(nb)) - set(vars(updated)):
             delattr(nb, name)

@@ -17,7 +17,7 @@ from bayesnb.encoding import Columns, Encoding, Levels, Rows, check_labels
 from bayesnb.estimators import classifier_state
 from bayesnb.estimators.base import NaiveBayesClassifier
 from bayesnb.families import LevelCounts
-from bayesnb.fitted import NotOfferedError
+from bayesnb.fitted import NotOfferedError, read_columns
 from bayesnb.model import Statistics
 
 if TYPE_CHECKING:
@@ -86,7 +86,7 @@ def from_counts(nb: NB, table: Any, *, log_base: float | None = None) -> NB:
 
     def learn(classes: Levels, sample: pd.DataFrame, numeric: list[bool]) -> tuple[Encoding, tuple[Rows, ...]]:
         """Return the encoding of the classifier's columns, and the rows of the sample under it."""
-        checked = replace(unfitted._table(sample, reset=True), numeric=numeric)
+        checked = replace(read_columns(unfitted, sample, reset=True), numeric=numeric)
         return Encoding(classes, unfitted._columns(checked)).learn(checked)
 
     encoding, statistics = count_table(table, type(nb).__name__, learn)
@@ -104,7 +104,7 @@ def from_counts(nb: NB, table: Any, *, log_base: float | None = None) -> NB:
         counting.check(counted)
     except ValueError as error:
         raise ValueError(f"table: {error}") from None
-    return classifier_state.commit(nb, unfitted, counted)
+    return nb._commit(unfitted, counted)
 
 
 def count_table(table: Any, owner: str, learn: Learn) -> Counted:

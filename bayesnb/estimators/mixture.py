@@ -17,11 +17,12 @@ from bayesnb._util.warnings import warn
 from bayesnb.counting import require_numbers
 from bayesnb.encoding import Levels, check_weights
 from bayesnb.estimators import classifier_state, display
-from bayesnb.estimators.base import NaiveBayesClassifier, check_features, wrapped_estimator
+from bayesnb.estimators.base import NaiveBayesClassifier, check_features, require_attribute, wrapped_estimator
 from bayesnb.estimators.display import require_unnested
 from bayesnb.estimators.mixed import MixedNB
 from bayesnb.estimators.semi_supervised import clone_for_em, count_in_first_class, fit_to_best_run, use_pooled_priors
-from bayesnb.fitted import Fitted, Output
+from bayesnb.fitted import Fitted, read_columns
+from bayesnb.kernels import Output
 from bayesnb.uncertainty.given_draws import read_parameters
 from bayesnb.uncertainty.row_draws import score_draws
 
@@ -170,12 +171,12 @@ class NaiveBayesMixture(DensityMixin, BaseEstimator):
         self._check_hyperparameters()
         nb = clone_for_em(self._base(), "NaiveBayesMixture")
         use_pooled_priors(nb)
-        table = nb._table(X, reset=True)
+        table = read_columns(nb, X, reset=True)
         weight = check_weights(sample_weight, table.n_rows)
         if (weight > 0).sum() < self.n_components:
             raise ValueError(
                 f"n_components={self.n_components}, but X has {(weight > 0).sum()} row(s) of positive weight. Each "
-                "component needs such a row: choose fewer components, or pass more rows."
+                "component needs one: choose fewer components, or pass more rows."
             )
         classes, some = Levels(tuple(range(self.n_components))), table if (weight > 0).all() else table.take(weight > 0)
         counted = count_in_first_class(nb, classes, nb._columns(some), table, weight)
@@ -235,11 +236,10 @@ class NaiveBayesMixture(DensityMixin, BaseEstimator):
         """
         choice = self._score(X, scoring.decision).astype(np.int64)
         if (choice < 0).any():
-            rows, first = f"{int((choice < 0).sum())} of {len(choice)} rows", int(np.argmax(choice < 0))
             warn(
-                f"{rows} have probability 0 in every component (first: row {first}). predict assigns them to the "
-                "component with the largest of weights_. For positive probabilities, choose priors with positive "
-                "concentrations."
+                f"{int((choice < 0).sum())} of {len(choice)} rows have probability 0 in every component (first: row "
+                f"{int(np.argmax(choice < 0))}), and get the component with the largest of weights_. Choose priors "
+                "with positive concentrations for positive probabilities."
             )
         return np.asarray(np.where(choice < 0, int(np.argmax(self.weights_)), choice))
 
@@ -259,8 +259,7 @@ class NaiveBayesMixture(DensityMixin, BaseEstimator):
             P(component | row); NaN for rows that are impossible in every component.
         """
         if draws is None:
-            proba: np.ndarray = np.exp(self._score(X, scoring.log_proba))
-            return proba
+            return np.asarray(np.exp(self._score(X, scoring.log_proba)))
         check_is_fitted(self)
         fitted: Fitted = self.estimator_.fitted_
         drawn = read_parameters(fitted, draws)
@@ -345,8 +344,7 @@ class NaiveBayesMixture(DensityMixin, BaseEstimator):
     @property
     def n_parameters_(self) -> int:
         """Number of free parameters: K - 1 of the components unless they are known, and those of each feature."""
-        n_parameters: int = self.estimator_.n_parameters_
-        return n_parameters
+        return int(self.estimator_.n_parameters_)
 
     def _check_hyperparameters(self) -> None:
         """Raise ValueError if a hyperparameter cannot be used."""
@@ -374,13 +372,9 @@ class NaiveBayesMixture(DensityMixin, BaseEstimator):
             raise ValueError(f"The classes of estimator_ must be 0 to n_components - 1; they are {classes}. Fit again.")
         if not np.allclose(self.weights_, np.exp(nb.class_log_prior_)):
             raise ValueError("weights_ must be the class probabilities of estimator_.")
-        if type(self.converged_) is not bool:
-            raise ValueError(f"converged_ is {shown(self.converged_)}; it must be True or False. Fit again.")
-        if self.lower_bound_ != bounds[-1]:
-            raise ValueError(
-                f"lower_bound_ is {shown(self.lower_bound_)}; it must be the last of lower_bounds_, {bounds[-1]}. Fit "
-                "again."
-            )
+        require_attribute(self, "converged_", None, lambda value: type(value) is bool, "True or False")
+        last = self.lower_bounds_[-1]
+        require_attribute(self, "lower_bound_", None, lambda value: value == last, f"the last of lower_bounds_, {last}")
 
     def _information_criterion(self, X: object, sample_weight: object, price: Callable[[float], float]) -> float:
         """Compute -2 log p(X | θ) + `price`(total weight of the rows) · `n_parameters_`."""
@@ -393,7 +387,8 @@ class NaiveBayesMixture(DensityMixin, BaseEstimator):
         check_is_fitted(self)
         fitted: Fitted = self.estimator_.fitted_
         rows, n = fitted.encode(X)
-        scores = scoring.score_rows(fitted.encoding, fitted.posterior, rows, n, "penalized_mle", output)
+        likelihood = scoring.read(fitted.encoding, fitted.posterior, "penalized_mle")
+        scores = scoring.score(likelihood, tuple(r.linear_rows() for r in rows), n, output)
         return scores + scoring.log_base(rows, n) if output is scoring.row else scores
 
     def _base(self) -> NaiveBayesClassifier:

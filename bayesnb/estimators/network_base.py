@@ -411,16 +411,6 @@ class StructuredNB(NaiveBayesClassifier):
         alone = self._table_type.from_base(columns.base)
         return alone.prior_without_parents(super()._block_prior(alone, n_classes))
 
-    def _prior_alone(self, columns: Columns, family: Any) -> Any:
-        """Return the prior of P(feature | class) for one block; context tables have it from `alpha`.
-
-        For full tables it is derived from `family`, the prior given the parents; a block without parents has `family`
-        itself.
-        """
-        if columns.network is None or self._table_type is NodeColumns:
-            return super()._prior_alone(columns, family)
-        return self._prior_given_class(columns.network, np.shape(family.concentration)[0])
-
     def _empirical_prior(self, counted: Counted) -> NaiveBayes:
         """Return the prior with blocks for margins, and with term weights where tables are divided by margins."""
         encoding, statistics = counted
@@ -448,11 +438,10 @@ class StructuredNB(NaiveBayesClassifier):
             return columns.prior(ALPHA, "alpha", n_classes)
         if self._table_type is not NodeColumns and not isinstance(self.prior, NaiveBayes):
             return self._table_type.from_base(columns).prior(self.alpha, "alpha", n_classes)
-        alpha = np.asarray(self._prior_alone(network, family).concentration)
-        tables = dict(zip(network.base.index, network.base.tables(alpha), strict=True))
-        return Dirichlet(
-            np.concatenate([tables[j] for j in columns.index], axis=1), columns.groups(), len(columns.index)
-        )
+        alone = network.prior_without_parents(family, divided=self._divides_alpha)
+        tables = dict(zip(network.base.index, network.base.tables(np.asarray(alone.concentration)), strict=True))
+        alpha = np.concatenate([tables[j] for j in columns.index], axis=1)
+        return Dirichlet(alpha, columns.groups(), len(columns.index))
 
     @property
     def _table_type(self) -> type[NodeColumns]:

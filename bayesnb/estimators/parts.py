@@ -125,10 +125,8 @@ class FittedHalf(NamedTuple):
 
     def terms(self, candidates: Sequence[TermColumns], index: np.ndarray) -> list[np.ndarray]:
         """(n, C, T') terms of the rows at `index` (n,), in ascending order."""
-        rows, taken = tuple(r.take(index) for r in self.batch.rows), np.zeros(len(self.batch.label), bool)
-        taken[index] = True
-        table = self.batch.table.take(taken)
-        return [columns.compute(self.fitted, table, rows) for columns in candidates]
+        rows = tuple(r.take(index) for r in self.batch.rows)
+        return [columns.compute(self.fitted, rows, len(index)) for columns in candidates]
 
 
 class ContextHalf:
@@ -207,7 +205,8 @@ class ContextHalf:
         kept, most = np.searchsorted(self.rows, index), max(self.limits)
         margins = [] if self.numbers is None else [self.numbers[kept]]
         if encoding.blocks:
-            margins.append(scoring.terms_of_rows(encoding, self.margins, rows, len(index), "predictive"))
+            reading = scoring.read(encoding, self.margins, "predictive")
+            margins.append(scoring.terms(encoding, reading, rows, len(index)))
         dependences = zip(*(contexts.log_dependences(kept, most) for contexts in self.contexts), strict=True)
         return np.concatenate(margins, axis=-1), [np.concatenate(of_depth, axis=-1) for of_depth in dependences]
 

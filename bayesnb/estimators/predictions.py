@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
-from dataclasses import replace
+from collections.abc import Iterator
 
 import numpy as np
 from sklearn.base import BaseEstimator, ClassifierMixin
@@ -12,9 +11,10 @@ from sklearn.utils.validation import check_is_fitted, validate_data
 from bayesnb import scoring
 from bayesnb._util.arguments import shown
 from bayesnb._util.dask_rows import accept_dask, compute_dask
-from bayesnb.encoding import Encoding, Table, check_labels, check_weights, priors, to_table
+from bayesnb.encoding import Encoding, check_labels, check_weights, priors
 from bayesnb.estimators import classifier_state, display
-from bayesnb.fitted import Fitted, Output, current_state, warn_undefined
+from bayesnb.fitted import Fitted, current_state, warn_undefined
+from bayesnb.kernels import Output
 from bayesnb.model import Estimate, NaiveBayes, Statistics
 from bayesnb.uncertainty.given_draws import Hyperparameters, Parameters, read_group_draws
 from bayesnb.uncertainty.row_draws import score_draws
@@ -45,8 +45,6 @@ class FittedClassifier(ClassifierMixin, BaseEstimator):
     fitted_: Fitted
     n_features_in_: int
     feature_names_in_: np.ndarray
-    _no_evidence: str | None = None
-    """Reason why the class of classifiers has no evidence, whatever was counted, or None."""
 
     @property
     def encoding_(self) -> Encoding:
@@ -85,7 +83,7 @@ class FittedClassifier(ClassifierMixin, BaseEstimator):
     @property
     def no_evidence(self) -> str | None:
         """Reason why there is a posterior but no evidence, or None."""
-        return self.fitted_.no_evidence if self.__sklearn_is_fitted__() else self._no_evidence
+        return self.fitted_.no_evidence if self.__sklearn_is_fitted__() else None
 
     @property
     def classes_(self) -> np.ndarray:
@@ -148,13 +146,12 @@ class FittedClassifier(ClassifierMixin, BaseEstimator):
         >>> nb.predict([[2.9], [0.7]])
         array(['high', 'low'], dtype='<U4')
         """
-        choice: np.ndarray = self._score(X, scoring.decision, estimate, class_prior, draws, groups)
+        choice = self._score(X, scoring.decision, estimate, class_prior, draws, groups)
         if (undefined := choice < 0).any():
             warn_undefined(undefined)
             a_priori = self.fitted_.class_log_prior if class_prior is None else _log_prob(self.fitted_, class_prior)
             choice = np.where(undefined, int(np.argmax(a_priori)), choice)
-        labels: np.ndarray = self.classes_[choice]
-        return labels
+        return np.asarray(self.classes_[choice])
 
     @accept_dask(_empty_scores)
     def predict_log_proba(
@@ -368,29 +365,19 @@ class FittedClassifier(ClassifierMixin, BaseEstimator):
             return self._score_draws(draws, X, output, estimate, class_prior, groups)
         if groups is not None:
             raise ValueError(
-                "groups: pass groups= only with draws that were made with groups, draws=run_nuts(nb, X=X, y=y, "
-                "groups=...)."
+                "groups: pass groups= only with draws that were made with groups, by run_nuts(groups=...)."
             )
-        return current_state(self).score(X, output, estimate, class_prior)
+        fitted = current_state(self)
+        return fitted.score(*fitted.encode(X), output, estimate, class_prior)
 
     def _score_draws(
-        self,
-        draws: object,
-        X: object,
-        output: Output,
-        estimate: Estimate | None,
-        class_prior: object,
-        groups: object = None,
+        self, draws: object, X: object, output: Output, estimate: Estimate | None, class_prior: object, groups: object
     ) -> np.ndarray:
         """Apply `output` to the (N, C) log of the average of p(class, row) over draws of the parameters."""
         fitted = current_state(self)
-        if fitted.average is not None:
-            raise NotImplementedError(f"draws: {fitted.no_posterior}")
+        fitted.require_single_model("draws")
         if estimate is not None:
-            raise ValueError(
-                f"estimate={shown(estimate)} and draws= exclude each other, because draws take the place of an "
-                "estimate. Pass one of the two."
-            )
+            raise ValueError(f"estimate={shown(estimate)} and draws= exclude each other. Pass one of the two.")
         prob = None if class_prior is None else np.exp(_log_prob(fitted, class_prior))
 
         def of_groups(n_rows: int) -> Iterator[tuple[np.ndarray, Parameters | Hyperparameters]]:
@@ -399,18 +386,6 @@ class FittedClassifier(ClassifierMixin, BaseEstimator):
                 yield mask, drawn if prob is None else drawn.known_classes(prob)
 
         return score_draws(fitted, X, of_groups, output)
-
-    def _table(self, X: object, reset: bool = False) -> Table:
-        """Return X as a table; raise ValueError if its columns are not those of `fit`, or with `reset` store them."""
-        table, known = to_table(X, type(self).__name__), vars(self)
-        names: Sequence[str] | None = known.get("feature_names_in_")
-        unnamed = names is None and isinstance(X, np.ndarray)
-        if reset or not unnamed or len(table.names) != known.get("n_features_in_"):
-            validate_data(self, X, reset=reset, skip_check_array=True)
-            names = known.get("feature_names_in_")
-        if names is not None:
-            table = replace(table, names=tuple(names))
-        return table if reset else replace(table, time_units=known.get("time_units_", {}))
 
     def __sklearn_is_fitted__(self) -> bool:
         return "fitted_" in vars(self)

@@ -23,8 +23,7 @@ def query(fitted: Fitted, variables: object, given: Mapping[Any, object] | None)
     """Compute a Series of P(variables | given) in a network; see `StructuredNB.query` for arguments and errors."""
     import pandas as pd
 
-    if fitted.average is not None:
-        raise NotImplementedError(f"query: {fitted.no_posterior}")
+    fitted.require_single_model("query")
     encoding = fitted.encoding
     columns = encoding.blocks[0].network
     if CLASS in encoding.blank(fitted.name).names:
@@ -64,6 +63,6 @@ def query(fitted: Fitted, variables: object, given: Mapping[Any, object] | None)
             # Context tables have a missing parent as their last value; a query sums it out.
             table = table[(slice(None), *(slice(n) for n in columns.base.sizes()[parents]))]
             factors.append(((CLASS, *(columns.base.names[p] for p in (*parents, child))), table))
+    probability = conditional(factors, asked, evidence)  # raises if the table is too large for an index, too
     index: Any = pd.MultiIndex.from_product([levels[v] for v in asked], names=asked)
-    index = index.get_level_values(0) if len(asked) == 1 else index
-    return pd.Series(conditional(factors, asked, evidence).ravel(), index, name="P")
+    return pd.Series(probability.ravel(), index.get_level_values(0) if len(asked) == 1 else index, name="P")

@@ -17,8 +17,9 @@ from bayesnb.counting import Counted
 from bayesnb.encoding import Columns, Encoding, Levels, Table, check_partial_labels, check_weights, ignore_unknown
 from bayesnb.estimators import classifier_state
 from bayesnb.estimators.base import NaiveBayesClassifier
+from bayesnb.estimators.classifier_state import Batch
 from bayesnb.families import OF_NUMBERS
-from bayesnb.fitted import require_classifier
+from bayesnb.fitted import read_columns, require_classifier
 
 _MEANING = (
     "EM ends at a local maximum. The model itself estimates the classes of rows without a label: if the model is "
@@ -175,35 +176,36 @@ def fit_em(
         "weight", weight, "a number of at least 0, the weight of an unlabelled row", lambda w: w >= 0
     )
     model = clone_for_em(nb, "fit_em")
-    table = model._table(X, reset=True)
+    table = read_columns(model, X, reset=True)
     classes, label = check_partial_labels(y, table.n_rows, type(nb).__name__)
     weights = check_weights(sample_weight, table.n_rows)
     known = (label >= 0) & (weights > 0)
     arguments = [("X", table, np.where(label < 0, weight * weights, 0.0))]
     if X_unlabeled is not None:
-        more = replace(model._table(X_unlabeled), time_units=None)  # X tells the units, once its rows are counted.
+        more = replace(
+            read_columns(model, X_unlabeled), time_units=None
+        )  # X tells the units, once its rows are counted.
         arguments.append(("X_unlabeled", more, np.full(more.n_rows, weight)))
     arguments = [(name, rows, w) for name, rows, w in arguments if w.any()]
     if not known.any():
         raise ValueError(
-            "y: no row has a label and positive weight; -1, None and NaN mark a row without a label. For rows without "
-            "any labels use NaiveBayesMixture."
+            "y: no row has a label and positive weight; -1, None and NaN mark rows without a label. Without any "
+            "labels use NaiveBayesMixture."
         )
     if arguments and len(classes) < 2:
         raise ValueError(
-            f"y: the only label is {shown(classes.values[0])}, so that every unlabelled row would get this class. Pass "
-            "labelled rows of two or more classes. The value -1 marks a row without a label; if -1 is the name of a "
-            "class, rename that class."
+            f"y: the only label is {shown(classes.values[0])}. Pass labelled rows of two or more classes. -1 marks a "
+            "row without a label; if -1 is the name of a class, rename that class."
         )
     if arguments:
         use_pooled_priors(model)
 
     labeled = table.take(known)
     columns = model._columns(table if (weights > 0).all() else table.take(weights > 0))
-    batch = classifier_state.encode_batch(model, classes, labeled, label[known], weights[known], columns)
-    counted = batch.count_levels()
+    batch = Batch(classes, labeled, label[known], weights[known])
+    counted = model._encode(batch, columns).count_levels()
     # The rows without a label are read with the columns, and the structure, of the labelled ones.
-    classifier_state.commit(model, model, counted)
+    model._commit(model, counted)
     classifier_state.warn_of_dates(model)
     time_units = vars(model).get("time_units_", {})
     arguments = [(name, replace(rows, time_units=time_units), w) for name, rows, w in arguments]
@@ -237,7 +239,7 @@ def fit_to_best_run(
     best = max(runs, key=lambda run: float(run.objective[-1]))
     if not best.converged:
         warn(f"EM has not converged after max_iter={max_iter} iterations. Raise max_iter, or raise tol={tol}.")
-    classifier_state.commit(nb, nb, Counted(encoding, best.statistics))
+    nb._commit(nb, Counted(encoding, best.statistics))
     return best
 
 
@@ -264,9 +266,8 @@ def count_in_first_class(
     nb: NaiveBayesClassifier, classes: Levels, columns: tuple[Columns, ...], table: Table, weight: np.ndarray
 ) -> Counted:
     """Return counts of unlabelled rows in the first class: priors derived from all rows ignore the class."""
-    return classifier_state.encode_batch(
-        nb, classes, table, np.zeros(table.n_rows, np.int32), weight, columns
-    ).count_levels()
+    batch = Batch(classes, table, np.zeros(table.n_rows, np.int32), weight)
+    return nb._encode(batch, columns).count_levels()
 
 
 def use_pooled_priors(nb: NaiveBayesClassifier) -> None:

@@ -235,14 +235,10 @@ class TAN(StructuredNB):
             return super()._block_prior(columns, n_classes)
         return structure.share_among_parents(self._prior_given_class(columns, n_classes), columns)
 
-    def _prior_alone(self, columns: Columns, family: Any) -> Any:
-        """Return the prior of P(feature | class) for one block; under score="evidence" as `alpha` states it.
-
-        Otherwise, and under a complete `prior`, it is derived from `family`, the prior given the parents.
-        """
-        if self._criterion != "evidence" or self.prior is not None or columns.network is None:
-            return super()._prior_alone(columns, family)
-        return self._prior_given_class(columns.network, np.shape(family.concentration)[0])
+    @property
+    def _divides_alpha(self) -> bool:
+        """Whether the concentrations of a column are divided among the values of its parent."""
+        return vars(self).get("score", "mi") == "evidence" and self.prior is None and self._table_type is NodeColumns
 
     def _checked_root(self, encoding: Encoding, columns: NodeColumns) -> int:
         """Return the position of `root`, by default 0; raise ValueError if `root` or `score` cannot be used."""

@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 import warnings
-from typing import Any
+from typing import Any, NoReturn
 
 import numpy as np
 
 from bayesnb.estimators import classifier_state
 from bayesnb.estimators.base import NaiveBayesClassifier
 from bayesnb.estimators.predictions import FittedClassifier
-from bayesnb.prediction.terms import term_names
+from bayesnb.fitted import NotOfferedError
 from bayesnb.prediction.weights import Weights
 
 
@@ -21,10 +21,15 @@ class WeightAttributes(FittedClassifier):
     model_: NaiveBayesClassifier
     """Fitted estimator, with the margins of columns that have parents."""
 
-    _no_evidence = (
+    no_evidence = (
         "WeightedNB has no evidence, because weighted terms are not a joint distribution of rows and labels. For the "
         "evidence of the model without weights, use estimator_.log_evidence_."
     )
+
+    @property
+    def log_evidence_(self) -> NoReturn:
+        """Raise NotOfferedError, with the reason `no_evidence`."""
+        raise NotOfferedError(f"log_evidence_: {self.no_evidence}")
 
     def _base(self, X: object = None) -> NaiveBayesClassifier:
         """Return the unfitted estimator; by default one that suits X, which is a table of rows or an encoding."""
@@ -63,7 +68,7 @@ class WeightAttributes(FittedClassifier):
     @property
     def term_names_(self) -> tuple[str, ...]:
         """Name of each term, a tuple of T str."""
-        return term_names(self.fitted_) if self.weights_ is None else self.weights_.names
+        return self.fitted_.term_names if self.weights_ is None else self.weights_.names
 
     @property
     def class_bias_(self) -> np.ndarray:

@@ -24,7 +24,8 @@ from bayesnb.estimators.display import require_unnested
 from bayesnb.estimators.kdb import KDB
 from bayesnb.estimators.parts import Parts
 from bayesnb.estimators.weight_attributes import WeightAttributes
-from bayesnb.fitted import Output, current_state
+from bayesnb.fitted import current_state
+from bayesnb.kernels import Output
 from bayesnb.prediction.cross_fitting import CrossFit, TooFewRowsError, choose_weights, cross_fit, weigh_cross_fit
 from bayesnb.prediction.weights import Weights, read_weight_draws
 from bayesnb.selection.leave_one_out import WEIGHTS
@@ -212,8 +213,7 @@ class WeightedNB(WeightAttributes):
         base = self._make_counter(X)
         simplest = self._simplest(base)
         every = classifier_state.read_batch(simplest, X, y, sample_weight)
-        encoded = classifier_state.encode_batch(simplest, *every)
-        classifier_state.commit(simplest, simplest, encoded.count_levels())
+        encoded = simplest._fit(every)
         classifier_state.replace_state(self, self._weigh(base, simplest, encoded, every))
         model = self.unweighted
         model._warn_of_columns()
@@ -246,8 +246,8 @@ class WeightedNB(WeightAttributes):
         array([50., 50., 50.])
         """
         base = self._make_counter(X)
-        every = classifier_state.read_known_columns(base, self.model_, X, y, sample_weight)
-        return self._weigh(base, *classifier_state.refit(self._simplest(base), self.model_, every), every)
+        every = classifier_state.read_known_columns(self.model_, X, y, sample_weight)
+        return self._weigh(base, *self._simplest(base)._refit(self.model_, every), every)
 
     def _simplest(self, base: NaiveBayesClassifier) -> NaiveBayesClassifier:
         """Return an unfitted copy of `base`, as its simplest candidate unless the weights are given."""
@@ -492,11 +492,9 @@ class WeightedNB(WeightAttributes):
             chosen = chosen if isinstance(self.weights, Weights) else (*chosen, WEIGHTS)
         updated.fitted_ = replace(
             fitted,
-            name=type(self).__name__,
+            owner=classifier_state.copy_features(classifier_state.copy_unfitted(updated), model),
             empirical_prior=prior,
             chosen=chosen,
-            no_evidence_as_such=self._no_evidence,
-            table=classifier_state.copy_without_state(updated)._table,
         )
         return updated
 
@@ -523,7 +521,7 @@ class WeightedNB(WeightAttributes):
             self.weights_.check()
 
     def _score_draws(
-        self, draws: object, X: object, output: Output, estimate: Any, class_prior: object, groups: object = None
+        self, draws: object, X: object, output: Output, estimate: Any, class_prior: object, groups: object
     ) -> np.ndarray:
         """Apply `output` to log averages (N, C) over draws: P(class | row) by weights, p(class, row) by parameters."""
         if self.weights_ is None or (weight_draws := read_weight_draws(self.weights_, draws)) is None:

@@ -373,13 +373,13 @@ def conformal(
     if (counted.weight % 1 != 0).any():
         i = int(np.argmax(counted.weight % 1 != 0))
         raise ValueError(f"sample_weight of row {i} is {counted.weight[i]}, not a count. Pass whole weights.")
-    positive = counted.take(counted.weight > 0, fitted.encoding)
+    positive = counted.take(counted.weight > 0)
     chosen, classes = " and ".join(fitted.chosen), fitted.encoding.classes.array()
     notes = (f"Coverage is approximate, because the same rows were used to choose {chosen}.",) if chosen else ()
     if WEIGHTS in fitted.chosen:
         ranking = cross_ranking(nb, X, y, counted, estimate, int(seed), by_class)
         notes = (GUARANTEE,)
-    elif fitted.average is not None:
+    elif fitted.member_names is not None:
         # A copy, as `nb` may be fitted to other rows later.
         ranking = partial(average_ranking, nb.with_counts(fitted.counted), positive, estimate, by_class)
     else:

@@ -30,7 +30,7 @@ from bayesnb.families import Known
 from bayesnb.families._namespace import is_host, kernel, logsumexp, map_leading_axis, xp
 from bayesnb.fitted import Classifier, Fitted
 from bayesnb.model import Estimate, JointLikelihood, Statistics, plus
-from bayesnb.selection.leave_one_out import CountedRows, leave_one_out, leave_one_out_of_average
+from bayesnb.selection.leave_one_out import CountedRows, leave_one_out
 
 _TIE = 1e-9  # relative to the log odds; leave-one-out is exact to 1e-10
 _LARGE = 1e300  # stands for infinite log odds, so that differences are not NaN
@@ -67,7 +67,7 @@ def full_ranking(fitted: Fitted, counted: CountedRows, estimate: Estimate, by_cl
         single = _with_unit_weights(counted)
         likelihood = leave_one_out(fitted, single, estimate, "derived", JointLikelihood.log_likelihood)
     for c in np.flatnonzero(np.bincount(counted.label)):
-        taken = counted.take(mask := counted.label == c, fitted.encoding)
+        taken = counted.take(mask := counted.label == c)
         groups.append((int(c), taken.rows, taken.weight, likelihood[mask]))
     return partial(_rank_fully, fitted, groups, is_shared, estimate, by_class)
 
@@ -122,7 +122,7 @@ def average_ranking(nb: Classifier, counted: CountedRows, estimate: Estimate, by
         for y, (bound, low, high) in enumerate(_bounds(against, 1)):
             added = counting.count_rows(encoding, rows, np.full(1, y, np.int32), np.ones(1))
             fitted = nb.with_counts(Counted(encoding, statistics.merge(added))).fitted_
-            joint = leave_one_out_of_average(fitted, single, estimate, "derived")
+            joint = leave_one_out(fitted, single, estimate, "derived")
             odds = log_odds_against(joint)[np.arange(len(label)), label]
             weight = counted.weight * (label == y) if by_class else counted.weight
             with np.errstate(over="ignore"):
@@ -137,7 +137,8 @@ def _rank_in_threads(
     fitted: Fitted, X: object, estimate: Estimate, size: int, rank: Callable[[Table, np.ndarray], np.ndarray]
 ) -> np.ndarray:
     """Apply `rank(rows, their log odds against)` to `size` rows of X at a time, in threads; return (2, M, C) ranks."""
-    table, against = fitted.table(X), log_odds_against(fitted.score(X, scoring.joint, estimate))
+    table = fitted.table(X)
+    against = log_odds_against(fitted.score(fitted.rows(table), table.n_rows, scoring.joint, estimate))
     ranks, row = np.empty((2, *against.shape)), np.arange(len(against))
 
     def rank_from(start: int) -> int:

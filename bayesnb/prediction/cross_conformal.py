@@ -77,5 +77,5 @@ def random_folds(label: np.ndarray, seed: int) -> np.ndarray:
 
 def _log_odds(fitted: Fitted, position: np.ndarray, X: object, estimate: Estimate) -> np.ndarray:
     """Return (M, C) log odds against each class by the fit without a fold; +inf for classes unknown to the fit."""
-    joint = fitted.score(X, scoring.joint, estimate)
+    joint = fitted.score(*fitted.encode(X), scoring.joint, estimate)
     return log_odds_against(np.where(position < 0, -np.inf, joint[:, position]))

@@ -138,18 +138,18 @@ class TermColumns:
         """Return the number of columns, T'."""
         return len(self.groups.index)
 
-    def compute(self, half: Fitted, table: Table, rows: tuple[Rows, ...]) -> np.ndarray:
+    def compute(self, half: Fitted, rows: tuple[Rows, ...], n_rows: int) -> np.ndarray:
         """Compute (n, C, T') terms of encoded rows by the fit to a half; 0 of terms that the half does not have."""
         if self.names == (AVERAGE,):
-            joint = half.score_rows_of_members(table, rows, each=False)
+            joint = half.score(rows, n_rows, scoring.joint)
             return np.asarray(joint - half.log_class())[..., None]
         n_classes, of_draws = len(half.encoding.classes), self.groups.of_draws
         if not self.biased and len(self) == 1 and not of_draws.any() and half.encoding.term_map.is_identity:
             # All terms have one weight, so that the sum over the terms is enough, and takes less time and memory.
             uniform = np.full(n_classes, 1 / n_classes)
-            joint = half.score_rows(rows, table.n_rows, scoring.joint, class_prior=uniform)
+            joint = half.score(rows, n_rows, scoring.joint, class_prior=uniform)
             return np.asarray(joint + np.log(n_classes))[..., None]
-        half_terms = terms_of_rows(half, table, rows)
+        half_terms = terms_of_rows(half, rows, n_rows)
         return self.arrange(half_terms.names, half_terms.values, _term_kinds(half.encoding))
 
     def arrange(self, names: Sequence[str], values: np.ndarray, kinds: np.ndarray) -> np.ndarray:
@@ -234,7 +234,7 @@ def cross_fit(parts: Any, kind: Any, max_rows: int, seed: int) -> list[CrossFit]
         If a term is infinite.
     """
     label, weight, classes = parts.batch.label, parts.batch.weight, parts.encodings[0].classes
-    members = None if (average := parts.known.fitted_.average) is None else average.names
+    members = parts.known.fitted_.member_names
     candidates = [TermColumns.from_encoding(encoding, members, kind) for encoding in parts.encodings]
     n_classes, most_terms = len(classes), max(map(len, candidates))
     is_sparse = most_terms > MOST_TERMS and members is None

@@ -131,7 +131,7 @@ def explain(
         )
     model, reading = fitted.read()
     log_class = np.broadcast_to(scoring.log_class(model, reading), (n, n_classes))
-    odds = _difference(scoring.terms_of_rows(encoding, model, rows, n, reading), c, k)
+    odds = _difference(scoring.terms(encoding, scoring.read(encoding, model, reading), rows, n), c, k)
     odds_by_block = np.split(odds, np.cumsum([len(columns.term_names) for columns in encoding.blocks])[:-1], axis=1)
     # Given the class, features are independent, and so are the parameters of features: odds and variances add up.
     class_prior: Any = posterior.class_prior

@@ -108,7 +108,7 @@ def value_of_information(nb: Classifier, X: object, *, features: Iterable[str | 
         )
     require_proper(encoding, fitted.posterior)
     wanted = set(range(encoding.n_features)) if features is None else encoding.positions(features)
-    log_proba = fitted.score(X, scoring.log_proba, "predictive")
+    log_proba = fitted.score(*fitted.encode(X), scoring.log_proba, "predictive")
     rows = encoding.rows(fitted.table(X), ignore_unknown)
     entropy = entr(np.exp(log_proba)).sum(axis=1)
     lines = [(np.zeros(0, int), np.zeros(0, object), np.zeros(0))]
@@ -217,7 +217,7 @@ def _node_answers(fitted: Fitted, b: int, rows: Any, asked: list[int]) -> Answer
 
     def score(scored_model: NaiveBayes, index: np.ndarray, child: int, level: Any) -> np.ndarray:
         cells = rows.replace_cells(index, child, level)
-        return scoring.score_rows(encoding, scored_model, (cells,), len(index), "predictive", scoring.joint)
+        return scoring.score(scoring.read(encoding, scored_model, "predictive"), (cells,), len(index), scoring.joint)
 
     for k in asked:
         child, missing = columns.network.nodes[k][0], np.flatnonzero(rows.missing[:, k])

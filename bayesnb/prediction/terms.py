@@ -7,16 +7,14 @@ from typing import Any
 
 import numpy as np
 
-from bayesnb import scoring
 from bayesnb._util.level_pair_counts import require_memory
-from bayesnb.encoding import Rows, Table
+from bayesnb.encoding import Rows
 from bayesnb.fitted import Classifier, Fitted
-from bayesnb.model import Estimate, JointLikelihood, NaiveBayes
+from bayesnb.model import Estimate, JointLikelihood
 from bayesnb.selection.leave_one_out import (
     PriorOf,
     counted_rows,
     leave_one_out,
-    leave_one_out_of_members,
     log_class_without,
     require_average,
     require_leave_one_out,
@@ -109,31 +107,14 @@ def terms(nb: Classifier, X: object, *, estimate: Estimate | None = None) -> Ter
             [-0.29,  0.  ]]])
     """
     fitted = require_leave_one_out(nb, "terms")
-    table = fitted.table(X)
-    return terms_of_rows(fitted, table, fitted.rows(table), estimate)
+    rows, n_rows = fitted.encode(X)
+    return terms_of_rows(fitted, rows, n_rows, estimate)
 
 
-def terms_of_rows(fitted: Fitted, table: Table, rows: tuple[Rows, ...], estimate: Estimate | None = None) -> Terms:
-    """Compute the terms of rows that are encoded already; see `terms`.
-
-    Parameters
-    ----------
-    fitted : Fitted
-        State of a classifier.
-    table : Table
-        Rows as given.
-    rows : tuple of Rows
-        Rows under the encoding of the classifier.
-    estimate : {"predictive", "mean", "map", "mle"}, optional
-        Reading of the posterior; default: that of the state.
-    """
-    log_class = fitted.log_class(estimate)
-    if fitted.average is not None:
-        return _weighted_terms(fitted, fitted.score_rows_of_members(table, rows, estimate, each=True), log_class)
-    model, reading = fitted.read(estimate)
-    _require_memory(table.n_rows, fitted)
-    values = scoring.terms_of_rows(fitted.encoding, _model_of_blocks(fitted, model), rows, table.n_rows, reading)
-    return _weighted_terms(fitted, values, log_class)
+def terms_of_rows(fitted: Fitted, rows: tuple[Rows, ...], n_rows: int, estimate: Estimate | None = None) -> Terms:
+    """Compute the terms of encoded rows; see `terms`. The reading `estimate` is by default that of the state."""
+    _require_memory(n_rows, fitted)
+    return _label_terms(fitted, fitted.terms(rows, n_rows, estimate), fitted.log_class(estimate))
 
 
 def loo_terms(
@@ -191,53 +172,23 @@ def loo_terms(
     estimate = require_average(fitted.estimate if estimate is None else estimate)
     counted = counted_rows(fitted, X, y, sample_weight, "loo_terms")
     _require_memory(len(counted.label), fitted)
-    if fitted.average is not None:
-        values = leave_one_out_of_members(fitted.average, counted, estimate, prior, each=True)
-    else:
-        by_blocks = replace(fitted, empirical_prior=_model_of_blocks(fitted, fitted.empirical_prior))
-        values = leave_one_out(by_blocks, counted, estimate, prior, JointLikelihood.terms)
-    return _weighted_terms(fitted, values, log_class_without(fitted, counted))
+    by_blocks = replace(fitted, empirical_prior=fitted.by_blocks(fitted.empirical_prior))
+    log_class = log_class_without(fitted, counted)
+    values = fitted.weigh_terms(leave_one_out(by_blocks, counted, estimate, prior, JointLikelihood.terms), log_class)
+    return _label_terms(fitted, values, log_class)
 
 
-def term_names(fitted: Fitted) -> tuple[str, ...]:
-    """Return the (T,) names of a classifier's terms: columns, or the members of an average of models."""
-    return fitted.encoding.term_map.names if fitted.average is None else fitted.average.names
-
-
-def _model_of_blocks(fitted: Fitted, model: NaiveBayes) -> NaiveBayes:
-    """Return `model` without weights if `_weighted_terms` applies weights to combined terms later, else unchanged."""
-    return model if fitted.encoding.term_map.is_identity else replace(model, weights=None)
-
-
-def _weighted_terms(fitted: Fitted, values: np.ndarray, log_class: np.ndarray) -> Terms:
-    """Combine the terms of blocks into the terms of the classifier, and multiply these by its weights if it has any.
-
-    Parameters
-    ----------
-    fitted : Fitted
-        State of the classifier.
-    values : (N, C, R) array
-        Terms of its blocks, by `_model_of_blocks`, or log p(class, row) of each member of an average.
-    log_class : (C,) or (N, C) array
-        log P(class), without the biases of weights.
-    """
-    encoding, weights = fitted.encoding, fitted.weights
+def _label_terms(fitted: Fitted, values: np.ndarray, log_class: np.ndarray) -> Terms:
+    """Return weighted terms (N, C, T) with their names, and with log P(class) plus the biases of weights."""
+    log_class = log_class if fitted.weights is None else log_class + fitted.weights.class_bias
     log_class = np.broadcast_to(log_class, values.shape[:2])
-    if fitted.average is not None:
-        values = values - log_class[..., None]
-        values = values if weights is None else values * weights.blocks[0]
-    elif not encoding.term_map.is_identity:
-        values = encoding.term_map.combine(values)
-        if weights is not None:
-            sizes = [len(columns.term_names) for columns in encoding.blocks]
-            values = values * encoding.term_map.gather(weights.term_weights(sizes))
-    log_class = log_class if weights is None else log_class + weights.class_bias
-    return Terms(values, log_class, term_names(fitted), encoding.classes.array())
+    return Terms(values, log_class, fitted.term_names, fitted.encoding.classes.array())
 
 
 def _require_memory(n_rows: int, fitted: Fitted) -> None:
     """Raise MemoryError if the (n_rows, C, T) terms of a classifier would not fit into memory."""
-    n_classes, n_terms = len(fitted.encoding.classes), fitted.encoding.n_terms
+    n_classes, members = len(fitted.encoding.classes), fitted.member_names
+    n_terms = fitted.encoding.n_terms if members is None else len(members)
     require_memory(
         n_rows * n_classes * n_terms,
         f"Terms of {n_rows:,} rows, {n_classes} classes and {n_terms:,} columns",

@@ -3,17 +3,19 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field, fields, replace
+from functools import partial
 from typing import Protocol
 
 import numpy as np
 
-from bayesnb import scoring
+from bayesnb import kernels, scoring
 from bayesnb._util.arguments import GREATEST, shown
 from bayesnb.counting import require_numbers
 from bayesnb.encoding import Encoding, Levels
-from bayesnb.fitted import Classifier, Fitted, Output, require_fitted
+from bayesnb.fitted import Classifier, Fitted, require_fitted, score_new_rows
+from bayesnb.kernels import Output
 from bayesnb.model import Estimate, TermWeights
-from bayesnb.prediction.terms import AVERAGE, term_names
+from bayesnb.prediction.terms import AVERAGE
 from bayesnb.uncertainty.given_draws import read_sites, require_sites
 
 CLASS_BIAS, WEIGHT = "class_bias", "weight"
@@ -198,8 +200,8 @@ class Weights:
         ValueError
             If the classifier has other terms.
         """
-        encoding, is_average = fitted.encoding, fitted.average is not None
-        names = self.names if is_average and self.names == (AVERAGE,) else term_names(fitted)
+        encoding, is_average = fitted.encoding, fitted.member_names is not None
+        names = self.names if is_average and self.names == (AVERAGE,) else fitted.term_names
         if names != self.names:
             different = [shown(a) for a, b in zip(names, self.names, strict=False) if a != b]
             first = f", and the first different term is {different[0]}" if different else ""
@@ -248,21 +250,20 @@ class WeightDraws:
         encoding, bias = fitted.encoding, self.weights.align_bias(fitted.encoding.classes, self.class_bias)
         is_common = (self.weight == self.weight[:, :1]).all()
         weight = self.weight[:, :1] if is_common else self.weight
-        if fitted.average is not None:
-            each = fitted.weights is not None and fitted.weights.has_members
-            joint = fitted.score_members(X, estimate, class_prior, each=each)
-            log_class = fitted.log_class(estimate, class_prior)
-            values = joint.reshape(*joint.shape[:2], -1) - log_class[:, None]
-            return scoring.average_of_terms(values, log_class, bias, weight, output)
-        model, reading = fitted.read(estimate, class_prior)
+        (rows, n), log_class = fitted.encode(X), fitted.log_class(estimate, class_prior)
+        average = partial(scoring.average_over_weights, log_class=log_class, bias=bias, output=output)
+        if fitted.member_names is not None:
+            joint = fitted.score_models(rows, n, score_new_rows(estimate, class_prior))
+            return average((), n, lambda _, terms: terms, joint - log_class[:, None], weight=weight)
         of_draws = np.repeat([b.one_simplex for b in encoding.blocks], [len(b.term_names) for b in encoding.blocks])
         typical = np.where(of_draws, 1 / self.weights.typical.min(), 1)
         units = self.weights.split(encoding, np.zeros(len(encoding.classes)), typical)
         if not encoding.term_map.is_identity:
             weight = encoding.term_map.spread(self.weight)
-        rows, n = fitted.encode(X)
-        model = replace(model, weights=units)
-        return scoring.average_over_weights(encoding, model, rows, n, reading, bias, weight, output)
+        model, reading = fitted.read(estimate, class_prior)
+        likelihood = scoring.read(encoding, replace(model, weights=units), reading)
+        terms = kernels.terms if weight.shape[1] > 1 else kernels.sum_of_terms
+        return average(rows, n, partial(terms, likelihood), weight=weight)
 
 
 def read_weight_draws(weights: Weights, draws: object) -> WeightDraws | None:

@@ -334,7 +334,8 @@ def sample_latent(
     if any(np.any(rows.summed) for rows in patterns.rows):  # Missing cells of a network would have to be drawn, too.
         raise NotImplementedError(f"sample_latent cannot draw missing cells of columns with parents. {_ANOTHER}")
     n_patterns = len(patterns.count)
-    joint = scoring.score_rows(encoding, fitted.posterior, patterns.rows, n_patterns, "penalized_mle", scoring.joint)
+    reading, rows = scoring.read(encoding, fitted.posterior, "penalized_mle"), patterns.rows
+    joint = scoring.score(reading, tuple(r.linear_rows() for r in rows), n_patterns, scoring.joint)
     free = np.setdiff1d(np.arange(n_classes if _is_exchangeable(prior) else 0), patterns.label)
     if _is_exchangeable(prior):
         # The classes of the mode have the names by which they agree most with the known classes.

@@ -100,7 +100,7 @@ def compare_densities(
         for k, likelihood in enumerate(density.likelihoods([weight * half for half in sides])):
             others = np.flatnonzero(~sides[k][rows])
             of_others = (density.rows.take(rows[others]),)
-            values = scoring.terms_by(density.encoding, likelihood, of_others, len(others))
+            values = scoring.terms(density.encoding, likelihood, of_others, len(others))
             of_density[k // 2, others] = values
             gain[others] += sign * _label_scores(values, likelihood.log_class, label[rows[others]])
 

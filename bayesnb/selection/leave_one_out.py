@@ -15,11 +15,11 @@ from bayesnb._util.precision import float64
 from bayesnb._util.rows import scatter_rows
 from bayesnb._util.threads import map_in_threads
 from bayesnb.counting import Counted
-from bayesnb.encoding import Encoding, Rows, Table, check_weights, ignore_unknown
+from bayesnb.encoding import Rows, check_weights
 from bayesnb.families import LevelCounts
 from bayesnb.families._namespace import kernel, xp
 from bayesnb.families._pytree import Array
-from bayesnb.fitted import Average, Classifier, Fitted, current_state, require_fitted
+from bayesnb.fitted import Classifier, Fitted, current_state, is_mixture, require_fitted
 from bayesnb.model import Estimate, JointLikelihood, NaiveBayes
 
 PriorOf = Literal["derived", "fixed"]
@@ -30,8 +30,6 @@ class CountedRows(NamedTuple):
 
     Parameters
     ----------
-    table : Table
-        Columns as the user gave them.
     rows : tuple of Rows
         Encoded rows, one object for each block.
     label : (N,) int array
@@ -40,19 +38,15 @@ class CountedRows(NamedTuple):
         Replication counts.
     """
 
-    table: Table
     rows: tuple[Rows, ...]
     label: np.ndarray
     weight: np.ndarray
 
-    def take(self, mask: np.ndarray, encoding: Encoding) -> CountedRows:
-        """Return the rows for which `mask` (N,) is true, encoded anew by `encoding` unless these are all rows."""
+    def take(self, mask: np.ndarray) -> CountedRows:
+        """Return the rows for which `mask` (N,) is true."""
         if mask.all():
             return self
-        table = self.table.take(mask)
-        # Values that are not levels were reported with all rows.
-        rows = encoding.rows(table, ignore_unknown)
-        return CountedRows(table, rows, self.label[mask], self.weight[mask])
+        return CountedRows(tuple(r.take(mask) for r in self.rows), self.label[mask], self.weight[mask])
 
 
 # Name of fitted weights among the choices that a classifier has made on its rows.
@@ -65,8 +59,7 @@ _MANY_ROWS = 5_000
 def require_leave_one_out(nb: Classifier, who: str) -> Fitted:
     """Return the state of a classifier; raise NotImplementedError unless leaving rows out of it is exact."""
     require_fitted(nb, who)
-    fitted = getattr(nb, "fitted_", None)  # `NaiveBayesMixture` has no such state.
-    if fitted is None or (nb.no_posterior is not None and fitted.average is None):
+    if is_mixture(nb) or (nb.no_posterior is not None and nb.fitted_.member_names is None):
         raise NotImplementedError(f"{who}: {nb.no_posterior}")
     return current_state(nb)
 
@@ -96,7 +89,7 @@ def counted_rows(fitted: Fitted, X: object, y: object, sample_weight: object, wh
         counting.remove(fitted.counted, given)
     except ValueError as error:
         raise ValueError(f"{who}: X, y and sample_weight must be rows that nb was fitted on. {error}") from None
-    return CountedRows(table, rows, label, weight)
+    return CountedRows(rows, label, weight)
 
 
 def choose_prior(fitted: Fitted, prior: PriorOf) -> NaiveBayes:
@@ -113,12 +106,33 @@ def choose_prior(fitted: Fitted, prior: PriorOf) -> NaiveBayes:
 Score = Callable[[JointLikelihood, tuple[Any, ...]], jax.Array]
 
 
-def leave_one_out(fitted: Fitted, counted: CountedRows, estimate: Estimate, prior: PriorOf, score: Score) -> np.ndarray:
+def leave_one_out(
+    fitted: Fitted,
+    counted: CountedRows,
+    estimate: Estimate,
+    prior: PriorOf,
+    score: Score = JointLikelihood.log_joint,
+) -> np.ndarray:
     """Compute (N, C, …) `score` of each row and class by the reading `estimate` of the posterior of the other rows.
 
     Factors that all classes share are left out. Where terms are weighted, weights and class biases are included.
-    `prior` is "derived" or "fixed", see `choose_prior`.
+    `prior` is "derived" or "fixed", see `choose_prior`. For `JointLikelihood.terms`, an average of models has
+    log p(class, row) (N, C, M) by each member; both are for `Fitted.weigh_terms`.
     """
+    (_, label, weight), each = counted, score is JointLikelihood.terms
+    of_model = JointLikelihood.log_joint if fitted.member_names is not None else score
+
+    def score_model(model: Fitted, rows: tuple[Rows, ...], which: np.ndarray) -> np.ndarray:
+        return _leave_one_out(model, CountedRows(rows, label[which], weight[which]), estimate, prior, of_model)
+
+    scores = fitted.score_models(counted.rows, len(label), score_model, less=weight, each=each)
+    return scores if each else fitted.combine(scores, lambda: log_class_without(fitted, counted))
+
+
+def _leave_one_out(
+    fitted: Fitted, counted: CountedRows, estimate: Estimate, prior: PriorOf, score: Score
+) -> np.ndarray:
+    """Compute (N, C, …) `score` of each row of a single model, see `leave_one_out`."""
     encoding, n_classes = fitted.encoding, len(fitted.encoding.classes)
     posterior = scoring.update_for_removal(choose_prior(fitted, prior), fitted.statistics)
     is_shared = posterior.classes_share_parameters  # All classes change without the row.
@@ -131,7 +145,7 @@ def leave_one_out(fitted: Fitted, counted: CountedRows, estimate: Estimate, prio
 
     def score_group(group: tuple[np.ndarray, np.ndarray, float]) -> tuple[np.ndarray, np.ndarray]:
         mask, multiplicity, weight = group
-        rows = counted.take(mask, encoding)
+        rows = counted.take(mask)
         log_class = _log_class_without(posterior.class_prior, n_classes, weight) + bias
         readings = [scoring.read(encoding, posterior, estimate, multiplicity), *every]
         prepared: list[JointLikelihood] = []
@@ -160,34 +174,6 @@ def _score_without(
     first, *others = (score(replace(reading, log_class=log_class[label]), x) for reading in readings)
     own = xp.expand_dims(label[:, None] == xp.arange(len(log_class)), tuple(range(2, first.ndim)))
     return xp.where(own, first, others[0]) if others else first
-
-
-def leave_one_out_of_members(
-    average: Average, counted: CountedRows, estimate: Estimate, prior: PriorOf, *, each: bool
-) -> np.ndarray:
-    """Compute leave-one-out log p(class, row) of an average, (N, C), or of `each` of its M members, (N, C, M).
-
-    Each posterior of the other rows is read by `estimate`; `prior` is "derived" or "fixed", see `choose_prior`.
-    """
-    table, rows, label, weight = counted
-
-    def joint(member: Fitted, rows: tuple[Rows, ...], which: np.ndarray) -> np.ndarray:
-        of_member = CountedRows(table.take(which), rows, label[which], weight[which])
-        return leave_one_out(member, of_member, estimate, prior, JointLikelihood.log_joint)
-
-    return (average.each if each else average.mean)(table, rows, joint, less=weight)
-
-
-def leave_one_out_of_average(fitted: Fitted, counted: CountedRows, estimate: Estimate, prior: PriorOf) -> np.ndarray:
-    """Compute (N, C) leave-one-out log p(class, row) of an average of models, with its weights of terms if any.
-
-    Each posterior of the other rows is read by `estimate`; `prior` is "derived" or "fixed", see `choose_prior`.
-    """
-    average, weights = fitted.average, fitted.weights
-    assert average is not None
-    each = weights is not None and weights.has_members
-    joint = leave_one_out_of_members(average, counted, estimate, prior, each=each)
-    return joint if weights is None else weights.average_scores(joint, log_class_without(fitted, counted))
 
 
 def log_class_without(fitted: Fitted, counted: CountedRows) -> np.ndarray:

@@ -11,13 +11,12 @@ from bayesnb import scoring
 from bayesnb._util.arguments import require_choice
 from bayesnb._util.html import card, table
 from bayesnb.fitted import Classifier
-from bayesnb.model import Estimate, JointLikelihood
+from bayesnb.model import Estimate
 from bayesnb.selection.leave_one_out import (
     WEIGHTS,
     PriorOf,
     counted_rows,
     leave_one_out,
-    leave_one_out_of_average,
     require_average,
     require_leave_one_out,
 )
@@ -226,15 +225,12 @@ def loo(
         )
     estimate = require_average(fitted.estimate if estimate is None else estimate)
     counted = counted_rows(fitted, X, y, sample_weight, "loo")
-    _, rows, label, weight = counted
+    rows, label, weight = counted
     index, row = np.arange(len(label)), np.full(len(label), np.nan)
-    if fitted.average is not None:
-        joint = leave_one_out_of_average(fitted, counted, estimate, prior)
-    else:
-        joint = leave_one_out(fitted, counted, estimate, prior, JointLikelihood.log_joint)
-        if fitted.prior.weights is None:
-            row = joint[index, label] + scoring.log_base(rows, len(label))
-    log_proba = scoring.read_scores(joint, scoring.log_proba)
+    joint = leave_one_out(fitted, counted, estimate, prior)
+    if fitted.member_names is None and fitted.prior.weights is None:
+        row = joint[index, label] + scoring.log_base(rows, len(label))
+    log_proba = scoring.apply(scoring.log_proba, joint)
     chosen, classes = " and ".join(fitted.chosen), fitted.encoding.classes.array()
     note = f"The same rows were used to choose {chosen}, so that these scores are optimistic; see `permutation_null`."
     notes = (note,) if chosen else ()

@@ -107,7 +107,7 @@ def prequential(nb: Classifier, X: object, y: object, sample_weight: object = No
     row = np.arange(len(counted.label))
     sizes = np.unique(np.linspace(0, len(row), points + 1).round().astype(int))
     encoding, total, log_evidence = fitted.encoding, fitted.statistics, [0.0]
-    parts = (counted.take((start <= row) & (row < stop), encoding) for start, stop in pairwise(sizes))
+    parts = (counted.take((start <= row) & (row < stop)) for start, stop in pairwise(sizes))
     counts = (counting.count_rows(encoding, part.rows, part.label, part.weight) for part in parts)
     with progress("evidence", len(sizes) - 1) as tick:
         for total in accumulate(counts, Statistics.merge):

@@ -20,7 +20,7 @@ from bayesnb._util.progress import progress
 from bayesnb._util.warnings import warn
 from bayesnb.families._namespace import kernel
 from bayesnb.fitted import Classifier, Fitted, require_evidence, require_posterior
-from bayesnb.model import JointLikelihood, NaiveBayes, Statistics
+from bayesnb.model import NaiveBayes, Statistics
 from bayesnb.selection.leave_one_out import PriorOf, choose_prior, counted_rows, leave_one_out, require_average
 
 NAMES = ("alpha", "class_alpha", "kappa", "a")
@@ -178,7 +178,7 @@ def tune_alpha(
     if by == "loo":
         require_average(fitted.estimate)
         counted = counted_rows(fitted, X, y, sample_weight, "tune_alpha")
-        counted = counted.take(counted.weight > 0, fitted.encoding)
+        counted = counted.take(counted.weight > 0)
         score = partial(_loo_score, unit=unit, fitted=fitted, counted=counted)
     else:
         statistics = fitted.statistics
@@ -266,8 +266,8 @@ def _log_evidence(values: dict[str, Any], prior: NaiveBayes, statistics: Statist
 def _loo_score(values: dict[str, Any], unit: NaiveBayes, fitted: Fitted, counted: Any) -> float:
     """Compute Σ w log p(y | x, the other rows) at hyperparameters."""
     state = replace(fitted, empirical_prior=float64(_prior_with)(unit, values))
-    joint = leave_one_out(state, counted, fitted.estimate, "derived", JointLikelihood.log_joint)
-    log_proba = scoring.read_scores(joint, scoring.log_proba)
+    joint = leave_one_out(state, counted, fitted.estimate, "derived")
+    log_proba = scoring.apply(scoring.log_proba, joint)
     return float(counted.weight @ log_proba[np.arange(len(joint)), counted.label])
 
 

@@ -145,7 +145,7 @@ def _add_tables(terms: Terms, columns: Any, likelihood: Any, weight: np.ndarray)
     code = np.arange(sizes.max(initial=1))[:, None]
     probe = OneHot(np.where(code < sizes, code, -1), columns.start(), sizes, len(code) + 1)
     reading = JointLikelihood(terms.log_class, (likelihood,))
-    values = float64(lambda: kernels.terms(reading, (probe,), JointLikelihood.terms))()
+    values = float64(lambda: kernels.terms(reading, (probe,)))()
     network = columns.network
     nodes = [(f,) for f in range(len(columns.index))] if network is None else network.nodes
     parents = {p for _, *given in nodes for p in given}

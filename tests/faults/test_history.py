@@ -26,7 +26,6 @@ from sklearn.base import clone
 
 import bayesnb as bnb
 from bayesnb.counting import merge
-from bayesnb.estimators import classifier_state
 from tests.faults.ledger import Ledger, missing, probabilities
 from tests.strategies import LEVELS, thorough
 
@@ -117,7 +116,7 @@ class History(RuleBasedStateMachine):
         rows = self.draw_rows(data)
         other, theirs = self.kind.make().fit(*self.arrays(rows)), self.new_ledger()
         theirs.add(rows, {label for _, label, _ in rows})
-        classifier_state.commit(self.nb, copy.copy(self.nb), merge(self.nb.fitted_.counted, other.fitted_.counted))
+        self.nb._commit(copy.copy(self.nb), merge(self.nb.fitted_.counted, other.fitted_.counted))
         self.ledger.join(theirs)
 
     @precondition(lambda self: self.ledger.rows)

@@ -137,6 +137,12 @@ def test_other_estimates_are_those_of_the_members(estimate):
     )
 
 
+def test_an_estimate_that_is_set_after_fit_holds_at_once():
+    X, y = table(40, 2)
+    nb, mle = bnb.AODE().fit(X, y), bnb.AODE(estimate="mle").fit(X, y)
+    np.testing.assert_array_equal(nb.set_params(estimate="mle").predict_proba(X), mle.predict_proba(X))
+
+
 def test_known_class_probabilities():
     X, y = table(60, 3)
     known, nb = bnb.AODE(class_prior=[0.1, 0.9]).fit(X, y), bnb.AODE().fit(X, y)

@@ -126,9 +126,8 @@ def test_halves_that_chose_the_densities_give_the_terms_of_fits_to_halves():
     weight = RNG.choice([0.5, 1.0, 2.0], N)
     base = bnb.WeightedNB()._make_counter(frame)
     simplest = base._simplest()
-    batch = classifier_state.encode_batch(simplest, *classifier_state.read_batch(simplest, frame, Y, weight))
-    classifier_state.commit(simplest, simplest, batch.count_levels())
-    every = classifier_state.read_known_columns(base, simplest, frame, Y, weight)
+    every = classifier_state.read_batch(simplest, frame, Y, weight)
+    batch = simplest._fit(every)
     assert {columns.kind for columns in simplest.encoding_.blocks} == {"categorical", "gaussian", "binned"}
     assert batch.number_terms is not None
     known, fitted = (

@@ -230,7 +230,7 @@ def test_what_an_average_of_trees_has_not_is_refused_and_nothing_is_changed():
     nb, holes = clone(fitted()).fit(X, Y), fitted(missing=True)
     before, error = state(nb), NotImplementedError
     refused("arc_probability_", getattr, nb, "parents_", error=error)
-    refused("one network", nb.query, "0", error=error)
+    refused("average of networks", nb.query, "0", error=error)
     refused("no tables", bnb.parameter_table, nb, error=error)
     refused("no closed form", bnb.explain, nb, X[:2], error=error)
     refused("share parameters", bnb.log_odds_moments, nb, X[:2], error=error)
