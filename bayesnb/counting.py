@@ -215,8 +215,7 @@ def _to_axes_of(counted: Counted, joint: Encoding) -> Statistics:
     if encoding is joint:
         return statistics
     for columns in joint.blocks:
-        if columns.network is not None:
-            columns.network.require_memory(len(joint.classes))
+        columns.require_memory(len(joint.classes))
     classes = joint.classes.index(encoding.classes.values)
     n_classes = len(joint.classes)
 

@@ -170,8 +170,7 @@ class Fitted:
         missing = [
             name
             for columns, counted in zip(self.encoding.blocks, self.statistics.blocks, strict=True)
-            if columns.network is not None
-            for name in columns.network.features_missing_on_arcs(counted, self.statistics.class_count)
+            for name in columns.features_missing_on_arcs(counted, self.statistics.class_count)
         ]
         if not missing:
             return None

@@ -441,7 +441,7 @@ def _replicable(fitted: Fitted, table: Table, sample: tuple[int, int]) -> tuple[
         return f"one draw per chain of all rows would have more than {_MOST_REPLICATED:,} values; pass fewer rows.", 0
     alone = replace(fitted.encoding, blocks=tuple(block.base for block in fitted.encoding.blocks))
     try:
-        return read_cell_blocks(fitted.encoding, alone.rows(table, ignore_unknown), table.n_rows), kept
+        return read_cell_blocks(fitted.encoding, alone.rows(table, ignore_unknown)), kept
     except NotImplementedError as error:
         return str(error), 0
 

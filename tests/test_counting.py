@@ -354,7 +354,7 @@ def test_sums_of_counts_beyond_the_integers_of_float32_are_exact():
 
 
 def test_rows_beyond_sixteen_bits_have_multinomial_coefficients_of_their_own():
-    rows = sparse_rows.CountRows(sp.csr_array(np.tile([[2, 1], [1, 0], [0, 4]], (2**15, 1))))
+    rows = sparse_rows.WordRows(sp.csr_array(np.tile([[2, 1], [1, 0], [0, 4]], (2**15, 1))))
     expected = np.tile(np.log([3.0, 1.0, 1.0]), 2**15)
     np.testing.assert_allclose(scoring.log_base((rows,), len(expected)), expected, atol=1e-12)
 

@@ -204,7 +204,7 @@ def posterior_predictive_check(
     chosen = set(range(encoding.n_features)) if features is None else encoding.positions(features)
     table = fitted.table(X)
     label = fitted.label_index(y, table.n_rows)
-    blocks = read_cell_blocks(encoding, fitted.rows(table, alone=True), table.n_rows)
+    blocks = read_cell_blocks(encoding, fitted.rows(table, alone=True))
     if callable(statistic):
         name = str(getattr(statistic, "__name__", "function"))
         known = _of_function(name, statistic, encoding)

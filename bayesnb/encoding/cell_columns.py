@@ -2,20 +2,20 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Hashable, Sequence
+from collections.abc import Hashable, Sequence
 from dataclasses import dataclass, replace
-from functools import cached_property, partial
+from functools import cached_property
 from typing import Self
 
-import jax
 import numpy as np
 
 from bayesnb._util.arguments import shown
+from bayesnb._util.precision import float64
 from bayesnb.encoding.cell_edges import are_edges, cell_names, merge_edges, quantile_edges
-from bayesnb.encoding.columns import PlainColumns, UnknownPolicy, require_entries
+from bayesnb.encoding.columns import OneLevelColumns, PlainColumns, UnknownPolicy, require_entries
 from bayesnb.encoding.priors import prior_of_cells
-from bayesnb.encoding.row_blocks import LevelRows, pad_rows, take_rows
-from bayesnb.encoding.table import StackedColumns, Table
+from bayesnb.encoding.row_blocks import CodedRows, block_slices, pad_rows
+from bayesnb.encoding.table import StackedColumns, Table, aligned, check_finite
 from bayesnb.families import Binned
 from bayesnb.families.count_rows import cell_code
 
@@ -24,7 +24,7 @@ _ROWS = 2**14
 
 
 @dataclass(frozen=True, eq=False)
-class CellColumns(PlainColumns):
+class CellColumns(PlainColumns, OneLevelColumns):
     """Numbers, each counted in the cell in which it lies; NaN is a missing cell.
 
     Parameters
@@ -42,9 +42,6 @@ class CellColumns(PlainColumns):
         Greatest number of cells of a feature whose edges are taken from the rows that are counted first.
     """
 
-    index: Sequence[int]
-    names: Sequence[str]
-    n_features: int
     edges: tuple[np.ndarray | None, ...]
     most: int
     kind = "binned"
@@ -62,27 +59,31 @@ class CellColumns(PlainColumns):
         """Return the prior over the cells of each feature; `given` is a Binned, an IndependentCuts or "independent"."""
         return prior_of_cells(given, argument, n_classes, self.sizes())
 
-    def rows(self, table: Table, policy: UnknownPolicy | None = None) -> CellRows:
-        """Return the numbers as rows of cells; infinite numbers are refused when a block of rows is coded.
+    def rows(self, table: Table, policy: UnknownPolicy | None = None) -> CodedRows:
+        """Return rows of the cell of each number; raise ValueError naming an infinite one. `policy` is not used."""
+        return self._code(table.numbers(self.index))
 
-        `policy` is not used.
-        """
-        check = partial(table.check_finite, index=self.index, missing=True)
-        return CellRows(table.numbers(self.index), self._ends(), self.sizes(), check)
-
-    def learn(self, table: Table, policy: UnknownPolicy | None = None) -> tuple[Self, CellRows]:
+    def learn(self, table: Table, policy: UnknownPolicy | None = None) -> tuple[Self, CodedRows]:
         """Return columns in which features without edges have quantiles of these rows as edges, and the rows.
 
         The quantiles are those of every n-th row, n = N // 16,384 or 1. `policy` is not used.
         """
-        rows = self.rows(table)
-        if all(edges is not None for edges in self.edges):
-            return self, rows
-        values = rows.values[:: max(1, len(rows) // _ROWS)]
-        quantiles = [quantile_edges(column, self.most) for column in values.T]
-        edges = tuple(new if old is None else old for old, new in zip(self.edges, quantiles, strict=True))
-        learned = replace(self, edges=edges)
-        return learned, replace(rows, ends=learned._ends(), sizes=learned.sizes())
+        numbers, learned = table.numbers(self.index), self
+        if any(edges is None for edges in self.edges):
+            quantiles = [quantile_edges(c, self.most) for c in numbers[:: max(1, numbers.shape[0] // _ROWS)].T]
+            edges = tuple(new if old is None else old for old, new in zip(self.edges, quantiles, strict=True))
+            learned = replace(self, edges=edges)
+        return learned, learned._code(numbers)
+
+    def _code(self, numbers: np.ndarray | StackedColumns) -> CodedRows:
+        """Return rows of the cell of each number (N, F), computed in blocks of rows."""
+        dtype, ends, complete = np.min_scalar_type(-int(self.sizes().max(initial=1))), self._ends(), True
+        codes, code_block = aligned(numbers.shape, dtype), float64(cell_code)
+        for rows, size in block_slices(len(codes), len(self.index)):
+            values = numbers[rows]
+            complete &= check_finite(values, self.names, start=rows.start)
+            codes[rows] = code_block(pad_rows(values, size), ends, dtype=str(dtype))[: len(values)]
+        return CodedRows(codes, self.sizes(), complete)
 
     def select(self, features: Sequence[int]) -> Self:
         """Return the columns at these positions among the features."""
@@ -118,46 +119,3 @@ class CellColumns(PlainColumns):
     def axis(self) -> tuple[np.ndarray, Sequence[Hashable] | None]:
         """Return the feature of each cell (L,), and the name of each cell, such as "(1.5, 2]"."""
         return self.groups(), [name for edges in self.edges for name in cell_names(edges)]
-
-
-@dataclass(frozen=True, eq=False)
-class CellRows(LevelRows):
-    """Numbers, NaN where missing, as codes of the cells in which they lie.
-
-    Parameters
-    ----------
-    values : (N, F) array
-    ends : (F, K) array
-        Edges of each feature, infinite behind the last one.
-    sizes : (F,) int array
-        Number of cells of each feature.
-    check : function
-        Refuses infinite numbers in a block of rows; takes the block, and its first row as `start`.
-    """
-
-    values: np.ndarray | StackedColumns
-    ends: np.ndarray
-    sizes: np.ndarray
-    check: Callable[..., bool]
-
-    def __len__(self) -> int:
-        return int(self.values.shape[0])
-
-    def take(self, index: np.ndarray) -> Self:
-        """Return the rows at these positions, or for which a mask (N,) is true."""
-        return replace(self, values=take_rows(self.values, index))
-
-    @cached_property
-    def complete(self) -> bool:
-        """Whether no number is NaN."""
-        with np.errstate(over="ignore", invalid="ignore"):
-            columns = self.values.columns if isinstance(self.values, StackedColumns) else (self.values,)
-            return not any(np.isnan(np.sum(column)) for column in columns)
-
-    def code(self, start: int, stop: int, size: int) -> jax.Array:
-        """(size, F) index of the cell of each number, -1 for NaN; raise ValueError naming an infinite number."""
-        values = self.values[start:stop]
-        self.check(values, start=start)
-        dtype = str(np.min_scalar_type(-int(self.sizes.max(initial=1))))
-        code: jax.Array = cell_code(pad_rows(values, size), self.ends, dtype=dtype)
-        return code

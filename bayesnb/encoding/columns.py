@@ -5,21 +5,18 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Hashable, Mapping, Sequence
 from dataclasses import dataclass, field
-from functools import cached_property, partial
-from typing import TYPE_CHECKING, Any, ClassVar, Literal, NamedTuple, Self
+from functools import cached_property
+from typing import Any, ClassVar, Literal, NamedTuple, Self
 
 import numpy as np
 import scipy.sparse as sp
 
-from bayesnb.encoding.levels import Levels, to_python
+from bayesnb.encoding.levels import MISSING, Levels, to_python
 from bayesnb.encoding.priors import prior_of_levels, prior_of_numbers
-from bayesnb.encoding.row_blocks import BinaryRows, RealRows, Rows
-from bayesnb.encoding.sparse_rows import CountRows, PresenceRows
-from bayesnb.encoding.table import Table
+from bayesnb.encoding.row_blocks import CodedRows, RealRows, Rows, code_in_pieces
+from bayesnb.encoding.sparse_rows import WordRows
+from bayesnb.encoding.table import Table, check_finite
 from bayesnb.families import Dirichlet, LevelCounts, PackedCounts
-
-if TYPE_CHECKING:
-    from bayesnb.encoding.level_columns import LevelColumns
 
 
 class Unknown(NamedTuple):
@@ -31,11 +28,11 @@ class Unknown(NamedTuple):
     row: int
 
 
-UnknownPolicy = Callable[["LevelColumns", list[Unknown]], None]
+UnknownPolicy = Callable[[Any, list[Unknown]], None]
 """Called with the categorical columns and their unknown values, before these become missing cells or a level."""
 
 
-def ignore_unknown(columns: LevelColumns, unknown: list[Unknown]) -> None:
+def ignore_unknown(columns: Any, unknown: list[Unknown]) -> None:
     """Do nothing, for rows whose unknown levels were reported before."""
 
 
@@ -49,7 +46,7 @@ class Columns(ABC):
     index: Sequence[int]
     names: Sequence[str]
     n_features: int
-    kind: str
+    kind: Any
     family: Any = Dirichlet
     base: Any
     """Columns of the same features without parents."""
@@ -57,7 +54,7 @@ class Columns(ABC):
     """Role of columns that another block has given their parents; None for columns of no other block."""
     one_simplex = False
     """Whether a row is several draws from one simplex, so that its cells are counts."""
-    hyperparameter = "alpha"
+    hyperparameter: Any = "alpha"
     """Name of the estimators' argument with the prior of such columns."""
     may_be_suspicious = True
     """Whether `fit` remarks on such columns; False for indicators and counts, many of which may be equal."""
@@ -87,17 +84,13 @@ class Columns(ABC):
         return self, self.rows(table, policy)
 
     def with_declared(self, known: Mapping[int, Levels]) -> Self:
-        """Return the columns unchanged by default, as they have no levels.
-
-        Columns with levels take those in `known`, by position in the table; these then do not grow.
-        """
+        """Return columns whose levels are those in `known`, by position in the table, for good; default: unchanged."""
         return self
 
     def keep_levels(self, named: Mapping[int, Sequence[Hashable]]) -> Self:
-        """Return the columns unchanged by default, as they have no levels.
+        """Return columns that also have the levels in `named`, by position in the table; default: unchanged.
 
-        Columns of levels take those in `named`, by position in the table; these stay without rows, and others may be
-        added. Declared levels are not changed.
+        These levels stay without rows, and others may be added. Declared levels are not changed.
         """
         return self
 
@@ -110,12 +103,7 @@ class Columns(ABC):
     def prior(self, given: object, argument: str, n_classes: int) -> Any:
         """Return the prior that a user has `given` for an `argument`: a family, or a function of the statistics to it.
 
-        Default: the Dirichlet of `prior_of_levels`.
-
-        Raises
-        ------
-        ValueError
-            If the prior does not suit these columns; the message says which does.
+        Default: the Dirichlet of `prior_of_levels`. Raises ValueError if the prior does not suit these columns.
         """
         return prior_of_levels(given, self, n_classes)
 
@@ -162,11 +150,11 @@ class Columns(ABC):
     # -- statistics ------------------------------------------------------------------------------
 
     def finish(self, statistics: Any, class_count: np.ndarray) -> Any:
-        """Return the final statistics from those that the kernels have summed: packed counts become counts (C, L).
+        """Return the final statistics from those that the kernels have summed; default: the same.
 
         `class_count` (C,) is the weight of the rows of each class.
         """
-        return statistics.level_counts(self.sizes()) if hasattr(statistics, "level_counts") else statistics
+        return statistics
 
     def prune(self, statistics: Any) -> tuple[Self, Any]:
         """Return columns and statistics without the undeclared levels that did not occur; default: both unchanged."""
@@ -180,9 +168,39 @@ class Columns(ABC):
         """(L,) positions of these levels on the last axis of `joint`; default: 0 … L - 1, as both have the same."""
         return np.arange(int(self.sizes().sum()))
 
+    # -- structure: by default no feature has parents --------------------------------------------
 
+    def require_memory(self, n_classes: int) -> None:  # noqa: B027
+        """Raise ValueError if there are too many counts of combinations of levels; default: pass."""
+
+    def counts_without_parents(self, statistics: Any) -> Any:
+        """Return the statistics of the features given the class alone."""
+        return statistics
+
+    def prior_without_parents(self, prior: Any) -> Any:
+        """Return the prior of the features given the class alone."""
+        return prior
+
+    def features_missing_on_arcs(self, statistics: Any, class_count: np.ndarray) -> list[str]:
+        """Return the names of the features with parents such that in some row the feature or a parent is missing."""
+        return []
+
+    def features_never_counted(self, statistics: Any, class_count: np.ndarray) -> list[tuple[int, str]]:
+        """Return pairs (index of a class, name of a feature) such that no row has the feature and all its parents."""
+        return []
+
+    def select_realized(self, drawn: np.ndarray) -> np.ndarray:
+        """Return the drawn cells (S, L) that come true: levels of a feature given the values drawn for its parents."""
+        return drawn
+
+
+@dataclass(frozen=True, eq=False)
 class PlainColumns(Columns):
-    """Columns without parents."""
+    """Columns without parents, at positions `index` of a table with `n_features` columns."""
+
+    index: Sequence[int]
+    names: Sequence[str]
+    n_features: int
 
     @property
     def base(self) -> Self:
@@ -190,20 +208,29 @@ class PlainColumns(Columns):
         return self
 
 
+class OneLevelColumns(Columns):
+    """Columns each of whose cells has one level, so that kernels may count levels in packs and with padding."""
+
+    def finish(self, statistics: LevelCounts | PackedCounts, class_count: np.ndarray) -> LevelCounts:
+        """Return counts (C, L) of single levels, without padding."""
+        return statistics.level_counts(self.sizes())
+
+
 @dataclass(frozen=True, eq=False)
 class RealColumns(PlainColumns):
     """Numbers for a family with one parameter set a feature; NaN is a missing cell."""
 
-    index: Sequence[int]
-    names: Sequence[str]
-    n_features: int
     family: Any = field()
-    kind: str = field(init=False)
-    hyperparameter: str = field(init=False)
 
-    def __post_init__(self) -> None:
-        object.__setattr__(self, "kind", self.family.kind)
-        object.__setattr__(self, "hyperparameter", f"{self.kind}_prior")
+    @property
+    def kind(self) -> str:
+        """Kind of the family, such as "gaussian"."""
+        return self.family.kind
+
+    @property
+    def hyperparameter(self) -> str:
+        """Name of the argument with the prior, such as "gaussian_prior"."""
+        return f"{self.kind}_prior"
 
     def prior(self, given: object, argument: str, n_classes: int) -> Any:
         """Return the prior that is `given`: a family with parameters (C, F), or an empirical prior."""
@@ -218,7 +245,7 @@ class RealColumns(PlainColumns):
         if self.family.nonnegative:
             values = np.asarray(values)
             table.check_nonnegative(values, self.index)
-        return RealRows(values, self.family.statistics, partial(table.check_finite, index=self.index, missing=True))
+        return RealRows(values, self.names, self.family.statistics)
 
     def select(self, features: Sequence[int]) -> RealColumns:
         """Return the columns at these positions among the features."""
@@ -238,24 +265,21 @@ class RealColumns(PlainColumns):
 class CountColumns(PlainColumns):
     """Counts of words, all of them draws from one simplex."""
 
-    index: Sequence[int]
-    names: Sequence[str]
-    n_features: int
     kind = "multinomial"
     one_simplex = True
     may_be_suspicious = False
 
-    def rows(self, table: Table, policy: UnknownPolicy | None = None) -> CountRows:
+    def rows(self, table: Table, policy: UnknownPolicy | None = None) -> WordRows:
         """Return the counts as sparse rows; raise ValueError if one is negative, missing or infinite.
 
         `policy` is not used.
         """
         if table.is_sparse:
-            return CountRows(table.matrix(nonnegative=True))
+            return WordRows(table.matrix(nonnegative=True))
         values = np.asarray(table.numbers(self.index))
-        table.check_finite(values, self.index, missing=False)
+        check_finite(values, self.names, missing=False)
         table.check_nonnegative(values, self.index)
-        return CountRows(sp.csr_array(values))
+        return WordRows(sp.csr_array(values))
 
     def groups(self) -> np.ndarray:
         """(F,) zeros: all columns are in one simplex."""
@@ -267,12 +291,9 @@ class CountColumns(PlainColumns):
 
 
 @dataclass(frozen=True, eq=False)
-class BinaryColumns(PlainColumns):
+class BinaryColumns(PlainColumns, OneLevelColumns):
     """Bernoulli features, absent or present: present above `threshold`; NaN in a dense array is a missing cell."""
 
-    index: Sequence[int]
-    names: Sequence[str]
-    n_features: int
     threshold: float | None = 0.0
     kind = "bernoulli"
     may_be_suspicious = False
@@ -289,12 +310,20 @@ class BinaryColumns(PlainColumns):
         NaN, and no threshold below 0.
         """
         if table.is_sparse:
-            return PresenceRows(self._select_present(table.matrix()))
+            return WordRows(self._select_present(table.matrix()), presence=True)
         values = np.asarray(table.numbers(self.index))
-        table.check_finite(values, self.index, missing=True)
+        complete = check_finite(values, self.names)
         if self.threshold is None:
             _require_binary(values, self.names, lambda i: divmod(i, values.shape[1]))
-        return BinaryRows(values, 0.5 if self.threshold is None else self.threshold, self.sizes())
+        threshold = 0.5 if self.threshold is None else self.threshold
+
+        def code(rows: slice) -> np.ndarray:
+            """(n, F) codes: 1 present, 0 absent, `MISSING` for NaN."""
+            present = (values[rows] > threshold).view(np.int8)
+            return present if complete else np.where(np.isnan(values[rows]), np.int8(MISSING), present)
+
+        # Batches of floats share kernels, whether or not a cell is missing.
+        return CodedRows(code_in_pieces(code, values.shape, np.int8), self.sizes(), values.dtype.kind != "f")
 
     def _select_present(self, matrix: sp.csr_array) -> sp.csr_array:
         """Return a matrix whose stored entries are the cells above the threshold, which must not be negative."""
@@ -317,12 +346,12 @@ class BinaryColumns(PlainColumns):
 
         `class_count` (C,) gives the number of absent cells.
         """
-        count = statistics.level_counts(self.sizes()).count
-        if count.shape[1] == 2 * len(self.index):
-            return LevelCounts(count)
+        levels = super().finish(statistics, class_count)
+        if (count := levels.count).shape[1] == 2 * len(self.index):
+            return levels
         # With fractional weights the difference of two equal sums may be negative.
-        levels = np.stack([np.maximum(class_count[:, None] - count, 0.0), count], axis=2)
-        return LevelCounts(levels.reshape(count.shape[0], -1))
+        both = np.stack([np.maximum(class_count[:, None] - count, 0.0), count], axis=2)
+        return LevelCounts(both.reshape(len(count), -1))
 
     @cached_property
     def _sizes(self) -> np.ndarray:

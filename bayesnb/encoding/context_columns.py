@@ -7,7 +7,6 @@ from dataclasses import dataclass
 import numpy as np
 
 from bayesnb.encoding.node_columns import NodeColumns
-from bayesnb.encoding.node_rows import ContextRows
 from bayesnb.encoding.priors import context_concentrations, prior_of_contexts
 from bayesnb.encoding.row_blocks import CodedRows
 from bayesnb.families import ContextsOfRows, ContextTree
@@ -24,8 +23,7 @@ class ContextColumns(NodeColumns):
 
     family = ContextTree
     missing_is_value = True
-    counted_as = ContextRows
-    scored_as = ContextRows
+    sums_missing = False
 
     def prior(self, given: object, argument: str, n_classes: int) -> ContextTree:
         """Return the prior over context trees; `given`, scalar or (F,), is the total concentration of a feature."""
@@ -59,7 +57,7 @@ class ContextColumns(NodeColumns):
         used[rows] = True
         rows = (np.cumsum(used) - 1)[rows]
         base, label, weight = base.take(used), label[used], weight[used]
-        code, values, sizes = base.code(0, len(base), len(base)), self.parent_sizes(), self.base.sizes()
+        code, values, sizes = base.codes, self.parent_sizes(), self.base.sizes()
         nodes, total = self.nodes, context_concentrations(alpha, self)
         size, found = max(1, _CELLS_AT_ONCE // max(1, len(base))), []
         for block in (slice(start, start + size) for start in range(0, len(nodes), size)):

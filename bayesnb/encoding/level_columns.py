@@ -12,10 +12,10 @@ import numpy as np
 from bayesnb._util.arguments import shown
 from bayesnb._util.warnings import UnknownLevelWarning, warn
 from bayesnb.encoding.cell_edges import are_edges, cell_names, merge_edges
-from bayesnb.encoding.columns import PlainColumns, Unknown, UnknownPolicy, require_entries
+from bayesnb.encoding.columns import OneLevelColumns, PlainColumns, Unknown, UnknownPolicy, require_entries
 from bayesnb.encoding.levels import MISSING, UNKNOWN, Factors, Levels, factorize, factorize_integers
-from bayesnb.encoding.row_blocks import CodedRows, padded_levels
-from bayesnb.encoding.table import Table, is_number, row_major
+from bayesnb.encoding.row_blocks import CodedRows, code_in_pieces, padded_levels, subtract_row
+from bayesnb.encoding.table import Table, check_finite, is_number, row_major
 from bayesnb.families import LevelCounts
 
 HandleUnknown = Literal["ignore", "error", "level"]
@@ -25,7 +25,7 @@ _TEXTS_TO_NUMBERS = 5
 
 
 @dataclass(frozen=True, eq=False)
-class LevelColumns(PlainColumns):
+class LevelColumns(PlainColumns, OneLevelColumns):
     """Categorical features.
 
     Parameters
@@ -51,9 +51,6 @@ class LevelColumns(PlainColumns):
         For each feature the levels that a prior names, which stay without rows; empty if there are none.
     """
 
-    index: Sequence[int]
-    names: Sequence[str]
-    n_features: int
     levels: tuple[Levels, ...]
     declared: tuple[bool, ...]
     unknown: HandleUnknown = "ignore"
@@ -189,7 +186,9 @@ class LevelColumns(PlainColumns):
         unknown = [unknown_cells for _, unknown_cells in coded if unknown_cells is not None]
         if unknown:
             (policy or report_unknown)(self, unknown)
-        return CodedRows(factors, tuple(codes for codes, _ in coded), self.sizes())
+        codes = tuple(codes for codes, _ in coded)
+        complete = factors.complete and all((c >= 0).all() for c in codes)
+        return CodedRows(_code_cells(factors, codes), self.sizes(), complete)
 
     def prune(self, statistics: LevelCounts) -> tuple[Self, LevelCounts]:
         """Return columns and counts (C, L) without undeclared levels whose count is 0.
@@ -261,7 +260,7 @@ class LevelColumns(PlainColumns):
         """Return the codes of column j of a table and its distinct values; those of a number are its intervals."""
         if cuts is not None:
             values = np.asarray(table.numbers([j]))
-            table.check_finite(values, [j], missing=True)
+            check_finite(values, [table.names[j]])
             codes = np.where(np.isnan(values), MISSING, np.searchsorted(cuts, values, side="left"))[:, 0]
             return codes, list(cell_names(cuts))
         column, where = table.column(j), table.label(j)
@@ -285,6 +284,28 @@ class LevelColumns(PlainColumns):
             return codes, None
         first = int(np.argmax(occurs > 0))
         return codes, Unknown(j, int(occurs.sum()), values[first], factors.first_row(j, first))
+
+
+def _code_cells(factors: Factors, codes: tuple[np.ndarray, ...]) -> np.ndarray:
+    """(N, F) level code of each cell, in the smallest signed type, from the code of each distinct value of a column."""
+    raw, shape = factors.raw, factors.raw.shape
+    dtype = np.min_scalar_type(-1 - max((int(c.max(initial=0)) for c in codes), default=0))
+    if all(_is_range(c) and (factors.complete or c[0] == 0) for c in codes):
+        # Codes fit the small type, so that narrowing first is exact (modular arithmetic), and cheaper.
+        low = [int(low) - int(c[0]) for low, c in zip(factors.low, codes, strict=True)]
+        if not any(low):
+            return raw.astype(dtype, copy=False)
+        shift = np.array(low).astype(dtype)
+        return code_in_pieces(lambda rows: subtract_row(raw[rows].astype(dtype), shift), shape, dtype)
+    # Codes of all columns, with `MISSING` before each column.
+    table = np.concatenate([np.append(MISSING, c) for c in codes]).astype(dtype)
+    offset = np.cumsum([0, *(len(c) + 1 for c in codes[:-1])]) + 1 - factors.low.astype(np.int64)
+    return code_in_pieces(lambda rows: table.take(raw[rows].astype(np.int64) + offset), shape, dtype)
+
+
+def _is_range(code: np.ndarray) -> bool:
+    """Return whether codes are consecutive and at least 0."""
+    return len(code) > 0 and code[0] >= 0 and np.array_equal(code, code[0] + np.arange(len(code)))
 
 
 def describe_unknown(columns: LevelColumns, unknown: list[Unknown]) -> str:

@@ -13,10 +13,10 @@ import numpy as np
 
 from bayesnb._util.arguments import shown
 from bayesnb._util.level_pair_counts import require_memory
-from bayesnb.encoding.columns import Columns, UnknownPolicy, level_positions
+from bayesnb.encoding.columns import Columns, OneLevelColumns, UnknownPolicy, level_positions
 from bayesnb.encoding.level_columns import LevelColumns
 from bayesnb.encoding.levels import Levels
-from bayesnb.encoding.node_rows import NetworkRows, NodeRows, sort_parents_first
+from bayesnb.encoding.node_rows import NodeRows, sort_parents_first
 from bayesnb.encoding.row_blocks import CodedRows, padded_levels
 from bayesnb.encoding.table import Table
 from bayesnb.families import Dirichlet, LevelCounts
@@ -42,7 +42,7 @@ class Conditional:
 
 
 @dataclass(frozen=True, eq=False)
-class NodeColumns(Columns):
+class NodeColumns(OneLevelColumns):
     """Categorical features, each given its parents: p(x_j | parents, class) is a simplex for each value of the parents.
 
     A cell counts only if the feature and all its parents are observed; rows score with missing cells summed out.
@@ -64,8 +64,8 @@ class NodeColumns(Columns):
     kind = "categorical"
     missing_is_value: ClassVar[bool] = False
     """Whether a missing parent is one more value of the parent, so that a cell counts whenever it is observed."""
-    counted_as: ClassVar[type[NodeRows]] = NodeRows
-    scored_as: ClassVar[type[NodeRows]] = NetworkRows
+    sums_missing: ClassVar[bool] = True
+    """Whether rows score with missing cells summed out."""
 
     def __post_init__(self) -> None:
         self._set_columns([child for child, *_ in self.nodes])
@@ -119,11 +119,7 @@ class NodeColumns(Columns):
 
     def rows_of_base(self, base: CodedRows) -> NodeRows:
         """Return coded rows of the base as rows of this structure for scoring."""
-        return self.scored_as(base, self.nodes, self.sizes())
-
-    def counting_rows(self, base: CodedRows) -> NodeRows:
-        """Return coded rows for counting: a cell counts where it and all of its parents are observed, by default."""
-        return self.counted_as(base, self.nodes, self.sizes())
+        return NodeRows(base, self, self.sums_missing)
 
     def with_declared(self, known: Mapping[int, Levels]) -> Self:
         """Return columns whose levels are those in `known`, by position in the table, and do not grow."""

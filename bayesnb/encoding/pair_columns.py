@@ -11,7 +11,6 @@ import numpy as np
 from bayesnb.encoding.columns import Columns
 from bayesnb.encoding.level_columns import LevelColumns
 from bayesnb.encoding.node_columns import NodeColumns
-from bayesnb.encoding.node_rows import PairRows
 from bayesnb.encoding.priors import prior_of_trees
 from bayesnb.families import Dirichlet, LevelCounts, TreeAveraged
 
@@ -25,8 +24,7 @@ class PairColumns(NodeColumns):
     """
 
     family = TreeAveraged
-    counted_as = PairRows
-    scored_as = PairRows
+    sums_missing = False
 
     def __post_init__(self) -> None:
         self._set_columns(range(len(self.base.index)))

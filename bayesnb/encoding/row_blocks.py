@@ -1,6 +1,8 @@
-"""Validated columns, cut into blocks of rows that the kernels read.
+"""Encoded rows of blocks of columns, cut into blocks of rows that the kernels read.
 
-Blocks are padded to a few sizes, so that the number of compilations does not depend on the data.
+There are four kinds of storage: numbers (`RealRows`), codes of levels (`CodedRows`), codes with the parents of each
+feature (`NodeRows`), and sparse words (`WordRows`). Blocks are padded to a few sizes, so that the number of
+compilations does not depend on the data.
 """
 
 from __future__ import annotations
@@ -14,8 +16,9 @@ from typing import Any, Self
 import jax
 import numpy as np
 
-from bayesnb.encoding.levels import MISSING, Factors
-from bayesnb.encoding.table import StackedColumns
+from bayesnb._util.threads import map_in_threads
+from bayesnb.encoding.levels import MISSING
+from bayesnb.encoding.table import StackedColumns, aligned, check_finite
 from bayesnb.families import Complete, LevelCounts, OneHot, PackedCounts, empty_counts
 from bayesnb.families.statistics import no_rows
 
@@ -43,15 +46,11 @@ class Rows(ABC):
     def take(self, index: np.ndarray) -> Self:
         """Return the rows at these positions, or for which a mask (N,) is true."""
 
-    def stored(self) -> Rows:
-        """Return equal rows that can be read many times without coding cells anew; default: these rows."""
-        return self
-
-    def linear_rows(self) -> Rows:
+    def linear_rows(self) -> Self:
         """Return rows for kernels that read plug-in parameters, which are linear in the counts; default: these rows."""
         return self
 
-    def counting_rows(self) -> Rows:
+    def counting_rows(self) -> Self:
         """Return rows for kernels that count them; default: these rows."""
         return self
 
@@ -85,13 +84,17 @@ def blocks(
     `cells` is the number of cells of a row's result, if that is more than the row itself has. The size of a block is
     16 · 4^k rows: the largest with at most 2^20 cells and 2^14 rows, less for the last block; it is 16 at least.
     """
-    width = max(1.0, cells, sum(r.width() for r in rows))
-    largest = min(_MOST_ROWS, power_of_four(CELLS / width, down=True))
+    for piece, size in block_slices(n, max(cells, sum(r.width() for r in rows))):
+        x = tuple(r.block(piece.start, piece.stop, size) for r in rows)
+        yield piece, x, [pad_rows(a[piece], size) for a in arrays]
+
+
+def block_slices(n: int, width: float) -> Iterator[tuple[slice, int]]:
+    """Yield blocks of n rows with `width` cells each: the slice, and the number of rows with padding."""
+    largest = min(_MOST_ROWS, power_of_four(CELLS / max(1.0, width), down=True))
     for start in range(0, n, largest):
         stop = min(start + largest, n)
-        size = min(largest, power_of_four(stop - start))
-        x = tuple(r.block(start, stop, size) for r in rows)
-        yield slice(start, stop), x, [pad_rows(a[start:stop], size) for a in arrays]
+        yield slice(start, stop), min(largest, power_of_four(stop - start))
 
 
 @dataclass(frozen=True, eq=False)
@@ -101,27 +104,27 @@ class RealRows(Rows):
     Parameters
     ----------
     values : (N, F) array
+    names : sequence of str
+        Names of the features, for the message about an infinite cell.
     statistics : type
         Class of the sufficient statistics, with (C, F) arrays.
-    check : function
-        Refuses infinite cells of a block, and returns whether no cell is missing; takes the block, and its first row as
-        `start`. It is called block by block, as another pass over all rows would take longer.
+    checked : bool
+        Whether blocks refuse infinite cells. Kernels that count need no check, as an infinite cell makes the statistics
+        infinite. Blocks are checked one by one, as another pass over all rows would take longer.
     """
 
     values: np.ndarray | StackedColumns
+    names: Sequence[str]
     statistics: type
-    check: Callable[..., bool]
+    checked: bool = True
 
     def take(self, index: np.ndarray) -> Self:
         """Return the rows at these positions, or for which a mask (N,) is true."""
-        return replace(self, values=take_rows(self.values, index))
+        return replace(self, values=self.values[index])
 
     def select(self, features: Sequence[int]) -> Self:
         """Return the rows of the features at these positions."""
-        values = self.values
-        if isinstance(values, StackedColumns):
-            return replace(self, values=StackedColumns(tuple(values.columns[f] for f in features)))
-        return replace(self, values=values[:, features])
+        return replace(self, values=self.values[:, features], names=[self.names[f] for f in features])
 
     def empty(self, n_classes: int) -> Any:
         """Return zero statistics, (C, F) arrays."""
@@ -134,44 +137,34 @@ class RealRows(Rows):
     @property
     def missing(self) -> np.ndarray:
         """(N, F) whether each number is NaN."""
-        return np.asarray(np.isnan(np.asarray(self.values)))
+        return np.isnan(np.asarray(self.values))
 
     def feature(self, f: int) -> np.ndarray:
         """Return (N,) the numbers of feature f."""
-        values = self.values
-        return np.asarray(values.columns[f] if isinstance(values, StackedColumns) else values[:, f], np.float64)
+        return np.asarray(self.values[:, [f]], np.float64)[:, 0]
 
-    def counting_rows(self) -> RealRows:
+    def counting_rows(self) -> Self:
         """Return these rows in blocks without the check for infinite cells."""
-        return UncheckedRows(self.values, self.statistics, self.check)
+        return replace(self, checked=False)
 
     def require_finite(self) -> None:
         """Raise ValueError naming the first infinite cell."""
-        self.check(np.asarray(self.values))
+        check_finite(np.asarray(self.values), self.names)
 
     def block(self, start: int, stop: int, size: int) -> np.ndarray | Complete:
-        """(size, F) numbers of rows start … stop - 1, `Complete` if none is NaN; an infinite one raises ValueError."""
+        """(size, F) numbers of rows start … stop - 1, `Complete` if `checked` has found that none is NaN."""
         values = self.values[start:stop]
-        complete = self.check(values, start=start)
+        complete = self.checked and check_finite(values, self.names, start=start)
         return Complete(pad_rows(values, size)) if complete else pad_rows(values, size)
 
 
-@dataclass(frozen=True, eq=False)
-class UncheckedRows(RealRows):
-    """Numbers for kernels that count: an infinite cell makes the statistics infinite, so that blocks need no check."""
-
-    def block(self, start: int, stop: int, size: int) -> np.ndarray:
-        """(size, F) numbers of rows start … stop - 1, whether or not they are finite."""
-        return pad_rows(self.values[start:stop], size)
-
-
 class LevelRows(Rows):
-    """Rows with one level, or none, of each of G groups of levels: a feature, or a feature and its parents.
+    """Rows with one level, or none, of each of G groups of levels: a feature, or a feature and its parents."""
 
-    `sizes` (G,) are the numbers of levels of the groups.
-    """
-
-    sizes: np.ndarray
+    sizes: Any
+    """(G,) numbers of levels of the groups."""
+    complete: Any
+    """Whether it is known that no cell is missing."""
 
     @abstractmethod
     def __len__(self) -> int:
@@ -180,15 +173,6 @@ class LevelRows(Rows):
     @abstractmethod
     def code(self, start: int, stop: int, size: int) -> np.ndarray | jax.Array:
         """(size, G) codes of the levels of rows start … stop - 1, `MISSING` for missing cells and padding."""
-
-    def stored(self) -> Any:
-        """Return rows of the same groups with one code stored for each cell, for reading them many times."""
-        return CodedRows.from_codes(np.asarray(self.code(0, len(self), len(self))), self.sizes)
-
-    @property
-    def complete(self) -> bool:
-        """Whether it is known that no cell is missing; default: it is not."""
-        return False
 
     @cached_property
     def _level_width(self) -> int:
@@ -203,142 +187,77 @@ class LevelRows(Rows):
         """Number of groups."""
         return len(self.sizes)
 
-    @property
-    def missing(self) -> np.ndarray:
-        """(N, G) whether the cell of each group is missing."""
-        return np.asarray(self.code(0, len(self), len(self))) < 0
-
     def block(self, start: int, stop: int, size: int) -> Any:
         """Return rows start … stop - 1 as `OneHot`, padded to `size` rows with missing cells."""
-        first = np.cumsum(self.sizes) - self.sizes
-        code = self.code(start, stop, size)
-        return OneHot(code, first.astype(np.int32), self.sizes.astype(np.int32), self._level_width)
+        first, sizes = np.cumsum(self.sizes) - self.sizes, self.sizes.astype(np.int32)
+        return OneHot(self.code(start, stop, size), first.astype(np.int32), sizes, self._level_width)
 
 
 @dataclass(frozen=True, eq=False)
 class CodedRows(LevelRows):
-    """Categorical cells as codes of their level within the feature.
+    """Cells as codes of their level within the feature.
 
     Parameters
     ----------
-    factors : Factors
-        Distinct values of each column, and the index of each cell's value among these.
-    codes : tuple of int arrays
-        For each column the code of each distinct value.
+    codes : (N, F) int array
+        Code of the level of each cell; `MISSING` where it is missing.
     sizes : (F,) int array
         Number of levels of each feature.
+    complete : bool
+        Whether it is known that no cell is missing.
     """
 
-    factors: Factors
-    codes: tuple[np.ndarray, ...]
+    codes: np.ndarray
     sizes: np.ndarray
+    complete: bool = False
 
     def __len__(self) -> int:
-        return len(self.factors.raw)
-
-    @property
-    def complete(self) -> bool:
-        """Whether it is known without reading the cells that none is missing."""
-        return self.factors.complete and all((c >= 0).all() for c in self.codes)
-
-    @cached_property
-    def _dtype(self) -> np.dtype:
-        """Smallest signed integer type that holds every code."""
-        return np.min_scalar_type(-1 - max((int(c.max(initial=0)) for c in self.codes), default=0))
-
-    @cached_property
-    def _shift(self) -> np.ndarray | None:
-        """(F,) difference between `raw` and the codes, if it is the same for all values of each column; else None."""
-        if not all(_is_range(c) and (self.factors.complete or c[0] == 0) for c in self.codes):
-            return None
-        low = [int(low) - int(c[0]) for low, c in zip(self.factors.low, self.codes, strict=True)]
-        return np.array(low).astype(self._dtype)
-
-    @cached_property
-    def _code_table(self) -> tuple[np.ndarray, np.ndarray]:
-        """Codes of all columns in one array, `MISSING` before each column, and (F,) offsets of `raw` in the array."""
-        sizes = [len(c) + 1 for c in self.codes]
-        table = np.concatenate([np.append(MISSING, c) for c in self.codes]).astype(self._dtype)
-        return table, np.cumsum([0, *sizes[:-1]]) + 1 - self.factors.low.astype(np.int64)
+        return len(self.codes)
 
     def code(self, start: int, stop: int, size: int) -> np.ndarray:
         """(size, F) level codes of rows start … stop - 1, `MISSING` for missing cells and padding."""
-        raw = self.factors.raw[start:stop]
-        if self._shift is not None:
-            # Codes fit the small type, so that narrowing first is exact (modular arithmetic), and cheaper.
-            return pad_rows(_subtract(raw.astype(self._dtype), self._shift), size, MISSING)
-        table, offset = self._code_table
-        return pad_rows(table.take(raw.astype(np.int64) + offset), size, MISSING)
+        return pad_rows(self.codes[start:stop], size, MISSING)
 
-    @classmethod
-    def from_codes(cls, code: np.ndarray, sizes: np.ndarray) -> Self:
-        """Return rows whose cells have these codes (N, F) of levels, `sizes` (F,) in number."""
-        codes, values = tuple(map(np.arange, sizes)), tuple(map(range, sizes.tolist()))
-        factors = Factors(code, np.zeros(len(codes), np.int64), values, complete=not (code < 0).any())
-        return cls(factors, codes, sizes)
+    @property
+    def missing(self) -> np.ndarray:
+        """(N, F) whether each cell is missing."""
+        return self.codes < 0
 
     def take(self, index: np.ndarray) -> Self:
         """Return the rows at these positions, or for which a mask (N,) is true."""
-        return replace(self, factors=replace(self.factors, raw=self.factors.raw[index]))
+        return replace(self, codes=self.codes[index])
 
     def select(self, features: Sequence[int]) -> Self:
         """Return the rows of the features at these positions."""
-        index, every = np.asarray(features, int), self.factors
-        factors = Factors(every.raw[:, index], every.low[index], tuple(every.values[j] for j in index), every.complete)
-        return replace(self, factors=factors, codes=tuple(self.codes[j] for j in index), sizes=self.sizes[index])
+        index = np.asarray(features, int)
+        return replace(self, codes=self.codes[:, index], sizes=self.sizes[index])
 
-    def replace_cells(self, rows: np.ndarray, j: int, code: np.ndarray) -> CodedRows:
+    def replace_cells(self, rows: np.ndarray, j: int, code: np.ndarray) -> Self:
         """Return M rows: those at the positions `rows` (M,), with the level codes `code` (M,) in column j."""
-        cells = self.code(0, len(self), len(self))[rows].astype(np.int32)
-        cells[:, j] = code
-        return self.from_codes(cells, self.sizes)
+        codes = self.codes[rows].astype(np.int32)
+        codes[:, j] = code
+        return replace(self, codes=codes)
 
 
-@dataclass(frozen=True, eq=False)
-class BinaryRows(LevelRows):
-    """Bernoulli cells of a dense array: present above `threshold`, missing where NaN, else absent."""
+def code_in_pieces(code: Callable[[slice], np.ndarray], shape: tuple[int, int], dtype: Any) -> np.ndarray:
+    """(N, F) codes by `code`, in threads, for some rows at a time that fit the cache; 64 of these, or a multiple."""
+    codes, step = aligned(shape, np.dtype(dtype)), 64 * max(1, 2**11 // shape[1])
 
-    values: np.ndarray
-    threshold: float
-    sizes: np.ndarray
+    def fill(start: int) -> None:
+        codes[start : start + step] = code(slice(start, start + step))
 
-    def __len__(self) -> int:
-        return len(self.values)
-
-    @property
-    def complete(self) -> bool:
-        """Whether cells are of a type without NaN."""
-        return self.values.dtype.kind != "f"
-
-    def take(self, index: np.ndarray) -> Self:
-        """Return the rows at these positions, or for which a mask (N,) is true."""
-        return replace(self, values=self.values[index])
-
-    def code(self, start: int, stop: int, size: int) -> np.ndarray:
-        """(size, F) codes of rows start … stop - 1: 1 present, 0 absent, `MISSING` for NaN and padding."""
-        values = self.values[start:stop]
-        code = (values > self.threshold).astype(np.int8)
-        if not self.complete:
-            code[np.isnan(values)] = MISSING
-        return pad_rows(code, size, MISSING)
+    for _ in map_in_threads(fill, range(0, shape[0], step)):
+        pass
+    return codes
 
 
-def take_rows(values: np.ndarray | StackedColumns, index: np.ndarray) -> np.ndarray | StackedColumns:
-    """Return the rows of numbers at these positions, or for which a mask (N,) is true."""
-    if isinstance(values, StackedColumns):
-        return StackedColumns(tuple(column[index] for column in values.columns))
-    return np.asarray(values[index])
-
-
-def _subtract(rows: np.ndarray, row: np.ndarray) -> np.ndarray:
+def subtract_row(rows: np.ndarray, row: np.ndarray) -> np.ndarray:
     """Return rows - row; 64 rows are subtracted as one, because NumPy's loop over a short last axis is slow."""
-    if not row.any():
-        return rows
     n_joined = 64
     if len(rows) % n_joined or not rows.flags.c_contiguous:
-        return np.asarray(rows - row)
+        return rows - row
     joined = rows.reshape(len(rows) // n_joined, -1) - np.tile(row, n_joined)
-    return np.asarray(joined).reshape(rows.shape)
+    return joined.reshape(rows.shape)
 
 
 def level_capacity(sizes: np.ndarray, *, complete: bool = False) -> int:
@@ -352,11 +271,6 @@ def level_capacity(sizes: np.ndarray, *, complete: bool = False) -> int:
 def padded_levels(sizes: np.ndarray) -> int:
     """Padded total of levels: the least power of two above Σ sizes, at least 16; growth seldom recompiles kernels."""
     return 1 << max(4, int(sizes.sum()).bit_length())
-
-
-def _is_range(code: np.ndarray) -> bool:
-    """Return whether codes are consecutive and at least 0."""
-    return len(code) > 0 and code[0] >= 0 and np.array_equal(code, code[0] + np.arange(len(code)))
 
 
 def padded_size(n: int, least: int = 1024) -> int:

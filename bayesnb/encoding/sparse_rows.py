@@ -1,4 +1,4 @@
-"""Sparse rows of words, by presence or by count, cut into blocks of entries that the kernels read."""
+"""Sparse rows of words, cut into blocks of entries that the kernels read."""
 
 from __future__ import annotations
 
@@ -20,45 +20,21 @@ SUMMED_ENTRIES = 2**19  # that the host sums at a time, as each array of sums is
 
 
 @dataclass(frozen=True, eq=False)
-class PresenceRows(Rows):
-    """Bernoulli cells of a sparse matrix, whose stored entries are present."""
-
-    matrix: sp.csr_array
-
-    def take(self, index: np.ndarray) -> Self:
-        """Return the rows at these positions, or for which a mask (N,) is true."""
-        return replace(self, matrix=self.matrix[index])
-
-    def empty(self, n_classes: int) -> LevelCounts:
-        """Return zero counts (C, F) of present cells."""
-        return LevelCounts(np.zeros((n_classes, self.matrix.shape[1])))
-
-    def width(self) -> float:
-        """Number of present cells of a row, on average."""
-        return float(self.matrix.nnz / self.matrix.shape[0])
-
-    def count_on_host(self, label: np.ndarray, weight: np.ndarray, n_classes: int) -> tuple[LevelCounts, float]:
-        """Return counts (C, F) of present cells of all rows, and 0, as their base measures are 1."""
-        return LevelCounts(_sum_entries_by_class(self.matrix, None, label, weight, n_classes, whole=True)), 0.0
-
-    def block(self, start: int, stop: int, size: int) -> Presence:
-        """Return rows start … stop - 1 as `Presence`, padded to `size` rows without present cells."""
-        level, row, indptr = _slice_entries(self.matrix, start, stop, size)
-        return Presence(level, row, indptr)
-
-
-@dataclass(frozen=True, eq=False)
-class CountRows(Rows):
-    """Count vectors over one simplex.
+class WordRows(Rows):
+    """Sparse rows of words, by count or by presence.
 
     Parameters
     ----------
     matrix : csr_array
+        Counts over one simplex; if `presence`, stored entries are present Bernoulli cells.
+    presence : bool
     with_pairs : bool
-        Whether blocks have the distinct (word, count) pairs with count ≥ 2, for kernels that are not linear in counts.
+        Whether blocks of counts have the distinct (word, count) pairs with count ≥ 2, for kernels that are not linear
+        in counts.
     """
 
     matrix: sp.csr_array
+    presence: bool = False
     with_pairs: bool = True
 
     def take(self, index: np.ndarray) -> Self:
@@ -73,32 +49,32 @@ class CountRows(Rows):
         """Number of stored entries of a row, on average."""
         return float(self.matrix.nnz / self.matrix.shape[0])
 
-    def linear_rows(self) -> CountRows:
+    def linear_rows(self) -> Self:
         """Return these rows without distinct pairs in their blocks."""
-        return CountRows(self.matrix, with_pairs=False)
+        return replace(self, with_pairs=False)
 
-    def counting_rows(self) -> CountRows:
-        """Return these rows without distinct pairs in their blocks."""
-        return self.linear_rows()
+    counting_rows = linear_rows
 
     def count_on_host(self, label: np.ndarray, weight: np.ndarray, n_classes: int) -> tuple[LevelCounts, float]:
-        """Return counts (C, F) of all rows, and Σ weight · log multinomial coefficient."""
+        """Return counts (C, F) of all rows, and Σ weight · log multinomial coefficient, 0 for presence."""
         log_base, whole = 0.0, True
-        for rows in _pieces(self.matrix, ENTRIES):
+        for rows in () if self.presence else _pieces(self.matrix, ENTRIES):
             position, repeated, total = self._repeated_words(rows.start, rows.stop)
             of_words, are_whole = log_factorial(repeated)
             if (weight[rows] != 1).any():
                 length = np.diff(self.matrix.indptr[rows.start : rows.stop + 1])
                 of_words = of_words * np.repeat(weight[rows], length).take(position)
-            log_base += (
-                np.sum(weight[rows] * log_factorial(total)[0]) - of_words.sum()
-            )  # not @, which depends on threads
+            # The product by @ would depend on threads.
+            log_base += np.sum(weight[rows] * log_factorial(total)[0]) - of_words.sum()
             whole &= are_whole
-        count = _sum_entries_by_class(self.matrix, self.matrix.data, label, weight, n_classes, whole=whole)
+        values = None if self.presence else self.matrix.data
+        count = _sum_entries_by_class(self.matrix, values, label, weight, n_classes, whole=whole)
         return LevelCounts(count), float(log_base)
 
-    def log_base(self, start: int, stop: int) -> np.ndarray:
+    def log_base(self, start: int, stop: int) -> np.ndarray | float:
         """(M,) log multinomial coefficients of the rows start … stop - 1: log t! - Σ log x_l!, t the total of a row."""
+        if self.presence:
+            return 0.0
         position, count, total = self._repeated_words(start, stop)
         row = _row_of_entry(self.matrix.indptr[start : stop + 1]).take(position)
         return log_factorial(total)[0] - np.bincount(row, log_factorial(count)[0], minlength=stop - start)
@@ -117,10 +93,20 @@ class CountRows(Rows):
         position = np.flatnonzero(count != 1)
         return position, count.take(position), _row_sums(count, indptr - indptr[0])
 
-    def block(self, start: int, stop: int, size: int) -> Counts:
-        """Return rows start … stop - 1 as `Counts`, padded to `size` rows by empty ones."""
-        level, row, indptr = _slice_entries(self.matrix, start, stop, size)
-        count = _padded_slice(self.matrix.data, self.matrix.indptr[start], len(level))
+    def block(self, start: int, stop: int, size: int) -> Counts | Presence:
+        """Return rows start … stop - 1 as `Counts` or `Presence`, padded to `size` rows by empty ones."""
+        first, last = self.matrix.indptr[start], self.matrix.indptr[stop]
+        indptr = np.full(size + 1, last - first, np.int32)
+        indptr[: stop - start + 1] = self.matrix.indptr[start : stop + 1] - first
+        row = _row_of_entry(indptr)
+        # Entries behind the last bound are padding.
+        padded = slice(first, first + padded_size(len(row)))
+        capacity = padded.stop - first
+        level = pad_rows(self.matrix.indices[padded], capacity).astype(np.int32, copy=False)
+        row = pad_rows(row, capacity)
+        if self.presence:
+            return Presence(level, row, indptr)
+        count = pad_rows(self.matrix.data[padded], capacity)
         if not self.with_pairs:
             return Counts(count, level, row, indptr)
         repeated, repeated_count, totals = self._repeated_words(start, stop)
@@ -193,28 +179,10 @@ def log_factorial(values: np.ndarray) -> tuple[np.ndarray, bool]:
     return gammaln(values.astype(np.float64) + 1.0), False
 
 
-def _slice_entries(matrix: sp.csr_array, start: int, stop: int, size: int) -> tuple[np.ndarray, ...]:
-    """Return levels, rows and row bounds of the entries of rows start … stop - 1, and of empty rows up to `size`.
-
-    Entries behind the last bound are padding.
-    """
-    first, last = matrix.indptr[start], matrix.indptr[stop]
-    indptr = np.full(size + 1, last - first, np.int32)
-    indptr[: stop - start + 1] = matrix.indptr[start : stop + 1] - first
-    row = _row_of_entry(indptr)
-    capacity = padded_size(len(row))
-    return _padded_slice(matrix.indices, first, capacity).astype(np.int32, copy=False), pad_rows(row, capacity), indptr
-
-
 def _row_of_entry(indptr: np.ndarray) -> np.ndarray:
     """Return the row of each entry, from the bounds of the rows; in blocks as 16 bits, which hold their rows."""
     dtype = np.uint16 if len(indptr) <= 2**16 else np.int64
     return np.repeat(np.arange(len(indptr) - 1, dtype=dtype), np.diff(indptr))
-
-
-def _padded_slice(array: np.ndarray, first: int, length: int) -> np.ndarray:
-    """Return `length` elements from `first` on; zeros are appended where the array ends earlier."""
-    return pad_rows(array[first : first + length], length)
 
 
 def _distinct_pairs(level: np.ndarray, count: np.ndarray, n_levels: int) -> tuple[np.ndarray, ...]:

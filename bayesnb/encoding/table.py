@@ -60,8 +60,13 @@ class StackedColumns:
         """Numbers of rows and columns."""
         return len(self.columns[0]), len(self.columns)
 
-    def __getitem__(self, rows: slice) -> np.ndarray:
-        return row_major([column[rows] for column in self.columns])
+    def __getitem__(self, index: Any) -> Any:
+        """Return a slice of the rows as an array; the rows at some positions, or some columns `[:, index]`, stacked."""
+        if isinstance(index, tuple):
+            return StackedColumns(tuple(self.columns[j] for j in index[1]))
+        if isinstance(index, slice):
+            return row_major([column[index] for column in self.columns])
+        return StackedColumns(tuple(column[index] for column in self.columns))
 
     def __array__(self, dtype: np.dtype | None = None, copy: bool | None = None) -> np.ndarray:
         return row_major(self.columns, dtype)
@@ -256,36 +261,43 @@ class Table:
             row, j = np.argwhere(values < 0)[0].tolist()
             self._refuse(values[row, j], row, index[j])
 
-    def check_finite(self, values: np.ndarray, index: Sequence[int], *, missing: bool, start: int = 0) -> bool:
-        """Return whether none of `values` (M, K), rows from `start` on of the columns `index`, is NaN.
-
-        Raises
-        ------
-        ValueError
-            If a cell is infinite, or NaN unless cells may be `missing`; the message names the first one.
-        """
-        if values.dtype.kind != "f":
-            return True
-        with np.errstate(over="ignore", invalid="ignore"):
-            if np.isfinite(np.sum(values)):
-                return True
-        bad = np.isinf(values) if missing else ~np.isfinite(values)
-        if bad.any():
-            row, j = np.argwhere(bad)[0].tolist()
-            self._refuse(values[row, j], start + row, index[j])
-        return not np.isnan(values).any()
-
     def _refuse(self, value: np.generic, row: int, j: int) -> NoReturn:
         """Raise ValueError for a number that is negative, infinite or NaN."""
-        where = f"{shown(to_python(value))} at row {row}, column {shown(self.names[j])}"
         if np.isfinite(value):
             raise ValueError(
-                f"Negative values in data passed to {self.owner} (input X): {where}. The numbers must be at "
-                "least 0. Correct the cell, or model the column as Gaussian."
+                f"Negative values in data passed to {self.owner} (input X): {shown(to_python(value))} at row {row}, "
+                f"column {shown(self.names[j])}. It must be at least 0; or model the column as Gaussian."
             )
-        kind = "NaN" if np.isnan(value) else "infinity or a value too large for float64"
-        advice = "Impute the missing cell, or drop the row" if np.isnan(value) else "Remove or rescale the value"
-        raise ValueError(f"Input X contains {kind}: {where}. {self.owner} needs finite numbers. {advice}.")
+        _refuse_number(value, row, self.names[j])
+
+
+def check_finite(values: np.ndarray, names: Sequence[str], *, missing: bool = True, start: int = 0) -> bool:
+    """Return whether none of `values` (M, K), rows from `start` on of columns with these names, is NaN.
+
+    Raises
+    ------
+    ValueError
+        If a cell is infinite, or NaN unless cells may be `missing`; the message names the first one.
+    """
+    if values.dtype.kind != "f":
+        return True
+    with np.errstate(over="ignore", invalid="ignore"):
+        if np.isfinite(np.sum(values)):
+            return True
+    bad = np.isinf(values) if missing else ~np.isfinite(values)
+    if bad.any():
+        row, j = np.argwhere(bad)[0].tolist()
+        _refuse_number(values[row, j], start + row, names[j])
+    return not np.isnan(values).any()
+
+
+def _refuse_number(value: np.generic, row: int, name: str) -> NoReturn:
+    """Raise ValueError for a number that is infinite or NaN."""
+    kind, advice = "infinity or a value too large for float64", "Remove or rescale the value"
+    if np.isnan(value):
+        kind, advice = "NaN", "Impute the missing cell, or drop the row"
+    where = f"{shown(to_python(value))} at row {row}, column {shown(name)}"
+    raise ValueError(f"Input X contains {kind}: {where}. {advice}.")
 
 
 def to_table(X: Any, owner: str) -> Table:
@@ -365,7 +377,7 @@ def row_major(columns: Sequence[np.ndarray], dtype: np.dtype | None = None) -> n
     `dtype` is the type of the array; None: the common type of the columns.
     """
     dtype = np.result_type(*columns) if dtype is None else dtype
-    out = _aligned((len(columns[0]), len(columns)), np.dtype(dtype))
+    out = aligned((len(columns[0]), len(columns)), np.dtype(dtype))
     step = max(256, 2**16 // len(columns))
     for start in range(0, len(out), step):
         piece = slice(start, start + step)
@@ -378,7 +390,7 @@ def _widen_numbers(matrix: Any) -> Any:
     return matrix if matrix.dtype == bool else matrix.astype(np.float64, copy=False)
 
 
-def _aligned(shape: tuple[int, int], dtype: np.dtype) -> np.ndarray:
+def aligned(shape: tuple[int, int], dtype: np.dtype) -> np.ndarray:
     """Return an empty array that begins at a multiple of 64 bytes, as JAX copies arrays that do not."""
     size = shape[0] * shape[1] * dtype.itemsize
     memory = np.empty(size + 64, np.uint8)

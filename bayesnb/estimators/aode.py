@@ -401,14 +401,14 @@ class FittedAverage(Fitted):
         if columns is None:
             return
         cells: Any = rows[0]
-        base, count = cells.base.stored(), naive.statistics.blocks[0].count
+        base, count = cells.base, naive.statistics.blocks[0].count
         with progress("AODE", len(members), "members") as tick:
             for p, (member, table) in enumerate(zip(members, columns.base.tables(count), strict=True)):
                 # Weight of the rows with each value of the parent; a missing parent has no vote.
-                seen = np.append(table.sum(axis=0), -np.inf)[base.factors.raw[:, p]]
+                seen = np.append(table.sum(axis=0), -np.inf)[base.codes[:, p]]
                 vote = seen - less >= self.model.min_count - _ROUNDING * np.maximum(seen, 0.0)
-                member_rows = member.encoding.blocks[0].network.counting_rows(base), *rows[1:]
-                yield vote, score(member, member_rows, np.ones(n, bool)) if vote.any() else None
+                of_member = member.encoding.blocks[0].network.rows_of_base(base).counting_rows(), *rows[1:]
+                yield vote, score(member, of_member, np.ones(n, bool)) if vote.any() else None
                 tick()
 
     def _score_by_naive_bayes(self, rows: tuple[Rows, ...], score: ScoreModel, none: np.ndarray) -> np.ndarray:
@@ -416,5 +416,5 @@ class FittedAverage(Fitted):
         naive = self._models[1]
         taken: tuple[Any, ...] = tuple(r.take(none) for r in rows)
         if (columns := naive.encoding.blocks[0].network) is not None:
-            taken = columns.counting_rows(taken[0].base.stored()), *taken[1:]
+            taken = columns.rows_of_base(taken[0].base).counting_rows(), *taken[1:]
         return score(naive, taken, none)

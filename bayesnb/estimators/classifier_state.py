@@ -78,10 +78,11 @@ class LabelledRows(NamedTuple):
 
     def with_nodes(self, nodes: tuple[Node, ...]) -> LabelledRows:
         """Return these rows with other nodes (child, *parents) in the network, which is the first block."""
+        cells: Any
         (network, *blocks), (cells, *rows) = self.encoding.blocks, self.rows
         columns = replace(network.network, nodes=nodes)
-        cells = replace(cells, nodes=nodes, sizes=columns.sizes())
-        return self._replace(encoding=replace(self.encoding, blocks=(columns, *blocks)), rows=(cells, *rows))
+        encoding = replace(self.encoding, blocks=(columns, *blocks))
+        return self._replace(encoding=encoding, rows=(columns.rows_of_base(cells.base), *rows))
 
     def count_rows(self) -> Counted:
         """Return the sufficient statistics of the rows of positive weight."""
@@ -169,7 +170,7 @@ def without_margins(nb: NB) -> NB:
         return nb
     plain, (encoding, statistics) = copy.copy(nb), nb.fitted_.counted
     plain._counts_margins = False
-    keep = [columns.role is None or bool(getattr(columns, "cuts", ())) for columns in encoding.blocks]
+    keep = [columns.role is None or columns.are_cells().any() for columns in encoding.blocks]
     blocks, counts = tuple(compress(encoding.blocks, keep)), tuple(compress(statistics.blocks, keep))
     plain.fitted_ = plain._state(Counted(replace(encoding, blocks=blocks), replace(statistics, blocks=counts)))
     return plain

@@ -279,7 +279,7 @@ class MixedNB(NaiveBayesClassifier):
         table, of_numbers = batch.table, classifier_state.copy_unfitted(self)
         of_numbers.alpha = ALPHA  # `alpha` may name columns of levels, which the encoding of numbers does not have.
         learned = real_columns(table, index, NormalInverseGamma), cell_columns(table, index, self.cells, self.edges)
-        pairs: list[tuple[Any, Any]] = [(c, rows.stored()) for c, rows in (block.learn(table) for block in learned)]
+        pairs: list[tuple[Any, Any]] = [block.learn(table) for block in learned]
 
         def density(columns: Columns, rows: Rows) -> Density:
             """Return the rows of these columns, and fits to parts of them."""

@@ -461,7 +461,7 @@ class StructuredNB(NaiveBayesClassifier):
 
         Cells are between quantiles if the class of classifiers has margins, else the bins of the most probable binning.
         """
-        encoding, of_levels, of_numbers, n = batch.encoding, batch.rows[0], batch.rows[-1], len(batch.label)
+        encoding, of_levels, of_numbers = batch.encoding, batch.rows[0], batch.rows[-1]
         numbers: Any = encoding.blocks[-1]
         cuts = [np.zeros(0) if edges is None else edges for edges in numbers.edges]
         if not self._has_margins:
@@ -473,10 +473,10 @@ class StructuredNB(NaiveBayesClassifier):
         if not self._has_margins:
             return batch.add(columns, columns.rows(batch.table, ignore_unknown))
         # Cells are coded already.
-        code, index = of_numbers.code(0, n, n), list(numbers.index)
+        code, index = of_numbers.codes, list(numbers.index)
         if known is not None:
-            code, index = np.concatenate([code, of_levels.base.code(0, n, n)], axis=1), [*index, *known.base.index]
-        coded = CodedRows.from_codes(code[:, np.argsort(index)], columns.base.sizes())
+            code, index = np.concatenate([code, of_levels.base.codes], axis=1), [*index, *known.base.index]
+        coded = CodedRows(code[:, np.argsort(index)], columns.base.sizes())
         return batch.add(columns, columns.rows_of_base(coded))
 
     def _warn_of_columns(self, before: Encoding | None = None) -> None:
@@ -497,8 +497,7 @@ class StructuredNB(NaiveBayesClassifier):
         never = [
             (classes.values[c], name)
             for columns, counted in zip(self.encoding_.blocks, statistics.blocks, strict=True)
-            if columns.network is not None
-            for c, name in columns.network.features_never_counted(counted, statistics.class_count)
+            for c, name in columns.features_never_counted(counted, statistics.class_count)
         ]
         if never:
             warn(

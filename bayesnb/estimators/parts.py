@@ -69,7 +69,7 @@ class Parts:
         else:
             pairs = zip(encoding.blocks, batch.rows, strict=False)
             rows, terms = tuple(_rows_under(*pair, table) for pair in pairs), batch.number_terms
-        encoded = batch._replace(encoding=encoding, rows=tuple(r.stored() for r in rows), number_terms=terms)
+        encoded = batch._replace(encoding=encoding, rows=rows, number_terms=terms)
         return cls(nb, known, nb._add_densities(encoded), np.flatnonzero(every.weight > 0))
 
     def __call__(self, weight: np.ndarray) -> Any:

@@ -47,7 +47,7 @@ def count_level_pairs(
         "these columns Gaussian.",
     )
     order, bounds = sort_by_class(label, n_classes)
-    code = np.ascontiguousarray(np.asarray(rows.block(0, len(label), len(label)).code)[order].T)
+    code = np.ascontiguousarray(rows.codes[order].T)
     weights = weight[order]
     # Products of whole numbers below 2²⁴ are exact in float32.
     whole = (weights == np.round(weights)).all() and weights.max(initial=0) <= 256

@@ -128,6 +128,5 @@ def _contents(fitted: Fitted) -> list[tuple[str, Any]]:
     contents += [("blocks of columns", [base.kind for base in bases])]
     contents += [("levels", [list(base.axis()[1] or ()) for base in bases]), ("classes", fitted.statistics.class_count)]
     for block, counts in zip(fitted.encoding.blocks, fitted.statistics.blocks, strict=True):
-        alone = counts if block.network is None else block.network.counts_without_parents(counts)
-        contents.append((f"{block.base.kind} columns", alone))
+        contents.append((f"{block.base.kind} columns", block.counts_without_parents(counts)))
     return contents

@@ -75,7 +75,7 @@ def reason_against_replicates(fitted: Fitted) -> str | None:
     return next(filter(None, (reason_for_lack(family, "simulate") for family in fitted.posterior.blocks)), None)
 
 
-def read_cell_blocks(encoding: Encoding, rows: Sequence[Rows], n: int) -> list[CellBlock]:
+def read_cell_blocks(encoding: Encoding, rows: Sequence[Rows]) -> list[CellBlock]:
     """Return the observed cells of each block of columns; those of features that a structure leaves out are not read.
 
     Parameters
@@ -84,8 +84,6 @@ def read_cell_blocks(encoding: Encoding, rows: Sequence[Rows], n: int) -> list[C
         Meaning of the columns.
     rows : sequence of Rows
         Rows of each block, encoded without parents.
-    n : int
-        Number of rows.
 
     Raises
     ------
@@ -93,10 +91,10 @@ def read_cell_blocks(encoding: Encoding, rows: Sequence[Rows], n: int) -> list[C
         If counts of words are not whole numbers: such rows cannot be replicated.
     """
     pairs = zip(encoding.blocks, rows, strict=True)
-    return [_read_block(columns.base, observed, n).select_features(columns.index) for columns, observed in pairs]
+    return [_read_block(columns.base, observed).select_features(columns.index) for columns, observed in pairs]
 
 
-def _read_block(columns: Columns, rows: Any, n: int) -> CellBlock:
+def _read_block(columns: Columns, rows: Any) -> CellBlock:
     """Return the observed cells of one block of columns without parents."""
     index = np.asarray(columns.index)
     ordered = columns.are_cells()
@@ -115,7 +113,7 @@ def _read_block(columns: Columns, rows: Any, n: int) -> CellBlock:
         return CellBlock(index, columns.names, None, values, ordered, total.astype(np.int64))
     ends = np.searchsorted(feature, np.arange(len(index) + 1))
     levels = tuple(list(level[start:stop]) for start, stop in pairwise(ends))
-    codes = (rows.matrix != 0).toarray() if hasattr(rows, "matrix") else rows.code(0, n, n)
+    codes = (rows.matrix != 0).toarray() if hasattr(rows, "matrix") else rows.codes
     return CellBlock(index, columns.names, levels, np.asarray(codes).astype(np.int32), ordered)
 
 
@@ -137,8 +135,7 @@ def simulate_cells(
     total : int or (S,) int array
         Number of draws of each row from a single simplex, if the columns are words.
     """
-    drawn = family.simulate(likelihood, rng, total)
-    return drawn if columns.network is None else columns.network.select_realized(drawn)
+    return columns.select_realized(family.simulate(likelihood, rng, total))
 
 
 def replicate_rows(

@@ -299,7 +299,7 @@ def test_a_time_zone_opens_no_path_that_the_file_names(whole, tmp_path):
 def test_only_these_types_of_data_compute_when_they_are_made():
     """They derive fields from others; a type that does more must not be one that a file can name."""
     data = [cls for cls in collect_types().values() if not issubclass(cls, BaseEstimator)]
-    deriving = "Weights WeightPath RealColumns NodeColumns ContextColumns PairColumns"
+    deriving = "Weights WeightPath NodeColumns ContextColumns PairColumns"
     assert {cls.__name__ for cls in data if hasattr(cls, "__post_init__")} == set(deriving.split())
 
 
