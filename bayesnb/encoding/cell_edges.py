@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from bayesnb._util.arguments import shown, to_numbers
+from bayesnb._util.arguments import bad_argument, shown, to_numbers
 from bayesnb.encoding.labelled_vectors import is_labelled, match_columns
 from bayesnb.encoding.table import Table
 
@@ -71,18 +71,13 @@ def check_edges(edges: object, table: Table, index: Iterable[int]) -> tuple[np.n
     elif isinstance(edges, Sequence | np.ndarray) and not isinstance(edges, str) and len(edges) == len(index):
         entries = list(edges)
     else:
-        raise ValueError(
-            f"edges={shown(edges)} must be a dict {{column: edges}}, such as edges_ of another classifier, or a list "
-            f"with an entry for each of the {len(index)} binned columns."
-        )
+        entries_wanted = f"a list with an entry for each of the {len(index)} binned columns"
+        raise bad_argument("edges", edges, f"a dict {{column: edges}}, or {entries_wanted}")
     checked = []
     for j, entry in zip(index, entries, strict=True):
         numbers = None if entry is None else to_numbers(f"edges of column {table.names[j]!r}", entry)
         if numbers is not None and not are_edges(numbers):
-            raise ValueError(
-                f"edges of column {shown(table.names[j])} are {shown(entry)}; they must be finite numbers that "
-                "increase."
-            )
+            raise bad_argument(f"edges of column {shown(table.names[j])}", entry, "finite numbers that increase")
         checked.append(numbers)
     return tuple(checked)
 
@@ -112,8 +107,7 @@ def merge_edges(name: str, first: np.ndarray | None, second: np.ndarray | None) 
         return second if first is None else first
     if not np.array_equal(first, second):
         raise ValueError(
-            f"Column {shown(name)} was cut at different edges in two batches of rows, so their counts cannot be "
-            "added. Give BinnedNB or MixedNB the edges of a first fit for all batches: "
-            "nb.set_params(edges=nb.fit(some_X, some_y).edges_)."
+            f"Column {shown(name)} was cut at different edges in two batches of rows. Give all batches the edges of a "
+            "first fit: nb.set_params(edges=nb.fit(some_X, some_y).edges_)."
         )
     return first

@@ -69,9 +69,8 @@ def check_partial_labels(y: Any, n_rows: int, owner: str) -> tuple[Levels, np.nd
         if text in labels.values and len(labels) > 1:
             first = int(np.argmax(index == labels.values.index(text)))
             raise ValueError(
-                f"y: row {first} has the string {text!r} as its label, but {mark} marks a row without a label. NumPy "
-                f"turns {mark} into {text!r} in an array of strings: pass y with dtype=object. If {text!r} is a class, "
-                "rename that class."
+                f"y: row {first} has the string {text!r} as its label, but {mark} marks a row without a label. Pass y "
+                f"with dtype=object, as NumPy writes {mark} as {text!r} among strings. If this is a class, rename it."
             )
     classes = Levels(tuple(v for v in labels.values if v != UNLABELED))
     position = np.append(classes.index(labels.values).clip(min=MISSING), MISSING)
@@ -91,9 +90,7 @@ def _read_labels(y: Any, n_rows: int | None, owner: str, name: str) -> tuple[Lev
         raise ValueError(f"{name} should be a 1d array, got an array of shape {tuple(y.shape)} instead.")
     y = column_or_1d(y, warn=True)
     if n_rows is not None and len(y) != n_rows:
-        raise ValueError(
-            f"Found input variables with inconsistent numbers of samples: X has {n_rows} rows, y has {len(y)} labels."
-        )
+        raise ValueError(f"Found inconsistent numbers of samples: X has {n_rows} rows, y has {len(y)} labels.")
     if y.dtype.kind in "fc":
         _check_float_labels(y, name)
     codes, values = factorize(y, f"Input {name}")
@@ -130,10 +127,8 @@ def check_weights(sample_weight: object, n_rows: int) -> np.ndarray:
         to_numbers("sample_weight", sample_weight)  # Its message names the argument.
         raise
     if weight.shape != (n_rows,):
-        raise ValueError(
-            f"sample_weight has shape {weight.shape}. Pass one number, or an array of shape {(n_rows,)} with one "
-            "weight for each row."
-        )
+        expected = f"one number, or an array of shape {(n_rows,)} with one weight for each row"
+        raise ValueError(f"sample_weight has shape {weight.shape}; pass {expected}.")
     tiny = np.finfo(np.float64).tiny
     for bad, problem in (
         (weight < 0, "Negative values in data passed to `sample_weight`"),
@@ -142,17 +137,14 @@ def check_weights(sample_weight: object, n_rows: int) -> np.ndarray:
     ):
         if bad.any():
             row = int(np.argmax(bad))
-            raise ValueError(
-                f"{problem}: {weight[row]} at row {row}. A weight says how often a row counts; it must be "
-                "finite and at least 0."
-            )
+            raise ValueError(f"{problem}: {weight[row]} at row {row}; a weight must be finite and at least 0.")
     with np.errstate(over="ignore"):
         total = weight.sum()
     if total > GREATEST:
         row = int(np.argmax(weight))
         raise ValueError(
-            f"sample_weight: the weights sum to {total}, and the greatest is {weight[row]} at row {row}. The sum may "
-            f"be at most {GREATEST:g}. Rescale the weights."
+            f"sample_weight: the weights sum to {total}, with {weight[row]} at row {row}. Rescale them to a sum of at "
+            f"most {GREATEST:g}."
         )
     if not weight.any():
         raise ValueError(ZERO_WEIGHTS)
@@ -166,8 +158,7 @@ def _check_float_labels(y: np.ndarray, name: str) -> None:
     if (infinite := np.isinf(y)).any():
         row = int(np.argmax(infinite))
         raise ValueError(
-            f"Input {name} contains infinity or a value too large for dtype('float64'). The label of row {row} is "
-            f"{y[row]}; drop the row or label it."
+            f"Input {name} contains infinity: the label of row {row} is {y[row]}. Drop the row or label it."
         )
     if (present := ~np.isnan(y)).any():
         check_classification_targets(y[present])

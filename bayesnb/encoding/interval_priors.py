@@ -149,8 +149,7 @@ def prior_from_interval(lower: float, upper: float, prob: float = 0.95, family: 
     if not np.allclose(tails, tail, rtol=_ACCURACY, atol=0.0):
         raise ValueError(
             f"No {family} distribution has probability {prob:g} between lower={low!r} and upper={high!r} to an "
-            f"accuracy of {_ACCURACY:g}: the interval is too narrow, or too wide for this prob, so pass a wider or "
-            "narrower one."
+            f"accuracy of {_ACCURACY:g}: the interval is too narrow, or too wide for this prob."
         )
     return found
 

@@ -25,17 +25,12 @@ def read_labelled(argument: str, given: Any) -> dict[Hashable, Any] | None:
     if isinstance(given, Mapping):
         return {to_python(label): entry for label, entry in given.items()}
     if hasattr(given, "columns") or hasattr(given, "column_names"):
-        raise ValueError(
-            f"{argument} is a DataFrame, whose labels are not read. Pass a dict or a pandas Series to match labels. "
-            "Pass an array, such as to_numpy() of the DataFrame, to match positions."
-        )
+        raise ValueError(f"{argument} is a DataFrame, whose labels are not read. Pass a dict, a Series or to_numpy().")
     if not hasattr(given, "iloc"):
         return None
     labels = given.index.tolist()
     if twice := [label for label, times in Counter(labels).items() if times > 1]:
-        raise ValueError(
-            f"{argument} is a Series whose index names {shown(twice[0])} more than once. Give each label one entry."
-        )
+        raise ValueError(f"{argument} is a Series whose index names {shown(twice[0])} more than once.")
     return dict(zip(labels, given.tolist(), strict=True))
 
 
@@ -62,10 +57,8 @@ def match_classes(argument: str, given: Any, classes: Levels) -> Any:
         known = _list(classes.values)
         if _has_default_index(given):
             raise _two_readings(argument, given, f"the classes are {known}", "classes")
-        raise ValueError(
-            f"{argument} must name exactly the classes. It names {_list(labelled)}; the classes are {known}. Give each "
-            "class one entry, or pass an array in the order of the classes."
-        )
+        named = f"It names {_list(labelled)}; the classes are {known}"
+        raise ValueError(f"{argument} must name exactly the classes. {named}.")
     return [entries[c] for c in range(len(classes))]
 
 
@@ -137,15 +130,11 @@ def match_all_columns(argument: str, given: Any, names: Sequence[str], index: Se
     """
     if (labelled := read_labelled(argument, given)) is None:
         return given
-    known = f"the columns are {_list(names)}"
     if _has_default_index(given) and list(map(str, index)) != list(names):
-        raise _two_readings(argument, given, known, "columns")
+        raise _two_readings(argument, given, f"the columns are {_list(names)}", "columns")
     entries = select_columns(argument, given, names, index, n_columns)
     if not len(entries) == len(labelled) == len(names):
-        raise ValueError(
-            f"{argument} must name exactly the columns with this prior. It names {_list(labelled)}; {known}. Give each "
-            "column one entry, or pass an array in the order of the columns."
-        )
+        raise ValueError(f"{argument} must name exactly the columns {_list(names)}. It names {_list(labelled)}.")
     return [entries[i] for i in range(len(names))]
 
 
@@ -192,8 +181,8 @@ def _find_place(
     named = by_name.get(name, at)
     if at is not None and named != at:
         raise ValueError(
-            f"{argument}: {column} is the name of one column of X, and the position of another one. Pass {name!r} for "
-            "the name. For the column at the position, pass the name of that column."
+            f"{argument}: {column} is the name of one column of X, and the position of another one. Pass a name, such "
+            f"as {name!r}."
         )
     return named
 
@@ -214,8 +203,7 @@ def match_levels(argument: str, given: Any, levels: Sequence[Hashable], column: 
         label = list(labelled)[int(np.argmax(index < 0))]
         raise ValueError(
             f"{argument} names {shown(label)}, which is not a level of column {shown(column)}. The levels are "
-            f"{_list(levels)}. Correct the label, or add it where the levels are declared: in `categories`, or in the "
-            "categories of the pandas column."
+            f"{_list(levels)}. Correct the label, or declare it in `categories`."
         )
     entries = [1.0] * len(levels)
     for i, (label, entry) in zip(index.tolist(), labelled.items(), strict=True):
@@ -238,8 +226,7 @@ def _require_length(argument: str, given: Sequence[Any], n_columns: int) -> Sequ
     """Return a list over columns; raise ValueError unless it has `n_columns` entries."""
     if len(given) != n_columns:
         raise ValueError(
-            f"{argument} is a list of {len(given)} entries, and X has {n_columns} columns. Give each column an entry, "
-            "or pass a dict {column: entry}, in which columns may be left out."
+            f"{argument} is a list of {len(given)} entries, and X has {n_columns} columns. Or pass a dict."
         )
     return given
 
@@ -266,8 +253,7 @@ def _two_readings(argument: str, given: Any, known: str, what: str) -> ValueErro
     """Return the ValueError for a Series with a default index whose labels are not the classes, columns or levels."""
     return ValueError(
         f"{argument} is a Series with the default index 0 to {len(given) - 1}, and {known}. Read by label, the index "
-        f"does not name the {what}. Read by position, the entries may be in another order than the {what}. Pass a dict "
-        f"or a Series whose index has the {what}, or, for positions, to_numpy() of the Series."
+        f"does not name the {what}. Read by position, the order is not known. Pass a dict, or to_numpy() of the Series."
     )
 
 

@@ -82,11 +82,10 @@ class Levels:
         alike = [value for value in other.values if str(value) in printed and value not in self]
         if alike:
             value, known = alike[0], printed[str(alike[0])]
+            pairs = "There is 1 such pair" if len(alike) == 1 else f"There are {len(alike)} such pairs"
             warn(
                 f"{what}: {shown(value)} ({type(value).__name__}) and the earlier {shown(known)} "
-                f"({type(known).__name__}) print alike, but are different values. "
-                f"{'There is 1 such pair' if len(alike) == 1 else f'There are {len(alike)} such pairs'}. Use one type "
-                "in all batches."
+                f"({type(known).__name__}) print alike. {pairs}. Use one type in all batches."
             )
         return Levels.from_values((*self.values, *other.values))
 
@@ -215,19 +214,15 @@ def factorize(column: Any, where: str) -> tuple[np.ndarray, list[Hashable]]:
         codes, distinct = pd.factorize(column.astype(object) if column.dtype.kind in "US" else column)
     except TypeError:
         row = next(i for i, v in enumerate(column) if not isinstance(v, Hashable))
-        raise TypeError(
-            f"{where}, row {row}: {shown(column[row])} is not hashable; each cell of this argument must be a string, a "
-            "number or another hashable value."
-        ) from None
+        cell = f"{where}, row {row}: {shown(column[row])}"
+        raise TypeError(f"{cell} is not hashable. This argument must be a string or a number in each cell.") from None
     values = [to_python(v) for v in distinct.tolist()]
     if column.dtype == object and pd.api.types.infer_dtype(column).startswith("mixed"):
         values = _unify_types(values, column)
     for code, value in enumerate(values):
         if isinstance(value, complex) or (isinstance(value, float) and not np.isfinite(value)):
             row = int(np.argmax(codes == code))
-            raise ValueError(
-                f"{where} contains infinity or a complex number: {shown(value)} at row {row}. Remove or replace it."
-            )
+            raise ValueError(f"{where} contains infinity or a complex number: {shown(value)} at row {row}. Remove it.")
     return codes, values
 
 
@@ -285,8 +280,8 @@ def require_distinct_hashes(values: Collection[object]) -> None:
     _, counts = np.unique(np.array(list(hashes.values()), np.int64), return_counts=True)
     if (most := counts.max(initial=0)) > _MOST_OF_ONE_HASH:
         raise ValueError(
-            f"{most:,} of {len(values):,} values have the same hash. At most {_MOST_OF_ONE_HASH} values may have the "
-            "same hash, as more would make dictionaries slow. Convert the values to strings."
+            f"{most:,} of {len(values):,} values have the same hash. At most {_MOST_OF_ONE_HASH} values may, "
+            "as dictionaries would be slow. Convert the values to strings."
         )
 
 

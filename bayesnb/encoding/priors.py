@@ -4,12 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Hashable, Sequence
 from dataclasses import replace
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import jax
 import numpy as np
 
-from bayesnb._util.arguments import GREATEST, shown, to_numbers
+from bayesnb._util.arguments import GREATEST, bad_argument, shown, to_numbers
 from bayesnb.encoding.labelled_vectors import (
     is_labelled,
     match_all_columns,
@@ -20,9 +20,6 @@ from bayesnb.encoding.labelled_vectors import (
 )
 from bayesnb.encoding.levels import Levels
 from bayesnb.families import Binned, ContextTree, Dirichlet, IndependentCuts, Known, TreeAveraged
-
-if TYPE_CHECKING:
-    from bayesnb.encoding import Columns, Encoding, NodeColumns, PairColumns
 
 _OTHER_PRIOR = "Pass the prior_ of a classifier with the same classes and columns."
 
@@ -46,10 +43,8 @@ def class_distribution(class_prior: object, class_alpha: object, classes: Levels
     n_classes = len(classes)
     prob = to_numbers("class_prior", match_classes("class_prior", class_prior, classes))
     if prob.shape != (n_classes,):
-        raise ValueError(
-            f"class_prior: Number of priors must match number of classes; got shape {prob.shape}, expected "
-            f"{(n_classes,)}."
-        )
+        shapes = f"got shape {prob.shape}, expected {(n_classes,)}"
+        raise ValueError(f"class_prior: Number of priors must match number of classes; {shapes}.")
     if not (prob >= 0).all():
         i = int(np.argmax(~(prob >= 0)))
         label = shown(classes.values[i] if is_labelled(class_prior) else i)
@@ -67,7 +62,7 @@ def _class_dirichlet(given: object, name: str, classes: Levels) -> Dirichlet:
     return Dirichlet(alpha, np.zeros(n_classes, np.int32), 1)
 
 
-def prior_of_levels(alpha: object, columns: Columns, n_classes: int) -> Dirichlet:
+def prior_of_levels(alpha: object, columns: Any, n_classes: int) -> Dirichlet:
     """Return the Dirichlet over the levels of a block, with concentrations (C, L).
 
     Parameters
@@ -90,14 +85,10 @@ def prior_of_levels(alpha: object, columns: Columns, n_classes: int) -> Dirichle
     if isinstance(alpha, Dirichlet):
         read_labelled("alpha.concentration", alpha.concentration)
         full = to_numbers("alpha.concentration", alpha.concentration)
-        same_groups = np.array_equal(alpha.group, group)
-        if not same_groups or full.shape not in (shape, (1, shape[1])):
-            problem = (
-                f"is a Dirichlet of shape {full.shape}"
-                if same_groups
-                else "is a Dirichlet whose groups are not the columns"
-            )
-            raise ValueError(_describe_shapes(problem, columns, shape))
+        if not np.array_equal(alpha.group, group):
+            raise _bad_shape("is a Dirichlet whose groups are not the columns", columns, shape)
+        if full.shape not in (shape, (1, shape[1])):
+            raise _bad_shape(f"is a Dirichlet of shape {full.shape}", columns, shape)
         _require_at_least(full, 0.0, "alpha.concentration")
     elif is_labelled(alpha):
         alone, position = _concentrations(alpha, columns.base), {j: i for i, j in enumerate(columns.base.index)}
@@ -108,8 +99,7 @@ def prior_of_levels(alpha: object, columns: Columns, n_classes: int) -> Dirichle
         arrays = [to_numbers(f"alpha[{j}]", a) for j, a in enumerate(alpha)]
         chosen = [arrays[j] for j in columns.index] if len(arrays) == columns.n_features else []
         if len(chosen) != len(sizes) or any(a.shape not in ((), (n,)) for a, n in zip(chosen, sizes, strict=True)):
-            lengths = [a.size for a in arrays]
-            raise ValueError(_describe_shapes(f"is a list of arrays of lengths {lengths}", columns, shape))
+            raise _bad_shape(f"is a list of arrays of lengths {[a.size for a in arrays]}", columns, shape)
         for j, array in zip(columns.index, chosen, strict=True):
             _require_at_least(array, 0.0, f"alpha[{j}]")
         full = np.concatenate([np.broadcast_to(a, n) for a, n in zip(chosen, sizes, strict=True)])
@@ -120,14 +110,14 @@ def prior_of_levels(alpha: object, columns: Columns, n_classes: int) -> Dirichle
         if full.ndim == 1 and len(full) == columns.n_features:
             full = np.repeat(full[list(columns.index)], sizes)
         elif full.ndim and full.shape != shape:
-            raise ValueError(_describe_shapes(f"has shape {full.shape}", columns, shape))
+            raise _bad_shape(f"has shape {full.shape}", columns, shape)
     full = np.broadcast_to(full, shape)
     # A feature without a level has a group too, which is in no entry of `group`.
     n_groups = 1 if columns.one_simplex else max(len(columns.index), int(group.max(initial=0)) + 1)
     return Dirichlet(full, group, n_groups)
 
 
-def prior_of_contexts(alpha: object, columns: NodeColumns, n_classes: int) -> ContextTree:
+def prior_of_contexts(alpha: object, columns: Any, n_classes: int) -> ContextTree:
     """Return the prior of features given contexts, which are values of some first parents.
 
     `alpha` is as for `context_concentrations`.
@@ -136,7 +126,7 @@ def prior_of_contexts(alpha: object, columns: NodeColumns, n_classes: int) -> Co
     return ContextTree.from_shapes([columns.shape(node) for node in columns.nodes], np.tile(total, (n_classes, 1)))
 
 
-def context_concentrations(alpha: object, columns: NodeColumns) -> np.ndarray:
+def context_concentrations(alpha: object, columns: Any) -> np.ndarray:
     """Return the (G,) total concentration of the levels of the feature of each node, in each context.
 
     Parameters
@@ -150,10 +140,7 @@ def context_concentrations(alpha: object, columns: NodeColumns) -> np.ndarray:
     ValueError
         If `alpha` is not positive, not finite or of another shape.
     """
-    meaning = (
-        "With tables='context' alpha is the total concentration of all levels of a column, for each combination of the "
-        "levels of its first parents."
-    )
+    meaning = "With tables='context' alpha is the total concentration of all levels of a column in each context."
     if is_labelled(alpha):
         total = np.ones(columns.n_features)
         for i, entry in _select_columns(alpha, columns.base).items():
@@ -164,15 +151,13 @@ def context_concentrations(alpha: object, columns: NodeColumns) -> np.ndarray:
     else:
         total = to_numbers("alpha", alpha)
     if total.shape not in ((), (columns.n_features,)):
-        raise ValueError(
-            f"alpha has shape {total.shape}. {meaning} Pass a scalar, an array of shape (F,) = "
-            f"{(columns.n_features,)}, or a dict {{column: number}}."
-        )
+        expected = f"a scalar, an array of shape (F,) = {(columns.n_features,)}, or a dict {{column: number}}"
+        raise ValueError(f"alpha has shape {total.shape}; expected {expected}. {meaning}")
     _require_positive(total, "alpha")
     return np.broadcast_to(total, columns.n_features)[list(columns.index)]
 
 
-def prior_of_trees(alpha: object, columns: PairColumns, n_classes: int) -> TreeAveraged:
+def prior_of_trees(alpha: object, columns: Any, n_classes: int) -> TreeAveraged:
     """Return the prior of features under the average over all trees; `alpha` is the total concentration of a class.
 
     Raises
@@ -183,15 +168,12 @@ def prior_of_trees(alpha: object, columns: PairColumns, n_classes: int) -> TreeA
     total = np.empty(1) if is_labelled(alpha) else to_numbers("alpha", alpha)
     if total.shape != ():
         given = f"is a {type(alpha).__name__}" if is_labelled(alpha) else f"has shape {total.shape}"
-        raise ValueError(
-            f"alpha {given}. alpha of TreeAveragedNB must be one number, so that the prior of a pair "
-            "of columns agrees with the priors of its columns."
-        )
+        raise ValueError(f"alpha {given}. alpha of TreeAveragedNB must be one number.")
     _require_positive(total, "alpha")
     return TreeAveraged.from_sizes(columns.base.sizes().tolist(), n_classes, float(total))
 
 
-def prior_of_numbers(given: Any, columns: Columns, n_classes: int, argument: str) -> Any:
+def prior_of_numbers(given: Any, columns: Any, n_classes: int, argument: str) -> Any:
     """Return the prior of numbers: a family with parameters (C, F), or an empirical prior.
 
     Parameters
@@ -222,8 +204,7 @@ def prior_of_numbers(given: Any, columns: Columns, n_classes: int, argument: str
     if type(given) not in set(map(type, family.empirical.values())):
         names = ", ".join(map(repr, family.empirical))
         raise ValueError(f"{argument}={shown(given)} is unknown; use {names} or a bayesnb.{family.__name__}.")
-    for name, bound in given.least.items():
-        _to_shape(getattr(given, name), f"{argument}.{name}", (), bound)
+    _check_fields(given, argument)
     for name, choices in given.choices.items():
         if getattr(given, name) not in choices:
             raise ValueError(f"{argument}.{name}={shown(getattr(given, name))} is unknown; use one of {choices}.")
@@ -250,30 +231,26 @@ def prior_of_cells(given: object, argument: str, n_classes: int, sizes: np.ndarr
     if isinstance(given, str) and given == "independent":
         given = IndependentCuts()
     if isinstance(given, IndependentCuts):
-        for name, bound in given.least.items():
-            _to_shape(getattr(given, name), f"{argument}.{name}", (), bound)
+        _check_fields(given, argument)
         return given.prior(n_classes, sizes)
     if not isinstance(given, Binned):
-        raise ValueError(
-            f"{argument}={shown(given)} is unknown; use 'independent' or a bayesnb.families.IndependentCuts."
-        )
+        raise bad_argument(argument, given, "'independent' or a bayesnb.families.IndependentCuts")
     group = np.repeat(np.arange(len(sizes)), sizes)
     alpha = _to_shape(given.concentration, f"{argument}.concentration", (n_classes, len(group)))
     if not np.array_equal(given.group, group):
         raise ValueError(
-            f"{argument} is for columns with {_group_sizes(given.group)} cells (bins); the binned columns "
-            f"have {sizes.tolist()[:20]} cells. Pass a bayesnb.families.IndependentCuts, which fits any number of "
-            "cells."
+            f"{argument} is for columns with {_group_sizes(given.group)} cells (bins); the binned columns have "
+            f"{shown(sizes.tolist())}. Pass a bayesnb.families.IndependentCuts, which fits all."
         )
     return replace(given, concentration=alpha)
 
 
-def _select_columns(alpha: object, base: Columns) -> dict[int, Any]:
+def _select_columns(alpha: object, base: Any) -> dict[int, Any]:
     """Return the entries of a labelled `alpha` by position among these columns."""
     return select_columns("alpha", alpha, base.names, base.index, base.n_features)
 
 
-def _concentrations(alpha: object, base: Columns) -> list[np.ndarray]:
+def _concentrations(alpha: object, base: Any) -> list[np.ndarray]:
     """Return the concentrations of the levels of each column without parents, 1 where `alpha` names none.
 
     Raises
@@ -292,22 +269,14 @@ def _concentrations(alpha: object, base: Columns) -> list[np.ndarray]:
             entry = match_levels(name, entry, labels, base.names[i])
         values = to_numbers(name, entry)
         if values.shape not in ((), (n,)):
-            raise ValueError(
-                f"{name} has shape {values.shape}; expected one number, an array with one entry for each of the {n} "
-                "levels, or a dict {level: number}."
-            )
+            expected = f"one number, an array with one entry for each of the {n} levels, or a dict {{level: number}}"
+            raise ValueError(f"{name} has shape {values.shape}; expected {expected}.")
         _require_at_least(values, 0.0, name, labels)
         tables[i][:] = values
     return tables
 
 
-def _to_shape(
-    given: object,
-    name: str,
-    shape: tuple[int, ...],
-    bound: float = 0.0,
-    labels: Sequence[Hashable] | None = None,
-) -> np.ndarray:
+def _to_shape(given: object, name: str, shape: tuple[int, ...], bound: float = 0.0, labels: Any = None) -> np.ndarray:
     """Return numbers broadcast to `shape` in float64; raise ValueError if one is below `bound`, or they do not fit.
 
     `labels` name the entries in messages.
@@ -321,6 +290,12 @@ def _to_shape(
         raise ValueError(f"{name} has shape {values.shape}; expected {expected}.") from None
 
 
+def _check_fields(prior: Any, name: str, shape: tuple[int, ...] = ()) -> None:
+    """Raise ValueError unless the fields of a prior in `least` broadcast to `shape`, and are at least their bounds."""
+    for field, bound in prior.least.items():
+        _to_shape(getattr(prior, field), f"{name}.{field}", shape, bound)
+
+
 def _require_at_least(values: np.ndarray, bound: float, name: str, labels: Sequence[Hashable] | None = None) -> None:
     """Raise ValueError naming the first value that is below `bound`, above `GREATEST`, or NaN, by its label if any."""
     bad = ~((values >= bound) & (abs(values) <= GREATEST))
@@ -329,34 +304,27 @@ def _require_at_least(values: np.ndarray, bound: float, name: str, labels: Seque
         place = f"{name}[{', '.join(map(str, where))}]" if where else name
         if where and labels is not None:
             place = f"{name}[{shown(labels[where[-1]])}]"
-        least = max(bound, -GREATEST)
-        raise ValueError(
-            f"{place} is {values[where]}; it must be finite and at least {least:g}, and at most {GREATEST:g}."
-        )
+        limits = f"finite and at least {max(bound, -GREATEST):g}, and at most {GREATEST:g}"
+        raise ValueError(f"{place} is {values[where]}; it must be {limits}.")
 
 
 def _require_positive(values: np.ndarray, name: str) -> None:
     """Raise ValueError unless all concentrations of an average over structures are finite and positive."""
     _require_at_least(values, 0.0, name)
     if not values.all():
-        raise ValueError(
-            f"{name} contains 0. The structures are compared by their evidence, which needs a proper prior. Pass "
-            "positive numbers."
-        )
+        raise ValueError(f"{name} contains 0; the evidence of structures needs a proper prior. Pass positive numbers.")
 
 
-def _describe_shapes(got: str, columns: Columns, shape: tuple[int, int]) -> str:
-    """Return a message with the description `got` of `alpha`, and the shapes that `alpha` may have."""
-    sizes = columns.sizes().tolist()
-    lengths = sizes if len(sizes) <= 8 else f"{sizes[:8]}, …"
-    return (
-        f"alpha {got}; expected a scalar, an array of shape (F,) = {(columns.n_features,)} with one entry for each "
-        f"feature, a list of F arrays of lengths {lengths}, an array of shape (C, L) = {shape}, or a dict {{feature: "
-        "number or {level: number}}."
+def _bad_shape(got: str, columns: Any, shape: tuple[int, int]) -> ValueError:
+    """Return the error with the description `got` of `alpha`, and the shapes that `alpha` may have."""
+    lengths = shown(columns.sizes().tolist())
+    return ValueError(
+        f"alpha {got}; expected a scalar, an array of shape (F,) = {(columns.n_features,)}, a list of F arrays of "
+        f"lengths {lengths}, an array of shape (C, L) = {shape}, or a dict {{feature: number or {{level: number}}}}."
     )
 
 
-def check_complete_prior(prior: Any, encoding: Encoding, statistics: Any) -> Any:
+def check_complete_prior(prior: Any, encoding: Any, statistics: Any) -> Any:
     """Return `prior`, a complete prior such as another model's `prior_`, if it is over these classes and levels.
 
     Raises
@@ -366,10 +334,8 @@ def check_complete_prior(prior: Any, encoding: Encoding, statistics: Any) -> Any
     """
     classes, n_classes = prior.class_prior, len(statistics.class_count)
     if len(prior.blocks) != len(encoding.blocks):
-        raise ValueError(
-            f"prior has {len(prior.blocks)} blocks of columns (one for each kind); the data have "
-            f"{len(encoding.blocks)}. {_OTHER_PRIOR}"
-        )
+        n_blocks = len(encoding.blocks)
+        raise ValueError(f"prior has {len(prior.blocks)} blocks of columns; the data have {n_blocks}. {_OTHER_PRIOR}")
     over_classes = np.asarray(classes.log_prob if classes.fixed else classes.concentration)
     if over_classes.shape[1] != n_classes:
         raise ValueError(f"prior has {over_classes.shape[1]} classes; the data have {n_classes}. {_OTHER_PRIOR}")
@@ -381,19 +347,15 @@ def check_complete_prior(prior: Any, encoding: Encoding, statistics: Any) -> Any
         _require_at_least(over_classes, 0.0, "prior.class_prior.concentration")
     for i, (family, columns, block) in enumerate(zip(prior.blocks, encoding.blocks, statistics.blocks, strict=True)):
         if type(family) is not columns.family:
-            raise ValueError(
-                f"prior.blocks[{i}] is a {type(family).__name__}; {columns.kind} columns need a "
-                f"{columns.family.__name__}. {_OTHER_PRIOR}"
-            )
+            needed = f"{columns.kind} columns need a {columns.family.__name__}"
+            raise ValueError(f"prior.blocks[{i}] is a {type(family).__name__}; {needed}. {_OTHER_PRIOR}")
         shape, groups = np.shape(getattr(family, next(iter(family.least)))), columns.groups()
         if shape != block.count.shape or not np.array_equal(getattr(family, "group", groups), groups):
             raise ValueError(
-                f"prior.blocks[{i}] has shape {shape}; the data need shape {block.count.shape}, with "
-                f"{_group_sizes(groups)} levels for the columns (in networks, for each combination of parent levels). "
-                "Declare `categories` so that the levels do not depend on the rows."
+                f"prior.blocks[{i}] has shape {shape}; the data need {block.count.shape}, with {_group_sizes(groups)} "
+                "levels (in networks for all values of parents). Declare `categories` to fix the levels."
             )
-        for name, bound in family.least.items():
-            _to_shape(getattr(family, name), f"prior.blocks[{i}].{name}", block.count.shape, bound)
+        _check_fields(family, f"prior.blocks[{i}]", block.count.shape)
         if columns.network is not None and hasattr(family, "count"):  # an average of structures
             _require_structures(family, columns.prior(1.0, "alpha", n_classes), f"prior.blocks[{i}]")
     return prior
@@ -413,5 +375,4 @@ def _require_structures(given: Any, columns_prior: Any, name: str) -> None:
 
 def _group_sizes(group: object) -> list[int]:
     """Return the numbers of levels of the groups, from the (L,) group of each level; groups may have any numbers."""
-    sizes: list[int] = np.unique(np.asarray(group), return_counts=True)[1].tolist()
-    return sizes
+    return np.unique(np.asarray(group), return_counts=True)[1].tolist()

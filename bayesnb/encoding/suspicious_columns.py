@@ -196,9 +196,8 @@ def warn_of_remarks(table: Table, remarks: Mapping[int, Sequence[Remark]]) -> No
     ]
     if described:
         warn(
-            f"X has suspicious columns, which were counted unchanged. {' '.join(described)} "
-            "bayesnb.check_table(X, y) lists all remarks. To silence this warning: warnings.filterwarnings('ignore', "
-            "category=bayesnb.SuspiciousColumnWarning).",
+            f"X has suspicious columns, which were counted unchanged. {' '.join(described)} bayesnb.check_table(X, y) "
+            "lists all. To silence: warnings.filterwarnings('ignore', category=bayesnb.SuspiciousColumnWarning).",
             SuspiciousColumnWarning,
         )
 

@@ -233,8 +233,7 @@ def _unseen_levels(contrast: Contrast) -> jax.Array:
     term, level, total, group = contrast
     if term.unseen is None:
         raise ValueError(
-            "For rows with a missing cell in a column that has a parent or child, the moments of log p(row | class) "
-            "have no closed form. Use method='draws'."
+            "Moments of rows with a missing cell that is summed out have no closed form. Use method='draws'."
         )
     return xp.exp(term.unseen(xp.asarray(level).T, xp.asarray(total)[:, group].T).T)
 

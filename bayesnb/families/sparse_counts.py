@@ -90,10 +90,7 @@ class Counts(CountRows):
     def contrast_layout(self, contrast: Contrast) -> Any:
         """Return f(1, a) (L, C), a (L, C) and a₀ (C,); raise ValueError if there is more than one group."""
         if contrast.total.shape[1] != 1:
-            raise ValueError(
-                "All counts of a class must share one probability vector (one simplex); there are "
-                f"{contrast.total.shape[1]}. Use a Dirichlet with num_groups=1."
-            )
+            raise ValueError(f"Counts must be of one simplex, num_groups=1; there are {contrast.total.shape[1]}.")
         table = xp.asarray(contrast.level).T
         return contrast.term.once(table), table, xp.asarray(contrast.total)[:, 0]
 

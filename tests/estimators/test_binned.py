@@ -128,7 +128,7 @@ def test_bad_arguments():
         refused(match, bnb.BinnedNB(edges=edges).fit, FRAME, Y)
     refused("cells=1 must be an integer of at least 2", bnb.BinnedNB(cells=1).fit, FRAME, Y)
     refused("cells=1000 is too large", bnb.BinnedNB(cells=1000).fit, FRAME, Y)
-    refused("prior='flat' is unknown; use 'independent'", bnb.BinnedNB(prior="flat").fit, FRAME, Y)
+    refused("prior='flat' must be 'independent' or", bnb.BinnedNB(prior="flat").fit, FRAME, Y)
     refused("prior.cuts is -1", bnb.BinnedNB(prior=IndependentCuts(cuts=-1.0)).fit, FRAME, Y)
     bad = X.copy()
     bad[3, 1] = -np.inf

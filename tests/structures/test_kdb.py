@@ -280,7 +280,7 @@ BAD = {
     "no columns": ({"max_features": 0}, "max_features=0"),
     "columns in words": ({"max_features": "all"}, "max_features='all'"),
     "no prior": ({"alpha": 0.0}, "alpha contains 0"),
-    "prior of levels": ({"alpha": np.ones((2, 10))}, "total concentration of all levels of a column, for each"),
+    "prior of levels": ({"alpha": np.ones((2, 10))}, "total concentration of all levels of a column in each context"),
     "numbers": ({"numbers": "cut"}, "numbers='cut'"),
 }
 
