@@ -63,7 +63,7 @@ class Multinomial:
 
     def prepare(self, x: object) -> Tabulated:
         """Likelihood with the table rearranged for rows encoded like `x`, to score many blocks of such rows."""
-        return Tabulated(as_rows(x).layout(self.log_theta))
+        return Tabulated(as_rows(x).layout(self.log_theta), None, None)
 
     def log_prob(self, x: object) -> Float[jax.Array, "N C"]:
         """(N, C) Σ x_l log θ_l, without the multinomial coefficient."""
@@ -88,13 +88,16 @@ class Multinomial:
 
 @pytree
 class Tabulated(ReadyLikelihood):
-    """`Multinomial` likelihood whose table is rearranged for one kind of rows."""
+    """Likelihood whose tables are rearranged for one kind of rows: Σ x_l log θ_l, or a `Ratio` if it has a `term`."""
 
     tables: Any
+    multiplicity: Any
+    term: Callable[[Any], Term] | None = static()
 
     def log_prob(self, x: object) -> jax.Array:
-        """(N, C) Σ x_l log θ_l, without the multinomial coefficient, of rows of the kind of the table."""
-        return as_rows(x).dot(self.tables)
+        """(N, C) log p(row | class) of rows of the kind of the tables, without the multinomial coefficient."""
+        rows = as_rows(x)
+        return rows.dot(self.tables) if self.term is None else rows.contrast(self.term(self.multiplicity), self.tables)
 
 
 @pytree
@@ -112,9 +115,9 @@ class Ratio:
     multiplicity: Any
     term: Callable[[Any], Term] = static()
 
-    def prepare(self, x: object) -> Contrasted:
+    def prepare(self, x: object) -> Tabulated:
         """Likelihood with the tables rearranged for rows encoded like `x`, to score many blocks of such rows."""
-        return Contrasted(self._rows(x).contrast_layout(self._contrast()), self.multiplicity, self.term)
+        return Tabulated(self._rows(x).contrast_layout(self._contrast()), self.multiplicity, self.term)
 
     def log_prob(self, x: object) -> Float[jax.Array, "N C"]:
         """(N, C) log p(row | class), integrated out or plugged in by `term`, without multinomial coefficient."""
@@ -139,17 +142,4 @@ class Ratio:
 
 def _raise_groups(x: Any, table: Callable[[], Any], weight: jax.Array) -> Tabulated | None:
     """Likelihood with each group's log probabilities times `weight` (G,) if rows have one draw per group, else None."""
-    return Tabulated(x.layout(x.weigh(xp.asarray(table()), weight))) if hasattr(x, "weigh") else None
-
-
-@pytree
-class Contrasted(ReadyLikelihood):
-    """`Ratio` likelihood whose tables are rearranged for one kind of rows."""
-
-    tables: Any
-    multiplicity: Any
-    term: Callable[[Any], Term] = static()
-
-    def log_prob(self, x: object) -> jax.Array:
-        """(N, C) log p(row | class), without the multinomial coefficient."""
-        return as_rows(x).contrast(self.term(self.multiplicity), self.tables)
+    return Tabulated(x.layout(x.weigh(xp.asarray(table()), weight)), None, None) if hasattr(x, "weigh") else None
