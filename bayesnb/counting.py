@@ -48,10 +48,9 @@ def count_rows(encoding: Encoding, rows: tuple[Rows, ...], label: np.ndarray, we
     n_classes, on_host = len(encoding.classes), list[tuple[Any, float] | None]()
     block_rows: Any
     for columns, block_rows in zip(encoding.blocks, rows, strict=True):
-        network = columns.network
-        if network is not None and len(network.nodes) > len(network.base.index):
-            pairs = count_level_pairs(network.base, block_rows.base, label, weight, n_classes)
-            on_host.append((LevelCounts(lay_out_pairs(network, pairs)), 0.0))
+        if len(columns.sizes()) > len(columns.base.index):  # more nodes than features
+            pairs = count_level_pairs(columns.base, block_rows.base, label, weight, n_classes)
+            on_host.append((LevelCounts(lay_out_pairs(columns.network, pairs)), 0.0))
         else:
             on_host.append(block_rows.count_on_host(label, weight, n_classes))
     by_kernels = tuple(r for r, counted in zip(rows, on_host, strict=True) if counted is None)

@@ -383,7 +383,7 @@ def _compare_level_columns(
     Counts of a column with parents are summed over these. A column that is in several tables has the first as the last.
     """
     base, (feature, levels) = columns.base, columns.base.axis()
-    children = range(len(columns.index)) if columns.network is None else [child for child, *_ in columns.network.nodes]
+    children = [child for child, *_ in columns.nodes]
     cells = base.are_cells()
     names: list[list[str]] = [[] for _ in base.index]
     for f, level in zip(feature, levels, strict=True):

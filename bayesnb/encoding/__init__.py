@@ -38,7 +38,7 @@ from bayesnb.encoding.pair_columns import PairColumns
 from bayesnb.encoding.row_blocks import Rows, blocks
 from bayesnb.encoding.suspicious_columns import check_table, find_remarks, warn_of_remarks
 from bayesnb.encoding.table import Table, to_table
-from bayesnb.encoding.term_map import MarginColumns, RootColumns, TermMap, select_level_columns
+from bayesnb.encoding.term_map import MarginColumns, RootColumns, TermMap
 
 
 @dataclass(frozen=True, eq=False)
@@ -64,10 +64,7 @@ class Encoding:
         """Raise ValueError unless there are classes, each column is in a block, and the blocks are consistent."""
         self.classes.check()
         if not len(self.classes) or not self.blocks:
-            raise ValueError(
-                "The encoding must have at least one class and one block of columns (the columns of one kind). "
-                f"There are {len(self.classes)} classes and {len(self.blocks)} blocks."
-            )
+            raise ValueError(f"The encoding has {len(self.classes)} classes and {len(self.blocks)} blocks of columns.")
         alone = [j for b in self.blocks if b.network is None and b.role is None for j in b.index]
         if len(set(alone)) < len(alone):
             twice = next(j for j in alone if alone.count(j) > 1)
@@ -75,18 +72,13 @@ class Encoding:
         bases = self._bases()
         index = sorted({j for base in bases for j in base.index})
         if index != list(range(len(index))) or len(index) != self.n_features:
-            raise ValueError(
-                f"Each column of X must be in a block of columns. The blocks have {len(index)} columns together; X has "
-                f"{self.n_features}."
-            )
+            raise ValueError(f"X has {self.n_features} columns, and its blocks have {len(index)}. Put each in a block.")
         for block, base in zip(self.blocks, bases, strict=True):
-            n_columns = len(set(base.index))
-            if base.n_features != self.n_features or not n_columns == len(base.index) == len(base.names):
+            n, n_distinct = len(base.index), len(set(base.index))
+            if base.n_features != self.n_features or not n_distinct == n == len(base.names):
                 raise ValueError(
-                    "The columns of a block must be distinct, and each must have a name. One block has "
-                    f"{len(base.index)} columns, {n_columns} of them distinct, and {len(base.names)} names. All "
-                    f"blocks must be for the same number of columns of X; this one is for {base.n_features}, and the "
-                    f"first block for {self.n_features}."
+                    f"A block must have distinct columns of {self.n_features}, each with a name; it has {n} columns of "
+                    f"{base.n_features}, {n_distinct} of them distinct, and {len(base.names)} names."
                 )
             block.check()
 
@@ -108,14 +100,12 @@ class Encoding:
         """
         found: dict[int, tuple[str, str]] = {}
         for columns in self._bases():
-            if isinstance(columns, LevelColumns):
-                found |= columns.texts_among_numbers()
+            found |= columns.texts_among_numbers()
         for j in sorted(found.keys() - self.positions(named)):
             name, text = found[j]
             warn(
-                f"Column {shown(name)} has the text {shown(text)} among numbers, and counts as categorical. To read "
-                "numbers, pass pandas.to_numeric(column, errors='coerce'), which makes texts missing. To keep "
-                "categories, pass column.astype('category')."
+                f"Column {shown(name)} has the text {shown(text)} among numbers, and counts as categorical. Pass "
+                "pandas.to_numeric(column, errors='coerce') for numbers, or column.astype('category') for levels."
             )
 
     def warn_of_numbers_as_levels(self, before: Encoding, named: Iterable[object], *, whole: bool) -> None:
@@ -126,16 +116,11 @@ class Encoding:
         """
         kept = self.positions(named)
         for columns, known in zip(self._bases(), before._bases(), strict=True):
-            if not isinstance(columns, LevelColumns) or not isinstance(known, LevelColumns):
-                continue
-            for j, name, levels, earlier in zip(
-                columns.index, columns.names, columns.levels, known.levels, strict=True
-            ):
-                if j not in kept and len(earlier) <= 2 < len(levels) and levels.count_as_numbers(whole=whole):
+            for j, (name, n_levels) in columns.levels_now_numbers(known, whole=whole).items():
+                if j not in kept:
                     warn(
-                        f"Column {shown(name)} counts as categorical, because it had at most two different values in "
-                        f"the rows that were counted first; now it has {len(levels)}. To count it as numbers, name it "
-                        "in `gaussian`, or let the first rows have more of its values."
+                        f"Column {shown(name)} counts as categorical, as the first rows had at most two of its "
+                        f"{n_levels} values. To count it as numbers, name it in `gaussian`."
                     )
 
     def warn_of_suspicious_columns(self, table: Table, label: np.ndarray) -> None:
@@ -243,7 +228,7 @@ class Encoding:
         if others := sorted(entries.keys() - counted):
             raise ValueError(
                 f"alpha names the column {shown(self.feature_names[others[0]])}, whose kind is {kinds[others[0]]}. "
-                "Only columns of levels and words have concentrations. Leave the column out of alpha."
+                "Only columns of levels and words have concentrations."
             )
 
 
@@ -252,9 +237,8 @@ def numeric_columns(blocks: Iterable[Columns]) -> list[bool]:
     bases = [block.base for block in blocks]
     numeric = [True] * bases[0].n_features
     for base in bases:
-        if isinstance(base, LevelColumns):
-            for j, is_cell in zip(base.index, base.are_cells(), strict=True):
-                numeric[j] = bool(is_cell)
+        for f in np.flatnonzero(~base.are_numbers()):
+            numeric[base.index[f]] = False
     return numeric
 
 
@@ -293,6 +277,5 @@ __all__ = [
     "numeric_columns",
     "priors",
     "report_unknown",
-    "select_level_columns",
     "to_table",
 ]

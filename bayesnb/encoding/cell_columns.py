@@ -45,6 +45,7 @@ class CellColumns(PlainColumns, OneLevelColumns):
     edges: tuple[np.ndarray | None, ...]
     most: int
     kind = "binned"
+    by_feature = ("index", "names", "edges")
     family = Binned
     hyperparameter = "binned_prior"
 
@@ -84,11 +85,6 @@ class CellColumns(PlainColumns, OneLevelColumns):
             complete &= check_finite(values, self.names, start=rows.start)
             codes[rows] = code_block(pad_rows(values, size), ends, dtype=str(dtype))[: len(values)]
         return CodedRows(codes, self.sizes(), complete)
-
-    def select(self, features: Sequence[int]) -> Self:
-        """Return the columns at these positions among the features."""
-        index, names = tuple(self.index[f] for f in features), tuple(self.names[f] for f in features)
-        return replace(self, index=index, names=names, edges=tuple(self.edges[f] for f in features))
 
     def union(self, other: Self) -> Self:
         """Return columns with the edges of both; raise ValueError if a feature has different edges."""

@@ -4,13 +4,14 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Hashable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, fields
 from functools import cached_property
 from typing import Any, ClassVar, Literal, NamedTuple, Self
 
 import numpy as np
 import scipy.sparse as sp
 
+from bayesnb._util.arguments import bad_argument
 from bayesnb.encoding.levels import MISSING, Levels, to_python
 from bayesnb.encoding.priors import prior_of_levels, prior_of_numbers
 from bayesnb.encoding.row_blocks import CodedRows, RealRows, Rows, code_in_pieces
@@ -50,6 +51,10 @@ class Columns(ABC):
     family: Any = Dirichlet
     base: Any
     """Columns of the same features without parents."""
+    nodes: Any
+    """Positions in `base` of each feature, then of its parents."""
+    sums_missing: ClassVar[bool] = False
+    """Whether rows score with missing cells summed out, where these have parents or children."""
     role: ClassVar[Literal["root", "margin"] | None] = None
     """Role of columns that another block has given their parents; None for columns of no other block."""
     one_simplex = False
@@ -82,6 +87,17 @@ class Columns(ABC):
         Default: these columns, which have no levels, and their rows.
         """
         return self, self.rows(table, policy)
+
+    def texts_among_numbers(self) -> dict[int, tuple[str, str]]:
+        """Return {position in the table: (name, text)} of features that are levels by few texts; default: none."""
+        return {}
+
+    def levels_now_numbers(self, before: Self, *, whole: bool) -> dict[int, tuple[str, int]]:
+        """Return {position in the table: (name, number of levels)} of features that have become numbers; default: none.
+
+        They had at most two levels in `before`, and have more now: see `count_as_numbers` for `whole`.
+        """
+        return {}
 
     def with_declared(self, known: Mapping[int, Levels]) -> Self:
         """Return columns whose levels are those in `known`, by position in the table, for good; default: unchanged."""
@@ -129,6 +145,10 @@ class Columns(ABC):
     def axis(self) -> tuple[np.ndarray, Sequence[Hashable] | None]:
         """Return the feature (L,) and the level of each position; default: None in place of the levels."""
         return self.groups(), None
+
+    def are_numbers(self) -> np.ndarray:
+        """(F,) whether each feature is read as numbers; default: all are."""
+        return np.ones(len(self.index), bool)
 
     def are_cells(self) -> np.ndarray:
         """(F,) whether the levels of each feature are cells of a number, in ascending order; default: none are."""
@@ -202,10 +222,24 @@ class PlainColumns(Columns):
     names: Sequence[str]
     n_features: int
 
+    by_feature: ClassVar[tuple[str, ...]] = ("index", "names")
+    """Fields with an entry for each feature, or without entries."""
+
     @property
     def base(self) -> Self:
         """The columns themselves."""
         return self
+
+    @property
+    def nodes(self) -> list[tuple[int, ...]]:
+        """Position of each feature, which has no parents."""
+        return [(f,) for f in range(len(self.index))]
+
+    def select(self, features: Sequence[int], kind: type[PlainColumns] | None = None) -> Any:
+        """Return the features at these positions, as columns of the type `kind`; default: of the same type."""
+        values = {f.name: getattr(self, f.name) for f in fields(self)}
+        values |= {name: tuple(values[name][j] for j in features) for name in self.by_feature if len(values[name])}
+        return (kind or type(self))(**values)
 
 
 class OneLevelColumns(Columns):
@@ -247,18 +281,10 @@ class RealColumns(PlainColumns):
             table.check_nonnegative(values, self.index)
         return RealRows(values, self.names, self.family.statistics)
 
-    def select(self, features: Sequence[int]) -> RealColumns:
-        """Return the columns at these positions among the features."""
-        index, names = [self.index[f] for f in features], [self.names[f] for f in features]
-        return RealColumns(tuple(index), tuple(names), self.n_features, self.family)
-
     def check(self) -> None:
         """Raise ValueError unless the family is one of numbers."""
         if not hasattr(self.family.statistics, "values"):
-            raise ValueError(
-                "Columns of numbers must have a family of distributions of numbers, such as NormalInverseGamma; their "
-                f"family is {self.family.__name__}."
-            )
+            raise ValueError(f"Columns of numbers must have a family of numbers; it is {self.family.__name__}.")
 
 
 @dataclass(frozen=True, eq=False)
@@ -331,10 +357,7 @@ class BinaryColumns(PlainColumns, OneLevelColumns):
             row, column = matrix.tocoo().coords
             _require_binary(matrix.data, self.names, lambda i: (int(row[i]), int(column[i])))
         elif self.threshold < 0:
-            raise ValueError(
-                f"binarize={self.threshold} is negative, so that every absent cell of the sparse X would exceed the "
-                "threshold. Use a threshold of at least 0, or pass X.toarray()."
-            )
+            raise bad_argument("binarize", self.threshold, "at least 0 for a sparse X, whose absent cells are 0")
         elif matrix.nnz and matrix.data.min() <= self.threshold:
             present = matrix.data > self.threshold
             matrix = sp.csr_array((present, matrix.indices, matrix.indptr), matrix.shape, copy=True)
@@ -376,10 +399,8 @@ def _require_binary(values: np.ndarray, names: Sequence[str], locate: Callable[[
     if bad.any():
         i = int(np.argmax(bad))
         row, j = locate(i)
-        raise ValueError(
-            f"Input X, column {names[j]!r}, row {row}: {to_python(values.ravel()[i])!r} is neither 0 nor 1; with "
-            "binarize=None cells must be 0, 1 or missing. Set `binarize` to a threshold."
-        )
+        cell = f"Input X, column {names[j]!r}, row {row}: {to_python(values.ravel()[i])!r}"
+        raise ValueError(f"{cell} is neither 0, 1 nor missing. Set `binarize` to a threshold.")
 
 
 def require_entries(what: str, n: int, n_columns: int) -> None:

@@ -30,13 +30,7 @@ class ContextColumns(NodeColumns):
         return prior_of_contexts(given, self, n_classes)
 
     def contexts_of_rows(
-        self,
-        base: CodedRows,
-        alpha: object,
-        label: np.ndarray,
-        weight: np.ndarray,
-        n_classes: int,
-        rows: np.ndarray,
+        self, base: CodedRows, alpha: object, label: np.ndarray, weight: np.ndarray, n_classes: int, rows: np.ndarray
     ) -> list[ContextsOfRows]:
         """Return the contexts of some rows, with the counts of others, of a few nodes at a time, most parents first.
 

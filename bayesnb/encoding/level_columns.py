@@ -58,6 +58,12 @@ class LevelColumns(PlainColumns, OneLevelColumns):
     cuts: tuple[np.ndarray | None, ...] = ()
     kept: tuple[Levels, ...] = ()
     kind = "categorical"
+    by_feature = ("index", "names", "levels", "declared", "cuts", "kept")
+
+    def select(self, features: Sequence[int], kind: type[PlainColumns] | None = None) -> Any:
+        """Return the features at these positions, as columns of the type `kind`; default: of the same type."""
+        chosen = super().select(features, kind)
+        return chosen if chosen.are_cells().any() else replace(chosen, cuts=())
 
     def learn(self, table: Table, policy: UnknownPolicy | None = None) -> tuple[Self, CodedRows]:
         """Return columns with the values that may occur as levels of undeclared features, and the coded rows.
@@ -134,8 +140,7 @@ class LevelColumns(PlainColumns, OneLevelColumns):
         for cuts, levels in zip(self.cuts, self.levels, strict=False):
             if cuts is not None and (not are_edges(cuts) or len(cuts) + 1 != len(levels)):
                 raise ValueError(
-                    "The cuts of a column of numbers must increase, and be one fewer than the intervals between them. "
-                    f"Found {len(cuts)} cuts and {len(levels)} intervals."
+                    f"A column of numbers has {len(cuts)} cuts, which must increase, and {len(levels)} intervals."
                 )
 
     def with_numbers(self, index: Sequence[int], names: Sequence[str], cuts: Sequence[np.ndarray]) -> Self:
@@ -165,6 +170,18 @@ class LevelColumns(PlainColumns, OneLevelColumns):
             if 0 < _TEXTS_TO_NUMBERS * len(texts) <= len(levels) - len(texts):
                 found[j] = name, texts[0]
         return found
+
+    def levels_now_numbers(self, before: Self, *, whole: bool) -> dict[int, tuple[str, int]]:
+        """Return {position in the table: (name, number of levels)} of features that have become numbers.
+
+        They had at most two levels in `before`, and have more now: see `count_as_numbers` for `whole`.
+        """
+        features = zip(self.index, self.names, self.levels, before.levels, strict=True)
+        return {
+            j: (name, len(levels))
+            for j, name, levels, earlier in features
+            if len(earlier) <= 2 < len(levels) and levels.count_as_numbers(whole=whole)
+        }
 
     def with_values(self, values: Sequence[Sequence[Hashable]]) -> Self:
         """Return columns whose undeclared features have these values and those `kept` as levels.
@@ -248,6 +265,10 @@ class LevelColumns(PlainColumns, OneLevelColumns):
         """(F,) whether each feature is a number whose levels are the intervals between its cuts."""
         return np.array([cuts is not None for cuts in self.cuts or (None,) * len(self.index)], bool)
 
+    def are_numbers(self) -> np.ndarray:
+        """(F,) whether each feature is a number whose levels are the intervals between its cuts."""
+        return self.are_cells()
+
     def tables(self, flat: np.ndarray) -> list[np.ndarray]:
         """Return the (C, levels) table of each feature, from the (C, L) array of all features."""
         return np.split(flat, self.start()[1:], axis=1)
@@ -325,8 +346,8 @@ def report_unknown(columns: LevelColumns, unknown: list[Unknown], note: str = ""
     description = describe_unknown(columns, unknown)
     if columns.unknown == "error":
         raise ValueError(
-            f"Found unknown categories: {description}. Declare these levels in `categories`, or set "
-            "handle_unknown='ignore' (such cells count as missing) or 'level' (all unknown values share one level)."
+            f"Found unknown categories: {description}. Declare them in `categories`, or set handle_unknown='ignore' "
+            "(missing cells) or 'level' (one level for all)."
         )
     meaning = "counts as missing" if columns.unknown == "ignore" else f"counts as the reserved level {RESERVED}"
     warn(f"Found {description}. Each such cell {meaning}.{' ' * bool(note)}{note}", UnknownLevelWarning)

@@ -65,7 +65,6 @@ class NodeColumns(OneLevelColumns):
     missing_is_value: ClassVar[bool] = False
     """Whether a missing parent is one more value of the parent, so that a cell counts whenever it is observed."""
     sums_missing: ClassVar[bool] = True
-    """Whether rows score with missing cells summed out."""
 
     def __post_init__(self) -> None:
         self._set_columns([child for child, *_ in self.nodes])
@@ -97,8 +96,7 @@ class NodeColumns(OneLevelColumns):
         for node in self.nodes:
             if not node or len(set(node)) < len(node) or not all(0 <= j < n_columns for j in node):
                 raise ValueError(
-                    "A node of the network must hold the indices of a column and of its parents, distinct and from 0 "
-                    f"to {n_columns - 1}. One node is {node}."
+                    f"The node {node} must be a column and its parents, distinct, from 0 to {n_columns - 1}."
                 )
 
     def learn(self, table: Table, policy: UnknownPolicy | None = None) -> tuple[Self, NodeRows]:
@@ -134,8 +132,7 @@ class NodeColumns(OneLevelColumns):
         """Return columns with the levels of both; raise ValueError if the structures differ."""
         if self.nodes != other.nodes:
             raise ValueError(
-                "Counts of different structures cannot be added. Use the same structure for all batches: choose "
-                "the parents once, and use NetworkNB(parents=...)."
+                "Counts of different structures cannot be added. Fix the parents by NetworkNB(parents=...)."
             )
         return replace(self, base=self.base.union(other.base))
 

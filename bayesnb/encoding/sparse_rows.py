@@ -67,9 +67,29 @@ class WordRows(Rows):
             # The product by @ would depend on threads.
             log_base += np.sum(weight[rows] * log_factorial(total)[0]) - of_words.sum()
             whole &= are_whole
-        values = None if self.presence else self.matrix.data
-        count = _sum_entries_by_class(self.matrix, values, label, weight, n_classes, whole=whole)
-        return LevelCounts(count), float(log_base)
+        return LevelCounts(self._sum_by_class(label, weight, n_classes, whole=whole)), float(log_base)
+
+    def _sum_by_class(self, label: np.ndarray, weight: np.ndarray, n_classes: int, *, whole: bool) -> np.ndarray:
+        """(C, F) sums of weight · count over the rows of each class; `whole`: all counts are integers."""
+        shape = n_classes, self.matrix.shape[1]
+        n = shape[0] * shape[1]
+        total, first = np.zeros((1, n)), label.astype(sp.get_index_dtype(maxval=n)) * shape[1]
+        with rows_progress("counting", len(label)) as step:
+            for rows in _pieces(self.matrix, max(SUMMED_ENTRIES, n)):
+                bounds = self.matrix.indptr[rows.start : rows.stop + 1]
+                entries, length = slice(bounds[0], bounds[-1]), np.diff(bounds)
+                index = np.repeat(first[rows], length)
+                index += self.matrix.indices[entries]
+                counts = self.matrix.data[entries]
+                value = np.ones(len(index)) if self.presence else counts.astype(np.float64, copy=False)
+                if whole and value.sum() <= 2**24:  # float32 holds these integers exactly, and takes half of the cache
+                    value = value.astype(np.float32)
+                if (weight[rows] != 1).any():
+                    value = value * np.repeat(weight[rows], length)
+                # SciPy sums entries of the same index, in half the time of np.add.at.
+                total += sp.csr_array((value, index, [0, len(index)]), total.shape).toarray()
+                step(rows.stop - rows.start)
+        return total.reshape(shape)
 
     def log_base(self, start: int, stop: int) -> np.ndarray | float:
         """(M,) log multinomial coefficients of the rows start … stop - 1: log t! - Σ log x_l!, t the total of a row."""
@@ -122,39 +142,6 @@ class WordRows(Rows):
             pad_rows(total_count, padded_size(len(total_count), least=FEWEST_ROWS)),
         )
         return Counts(count, level, row, indptr, pairs)
-
-
-def _sum_entries_by_class(
-    matrix: sp.csr_array,
-    values: np.ndarray | None,
-    label: np.ndarray,
-    weight: np.ndarray,
-    n_classes: int,
-    *,
-    whole: bool,
-) -> np.ndarray:
-    """(C, F) sums of weight · value of the stored entries over the rows of each class.
-
-    `values` None: all are 1; `whole`: all are integers.
-    """
-    shape = n_classes, matrix.shape[1]
-    n = shape[0] * shape[1]
-    total, first = np.zeros((1, n)), label.astype(sp.get_index_dtype(maxval=n)) * shape[1]
-    with rows_progress("counting", len(label)) as step:
-        for rows in _pieces(matrix, max(SUMMED_ENTRIES, n)):
-            bounds = matrix.indptr[rows.start : rows.stop + 1]
-            entries, length = slice(bounds[0], bounds[-1]), np.diff(bounds)
-            index = np.repeat(first[rows], length)
-            index += matrix.indices[entries]
-            value = np.ones(len(index)) if values is None else values[entries].astype(np.float64, copy=False)
-            if whole and value.sum() <= 2**24:  # float32 holds these integers exactly, and takes half of the cache
-                value = value.astype(np.float32)
-            if (weight[rows] != 1).any():
-                value = value * np.repeat(weight[rows], length)
-            # SciPy sums entries of the same index, in half the time of np.add.at.
-            total += sp.csr_array((value, index, [0, len(index)]), total.shape).toarray()
-            step(rows.stop - rows.start)
-    return total.reshape(shape)
 
 
 def _pieces(matrix: sp.csr_array, entries: int) -> Iterator[slice]:

@@ -7,7 +7,7 @@ from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 from numbers import Integral
-from typing import Any, NoReturn, overload
+from typing import Any, NoReturn
 
 import numpy as np
 import scipy.sparse as sp
@@ -40,11 +40,7 @@ class Positions(Sequence[str]):
     def __len__(self) -> int:
         return self.n
 
-    @overload
-    def __getitem__(self, j: int) -> str: ...
-    @overload
-    def __getitem__(self, j: slice) -> tuple[str, ...]: ...
-    def __getitem__(self, j: int | slice) -> str | tuple[str, ...]:
+    def __getitem__(self, j: Any) -> Any:
         position = range(self.n)[j]
         return str(position) if isinstance(position, int) else tuple(map(str, position))
 
@@ -108,16 +104,19 @@ class Table:
         """Whether the input is a sparse matrix."""
         return not isinstance(self.data, np.ndarray | list)
 
+    def columns_at(self, index: Sequence[int]) -> tuple[Sequence[int], Sequence[str], int]:
+        """Return positions and names of the columns `index`, and the number of all columns, as `Columns` take them."""
+        n_columns = len(self.names)
+        if len(index) == n_columns:
+            return index, self.names, n_columns
+        return tuple(index), tuple(self.names[j] for j in index), n_columns
+
     def take(self, mask: np.ndarray) -> Table:
         """Return the table of the rows where `mask` (N,) is true."""
-        if self.is_frame:
-            data: Any = [c[mask] if hasattr(c, "iloc") else c.filter(mask) for c in self.data]
-        else:
-            data = self.data[mask]
-        return replace(self, data=data, n_rows=int(mask.sum()))
+        return self.part(np.flatnonzero(mask), range(len(self.names)))
 
     def part(self, rows: np.ndarray | None, index: Sequence[int]) -> Table:
-        """Return the dense table of the rows at some positions, None for all rows, and of the columns `index`."""
+        """Return the table of the rows at some positions, None for all rows, and of the columns `index`."""
         data, names, numeric = self.data, self.names, self.numeric
         if len(index) < len(names):
             data = [data[j] for j in index] if self.is_frame else data[:, list(index)]
@@ -165,8 +164,7 @@ class Table:
             unit, known = None if kind is None else UNITS[kind], self.time_units.get(self.names[j])
             if unit != known and (numbers == numbers).any():  # Missing cells have no unit.
                 raise ValueError(
-                    f"{where}: the cells are {_CELLS[unit]}, but the classifier was fitted to {_CELLS[known]}. "
-                    "Pass cells of the same kind as in fit."
+                    f"{where}: the cells are {_CELLS[unit]}, but the classifier was fitted to {_CELLS[known]}."
                 )
         return numbers
 
@@ -323,10 +321,7 @@ def to_table(X: Any, owner: str) -> Table:
         return Table(columns, names, n_rows, owner)
     if isinstance(X, np.ma.MaskedArray) and np.ma.is_masked(X):
         row = tuple(int(i[0]) for i in np.nonzero(np.ma.getmaskarray(X)))
-        raise TypeError(
-            f"Input X is a masked array; the first masked cell is at {row}. {owner} takes NaN or None for missing "
-            "cells. Use X.astype(float).filled(numpy.nan)."
-        )
+        raise TypeError(f"Input X is masked at {row}. {owner} takes NaN: use X.astype(float).filled(numpy.nan).")
     if not (sp.issparse(X) or isinstance(X, np.ndarray)) and not hasattr(X, "__array__"):
         X = from_sequence(X)
     if sp.issparse(X) and X.ndim == 2 and X.dtype.kind in "biuf":
@@ -338,9 +333,7 @@ def to_table(X: Any, owner: str) -> Table:
         kind = f"{n_axes}D" if n_axes else "scalar"
         raise ValueError(
             f"Expected 2D array, got {kind} array instead: X={shown(X)}. {owner} takes a table, a row of features for "
-            "each sample. Reshape your data: "
-            "X.reshape(1, -1) is one row, X.reshape(-1, 1) one feature. Count the words of texts by "
-            "bayesnb.text.BagOfWords first."
+            "each sample. Reshape your data: X.reshape(1, -1) is a row. Count the words of texts by text.BagOfWords."
         )
     array = check_array(X, dtype=None, accept_sparse="csr", ensure_all_finite=False, estimator=owner, input_name="X")
     return Table(_to_native(array), Positions(array.shape[1]), array.shape[0], owner)
@@ -402,18 +395,16 @@ def _require_distinct(names: Sequence[str]) -> None:
     """Raise ValueError if two columns have the same name."""
     for j, name in enumerate(names if len(set(names)) < len(names) else ()):
         if (first := names.index(name)) < j:
-            raise ValueError(
-                f"Input X: columns {first} and {j} are both named {shown(name)}. Rename or drop one of them."
-            )
+            raise ValueError(f"Input X: columns {first} and {j} are both named {shown(name)}. Rename one.")
 
 
 def _check_size(n_rows: int, n_columns: int, owner: str) -> None:
     """Raise ValueError unless there is a row and a column."""
     for count, what in ((n_rows, "sample"), (n_columns, "feature")):
         if count < 1:
+            shape = (n_rows, n_columns)
             raise ValueError(
-                f"Found array with 0 {what}(s) (shape={(n_rows, n_columns)}) while a minimum of 1 is required by "
-                f"{owner}."
+                f"Found array with 0 {what}(s) (shape={shape}) while a minimum of 1 is required by {owner}."
             )
 
 
@@ -429,10 +420,8 @@ def from_sequence(X: Any, name: str = "X") -> np.ndarray:
         ragged = next((i for i, n in enumerate(lengths) if n != lengths[0]), None)
         if ragged is None:
             raise
-        raise ValueError(
-            f"Input {name} is ragged: row {ragged} has {lengths[ragged]} entries, and row 0 has {lengths[0]}. Give "
-            "every row the same number of entries, with None for a missing one."
-        ) from None
+        found = f"row {ragged} has {lengths[ragged]} entries, and row 0 has {lengths[0]}"
+        raise ValueError(f"Input {name} is ragged: {found}. Pass None for a missing one.") from None
     is_mixed = array.dtype.kind in "US" or _has_rounded(array, X) or _has_booleans(array, X)
     return np.asarray(X, dtype=object) if is_mixed else array
 

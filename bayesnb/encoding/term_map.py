@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Hashable, Sequence
 from dataclasses import dataclass
-from typing import Any, ClassVar, Literal
+from typing import ClassVar, Literal
 
 import numpy as np
 from jaxtyping import Float, Int
@@ -36,17 +36,6 @@ class MarginColumns(RootColumns):
     """Features given the class alone, with the prior of naive Bayes, beside a block of the features given parents."""
 
     role: ClassVar[Literal["root", "margin"] | None] = "margin"
-
-
-def select_level_columns(kind: type[LevelColumns], base: LevelColumns, features: Sequence[int]) -> Any:
-    """Return the features at these positions in `base` as columns of type `kind`, given the class alone."""
-    selected: dict[str, Any] = {name: getattr(base, name) for name in ("n_features", "unknown", "missing_values")}
-    for name in ("index", "names", "levels", "declared", "cuts", "kept"):
-        values = getattr(base, name)
-        selected[name] = tuple(values[j] for j in features) if len(values) else ()
-    if all(cuts is None for cuts in selected["cuts"]):
-        selected["cuts"] = ()
-    return kind(**selected)
 
 
 @dataclass(frozen=True, eq=False)

@@ -153,12 +153,8 @@ def cell_columns(table: Table, index: Sequence[int], cells: int, edges: Any) -> 
     given = check_edges(edges, table, index)
     widest = max((len(ends) + 1 for ends in given if ends is not None), default=0)
     if widest > _MOST_CELLS:
-        raise ValueError(
-            f"edges cut a column into {widest} cells (bins); at most {_MOST_CELLS} are allowed, because the cost grows "
-            "with the square of the number of cells. Pass fewer edges."
-        )
-    names = table.names if len(index) == len(table.names) else tuple(table.names[j] for j in index)
-    return CellColumns(index, names, len(table.names), given, cells)
+        raise ValueError(f"edges cut a column into {widest} cells (bins); at most {_MOST_CELLS} are allowed.")
+    return CellColumns(*table.columns_at(index), given, cells)
 
 
 @float64

@@ -4,12 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Hashable, Iterable, Sequence
 from dataclasses import KW_ONLY, dataclass
-from typing import Any, cast
+from typing import Any
 
 import numpy as np
 
 from bayesnb import scoring
-from bayesnb._util.arguments import require_choice, require_number, shown
+from bayesnb._util.arguments import bad_argument, require_choice, require_number, shown
 from bayesnb.encoding import (
     BinaryColumns,
     Columns,
@@ -20,7 +20,6 @@ from bayesnb.encoding import (
     declared_categories,
 )
 from bayesnb.encoding.labelled_vectors import is_labelled, match_columns, named_levels
-from bayesnb.encoding.level_columns import HandleUnknown
 from bayesnb.estimators.base import NaiveBayesClassifier
 from bayesnb.estimators.defaults import ALPHA, CLASS_ALPHA
 from bayesnb.model import Estimate
@@ -236,8 +235,7 @@ class BernoulliNB(NaiveBayesClassifier):
 
     def _columns(self, table: Table) -> tuple[Columns, ...]:
         """Return one block of all columns of a table as Bernoulli columns."""
-        n = len(table.names)
-        return (binary_columns(table, range(n), self.binarize),)
+        return (binary_columns(table, range(len(table.names)), self.binarize),)
 
     @property
     def feature_count_(self) -> np.ndarray:
@@ -336,8 +334,7 @@ class MultinomialNB(NaiveBayesClassifier):
 
     def _columns(self, table: Table) -> tuple[Columns, ...]:
         """Return one block of all columns of a table as counts over one simplex."""
-        n = len(table.names)
-        return (CountColumns(range(n), table.names, n),)
+        return (CountColumns(*table.columns_at(range(len(table.names)))),)
 
     @property
     def feature_count_(self) -> np.ndarray:
@@ -356,8 +353,7 @@ def binary_columns(table: Table, index: Sequence[int], binarize: float | None) -
     """Make one block of Bernoulli columns of a table, at positions `index`: present where a cell exceeds `binarize`."""
     if binarize is not None:
         require_number("binarize", binarize, "a finite number, or None if all cells are 0 or 1", lambda _: True)
-    names = table.names if len(index) == len(table.names) else tuple(table.names[j] for j in index)
-    return BinaryColumns(index, names, len(table.names), binarize)
+    return BinaryColumns(*table.columns_at(index), binarize)
 
 
 def level_columns(
@@ -374,26 +370,20 @@ def level_columns(
     given_marks: Any = missing_values if is_list else [] if missing_values is None else [missing_values]
     marks = tuple(mark for mark in given_marks if type(mark).__name__ != "NAType")  # pd.NA is missing anyway
     if not all(isinstance(mark, Hashable) for mark in marks):
-        raise ValueError(
-            f"missing_values={shown(missing_values)} holds an unhashable value, which cannot be a cell. Pass a "
-            "hashable value or a list of hashable values."
-        )
+        raise bad_argument("missing_values", missing_values, "a hashable cell or a list of these")
     marked, known, declared = Levels.from_values(marks), [], []
     for j, given in zip(index, _read_categories(table, index, categories), strict=True):
+        where = f"feature {shown(table.names[j])}"
         if given is None or (isinstance(given, str) and given == "auto"):
             given = None if table.is_sparse else declared_categories(table.column(j))
         elif isinstance(given, str | bytes) or not isinstance(given, Iterable):
-            raise ValueError(
-                f"categories: the levels of feature {shown(table.names[j])} must be a list; they are {shown(given)}."
-            )
+            raise ValueError(f"categories: the levels of {where} must be a list; they are {shown(given)}.")
         known.append(Levels.from_values(v for v in (() if given is None else given) if v not in marked))
         declared.append(given is not None)
         if declared[-1] and not len(known[-1]):
-            raise ValueError(
-                f"categories: no level is declared for feature {shown(table.names[j])}. Declare at least one."
-            )
-    names, unknown = tuple(table.names[j] for j in index), cast(HandleUnknown, handle_unknown)
-    return LevelColumns(index, names, len(table.names), tuple(known), tuple(declared), unknown, marks)
+            raise ValueError(f"categories: no level is declared for {where}. Declare at least one.")
+    unknown: Any = handle_unknown
+    return LevelColumns(*table.columns_at(index), tuple(known), tuple(declared), unknown, marks)
 
 
 def declared_columns(table: Table, categories: object, alpha: object) -> set[int]:
@@ -423,8 +413,7 @@ def _read_categories(table: Table, index: Sequence[int], categories: object) -> 
     levels: Any = categories
     is_list = isinstance(levels, Sequence | np.ndarray) and not isinstance(levels, str)
     if not is_list or len(levels) != len(index):
-        raise ValueError(
-            f"categories={shown(categories)} must be 'auto', a list with the levels of each of the {len(index)} "
-            "categorical features, or a dict {feature: levels}."
+        raise bad_argument(
+            "categories", categories, f"'auto', a dict {{feature: levels}}, or a list of {len(index)} lists"
         )
     return list(levels)

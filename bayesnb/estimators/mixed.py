@@ -18,7 +18,7 @@ from bayesnb.estimators.binned import BinnedNB, cell_columns, cell_edges, chosen
 from bayesnb.estimators.classifier_state import LabelledRows
 from bayesnb.estimators.defaults import ALPHA, CELLS, CLASS_ALPHA
 from bayesnb.estimators.discrete import HANDLE_UNKNOWN, binary_columns, declared_columns, level_columns
-from bayesnb.families import Family, NormalInverseGamma
+from bayesnb.families import NormalInverseGamma
 from bayesnb.model import Estimate, NaiveBayes
 from bayesnb.selection.density_gains import Density, NumberTerms, compare_densities
 
@@ -278,7 +278,10 @@ class MixedNB(NaiveBayesClassifier):
         """
         table, of_numbers = batch.table, classifier_state.copy_unfitted(self)
         of_numbers.alpha = ALPHA  # `alpha` may name columns of levels, which the encoding of numbers does not have.
-        learned = real_columns(table, index, NormalInverseGamma), cell_columns(table, index, self.cells, self.edges)
+        learned = (
+            RealColumns(*table.columns_at(index), NormalInverseGamma),
+            cell_columns(table, index, self.cells, self.edges),
+        )
         pairs: list[tuple[Any, Any]] = [block.learn(table) for block in learned]
 
         def density(columns: Columns, rows: Rows) -> Density:
@@ -296,23 +299,17 @@ class MixedNB(NaiveBayesClassifier):
 
     def _make_blocks(self, table: Table, kinds: Sequence[str]) -> tuple[Columns, ...]:
         """Make one block of columns for each kind that occurs in `kinds`, the kind of each column of the table."""
-        family_of_kind = {family.kind: family for family in families.OF_NUMBERS}
-        blocks: list[Columns] = []
-        for kind in KINDS:
-            index = tuple(j for j, column_kind in enumerate(kinds) if column_kind == kind)
-            if not index:
-                continue
-            if kind == "categorical":
-                blocks.append(level_columns(table, index, self.categories, self.handle_unknown, self.missing_values))
-            elif kind == "binned":
-                blocks.append(cell_columns(table, index, self.cells, self.edges))
-            elif kind == "bernoulli":
-                blocks.append(binary_columns(table, index, self.binarize))
-            elif kind == "multinomial":
-                blocks.append(CountColumns(index, tuple(table.names[j] for j in index), len(kinds)))
-            else:
-                blocks.append(real_columns(table, index, family_of_kind[kind]))
-        return tuple(blocks)
+        options = self.categories, self.handle_unknown, self.missing_values
+        make: dict[str, Any] = {
+            "categorical": lambda index: level_columns(table, index, *options),
+            "binned": lambda index: cell_columns(table, index, self.cells, self.edges),
+            "bernoulli": lambda index: binary_columns(table, index, self.binarize),
+            "multinomial": lambda index: CountColumns(*table.columns_at(index)),
+        }
+        for family in families.OF_NUMBERS:
+            make[family.kind] = lambda index, family=family: RealColumns(*table.columns_at(index), family)
+        positions = {kind: tuple(j for j, of_column in enumerate(kinds) if of_column == kind) for kind in KINDS}
+        return tuple(make[kind](index) for kind, index in positions.items() if index)
 
     def _column_kinds(self, table: Table) -> list[str]:
         """Return the kind of each column, by list or values; "gaussian" for numbers that `fit` may still bin."""
@@ -345,9 +342,7 @@ class MixedNB(NaiveBayesClassifier):
                 if kinds[j] == kind:
                     raise ValueError(f"{kind} names column {shown(table.names[j])} twice. Name the column once.")
                 if kinds[j] is not None:
-                    raise ValueError(
-                        f"Column {shown(table.names[j])} is listed as both {kinds[j]} and {kind}; list it under one."
-                    )
+                    raise ValueError(f"Column {shown(table.names[j])} is listed as both {kinds[j]} and {kind}.")
                 kinds[j] = kind
         for j in declared_columns(table, self.categories, self.alpha):
             kinds[j] = kinds[j] or "categorical"
@@ -361,8 +356,3 @@ def as_list(columns: object) -> list[object]:
     if columns is None:
         return []
     return list(columns) if isinstance(columns, Iterable) and not isinstance(columns, str) else [columns]
-
-
-def real_columns(table: Table, index: Sequence[int], family: type[Family]) -> RealColumns:
-    """Make one block of columns of numbers, at positions `index` of a table, with one conjugate family."""
-    return RealColumns(tuple(index), tuple(table.names[j] for j in index), len(table.names), family)

@@ -23,10 +23,10 @@ from bayesnb.encoding import (
     MarginColumns,
     Node,
     NodeColumns,
+    RealColumns,
     RootColumns,
     Table,
     ignore_unknown,
-    select_level_columns,
 )
 from bayesnb.encoding.row_blocks import CodedRows
 from bayesnb.estimators import classifier_state
@@ -35,7 +35,7 @@ from bayesnb.estimators.binned import cell_columns, most_probable_cuts
 from bayesnb.estimators.classifier_state import LabelledRows
 from bayesnb.estimators.defaults import ALPHA, CLASS_ALPHA, DEPENDENCE_CELLS
 from bayesnb.estimators.discrete import declared_columns, level_columns
-from bayesnb.estimators.mixed import MixedNB, as_list, real_columns
+from bayesnb.estimators.mixed import MixedNB, as_list
 from bayesnb.estimators.parts import number_positions
 from bayesnb.estimators.queries import query
 from bayesnb.families import Dirichlet, NormalInverseGamma
@@ -93,8 +93,7 @@ class StructuredNB(NaiveBayesClassifier):
         """Parent of each column besides the class: a name, a tuple of several names, or None."""
         named_parents: dict[int, tuple[str, str | tuple[str, ...] | None]] = {}
         for columns in reversed(self.encoding_.blocks):  # The structure, the first block, overrides margins.
-            nodes = [(j,) for j in columns.index] if columns.network is None else columns.network.nodes
-            for j, name, (_, *parents) in zip(columns.index, columns.names, nodes, strict=True):
+            for j, name, (_, *parents) in zip(columns.index, columns.names, columns.nodes, strict=True):
                 names = tuple(columns.base.names[p] for p in parents)
                 named_parents[j] = name, names[0] if len(names) == 1 else names or None
         return dict(named_parents[j] for j in sorted(named_parents))
@@ -266,7 +265,7 @@ class StructuredNB(NaiveBayesClassifier):
         if real and self.numbers == "binned" and isinstance(self.gaussian, str):
             blocks.append(cell_columns(table, real, self.cells, None))
         elif real:
-            blocks.append(real_columns(table, real, NormalInverseGamma))
+            blocks.append(RealColumns(*table.columns_at(real), NormalInverseGamma))
         return tuple(blocks)
 
     def _structured(self, batch: LabelledRows) -> LabelledRows:
@@ -307,7 +306,7 @@ class StructuredNB(NaiveBayesClassifier):
             return replace(encoding, blocks=(self._table_type.from_base(network.base), *densities))
         cells, _ = cell_columns(table, [network.base.index[j] for j in numbers], self.cells, None).learn(table)
         levels = [j for j in range(len(network.base.index)) if j not in numbers]
-        base = select_level_columns(LevelColumns, network.base, levels)
+        base = network.base.select(levels, LevelColumns)
         return replace(encoding, blocks=(*([self._table_type.from_base(base)] if levels else []), cells))
 
     def _with_arcs(self, batch: LabelledRows) -> LabelledRows:
@@ -338,7 +337,7 @@ class StructuredNB(NaiveBayesClassifier):
         if not narrow:
             return alone
         if alone:
-            columns = type(network).from_base(select_level_columns(LevelColumns, network.base, narrow))
+            columns = type(network).from_base(network.base.select(narrow, LevelColumns))
             rows = rows.select(narrow)
         label, weight = batch.label, batch.weight
         if not (counted := weight > 0).all():
@@ -363,7 +362,7 @@ class StructuredNB(NaiveBayesClassifier):
             alone.append((RootColumns, children - numbers))
         for kind, features in alone:
             if index := sorted(features):
-                batch = batch.add(select_level_columns(kind, base, index), cells.base.select(index))
+                batch = batch.add(base.select(index, kind), cells.base.select(index))
         return batch
 
     def _add_densities(self, batch: LabelledRows) -> LabelledRows:

@@ -29,8 +29,7 @@ class NumbersNB(NaiveBayesClassifier):
 
     def _columns(self, table: Table) -> tuple[Columns, ...]:
         """Return one block of all columns of a table, with the conjugate family of the classifier."""
-        n = len(table.names)
-        return (RealColumns(range(n), table.names, n, self.family),)
+        return (RealColumns(*table.columns_at(range(len(table.names))), self.family),)
 
     @property
     def _tags(self) -> tuple[str, ...]:  # type: ignore[override]

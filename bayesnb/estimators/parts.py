@@ -11,17 +11,7 @@ import numpy as np
 
 from bayesnb import scoring
 from bayesnb._util.precision import float64
-from bayesnb.encoding import (
-    Encoding,
-    LevelColumns,
-    Levels,
-    MarginColumns,
-    RootColumns,
-    Rows,
-    Table,
-    ignore_unknown,
-    select_level_columns,
-)
+from bayesnb.encoding import Encoding, LevelColumns, Levels, MarginColumns, RootColumns, Rows, Table, ignore_unknown
 from bayesnb.encoding.priors import class_distribution
 from bayesnb.encoding.term_map import DEPENDENCE
 from bayesnb.estimators import classifier_state
@@ -159,7 +149,7 @@ class ContextHalf:
             alone = alone._replace(encoding=replace(encoding, blocks=()), rows=())
         if levels := sorted({child for child, *_ in network.nodes} - {*number_positions(network.base)}):
             kind = MarginColumns if nb._counts_margins else RootColumns
-            alone = alone.add(select_level_columns(kind, network.base, levels), cells.base.select(levels))
+            alone = alone.add(network.base.select(levels, kind), cells.base.select(levels))
         class_prior = class_distribution(nb.class_prior, nb.class_alpha, classes)
         priors = tuple(nb._margin_prior(columns, n_classes) for columns in alone.encoding.blocks)
         nested = network.sorted_by_parents()

@@ -146,11 +146,8 @@ def _add_tables(terms: Terms, columns: Any, likelihood: Any, weight: np.ndarray)
     probe = OneHot(np.where(code < sizes, code, -1), columns.start(), sizes, len(code) + 1)
     reading = JointLikelihood(terms.log_class, (likelihood,))
     values = float64(lambda: kernels.terms(reading, (probe,)))()
-    network = columns.network
-    nodes = [(f,) for f in range(len(columns.index))] if network is None else network.nodes
-    parents = {p for _, *given in nodes for p in given}
-    sums = network is not None and not network.missing_is_value
-    for f, (child, *given) in enumerate(nodes):
+    parents, sums = {p for _, *given in columns.nodes for p in given}, columns.sums_missing
+    for f, (child, *given) in enumerate(columns.nodes):
         if not sizes[f] or (weight[f] == 0 and not sums):
             continue
         table, where = values[: sizes[f], :, f], f"column {shown(columns.names[f])}"
@@ -160,7 +157,7 @@ def _add_tables(terms: Terms, columns: Any, likelihood: Any, weight: np.ndarray)
             cells = tuple(_cell(columns.base, j) for j in (*given, child))
             for cell in cells:
                 terms.add_table(cell, np.zeros((cell.size, len(terms.log_class))))
-            arc_sizes = (*(int(network.parent_sizes()[p]) for p in given), cells[-1].size)
+            arc_sizes = (*(int(columns.parent_sizes()[p]) for p in given), cells[-1].size)
             if weight[f] < 0 and np.isinf(table).any():
                 raise NotImplementedError(f"sql.score cannot weigh zero probabilities of {where}. {_PREDICTIVE}.")
             finite = np.where(np.isneginf(table), IMPOSSIBLE, table)
