@@ -6,7 +6,7 @@ import copy
 from dataclasses import replace
 from itertools import compress
 from threading import Lock
-from typing import TYPE_CHECKING, Any, NamedTuple, TypeVar
+from typing import Any, NamedTuple, TypeVar
 
 import numpy as np
 from sklearn.base import BaseEstimator
@@ -33,14 +33,10 @@ from bayesnb.fitted import NotOfferedError, read_columns
 from bayesnb.model import NaiveBayes
 from bayesnb.selection.density_gains import NumberTerms
 
-if TYPE_CHECKING:
-    from bayesnb.estimators.base import NaiveBayesClassifier
-
 _commit_lock = Lock()
 ANY_STATE = object()
 """Argument of `replace_state` for a classifier in whatever state it is."""
-NB = TypeVar("NB", bound="NaiveBayesClassifier")
-Any_NB = TypeVar("Any_NB", bound=BaseEstimator)
+NB = TypeVar("NB", bound=BaseEstimator)
 
 
 class Batch(NamedTuple):
@@ -141,7 +137,7 @@ def check(nb: Any) -> None:
     nb._check()
 
 
-def copy_unfitted(nb: Any_NB) -> Any_NB:
+def copy_unfitted(nb: NB) -> NB:
     """Return a shallow copy without fitted attributes, whose names end in an underscore."""
     unfitted = copy.copy(nb)
     for name in [name for name in vars(nb) if name.endswith("_") and not name.startswith("_")]:
@@ -149,7 +145,7 @@ def copy_unfitted(nb: Any_NB) -> Any_NB:
     return unfitted
 
 
-def copy_features(nb: Any_NB, source: BaseEstimator) -> Any_NB:
+def copy_features(nb: NB, source: BaseEstimator) -> NB:
     """Set number, names and time units of the columns of `nb` to those of `source`, where it has them; return `nb`."""
     for name in ("n_features_in_", "feature_names_in_", "time_units_"):
         if name in vars(source):
@@ -157,7 +153,7 @@ def copy_features(nb: Any_NB, source: BaseEstimator) -> Any_NB:
     return nb
 
 
-def fit_to_counts(nb: NB, source: NaiveBayesClassifier, counted: Counted) -> NB:
+def fit_to_counts(nb: NB, source: Any, counted: Counted) -> NB:
     """Return a fitted copy of `nb` with the given counts, and with number and names of columns from `source`."""
     fitted = copy_features(copy_unfitted(nb), source)
     fitted.fitted_ = fitted._state(counted)
@@ -177,7 +173,7 @@ def without_margins(nb: NB) -> NB:
 
 
 def count_batch(
-    nb: NaiveBayesClassifier, X: object, y: object, sample_weight: object, classes: Levels | None = None
+    nb: Any, X: object, y: object, sample_weight: object, classes: Levels | None = None
 ) -> Counted:
     """Encode one batch of rows and count its sufficient statistics; see `read_batch`.
 
@@ -187,7 +183,7 @@ def count_batch(
 
 
 def read_batch(
-    nb: NaiveBayesClassifier, X: object, y: object, sample_weight: object, classes: Levels | None = None
+    nb: Any, X: object, y: object, sample_weight: object, classes: Levels | None = None
 ) -> Batch:
     """Check one batch of rows; an unfitted classifier stores number and names of the columns.
 
@@ -201,7 +197,7 @@ def read_batch(
     return Batch(classes, table, index_of_labels(classes, labels, label), weight)
 
 
-def warn_of_dates(nb: NaiveBayesClassifier) -> None:
+def warn_of_dates(nb: Any) -> None:
     """Warn if a classifier counts dates as numbers."""
     dates = [name for name, unit in vars(nb).get("time_units_", {}).items() if unit == UNITS["date"]]
     if dates:
@@ -211,20 +207,20 @@ def warn_of_dates(nb: NaiveBayesClassifier) -> None:
         )
 
 
-def warn_of_suspicious_columns(nb: NaiveBayesClassifier, batch: Batch) -> None:
+def warn_of_suspicious_columns(nb: Any, batch: Batch) -> None:
     """Warn of the suspicious columns of the rows to which a classifier was fitted, unless the fit is internal."""
     if not are_fits_internal():
         nb.encoding_.warn_of_suspicious_columns(batch.table, batch.label)
 
 
-def read_known_columns(known: NaiveBayesClassifier, X: object, y: object, sample_weight: object) -> Batch:
+def read_known_columns(known: Any, X: object, y: object, sample_weight: object) -> Batch:
     """Check rows whose columns are those of `known`, a fitted classifier; the classes are the labels."""
     batch = read_batch(known, X, y, sample_weight)
     numeric = numeric_columns(known.fitted_.encoding.blocks)
     return batch._replace(table=replace(batch.table, numeric=numeric))
 
 
-def replace_state(nb: Any_NB, updated: Any_NB, before: object = ANY_STATE) -> Any_NB:
+def replace_state(nb: NB, updated: NB, before: object = ANY_STATE) -> NB:
     """Replace all attributes of `nb` by those of its updated copy, and return `nb`.
 
     Raises
@@ -252,8 +248,8 @@ def make_counter(nb: Any, X: object) -> Any:
     return nb._make_counter(X)
 
 
-def commit_counter(nb: Any_NB, updated: Any, model: NaiveBayesClassifier) -> Any_NB:
+def commit_counter(nb: NB, updated: Any, model: Any) -> NB:
     """Give `nb` the counts of `model`, which `make_counter` has made of `updated`, a copy of `nb`; return `nb`."""
     model.fitted_.require_usable()
-    fitted: Any_NB = updated._with_counter(model)
+    fitted: NB = updated._with_counter(model)
     return replace_state(nb, fitted)
