@@ -10,9 +10,8 @@ from collections.abc import Sequence
 from bayesnb._util.interrupt import keep_interrupts
 from bayesnb._util.short_names import shorten
 from bayesnb.cli import commands
-from bayesnb.cli.csv_cells import InputError
 from bayesnb.cli.parser import make_parser
-from bayesnb.cli.terminal import OutputError, printable
+from bayesnb.cli.terminal import InputError, OutputError, printable
 
 _LONGEST_MESSAGE = 1000
 

@@ -17,9 +17,9 @@ import pytest
 from bayesnb import CategoricalNB
 from bayesnb.__main__ import main
 from bayesnb.cli import comparison, output
-from bayesnb.cli.csv_cells import InputError
 from bayesnb.cli.document import Bullets, Paragraph, Section, Table, render
 from bayesnb.cli.output_folder import filled, require_free
+from bayesnb.cli.terminal import InputError
 from tests.test_cli import run, table, weather  # noqa: F401
 
 

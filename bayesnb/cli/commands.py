@@ -16,12 +16,12 @@ from bayesnb._util.atomic_files import require_writable
 from bayesnb._util.interrupt import exit_on_interrupt
 from bayesnb._util.kinds import KINDS
 from bayesnb._util.warnings import UnknownLevelWarning
-from bayesnb.cli.csv_cells import InputError, require_readable, title
+from bayesnb.cli.csv_cells import require_readable, title
 from bayesnb.cli.document import Format, render
 from bayesnb.cli.output_folder import BUILT_IN, file_names, filled, require_free
 from bayesnb.cli.parser import column_names
 from bayesnb.cli.table_files import blamed_on, open_table
-from bayesnb.cli.terminal import enumerate_names, fill, printable, recorded_warnings, say
+from bayesnb.cli.terminal import InputError, enumerate_names, fill, printable, recorded_warnings, say
 
 _FEW = 8
 _INPUTS = ("csv", "parquet", "model", "loss", "reference")

@@ -21,10 +21,10 @@ from bayesnb._util.kinds import KINDS
 from bayesnb._util.warnings import NoWeightsWarning, internal_fits
 from bayesnb.cli.column_types import Label, describe_columns
 from bayesnb.cli.conclusion import LOGISTIC, Base, Findings
-from bayesnb.cli.csv_cells import InputError
 from bayesnb.cli.fitting import Fits, Fold, Settings, Streamed
 from bayesnb.cli.held_out_rates import HeldOut
 from bayesnb.cli.labelled_data import NUMBERS, UNDECIDED, Dataset, read_losses
+from bayesnb.cli.terminal import InputError
 from bayesnb.encoding import check_table
 from bayesnb.estimators import BernoulliNB, BinnedNB, CategoricalNB, MixedNB, MultinomialNB, WeightedNB
 from bayesnb.estimators.base import NaiveBayesClassifier

@@ -17,7 +17,7 @@ from itertools import chain, islice
 from pathlib import Path
 from typing import Any
 
-from bayesnb.cli.terminal import enumerate_names, printable
+from bayesnb.cli.terminal import InputError, enumerate_names, printable
 
 _GZIP = b"\x1f\x8b"
 _DECIMAL_COMMA = r"^([-+]?\d+),(\d+)$"
@@ -36,10 +36,6 @@ _ROWS = 20_000
 # cells are short.
 _BYTES_A_BYTE = 45
 _MEMORY_FILES = {"/proc/meminfo": (r"MemAvailable:\s+(\d+)", 1024), "/sys/fs/cgroup/memory.max": (r"^(\d+)", 1)}
-
-
-class InputError(Exception):
-    """Input that cannot be used; the message is one line for the user."""
 
 
 def require_readable(*paths: Path | None) -> None:

@@ -16,7 +16,7 @@ from sklearn.model_selection import StratifiedKFold
 
 from bayesnb._util.progress import progress
 from bayesnb.cli.column_types import Label
-from bayesnb.cli.csv_cells import InputError
+from bayesnb.cli.terminal import InputError
 from bayesnb.estimators.base import NaiveBayesClassifier
 from bayesnb.streaming import fit_stream
 

@@ -15,10 +15,11 @@ import pandas as pd
 from bayesnb import datasets, families
 from bayesnb._util.kinds import KINDS
 from bayesnb.cli.column_types import ColumnCounts, Label, Marks, guess, to_levels, to_numbers
-from bayesnb.cli.csv_cells import InputError, larger_than_memory, read_cells, require_columns, title
+from bayesnb.cli.csv_cells import larger_than_memory, read_cells, require_columns, title
 from bayesnb.cli.fitting import Batch, InMemory, Streamed, concatenate
 from bayesnb.cli.output_folder import BUILT_IN
 from bayesnb.cli.table_files import blamed_on
+from bayesnb.cli.terminal import InputError
 from bayesnb.decision import loss_table
 
 NUMBERS = {family.kind: family for family in (*families.OF_NUMBERS, families.Binned)}

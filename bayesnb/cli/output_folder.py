@@ -9,9 +9,8 @@ from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager, suppress
 from pathlib import Path
 
-from bayesnb.cli.csv_cells import InputError
 from bayesnb.cli.document import SUFFIXES
-from bayesnb.cli.terminal import enumerate_names
+from bayesnb.cli.terminal import InputError, enumerate_names
 
 BUILT_IN = ("breast_cancer", "watermelon")
 """Names of the data sets that are analysed without a file."""

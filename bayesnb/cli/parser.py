@@ -11,9 +11,8 @@ from pathlib import Path
 from typing import Any, NoReturn
 
 from bayesnb._util.kinds import KINDS
-from bayesnb.cli.csv_cells import InputError
 from bayesnb.cli.document import SUFFIXES
-from bayesnb.cli.terminal import say
+from bayesnb.cli.terminal import InputError, say
 from bayesnb.version import __version__
 
 _COMPARE = """Fit naive Bayes and compare maximum likelihood with the Bayesian estimates, with weights of features,

@@ -17,8 +17,9 @@ from pyarrow import compute, csv, parquet
 
 import bayesnb
 from bayesnb._util.atomic_files import replaced
-from bayesnb.cli.csv_cells import FORMULA, InputError, quote_formula, require_columns
+from bayesnb.cli.csv_cells import FORMULA, quote_formula, require_columns
 from bayesnb.cli.table_files import TableFile, blamed_on
+from bayesnb.cli.terminal import InputError
 from bayesnb.encoding import numeric_columns
 from bayesnb.encoding.table import from_arrow
 from bayesnb.estimators.predictions import FittedClassifier

@@ -14,11 +14,10 @@ import pyarrow as pa
 import bayesnb
 from bayesnb._util.warnings import internal_fits
 from bayesnb.cli.column_types import IDENTIFIER, ROW_NUMBERS, ColumnCounts, Marks, describe_columns, to_levels
-from bayesnb.cli.csv_cells import InputError
 from bayesnb.cli.fitting import most_rows
 from bayesnb.cli.labelled_data import MOST_CLASSES, require_classes
 from bayesnb.cli.table_files import TableFile, blamed_on
-from bayesnb.cli.terminal import enumerate_names
+from bayesnb.cli.terminal import InputError, enumerate_names
 from bayesnb.encoding import check_table, numeric_columns
 from bayesnb.encoding.table import from_arrow
 

@@ -12,7 +12,8 @@ from pathlib import Path
 from typing import Any
 
 from bayesnb._util.extras import require
-from bayesnb.cli.csv_cells import InputError, read_header, require_columns
+from bayesnb.cli.csv_cells import read_header, require_columns
+from bayesnb.cli.terminal import InputError
 
 _ROWS = 2**14
 _ERRORS = (ValueError, TypeError, NotImplementedError, OSError, ImportError)

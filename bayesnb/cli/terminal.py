@@ -16,6 +16,10 @@ _NARROWEST = 12
 _JOINERS = "\u200c\u200d"  # Persian words and emojis are spelt with these characters.
 
 
+class InputError(Exception):
+    """Input that cannot be used; the message is one line for the user."""
+
+
 class OutputError(Exception):
     """Standard output cannot be written; the argument is the OSError."""
 

@@ -172,9 +172,7 @@ def without_margins(nb: NB) -> NB:
     return plain
 
 
-def count_batch(
-    nb: Any, X: object, y: object, sample_weight: object, classes: Levels | None = None
-) -> Counted:
+def count_batch(nb: Any, X: object, y: object, sample_weight: object, classes: Levels | None = None) -> Counted:
     """Encode one batch of rows and count its sufficient statistics; see `read_batch`.
 
     An unfitted classifier chooses its columns by these rows, and stores their number and names.
@@ -182,9 +180,7 @@ def count_batch(
     return nb._encode(read_batch(nb, X, y, sample_weight, classes)).count_levels()
 
 
-def read_batch(
-    nb: Any, X: object, y: object, sample_weight: object, classes: Levels | None = None
-) -> Batch:
+def read_batch(nb: Any, X: object, y: object, sample_weight: object, classes: Levels | None = None) -> Batch:
     """Check one batch of rows; an unfitted classifier stores number and names of the columns.
 
     `classes` are the known classes, by default the labels. Raises ValueError if the rows, the labels or the weights
