@@ -9,7 +9,6 @@ from contextlib import contextmanager
 from contextvars import ContextVar
 from threading import current_thread, main_thread
 
-from bayesnb._util.arguments import shown
 
 _MANY_ROWS = 4096
 
@@ -39,7 +38,7 @@ def progress(title: str | None, total: float | None, unit: str = "it") -> Iterat
     end. In notebooks TQDM_DISABLE switches it off. Only the main thread has a bar, also for work in several threads.
     """
     if title is not None and not isinstance(title, str):
-        raise ValueError(f"progress={shown(title)} must be the title of a progress bar, or None for no bar.")
+        raise ValueError(f"progress={title!r} must be the title of a progress bar, or None for no bar.")
     if title is None:
         # A count, as contexts of generators need not end in the reverse order of their beginning.
         _silent.set(_silent.get() + 1)
