@@ -1,7 +1,7 @@
 """Public names for type checkers and editors; the package imports each of them when it is first used."""
 
 from . import datasets, decision, distributed, kernels, plots, sql, text
-from ._util.compilation_cache import enable_cache
+from ._util.precision import enable_cache
 from ._util.warnings import SuspiciousColumnWarning
 from .checking import (
     check_drift,

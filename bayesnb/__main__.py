@@ -7,8 +7,7 @@ import sys
 from argparse import Namespace
 from collections.abc import Sequence
 
-from bayesnb._util.interrupt import keep_interrupts
-from bayesnb._util.short_names import shorten
+from bayesnb._util.terminal import keep_interrupts, shorten
 from bayesnb.cli import commands
 from bayesnb.cli.parser import make_parser
 from bayesnb.cli.terminal import InputError, OutputError, printable

@@ -13,7 +13,7 @@ import numpy as np
 from bayesnb import kernels
 from bayesnb._util.arguments import GREATEST, shown
 from bayesnb._util.precision import float64
-from bayesnb._util.progress import rows_progress
+from bayesnb._util.terminal import rows_progress
 from bayesnb.encoding import Columns, Encoding, Levels, Rows, blocks
 from bayesnb.families import LevelCounts
 from bayesnb.families._namespace import add_at

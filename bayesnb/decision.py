@@ -11,7 +11,7 @@ import numpy as np
 import pandas as pd
 
 from bayesnb._util.arguments import require_iterable, require_mapping, require_number, require_seed, shown
-from bayesnb._util.html import card, table
+from bayesnb._util.terminal import card, table
 from bayesnb._util.warnings import warn
 from bayesnb.encoding import check_labels
 from bayesnb.fitted import Classifier, current_state, is_mixture, require_fitted, require_posterior

@@ -11,8 +11,8 @@ import numpy as np
 
 from bayesnb import counting
 from bayesnb._util.arguments import ZERO_WEIGHTS
-from bayesnb._util.dask_rows import collection_kind
-from bayesnb._util.extras import require
+from bayesnb._util.arrays import collection_kind
+from bayesnb._util.warnings import require
 from bayesnb.counting import Counted
 from bayesnb.encoding import Levels, check_labels
 from bayesnb.estimators import classifier_state

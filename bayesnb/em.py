@@ -13,7 +13,7 @@ import numpy as np
 from bayesnb import counting, scoring
 from bayesnb._util.arguments import require_integer, require_number, require_seed
 from bayesnb._util.precision import float64
-from bayesnb._util.progress import progress
+from bayesnb._util.terminal import progress
 from bayesnb.encoding import Encoding, Rows, Table, ignore_unknown
 from bayesnb.families._namespace import kernel, xp
 from bayesnb.model import JointLikelihood, NaiveBayes, Statistics, kernel_log_base

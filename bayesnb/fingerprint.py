@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 import scipy.sparse as sp
 
-from bayesnb._util import rows as rows_of
+from bayesnb._util import arrays as rows_of
 from bayesnb.encoding import check_labels, to_table
 from bayesnb.encoding.levels import to_python
 

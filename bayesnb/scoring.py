@@ -15,7 +15,7 @@ from jaxtyping import Float, Int, Shaped
 
 from bayesnb import kernels
 from bayesnb._util.precision import float64
-from bayesnb._util.progress import rows_progress
+from bayesnb._util.terminal import rows_progress
 from bayesnb.encoding import Encoding, Rows, blocks
 from bayesnb.families._namespace import are_few, cond, logsumexp, xp
 from bayesnb.families._pytree import Array

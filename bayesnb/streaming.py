@@ -15,8 +15,8 @@ import numpy as np
 
 from bayesnb._util.arguments import INT64, ZERO_WEIGHTS, require_flag, require_integer, require_iterable, require_path
 from bayesnb._util.atomic_files import require_writable
-from bayesnb._util.extras import require
-from bayesnb._util.progress import progress as progress_bar
+from bayesnb._util.terminal import progress as progress_bar
+from bayesnb._util.warnings import require
 from bayesnb.counting import declare
 from bayesnb.encoding import Levels, check_labels
 from bayesnb.encoding.table import from_arrow

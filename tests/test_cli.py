@@ -14,7 +14,7 @@ from sklearn.linear_model import LogisticRegression
 
 from bayesnb import GaussianNB, __version__
 from bayesnb.__main__ import main
-from bayesnb._util.short_names import shorten
+from bayesnb._util.terminal import shorten
 from bayesnb.cli import csv_cells
 from bayesnb.cli.column_types import ColumnCounts, guess
 from bayesnb.cli.fitting import Settings, split

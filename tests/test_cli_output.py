@@ -245,7 +245,7 @@ def test_an_interrupt_during_garbage_collection_is_not_lost():
     """Python drops an exception that is raised in a callback of the garbage collection."""
     code = """
 import gc, signal, time
-from bayesnb._util.interrupt import keep_interrupts
+from bayesnb._util.terminal import keep_interrupts
 
 def _xla_gc_callback(*_):  # the name of JAX's
     signal.raise_signal(signal.SIGINT)
@@ -265,7 +265,7 @@ except KeyboardInterrupt:
 @pytest.mark.usefixtures("heeded")
 def test_an_interrupt_during_imports_ends_the_process():
     """JAX's modules swallow KeyboardInterrupt, or raise ImportError in its place."""
-    send = "import os, signal; from bayesnb._util.interrupt import exit_on_interrupt; "
+    send = "import os, signal; from bayesnb._util.terminal import exit_on_interrupt; "
     send += "send = lambda: os.kill(os.getpid(), signal.SIGINT)\n"
     code = f"{send}with exit_on_interrupt():\n  try:\n    send()\n  except KeyboardInterrupt:\n    pass"
     ended = subprocess.run([sys.executable, "-c", code], capture_output=True, encoding="utf-8", check=False)

@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 
 import bayesnb as bnb
-from bayesnb._util.threads import map_in_threads
+from bayesnb._util.precision import map_in_threads
 from bayesnb.encoding import row_blocks
 
 # A process of its own: the number of threads is fixed when JAX starts.

@@ -13,7 +13,7 @@ import numpy as np
 import scipy.sparse as sp
 
 from bayesnb._util.arguments import shown
-from bayesnb._util.level_pair_counts import count_pairs, sort_by_class
+from bayesnb._util.arrays import count_pairs, sort_by_class
 from bayesnb._util.precision import float64
 from bayesnb.encoding import Columns
 from bayesnb.families import Complete, Dirichlet, offers

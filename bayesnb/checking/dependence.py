@@ -11,7 +11,7 @@ import numpy as np
 from scipy.special import gammaln, xlogy
 from scipy.stats import random_table
 
-from bayesnb._util.level_pair_counts import pieces
+from bayesnb._util.arrays import pieces
 from bayesnb._util.precision import float64
 from bayesnb.checking.cells import Cells, LevelCells, NumberCells
 from bayesnb.families import offers

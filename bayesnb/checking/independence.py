@@ -8,7 +8,7 @@ import numpy as np
 import pandas as pd
 
 from bayesnb._util.arguments import require_integer, require_seed
-from bayesnb._util.progress import progress
+from bayesnb._util.terminal import progress
 from bayesnb.checking.cells import Cells, NumberCells, read_cells, require_memory, require_pair
 from bayesnb.checking.dependence import compare
 from bayesnb.fitted import Classifier, require_posterior

@@ -11,7 +11,7 @@ import numpy as np
 import pandas as pd
 
 from bayesnb._util.arguments import require_integer, require_seed, shown
-from bayesnb._util.progress import progress
+from bayesnb._util.terminal import progress
 from bayesnb.checking.cells import require_pair
 from bayesnb.checking.discrepancies import STATISTICS, Statistic, Tables
 from bayesnb.encoding import Encoding

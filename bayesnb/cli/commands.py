@@ -13,8 +13,8 @@ from contextlib import contextmanager, nullcontext, suppress
 from dataclasses import fields, replace
 
 from bayesnb._util.atomic_files import require_writable
-from bayesnb._util.interrupt import exit_on_interrupt
 from bayesnb._util.kinds import KINDS
+from bayesnb._util.terminal import exit_on_interrupt
 from bayesnb._util.warnings import UnknownLevelWarning
 from bayesnb.cli.csv_cells import require_readable, title
 from bayesnb.cli.document import Format, render
@@ -170,7 +170,7 @@ def _imports() -> Iterator[None]:
     """Let Ctrl-C end the process during imports inside the block, and enable the compilation cache after them."""
     with exit_on_interrupt():
         yield
-        from bayesnb._util.compilation_cache import enable_cache
+        from bayesnb._util.precision import enable_cache
     with suppress(OSError):  # without a folder for it there is no cache
         enable_cache()
 

@@ -70,7 +70,7 @@ def read_cells(path: Path) -> Iterator[Any]:
     """
     import pandas as pd
 
-    from bayesnb._util.progress import progress
+    from bayesnb._util.terminal import progress
 
     with _opened_table(path) as (names, delimiter, _, records), progress("reading", None, "rows") as advance:
         n = 0

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 
 import pandas as pd
 
-from bayesnb._util.short_names import shorten
+from bayesnb._util.terminal import shorten
 from bayesnb.checking.drift import DriftStatistics, check_drift
 from bayesnb.cli.fitting import most_rows
 from bayesnb.cli.scoring_files import read_rows

@@ -14,7 +14,7 @@ import pandas as pd
 from sklearn.base import clone
 from sklearn.model_selection import StratifiedKFold
 
-from bayesnb._util.progress import progress
+from bayesnb._util.terminal import progress
 from bayesnb.cli.column_types import Label
 from bayesnb.cli.terminal import InputError
 from bayesnb.estimators.base import NaiveBayesClassifier
@@ -27,7 +27,7 @@ _NONE_HELD_OUT = "No row can be held out: its class must have another row. Use a
 _FOLDS = 5
 _FEW_ROWS = 1000
 _MOST_ROWS = 100_000
-_MOST_CELLS = 10_000_000
+_MOST_FITTED_CELLS = 10_000_000
 
 
 @dataclass(frozen=True)
@@ -200,7 +200,7 @@ class Streamed:
 
 def most_rows(n_columns: int) -> int:
     """Return the number of rows of a large file that are kept in memory: at most 100,000 rows, and 10 million cells."""
-    return max(1, min(_MOST_ROWS, _MOST_CELLS // n_columns))
+    return max(1, min(_MOST_ROWS, _MOST_FITTED_CELLS // n_columns))
 
 
 def concatenate(batches: Sequence[Batch]) -> Batch:

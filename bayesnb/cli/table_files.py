@@ -11,11 +11,11 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from bayesnb._util.extras import require
+from bayesnb._util.warnings import require
 from bayesnb.cli.csv_cells import read_header, require_columns
 from bayesnb.cli.terminal import InputError
 
-_ROWS = 2**14
+_BATCH_ROWS = 2**14
 _ERRORS = (ValueError, TypeError, NotImplementedError, OSError, ImportError)
 _CONVERSION = re.compile(r"column (['\"])(.*)\1: Row #(\d+): CSV conversion error .*?: invalid value '(.*)' Give", re.S)
 _ADVICE = "Correct the cell, mark it with --missing, or fit with --numeric, --categorical or --drop for the column."
@@ -63,13 +63,13 @@ class TableFile:
         InputError
             If the file cannot be read or has no rows, or a cell does not have the type of its column.
         """
-        from bayesnb._util.progress import progress
+        from bayesnb._util.terminal import progress
         from bayesnb.streaming import MISSING, read_batches
 
         marks = MISSING.difference(self.not_missing).union(self.missing)
         marks |= {f" {mark}" for mark in marks}
         used = {name: kind for name, kind in types.items() if name in columns}
-        options: dict[str, Any] = {"batch_rows": _ROWS, "dictionaries": False, **self.form}
+        options: dict[str, Any] = {"batch_rows": _BATCH_ROWS, "dictionaries": False, **self.form}
         batch = None
         try:
             with progress(self.path.name, total, "rows") as advance:

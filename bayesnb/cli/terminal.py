@@ -7,7 +7,7 @@ import warnings
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 
-from bayesnb._util.short_names import count_columns, shorten, shorten_apart
+from bayesnb._util.terminal import count_columns, shorten, shorten_apart
 from bayesnb._util.warnings import OWN_WARNINGS
 
 WIDTH = 100
@@ -45,10 +45,10 @@ def recorded_warnings(*ignored: type[Warning]) -> Iterator[list[str]]:
 
 def printable(text: str) -> str:
     r"""Replace control characters by escapes such as \x1b, \n and \u202e."""
-    return "".join(map(_escape, text))
+    return "".join(map(_escape_character, text))
 
 
-def _escape(c: str) -> str:
+def _escape_character(c: str) -> str:
     """Return the escape of a control character; all other characters, blanks and joiners stay as they are."""
     harmless = c.isprintable() or c in _JOINERS or unicodedata.category(c) == "Zs"
     return c if harmless else c.encode("unicode_escape", "surrogatepass").decode("ascii")

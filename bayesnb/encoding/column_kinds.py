@@ -14,7 +14,7 @@ CellKind = Literal["number", "date", "duration", "level"]
 UNITS = {"date": "days", "duration": "seconds"}
 """Units in which dates, from 1970 on in UTC, and durations are numbers."""
 
-_FIRST_CELLS = 100
+_FIRST_OBJECTS = 100
 _FEWEST_CELLS = 10
 _MOST_EXACT = 2**53
 """Largest number up to which float64 represents every integer."""
@@ -86,9 +86,9 @@ def count_as_numbers(values: np.ndarray, *, whole: bool) -> bool:
     levels, too.
     """
     present = values[values == values]
-    if len(present) >= _FEWEST_CELLS and all(map(_have_two_values, (present[:_FIRST_CELLS], present))):
+    if len(present) >= _FEWEST_CELLS and all(map(_have_two_values, (present[:_FIRST_OBJECTS], present))):
         return False
-    return whole or not (len(present) and all(map(_are_whole, (present[:_FIRST_CELLS], present))))
+    return whole or not (len(present) and all(map(_are_whole, (present[:_FIRST_OBJECTS], present))))
 
 
 def exact_numbers(column: Any, numbers: np.ndarray) -> np.ndarray:

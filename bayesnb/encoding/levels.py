@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 
 from bayesnb._util.arguments import shown
-from bayesnb._util.threads import map_in_threads
+from bayesnb._util.precision import map_in_threads
 from bayesnb._util.warnings import warn
 from bayesnb.encoding.column_kinds import UNITS, count_as_numbers, kind_of_objects, to_objects
 

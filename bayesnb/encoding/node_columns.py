@@ -12,7 +12,7 @@ from typing import Any, ClassVar, Self
 import numpy as np
 
 from bayesnb._util.arguments import shown
-from bayesnb._util.level_pair_counts import require_memory
+from bayesnb._util.arrays import require_memory
 from bayesnb.encoding.columns import Columns, OneLevelColumns, UnknownPolicy, level_positions
 from bayesnb.encoding.level_columns import LevelColumns
 from bayesnb.encoding.levels import Levels

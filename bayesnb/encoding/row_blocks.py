@@ -16,7 +16,7 @@ from typing import Any, Self
 import jax
 import numpy as np
 
-from bayesnb._util.threads import map_in_threads
+from bayesnb._util.precision import map_in_threads
 from bayesnb.encoding.levels import MISSING
 from bayesnb.encoding.table import StackedColumns, aligned, check_finite
 from bayesnb.families import Complete, LevelCounts, OneHot, PackedCounts, empty_counts

@@ -10,7 +10,7 @@ import numpy as np
 import scipy.sparse as sp
 from scipy.special import gammaln
 
-from bayesnb._util.progress import rows_progress
+from bayesnb._util.terminal import rows_progress
 from bayesnb.encoding.row_blocks import FEWEST_ROWS, Rows, pad_rows, padded_size
 from bayesnb.families import Counts, LevelCounts, Pairs, Presence
 

@@ -14,7 +14,7 @@ from sklearn.utils.validation import check_is_fitted
 
 from bayesnb import kernels, scoring
 from bayesnb._util.arguments import require_integer, shown
-from bayesnb._util.progress import progress
+from bayesnb._util.terminal import progress
 from bayesnb.counting import Counted
 from bayesnb.encoding import Encoding, Node, NodeColumns, Rows
 from bayesnb.encoding.labelled_vectors import is_labelled

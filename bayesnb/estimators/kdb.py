@@ -10,8 +10,8 @@ from typing import Any, Self
 import numpy as np
 
 from bayesnb._util.arguments import bad_argument, require_integer, shown
-from bayesnb._util.level_pair_counts import MOST_COUNTS
-from bayesnb._util.progress import progress
+from bayesnb._util.arrays import MOST_COUNTS
+from bayesnb._util.terminal import progress
 from bayesnb.encoding import Encoding, Node, NodeColumns
 from bayesnb.estimators import classifier_state
 from bayesnb.estimators.classifier_state import LabelledRows

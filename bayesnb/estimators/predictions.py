@@ -10,7 +10,7 @@ from sklearn.utils.validation import check_is_fitted, validate_data
 
 from bayesnb import scoring
 from bayesnb._util.arguments import shown
-from bayesnb._util.dask_rows import accept_dask, compute_dask
+from bayesnb._util.arrays import accept_dask, compute_dask
 from bayesnb.encoding import Encoding, check_labels, check_weights, priors
 from bayesnb.estimators import classifier_state, display
 from bayesnb.fitted import Fitted, current_state, warn_undefined

@@ -11,7 +11,7 @@ from sklearn.base import clone
 
 from bayesnb import counting, em
 from bayesnb._util.arguments import require_integer, require_number, shown
-from bayesnb._util.html import card, table
+from bayesnb._util.terminal import card, table
 from bayesnb._util.warnings import warn
 from bayesnb.counting import Counted
 from bayesnb.encoding import Columns, Encoding, Levels, Table, check_partial_labels, check_weights, ignore_unknown

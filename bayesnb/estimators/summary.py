@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 
 from bayesnb._util.arguments import shown
-from bayesnb._util.html import card, table
+from bayesnb._util.terminal import card, table
 
 _MOST_CLASSES = 12
 _HOLDS = "The posterior follows from these rows. Class probabilities and their intervals hold only if the model does."

@@ -10,7 +10,7 @@ import numpy as np
 import pandas as pd
 from sklearn.base import clone
 
-from bayesnb._util.rows import take_rows
+from bayesnb._util.arrays import take_rows
 from bayesnb._util.warnings import internal_fits
 from bayesnb.evaluation import estimates
 from bayesnb.evaluation.estimates import Fit, TableRows

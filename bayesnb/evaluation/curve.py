@@ -9,7 +9,7 @@ import pandas as pd
 from sklearn.base import clone
 
 from bayesnb._util.arguments import bad_argument
-from bayesnb._util.rows import take_rows
+from bayesnb._util.arrays import take_rows
 from bayesnb._util.warnings import internal_fits
 from bayesnb.evaluation.compare import MLE, paired_differences
 from bayesnb.evaluation.estimates import Fit, TableRows, labels

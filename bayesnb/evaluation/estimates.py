@@ -13,7 +13,7 @@ import numpy as np
 from sklearn.base import clone
 
 from bayesnb._util.arguments import bad_argument, require_iterable, require_mapping, shown
-from bayesnb._util.progress import progress as progress_bar
+from bayesnb._util.terminal import progress as progress_bar
 from bayesnb._util.warnings import UndefinedProbabilityWarning, UnknownLevelWarning
 from bayesnb.encoding import Encoding, Levels, check_labels
 from bayesnb.evaluation.scores import RowScores, score_rows

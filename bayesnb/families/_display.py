@@ -9,7 +9,7 @@ from typing import Any
 import jax
 import numpy as np
 
-from bayesnb._util.html import card, format_number, table
+from bayesnb._util.terminal import card, format_number, table
 
 _NAMES = "A distribution, by class and feature; parameter_table(nb) has their names, and intervals."
 

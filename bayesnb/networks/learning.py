@@ -8,7 +8,7 @@ import numpy as np
 from scipy.sparse.csgraph import breadth_first_order, minimum_spanning_tree
 from scipy.special import gammaln, xlogy
 
-from bayesnb._util.level_pair_counts import count_pairs, require_memory, sort_by_class
+from bayesnb._util.arrays import count_pairs, require_memory, sort_by_class
 from bayesnb.encoding import LevelColumns, Node, NodeColumns
 from bayesnb.encoding.row_blocks import CodedRows
 from bayesnb.families import Dirichlet

@@ -21,7 +21,7 @@ _FOREIGN = f"the file was not written by {_FORMAT}.save"
 _VERSION = 1
 _LARGEST = 10**9
 _FIELDS: dict[str, Any] = {"options": dict, "words": list, "too_frequent": list, "unknown_count": int, "sha256": str}
-_DTYPES = tuple(np.dtype(code).name for code in "?" + np.typecodes["AllInteger"] + np.typecodes["AllFloat"])
+_MATRIX_DTYPES = tuple(np.dtype(code).name for code in "?" + np.typecodes["AllInteger"] + np.typecodes["AllFloat"])
 _OPTIONS: dict[str, Any] = {
     "unknown": str | None,
     "binary": bool | int,
@@ -37,7 +37,7 @@ _OPTIONS: dict[str, Any] = {
     "token_pattern": str | None,
     "ngram_range": list[int],
     "analyzer": Literal["word", "char", "char_wb"],
-    "dtype": Literal[_DTYPES],
+    "dtype": Literal[_MATRIX_DTYPES],
 }
 
 #: Regular expressions that a file may choose: matching never backtracks, so that it takes linear time.
@@ -81,10 +81,10 @@ def read_words(path: str | os.PathLike[str], token_pattern: str | None) -> dict[
     OSError
         If the file cannot be read.
     """
-    return read_file(path, partial(_decode, token_pattern=token_pattern))
+    return read_file(path, partial(_decode_words, token_pattern=token_pattern))
 
 
-def _decode(file: BinaryIO, size: int, token_pattern: str | None) -> dict[str, Any]:
+def _decode_words(file: BinaryIO, size: int, token_pattern: str | None) -> dict[str, Any]:
     """Return the checked content of an open file of `size` bytes; raise CorruptModelError if it is wrong."""
     if size > _LARGEST:
         raise CorruptModelError(f"the file has {size:,} bytes; files of {_FORMAT} have at most {_LARGEST:,}.")

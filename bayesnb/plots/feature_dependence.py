@@ -10,7 +10,7 @@ import pandas as pd
 from scipy.special import entr
 
 from bayesnb._util.arguments import require_integer
-from bayesnb._util.short_names import count_columns
+from bayesnb._util.terminal import count_columns
 from bayesnb.encoding import NodeColumns
 from bayesnb.fitted import Classifier, require_fitted
 from bayesnb.plots import style

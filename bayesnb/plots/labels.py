@@ -7,7 +7,7 @@ from collections.abc import Hashable, Iterable
 from functools import cache
 from typing import Any
 
-from bayesnb._util.short_names import shorten_apart
+from bayesnb._util.terminal import shorten_apart
 from bayesnb._util.warnings import warn
 
 _BOX = "□"

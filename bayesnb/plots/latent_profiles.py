@@ -22,7 +22,7 @@ from bayesnb.uncertainty.draws import CLASS_PROB, site_names
 from bayesnb.uncertainty.given_draws import read_parameters
 from bayesnb.uncertainty.tables import locate_draws
 
-_MOST_ROWS = 30
+_MOST_PROFILES = 30
 _SPACE = 0.6  # of a row, for all classes
 
 
@@ -104,7 +104,7 @@ def latent_profiles(
     n_classes, feature = len(class_names), labels(names, 22)
     height = style.ROW * max(1.0, 0.5 * n_classes)
     difference = table.groupby("row")["mean"].agg(np.ptp).sort_values(ascending=False, kind="stable")
-    drawn = np.sort(difference.index[: style.count_fitting_rows(ax, _MOST_ROWS, row=height)])
+    drawn = np.sort(difference.index[: style.count_fitting_rows(ax, _MOST_PROFILES, row=height)])
     first = table[table["class"] == 0].set_index("row").loc[drawn]
     level = {f: labels(own["level"], 14) for f, own in table.groupby("feature", sort=False)}
     names = [f"{feature[f]} = {level[f][v]}" for f, v in zip(first["feature"], first["level"], strict=True)]

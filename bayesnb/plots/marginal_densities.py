@@ -21,7 +21,7 @@ from bayesnb.uncertainty import ImproperPosteriorError, require_proper
 
 _ROW = 3.2 * style.ROW
 _HEIGHT = 0.85  # of a row, for the highest density
-_MOST_ROWS = 60
+_MOST_RIDGES = 60
 _POINTS = 120
 _LEAST_WEIGHT = 1e-6  # of a component of a mixture
 _ESTIMATES = ("MLE", "MAP", "mean", "predictive")
@@ -326,7 +326,7 @@ class _Ridges(NamedTuple):
         cls, nb: Classifier, features: Iterable[object] | None, parameter: str | None, top: int, ax: Axes | None
     ) -> _Ridges:
         """Parameters, at most `top`, whose maximum likelihood estimate and posterior mean differ most."""
-        require_integer("top", top, most=_MOST_ROWS)
+        require_integer("top", top, most=_MOST_RIDGES)
         parameters = select_parameters(nb, 0.9, parameter, features)
         table = parameters.table[~parameters.table["absent"] & (parameters.table["sd"] > 0)]
         if table.empty:

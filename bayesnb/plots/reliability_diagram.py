@@ -13,7 +13,7 @@ from bayesnb.plots.labels import labels
 from bayesnb.plots.style import Axes
 
 _SOURCE = "bayesnb.evaluation.reliability"
-_COLUMNS = ("lower", "upper", "count", "confidence", "accuracy")
+_BIN_COLUMNS = ("lower", "upper", "count", "confidence", "accuracy")
 
 
 def reliability(table: pd.DataFrame | Mapping[str, pd.DataFrame], ax: Axes | None = None) -> Axes:
@@ -92,7 +92,7 @@ def reliability(table: pd.DataFrame | Mapping[str, pd.DataFrame], ax: Axes | Non
 
 def _filled_bins(table: pd.DataFrame, name: str) -> pd.DataFrame:
     """Rows of a reliability table whose bins have data; ValueError with the table's `name` if there are none."""
-    style.require_table(table, _COLUMNS, _SOURCE, name)
+    style.require_table(table, _BIN_COLUMNS, _SOURCE, name)
     filled = table[table["count"] > 0]
     if not len(filled):
         raise ValueError(f"{name}: all bins are empty; make the table from at least one row.")

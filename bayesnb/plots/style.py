@@ -10,7 +10,7 @@ import numpy as np
 import pandas as pd
 
 from bayesnb._util.arguments import require_result
-from bayesnb._util.short_names import count_columns
+from bayesnb._util.terminal import count_columns
 from bayesnb.plots.labels import families
 
 if TYPE_CHECKING:

@@ -12,7 +12,7 @@ from bayesnb.plots.labels import labels
 from bayesnb.plots.style import Axes
 from bayesnb.uncertainty import CLASS
 
-_COLUMNS = ("row", "feature", "value", "of", "against", "contribution", "sd")
+_CONTRIBUTION_COLUMNS = ("row", "feature", "value", "of", "against", "contribution", "sd")
 _MOST = 12
 _ROW = 1.9 * style.SMALL
 _SDS = 1.6449  # of a normal 90% interval
@@ -64,7 +64,7 @@ def explain(frame: pd.DataFrame, row: object = None, ax: Axes | None = None) -> 
     ['classes', 'petal width (cm) = 1.8']
     >>> figure = bnb.plots.detach(ax)
     """
-    style.require_table(frame, _COLUMNS, "bayesnb.explain", "frame")
+    style.require_table(frame, _CONTRIBUTION_COLUMNS, "bayesnb.explain", "frame")
     rows = _select_row(frame, row)
     of, against = rows["of"].iloc[0], rows["against"].iloc[0]
     contribution, sd = rows["contribution"].to_numpy(float), rows["sd"].to_numpy(float)

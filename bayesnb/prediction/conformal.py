@@ -10,7 +10,7 @@ import numpy as np
 import pandas as pd
 
 from bayesnb._util.arguments import require_choice, require_flag, require_probability, require_seed
-from bayesnb._util.html import card, table
+from bayesnb._util.terminal import card, table
 from bayesnb.encoding import check_labels
 from bayesnb.fitted import Classifier
 from bayesnb.model import Estimate

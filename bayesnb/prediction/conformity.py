@@ -20,9 +20,8 @@ import numpy as np
 from sklearn.utils.validation import _num_samples
 
 from bayesnb import counting, scoring
-from bayesnb._util.precision import float64
-from bayesnb._util.progress import progress
-from bayesnb._util.threads import map_in_threads
+from bayesnb._util.precision import float64, map_in_threads
+from bayesnb._util.terminal import progress
 from bayesnb.counting import Counted
 from bayesnb.encoding import Encoding, Rows, Table, blocks, ignore_unknown
 from bayesnb.encoding.row_blocks import pad_rows

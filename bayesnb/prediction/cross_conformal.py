@@ -8,8 +8,8 @@ from functools import partial
 import numpy as np
 
 from bayesnb import scoring
-from bayesnb._util.progress import progress
-from bayesnb._util.rows import take_rows
+from bayesnb._util.arrays import take_rows
+from bayesnb._util.terminal import progress
 from bayesnb.fitted import Classifier, Fitted
 from bayesnb.model import Estimate
 from bayesnb.prediction.conformity import Ranking, log_odds_against

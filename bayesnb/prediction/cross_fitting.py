@@ -18,7 +18,7 @@ import numpy as np
 
 from bayesnb import scoring
 from bayesnb._util.arguments import shown
-from bayesnb._util.progress import progress
+from bayesnb._util.terminal import progress
 from bayesnb._util.warnings import warn
 from bayesnb.encoding import Encoding, Levels, Rows, Table
 from bayesnb.fitted import Fitted

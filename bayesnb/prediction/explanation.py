@@ -14,7 +14,7 @@ from scipy.special import polygamma
 
 from bayesnb import scoring
 from bayesnb._util.arguments import find_class, require_iterable, shown
-from bayesnb._util.level_pair_counts import require_memory
+from bayesnb._util.arrays import require_memory
 from bayesnb.encoding import Columns, Conditional, Rows, Table, ignore_unknown
 from bayesnb.encoding.labelled_vectors import is_labelled, match_columns
 from bayesnb.families._namespace import kernel

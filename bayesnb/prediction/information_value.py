@@ -15,7 +15,7 @@ from scipy.special import entr, log_softmax, ndtr, softmax
 
 from bayesnb import scoring
 from bayesnb._util.precision import float64
-from bayesnb._util.progress import progress
+from bayesnb._util.terminal import progress
 from bayesnb.encoding import Columns, ignore_unknown
 from bayesnb.encoding.levels import MISSING
 from bayesnb.families import Family, Known

@@ -14,9 +14,8 @@ from scipy.special import ndtr, softmax
 from sklearn.base import is_classifier
 
 from bayesnb._util.arguments import require_choice, require_integer, require_probability, require_seed, to_numbers
-from bayesnb._util.dask_rows import compute_dask
-from bayesnb._util.html import card, table
-from bayesnb._util.progress import progress
+from bayesnb._util.arrays import compute_dask
+from bayesnb._util.terminal import card, progress, table
 from bayesnb._util.warnings import warn
 from bayesnb.encoding import Rows
 from bayesnb.encoding.labelled_vectors import match_classes

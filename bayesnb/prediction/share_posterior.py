@@ -12,12 +12,12 @@ from jaxtyping import Float, Int, Shaped
 from scipy.interpolate import CubicSpline
 from scipy.special import expit, log_expit
 
-from bayesnb._util.progress import progress
+from bayesnb._util.terminal import progress
 
 _TOLERANCE = 1e-9  # gap to the maximum, in nats, over Σa + Σn
 _MOST_STEPS = 10_000
 _NODES, _FINE_NODES = 201, 1001
-_NEGLIGIBLE, _LEAST = 40.0, 1000.0  # nats below the highest density: of the ends, and the least one, for the spline
+_FAR, _LEAST = 40.0, 1000.0  # nats below the highest density: of the ends, and the least one, for the spline
 _BURN_IN, _MOST_SWEEPS = 10, 50  # draws, and sweeps for one draw
 _MOST_ROWS = 2_000  # of two classes; more are replaced by a grid of log odds
 _FARTHEST = 36.0
@@ -136,7 +136,7 @@ class ShareModel:
         total = self.alpha.sum() + self.count.sum()
         curvature = total * peak.prod() - self.count @ self._responsibilities(peak).prod(axis=1)
         centre, scale = np.log(peak[1] / peak[0]), 1.0 / np.sqrt(curvature)
-        first, second = np.log(peak) - _NEGLIGIBLE / self.alpha - 1.0
+        first, second = np.log(peak) - _FAR / self.alpha - 1.0
         v = np.linspace(np.arcsinh((second - centre) / scale), np.arcsinh((-first - centre) / scale), _NODES)
         log_odds = centre + scale * np.sinh(v)
         share = expit(np.stack([-log_odds, log_odds]))

@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from bayesnb._util.level_pair_counts import require_memory
+from bayesnb._util.arrays import require_memory
 from bayesnb.encoding import Rows
 from bayesnb.fitted import Classifier, Fitted
 from bayesnb.model import Estimate, JointLikelihood

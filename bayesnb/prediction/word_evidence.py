@@ -18,7 +18,7 @@ from bayesnb.uncertainty.draws import CLASS_PROB, draw_posterior, draw_variates
 
 _KINDS = ("multinomial", "bernoulli", "categorical")
 _FEWEST_CANDIDATES = 200
-_MOST_CELLS = 2**22  # variates that are held at a time
+_MOST_VARIATES = 2**22  # variates that are held at a time
 
 
 class _Words(NamedTuple):
@@ -236,7 +236,7 @@ def _summarize_draws(
     with np.errstate(divide="ignore"):
         log_weight = np.log(class_prob[:, others])
     log_weight = (log_weight - np.logaddexp.reduce(log_weight, axis=1, keepdims=True))[..., None]
-    step = max(1, _MOST_CELLS // (n_draws * n_classes))
+    step = max(1, _MOST_VARIATES // (n_draws * n_classes))
     summaries = []
     for start in range(0, len(words.name), step):
         part = words.take(np.arange(start, min(start + step, len(words.name))))

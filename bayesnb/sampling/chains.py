@@ -19,7 +19,7 @@ from numpyro.infer.util import constrain_fn, potential_energy, unconstrain_fn
 
 from bayesnb._util.arguments import shown
 from bayesnb._util.precision import float64
-from bayesnb._util.progress import progress
+from bayesnb._util.terminal import progress
 
 _AT_ONCE = 100
 """Transitions of one call of `_advance`: a step of the progress bar."""

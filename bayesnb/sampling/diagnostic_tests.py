@@ -12,9 +12,9 @@ import pandas as pd
 from scipy.special import expit, logit, logsumexp
 
 from bayesnb._util.arguments import bad_argument, require_flag, require_mapping, require_probability, shown
-from bayesnb._util.html import card
-from bayesnb._util.html import table as html_table
-from bayesnb._util.progress import progress as progress_bar
+from bayesnb._util.terminal import card
+from bayesnb._util.terminal import progress as progress_bar
+from bayesnb._util.terminal import table as html_table
 from bayesnb.encoding.interval_priors import IntervalPrior
 from bayesnb.inference_data import assemble_named
 from bayesnb.sampling import results_table

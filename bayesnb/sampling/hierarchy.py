@@ -56,7 +56,7 @@ class Hierarchy:
     def sample_prior(self, into: NaiveBayes | None = None) -> NaiveBayes:
         """Sample hyperparameters at NumPyro sites; return `into` (default: `prior.unit()`) with these values."""
         every = [pair for part in self.hyperparameters() for pair in part.items()]
-        values = {site: _sample(site, hyperparameter, self.alpha) for site, hyperparameter in every}
+        values = {site: _sample_hyperparameter(site, hyperparameter, self.alpha) for site, hyperparameter in every}
         names = hyperparameter_sites(self.prior, self.kind, self.sites)
         return given_draws.prior_given(self.prior.unit() if into is None else into, names, values)
 
@@ -162,7 +162,7 @@ def _log_evidence_of_groups(prior: NaiveBayes, statistics: Statistics) -> jax.Ar
     return jax.vmap(prior.log_evidence)(statistics).sum()
 
 
-def _sample(site: str, hyperparameter: Hyperparameter, alpha: dist.Distribution) -> Any:
+def _sample_hyperparameter(site: str, hyperparameter: Hyperparameter, alpha: dist.Distribution) -> Any:
     """Sample a hyperparameter at NumPyro site `site` and return its value; without its own distribution, from `alpha`.
 
     Normalised weights are sampled at "<site>_weight", and `site` is deterministic.

@@ -19,7 +19,7 @@ from sklearn.utils.validation import check_is_fitted
 from bayesnb import counting, scoring
 from bayesnb._util.arguments import shown
 from bayesnb._util.precision import float64
-from bayesnb._util.progress import progress as progress_bar
+from bayesnb._util.terminal import progress as progress_bar
 from bayesnb._util.warnings import warn
 from bayesnb.encoding import Encoding, Levels, Rows, Table, check_partial_labels, check_weights, ignore_unknown
 from bayesnb.families import LevelCounts

@@ -11,9 +11,8 @@ import numpy as np
 
 from bayesnb import counting, scoring
 from bayesnb._util.arguments import bad_argument, require_choice
-from bayesnb._util.precision import float64
-from bayesnb._util.rows import scatter_rows
-from bayesnb._util.threads import map_in_threads
+from bayesnb._util.arrays import scatter_rows
+from bayesnb._util.precision import float64, map_in_threads
 from bayesnb.counting import Counted
 from bayesnb.encoding import Rows, check_weights
 from bayesnb.families import LevelCounts

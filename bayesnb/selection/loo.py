@@ -9,7 +9,7 @@ import numpy as np
 
 from bayesnb import scoring
 from bayesnb._util.arguments import require_choice
-from bayesnb._util.html import card, table
+from bayesnb._util.terminal import card, table
 from bayesnb.fitted import Classifier
 from bayesnb.model import Estimate
 from bayesnb.selection.leave_one_out import (

@@ -10,7 +10,7 @@ import numpy as np
 from sklearn.utils import shuffle
 
 from bayesnb._util.arguments import require_integer, require_seed, shown
-from bayesnb._util.progress import progress
+from bayesnb._util.terminal import progress
 
 
 @dataclass(frozen=True, eq=False)

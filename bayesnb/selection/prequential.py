@@ -10,7 +10,7 @@ import numpy as np
 
 from bayesnb import counting, scoring
 from bayesnb._util.arguments import require_integer
-from bayesnb._util.progress import progress
+from bayesnb._util.terminal import progress
 from bayesnb.fitted import Classifier, require_evidence
 from bayesnb.model import Statistics
 from bayesnb.selection.leave_one_out import counted_rows

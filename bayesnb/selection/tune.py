@@ -14,9 +14,8 @@ import pandas as pd
 
 from bayesnb import scoring
 from bayesnb._util.arguments import bad_argument, require_choice, require_interval
-from bayesnb._util.html import card, table
 from bayesnb._util.precision import float64
-from bayesnb._util.progress import progress
+from bayesnb._util.terminal import card, progress, table
 from bayesnb._util.warnings import warn
 from bayesnb.families._namespace import kernel
 from bayesnb.fitted import Classifier, Fitted, require_evidence, require_posterior
@@ -27,7 +26,7 @@ NAMES = ("alpha", "class_alpha", "kappa", "a")
 _CONCENTRATIONS = {"alpha", "class_alpha"}  # hyperparameters of the classifier itself
 _BOUNDS = (1e-4, 1e4)
 _STEP = 1e-6  # of a difference of logarithms; rounding of an objective of 1e6 nats moves the optimum by less
-_MEANING = (
+_TUNED_MEANING = (
     "Chosen on these rows: scores of the tuned classifier on the same rows are too good, so score other rows. If a "
     "value is at an end of the interval, the optimum may lie outside: widen `bounds`."
 )
@@ -95,7 +94,7 @@ class Tuned:
         reached = "Σ log p(label | row, the others)" if self.by == "loo" else "log p(X, y)"
         rows = [(name, value, "end of the interval" * (name in self.boundary)) for name, value in self.values.items()]
         about = f"by {self.by}, {len(self.path)} evaluations"
-        return card("Tuned", about, table([*rows, (f"{reached}, nats", self.objective, "")]), notes=[_MEANING])
+        return card("Tuned", about, table([*rows, (f"{reached}, nats", self.objective, "")]), notes=[_TUNED_MEANING])
 
 
 def tune_alpha(

@@ -36,7 +36,7 @@ NEW_GROUP = "(new)"
 STATISTIC = "statistic_"
 """Beginning of the names of the arrays of statistics of groups in ArviZ data."""
 CLASS_ALPHA = CLASS_SITES["alpha"]
-_MOST_CELLS = 2**21
+_MOST_DRAWN_CELLS = 2**21
 
 
 # -- reading draws -------------------------------------------------------------------------------
@@ -63,7 +63,7 @@ class Parameters:
 
     def joints(self, fitted: Fitted, x: tuple[object, ...]) -> Iterator[jax.Array]:
         """Yield (s, n, C) log p(class, row | θ) of a block of n rows, for s of the draws at a time."""
-        size = max(1, _MOST_CELLS // (1 + sum(np.size(values[0]) for values in self.values.values())))
+        size = max(1, _MOST_DRAWN_CELLS // (1 + sum(np.size(values[0]) for values in self.values.values())))
         for start in range(0, len(self), size):
             part = slice(start, min(start + size, len(self)))
             yield joint_of_draws(stacked_likelihood(fitted.encoding, fitted.prior, self.values, part), x)
@@ -105,7 +105,7 @@ class Hyperparameters:
             yield pad(encoding, jax.tree.map(np.asarray, self.prior.update(self.statistics)))
             return
         names = hyperparameter_sites(self.prior, self.kind, site_names(encoding, self.prior))
-        size = max(1, _MOST_CELLS // (1 + sum(np.size(leaf) for leaf in jax.tree.leaves(self.statistics))))
+        size = max(1, _MOST_DRAWN_CELLS // (1 + sum(np.size(leaf) for leaf in jax.tree.leaves(self.statistics))))
         for start in range(0, len(self), size):
             part = {site: values[start : start + size] for site, values in self.values.items()}
             yield pad(encoding, posteriors_given(self.prior.unit(), self.statistics, names, part))

@@ -15,8 +15,8 @@ import jax
 import numpy as np
 
 from bayesnb import scoring
+from bayesnb._util.arrays import scatter_rows
 from bayesnb._util.precision import float64
-from bayesnb._util.rows import scatter_rows
 from bayesnb._util.warnings import warn
 from bayesnb.encoding import Rows, blocks, ignore_unknown
 from bayesnb.encoding.row_blocks import pad_rows

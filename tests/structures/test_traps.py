@@ -59,7 +59,7 @@ def test_queries_of_maximum_likelihood():
 @pytest.mark.slow("other variants compile kernels of their own", but="SPODE")
 @pytest.mark.parametrize("nb", [bnb.SPODE(gaussian=None), bnb.AODE(gaussian=None)], ids=repr)
 def test_levels_that_come_later_may_not_fill_the_memory(nb, monkeypatch):
-    monkeypatch.setattr("bayesnb._util.level_pair_counts.MOST_COUNTS", 20_000)
+    monkeypatch.setattr("bayesnb._util.arrays.MOST_COUNTS", 20_000)
     nb.partial_fit(np.arange(100).reshape(-1, 2), np.arange(50) % 2, classes=[0, 1])
     before = nb.statistics_
     with pytest.raises(ValueError, match=r"combinations of levels in 2 classes would take"):

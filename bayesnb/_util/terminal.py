@@ -1,0 +1,224 @@
+"""Progress bars, names cut to a width, tables in HTML, and Ctrl-C."""
+
+from __future__ import annotations
+
+import os
+import signal
+import sys
+import unicodedata
+from collections import Counter
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from contextlib import contextmanager
+from contextvars import ContextVar
+from html import escape
+from itertools import accumulate, takewhile
+from numbers import Real
+from threading import Timer, current_thread, main_thread
+from types import FrameType
+
+# -- Names cut to a number of columns of text, so that different names stay different --------------
+
+
+def count_columns(text: str) -> int:
+    """Number of columns that a text takes on a terminal; a Chinese character takes two."""
+    return sum(map(_width, text))
+
+
+def shorten(text: str, width: int) -> str:
+    """Return a text, cut to `width` columns by "…" in its middle, as names often differ at the end."""
+    if count_columns(text) <= width:
+        return text
+    tail = _first_columns(text[::-1], width // 3)[::-1]
+    return f"{_first_columns(text, width - 1 - count_columns(tail)).rstrip()}…{tail.lstrip()}"
+
+
+def shorten_apart(names: Iterable[str], width: int) -> dict[str, str]:
+    """Return {name: short form of at most `width` columns}; forms that would look alike start where names differ."""
+    short = {name: shorten(name, width) for name in names}
+    for text, occurrences in Counter(short.values()).items():
+        if occurrences > 1:
+            alike = [name for name in short if short[name] == text]
+            common = sum(1 for _ in takewhile(lambda column: len(set(column)) == 1, zip(*alike, strict=False)))
+            start = alike[0].rfind(" ", 0, common) + 1 or common
+            short |= {name: "…" + shorten(name[start:], width - 1) for name in alike}
+    return short
+
+
+def _first_columns(text: str, width: int) -> str:
+    """Longest beginning of a text that takes at most `width` columns."""
+    return text[: sum(columns <= width for columns in accumulate(map(_width, text)))]
+
+
+def _width(character: str) -> int:
+    """Number of columns of a character: 2 if it is East Asian and wide, 0 if it is combining, else 1."""
+    if unicodedata.combining(character):
+        return 0
+    return 2 if unicodedata.east_asian_width(character) in "WF" else 1
+
+
+# -- Small HTML tables for notebooks, in the colours of the page, light or dark --------------------
+
+_MOST_ROWS = 50
+_TABLE = "color: inherit; background: transparent; border-collapse: collapse; margin: 0.3em 0;"
+_CELL = "padding: 0.1em 0.8em 0.1em 0; color: inherit; background: transparent; text-align: "
+
+
+def format_number(value: object) -> str:
+    """Format a number, without decimals if whole, else with four significant digits; format others by `str`."""
+    if isinstance(value, bool) or not isinstance(value, Real):
+        return str(value)
+    number = float(value)
+    return f"{number:.0f}" if number.is_integer() and abs(number) < 1e15 else f"{number:.4g}"
+
+
+def table(rows: Iterable[Sequence[object]], header: Sequence[str] = ()) -> str:
+    """Return the HTML of a table of the first 50 rows, and of a line with the number of the others.
+
+    The first cell of a row is its header; columns with a number are right-aligned.
+    """
+    all_rows = list(rows)
+    body = all_rows[:_MOST_ROWS]
+    right = [n > 0 and any(isinstance(row[n], Real) for row in body) for n in range(len(body[0]) if body else 0)]
+    right += [False] * len(header)
+    head = "".join(_cell("th", name, side) for name, side in zip(header, right, strict=False))
+    lines = (_cell("th", row[0], False) + "".join(map(_cell, ["td"] * len(row), row[1:], right[1:])) for row in body)
+    lines_html = "".join(f"<tr>{line}</tr>" for line in lines)
+    if len(all_rows) > len(body):
+        lines_html += f"<tr>{_cell('th', f'{len(all_rows) - len(body)} more', False)}</tr>"
+    head_html = f"<thead><tr>{head}</tr></thead>" if header else ""
+    return f'<table style="{_TABLE}">{head_html}<tbody>{lines_html}</tbody></table>'
+
+
+def card(title: str, about: str, *parts: str, notes: Iterable[str] = ()) -> str:
+    """Return the HTML of a title with a description, of `parts` that are HTML already, and of notes in italics."""
+    paragraphs = "".join(f'<p style="margin: 0.3em 0;"><em>{escape(note)}</em></p>' for note in notes if note)
+    heading = f"<strong>{escape(title)}</strong>{', ' if about else ''}{escape(about)}"
+    return f'<div class="bayesnb" style="color: inherit;"><div>{heading}</div>{"".join(parts)}{paragraphs}</div>'
+
+
+def _cell(tag: str, value: object, right: bool) -> str:
+    """Return the HTML of one cell with the tag "th" or "td", aligned to the right or to the left."""
+    side = "right" if right else "left"
+    weight = " font-weight: normal;" if tag == "th" else ""
+    return f'<{tag} style="{_CELL}{side};{weight}">{escape(format_number(value))}</{tag}>'
+
+
+# -- Handlers of Ctrl-C for the command line: some packages lose a KeyboardInterrupt, at import or in a callback
+
+_CALLBACK = "_xla_gc_callback"
+"""Function of JAX that Python calls during garbage collection, where it drops exceptions."""
+_SECONDS = 0.02
+
+
+def exit_process(*_: object) -> None:
+    """Handle SIGINT: write one line to stderr and end the process with status 130, without cleaning up."""
+    os.write(2, b"bayesnb: interrupted.\n")
+    os._exit(130)
+
+
+def raise_interrupt(_: int, frame: FrameType | None) -> None:
+    """Handle SIGINT: raise KeyboardInterrupt, or send the signal again later where Python would drop the exception."""
+    while frame is not None:
+        if frame.f_code.co_name == _CALLBACK:
+            Timer(_SECONDS, os.kill, (os.getpid(), signal.SIGINT)).start()
+            return
+        frame = frame.f_back
+    raise KeyboardInterrupt
+
+
+@contextmanager
+def keep_interrupts() -> Iterator[None]:
+    """Handle Ctrl-C inside the block by `raise_interrupt`, unless the process handles or ignores it in another way."""
+    with _handling(raise_interrupt):
+        yield
+
+
+@contextmanager
+def exit_on_interrupt() -> Iterator[None]:
+    """Let Ctrl-C end the process at once inside the block, instead of raising KeyboardInterrupt.
+
+    A process that handles or ignores Ctrl-C in another way, such as one in the background of a shell, keeps that way.
+    """
+    with _handling(exit_process):
+        yield
+
+
+@contextmanager
+def _handling(handler: Callable[[int, FrameType | None], None]) -> Iterator[None]:
+    """Handle SIGINT by `handler` inside the block, in the main thread, if KeyboardInterrupt would be raised there."""
+    before = signal.getsignal(signal.SIGINT)
+    if current_thread() is not main_thread() or before not in (signal.default_int_handler, raise_interrupt):
+        yield
+        return
+    signal.signal(signal.SIGINT, handler)
+    try:
+        yield
+    finally:
+        signal.signal(signal.SIGINT, before)
+
+
+# -- Progress bars on a terminal or in a notebook, for work that takes longer than a second --------
+
+_MANY_ROWS = 4096
+
+_silent = ContextVar("silent", default=0)
+
+
+def _ignore_steps(steps: float = 1) -> None:
+    """Do nothing: there is no progress bar."""
+
+
+@contextmanager
+def progress(title: str | None, total: float | None, unit: str = "it") -> Iterator[Callable[..., object]]:
+    """Context with a progress bar, which yields the function that advances the bar by 1 or by a number of steps.
+
+    Parameters
+    ----------
+    title : str or None
+        Text before the bar. None: no bar, and no bars of the work inside either.
+    total : number or None
+        Total number of steps, if it is known.
+    unit : str
+        Unit of a step; "B" for bytes.
+
+    Notes
+    -----
+    The bar is written to stderr after the first second, if stderr is a terminal or a notebook's, and removed at the
+    end. In notebooks TQDM_DISABLE switches it off. Only the main thread has a bar, also for work in several threads.
+    """
+    if title is not None and not isinstance(title, str):
+        raise ValueError(f"progress={title!r} must be the title of a progress bar, or None for no bar.")
+    if title is None:
+        # A count, as contexts of generators need not end in the reverse order of their beginning.
+        _silent.set(_silent.get() + 1)
+        try:
+            yield _ignore_steps
+        finally:
+            _silent.set(_silent.get() - 1)
+        return
+    if _silent.get() or current_thread() is not main_thread():
+        yield _ignore_steps
+        return
+    from tqdm import tqdm
+
+    # For None, tqdm hides the bar unless stderr is a terminal.
+    hidden = None if not _in_notebook() or "TQDM_DISABLE" in os.environ else False
+    scaled = unit == "B"
+    spaced = unit if scaled or unit == "it" else f" {unit}"
+    with tqdm(total=total, desc=title, unit=spaced, unit_scale=scaled, delay=1, leave=False, disable=hidden) as bar:
+        yield bar.update
+
+
+def _in_notebook() -> bool:
+    """Return whether stderr is that of a notebook's kernel, which is not a terminal and shows bars."""
+    return type(sys.stderr).__module__.startswith("ipykernel")
+
+
+@contextmanager
+def rows_progress(title: str, n: int) -> Iterator[Callable[..., object]]:
+    """Context that yields the function that advances a progress bar over n rows; up to 4,096 rows have no bar."""
+    if n <= _MANY_ROWS:
+        yield _ignore_steps
+        return
+    with progress(title, n, "rows") as step:
+        yield step
