@@ -16,7 +16,7 @@ from bayesnb._util.precision import float64
 from bayesnb._util.terminal import rows_progress
 from bayesnb.encoding import Columns, Encoding, Levels, Rows, blocks
 from bayesnb.families import LevelCounts
-from bayesnb.families._namespace import add_at
+from bayesnb.families.arrays import add_at
 from bayesnb.model import Statistics
 from bayesnb.networks.learning import count_level_pairs, lay_out_pairs
 

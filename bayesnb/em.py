@@ -15,7 +15,7 @@ from bayesnb._util.arguments import require_integer, require_number, require_see
 from bayesnb._util.precision import float64
 from bayesnb._util.terminal import progress
 from bayesnb.encoding import Encoding, Rows, Table, ignore_unknown
-from bayesnb.families._namespace import kernel, xp
+from bayesnb.families.arrays import kernel, xp
 from bayesnb.model import JointLikelihood, NaiveBayes, Statistics, kernel_log_base
 
 _NEGLIGIBLE = 1e-100

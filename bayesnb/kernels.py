@@ -23,8 +23,7 @@ from jaxtyping import Float, Int
 from bayesnb._util.precision import float64
 from bayesnb.encoding.row_blocks import padded_size
 from bayesnb.families import offers
-from bayesnb.families._namespace import is_host, kernel, logsumexp, xp
-from bayesnb.families._pytree import Array
+from bayesnb.families.arrays import Array, is_host, kernel, logsumexp, xp
 from bayesnb.model import (
     Estimate,
     JointLikelihood,

@@ -21,13 +21,10 @@ from bayesnb.families import (
     offers,
     pooled,
 )
-from bayesnb.families._namespace import cond, is_host, map_leading_axis, segment_sum, xp
-from bayesnb.families._pytree import Array, map_leaves, pytree
-from bayesnb.families.count_functions import linear
-from bayesnb.families.multinomial import Multinomial
-from bayesnb.families.one_hot import GroupedCounts
-from bayesnb.families.statistics import no_rows
-from bayesnb.families.weighted_likelihoods import Raised, Tempered
+from bayesnb.families.arrays import Array, cond, is_host, map_leading_axis, map_leaves, pytree, segment_sum, xp
+from bayesnb.families.averaged import Raised, Tempered
+from bayesnb.families.protocol import no_rows
+from bayesnb.families.rows import GroupedCounts, Multinomial, linear
 
 Estimate = Literal["mle", "map", "mean", "predictive"]
 

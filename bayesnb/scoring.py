@@ -17,8 +17,7 @@ from bayesnb import kernels
 from bayesnb._util.precision import float64
 from bayesnb._util.terminal import rows_progress
 from bayesnb.encoding import Encoding, Rows, blocks
-from bayesnb.families._namespace import are_few, cond, logsumexp, xp
-from bayesnb.families._pytree import Array
+from bayesnb.families.arrays import Array, are_few, cond, logsumexp, xp
 from bayesnb.kernels import Output
 from bayesnb.model import Estimate, JointLikelihood, NaiveBayes, Statistics, log_normalize, undefined
 

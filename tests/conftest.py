@@ -90,7 +90,7 @@ def pytest_configure(config):
     if config.option.shapes:
         install_import_hook(shapes.MODULES, "tests.shapes.checked")  # before the tests import the package
     if config.option.compiled:
-        importlib.import_module("bayesnb.families._namespace").FEW = -1
+        importlib.import_module("bayesnb.families.arrays").FEW = -1
 
 
 def pytest_ignore_collect(collection_path, config):

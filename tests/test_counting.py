@@ -17,7 +17,7 @@ from hypothesis import strategies as st
 from bayesnb import BernoulliNB, CategoricalNB, GaussianNB, MixedNB, MultinomialNB, PoissonNB, scoring
 from bayesnb.encoding import row_blocks as encoded_rows
 from bayesnb.encoding import sparse_rows
-from bayesnb.families import _namespace
+from bayesnb.families import arrays
 from tests.strategies import assert_leaves, thorough, variants
 
 RNG = np.random.default_rng(0)
@@ -439,7 +439,7 @@ def test_forty_sizes_of_batches_compile_a_few_kernels(make, convert, extra, monk
     """Counting, tables, decisions and probabilities for three sizes of blocks; and the evidence."""
     rng = np.random.default_rng(5)
     assert len(set(SIZES)) == 40
-    monkeypatch.setattr(_namespace, "FEW", -1)
+    monkeypatch.setattr(arrays, "FEW", -1)
     nb = make()
     with Compilations() as compiled:
         for n in SIZES:

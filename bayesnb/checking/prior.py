@@ -11,8 +11,7 @@ from scipy.special import logsumexp
 from bayesnb._util.arguments import require_integer, require_seed
 from bayesnb._util.precision import float64
 from bayesnb.encoding import Encoding
-from bayesnb.families.protocol import Prior
-from bayesnb.families.variates import Variates
+from bayesnb.families.protocol import Prior, Variates
 from bayesnb.fitted import Classifier, require_posterior
 from bayesnb.model import NaiveBayes, Statistics
 from bayesnb.uncertainty import ImproperPosteriorError, require_proper

@@ -17,7 +17,7 @@ from bayesnb.encoding.priors import prior_of_cells
 from bayesnb.encoding.row_blocks import CodedRows, block_slices, pad_rows
 from bayesnb.encoding.table import StackedColumns, Table, aligned, check_finite
 from bayesnb.families import Binned
-from bayesnb.families.count_rows import cell_code
+from bayesnb.families.rows import cell_code
 
 _ROWS = 2**14
 """Number of rows of a first batch, evenly spread, that quantiles are taken of."""

@@ -14,8 +14,8 @@ import numpy as np
 from bayesnb.encoding.levels import MISSING
 from bayesnb.encoding.row_blocks import CELLS, CodedRows, LevelRows, pad_rows, power_of_four
 from bayesnb.families import OneHot
-from bayesnb.families.count_rows import joint_code
-from bayesnb.families.network_cells import BARREN, Network, NetworkCells
+from bayesnb.families.rows import joint_code
+from bayesnb.families.structures import BARREN, Network, NetworkCells
 
 
 @dataclass(frozen=True, eq=False)

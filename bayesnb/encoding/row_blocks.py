@@ -20,7 +20,7 @@ from bayesnb._util.precision import map_in_threads
 from bayesnb.encoding.levels import MISSING
 from bayesnb.encoding.table import StackedColumns, aligned, check_finite
 from bayesnb.families import Complete, LevelCounts, OneHot, PackedCounts, empty_counts
-from bayesnb.families.statistics import no_rows
+from bayesnb.families.protocol import no_rows
 
 CELLS = 2**20
 _MOST_ROWS = 2**14  # Results of larger blocks fragment memory, so that a stream would take ever more of it.

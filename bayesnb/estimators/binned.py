@@ -18,7 +18,7 @@ from bayesnb.encoding.labelled_vectors import read_labelled
 from bayesnb.estimators.base import NaiveBayesClassifier
 from bayesnb.estimators.defaults import CELLS, CLASS_ALPHA
 from bayesnb.families import Binned, LevelCounts
-from bayesnb.families._namespace import kernel
+from bayesnb.families.arrays import kernel
 from bayesnb.model import Estimate
 
 _MOST_CELLS = 256

@@ -14,8 +14,8 @@ from bayesnb._util.precision import float64
 from bayesnb.encoding import Encoding, Node, NodeColumns, PairColumns
 from bayesnb.estimators.defaults import ALPHA, CELLS
 from bayesnb.estimators.network_base import StructuredNB, pair_counts
-from bayesnb.families._namespace import kernel, xp
-from bayesnb.families.variates import Variates
+from bayesnb.families.arrays import kernel, xp
+from bayesnb.families.protocol import Variates
 from bayesnb.fitted import NotOfferedError
 from bayesnb.uncertainty.draws import ask, run
 

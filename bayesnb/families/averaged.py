@@ -1,4 +1,4 @@
-"""Features that may not depend on the class: averages of the model in which they do and the one in which not."""
+"""Averages over whether a feature depends on the class, and weighted likelihoods."""
 
 from __future__ import annotations
 
@@ -11,19 +11,25 @@ import jax
 import numpy as np
 from jaxtyping import Float
 
-from bayesnb.families._namespace import kernel, log_ndtr, log_sigmoid, map_leading_axis, sigmoid, xp
-from bayesnb.families._pytree import Array, map_leaves, pytree, static
-from bayesnb.families.count_functions import with_counts
-from bayesnb.families.count_rows import as_rows
+from bayesnb.families.arrays import (
+    Array,
+    kernel,
+    log_ndtr,
+    log_sigmoid,
+    map_leading_axis,
+    map_leaves,
+    pytree,
+    sigmoid,
+    static,
+    xp,
+)
 from bayesnb.families.dirichlet import Dirichlet, PriorAndCounts, keep_counts
-from bayesnb.families.empirical import EmpiricalPrior
-from bayesnb.families.independent_cells import IndependentCells
-from bayesnb.families.multinomial import Multinomial
-from bayesnb.families.number_rows import observed, only
-from bayesnb.families.protocol import Cumulants, Family, ReadyLikelihood, no_em, no_nuts
+from bayesnb.families.numbers import EmpiricalPrior, IndependentCells, observed, only
+from bayesnb.families.protocol import Cumulants, Family, ReadyLikelihood, Variates, no_em, no_nuts, pooled
+from bayesnb.families.rows import Multinomial, as_rows, weighted, with_counts
 from bayesnb.families.special import log_rising
-from bayesnb.families.statistics import pooled
-from bayesnb.families.variates import Variates
+
+# -- Features that may not depend on the class: averages of the model in which they do and the one in which not
 
 
 @pytree
@@ -391,3 +397,66 @@ def _log_evidences(dependent: Any, shared: Any, statistics: Any, together: Any) 
     `statistics` are those of each class, and `together` those of all classes pooled.
     """
     return xp.sum(dependent.log_evidence(statistics), axis=0), shared.log_evidence(together)[0]
+
+
+# -- Weighted likelihoods: each term, or the whole of a row, to a power ----------------------------
+
+
+@pytree
+class Raised:
+    """Likelihood Π_t p(x_t | class)^(w_t) with a weight per term, `weight` (T,)."""
+
+    likelihood: Any
+    weight: Array
+
+    def prepare(self, x: object) -> Any:
+        """Return an equal likelihood as one table if rows encoded like `x` allow it; else itself, unchanged."""
+        raised = getattr(self.likelihood, "raised", None)
+        return self if raised is None else raised(x, self.weight) or self
+
+    def log_prob(self, x: object) -> Float[jax.Array, "N C"]:
+        """(N, C) Σ_t w_t log p(x_t | class); -inf if any term is -inf, even beside +inf or NaN."""
+        terms = self.terms(x)
+        return xp.where(xp.any(xp.isneginf(terms), axis=-1), -xp.inf, xp.sum(terms, axis=-1))
+
+    def terms(self, x: object) -> Float[jax.Array, "N C T"]:
+        """(N, C, T) w_t log p(x_t | class); 0 where w_t = 0, and -inf where log p is -inf, also for w_t < 0."""
+        return weighted(xp.asarray(self.weight), self.likelihood.terms(x))
+
+
+@pytree
+class Tempered:
+    """Likelihood p(row | class)^w with w = `power` · (t + 1)^(-`exponent`) for a row of t draws; None: w = `power`."""
+
+    likelihood: Any
+    power: Any
+    exponent: Any = None
+
+    def prepare(self, x: object) -> Tempered:
+        """Return an equal likelihood with tables rearranged for rows encoded like `x`."""
+        return Tempered(self.likelihood.prepare(x), self.power, self.exponent)
+
+    def log_prob(self, x: object) -> Float[jax.Array, "N C"]:
+        """(N, C) w log p(row | class)."""
+        return weighted(self._row_weight(x), self.likelihood.log_prob(x))
+
+    def terms(self, x: object) -> Float[jax.Array, "N C T"]:
+        """(N, C, T) w log p(x_t | class), w the weight of the row by its number of draws; 0 where w = 0."""
+        return weighted(self._row_weight(x)[..., None], self.likelihood.terms(x))
+
+    def _row_weight(self, x: object) -> Float[jax.Array, "#N 1"]:
+        """(N, 1) exponent w of each row, or (1, 1) if the exponent does not depend on the row's length."""
+        return length_power(x, self.power, self.exponent)[:, None]
+
+
+def length_power(x: object, power: Any, exponent: Any) -> Float[jax.Array, "#N"]:
+    """(N,) weight power · (t + 1)^(-exponent) of each row x, t its number of draws; (1,) power without exponent."""
+    if exponent is None:
+        return xp.asarray(power)[None]
+    rows: Any = as_rows(x)
+    return power_of_length(rows.length(), power, exponent)
+
+
+def power_of_length(length: Any, power: Any, exponent: Any) -> Any:
+    """(N,) weight power · (t + 1)^(-exponent), given the numbers of draws t `length` (N,); exponent None: power."""
+    return power + 0.0 * length if exponent is None else power * (length + 1.0) ** -exponent

@@ -1,25 +1,276 @@
-"""Piecewise constant densities with unknown cuts: averages over all binnings of a feature's cells."""
+"""Binned densities of numbers: averages over every way to cut G cells in a row into bins.
+
+A binning is weighted by the product over its bins of exp(weight[i, k]), i and k the first and the last cell of the bin.
+The 2^(G - 1) of them are summed by dynamic programming (Endres & Földiák, *Bayesian bin distribution inference and
+mutual information*, IEEE Trans. Inf. Theory 51 (2005)). Leading axes of the arguments, such as features, are kept.
+"""
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any, ClassVar, NamedTuple, Self
 
 import jax
 import jax.numpy as jnp
 import numpy as np
-from jaxtyping import Bool, Float
+from jaxtyping import Bool, Float, Int
 
-from bayesnb.families import binnings
-from bayesnb.families._namespace import is_host, logsumexp, map_leading_axis, map_parts, segment_sum, xp
-from bayesnb.families._pytree import Array, pytree, static
-from bayesnb.families.averaged_structures import AveragedTables
-from bayesnb.families.binnings import Bins, BinSums
-from bayesnb.families.count_rows import CountRows
-from bayesnb.families.multinomial import LevelCounts, Multinomial
-from bayesnb.families.protocol import Cumulants, Distribution, no_em, no_nuts
+from bayesnb.families.arrays import (
+    Array,
+    cumlogsumexp,
+    gather,
+    is_host,
+    log_sigmoid,
+    logsumexp,
+    map_leading_axis,
+    map_parts,
+    pytree,
+    scan,
+    segment_sum,
+    set_at,
+    static,
+    xp,
+)
+from bayesnb.families.protocol import Cumulants, Distribution, Variates, draw_log_uniform, no_em, no_nuts
+from bayesnb.families.rows import CountRows, LevelCounts, Multinomial
 from bayesnb.families.special import log_rising, polygammas
-from bayesnb.families.variates import Variates, draw_log_uniform
+from bayesnb.families.structures import AveragedTables
+
+# -- Sums over all binnings of G cells in a row, that is, over every way to cut them into bins -----
+
+Values = Float[jax.Array, "*F G"]
+"""Numbers of the cells of each feature."""
+BinValues = Float[jax.Array, "*F G G"]
+"""Numbers of the bins i … k of each feature."""
+NEVER = -1e30
+"""Log weight of the impossible: sums of infinities have no derivatives."""
+LEAST = -700.0
+"""Least logarithm whose exponential is computed: underflow takes NumPy four times as long."""
+
+
+class Bins(NamedTuple):
+    """Sums over all binnings of one row of cells, by which probabilities of cuts and bins are computed.
+
+    `before` (…, G) is the log sum over the binnings of the cells before i, `log_total` the log sum over all binnings,
+    and `log_prob` (…, G, G) the log probability that the cells i … k are a bin.
+    """
+
+    weight: BinValues
+    before: Values
+    log_total: Float[jax.Array, "*F"]
+    log_prob: BinValues
+
+    @classmethod
+    def from_weights(cls, weight: BinValues) -> Bins:
+        """Sums over binnings, given log weights (…, G, G) of the bins i … k, `NEVER` below the diagonal."""
+        ending, beginning = _ending_with(weight), xp.moveaxis(weight, (-2, -1), (0, 1))[::-1, ::-1]
+        left, right = xp.moveaxis(_sums_before(xp.stack([ending, beginning], axis=2)), (1, 0), (0, -1))
+        before, total, after = left[..., :-1], left[..., -1], right[..., -2::-1]
+        log_prob = (before - total[..., None])[..., None] + weight + after[..., None, :]
+        return cls(weight, before, total, log_prob)
+
+
+def log_prior(log_odds: Float[Array, "*F G"]) -> BinValues:
+    """(…, G, G) log weights of bins i … k when cuts before cells are independent, with log odds (…, G).
+
+    There always is a cut before the first cell; the weights of all binnings sum to one.
+    """
+    cut, none = log_sigmoid(xp.asarray(log_odds)), log_sigmoid(-xp.asarray(log_odds))
+    first = np.arange(cut.shape[-1]) == 0
+    cut, uncut = xp.where(first, 0.0, cut), xp.cumsum(xp.where(first, 0.0, none), axis=-1)
+    return xp.where(is_bin(cut.shape[-1]), (cut - uncut)[..., None] + uncut[..., None, :], NEVER)
+
+
+def is_bin(n: int) -> np.ndarray:
+    """(n, n) of bool: whether cells i … k are a bin, i <= k."""
+    return np.triu(np.ones((n, n), bool))
+
+
+def over_cells(cells: Values, fill: float) -> BinValues:
+    """(…, G, G) sums of `cells` (…, G) over i … k; `fill` where k < i, and in place of sums that are not positive."""
+    until = xp.cumsum(cells, axis=-1)
+    sums = until[..., None, :] - (until - cells)[..., :, None]
+    return xp.where(is_bin(cells.shape[-1]) & (sums > 0), sums, fill)
+
+
+def sum_covering(bins: BinValues) -> Values:
+    """(…, G) for each cell, sum of the values (…, G, G) of all bins that contain the cell."""
+    within = np.tri(bins.shape[-1])
+    return xp.sum((within @ bins) * within.T, axis=-1)
+
+
+def sum_covering_pairs(bins: BinValues) -> BinValues:
+    """(…, G, G) for each pair of cells, sum of the values (…, G, G) of all bins that contain both."""
+    within: Any = np.tri(bins.shape[-1])
+    sums = within @ bins @ within
+    return xp.where(within, sums.swapaxes(-1, -2), sums)
+
+
+def log_sum_covering(bins: BinValues) -> Values:
+    """(…, G) for each cell, log Σ exp of the log values (…, G, G) of all bins that contain the cell."""
+    return xp.diagonal(BinSums.from_weights(bins).begun, axis1=-2, axis2=-1)
+
+
+def log_hazard(bins: Bins) -> BinValues:
+    """(…, G, G) log posterior probability of a cut before cell i, given cells i … k in a bin that ends with k."""
+    begins = bins.before[..., None] + bins.weight
+    return xp.minimum(begins - cumlogsumexp(begins, axis=begins.ndim - 2), 0.0)
+
+
+def draw_cuts(log_hazard: BinValues, log_uniform: Float[jax.Array, "n *F G"]) -> Bool[jax.Array, "n *F G"]:
+    """(n, …, G) of bool: cuts before cells of n binnings drawn backwards by `log_hazard` (…, G, G).
+
+    `log_uniform` are log uniform variates (n, …, G).
+    """
+    cells = xp.arange(log_uniform.shape[-1])
+
+    def step(end: jax.Array, at: tuple[jax.Array, jax.Array, jax.Array]) -> tuple[jax.Array, jax.Array]:
+        """Decide on cuts before one cell; return the last cells of the current bins, and whether there are cuts."""
+        cell, hazard, variate = at
+        hazard = xp.broadcast_to(hazard, (*end.shape, len(cells)))
+        cut = (variate < xp.take_along_axis(hazard, end[..., None], axis=-1)[..., 0]) | (cell == 0)
+        return xp.where(cut, cell - 1, end), cut
+
+    at = cells, xp.moveaxis(log_hazard, -2, 0), xp.moveaxis(log_uniform, -1, 0)
+    last = xp.full(log_uniform.shape[:-1], len(cells) - 1)
+    return xp.moveaxis(scan(step, last, at, reverse=True)[1], 0, -1)
+
+
+def log_sums_of_bins(log_values: Any, cuts: Bool[jax.Array, "... G"]) -> Float[jax.Array, "... G"]:
+    """(…, G) log Σ exp of `log_values` (…, G) over the bin of each cell, given whether there are cuts before cells."""
+    values, cut = (xp.moveaxis(v, -1, 0) for v in xp.broadcast_arrays(log_values, cuts))
+
+    def add(total: jax.Array, at: tuple[jax.Array, jax.Array]) -> tuple[jax.Array, jax.Array]:
+        """Running log sum since the last cut, twice as `scan` needs it."""
+        total = xp.where(at[0], at[1], xp.logaddexp(total, at[1]))
+        return total, total
+
+    def keep(total: jax.Array, at: tuple[jax.Array, jax.Array]) -> tuple[jax.Array, jax.Array]:
+        """Log sum of the bin, which its last cell has, twice as `scan` needs it."""
+        total = xp.where(at[0], at[1], total)
+        return total, total
+
+    sums = scan(add, xp.full_like(values[0], NEVER), (cut, values))[1]
+    is_last = xp.concatenate([cut[1:], xp.ones_like(cut[:1])])
+    return xp.moveaxis(scan(keep, sums[-1], (is_last, sums), reverse=True)[1], 0, -1)
+
+
+def best_cuts(weight: BinValues) -> Bool[jax.Array, "*F G"]:
+    """(…, G) of bool: whether the binning of largest weight has a cut before each cell, by dynamic programming."""
+    cells = xp.arange(weight.shape[-1])
+
+    def extend(best: jax.Array, at: tuple[jax.Array, jax.Array]) -> tuple[jax.Array, jax.Array]:
+        """Append a cell: store the best log weight of the cells so far, and return the first cell of the last bin."""
+        cell, ending = at
+        scores = best[:-1] + ending
+        return set_at(best, cell + 1, xp.max(scores, axis=0)), xp.argmax(scores, axis=0)
+
+    ending = _ending_with(weight)
+    _, first = scan(extend, _no_cell(ending), (cells, ending))
+    last = cells[-1] + 0 * first[-1]
+
+    def trace(end: jax.Array, cell: jax.Array) -> tuple[jax.Array, jax.Array]:
+        """Go back one cell: return the last cell of the current bin, and whether there is a cut."""
+        cut = cell == xp.take_along_axis(first, end[None], axis=0)[0]
+        return xp.where(cut, cell - 1, end), cut
+
+    return xp.moveaxis(scan(trace, last, cells, reverse=True)[1], 0, -1)
+
+
+class BinSums(NamedTuple):
+    """Cumulative log sums of the weights of bins, by which a bin that contains a given cell is drawn.
+
+    `ending_later` (i, g) is over the bins that begin with the cell i and end with g or later, `begun` (i, g) over the
+    bins with the cell g that begin with i or before.
+    """
+
+    ending_later: BinValues
+    begun: BinValues
+
+    @classmethod
+    def from_weights(cls, log_weight: BinValues) -> BinSums:
+        """Cumulative log sums over bins, given log weights (…, G, G) of the bins i … k."""
+        axis = log_weight.ndim - 1
+        later = cumlogsumexp(log_weight[..., ::-1], axis=axis)[..., ::-1]
+        return cls(later, cumlogsumexp(xp.where(is_bin(log_weight.shape[-1]), later, NEVER), axis=axis - 1))
+
+    def draw(self, log_uniform: Float[jax.Array, "2 *N F K"], cells: Int[jax.Array, "F K"]) -> tuple[Any, Any]:
+        """First and last cell, (…, F, C, K) each, of bins drawn in proportion to their weights among those with a cell.
+
+        The sums are (F, C, G, G); the C draws for a cell use the same two log uniform variates.
+        """
+        cells, n = xp.broadcast_to(cells[:, None], (*self.begun.shape[:2], cells.shape[-1])), self.begun.shape[-1]
+        of_first, of_last = log_uniform[..., None, :]
+        target = take_last(self.begun, cells, cells) + of_first
+        first = _last_true(lambda i: take_last(self.begun, i, cells) < target, cells * 0 - 1, n) + 1
+        first = xp.minimum(first, cells)
+        least = take_last(self.ending_later, first, cells) + of_last
+        return first, _last_true(lambda k: take_last(self.ending_later, first, k) >= least, cells, n)
+
+
+def take_last(values: jax.Array, row: jax.Array, column: jax.Array) -> jax.Array:
+    """(…, K) entries of the matrices `values` (…, G, G) at K rows and columns each, (…, K)."""
+    *shape, n = values.shape[:-1]
+    matrix = xp.arange(math.prod(shape)).reshape(*shape, 1)
+    return gather(values.reshape(-1), (matrix * n + row) * n + column)
+
+
+def _last_true(holds: Callable[[jax.Array], jax.Array], start: jax.Array, n: int) -> jax.Array:
+    """Last position below n, per entry of `start`, up to which the monotone predicate `holds` is true, by bisection.
+
+    The result is `start` where the predicate fails at once.
+    """
+    position, step = start, 1 << max(0, n - 1).bit_length()
+    while step:
+        farther = position + step
+        position = xp.where((farther < n) & holds(xp.minimum(farther, n - 1)), farther, position)
+        step //= 2
+    return position
+
+
+def log_sums_inside_and_outside(log_values: Any, first: Any, last: Any) -> tuple[jax.Array, jax.Array]:
+    """(…, K) log Σ exp of `log_values` (…, C, G) over cells first … last, and over all other cells, K intervals.
+
+    Sums below e⁻⁷⁰⁰ of the largest value are not distinguished.
+    """
+    cells, top = xp.arange(log_values.shape[-1]), xp.max(log_values, axis=-1, keepdims=True)
+    within = ((cells >= first[..., None]) & (cells <= last[..., None])).astype(log_values.dtype).swapaxes(-1, -2)
+    values = xp.exp(log_values - top)
+    tiny = np.finfo(values.dtype).tiny
+    inside, outside = (xp.maximum(values @ mask, tiny) for mask in (within, 1.0 - within))
+    return top + xp.log(inside), top + xp.log(outside)
+
+
+def _sums_before(ending: Float[jax.Array, "G G *F"]) -> Float[jax.Array, "E *F"]:
+    """(G + 1, …) log sums of binning weights of the first 0, 1, …, G cells, given log weights (k, i, …) of the bins."""
+    if is_host(ending):
+        sums_of_cells = np.zeros((len(ending) + 1, *ending.shape[2:]))
+        for k, log_weight in enumerate(ending):
+            log_values = sums_of_cells[: k + 1] + log_weight[: k + 1]
+            top = log_values.max(axis=0)
+            sums_of_cells[k + 1] = top + np.log(np.exp(np.maximum(log_values - top, LEAST)).sum(axis=0))
+        return xp.asarray(sums_of_cells)
+
+    def extend(sums: jax.Array, at: tuple[jax.Array, jax.Array]) -> tuple[jax.Array, None]:
+        """Append a cell: set the log sum over all binnings that end with the cell."""
+        cell, log_weight = at
+        return set_at(sums, cell + 1, logsumexp(sums[:-1] + log_weight, axis=0)), None
+
+    return scan(extend, _no_cell(ending), (xp.arange(len(ending)), ending))[0]
+
+
+def _ending_with(weight: BinValues) -> Float[jax.Array, "G G *F"]:
+    """(G, G, …) log weights of bins by their last cell k, then by their first cell i."""
+    return xp.moveaxis(weight, (-1, -2), (0, 1))
+
+
+def _no_cell(ending: Float[jax.Array, "G G *F"]) -> Float[jax.Array, "E *F"]:
+    """(G + 1, …) log sums of binnings of the first 0, 1, …, G cells before any cell is added: 0, then `NEVER`."""
+    return xp.stack([xp.zeros_like(ending[0, 0]), *[xp.full_like(ending[0, 0], NEVER)] * len(ending)])
+
+
+# -- Piecewise constant densities with unknown cuts: averages over all binnings of a feature's cells
 
 _AT_A_TIME = 2**20  # bins of several features, so that they fit the cache
 
@@ -104,7 +355,7 @@ class Binned(AveragedTables):
 
     def best_cuts(self) -> Bool[jax.Array, "L"]:
         """(L,) of bool: whether the most probable binning of the feature has a cut before each cell."""
-        return self._to_cells(self._map(lambda cells: binnings.best_cuts(cells.bins().weight)))
+        return self._to_cells(self._map(lambda cells: best_cuts(cells.bins().weight)))
 
     def mean(self, multiplicity: Array | None = None) -> Multinomial:
         """Likelihood at the posterior means E θ_g = Σ_b P(b) (α_b + n_b)/(α₀ + N) · α_g/α_b, over bins b with cell g.
@@ -148,13 +399,13 @@ class Binned(AveragedTables):
         """Likelihood with n draws of log θ (n, C, L): cuts first, then gamma variates of the bins given the cuts."""
         log_gamma = variates.log_gamma(self.posterior_concentration(), n)
         uniform = draw_log_uniform(variates, xp.asarray(self.log_odds), n)
-        hazard = self._map(lambda cells: binnings.log_hazard(cells.bins()))
-        cuts = binnings.draw_cuts(hazard, self._to_features(uniform))[:, None]
+        hazard = self._map(lambda cells: log_hazard(cells.bins()))
+        cuts = draw_cuts(hazard, self._to_features(uniform))[:, None]
         log_alpha = xp.log(xp.asarray(self.concentration))
-        log_gamma, log_alpha = (self._to_features(v, binnings.NEVER) for v in (log_gamma, log_alpha))
+        log_gamma, log_alpha = (self._to_features(v, NEVER) for v in (log_gamma, log_alpha))
         of_feature = logsumexp(log_gamma, axis=-1, keepdims=True)
-        log_theta = binnings.log_sums_of_bins(log_gamma, cuts) - of_feature
-        log_theta = log_theta + log_alpha - binnings.log_sums_of_bins(log_alpha, cuts)
+        log_theta = log_sums_of_bins(log_gamma, cuts) - of_feature
+        log_theta = log_theta + log_alpha - log_sums_of_bins(log_alpha, cuts)
         return Multinomial(self._to_cells(xp.moveaxis(log_theta, -2, 0)))
 
     def draw_log_likelihood(self, variates: Variates, n: int, x: object, counted_in: Array | None = None) -> jax.Array:
@@ -171,7 +422,7 @@ class Binned(AveragedTables):
         uniform = draw_log_uniform(variates, xp.zeros((2, *shape)), n)
         sums, log_share = self._map(Cells.sums_with_row)
         (cells, place), is_own = self._cells_of(rows), xp.eye(n_classes, dtype=bool)[:, :, None]
-        log_cell = binnings.take_last(log_share, cells[:, None], cells[:, None])[:, None]
+        log_cell = take_last(log_share, cells[:, None], cells[:, None])[:, None]
 
         def draw_rows(draws: tuple[jax.Array, ...]) -> jax.Array:
             """(n, N, C) log likelihoods of all rows for n draws of the variates.
@@ -179,13 +430,13 @@ class Binned(AveragedTables):
             Tables are (n, F, C, C, K): third axis the class in which the row is counted, fourth the class of θ.
             """
             gamma, extra, uniform, counted_in = draws
-            gamma = xp.moveaxis(self._to_features(gamma, binnings.NEVER), -2, 1)[:, :, None]
+            gamma = xp.moveaxis(self._to_features(gamma, NEVER), -2, 1)[:, :, None]
             at_cells = xp.take_along_axis(uniform, cells[None, None], axis=-1)
             first, last = sums.draw(xp.moveaxis(at_cells, 1, 0), cells)
-            inside, outside = binnings.log_sums_inside_and_outside(gamma, first, last)
+            inside, outside = log_sums_inside_and_outside(gamma, first, last)
             more = xp.take_along_axis(extra, cells[None], axis=-1)[:, :, None, None]
             inside = xp.where(is_own, xp.logaddexp(inside, more), inside)
-            share = binnings.take_last(log_share[:, None], first[:, :, :, None], last[:, :, :, None]) - log_cell
+            share = take_last(log_share[:, None], first[:, :, :, None], last[:, :, :, None]) - log_cell
             tables = xp.moveaxis(inside - xp.logaddexp(inside, outside) + share, 1, -2)[..., self.group, place]
             scores = rows.dot_each(tables.reshape(len(gamma), n_classes**2, -1))
             scores = scores.reshape(*scores.shape[:2], n_classes, n_classes)
@@ -265,7 +516,7 @@ class Binned(AveragedTables):
     def _cells(self) -> Cells:
         """`Cells` of all features, stacked on a leading axis (F,)."""
         alpha, count = (xp.moveaxis(self._to_features(v), -2, 0) for v in (self.concentration, self.count))
-        return Cells(alpha, count, self._to_features(self.log_odds, binnings.NEVER))
+        return Cells(alpha, count, self._to_features(self.log_odds, NEVER))
 
     def _sum(self, values: Any, index: Any = None) -> Any:
         """(C, L) sum of `values` (C, L) over the cells with the same index as each cell; default index: the feature."""
@@ -306,7 +557,7 @@ class IndependentCuts:
         """`Binned` prior, the same in each of `n_classes` classes, of F features with `sizes` (F,) cells."""
         sizes = np.asarray(sizes)
         group = np.repeat(np.arange(len(sizes), dtype=np.int32), sizes)
-        log_cuts = np.log(self.cuts) if self.cuts > 0 else binnings.NEVER
+        log_cuts = np.log(self.cuts) if self.cuts > 0 else NEVER
         odds = log_cuts - np.log(np.maximum(sizes - 1.0, 1.0))
         alpha = np.broadcast_to((self.concentration / np.maximum(sizes, 1))[group], (n_classes, len(group)))
         width = int(sizes.max(initial=1))
@@ -325,7 +576,7 @@ class Cells(NamedTuple):
 
     def bins(self) -> Bins:
         """Sums over all binnings of the feature, each weighted by its prior times the evidence of all classes' rows."""
-        return Bins.from_weights(binnings.log_prior(self.log_odds) + self.log_evidence())
+        return Bins.from_weights(log_prior(self.log_odds) + self.log_evidence())
 
     def log_evidence(self) -> Any:
         """(…, G, G) log probability of the rows' cells if i … k are a bin, but for factors that all binnings share."""
@@ -351,7 +602,7 @@ class Cells(NamedTuple):
 
     def over_bins(self) -> tuple[jax.Array, jax.Array]:
         """(…, C, G, G) α and n of each bin i … k of cells; 1 and 0 where k < i."""
-        return binnings.over_cells(self.alpha, 1.0), binnings.over_cells(self.count, 0.0)
+        return over_cells(self.alpha, 1.0), over_cells(self.count, 0.0)
 
     def total(self) -> Float[jax.Array, "*F C 1 1"]:
         """(…, C, 1, 1) total posterior concentration α₀ + N of each class."""
@@ -366,13 +617,13 @@ class Cells(NamedTuple):
         alpha = self.alpha
         if is_host(alpha) and (alpha == alpha[..., :1, :]).all():
             alpha = alpha[..., :1, :]
-        weight = binnings.sum_covering_pairs(self.probability()[..., None, :, :] / binnings.over_cells(alpha, 1.0))
+        weight = sum_covering_pairs(self.probability()[..., None, :, :] / over_cells(alpha, 1.0))
         counted, prior = ((weight @ v[..., None])[..., 0] for v in (self.alpha + self.count, alpha))
         return self.alpha * counted / (prior * self.total()[..., 0])
 
     def probability(self) -> Float[jax.Array, "*F G G"]:
         """(…, G, G) posterior probability that the cells i … k are a bin."""
-        return xp.exp(xp.maximum(self.bins().log_prob, binnings.LEAST))
+        return xp.exp(xp.maximum(self.bins().log_prob, LEAST))
 
     def log_partition(self) -> Float[jax.Array, "*F"]:
         """(…,) log probability of the cells counted so far, averaged over all binnings."""
@@ -389,7 +640,7 @@ class Cells(NamedTuple):
         gain = xp.sign(more) * log_rising(least, abs(more) * xp.ones_like(count)) - more * log_share
         weight = (self.bins().log_prob + xp.sum(gain, axis=-3))[..., None, :, :]
         mean = (alpha + xp.maximum(count + more, 0.0)) / (alpha * (self.total() + more))
-        sums = binnings.log_sum_covering(xp.concatenate([weight, weight + xp.log(mean)], axis=-3))
+        sums = log_sum_covering(xp.concatenate([weight, weight + xp.log(mean)], axis=-3))
         return sums[..., 1:, :] - sums[..., :1, :] + xp.log(self.alpha)
 
     def sums_with_row(self) -> tuple[BinSums, jax.Array]:
@@ -405,7 +656,7 @@ class Cells(NamedTuple):
         square = counted * (counted + 1.0) / (total * (total + 1.0)) / alpha**2
         probability = self.probability()[..., None, :, :]
         # These sum to 1 for each cell, but for rounding, which is large where counts are.
-        return self.alpha**2 * binnings.sum_covering(probability * square) / binnings.sum_covering(probability)
+        return self.alpha**2 * sum_covering(probability * square) / sum_covering(probability)
 
     def moments_of_odds(self, one: jax.Array, other: jax.Array) -> jax.Array:
         """(…, 3 · P, G) raw moments E d, E d², E d³ of d = log θ_one - log θ_other, for P pairs of classes."""
@@ -421,7 +672,7 @@ class Cells(NamedTuple):
             m, v, t = (u[..., a, :, :] + sign * u[..., b, :, :] for u, sign in ((mean, -1), (variance, 1), (third, -1)))
             shift = log_share[..., a, :] - log_share[..., b, :]
             first, second, third_ = (
-                binnings.sum_covering(probability * moment) for moment in (m, v + m**2, t + 3.0 * m * v + m**3)
+                sum_covering(probability * moment) for moment in (m, v + m**2, t + 3.0 * m * v + m**3)
             )
             shifted = first + shift, second + 2.0 * shift * first + shift**2
             return xp.stack([*shifted, third_ + 3.0 * shift * second + 3.0 * shift**2 * first + shift**3])

@@ -1,4 +1,4 @@
-"""Gamma priors of rates, for families of non-negative numbers with one rate a class and feature."""
+"""Gamma families of counts (Poisson) and durations (exponential)."""
 
 from __future__ import annotations
 
@@ -10,16 +10,35 @@ import jax
 import numpy as np
 from jaxtyping import Bool, Float, Int
 
-from bayesnb.families._namespace import gammaln, square_limit, xp
-from bayesnb.families._pytree import Array, pytree
-from bayesnb.families.count_functions import linear, log_or_minus_infinity
-from bayesnb.families.empirical import EmpiricalPrior
-from bayesnb.families.independent_cells import Cellwise, IndependentCells, SumOfCells, sites_of_numbers
-from bayesnb.families.number_rows import observed, only, sum_by_class
-from bayesnb.families.protocol import Cumulants, Distribution, Site
+from bayesnb.families.arrays import Array, cond, gammaln, pytree, square_limit, xp
+from bayesnb.families.numbers import (
+    Cellwise,
+    EmpiricalPrior,
+    IndependentCells,
+    SumOfCells,
+    observed,
+    only,
+    reduce_cells,
+    sites_of_numbers,
+    sum_by_class,
+    sum_cells,
+    sum_with_points,
+)
+from bayesnb.families.protocol import (
+    ROUNDING,
+    Additive,
+    Cumulants,
+    Distribution,
+    Site,
+    TermDraws,
+    Unit,
+    Variates,
+    Words,
+)
+from bayesnb.families.rows import linear, log_or_minus_infinity
 from bayesnb.families.special import log_rising, polygammas
-from bayesnb.families.statistics import ROUNDING, Additive
-from bayesnb.families.variates import TermDraws, Variates
+
+# -- Gamma priors of rates, for families of non-negative numbers with one rate a class and feature -
 
 
 @pytree
@@ -275,3 +294,258 @@ class IntegratedRates(SumOfCells):
     def cells(self, x: jax.Array) -> Float[jax.Array, "... F"]:
         """(N, F) log predictive probability of each cell for one class, without the base measure."""
         return self.posterior.log_evidence_of_cell(x, 1.0)
+
+
+# -- Gamma–Poisson: counts that do not share a total -----------------------------------------------
+
+
+@pytree
+class Totals(Sums):
+    """Number of cells and sum of the counts in them, for each class and feature, (C, F) each."""
+
+    def gamma_increments(self) -> tuple[Any, Any]:
+        """Exponents (A, B) of the likelihood λ^A exp(-Bλ): sum of the counts Σx, and number of cells n."""
+        return self.total, self.count
+
+    def units(self) -> dict[str, Unit]:
+        """Display unit of the rate: the feature's mean over all rows, or 1 where that mean is 0."""
+        mean = self.mean()
+        return {"rate": Unit("rate / feature's mean", 0.0 * mean, np.where(mean > 0, mean, 1.0))}
+
+    def spread(self) -> np.ndarray:
+        """(F,) root of the feature's mean over all rows: the standard deviation of a Poisson variate with that mean."""
+        return np.asarray(np.sqrt(self.mean()))
+
+    @staticmethod
+    def log_base(x: object) -> jax.Array:
+        """(N,) -Σ_f log x_f!, the factor of the Poisson probability that is left out."""
+        seen, x = observed(x)
+        return -sum_cells(seen, gammaln(x + 1.0))
+
+
+@pytree
+class EmpiricalRate(EmpiricalGamma):
+    """Gamma(a, a/mean) priors of Poisson rates, with the mean over all rows; Gamma(a, a) where that is 0.
+
+    Parameters
+    ----------
+    concentration : float
+        Concentration a; the prior counts as a/mean rows.
+
+    Examples
+    --------
+    >>> from bayesnb import PoissonNB
+    >>> from bayesnb.families import EmpiricalRate
+    >>> nb = PoissonNB(prior=EmpiricalRate(2.0)).fit([[0], [1], [5]], ["quiet", "quiet", "busy"])
+    >>> nb.rate_, nb.feature_count_  # with a mean of 2 over all rows, worth one row
+    (array([[3.5],
+           [1. ]]), array([[5.],
+           [1.]]))
+    """
+
+    statistics: ClassVar[type] = Totals
+
+    def prior(self, concentration: Array, rate: Array) -> GammaPoisson:
+        """`GammaPoisson` family with concentration a and rate b, (C, F) each."""
+        return GammaPoisson(concentration, rate)
+
+
+@pytree
+class Poisson(Rates, SumOfCells):
+    """Poisson likelihood of counts with rates plugged in: `rate` (C, F), or draws (n, C, F)."""
+
+    statistics: ClassVar[type[Totals]] = Totals
+    cell: ClassVar[str] = "Poisson(rate)"
+    sql: ClassVar[tuple[str, str]] = ("{x} * LN({rate}) - {rate}", "CASE WHEN {x} = 0 THEN 0 ELSE {impossible} END")
+
+    def simulate(self, rng: np.random.Generator) -> np.ndarray:
+        """Random counts in the shape of the rates, one for each, drawn by a NumPy generator."""
+        return rng.poisson(self.rate)
+
+
+@pytree
+class GammaPoisson(Gamma):
+    r"""Gamma distribution of the rates of Poisson features, one for each class and feature.
+
+    .. math::
+
+        \lambda \sim \mathrm{Gamma}(a, b), \qquad p(\lambda) \propto \lambda^{a - 1} e^{-b\lambda}
+
+    The distribution is conjugate to counts x ~ Poisson(λ): `update` returns the posterior, which is of the same type
+    (docs/derivations/conjugate.md, "Poisson counts"). As `prior=` of a classifier, each field may also be a scalar,
+    (F,), or a dict or Series by column.
+
+    Parameters
+    ----------
+    concentration : (C, F) array
+        Shape a: the total count that the distribution counts as.
+    rate : (C, F) array
+        Rate b: the number of rows that the distribution counts as. The mean is a/b, in counts per row.
+
+    See Also
+    --------
+    PoissonNB : Classifier with this prior.
+    bayesnb.families.EmpiricalRate : Prior of this type that is derived from the data.
+
+    References
+    ----------
+    Bernardo & Smith, *Bayesian Theory* (1994), appendix A.
+
+    Examples
+    --------
+    Four calls in three hours, and a prior worth one hour with two: the rate an hour.
+
+    >>> import jax.numpy as jnp
+    >>> from bayesnb import GammaPoisson
+    >>> from bayesnb.families import Totals
+    >>> prior = GammaPoisson(jnp.array([[2.0]]), jnp.array([[1.0]]))
+    >>> posterior = prior.update(Totals(jnp.array([[3.0]]), jnp.array([[4.0]])))
+    >>> posterior.mean().rate, posterior.variance()["rate"]
+    (Array([[1.5]], dtype=float32), Array([[0.375]], dtype=float32))
+    """
+
+    kind: ClassVar[str] = "poisson"
+    words: ClassVar[Words] = Words(spread="the root of the feature's mean")
+    statistics: ClassVar[type] = Totals
+    likelihood: ClassVar[type] = Poisson
+    empirical: ClassVar[dict[str, EmpiricalPrior]] = {"pooled": EmpiricalRate()}
+
+    def pseudo_count(self) -> dict[str, Any]:
+        """Number b of pseudo-observations that the distribution of each rate is worth, {"rate": (C, F)}."""
+        return {"rate": self.rate}
+
+    def predictive_distribution(self) -> Distribution:
+        """Posterior predictive negative binomial of a cell, as name and arguments (C, F) in `scipy.stats`."""
+        return "nbinom", {"n": self.concentration, "p": self.rate / (self.rate + 1.0)}
+
+
+# -- Gamma–exponential: durations ------------------------------------------------------------------
+
+
+@pytree
+class Durations(Sums):
+    """Number of durations and their sum, for each class and feature, (C, F) each."""
+
+    def gamma_increments(self) -> tuple[Any, Any]:
+        """Exponents (A, B) of the likelihood λ^A exp(-Bλ): number of cells n, and their sum Σx."""
+        return self.count, self.total
+
+    def units(self) -> dict[str, Unit]:
+        """Display unit of the rate: one over the feature's mean over all rows, or 1 where that mean is 0."""
+        spread = self.spread()
+        return {"rate": Unit("rate · feature's mean", 0.0 * spread, spread)}
+
+    def spread(self) -> np.ndarray:
+        """(F,) one over the feature's mean over all rows, classes pooled; 1 where that mean is 0."""
+        mean = self.mean()
+        return 1.0 / np.where(mean > 0, mean, 1.0)
+
+    @staticmethod
+    def log_base(x: Any) -> jax.Array:
+        """(N,) zeros: the exponential density has no factor that is left out."""
+        return xp.zeros(x.shape[0])
+
+
+@pytree
+class EmpiricalDuration(EmpiricalGamma):
+    """Gamma(a, a · mean) priors of exponential rates, with the mean over all rows; Gamma(a, a) where that is 0.
+
+    Parameters
+    ----------
+    concentration : float
+        Concentration a, the number of durations that the prior counts as.
+
+    Examples
+    --------
+    >>> from bayesnb import ExponentialNB
+    >>> from bayesnb.families import EmpiricalDuration
+    >>> nb = ExponentialNB(prior=EmpiricalDuration(3.0)).fit([[0.2], [0.4], [3.0]], ["fast", "fast", "slow"])
+    >>> nb.rate_.round(2)  # drawn to each other more than under the default, 1
+    array([[1.19],
+           [0.61]])
+    >>> ExponentialNB().fit([[0.2], [0.4], [3.0]], ["fast", "fast", "slow"]).rate_.round(2)
+    array([[1.67],
+           [0.48]])
+    """
+
+    statistics: ClassVar[type] = Durations
+
+    def prior(self, concentration: Array, rate: Array) -> GammaExponential:
+        """`GammaExponential` family with concentration a and rate b, (C, F) each."""
+        return GammaExponential(concentration, rate)
+
+
+@pytree
+class Exponential(Rates):
+    """Exponential likelihood of durations with rates plugged in: `rate` (C, F), or draws (n, C, F)."""
+
+    statistics: ClassVar[type[Durations]] = Durations
+    cell: ClassVar[str] = "Exponential(rate, validate_args=False)"  # the support of NumPyro's leaves 0 out
+    sql: ClassVar[tuple[str, str]] = ("LN({rate}) - {rate} * {x}", "{impossible}")
+
+    def simulate(self, rng: np.random.Generator) -> np.ndarray:
+        """Random durations in the shape of the rates, one for each, drawn by a NumPy generator."""
+        return rng.exponential(1.0 / self.rate)
+
+    def log_prob(self, x: object) -> Float[jax.Array, "N C"]:
+        """(N, C) Σ_f log Exponential(x_f; λ_f); at an infinite rate +inf for x = 0, and -inf for x > 0."""
+        some_point = xp.any(xp.isinf(self.rate))
+        return cond(some_point, lambda: sum_with_points(self.terms(x)), lambda: reduce_cells(self, sum_cells, x))
+
+
+@pytree
+class GammaExponential(Gamma):
+    r"""Gamma distribution of the rates of exponential features, one for each class and feature.
+
+    .. math::
+
+        \lambda \sim \mathrm{Gamma}(a, b), \qquad p(\lambda) \propto \lambda^{a - 1} e^{-b\lambda}
+
+    The distribution is conjugate to durations x ~ Exponential(λ): `update` returns the posterior Gamma(a + n, b + Σx),
+    which is of the same type. As `prior=` of a classifier, each field may also be a scalar, (F,),
+    or a dict or Series by column.
+
+    Parameters
+    ----------
+    concentration : (C, F) array
+        Shape a: the number of durations that the distribution counts as.
+    rate : (C, F) array
+        Rate b: the total of these durations, in the units of the feature. The mean is a/b.
+
+    See Also
+    --------
+    ExponentialNB : Classifier with this prior.
+    bayesnb.families.EmpiricalDuration : Prior of this type that is derived from the data.
+
+    References
+    ----------
+    Bernardo & Smith, *Bayesian Theory* (1994), appendix A.
+
+    Examples
+    --------
+    Waiting times of 2, 3 and 7 minutes, and a prior worth one of 4: the rate a minute.
+
+    >>> import jax.numpy as jnp
+    >>> from bayesnb import GammaExponential
+    >>> from bayesnb.families import Durations
+    >>> prior = GammaExponential(jnp.array([[1.0]]), jnp.array([[4.0]]))
+    >>> posterior = prior.update(Durations(jnp.array([[3.0]]), jnp.array([[12.0]])))
+    >>> posterior.mean().rate, posterior.variance()["rate"]
+    (Array([[0.25]], dtype=float32), Array([[0.015625]], dtype=float32))
+    """
+
+    kind: ClassVar[str] = "exponential"
+    words: ClassVar[Words] = Words(spread="one over the feature's mean")
+    statistics: ClassVar[type] = Durations
+    likelihood: ClassVar[type] = Exponential
+    empirical: ClassVar[dict[str, EmpiricalPrior]] = {"pooled": EmpiricalDuration()}
+    infinite_rates: ClassVar[bool] = True
+    rate_rounding: ClassVar[float] = 4e-16
+
+    def pseudo_count(self) -> dict[str, Any]:
+        """Number a of pseudo-observations that the distribution of each rate is worth, {"rate": (C, F)}."""
+        return {"rate": self.concentration}
+
+    def predictive_distribution(self) -> Distribution:
+        """Posterior predictive Lomax distribution of a cell, as name and arguments (C, F) in `scipy.stats`."""
+        return "lomax", {"c": self.concentration, "scale": self.rate}

@@ -1,4 +1,4 @@
-"""Interface of conjugate families: what every family does, and what only some families do.
+"""Interface of conjugate families, of their statistics, and of the standard variates that draws are made of.
 
 Every family is a `Family`. What only some families do is an optional method, `@optional`, which raises
 NotImplementedError with a reason in families that do not define it. A family states a reason of its own by
@@ -7,9 +7,6 @@ NotImplementedError with a reason in families that do not define it. A family st
 Shapes: C classes, K positions of parameters (features or levels), N rows, T terms, n draws.
 """
 
-# mypy: disable-error-code="empty-body"
-# ruff: noqa: B027
-
 from __future__ import annotations
 
 import inspect
@@ -17,16 +14,83 @@ import itertools
 import operator
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Mapping, Sequence
-from functools import wraps
+from dataclasses import fields
+from functools import reduce, wraps
+from operator import itemgetter
 from typing import Any, ClassVar, Literal, NamedTuple, Protocol, Self, TypeVar, cast, final
 
 import jax
+import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Float, Int
 
-from bayesnb.families._namespace import xp
-from bayesnb.families._pytree import Array, map_leaves, pytree
-from bayesnb.families.variates import KeyVariates, Variates
+from bayesnb.families.arrays import Array, log_ndtr, map_leaves, pytree, xp
+
+# -- Sources of standard random variates, of which every draw of parameters is a function ----------
+
+TermDraws = tuple[Any, Callable[..., jax.Array]]
+"""Variates of n draws, and the function of those of one draw to the terms log p(x_t | class, θ) of rows, (N, C, T)."""
+
+
+class Variates(Protocol):
+    """Source of independent standard random variates: gamma and normal."""
+
+    def log_gamma(self, a: Any, n: int) -> jax.Array:
+        """(n, *shape of a) logarithms of Gamma(a, 1) variates; -inf where a is 0."""
+        ...
+
+    def normal(self, like: Any, n: int) -> jax.Array:
+        """(n, *shape of like) standard normal variates."""
+        ...
+
+
+def draw_log_uniform(variates: Variates, like: Any, n: int) -> jax.Array:
+    """(n, *shape of like) logarithms of uniform variates on (0, 1), computed from normal variates."""
+    return log_ndtr(variates.normal(like, n))
+
+
+class Replayer:
+    """Variates that were recorded as (gammas, normals), returned call by call in their order."""
+
+    def __init__(self, drawn: tuple[list[jax.Array], list[jax.Array]]) -> None:
+        """Keep the recorded (gammas, normals), to be returned in this order."""
+        self._gammas, self._normals = map(iter, drawn)
+
+    def log_gamma(self, a: Any, n: int) -> jax.Array:
+        """Next recorded array of log gamma variates; the arguments are not used."""
+        return next(self._gammas)
+
+    def normal(self, like: Any, n: int) -> jax.Array:
+        """Next recorded array of normal variates; the arguments are not used."""
+        return next(self._normals)
+
+
+class KeyVariates:
+    """Variates from a JAX key that is split at each call."""
+
+    def __init__(self, key: jax.Array) -> None:
+        """Keep the key, to be split at each call."""
+        self._key = key
+
+    def log_gamma(self, a: Any, n: int) -> jax.Array:
+        """(n, *shape of a) logarithms of Gamma(a, 1) variates; -inf where a is 0."""
+        return jax.random.loggamma(self._next(), jnp.asarray(a), (n, *jnp.shape(a)))
+
+    def normal(self, like: Any, n: int) -> jax.Array:
+        """(n, *shape of like) standard normal variates."""
+        return jax.random.normal(self._next(), (n, *jnp.shape(like)), jnp.asarray(like).dtype)
+
+    def _next(self) -> jax.Array:
+        """Split the key; store one half and return the other."""
+        self._key, part = jax.random.split(self._key)
+        return part
+
+
+# mypy: disable-error-code="empty-body"
+# ruff: noqa: B027
+
+
+# -- Interface of conjugate families: what every family does, and what only some families do -------
 
 Method = TypeVar("Method", bound=Callable[..., Any])
 Distribution = tuple[str, dict[str, Any]]
@@ -535,3 +599,54 @@ class IndependentClasses(Family):
             return map_leaves(lambda cumulant: xp.take_along_axis(cumulant, index, axis=1)[:, 0], terms)
 
         return pick(of) + pick(against) * -1.0
+
+
+# -- Sufficient statistics that are sums over rows -------------------------------------------------
+
+ROUNDING = 64 * 2.2e-16
+"""Bound on the rounding error of a difference from a sum, as a fraction of that sum."""
+
+
+def pooled(statistics: Any) -> Any:
+    """Merge statistics (C, …) over the classes into statistics (1, …) of all rows."""
+    n_classes = jax.tree.leaves(statistics)[0].shape[0]
+    classes = [jax.tree.map(itemgetter(slice(c, c + 1)), statistics) for c in range(n_classes)]
+    return reduce(lambda a, b: a.merge(b), classes)
+
+
+def no_rows(kind: Any, shape: tuple[int, ...]) -> Any:
+    """Sufficient statistics of a type, all of whose fields are zeros of one shape."""
+    return kind(*(np.zeros(shape) for _ in fields(kind)))
+
+
+class Additive:
+    """Statistics whose fields are sums over rows of non-negative numbers; one field is `count`."""
+
+    count: Array
+
+    @final
+    def merge(self, other: Self) -> Self:
+        """Statistics of the rows of `self` and `other` together: fields are added."""
+        return map_leaves(operator.add, self, other)
+
+    @final
+    def remove(self, other: Self) -> Self:
+        """Statistics without the rows of `other`: fields are subtracted."""
+        return map_leaves(operator.sub, self, other)
+
+    @final
+    def scale(self, factor: float) -> Self:
+        """Statistics of the same rows with all weights multiplied by `factor`."""
+        return map_leaves(lambda field: field * factor, self)
+
+    @final
+    def possible(self) -> Any:
+        """(C, K) of bool: no field is negative, and none exceeds 1e-100 (residue of decay) where `count` is 0."""
+        fields = jax.tree.leaves(self)
+        nonnegative = reduce(operator.and_, (field >= 0 for field in fields))
+        return reduce(operator.and_, ((self.count > 0) | (field < 1e-100) for field in fields), nonnegative)
+
+    @final
+    def rounding(self) -> Self:
+        """Tolerated rounding error below zero after `remove`, field by field: 1e-9 of each sum."""
+        return map_leaves(lambda field: field * 1e-9, self)

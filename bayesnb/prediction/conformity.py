@@ -26,7 +26,7 @@ from bayesnb.counting import Counted
 from bayesnb.encoding import Encoding, Rows, Table, blocks, ignore_unknown
 from bayesnb.encoding.row_blocks import pad_rows
 from bayesnb.families import Known
-from bayesnb.families._namespace import is_host, kernel, logsumexp, map_leading_axis, xp
+from bayesnb.families.arrays import is_host, kernel, logsumexp, map_leading_axis, xp
 from bayesnb.fitted import Classifier, Fitted
 from bayesnb.model import Estimate, JointLikelihood, Statistics, plus
 from bayesnb.selection.leave_one_out import CountedRows, leave_one_out

@@ -17,9 +17,9 @@ from bayesnb._util.arguments import find_class, require_iterable, shown
 from bayesnb._util.arrays import require_memory
 from bayesnb.encoding import Columns, Conditional, Rows, Table, ignore_unknown
 from bayesnb.encoding.labelled_vectors import is_labelled, match_columns
-from bayesnb.families._namespace import kernel
+from bayesnb.families.arrays import kernel
+from bayesnb.families.averaged import power_of_length
 from bayesnb.families.special import log_rising
-from bayesnb.families.weighted_likelihoods import power_of_length
 from bayesnb.fitted import Classifier, Fitted, require_posterior
 from bayesnb.uncertainty import CLASS
 from bayesnb.uncertainty.row_draws import padded_posterior

@@ -19,8 +19,8 @@ from bayesnb._util.terminal import progress
 from bayesnb.encoding import Columns, ignore_unknown
 from bayesnb.encoding.levels import MISSING
 from bayesnb.families import Family, Known
-from bayesnb.families._namespace import kernel
-from bayesnb.families.count_functions import weighted
+from bayesnb.families.arrays import kernel
+from bayesnb.families.rows import weighted
 from bayesnb.fitted import Classifier, Fitted, require_posterior
 from bayesnb.model import NaiveBayes, TermWeights
 from bayesnb.prediction.explanation import row_labels

@@ -23,7 +23,7 @@ from bayesnb._util.terminal import progress as progress_bar
 from bayesnb._util.warnings import warn
 from bayesnb.encoding import Encoding, Levels, Rows, Table, check_partial_labels, check_weights, ignore_unknown
 from bayesnb.families import LevelCounts
-from bayesnb.families._namespace import kernel, logsumexp
+from bayesnb.families.arrays import kernel, logsumexp
 from bayesnb.fitted import Fitted
 from bayesnb.inference_data import assemble_latent
 from bayesnb.model import JointLikelihood, NaiveBayes, Statistics

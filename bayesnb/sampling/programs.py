@@ -14,8 +14,8 @@ from numpyro import distributions as dist  # Not `import numpyro.distributions a
 
 from bayesnb._util.precision import float64
 from bayesnb.families import LevelCounts
-from bayesnb.families.multinomial import Multinomial
 from bayesnb.families.protocol import Expression
+from bayesnb.families.rows import Multinomial
 from bayesnb.model import NaiveBayes, Statistics
 from bayesnb.sampling.chains import NumpyroProgram
 from bayesnb.uncertainty.draws import CLASS_PROB

@@ -16,8 +16,7 @@ from bayesnb._util.precision import float64, map_in_threads
 from bayesnb.counting import Counted
 from bayesnb.encoding import Rows, check_weights
 from bayesnb.families import LevelCounts
-from bayesnb.families._namespace import kernel, xp
-from bayesnb.families._pytree import Array
+from bayesnb.families.arrays import Array, kernel, xp
 from bayesnb.fitted import Classifier, Fitted, current_state, is_mixture, require_fitted
 from bayesnb.model import Estimate, JointLikelihood, NaiveBayes
 

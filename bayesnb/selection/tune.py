@@ -17,7 +17,7 @@ from bayesnb._util.arguments import bad_argument, require_choice, require_interv
 from bayesnb._util.precision import float64
 from bayesnb._util.terminal import card, progress, table
 from bayesnb._util.warnings import warn
-from bayesnb.families._namespace import kernel
+from bayesnb.families.arrays import kernel
 from bayesnb.fitted import Classifier, Fitted, require_evidence, require_posterior
 from bayesnb.model import NaiveBayes, Statistics
 from bayesnb.selection.leave_one_out import PriorOf, choose_prior, counted_rows, leave_one_out, require_average

@@ -14,8 +14,7 @@ from bayesnb import kernels, scoring
 from bayesnb._util.arguments import shown
 from bayesnb._util.precision import float64
 from bayesnb.encoding.levels import to_python
-from bayesnb.families.count_functions import weighted
-from bayesnb.families.one_hot import OneHot
+from bayesnb.families.rows import OneHot, weighted
 from bayesnb.fitted import Fitted
 from bayesnb.model import Estimate, JointLikelihood
 from bayesnb.sql.text import cell_number, number, quote_text

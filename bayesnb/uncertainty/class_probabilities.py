@@ -10,7 +10,7 @@ import pandas as pd
 
 from bayesnb._util.arguments import find_class, require_choice, require_integer, require_probability, require_seed
 from bayesnb.encoding import Rows
-from bayesnb.families._namespace import kernel
+from bayesnb.families.arrays import kernel
 from bayesnb.families.protocol import Cumulants
 from bayesnb.fitted import Classifier, Fitted, require_posterior
 from bayesnb.model import NaiveBayes

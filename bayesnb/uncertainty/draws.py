@@ -13,9 +13,8 @@ from bayesnb._util.arguments import require_integer, require_seed
 from bayesnb._util.precision import float64
 from bayesnb.encoding import Encoding
 from bayesnb.families import offers
-from bayesnb.families._namespace import kernel, xp
-from bayesnb.families.protocol import Prior
-from bayesnb.families.variates import Replayer
+from bayesnb.families.arrays import kernel, xp
+from bayesnb.families.protocol import Prior, Replayer
 from bayesnb.fitted import Classifier, Fitted, require_posterior
 from bayesnb.model import NaiveBayes
 from bayesnb.scoring import plug_in

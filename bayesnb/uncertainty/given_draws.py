@@ -18,7 +18,7 @@ from bayesnb._util.precision import float64
 from bayesnb.encoding import Encoding, check_labels
 from bayesnb.encoding.levels import to_python
 from bayesnb.families import Known, LevelCounts
-from bayesnb.families._namespace import is_host, kernel, vmap, xp
+from bayesnb.families.arrays import is_host, kernel, vmap, xp
 from bayesnb.families.protocol import Hyperparameter, HyperpriorKind
 from bayesnb.fitted import Fitted
 from bayesnb.model import JointLikelihood, NaiveBayes, Statistics, plus

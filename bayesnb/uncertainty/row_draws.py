@@ -21,8 +21,8 @@ from bayesnb._util.warnings import warn
 from bayesnb.encoding import Rows, blocks, ignore_unknown
 from bayesnb.encoding.row_blocks import pad_rows
 from bayesnb.families import Family
-from bayesnb.families._namespace import kernel, logsumexp, xp
-from bayesnb.families.variates import Variates
+from bayesnb.families.arrays import kernel, logsumexp, xp
+from bayesnb.families.protocol import Variates
 from bayesnb.fitted import Fitted
 from bayesnb.model import JointLikelihood, NaiveBayes, kernel_log_base, log_normalize
 from bayesnb.scoring import pad

@@ -21,11 +21,10 @@ from typing import Any, Literal
 import jax
 import numpy as np
 
-from bayesnb.families._namespace import kernel, xp
-from bayesnb.families._pytree import pytree
+from bayesnb.families.arrays import kernel, pytree, xp
+from bayesnb.families.averaged import length_power
 from bayesnb.families.protocol import Cumulants, Family
 from bayesnb.families.special import polygammas
-from bayesnb.families.weighted_likelihoods import length_power
 from bayesnb.model import NaiveBayes, log_normalize
 
 _LARGEST_SKEWNESS = 3.0  # The cubic of a larger one has not the stated mean and variance.

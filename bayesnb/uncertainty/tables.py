@@ -14,8 +14,7 @@ from bayesnb._util.arguments import require_integer, require_probability, requir
 from bayesnb._util.precision import float64
 from bayesnb.encoding import Encoding
 from bayesnb.families import LevelCounts
-from bayesnb.families._namespace import kernel, xp
-from bayesnb.families._pytree import pytree, static
+from bayesnb.families.arrays import kernel, pytree, static, xp
 from bayesnb.fitted import Classifier, Fitted, require_posterior
 from bayesnb.model import NaiveBayes, Statistics
 from bayesnb.scoring import plug_in

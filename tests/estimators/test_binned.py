@@ -15,7 +15,7 @@ import bayesnb as bnb
 from bayesnb import counting
 from bayesnb.encoding.cell_edges import cell_names, quantile_edges
 from bayesnb.families import IndependentCuts, NormalInverseGamma
-from bayesnb.families.count_rows import cell_code
+from bayesnb.families.rows import cell_code
 from bayesnb.prediction.weights import Weights
 from bayesnb.selection.density_gains import Density, compare_densities, shrink
 from bayesnb.selection.halves import random_halves

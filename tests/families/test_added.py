@@ -16,9 +16,9 @@ import pytest
 from jax.scipy.special import gammaln
 
 from bayesnb.families import Dirichlet, GammaPoisson, LevelCounts, Moments, NormalInverseGamma, Totals
-from bayesnb.families.count_rows import Dense
-from bayesnb.families.number_rows import Complete
-from bayesnb.families.variates import Replayer
+from bayesnb.families.numbers import Complete
+from bayesnb.families.protocol import Replayer
+from bayesnb.families.rows import Dense
 from bayesnb.uncertainty.draws import ShapeRecorder, draw_variates
 from tests.families.test_rows import alphas, dirichlet, make
 from tests.strategies import thorough, variants

@@ -8,7 +8,7 @@ import pytest
 
 from bayesnb.families import Dirichlet, Moments, NormalInverseGamma, OneHot
 from bayesnb.families.averaged import AveragedCells, AveragedLevels, averaged
-from bayesnb.families.variates import KeyVariates
+from bayesnb.families.protocol import KeyVariates
 
 C, N, F = 3, 7, 2
 LABEL = np.array([0, 1, 2, 0, 1, 2, 1])

@@ -11,8 +11,8 @@ import pytest
 from scipy import stats
 from scipy.special import gammaln, logsumexp, polygamma
 
-from bayesnb.families import Binned, IndependentCuts, LevelCounts, OneHot, binnings
-from bayesnb.families.variates import KeyVariates
+from bayesnb.families import Binned, IndependentCuts, LevelCounts, OneHot, binned
+from bayesnb.families.protocol import KeyVariates
 from bayesnb.uncertainty.draws import HostVariates
 
 C, SIZES = 3, np.array([5, 1, 10])
@@ -221,7 +221,7 @@ def test_log_sums_inside_and_outside_of_intervals_are_scipys(x64):
     first, last = np.array([[0, 2], [1, 4], [5, 5], [2, 5], [3, 3], [0, 4]]).T
     for n in (6, 4):
         values = np.random.default_rng(0).normal(np.array([[0.0], [300.0], [-900.0]]), 2.0, (3, 6))
-        found = binnings.log_sums_inside_and_outside(values, first[:n], last[:n])
+        found = binned.log_sums_inside_and_outside(values, first[:n], last[:n])
         for k in range(n):
             inside = (first[k] <= np.arange(6)) & (np.arange(6) <= last[k])
             for actual, cells in zip(found, (inside, ~inside), strict=True):
@@ -233,7 +233,7 @@ def test_log_sums_of_bins_are_scipys():
     rng = np.random.default_rng(3)
     values, cuts = rng.normal(scale=900.0, size=(2, 3, 12)), rng.random((5, 1, 3, 12)) < 0.4
     values[0, 1, 4:7], cuts[..., 0] = -np.inf, True
-    found = binnings.log_sums_of_bins(values, cuts)
+    found = binned.log_sums_of_bins(values, cuts)
     assert found.shape == (5, 2, 3, 12)
     for n, c, f in np.ndindex(5, 2, 3):
         bins = np.split(values[c, f], np.flatnonzero(cuts[n, 0, f])[1:])

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from bayesnb.families import Complete
-from bayesnb.families.number_rows import map_in_pieces, numbers, sum_by_class
+from bayesnb.families.numbers import map_in_pieces, numbers, sum_by_class
 
 
 def of_rows(rows):

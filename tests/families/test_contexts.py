@@ -11,7 +11,7 @@ import pytest
 from scipy import stats
 
 from bayesnb.families import ContextTree, LevelCounts, OneHot
-from bayesnb.families.variates import KeyVariates
+from bayesnb.families.protocol import KeyVariates
 from tests.families.oracles import assert_moments, jitted
 from tests.families.prunings import AllPrunings
 from tests.refusals import refused

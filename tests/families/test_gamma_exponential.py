@@ -10,7 +10,7 @@ from scipy import integrate, stats
 
 import bayesnb as bnb
 from bayesnb.families import Durations, EmpiricalDuration, GammaExponential
-from bayesnb.families.statistics import pooled
+from bayesnb.families.protocol import pooled
 from tests.families.oracles import jitted
 
 A, B = np.array([[0.7, 3.0], [2.0, 12.0]]), np.array([[0.4, 2.0], [5.0, 1.5]])

@@ -9,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from bayesnb.families import OneHot, PackedCounts, empty_counts
-from bayesnb.families.one_hot import packing
+from bayesnb.families.rows import packing
 
 N = 64
 packed = jax.jit(OneHot.packed, static_argnums=1)

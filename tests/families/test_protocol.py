@@ -20,7 +20,7 @@ from bayesnb.families import (
     offers,
     protocol,
 )
-from bayesnb.families.context_tree import ContextTree
+from bayesnb.families.contexts import ContextTree
 from tests.laws.geometric import BetaGeometric, Failures
 from tests.refusals import refused
 

@@ -18,7 +18,7 @@ from scipy.special import digamma, gammaln, polygamma
 
 from bayesnb.encoding import BinaryColumns, CountColumns, LevelColumns, Levels, to_table
 from bayesnb.families import Dirichlet, LevelCounts
-from bayesnb.families.multinomial import Multinomial
+from bayesnb.families.rows import Multinomial
 from tests.strategies import thorough
 
 N_CLASSES = 3

@@ -10,14 +10,14 @@ import numpy as np
 import pytest
 from scipy import stats
 
-from bayesnb.families import spanning_trees
+from bayesnb.families import structures
 from tests.families.trees import arcs_of, is_forest, trees
 from tests.strategies import variants
 
-log_sum = jax.jit(spanning_trees.log_sum)
-draw = jax.jit(jax.vmap(spanning_trees.draw, (None, 0, 0)))
-edge_probability = jax.jit(spanning_trees.edge_probability)
-gradient = jax.jit(jax.grad(lambda weight, index: spanning_trees.log_sum(weight[index])))
+log_sum = jax.jit(structures.log_sum)
+draw = jax.jit(jax.vmap(structures.draw, (None, 0, 0)))
+edge_probability = jax.jit(structures.edge_probability)
+gradient = jax.jit(jax.grad(lambda weight, index: structures.log_sum(weight[index])))
 
 
 def symmetric(weight: np.ndarray, n: int) -> np.ndarray:
@@ -85,7 +85,7 @@ def test_of_sixty_vertices_with_weights_of_any_size_it_is_the_determinant_in_who
     assert found == pytest.approx(log_minor(exponent), rel=1e-12)
     order = rng.permutation(n)
     assert log_sum(matrix[order][:, order]) == pytest.approx(found, rel=1e-12)
-    probability = spanning_trees.edge_probability(matrix)
+    probability = structures.edge_probability(matrix)
     assert probability.sum() == pytest.approx(2 * (n - 1), abs=2e-9)
     np.testing.assert_allclose(edge_probability(matrix), probability, rtol=0, atol=1e-12)
     assert probability.min() >= 0
@@ -99,9 +99,9 @@ def test_its_gradient_is_the_probability_of_an_edge(sd):
     share = np.exp(log_weight - np.logaddexp.reduce(log_weight))
     among = [[arc in tree for tree in trees(n)] for arc in zip(*np.triu_indices(n, 1), strict=True)]
     matrix = symmetric(weight, n)
-    for found in (spanning_trees.edge_probability(matrix), edge_probability(matrix)):
+    for found in (structures.edge_probability(matrix), edge_probability(matrix)):
         np.testing.assert_allclose(found[np.triu_indices(n, 1)], np.array(among) @ share, rtol=1e-10, atol=1e-14)
-    found = gradient(weight, spanning_trees.pair_index(n))
+    found = gradient(weight, structures.pair_index(n))
     np.testing.assert_allclose(found, np.array(among) @ share, rtol=1e-10, atol=1e-14)
 
 

@@ -12,7 +12,7 @@ import pytest
 
 from bayesnb import Dirichlet, GammaPoisson, NaiveBayes, NormalInverseGamma
 from bayesnb.families import Durations, GammaExponential, Known, LevelCounts, Moments, Totals
-from bayesnb.families.count_rows import Dense
+from bayesnb.families.rows import Dense
 from bayesnb.model import Statistics
 from tests.families.oracles import gradient
 

@@ -13,7 +13,7 @@ import pytest
 from scipy import stats
 
 from bayesnb.families import LevelCounts, OneHot, TreeAveraged
-from bayesnb.families.variates import KeyVariates
+from bayesnb.families.protocol import KeyVariates
 from tests.families.oracles import jitted
 from tests.families.trees import AllTrees, arcs_of, real_arcs
 from tests.refusals import refused

@@ -14,19 +14,18 @@ import numpy as np
 from jax.scipy.special import gammaln
 
 from bayesnb.families import EmpiricalPrior
-from bayesnb.families._pytree import pytree
-from bayesnb.families.count_functions import linear
-from bayesnb.families.independent_cells import (
+from bayesnb.families.arrays import pytree
+from bayesnb.families.numbers import (
     IndependentCells,
     SumOfCells,
     hyperparameters_of_numbers,
+    observed,
+    only,
     sites_of_numbers,
 )
-from bayesnb.families.number_rows import observed, only
-from bayesnb.families.protocol import Cumulants, Hyperparameter, Site
+from bayesnb.families.protocol import Additive, Cumulants, Hyperparameter, Site, Variates
+from bayesnb.families.rows import linear
 from bayesnb.families.special import polygammas
-from bayesnb.families.statistics import Additive
-from bayesnb.families.variates import Variates
 
 
 @pytree

@@ -13,7 +13,7 @@ import pytest
 import bayesnb as bnb
 from bayesnb import scoring
 from bayesnb.encoding import blocks
-from bayesnb.families.variates import KeyVariates
+from bayesnb.families.protocol import KeyVariates
 
 RNG = np.random.default_rng(0)
 N, DRAWS = 12, 2

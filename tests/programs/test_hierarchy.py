@@ -22,7 +22,7 @@ from bayesnb import Dirichlet, GammaPoisson, NaiveBayes, NormalInverseGamma
 from bayesnb._util.precision import float64
 from bayesnb.families import LevelCounts
 from bayesnb.families.protocol import HyperpriorKind
-from bayesnb.families.symmetric_evidence import Histogram, Symmetric
+from bayesnb.families.special import Histogram, Symmetric
 from bayesnb.sampling.hierarchy import Hierarchy
 from bayesnb.uncertainty.given_draws import hyperparameter_sites, posteriors_given
 from tests.laws import test_bayes_identity as by_scipy

@@ -1,18 +1,20 @@
-"""Formulas written once that run in NumPy on NumPy arrays, without compilation, and in JAX on JAX's.
+"""Arrays of NumPy and JAX: formulas written once, which the type of an array evaluates by one or the other.
 
 `xp.f(…)` is `numpy.f` unless an argument is a JAX array, then `jax.numpy.f`; likewise the functions below. A function
 that is written with them is a `kernel`: on few numbers NumPy evaluates it as it stands, which takes microseconds where
-compilation takes a second; on many numbers, on JAX arrays, and under `jit`, `grad` or `vmap`, JAX does.
+compilation takes a second; on many numbers, on JAX arrays, and under `jit`, `grad` or `vmap`, JAX does. Families are
+pytrees of such arrays.
 """
 
 from __future__ import annotations
 
 import math
-from collections.abc import Callable
+from collections.abc import Callable, Iterable, Iterator
 from contextvars import ContextVar
+from dataclasses import dataclass, field, fields, is_dataclass
 from functools import partial, wraps
 from types import ModuleType
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, TypeVar, dataclass_transform
 
 import jax
 import jax.numpy as jnp
@@ -20,6 +22,10 @@ import numpy as np
 import scipy.sparse
 import scipy.special
 from jaxtyping import Float, Integer
+
+from bayesnb._util.terminal import card, format_number, table
+
+# -- Formulas written once that run in NumPy on NumPy arrays, without compilation, and in JAX on JAX's
 
 FEW = 2**16
 """Most numbers in the arguments of a kernel that NumPy evaluates: a few milliseconds of its time."""
@@ -308,3 +314,109 @@ def log_segment_sum(values: Float[Any, "*C E"], index: Integer[Any, "E"], n: int
     """(…, n) log Σ exp(values) over the entries (…, E) with each index 0 … n - 1, without overflow."""
     top = segment_max(values, index, n)
     return top + xp.log(segment_sum(xp.exp(values - top[..., index]), index, n))
+
+
+# -- Text and HTML of distributions and statistics: shapes and ranges of their arrays, which may be long
+
+_NAMES = "A distribution, by class and feature; parameter_table(nb) has their names, and intervals."
+
+
+def as_text(tree: Any) -> str:
+    """One-line text of a dataclass of arrays: class name, and shape and range of each field."""
+    return f"{type(tree).__name__}({', '.join(f'{f.name}={_field_text(getattr(tree, f.name))}' for f in fields(tree))})"
+
+
+def as_html(tree: Any) -> str:
+    """HTML card of a dataclass of arrays: a table row per array or number with its shape, least and greatest value."""
+    notes = [_NAMES] * hasattr(tree, "update")
+    return card(type(tree).__name__, "", table(_table_rows(tree, ""), ("", "shape", "least", "greatest")), notes=notes)
+
+
+def _table_rows(tree: Any, name: str) -> Iterator[tuple[str | float, ...]]:
+    """Yield a table row (name, shape, least, greatest) per array or number in nested dataclasses at path `name`."""
+    if is_dataclass(tree):
+        for field in fields(tree):
+            yield from _table_rows(getattr(tree, field.name), f"{name}.{field.name}" if name else field.name)
+    elif isinstance(tree, tuple) and any(map(is_dataclass, tree)):
+        for n, part in enumerate(tree):
+            yield from _table_rows(part, f"{name}[{n}] {type(part).__name__}")
+    elif (ends := _least_and_greatest(tree)) is not None:
+        yield name, str(np.shape(tree)) if np.ndim(tree) else "", *(ends or ("", ""))
+    elif tree is not None and not callable(tree):
+        yield name, "", format_number(tree), ""
+
+
+def _field_text(value: Any) -> str:
+    """Text of one field: a number; shape and range of an array; a tuple by element; else `repr`.
+
+    An array is "(2, 3) from 0 to 1", "(2, 3) of 1" if all entries are equal, and "(2, 3)" if it has no numbers.
+    """
+    if isinstance(value, tuple):
+        return f"({', '.join(map(_field_text, value))}{',' * (len(value) == 1)})"
+    if (ends := _least_and_greatest(value)) is None:
+        return repr(value)
+    if not ends or not np.ndim(value):
+        return format_number(ends[0]) if ends else f"{np.shape(value)}"
+    least, greatest = map(format_number, ends)
+    return f"{np.shape(value)} of {least}" if least == greatest else f"{np.shape(value)} from {least} to {greatest}"
+
+
+def _least_and_greatest(value: Any) -> tuple[float, ...] | None:
+    """Least and greatest number of an array, NaN skipped; () if there is none; None for other types and tracers."""
+    if isinstance(value, jax.core.Tracer) or not isinstance(value, np.ndarray | np.generic | jax.Array):
+        return None
+    numbers = np.asarray(value)
+    if numbers.dtype.kind not in "biuf" or not numbers.size or np.isnan(numbers).all():
+        return ()
+    return float(np.nanmin(numbers)), float(np.nanmax(numbers))
+
+
+# -- Arrays of JAX or NumPy, frozen dataclasses of them that are JAX pytrees, and JAX's maps with types
+
+Array = jax.Array | np.ndarray
+Tree = TypeVar("Tree")
+Result = TypeVar("Result")
+T = TypeVar("T")
+
+
+@dataclass_transform(frozen_default=True, eq_default=False)
+def pytree(cls: type[T]) -> type[T]:
+    """Class decorator: make `cls` a frozen dataclass and a JAX pytree; `static` fields go into the tree's structure.
+
+    Not by `jax.tree_util.register_dataclass`: structures of two of its classes, with fields of the same names, compare
+    equal (jax 0.10 and 0.12), and where their hashes meet, `jit` takes one class for the other.
+    """
+    defined = vars(cls)
+    made: Any = dataclass(frozen=True, eq=False, repr=False)(cls)
+    for name, shown in (("__repr__", as_text), ("_repr_html_", as_html)):
+        if name not in defined:
+            setattr(made, name, shown)
+    static_names = tuple(f.name for f in fields(made) if f.metadata.get("static"))
+    data = tuple(f.name for f in fields(made) if f.name not in static_names)
+    keys = tuple(map(jax.tree_util.GetAttrKey, data))
+
+    def flatten(tree: Any) -> tuple[tuple[Any, ...], tuple[Any, ...]]:
+        """Values of the data fields (children), and values of the static fields (auxiliary data)."""
+        return tuple(getattr(tree, name) for name in data), tuple(getattr(tree, name) for name in static_names)
+
+    def flatten_with_keys(tree: Any) -> tuple[tuple[tuple[Any, Any], ...], tuple[Any, ...]]:
+        """Pairs (attribute key, value) of the data fields, and values of the static fields."""
+        children, aux = flatten(tree)
+        return tuple(zip(keys, children, strict=True)), aux
+
+    def unflatten(aux: tuple[Any, ...], children: Iterable[Any]) -> Any:
+        """Rebuild the dataclass from its static and its data values: the inverse of `flatten`."""
+        return made(**dict(zip(data + static_names, (*children, *aux), strict=True)))
+
+    jax.tree_util.register_pytree_with_keys(made, flatten_with_keys, unflatten, flatten)
+    return made
+
+
+def static() -> Any:
+    """Dataclass field of a `pytree` class that belongs to the tree's structure, so that `jit` compiles per value."""
+    return field(metadata={"static": True})
+
+
+def map_leaves(function: Callable[..., object], tree: Tree, *others: Tree) -> Tree:
+    """Apply a function to the corresponding arrays of pytrees of one type; return a pytree of that type."""
+    return jax.tree.map(function, tree, *others)
