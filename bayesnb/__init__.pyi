@@ -12,7 +12,7 @@ from .checking import (
 )
 from .decision import decide
 from .encoding import check_table
-from .encoding.interval_priors import prior_from_interval
+from .encoding.priors import prior_from_interval
 from .estimators import (
     AODE,
     KDB,

@@ -21,7 +21,7 @@ import numpy as np
 from jaxtyping import Float, Int
 
 from bayesnb._util.precision import float64
-from bayesnb.encoding.row_blocks import padded_size
+from bayesnb.encoding.encoded_rows import padded_size
 from bayesnb.families import offers
 from bayesnb.families.arrays import Array, is_host, kernel, logsumexp, xp
 from bayesnb.model import (

@@ -15,8 +15,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from bayesnb import BernoulliNB, CategoricalNB, GaussianNB, MixedNB, MultinomialNB, PoissonNB, scoring
-from bayesnb.encoding import row_blocks as encoded_rows
-from bayesnb.encoding import sparse_rows
+from bayesnb.encoding import encoded_rows
 from bayesnb.families import arrays
 from tests.strategies import assert_leaves, thorough, variants
 
@@ -270,8 +269,8 @@ def test_the_size_of_blocks_does_not_matter(kind, monkeypatch):
     expected = {e: whole.predict_joint_log_proba(X, estimate=e) for e in estimates}
     decisions = whole.predict(X)
     monkeypatch.setattr(encoded_rows, "CELLS", SMALL_BLOCKS)
-    monkeypatch.setattr(sparse_rows, "ENTRIES", SMALL_BLOCKS)
-    monkeypatch.setattr(sparse_rows, "SUMMED_ENTRIES", SMALL_BLOCKS)
+    monkeypatch.setattr(encoded_rows, "ENTRIES", SMALL_BLOCKS)
+    monkeypatch.setattr(encoded_rows, "SUMMED_ENTRIES", SMALL_BLOCKS)
     blocks = list(encoded_rows.blocks(whole.encoding_.rows(whole.fitted_.table(X)), N))
     assert len(blocks) > 3
     again = make.fit(X, Y, WEIGHT)
@@ -287,8 +286,8 @@ def test_the_size_of_blocks_does_not_matter(kind, monkeypatch):
 @pytest.mark.parametrize("make", [BernoulliNB, MultinomialNB])
 @pytest.mark.parametrize("dtype", [np.float32, np.int64])
 def test_the_order_of_sparse_rows_does_not_matter(make, dtype, monkeypatch):
-    monkeypatch.setattr(sparse_rows, "ENTRIES", SMALL_BLOCKS)
-    monkeypatch.setattr(sparse_rows, "SUMMED_ENTRIES", SMALL_BLOCKS)
+    monkeypatch.setattr(encoded_rows, "ENTRIES", SMALL_BLOCKS)
+    monkeypatch.setattr(encoded_rows, "SUMMED_ENTRIES", SMALL_BLOCKS)
     cells = np.where(np.arange(N)[:, None] % 7 == 0, 0, COUNTS)  # every seventh row is empty
     for order in (np.arange(N), np.argsort(Y), RNG.permutation(N)):
         X = sp.csr_array(cells[order].astype(dtype))
@@ -333,8 +332,8 @@ def test_sparse_counts_are_those_of_scikit_learn_and_of_dense_rows(table, small)
     rtol = 0 if (weight == 1).all() and (dense == np.round(dense)).all() else 1e-12
     with pytest.MonkeyPatch.context() as patch:
         if small:
-            patch.setattr(sparse_rows, "ENTRIES", 6)
-            patch.setattr(sparse_rows, "SUMMED_ENTRIES", 6)
+            patch.setattr(encoded_rows, "ENTRIES", 6)
+            patch.setattr(encoded_rows, "SUMMED_ENTRIES", 6)
         nb = MultinomialNB().fit(X.copy(), y, weight)
         present = BernoulliNB().fit(X.copy(), y, weight)
     np.testing.assert_allclose(nb.feature_count_, by_class(dense, y, weight), rtol)
@@ -354,7 +353,7 @@ def test_sums_of_counts_beyond_the_integers_of_float32_are_exact():
 
 
 def test_rows_beyond_sixteen_bits_have_multinomial_coefficients_of_their_own():
-    rows = sparse_rows.WordRows(sp.csr_array(np.tile([[2, 1], [1, 0], [0, 4]], (2**15, 1))))
+    rows = encoded_rows.WordRows(sp.csr_array(np.tile([[2, 1], [1, 0], [0, 4]], (2**15, 1))))
     expected = np.tile(np.log([3.0, 1.0, 1.0]), 2**15)
     np.testing.assert_allclose(scoring.log_base((rows,), len(expected)), expected, atol=1e-12)
 

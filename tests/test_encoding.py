@@ -23,8 +23,8 @@ from bayesnb import (
     parameter_table,
 )
 from bayesnb.encoding import LevelColumns, Levels, to_table
+from bayesnb.encoding.encoded_rows import power_of_four
 from bayesnb.encoding.levels import factorize
-from bayesnb.encoding.row_blocks import power_of_four
 from tests.refusals import refused
 from tests.strategies import take
 

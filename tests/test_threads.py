@@ -11,7 +11,7 @@ import pytest
 
 import bayesnb as bnb
 from bayesnb._util.precision import map_in_threads
-from bayesnb.encoding import row_blocks
+from bayesnb.encoding import encoded_rows
 
 # A process of its own: the number of threads is fixed when JAX starts.
 PROGRAM = """
@@ -57,7 +57,7 @@ def test_counts_do_not_depend_on_the_size_of_blocks(monkeypatch, cells):
     rng = np.random.default_rng(0)
     X, y = rng.integers(0, 5, (3000, 7)), rng.integers(0, 3, 3000)
     whole = bnb.CategoricalNB().fit(X, y)
-    monkeypatch.setattr(row_blocks, "CELLS", cells)
+    monkeypatch.setattr(encoded_rows, "CELLS", cells)
     again = bnb.CategoricalNB().fit(X, y)
     np.testing.assert_array_equal(again.statistics_.blocks[0].count, whole.statistics_.blocks[0].count)
 

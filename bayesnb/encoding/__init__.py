@@ -12,33 +12,46 @@ import numpy as np
 from bayesnb._util.arguments import shown
 from bayesnb._util.warnings import warn
 from bayesnb.encoding import priors
-from bayesnb.encoding.cell_columns import CellColumns
-from bayesnb.encoding.class_labels import check_labels, check_partial_labels, check_weights, index_of_labels
-from bayesnb.encoding.column_kinds import is_missing
 from bayesnb.encoding.columns import (
     BinaryColumns,
+    CellColumns,
     Columns,
     CountColumns,
+    LevelColumns,
     RealColumns,
     Unknown,
     UnknownPolicy,
-    ignore_unknown,
-)
-from bayesnb.encoding.context_columns import ContextColumns
-from bayesnb.encoding.labelled_vectors import find_column, is_labelled, match_columns, named_levels
-from bayesnb.encoding.level_columns import (
-    LevelColumns,
     declared_categories,
     describe_unknown,
+    ignore_unknown,
     report_unknown,
 )
-from bayesnb.encoding.levels import Levels
-from bayesnb.encoding.node_columns import Conditional, Node, NodeColumns, declare_levels
-from bayesnb.encoding.pair_columns import PairColumns
-from bayesnb.encoding.row_blocks import Rows, blocks
+from bayesnb.encoding.encoded_rows import Rows, blocks
+from bayesnb.encoding.levels import Levels, is_missing
+from bayesnb.encoding.structure import (
+    Conditional,
+    ContextColumns,
+    MarginColumns,
+    Node,
+    NodeColumns,
+    PairColumns,
+    RootColumns,
+    TermMap,
+    declare_levels,
+)
 from bayesnb.encoding.suspicious_columns import check_table, find_remarks, warn_of_remarks
-from bayesnb.encoding.table import Table, to_table
-from bayesnb.encoding.term_map import MarginColumns, RootColumns, TermMap
+from bayesnb.encoding.table import (
+    Table,
+    check_labels,
+    check_partial_labels,
+    check_weights,
+    find_column,
+    index_of_labels,
+    is_labelled,
+    match_columns,
+    named_levels,
+    to_table,
+)
 
 
 @dataclass(frozen=True, eq=False)

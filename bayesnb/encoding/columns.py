@@ -1,23 +1,47 @@
-"""Blocks of columns, which encode cells of a table for a conjugate family."""
+"""Blocks of columns without parents, which encode cells of a table for a conjugate family."""
 
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Hashable, Mapping, Sequence
-from dataclasses import dataclass, field, fields
+from collections.abc import Callable, Hashable, Iterable, Mapping, Sequence
+from dataclasses import dataclass, field, fields, replace
 from functools import cached_property
+from itertools import pairwise
 from typing import Any, ClassVar, Literal, NamedTuple, Self
 
 import numpy as np
 import scipy.sparse as sp
 
-from bayesnb._util.arguments import bad_argument
-from bayesnb.encoding.levels import MISSING, Levels, to_python
-from bayesnb.encoding.priors import prior_of_levels, prior_of_numbers
-from bayesnb.encoding.row_blocks import CodedRows, RealRows, Rows, code_in_pieces
-from bayesnb.encoding.sparse_rows import WordRows
-from bayesnb.encoding.table import Table, check_finite
-from bayesnb.families import Dirichlet, LevelCounts, PackedCounts
+from bayesnb._util.arguments import bad_argument, shown, to_numbers
+from bayesnb._util.precision import float64
+from bayesnb._util.warnings import UnknownLevelWarning, warn
+from bayesnb.encoding.encoded_rows import (
+    CodedRows,
+    RealRows,
+    Rows,
+    WordRows,
+    block_slices,
+    code_in_pieces,
+    pad_rows,
+    padded_levels,
+    subtract_row,
+)
+from bayesnb.encoding.levels import MISSING, UNKNOWN, Factors, Levels, factorize, factorize_integers, to_python
+from bayesnb.encoding.priors import prior_of_cells, prior_of_levels, prior_of_numbers
+from bayesnb.encoding.table import (
+    StackedColumns,
+    Table,
+    aligned,
+    check_finite,
+    is_labelled,
+    is_number,
+    match_columns,
+    row_major,
+)
+from bayesnb.families import Binned, Dirichlet, LevelCounts, PackedCounts
+from bayesnb.families.rows import cell_code
+
+# -- Blocks of columns, which encode cells of a table for a conjugate family -----------------------
 
 
 class Unknown(NamedTuple):
@@ -407,3 +431,552 @@ def require_entries(what: str, n: int, n_columns: int) -> None:
     """Raise ValueError unless there are as many entries of a kind, such as "levels", as columns."""
     if n != n_columns:
         raise ValueError(f"Every column needs {what}. There are {what} for {n} of {n_columns} columns.")
+
+
+# -- Edges between cells of numbers: from quantiles, from users, and in names ----------------------
+
+
+def quantile_edges(values: np.ndarray, cells: int) -> np.ndarray | None:
+    """Edges of at most `cells` cells of about equally many values, halfway between neighbouring distinct values.
+
+    Each distinct value has a cell if there are at most `cells` of these. None if no value is finite.
+    """
+    distinct, count = np.unique(values[np.isfinite(values)].astype(np.float64), return_counts=True)
+    if not len(distinct):
+        return None
+    n_below = np.cumsum(count)[:-1]
+    if len(n_below) >= cells:
+        target = (n_below[-1] + count[-1]) * np.arange(1, cells) / cells
+        above = np.minimum(np.searchsorted(n_below, target), len(n_below) - 1)
+        below = np.maximum(above - 1, 0)
+        nearest = np.where(abs(n_below[above] - target) <= abs(n_below[below] - target), above, below)
+        chosen = np.unique(nearest)
+    else:
+        chosen = np.arange(len(n_below))
+    lower, upper = distinct[chosen], distinct[chosen + 1]
+    # Halves are added, as sums of large numbers overflow. A number on an edge is in the cell below it, so that the
+    # lower value serves as the edge if the mean rounds to a value outside.
+    edges = lower / 2 + upper / 2
+    return np.asarray(np.where((edges < lower) | (edges >= upper), lower, edges))
+
+
+def are_edges(edges: Any) -> bool:
+    """Return whether `edges` is a float64 array (K,) of finite numbers that increase."""
+    numbers = isinstance(edges, np.ndarray) and edges.ndim == 1 and edges.dtype == np.float64
+    return numbers and bool(np.isfinite(edges).all()) and bool((np.diff(edges) > 0).all())
+
+
+def check_edges(edges: object, table: Table, index: Iterable[int]) -> tuple[np.ndarray | None, ...]:
+    """Return the edges that a user gives for each column of `index`, float64 arrays; None for a column without.
+
+    Parameters
+    ----------
+    edges : dict, Series, sequence or None
+        Value of the user's argument: {column: edges}, or an entry for each column of `index`.
+    table : Table
+    index : iterable of int
+        Positions of the binned columns in the table.
+
+    Raises
+    ------
+    ValueError
+        If edges do not increase, or are for other columns than the binned ones.
+    """
+    index = list(index)
+    if edges is None:
+        return (None,) * len(index)
+    if not isinstance(edges, list | tuple) and is_labelled(edges):
+        by_position = match_columns("edges", edges, table.names)
+        unbinned = [table.names[j] for j in by_position if j not in index]
+        if unbinned:
+            raise ValueError(f"edges are given for column {shown(unbinned[0])}, which is not binned. Remove the entry.")
+        entries: list[Any] = [by_position.get(j) for j in index]
+    elif isinstance(edges, Sequence | np.ndarray) and not isinstance(edges, str) and len(edges) == len(index):
+        entries = list(edges)
+    else:
+        entries_wanted = f"a list with an entry for each of the {len(index)} binned columns"
+        raise bad_argument("edges", edges, f"a dict {{column: edges}}, or {entries_wanted}")
+    checked = []
+    for j, entry in zip(index, entries, strict=True):
+        numbers = None if entry is None else to_numbers(f"edges of column {table.names[j]!r}", entry)
+        if numbers is not None and not are_edges(numbers):
+            raise bad_argument(f"edges of column {shown(table.names[j])}", entry, "finite numbers that increase")
+        checked.append(numbers)
+    return tuple(checked)
+
+
+def cell_names(edges: np.ndarray | None) -> list[str]:
+    """Names of the cells between edges, such as "(1.5, 2]"; without edges "(-inf, inf)" alone.
+
+    Edges have three significant digits, or as many more, up to 17, as make all of them differ.
+    """
+    if edges is None or not len(edges):
+        return ["(-inf, inf)"]
+    digits = next((d for d in range(3, 18) if len({f"{e:.{d}g}" for e in edges}) == len(edges)), 17)
+    ends = [f"{e:.{digits}g}" for e in edges]
+    inner = [f"({low}, {high}]" for low, high in pairwise(ends)]
+    return [f"(-inf, {ends[0]}]", *inner, f"({ends[-1]}, inf)"]
+
+
+def merge_edges(name: str, first: np.ndarray | None, second: np.ndarray | None) -> np.ndarray | None:
+    """Return the edges of a column from two parts of the rows: those of a part that has some, or the same of both.
+
+    Raises
+    ------
+    ValueError
+        If the edges differ.
+    """
+    if first is None or second is None:
+        return second if first is None else first
+    if not np.array_equal(first, second):
+        raise ValueError(
+            f"Column {shown(name)} was cut at different edges in two batches of rows. Give all batches the edges of a "
+            "first fit: nb.set_params(edges=nb.fit(some_X, some_y).edges_)."
+        )
+    return first
+
+
+# -- Categorical columns, whose levels grow as data come, and the policy for values that are not levels
+
+HandleUnknown = Literal["ignore", "error", "level"]
+RESERVED = "<unknown>"
+_TEXTS_TO_NUMBERS = 5
+"""Fewest levels that are numbers for each text, where the text is reported."""
+
+
+@dataclass(frozen=True, eq=False)
+class LevelColumns(PlainColumns, OneLevelColumns):
+    """Categorical features.
+
+    Parameters
+    ----------
+    index : sequence of int
+        Positions of the features among the columns of the table.
+    names : sequence of str
+        Names of the features.
+    n_features : int
+        Number of columns of the whole table.
+    levels : tuple of Levels
+        Known levels of each feature.
+    declared : tuple of bool
+        Whether the levels of each feature were declared, and so do not grow.
+    unknown : {"ignore", "error", "level"}
+        Treatment of a value that is not a level: a missing cell, an error, or the reserved last level.
+    missing_values : tuple
+        Values that mark a missing cell, besides None, NaN, NaT and pd.NA.
+    cuts : tuple of arrays
+        For each feature that is a number, the edges of the intervals that are its levels; None for the other features.
+        Empty if no feature is a number.
+    kept : tuple of Levels
+        For each feature the levels that a prior names, which stay without rows; empty if there are none.
+    """
+
+    levels: tuple[Levels, ...]
+    declared: tuple[bool, ...]
+    unknown: HandleUnknown = "ignore"
+    missing_values: tuple[Hashable, ...] = ()
+    cuts: tuple[np.ndarray | None, ...] = ()
+    kept: tuple[Levels, ...] = ()
+    kind = "categorical"
+    by_feature = ("index", "names", "levels", "declared", "cuts", "kept")
+
+    def select(self, features: Sequence[int], kind: type[PlainColumns] | None = None) -> Any:
+        """Return the features at these positions, as columns of the type `kind`; default: of the same type."""
+        chosen = super().select(features, kind)
+        return chosen if chosen.are_cells().any() else replace(chosen, cuts=())
+
+    def learn(self, table: Table, policy: UnknownPolicy | None = None) -> tuple[Self, CodedRows]:
+        """Return columns with the values that may occur as levels of undeclared features, and the coded rows.
+
+        Of integers within a range of 4,096 these are all from least to greatest; `prune` drops those that do not occur.
+        `policy` (default: `report_unknown`) is called with values that are not levels.
+        """
+        factors = self.factors(table)
+        learned = self.with_values(factors.values)
+        return learned, learned.code_rows(factors, policy)
+
+    def rows(self, table: Table, policy: UnknownPolicy | None = None) -> CodedRows:
+        """Return coded cells; `policy` (default: `report_unknown`) is called with values that are not levels."""
+        return self.code_rows(self.factors(table), policy)
+
+    def factors(self, table: Table) -> Factors:
+        """Return the cells of these columns of a table as codes of the distinct values of each column.
+
+        The values of a column of integers within a range of 4,096 may be all of that range. Raises TypeError for sparse
+        data.
+        """
+        table.require_dense()
+        cells = None if self.cuts else table.integers(self.index)
+        if cells is not None and (factors := factorize_integers(cells)) is not None:
+            return factors
+        cuts = self.cuts or (None,) * len(self.index)
+        coded = [self._factorize(table, j, edges) for j, edges in zip(self.index, cuts, strict=True)]
+        top = max(len(values) for _, values in coded)
+        raw = row_major([codes for codes, _ in coded], np.min_scalar_type(-1 - top))
+        complete = all(codes.min(initial=0) >= 0 for codes, _ in coded)
+        return Factors(raw, np.zeros(len(coded), np.int64), tuple(v for _, v in coded), complete)
+
+    def with_declared(self, known: Mapping[int, Levels]) -> Self:
+        """Return these columns with the levels of each column of the table in `known`, which do not grow."""
+        levels = tuple(known[j] for j in self.index)
+        return replace(self, levels=levels, declared=(True,) * len(levels), kept=())
+
+    def keep_levels(self, named: Mapping[int, Sequence[Hashable]]) -> Self:
+        """Return columns in which undeclared features have the levels in `named`, which stay without rows.
+
+        `named` has labels by position in the table. Those of missing cells and of the reserved level are left out.
+        """
+        kept, levels = list(self.kept or (Levels(()),) * len(self.index)), list(self.levels)
+        reserved, changed = [RESERVED] if self.unknown == "level" else [], False
+        for j, (position, declared) in enumerate(zip(self.index, self.declared, strict=True)):
+            wanted = [] if declared else named.get(position, [])
+            more = [v for v in wanted if v not in kept[j] and v not in self.marks and v not in reserved]
+            if more:
+                kept[j] = Levels.from_values((*kept[j].values, *more))
+                levels[j] = Levels.from_values((*levels[j].values, *more))
+                changed = True
+        return replace(self, levels=tuple(levels), kept=tuple(kept)) if changed else self
+
+    @cached_property
+    def marks(self) -> Levels:
+        """Distinct `missing_values`, for look-up."""
+        return Levels.from_values(self.missing_values)
+
+    def check(self) -> None:
+        """Raise ValueError unless each feature has distinct levels, and each number has cuts that increase."""
+        require_entries("levels", len(self.levels), len(self.index))
+        require_entries("declarations", len(self.declared), len(self.index))
+        for levels in self.levels:
+            levels.check()
+        self.marks.check()
+        if self.kept:
+            require_entries("levels of a prior", len(self.kept), len(self.index))
+        for kept, levels in zip(self.kept, self.levels, strict=False):
+            kept.check()
+            if lacking := [level for level in kept.values if level not in levels]:
+                raise ValueError(f"Levels that a prior names must be levels of the column; {shown(lacking[0])} is not.")
+        if self.cuts:
+            require_entries("cuts", len(self.cuts), len(self.index))
+        for cuts, levels in zip(self.cuts, self.levels, strict=False):
+            if cuts is not None and (not are_edges(cuts) or len(cuts) + 1 != len(levels)):
+                raise ValueError(
+                    f"A column of numbers has {len(cuts)} cuts, which must increase, and {len(levels)} intervals."
+                )
+
+    def with_numbers(self, index: Sequence[int], names: Sequence[str], cuts: Sequence[np.ndarray]) -> Self:
+        """Return these features and further numbers, which have the intervals between their cuts as levels.
+
+        Features are in the order of the table.
+        """
+        intervals = [Levels(tuple(cell_names(edges))) for edges in cuts]
+        categorical = zip(self.index, self.names, self.levels, self.declared, [None] * len(self.index), strict=True)
+        numbers = zip(index, names, intervals, [True] * len(index), cuts, strict=True)
+        features: Any = sorted([*categorical, *numbers], key=lambda feature: feature[0])
+        positions, all_names, levels, declared, all_cuts = zip(*features, strict=True)
+        kept = dict(zip(self.index, self.kept, strict=False))
+        all_kept = tuple(kept.get(j, Levels(())) for j in positions) if kept else ()
+        return replace(
+            self, index=positions, names=all_names, levels=levels, declared=declared, cuts=all_cuts, kept=all_kept
+        )
+
+    def texts_among_numbers(self) -> dict[int, tuple[str, str]]:
+        """Return {position in the table: (name, text)} of undeclared features with few texts among numbers as levels.
+
+        Features of one text and fewer than five numbers are not among them, as such levels may be names.
+        """
+        found = {}
+        for j, name, levels, declared in zip(self.index, self.names, self.levels, self.declared, strict=True):
+            texts = [] if declared else [v for v in levels.values if isinstance(v, str) and not is_number(v)]
+            if 0 < _TEXTS_TO_NUMBERS * len(texts) <= len(levels) - len(texts):
+                found[j] = name, texts[0]
+        return found
+
+    def levels_now_numbers(self, before: Self, *, whole: bool) -> dict[int, tuple[str, int]]:
+        """Return {position in the table: (name, number of levels)} of features that have become numbers.
+
+        They had at most two levels in `before`, and have more now: see `count_as_numbers` for `whole`.
+        """
+        features = zip(self.index, self.names, self.levels, before.levels, strict=True)
+        return {
+            j: (name, len(levels))
+            for j, name, levels, earlier in features
+            if len(earlier) <= 2 < len(levels) and levels.count_as_numbers(whole=whole)
+        }
+
+    def with_values(self, values: Sequence[Sequence[Hashable]]) -> Self:
+        """Return columns whose undeclared features have these values and those `kept` as levels.
+
+        `missing_values` are no levels.
+        """
+        levels = [
+            known if fixed else Levels.from_values(v for v in new if v not in self.marks)
+            for known, fixed, new in zip(self.levels, self.declared, values, strict=True)
+        ]
+        for j, kept in enumerate(self.kept):
+            if len(kept):
+                levels[j] = levels[j].union(kept, f"levels of column {shown(self.names[j])} that alpha names")
+        return replace(self, levels=tuple(levels))
+
+    def code_rows(self, factors: Factors, policy: UnknownPolicy | None = None) -> CodedRows:
+        """Return rows of these cells; `policy` (default: `report_unknown`) is called with values without a level."""
+        coded = [self._code_values(factors, j) for j in range(len(self.index))]
+        unknown = [unknown_cells for _, unknown_cells in coded if unknown_cells is not None]
+        if unknown:
+            (policy or report_unknown)(self, unknown)
+        codes = tuple(codes for codes, _ in coded)
+        complete = factors.complete and all((c >= 0).all() for c in codes)
+        return CodedRows(_code_cells(factors, codes), self.sizes(), complete)
+
+    def prune(self, statistics: LevelCounts) -> tuple[Self, LevelCounts]:
+        """Return columns and counts (C, L) without undeclared levels whose count is 0.
+
+        The reserved level and the levels that a prior names stay.
+        """
+        declared = np.repeat(self.declared, self.sizes())
+        keep = declared | (statistics.count.sum(axis=0) > 0)
+        if self.unknown == "level":
+            keep[np.cumsum(self.sizes()) - 1] = True
+        for first, known, kept in zip(self.start(), self.levels, self.kept, strict=False):
+            keep[first + known.index(kept.values)] = True
+        if keep.all():
+            return self, statistics
+        flags = np.split(keep, self.start()[1:])
+        levels = tuple(
+            Levels(tuple(v for v, kept in zip(known.values, flag, strict=False) if kept))
+            for known, flag in zip(self.levels, flags, strict=True)
+        )
+        return replace(self, levels=levels), LevelCounts(statistics.count[:, keep])
+
+    def union(self, other: Self) -> Self:
+        """Return columns with the levels of both; raise ValueError if a number has different cuts."""
+        for name, cuts, other_cuts in zip(self.names, self.cuts, other.cuts, strict=False):
+            merge_edges(name, cuts, other_cuts)
+        columns = zip(self.names, self.levels, other.levels, strict=True)
+        levels = tuple(known.union(more, f"levels of column {shown(name)}") for name, known, more in columns)
+        declared = tuple(a or b for a, b in zip(self.declared, other.declared, strict=True))
+        return replace(self, levels=levels, declared=declared, kept=self.kept or other.kept)
+
+    def positions_in(self, joint: Self) -> np.ndarray:
+        """(L,) positions of these levels on the last axis of `joint`, which has these levels and more."""
+        return np.concatenate(list(map(np.add, joint.start(), self.codes_in(joint))))
+
+    def codes_in(self, joint: Self) -> list[np.ndarray]:
+        """Return for each feature the codes of its levels in `joint`, which has these levels and more."""
+        codes = [more.index(known.values) for known, more in zip(self.levels, joint.levels, strict=True)]
+        if self.unknown == "level":
+            codes = [np.append(code, len(more)) for code, more in zip(codes, joint.levels, strict=True)]
+        return codes
+
+    def axis(self) -> tuple[np.ndarray, Sequence[Hashable] | None]:
+        """Return the feature (L,) of each position, and the level of each position."""
+        return self.groups(), [name for j in range(len(self.levels)) for name in self.level_names(j)]
+
+    @cached_property
+    def _sizes(self) -> np.ndarray:
+        """(F,) number of levels of each feature, with the reserved level if there is one."""
+        return np.array([len(levels) + (self.unknown == "level") for levels in self.levels], np.int64)
+
+    @property
+    def capacity(self) -> int:
+        """Number of levels in the kernels' arrays of counts, padding included."""
+        return padded_levels(self.sizes())
+
+    def are_cells(self) -> np.ndarray:
+        """(F,) whether each feature is a number whose levels are the intervals between its cuts."""
+        return np.array([cuts is not None for cuts in self.cuts or (None,) * len(self.index)], bool)
+
+    def are_numbers(self) -> np.ndarray:
+        """(F,) whether each feature is a number whose levels are the intervals between its cuts."""
+        return self.are_cells()
+
+    def tables(self, flat: np.ndarray) -> list[np.ndarray]:
+        """Return the (C, levels) table of each feature, from the (C, L) array of all features."""
+        return np.split(flat, self.start()[1:], axis=1)
+
+    def level_names(self, j: int) -> list[Hashable]:
+        """Return the levels of feature j in the order of arrays, the reserved one included."""
+        return [*self.levels[j].values, *([RESERVED] if self.unknown == "level" else [])]
+
+    def _factorize(self, table: Table, j: int, cuts: np.ndarray | None) -> tuple[np.ndarray, list[Any]]:
+        """Return the codes of column j of a table and its distinct values; those of a number are its intervals."""
+        if cuts is not None:
+            values = np.asarray(table.numbers([j]))
+            check_finite(values, [table.names[j]])
+            codes = np.where(np.isnan(values), MISSING, np.searchsorted(cuts, values, side="left"))[:, 0]
+            return codes, list(cell_names(cuts))
+        column, where = table.column(j), table.label(j)
+        categories = declared_categories(column)
+        if categories is not None and hasattr(column, "cat") and hasattr(column.cat, "codes"):
+            return np.asarray(column.cat.codes), list(categories)
+        return factorize(column, where)
+
+    def _code_values(self, factors: Factors, j: int) -> tuple[np.ndarray, Unknown | None]:
+        """Return the code of each of `factors.values[j]`, and the cells whose values are not levels; None for none."""
+        values = factors.values[j]
+        codes = self.levels[j].index(values)
+        if self.missing_values:
+            codes[self.marks.index(values) >= 0] = MISSING
+        strange = codes == UNKNOWN
+        if not strange.any():
+            return codes, None
+        codes[strange] = len(self.levels[j]) if self.unknown == "level" else MISSING
+        occurs = factors.occurrences(j) * strange
+        if not occurs.any():
+            return codes, None
+        first = int(np.argmax(occurs > 0))
+        return codes, Unknown(j, int(occurs.sum()), values[first], factors.first_row(j, first))
+
+
+def _code_cells(factors: Factors, codes: tuple[np.ndarray, ...]) -> np.ndarray:
+    """(N, F) level code of each cell, in the smallest signed type, from the code of each distinct value of a column."""
+    raw, shape = factors.raw, factors.raw.shape
+    dtype = np.min_scalar_type(-1 - max((int(c.max(initial=0)) for c in codes), default=0))
+    if all(_is_range(c) and (factors.complete or c[0] == 0) for c in codes):
+        # Codes fit the small type, so that narrowing first is exact (modular arithmetic), and cheaper.
+        low = [int(low) - int(c[0]) for low, c in zip(factors.low, codes, strict=True)]
+        if not any(low):
+            return raw.astype(dtype, copy=False)
+        shift = np.array(low).astype(dtype)
+        return code_in_pieces(lambda rows: subtract_row(raw[rows].astype(dtype), shift), shape, dtype)
+    # Codes of all columns, with `MISSING` before each column.
+    table = np.concatenate([np.append(MISSING, c) for c in codes]).astype(dtype)
+    offset = np.cumsum([0, *(len(c) + 1 for c in codes[:-1])]) + 1 - factors.low.astype(np.int64)
+    return code_in_pieces(lambda rows: table.take(raw[rows].astype(np.int64) + offset), shape, dtype)
+
+
+def _is_range(code: np.ndarray) -> bool:
+    """Return whether codes are consecutive and at least 0."""
+    return len(code) > 0 and code[0] >= 0 and np.array_equal(code, code[0] + np.arange(len(code)))
+
+
+def describe_unknown(columns: LevelColumns, unknown: list[Unknown]) -> str:
+    """Return the object of a sentence about cells with unknown levels: the number of such cells, and the first one."""
+    first, n_cells = unknown[0], sum(u.cells for u in unknown)
+    name = f"column {shown(columns.names[first.feature])}"
+    cells = f"{n_cells} cell{'' if n_cells == 1 else 's'} of {name if len(unknown) == 1 else f'{len(unknown)} columns'}"
+    place = f"row {first.row}" if len(unknown) == 1 else f"row {first.row} of {name}"
+    return f"levels that the model does not know in {cells}, first {shown(first.value)} at {place}"
+
+
+def report_unknown(columns: LevelColumns, unknown: list[Unknown], note: str = "") -> None:
+    """Warn of values that are not levels, or raise ValueError if `columns.unknown` is "error".
+
+    `note` is a further sentence of the warning.
+    """
+    description = describe_unknown(columns, unknown)
+    if columns.unknown == "error":
+        raise ValueError(
+            f"Found unknown categories: {description}. Declare them in `categories`, or set handle_unknown='ignore' "
+            "(missing cells) or 'level' (one level for all)."
+        )
+    meaning = "counts as missing" if columns.unknown == "ignore" else f"counts as the reserved level {RESERVED}"
+    warn(f"Found {description}. Each such cell {meaning}.{' ' * bool(note)}{note}", UnknownLevelWarning)
+
+
+def declared_categories(column: Any) -> Sequence[Any] | None:
+    """Return the categories of a pandas categorical or a polars Enum; None for others, polars Categorical included."""
+    dtype = getattr(column, "dtype", None)
+    if hasattr(dtype, "categories") and dtype is not None:
+        categories = dtype.categories
+        return None if categories is None or type(dtype).__name__ == "Categorical" else list(categories)
+    return None
+
+
+# -- Numbers as the cells in which they lie; the edges of the cells do not change, like declared levels
+
+_ROWS = 2**14
+"""Number of rows of a first batch, evenly spread, that quantiles are taken of."""
+
+
+@dataclass(frozen=True, eq=False)
+class CellColumns(PlainColumns, OneLevelColumns):
+    """Numbers, each counted in the cell in which it lies; NaN is a missing cell.
+
+    Parameters
+    ----------
+    index : sequence of int
+        Positions of the features among the columns of the table.
+    names : sequence of str
+        Names of the features.
+    n_features : int
+        Number of columns of the whole table.
+    edges : tuple of arrays
+        For each feature the increasing edges between its cells; a number on an edge is in the lower cell. None for a
+        feature without an observed number yet, which has one cell.
+    most : int
+        Greatest number of cells of a feature whose edges are taken from the rows that are counted first.
+    """
+
+    edges: tuple[np.ndarray | None, ...]
+    most: int
+    kind = "binned"
+    by_feature = ("index", "names", "edges")
+    family = Binned
+    hyperparameter = "binned_prior"
+
+    def check(self) -> None:
+        """Raise ValueError unless the edges of each feature increase."""
+        require_entries("edges", len(self.edges), len(self.index))
+        for edges, name in zip(self.edges, self.names, strict=True):
+            if edges is not None and not are_edges(edges):
+                raise ValueError(f"The edges of column {shown(name)} must be finite numbers that increase.")
+
+    def prior(self, given: object, argument: str, n_classes: int) -> Binned:
+        """Return the prior over the cells of each feature; `given` is a Binned, an IndependentCuts or "independent"."""
+        return prior_of_cells(given, argument, n_classes, self.sizes())
+
+    def rows(self, table: Table, policy: UnknownPolicy | None = None) -> CodedRows:
+        """Return rows of the cell of each number; raise ValueError naming an infinite one. `policy` is not used."""
+        return self._code(table.numbers(self.index))
+
+    def learn(self, table: Table, policy: UnknownPolicy | None = None) -> tuple[Self, CodedRows]:
+        """Return columns in which features without edges have quantiles of these rows as edges, and the rows.
+
+        The quantiles are those of every n-th row, n = N // 16,384 or 1. `policy` is not used.
+        """
+        numbers, learned = table.numbers(self.index), self
+        if any(edges is None for edges in self.edges):
+            quantiles = [quantile_edges(c, self.most) for c in numbers[:: max(1, numbers.shape[0] // _ROWS)].T]
+            edges = tuple(new if old is None else old for old, new in zip(self.edges, quantiles, strict=True))
+            learned = replace(self, edges=edges)
+        return learned, learned._code(numbers)
+
+    def _code(self, numbers: np.ndarray | StackedColumns) -> CodedRows:
+        """Return rows of the cell of each number (N, F), computed in blocks of rows."""
+        dtype, ends, complete = np.min_scalar_type(-int(self.sizes().max(initial=1))), self._ends(), True
+        codes, code_block = aligned(numbers.shape, dtype), float64(cell_code)
+        for rows, size in block_slices(len(codes), len(self.index)):
+            values = numbers[rows]
+            complete &= check_finite(values, self.names, start=rows.start)
+            codes[rows] = code_block(pad_rows(values, size), ends, dtype=str(dtype))[: len(values)]
+        return CodedRows(codes, self.sizes(), complete)
+
+    def union(self, other: Self) -> Self:
+        """Return columns with the edges of both; raise ValueError if a feature has different edges."""
+        columns = zip(self.names, self.edges, other.edges, strict=True)
+        return replace(self, edges=tuple(merge_edges(*column) for column in columns))
+
+    def positions_in(self, joint: Self) -> np.ndarray:
+        """Positions of these cells on the last axis of `joint`; a feature without edges has an empty first cell."""
+        return np.concatenate(list(map(np.add, joint.start(), map(np.arange, self.sizes()))))
+
+    @cached_property
+    def _sizes(self) -> np.ndarray:
+        """(F,) number of cells of each feature."""
+        return np.array([1 if edges is None else len(edges) + 1 for edges in self.edges])
+
+    def are_cells(self) -> np.ndarray:
+        """(F,) ones: the levels of all features are cells of numbers."""
+        return np.ones(len(self.index), bool)
+
+    def _ends(self) -> np.ndarray:
+        """(F, K) edges of each feature, K the greatest number of cells; infinite behind the last edge."""
+        ends = np.full((len(self.edges), int(self.sizes().max(initial=1))), np.inf)
+        for row, edges in zip(ends, self.edges, strict=True):
+            if edges is not None:
+                row[: len(edges)] = edges
+        return ends
+
+    def axis(self) -> tuple[np.ndarray, Sequence[Hashable] | None]:
+        """Return the feature of each cell (L,), and the name of each cell, such as "(1.5, 2]"."""
+        return self.groups(), [name for edges in self.edges for name in cell_names(edges)]

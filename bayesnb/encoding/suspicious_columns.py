@@ -14,11 +14,9 @@ from scipy.special import gammaln
 
 from bayesnb._util.arguments import shown
 from bayesnb._util.warnings import SuspiciousColumnWarning, warn
-from bayesnb.encoding.class_labels import check_labels
-from bayesnb.encoding.column_kinds import UNITS, to_objects
-from bayesnb.encoding.level_columns import declared_categories
-from bayesnb.encoding.levels import Levels, factorize
-from bayesnb.encoding.table import Table, to_table
+from bayesnb.encoding.columns import declared_categories
+from bayesnb.encoding.levels import UNITS, Levels, factorize, to_objects
+from bayesnb.encoding.table import Table, check_labels, to_table
 
 if TYPE_CHECKING:
     import pandas as pd

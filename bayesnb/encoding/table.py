@@ -1,31 +1,38 @@
-"""Check of a user's X, and access to its columns."""
+"""Tables, labels and vectors of users: checked, and put in order, whatever container they come in."""
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections import Counter
+from collections.abc import Callable, Hashable, Iterable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from functools import cached_property
-from numbers import Integral
+from numbers import Integral, Number
 from typing import Any, NoReturn
 
 import numpy as np
 import scipy.sparse as sp
-from sklearn.utils import check_array
+from sklearn.utils import check_array, column_or_1d
+from sklearn.utils.multiclass import check_classification_targets
 
-from bayesnb._util.arguments import shown
-from bayesnb.encoding.column_kinds import (
+from bayesnb._util.arguments import GREATEST, ZERO_WEIGHTS, no_column_error, shown, to_numbers
+from bayesnb.encoding.levels import (
+    MISSING,
     UNITS,
     CellKind,
+    Levels,
     cell_kind,
     count_as_numbers,
     exact_numbers,
+    factorize,
     is_missing,
     time_kind,
     times_to_numbers,
+    to_array,
+    to_python,
 )
-from bayesnb.encoding.labelled_vectors import count_from_start, find_column
-from bayesnb.encoding.levels import to_array, to_python
+
+# -- Check of a user's X, and access to its columns ------------------------------------------------
 
 _CELLS: dict[str | None, str] = {None: "no dates or durations", "days": "dates", "seconds": "durations"}
 """Names of cells by the unit in which they are numbers."""
@@ -514,3 +521,461 @@ def is_number(value: Any) -> bool:
     except (TypeError, ValueError, OverflowError):
         return is_missing(value)
     return True
+
+
+# -- Checks of the labels and weights of rows ------------------------------------------------------
+
+UNLABELED = -1
+_AS_TEXT = {str(UNLABELED): f"the integer {UNLABELED}", "nan": "NaN"}
+"""How NumPy writes the marks of a row without a label in an array of strings, and their names in messages."""
+_FIRST_ROWS = 2**12
+"""Number of rows that are searched for all labels first, as the others are seldom needed."""
+
+
+def check_labels(y: Any, n_rows: int | None, owner: str, name: str = "y") -> tuple[Levels, np.ndarray]:
+    """Return the classes that occur, and the (N,) index of each row's class, for labels of any hashable type.
+
+    Parameters
+    ----------
+    y : (N,) array-like
+    n_rows : int or None
+        Expected number of labels; None for any number.
+    owner : str
+        Name of the estimator, for messages.
+    name : str
+        Name of the argument, for messages.
+
+    Raises
+    ------
+    ValueError
+        If y is missing, of the wrong length, continuous, or has missing values.
+    """
+    classes, index = _read_labels(y, n_rows, owner, name)
+    if (missing := index == MISSING).any():
+        row = int(np.argmax(missing))
+        raise ValueError(f"Input {name} contains NaN: the label of row {row} is missing. Drop the row or label it.")
+    return classes, index
+
+
+def check_partial_labels(y: Any, n_rows: int, owner: str) -> tuple[Levels, np.ndarray]:
+    """Return the classes that occur, and the (N,) index of each row's class, -1 for a row without a label.
+
+    Such a row has the label -1, None, NaN, NaT or pd.NA.
+
+    Parameters
+    ----------
+    y : (N,) array-like
+    n_rows : int
+        Expected number of labels.
+    owner : str
+        Name of the estimator or function, for messages.
+
+    Raises
+    ------
+    ValueError
+        If y is missing, of the wrong length, or continuous; if there are labels "-1" or "nan", strings, beside others.
+    """
+    labels, index = _read_labels(y, n_rows, owner, "y")
+    for text, mark in _AS_TEXT.items():
+        if text in labels.values and len(labels) > 1:
+            first = int(np.argmax(index == labels.values.index(text)))
+            raise ValueError(
+                f"y: row {first} has the string {text!r} as its label, but {mark} marks a row without a label. Pass y "
+                f"with dtype=object, as NumPy writes {mark} as {text!r} among strings. If this is a class, rename it."
+            )
+    classes = Levels(tuple(v for v in labels.values if v != UNLABELED))
+    position = np.append(classes.index(labels.values).clip(min=MISSING), MISSING)
+    return classes, position.astype(np.int32)[index]
+
+
+def _read_labels(y: Any, n_rows: int | None, owner: str, name: str) -> tuple[Levels, np.ndarray]:
+    """Return the classes that occur, and the (N,) index of each row's class, `MISSING` where the label is missing.
+
+    The arguments and the errors are those of `check_labels`, which raises ValueError for missing labels too.
+    """
+    if y is None:
+        raise ValueError(f"{owner} requires y to be passed, but the target y is None.")
+    y = to_array(y) if hasattr(y, "to_list") else y
+    y = y if hasattr(y, "shape") else _labels_to_array(y)
+    if not y.shape or (len(y.shape) > 1 and y.shape[1] != 1):
+        raise ValueError(f"{name} should be a 1d array, got an array of shape {tuple(y.shape)} instead.")
+    y = column_or_1d(y, warn=True)
+    if n_rows is not None and len(y) != n_rows:
+        raise ValueError(f"Found inconsistent numbers of samples: X has {n_rows} rows, y has {len(y)} labels.")
+    if y.dtype.kind in "fc":
+        _check_float_labels(y, name)
+    codes, values = factorize(y, f"Input {name}")
+    if y.dtype.kind == "O" and any(isinstance(v, float) and not v.is_integer() for v in values):
+        check_classification_targets(np.array([v for v in values if isinstance(v, float)]))
+    classes = Levels.from_values(values)
+    position = classes.index(values)
+    counts = _count_codes(codes[:_FIRST_ROWS], len(values))
+    counts = counts if counts.all() else _count_codes(codes, len(values))
+    seen = Levels.from_values(v for v, n in zip(values, counts, strict=True) if n)
+    if len(seen) < len(classes):
+        position, classes = np.maximum(seen.index(values), 0), seen
+    return classes, _map_codes(codes, position)
+
+
+def check_weights(sample_weight: object, n_rows: int) -> np.ndarray:
+    """Return replication counts (N,) in float64: ones for None, and a single number N times.
+
+    Raises
+    ------
+    ValueError
+        If a weight is negative, not finite, or positive and subnormal, naming the first one; if all are zero, or their
+        sum is more than `GREATEST`; if the shape is not (N,).
+    """
+    if sample_weight is None:
+        return np.ones(n_rows)
+    if isinstance(sample_weight, Number):
+        sample_weight = np.full(n_rows, to_numbers("sample_weight", sample_weight))
+    try:
+        weight = check_array(
+            sample_weight, ensure_2d=False, dtype=np.float64, ensure_all_finite=False, input_name="sample_weight"
+        )
+    except (TypeError, ValueError, OverflowError):
+        to_numbers("sample_weight", sample_weight)  # Its message names the argument.
+        raise
+    if weight.shape != (n_rows,):
+        expected = f"one number, or an array of shape {(n_rows,)} with one weight for each row"
+        raise ValueError(f"sample_weight has shape {weight.shape}; pass {expected}.")
+    tiny = np.finfo(np.float64).tiny
+    for bad, problem in (
+        (weight < 0, "Negative values in data passed to `sample_weight`"),
+        (~np.isfinite(weight), "Input sample_weight contains NaN or infinity"),
+        ((weight > 0) & (weight < tiny), f"sample_weight has a positive number below {tiny:.2g}; pass 0 instead"),
+    ):
+        if bad.any():
+            row = int(np.argmax(bad))
+            raise ValueError(f"{problem}: {weight[row]} at row {row}; a weight must be finite and at least 0.")
+    with np.errstate(over="ignore"):
+        total = weight.sum()
+    if total > GREATEST:
+        row = int(np.argmax(weight))
+        raise ValueError(
+            f"sample_weight: the weights sum to {total}, with {weight[row]} at row {row}. Rescale them to a sum of at "
+            f"most {GREATEST:g}."
+        )
+    if not weight.any():
+        raise ValueError(ZERO_WEIGHTS)
+    return np.asarray(weight)
+
+
+def _check_float_labels(y: np.ndarray, name: str) -> None:
+    """Raise ValueError if numeric labels are complex, infinite, or continuous; NaN is not checked."""
+    if y.dtype.kind == "c":
+        raise ValueError(f"Input {name}: Complex data not supported. Convert the labels to strings.")
+    if (infinite := np.isinf(y)).any():
+        row = int(np.argmax(infinite))
+        raise ValueError(
+            f"Input {name} contains infinity: the label of row {row} is {y[row]}. Drop the row or label it."
+        )
+    if (present := ~np.isnan(y)).any():
+        check_classification_targets(y[present])
+
+
+def _labels_to_array(y: object) -> np.ndarray:
+    """Return a list of labels as a 1-D array, in which a tuple is one label."""
+    if not isinstance(y, list | tuple) or not any(isinstance(label, tuple) for label in y):
+        return from_sequence(y, "y")
+    array = np.empty(len(y), dtype=object)
+    for i, label in enumerate(y):
+        array[i] = label
+    return array
+
+
+def require_present(y: Any, positions: np.ndarray) -> None:
+    """Raise ValueError if a label of y at one of the `positions` is missing; other labels are not checked."""
+    labels = list(y) if len(positions) else []
+    for i in positions.tolist():
+        if is_missing(labels[i]):
+            raise ValueError(f"y: the label of row {i} is missing; drop the row or label it.")
+
+
+def index_of_labels(classes: Levels, labels: Levels, label: np.ndarray) -> np.ndarray:
+    """(N,) index of each row's class, from the index of its label among `labels`.
+
+    Raises
+    ------
+    ValueError
+        If a label is not a class.
+    """
+    position = classes.index(labels.values)
+    if (position < 0).any():
+        unknown = labels.values[int(np.argmax(position < 0))]
+        row = int(np.argmax(position[label] < 0))
+        raise ValueError(
+            f"The label {shown(unknown)} of row {row} is not among the known classes {shown(list(classes.values))}. "
+            "Remove the row, or add the class by partial_fit(X, y, classes=[...]) with all classes, old and new."
+        )
+    return _map_codes(label, position)
+
+
+def _count_codes(codes: np.ndarray, n: int) -> np.ndarray:
+    """Return the number (n,) of each of the codes 0 … n - 1; `MISSING` is not counted."""
+    return np.bincount(codes + 1, minlength=n + 1)[1:]
+
+
+def _map_codes(codes: np.ndarray, position: np.ndarray) -> np.ndarray:
+    """Return `position[codes]` as int32, `MISSING` where the code is `MISSING`.
+
+    There is no look-up in the usual case that positions are the codes.
+    """
+    if np.array_equal(position, np.arange(len(position))):
+        return np.asarray(codes.astype(np.int32, copy=False))
+    return np.asarray(np.append(position, MISSING).astype(np.int32)[codes])
+
+
+# -- Labelled vectors over classes, columns or levels: mappings and pandas Series, whose entries are matched by label
+
+_MOST_SHOWN = 12
+
+
+def read_labelled(argument: str, given: Any) -> dict[Hashable, Any] | None:
+    """Return a mapping or a pandas Series as a dict from label to entry; None for values that have no labels.
+
+    Raises
+    ------
+    ValueError
+        If a label occurs twice, or the value of `argument` is a DataFrame.
+    """
+    if isinstance(given, Mapping):
+        return {to_python(label): entry for label, entry in given.items()}
+    if hasattr(given, "columns") or hasattr(given, "column_names"):
+        raise ValueError(f"{argument} is a DataFrame, whose labels are not read. Pass a dict, a Series or to_numpy().")
+    if not hasattr(given, "iloc"):
+        return None
+    labels = given.index.tolist()
+    if twice := [label for label, times in Counter(labels).items() if times > 1]:
+        raise ValueError(f"{argument} is a Series whose index names {shown(twice[0])} more than once.")
+    return dict(zip(labels, given.tolist(), strict=True))
+
+
+def is_labelled(given: Any) -> bool:
+    """Return whether a value is matched by label: a mapping, a pandas Series, or a list that has one of these."""
+    if isinstance(given, list | tuple):
+        return any(_names_entries(entry) for entry in given if not isinstance(entry, int | float))
+    return _names_entries(given)
+
+
+def match_classes(argument: str, given: Any, classes: Levels) -> Any:
+    """Return the entries of a labelled vector in the order of the classes; other values are returned unchanged.
+
+    Raises
+    ------
+    ValueError
+        If the vector does not name exactly the classes.
+    """
+    if (labelled := read_labelled(argument, given)) is None:
+        return given
+    numbers = [_to_number(f"{argument}[{shown(label)}]", entry) for label, entry in labelled.items()]
+    entries = dict(zip(classes.index(labelled).tolist(), numbers, strict=True))
+    if entries.keys() != set(range(len(classes))):
+        known = _list(classes.values)
+        if _has_default_index(given):
+            raise _two_readings(argument, given, f"the classes are {known}", "classes")
+        named = f"It names {_list(labelled)}; the classes are {known}"
+        raise ValueError(f"{argument} must name exactly the classes. {named}.")
+    return [entries[c] for c in range(len(classes))]
+
+
+def match_columns(argument: str, given: Any, names: Sequence[str]) -> dict[int, Any]:
+    """Return the entries of a labelled vector by position of the column.
+
+    Parameters
+    ----------
+    argument : str
+        Name of the argument, for messages.
+    given : object
+        Value of the argument: a mapping or a Series from names or positions of columns, or a list with an entry for
+        each column, one of which is labelled by level.
+    names : sequence of str
+        Names of all columns of X.
+
+    Raises
+    ------
+    ValueError
+        If there is no such column, a column is named twice, or the labels of a Series are those of its default index.
+    """
+    if isinstance(given, list | tuple):
+        return dict(enumerate(_require_length(argument, given, len(names))))
+    labelled = read_labelled(argument, given) or {}
+    position = {name: j for j, name in enumerate(names)}
+    if _has_default_index(given) and any(position.get(str(j)) != j for j in range(len(labelled))):
+        raise _two_readings(argument, given, f"the columns of X are {_list(names)}", "columns")
+    entries: dict[int, Any] = {}
+    for label, entry in labelled.items():
+        j = find_column(argument, count_from_start(label, len(names)), names, position)
+        if j in entries:
+            raise ValueError(f"{argument} names column {shown(names[j])} twice, by name and by position. Name it once.")
+        entries[j] = entry
+    return entries
+
+
+def select_columns(
+    argument: str, given: Any, names: Sequence[str], index: Sequence[int], n_columns: int
+) -> dict[int, Any]:
+    """Return the entries of a labelled vector for some columns of X, by position among these.
+
+    Parameters
+    ----------
+    argument, given
+        Name and value of the argument, as in `match_columns`, by which labels of other columns were checked.
+    names, index : sequence of str, sequence of int
+        Names of these columns, and their positions in X.
+    n_columns : int
+        Number of all columns of X.
+    """
+    if isinstance(given, list | tuple):
+        return {i: _require_length(argument, given, n_columns)[j] for i, j in enumerate(index)}
+    labelled = read_labelled(argument, given) or {}
+    by_name, by_position = ({key: i for i, key in enumerate(keys)} for keys in (names, index))
+    from_start = {label: count_from_start(label, n_columns) for label in labelled}
+    places = {label: _find_place(argument, key, by_name, by_position.get) for label, key in from_start.items()}
+    return {place: labelled[label] for label, place in places.items() if place is not None}
+
+
+def match_all_columns(argument: str, given: Any, names: Sequence[str], index: Sequence[int], n_columns: int) -> Any:
+    """Return the entries of a labelled vector in the order of some columns of X; other values are returned unchanged.
+
+    The arguments are those of `select_columns`.
+
+    Raises
+    ------
+    ValueError
+        If the vector does not name exactly these columns.
+    """
+    if (labelled := read_labelled(argument, given)) is None:
+        return given
+    if _has_default_index(given) and list(map(str, index)) != list(names):
+        raise _two_readings(argument, given, f"the columns are {_list(names)}", "columns")
+    entries = select_columns(argument, given, names, index, n_columns)
+    if not len(entries) == len(labelled) == len(names):
+        raise ValueError(f"{argument} must name exactly the columns {_list(names)}. It names {_list(labelled)}.")
+    return [entries[i] for i in range(len(names))]
+
+
+def find_column(argument: str, column: object, names: Sequence[str], position: Mapping[str, int]) -> int:
+    """Return the position of a column that the argument gives by name or position.
+
+    Parameters
+    ----------
+    argument : str
+        Name of the argument, for messages.
+    column : object
+        Name of a column, or its position from 0 on.
+    names : sequence of str
+        Names of all columns.
+    position : dict {name: int}
+        Positions of the names.
+
+    Raises
+    ------
+    ValueError
+        If there is no such column, or an integer is the position of one column and the name of another.
+    """
+    place = _find_place(argument, column, position, lambda j: j if 0 <= j < len(names) else None)
+    if place is None:
+        raise no_column_error(argument, column, names)
+    return place
+
+
+def count_from_start(column: object, n_columns: int) -> object:
+    """Return the position of a column that a negative integer gives from the end; other values are unchanged."""
+    is_negative = isinstance(column, int | np.integer) and -n_columns <= column < 0
+    return int(column) + n_columns if is_negative else column  # type: ignore[call-overload]
+
+
+def _find_place(
+    argument: str, column: object, by_name: Mapping[Any, int], place_of: Callable[[int], int | None]
+) -> int | None:
+    """Return the place of the column with this name or position, None for none; an integer may be a name, too."""
+    if isinstance(column, str):
+        return by_name.get(column)
+    if not isinstance(column, int | np.integer) or isinstance(column, bool):
+        return None
+    at, name = place_of(int(column)), str(column)
+    named = by_name.get(name, at)
+    if at is not None and named != at:
+        raise ValueError(
+            f"{argument}: {column} is the name of one column of X, and the position of another one. Pass a name, such "
+            f"as {name!r}."
+        )
+    return named
+
+
+def match_levels(argument: str, given: Any, levels: Sequence[Hashable], column: str) -> list[float]:
+    """Return an entry for each level of a column, 1 for those that a labelled vector does not name.
+
+    Raises
+    ------
+    ValueError
+        If the column has no such level, or an entry is not one number.
+    """
+    labelled = read_labelled(argument, given) or {}
+    index = Levels(tuple(levels)).index(labelled)
+    if (index < 0).any():
+        if _has_default_index(given):
+            raise _two_readings(argument, given, f"the levels of column {shown(column)} are {_list(levels)}", "levels")
+        label = list(labelled)[int(np.argmax(index < 0))]
+        raise ValueError(
+            f"{argument} names {shown(label)}, which is not a level of column {shown(column)}. The levels are "
+            f"{_list(levels)}. Correct the label, or declare it in `categories`."
+        )
+    entries = [1.0] * len(levels)
+    for i, (label, entry) in zip(index.tolist(), labelled.items(), strict=True):
+        entries[i] = _to_number(f"{argument}[{shown(label)}]", entry)
+    return entries
+
+
+def named_levels(given: Any) -> list[Hashable]:
+    """Return the labels of a vector over levels that declare a level; none for a value without labels.
+
+    Missing values are no levels. The labels 0, 1, … of a default index need not be meant as levels, and declare none.
+    """
+    if isinstance(given, list | tuple) or not is_labelled(given) or _has_default_index(given):
+        return []
+    labels: Iterable[Hashable] = given if isinstance(given, Mapping) else given.index.tolist()
+    return [v for v in labels if not (v is None or type(v).__name__ in ("NAType", "NaTType") or v != v)]
+
+
+def _require_length(argument: str, given: Sequence[Any], n_columns: int) -> Sequence[Any]:
+    """Return a list over columns; raise ValueError unless it has `n_columns` entries."""
+    if len(given) != n_columns:
+        raise ValueError(
+            f"{argument} is a list of {len(given)} entries, and X has {n_columns} columns. Or pass a dict."
+        )
+    return given
+
+
+def _names_entries(given: Any) -> bool:
+    """Return whether a value is a mapping or a pandas Series."""
+    return isinstance(given, Mapping) or (hasattr(given, "iloc") and not hasattr(given, "columns"))
+
+
+def _has_default_index(given: Any) -> bool:
+    """Return whether a value is a pandas Series with the labels 0, 1, …, which pandas gives where nobody did."""
+    return hasattr(given, "iloc") and given.index.tolist() == list(range(len(given))) and len(given) > 0
+
+
+def _to_number(name: str, entry: object) -> float:
+    """Return an entry of a labelled vector as a float; raise ValueError unless it is one number."""
+    value = to_numbers(name, entry)
+    if value.shape != ():
+        raise ValueError(f"{name}={shown(entry)} must be one number.")
+    return float(value)
+
+
+def _two_readings(argument: str, given: Any, known: str, what: str) -> ValueError:
+    """Return the ValueError for a Series with a default index whose labels are not the classes, columns or levels."""
+    return ValueError(
+        f"{argument} is a Series with the default index 0 to {len(given) - 1}, and {known}. Read by label, the index "
+        f"does not name the {what}. Read by position, the order is not known. Pass a dict, or to_numpy() of the Series."
+    )
+
+
+def _list(labels: Iterable[object]) -> str:
+    """Return the first labels as text, in brackets."""
+    labels = list(labels)
+    return shown(labels[:_MOST_SHOWN]) + (f" and {len(labels) - _MOST_SHOWN} more" if len(labels) > _MOST_SHOWN else "")

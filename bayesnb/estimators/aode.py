@@ -17,7 +17,7 @@ from bayesnb._util.arguments import require_integer, shown
 from bayesnb._util.terminal import progress
 from bayesnb.counting import Counted
 from bayesnb.encoding import Encoding, Node, NodeColumns, Rows
-from bayesnb.encoding.labelled_vectors import is_labelled
+from bayesnb.encoding.table import is_labelled
 from bayesnb.estimators import classifier_state
 from bayesnb.estimators.defaults import CELLS
 from bayesnb.estimators.network_base import StructuredNB, pair_counts

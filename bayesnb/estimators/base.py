@@ -31,7 +31,7 @@ from bayesnb.encoding import (
     priors,
     report_unknown,
 )
-from bayesnb.encoding.column_kinds import UNITS
+from bayesnb.encoding.levels import UNITS
 from bayesnb.estimators import classifier_state
 from bayesnb.estimators.classifier_state import Batch, LabelledRows
 from bayesnb.estimators.display import require_unnested

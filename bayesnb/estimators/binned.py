@@ -13,8 +13,8 @@ from bayesnb import counting
 from bayesnb._util.arguments import require_integer
 from bayesnb._util.precision import float64
 from bayesnb.encoding import CellColumns, Columns, Encoding, Levels, Rows, Table
-from bayesnb.encoding.cell_edges import check_edges
-from bayesnb.encoding.labelled_vectors import read_labelled
+from bayesnb.encoding.columns import check_edges
+from bayesnb.encoding.table import read_labelled
 from bayesnb.estimators.base import NaiveBayesClassifier
 from bayesnb.estimators.defaults import CELLS, CLASS_ALPHA
 from bayesnb.families import Binned, LevelCounts

@@ -28,7 +28,7 @@ from bayesnb.encoding import (
     index_of_labels,
     numeric_columns,
 )
-from bayesnb.encoding.column_kinds import UNITS
+from bayesnb.encoding.levels import UNITS
 from bayesnb.fitted import NotOfferedError, read_columns
 from bayesnb.model import NaiveBayes
 from bayesnb.selection.density_gains import NumberTerms

@@ -19,7 +19,7 @@ from bayesnb.encoding import (
     Table,
     declared_categories,
 )
-from bayesnb.encoding.labelled_vectors import is_labelled, match_columns, named_levels
+from bayesnb.encoding.table import is_labelled, match_columns, named_levels
 from bayesnb.estimators.base import NaiveBayesClassifier
 from bayesnb.estimators.defaults import ALPHA, CLASS_ALPHA
 from bayesnb.model import Estimate

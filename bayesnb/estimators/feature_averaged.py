@@ -13,7 +13,7 @@ from bayesnb._util.arguments import bad_argument, require_number, to_numbers
 from bayesnb._util.precision import float64
 from bayesnb.counting import Counted
 from bayesnb.encoding import Columns, Encoding, Table
-from bayesnb.encoding.labelled_vectors import is_labelled, match_columns
+from bayesnb.encoding.table import is_labelled, match_columns
 from bayesnb.estimators.base import NaiveBayesClassifier, wrapped_estimator
 from bayesnb.estimators.defaults import INCLUSION
 from bayesnb.estimators.discrete import CategoricalNB

@@ -28,7 +28,7 @@ from bayesnb.encoding import (
     Table,
     ignore_unknown,
 )
-from bayesnb.encoding.row_blocks import CodedRows
+from bayesnb.encoding.encoded_rows import CodedRows
 from bayesnb.estimators import classifier_state
 from bayesnb.estimators.base import NaiveBayesClassifier, same_layout
 from bayesnb.estimators.binned import cell_columns, most_probable_cuts

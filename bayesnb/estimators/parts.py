@@ -13,7 +13,7 @@ from bayesnb import scoring
 from bayesnb._util.precision import float64
 from bayesnb.encoding import Encoding, LevelColumns, Levels, MarginColumns, RootColumns, Rows, Table, ignore_unknown
 from bayesnb.encoding.priors import class_distribution
-from bayesnb.encoding.term_map import DEPENDENCE
+from bayesnb.encoding.structure import DEPENDENCE
 from bayesnb.estimators import classifier_state
 from bayesnb.estimators.classifier_state import Batch, LabelledRows
 from bayesnb.families import LevelCounts

@@ -11,7 +11,7 @@ import pandas as pd
 
 from bayesnb._util.arguments import require_choice, require_integer, shown
 from bayesnb.encoding import Levels
-from bayesnb.encoding.class_labels import require_present
+from bayesnb.encoding.table import require_present
 
 _CLIP = 1e-15
 _BINS = 15

@@ -10,7 +10,7 @@ from scipy.special import gammaln, xlogy
 
 from bayesnb._util.arrays import count_pairs, require_memory, sort_by_class
 from bayesnb.encoding import LevelColumns, Node, NodeColumns
-from bayesnb.encoding.row_blocks import CodedRows
+from bayesnb.encoding.encoded_rows import CodedRows
 from bayesnb.families import Dirichlet
 
 _ROUNDING = 1e-9  # Relative rounding error of sums of fractional weights.

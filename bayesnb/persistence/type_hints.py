@@ -10,8 +10,7 @@ from typing import Any
 import jax
 import numpy as np
 
-from bayesnb.encoding.labelled_vectors import is_labelled
-from bayesnb.encoding.table import Positions
+from bayesnb.encoding.table import Positions, is_labelled
 
 
 def conforms(value: object, hint: Any) -> bool:

@@ -24,7 +24,7 @@ from bayesnb._util.precision import float64, map_in_threads
 from bayesnb._util.terminal import progress
 from bayesnb.counting import Counted
 from bayesnb.encoding import Encoding, Rows, Table, blocks, ignore_unknown
-from bayesnb.encoding.row_blocks import pad_rows
+from bayesnb.encoding.encoded_rows import pad_rows
 from bayesnb.families import Known
 from bayesnb.families.arrays import is_host, kernel, logsumexp, map_leading_axis, xp
 from bayesnb.fitted import Classifier, Fitted

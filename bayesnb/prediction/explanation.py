@@ -16,7 +16,7 @@ from bayesnb import scoring
 from bayesnb._util.arguments import find_class, require_iterable, shown
 from bayesnb._util.arrays import require_memory
 from bayesnb.encoding import Columns, Conditional, Rows, Table, ignore_unknown
-from bayesnb.encoding.labelled_vectors import is_labelled, match_columns
+from bayesnb.encoding.table import is_labelled, match_columns
 from bayesnb.families.arrays import kernel
 from bayesnb.families.averaged import power_of_length
 from bayesnb.families.special import log_rising

@@ -18,7 +18,7 @@ from bayesnb._util.arrays import compute_dask
 from bayesnb._util.terminal import card, progress, table
 from bayesnb._util.warnings import warn
 from bayesnb.encoding import Rows
-from bayesnb.encoding.labelled_vectors import match_classes
+from bayesnb.encoding.table import match_classes
 from bayesnb.fitted import Classifier, Fitted, require_fitted
 from bayesnb.model import log_normalize
 from bayesnb.prediction.share_posterior import ShareModel, average

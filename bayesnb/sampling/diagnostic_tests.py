@@ -15,7 +15,7 @@ from bayesnb._util.arguments import bad_argument, require_flag, require_mapping,
 from bayesnb._util.terminal import card
 from bayesnb._util.terminal import progress as progress_bar
 from bayesnb._util.terminal import table as html_table
-from bayesnb.encoding.interval_priors import IntervalPrior
+from bayesnb.encoding.priors import IntervalPrior
 from bayesnb.inference_data import assemble_named
 from bayesnb.sampling import results_table
 from bayesnb.sampling.hui_walter import HuiWalter

@@ -19,7 +19,7 @@ from bayesnb._util.arrays import scatter_rows
 from bayesnb._util.precision import float64
 from bayesnb._util.warnings import warn
 from bayesnb.encoding import Rows, blocks, ignore_unknown
-from bayesnb.encoding.row_blocks import pad_rows
+from bayesnb.encoding.encoded_rows import pad_rows
 from bayesnb.families import Family
 from bayesnb.families.arrays import kernel, logsumexp, xp
 from bayesnb.families.protocol import Variates

@@ -13,7 +13,7 @@ from sklearn.base import clone
 
 import bayesnb as bnb
 from bayesnb import counting
-from bayesnb.encoding.cell_edges import cell_names, quantile_edges
+from bayesnb.encoding.columns import cell_names, quantile_edges
 from bayesnb.families import IndependentCuts, NormalInverseGamma
 from bayesnb.families.rows import cell_code
 from bayesnb.prediction.weights import Weights

@@ -181,7 +181,7 @@ def test_readings_prevalence_and_blocks_of_rows(weighted, monkeypatch):
     drawn = drawn_for(weighted)
     terms = bnb.terms(weighted.estimator_, LEVELS, estimate="mean")
     terms = bnb.prediction.Terms(terms.values, np.tile(np.log([0.1, 0.1, 0.8]), (N, 1)), terms.names, terms.classes)
-    monkeypatch.setattr("bayesnb.encoding.row_blocks.CELLS", 2000)
+    monkeypatch.setattr("bayesnb.encoding.encoded_rows.CELLS", 2000)
     found = weighted.predict_proba(LEVELS, estimate="mean", class_prior=[0.1, 0.1, 0.8], draws=drawn)
     np.testing.assert_allclose(found, averaged(terms, drawn), rtol=1e-10)
 

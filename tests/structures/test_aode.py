@@ -10,7 +10,7 @@ from sklearn.base import clone
 
 import bayesnb as bnb
 from bayesnb import counting
-from bayesnb.encoding.node_rows import NodeRows
+from bayesnb.encoding.encoded_rows import NodeRows
 from tests.refusals import refused
 from tests.strategies import variants
 from tests.structures.networks import CLASSES, Brute, log_proba, problems, table

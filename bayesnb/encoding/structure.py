@@ -1,4 +1,4 @@
-"""Structures as encodings: a feature with parents has the levels (parents, feature), grouped by the parents."""
+"""Columns with parents, and the terms of a log-likelihood that blocks make."""
 
 from __future__ import annotations
 
@@ -7,19 +7,28 @@ from collections.abc import Hashable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 from itertools import compress, product
-from typing import Any, ClassVar, Self
+from typing import Any, ClassVar, Literal, Self
 
 import numpy as np
+from jaxtyping import Float, Int
 
 from bayesnb._util.arguments import shown
 from bayesnb._util.arrays import require_memory
-from bayesnb.encoding.columns import Columns, OneLevelColumns, UnknownPolicy, level_positions
-from bayesnb.encoding.level_columns import LevelColumns
-from bayesnb.encoding.levels import Levels
-from bayesnb.encoding.node_rows import NodeRows, sort_parents_first
-from bayesnb.encoding.row_blocks import CodedRows, padded_levels
+from bayesnb.encoding.columns import (
+    Columns,
+    LevelColumns,
+    OneLevelColumns,
+    UnknownPolicy,
+    ignore_unknown,
+    level_positions,
+)
+from bayesnb.encoding.encoded_rows import CodedRows, NodeRows, padded_levels, sort_parents_first
+from bayesnb.encoding.levels import Factors, Levels
+from bayesnb.encoding.priors import context_concentrations, prior_of_contexts, prior_of_trees
 from bayesnb.encoding.table import Table
-from bayesnb.families import Dirichlet, LevelCounts
+from bayesnb.families import ContextsOfRows, ContextTree, Dirichlet, LevelCounts, TreeAveraged
+
+# -- Structures as encodings: a feature with parents has the levels (parents, feature), grouped by the parents
 
 NOT_OBSERVED = "<missing>"
 """Value of a parent whose cell is missing, where this is one more value of the parent."""
@@ -298,3 +307,246 @@ def declare_levels(blocks: Iterable[Columns], known: Iterable[Columns]) -> tuple
     bases = [columns.base for columns in known if hasattr(columns.base, "levels")]
     levels = {j: column_levels for base in bases for j, column_levels in zip(base.index, base.levels, strict=True)}
     return tuple(columns.with_declared(levels) for columns in blocks)
+
+
+# -- Features under an average over the number of their parents that matter (context trees) --------
+
+_CELLS_AT_ONCE = 2**24
+
+
+@dataclass(frozen=True, eq=False)
+class ContextColumns(NodeColumns):
+    """Categorical features, each given its first parents, averaged over how many of them matter in each context.
+
+    A missing parent is one more value of the parent, so that a cell counts whenever the feature is observed.
+    """
+
+    family = ContextTree
+    missing_is_value = True
+    sums_missing = False
+
+    def prior(self, given: object, argument: str, n_classes: int) -> ContextTree:
+        """Return the prior over context trees; `given`, scalar or (F,), is the total concentration of a feature."""
+        return prior_of_contexts(given, self, n_classes)
+
+    def contexts_of_rows(
+        self, base: CodedRows, alpha: object, label: np.ndarray, weight: np.ndarray, n_classes: int, rows: np.ndarray
+    ) -> list[ContextsOfRows]:
+        """Return the contexts of some rows, with the counts of others, of a few nodes at a time, most parents first.
+
+        Parameters
+        ----------
+        base : CodedRows
+            Coded cells of the features without parents.
+        alpha : scalar, (F,) array, or mapping or Series by column
+            Total concentration of a feature.
+        label, weight : (N,) arrays
+            Index of the class of each row, and its replication count; 0 for a row that is not counted.
+        n_classes : int
+            Number of classes.
+        rows : (n,) int array
+            Positions of the rows whose contexts are kept, in ascending order.
+        """
+        used = weight > 0
+        used[rows] = True
+        rows = (np.cumsum(used) - 1)[rows]
+        base, label, weight = base.take(used), label[used], weight[used]
+        code, values, sizes = base.codes, self.parent_sizes(), self.base.sizes()
+        nodes, total = self.nodes, context_concentrations(alpha, self)
+        size, found = max(1, _CELLS_AT_ONCE // max(1, len(base))), []
+        for block in (slice(start, start + size) for start in range(0, len(nodes), size)):
+            children, given, n_values = np.array([node[0] for node in nodes[block]]), [], []
+            for d in range(1, max(map(len, nodes[block]))):
+                parents = np.array([node[d] for node in nodes[block] if len(node) > d])
+                given.append(np.where(code[:, parents] < 0, values[parents] - 1, code[:, parents]))
+                n_values.append(values[parents])
+            level, levels = code[:, children].astype(np.int64), np.maximum(sizes[children], 1)
+            counted = total[block], label, weight, n_classes, rows
+            found.append(ContextsOfRows.from_rows(level, given, levels, n_values, *counted))
+        return found
+
+    def sorted_by_parents(self) -> ContextColumns:
+        """Return the columns with parents alone, sorted by their number of parents, most first."""
+        nodes = [node for node in self.nodes if len(node) > 1]
+        return type(self)(self.base, tuple(sorted(nodes, key=len, reverse=True)))
+
+
+# -- Features and all pairs of them, for the average over all trees --------------------------------
+
+
+@dataclass(frozen=True, eq=False)
+class PairColumns(NodeColumns):
+    """Categorical features that a tree joins: each by itself, and all pairs of them.
+
+    The nodes are the features, then the pairs: the second feature given the first. A pair counts where both are
+    observed.
+    """
+
+    family = TreeAveraged
+    sums_missing = False
+
+    def __post_init__(self) -> None:
+        self._set_columns(range(len(self.base.index)))
+
+    @classmethod
+    def from_base(cls, base: LevelColumns) -> Self:
+        """Return columns of these features and of all pairs of them."""
+        pairs = zip(*np.triu_indices(len(base.index), 1), strict=True)
+        alone = tuple((j,) for j in range(len(base.index)))
+        return cls(base, alone + tuple((int(second), int(first)) for first, second in pairs))
+
+    def check(self) -> None:
+        """Raise ValueError unless the nodes are the features and all pairs of them."""
+        super().check()
+        if self.nodes != self.from_base(self.base).nodes:
+            raise ValueError("The nodes of TreeAveragedNB must be all columns and all pairs of columns. Fit again.")
+
+    @property
+    def term_names(self) -> list[str]:
+        """Names of the features, each of whose cells is a term, and "(arcs)" for the term of all arcs of the trees."""
+        return [*self.base.names, "(arcs)"]
+
+    def prior(self, given: object, argument: str, n_classes: int) -> TreeAveraged:
+        """Return the prior over trees whose total concentration of a class, one number, is `given`."""
+        return prior_of_trees(given, self, n_classes)
+
+    def groups(self) -> np.ndarray:
+        """(L,) number of the feature or pair, the node, of each position."""
+        return Columns.groups(self)
+
+    def axis(self) -> tuple[np.ndarray, Sequence[Hashable] | None]:
+        """Return the feature (L,) of each position, of a pair the second, and the level, a `Conditional` for a pair."""
+        return np.repeat([node[0] for node in self.nodes], self.sizes()), super().axis()[1]
+
+    def counts_without_parents(self, statistics: LevelCounts) -> LevelCounts:
+        """Return counts of the features given the class alone."""
+        return LevelCounts(statistics.count[:, : self.base.sizes().sum()])
+
+    def prior_without_parents(self, prior: Any, *, divided: bool = False) -> Dirichlet:
+        """Return the prior of the features given the class alone: concentrations in `prior` before those of pairs."""
+        group = self.base.groups()
+        return Dirichlet(prior.concentration[:, : len(group)], group, len(self.index))
+
+    def features_missing_on_arcs(self, statistics: LevelCounts, class_count: np.ndarray) -> list[str]:
+        """Return the names of the features that are missing in some rows; none if there is a single feature."""
+        if len(self.index) < 2:
+            return []
+        weight = self._node_weight(statistics)[:, : len(self.index)]
+        missing = (weight < class_count[:, None] * (1 - 1e-9)).any(axis=0)
+        return [self.names[int(j)] for j in np.flatnonzero(missing)]
+
+
+# -- Terms of a classifier as sums and differences of the terms of its blocks ----------------------
+
+DEPENDENCE = "{} | parents"
+"""Name of the term of a column's dependence on its parents."""
+
+
+@dataclass(frozen=True, eq=False)
+class RootColumns(LevelColumns):
+    """Features given the class alone, whose terms are subtracted from the terms of the same features given parents.
+
+    The difference is the dependence of each feature on its parents.
+    """
+
+    role: ClassVar[Literal["root", "margin"] | None] = "root"
+
+    def code_rows(self, factors: Factors, policy: UnknownPolicy | None = None) -> CodedRows:
+        """Return coded cells; unknown values are reported by the block of the features given parents, not here."""
+        return super().code_rows(factors, ignore_unknown)
+
+
+class MarginColumns(RootColumns):
+    """Features given the class alone, with the prior of naive Bayes, beside a block of the features given parents."""
+
+    role: ClassVar[Literal["root", "margin"] | None] = "margin"
+
+
+@dataclass(frozen=True, eq=False)
+class TermMap:
+    """T terms of a classifier, each a sum of terms of its blocks minus others.
+
+    A column without parents is one term, its margin log p(x_j | c). A column whose parents' table stands beside a
+    margin has two: the margin, which is the density of a number and the table given the class alone of a level, and
+    the dependence log p(q_j | c, parents) - log p(q_j | c), q_j the cell or the level.
+
+    Parameters
+    ----------
+    names : tuple of str
+        Names of the T terms.
+    dependence : (T,) bool array
+        Whether each term is a dependence on parents.
+    plus, minus : (R,) int arrays
+        For each of the R terms of the blocks the term of the classifier that it is added to, and the one that it is
+        subtracted from; -1 for none.
+    """
+
+    names: tuple[str, ...]
+    dependence: np.ndarray
+    plus: Int[np.ndarray, "R"]
+    minus: Int[np.ndarray, "R"]
+
+    @classmethod
+    def from_blocks(cls, blocks: Sequence[Columns]) -> TermMap:
+        """Return the map from the terms of these blocks to a classifier's: margins, then dependences on parents."""
+        alone = [columns for columns in blocks if columns.network is None]
+        roots = {j for columns in alone if columns.role == "root" for j in columns.index}
+        margins = {j for columns in alone if columns.role != "root" for j in columns.index}
+        names, dependences = dict[Hashable, str](), dict[Hashable, str]()
+        plus, minus = list[Hashable | None](), list[Hashable | None]()
+        for b, columns in enumerate(blocks):
+            # All draws from a simplex are one term, and all arcs of trees are one more.
+            if columns.one_simplex or len(columns.term_names) != len(columns.index):
+                names |= {(b, t): name for t, name in enumerate(columns.term_names)}
+                plus += [(b, t) for t in range(len(columns.term_names))]
+                minus += [None] * len(columns.term_names)
+                continue
+            for j, name in zip(columns.index, columns.names, strict=True):
+                margin, dependence, is_root = j, ("dependence", j), columns.role == "root"
+                if columns.network is not None and j in roots:
+                    dependences[dependence] = DEPENDENCE.format(name)
+                    plus.append(dependence)
+                elif j in margins and (is_root or columns.network is not None):
+                    plus.append(None)
+                else:
+                    names[margin] = name
+                    plus.append(margin)
+                minus.append(dependence if is_root else None)
+        if dependences:  # in the order of the table
+            names, dependences = dict(sorted(names.items())), dict(sorted(dependences.items()))
+        position = {key: t for t, key in enumerate([*names, *dependences])}
+        terms = [np.array([-1 if key is None else position[key] for key in keys], int) for keys in (plus, minus)]
+        return cls((*names.values(), *dependences.values()), np.arange(len(position)) >= len(names), *terms)
+
+    @property
+    def is_identity(self) -> bool:
+        """Whether each term of the blocks is, unchanged, a term of the classifier."""
+        return bool((self.minus < 0).all() and (self.plus >= 0).all())
+
+    def combine(self, values: Float[np.ndarray, "... R"]) -> Float[np.ndarray, "... T"]:
+        """Return the T terms of the classifier from the R terms of the blocks, on the last axis.
+
+        A term of -inf that is subtracted counts as 0.
+        """
+        if self.is_identity:
+            return values
+        terms = np.zeros((*values.shape[:-1], len(self.names)))
+        for r in range(values.shape[-1]):
+            if self.plus[r] >= 0:
+                terms[..., self.plus[r]] += values[..., r]
+            if self.minus[r] >= 0:
+                terms[..., self.minus[r]] -= np.where(np.isneginf(values[..., r]), 0.0, values[..., r])
+        return terms
+
+    def spread(self, weight: Float[np.ndarray, "*S T"]) -> Float[np.ndarray, "*S R"]:
+        """Return R weights of the blocks' terms, which give the same sum as T `weight` of the classifier's terms."""
+        padded = np.concatenate([weight, np.zeros((*weight.shape[:-1], 1))], axis=-1)
+        return np.asarray(padded[..., self.plus] - padded[..., self.minus])
+
+    def gather(self, weight: Float[np.ndarray, "R"]) -> Float[np.ndarray, "T"]:
+        """Return T weights of the classifier's terms from R of the blocks' terms: the inverse of `spread`."""
+        terms = np.zeros(len(self.names))
+        for r in np.argsort(self.minus >= 0, kind="stable"):
+            if self.plus[r] >= 0:
+                terms[self.plus[r]] = weight[r] + (terms[self.minus[r]] if self.minus[r] >= 0 else 0.0)
+        return terms
