@@ -18,7 +18,7 @@ from bayesnb.encoding import Columns, Encoding, Levels, Rows, blocks
 from bayesnb.families import LevelCounts
 from bayesnb.families.arrays import add_at
 from bayesnb.model import Statistics
-from bayesnb.networks.learning import count_level_pairs, lay_out_pairs
+from bayesnb.networks import count_level_pairs, lay_out_pairs
 
 _CELLS_A_ROW = 2**10  # Limits blocks of `single_rows` to about a thousand rows, each of which is a class.
 

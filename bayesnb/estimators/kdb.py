@@ -9,6 +9,7 @@ from typing import Any, Self
 
 import numpy as np
 
+from bayesnb import networks as structure
 from bayesnb._util.arguments import bad_argument, require_integer, shown
 from bayesnb._util.arrays import MOST_COUNTS
 from bayesnb._util.terminal import progress
@@ -18,7 +19,6 @@ from bayesnb.estimators.classifier_state import LabelledRows
 from bayesnb.estimators.network_base import StructuredNB
 from bayesnb.estimators.parts import ContextHalf
 from bayesnb.model import Estimate
-from bayesnb.networks import learning as structure
 from bayesnb.prediction.cross_fitting import NEGLIGIBLE
 from bayesnb.selection.halves import N_SPLITS, random_halves
 

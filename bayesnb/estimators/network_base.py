@@ -41,7 +41,7 @@ from bayesnb.estimators.queries import query
 from bayesnb.families import Dirichlet, NormalInverseGamma
 from bayesnb.fitted import Fitted
 from bayesnb.model import NaiveBayes, TermWeights
-from bayesnb.networks.learning import count_level_pairs
+from bayesnb.networks import count_level_pairs
 
 if TYPE_CHECKING:
     import pandas as pd

@@ -12,7 +12,7 @@ from bayesnb._util.arguments import require_mapping, shown
 from bayesnb.encoding import Levels
 from bayesnb.estimators.mixed import as_list
 from bayesnb.fitted import Fitted, fill_empty_tables
-from bayesnb.networks.variable_elimination import Factor, conditional
+from bayesnb.networks import Factor, conditional
 from bayesnb.uncertainty import CLASS
 
 if TYPE_CHECKING:

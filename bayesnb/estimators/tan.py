@@ -7,12 +7,12 @@ from typing import Any
 
 import numpy as np
 
+from bayesnb import networks as structure
 from bayesnb._util.arguments import bad_argument, require_choice, shown
 from bayesnb._util.warnings import warn
 from bayesnb.encoding import Columns, Encoding, Node, NodeColumns
 from bayesnb.estimators.network_base import StructuredNB, position
 from bayesnb.model import Estimate
-from bayesnb.networks import learning as structure
 
 _FEWEST = 0.5
 """Smallest fraction of the rows with a column that must have its parent too, or else `fit` warns."""

@@ -8,7 +8,7 @@ from sklearn.metrics import log_loss
 from sklearn.model_selection import StratifiedKFold
 
 import bayesnb as bnb
-from bayesnb.networks import learning as structure
+from bayesnb import networks as structure
 from tests.data import arff
 from tests.strategies import variants
 

@@ -16,7 +16,7 @@ from sklearn.metrics import mutual_info_score
 import bayesnb as bnb
 from bayesnb import counting
 from bayesnb.estimators import kdb
-from bayesnb.networks.learning import class_information, k_dependence, mutual_information
+from bayesnb.networks import class_information, k_dependence, mutual_information
 from bayesnb.selection.halves import random_halves
 from tests.estimators.cases import state
 from tests.refusals import refused

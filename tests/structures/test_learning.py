@@ -14,8 +14,8 @@ from hypothesis.extra.numpy import arrays
 from sklearn.metrics import mutual_info_score
 
 import bayesnb as bnb
+from bayesnb import networks as structure
 from bayesnb._util import arrays as pairs
-from bayesnb.networks import learning as structure
 from tests.strategies import thorough
 from tests.structures.networks import Brute, problems, table
 

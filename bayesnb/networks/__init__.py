@@ -1,1 +1,0 @@
-"""Structures of networks: learning from counts, and exact inference."""
