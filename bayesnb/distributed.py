@@ -9,15 +9,15 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from bayesnb import counting
 from bayesnb._util.arguments import ZERO_WEIGHTS
 from bayesnb._util.arrays import collection_kind
 from bayesnb._util.warnings import require
-from bayesnb.counting import Counted
 from bayesnb.encoding import Levels, check_labels
 from bayesnb.estimators import classifier_state
 from bayesnb.estimators.base import NaiveBayesClassifier
 from bayesnb.fingerprint import n_rows
+from bayesnb.fitted import counting
+from bayesnb.fitted.counting import Counted
 from bayesnb.streaming import split_batch, unfitted_copy
 
 _FAN_IN = 8

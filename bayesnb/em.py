@@ -10,12 +10,12 @@ from typing import Any
 import jax
 import numpy as np
 
-from bayesnb import counting, scoring
 from bayesnb._util.arguments import require_integer, require_number, require_seed
 from bayesnb._util.precision import float64
 from bayesnb._util.terminal import progress
 from bayesnb.encoding import Encoding, Rows, Table, ignore_unknown
 from bayesnb.families.arrays import kernel, xp
+from bayesnb.fitted import counting, scoring
 from bayesnb.model import JointLikelihood, NaiveBayes, Statistics, kernel_log_base
 
 _NEGLIGIBLE = 1e-100

@@ -16,7 +16,7 @@ import numpy as np
 
 from bayesnb._util.arguments import require_integer, require_seed
 from bayesnb.encoding import Encoding, Table, ignore_unknown
-from bayesnb.fitted import Classifier, Fitted, require_posterior
+from bayesnb.fitted.state import Classifier, Fitted, require_posterior
 from bayesnb.model import Statistics
 from bayesnb.uncertainty import ImproperPosteriorError, draw_parameters, require_proper, site_names
 from bayesnb.uncertainty.draws import distinct_names, draw_posterior, feature_masks, origin

@@ -17,13 +17,13 @@ from bayesnb._util.arguments import INT64, ZERO_WEIGHTS, require_flag, require_i
 from bayesnb._util.atomic_files import require_writable
 from bayesnb._util.terminal import progress as progress_bar
 from bayesnb._util.warnings import require
-from bayesnb.counting import declare
 from bayesnb.encoding import Levels, check_labels
 from bayesnb.encoding.table import from_arrow
 from bayesnb.estimators import classifier_state
 from bayesnb.estimators.base import NaiveBayesClassifier
 from bayesnb.fingerprint import FirstRows, n_rows, take_rows
-from bayesnb.fitted import require_classifier
+from bayesnb.fitted.counting import declare
+from bayesnb.fitted.state import require_classifier
 from bayesnb.persistence import digest_hyperparameters, load, save
 from bayesnb.persistence.known_types import user_classes
 

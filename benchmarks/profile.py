@@ -13,9 +13,9 @@ import numpy as np
 from numpyro.infer import MCMC
 
 import bayesnb as bnb
-from bayesnb import counting, scoring
 from bayesnb._util.precision import float64
 from bayesnb.encoding import check_labels
+from bayesnb.fitted import counting, scoring
 from bayesnb.streaming import read_arrays
 from benchmarks import data
 

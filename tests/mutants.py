@@ -46,8 +46,8 @@ PARTS = {
         "tests/test_counting.py",
         "tests/laws",
     ],
-    "counting.py": ["tests/test_counting.py", "tests/laws", "tests/estimators", "tests/test_streaming.py"],
-    "scoring.py": ["tests/test_counting.py", "tests/laws", "tests/oracles", "tests/estimators"],
+    "fitted/counting.py": ["tests/test_counting.py", "tests/laws", "tests/estimators", "tests/test_streaming.py"],
+    "fitted/scoring.py": ["tests/test_counting.py", "tests/laws", "tests/oracles", "tests/estimators"],
     "selection": ["tests/selection", "tests/structures", "tests/estimators"],
     "prediction": ["tests/prediction"],
 }

@@ -10,7 +10,7 @@ from typing import Any
 
 from jaxtyping import AbstractArray
 
-MODULES = ["bayesnb.families", "bayesnb.model", "bayesnb.scoring"]
+MODULES = ["bayesnb.families", "bayesnb.model", "bayesnb.fitted.scoring"]
 
 
 def checked(function: Callable[..., Any]) -> Callable[..., Any]:

@@ -23,7 +23,7 @@ from scipy.special import gammaln
 from sklearn.base import clone
 
 from bayesnb import BernoulliNB, BinnedNB, CategoricalNB, ExponentialNB, GaussianNB, MixedNB, MultinomialNB, PoissonNB
-from bayesnb.counting import Counted
+from bayesnb.fitted.counting import Counted
 
 CLASSES = ("ash", "elm", "oak")
 ESTIMATES = ("mle", "map", "mean", "predictive")

@@ -14,9 +14,10 @@ import sklearn.naive_bayes
 from hypothesis import given
 from hypothesis import strategies as st
 
-from bayesnb import BernoulliNB, CategoricalNB, GaussianNB, MixedNB, MultinomialNB, PoissonNB, scoring
+from bayesnb import BernoulliNB, CategoricalNB, GaussianNB, MixedNB, MultinomialNB, PoissonNB
 from bayesnb.encoding import encoded_rows
 from bayesnb.families import arrays
+from bayesnb.fitted import scoring
 from tests.strategies import assert_leaves, thorough, variants
 
 RNG = np.random.default_rng(0)

@@ -23,7 +23,7 @@ import numpy as np
 from jax.sharding import AxisType, NamedSharding, PartitionSpec
 import bayesnb as bnb
 from bayesnb import kernels, scoring
-from bayesnb.counting import empty, finish
+from bayesnb.fitted.counting import empty, finish
 from bayesnb.model import Statistics
 from bayesnb.estimators import *
 

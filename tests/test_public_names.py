@@ -15,7 +15,7 @@ import numpy as np
 import pytest
 
 import bayesnb
-from bayesnb.fitted import Fitted
+from bayesnb.fitted.state import Fitted
 from tests.test_reference import RESULTS
 
 # contracts of the project, as far as they are there; a name that leaves this list is a broken promise.

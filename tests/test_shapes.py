@@ -11,7 +11,7 @@ import pytest
 from jaxtyping import AbstractArray
 
 from bayesnb.families import OF_NUMBERS, Dirichlet, LevelCounts
-from bayesnb.scoring import decision
+from bayesnb.fitted.scoring import decision
 
 
 @pytest.mark.slow("starts processes that import JAX")

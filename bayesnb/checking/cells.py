@@ -17,7 +17,7 @@ from bayesnb._util.arrays import count_pairs, sort_by_class
 from bayesnb._util.precision import float64
 from bayesnb.encoding import Columns
 from bayesnb.families import Complete, Dirichlet, offers
-from bayesnb.fitted import Fitted
+from bayesnb.fitted.state import Fitted
 from bayesnb.uncertainty import ImproperPosteriorError
 
 _TABLE = 2**26

@@ -13,16 +13,16 @@ import pandas as pd
 import scipy.sparse as sp
 from scipy import stats
 
-from bayesnb import counting
 from bayesnb._util.arguments import shown
 from bayesnb._util.warnings import UnknownLevelWarning, internal_fits
 from bayesnb.checking.two_samples import Finding, compare_levels, compare_numbers, most_significant
-from bayesnb.counting import Counted
 from bayesnb.encoding import Columns, Encoding, Levels, RealColumns, Rows, check_labels, ignore_unknown, numeric_columns
 from bayesnb.estimators import WeightedNB
 from bayesnb.estimators.from_counts import COLUMNS, count_table, has_base_measure, read_frame
 from bayesnb.families import Moments, NormalInverseGamma, Totals, pooled
-from bayesnb.fitted import Classifier, Fitted, NotOfferedError, is_mixture, require_fitted
+from bayesnb.fitted import counting
+from bayesnb.fitted.counting import Counted
+from bayesnb.fitted.state import Classifier, Fitted, NotOfferedError, is_mixture, require_fitted
 from bayesnb.model import Statistics
 
 _NO_CLASS = Levels((None,))

@@ -11,7 +11,7 @@ from bayesnb._util.arguments import require_integer, require_seed
 from bayesnb._util.terminal import progress
 from bayesnb.checking.cells import Cells, NumberCells, read_cells, require_memory, require_pair
 from bayesnb.checking.dependence import compare
-from bayesnb.fitted import Classifier, require_posterior
+from bayesnb.fitted.state import Classifier, require_posterior
 
 _MOST_PAIRS, _BYTES_A_PAIR = 2_000_000, 64
 _LEVELS, _NUMBERS = 512, 128

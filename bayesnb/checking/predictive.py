@@ -16,7 +16,7 @@ from bayesnb.checking.cells import require_pair
 from bayesnb.checking.discrepancies import STATISTICS, Statistic, Tables
 from bayesnb.encoding import Encoding
 from bayesnb.encoding.levels import to_python
-from bayesnb.fitted import Classifier, require_posterior
+from bayesnb.fitted.state import Classifier, require_posterior
 from bayesnb.uncertainty.draws import draw_posterior
 from bayesnb.uncertainty.replicates import CellBlock, read_cell_blocks, reason_against_replicates, replicate_rows
 

@@ -12,7 +12,7 @@ from bayesnb._util.arguments import require_integer, require_seed
 from bayesnb._util.precision import float64
 from bayesnb.encoding import Encoding
 from bayesnb.families.protocol import Prior, Variates
-from bayesnb.fitted import Classifier, require_posterior
+from bayesnb.fitted.state import Classifier, require_posterior
 from bayesnb.model import NaiveBayes, Statistics
 from bayesnb.uncertainty import ImproperPosteriorError, require_proper
 from bayesnb.uncertainty.draws import ask, run

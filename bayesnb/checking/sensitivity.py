@@ -13,9 +13,9 @@ import pandas as pd
 
 from bayesnb._util.arguments import require_integer, require_interval
 from bayesnb.families.arrays import kernel, map_leading_axis, xp
-from bayesnb.fitted import Classifier, Fitted, require_posterior
+from bayesnb.fitted.scoring import map_rows, pad, pad_statistics
+from bayesnb.fitted.state import Classifier, Fitted, require_posterior
 from bayesnb.model import Estimate, NaiveBayes, Statistics, log_normalize, undefined
-from bayesnb.scoring import map_rows, pad, pad_statistics
 
 
 def prior_sensitivity(

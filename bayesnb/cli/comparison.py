@@ -33,7 +33,7 @@ from bayesnb.evaluation.compare import Scored, score_fitted
 from bayesnb.evaluation.estimates import WEIGHTED
 from bayesnb.evaluation.resampling import standard_error
 from bayesnb.families import offers
-from bayesnb.selection.leave_one_out import FEWEST_EVENTS
+from bayesnb.fitted.state import FEWEST_EVENTS
 from bayesnb.uncertainty import CLASS, decompose_uncertainty, parameter_table, predict_interval
 
 _MANY_CLASSES = 100

@@ -12,10 +12,9 @@ from typing import Any, NoReturn, TypeVar
 import numpy as np
 from sklearn.utils.validation import check_is_fitted
 
-from bayesnb import kernels, scoring
+from bayesnb import kernels
 from bayesnb._util.arguments import require_integer, shown
 from bayesnb._util.terminal import progress
-from bayesnb.counting import Counted
 from bayesnb.encoding import Encoding, Node, NodeColumns, Rows
 from bayesnb.encoding.table import is_labelled
 from bayesnb.estimators import classifier_state
@@ -23,7 +22,9 @@ from bayesnb.estimators.defaults import CELLS
 from bayesnb.estimators.network_base import StructuredNB, pair_counts
 from bayesnb.estimators.networks import SPODE, NetworkNB
 from bayesnb.families import LevelCounts
-from bayesnb.fitted import Fitted, NotOfferedError, ScoreModel, score_new_rows
+from bayesnb.fitted import scoring
+from bayesnb.fitted.counting import Counted
+from bayesnb.fitted.state import Fitted, NotOfferedError, ScoreModel, score_new_rows
 from bayesnb.kernels import Output
 from bayesnb.model import Estimate, NaiveBayes
 

@@ -12,9 +12,7 @@ import jax
 import numpy as np
 from sklearn.utils.validation import check_is_fitted
 
-from bayesnb import counting
 from bayesnb._util.arguments import bad_argument, require_number, shown
-from bayesnb.counting import Counted
 from bayesnb.encoding import (
     Columns,
     Encoding,
@@ -37,7 +35,9 @@ from bayesnb.estimators.classifier_state import Batch, LabelledRows
 from bayesnb.estimators.display import require_unnested
 from bayesnb.estimators.parts import Parts
 from bayesnb.estimators.predictions import FittedClassifier
-from bayesnb.fitted import ESTIMATES, Fitted, read_columns, require_estimate
+from bayesnb.fitted import counting
+from bayesnb.fitted.counting import Counted
+from bayesnb.fitted.state import ESTIMATES, Fitted, read_columns, require_estimate
 from bayesnb.model import Estimate, NaiveBayes
 
 

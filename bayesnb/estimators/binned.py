@@ -9,7 +9,6 @@ from typing import Any
 import jax
 import numpy as np
 
-from bayesnb import counting
 from bayesnb._util.arguments import require_integer
 from bayesnb._util.precision import float64
 from bayesnb.encoding import CellColumns, Columns, Encoding, Levels, Rows, Table
@@ -19,6 +18,7 @@ from bayesnb.estimators.base import NaiveBayesClassifier
 from bayesnb.estimators.defaults import CELLS, CLASS_ALPHA
 from bayesnb.families import Binned, LevelCounts
 from bayesnb.families.arrays import kernel
+from bayesnb.fitted import counting
 from bayesnb.model import Estimate
 
 _MOST_CELLS = 256

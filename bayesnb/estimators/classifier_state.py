@@ -11,11 +11,9 @@ from typing import Any, NamedTuple, TypeVar
 import numpy as np
 from sklearn.base import BaseEstimator
 
-from bayesnb import counting
 from bayesnb._util.arguments import shown
 from bayesnb._util.precision import float64
 from bayesnb._util.warnings import are_fits_internal, warn
-from bayesnb.counting import Counted
 from bayesnb.encoding import (
     Columns,
     Encoding,
@@ -29,7 +27,9 @@ from bayesnb.encoding import (
     numeric_columns,
 )
 from bayesnb.encoding.levels import UNITS
-from bayesnb.fitted import NotOfferedError, read_columns
+from bayesnb.fitted import counting
+from bayesnb.fitted.counting import Counted
+from bayesnb.fitted.state import NotOfferedError, read_columns
 from bayesnb.model import NaiveBayes
 from bayesnb.selection.density_gains import NumberTerms
 

@@ -8,7 +8,6 @@ from typing import Any
 
 import numpy as np
 
-from bayesnb import scoring
 from bayesnb._util.arguments import bad_argument, require_choice, require_number, shown
 from bayesnb.encoding import (
     BinaryColumns,
@@ -22,6 +21,7 @@ from bayesnb.encoding import (
 from bayesnb.encoding.table import is_labelled, match_columns, named_levels
 from bayesnb.estimators.base import NaiveBayesClassifier
 from bayesnb.estimators.defaults import ALPHA, CLASS_ALPHA
+from bayesnb.fitted import scoring
 from bayesnb.model import Estimate
 
 HANDLE_UNKNOWN = ("ignore", "error", "level")

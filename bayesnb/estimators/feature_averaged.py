@@ -11,7 +11,6 @@ from sklearn.utils.validation import check_is_fitted
 
 from bayesnb._util.arguments import bad_argument, require_number, to_numbers
 from bayesnb._util.precision import float64
-from bayesnb.counting import Counted
 from bayesnb.encoding import Columns, Encoding, Table
 from bayesnb.encoding.table import is_labelled, match_columns
 from bayesnb.estimators.base import NaiveBayesClassifier, wrapped_estimator
@@ -19,7 +18,8 @@ from bayesnb.estimators.defaults import INCLUSION
 from bayesnb.estimators.discrete import CategoricalNB
 from bayesnb.estimators.display import require_unnested
 from bayesnb.families import EmpiricalAveraged, averaged
-from bayesnb.fitted import require_estimate
+from bayesnb.fitted.counting import Counted
+from bayesnb.fitted.state import require_estimate
 from bayesnb.model import Estimate, NaiveBayes
 
 if TYPE_CHECKING:

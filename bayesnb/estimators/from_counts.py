@@ -10,14 +10,14 @@ from typing import TYPE_CHECKING, Any, TypeVar
 
 import numpy as np
 
-from bayesnb import counting
 from bayesnb._util.arguments import require_iterable, require_number, shown
-from bayesnb.counting import Counted
 from bayesnb.encoding import Columns, Encoding, Levels, Rows, check_labels
 from bayesnb.estimators import classifier_state
 from bayesnb.estimators.base import NaiveBayesClassifier
 from bayesnb.families import LevelCounts
-from bayesnb.fitted import NotOfferedError, read_columns
+from bayesnb.fitted import counting
+from bayesnb.fitted.counting import Counted
+from bayesnb.fitted.state import NotOfferedError, read_columns
 from bayesnb.model import Statistics
 
 if TYPE_CHECKING:

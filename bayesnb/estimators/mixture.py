@@ -11,17 +11,18 @@ import numpy as np
 from sklearn.base import BaseEstimator, DensityMixin
 from sklearn.utils.validation import check_is_fitted
 
-from bayesnb import em, scoring
+from bayesnb import em
 from bayesnb._util.arguments import require_integer, shown
 from bayesnb._util.warnings import warn
-from bayesnb.counting import require_numbers
 from bayesnb.encoding import Levels, check_weights
 from bayesnb.estimators import classifier_state, display
 from bayesnb.estimators.base import NaiveBayesClassifier, check_features, require_attribute, wrapped_estimator
 from bayesnb.estimators.display import require_unnested
 from bayesnb.estimators.mixed import MixedNB
 from bayesnb.estimators.semi_supervised import clone_for_em, count_in_first_class, fit_to_best_run, use_pooled_priors
-from bayesnb.fitted import Fitted, read_columns
+from bayesnb.fitted import scoring
+from bayesnb.fitted.counting import require_numbers
+from bayesnb.fitted.state import Fitted, read_columns
 from bayesnb.kernels import Output
 from bayesnb.uncertainty.given_draws import read_parameters
 from bayesnb.uncertainty.row_draws import score_draws

@@ -13,7 +13,6 @@ from sklearn.utils.validation import check_is_fitted
 
 from bayesnb._util.arguments import require_choice, shown
 from bayesnb._util.warnings import warn
-from bayesnb.counting import Counted
 from bayesnb.encoding import (
     Columns,
     ContextColumns,
@@ -39,7 +38,8 @@ from bayesnb.estimators.mixed import MixedNB, as_list
 from bayesnb.estimators.parts import number_positions
 from bayesnb.estimators.queries import query
 from bayesnb.families import Dirichlet, NormalInverseGamma
-from bayesnb.fitted import Fitted
+from bayesnb.fitted.counting import Counted
+from bayesnb.fitted.state import Fitted
 from bayesnb.model import NaiveBayes, TermWeights
 from bayesnb.networks import count_level_pairs
 

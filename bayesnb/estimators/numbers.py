@@ -7,11 +7,11 @@ from typing import Any, ClassVar
 
 import numpy as np
 
-from bayesnb import scoring
 from bayesnb.encoding import Columns, RealColumns, Table
 from bayesnb.estimators.base import NaiveBayesClassifier
 from bayesnb.estimators.defaults import CLASS_ALPHA
 from bayesnb.families import GammaExponential, GammaPoisson, NormalInverseGamma
+from bayesnb.fitted import scoring
 from bayesnb.model import Estimate
 
 

@@ -9,7 +9,6 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from bayesnb import scoring
 from bayesnb._util.precision import float64
 from bayesnb.encoding import Encoding, LevelColumns, Levels, MarginColumns, RootColumns, Rows, Table, ignore_unknown
 from bayesnb.encoding.priors import class_distribution
@@ -17,7 +16,8 @@ from bayesnb.encoding.structure import DEPENDENCE
 from bayesnb.estimators import classifier_state
 from bayesnb.estimators.classifier_state import Batch, LabelledRows
 from bayesnb.families import LevelCounts
-from bayesnb.fitted import Fitted
+from bayesnb.fitted import scoring
+from bayesnb.fitted.state import Fitted
 from bayesnb.model import NaiveBayes
 from bayesnb.prediction.cross_fitting import TermColumns
 

@@ -8,12 +8,12 @@ import numpy as np
 from sklearn.base import BaseEstimator, ClassifierMixin
 from sklearn.utils.validation import check_is_fitted, validate_data
 
-from bayesnb import scoring
 from bayesnb._util.arguments import shown
 from bayesnb._util.arrays import accept_dask, compute_dask
 from bayesnb.encoding import Encoding, check_labels, check_weights, priors
 from bayesnb.estimators import classifier_state, display
-from bayesnb.fitted import Fitted, current_state, warn_undefined
+from bayesnb.fitted import scoring
+from bayesnb.fitted.state import Fitted, current_state, warn_undefined
 from bayesnb.kernels import Output
 from bayesnb.model import Estimate, NaiveBayes, Statistics
 from bayesnb.uncertainty.given_draws import Hyperparameters, Parameters, read_group_draws

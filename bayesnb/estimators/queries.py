@@ -7,11 +7,11 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from bayesnb import scoring
 from bayesnb._util.arguments import require_mapping, shown
 from bayesnb.encoding import Levels
 from bayesnb.estimators.mixed import as_list
-from bayesnb.fitted import Fitted, fill_empty_tables
+from bayesnb.fitted import scoring
+from bayesnb.fitted.state import Fitted, fill_empty_tables
 from bayesnb.networks import Factor, conditional
 from bayesnb.uncertainty import CLASS
 

@@ -9,17 +9,18 @@ from typing import Any
 import numpy as np
 from sklearn.base import clone
 
-from bayesnb import counting, em
+from bayesnb import em
 from bayesnb._util.arguments import require_integer, require_number, shown
 from bayesnb._util.terminal import card, table
 from bayesnb._util.warnings import warn
-from bayesnb.counting import Counted
 from bayesnb.encoding import Columns, Encoding, Levels, Table, check_partial_labels, check_weights, ignore_unknown
 from bayesnb.estimators import classifier_state
 from bayesnb.estimators.base import NaiveBayesClassifier
 from bayesnb.estimators.classifier_state import Batch
 from bayesnb.families import OF_NUMBERS
-from bayesnb.fitted import read_columns, require_classifier
+from bayesnb.fitted import counting
+from bayesnb.fitted.counting import Counted
+from bayesnb.fitted.state import read_columns, require_classifier
 
 _MEANING = (
     "EM ends at a local maximum. The model itself estimates the classes of rows without a label: if the model is "

@@ -16,7 +16,7 @@ from bayesnb.estimators.defaults import ALPHA, CELLS
 from bayesnb.estimators.network_base import StructuredNB, pair_counts
 from bayesnb.families.arrays import kernel, xp
 from bayesnb.families.protocol import Variates
-from bayesnb.fitted import NotOfferedError
+from bayesnb.fitted.state import NotOfferedError
 from bayesnb.uncertainty.draws import ask, run
 
 if TYPE_CHECKING:

@@ -10,7 +10,7 @@ import numpy as np
 from bayesnb.estimators import classifier_state
 from bayesnb.estimators.base import NaiveBayesClassifier
 from bayesnb.estimators.predictions import FittedClassifier
-from bayesnb.fitted import NotOfferedError
+from bayesnb.fitted.state import NotOfferedError
 from bayesnb.prediction.weights import Weights
 
 

@@ -14,7 +14,6 @@ from sklearn.utils.validation import check_is_fitted
 
 from bayesnb._util.arguments import bad_argument, require_integer, require_seed
 from bayesnb._util.warnings import NoWeightsWarning, warn
-from bayesnb.counting import Counted
 from bayesnb.encoding import Encoding
 from bayesnb.estimators import classifier_state
 from bayesnb.estimators.base import NaiveBayesClassifier, require_same_prior, wrapped_estimator
@@ -24,11 +23,11 @@ from bayesnb.estimators.display import require_unnested
 from bayesnb.estimators.kdb import KDB
 from bayesnb.estimators.parts import Parts
 from bayesnb.estimators.weight_attributes import WeightAttributes
-from bayesnb.fitted import current_state
+from bayesnb.fitted.counting import Counted
+from bayesnb.fitted.state import WEIGHTS, current_state
 from bayesnb.kernels import Output
 from bayesnb.prediction.cross_fitting import CrossFit, TooFewRowsError, choose_weights, cross_fit, weigh_cross_fit
 from bayesnb.prediction.weights import Weights, read_weight_draws
-from bayesnb.selection.leave_one_out import WEIGHTS
 
 _KINDS = ("auto", "feature", "temperature")
 

@@ -16,7 +16,7 @@ from bayesnb.evaluation import estimates
 from bayesnb.evaluation.estimates import Fit, TableRows
 from bayesnb.evaluation.resampling import corrected_error, standard_error, stratified_splits
 from bayesnb.evaluation.scores import RowScores, average, pool, summarize
-from bayesnb.fitted import Classifier
+from bayesnb.fitted.state import Classifier
 
 Split = tuple[object, object, object, object]
 """Rows to fit and their labels, rows to test and their labels."""

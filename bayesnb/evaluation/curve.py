@@ -15,7 +15,7 @@ from bayesnb.evaluation.compare import MLE, paired_differences
 from bayesnb.evaluation.estimates import Fit, TableRows, labels
 from bayesnb.evaluation.resampling import nested_splits, standard_error
 from bayesnb.evaluation.scores import average, summarize
-from bayesnb.fitted import Classifier
+from bayesnb.fitted.state import Classifier
 
 _WITH_ERROR = ("brier", "log_loss_clipped")
 

@@ -17,7 +17,7 @@ from bayesnb._util.terminal import progress as progress_bar
 from bayesnb._util.warnings import UndefinedProbabilityWarning, UnknownLevelWarning
 from bayesnb.encoding import Encoding, Levels, check_labels
 from bayesnb.evaluation.scores import RowScores, score_rows
-from bayesnb.fitted import Classifier
+from bayesnb.fitted.state import Classifier
 from bayesnb.model import NaiveBayes
 
 READINGS = ("mle", "map", "mean", "predictive")

@@ -19,7 +19,7 @@ from sklearn.base import BaseEstimator
 from bayesnb._util.arguments import require_path, shown
 from bayesnb._util.atomic_files import write_atomically
 from bayesnb.estimators import classifier_state
-from bayesnb.fitted import require_fitted
+from bayesnb.fitted.state import require_fitted
 from bayesnb.persistence.known_types import FORMAT, collect_types, user_classes
 from bayesnb.persistence.migrations import current_version, migrate
 from bayesnb.persistence.trees import Decoder, Encoder, Tree

@@ -9,7 +9,7 @@ import pandas as pd
 
 from bayesnb._util.arguments import require_probability, shown
 from bayesnb._util.precision import float64
-from bayesnb.fitted import Classifier, Fitted, require_estimate, require_posterior
+from bayesnb.fitted.state import Classifier, Fitted, require_estimate, require_posterior
 from bayesnb.model import Estimate, read_block
 from bayesnb.plots import style
 from bayesnb.plots.labels import families, labels

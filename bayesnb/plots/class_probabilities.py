@@ -10,7 +10,7 @@ from scipy.special import expit, logit
 
 from bayesnb import uncertainty
 from bayesnb._util.arguments import find_class, to_numbers
-from bayesnb.fitted import Classifier
+from bayesnb.fitted.state import Classifier
 from bayesnb.plots import style
 from bayesnb.plots.labels import families, labels
 from bayesnb.plots.style import Artist, Axes

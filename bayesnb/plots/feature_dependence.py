@@ -12,7 +12,7 @@ from scipy.special import entr
 from bayesnb._util.arguments import require_integer
 from bayesnb._util.terminal import count_columns
 from bayesnb.encoding import NodeColumns
-from bayesnb.fitted import Classifier, require_fitted
+from bayesnb.fitted.state import Classifier, require_fitted
 from bayesnb.plots import style
 from bayesnb.plots.labels import families, labels
 from bayesnb.plots.style import Axes

@@ -11,13 +11,13 @@ from sklearn.utils.validation import check_is_fitted
 
 from bayesnb._util.arguments import bad_argument, require_probability
 from bayesnb.encoding import Encoding
-from bayesnb.fitted import Fitted
+from bayesnb.fitted.scoring import plug_in
+from bayesnb.fitted.state import Fitted
 from bayesnb.model import NaiveBayes
 from bayesnb.plots import style
 from bayesnb.plots.diagnostic_table import is_diagnostic, read_prob, tabulate_accuracy
 from bayesnb.plots.labels import labels
 from bayesnb.plots.style import Axes
-from bayesnb.scoring import plug_in
 from bayesnb.uncertainty.draws import CLASS_PROB, site_names
 from bayesnb.uncertainty.given_draws import read_parameters
 from bayesnb.uncertainty.tables import locate_draws

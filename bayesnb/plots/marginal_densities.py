@@ -12,7 +12,7 @@ import pandas as pd
 from bayesnb._util.arguments import require_integer
 from bayesnb._util.precision import float64
 from bayesnb.families import offers
-from bayesnb.fitted import Classifier, Fitted
+from bayesnb.fitted.state import Classifier, Fitted
 from bayesnb.model import NaiveBayes
 from bayesnb.plots import style
 from bayesnb.plots.parameter_units import ParametersInUnits, select_parameters

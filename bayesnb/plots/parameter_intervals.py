@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
-from bayesnb.fitted import Classifier
+from bayesnb.fitted.state import Classifier
 from bayesnb.plots import style
 from bayesnb.plots.diagnostic_table import is_diagnostic, read_prob, select_quantities
 from bayesnb.plots.labels import labels

@@ -10,7 +10,7 @@ import pandas as pd
 
 from bayesnb._util.arguments import require_choice, require_iterable
 from bayesnb.families import offers
-from bayesnb.fitted import Classifier, Fitted, require_posterior
+from bayesnb.fitted.state import Classifier, Fitted, require_posterior
 from bayesnb.plots.labels import labels
 from bayesnb.uncertainty.tables import locate_parameters
 

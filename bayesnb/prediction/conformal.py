@@ -12,11 +12,10 @@ import pandas as pd
 from bayesnb._util.arguments import require_choice, require_flag, require_probability, require_seed
 from bayesnb._util.terminal import card, table
 from bayesnb.encoding import check_labels
-from bayesnb.fitted import Classifier
+from bayesnb.fitted.state import WEIGHTS, Classifier, counted_rows, require_average, require_leave_one_out
 from bayesnb.model import Estimate
 from bayesnb.prediction.conformity import Ranking, average_ranking, full_ranking
 from bayesnb.prediction.cross_conformal import GUARANTEE, cross_ranking
-from bayesnb.selection.leave_one_out import WEIGHTS, counted_rows, require_average, require_leave_one_out
 
 Ties = Literal["conservative", "random"]
 

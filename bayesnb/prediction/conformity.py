@@ -19,17 +19,16 @@ import jax.numpy as jnp
 import numpy as np
 from sklearn.utils.validation import _num_samples
 
-from bayesnb import counting, scoring
 from bayesnb._util.precision import float64, map_in_threads
 from bayesnb._util.terminal import progress
-from bayesnb.counting import Counted
 from bayesnb.encoding import Encoding, Rows, Table, blocks, ignore_unknown
 from bayesnb.encoding.encoded_rows import pad_rows
 from bayesnb.families import Known
 from bayesnb.families.arrays import is_host, kernel, logsumexp, map_leading_axis, xp
-from bayesnb.fitted import Classifier, Fitted
+from bayesnb.fitted import counting, scoring
+from bayesnb.fitted.counting import Counted
+from bayesnb.fitted.state import Classifier, CountedRows, Fitted, leave_one_out
 from bayesnb.model import Estimate, JointLikelihood, Statistics, plus
-from bayesnb.selection.leave_one_out import CountedRows, leave_one_out
 
 _TIE = 1e-9  # relative to the log odds; leave-one-out is exact to 1e-10
 _LARGE = 1e300  # stands for infinite log odds, so that differences are not NaN

@@ -7,13 +7,12 @@ from functools import partial
 
 import numpy as np
 
-from bayesnb import scoring
 from bayesnb._util.arrays import take_rows
 from bayesnb._util.terminal import progress
-from bayesnb.fitted import Classifier, Fitted
+from bayesnb.fitted import scoring
+from bayesnb.fitted.state import Classifier, CountedRows, Fitted
 from bayesnb.model import Estimate
 from bayesnb.prediction.conformity import Ranking, log_odds_against
-from bayesnb.selection.leave_one_out import CountedRows
 
 N_FOLDS = 10
 GUARANTEE = (

@@ -16,18 +16,17 @@ from typing import Any, Literal, NamedTuple
 
 import numpy as np
 
-from bayesnb import scoring
 from bayesnb._util.arguments import shown
 from bayesnb._util.terminal import progress
 from bayesnb._util.warnings import warn
 from bayesnb.encoding import Encoding, Levels, Rows, Table
-from bayesnb.fitted import Fitted
+from bayesnb.fitted import scoring
+from bayesnb.fitted.state import FEWEST_EVENTS, Fitted
 from bayesnb.prediction.cross_terms import MOST_TERMS, CrossTerms, TermBlock
 from bayesnb.prediction.terms import AVERAGE, terms_of_rows
 from bayesnb.prediction.weight_optimum import Groups, Optimum, Prior, held_out_log_losses, optimize_weights
 from bayesnb.prediction.weights import WeightPath, Weights
 from bayesnb.selection.halves import number_of_splits, random_halves, sample_rows
-from bayesnb.selection.leave_one_out import FEWEST_EVENTS
 
 Kind = Literal["feature", "temperature", "auto"]
 

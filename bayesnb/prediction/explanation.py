@@ -12,7 +12,6 @@ import numpy as np
 import pandas as pd
 from scipy.special import polygamma
 
-from bayesnb import scoring
 from bayesnb._util.arguments import find_class, require_iterable, shown
 from bayesnb._util.arrays import require_memory
 from bayesnb.encoding import Columns, Conditional, Rows, Table, ignore_unknown
@@ -20,7 +19,8 @@ from bayesnb.encoding.table import is_labelled, match_columns
 from bayesnb.families.arrays import kernel
 from bayesnb.families.averaged import power_of_length
 from bayesnb.families.special import log_rising
-from bayesnb.fitted import Classifier, Fitted, require_posterior
+from bayesnb.fitted import scoring
+from bayesnb.fitted.state import Classifier, Fitted, require_posterior
 from bayesnb.uncertainty import CLASS
 from bayesnb.uncertainty.row_draws import padded_posterior
 

@@ -13,7 +13,6 @@ from jaxtyping import Float
 from scipy import stats
 from scipy.special import entr, log_softmax, ndtr, softmax
 
-from bayesnb import scoring
 from bayesnb._util.precision import float64
 from bayesnb._util.terminal import progress
 from bayesnb.encoding import Columns, ignore_unknown
@@ -21,7 +20,8 @@ from bayesnb.encoding.levels import MISSING
 from bayesnb.families import Family, Known
 from bayesnb.families.arrays import kernel
 from bayesnb.families.rows import weighted
-from bayesnb.fitted import Classifier, Fitted, require_posterior
+from bayesnb.fitted import scoring
+from bayesnb.fitted.state import Classifier, Fitted, require_posterior
 from bayesnb.model import NaiveBayes, TermWeights
 from bayesnb.prediction.explanation import row_labels
 from bayesnb.uncertainty import require_proper

@@ -19,7 +19,7 @@ from bayesnb._util.terminal import card, progress, table
 from bayesnb._util.warnings import warn
 from bayesnb.encoding import Rows
 from bayesnb.encoding.table import match_classes
-from bayesnb.fitted import Classifier, Fitted, require_fitted
+from bayesnb.fitted.state import Classifier, Fitted, require_fitted
 from bayesnb.model import log_normalize
 from bayesnb.prediction.share_posterior import ShareModel, average
 from bayesnb.uncertainty.draws import draw_posterior

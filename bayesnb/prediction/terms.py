@@ -9,9 +9,9 @@ import numpy as np
 
 from bayesnb._util.arrays import require_memory
 from bayesnb.encoding import Rows
-from bayesnb.fitted import Classifier, Fitted
-from bayesnb.model import Estimate, JointLikelihood
-from bayesnb.selection.leave_one_out import (
+from bayesnb.fitted.state import (
+    Classifier,
+    Fitted,
     PriorOf,
     counted_rows,
     leave_one_out,
@@ -19,6 +19,7 @@ from bayesnb.selection.leave_one_out import (
     require_average,
     require_leave_one_out,
 )
+from bayesnb.model import Estimate, JointLikelihood
 
 AVERAGE = "average"
 """Name of the one term that an average of models is."""

@@ -7,7 +7,7 @@ import pandas as pd
 from scipy.special import ndtr, ndtri
 
 from bayesnb._util.arguments import require_probability
-from bayesnb.fitted import Classifier
+from bayesnb.fitted.state import Classifier
 from bayesnb.prediction.weights import TEMPERATURES, read_weight_draws, require_weights
 
 

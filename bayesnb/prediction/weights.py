@@ -8,11 +8,12 @@ from typing import Protocol
 
 import numpy as np
 
-from bayesnb import kernels, scoring
+from bayesnb import kernels
 from bayesnb._util.arguments import GREATEST, shown
-from bayesnb.counting import require_numbers
 from bayesnb.encoding import Encoding, Levels
-from bayesnb.fitted import Classifier, Fitted, require_fitted, score_new_rows
+from bayesnb.fitted import scoring
+from bayesnb.fitted.counting import require_numbers
+from bayesnb.fitted.state import Classifier, Fitted, require_fitted, score_new_rows
 from bayesnb.kernels import Output
 from bayesnb.model import Estimate, TermWeights
 from bayesnb.prediction.terms import AVERAGE

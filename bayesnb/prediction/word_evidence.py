@@ -12,7 +12,7 @@ from scipy.special import digamma, ndtri, polygamma
 from bayesnb._util.arguments import find_class, require_integer, require_probability, require_seed
 from bayesnb._util.precision import float64
 from bayesnb.families import offers
-from bayesnb.fitted import Classifier, Fitted, require_posterior
+from bayesnb.fitted.state import Classifier, Fitted, require_posterior
 from bayesnb.prediction.explanation import column_names, require_two_classes
 from bayesnb.uncertainty.draws import CLASS_PROB, draw_posterior, draw_variates
 

@@ -16,7 +16,6 @@ import numpy as np
 from scipy.optimize import linear_sum_assignment
 from sklearn.utils.validation import check_is_fitted
 
-from bayesnb import counting, scoring
 from bayesnb._util.arguments import shown
 from bayesnb._util.precision import float64
 from bayesnb._util.terminal import progress as progress_bar
@@ -24,7 +23,8 @@ from bayesnb._util.warnings import warn
 from bayesnb.encoding import Encoding, Levels, Rows, Table, check_partial_labels, check_weights, ignore_unknown
 from bayesnb.families import LevelCounts
 from bayesnb.families.arrays import kernel, logsumexp
-from bayesnb.fitted import Fitted
+from bayesnb.fitted import counting, scoring
+from bayesnb.fitted.state import Fitted
 from bayesnb.inference_data import assemble_latent
 from bayesnb.model import JointLikelihood, NaiveBayes, Statistics
 from bayesnb.sampling.nuts import diagnose, require_run

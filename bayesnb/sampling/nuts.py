@@ -12,13 +12,13 @@ from typing import Any, cast
 import jax
 import numpy as np
 
-from bayesnb import counting
 from bayesnb._util.arguments import bad_argument, require_flag, require_integer, require_seed, shown
 from bayesnb._util.precision import float64
 from bayesnb._util.warnings import warn
 from bayesnb.encoding import check_weights
 from bayesnb.encoding.levels import Levels
-from bayesnb.fitted import Classifier, Fitted, require_posterior
+from bayesnb.fitted import counting
+from bayesnb.fitted.state import Classifier, Fitted, require_posterior
 from bayesnb.inference_data import assemble, assemble_weights
 from bayesnb.model import Statistics
 from bayesnb.prediction.cross_fitting import Kind, TooFewRowsError, cross_fit

@@ -18,7 +18,7 @@ import numpy as np
 
 from bayesnb._util.arguments import shown
 from bayesnb.encoding.levels import to_python
-from bayesnb.fitted import Classifier, Fitted, require_posterior
+from bayesnb.fitted.state import Classifier, Fitted, require_posterior
 from bayesnb.sampling.nuts import read_target
 from bayesnb.uncertainty.draws import CLASS_PROB
 from bayesnb.uncertainty.given_draws import CLASS_ALPHA, hyperparameter_sites

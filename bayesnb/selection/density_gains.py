@@ -8,12 +8,12 @@ from typing import NamedTuple
 import numpy as np
 from jaxtyping import Bool, Float, Int
 
-from bayesnb import scoring
 from bayesnb._util.precision import float64
 from bayesnb.encoding import Encoding, Rows
+from bayesnb.fitted import scoring
+from bayesnb.fitted.state import FEWEST_EVENTS
 from bayesnb.model import JointLikelihood, NaiveBayes
 from bayesnb.selection.halves import number_of_splits, random_halves, sample_rows
-from bayesnb.selection.leave_one_out import FEWEST_EVENTS
 
 MOST_ROWS = 10_000
 _MOST_TERMS = 2**25

@@ -9,7 +9,7 @@ import jax
 import numpy as np
 
 from bayesnb._util.arguments import shown
-from bayesnb.fitted import Classifier, Fitted, require_evidence
+from bayesnb.fitted.state import Classifier, Fitted, require_evidence
 
 
 @dataclass(frozen=True)

@@ -7,19 +7,19 @@ from typing import Any, Literal
 
 import numpy as np
 
-from bayesnb import scoring
 from bayesnb._util.arguments import require_choice
 from bayesnb._util.terminal import card, table
-from bayesnb.fitted import Classifier
-from bayesnb.model import Estimate
-from bayesnb.selection.leave_one_out import (
+from bayesnb.fitted import scoring
+from bayesnb.fitted.state import (
     WEIGHTS,
+    Classifier,
     PriorOf,
     counted_rows,
     leave_one_out,
     require_average,
     require_leave_one_out,
 )
+from bayesnb.model import Estimate
 
 Kind = Literal["label", "row"]
 

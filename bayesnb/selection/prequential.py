@@ -8,12 +8,11 @@ from itertools import accumulate, pairwise
 
 import numpy as np
 
-from bayesnb import counting, scoring
 from bayesnb._util.arguments import require_integer
 from bayesnb._util.terminal import progress
-from bayesnb.fitted import Classifier, require_evidence
+from bayesnb.fitted import counting, scoring
+from bayesnb.fitted.state import Classifier, counted_rows, require_evidence
 from bayesnb.model import Statistics
-from bayesnb.selection.leave_one_out import counted_rows
 
 
 @dataclass(frozen=True, eq=False)

@@ -12,15 +12,24 @@ import jax
 import numpy as np
 import pandas as pd
 
-from bayesnb import scoring
 from bayesnb._util.arguments import bad_argument, require_choice, require_interval
 from bayesnb._util.precision import float64
 from bayesnb._util.terminal import card, progress, table
 from bayesnb._util.warnings import warn
 from bayesnb.families.arrays import kernel
-from bayesnb.fitted import Classifier, Fitted, require_evidence, require_posterior
+from bayesnb.fitted import scoring
+from bayesnb.fitted.state import (
+    Classifier,
+    Fitted,
+    PriorOf,
+    choose_prior,
+    counted_rows,
+    leave_one_out,
+    require_average,
+    require_evidence,
+    require_posterior,
+)
 from bayesnb.model import NaiveBayes, Statistics
-from bayesnb.selection.leave_one_out import PriorOf, choose_prior, counted_rows, leave_one_out, require_average
 
 NAMES = ("alpha", "class_alpha", "kappa", "a")
 _CONCENTRATIONS = {"alpha", "class_alpha"}  # hyperparameters of the classifier itself

@@ -10,7 +10,7 @@ import numpy as np
 
 from bayesnb._util.arguments import bad_argument, require_choice, require_iterable, shown
 from bayesnb.encoding.levels import to_python
-from bayesnb.fitted import Classifier, Fitted, require_posterior
+from bayesnb.fitted.state import Classifier, Fitted, require_posterior
 from bayesnb.model import Estimate
 from bayesnb.sql.terms import Arc, Cell, Terms, read_terms
 from bayesnb.sql.text import GREATEST, LEAST, add, number, number_and_nan, quote_column, quote_name, quote_text

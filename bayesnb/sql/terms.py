@@ -10,12 +10,13 @@ from typing import Any
 
 import numpy as np
 
-from bayesnb import kernels, scoring
+from bayesnb import kernels
 from bayesnb._util.arguments import shown
 from bayesnb._util.precision import float64
 from bayesnb.encoding.levels import to_python
 from bayesnb.families.rows import OneHot, weighted
-from bayesnb.fitted import Fitted
+from bayesnb.fitted import scoring
+from bayesnb.fitted.state import Fitted
 from bayesnb.model import Estimate, JointLikelihood
 from bayesnb.sql.text import cell_number, number, quote_text
 

@@ -12,7 +12,7 @@ from bayesnb._util.arguments import find_class, require_choice, require_integer,
 from bayesnb.encoding import Rows
 from bayesnb.families.arrays import kernel
 from bayesnb.families.protocol import Cumulants
-from bayesnb.fitted import Classifier, Fitted, require_posterior
+from bayesnb.fitted.state import Classifier, Fitted, require_posterior
 from bayesnb.model import NaiveBayes
 from bayesnb.uncertainty.draws import draw_posterior
 from bayesnb.uncertainty.row_draws import (

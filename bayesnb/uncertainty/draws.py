@@ -15,9 +15,9 @@ from bayesnb.encoding import Encoding
 from bayesnb.families import offers
 from bayesnb.families.arrays import kernel, xp
 from bayesnb.families.protocol import Prior, Replayer
-from bayesnb.fitted import Classifier, Fitted, require_posterior
+from bayesnb.fitted.scoring import plug_in
+from bayesnb.fitted.state import Classifier, Fitted, require_posterior
 from bayesnb.model import NaiveBayes
-from bayesnb.scoring import plug_in
 
 CLASS = "(class)"
 CLASS_PROB = "class_prob"

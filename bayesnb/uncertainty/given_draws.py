@@ -20,9 +20,9 @@ from bayesnb.encoding.levels import to_python
 from bayesnb.families import Known, LevelCounts
 from bayesnb.families.arrays import is_host, kernel, vmap, xp
 from bayesnb.families.protocol import Hyperparameter, HyperpriorKind
-from bayesnb.fitted import Fitted
+from bayesnb.fitted.scoring import pad
+from bayesnb.fitted.state import Fitted
 from bayesnb.model import JointLikelihood, NaiveBayes, Statistics, plus
-from bayesnb.scoring import pad
 from bayesnb.uncertainty.draws import CLASS_PROB, origin, parameter_shapes, site_names, stack_as_classes
 
 Draws = Mapping[str, np.ndarray]

@@ -14,7 +14,7 @@ import numpy as np
 from bayesnb._util.arguments import shown
 from bayesnb.encoding import Columns, Encoding, Rows
 from bayesnb.families import Family, reason_for_lack
-from bayesnb.fitted import Fitted
+from bayesnb.fitted.state import Fitted
 from bayesnb.uncertainty.draws import CLASS_PROB
 from bayesnb.uncertainty.given_draws import stacked_likelihood
 

@@ -14,7 +14,6 @@ from typing import Any, Literal
 import jax
 import numpy as np
 
-from bayesnb import scoring
 from bayesnb._util.arrays import scatter_rows
 from bayesnb._util.precision import float64
 from bayesnb._util.warnings import warn
@@ -23,9 +22,10 @@ from bayesnb.encoding.encoded_rows import pad_rows
 from bayesnb.families import Family
 from bayesnb.families.arrays import kernel, logsumexp, xp
 from bayesnb.families.protocol import Variates
-from bayesnb.fitted import Fitted
+from bayesnb.fitted import scoring
+from bayesnb.fitted.scoring import pad
+from bayesnb.fitted.state import Fitted
 from bayesnb.model import JointLikelihood, NaiveBayes, kernel_log_base, log_normalize
-from bayesnb.scoring import pad
 from bayesnb.uncertainty.draws import CLASS_PROB, HostVariates, ask, require_proper, run
 from bayesnb.uncertainty.given_draws import (
     Hyperparameters,

@@ -15,9 +15,9 @@ from bayesnb._util.precision import float64
 from bayesnb.encoding import Encoding
 from bayesnb.families import LevelCounts
 from bayesnb.families.arrays import kernel, pytree, static, xp
-from bayesnb.fitted import Classifier, Fitted, require_posterior
+from bayesnb.fitted.scoring import plug_in
+from bayesnb.fitted.state import Classifier, Fitted, require_posterior
 from bayesnb.model import NaiveBayes, Statistics
-from bayesnb.scoring import plug_in
 from bayesnb.uncertainty.draws import CLASS, CLASS_PROB, draw_parameters, feature_masks, require_proper, site_names
 from bayesnb.uncertainty.given_draws import read_parameters
 from bayesnb.uncertainty.score_moments import mixture_quantiles

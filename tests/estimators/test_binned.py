@@ -12,10 +12,10 @@ from hypothesis import strategies as st
 from sklearn.base import clone
 
 import bayesnb as bnb
-from bayesnb import counting
 from bayesnb.encoding.columns import cell_names, quantile_edges
 from bayesnb.families import IndependentCuts, NormalInverseGamma
 from bayesnb.families.rows import cell_code
+from bayesnb.fitted import counting
 from bayesnb.prediction.weights import Weights
 from bayesnb.selection.density_gains import Density, compare_densities, shrink
 from bayesnb.selection.halves import random_halves

@@ -6,7 +6,8 @@ import pytest
 from sklearn.pipeline import make_pipeline
 
 import bayesnb as bnb
-from bayesnb import kernels, scoring
+from bayesnb import kernels
+from bayesnb.fitted import scoring
 from bayesnb.model import NaiveBayes
 from tests.estimators.cases import CASES
 from tests.refusals import refused

@@ -25,7 +25,7 @@ from hypothesis.stateful import (
 from sklearn.base import clone
 
 import bayesnb as bnb
-from bayesnb.counting import merge
+from bayesnb.fitted.counting import merge
 from tests.faults.ledger import Ledger, missing, probabilities
 from tests.strategies import LEVELS, thorough
 

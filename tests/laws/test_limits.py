@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 from sklearn.base import clone
 
 from bayesnb import GammaPoisson, GaussianNB, NormalInverseGamma
-from bayesnb.scoring import pad
+from bayesnb.fitted.scoring import pad
 from tests.strategies import CLASSES, ESTIMATES, KINDS, LEVELS, Problem, problems, quarters, thorough
 
 mean, mode = jax.jit(lambda family: family.mean()), jax.jit(lambda family: family.mode())

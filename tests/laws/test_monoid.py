@@ -13,8 +13,8 @@ from hypothesis import strategies as st
 from sklearn.base import clone
 
 from bayesnb import CategoricalNB, GaussianNB
-from bayesnb.counting import Counted, merge, remove
 from bayesnb.encoding import Levels
+from bayesnb.fitted.counting import Counted, merge, remove
 from tests.strategies import CLASSES, KINDS, Problem, assert_leaves, counted, log_base, problems, quarters, thorough
 
 EPS = np.finfo(float).eps

@@ -11,9 +11,9 @@ import numpy as np
 import pytest
 
 import bayesnb as bnb
-from bayesnb import scoring
 from bayesnb.encoding import blocks
 from bayesnb.families.protocol import KeyVariates
+from bayesnb.fitted import scoring
 
 RNG = np.random.default_rng(0)
 N, DRAWS = 12, 2

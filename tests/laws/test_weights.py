@@ -8,7 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from sklearn.base import clone
 
-from bayesnb.counting import count_rows, expected_counts
+from bayesnb.fitted.counting import count_rows, expected_counts
 from tests.strategies import CLASSES, KINDS, assert_leaves, log_base, problems, thorough
 
 every_kind = pytest.mark.parametrize("kind", thorough(KINDS))

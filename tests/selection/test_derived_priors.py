@@ -65,7 +65,7 @@ def test_every_refit_derives_the_prior_without_the_row(kind, weight):
     for estimate in ("predictive", "mean"):
         found = bnb.loo(fitted, X, LABEL, weight, estimate=estimate)
         with pytest.MonkeyPatch.context() as patch:
-            patch.setattr("bayesnb.fitted.warn", lambda *_: None)  # of undefined rows
+            patch.setattr("bayesnb.fitted.state.warn", lambda *_: None)  # of undefined rows
             expected = log_proba_without_each(nb, X, LABEL, weight, estimate)
         # Means plugged in, the cell at 4e4 has scores of -8e8 in all classes, and differences of those are rounded so.
         scores = np.nan_to_num(abs(found.row_pointwise), nan=0.0, posinf=0.0)

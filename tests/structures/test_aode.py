@@ -9,8 +9,8 @@ from hypothesis import strategies as st
 from sklearn.base import clone
 
 import bayesnb as bnb
-from bayesnb import counting
 from bayesnb.encoding.encoded_rows import NodeRows
+from bayesnb.fitted import counting
 from tests.refusals import refused
 from tests.strategies import variants
 from tests.structures.networks import CLASSES, Brute, log_proba, problems, table

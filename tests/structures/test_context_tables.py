@@ -15,8 +15,8 @@ from scipy.optimize import minimize_scalar
 from sklearn.base import clone
 
 import bayesnb as bnb
-from bayesnb import counting
 from bayesnb.encoding import Conditional
+from bayesnb.fitted import counting
 from bayesnb.uncertainty.row_draws import RowSampler
 from tests.estimators.cases import state
 from tests.families.prunings import AllPrunings

@@ -14,8 +14,8 @@ from sklearn.base import clone
 from sklearn.metrics import mutual_info_score
 
 import bayesnb as bnb
-from bayesnb import counting
 from bayesnb.estimators import kdb
+from bayesnb.fitted import counting
 from bayesnb.networks import class_information, k_dependence, mutual_information
 from bayesnb.selection.halves import random_halves
 from tests.estimators.cases import state

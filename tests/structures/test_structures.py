@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given, settings
 
 import bayesnb as bnb
-from bayesnb import counting
+from bayesnb.fitted import counting
 from tests import strategies
 from tests.estimators.cases import state
 from tests.refusals import refused

@@ -16,7 +16,7 @@ from scipy.stats import beta, norm
 
 import bayesnb as bnb
 from bayesnb.encoding import blocks
-from bayesnb.scoring import pad
+from bayesnb.fitted.scoring import pad
 from bayesnb.uncertainty import decompose_uncertainty, log_odds_moments, posterior_draws, predict_interval
 from bayesnb.uncertainty.row_draws import RowSampler
 from bayesnb.uncertainty.score_moments import row_cumulants, score_cumulants, skewed, unskewed

@@ -1,4 +1,4 @@
-"""Scores of rows by a reading of the posterior, computed block by block."""
+"""Scores of rows: blocks of rows to joint log probabilities, and to what is made of them."""
 
 from __future__ import annotations
 

@@ -1,0 +1,1 @@
+"""State of a fitted classifier, and how its rows are counted, scored and left out."""
