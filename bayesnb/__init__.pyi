@@ -3,13 +3,13 @@
 from . import datasets, decision, distributed, kernels, plots, sql, text
 from ._util.precision import enable_cache
 from ._util.warnings import SuspiciousColumnWarning
-from .checking import (
-    check_drift,
-    check_independence,
-    posterior_predictive_check,
-    prior_predictive,
-    prior_sensitivity,
-)
+from .analysis.conformal import conformal
+from .analysis.dependence import check_independence
+from .analysis.drift import check_drift
+from .analysis.explanation import explain, top_words, value_of_information
+from .analysis.predictive import posterior_predictive_check, prior_predictive, prior_sensitivity
+from .analysis.prevalence import estimate_prevalence
+from .analysis.selection import bayes_factor, loo, permutation_null, prequential, tune_alpha
 from .decision import decide
 from .encoding import check_table
 from .encoding.priors import prior_from_interval
@@ -39,21 +39,10 @@ from .families import Dirichlet, GammaExponential, GammaPoisson, NormalInverseGa
 from .inference_data import to_arviz
 from .model import JointLikelihood, NaiveBayes, Statistics
 from .persistence import CorruptModelError, load, save
-from .prediction import (
-    conformal,
-    estimate_prevalence,
-    explain,
-    loo_terms,
-    terms,
-    top_words,
-    value_of_information,
-    weight_table,
-)
 from .sampling.diagnostic_tests import diagnostic_tests
 from .sampling.latent import sample_latent
 from .sampling.nuts import run_nuts
 from .sampling.source import numpyro_model, numpyro_source
-from .selection import bayes_factor, loo, permutation_null, prequential, tune_alpha
 from .streaming import fit_stream
 from .uncertainty import (
     ImproperPosteriorError,
@@ -67,6 +56,7 @@ from .uncertainty import (
     predict_interval,
 )
 from .version import __version__
+from .weights.terms import loo_terms, terms, weight_table
 
 __all__ = [
     "AODE",

@@ -9,7 +9,8 @@ import numpy as np
 import pytest
 
 import bayesnb as bnb
-from bayesnb.checking import check_independence, prior_predictive, prior_sensitivity
+from bayesnb.analysis.dependence import check_independence
+from bayesnb.analysis.predictive import prior_predictive, prior_sensitivity
 from bayesnb.model import NaiveBayes
 from tests.strategies import variants
 

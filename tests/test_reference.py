@@ -27,7 +27,7 @@ RESULTS = """
 """.split()  # noqa: SIM905
 
 # Whose methods are for the package itself, and documented where their protocol is.
-INNER = ("bayesnb.families", "bayesnb.model", "bayesnb.prediction.weights")
+INNER = ("bayesnb.families", "bayesnb.model", "bayesnb.weights.terms")
 
 
 def public() -> set[str]:

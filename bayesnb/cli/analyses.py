@@ -11,7 +11,8 @@ import numpy as np
 import pandas as pd
 
 from bayesnb import plots
-from bayesnb.checking import check_independence, prior_predictive, prior_sensitivity
+from bayesnb.analysis.dependence import check_independence
+from bayesnb.analysis.predictive import prior_predictive, prior_sensitivity
 from bayesnb.cli import formatting
 from bayesnb.cli.comparison import Outcome, describe_held_out
 from bayesnb.cli.conclusion import STRONG
@@ -19,8 +20,7 @@ from bayesnb.cli.document import fill_template
 from bayesnb.cli.fitting import Fits
 from bayesnb.cli.labelled_data import NUMBERS
 from bayesnb.evaluation import reliability
-from bayesnb.prediction import weight_table
-from bayesnb.prediction.weights import Weighed
+from bayesnb.weights.terms import Weighed, weight_table
 
 DPI = 150
 _PREDICTION = ("row", "truth", "prediction", "probability", "lower", "upper")

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 import pandas as pd
 
 from bayesnb._util.terminal import shorten
-from bayesnb.checking.drift import DriftStatistics, check_drift
+from bayesnb.analysis.drift import DriftStatistics, check_drift
 from bayesnb.cli.fitting import most_rows
 from bayesnb.cli.scoring_files import read_rows
 from bayesnb.cli.streamed_fit import Reservoir

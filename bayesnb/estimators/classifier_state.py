@@ -31,7 +31,7 @@ from bayesnb.fitted import counting
 from bayesnb.fitted.counting import Counted
 from bayesnb.fitted.state import NotOfferedError, read_columns
 from bayesnb.model import NaiveBayes
-from bayesnb.selection.density_gains import NumberTerms
+from bayesnb.weights.cross_fitting import NumberTerms
 
 _commit_lock = Lock()
 ANY_STATE = object()

@@ -19,8 +19,7 @@ from bayesnb.estimators.classifier_state import LabelledRows
 from bayesnb.estimators.network_base import StructuredNB
 from bayesnb.estimators.parts import ContextHalf
 from bayesnb.model import Estimate
-from bayesnb.prediction.cross_fitting import NEGLIGIBLE
-from bayesnb.selection.halves import N_SPLITS, random_halves
+from bayesnb.weights.cross_fitting import N_SPLITS, NEGLIGIBLE, random_halves
 
 _MOST_PARENTS = 4
 _MOST_CELLS = 2**16

@@ -20,7 +20,7 @@ from bayesnb.estimators.defaults import ALPHA, CELLS, CLASS_ALPHA
 from bayesnb.estimators.discrete import HANDLE_UNKNOWN, binary_columns, declared_columns, level_columns
 from bayesnb.families import NormalInverseGamma
 from bayesnb.model import Estimate, NaiveBayes
-from bayesnb.selection.density_gains import Density, NumberTerms, compare_densities
+from bayesnb.weights.cross_fitting import Density, NumberTerms, compare_densities
 
 _NUMBERS = ("gaussian", "binned", "auto")
 _ROUNDING = 1e-9

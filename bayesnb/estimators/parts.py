@@ -19,7 +19,7 @@ from bayesnb.families import LevelCounts
 from bayesnb.fitted import scoring
 from bayesnb.fitted.state import Fitted
 from bayesnb.model import NaiveBayes
-from bayesnb.prediction.cross_fitting import TermColumns
+from bayesnb.weights.cross_fitting import TermColumns
 
 
 @dataclass(frozen=True, eq=False)

@@ -11,7 +11,7 @@ from bayesnb.estimators import classifier_state
 from bayesnb.estimators.base import NaiveBayesClassifier
 from bayesnb.estimators.predictions import FittedClassifier
 from bayesnb.fitted.state import NotOfferedError
-from bayesnb.prediction.weights import Weights
+from bayesnb.weights.terms import Weights
 
 
 class WeightAttributes(FittedClassifier):

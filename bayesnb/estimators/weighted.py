@@ -26,8 +26,8 @@ from bayesnb.estimators.weight_attributes import WeightAttributes
 from bayesnb.fitted.counting import Counted
 from bayesnb.fitted.state import WEIGHTS, current_state
 from bayesnb.kernels import Output
-from bayesnb.prediction.cross_fitting import CrossFit, TooFewRowsError, choose_weights, cross_fit, weigh_cross_fit
-from bayesnb.prediction.weights import Weights, read_weight_draws
+from bayesnb.weights.cross_fitting import CrossFit, TooFewRowsError, choose_weights, cross_fit, weigh_cross_fit
+from bayesnb.weights.terms import Weights, read_weight_draws
 
 _KINDS = ("auto", "feature", "temperature")
 

@@ -11,8 +11,7 @@ from bayesnb import encoding, estimators, families
 from bayesnb._util.arguments import shown
 from bayesnb.encoding.table import Positions
 from bayesnb.model import NaiveBayes, Statistics, TermWeights
-from bayesnb.prediction import Weights
-from bayesnb.prediction.weights import WeightPath
+from bayesnb.weights.terms import WeightPath, Weights
 
 FORMAT = "bayesnb"
 TAG = "type"

@@ -8,7 +8,7 @@ import numpy as np
 import pandas as pd
 
 from bayesnb._util.arguments import require_integer, require_result
-from bayesnb.checking import PredictiveCheck
+from bayesnb.analysis.predictive import PredictiveCheck
 from bayesnb.plots import style
 from bayesnb.plots.labels import labels
 from bayesnb.plots.style import Axes

@@ -21,12 +21,11 @@ from bayesnb.fitted import counting
 from bayesnb.fitted.state import Classifier, Fitted, require_posterior
 from bayesnb.inference_data import assemble, assemble_weights
 from bayesnb.model import Statistics
-from bayesnb.prediction.cross_fitting import Kind, TooFewRowsError, cross_fit
-from bayesnb.prediction.cross_terms import MOST_TERMS
-from bayesnb.prediction.weights import Weighed, require_weights
 from bayesnb.uncertainty import require_proper, site_names
 from bayesnb.uncertainty.draws import feature_masks, parameter_shapes
 from bayesnb.uncertainty.given_draws import NEW_GROUP, read_groups
+from bayesnb.weights.cross_fitting import Kind, TooFewRowsError, cross_fit
+from bayesnb.weights.terms import MOST_TERMS, Weighed, require_weights
 
 _KINDS = ("symmetric", "pooled")
 _MOST_NUMBERS = 2**24  # of parameters in all draws, unless features= names columns

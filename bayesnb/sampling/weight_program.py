@@ -12,10 +12,9 @@ import numpy as np
 import numpyro
 from numpyro import distributions as dist  # Not `import numpyro.distributions as dist`: see `run_nuts`.
 
-from bayesnb.prediction.cross_terms import CrossTerms
-from bayesnb.prediction.weight_optimum import Expansion, Groups, Prior, find_parameters
-from bayesnb.prediction.weights import CLASS_BIAS, TEMPERATURES, WEIGHT
 from bayesnb.sampling.chains import NumpyroProgram
+from bayesnb.weights.optimum import Expansion, Groups, Prior, find_parameters
+from bayesnb.weights.terms import CLASS_BIAS, TEMPERATURES, WEIGHT, CrossTerms
 
 _DEVIATION = "deviation"
 

@@ -6,7 +6,7 @@ import pytest
 from scipy import special, stats
 
 from bayesnb import CategoricalNB, GaussianNB, MixedNB, NormalInverseGamma
-from bayesnb.checking import check_independence
+from bayesnb.analysis.dependence import check_independence
 
 pytestmark = pytest.mark.slow("simulates many data sets or draws")
 

@@ -16,8 +16,7 @@ from scipy import stats
 
 import bayesnb as bnb
 from bayesnb import sql
-from bayesnb.checking import DriftStatistics
-from bayesnb.checking.two_samples import _chi2_moments, compare_levels
+from bayesnb.analysis.drift import DriftStatistics, _chi2_moments, compare_levels
 
 RARE = 1 / np.arange(1, 41) ** 1.5
 RARE /= RARE.sum()

@@ -20,7 +20,7 @@ from bayesnb import (
     MultinomialNB,
     NormalInverseGamma,
 )
-from bayesnb.checking import check_independence
+from bayesnb.analysis.dependence import check_independence
 from bayesnb.uncertainty import ImproperPosteriorError
 from tests.refusals import refused
 from tests.strategies import variants
@@ -239,7 +239,7 @@ def test_order_and_names_do_not_matter(how):
 
 @pytest.mark.slow("compiles kernels of its own")
 def test_blocks_of_columns_agree_with_pairs_alone(monkeypatch):
-    monkeypatch.setattr("bayesnb.checking.independence._LEVELS", 40)  # blocks of twenty
+    monkeypatch.setattr("bayesnb.analysis.dependence._LEVELS", 40)  # blocks of twenty
     X = (RNG.random((40, 50)) < 0.3).astype(int)
     y = np.arange(40) % 3
     nb = BernoulliNB().fit(X, y)

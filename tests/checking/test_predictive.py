@@ -13,7 +13,7 @@ from sklearn.base import clone
 
 import bayesnb as bnb
 from bayesnb import posterior_predictive_check
-from bayesnb.checking.discrepancies import Tables, associations
+from bayesnb.analysis.predictive import Tables, associations
 from tests.refusals import refused
 
 RNG = np.random.default_rng(3)

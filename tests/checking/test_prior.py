@@ -18,7 +18,7 @@ from bayesnb import (
     NormalInverseGamma,
     PoissonNB,
 )
-from bayesnb.checking import prior_predictive
+from bayesnb.analysis.predictive import prior_predictive
 from bayesnb.uncertainty import ImproperPosteriorError
 from tests.estimators.cases import CASES, each, mixed_frame
 from tests.strategies import variants

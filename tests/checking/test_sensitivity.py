@@ -8,7 +8,7 @@ from scipy.special import logit
 from sklearn.base import clone
 
 from bayesnb import CategoricalNB, GaussianNB, MultinomialNB
-from bayesnb.checking import prior_sensitivity
+from bayesnb.analysis.predictive import prior_sensitivity
 from tests.estimators.cases import CASES
 
 COLUMNS = ["prediction", "probability", "lower", "upper", "label_changes", "d_logit_d_log_alpha"]

@@ -24,7 +24,8 @@ from sklearn.base import clone
 
 import bayesnb as bnb
 from bayesnb._util.kinds import KINDS
-from bayesnb.checking import check_independence, prior_predictive
+from bayesnb.analysis.dependence import check_independence
+from bayesnb.analysis.predictive import prior_predictive
 from bayesnb.distributed import fit as fit_blocks
 from bayesnb.estimators.numbers import OF_KIND, NumbersNB
 from bayesnb.families import Family, SufficientStatistics

@@ -15,7 +15,7 @@ from scipy.special import logsumexp
 from sklearn.base import clone
 
 import bayesnb as bnb
-from bayesnb.prediction import cross_conformal
+from bayesnb.analysis import conformal
 from tests.prediction.tables import ASKED, CODE, COUNTS, LABEL, NUMBERS, N, in_shares, of_levels, of_numbers
 from tests.prediction.tables import LEVELS as TABLE
 from tests.refusals import refused
@@ -161,7 +161,7 @@ def test_of_weighted_models_each_fold_is_ranked_by_a_fit_without_it(by_class):
     """Folds that a loop fits again, on their rows alone; how many rows of its fold a candidate fits no better than."""
     nb = bnb.WeightedNB(bnb.CategoricalNB(categories=[[0.0, 1.0, 2.0]] * 4)).fit(TABLE, LABEL)
     found = bnb.conformal(nb, TABLE, LABEL, by_class=by_class, seed=5)
-    folds = cross_conformal.random_folds(CODE, seed=5)
+    folds = conformal.random_folds(CODE, seed=5)
     assert np.bincount(folds).tolist() == [6] * 10
     assert all(len(set(folds[c == CODE])) == 10 for c in range(3))
     at_most = np.zeros((len(TABLE[ASKED]), 3))
@@ -173,7 +173,7 @@ def test_of_weighted_models_each_fold_is_ranked_by_a_fit_without_it(by_class):
                 at_most[:, c] += joint[own] <= asked[:, c] + TIE
     n = 20 if by_class else N
     np.testing.assert_allclose(found.p_values(TABLE[ASKED]), (at_most + 1) / (n + 1), rtol=0, atol=1e-12)
-    assert found.notes == (cross_conformal.GUARANTEE,)
+    assert found.notes == (conformal.GUARANTEE,)
 
 
 def test_folds_that_lack_a_level_know_it_where_hyperparameters_are_about_it():

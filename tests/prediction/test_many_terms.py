@@ -5,9 +5,9 @@ import pytest
 import scipy.sparse as sp
 
 import bayesnb as bnb
-from bayesnb.prediction import cross_fitting, weight_optimum
-from bayesnb.prediction.cross_terms import CrossTerms, TermBlock
-from bayesnb.prediction.weight_optimum import Expansion, Groups, Prior, held_out_log_losses, maximize
+from bayesnb.weights import cross_fitting, optimum
+from bayesnb.weights.optimum import Expansion, Groups, Prior, held_out_log_losses, maximize
+from bayesnb.weights.terms import CrossTerms, TermBlock
 from tests.refusals import refused
 
 N, T, C, FITS = 24, 9, 3, 4
@@ -86,7 +86,7 @@ def words(n_words: int, n_rows: int = 60) -> tuple[sp.csr_matrix, np.ndarray]:
 
 def test_words_have_a_weight_each(monkeypatch):
     """L-BFGS on a sparse matrix finds the optimum of Newton's method on the dense matrix."""
-    monkeypatch.setattr(weight_optimum, "GRID", ((0.3,),))
+    monkeypatch.setattr(optimum, "GRID", ((0.3,),))
     X, y = words(40)
     dense = bnb.WeightedNB(bnb.BernoulliNB()).fit(X.toarray(), y)
     monkeypatch.setattr(cross_fitting, "MOST_TERMS", 39)
@@ -98,7 +98,7 @@ def test_words_have_a_weight_each(monkeypatch):
 @pytest.mark.slow("fits thousands of weights to see a refusal")
 def test_draws_of_so_many_weights_are_refused(monkeypatch):
     X, y = words(501)
-    monkeypatch.setattr(weight_optimum, "GRID", ((0.3,),))
+    monkeypatch.setattr(optimum, "GRID", ((0.3,),))
     nb = bnb.WeightedNB(bnb.BernoulliNB()).fit(X, y)
     refused(r"WeightedNB has 501 weights, and at most 500 can be drawn\. Use weight_table", bnb.run_nuts, nb, X=X, y=y)
     assert len(bnb.weight_table(nb)) == 501

@@ -15,8 +15,7 @@ from scipy.optimize import minimize
 from scipy.special import gammaln
 
 import bayesnb as bnb
-from bayesnb.prediction.prevalence import Prevalence
-from bayesnb.prediction.share_posterior import effective_size
+from bayesnb.analysis.prevalence import Prevalence, effective_size
 from tests.estimators.cases import CASES, each
 from tests.prediction.tables import COUNTS, in_shares
 from tests.refusals import refused
@@ -239,7 +238,7 @@ class TestMoreClasses:
     def test_rows_that_stand_there_often_are_drawn_as_if_one_by_one(self, monkeypatch):
         rows = np.repeat(np.arange(LEVELS), [40, 3, 2, 20, 1])
         found = estimate(3, rows, draws=1000)
-        monkeypatch.setattr("bayesnb.prediction.share_posterior._FEW", 100)
+        monkeypatch.setattr("bayesnb.analysis.prevalence._FEW", 100)
         other = estimate(3, rows, draws=1000)
         error = found.sd * np.sqrt(1 / found.effective_draws + 1 / other.effective_draws)
         assert (abs(found.mean - other.mean) < FAR * error).all()

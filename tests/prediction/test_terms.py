@@ -9,7 +9,7 @@ import pytest
 import scipy.sparse as sp
 
 import bayesnb as bnb
-from bayesnb.prediction import Terms
+from bayesnb.weights.terms import Terms
 from tests.prediction.tables import ASKED, COUNTS, LABEL, LEVELS, NUMBERS, N, holed, in_shares, of_levels
 from tests.refusals import refused
 from tests.strategies import thorough

@@ -11,9 +11,10 @@ from scipy.optimize import minimize
 from scipy.special import log_softmax
 from sklearn.linear_model import LogisticRegression
 
-from bayesnb.prediction import cross_terms, weight_optimum
-from bayesnb.prediction.cross_terms import CrossTerms
-from bayesnb.prediction.weight_optimum import Expansion, Groups, Prior, held_out_log_losses, maximize, optimize_weights
+from bayesnb.weights import optimum as weight_optimum
+from bayesnb.weights import terms as cross_terms
+from bayesnb.weights.optimum import Expansion, Groups, Prior, held_out_log_losses, maximize, optimize_weights
+from bayesnb.weights.terms import CrossTerms
 
 N, SPLITS = 40, 4
 
@@ -136,7 +137,7 @@ def test_gradients_are_differences(case, dtype):
 
 @pytest.mark.parametrize("case", CASES)
 def test_the_hessian_is_the_difference_of_gradients(case, monkeypatch):
-    monkeypatch.setattr("bayesnb.prediction.cross_terms._CELLS_IN_CACHE", 100)  # several blocks of rows
+    monkeypatch.setattr("bayesnb.weights.terms._CELLS_IN_CACHE", 100)  # several blocks of rows
     terms, rng = CASES[case][0], np.random.default_rng(2)
     model = Expansion.around(terms, rng.normal(size=len(terms.difference)), rng.normal(size=terms.values.shape[-1]))
     expected = hessian(lambda at: (0.0, -terms.contrasts.log_score(at[:, None])[1][:, 0]), model.point)

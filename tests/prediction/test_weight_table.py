@@ -16,7 +16,7 @@ from scipy.stats import norm
 from sklearn.exceptions import NotFittedError
 
 import bayesnb as bnb
-from bayesnb.prediction import cross_fitting, weight_optimum
+from bayesnb.weights import cross_fitting, optimum
 from tests.prediction import tables
 from tests.prediction.tables import CODE, COUNTS, LABEL, LEVELS, NUMBERS, N, of_levels
 from tests.prediction.test_weighted import CASES, crossed, objective, of_two_classes, solved, splits, terms_of
@@ -27,7 +27,7 @@ from tests.refusals import refused
 def weighted():
     """Classifier with one weight for each term."""
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(weight_optimum, "GRID", ((0.3,),))
+        patch.setattr(optimum, "GRID", ((0.3,),))
         return bnb.WeightedNB(bnb.CategoricalNB()).fit(LEVELS, LABEL)
 
 
@@ -69,7 +69,7 @@ def test_intervals_are_averaged_over_how_far_weights_may_be_from_the_temperature
     """Quantiles of the mixture of normals, each τ by Laplace's evidence, found by a root of its distribution."""
     parts, grid = [], (0.1, 0.3, 1.0)
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(weight_optimum, "GRID", [(tau,) for tau in grid])
+        patch.setattr(optimum, "GRID", [(tau,) for tau in grid])
         nb = bnb.WeightedNB(bnb.CategoricalNB()).fit(LEVELS, LABEL)
     scores = crossed(nb.estimator, LEVELS)
     for tau in grid:

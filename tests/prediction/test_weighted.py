@@ -19,8 +19,8 @@ from sklearn.naive_bayes import GaussianNB as Foreign
 from sklearn.utils.estimator_checks import parametrize_with_checks
 
 import bayesnb as bnb
-from bayesnb.prediction import weight_optimum
-from bayesnb.selection.halves import random_halves
+from bayesnb.weights import optimum
+from bayesnb.weights.cross_fitting import random_halves
 from tests.prediction.tables import (
     ASKED,
     CLASSES,
@@ -138,7 +138,7 @@ def solved(scores, label, tau, biased=True):
 @pytest.mark.parametrize("tau", [0.0, 0.1, 1.0])
 def test_weights_are_those_of_another_solver(case, tau, monkeypatch):
     nb, X = CASES[case]
-    monkeypatch.setattr(weight_optimum, "GRID", ((tau,),))
+    monkeypatch.setattr(optimum, "GRID", ((tau,),))
     found = bnb.WeightedNB(nb, "feature").fit(X, LABEL)
     scores = crossed(nb, X)
     at = solved(scores, CODE, tau).x
@@ -151,7 +151,7 @@ def test_weights_are_those_of_another_solver(case, tau, monkeypatch):
 @pytest.mark.parametrize("tau", [(0.0, 0.0), (0.3, 0.0), (1.0, 0.3)])
 def test_margins_and_dependences_have_temperatures_of_their_own(tau, monkeypatch):
     """w = T + τ d with T ~ N(1, 1) of margins and N(½, 1) of dependences, by another solver."""
-    monkeypatch.setattr(weight_optimum, "GRID_OF_TWO", (tau,))
+    monkeypatch.setattr(optimum, "GRID_OF_TWO", (tau,))
     nb, X = CASES["tree"]
     found = bnb.WeightedNB(nb, "feature").fit(X, LABEL)
     scores, own = crossed(nb, X), np.tile(np.eye(3)[CODE], (SPLITS, 1))
@@ -179,7 +179,7 @@ def test_margins_and_dependences_have_temperatures_of_their_own(tau, monkeypatch
 def test_shrinkage_is_the_smallest_without_strong_evidence_against_it():
     nb = weighted()
     scores, evidence = crossed(nb.estimator, LEVELS), {}
-    for (tau,) in weight_optimum.GRID:
+    for (tau,) in optimum.GRID:
         value, _ = objective(scores, CODE, tau)
         at = solved(scores, CODE, tau).x
         # Laplace's approximation, the Hessian by differences of the gradient.
@@ -239,7 +239,7 @@ def test_the_expected_loss_is_that_of_weights_that_do_not_know_the_row(case, mon
     Rows that the same halves score are held out by quarters, those of a class one after the other; the class is rarer
     by the row, as stratified halves know its share.
     """
-    monkeypatch.setattr(weight_optimum, "GRID", ((1.0,),))
+    monkeypatch.setattr(optimum, "GRID", ((1.0,),))
     estimator, X = CASES[case]
     nb, scores, losses = bnb.WeightedNB(estimator, "feature").fit(X, LABEL), crossed(estimator, X), np.zeros(N)
     full, half = solved(scores, CODE, 1.0).x, random_halves(CODE, SPLITS, 0)

@@ -17,7 +17,7 @@ import bayesnb as bnb
 from bayesnb.estimators import kdb
 from bayesnb.fitted import counting
 from bayesnb.networks import class_information, k_dependence, mutual_information
-from bayesnb.selection.halves import random_halves
+from bayesnb.weights.cross_fitting import random_halves
 from tests.estimators.cases import state
 from tests.refusals import refused
 from tests.strategies import counted, variants

@@ -1,32 +1,217 @@
-"""Cross-fitting for weights of terms: each random half of the rows is fitted, and scores the rows of the other half.
+"""Cross-fitting: each random half of the rows is fitted, and scores the rows of the other half.
 
 Terms of a row by fits that know its label, or by leave-one-out, promise too much: the label is in the tables of all
 other rows, and what is chance looks like evidence. Given the rows of one half, the labels of the other half are
-independent, so that their log score is a log-likelihood whose evidence can be compared.
+independent, so that their log score is a log-likelihood whose evidence can be compared. It chooses weights of terms,
+densities of columns of numbers, and candidates such as numbers of parents.
 """
 
 from __future__ import annotations
 
 import warnings
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, fields
 from itertools import tee
 from operator import itemgetter
 from typing import Any, Literal, NamedTuple
 
 import numpy as np
+from jaxtyping import Bool, Float, Int
 
 from bayesnb._util.arguments import shown
+from bayesnb._util.precision import float64
 from bayesnb._util.terminal import progress
 from bayesnb._util.warnings import warn
 from bayesnb.encoding import Encoding, Levels, Rows, Table
 from bayesnb.fitted import scoring
 from bayesnb.fitted.state import FEWEST_EVENTS, Fitted
-from bayesnb.prediction.cross_terms import MOST_TERMS, CrossTerms, TermBlock
-from bayesnb.prediction.terms import AVERAGE, terms_of_rows
-from bayesnb.prediction.weight_optimum import Groups, Optimum, Prior, held_out_log_losses, optimize_weights
-from bayesnb.prediction.weights import WeightPath, Weights
-from bayesnb.selection.halves import number_of_splits, random_halves, sample_rows
+from bayesnb.model import JointLikelihood, NaiveBayes
+from bayesnb.weights.optimum import Groups, Optimum, Prior, held_out_log_losses, optimize_weights
+from bayesnb.weights.terms import AVERAGE, MOST_TERMS, CrossTerms, TermBlock, WeightPath, Weights, terms_of_rows
+
+# -- Random halves of the rows, by which choices are scored on rows that have not made them --------
+
+N_SPLITS, _MOST_SPLITS, _MANY_ROWS = 3, 6, 3_000
+
+
+def number_of_splits(n_rows: int) -> int:
+    """Return the number of splits into halves: 3,000 divided by the number of rows, at least 3 and at most 6."""
+    return max(N_SPLITS, min(_MOST_SPLITS, _MANY_ROWS // max(1, n_rows)))
+
+
+def random_halves(label: np.ndarray, n_splits: int, seed: int) -> np.ndarray:
+    """Draw random splits of N rows into halves, stratified by class.
+
+    Parameters
+    ----------
+    label : (N,) int array
+        Index of the class of each row.
+    n_splits, seed : int
+        Number of splits S, and seed of the random numbers.
+
+    Returns
+    -------
+    (S, N) array of bool
+        Whether each row is in the first half of each split.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> halves = random_halves(np.array([0, 0, 0, 0, 1, 1]), n_splits=2, seed=0)
+    >>> halves[:, :4].sum(axis=1), halves[:, 4:].sum(axis=1)
+    (array([2, 2]), array([1, 1]))
+    """
+    rng, first_halves = np.random.default_rng(seed), np.zeros((n_splits, len(label)), bool)
+    for half in first_halves:
+        order = rng.permutation(len(label))
+        half[order[np.argsort(label[order], kind="stable")][::2]] = True
+    return first_halves
+
+
+def sample_rows(label: np.ndarray, most: int, seed: int) -> np.ndarray:
+    """Return positions, in ascending order, of the rows of classes of several rows: all, or a stratified sample.
+
+    Parameters
+    ----------
+    label : (N,) int array
+        Index of the class of each row.
+    most, seed : int
+        Most rows to choose, and seed of the sample.
+    """
+    position = np.flatnonzero(np.bincount(label)[label] > 1)
+    if len(position) <= most:
+        return position
+    order = np.random.default_rng(seed).permutation(position)
+    order = order[np.argsort(label[order], kind="stable")]
+    return np.sort(order[np.linspace(0, len(order) - 1, most).astype(int)])
+
+
+# -- Comparison of two densities of columns of numbers by how well they predict the class, by fits to random halves
+
+MOST_ROWS = 10_000
+_MOST_TERMS = 2**25
+_WORST = -1e3
+
+
+class Density(NamedTuple):
+    """Encoded rows of F columns in one block, and the posterior of their parameters by weights (N,) of the rows."""
+
+    encoding: Encoding
+    rows: Rows
+    fit: Callable[[np.ndarray], NaiveBayes]
+
+    def likelihoods(self, weights: list[np.ndarray]) -> list[JointLikelihood]:
+        """Return the predictive likelihoods of the columns under each of K weights of the rows."""
+        fits = [self.fit(weight) for weight in weights]
+        family = fits[0].blocks[0]
+        if not hasattr(family, "read_together"):
+            return [float64(fit.read)("predictive") for fit in fits]
+        together = float64(family.read_together)([fit.blocks[0] for fit in fits])
+        log_class = [scoring.log_class(fit, "predictive") for fit in fits]
+        return [JointLikelihood(v, (likelihood,)) for v, likelihood in zip(log_class, together, strict=True)]
+
+
+class NumberTerms(NamedTuple):
+    """Terms log p(x_j | class) of F columns of numbers, by fits to random halves of the rows without the row.
+
+    Parameters
+    ----------
+    names : tuple of str
+        Names of the columns.
+    halves : (S, N) bool array
+        Whether each row is in the first half of each split.
+    rows : (n,) int array
+        Positions of the rows that have terms, in ascending order.
+    values : (S, n, C, F) array
+        Terms of each row by the half of each split that lacks the row.
+    """
+
+    names: tuple[str, ...]
+    halves: Bool[np.ndarray, "S N"]
+    rows: Int[np.ndarray, "n"]
+    values: Float[np.ndarray, "S n C F"]
+
+    def of_half(self, counted: np.ndarray, rows: np.ndarray) -> Float[np.ndarray, "m C F"] | None:
+        """Return the terms of `rows` (m,) by a fit to the rows in the mask `counted` (N,); None if there are none."""
+        for half, values in zip(self.halves, self.values, strict=True):
+            if np.array_equal(counted, half if counted[0] == half[0] else ~half) and np.isin(rows, self.rows).all():
+                return np.asarray(values[np.searchsorted(self.rows, rows)])
+        return None
+
+
+def compare_densities(
+    first: Density, second: Density, label: np.ndarray, weight: np.ndarray
+) -> tuple[Float[np.ndarray, "F"], Callable[[np.ndarray], NumberTerms] | None]:
+    """Compute (F,) gains in log P(class) of each column's second density over its first, in nats per row.
+
+    A function is returned, too, of a mask (F,) of the columns that have the second density, to their `NumberTerms`.
+
+    The score of a density is log P(y | x_j), by that column alone, of each row by fits to halves without the row. The
+    gains of the columns are shrunk to a common gain, so that few rows give little reason to choose. Where fewer than
+    ten rows are outside the largest class the gains are 0, and there is no such function. Rows of classes with a single
+    row are not scored.
+
+    Parameters
+    ----------
+    first, second : Density
+        Densities of the same columns.
+    label, weight : (N,) arrays
+        Index of the class, and replication count, of each row.
+
+    References
+    ----------
+    DerSimonian & Laird, *Meta-analysis in clinical trials*, Controlled Clinical Trials 7 (1986), for the shrinkage.
+    """
+    n_columns, n_classes = int(first.rows.width()), len(first.encoding.classes)
+    if weight.sum() - np.bincount(label, weight).max(initial=0.0) < FEWEST_EVENTS:
+        return np.zeros(n_columns), None
+    rows = sample_rows(label, min(MOST_ROWS, max(1, _MOST_TERMS // (n_classes * n_columns))), seed=0)
+    halves = random_halves(label, number_of_splits(len(rows)), seed=0)
+    sides = [half for first_half in halves for half in (first_half, ~first_half)]
+    gain, terms = np.zeros((len(rows), n_columns)), np.zeros((2, len(halves), len(rows), n_classes, n_columns))
+    for density, sign, of_density in ((first, -1, terms[0]), (second, 1, terms[1])):
+        for k, likelihood in enumerate(density.likelihoods([weight * half for half in sides])):
+            others = np.flatnonzero(~sides[k][rows])
+            of_others = (density.rows.take(rows[others]),)
+            values = scoring.terms(density.encoding, likelihood, of_others, len(others))
+            of_density[k // 2, others] = values
+            gain[others] += sign * _label_scores(values, likelihood.log_class, label[rows[others]])
+
+    def choose(is_second: np.ndarray) -> NumberTerms:
+        """Return the terms of the columns with the second density where the mask (F,) is true."""
+        return NumberTerms(tuple(first.encoding.term_names), halves, rows, np.where(is_second, terms[1], terms[0]))
+
+    return shrink(gain / len(halves), weight[rows]), choose
+
+
+def shrink(gain: np.ndarray, weight: np.ndarray) -> np.ndarray:
+    """Shrink the weighted column means of `gain` (N, F) to a common mean by normal empirical Bayes; return (F,)."""
+    total = weight.sum()
+    mean = weight @ gain / total
+    variance = np.maximum(weight @ (gain - mean) ** 2 / total / total, 1e-18)
+    precision = 1.0 / variance
+    common = precision @ mean / precision.sum()
+    excess = precision @ (mean - common) ** 2 - (len(mean) - 1)
+    spread = max(0.0, excess / max(precision.sum() - precision @ precision / precision.sum(), 1e-300))
+    precision = 1.0 / (spread + variance)
+    common = mean @ precision / precision.sum()
+    return np.asarray(common + spread / (spread + variance) * (mean - common))
+
+
+def _label_scores(terms: np.ndarray, log_class: np.ndarray, label: np.ndarray) -> np.ndarray:
+    """Compute (n, F) log P(label | x_j) from terms (n, C, F) of each column j alone, at least -1000 nats.
+
+    A row that all classes exclude has -log C.
+    """
+    joint = terms + np.asarray(log_class)[:, None]
+    of_label = np.take_along_axis(joint, label[:, None, None], axis=1)[:, 0]
+    # A cell that is impossible in every class, or too far out for float64, leaves all classes equally probable.
+    with np.errstate(invalid="ignore"):
+        score = of_label - np.logaddexp.reduce(joint, axis=1)
+    return np.asarray(np.maximum(np.where(np.isnan(score), -np.log(joint.shape[1]), score), _WORST))
+
+
+# -- Cross-fitting for weights of terms: each random half of the rows is fitted, and scores the rows of the other half
 
 Kind = Literal["feature", "temperature", "auto"]
 

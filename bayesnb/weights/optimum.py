@@ -27,7 +27,7 @@ import numpy as np
 from jaxtyping import Bool, Float, Int
 from scipy.optimize import minimize, minimize_scalar
 
-from bayesnb.prediction.cross_terms import CrossTerms
+from bayesnb.weights.terms import CrossTerms
 
 GRID = ((0.0,), (0.03,), (0.1,), (0.3,), (1.0,))
 GRID_OF_TWO = (
