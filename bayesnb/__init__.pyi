@@ -36,7 +36,6 @@ from .estimators.from_counts import from_counts
 from .estimators.semi_supervised import fit_em
 from .evaluation import compare_estimates, learning_curve
 from .families import Dirichlet, GammaExponential, GammaPoisson, NormalInverseGamma
-from .inference_data import to_arviz
 from .model import JointLikelihood, NaiveBayes, Statistics
 from .persistence import CorruptModelError, load, save
 from .sampling.diagnostic_tests import diagnostic_tests
@@ -55,6 +54,7 @@ from .uncertainty import (
     posterior_draws,
     predict_interval,
 )
+from .uncertainty.arviz import to_arviz
 from .version import __version__
 from .weights.terms import loo_terms, terms, weight_table
 

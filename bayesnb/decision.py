@@ -15,8 +15,7 @@ from bayesnb._util.terminal import card, table
 from bayesnb._util.warnings import warn
 from bayesnb.encoding import check_labels
 from bayesnb.fitted.state import Classifier, current_state, is_mixture, require_fitted, require_posterior
-from bayesnb.uncertainty.class_probabilities import choose_sampler, require_options
-from bayesnb.uncertainty.row_draws import Given, Method
+from bayesnb.uncertainty.class_probabilities import Given, Method, choose_sampler, require_options
 
 REJECT = "reject"
 _MOST_DISPLAYED_CLASSES = 12

@@ -15,7 +15,7 @@ from sklearn.datasets import load_breast_cancer
 
 import bayesnb as bnb
 from bayesnb.decision import bayes_theorem, zero_one
-from bayesnb.uncertainty.row_draws import RowSampler
+from bayesnb.uncertainty.class_probabilities import RowSampler
 from tests.prediction.tables import ASKED, CLASSES, NUMBERS, N, of_numbers
 from tests.refusals import refused
 

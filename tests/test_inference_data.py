@@ -21,7 +21,7 @@ from bayesnb import (
     PoissonNB,
     posterior_draws,
 )
-from bayesnb.inference_data import to_arviz
+from bayesnb.uncertainty.arviz import to_arviz
 from tests.refusals import refused
 from tests.strategies import variants
 

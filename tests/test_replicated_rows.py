@@ -8,7 +8,7 @@ import pytest
 from scipy import stats
 
 import bayesnb as bnb
-from bayesnb import inference_data
+from bayesnb.uncertainty import arviz
 
 RNG = np.random.default_rng(5)
 N = 24
@@ -136,12 +136,12 @@ def test_number_of_replicated_values_is_bounded(monkeypatch):
     X, y = RNG.integers(0, 2, (30, 3)), RNG.integers(0, 2, 30)
     nb = bnb.CategoricalNB().fit(X, y)
     full = bnb.to_arviz(nb, X, y, draws=9, chains=2)["posterior_predictive"]
-    monkeypatch.setattr(inference_data, "_MOST_REPLICATED", 2 * 30 * 3 * 4)
+    monkeypatch.setattr(arviz, "_MOST_REPLICATED", 2 * 30 * 3 * 4)
     data = bnb.to_arviz(nb, X, y, draws=9, chains=2)
     assert data["posterior_predictive"]["0"].shape == (2, 4, 30)
     assert data["posterior_predictive"]["label"].values.tolist() == full["label"].values[:, :4].tolist()
     assert data["log_likelihood"]["row"].shape == (2, 9, 30)
-    monkeypatch.setattr(inference_data, "_MOST_REPLICATED", 2 * 30 * 3 - 1)
+    monkeypatch.setattr(arviz, "_MOST_REPLICATED", 2 * 30 * 3 - 1)
     data = bnb.to_arviz(nb, X, y, draws=9, chains=2)["posterior_predictive"]
     assert data["label"].shape == (2, 9, 30)
     assert "more than 179 values" in data.attrs["features"]

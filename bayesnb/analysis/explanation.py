@@ -37,8 +37,8 @@ from bayesnb.fitted import scoring
 from bayesnb.fitted.state import Classifier, Fitted, require_posterior
 from bayesnb.model import NaiveBayes, TermWeights
 from bayesnb.uncertainty import CLASS, require_proper
+from bayesnb.uncertainty.class_probabilities import padded_posterior
 from bayesnb.uncertainty.draws import CLASS_PROB, draw_posterior, draw_variates
-from bayesnb.uncertainty.row_draws import padded_posterior
 
 # -- Contributions of the features of a row to the log odds of one class against another -----------
 

@@ -24,9 +24,8 @@ from bayesnb.encoding import Rows
 from bayesnb.encoding.table import match_classes
 from bayesnb.fitted.state import Classifier, Fitted, require_fitted
 from bayesnb.model import log_normalize
+from bayesnb.uncertainty.class_probabilities import Parameters, map_blocks, map_rows, read_parameters
 from bayesnb.uncertainty.draws import draw_posterior
-from bayesnb.uncertainty.given_draws import Parameters, read_parameters
-from bayesnb.uncertainty.row_draws import map_blocks, map_rows
 
 # -- Posterior of class shares π given unlabelled rows: p(π | U) ∝ Dir(π | α) Π_i Σ_c π_c p(x_i | c)
 

@@ -132,7 +132,7 @@ class LeaveOneOut:
         >>> type(loo(GaussianNB().fit(X, y), X, y).to_elpd()).__name__
         'ELPDData...'
         """
-        from bayesnb.inference_data import elpd_data
+        from bayesnb.uncertainty.arviz import elpd_data
 
         require_choice("kind", kind, ("label", "row"))
         pointwise = self.pointwise if kind == "label" else self.row_pointwise

@@ -16,7 +16,7 @@ from bayesnb.cli.document import SUFFIXES, Format, render
 from bayesnb.cli.output_folder import file_stem
 from bayesnb.cli.report import chapter, full_report
 from bayesnb.estimators.base import NaiveBayesClassifier
-from bayesnb.inference_data import to_arviz
+from bayesnb.uncertainty.arviz import to_arviz
 
 _CHAINS, _DRAWS = 4, 500
 _MORE = "For more draws, fit the classifier in Python, and call bayesnb.to_arviz(nb, draws=...)."

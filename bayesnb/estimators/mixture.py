@@ -24,8 +24,7 @@ from bayesnb.fitted import scoring
 from bayesnb.fitted.counting import require_numbers
 from bayesnb.fitted.state import Fitted, read_columns
 from bayesnb.kernels import Output
-from bayesnb.uncertainty.given_draws import read_parameters
-from bayesnb.uncertainty.row_draws import score_draws
+from bayesnb.uncertainty.class_probabilities import read_parameters, score_draws
 
 
 @dataclass(eq=False, repr=False)

@@ -16,8 +16,7 @@ from bayesnb.fitted import scoring
 from bayesnb.fitted.state import Fitted, current_state, warn_undefined
 from bayesnb.kernels import Output
 from bayesnb.model import Estimate, NaiveBayes, Statistics
-from bayesnb.uncertainty.given_draws import Hyperparameters, Parameters, read_group_draws
-from bayesnb.uncertainty.row_draws import score_draws
+from bayesnb.uncertainty.class_probabilities import Hyperparameters, Parameters, read_group_draws, score_draws
 
 
 def _empty_labels(nb: FittedClassifier, no_rows: object) -> np.ndarray:

@@ -18,8 +18,8 @@ from bayesnb.plots import style
 from bayesnb.plots.diagnostic_table import is_diagnostic, read_prob, tabulate_accuracy
 from bayesnb.plots.labels import labels
 from bayesnb.plots.style import Axes
+from bayesnb.uncertainty.class_probabilities import read_parameters
 from bayesnb.uncertainty.draws import CLASS_PROB, site_names
-from bayesnb.uncertainty.given_draws import read_parameters
 from bayesnb.uncertainty.tables import locate_draws
 
 _MOST_PROFILES = 30

@@ -16,7 +16,6 @@ from bayesnb._util.terminal import card
 from bayesnb._util.terminal import progress as progress_bar
 from bayesnb._util.terminal import table as html_table
 from bayesnb.encoding.priors import IntervalPrior
-from bayesnb.inference_data import assemble_named
 from bayesnb.sampling import results_table
 from bayesnb.sampling.hui_walter import HuiWalter
 from bayesnb.sampling.identification import Margins, measure_information
@@ -24,6 +23,7 @@ from bayesnb.sampling.latent import read_multiplicities
 from bayesnb.sampling.nuts import diagnose, require_run
 from bayesnb.sampling.results_table import code_results, distinct_rows, read_populations, to_frame
 from bayesnb.sampling.tempering import Posterior, draw_posterior
+from bayesnb.uncertainty.arviz import assemble_named
 
 _UNIFORM = (1.0, 1.0)
 _PRIOR_DRAWS = 20_000

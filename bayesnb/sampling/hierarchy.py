@@ -22,9 +22,9 @@ from bayesnb.families.protocol import Hyperparameter, HyperpriorKind
 from bayesnb.model import NaiveBayes, Statistics
 from bayesnb.sampling.chains import NumpyroProgram
 from bayesnb.sampling.programs import Sites, evaluate
-from bayesnb.uncertainty import given_draws
+from bayesnb.uncertainty import class_probabilities
+from bayesnb.uncertainty.class_probabilities import hyperparameter_sites
 from bayesnb.uncertainty.draws import draw_sites
-from bayesnb.uncertainty.given_draws import hyperparameter_sites
 
 _MOST_CELLS = 2**22
 
@@ -58,11 +58,11 @@ class Hierarchy:
         every = [pair for part in self.hyperparameters() for pair in part.items()]
         values = {site: _sample_hyperparameter(site, hyperparameter, self.alpha) for site, hyperparameter in every}
         names = hyperparameter_sites(self.prior, self.kind, self.sites)
-        return given_draws.prior_given(self.prior.unit() if into is None else into, names, values)
+        return class_probabilities.prior_given(self.prior.unit() if into is None else into, names, values)
 
     def hyperparameters(self) -> list[dict[str, Hyperparameter]]:
         """Hyperparameters of the classes and of each block, by site."""
-        return given_draws.sampled_hyperparameters(self.prior, self.kind, self.sites)
+        return class_probabilities.sampled_hyperparameters(self.prior, self.kind, self.sites)
 
     def program(self, statistics: Statistics) -> tuple[NumpyroProgram, list[np.ndarray]]:
         """NumPyro program with the posterior density of the hyperparameters, up to a constant, and its data.
@@ -127,7 +127,7 @@ class Hierarchy:
         drawn: dict[str, np.ndarray] = {}
         for start in range(0, n_draws, size):
             part = {site: values[start : start + size] for site, values in samples.items()}
-            models = given_draws.posteriors_given(prior, counted, names, part)
+            models = class_probabilities.posteriors_given(prior, counted, names, part)
             for site, values in draw_sites(models, sites, masks, 1, (seed, start)).items():
                 if site not in drawn:
                     drawn[site] = np.empty((n_draws * n_groups, *values.shape[1:]))

@@ -25,12 +25,12 @@ from bayesnb.families import LevelCounts
 from bayesnb.families.arrays import kernel, logsumexp
 from bayesnb.fitted import counting, scoring
 from bayesnb.fitted.state import Fitted
-from bayesnb.inference_data import assemble_latent
 from bayesnb.model import JointLikelihood, NaiveBayes, Statistics
 from bayesnb.sampling.nuts import diagnose, require_run
 from bayesnb.uncertainty import require_proper, site_names
+from bayesnb.uncertainty.arviz import assemble_latent
+from bayesnb.uncertainty.class_probabilities import Sites
 from bayesnb.uncertainty.draws import CLASS_PROB, HostVariates, stack_as_classes
-from bayesnb.uncertainty.given_draws import Sites
 
 _ANOTHER = "Fit a mixture of another estimator, such as CategoricalNB()."
 _MOST_SCORES = 2**25

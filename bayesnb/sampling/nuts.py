@@ -19,11 +19,11 @@ from bayesnb.encoding import check_weights
 from bayesnb.encoding.levels import Levels
 from bayesnb.fitted import counting
 from bayesnb.fitted.state import Classifier, Fitted, require_posterior
-from bayesnb.inference_data import assemble, assemble_weights
 from bayesnb.model import Statistics
 from bayesnb.uncertainty import require_proper, site_names
+from bayesnb.uncertainty.arviz import assemble, assemble_weights
+from bayesnb.uncertainty.class_probabilities import NEW_GROUP, read_groups
 from bayesnb.uncertainty.draws import feature_masks, parameter_shapes
-from bayesnb.uncertainty.given_draws import NEW_GROUP, read_groups
 from bayesnb.weights.cross_fitting import Kind, TooFewRowsError, cross_fit
 from bayesnb.weights.terms import MOST_TERMS, Weighed, require_weights
 

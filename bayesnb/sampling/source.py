@@ -20,8 +20,8 @@ from bayesnb._util.arguments import shown
 from bayesnb.encoding.levels import to_python
 from bayesnb.fitted.state import Classifier, Fitted, require_posterior
 from bayesnb.sampling.nuts import read_target
+from bayesnb.uncertainty.class_probabilities import CLASS_ALPHA, hyperparameter_sites
 from bayesnb.uncertainty.draws import CLASS_PROB
-from bayesnb.uncertainty.given_draws import CLASS_ALPHA, hyperparameter_sites
 
 _IMPORTS = """
 import jax.numpy as jnp

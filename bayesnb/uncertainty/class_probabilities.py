@@ -1,32 +1,993 @@
-"""Uncertainty of P(class | row, θ): intervals, the split of entropy, moments of log odds."""
+"""Uncertainty of the class probabilities of rows: by moments of the scores, or by draws of the parameters.
+
+The score of a class is log π_c + log p(row | c, θ). Its first three cumulants are closed forms. A variate with these
+cumulants is a cubic of a normal one (Wilson & Hilferty, *The distribution of chi-square*, PNAS 17 (1931)): with z
+standard normal, y = (2/γ) [(1 - γ²/36 + γ z/6)³ - 1] has mean 0, variance 1 and skewness γ to within .0001, .0003 and
+.01 at |γ| = 1, and .002, .004 and .07 at 2, since the cube root of a gamma variate is nearly normal. At γ = 0 it is z.
+
+Draws of parameters may be exact ones, those of NUTS, or of another program. From draws of the posterior of the same
+model only the hyperparameters are read: given these θ is integrated out in closed form. From draws of other origin θ
+itself is read. Draws given the data are weighted by p(row | draw) to become draws given the row too; few of them may
+have nearly all of the weight.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Callable
+import operator
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+from functools import partial, reduce
+from typing import Any, Literal, Self
 
 import jax
 import numpy as np
 import pandas as pd
 
-from bayesnb._util.arguments import find_class, require_choice, require_integer, require_probability, require_seed
-from bayesnb.encoding import Rows
-from bayesnb.families.arrays import kernel
-from bayesnb.families.protocol import Cumulants
-from bayesnb.fitted.state import Classifier, Fitted, require_posterior
-from bayesnb.model import NaiveBayes
-from bayesnb.uncertainty.draws import draw_posterior
-from bayesnb.uncertainty.row_draws import (
-    DrawsFunction,
-    Given,
-    Method,
-    RowFunction,
-    RowSampler,
-    map_blocks,
-    map_rows,
-    padded_posterior,
-    sampler_of_draws,
+from bayesnb._util.arguments import (
+    bad_argument,
+    find_class,
+    require_choice,
+    require_integer,
+    require_probability,
+    require_seed,
+    shown,
+    to_numbers,
 )
-from bayesnb.uncertainty.score_moments import probability_interval, row_cumulants, score_cumulants, split_entropy
+from bayesnb._util.arrays import scatter_rows
+from bayesnb._util.precision import float64
+from bayesnb._util.warnings import warn
+from bayesnb.encoding import Encoding, Rows, blocks, check_labels, ignore_unknown
+from bayesnb.encoding.encoded_rows import pad_rows
+from bayesnb.encoding.levels import to_python
+from bayesnb.families import Known, LevelCounts
+from bayesnb.families.arrays import is_host, kernel, logsumexp, pytree, vmap, xp
+from bayesnb.families.averaged import length_power
+from bayesnb.families.protocol import Cumulants, Family, Hyperparameter, HyperpriorKind, Variates
+from bayesnb.families.special import polygammas
+from bayesnb.fitted import scoring
+from bayesnb.fitted.scoring import pad
+from bayesnb.fitted.state import Classifier, Fitted, require_posterior
+from bayesnb.model import JointLikelihood, NaiveBayes, Statistics, kernel_log_base, log_normalize, plus
+from bayesnb.uncertainty.draws import (
+    CLASS_PROB,
+    HostVariates,
+    ask,
+    draw_posterior,
+    origin,
+    parameter_shapes,
+    require_proper,
+    run,
+    site_names,
+    stack_as_classes,
+)
+
+# -- Moments of a row's scores under the posterior of the parameters, and distributions with these moments
+
+_LARGEST_SKEWNESS = 3.0  # The cubic of a larger one has not the stated mean and variance.
+_NODES = 40
+_LARGEST_LOGIT = 1e100  # stands for an infinite logit
+_SMALLEST_SD = 1e-40  # stands for an sd of 0
+
+
+# -- cumulants of scores -------------------------------------------------------------------------
+
+
+@pytree
+class RowCumulants:
+    """Cumulants (N, C) of log p(row | class, θ) given the data, and given the data and the row in that class.
+
+    Parameters
+    ----------
+    log_proba : (N, C) array
+        log P(class | row), parameters integrated out.
+    without_row, with_row : Cumulants
+        Cumulants under θ | D, and under θ | D, (row, class).
+    """
+
+    log_proba: Any
+    without_row: Cumulants
+    with_row: Cumulants
+
+
+@kernel
+def row_cumulants(model: NaiveBayes, x: tuple[object, ...]) -> RowCumulants:
+    """Compute log P(class | row) and the first three cumulants of log p(row | class, θ), (n, C), of a block of rows.
+
+    Features are independent given the class, so that their cumulants add. Weighted terms are not a distribution of rows
+    that could be added to the data: their cumulants with the row are those without it.
+    """
+    log_proba = log_normalize(model.log_joint(x))
+    if model.weights is not None:
+        weights = zip(model.blocks, x, model.weights.blocks, model.weights.exponents, strict=True)
+        total = reduce(operator.add, (_weighted_cumulants(*block) for block in weights))
+        return RowCumulants(log_proba, total, total)
+    pairs = list(zip(model.blocks, x, strict=True))
+    without_row, with_row = (
+        reduce(operator.add, (family.log_likelihood_cumulants(rows, multiplicity) for family, rows in pairs))
+        for multiplicity in (0.0, 1.0)
+    )
+    return RowCumulants(log_proba, without_row, with_row)
+
+
+def _weighted_cumulants(family: Family, rows: Any, weight: Any, exponent: Any) -> Cumulants:
+    """Compute cumulants (n, C) of a block's weighted log-likelihood: κ_k = Σ_t w_tᵏ κ_k,t over the terms t.
+
+    A scalar weight w multiplies the whole row by w (t + 1)^(-exponent), where t is the number of draws of the row.
+    """
+    if xp.ndim(weight):
+        return (family.cumulants_of_terms(rows) * weight).sum()
+    return family.log_likelihood_cumulants(rows) * length_power(rows, weight, exponent)[:, None]
+
+
+def class_cumulants(class_prior: Any, multiplicity: jax.Array) -> Cumulants:
+    """Cumulants of log π_c up to a variate that all classes share, with `multiplicity` (…, C) more rows of each class.
+
+    For a Dirichlet ψ(α_c), ψ₁(α_c) and ψ₂(α_c): differences between classes have exactly the moments that follow. For
+    known class probabilities log π_c, 0 and 0, whatever `multiplicity` is.
+    """
+    if class_prior.fixed:
+        log_prob = xp.broadcast_to(xp.asarray(class_prior.log_prob)[0], multiplicity.shape)
+        return Cumulants(log_prob, xp.zeros_like(log_prob), xp.zeros_like(log_prob))
+    return Cumulants(*polygammas(xp.asarray(class_prior.concentration)[0] + multiplicity))
+
+
+def score_cumulants(model: NaiveBayes, row: RowCumulants, given: Literal["row", "data"]) -> tuple[jax.Array, Cumulants]:
+    """Weights (N, K) and cumulants (N, K, C) of the scores of the classes, a mixture of K components.
+
+    Given the data, K = 1. Given the row too, the class k of the row is unknown, and K = C: the weights are
+    P(k | row, D), and the components the scores under θ | D, (row, k).
+    """
+    n, n_classes = row.log_proba.shape
+    if given == "row":
+        of_row = xp.eye(n_classes, dtype=bool)
+        rows = jax.tree.map(lambda a, b: xp.where(of_row, a[:, None], b[:, None]), row.with_row, row.without_row)
+        return xp.exp(row.log_proba), rows + class_cumulants(model.class_prior, of_row.astype(row.log_proba.dtype))
+    scores = row.without_row + class_cumulants(model.class_prior, xp.zeros(n_classes))
+    if model.weights is not None:
+        scores = replace(scores, mean=scores.mean + model.weights.class_bias)
+    return xp.ones((n, 1)), jax.tree.map(lambda m: m[:, None], scores)
+
+
+# -- variates of given skewness ------------------------------------------------------------------
+
+
+def skewness(variance: Any, third: Any) -> Any:
+    """Skewness from variance and third central moment, limited to ±3; 0 where the variance is 0."""
+    known = variance > 0
+    return (known * third / (variance * variance**0.5 + ~known)).clip(-_LARGEST_SKEWNESS, _LARGEST_SKEWNESS)
+
+
+def skewed(z: Any, skew: Any) -> Any:
+    """Map a standard normal variate to one of mean 0, variance 1 and skewness `skew`, without cancellation."""
+    excess = z / 6.0 - skew / 36.0
+    c = 1.0 + skew * excess
+    return 2.0 * excess * (c * c + c + 1.0)
+
+
+def unskewed(y: Any, skew: Any) -> Any:
+    """Map a variate of mean 0, variance 1 and skewness `skew` to a standard normal one, the inverse of `skewed`."""
+    c = np.cbrt(1.0 + 0.5 * skew * y)
+    return 3.0 * y / (c * c + c + 1.0) + skew / 6.0
+
+
+# -- two classes: the logit is a mixture of skewed variates --------------------------------------
+
+
+def probability_interval(weight: np.ndarray, scores: Cumulants, tails: np.ndarray) -> np.ndarray:
+    """Return (N, 2, 2) quantiles `tails` of P(class | row, θ), (row, end, class), for two classes by mixture moments.
+
+    `weight` and `scores` are those of `score_cumulants`, `tails` the probabilities of the ends.
+    """
+    from scipy.special import expit, ndtr, ndtri
+
+    n = len(weight)
+    weight, mean, sd, skew = (np.tile(v.T, len(tails)) for v in (weight, *_logit(scores)))  # (K, Q · N)
+    q = np.repeat(tails, n)
+
+    def cdf(logit: np.ndarray, at: np.ndarray) -> np.ndarray:
+        with np.errstate(over="ignore", divide="ignore", invalid="ignore"):
+            return np.asarray(ndtr(unskewed((logit - mean[:, at]) / sd[:, at], skew[:, at])))
+
+    low, high = mixture_quantiles(weight, mean + sd * skewed(ndtri(q), skew), cdf, q).reshape(len(tails), n)
+    return np.asarray(expit(np.stack([-high, low, -low, high], axis=1)).reshape(-1, 2, 2))
+
+
+def split_entropy(weight: np.ndarray, scores: Cumulants, log_proba: np.ndarray) -> np.ndarray:
+    """(N, 4) total, aleatoric and epistemic entropy in nats, and p_top, for two classes, see `decompose_uncertainty`.
+
+    They are computed by Gauss–Hermite quadrature over the mixture. `weight` and `scores` are those of
+    `score_cumulants`, `log_proba` (N, C) is log P(class | row).
+    """
+    from scipy.special import expit, ndtr, xlogy
+
+    nodes, node_weight = np.polynomial.hermite_e.hermegauss(_NODES)
+    logit, sd, skew = _logit(scores)
+    z = logit[..., None] + sd[..., None] * skewed(nodes, skew[..., None])
+    probability = weight[..., None] * (node_weight / node_weight.sum())
+    p, q = (np.sum(probability * expit(side), axis=(1, 2)) for side in (z, -z))
+    total = 0.0 - xlogy(p, p) - xlogy(q, q)
+    # The entropy of Bernoulli(expit(z)) is log(1 + e^-|z|) + |z| expit(-|z|).
+    z = abs(z)
+    aleatoric = np.sum(probability * (np.log1p(np.exp(-z)) + z * expit(-z)), axis=(1, 2))
+    below = ndtr(unskewed(-logit / sd, skew))
+    p_top = np.where((log_proba[:, 1] <= log_proba[:, 0])[:, None], below, 1.0 - below)
+    known_tie = (logit == 0) & (sd == _SMALLEST_SD)
+    p_top = np.sum(weight * np.where(known_tie, 1.0, p_top), axis=1)
+    return np.stack([total, aleatoric, total - aleatoric, p_top], axis=1)
+
+
+def _logit(scores: Cumulants) -> tuple[Any, Any, Any]:
+    """Mean, sd and skewness (N, K) of log odds of the second of two classes, for each component of the mixture."""
+    logit = (scores.mean[..., 1] - scores.mean[..., 0]).clip(-_LARGEST_LOGIT, _LARGEST_LOGIT)
+    variance = scores.variance[..., 0] + scores.variance[..., 1]
+    skew = skewness(variance, scores.third[..., 1] - scores.third[..., 0])
+    return logit, np.maximum(variance**0.5, _SMALLEST_SD), skew
+
+
+def mixture_quantiles(
+    weight: np.ndarray, ends: np.ndarray, cdf: Callable[[np.ndarray, np.ndarray], np.ndarray], q: np.ndarray
+) -> np.ndarray:
+    """(M,) quantiles of mixtures of K components; each lies between the same quantiles of the components.
+
+    Parameters
+    ----------
+    weight : (K, M) array
+        Weights of the components.
+    ends : (K, M) array
+        Quantiles q of the components.
+    cdf : function of values (m,) and of their positions (m,) among the M mixtures
+        Cumulative probabilities (K, m) of the values under each component.
+    q : (M,) array
+        Probabilities.
+    """
+    from scipy.optimize.elementwise import find_root
+
+    def excess(x: np.ndarray, at: np.ndarray) -> np.ndarray:
+        return np.asarray(np.sum(weight[:, at] * (cdf(x, at) - q[at]), axis=0))
+
+    low, high = ends.min(axis=0), ends.max(axis=0)
+    every = np.arange(len(q))
+    above = excess(high, every) <= 0  # Rounding has lost all but the weight of one component.
+    between = np.flatnonzero((low < high) & ~above & (excess(low, every) < 0))
+    quantile: np.ndarray = np.where(above, high, low)
+    if between.size:
+        quantile[between] = find_root(excess, (low[between], high[between]), args=(between,)).x
+    return quantile
+
+
+# -- Rows under draws of the parameters: scores, class probabilities and labels, for some rows at a time
+
+Given = Literal["row", "data"]
+Method = Literal["moments", "draws"]
+
+_MOST_CELLS = 2**22
+_LABELLED_CELLS = 2**17
+_LEAST_SIZE = 100  # Five draws lie beyond each end of a 90% interval.
+
+
+# -- rows, some at a time ------------------------------------------------------------------------
+
+RowFunction = Callable[[tuple[Rows, ...], int], np.ndarray]
+"""Function of encoded rows and of their number n; returns an array (n, …)."""
+
+
+@float64
+def map_rows(fitted: Fitted, X: object, function: RowFunction, summed: RowFunction | None = None) -> np.ndarray:
+    """Return function(encoded rows of X, N), an (N, …) array, by one call for all rows.
+
+    Rows where missing cells on arcs are summed out go to `summed`, in a call of their own.
+
+    `summed` defaults to `function`.
+    """
+    table = fitted.table(X)
+    rows = fitted.rows(table)
+    sums = reduce(np.logical_or, (r.summed for r in rows), np.zeros(table.n_rows, bool))
+    if summed is None or not sums.any():
+        return function(rows, table.n_rows)
+    parts = []
+    for mask, chosen in ((~sums, function), (sums, summed)):
+        if mask.any():
+            # Values that are not levels were reported with the whole table.
+            part = fitted.encoding.rows(table.take(mask), ignore_unknown)
+            parts.append((mask, chosen(part, int(mask.sum()))))
+    return scatter_rows(parts)
+
+
+def map_blocks(
+    rows: tuple[Rows, ...], n: int, function: Callable[[tuple[object, ...], int], np.ndarray], cells: float
+) -> np.ndarray:
+    """Compute (n, …) `function` of each block of rows and of its number of rows without padding.
+
+    `cells` is the count of numbers in memory that a row needs.
+    """
+    return scoring.map_rows(rows, n, lambda x, real: function(x, int(real.sum())), np.ones(n), cells=cells)
+
+
+def padded_posterior(fitted: Fitted) -> NaiveBayes:
+    """Return the posterior with levels padded for the kernels; raise ImproperPosteriorError if it is improper."""
+    require_proper(fitted.encoding, fitted.posterior)
+    return pad(fitted.encoding, fitted.posterior)
+
+
+# -- weights p(row | draw), and scores averaged with them ---------------------------------------
+
+
+_log_row = kernel(partial(logsumexp, axis=2))
+
+
+def row_weights(joint: jax.Array) -> np.ndarray:
+    """(S, N) weights p(row | draw) of draws, relative to the largest, from log p(class, row | draw) (S, N, C)."""
+    log_weight = np.asarray(_log_row(joint))
+    with np.errstate(invalid="ignore"):
+        return np.asarray(np.exp(log_weight - log_weight.max(axis=0)))
+
+
+def effective_size(weight: np.ndarray) -> np.ndarray:
+    """(N,) effective sample size (Σw)²/Σw² of S draws with weights (S, N) (Kish 1965)."""
+    return np.asarray(weight.sum(axis=0) ** 2 / (weight**2).sum(axis=0))
+
+
+def resample(weight: np.ndarray) -> np.ndarray:
+    """(S, N) indices of S draws, drawn systematically with probabilities in proportion to their weights (S, N)."""
+    n_draws = len(weight)
+    below = np.cumsum(weight, axis=0) / weight.sum(axis=0)
+    at = (np.arange(n_draws) + 0.5) / n_draws
+    return np.stack([np.searchsorted(column, at) for column in below.T], axis=1).clip(0, n_draws - 1)
+
+
+def warn_of_collapse(size: np.ndarray, n_draws: int) -> None:
+    """Warn if rows have an effective sample size (N,) below 100, or below half of the draws if these are fewer."""
+    low = size < min(_LEAST_SIZE, n_draws / 2)
+    if low.any():
+        row = int(np.nanargmin(size))
+        warn(
+            f"The results of {int(low.sum())} of {len(size)} rows are mostly Monte Carlo error: few of {n_draws} draws "
+            f"have a large p(row | draw) (least effective sample size: {size[row]:.1f}, row {row}). Pass the object "
+            "itself that posterior_draws, to_arviz or run_nuts returned for this classifier, whose parameters are then "
+            "integrated out; or leave draws= out. More draws help only if the model has few parameters."
+        )
+
+
+@kernel(static_argnames="output")
+def average_joint(joint: jax.Array, output: Callable[[jax.Array], jax.Array] = log_normalize) -> jax.Array:
+    """Apply `output`, by default log P(class | row), to log of p(class, row | draw) (S, N, C) averaged over draws."""
+    return output(logsumexp(joint, axis=0) - xp.log(joint.shape[0]))
+
+
+@float64
+def score_draws(
+    fitted: Fitted,
+    X: object,
+    groups: Callable[[int], Iterable[tuple[np.ndarray, Parameters | Hyperparameters]]],
+    output: Callable[[jax.Array], jax.Array],
+) -> np.ndarray:
+    """Apply `output` to log of p(class, row | draw) averaged over draws (N, C), for all rows of X; warn of few draws.
+
+    `groups` takes N and yields masks (N,) of the rows of each group, and the draws for these rows.
+    """
+    table = fitted.table(X)
+    encoded = fitted.rows(table)  # Values that are not levels are reported with the whole table.
+    parts, sizes, n_draws = [], list[np.ndarray](), 1
+    for mask, drawn in groups(table.n_rows):
+        n_draws = len(drawn)
+        rows = encoded if mask.all() else fitted.encoding.rows(table.take(mask), ignore_unknown)
+        score_block = partial(_score_block, fitted, drawn, output, sizes)
+        cells = n_draws * len(fitted.encoding.classes) / 4
+        parts.append((mask, map_blocks(rows, int(mask.sum()), score_block, cells)))
+    warn_of_collapse(np.concatenate(sizes), n_draws)
+    return scatter_rows(parts).astype(parts[0][1].dtype)
+
+
+def _score_block(
+    fitted: Fitted, drawn: Any, output: Callable[[jax.Array], jax.Array], sizes: list[np.ndarray], x: Any, n: int
+) -> np.ndarray:
+    """Apply `output` to log averages (n, C) of a block of rows; append their effective sample sizes to `sizes`."""
+    joint = xp.concatenate(list(drawn.joints(fitted, x)))
+    sizes.append(effective_size(row_weights(joint))[:n])
+    return np.asarray(average_joint(joint, output))[:n]
+
+
+# -- draws of class probabilities ----------------------------------------------------------------
+
+DrawsFunction = Callable[[np.ndarray, np.ndarray], np.ndarray]
+"""Function of draws (S, n, C) of log P(class | row, θ) and of log P(class | row) (n, C); returns an array (n, …)."""
+
+
+@dataclass(frozen=True)
+class RowSampler:
+    """Draws of log P(class | row, θ) for the rows of a table.
+
+    Under θ | D, row the class k of the row is drawn from P(k | row, D). Then the parameters of class k know the
+    row, and those of the other classes do not.
+
+    Parameters
+    ----------
+    method : {"moments", "draws"}
+        Whether the row's log-likelihoods are cubics of normal variates with three exact moments, or come from draws of
+        θ. Rows in which missing cells are summed out have no moments, and are always drawn.
+    given : {"row", "data"}
+        Whether the posterior knows the row.
+    draws : int
+        Number of draws; 1 if `drawn` is given.
+    seed : int
+        The same seed gives the same draws.
+    drawn : Parameters or Hyperparameters, optional
+        S draws of θ | D, or of hyperparameters φ_s, for each of which one θ is drawn. With the row added, they are
+        drawn again, systematically, with weights p(row | θ) or p(row | D, φ_s).
+    """
+
+    method: Method
+    given: Given
+    draws: int
+    seed: int
+    drawn: Parameters | Hyperparameters | None = None
+
+    def map(
+        self, fitted: Fitted, X: object, output: DrawsFunction, closed_form: RowFunction | None = None
+    ) -> np.ndarray:
+        """Apply `output` to draws (S, n, C) and to log P(class | row) (n, C), block by block of rows.
+
+        `closed_form` takes the place of draws by moments.
+        """
+        n_draws = self.draws * (1 if self.drawn is None else len(self.drawn))
+        cells = n_draws * len(fitted.encoding.classes) / (4 if isinstance(self.drawn, Parameters) else 16)
+        posterior = padded_posterior(fitted) if self.drawn is None else None
+
+        def summarize(method: Method, rows: tuple[Rows, ...], n: int) -> np.ndarray:
+            """Return `output` (n, …) of the draws for n rows, block by block; warn if few draws have weight."""
+            sizes = []
+
+            def summarize_block(x: tuple[object, ...], n: int) -> np.ndarray:
+                """Draw for one block, resample the draws by p(row | draw) if weighted, and apply `output`."""
+                joint, drawn = self._draw(fitted, posterior, method, x, n_draws)
+                if self.drawn is not None and self.given == "row":
+                    weight = row_weights(joint)
+                    sizes.append(effective_size(weight)[:n])
+                    drawn = np.take_along_axis(drawn, resample(weight)[..., None], axis=0)
+                return output(drawn[:, :n], np.asarray(average_joint(joint))[:n])
+
+            answers = map_blocks(rows, n, summarize_block, cells)
+            if sizes:
+                warn_of_collapse(np.concatenate(sizes), n_draws)
+            return answers
+
+        by_draws: RowFunction = partial(summarize, "draws")
+        if self.method == "draws":
+            return map_rows(fitted, X, by_draws)
+        return map_rows(fitted, X, closed_form or partial(summarize, "moments"), by_draws)
+
+    def _draw(
+        self, fitted: Fitted, posterior: Any, method: Method, x: tuple[object, ...], n_draws: int
+    ) -> tuple[Any, np.ndarray]:
+        """Return log p(class, row | D or draw) (M, n, C) and draws (S, n, C) of log P(class | row, θ) of some rows.
+
+        The average of p(class, row | D or draw) over M is p(class, row) of the model.
+        """
+        if isinstance(self.drawn, Parameters):
+            joint = xp.concatenate(list(self.drawn.joints(fitted, x)))
+            return joint, np.asarray(_log_proba(joint))
+        # Every block has the same variates: the draws for a row do not depend on its place in X.
+        rng = np.random.default_rng(self.seed)
+        order = (rng.permutation(n_draws) + rng.random(n_draws)) / n_draws
+        joints, draws = [], []
+        for model in [posterior] if self.drawn is None else self.drawn.models(fitted.encoding):
+            joint = joint_given(model, x)  # (M, n, C), of M posteriors
+            log_class, log_class_with_row = _draw_log_class(model.class_prior, (self.draws, len(joint)), rng)
+            in_class = None
+            if self.given == "row":
+                order_of_model, order = np.split(order, [self.draws * len(joint)])
+                in_class = _draw_class_of_row(joint, order_of_model.reshape(self.draws, -1))
+            if model.weights is not None:
+                log_class = log_class + model.weights.class_bias
+            likelihood = (self._from_moments if method == "moments" else self._from_draws)(model, x, in_class, rng)
+            log_proba = np.asarray(_combine(likelihood, log_class, log_class_with_row, in_class))
+            joints.append(np.asarray(joint))
+            draws.append(log_proba.reshape(-1, *joint.shape[1:]))
+        return np.concatenate(joints), np.concatenate(draws)
+
+    def _from_moments(self, model: Any, x: tuple[object, ...], in_class: Any, rng: np.random.Generator) -> jax.Array:
+        """Draw (draws, 1, n, C) log p(row | class, θ) from skewed distributions with the cumulants of one posterior."""
+        row = row_cumulants(model, x)
+
+        def draw(score: Any) -> Any:
+            z = rng.standard_normal((self.draws, 1, 1, score.mean.shape[1]))
+            return score.mean + xp.sqrt(score.variance) * skewed(z, skewness(score.variance, score.third))
+
+        without_row = draw(row.without_row)
+        return without_row if in_class is None else xp.where(in_class, draw(row.with_row), without_row)
+
+    def _from_draws(self, model: Any, x: tuple[object, ...], in_class: Any, rng: np.random.Generator) -> np.ndarray:
+        """Draw (draws, M, n, C) log p(row | class, θ) exactly, by draws of θ from M posteriors."""
+        total: Any = 0.0
+        n_models, stacked = 1, None
+        if in_class is not None:
+            by_row = np.asarray(in_class).swapaxes(1, 2)  # (draws, n, M, C)
+            n_models, stacked = by_row.shape[2], by_row.reshape(*by_row.shape[:2], -1)
+        for family, rows in zip(model.blocks, x, strict=True):
+            on_host = stacked is not None and family.draws_on_host
+            if on_host:  # Codes of many rows are compiled, and would draw JAX into the draws.
+                family, rows = jax.tree.map(np.asarray, (family, rows))
+            asked = None if on_host else ask(_draw_likelihood, family, rows, None if stacked is None else stacked[:1])
+            like = jax.tree.leaves(family)[:1] if asked is None else [a for part in asked for a in part]
+            chunk = min(self.draws, max(1, _MOST_CELLS // (1 + sum(map(np.size, like)))))
+            drawn = []
+            for start in range(0, self.draws, chunk):
+                # The last chunk is as long as the others: one compilation.
+                part = stacked
+                if stacked is not None:
+                    part = np.resize(stacked[start : start + chunk], (chunk, *stacked.shape[1:]))
+                if asked is None:
+                    drawn.append(np.asarray(_draw_likelihood(HostVariates(rng), chunk, family, rows, part)))
+                else:
+                    drawn.append(np.asarray(run(_draw_likelihood, asked, chunk, rng, family, rows, part)))
+            total = total + np.concatenate(drawn)[: self.draws]
+        return total.reshape(*total.shape[:2], n_models, -1).swapaxes(1, 2)
+
+
+def sampler_of_draws(fitted: Fitted, draws: object, given: Given, seed: int) -> RowSampler:
+    """Return a sampler of log P(class | row, θ) that uses the draws that a user passed.
+
+    Given the row, draws of the same posterior serve for their hyperparameters, and θ is drawn anew; otherwise, or of
+    another origin, they are draws of θ.
+    """
+    drawn = read_draws(fitted, draws) if given == "row" else read_parameters(fitted, draws)
+    if isinstance(drawn, Hyperparameters) and drawn.kind is None:
+        return RowSampler("draws", given, len(next(iter(read_sites(draws).values()))), seed)
+    return RowSampler("draws", given, 1, seed, drawn)
+
+
+def _draw_likelihood(variates: Variates, n: int, family: Family, rows: object, in_class: Any) -> jax.Array:
+    """Draw (n, N, C) log p(row | class, θ) of one block; θ given the row too in the class where `in_class` is true."""
+    return family.draw_log_likelihood(variates, n, rows, in_class)
+
+
+def _draw_log_class(
+    class_prior: Any, shape: tuple[int, int], rng: np.random.Generator
+) -> tuple[np.ndarray, np.ndarray]:
+    """Draw (draws, M, C) log π up to a constant, and log π_k for each class k if one more row has class k."""
+    if class_prior.fixed:
+        log_prob = np.asarray(class_prior.log_prob)
+        log_prob = np.broadcast_to(log_prob, (*shape, log_prob.shape[-1]))
+        return log_prob, log_prob
+    alpha = np.asarray(class_prior.concentration)
+    gamma = rng.standard_gamma(alpha, (*shape, alpha.shape[-1]))
+    with np.errstate(divide="ignore"):
+        return np.log(gamma), np.log(gamma + rng.standard_exponential((*shape, 1)))
+
+
+_log_proba = kernel(log_normalize)
+
+
+@kernel
+def _draw_class_of_row(joint: jax.Array, order: jax.Array) -> jax.Array:
+    """Return (draws, M, n, C) one-hot classes of rows: the first whose cumulative probability exceeds `order`."""
+    cumulative = xp.cumsum(xp.exp(log_normalize(joint)), axis=-1)
+    k = xp.sum(order[..., None, None] >= cumulative[..., :-1], axis=-1)
+    return k[..., None] == xp.arange(joint.shape[-1])
+
+
+@kernel
+def _combine(
+    likelihood: jax.Array, log_class: jax.Array, log_class_with_row: jax.Array, in_class: jax.Array | None
+) -> jax.Array:
+    """Compute (draws, M, n, C) log P(class | row, θ) from drawn log-likelihoods and log class probabilities."""
+    log_class, log_class_with_row = log_class[:, :, None], log_class_with_row[:, :, None]
+    log_class = log_class if in_class is None else xp.where(in_class, log_class_with_row, log_class)
+    return log_normalize(likelihood + log_class)
+
+
+# -- labelled rows -------------------------------------------------------------------------------
+
+
+def score_labelled(
+    fitted: Fitted, rows: tuple[Rows, ...], label: np.ndarray, drawn: dict[str, np.ndarray], seed: int
+) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+    """Return log p(row, label | θ), log p(label | row, θ), and drawn label indices, (S, N) each, for S draws of θ.
+
+    The first includes base measures, such as -log x!. A label is drawn from P(class | row, θ) for each draw and row.
+    Raises ValueError if a row has no class probabilities under some draw.
+    """
+    rng = np.random.default_rng(seed)
+    n_draws, n_classes = drawn[CLASS_PROB].shape
+    shape = n_draws, len(label)
+    results = np.empty(shape), np.empty(shape), np.empty(shape, np.min_scalar_type(n_classes))
+    n_parameters = sum(values[0].size for values in drawn.values())
+    for piece, x, (labels,) in blocks(rows, len(label), label, cells=n_classes):
+        n = piece.stop - piece.start
+        log_base = pad_rows(np.zeros(n) + sum(r.log_base(piece.start, piece.stop) for r in rows), len(labels))
+        chunk = max(1, min(n_draws, _LABELLED_CELLS // (n_classes * len(labels) + n_parameters)))
+        for first in range(0, n_draws, chunk):
+            # The last chunk overlaps the chunk before, so that all have one shape and one compilation.
+            part = slice(min(first, n_draws - chunk), min(first + chunk, n_draws))
+            draws = stacked_likelihood(fitted.encoding, fitted.posterior, drawn, part)
+            uniform = rng.random((chunk, len(labels)))
+            scores = _score_labelled(fitted.posterior, draws, x, labels, log_base, uniform)
+            for result, values in zip(results, scores, strict=True):
+                result[part, piece] = values[:, :n]
+        undefined = np.isnan(results[1][:, piece]).any(axis=0)
+        if undefined.any():
+            raise ValueError(
+                f"X: row {piece.start + int(np.argmax(undefined))} has no class probabilities under some draws, as a "
+                "parameter of every class is 0 to float64. Leave the row out, or choose a larger alpha."
+            )
+    return results
+
+
+@float64
+@kernel
+def _score_labelled(
+    posterior: NaiveBayes, draws: JointLikelihood, x: Any, label: jax.Array, log_base: jax.Array, uniform: jax.Array
+) -> tuple[jax.Array, jax.Array, jax.Array]:
+    """Compute the results (S, n) of `score_labelled` for one block of rows; `uniform` (S, n) picks the drawn labels."""
+    joint = joint_of_draws(draws, x)
+    log_prob = log_normalize(joint)
+    index = label[None, :, None]
+    row, of_label = (xp.take_along_axis(scores, index, axis=2)[:, :, 0] for scores in (joint, log_prob))
+    below = xp.cumsum(xp.exp(log_prob), axis=2)
+    predicted = xp.sum(below[:, :, :-1] <= uniform[:, :, None] * below[:, :, -1:], axis=2)
+    return row + log_base + kernel_log_base(posterior.blocks, x), of_label, predicted
+
+
+# -- Draws of parameters or hyperparameters that users pass: exact ones, those of NUTS, or of another program
+
+Draws = Mapping[str, np.ndarray]
+# For each block the site of each parameter, or hyperparameter, by its name in the family.
+Sites = Sequence[Mapping[str, str]]
+
+CLASS_SITES = {"alpha": "class_alpha", "total": "class_total", "theta_mean": "class_prob_mean"}
+"""Site of each hyperparameter of the classes, by its name in the family."""
+NEW_GROUP = "(new)"
+"""Name of a group of rows that was not counted."""
+STATISTIC = "statistic_"
+"""Beginning of the names of the arrays of statistics of groups in ArviZ data."""
+CLASS_ALPHA = CLASS_SITES["alpha"]
+_MOST_DRAWN_CELLS = 2**21
+
+
+# -- reading draws -------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True, eq=False)
+class Parameters:
+    """S draws of the parameters θ.
+
+    Parameters
+    ----------
+    values : draws by site, (S, …) each, as `posterior_draws` returns them
+    """
+
+    values: Draws
+
+    def __len__(self) -> int:
+        return len(self.values[CLASS_PROB])
+
+    def known_classes(self, prob: np.ndarray) -> Self:
+        """Return a copy with the class probabilities (C,) in place of the drawn ones."""
+        drawn = np.broadcast_to(prob, self.values[CLASS_PROB].shape)
+        return replace(self, values={**self.values, CLASS_PROB: drawn})
+
+    def joints(self, fitted: Fitted, x: tuple[object, ...]) -> Iterator[jax.Array]:
+        """Yield (s, n, C) log p(class, row | θ) of a block of n rows, for s of the draws at a time."""
+        size = max(1, _MOST_DRAWN_CELLS // (1 + sum(np.size(values[0]) for values in self.values.values())))
+        for start in range(0, len(self), size):
+            part = slice(start, min(start + size, len(self)))
+            yield joint_of_draws(stacked_likelihood(fitted.encoding, fitted.prior, self.values, part), x)
+
+
+@dataclass(frozen=True, eq=False)
+class Hyperparameters:
+    """S draws of the hyperparameters φ: p(θ | D) is the average of the exact posteriors p(θ | D, φ_s).
+
+    Parameters
+    ----------
+    prior, statistics
+        Those of the fitted model.
+    kind : {"symmetric", "pooled"}, or None
+        None: the prior has no unknown hyperparameters, and p(θ | D) is its only posterior.
+    values : hyperparameters by site, (S, …) each
+    """
+
+    prior: NaiveBayes
+    statistics: Statistics
+    kind: HyperpriorKind | None
+    values: Draws
+
+    def __len__(self) -> int:
+        return 1 if self.kind is None else len(next(iter(self.values.values())))
+
+    def known_classes(self, prob: np.ndarray) -> Self:
+        """Return a copy with the class probabilities (C,) in place of the learned ones."""
+        with np.errstate(divide="ignore"):
+            return replace(self, prior=replace(self.prior, class_prior=Known(np.log(prob)[None])))
+
+    def joints(self, fitted: Fitted, x: tuple[object, ...]) -> Iterator[jax.Array]:
+        """Yield (s, n, C) log p(class, row | D, φ) of a block of n rows, for s of the draws at a time."""
+        return (joint_given(model, x) for model in self.models(fitted.encoding))
+
+    def models(self, encoding: Encoding) -> Iterator[NaiveBayes]:
+        """Yield the posteriors under the draws, s at a time as one model of s · C classes with class prior (s, C)."""
+        if self.kind is None:
+            yield pad(encoding, jax.tree.map(np.asarray, self.prior.update(self.statistics)))
+            return
+        names = hyperparameter_sites(self.prior, self.kind, site_names(encoding, self.prior))
+        size = max(1, _MOST_DRAWN_CELLS // (1 + sum(np.size(leaf) for leaf in jax.tree.leaves(self.statistics))))
+        for start in range(0, len(self), size):
+            part = {site: values[start : start + size] for site, values in self.values.items()}
+            yield pad(encoding, posteriors_given(self.prior.unit(), self.statistics, names, part))
+
+
+def read_draws(fitted: Fitted, draws: object) -> Parameters | Hyperparameters:
+    """Read draws as `Hyperparameters` if they are of the posterior of `fitted`, else as `Parameters`.
+
+    Draws of θ from p(θ | D, φ_s) say of a row what the exact posterior under φ_s says, with noise. So only their φ_s
+    are read.
+
+    Raises
+    ------
+    ValueError
+        If `draws` is not what `posterior_draws`, `to_arviz`, `run_nuts` or another program returns for this model, or
+        if the draws have groups.
+    """
+    hyperprior = _attributes(draws).get("hyperprior")
+    if hyperprior is None or not _is_origin(draws, fitted, hyperprior):
+        return read_parameters(fitted, draws)
+    if hyperprior == "none":
+        return Hyperparameters(fitted.prior, fitted.statistics, None, {})
+    if hyperprior == "grouped":
+        raise ValueError("draws: these draws come from run_nuts with groups=; pass groups= to predict_proba, too.")
+    return Hyperparameters(fitted.prior, fitted.statistics, hyperprior, _read_values(fitted, draws, hyperprior))
+
+
+def _attributes(draws: Any) -> Mapping[str, Any]:
+    """Return the attributes of draws; {} for those of another program."""
+    return getattr(draws if isinstance(draws, dict) else _posterior_group(draws), "attrs", {})
+
+
+def _is_origin(draws: Any, fitted: Fitted, hyperprior: str) -> bool:
+    """Whether the draws are of the posterior of `fitted` under this kind of hyperprior."""
+    return all(_attributes(draws).get(name) == value for name, value in origin(fitted, hyperprior).items())
+
+
+def _read_values(fitted: Fitted, draws: object, kind: HyperpriorKind) -> dict[str, np.ndarray]:
+    """Return draws of the hyperparameters by site."""
+    parts = sampled_hyperparameters(fitted.prior, kind, site_names(fitted.encoding, fitted.prior))
+    # The classes have one simplex: its axis of one row is left out.
+    shapes = {site: hyperparameter.shape[-1:] for site, hyperparameter in parts[0].items()}
+    shapes |= {site: hyperparameter.shape for part in parts[1:] for site, hyperparameter in part.items()}
+    return require_sites(read_sites(draws), shapes)
+
+
+def read_group_draws(
+    fitted: Fitted, draws: Any, groups: object, n_rows: int
+) -> Iterator[tuple[np.ndarray, Parameters | Hyperparameters]]:
+    """Yield a mask (N,) of the rows of a group and the draws for it, for each of the groups of rows.
+
+    Without `groups` all rows are one group. A group that was not counted has the rows of the group "(new)", of which
+    there are none.
+
+    Raises
+    ------
+    ValueError
+        If the draws are not of this classifier with groups, or `groups` does not name the group of each row.
+    """
+    if groups is None:
+        yield np.ones(n_rows, bool), read_draws(fitted, draws)
+        return
+    if not _is_origin(draws, fitted, "grouped"):
+        raise ValueError("with groups=, draws= must be the result of run_nuts(nb, X=X, y=y, groups=groups).")
+    values = _read_values(fitted, draws, "grouped")
+    known = [str(name) for name in draws["constant_data"]["group"].to_numpy()]
+    leaves, structure = jax.tree.flatten(fitted.statistics)
+    stored = [draws["constant_data"][f"{STATISTIC}{i}"].to_numpy() for i in range(len(leaves))]
+    names, group = read_groups(groups, n_rows, "predict_proba")
+    for g, name in enumerate(names):
+        position = known.index(name if name in known else NEW_GROUP)
+        statistics = jax.tree.unflatten(structure, [leaf[position] for leaf in stored])
+        yield group == g, Hyperparameters(fitted.prior, statistics, "grouped", values)
+
+
+def read_groups(groups: object, n_rows: int, who: str) -> tuple[list[str], np.ndarray]:
+    """Return the names of the groups of rows as text, and (N,) the index of each row's; raise ValueError for others."""
+    try:
+        levels, index = check_labels(groups, n_rows, who, "groups")
+    except ValueError as reason:
+        raise ValueError(f"groups must name the group of each row, by strings or integers: {reason}") from None
+    return [str(to_python(value)) for value in levels.values], index
+
+
+def read_parameters(fitted: Fitted, draws: object) -> Parameters:
+    """Read the parameters θ of draws, whatever posterior or program the draws come from.
+
+    Parameters
+    ----------
+    fitted : Fitted
+        State of a fitted classifier.
+    draws : return value of `posterior_draws`, `to_arviz` or `run_nuts`, or dict {site: array}
+        Draws of the parameters.
+
+    Raises
+    ------
+    ValueError
+        If a site is missing, or does not have one value for each class and level of `fitted`.
+    """
+    encoding, prior = fitted.encoding, fitted.prior
+    shapes: dict[str, tuple[int, ...]] = {CLASS_PROB: (len(encoding.classes),)}
+    for family, sites in zip(prior.blocks, site_names(encoding, prior), strict=True):
+        block = parameter_shapes(family)
+        shapes |= {site: block[name] for name, site in sites.items()}
+    return Parameters(require_sites(read_sites(draws), shapes))
+
+
+def read_sites(draws: Any) -> Draws:
+    """Return the values of each site, (S, …), of a dict or of an ArviZ object, whose chains are concatenated."""
+    if isinstance(draws, dict):
+        return draws
+    posterior = _posterior_group(draws)
+    values = {site: posterior[site].to_numpy() for site in posterior.data_vars}
+    return {site: v.reshape(-1, *v.shape[2:]) for site, v in values.items() if v.ndim >= 2}
+
+
+def _posterior_group(draws: Any) -> Any:
+    """Return the group "posterior" of an ArviZ object; raise ValueError if `draws` has none."""
+    try:
+        return draws["posterior"]
+    except (TypeError, KeyError, AttributeError, IndexError):
+        raise bad_argument("draws", draws, "what posterior_draws, to_arviz or run_nuts returns") from None
+
+
+def require_sites(draws: Draws, shapes: Mapping[str, tuple[int, ...]]) -> dict[str, np.ndarray]:
+    """Return the draws of the sites of `shapes`; raise ValueError if a site is missing or has another shape."""
+    sites = {}
+    for site, shape in shapes.items():
+        if site not in draws:
+            raise ValueError(
+                f"draws have no parameter named {site!r}, only {shown(list(draws))}. Pass draws of this classifier's "
+                "posterior, with all features; run_nuts draws those that its features= names."
+            )
+        values = to_numbers(f"draws[{site!r}]", draws[site])
+        if values.shape[1:] != shape or not len(values):
+            expected = ", ".join(map(str, ("draws", *shape)))
+            raise ValueError(
+                f"draws[{site!r}] has shape {values.shape}; it must have shape ({expected}). Pass draws of this "
+                "classifier's posterior, with all features."
+            )
+        sites[site] = values
+    return sites
+
+
+# -- hyperparameters -----------------------------------------------------------------------------
+
+
+def sampled_hyperparameters(prior: NaiveBayes, kind: HyperpriorKind, sites: Sites) -> list[dict[str, Hyperparameter]]:
+    """Return the hyperparameters of the classes and of each block, by site; `sites` are those of the parameters."""
+    # Classes share no base measure with one another, but groups of rows share one of the classes.
+    of_classes: HyperpriorKind = "grouped" if kind == "grouped" else "symmetric"
+    names: Sites = [CLASS_SITES, *hyperparameter_sites(prior, kind, sites)]
+    parts = [prior.class_prior.hyperprior(of_classes), *(family.hyperprior(kind) for family in prior.blocks)]
+    return [{own[name]: found for name, found in part.items()} for own, part in zip(names, parts, strict=True)]
+
+
+def hyperparameter_sites(prior: NaiveBayes, kind: HyperpriorKind, sites: Sites) -> list[dict[str, str]]:
+    """Return for each block {hyperparameter: site}, with the endings of the sites of the block's parameters.
+
+    Where the name is that of a parameter too, the parameter of the prior follows: "rate_of_sigma2" beside Poisson
+    rates.
+    """
+    taken = {name for block in sites for pair in block.items() for name in pair}
+    named = []
+    for family, parameters in zip(prior.blocks, sites, strict=True):
+        names = {}
+        for name, hyperprior in family.hyperprior(kind).items():
+            site = parameters[hyperprior.parameter]
+            renamed = site.replace(hyperprior.parameter, name)
+            names[name] = f"{renamed}_of_{site}" if renamed in taken else renamed
+        named.append(names)
+    return named
+
+
+def prior_given(prior: NaiveBayes, names: Sites, values: Mapping[str, Any]) -> NaiveBayes:
+    """Return the prior with hyperparameters read from `values` by site; a fixed prior stays as it is.
+
+    Parameters
+    ----------
+    prior : NaiveBayes
+        A prior made by `NaiveBayes.unit`.
+    names : list of dict {hyperparameter: site}
+        Sites of the hyperparameters of each block, which `hyperparameter_sites` returns.
+    values : dict {site: array}
+        Values of the hyperparameters.
+    """
+    given = ({name: values[site] for name, site in sites.items()} for sites in names)
+    blocks = tuple(family.with_hyperparameters(own) for family, own in zip(prior.blocks, given, strict=True))
+    of_classes = {name: values[site] for name, site in CLASS_SITES.items() if site in values}
+    return replace(prior, class_prior=prior.class_prior.with_hyperparameters(of_classes), blocks=blocks)
+
+
+@float64
+def posteriors_given(prior: NaiveBayes, statistics: Statistics, names: Sites, values: Draws) -> NaiveBayes:
+    """Return the posteriors under S draws of the hyperparameters, as one model with S times as many classes.
+
+    NumPy computes them, so that nothing is compiled for models of many parameters.
+
+    Parameters
+    ----------
+    prior : NaiveBayes
+        A prior made by `NaiveBayes.unit`.
+    statistics : Statistics
+        Statistics of the rows. If they are of G groups of rows, their arrays have a leading axis, and the model has
+        S · G times as many classes.
+    names : list of dict {hyperparameter: site}
+        Sites of the hyperparameters of each block, which `hyperparameter_sites` returns.
+    values : dict {site: array}
+        Draws of the hyperparameters, (S, …).
+    """
+    groups = np.shape(statistics.class_count)[:-1]
+    leading = len(next(iter(values.values()))), *groups
+    # With axes of length 1 for groups, classes and columns, arrays of draws broadcast against those of the family.
+    aligned = {}
+    for site, v in values.items():
+        aligned[site] = np.reshape(v, (len(v), *(1,) * (len(leading) + 2 - np.ndim(v)), *np.shape(v)[1:]))
+    given = prior_given(prior, names, aligned)
+
+    def posterior(family: Any, family_given: Any, hyperparameters: object, counted: Any) -> Any:
+        """Posteriors of one family, with one leading axis of draws and groups."""
+        if hyperparameters:
+            found = family_given.update(counted)
+            shapes = jax.tree.map(np.shape, family)
+        else:
+            found = vmap(family.update)(counted) if groups else family.update(counted)
+            shapes = jax.tree.map(lambda v: np.shape(v)[len(groups) :], found)
+        return jax.tree.map(lambda v, shape: np.broadcast_to(v, (*leading, *shape)).reshape(-1, *shape), found, shapes)
+
+    of_classes = CLASS_SITES.values() & values.keys()
+    counted = LevelCounts(statistics.class_count[..., None, :])
+    classes = posterior(prior.class_prior, given.class_prior, of_classes, counted)
+    blocks = tuple(map(posterior, prior.blocks, given.blocks, names, statistics.blocks))
+    return stack_as_classes(replace(prior, class_prior=classes, blocks=blocks))
+
+
+# -- scores of rows ------------------------------------------------------------------------------
+
+
+@float64
+def stacked_likelihood(encoding: Encoding, model: NaiveBayes, drawn: Draws, part: slice) -> JointLikelihood:
+    """Return the likelihood under the draws in `part`: log class probabilities (S, C), blocks over S · C classes."""
+    likelihoods = []
+    for family, sites in zip(model.blocks, site_names(encoding, model), strict=True):
+        values = {name: drawn[site][part] for name, site in sites.items()}
+        stacked = {name: v.reshape(-1, v.shape[-1]) for name, v in values.items()}
+        likelihoods.append(family.likelihood.from_parameters(**stacked))
+    with np.errstate(divide="ignore"):
+        return model.weighted(np.log(drawn[CLASS_PROB][part]), likelihoods)
+
+
+def joint_of_draws(draws: JointLikelihood, x: tuple[object, ...]) -> jax.Array:
+    """(S, N, C) log p(class, row | draw), by log class probabilities (S, C) and likelihoods over S · C classes."""
+    joint = xp.zeros(())
+    for likelihood, rows in zip(draws.likelihoods, x, strict=True):
+        on_host = getattr(rows, "sums_table_entries", False) and is_host(likelihood, rows)
+        score = _log_prob if on_host else _log_prob_of_many
+        joint = plus(joint, score(likelihood, rows))
+    joint = plus(joint, xp.ravel(draws.log_class))
+    return xp.reshape(joint, (-1, *draws.log_class.shape)).swapaxes(0, 1)
+
+
+def _log_prob(likelihood: Any, rows: object) -> jax.Array:
+    """(N, S · C) log p(rows of one block | class, draw), by a likelihood over S · C classes."""
+    return likelihood.prepare(rows).log_prob(rows)
+
+
+_log_prob_of_many = kernel(_log_prob)
+
+
+@kernel
+def joint_given(model: NaiveBayes, x: tuple[object, ...]) -> jax.Array:
+    """(S, N, C) log p(class, row | D, φ_s), parameters integrated out, of S posteriors as one over S · C classes."""
+    predictives = [family.predictive() for family in model.blocks]
+    return joint_of_draws(model.weighted(xp.asarray(model.class_prior.mean().log_theta), predictives), x)
+
+
+# -- Uncertainty of P(class | row, θ): intervals, the split of entropy, moments of log odds --------
 
 _WHAT = "P(class | row, θ)"
 

@@ -17,7 +17,7 @@ from sklearn.base import clone
 import bayesnb as bnb
 from bayesnb.encoding import Conditional
 from bayesnb.fitted import counting
-from bayesnb.uncertainty.row_draws import RowSampler
+from bayesnb.uncertainty.class_probabilities import RowSampler
 from tests.estimators.cases import state
 from tests.families.prunings import AllPrunings
 from tests.persistence.forger import parts, signed

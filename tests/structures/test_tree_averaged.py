@@ -14,7 +14,7 @@ from scipy.special import gammaln
 from sklearn.base import clone
 
 import bayesnb as bnb
-from bayesnb.uncertainty.row_draws import RowSampler
+from bayesnb.uncertainty.class_probabilities import RowSampler
 from tests.estimators.cases import state
 from tests.families.trees import AllTrees, arcs_of, is_forest
 from tests.prediction.test_conformal import assert_p_values, ranks

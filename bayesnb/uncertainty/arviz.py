@@ -19,10 +19,9 @@ from bayesnb.encoding import Encoding, Table, ignore_unknown
 from bayesnb.fitted.state import Classifier, Fitted, require_posterior
 from bayesnb.model import Statistics
 from bayesnb.uncertainty import ImproperPosteriorError, draw_parameters, require_proper, site_names
+from bayesnb.uncertainty.class_probabilities import STATISTIC, score_labelled
 from bayesnb.uncertainty.draws import distinct_names, draw_posterior, feature_masks, origin
-from bayesnb.uncertainty.given_draws import STATISTIC
 from bayesnb.uncertainty.replicates import CellBlock, read_cell_blocks, reason_against_replicates, replicate_rows
-from bayesnb.uncertainty.row_draws import score_labelled
 from bayesnb.version import __version__
 
 _SAMPLE = ("chain", "draw")
@@ -115,7 +114,7 @@ def to_arviz(
     Examples
     --------
     >>> from bayesnb import CategoricalNB
-    >>> from bayesnb.inference_data import to_arviz
+    >>> from bayesnb.uncertainty.arviz import to_arviz
     >>> nb = CategoricalNB().fit([["sun"], ["sun"], ["rain"]], ["out", "out", "in"])
     >>> data = to_arviz(nb, draws=50)
     >>> data["posterior"]["theta"].sel({"class": "out", "level": "0=sun"}).shape
