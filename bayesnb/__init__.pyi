@@ -33,7 +33,7 @@ from .estimators import (
     WeightedNB,
 )
 from .estimators.from_counts import from_counts
-from .estimators.semi_supervised import fit_em
+from .estimators.latent import fit_em
 from .evaluation import compare_estimates, learning_curve
 from .families import Dirichlet, GammaExponential, GammaPoisson, NormalInverseGamma
 from .model import JointLikelihood, NaiveBayes, Statistics

@@ -11,7 +11,7 @@ from sklearn.base import BaseEstimator, clone
 
 import bayesnb as bnb
 from bayesnb._util import terminal
-from bayesnb.estimators import summary
+from bayesnb.estimators import predictions
 
 RNG = np.random.default_rng(0)
 X = np.concatenate([RNG.normal(c, 1.0, (20, 2)) for c in (0, 2)])
@@ -82,12 +82,12 @@ def test_a_classifier_shows_its_diagram_and_what_was_counted(nb):
     assert "sk-container" in diagram
     assert "fitted to" not in diagram
     assert nb._repr_mimebundle_()["text/html"].count("sk-container-id") >= 1
-    page = Cells(summary.summary(nb))
+    page = Cells(predictions.summary(nb))
     assert "fitted to 40 rows of 2 features, 2 classes" in page.text
     assert page.row("<b>") == [20.0, 50.0]
     assert ["gaussian", "2", "prior = 'within'"] in page.rows
-    assert both.endswith(summary.summary(nb))
-    assert nb._repr_mimebundle_()["text/html"].endswith(summary.summary(nb))
+    assert both.endswith(predictions.summary(nb))
+    assert nb._repr_mimebundle_()["text/html"].endswith(predictions.summary(nb))
 
 
 def test_the_text_alone_where_scikit_learn_is_told_so(nb):
@@ -116,14 +116,14 @@ def test_a_display_never_fails(nb):
                 raise RuntimeError("no")
 
     odd = Odd().fit(X, Y)
-    assert "fitted to 40 rows" in summary.summary(odd)
+    assert "fitted to 40 rows" in predictions.summary(odd)
     nb = bnb.GaussianNB().fit(X, Y)
     nb.prior = Bad()
-    assert "fitted to 40 rows" in Cells(summary.summary(nb)).text
+    assert "fitted to 40 rows" in Cells(predictions.summary(nb)).text
     del nb.fitted_
-    assert summary.summary(nb) == ""
-    assert summary.summary(bnb.GaussianNB()) == ""
-    assert summary.summary(BaseEstimator()) == ""
+    assert predictions.summary(nb) == ""
+    assert predictions.summary(bnb.GaussianNB()) == ""
+    assert predictions.summary(BaseEstimator()) == ""
 
 
 @pytest.mark.slow("compiles kernels of its own")
@@ -173,7 +173,7 @@ def test_a_posterior_shows_shapes_and_ranges(nb):
 
 def test_weights_are_told(nb):
     weighted = bnb.WeightedNB(bnb.GaussianNB()).fit(X, Y)
-    page = Cells(summary.summary(weighted))
+    page = Cells(predictions.summary(weighted))
     close(page.row("temperature"), weighted.temperature_)
     close(page.row("least"), weighted.weight_.min())
     close(page.row("expected log loss"), weighted.expected_log_loss_)

@@ -28,7 +28,7 @@ from bayesnb.cli.terminal import InputError
 from bayesnb.encoding import check_table
 from bayesnb.estimators import BernoulliNB, BinnedNB, CategoricalNB, MixedNB, MultinomialNB, WeightedNB
 from bayesnb.estimators.base import NaiveBayesClassifier
-from bayesnb.estimators.numbers import OF_KIND
+from bayesnb.estimators.plain import OF_KIND
 from bayesnb.evaluation.compare import Scored, score_fitted
 from bayesnb.evaluation.estimates import WEIGHTED
 from bayesnb.evaluation.resampling import standard_error

@@ -1,16 +1,17 @@
 """Classifiers after scikit-learn's conventions: thin shells around one posterior."""
 
-from bayesnb.estimators.aode import AODE
-from bayesnb.estimators.binned import BinnedNB
-from bayesnb.estimators.discrete import BernoulliNB, CategoricalNB, MultinomialNB
-from bayesnb.estimators.feature_averaged import FeatureAveragedNB
-from bayesnb.estimators.kdb import KDB
-from bayesnb.estimators.mixed import MixedNB
-from bayesnb.estimators.mixture import NaiveBayesMixture
-from bayesnb.estimators.networks import SPODE, NetworkNB
-from bayesnb.estimators.numbers import ExponentialNB, GaussianNB, PoissonNB
-from bayesnb.estimators.tan import TAN
-from bayesnb.estimators.tree_averaged import TreeAveragedNB
+from bayesnb.estimators.latent import NaiveBayesMixture
+from bayesnb.estimators.mixed import FeatureAveragedNB, MixedNB
+from bayesnb.estimators.networks import AODE, KDB, SPODE, TAN, NetworkNB, TreeAveragedNB
+from bayesnb.estimators.plain import (
+    BernoulliNB,
+    BinnedNB,
+    CategoricalNB,
+    ExponentialNB,
+    GaussianNB,
+    MultinomialNB,
+    PoissonNB,
+)
 from bayesnb.estimators.weighted import WeightedNB
 
 __all__ = [

@@ -31,10 +31,8 @@ from bayesnb.encoding import (
 )
 from bayesnb.encoding.levels import UNITS
 from bayesnb.estimators import classifier_state
-from bayesnb.estimators.classifier_state import Batch, LabelledRows
-from bayesnb.estimators.display import require_unnested
-from bayesnb.estimators.parts import Parts
-from bayesnb.estimators.predictions import FittedClassifier
+from bayesnb.estimators.classifier_state import Batch, LabelledRows, Parts
+from bayesnb.estimators.predictions import FittedClassifier, require_unnested
 from bayesnb.fitted import counting
 from bayesnb.fitted.counting import Counted
 from bayesnb.fitted.state import ESTIMATES, Fitted, read_columns, require_estimate

@@ -1,8 +1,11 @@
-"""Base class of fitted classifiers: the posterior as attributes, and class probabilities of rows."""
+"""Predictions and the display of fitted classifiers."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+import inspect
+from collections.abc import Callable, Iterator
+from contextlib import suppress
+from typing import Any
 
 import numpy as np
 from sklearn.base import BaseEstimator, ClassifierMixin
@@ -10,13 +13,161 @@ from sklearn.utils.validation import check_is_fitted, validate_data
 
 from bayesnb._util.arguments import shown
 from bayesnb._util.arrays import accept_dask, compute_dask
+from bayesnb._util.terminal import card, table
 from bayesnb.encoding import Encoding, check_labels, check_weights, priors
-from bayesnb.estimators import classifier_state, display
+from bayesnb.estimators import classifier_state
 from bayesnb.fitted import scoring
 from bayesnb.fitted.state import Fitted, current_state, warn_undefined
 from bayesnb.kernels import Output
 from bayesnb.model import Estimate, NaiveBayes, Statistics
 from bayesnb.uncertainty.class_probabilities import Hyperparameters, Parameters, read_group_draws, score_draws
+
+# -- HTML summary of a fitted classifier in a notebook, from its stored state and nothing else -----
+
+_MOST_CLASSES = 12
+_HOLDS = "The posterior follows from these rows. Class probabilities and their intervals hold only if the model does."
+
+
+def summary(nb: Any) -> str:
+    """Return the summary of a classifier as an HTML card, without sections that fail; "" for an unfitted classifier."""
+    sections = (_tabulate_features, _tabulate_classes, _tabulate_weights, _tabulate_iterations)
+    title = "".join(_try_section(_describe_data, nb))
+    tables = [html for section in sections for html in _try_section(section, nb)]
+    return card(type(nb).__name__, title, *tables, notes=_try_section(_list_notes, nb)) if title else ""
+
+
+def _try_section(section: Callable[[Any], Iterator[str]], nb: Any) -> Iterator[str]:
+    """Yield the texts of a section, or none if it raises: a display must not fail, whatever was set after `fit`."""
+    with suppress(Exception):
+        yield from list(section(nb))
+
+
+def _class_weights(nb: Any) -> tuple[Any, np.ndarray, str]:
+    """Return the classifier that has the statistics, its (C,) class weights, and the word "class" or "component"."""
+    is_mixture = "estimator_" in vars(nb)
+    counting = nb.estimator_ if is_mixture else nb
+    return counting, np.asarray(counting.class_count_, dtype=float), "component" if is_mixture else "class"
+
+
+def _describe_data(nb: Any) -> Iterator[str]:
+    """Yield one sentence: the numbers of rows, features, and classes or components."""
+    _, count, word = _class_weights(nb)
+    n, groups = nb.n_features_in_, word if len(count) == 1 else {"class": "classes"}.get(word, f"{word}s")
+    yield f"fitted to {count.sum():.10g} rows of {n} feature{'s' * (n != 1)}, {len(count)} {groups}"
+
+
+def _tabulate_features(nb: Any) -> Iterator[str]:
+    """Yield an HTML table with kind, number of columns and stated prior of each block of features."""
+    counting, _, _ = _class_weights(nb)
+    base = getattr(counting, "unweighted", counting)
+    base = base._base() if hasattr(base, "_base") else base
+    rows = []
+    for columns in counting.encoding_.blocks:
+        name = "prior" if getattr(base, "prior", None) is not None else columns.hyperparameter
+        value = getattr(base, name, None)
+        text = f"array {value.shape}" if isinstance(value, np.ndarray) else shown(value)
+        rows.append((columns.base.kind, len(columns.base.index), "" if value is None else f"{name} = {text}"))
+    yield table(rows, ("features", "columns", "prior"))
+
+
+def _tabulate_classes(nb: Any) -> Iterator[str]:
+    """Yield an HTML table with weight and percentage of the rows of each class or component."""
+    counting, count, word = _class_weights(nb)
+    total, labels = count.sum() or 1.0, [v if isinstance(v, str) else shown(v) for v in counting.classes_.tolist()]
+    if len(labels) > _MOST_CLASSES:
+        labels = [*labels[:_MOST_CLASSES], f"{len(labels) - _MOST_CLASSES} more"]
+        count = np.append(count[:_MOST_CLASSES], count[_MOST_CLASSES:].sum())
+    rows = [(label, n, f"{100 * n / total:.3g}%") for label, n in zip(labels, count, strict=True)]
+    yield table(rows, (word, "rows", "share"))
+
+
+def _tabulate_weights(nb: Any) -> Iterator[str]:
+    """Yield an HTML table of a `WeightedNB`: number and range of the weights, temperature, and log losses."""
+    weights = vars(nb)["weights_"]
+    rows = [("weights", len(weights.weight)), ("temperature", weights.temperature)]
+    rows += [("least", float(weights.weight.min())), ("greatest", float(weights.weight.max()))]
+    yield table([*rows, ("expected log loss", weights.log_loss), ("without weights", weights.plain_log_loss)])
+
+
+def _tabulate_iterations(nb: Any) -> Iterator[str]:
+    """Yield an HTML table of a mixture: whether EM converged, and the number of iterations."""
+    yield table([("converged", "yes" if nb.converged_ else "no"), ("iterations", nb.n_iter_)])
+
+
+def _list_notes(nb: Any) -> Iterator[str]:
+    """Yield sentences about the posterior: why it is not exact, or what it assumes and what the same rows chose."""
+    if nb.no_posterior is not None:
+        yield f"No exact posterior: {nb.no_posterior}"
+        return
+    yield _HOLDS
+    if chosen := nb.fitted_.chosen:
+        yield f"The same rows were used to choose {' and '.join(chosen)}."
+
+
+# -- Displays of estimators that do not compute properties, such as the posterior ------------------
+
+
+def require_unnested(nb: BaseEstimator) -> None:
+    """Raise ValueError if a classifier wraps another one of its class, at any depth.
+
+    The time of scikit-learn's `repr` doubles with each level of nesting.
+    """
+    inner = nb
+    while isinstance(inner := getattr(inner, "estimator", None), BaseEstimator):
+        if isinstance(inner, type(nb)) or isinstance(nb, type(inner)):
+            name = type(nb).__name__
+            raise ValueError(
+                f"estimator: a {name} cannot wrap another {name}. Pass the classifier that the inner {name} wraps."
+            )
+
+
+def list_attributes(nb: BaseEstimator) -> list[str]:
+    """Return the names of the attributes that exist; properties of a fitted classifier are listed without reading them.
+
+    scikit-learn's list reads every attribute, and so computes the posterior. Left out are names that other classifiers
+    have, and this one refuses.
+    """
+    names, fitted = object.__dir__(nb), "n_features_in_" in vars(nb)
+    if not fitted:
+        return [name for name in names if hasattr(nb, name)]
+    members = {name: inspect.getattr_static(type(nb), name, None) for name in names}
+    refused = {name for name, member in members.items() if name[0] != "_" and _is_refusal(member)}
+    with suppress(Exception):  # Completion must not fail, whatever was set after `fit`.
+        if nb.no_posterior is not None or nb.no_evidence is not None:
+            refused.add("log_evidence_")
+    return [n for n in names if n not in refused and (isinstance(members[n], property) or hasattr(nb, n))]
+
+
+def _is_refusal(member: object) -> bool:
+    """Return whether a property or method is annotated with NoReturn: it always raises."""
+    function = member.fget if isinstance(member, property) else member
+    return getattr(function, "__annotations__", {}).get("return") == "NoReturn"
+
+
+def show_html(nb: BaseEstimator) -> str:
+    """Return HTML for notebooks: scikit-learn's diagram of the estimator, and the summary of a fitted classifier."""
+    html: str = BaseEstimator._repr_html_inner(nb)
+    return html + summary(nb)
+
+
+def show_mimebundle(nb: BaseEstimator, **kwargs: object) -> dict[str, str]:
+    """Return scikit-learn's representations of the estimator by MIME type; the HTML includes the fitted summary."""
+    bundle: dict[str, str] = BaseEstimator._repr_mimebundle_(nb, **kwargs)
+    if "text/html" in bundle:
+        bundle["text/html"] += summary(nb)
+    return bundle
+
+
+def show_stored_attributes(nb: BaseEstimator, doc_link: str = "") -> Any:
+    """Return scikit-learn's HTML table of fitted attributes, without properties, which would be computed."""
+    displayed = BaseEstimator()
+    for name in {*vars(nb), "classes_", "class_count_"} - {"fitted_", "model_"}:
+        if hasattr(nb, name):
+            setattr(displayed, name, getattr(nb, name))
+    return BaseEstimator._get_fitted_attr_html(displayed, doc_link)
+
+
+# -- Base class of fitted classifiers: the posterior as attributes, and class probabilities of rows
 
 
 def _empty_labels(nb: FittedClassifier, no_rows: object) -> np.ndarray:
@@ -35,10 +186,10 @@ class FittedClassifier(ClassifierMixin, BaseEstimator):
     """Base class of classifiers with `fitted_`: posterior as attributes, class probabilities of rows."""
 
     __getattr__ = classifier_state.raise_missing
-    __dir__ = display.list_attributes
-    _repr_html_inner = display.show_html
-    _repr_mimebundle_ = display.show_mimebundle
-    _get_fitted_attr_html = display.show_stored_attributes
+    __dir__ = list_attributes
+    _repr_html_inner = show_html
+    _repr_mimebundle_ = show_mimebundle
+    _get_fitted_attr_html = show_stored_attributes
 
     estimate: Estimate
     fitted_: Fitted

@@ -400,7 +400,7 @@ def cross_fit(parts: Any, kind: Any, max_rows: int, seed: int) -> list[CrossFit]
 
     Parameters
     ----------
-    parts : bayesnb.estimators.parts.Parts
+    parts : bayesnb.estimators.classifier_state.Parts
         Encoded rows of positive weight, candidates for a model of them, and fits to halves of the rows.
     kind : {"feature", "temperature", "auto"}
         "feature" and "auto": each term has a weight, and each class a bias. "temperature", and all kinds if there is

@@ -27,7 +27,7 @@ from bayesnb._util.kinds import KINDS
 from bayesnb.analysis.dependence import check_independence
 from bayesnb.analysis.predictive import prior_predictive
 from bayesnb.distributed import fit as fit_blocks
-from bayesnb.estimators.numbers import OF_KIND, NumbersNB
+from bayesnb.estimators.plain import OF_KIND, NumbersNB
 from bayesnb.families import Family, SufficientStatistics
 from bayesnb.sampling import programs
 from bayesnb.streaming import fit_stream

@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 
 import bayesnb as bnb
 from bayesnb.estimators import classifier_state
-from bayesnb.estimators.parts import Parts
+from bayesnb.estimators.classifier_state import Parts
 from bayesnb.weights.cross_fitting import cross_fit
 
 RNG = np.random.default_rng(0)
