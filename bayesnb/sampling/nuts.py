@@ -208,8 +208,7 @@ def read_target(fitted: Fitted, hyperprior: object, grouped: bool = False) -> An
 
     Raise ValueError unless `hyperprior` is as `run_nuts` documents.
     """
-    from bayesnb.sampling.hierarchy import Hierarchy
-    from bayesnb.sampling.programs import Fixed
+    from bayesnb.sampling.programs import Fixed, Hierarchy
 
     sites = site_names(fitted.encoding, fitted.prior)
     families = [fitted.prior.class_prior, *fitted.prior.blocks]
@@ -355,7 +354,7 @@ def _run_for_weights(
 
     Raise ValueError if an argument in `others` is not None, or X and y do not fit the classifier.
     """
-    from bayesnb.sampling.weight_program import WeightsGiven
+    from bayesnb.sampling.programs import WeightsGiven
 
     weights = require_weights(nb, "run_nuts")
     for name, value in others.items():
@@ -401,7 +400,7 @@ def _sample(
     `start` has the values of the sites at which chains start, and `run` the arguments of `run_chains`. With an
     inverse mass matrix, by sites, that of all sites together is adapted.
     """
-    from bayesnb.sampling.chains import Options, run_chains
+    from bayesnb.sampling.programs import Options, run_chains
 
     # Before the scales are known, long trajectories take most of the time and adapt little.
     options = Options(warmup, max_tree_depth=(6, 10))

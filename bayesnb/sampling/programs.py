@@ -1,24 +1,204 @@
-"""Naive Bayes as a NumPyro program of sufficient statistics, made from the same prior objects as the closed form."""
+"""NumPyro programs of posteriors, hyperpriors and weights, and chains compiled once for data of one shape.
+
+NumPyro's `MCMC` compiles the density with its data inside, and anew for each run. Here the data are arguments of two
+compiled functions: `_start`, which makes the states of the chains, and `_advance`, which moves them.
+
+A hyperprior is a NumPyro program that samples hyperparameters and returns a prior, a `NaiveBayes`. The evidence of that
+prior, in which θ is integrated out, is the likelihood of the hyperparameters, and updating the prior gives the
+posterior of θ given the draw.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
-from typing import Any
+import math
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, replace
+from functools import partial
+from typing import Any, NamedTuple
 
 import jax
 import jax.numpy as jnp
 import numpy as np
 import numpyro
 from numpyro import distributions as dist  # Not `import numpyro.distributions as dist`: see `run_nuts`.
+from numpyro.infer import hmc
+from numpyro.infer.util import constrain_fn, potential_energy, unconstrain_fn
 
+from bayesnb._util.arguments import shown
 from bayesnb._util.precision import float64
-from bayesnb.families import LevelCounts
-from bayesnb.families.protocol import Expression
+from bayesnb._util.terminal import progress
+from bayesnb.families import LevelCounts, offers
+from bayesnb.families.protocol import Expression, Hyperparameter, HyperpriorKind
 from bayesnb.families.rows import Multinomial
 from bayesnb.model import NaiveBayes, Statistics
-from bayesnb.sampling.chains import NumpyroProgram
-from bayesnb.uncertainty.draws import CLASS_PROB
+from bayesnb.uncertainty import class_probabilities
+from bayesnb.uncertainty.class_probabilities import hyperparameter_sites
+from bayesnb.uncertainty.draws import CLASS_PROB, draw_sites
+from bayesnb.weights.optimum import Expansion, Groups, Prior, find_parameters
+from bayesnb.weights.terms import CLASS_BIAS, TEMPERATURES, WEIGHT, CrossTerms
+
+# -- Chains of the No-U-Turn sampler, compiled once for all data of the same shapes ----------------
+
+_AT_ONCE = 100
+"""Transitions of one call of `_advance`: a step of the progress bar."""
+
+_FIELDS = {"diverging": "diverging", "acceptance_rate": "accept_prob", "n_steps": "num_steps", "energy": "energy"}
+_FIELDS |= {"lp": "potential_energy"}
+"""NumPyro's fields of a transition that are kept, by the names of ArviZ."""
+
+
+@dataclass(frozen=True)
+class NumpyroProgram:
+    """NumPyro program with floating-point data as its argument; programs of data of the same shapes are equal.
+
+    Parameters
+    ----------
+    model : callable
+        Hashable function of the data's pytrees that samples at NumPyro sites.
+    structure : PyTreeDef
+        Structure of the data.
+    constants : tuple of (bytes, str, shape), str or None
+        For each leaf its value if it is a text or of integers, such as the group of each level; None for an argument.
+    """
+
+    model: Callable[..., None]
+    structure: Any
+    constants: tuple[tuple[bytes, str, tuple[int, ...]] | str | None, ...]
+
+    @classmethod
+    def from_data(cls, model: Callable[..., None], *data: Any) -> tuple[NumpyroProgram, list[np.ndarray]]:
+        """Return the program `model(*data)`, and the floating-point arrays that are its argument."""
+        leaves, structure = jax.tree.flatten(data)
+        constants: list[Any] = []
+        arrays = []
+        for leaf in leaves:
+            array = np.asarray(leaf)
+            if array.dtype.kind == "f":
+                arrays.append(array)
+                constants.append(None)
+            else:
+                constants.append(leaf if isinstance(leaf, str) else (array.tobytes(), array.dtype.str, array.shape))
+        return cls(model, structure, tuple(constants)), arrays
+
+    def __call__(self, arrays: list[Any]) -> None:
+        """Run the program with the given floating-point arrays."""
+        given, leaves = iter(arrays), []
+        for c in self.constants:
+            fixed = np.frombuffer(c[0], np.dtype(c[1])).reshape(c[2]) if isinstance(c, tuple) else c
+            leaves.append(next(given) if c is None else fixed)
+        self.model(*jax.tree.unflatten(self.structure, leaves))
+
+
+class Options(NamedTuple):
+    """Options of NumPyro's sampler: see `numpyro.infer.NUTS`."""
+
+    warmup: int
+    max_tree_depth: int | tuple[int, int] = 10
+    target_accept_prob: float = 0.8
+    dense_mass: tuple[tuple[str, ...], ...] = ()
+
+
+@float64
+def run_chains(
+    program: tuple[NumpyroProgram, list[np.ndarray]],
+    start: Mapping[str, Any],
+    inverse_mass_matrix: Any,
+    options: Options,
+    draws: int,
+    chains: int,
+    seed: int,
+    show_progress: bool,
+) -> tuple[dict[str, np.ndarray], dict[str, np.ndarray]]:
+    """Return draws by site and fields of the transitions, (chains, draws, …), after the warm-up.
+
+    Parameters
+    ----------
+    program
+        Result of `NumpyroProgram.from_data`.
+    start : dict
+        Values of the sites at which all chains start.
+    inverse_mass_matrix : dict or None
+        Inverse mass matrix by sites, in the form that `numpyro.infer.NUTS` takes; default: found in the warm-up.
+    options : Options
+    draws, chains, seed : int
+        As in `run_nuts`.
+    show_progress : bool
+        Whether to show a progress bar.
+
+    Raises
+    ------
+    ValueError
+        If the density is not finite where the chains start: they would never move.
+    """
+    model, arrays = program
+    keys, warmup = jax.random.split(jax.random.key(seed), chains), options.warmup
+    state = _start(arrays, keys, dict(start), inverse_mass_matrix, program=model, options=options)
+    if not np.isfinite(state.potential_energy).all():
+        raise ValueError(
+            f"run_nuts: the density is not finite at the starting point {shown(start)}. Choose a hyperprior without "
+            "extreme values, such as numpyro.distributions.LogNormal(-1.0, 1.5)."
+        )
+    parts = []
+    with progress("NUTS" if show_progress else None, warmup + draws) as step:
+        for first, end in ((0, warmup), (warmup, warmup + draws)):
+            for begin in range(first, end, _AT_ONCE):
+                n = min(_AT_ONCE, end - begin)
+                state, recorded = _advance(arrays, state, n, program=model, options=options)
+                if begin >= warmup:
+                    parts.append(jax.tree.map(lambda v, n=n: np.asarray(v)[:n], recorded))
+                step(n)
+    samples, transitions = jax.tree.map(lambda *v: np.concatenate(v).swapaxes(0, 1), *parts)
+    return samples, {name: transitions[name] for name in _FIELDS} | {"lp": -transitions["lp"]}
+
+
+def _sampler(arrays: list[Any], program: NumpyroProgram, options: Options) -> tuple[Any, Any]:
+    """Functions of NumPyro's sampler: (position, key, inverse mass matrix) to a state, and a state to the next one."""
+    init_kernel, sample_kernel = hmc.hmc(
+        potential_fn_gen=lambda arrays: partial(potential_energy, program, (arrays,), {}), algo="NUTS"
+    )
+    begin = partial(
+        init_kernel,
+        num_warmup=options.warmup,
+        dense_mass=[*options.dense_mass] or False,
+        target_accept_prob=options.target_accept_prob,
+        max_tree_depth=options.max_tree_depth,
+        model_args=(arrays,),
+    )
+    return begin, partial(sample_kernel, model_args=(arrays,), model_kwargs={})
+
+
+@jax.jit(static_argnames=("program", "options"))
+def _start(
+    arrays: Any, keys: jax.Array, start: Any, inverse_mass_matrix: Any, *, program: NumpyroProgram, options: Options
+) -> Any:
+    """States of the chains, one for each key, at the given values of the sites."""
+    z = unconstrain_fn(program, (arrays,), {}, start)
+    begin, _ = _sampler(arrays, program, options)
+    return jax.vmap(lambda key: begin(z, rng_key=key, inverse_mass_matrix=inverse_mass_matrix))(keys)
+
+
+@jax.jit(static_argnames=("program", "options"))
+def _advance(arrays: Any, state: Any, n: jax.Array, *, program: NumpyroProgram, options: Options) -> tuple[Any, Any]:
+    """States after n transitions, and the sites and `_FIELDS` of each transition, (`_AT_ONCE`, chains, …)."""
+    begin, following = _sampler(arrays, program, options)
+    # NumPyro's transitions use what the function that begins a chain leaves behind.
+    jax.vmap(lambda state: begin(state.z, rng_key=state.rng_key))(state)
+
+    def record(state: Any) -> Any:
+        return state.z, {name: getattr(state, field) for name, field in _FIELDS.items()}
+
+    def transition(i: jax.Array, carried: tuple[Any, Any]) -> tuple[Any, Any]:
+        state, recorded = carried
+        state = jax.vmap(following)(state)
+        return state, jax.tree.map(lambda all_, new: all_.at[i].set(new), recorded, record(state))
+
+    empty = jax.tree.map(lambda v: jnp.zeros((_AT_ONCE, *v.shape), v.dtype), record(state))
+    state, (z, fields) = jax.lax.fori_loop(0, n, transition, (state, empty))
+    samples = constrain_fn(program, (arrays,), {}, z, return_deterministic=True, batch_ndims=2)
+    return state, (samples, fields)
+
+
+# -- Naive Bayes as a NumPyro program of sufficient statistics, made from the same prior objects as the closed form
 
 Sites = Sequence[Mapping[str, str]]
 """For each block of columns the name of the NumPyro site of each parameter, by the name of the parameter."""
@@ -138,3 +318,272 @@ def to_site_values(model: NaiveBayes, drawn: Mapping[str, Any], sites: Sites) ->
     if model.class_prior.fixed:
         del site_values[CLASS_PROB]
     return site_values
+
+
+# -- Priors with unknown hyperparameters: θ is integrated out, and the hyperparameters are sampled -
+
+_MOST_CELLS = 2**22
+
+
+@dataclass(frozen=True, eq=False)
+class Hierarchy:
+    """NUTS target: posterior of the unknown hyperparameters of a prior, with the parameters θ integrated out.
+
+    Parameters
+    ----------
+    prior : NaiveBayes
+        Prior of all parameters without a hyperprior: κ and a of Gaussian features, Poisson blocks, a fixed class prior.
+        The scales of hyperpriors are derived from it, too.
+    kind : {"symmetric", "pooled", "grouped"}
+        Dirichlet(α, …, α), or Dirichlet(α L m) with a base measure m that the classes share: α is the mean
+        concentration of a level, and m = 1/L is the symmetric prior. Under "grouped" each class has a base measure
+        that groups of rows share; statistics then have a leading axis of groups.
+    alpha : distribution
+        Hyperprior of α, one for each Dirichlet block, and of the concentration of the classes.
+    sites : sequence of dict
+        For each block the site of each parameter.
+    """
+
+    prior: NaiveBayes
+    kind: HyperpriorKind
+    alpha: dist.Distribution
+    sites: Sites
+
+    def sample_prior(self, into: NaiveBayes | None = None) -> NaiveBayes:
+        """Sample hyperparameters at NumPyro sites; return `into` (default: `prior.unit()`) with these values."""
+        every = [pair for part in self.hyperparameters() for pair in part.items()]
+        values = {site: _sample_hyperparameter(site, hyperparameter, self.alpha) for site, hyperparameter in every}
+        names = hyperparameter_sites(self.prior, self.kind, self.sites)
+        return class_probabilities.prior_given(self.prior.unit() if into is None else into, names, values)
+
+    def hyperparameters(self) -> list[dict[str, Hyperparameter]]:
+        """Hyperparameters of the classes and of each block, by site."""
+        return class_probabilities.sampled_hyperparameters(self.prior, self.kind, self.sites)
+
+    def program(self, statistics: Statistics) -> tuple[NumpyroProgram, list[np.ndarray]]:
+        """NumPyro program with the posterior density of the hyperparameters, up to a constant, and its data.
+
+        θ is integrated out.
+        """
+        condensed = self.condense(statistics)
+        return NumpyroProgram.from_data(_collapsed, self.prior, self.alpha, condensed, self.kind, self.sites)
+
+    @float64
+    def start(self, statistics: Statistics) -> dict[str, Any]:
+        """Values of the sites in the middle of their priors: the median of α, the means of others."""
+        alpha = np.median(self.alpha.sample(jax.random.key(0), (1000,)))
+        values = {}
+        for part in self.hyperparameters():
+            for site, parameter in part.items():
+                mean = alpha if parameter.distribution is None else evaluate(parameter.distribution).mean
+                values[_sampled_site(site, parameter)] = np.broadcast_to(mean, parameter.shape)
+        return values
+
+    def condense(self, statistics: Statistics) -> Statistics:
+        """Statistics that `collapsed` needs: histograms of the counts under "symmetric", else unchanged."""
+        return self.prior.unit().condense(statistics) if self.kind == "symmetric" else statistics
+
+    def collapsed(self, condensed: Statistics) -> None:
+        """NumPyro program: sample hyperparameters, and add the log evidence of the condensed statistics."""
+        prior = self.sample_prior(self.prior.unit().condensed() if self.kind == "symmetric" else None)
+        log_evidence = _log_evidence_of_groups if self.kind == "grouped" else _log_evidence
+        numpyro.factor("rows", log_evidence(prior, condensed))
+
+    def finish(
+        self, samples: Mapping[str, np.ndarray], statistics: Statistics, masks: Sequence[np.ndarray], seed: int
+    ) -> tuple[dict[str, np.ndarray], list[dict[str, np.ndarray]]]:
+        """Draw the parameters exactly from their conjugate posterior given each draw of the hyperparameters.
+
+        They are drawn batch by batch, and for G groups they are (S · G, …).
+
+        Parameters
+        ----------
+        samples : dict of (S, …) arrays
+            Draws of the hyperparameters.
+        statistics : Statistics
+            Statistics of the rows.
+        masks : sequence of (K,) arrays of bool
+            For each block, which positions of the last axis to keep; blocks without one are left out.
+        seed : int
+            Seed of the draws of the parameters.
+
+        Returns
+        -------
+        parameters : dict of (S, …) arrays
+        hyperparameters : list of dict
+            Draws of the hyperparameters of the classes, and of each block.
+        """
+        prior, names = self.prior.unit(), hyperparameter_sites(self.prior, self.kind, self.sites)
+        every = zip(prior.blocks, statistics.blocks, masks, self.sites, names, strict=True)
+        drawn_from = [(*self._restrict(*block[:3]), *block[3:]) for block in every if block[2].any()]
+        families, blocks, masks, sites, names = map(list, zip(*drawn_from, strict=True)) if drawn_from else ([],) * 5
+        prior, counted = replace(prior, blocks=tuple(families)), replace(statistics, blocks=tuple(blocks))
+        n_draws, n_groups = len(next(iter(samples.values()))), math.prod(np.shape(statistics.class_count)[:-1])
+        size = max(1, _MOST_CELLS // sum(np.size(leaf) for leaf in jax.tree.leaves(counted)))
+        drawn: dict[str, np.ndarray] = {}
+        for start in range(0, n_draws, size):
+            part = {site: values[start : start + size] for site, values in samples.items()}
+            models = class_probabilities.posteriors_given(prior, counted, names, part)
+            for site, values in draw_sites(models, sites, masks, 1, (seed, start)).items():
+                if site not in drawn:
+                    drawn[site] = np.empty((n_draws * n_groups, *values.shape[1:]))
+                drawn[site][start * n_groups :][: len(values)] = values
+        return drawn, [{site: samples[site] for site in part} for part in self.hyperparameters()]
+
+    def _restrict(self, family: Any, statistics: Any, keep: np.ndarray) -> tuple[Any, Any, np.ndarray]:
+        """Family and statistics of one block, without levels of which no draw is needed, and which positions to keep.
+
+        Under "pooled" and "grouped" hyperparameters have a value for each level, and nothing is left out.
+        """
+        if self.kind != "symmetric" or keep.all() or not offers(family, "restrict_with_counts"):
+            return family, statistics, keep
+        family, statistics = family.restrict_with_counts(statistics, keep)
+        return family, statistics, np.arange(statistics.count.shape[-1]) < keep.sum()
+
+
+def _collapsed(prior: NaiveBayes, alpha: Any, condensed: Statistics, kind: HyperpriorKind, sites: Sites) -> None:
+    """NumPyro program `Hierarchy.collapsed`."""
+    Hierarchy(prior, kind, alpha, sites).collapsed(condensed)
+
+
+@jax.jit
+def _log_evidence(prior: NaiveBayes, statistics: Statistics) -> jax.Array:
+    """Scalar log marginal likelihood of the statistics, compiled once for all runs of a NumPyro program."""
+    return prior.log_evidence(statistics)
+
+
+@jax.jit
+def _log_evidence_of_groups(prior: NaiveBayes, statistics: Statistics) -> jax.Array:
+    """Scalar log marginal likelihood of the statistics of groups, whose arrays have a leading axis."""
+    return jax.vmap(prior.log_evidence)(statistics).sum()
+
+
+def _sample_hyperparameter(site: str, hyperparameter: Hyperparameter, alpha: dist.Distribution) -> Any:
+    """Sample a hyperparameter at NumPyro site `site` and return its value; without its own distribution, from `alpha`.
+
+    Normalised weights are sampled at "<site>_weight", and `site` is deterministic.
+    """
+    shape, to_weights = hyperparameter.shape, hyperparameter.of_weights
+    prior = alpha if hyperparameter.distribution is None else evaluate(hyperparameter.distribution)
+    value = numpyro.sample(_sampled_site(site, hyperparameter), prior.expand(shape).to_event(len(shape)))
+    return value if to_weights is None else numpyro.deterministic(site, to_weights(value))
+
+
+def _sampled_site(site: str, hyperparameter: Hyperparameter) -> str:
+    """NumPyro site at which a hyperparameter named `site` is sampled: its own, or that of its weights."""
+    return site if hyperparameter.of_weights is None else f"{site}_weight"
+
+
+# -- Weights of terms as a NumPyro program, given cross-fitted terms of rows -----------------------
+
+_DEVIATION = "deviation"
+
+
+@dataclass(frozen=True, eq=False)
+class WeightsGiven:
+    """NUTS target: generalised posterior of the weights of terms, given cross-fitted terms of rows.
+
+    b ~ N(0, 1), T_g ~ N(μ_g, 1), d ~ N(0, 1), w_t = T_g + τ_g d_t for t in group g, and the
+    likelihood is Π_i P(y_i | x_i; b, w)^v_i.
+
+    Parameters
+    ----------
+    terms : CrossTerms
+        Dense terms of rows of typical length, or under τ = 0 the sum of those of each group.
+    groups : Groups
+        Groups of these terms.
+    shrinkage : (G,) array
+        τ.
+    biased : bool
+        Whether classes have a bias.
+    """
+
+    terms: CrossTerms
+    groups: Groups
+    shrinkage: np.ndarray
+    biased: bool
+
+    def program(self) -> tuple[NumpyroProgram, list[np.ndarray]]:
+        """NumPyro program `weights_of_terms` of these terms, and its data."""
+        terms, groups = self.terms, self.groups
+        # Labels as numbers: integers are compiled into a program.
+        data = terms.values, terms.log_class, terms.label.astype(float), terms.weight, groups.mean, self._scale
+        return NumpyroProgram.from_data(weights_of_terms, *data, groups.index, self._free, np.asarray(self.biased))
+
+    @property
+    def _scale(self) -> np.ndarray:
+        """(T,) τ of each term."""
+        return np.asarray(self.shrinkage, float)[self.groups.index]
+
+    @property
+    def _free(self) -> np.ndarray:
+        """(T,) of bool: whether the weight of a term may differ from the temperature of its group (τ > 0)."""
+        return self._scale > 0
+
+    def start(self) -> tuple[dict[str, Any], dict[tuple[str, ...], np.ndarray]]:
+        """Values of the sites at the optimum, and Laplace's covariance there as an inverse mass matrix."""
+        prior = Prior(self.groups, self.shrinkage, self.terms.log_class.shape[-1], self.biased)
+        theta = find_parameters(self.terms, prior)
+        start: dict[str, Any] = {CLASS_BIAS: prior.point(theta)[0]} if self.biased else {}
+        start |= dict(zip(TEMPERATURES, theta[prior.temperatures], strict=False))
+        if self._free.any():
+            start[_DEVIATION] = theta[prior.temperatures.stop :][self._free]
+        is_sampled = prior.design(np.eye(prior.n_classes)).any(axis=0)
+        _, covariance = Expansion.around(self.terms, *prior.point(theta)).posterior(prior)
+        return start, {tuple(start): covariance[np.ix_(is_sampled, is_sampled)]}
+
+    def finish(self, samples: Mapping[str, np.ndarray], dependence: np.ndarray) -> dict[str, np.ndarray]:
+        """Draws of the temperatures, biases and all weights, also of weights that equal their temperature.
+
+        Parameters
+        ----------
+        samples : dict of (chains, draws, …) arrays
+            Draws of each site.
+        dependence : (T,) array of bool
+            Whether a term is a dependence.
+        """
+        temperatures = {name: np.asarray(samples[name]) for name in TEMPERATURES if name in samples}
+        stacked = np.stack(list(temperatures.values()), axis=-1)
+        bias = samples[CLASS_BIAS] if self.biased else np.zeros((*stacked.shape[:-1], self.terms.log_class.shape[-1]))
+        weight = samples.get(WEIGHT, stacked[..., dependence.astype(int)])
+        return temperatures | {CLASS_BIAS: np.asarray(bias), WEIGHT: np.asarray(weight)}
+
+
+def weights_of_terms(
+    values: Any, log_class: Any, label: Any, row_weight: Any, mean: Any, scale: Any, index: Any, free: Any, biased: Any
+) -> None:
+    """NumPyro program: sample temperatures, class biases and deviations, and add the weighted label log-likelihood.
+
+    Sites are "temperature", and where the model has them "class_bias", "dependence_temperature", "deviation" and
+    "weight".
+
+    Parameters
+    ----------
+    values, log_class : (N, C, T) and (N, C) or (C,) arrays
+        Terms, and log class probabilities.
+    label, row_weight : (N,) arrays
+        Class index and weight of each row.
+    mean : (G,) array
+        Prior mean of the temperature of each group.
+    scale, index, free : (T,) arrays
+        τ and group of each term, and whether its weight may differ from the temperature of the group.
+    biased : bool
+        Whether classes have a bias.
+    """
+    _, n_classes, n_terms = values.shape
+    bias = numpyro.sample(CLASS_BIAS, _normal(n_classes)) if biased else 0.0
+    names = zip(TEMPERATURES, mean, strict=False)
+    temperature = jnp.stack([numpyro.sample(name, dist.Normal(m, 1.0)) for name, m in names])
+    weight = temperature[index]
+    if free.any():
+        deviation = numpyro.sample(_DEVIATION, _normal(int(free.sum())))
+        weight = numpyro.deterministic(WEIGHT, weight + jnp.zeros(n_terms).at[free].set(scale[free] * deviation))
+    joint = bias + log_class + values @ weight
+    is_label = label[:, None] == jnp.arange(n_classes)
+    log_proba = jnp.sum(jnp.where(is_label, joint, 0.0), axis=-1) - jax.nn.logsumexp(joint, axis=-1)
+    numpyro.factor("labels", log_proba @ row_weight)
+
+
+def _normal(n: int) -> dist.Distribution:
+    """NumPyro distribution of n independent standard normal variates as one event."""
+    return dist.Normal().expand([n]).to_event(1)

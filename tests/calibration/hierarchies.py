@@ -21,7 +21,7 @@ from bayesnb import Dirichlet, NaiveBayes, NormalInverseGamma
 from bayesnb.families import LevelCounts, Moments
 from bayesnb.families.protocol import HyperpriorKind
 from bayesnb.model import Statistics
-from bayesnb.sampling.hierarchy import Hierarchy
+from bayesnb.sampling.programs import Hierarchy
 from bayesnb.uncertainty.draws import draw_sites, stack_as_classes
 
 Values = dict[str, np.ndarray]

@@ -19,7 +19,7 @@ from numpyro.infer.util import unconstrain_fn
 from scipy import stats
 
 from bayesnb.model import Statistics
-from bayesnb.sampling.hierarchy import Hierarchy
+from bayesnb.sampling.programs import Hierarchy
 from tests.calibration.bands import LEVEL, adjusted
 from tests.calibration.hierarchies import WORLDS, OffByOne, Values, World, condensed, draw_parameters
 

@@ -16,7 +16,7 @@ from numpyro.infer import MCMC, NUTS
 from numpyro.infer.util import log_density
 
 from bayesnb.model import Statistics
-from bayesnb.sampling.hierarchy import Hierarchy
+from bayesnb.sampling.programs import Hierarchy
 from tests.calibration.bands import LEVEL, Ranks, rank, smallest_p_value
 from tests.calibration.hierarchies import WORLDS, OffByOne, Values, World, condensed, draw_parameters
 

@@ -199,7 +199,7 @@ def density(nb: Any, X: Any, at: dict[str, Any], weight: Any = None) -> float:
     numpyro = pytest.importorskip("numpyro")
     from numpyro.infer.util import log_density
 
-    from bayesnb.sampling.weight_program import WeightsGiven
+    from bayesnb.sampling.programs import WeightsGiven
 
     weights = nb.weights_
     found = terms_by_halves(nb, X, weight)

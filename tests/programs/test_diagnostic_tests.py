@@ -13,8 +13,7 @@ from scipy.special import expit
 from scipy.stats import beta, multinomial, power_divergence
 
 import bayesnb as bnb
-from bayesnb.sampling.hui_walter import HuiWalter
-from bayesnb.sampling.identification import Margins
+from bayesnb.sampling.hui_walter import HuiWalter, Margins
 from tests.refusals import refused
 
 # Hui & Walter (1980), table 1, as the HARMONY training school (COST action CA18208, Larissa 2022) prints it.

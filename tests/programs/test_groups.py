@@ -17,8 +17,8 @@ from scipy.special import gammaln
 
 import bayesnb as bnb
 from bayesnb._util.precision import float64
-from bayesnb.sampling.hierarchy import Hierarchy
 from bayesnb.sampling.nuts import count_groups
+from bayesnb.sampling.programs import Hierarchy
 from bayesnb.uncertainty import site_names
 from tests.refusals import refused
 

@@ -23,7 +23,7 @@ from bayesnb._util.precision import float64
 from bayesnb.families import LevelCounts
 from bayesnb.families.protocol import HyperpriorKind
 from bayesnb.families.special import Histogram, Symmetric
-from bayesnb.sampling.hierarchy import Hierarchy
+from bayesnb.sampling.programs import Hierarchy
 from bayesnb.uncertainty.class_probabilities import hyperparameter_sites, posteriors_given
 from tests.laws import test_bayes_identity as by_scipy
 from tests.programs.fitted import Fitted, ordinary

@@ -13,9 +13,9 @@ from numpyro import distributions as dist
 from scipy import stats
 
 import bayesnb as bnb
-from bayesnb.sampling import hierarchy, nuts
-from bayesnb.sampling.hierarchy import Hierarchy
+from bayesnb.sampling import nuts, programs
 from bayesnb.sampling.nuts import count_groups
+from bayesnb.sampling.programs import Hierarchy
 from bayesnb.uncertainty import site_names
 from bayesnb.uncertainty.draws import feature_masks
 from tests.refusals import refused
@@ -68,7 +68,7 @@ def assert_moments(values: np.ndarray, exact: Any) -> None:
 
 @pytest.fixture(params=[2**22, 700], ids=["one batch", "many batches"])
 def batches(request, monkeypatch):
-    monkeypatch.setattr(hierarchy, "_MOST_CELLS", request.param)
+    monkeypatch.setattr(programs, "_MOST_CELLS", request.param)
 
 
 @pytest.mark.usefixtures("batches")
