@@ -22,7 +22,7 @@ import numpy as np
 import pandas as pd
 
 import bayesnb as bnb
-from bayesnb.evaluation.scores import score_rows, summarize
+from bayesnb.evaluation import score_rows, summarize
 from benchmarks import khiops, quality_page
 from benchmarks.methods import METHODS, OF_SAMPLES, Left, Method
 from benchmarks.tables import SOURCES, Table, absent

@@ -29,9 +29,7 @@ from bayesnb.encoding import check_table
 from bayesnb.estimators import BernoulliNB, BinnedNB, CategoricalNB, MixedNB, MultinomialNB, WeightedNB
 from bayesnb.estimators.base import NaiveBayesClassifier
 from bayesnb.estimators.plain import OF_KIND
-from bayesnb.evaluation.compare import Scored, score_fitted
-from bayesnb.evaluation.estimates import WEIGHTED
-from bayesnb.evaluation.resampling import standard_error
+from bayesnb.evaluation import WEIGHTED, Scored, score_fitted, standard_error
 from bayesnb.families import offers
 from bayesnb.fitted.state import FEWEST_EVENTS
 from bayesnb.uncertainty import CLASS, decompose_uncertainty, parameter_table, predict_interval

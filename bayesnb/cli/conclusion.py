@@ -11,7 +11,7 @@ from typing import Any
 import pandas as pd
 
 from bayesnb.cli.document import fill_list, fill_template
-from bayesnb.evaluation.estimates import WEIGHTED
+from bayesnb.evaluation import WEIGHTED
 
 NOISE, NOISE_OF_FOLDS = 2.0, 3.0
 """Standard errors from which a difference is more than noise; cross-validated standard errors are too small."""

@@ -10,7 +10,7 @@ import pandas as pd
 
 from bayesnb.cli.conclusion import decimals
 from bayesnb.cli.labelled_data import NUMBERS
-from bayesnb.evaluation.compare import DIFFERENCES
+from bayesnb.evaluation import DIFFERENCES
 from bayesnb.uncertainty import CLASS
 
 

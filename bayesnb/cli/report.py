@@ -17,7 +17,7 @@ from bayesnb.cli.formatting import format_parameters, format_scores
 from bayesnb.cli.labelled_data import NUMBERS, Dataset
 from bayesnb.cli.output_folder import file_stem
 from bayesnb.cli.terminal import enumerate_names
-from bayesnb.evaluation.estimates import WEIGHTED
+from bayesnb.evaluation import WEIGHTED
 from bayesnb.version import __version__
 
 _RANKING = "ranked by the sd of a probability"
