@@ -1,26 +1,423 @@
-"""Query that scores rows in the database: the class probabilities of a fitted classifier as one SELECT."""
+"""SQL that counts and scores rows in the database, for SQLite, DuckDB and PostgreSQL alike."""
 
 from __future__ import annotations
 
-from collections.abc import Hashable, Mapping, Sequence
+import math
+import re
+from collections.abc import Hashable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any, Literal
 
 import numpy as np
 
+from bayesnb import kernels
 from bayesnb._util.arguments import bad_argument, require_choice, require_iterable, shown
+from bayesnb._util.precision import float64
 from bayesnb.encoding.levels import to_python
+from bayesnb.families.rows import OneHot, weighted
+from bayesnb.fitted import scoring
 from bayesnb.fitted.state import Classifier, Fitted, require_posterior
-from bayesnb.model import Estimate
-from bayesnb.sql.terms import Arc, Cell, Terms, read_terms
-from bayesnb.sql.text import GREATEST, LEAST, add, number, number_and_nan, quote_column, quote_name, quote_text
+from bayesnb.model import Estimate, JointLikelihood
+
+# -- Names, texts, numbers and sums as SQL that SQLite, DuckDB and PostgreSQL share ----------------
+
+_LONGEST_NAME = 63  # PostgreSQL cuts longer names without an error.
+
+
+def quote_column(name: object) -> str:
+    """Return the name of a column of the table as SQL, r."name", with its quotes doubled."""
+    return "r." + quote_name(name)
+
+
+def quote_name(name: object) -> str:
+    """Return a name as SQL, with its quotes doubled; raise ValueError if a database would not keep the name."""
+    text = str(name)
+    if not text or "\0" in text or len(text.encode()) > _LONGEST_NAME:
+        problem = f"it is empty, has a NUL, or more than {_LONGEST_NAME} bytes"
+        raise ValueError(f"{shown(text)} cannot be the name of a column in SQL: {problem}. Rename the column or class.")
+    return '"' + text.replace('"', '""') + '"'
+
+
+def quote_text(value: object) -> str:
+    """Return a value as a text literal of SQL, with its quotes doubled; raise ValueError if the text has a NUL."""
+    text = str(value)
+    if "\0" in text:
+        raise ValueError(f"{shown(text)} has a NUL, which no text of SQL has. Rename the level or the class.")
+    return "'" + text.replace("'", "''") + "'"
+
+
+def number(value: float) -> str:
+    """Return a finite number as SQL, a double from 17 digits; 0.1 alone would be a decimal."""
+    return f"CAST('{float(value):.17g}' AS DOUBLE PRECISION)"
+
+
+GREATEST, LEAST = number(1.7976931348623157e308), number(-1.7976931348623157e308)
+
+
+def add(terms: Sequence[str], operator: str = "+") -> str:
+    """Return the sum of terms, or their conjunction with another operator; brackets nest log2(n) deep.
+
+    Databases limit the depth of expressions: a chain of 1,000 signs is too deep.
+    """
+    if len(terms) == 1:
+        return terms[0]
+    half = len(terms) // 2
+    return f"({add(terms[:half], operator)} {operator} {add(terms[half:], operator)})" if terms else "0"
+
+
+def cell_number(value: str, edges: Sequence[float], first: int = 0) -> str:
+    """Return the number of the interval of a value, by bisection; a value on an edge is in the lower interval."""
+    if not len(edges):
+        return str(first)
+    half = len(edges) // 2
+    lower, upper = cell_number(value, edges[:half], first), cell_number(value, edges[half + 1 :], first + half + 1)
+    return f"CASE WHEN {value} <= {number(edges[half])} THEN {lower} ELSE {upper} END"
+
+
+def number_and_nan(name: object) -> tuple[str, str]:
+    """Return the SQL of a column as a number, and whether the number is NaN.
+
+    DuckDB and PostgreSQL order NaN and -NaN above every number.
+    """
+    value = f"CAST({quote_column(name)} AS DOUBLE PRECISION)"
+    return value, f"{value} > 0 AND -{value} > 0"
+
+
+# -- Query that counts rows in the database: sufficient statistics of a table, for `bayesnb.from_counts`
+
+
+def counts(
+    table: str, target: str | None, columns: Mapping[str, type] | Sequence[str], *, weight: str | None = None
+) -> str:
+    """Return one SQL statement that counts the rows of a table for `bayesnb.from_counts` and `bayesnb.check_drift`.
+
+    The statement groups rows by the class, and by the class and the level of each column; a column of numbers gives
+    count, mean and centred sum of squares. Cells that are NULL, or NaN among numbers, are missing and are not counted;
+    rows whose class is NULL are left out.
+
+    Parameters
+    ----------
+    table : str
+        Text after FROM, which is not quoted: a name, ``"read_parquet('rows.parquet')"``, or a query in parentheses.
+    target : str or None
+        Name of the column of classes. None: all rows are counted together, whatever their class, and the class is NULL
+        in the result, which `bayesnb.check_drift` takes.
+    columns : dict {column: type} or list of str
+        Features. A column of type str, int or bool has levels; a column of type float has numbers. The columns of a
+        list are of type str, so that a NaN is the level 'nan', in PostgreSQL 'NaN'.
+    weight : str, optional
+        Name of the column of replication counts; default: every row counts once. If a weight is negative, missing or
+        not a number, the count of the class is NULL, and `bayesnb.from_counts` refuses the result.
+
+    Returns
+    -------
+    str
+        Query with the columns class, feature, type, level, count, mean, m2, in the SQL that SQLite, DuckDB and
+        PostgreSQL share. Rows of the result with NULL for the feature hold the total weight of each class.
+
+    Raises
+    ------
+    ValueError
+        If `columns` is empty, has the target or the weight, or has another type than str, int, bool and float.
+    TypeError
+        If `columns` is one name and no list of names.
+
+    Notes
+    -----
+    Every column is qualified by its table, as in ``r."colour"``. SQLite reads an unknown unqualified name such as
+    ``"color"`` as a text, and would count that text instead of refusing the query.
+
+    Examples
+    --------
+    >>> from bayesnb import sql
+    >>> print(sql.counts("melons", "ripe", ["colour"]))
+    SELECT r."ripe" AS "class", CAST(NULL AS VARCHAR) AS "feature", CAST(NULL AS VARCHAR) AS "type", \
+CAST(NULL AS VARCHAR) AS "level", SUM(1) AS "count", CAST(NULL AS DOUBLE PRECISION) AS "mean", \
+CAST(NULL AS DOUBLE PRECISION) AS "m2" FROM melons AS r WHERE r."ripe" IS NOT NULL GROUP BY r."ripe"
+    UNION ALL SELECT r."ripe", 'colour', 'str', CAST(r."colour" AS VARCHAR), SUM(1), NULL, NULL FROM melons AS r WHERE \
+r."ripe" IS NOT NULL AND r."colour" IS NOT NULL GROUP BY r."ripe", r."colour"
+    """
+    require_iterable("columns", columns, 'a list of names, such as ["colour"], or a dict of names and types')
+    types = dict(columns) if isinstance(columns, Mapping) else dict.fromkeys(columns, str)
+    if not types:
+        raise ValueError("columns is empty. Name the features.")
+    for name, kind in types.items():
+        if name in (target, weight):
+            other = "target" if name == target else "weight"
+            raise ValueError(f"columns has {shown(name)}, which is the {other}. Leave it out.")
+        if kind not in (str, int, bool, float):
+            raise ValueError(f"columns[{shown(name)}] is {shown(kind)}; it must be str, int, bool or float.")
+    label = "CAST('' AS VARCHAR)" if target is None else quote_column(target)
+    source, labelled = f"FROM {table} AS r", f"{label} IS NOT NULL"
+    times, counted, total = "1", labelled, "SUM(1)"
+    if weight is not None:
+        times = quote_column(weight)
+        counted = f"{labelled} AND {times} > 0"
+        total = _null_unless_all(f"{times} >= 0 AND {times} <= {GREATEST}", f"SUM({times})")
+    # PostgreSQL takes the types of the columns of a UNION from its first two queries, and NULL alone for a text.
+    text, double = "CAST(NULL AS VARCHAR)", "CAST(NULL AS DOUBLE PRECISION)"
+    queries = [
+        f'SELECT {label} AS "class", {text} AS "feature", {text} AS "type", {text} AS "level", {total} AS "count", '
+        f'{double} AS "mean", {double} AS "m2" {source} WHERE {labelled} GROUP BY {label}'
+    ]
+    for name, kind in types.items():
+        query = _count_numbers if kind is float else _count_levels
+        queries.append(query(name, kind.__name__, label, times, source, counted))
+    statement = "\nUNION ALL ".join(queries)
+    others = '"feature", "type", "level", "count", "mean", "m2"'
+    return statement if target is not None else f'SELECT {text} AS "class", {others} FROM ({statement}) AS c'
+
+
+def _count_levels(name: str, kind: str, label: str, times: str, source: str, counted: str) -> str:
+    """Return the query of the weight of each level of the column `name` in each class.
+
+    The other arguments are SQL: label, weight, FROM clause, and condition for a row to count.
+    """
+    cell = quote_column(name)
+    text = f"CAST({cell} AS VARCHAR)"
+    nan = "" if kind == "str" else f" AND LOWER({text}) <> 'nan'"
+    return (
+        f"SELECT {label}, {quote_text(name)}, '{kind}', {text}, SUM({times}), NULL, NULL {source} "
+        f"WHERE {counted} AND {cell} IS NOT NULL{nan} GROUP BY {label}, {cell}"
+    )
+
+
+def _count_numbers(name: str, kind: str, label: str, times: str, source: str, counted: str) -> str:
+    """Return the query of the weight, the mean and the sum of squares about the mean of a column in each class.
+
+    The difference of raw sums would lose digits. So does a plain sum of many cells far from 0: deviations from the mean
+    that follows from this sum correct mean and squares. The mean is NULL if a cell is greater than every number: a text
+    is, in SQLite, whose sums would take a text for 0.
+    """
+    cell = quote_column(name)
+    value, is_nan = number_and_nan(name)
+    observed = f"{counted} AND {cell} IS NOT NULL AND NOT ({is_nan})"
+    mean = _null_unless_all(f"{cell} <= {GREATEST}", f"SUM({times} * {value}) / SUM({times} * 1.0)")
+    means = f'SELECT {label} AS "label", {mean} AS "mean" {source} WHERE {observed} GROUP BY {label}'
+    deviation = f'({value} - m."mean")'
+    shift = f"SUM({times} * {deviation}) / SUM({times} * 1.0)"
+    m2 = f"SUM({times} * {deviation} * {deviation}) - SUM({times} * {deviation}) * {shift}"
+    return (
+        f"SELECT {label}, {quote_text(name)}, '{kind}', NULL, SUM({times}), MAX(m.\"mean\") + {shift}, "
+        f"CASE WHEN MIN({value}) < MAX({value}) THEN {m2} ELSE 0 END "
+        f'{source} JOIN ({means}) AS m ON {label} = m."label" WHERE {observed} GROUP BY {label}'
+    )
+
+
+def _null_unless_all(condition: str, value: str) -> str:
+    """Return the SQL of an aggregate: `value`, or NULL unless every row of the group meets `condition`."""
+    return f"CASE WHEN MIN(CASE WHEN {condition} THEN 1 ELSE 0 END) = 1 THEN {value} END"
+
+
+# -- Terms of a fitted classifier as tables of levels and as densities, for SQL: log p(c, row) is the sum of these
+
+IMPOSSIBLE, CERTAIN = -1e304, 1e299
+"""Scores in place of -inf and +inf, which SQL has no literal for; sums of thousands of them do not overflow."""
+_MOST_NUMBERS = 2**18
+_PREDICTIVE = "Use estimate='predictive'"
+
+
+@dataclass(frozen=True)
+class Cell:
+    """Cell of a feature: the text of a level, or the number of the interval between `edges` in which a number lies."""
+
+    feature: int
+    levels: tuple[Hashable, ...] = ()
+    edges: tuple[float, ...] | None = None
+    marks: tuple[Hashable, ...] = ()
+    """Values that mark a missing cell."""
+    has_reserved: bool = False
+    """Whether the last level stands for all unknown texts."""
+
+    @property
+    def size(self) -> int:
+        """Number of levels or of intervals."""
+        return len(self.levels) if self.edges is None else len(self.edges) + 1
+
+    @property
+    def known(self) -> tuple[Hashable, ...]:
+        """Levels but the reserved one."""
+        return self.levels[: len(self.levels) - self.has_reserved]
+
+    def source(self) -> str:
+        """Return the SQL of what keys are compared with: the text or the interval; NULL for a missing cell."""
+        if self.edges is None:
+            return f"p.s{self.feature}"
+        return f"CASE WHEN p.x{self.feature} IS NOT NULL THEN {cell_number(f'p.x{self.feature}', self.edges)} END"
+
+    def keys(self, where: object) -> Iterator[tuple[str, int]]:
+        """Yield SQL literals to compare with `source`, each with the code of its level; `where` names the column."""
+        if self.edges is not None:
+            yield from ((str(code), code) for code in range(self.size))
+            return
+        texts = [_texts(level, where) for level in self.known]
+        first: dict[str, Hashable] = {}
+        for level, (text, *_) in zip(self.known, texts, strict=True):
+            if text in first:
+                both = f"The levels {shown(first[text])} and {shown(level)} of column {shown(where)}"
+                raise ValueError(f"{both} are the same text in SQL. Make all levels texts, or all numbers.")
+            first[text] = level
+        codes = {text: code for code, (_, *others) in reversed(list(enumerate(texts))) for text in others}
+        codes |= {text: code for code, (text, *_) in enumerate(texts)}
+        yield from ((quote_text(text), code) for text, code in codes.items())
+
+
+@dataclass(frozen=True, eq=False)
+class Arc:
+    """Terms of a feature given its parents: a row (C,) for each combination of the parents' values and the child's."""
+
+    cells: tuple[Cell, ...]
+    """Parents, outermost first, then the child."""
+    sizes: tuple[int, ...]
+    terms: np.ndarray
+    weight: float
+    missing_is_value: bool
+    """Whether a missing parent is its last value; else missing cells are summed out."""
+
+
+@dataclass(frozen=True, eq=False)
+class Terms:
+    """Log p(c, row) of a classifier as a sum: log P(c), one row of each table, and densities of numbers."""
+
+    log_class: np.ndarray
+    tables: dict[Cell, np.ndarray] = field(default_factory=dict)
+    """Sum (size, C) of all terms that depend on this cell alone."""
+    arcs: list[Arc] = field(default_factory=list)
+    densities: list[tuple[int, list[str]]] = field(default_factory=list)
+    """Feature, and the SQL of its term in each class, a function of `p.x<feature>`."""
+
+    def add_table(self, cell: Cell, terms: np.ndarray) -> None:
+        """Add terms (size, C) of a cell to its table."""
+        self.tables[cell] = self.tables.get(cell, 0.0) + terms
+
+
+@float64
+def _read(fitted: Fitted, estimate: Estimate | None) -> tuple[Any, np.ndarray, tuple[Any, ...]]:
+    """Return the weights of the posterior or None, log P(c) (C,), and the blocks' likelihoods without weights."""
+    model, reading = fitted.read(estimate)
+    likelihoods = scoring.read(fitted.encoding, replace(model, weights=None), reading).likelihoods
+    return model.weights, scoring.log_class(model, reading), likelihoods
+
+
+def read_terms(fitted: Fitted, estimate: Estimate | None) -> Terms:
+    """Return the terms of a fitted classifier under an estimate of its parameters.
+
+    Raises
+    ------
+    NotImplementedError
+        If a block is no sum of tables and of densities that SQL can write.
+    ValueError
+        If an estimate does not exist, or there are more than 2^18 numbers.
+    """
+    weights, log_class, likelihoods = _read(fitted, estimate)
+    terms = Terms(log_class)
+    blocks = fitted.encoding.blocks
+    for b, (columns, likelihood) in enumerate(zip(blocks, likelihoods, strict=True)):
+        if columns.one_simplex or len(columns.term_names) != len(columns.index):
+            term = f"{shown(columns.term_names[0])} is a single term of several columns"
+            raise NotImplementedError(f"sql.score cannot write {fitted.name}: {term}. Use predict_proba.")
+        weight = np.broadcast_to(1.0 if weights is None else weights.blocks[b], len(columns.index))
+        if not hasattr(columns, "tables") and not hasattr(columns, "edges") and columns.kind != "bernoulli":
+            _add_densities(terms, columns, likelihood, weight)
+            continue
+        if getattr(columns.base, "unknown", "ignore") == "error":
+            raise NotImplementedError("sql.score cannot raise errors. Fit with handle_unknown='ignore' or 'level'.")
+        _add_tables(terms, columns, likelihood, weight)
+    sizes = [cell.size for cell in terms.tables] + [math.prod(arc.sizes) for arc in terms.arcs]
+    if (n_numbers := len(log_class) * sum(sizes)) > _MOST_NUMBERS:
+        most = f"the limit is {_MOST_NUMBERS:,}. Use predict_proba for so many levels and classes"
+        raise ValueError(f"The query would have {n_numbers:,} numbers; {most}.")
+    return terms
+
+
+def _add_tables(terms: Terms, columns: Any, likelihood: Any, weight: np.ndarray) -> None:
+    """Add the tables of a block of levels, of cells of numbers, or of features with parents; `weight` (F,)."""
+    sizes = columns.sizes()
+    code = np.arange(sizes.max(initial=1))[:, None]
+    probe = OneHot(np.where(code < sizes, code, -1), columns.start(), sizes, len(code) + 1)
+    reading = JointLikelihood(terms.log_class, (likelihood,))
+    values = float64(lambda: kernels.terms(reading, (probe,)))()
+    parents, sums = {p for _, *given in columns.nodes for p in given}, columns.sums_missing
+    for f, (child, *given) in enumerate(columns.nodes):
+        if not sizes[f] or (weight[f] == 0 and not sums):
+            continue
+        table, where = values[: sizes[f], :, f], f"column {shown(columns.names[f])}"
+        if np.isnan(table).any():
+            raise ValueError(f"{where}: a class has no rows for this estimate of a probability. {_PREDICTIVE}.")
+        if given or (sums and child in parents):
+            cells = tuple(_cell(columns.base, j) for j in (*given, child))
+            for cell in cells:
+                terms.add_table(cell, np.zeros((cell.size, len(terms.log_class))))
+            arc_sizes = (*(int(columns.parent_sizes()[p]) for p in given), cells[-1].size)
+            if weight[f] < 0 and np.isinf(table).any():
+                raise NotImplementedError(f"sql.score cannot weigh zero probabilities of {where}. {_PREDICTIVE}.")
+            finite = np.where(np.isneginf(table), IMPOSSIBLE, table)
+            terms.arcs.append(Arc(cells, arc_sizes, finite, float(weight[f]), not sums))
+        else:
+            table = np.asarray(weighted(weight[f], table))
+            terms.add_table(_cell(columns.base, child), np.where(np.isneginf(table), IMPOSSIBLE, table))
+
+
+def _cell(columns: Any, f: int) -> Cell:
+    """Return the cell of feature f of a block of columns without parents."""
+    feature = int(columns.index[f])
+    if columns.kind == "bernoulli":
+        return Cell(feature, edges=(0.5 if columns.threshold is None else float(columns.threshold),))
+    edges = columns.edges[f] if hasattr(columns, "edges") else (columns.cuts or {f: None})[f]
+    if edges is not None or hasattr(columns, "edges"):
+        return Cell(feature, edges=tuple(map(float, () if edges is None else edges)))
+    reserved = columns.unknown == "level"
+    return Cell(feature, tuple(columns.level_names(f)), None, tuple(columns.missing_values), reserved)
+
+
+def _add_densities(terms: Terms, columns: Any, likelihood: Any, weight: np.ndarray) -> None:
+    """Add the densities of a block of numbers; `weight` (F,)."""
+    if not hasattr(likelihood, "sql"):
+        kind = f"the distribution of {columns.kind} columns under this estimate"
+        raise NotImplementedError(f"sql.score cannot write {kind}. Use estimate='mean', or predict_proba.")
+    limits = {"impossible": number(IMPOSSIBLE), "certain": number(CERTAIN)}
+    parameters = {name: np.asarray(value) for name, value in likelihood.parameters().items()}
+    for f, (j, name) in enumerate(zip(columns.index, columns.names, strict=True)):
+        of_class = []
+        for c in range(len(terms.log_class)):
+            values = {key: float(value[c, f]) for key, value in parameters.items()}
+            last = list(values.values())[-1]
+            if not np.isfinite(list(values.values())).all() or (last == 0 and weight[f] < 0):
+                raise ValueError(f"column {shown(name)}: a class has no such estimate of a density. {_PREDICTIVE}.")
+            names = {key: number(value) for key, value in values.items()} | limits
+            density = likelihood.sql[last == 0].format(x=f"p.x{j}", **names)
+            of_class.append(density if weight[f] == 1 or last == 0 else f"{number(weight[f])} * ({density})")
+        if weight[f]:
+            terms.densities.append((int(j), of_class))
+
+
+def _texts(level: Any, where: object) -> tuple[str, ...]:
+    """Return the texts that databases cast a level to; the first is the level's own."""
+    value = to_python(level)
+    if isinstance(value, bool):
+        return ("true", "1") if value else ("false", "0")
+    if isinstance(value, str):
+        return (value,)
+    if not isinstance(value, int | float):
+        level = f"the level {shown(value)} of column {shown(where)}, a {type(value).__name__}"
+        raise NotImplementedError(f"sql.score cannot compare {level}. Fit with the text of such cells.")
+    texts = [str(value).removesuffix(".0"), *(["0", "-0"] if value == 0 else [])]
+    if isinstance(value, float):
+        texts.append(f"{value:.15g}")  # SQLite has 15 digits, and writes 1.0e+15; PostgreSQL writes 1e+15.
+        if "e" in texts[-1]:
+            texts.append(np.format_float_scientific(value, trim="-"))
+        texts += [re.sub(r"^(-?\d)e", r"\1.0e", text) for text in texts]
+    return tuple(dict.fromkeys(texts))
+
+
+# -- Query that scores rows in the database: the class probabilities of a fitted classifier as one SELECT
 
 _MOST_COLUMNS = 1500  # PostgreSQL has at most 1,664 columns in a SELECT.
 _FEW_CLASSES = 8
 _TABLES_AT_ONCE = 60  # SQLite joins at most 64 tables.
 _PREFIX = "bayesnb_"
 """Beginning of the names of the query's parts, which must not hide a table of the database."""
-_IMPOSSIBLE, _CERTAIN = number(-1e298), number(1e298)
+_LOWEST, _HIGHEST = number(-1e298), number(1e298)
 """Bounds of the scores of finite terms."""
 Output = Literal["proba", "joint", "label"]
 
@@ -106,8 +503,8 @@ def score(
     query = _Query(terms, len(keep))
     query.write_scores(table, features, keep)
     n_classes = range(len(classes))
-    certain = add([f"CASE WHEN p.s{c} > {_CERTAIN} THEN 1 ELSE 0 END" for c in n_classes])
-    undefined = f"CASE WHEN p.top < {_IMPOSSIBLE} OR {certain} > 1 THEN 1 ELSE 0 END AS undefined"
+    certain = add([f"CASE WHEN p.s{c} > {_HIGHEST} THEN 1 ELSE 0 END" for c in n_classes])
+    undefined = f"CASE WHEN p.top < {_LOWEST} OR {certain} > 1 THEN 1 ELSE 0 END AS undefined"
     # PostgreSQL raises an error for exp of less than -745.
     odds = [f"CASE WHEN p.s{c} - p.top < -700 THEN 0 ELSE EXP(p.s{c} - p.top) END AS e{c}" for c in n_classes]
     query.select("odds", ["p.*", undefined, *odds])
@@ -115,7 +512,7 @@ def score(
     if output == "proba":
         results = [f"CASE WHEN p.no_number + p.undefined = 0 THEN p.e{c} / p.total END" for c in n_classes]
     elif output == "joint":
-        bounds = f"{{0}} < {_IMPOSSIBLE} THEN -{GREATEST} WHEN {{0}} > {_CERTAIN} THEN {GREATEST} ELSE {{0}} END"
+        bounds = f"{{0}} < {_LOWEST} THEN -{GREATEST} WHEN {{0}} > {_HIGHEST} THEN {GREATEST} ELSE {{0}} END"
         results = [f"CASE WHEN p.no_number > 0 THEN NULL WHEN {bounds.format(f'p.s{c}')}" for c in n_classes]
     else:
         are_texts = any(isinstance(label, str) for label in classes)
@@ -381,3 +778,6 @@ def _otherwise(cell: Cell, value: str, reserved: str, missing: str) -> str:
     if cell.has_reserved:
         return f"COALESCE({value}, CASE WHEN {cell.source()} IS NOT NULL THEN {reserved} ELSE {missing} END)"
     return value if missing == "NULL" else f"COALESCE({value}, {missing})"
+
+
+__all__ = ["counts", "score"]
