@@ -24,8 +24,7 @@ from bayesnb.estimators.base import NaiveBayesClassifier
 from bayesnb.fingerprint import FirstRows, n_rows, take_rows
 from bayesnb.fitted.counting import declare
 from bayesnb.fitted.state import require_classifier
-from bayesnb.persistence import digest_hyperparameters, load, save
-from bayesnb.persistence.known_types import user_classes
+from bayesnb.persistence import digest_hyperparameters, load, save, user_classes
 
 #: Cells of a text file that are missing by default: the strings that pandas reads as missing.
 MISSING = frozenset(["", "#N/A", "#N/A N/A", "#NA", "<NA>", "N/A", "n/a", "NA", "NULL", "null", "None"]) | {

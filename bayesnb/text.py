@@ -16,7 +16,7 @@ from sklearn.utils.validation import check_is_fitted
 from bayesnb._util.arguments import bad_argument, shown
 from bayesnb._util.warnings import warn
 from bayesnb.encoding import is_missing
-from bayesnb.persistence.bag_of_words import read_words, write_words
+from bayesnb.persistence import read_words, write_words
 
 _INTEGER = (int, np.integer)
 _WITHOUT_SPACES = re.compile("[\u0e00-\u0eff\u1000-\u109f\u1780-\u17ff\u3040-\u30ff\u3400-\u9fff\U00020000-\U0003ffff]")

@@ -14,7 +14,7 @@ import pandas as pd
 from safetensors.numpy import load as from_bytes
 from safetensors.numpy import save as to_bytes
 
-from bayesnb.persistence.migrations import current_version
+from bayesnb.persistence import current_version
 
 # -- forging -------------------------------------------------------------------------------------------------------
 

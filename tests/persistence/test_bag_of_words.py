@@ -13,7 +13,7 @@ import pytest
 from sklearn.base import clone
 
 import bayesnb as bnb
-from bayesnb.persistence.bag_of_words import PATTERNS
+from bayesnb.persistence import PATTERNS
 from bayesnb.text import BagOfWords
 from tests.refusals import refused
 from tests.test_text import DOCUMENTS, same

@@ -16,7 +16,7 @@ from sklearn.base import BaseEstimator
 
 import bayesnb as bnb
 from bayesnb.estimators import classifier_state
-from bayesnb.persistence.known_types import collect_types
+from bayesnb.persistence import collect_types
 from tests.persistence.forger import MODULUS, TENSORS, WRAPPERS, complaints, forged, of_type, parts, signed
 from tests.persistence.models import FIXTURES, LABELS, LEVELS, MODELS, fitted
 from tests.refusals import refused

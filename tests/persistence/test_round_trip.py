@@ -14,7 +14,7 @@ from safetensors import safe_open
 from safetensors.numpy import save_file
 
 import bayesnb as bnb
-from bayesnb.persistence import migrations
+from bayesnb import persistence
 from tests.persistence.models import FIXTURES, LEVELS, MODELS, fitted
 from tests.refusals import refused
 from tests.strategies import thorough, variants
@@ -180,7 +180,7 @@ def rewritten(path, change):
         arrays = {name: file.get_tensor(name) for name in file.keys()}  # noqa: SIM118
         model = json.loads(file.metadata()["bayesnb"])["model"]
     change(model)
-    version = migrations.current_version()
+    version = persistence.current_version()
     digest = hashlib.sha256(f"bayesnb {version}\n{json.dumps(model)}".encode())
     for name, array in sorted(arrays.items()):
         digest.update(f"\n{name} {array.dtype.str} {array.shape}\n".encode() + np.ascontiguousarray(array).tobytes())
@@ -213,8 +213,8 @@ def test_what_was_renamed_is_read_by_its_former_name(tmp_path, monkeypatch):
     rewritten(tmp_path / "model", former)
     with pytest.raises(bnb.CorruptModelError):
         bnb.load(tmp_path / "model")
-    now = migrations.current_version()
-    monkeypatch.setattr(migrations, "MIGRATIONS", (*migrations.MIGRATIONS, migrate))
+    now = persistence.current_version()
+    monkeypatch.setattr(persistence, "MIGRATIONS", (*persistence.MIGRATIONS, migrate))
     same_bits(bnb.load(tmp_path / "model").posterior_, nb.posterior_)
     bnb.save(nb, tmp_path / "newer")
     monkeypatch.undo()
