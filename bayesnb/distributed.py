@@ -15,10 +15,9 @@ from bayesnb._util.warnings import require
 from bayesnb.encoding import Levels, check_labels
 from bayesnb.estimators import classifier_state
 from bayesnb.estimators.base import NaiveBayesClassifier
-from bayesnb.fingerprint import n_rows
 from bayesnb.fitted import counting
 from bayesnb.fitted.counting import Counted
-from bayesnb.streaming import split_batch, unfitted_copy
+from bayesnb.streaming import n_rows, split_batch, unfitted_copy
 
 _FAN_IN = 8
 _NO_ROWS = "X has no rows. Pass at least one row."
