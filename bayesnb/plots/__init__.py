@@ -12,17 +12,10 @@ user's font lacks characters, an installed font that has them is added. Characte
 as boxes, with a warning, and different names never become the same label.
 """
 
-from bayesnb.plots.class_densities import density
-from bayesnb.plots.class_probabilities import prediction_intervals, prior_predictive
-from bayesnb.plots.feature_dependence import independence, structure
-from bayesnb.plots.latent_profiles import latent_profiles
-from bayesnb.plots.marginal_densities import estimates, prior_posterior
-from bayesnb.plots.parameter_intervals import forest, shrinkage
-from bayesnb.plots.predictive_check import predictive_check
-from bayesnb.plots.reliability_diagram import reliability
+from bayesnb.plots.features import density, independence, predictive_check, structure
+from bayesnb.plots.parameters import estimates, forest, latent_profiles, prior_posterior, shrinkage
+from bayesnb.plots.predictions import explain, prediction_intervals, prior_predictive, reliability, weights
 from bayesnb.plots.style import detach
-from bayesnb.plots.waterfall import explain
-from bayesnb.plots.weight_intervals import weights
 
 __all__ = [
     "density",

@@ -13,7 +13,7 @@ import bayesnb as bnb
 from bayesnb import plots
 from bayesnb.datasets import load_watermelon
 from bayesnb.evaluation import reliability
-from bayesnb.plots import labels
+from bayesnb.plots import style
 from tests.plots.figures import shown_texts
 
 pytestmark = pytest.mark.slow("draws every figure")
@@ -57,7 +57,7 @@ def test_of_every_figure(drawing):
 
 @pytest.mark.parametrize("name", sorted(set(plots.__all__) - {"detach"}))
 def test_without_a_font_no_figure_is_silent(name, drawing, monkeypatch):
-    monkeypatch.setattr(labels, "_CJK", ())
+    monkeypatch.setattr(style, "_CJK", ())
     with warnings.catch_warnings(record=True) as caught:
         warnings.simplefilter("always")
         warnings.filterwarnings("error", "Glyph")  # matplotlib's own, for what is drawn as an unnamed box

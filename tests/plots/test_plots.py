@@ -17,7 +17,7 @@ from matplotlib.figure import Figure
 import bayesnb
 from bayesnb import CategoricalNB, GaussianNB, parameter_table, plots
 from bayesnb._util.terminal import count_columns
-from bayesnb.plots.labels import labels
+from bayesnb.plots.style import labels
 from tests.plots.figures import LONG, check, dots, said, segments, shown_texts
 from tests.strategies import variants
 
