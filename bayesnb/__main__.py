@@ -9,8 +9,8 @@ from collections.abc import Sequence
 
 from bayesnb._util.terminal import keep_interrupts, shorten
 from bayesnb.cli import commands
-from bayesnb.cli.parser import make_parser
-from bayesnb.cli.terminal import InputError, OutputError, printable
+from bayesnb.cli.commands import make_parser
+from bayesnb.cli.document import InputError, OutputError, printable
 
 _LONGEST_MESSAGE = 1000
 

@@ -15,11 +15,10 @@ from sklearn.linear_model import LogisticRegression
 from bayesnb import GaussianNB, __version__
 from bayesnb.__main__ import main
 from bayesnb._util.terminal import shorten
-from bayesnb.cli import csv_cells
-from bayesnb.cli.column_types import ColumnCounts, guess
-from bayesnb.cli.fitting import Settings, split
-from bayesnb.cli.formatting import probability
-from bayesnb.cli.terminal import fill, grid
+from bayesnb.cli import tables
+from bayesnb.cli.document import fill, grid
+from bayesnb.cli.labelled_data import ColumnCounts, Settings, guess, split
+from bayesnb.cli.report import probability
 from tests.data import path_of
 from tests.strategies import thorough, variants
 
@@ -219,8 +218,8 @@ BAD = {
 @variants("name", BAD)
 def test_bad_files(capsys, monkeypatch, tmp_path, name, memory):
     if memory == "pieces":
-        monkeypatch.setattr(csv_cells, "available_memory", lambda: 0)
-        monkeypatch.setattr(csv_cells, "_ROWS", 7)
+        monkeypatch.setattr(tables, "available_memory", lambda: 0)
+        monkeypatch.setattr(tables, "_ROWS", 7)
     content, message = BAD[name]
     path = tmp_path / "bad.csv"
     path.write_bytes(content)

@@ -6,7 +6,7 @@ import re
 import pandas as pd
 import pytest
 
-from bayesnb.cli.conclusion import Base, Findings, Step, conclude
+from bayesnb.cli.comparison import Base, Findings, Step, conclude
 
 ROWS = 400
 EVEN = {"a": 0.5, "b": 0.5}

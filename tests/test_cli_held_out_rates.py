@@ -7,7 +7,7 @@ import pandas as pd
 import pytest
 from sklearn.metrics import precision_score, recall_score, roc_auc_score
 
-from bayesnb.cli.held_out_rates import HeldOut
+from bayesnb.cli.comparison import HeldOut
 
 
 def held_out(n: int, rate: float, signal: float, seed: int, classes: tuple[str, ...] = ("well", "ill")) -> HeldOut:

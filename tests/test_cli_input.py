@@ -14,7 +14,7 @@ import pandas as pd
 import pytest
 
 from bayesnb.__main__ import main
-from bayesnb.cli import comparison, csv_cells, fitting
+from bayesnb.cli import comparison, labelled_data, tables
 from bayesnb.streaming import MISSING, read_table
 from tests.test_cli import run, weather
 from tests.test_cli_stream import load
@@ -45,8 +45,8 @@ def marked(tmp_path):
 def test_missing_marks_of_pandas_are_missing(monkeypatch, marked, memory):
     path, expected = marked
     if memory == "pieces":
-        monkeypatch.setattr(csv_cells, "available_memory", lambda: 0)
-        monkeypatch.setattr(csv_cells, "_ROWS", 7)
+        monkeypatch.setattr(tables, "available_memory", lambda: 0)
+        monkeypatch.setattr(tables, "_ROWS", 7)
     data = load(path)
     assert data.kinds == {"sky": "categorical", "windy": "categorical", "heat": "numbers"}
     assert sorted(data.levels["sky"]) == ["cloud", "rain", "sun"]
@@ -71,7 +71,7 @@ def typed(monkeypatch, *flags):
 
     def keep(data, settings):
         found.append(data)
-        raise csv_cells.InputError("enough")
+        raise tables.InputError("enough")
 
     with monkeypatch.context() as patched:
         patched.setattr(comparison, "run", keep)
@@ -134,11 +134,11 @@ def test_packed_files(monkeypatch, tmp_path):
     assert found.name == expected.name == "weather"
     pd.testing.assert_frame_equal(found.rows.X, expected.rows.X)
     # What counts is the size of what is in it.
-    limit = len(content) * csv_cells._BYTES_A_BYTE
+    limit = len(content) * tables._BYTES_A_BYTE
     for available, larger in ((limit - 1, True), (limit, False)):
-        monkeypatch.setattr(csv_cells, "available_memory", lambda available=available: available)
-        assert isinstance(load(packed).rows, fitting.Streamed) is larger
-    monkeypatch.setattr(csv_cells, "available_memory", lambda: 0)
+        monkeypatch.setattr(tables, "available_memory", lambda available=available: available)
+        assert isinstance(load(packed).rows, labelled_data.Streamed) is larger
+    monkeypatch.setattr(tables, "available_memory", lambda: 0)
     pieces = load(packed)
     X = pd.concat([X for X, _ in pieces.rows.batches()])
     pd.testing.assert_frame_equal(X, expected.rows.X)
@@ -164,7 +164,7 @@ def test_a_last_cell_with_line_breaks_is_no_open_quote(tmp_path):
         path.write_text("\n".join(["y,note", *rows]) + end)
         assert load(path, "y").levels["note"] == ["no", "a\nb"]
     path.write_text("\n".join(["y,note", *rows, 'x,"open', *rows[::2]]).replace('"no"', "no"))
-    with pytest.raises(csv_cells.InputError, match=r"notes\.csv, line \d+: unexpected end of data"):
+    with pytest.raises(tables.InputError, match=r"notes\.csv, line \d+: unexpected end of data"):
         load(path, "y")
 
 
@@ -281,7 +281,7 @@ def test_marks_that_are_numbers_leave_codes_and_values_alone(tmp_path):
     assert kept.missing == {"zip": 9, "x": 9}
     path.write_text("x;label\n" + "-9,9;0\n1,5;1\n" * 9)
     assert load(path, "label", missing=["-9,9"]).missing == {"x": 9}
-    with pytest.raises(csv_cells.InputError, match="--not-missing '0'"):
+    with pytest.raises(tables.InputError, match="--not-missing '0'"):
         load(path, "label", missing=["0.0"])
     assert load(path, "label", missing=["0.0"], values=["0"]).class_count == {0: 9, 1: 9}
 
@@ -289,8 +289,8 @@ def test_marks_that_are_numbers_leave_codes_and_values_alone(tmp_path):
 def test_a_device_or_a_pipe_without_text_is_not_read_to_its_end(tmp_path):
     if not Path("/dev/zero").exists():
         pytest.skip("needs /dev/zero, which this system does not have")
-    with pytest.raises(csv_cells.InputError, match=r"/dev/zero is a device\. Use a file or a pipe"):
-        next(csv_cells.read_cells(Path("/dev/zero")))
+    with pytest.raises(tables.InputError, match=r"/dev/zero is a device\. Use a file or a pipe"):
+        next(tables.read_cells(Path("/dev/zero")))
     os.mkfifo(tmp_path / "pipe")
 
     def pour():
@@ -300,15 +300,13 @@ def test_a_device_or_a_pipe_without_text_is_not_read_to_its_end(tmp_path):
 
     writer = Thread(target=pour)
     writer.start()
-    with pytest.raises(csv_cells.InputError, match="pipe, line 1: field larger than field limit"):
-        next(csv_cells.read_cells(tmp_path / "pipe"))
+    with pytest.raises(tables.InputError, match="pipe, line 1: field larger than field limit"):
+        next(tables.read_cells(tmp_path / "pipe"))
     writer.join(timeout=60)
 
 
 def test_where_no_column_is_left_it_is_said_why(tmp_path):
     path = tmp_path / "nothing.csv"
     path.write_text("a,b,y\n" + "1,x,p\n1,x,q\n" * 9)
-    with pytest.raises(
-        csv_cells.InputError, match=r"no column is left .*'y'\. Left out: a \(every cell is '1'\), b \("
-    ):
+    with pytest.raises(tables.InputError, match=r"no column is left .*'y'\. Left out: a \(every cell is '1'\), b \("):
         load(path, "y")

@@ -16,10 +16,8 @@ import pytest
 
 from bayesnb import CategoricalNB
 from bayesnb.__main__ import main
-from bayesnb.cli import comparison, output
-from bayesnb.cli.document import Bullets, Paragraph, Section, Table, render
-from bayesnb.cli.output_folder import filled, require_free
-from bayesnb.cli.terminal import InputError
+from bayesnb.cli import comparison, report
+from bayesnb.cli.document import Bullets, InputError, Paragraph, Section, Table, filled, render, require_free
 from tests.test_cli import run, table, weather  # noqa: F401
 
 
@@ -57,7 +55,7 @@ def test_what_cannot_be_finished_leaves_nothing(capsys, monkeypatch, table, tmp_
         out.mkdir(parents=True)
         (out / "report.html").write_text("the earlier one")
     there = listing(tmp_path)
-    monkeypatch.setattr(output, "write_files", standing_in(report_html="half of it", posterior_nc=error))
+    monkeypatch.setattr(report, "write_files", standing_in(report_html="half of it", posterior_nc=error))
     flags = ["--csv", table, "--target", "play", "--out", out, "--overwrite"]
     code, _, err = run(capsys, "compare", *flags)
     assert (code, err) == (expected, f"bayesnb: {'error: ' * (expected == 2)}{message.format(out=out)}\n")
@@ -114,7 +112,7 @@ def test_files_of_an_earlier_run_are_named_before_they_are_replaced(capsys, monk
     out = tmp_path / "out"
     flags = ["compare", "--csv", table, "--target", "play", "--out", out]
     first = {"weather-comparison_csv": "1", "weather-posterior_nc": "1", "report_html": "1"}
-    monkeypatch.setattr(output, "write_files", standing_in(**first))
+    monkeypatch.setattr(report, "write_files", standing_in(**first))
     assert run(capsys, *flags)[0] == 0
     (out / "notes.txt").write_text("mine")
     there = listing(out)
@@ -125,7 +123,7 @@ def test_files_of_an_earlier_run_are_named_before_they_are_replaced(capsys, monk
     assert "--overwrite" in err
     assert listing(out) == there
     monkeypatch.undo()
-    monkeypatch.setattr(output, "write_files", standing_in(**{"weather-comparison_csv": "2", "report_html": "2"}))
+    monkeypatch.setattr(report, "write_files", standing_in(**{"weather-comparison_csv": "2", "report_html": "2"}))
     code, printed, _ = run(capsys, *flags, "--overwrite")
     assert code == 0
     assert f"wrote {out / 'report.html'}\n" in printed
@@ -139,11 +137,11 @@ def test_formulas_are_quoted_in_tables():
     texts = ["a=b", "'x", "", "é", "-0.5", "-3.2", "+2", "-1e5", "+.5", "-7.", "-1E-3"]
     level = pd.Series([*formulas, *texts, -3, -3.2, -np.inf, None], dtype=object)
     frame = pd.DataFrame({"level": level, "mean": -np.arange(float(len(level)))})
-    shown = output.quote_formulas(frame)
+    shown = report.quote_formulas(frame)
     assert shown["level"].tolist()[: len(formulas)] == [f"'{text}" for text in formulas]
     pd.testing.assert_frame_equal(shown[len(formulas) :], frame[len(formulas) :])
     names = pd.DataFrame([[1, 2.0]], columns=["=1+1", "-3.2"])
-    assert list(output.quote_formulas(names).columns) == ["'=1+1", "-3.2"]
+    assert list(report.quote_formulas(names).columns) == ["'=1+1", "-3.2"]
 
 
 def draws_of(path):
@@ -155,13 +153,13 @@ def draws_of(path):
 @pytest.mark.slow("draws thousands of parameters")
 def test_draws_are_few_where_parameters_are_many(tmp_path, monkeypatch):
     path, nb = tmp_path / "posterior.nc", CategoricalNB().fit([["a"], ["b"], ["a"]], [0, 1, 1])
-    assert output.write_posterior(nb, 6, path) is None
+    assert report.write_posterior(nb, 6, path) is None
     assert draws_of(path) == (4, 500, 2)
-    monkeypatch.setattr(output, "_DRAWN_NUMBERS", 2 * 6 * 4 * 30)
-    assert output.write_posterior(nb, 6, path).startswith("posterior.nc has 120 draws of each of 6 parameters")
+    monkeypatch.setattr(report, "_DRAWN_NUMBERS", 2 * 6 * 4 * 30)
+    assert report.write_posterior(nb, 6, path).startswith("posterior.nc has 120 draws of each of 6 parameters")
     assert draws_of(path) == (4, 30, 2)
     path.unlink()
-    assert "posterior.nc is not written" in output.write_posterior(nb, 20_001, path)
+    assert "posterior.nc is not written" in report.write_posterior(nb, 20_001, path)
     assert not path.exists()
 
 
@@ -172,7 +170,7 @@ def test_the_file_of_a_posterior_of_many_parameters_is_small(tmp_path):
     X = pd.DataFrame({"id": [f"u{i}" for i in range(n)], "mail": [f"m{i}@x" for i in rng.permutation(n)]})
     nb = CategoricalNB().fit(X, rng.choice(["no", "yes"], n))
     n_parameters = 2 * 2 * n + 2
-    note = output.write_posterior(nb, n_parameters, path)
+    note = report.write_posterior(nb, n_parameters, path)
     assert path.stat().st_size < 40e6
     chains, draws, _ = draws_of(path)
     assert chains * draws >= 100
@@ -183,7 +181,7 @@ def test_the_file_of_a_posterior_of_many_parameters_is_small(tmp_path):
 
 @pytest.mark.slow("a second view of what quick tests see")
 def test_a_report_says_that_draws_are_few(capsys, monkeypatch, table, tmp_path):  # noqa: F811
-    monkeypatch.setattr(output, "_DRAWN_NUMBERS", 2**14)
+    monkeypatch.setattr(report, "_DRAWN_NUMBERS", 2**14)
     code, printed, _ = run(
         capsys,
         "compare",

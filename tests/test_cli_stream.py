@@ -11,17 +11,16 @@ import pytest
 from scipy import stats
 from sklearn.base import clone
 
-from bayesnb.cli import comparison, csv_cells, fitting, labelled_data
-from bayesnb.cli.column_types import Marks
-from bayesnb.cli.fitting import InMemory, Sample, Settings
+from bayesnb.cli import comparison, labelled_data, tables
+from bayesnb.cli.labelled_data import InMemory, Marks, Sample, Settings
 from tests.test_cli import run, weather
 
 
 @pytest.fixture
 def small_memory(monkeypatch):
     """Pretend that no file fits into memory, and read pieces of seven rows."""
-    monkeypatch.setattr(csv_cells, "available_memory", lambda: 0)
-    monkeypatch.setattr(csv_cells, "_ROWS", 7)
+    monkeypatch.setattr(tables, "available_memory", lambda: 0)
+    monkeypatch.setattr(tables, "_ROWS", 7)
 
 
 def load(path, target="play", missing=(), kinds=None, default=None, drop=(), values=(), within=None):
@@ -32,11 +31,11 @@ def load(path, target="play", missing=(), kinds=None, default=None, drop=(), val
 def both(monkeypatch, *args, **kwargs):
     """Load the same file whole and in pieces."""
     whole = load(*args, **kwargs)
-    monkeypatch.setattr(csv_cells, "available_memory", lambda: 0)
-    monkeypatch.setattr(csv_cells, "_ROWS", 7)
+    monkeypatch.setattr(tables, "available_memory", lambda: 0)
+    monkeypatch.setattr(tables, "_ROWS", 7)
     pieces = load(*args, **kwargs)
     assert isinstance(whole.rows, InMemory)
-    assert isinstance(pieces.rows, fitting.Streamed)
+    assert isinstance(pieces.rows, labelled_data.Streamed)
     return whole, pieces
 
 
@@ -126,9 +125,9 @@ def test_a_bad_line_deep_in_the_file(capsys, monkeypatch, tmp_path, name, memory
     good = b"".join(b"%d,%d.5,%s\n" % (i % 4, i % 50, b"xz"[i % 2 : i % 2 + 1]) for i in range(500))
     path = tmp_path / "deep.csv"
     path.write_bytes(b"a,b,y\n" + good + line + good)
-    monkeypatch.setattr(csv_cells, "_ROWS", 64)
+    monkeypatch.setattr(tables, "_ROWS", 64)
     if memory == "pieces":
-        monkeypatch.setattr(csv_cells, "available_memory", lambda: 0)
+        monkeypatch.setattr(tables, "available_memory", lambda: 0)
     code, out, err = run(capsys, "compare", "--csv", path, "--target", "y", *flags)
     assert (code, out, err.count("\n")) == (2, "", 1)
     assert message in err
@@ -171,7 +170,7 @@ def test_a_file_that_changes_between_the_passes(small_memory, tmp_path, change):
     path.write_text(text)
     data = load(path, "y")
     path.write_text(text + change if change else text[: -len("p,x\nq,z\n")])
-    with pytest.raises(csv_cells.InputError, match="changed while it was read"):
+    with pytest.raises(tables.InputError, match="changed while it was read"):
         data.rows.fit(comparison.classifier(data, Settings()), Settings(), "")
 
 
@@ -193,19 +192,19 @@ def test_memory_decides(monkeypatch, tmp_path):
     path = tmp_path / "weather.csv"
     weather().to_csv(path, index=False)
     size = path.stat().st_size
-    assert not csv_cells.larger_than_memory(path)
+    assert not tables.larger_than_memory(path)
     for available, larger in ((9 * size, True), (200 * size, False)):
-        monkeypatch.setattr(csv_cells, "available_memory", lambda available=available: available)
-        assert csv_cells.larger_than_memory(path) is larger
-        assert isinstance(load(path).rows, fitting.Streamed) is larger
+        monkeypatch.setattr(tables, "available_memory", lambda available=available: available)
+        assert tables.larger_than_memory(path) is larger
+        assert isinstance(load(path).rows, labelled_data.Streamed) is larger
 
 
 @pytest.mark.slow("large arrays, many files or long histories")
 def test_peak_memory_does_not_grow_with_the_file(monkeypatch, tmp_path):
-    monkeypatch.setattr(csv_cells, "available_memory", lambda: 0)
-    monkeypatch.setattr(fitting, "_MOST_ROWS", 300)
+    monkeypatch.setattr(tables, "available_memory", lambda: 0)
+    monkeypatch.setattr(labelled_data, "_MOST_ROWS", 300)
     monkeypatch.setattr(labelled_data, "_MOST_LEVELS", 500)
-    monkeypatch.setattr(csv_cells, "_ROWS", 1000)
+    monkeypatch.setattr(tables, "_ROWS", 1000)
     peaks = []
     for n in (5_000, 5_000, 20_000):
         path = tmp_path / f"{len(peaks)}.csv"

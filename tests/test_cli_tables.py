@@ -16,7 +16,7 @@ from pyarrow import parquet
 
 import bayesnb as bnb
 from bayesnb import streaming
-from bayesnb.cli import scoring_files, streamed_fit, table_files
+from bayesnb.cli import large_files, tables
 from tests.test_cli import run
 
 
@@ -47,8 +47,8 @@ FEATURES = ["income, EUR", "visits", "région", "member"]
 def pieces(monkeypatch):
     """Read few rows at a time, and keep a sample of 150 rows."""
     monkeypatch.setattr(streaming, "_CSV_PIECE", 1000)
-    monkeypatch.setattr(table_files, "_ROWS", 40)
-    monkeypatch.setattr(streamed_fit, "most_rows", lambda _: 150)
+    monkeypatch.setattr(tables, "_BATCH_ROWS", 40)
+    monkeypatch.setattr(large_files, "most_rows", lambda _: 150)
 
 
 @pytest.fixture
@@ -126,10 +126,10 @@ def test_the_sample_has_all_rows_with_equal_probability():
     """The number of times that a row is in 400 samples of 20 of 50 rows is binomial (5 standard deviations)."""
     times = np.zeros(50)
     rows = pd.DataFrame({"x": np.arange(50)})
-    reservoir = streamed_fit.Reservoir(20)
+    reservoir = large_files.Reservoir(20)
     rng = reservoir._rng
     for _ in range(400):
-        reservoir = streamed_fit.Reservoir(20)
+        reservoir = large_files.Reservoir(20)
         reservoir._rng = rng
         for start in range(0, 50, 7):
             reservoir.add(rows[start : start + 7])
@@ -350,7 +350,7 @@ def test_columns_of_another_file_are_refused(capsys, path, model, tmp_path):
 @pytest.mark.parametrize("error", [KeyboardInterrupt, ValueError("no")])
 @pytest.mark.parametrize("before", [None, "old"])
 def test_what_is_not_finished_leaves_no_file(capsys, monkeypatch, path, model, tmp_path, error, before):
-    out, score, calls = tmp_path / "out.csv", scoring_files.Scoring.score, []
+    out, score, calls = tmp_path / "out.csv", large_files.Scoring.score, []
     if before:
         out.write_text(before)
 
@@ -360,7 +360,7 @@ def test_what_is_not_finished_leaves_no_file(capsys, monkeypatch, path, model, t
             raise error
         return score(self, X)
 
-    monkeypatch.setattr(scoring_files.Scoring, "score", fail_later)
+    monkeypatch.setattr(large_files.Scoring, "score", fail_later)
     code, said, err = run(capsys, "score", "--csv", path, "--model", model, "--out", out, "--overwrite")
     assert (code, said, err.count("\n")) == (130 if error is KeyboardInterrupt else 2, "", 1)
     assert {file.name for file in tmp_path.iterdir()} == {path.name, model.name, *([out.name] if before else [])}

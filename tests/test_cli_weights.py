@@ -9,9 +9,8 @@ import pytest
 from sklearn import metrics
 
 from bayesnb import GaussianNB, WeightedNB
-from bayesnb.cli import csv_cells, fitting, labelled_data
-from bayesnb.cli.column_types import Marks
-from bayesnb.cli.fitting import Settings, split
+from bayesnb.cli import labelled_data, tables
+from bayesnb.cli.labelled_data import Marks, Settings, split
 from tests.test_cli import cells, run, section, weather
 
 TITLE = "Weights of the features"
@@ -88,9 +87,9 @@ def test_where_none_can_be_found_it_is_said(capsys, tmp_path):
 @pytest.mark.parametrize("most", [40, 1000])
 def test_a_file_larger_than_memory(capsys, monkeypatch, tmp_path, most):
     """Weights come from rows that were counted, a sample of each class, and never from those held out."""
-    monkeypatch.setattr(csv_cells, "available_memory", lambda: 0)
-    monkeypatch.setattr(csv_cells, "_ROWS", 7)
-    monkeypatch.setattr(fitting, "_MOST_ROWS", most)
+    monkeypatch.setattr(tables, "available_memory", lambda: 0)
+    monkeypatch.setattr(tables, "_ROWS", 7)
+    monkeypatch.setattr(labelled_data, "_MOST_ROWS", most)
     data = weather(203)[["heat", "play"]]
     data.to_csv(tmp_path / "weather.csv", index=False)
     X, y = data[["heat"]], data["play"].to_numpy()

@@ -1,4 +1,4 @@
-"""Commands `compare`, `fit`, `score` and `drift`: flags and files are checked before packages are imported.
+"""Flags and commands `compare`, `fit`, `score` and `drift`: all are checked before packages are imported.
 
 JAX and pandas, whose import takes seconds, are imported inside the functions.
 """
@@ -6,22 +6,213 @@ JAX and pandas, whose import takes seconds, are imported inside the functions.
 from __future__ import annotations
 
 import argparse
+import csv
 import os
 from collections import defaultdict
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager, nullcontext, suppress
 from dataclasses import fields, replace
+from math import inf
+from pathlib import Path
+from typing import Any, NoReturn
 
 from bayesnb._util.atomic_files import require_writable
 from bayesnb._util.kinds import KINDS
 from bayesnb._util.terminal import exit_on_interrupt
 from bayesnb._util.warnings import UnknownLevelWarning
-from bayesnb.cli.csv_cells import require_readable, title
-from bayesnb.cli.document import Format, render
-from bayesnb.cli.output_folder import BUILT_IN, file_names, filled, require_free
-from bayesnb.cli.parser import column_names
-from bayesnb.cli.table_files import blamed_on, open_table
-from bayesnb.cli.terminal import InputError, enumerate_names, fill, printable, recorded_warnings, say
+from bayesnb.cli.document import (
+    BUILT_IN,
+    SUFFIXES,
+    Format,
+    InputError,
+    enumerate_names,
+    file_names,
+    fill,
+    filled,
+    printable,
+    recorded_warnings,
+    render,
+    require_free,
+    say,
+)
+from bayesnb.cli.tables import blamed_on, open_table, require_readable, title
+from bayesnb.version import __version__
+
+# -- Parser of the command line, with the flags of all commands ------------------------------------
+
+_COMPARE = """Fit naive Bayes and compare maximum likelihood with the Bayesian estimates, with weights of features,
+and with logistic regression: scores on held-out rows, the log evidence, and the most uncertain parameters with
+intervals. Without --csv, the command analyses scikit-learn's breast cancer data and the watermelon table."""
+
+_RULES = """How columns are guessed: columns of numbers follow --numbers, but integers are categorical if they have at
+most 10 distinct values and at least five rows per value on average. All other columns are categorical. Strings without
+repetition and consecutive integers are left out as identifiers unless a flag names the column, and so are columns with
+a single value. Cells that pandas reads as missing (empty, NA, nan, null, None and similar) are missing. The names are
+row 1. A file that does not fit into memory is read twice, in pieces: a stratified random sample of at most about
+100,000 rows is kept and held out, and all other rows are counted; weights are fitted to a sample of the counted rows,
+under the same limit."""
+
+_FIT = """Fit a classifier to a CSV or Parquet file of any size, and save it. The file is read twice, in batches. A
+random sample of at most 100,000 rows chooses weights, structure and densities; all rows are counted. The first cells of
+a CSV file determine the types of its columns. Texts that are all different, and integers that count the rows, are left
+out as identifiers unless a flag names the column."""
+
+_SCORE = """Write P(class) for the rows of a CSV or Parquet file of any size. Columns are matched by name. Missing
+cells, and levels that the model does not know, are left out of the probabilities of their row."""
+
+_DRIFT = """Test each column of a CSV or Parquet file of any size against the rows that the model has counted. The exit
+code is 3 if a q-value (a p-value corrected for the number of columns) is below --level, and 0 if none is."""
+
+_LOSSES = "CSV file of losses: a line for each action, its name in the first cell, and a column for each class; "
+
+_NUMBERS = """density of columns of numbers that no flag names: normal, of any shape, or for each column the better of
+the two by leave-one-out, chosen in each fold, which takes a minute or more (default gaussian)"""
+
+_WEIGHTS = """weights for dependent features, fitted to halves of the rows: one for each feature, one temperature for
+all, or none (default auto: one for each of at most 256 features, else a temperature; none for more than 100 classes)"""
+
+_FORMATS = """format of the report in --out: report.html (default), report.md or report.txt; without --out, format of
+the printed report (default text)"""
+
+_REFERENCE = """file of held-out rows in the same format; adds tests of the predictions and of all columns jointly, and
+uses random samples of at most 100,000 rows of both files"""
+
+_INTERVAL = "adds the ends of the posterior intervals of the class probabilities; slow: some 3,000 rows a second"
+
+
+class _Parser(argparse.ArgumentParser):
+    """Parser that refuses arguments in one line, without the usage of all others."""
+
+    def error(self, message: str) -> NoReturn:
+        """Raise InputError with the message and a hint at --help."""
+        raise InputError(f"{message}. {self.prog} --help lists all flags.")
+
+    def _print_message(self, message: str, file: object = None) -> None:
+        """Print a text of argparse, such as the help, to standard output."""
+        say(message.rstrip())
+
+
+def column_names(text: str) -> list[str]:
+    """Parse column names from a line of CSV, in which quotes enclose names with commas; raise InputError for others."""
+    try:
+        (names,) = csv.reader([text or " "], skipinitialspace=True, strict=True)
+    except csv.Error as error:
+        advice = "Separate names by commas, and quote a name that contains a comma."
+        raise InputError(f"{text!r} is not a list of column names: {error}. {advice}") from None
+    return [name.strip() for name in names if name.strip()]
+
+
+def _path(text: str) -> Path:
+    """Convert text to a path; raise ArgumentTypeError if it is blank."""
+    if not text.strip():
+        raise argparse.ArgumentTypeError("the path is empty; pass a file or a folder")
+    return Path(text)
+
+
+def _number(convert: Callable[[str], float], holds: Callable[[float], bool], expected: str) -> Callable[[str], float]:
+    """Return a parser of numbers that raises ArgumentTypeError for texts that are not the `expected` number."""
+
+    def parse(text: str) -> float:
+        with suppress(ValueError):
+            if holds(number := convert(text)):
+                return number
+        raise argparse.ArgumentTypeError(f"{text} must be {expected}")
+
+    return parse
+
+
+_CONCENTRATION = _number(float, lambda x: 0 <= x < inf, "a finite number of at least 0")
+_FRACTION = _number(float, lambda x: 0 < x < 1, "between 0 and 1")
+_SEED = _number(int, lambda x: x >= 0, "an integer of at least 0")
+_MARK: dict[str, Any] = {"action": "append", "default": [], "type": str.strip, "metavar": "MARK"}
+_COLUMNS: dict[str, Any] = {"action": "extend", "default": [], "type": column_names, "metavar": "COLS"}
+_FILE: dict[str, Any] = {"type": _path, "metavar": "FILE"}
+_TARGET: dict[str, Any] = {"type": str.strip, "metavar": "COLUMN"}
+
+
+def make_parser() -> argparse.ArgumentParser:
+    """Make the parser of the command line."""
+    parser = _Parser(prog="python -m bayesnb", description="Naive Bayes as Bayesian statistics.")
+    parser.add_argument("--version", action="version", version=f"bayesnb {__version__}")
+    commands = parser.add_subparsers(dest="command", metavar="COMMAND", required=True)
+    _add_compare(commands)
+    fit = commands.add_parser("fit", help="fit a classifier to a file of any size, and save it", description=_FIT)
+    add = _add_file_flags(fit)
+    add("--target", **_TARGET, required=True, help="column of class labels")
+    names = "the classifier: WeightedNB (default), MixedNB, or that of one kind of columns, such as GaussianNB"
+    add("--estimator", choices=["weighted", "mixed", *KINDS], default="weighted", help=names)
+    add("--categorical", **_COLUMNS, help="columns of levels, such as codes that look like numbers")
+    add("--numeric", **_COLUMNS, help="columns of numbers, whatever the first cells look like")
+    add("--drop", **_COLUMNS, help="columns to leave out")
+
+    score = commands.add_parser("score", help="write class probabilities of the rows of a file", description=_SCORE)
+    add = _add_file_flags(score)
+    add("--out", **_FILE, required=True, help="file to write: .csv or .parquet")
+    add("--keep", **_COLUMNS, help="columns to copy into --out, such as an identifier")
+    add("--loss", **_FILE, help=f"{_LOSSES}adds the decision with the least expected loss")
+    add("--interval", type=_FRACTION, metavar="PROB", help=_INTERVAL)
+
+    drift = commands.add_parser("drift", help="test whether new rows differ from counted ones", description=_DRIFT)
+    add = _add_file_flags(drift)
+    add("--target", **_TARGET, help="column of class labels, if they are known")
+    add("--reference", **_FILE, help=_REFERENCE)
+    add("--level", type=_FRACTION, default=0.01, help="drift is a q-value below this (default 0.01)")
+    add("--out", **_FILE, help="file to write the table to: .csv or .parquet")
+    return parser
+
+
+def _add_compare(commands: Any) -> None:
+    """Add the command `compare`."""
+    title = "compare maximum likelihood with the Bayesian estimates"
+    compare = commands.add_parser("compare", help=title, description=_COMPARE, epilog=_RULES)
+    add = compare.add_argument_group("the file").add_argument
+    add("--csv", **_FILE, help="table whose first line names the columns; may be gzipped")
+    add("--target", **_TARGET, help="column of class labels")
+    usual = "empty cells, NA, nan, null and similar"
+    add("--missing", **_MARK, help=f"mark of a missing cell, such as '?', in addition to {usual}; repeatable")
+    only = "mark of a missing cell in these columns only, such as 0 for a blood pressure; repeatable"
+    add("--missing-in", **_MARK | {"metavar": ("MARK", "COLS")}, nargs=2, help=only)
+    add("--not-missing", **_MARK, help="mark that is a value in this file, such as NA for Namibia; repeatable")
+
+    syntax = "COLS: names separated by commas; quote names that contain commas: '\"width, cm\",height'; repeatable"
+    add = compare.add_argument_group(f"the columns ({syntax})").add_argument
+    default_kind = "kind of all columns that no flag below names; auto and mixed guess it"
+    add("--estimator", choices=["auto", *KINDS, "mixed"], default="auto", help=default_kind)
+    for kind, description in KINDS.items():
+        add(f"--{kind}", **_COLUMNS, help=description)
+    add("--drop", **_COLUMNS, help="columns to leave out")
+
+    add = compare.add_argument_group("the model and its evaluation").add_argument
+    for name, subject in (("--alpha", "levels"), ("--class-alpha", "classes")):
+        add(name, type=_CONCENTRATION, default=1.0, help=f"Dirichlet concentration of the {subject} (default 1)")
+    add("--numbers", choices=["gaussian", "binned", "auto"], default="gaussian", help=_NUMBERS)
+    add("--weights", choices=["auto", "feature", "temperature", "none"], default="auto", help=_WEIGHTS)
+    add("--prob", type=_FRACTION, default=0.9, help="posterior probability of the intervals (default 0.9)")
+    add("--loss", **_FILE, help=f"{_LOSSES}adds the cost of decisions")
+    share = "share of the rows to hold out (default 0.3, but fewer than 1,000 rows are cross-validated)"
+    add("--test-size", type=_FRACTION, metavar="SHARE", help=share)
+    add("--seed", type=_SEED, default=0, help="random seed of the held-out rows (default 0)")
+
+    add = compare.add_argument_group("the report").add_argument
+    folder = "folder for the report with all analyses, its tables and figures, and the posterior (NetCDF)"
+    add("--out", type=_path, metavar="DIR", help=folder)
+    add("--overwrite", action="store_true", help="replace files of an earlier run in this folder")
+    add("--format", choices=list(SUFFIXES), help=_FORMATS)
+
+
+def _add_file_flags(command: argparse.ArgumentParser) -> Any:
+    """Add the flags of a file, of the model and of overwriting to a command; return its method `add_argument`."""
+    files = command.add_mutually_exclusive_group(required=True)
+    files.add_argument("--csv", **_FILE, help="CSV file, names in the first line; may be .gz")
+    files.add_argument("--parquet", **_FILE, help="Parquet file, or a folder of them")
+    command.add_argument("--model", **_FILE, required=True, help="file of the fitted classifier")
+    command.add_argument("--overwrite", action="store_true", help="replace an existing file")
+    command.add_argument("--missing", **_MARK, help="mark of a missing cell of a CSV file, such as '?'; repeatable")
+    command.add_argument("--not-missing", **_MARK, help="mark that is a value in a CSV file, such as NA; repeatable")
+    return command.add_argument
+
+
+# -- Commands `compare`, `fit`, `score` and `drift`: flags and files are checked before packages are imported
 
 _FEW = 8
 _INPUTS = ("csv", "parquet", "model", "loss", "reference")
@@ -45,10 +236,8 @@ def compare(args: argparse.Namespace) -> int:
     if args.out is not None:
         require_free(args.out, names, args.overwrite)
     with _imports():
-        from bayesnb.cli import comparison, output, report
-        from bayesnb.cli.column_types import Marks
-        from bayesnb.cli.fitting import Settings
-        from bayesnb.cli.labelled_data import built_in_datasets, load_csv
+        from bayesnb.cli import comparison, report
+        from bayesnb.cli.labelled_data import Marks, Settings, built_in_datasets, load_csv
     settings = Settings(**{field.name: getattr(args, field.name) for field in fields(Settings)})
     printed: Format = "text" if args.out is not None or args.format is None else args.format
     outcomes, sections, written = [], [], []
@@ -68,7 +257,7 @@ def compare(args: argparse.Namespace) -> int:
                 say(f"{render(sections[-1], 'text', depth=2)}\n")
         if folder is not None:
             with _notes():
-                output.write_files(outcomes, args.typed, args.format or "html", folder)
+                report.write_files(outcomes, args.typed, args.format or "html", folder)
             written = sorted(file.name for file in folder.iterdir())
     for name in written:
         say(f"wrote {printable(str(args.out / name))}")
@@ -84,7 +273,7 @@ def fit(args: argparse.Namespace) -> int:
     names = [name for name in table.columns if name not in (args.target, *args.drop)]
     types = {name: "double" if flag == "numeric" else "string" for name, flag in flags.items() if flag != "drop"}
     with _imports():
-        from bayesnb.cli.streamed_fit import fit_file
+        from bayesnb.cli.large_files import fit_file
         from bayesnb.persistence import save
     with _notes():
         nb, lines = fit_file(table, names, args.target, types, args.estimator)
@@ -106,7 +295,7 @@ def score(args: argparse.Namespace) -> int:
     require_readable(args.model, args.loss)
     with _imports():
         from bayesnb.cli.labelled_data import read_losses
-        from bayesnb.cli.scoring_files import Scoring, load_model, write_tables
+        from bayesnb.cli.large_files import Scoring, load_model, write_tables
     nb = load_model(args.model)
     with _notes():
         losses = None if args.loss is None else read_losses(args.loss, nb.classes_)
@@ -127,8 +316,7 @@ def drift(args: argparse.Namespace) -> int:
     reference = None if args.reference is None else open_table(args, (), args.reference)
     require_readable(args.model)
     with _imports():
-        from bayesnb.cli.drift_table import format_drift, measure_drift
-        from bayesnb.cli.scoring_files import load_model, write_tables
+        from bayesnb.cli.large_files import format_drift, load_model, measure_drift, write_tables
     nb = load_model(args.model)
     with _notes():
         tests = measure_drift(nb, table, args.target, reference)

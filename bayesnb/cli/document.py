@@ -1,14 +1,106 @@
-"""A report as a typed document, and its three renderings: text for a terminal, Markdown, HTML."""
+"""Documents of sections, tables and paragraphs, as text, Markdown and HTML, on a terminal and in a folder."""
 
 from __future__ import annotations
 
 import base64
+import os
 import re
+import tempfile
+import unicodedata
+import warnings
+from collections.abc import Iterable, Iterator, Sequence
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from functools import cache
+from pathlib import Path
 from typing import Any, Literal
 
-from bayesnb.cli.terminal import WIDTH, enumerate_names, fill, grid, printable
+from bayesnb._util.terminal import count_columns, shorten, shorten_apart
+from bayesnb._util.warnings import OWN_WARNINGS
+
+# -- Text for a terminal: East Asian characters take two columns, and control characters are shown, not obeyed
+
+WIDTH = 100
+_LONG_NAME = 80
+_NARROWEST = 12
+_JOINERS = "\u200c\u200d"  # Persian words and emojis are spelt with these characters.
+
+
+class InputError(Exception):
+    """Input that cannot be used; the message is one line for the user."""
+
+
+class OutputError(Exception):
+    """Standard output cannot be written; the argument is the OSError."""
+
+
+def say(text: str = "") -> None:
+    """Print text and flush, so that a full output is noticed at once; raise OutputError if it cannot be written."""
+    try:
+        print(text, flush=True)
+    except OSError as error:
+        raise OutputError(error) from None
+
+
+@contextmanager
+def recorded_warnings(*ignored: type[Warning]) -> Iterator[list[str]]:
+    """Record user warnings inside the block; at its end the yielded list has their texts, each once."""
+    messages: list[str] = []
+    with warnings.catch_warnings(record=True) as caught:
+        warnings.simplefilter("always", UserWarning)
+        yield messages
+    own = set(OWN_WARNINGS).difference(ignored)
+    messages += dict.fromkeys(str(w.message) for w in caught if w.category in own)
+
+
+def printable(text: str) -> str:
+    r"""Replace control characters by escapes such as \x1b, \n and \u202e."""
+    return "".join(map(_escape_character, text))
+
+
+def _escape_character(c: str) -> str:
+    """Return the escape of a control character; all other characters, blanks and joiners stay as they are."""
+    harmless = c.isprintable() or c in _JOINERS or unicodedata.category(c) == "Zs"
+    return c if harmless else c.encode("unicode_escape", "surrogatepass").decode("ascii")
+
+
+def grid(header: Sequence[str], rows: Sequence[Sequence[str]]) -> str:
+    """Align a table: the first column to the left, shortened where lines would be too long; all others to the right.
+
+    A line has at most 100 columns of text (`WIDTH`), unless the first column would be narrower than 12.
+    """
+    names, *others = ([*map(printable, column)] for column in zip(header, *rows, strict=True))
+    widths = [max(map(count_columns, column)) for column in others]
+    short = shorten_apart(names, max(WIDTH - sum(widths) - 2 * len(widths), _NARROWEST))
+    first = max(map(count_columns, short.values()))
+    columns = [[short[name] + " " * (first - count_columns(short[name])) for name in names]]
+    for width, cells in zip(widths, others, strict=True):
+        columns.append([" " * (width - count_columns(cell)) + cell for cell in cells])
+    return "\n".join(map("  ".join, zip(*columns, strict=True)))
+
+
+def fill(text: str, first: str = "", rest: str | None = None) -> str:
+    """Wrap a paragraph at 100 columns, with `first` before its first line, and `rest` before all other lines.
+
+    The default of `rest` is `first`.
+    """
+    rest = first if rest is None else rest
+    lines, words = [], first
+    for word in map(printable, text.split()):
+        if words not in (first, rest) and count_columns(f"{words} {word}") > WIDTH:
+            lines.append(words)
+            words = rest
+        words += word if words in (first, rest) else f" {word}"
+    return "\n".join([*lines, words])
+
+
+def enumerate_names(names: Sequence[str], limit: int) -> str:
+    """Join at most `limit` names by commas, each shortened to 80 columns, and count the names that are not shown."""
+    shown = ", ".join(shorten(name, _LONG_NAME) for name in names[:limit])
+    return shown if len(names) <= limit else f"{shown}, … ({len(names) - limit} more)"
+
+
+# -- A report as a typed document, and its three renderings: text for a terminal, Markdown, HTML ---
 
 Format = Literal["text", "markdown", "html"]
 SUFFIXES: dict[Format, str] = {"text": ".txt", "markdown": ".md", "html": ".html"}
@@ -156,3 +248,66 @@ def fill_list(template: str, macro: str, **facts: Any) -> tuple[str, ...]:
 def _escape(text: str) -> str:
     """Put a backslash before characters that are Markdown syntax, and escape control characters."""
     return _MARKDOWN.sub(r"\\\1", printable(text))
+
+
+# -- Folder of `--out`: names of its files, and their replacement when all of them are written -----
+
+BUILT_IN = ("breast_cancer", "watermelon")
+"""Names of the data sets that are analysed without a file."""
+_ANALYSES = ("comparison", "reliability", "weights", "prior", "parameters", "sensitivity", "rows", "pairs")
+"""Analyses that may have files: a table, a figure, or both."""
+
+
+def file_names(data_sets: Iterable[str]) -> list[str]:
+    """List the names of all files that a run on these data sets may write."""
+    reports = [f"report{suffix}" for suffix in reversed(SUFFIXES.values())]
+    parts = [("posterior", "nc"), *((name, suffix) for name in _ANALYSES for suffix in ("csv", "png"))]
+    return [*reports, *(f"{file_stem(title, name)}.{suffix}" for title in data_sets for name, suffix in parts)]
+
+
+def file_stem(data_set: str, analysis: str) -> str:
+    """Return the name of an analysis's files without suffix, "<data set>-<analysis>", with safe characters.
+
+    Each run of characters in the data set's name that are not letters, digits, `_`, `.` or `-` becomes one `_`; an
+    empty name becomes "table".
+    """
+    stem = re.sub(r"[^\w.-]+", "_", data_set) or "table"
+    return f"{stem}-{analysis}"
+
+
+def require_free(folder: Path, names: Sequence[str], overwrite: bool) -> None:
+    """Raise InputError if the folder has files of these names that may not be replaced, or folders of these names."""
+    present = [folder / name for name in names if os.path.lexists(folder / name)]
+    kept = [path.name for path in present if not overwrite or path.is_dir()]
+    if kept:
+        advice = "; --overwrite does not replace folders" if overwrite else ", or replace the files with --overwrite"
+        raise InputError(f"--out {folder} already has {enumerate_names(kept, 12)}. Choose another folder{advice}.")
+
+
+@contextmanager
+def filled(folder: Path, names: Sequence[str]) -> Iterator[Path]:
+    """Yield a temporary folder to write into; at the end its files replace those of these names in `folder`.
+
+    After an error, or an interrupt, `folder` is as it was.
+
+    Raises
+    ------
+    InputError
+        At the beginning, if the folder cannot be written; at the end, if a file could not be written.
+    """
+    try:
+        new_folders = [path for path in (folder, *folder.parents) if not path.exists()]
+        try:
+            folder.mkdir(parents=True, exist_ok=True)
+            with tempfile.TemporaryDirectory(prefix=".bayesnb-", dir=folder) as temporary:
+                yield Path(temporary)
+                for name in names:  # An earlier run may have written files that this run has not.
+                    (folder / name).unlink(missing_ok=True)
+                for path in Path(temporary).iterdir():
+                    path.replace(folder / path.name)
+        finally:
+            with suppress(OSError):  # The folder has files: everything went well.
+                for path in new_folders:
+                    path.rmdir()
+    except OSError as error:
+        raise InputError(f"--out {folder} cannot be written: {error.strerror or error}.") from None
