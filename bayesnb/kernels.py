@@ -3,7 +3,7 @@
 `count`, `update`, `log_joint` and `log_evidence` are pure functions of pytrees, for programs of your own: they work
 under `jax.jit`, `jax.vmap` and `jax.grad`, in the precision that JAX is configured for. If all arguments are NumPy
 arrays, results are NumPy arrays in float64, as those of the estimators, which call the same functions; few numbers are
-then evaluated by NumPy, without compilation (see `families._namespace.kernel`). `update` is always compiled.
+then evaluated by NumPy, without compilation (see `families.arrays.kernel`). `update` is always compiled.
 
 The other kernels of this module are for blocks of encoded rows.
 """

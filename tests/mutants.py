@@ -48,8 +48,8 @@ PARTS = {
     ],
     "fitted/counting.py": ["tests/test_counting.py", "tests/laws", "tests/estimators", "tests/test_streaming.py"],
     "fitted/scoring.py": ["tests/test_counting.py", "tests/laws", "tests/oracles", "tests/estimators"],
-    "selection": ["tests/selection", "tests/structures", "tests/estimators"],
-    "prediction": ["tests/prediction"],
+    "analysis": ["tests/selection", "tests/checking", "tests/prediction", "tests/structures", "tests/estimators"],
+    "weights": ["tests/prediction"],
 }
 """Files and folders of the package, and the tests of each."""
 

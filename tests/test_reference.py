@@ -18,11 +18,11 @@ BLOCK = re.compile(r"^\.\. currentmodule:: (\S+)$(.*?)^```", re.MULTILINE | re.D
 
 # Beyond `__all__` of bayesnb and of the modules in it: what these return, and what their arguments take.
 RESULTS = """
-    selection.LeaveOneOut selection.Tuned selection.BayesFactor selection.Prequential selection.PermutationNull
-    prediction.Conformal prediction.PredictionSets prediction.Prevalence prediction.Terms prediction.Weights
-    checking.DriftStatistics checking.PredictiveCheck estimators.semi_supervised.EM
-    streaming.read_table streaming.read_arrays
-    sampling.diagnostic_tests.DiagnosticTests encoding.interval_priors.IntervalPrior
+    analysis.selection.LeaveOneOut analysis.selection.Tuned analysis.selection.BayesFactor
+    analysis.selection.Prequential analysis.selection.PermutationNull analysis.conformal.Conformal
+    analysis.conformal.PredictionSets analysis.prevalence.Prevalence weights.terms.Terms weights.terms.Weights
+    analysis.drift.DriftStatistics analysis.predictive.PredictiveCheck estimators.latent.EM streaming.read_table
+    streaming.read_arrays sampling.diagnostic_tests.DiagnosticTests encoding.priors.IntervalPrior
     families.EmpiricalNormal families.EmpiricalRate families.EmpiricalDuration families.IndependentCuts
 """.split()  # noqa: SIM905
 

@@ -10,7 +10,7 @@ SPEC = importlib.util.spec_from_file_location("_public_names", PAGES.parent / "_
 public_names = importlib.util.module_from_spec(SPEC)
 SPEC.loader.exec_module(public_names)
 
-KNOWN = [*NAMES, "GaussianNB.fit", "TAN.fit", "KDB.parents_from", "prediction.Conformal.predict_set"]
+KNOWN = [*NAMES, "GaussianNB.fit", "TAN.fit", "KDB.parents_from", "analysis.conformal.Conformal.predict_set"]
 ARGUMENTS = public_names.argument_names(frozenset(KNOWN))
 
 
@@ -24,11 +24,11 @@ ARGUMENTS = public_names.argument_names(frozenset(KNOWN))
         ("GaussianNB().fit", "GaussianNB"),
         ("bayesnb.evaluation.reliability", "evaluation.reliability"),
         ("plots.forest", "plots.forest"),
-        ("Conformal", "prediction.Conformal"),
+        ("Conformal", "analysis.conformal.Conformal"),
         ("zero_one", "decision.zero_one"),
         ("GaussianNB.fit", "GaussianNB.fit"),
         ("nb.parents_from", "KDB.parents_from"),
-        ("predict_set", "prediction.Conformal.predict_set"),
+        ("predict_set", "analysis.conformal.Conformal.predict_set"),
         ("bnb.explain", "explain"),
     ],
 )

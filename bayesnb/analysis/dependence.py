@@ -539,7 +539,7 @@ def check_independence(
     Examples
     --------
     >>> from bayesnb import CategoricalNB
-    >>> from bayesnb.checking import check_independence
+    >>> from bayesnb import check_independence
     >>> X, y = [["sun", "hot"], ["rain", "cold"]] * 20, ["out", "in"] * 10 + ["in", "out"] * 10
     >>> check_independence(CategoricalNB().fit(X, y), X, y)[["feature_1", "feature_2", "log_bayes_factor"]].round(1)
       feature_1 feature_2  log_bayes_factor

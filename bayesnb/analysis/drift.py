@@ -257,7 +257,7 @@ def check_drift(nb: Classifier, X: Any, y: object = None, reference: object = No
     See Also
     --------
     estimate_prevalence : Shares of the classes among rows without labels.
-    bayesnb.checking.DriftStatistics : The same in two steps, for batches that are merged.
+    bayesnb.analysis.drift.DriftStatistics : The same in two steps, for batches that are merged.
 
     Notes
     -----
@@ -327,7 +327,7 @@ class DriftStatistics:
     Examples
     --------
     >>> import bayesnb as bnb
-    >>> from bayesnb.checking import DriftStatistics
+    >>> from bayesnb.analysis.drift import DriftStatistics
     >>> nb = bnb.CategoricalNB().fit([["red"], ["green"]] * 50, ["ripe", "raw"] * 50)
     >>> batches = [["red"]] * 20, [["green"]] * 10
     >>> first, second = (DriftStatistics.from_rows(nb, batch) for batch in batches)
@@ -409,7 +409,7 @@ class DriftStatistics:
         --------
         >>> import bayesnb as bnb
         >>> import pandas as pd
-        >>> from bayesnb.checking import DriftStatistics
+        >>> from bayesnb.analysis.drift import DriftStatistics
         >>> nb = bnb.CategoricalNB().fit(pd.DataFrame({"colour": ["red", "green"] * 50}), ["ripe", "raw"] * 50)
         >>> rows = [(None, None, None, None, 30, None, None), (None, "colour", "str", "red", 30, None, None)]
         >>> names = ["class", "feature", "type", "level", "count", "mean", "m2"]

@@ -716,7 +716,7 @@ def prior_predictive(nb: Classifier, draws: int = 1000, seed: int = 0) -> np.nda
     Examples
     --------
     >>> from bayesnb import CategoricalNB
-    >>> from bayesnb.checking import prior_predictive
+    >>> from bayesnb import prior_predictive
     >>> nb = CategoricalNB().fit([["sun"], ["rain"]], ["out", "in"])
     >>> prior_predictive(nb, draws=5).shape
     (5,)
@@ -822,7 +822,7 @@ def prior_sensitivity(
     Examples
     --------
     >>> from bayesnb import CategoricalNB
-    >>> from bayesnb.checking import prior_sensitivity
+    >>> from bayesnb import prior_sensitivity
     >>> nb = CategoricalNB().fit([["sun"], ["sun"], ["rain"]], ["out", "out", "in"])
     >>> prior_sensitivity(nb, [["sun"]])[["prediction", "probability", "lower", "upper"]].round(2)
       prediction  probability  lower  upper
