@@ -35,21 +35,14 @@ PARTS = {
         "tests/families",
         "tests/laws",
         "tests/oracles",
-        "tests/structures",
-        "tests/programs",
+        "tests/estimators",
+        "tests/sampling",
         "tests/uncertainty",
     ],
-    "encoding": [
-        "tests/test_encoding.py",
-        "tests/estimators",
-        "tests/structures",
-        "tests/test_counting.py",
-        "tests/laws",
-    ],
-    "fitted/counting.py": ["tests/test_counting.py", "tests/laws", "tests/estimators", "tests/test_streaming.py"],
-    "fitted/scoring.py": ["tests/test_counting.py", "tests/laws", "tests/oracles", "tests/estimators"],
-    "analysis": ["tests/selection", "tests/checking", "tests/prediction", "tests/structures", "tests/estimators"],
-    "weights": ["tests/prediction"],
+    "encoding": ["tests/encoding", "tests/estimators", "tests/fitted", "tests/laws"],
+    "fitted": ["tests/fitted", "tests/laws", "tests/oracles", "tests/estimators", "tests/test_streaming.py"],
+    "analysis": ["tests/analysis", "tests/estimators"],
+    "weights": ["tests/weights"],
 }
 """Files and folders of the package, and the tests of each."""
 

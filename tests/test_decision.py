@@ -16,8 +16,8 @@ from sklearn.datasets import load_breast_cancer
 import bayesnb as bnb
 from bayesnb.decision import bayes_theorem, zero_one
 from bayesnb.uncertainty.class_probabilities import RowSampler
-from tests.prediction.tables import ASKED, CLASSES, NUMBERS, N, of_numbers
-from tests.refusals import refused
+from tests.raises import refused
+from tests.tables import ASKED, CLASSES, NUMBERS, N, of_numbers
 
 X2, Y2 = load_breast_cancer(return_X_y=True)
 X2 = X2[:, :4]

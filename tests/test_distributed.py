@@ -21,7 +21,7 @@ from sklearn.base import clone
 
 import bayesnb as bnb
 from bayesnb.distributed import fit
-from tests.refusals import refused
+from tests.raises import refused
 from tests.strategies import CLASSES, KINDS, assert_leaves, problems, thorough, variants
 from tests.test_streaming import FRAME, LABELS, LEVELS, RNG, N, same
 

@@ -21,7 +21,7 @@ from sklearn.model_selection import StratifiedKFold, cross_val_predict
 
 from bayesnb import BernoulliNB, CategoricalNB, GaussianNB, MixedNB, MultinomialNB, PoissonNB, WeightedNB
 from bayesnb.evaluation import compare_estimates, compare_fitted, compare_folds, reliability, scores, stratified_splits
-from tests.refusals import refused
+from tests.raises import refused
 
 COLUMNS = [
     *("brier", "log_loss", "log_loss_clipped", "accuracy", "confidence", "ece"),

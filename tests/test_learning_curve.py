@@ -10,7 +10,7 @@ from sklearn.linear_model import LogisticRegression
 
 from bayesnb import GaussianNB, MultinomialNB
 from bayesnb.evaluation import learning_curve, nested_splits, scores
-from tests.refusals import refused
+from tests.raises import refused
 from tests.test_evaluation import COLUMNS
 
 

@@ -16,7 +16,7 @@ from sklearn.base import clone
 import bayesnb as bnb
 from bayesnb import streaming
 from bayesnb.streaming import read_table
-from tests.refusals import refused
+from tests.raises import refused
 from tests.strategies import CLASSES, KINDS, assert_leaves, problems, thorough, variants
 
 RNG = np.random.default_rng(0)

@@ -20,7 +20,7 @@ from sklearn.feature_extraction.text import CountVectorizer
 
 import bayesnb as bnb
 from bayesnb.text import BagOfWords
-from tests.refusals import refused
+from tests.raises import refused
 
 DOCUMENTS = [
     "Win cash now, cash for you",

@@ -13,7 +13,7 @@ from sklearn.naive_bayes import GaussianNB as Foreign
 from sklearn.pipeline import make_pipeline
 
 import bayesnb as bnb
-from bayesnb import checking, evaluation
+from bayesnb import evaluation
 from tests.estimators.cases import CASES, NAMES, each, some, state
 
 HUGE = 10**400
@@ -147,7 +147,7 @@ TAKE_A_CLASSIFIER = {
     "bayes_factor": lambda nb: bnb.bayes_factor(nb, nb),
     "prior_predictive": bnb.prior_predictive,
     "prior_sensitivity": lambda nb: bnb.prior_sensitivity(nb, X),
-    "check_independence": lambda nb: checking.check_independence(nb, X, Y),
+    "check_independence": lambda nb: bnb.check_independence(nb, X, Y),
     "check_drift": lambda nb: bnb.check_drift(nb, X),
     "posterior_predictive_check": lambda nb: bnb.posterior_predictive_check(nb, X, Y),
     "to_arviz": bnb.to_arviz,

@@ -19,7 +19,7 @@ from bayesnb.fitted import counting
 from bayesnb.weights.cross_fitting import Density, compare_densities, random_halves, shrink
 from bayesnb.weights.terms import Weights
 from tests.estimators.cases import state
-from tests.refusals import refused
+from tests.raises import refused
 
 N = 120
 Y = np.array(["low", "high"])[np.arange(N) % 2]

@@ -10,7 +10,7 @@ from bayesnb import kernels
 from bayesnb.fitted import scoring
 from bayesnb.model import NaiveBayes
 from tests.estimators.cases import CASES
-from tests.refusals import refused
+from tests.raises import refused
 
 X, Y = CASES["CategoricalNB"].X, CASES["CategoricalNB"].y
 

@@ -18,7 +18,7 @@ from sklearn.utils.estimator_checks import parametrize_with_checks
 import bayesnb as bnb
 from bayesnb import NaiveBayesMixture
 from tests.estimators.cases import CASES
-from tests.refusals import refused
+from tests.raises import refused
 from tests.strategies import thorough, variants
 
 FLAT = bnb.NormalInverseGamma(0.0, 0.0, -1.5, 0.0)  # under which the mode is the maximum likelihood estimate

@@ -16,7 +16,7 @@ from scipy.stats import nbinom, norm, poisson, t
 
 import bayesnb as bnb
 from tests.estimators.cases import CASES, N, each, mixed_frame
-from tests.refusals import refused
+from tests.raises import refused
 from tests.strategies import variants
 
 NAN = float("nan")

@@ -16,7 +16,7 @@ from sklearn.utils.estimator_checks import parametrize_with_checks
 
 import bayesnb as bnb
 from tests.estimators.cases import CASES, each, state
-from tests.refusals import refused
+from tests.raises import refused
 
 
 def fails(estimator) -> dict[str, str]:

@@ -9,7 +9,8 @@ import numpy as np
 import pytest
 
 import bayesnb as bnb
-from tests.refusals import refused
+from bayesnb.fitted import scoring
+from tests.raises import refused
 
 X = [["sun", "dry"], ["sun", "wet"], ["rain", "wet"], ["rain", "wet"]] * 5
 Y = ["out", "out", "in", "in"] * 5
@@ -97,7 +98,7 @@ def test_a_weighted_classifier_has_the_state_of_its_estimator():
 def test_a_reading_is_computed_once(monkeypatch):
     nb = MAKE["plain"]().fit(X, Y)
     nb.predict_proba(X)
-    monkeypatch.setattr(bnb.scoring, "read", None)
+    monkeypatch.setattr(scoring, "read", None)
     nb.predict(X)
     with pytest.raises(TypeError):
         nb.predict(X, estimate="map")

@@ -9,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from bayesnb.families import ContextsOfRows
-from tests.structures.contexts import log_evidence
+from tests.estimators.contexts import log_evidence
 
 C = 2
 

@@ -14,7 +14,7 @@ from bayesnb.families import ContextTree, LevelCounts, OneHot
 from bayesnb.families.protocol import KeyVariates
 from tests.families.oracles import assert_moments, jitted
 from tests.families.prunings import AllPrunings
-from tests.refusals import refused
+from tests.raises import refused
 
 DRAWS = 20_000
 # Of each feature how many values its parents have, and then itself.

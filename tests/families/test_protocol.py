@@ -22,7 +22,7 @@ from bayesnb.families import (
 )
 from bayesnb.families.contexts import ContextTree
 from tests.laws.geometric import BetaGeometric, Failures
-from tests.refusals import refused
+from tests.raises import refused
 
 ONES = np.ones((2, 3))
 LEVELS = Dirichlet(np.ones((2, 4)), np.array([0, 0, 1, 1]), 2)

@@ -16,7 +16,7 @@ from bayesnb.families import LevelCounts, OneHot, TreeAveraged
 from bayesnb.families.protocol import KeyVariates
 from tests.families.oracles import jitted
 from tests.families.trees import AllTrees, arcs_of, real_arcs
-from tests.refusals import refused
+from tests.raises import refused
 
 DRAWS = 5_000
 log_evidence = jitted("log_evidence")

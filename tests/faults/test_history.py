@@ -26,7 +26,7 @@ from sklearn.base import clone
 
 import bayesnb as bnb
 from bayesnb.fitted.counting import merge
-from tests.faults.ledger import Ledger, missing, probabilities
+from tests.faults.list_of_rows import Ledger, missing, probabilities
 from tests.strategies import LEVELS, thorough
 
 CLASSES = ("ash", "elm", "oak")

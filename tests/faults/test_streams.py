@@ -16,7 +16,7 @@ from pyarrow import csv
 import bayesnb as bnb
 from bayesnb import streaming
 from bayesnb.streaming import read_arrays, read_table
-from tests.refusals import refused
+from tests.raises import refused
 from tests.strategies import variants
 
 X = np.array([[0, 1], [1, 2], [2, 0], [0, 0]])

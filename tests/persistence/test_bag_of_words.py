@@ -15,7 +15,7 @@ from sklearn.base import clone
 import bayesnb as bnb
 from bayesnb.persistence import PATTERNS
 from bayesnb.text import BagOfWords
-from tests.refusals import refused
+from tests.raises import refused
 from tests.test_text import DOCUMENTS, same
 
 

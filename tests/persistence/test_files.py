@@ -16,7 +16,7 @@ from bayesnb._util import atomic_files as files
 from bayesnb._util.atomic_files import require_writable, write_atomically
 from tests.faults.test_killed import full_disk
 from tests.persistence.models import LABELS, LEVELS
-from tests.refusals import refused
+from tests.raises import refused
 
 # The module alone: the package takes two seconds to import.
 WRITER = f"""

@@ -19,7 +19,7 @@ from bayesnb.estimators import classifier_state
 from bayesnb.persistence import collect_types
 from tests.persistence.forger import MODULUS, TENSORS, WRAPPERS, complaints, forged, of_type, parts, signed
 from tests.persistence.models import FIXTURES, LABELS, LEVELS, MODELS, fitted
-from tests.refusals import refused
+from tests.raises import refused
 
 
 def load(content: bytes, path) -> object:

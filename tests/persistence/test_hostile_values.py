@@ -12,7 +12,7 @@ import pytest
 import bayesnb as bnb
 from tests.persistence.forger import of_type, parts, places, signed
 from tests.persistence.models import LABELS, LEVELS, MODELS, NUMBERS, fitted
-from tests.refusals import refused
+from tests.raises import refused
 
 GREATEST, TINY = np.finfo(float).max, np.finfo(float).tiny
 NUMBERS_OF_HOSTILE_FILES = [

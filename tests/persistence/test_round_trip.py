@@ -16,7 +16,7 @@ from safetensors.numpy import save_file
 import bayesnb as bnb
 from bayesnb import persistence
 from tests.persistence.models import FIXTURES, LEVELS, MODELS, fitted
-from tests.refusals import refused
+from tests.raises import refused
 from tests.strategies import thorough, variants
 
 #: A file of a classifier that was removed.

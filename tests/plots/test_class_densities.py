@@ -7,7 +7,7 @@ import pandas as pd
 import pytest
 from scipy import stats
 
-from tests.refusals import refused
+from tests.raises import refused
 
 pytest.importorskip("matplotlib")
 from matplotlib.collections import LineCollection

@@ -6,7 +6,7 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from tests.refusals import refused
+from tests.raises import refused
 
 pytest.importorskip("matplotlib")
 import bayesnb as bnb

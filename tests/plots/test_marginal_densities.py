@@ -8,7 +8,7 @@ import pytest
 from scipy import stats
 from sklearn.exceptions import NotFittedError
 
-from tests.refusals import refused
+from tests.raises import refused
 
 pytest.importorskip("matplotlib")
 from matplotlib import pyplot as plt

@@ -8,7 +8,7 @@ import pytest
 from scipy.special import expit
 from scipy.stats import beta, norm
 
-from tests.refusals import refused
+from tests.raises import refused
 
 pytest.importorskip("matplotlib")
 from matplotlib import pyplot as plt

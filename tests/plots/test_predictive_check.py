@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from tests.refusals import refused
+from tests.raises import refused
 
 pytest.importorskip("matplotlib")
 from matplotlib.figure import Figure

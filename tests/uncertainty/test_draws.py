@@ -13,7 +13,7 @@ from scipy import stats
 
 import bayesnb as bnb
 from bayesnb.uncertainty import ImproperPosteriorError, draw_parameters, posterior_draws
-from tests.refusals import refused
+from tests.raises import refused
 from tests.strategies import variants
 from tests.uncertainty.simulated import LEVELS, NORMAL, SIMULATED, WORDS
 

@@ -23,7 +23,7 @@ from bayesnb import (
 )
 from bayesnb.datasets import load_watermelon
 from bayesnb.uncertainty import ImproperPosteriorError, parameter_table, tables
-from tests.refusals import refused
+from tests.raises import refused
 from tests.strategies import variants
 
 COLUMNS = ["class", "feature", "level", "count", "mle", "map", "mean", "sd", "lower", "upper", "prior_weight"]

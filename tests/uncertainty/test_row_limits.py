@@ -15,7 +15,7 @@ from bayesnb.uncertainty import (
     posterior_draws,
     predict_interval,
 )
-from tests.refusals import refused
+from tests.raises import refused
 from tests.strategies import thorough, variants
 from tests.uncertainty.test_rows import DRAWS, each_given, each_method, problem
 

@@ -1,0 +1,217 @@
+"""The command line on files larger than memory gives the results of reading the file whole."""
+
+import re
+import tracemalloc
+from collections import Counter
+from itertools import combinations
+
+import numpy as np
+import pandas as pd
+import pytest
+from scipy import stats
+from sklearn.base import clone
+
+from bayesnb.cli import comparison, labelled_data, tables
+from bayesnb.cli.labelled_data import InMemory, Marks, Sample, Settings
+from tests.cli.test_compare import run, weather
+
+
+@pytest.fixture
+def small_memory(monkeypatch):
+    """Pretend that no file fits into memory, and read pieces of seven rows."""
+    monkeypatch.setattr(tables, "available_memory", lambda: 0)
+    monkeypatch.setattr(tables, "_ROWS", 7)
+
+
+def load(path, target="play", missing=(), kinds=None, default=None, drop=(), values=(), within=None):
+    marks = Marks(frozenset(missing), {name: frozenset(of) for name, of in (within or {}).items()}, frozenset(values))
+    return labelled_data.load_csv(path, target, marks, kinds or {}, default, list(drop))
+
+
+def both(monkeypatch, *args, **kwargs):
+    """Load the same file whole and in pieces."""
+    whole = load(*args, **kwargs)
+    monkeypatch.setattr(tables, "available_memory", lambda: 0)
+    monkeypatch.setattr(tables, "_ROWS", 7)
+    pieces = load(*args, **kwargs)
+    assert isinstance(whole.rows, InMemory)
+    assert isinstance(pieces.rows, labelled_data.Streamed)
+    return whole, pieces
+
+
+def holes(n=120):
+    data = weather(n).assign(number=np.arange(n), code=np.where(np.arange(n) % 3, "01", "2"), empty="")
+    data["heat"] = data["heat"].astype(object)
+    data.loc[::10, "heat"] = "NA"
+    data.loc[3::10, "code"] = "None"
+    data.loc[::7, "sky"] = "?"
+    return data.assign(name=[f"name {i % 40}" for i in range(n)], size=np.arange(n) % 11)
+
+
+OTHER = {"sep": ";", "decimal": ",", "encoding": "utf-8-sig", "lineterminator": "\r\n"}
+
+
+@pytest.mark.parametrize(
+    ("options", "form"),
+    [
+        ({}, {}),
+        ({}, OTHER),
+        ({"values": ["NA", "None", "nan"]}, {}),
+        ({"missing": ["?", "NA"]}, OTHER),
+        ({"missing": ["?", "NA"], "kinds": {"id": "categorical", "size": "poisson", "windy": "bernoulli"}}, {}),
+        ({"missing": ["NA"], "drop": ["sky", "id", "name", "code"], "default": "gaussian"}, OTHER),
+    ],
+)
+def test_columns_are_those_of_the_whole_file(monkeypatch, tmp_path, options, form):
+    path = tmp_path / "holes.csv"
+    holes().to_csv(path, index=False, **form)
+    whole, pieces = both(monkeypatch, path, **options)
+    for what in (
+        "name",
+        "kinds",
+        "levels",
+        "class_count",
+        "left_out",
+        "notes",
+        "guessed",
+        "n_rows",
+        "missing",
+        "target",
+    ):
+        assert getattr(pieces, what) == getattr(whole, what), what
+    X = pd.concat([X for X, _ in pieces.rows.batches()])
+    pd.testing.assert_frame_equal(X, whole.rows.X)
+    assert np.concatenate([y for _, y in pieces.rows.batches()]).tolist() == whole.rows.y.tolist()
+
+
+@pytest.mark.slow("compiles kernels of its own")
+@pytest.mark.parametrize(
+    "options", [{}, {"kinds": {"windy": "poisson", "size": "multinomial"}}, {"drop": ["sky", "windy", "name", "code"]}]
+)
+def test_fits_are_those_of_the_whole_file(monkeypatch, tmp_path, options):
+    path = tmp_path / "holes.csv"
+    holes().to_csv(path, index=False)
+    whole, pieces = both(monkeypatch, path, missing=["?", "NA"], **options)
+    X, y = whole.rows.X, whole.rows.y
+    settings = Settings()
+    nb = comparison.classifier(whole, settings)
+    fits = pieces.rows.fit(comparison.classifier(pieces, settings), Settings(test_size=0.4), "")
+    (fold,) = fits.folds
+    pd.testing.assert_frame_equal(fold.X, X.iloc[fold.rows].reset_index(drop=True))
+    assert fold.y.tolist() == y[fold.rows].tolist()
+    assert Counter(fold.y.tolist()) == {c: round(0.4 * n) for c, n in Counter(y.tolist()).items()}
+    others = np.setdiff1d(np.arange(len(y)), fold.rows)
+    for found, expected in ((fits.nb, clone(nb).fit(X, y)), (fold.nb, clone(nb).fit(X.iloc[others], y[others]))):
+        assert found.log_evidence_ == pytest.approx(expected.log_evidence_, rel=1e-10)
+        np.testing.assert_allclose(found.predict_proba(X), expected.predict_proba(X), rtol=1e-9)
+
+
+DEEP = {
+    "ragged": (b"1,2.5,x,0\n", [], "row 502: 4 cells, but the first line has 3"),
+    "label missing": (b"1,2.5,\n", [], "row 502, column 'y': the label is missing (1 of 1001 rows)"),
+    "not a number": (b"1,many,x\n", ["--gaussian", "b"], "row 502, column 'b': 'many' is not a number"),
+    "infinite": (b"1,-inf,x\n", ["--gaussian", "b"], "row 502, column 'b': '-inf' is infinity"),
+    "negative": (b"1,-2.5,x\n", ["--poisson", "b"], "row 502, column 'b': '-2.5' is negative"),
+    "no count": (b"1,,x\n", ["--multinomial", "b"], "row 502, column 'b': the cell is missing"),
+    "not UTF-8": (b"1,2.5,\xff\n", [], "row 502: the text has a NUL character or is not UTF-8"),
+    "open quote": (b'1,2.5,"x\n', [], "unexpected end of data"),
+}
+
+
+@pytest.mark.parametrize("memory", ["whole", "pieces"])
+@pytest.mark.parametrize("name", DEEP)
+def test_a_bad_line_deep_in_the_file(capsys, monkeypatch, tmp_path, name, memory):
+    line, flags, message = DEEP[name]
+    good = b"".join(b"%d,%d.5,%s\n" % (i % 4, i % 50, b"xz"[i % 2 : i % 2 + 1]) for i in range(500))
+    path = tmp_path / "deep.csv"
+    path.write_bytes(b"a,b,y\n" + good + line + good)
+    monkeypatch.setattr(tables, "_ROWS", 64)
+    if memory == "pieces":
+        monkeypatch.setattr(tables, "available_memory", lambda: 0)
+    code, out, err = run(capsys, "compare", "--csv", path, "--target", "y", *flags)
+    assert (code, out, err.count("\n")) == (2, "", 1)
+    assert message in err
+
+
+def test_more_levels_than_are_remembered(capsys, small_memory, monkeypatch, tmp_path):
+    monkeypatch.setattr(labelled_data, "_MOST_LEVELS", 12)
+    path = tmp_path / "wide.csv"
+    n = 90
+    columns = {
+        "sky": np.resize(["sun", "rain"], n),
+        "word": [f"w{i % 30}" for i in range(n)],
+        "id": [f"id {i}" for i in range(n)],
+        "half": ["none" if i % 5 == 0 else f"{i / 7:.3f}" for i in range(n)],
+        "heat": np.linspace(0, 1, n),
+        "number": np.arange(n),
+        "play": np.resize(["no", "yes", "no"], n),
+    }
+    pd.DataFrame(columns).to_csv(path, index=False)
+    data = load(path)
+    assert data.kinds == {"sky": "categorical", "heat": "numbers"}
+    assert "more than 12 levels" in data.left_out["word"]
+    assert re.search(r"more than 12 levels.*numbers except 'none'.*--missing 'none'", data.left_out["half"])
+    assert "row numbers" in data.left_out["number"]
+    assert load(path, missing=["none"]).kinds["half"] == "numbers"
+    assert "more than 12 levels" in load(path, default="categorical").left_out["heat"]
+    for flags, message in (
+        (["--target", "play", "--categorical", "word"], "column 'word': more than 12 levels"),
+        (["--target", "word"], "the target 'word' has more than 12 distinct values in 90 rows"),
+    ):
+        code, out, err = run(capsys, "compare", "--csv", path, *flags)
+        assert (code, out, err.count("\n")) == (2, "", 1)
+        assert message in err
+
+
+@pytest.mark.parametrize("change", ["p,x\n", "p,new\n", "p,\n", "new,x\n", None])
+def test_a_file_that_changes_between_the_passes(small_memory, tmp_path, change):
+    path = tmp_path / "moving.csv"
+    text = "a,y\n" + "p,x\nq,z\n" * 20
+    path.write_text(text)
+    data = load(path, "y")
+    path.write_text(text + change if change else text[: -len("p,x\nq,z\n")])
+    with pytest.raises(tables.InputError, match="changed while it was read"):
+        data.rows.fit(comparison.classifier(data, Settings()), Settings(), "")
+
+
+def test_every_sample_is_as_probable_as_any_other():
+    y = np.array(["a", "b", "a", "a", "b", "a", "a"])
+    found = Counter()
+    for seed in range(1000):
+        sample = Sample({"a": 5, "b": 2}, 0.4, seed)
+        drawn = np.concatenate([sample.draw(part) for part in np.split(y, [3, 4])])
+        found[tuple(np.flatnonzero(drawn).tolist())] += 1
+        assert sample.left == {"a": 0, "b": 0}
+    rows = {c: np.flatnonzero(y == c).tolist() for c in "ab"}
+    samples = {tuple(sorted((*a, b))) for a in combinations(rows["a"], 2) for b in rows["b"]}
+    assert set(found) == samples
+    assert stats.chisquare(list(found.values())).pvalue > 1e-4
+
+
+def test_memory_decides(monkeypatch, tmp_path):
+    path = tmp_path / "weather.csv"
+    weather().to_csv(path, index=False)
+    size = path.stat().st_size
+    assert not tables.larger_than_memory(path)
+    for available, larger in ((9 * size, True), (200 * size, False)):
+        monkeypatch.setattr(tables, "available_memory", lambda available=available: available)
+        assert tables.larger_than_memory(path) is larger
+        assert isinstance(load(path).rows, labelled_data.Streamed) is larger
+
+
+@pytest.mark.slow("large arrays, many files or long histories")
+def test_peak_memory_does_not_grow_with_the_file(monkeypatch, tmp_path):
+    monkeypatch.setattr(tables, "available_memory", lambda: 0)
+    monkeypatch.setattr(labelled_data, "_MOST_ROWS", 300)
+    monkeypatch.setattr(labelled_data, "_MOST_LEVELS", 500)
+    monkeypatch.setattr(tables, "_ROWS", 1000)
+    peaks = []
+    for n in (5_000, 5_000, 20_000):
+        path = tmp_path / f"{len(peaks)}.csv"
+        weather(n).to_csv(path, index=False)
+        tracemalloc.start()
+        data = load(path)
+        data.rows.fit(comparison.classifier(data, Settings()), Settings(), "")
+        peaks.append(tracemalloc.get_traced_memory()[1])
+        tracemalloc.stop()
+    assert peaks[2] < 1.1 * peaks[1] + 200_000

@@ -1,0 +1,118 @@
+"""`--weights` of the command line against weighted classifiers fitted by hand."""
+
+import re
+from collections import Counter
+
+import numpy as np
+import pandas as pd
+import pytest
+from sklearn import metrics
+
+from bayesnb import GaussianNB, WeightedNB
+from bayesnb.cli import labelled_data, tables
+from bayesnb.cli.labelled_data import Marks, Settings, split
+from tests.cli.test_compare import cells, run, section, weather
+
+TITLE = "Weights of the features"
+
+
+@pytest.fixture
+def witnesses(tmp_path):
+    """A file of numbers: one is heard three times, another one once."""
+    data = weather(300)[["heat", "play"]]
+    wind = np.random.default_rng(1).normal(1.5 * (data["play"] == "yes"), 1.0).round(3)
+    data = data.assign(again=data["heat"], once_more=data["heat"], wind=wind)
+    path = tmp_path / "weather.csv"
+    data.to_csv(path, index=False)
+    return path, data.drop(columns="play"), data["play"].to_numpy()
+
+
+def weighted(X, y, kind="feature"):
+    return WeightedNB(GaussianNB(), kind).fit(X, y)
+
+
+@pytest.mark.slow("compiles kernels of its own")
+def test_plain_and_weighted_stand_side_by_side(capsys, witnesses, tmp_path):
+    path, X, y = witnesses
+    flags = ["--csv", path, "--target", "play", "--weights", "feature", "--test-size", 0.3, "--out", tmp_path]
+    code, out, err = run(capsys, "compare", *flags)
+    assert (code, err) == (0, "")
+    ((train, test),), _ = split(y, Settings(test_size=0.3))
+    proba = weighted(X.iloc[train], y[train]).predict_proba(X.iloc[test])
+    scores = pd.read_csv(tmp_path / "weather-comparison.csv", index_col="estimate")
+    assert scores.index.tolist() == ["mle", "map", "mean", "predictive", "weighted", "logistic regression"]
+    assert scores.loc["weighted", "log_loss"] == pytest.approx(metrics.log_loss(y[test], proba))
+    assert scores.loc["weighted", "log_loss"] < scores.loc["predictive", "log_loss"]
+    assert np.isnan(scores.loc["weighted", "log_evidence"])
+
+    whole = weighted(X, y)
+    assert whole.shrinkage_ > 0
+    found = pd.read_csv(tmp_path / "weather-weights.csv")
+    assert dict(found[["term", "weight"]].to_numpy()) == pytest.approx(dict(zip(X.columns, whole.weight_, strict=True)))
+    assert (np.diff(found["weight"]) <= 0).all()
+    said = re.sub(r"\s+", " ", out)
+    assert f"around {whole.temperature_:.3g}, from {whole.weight_.min():.3g} (" in said
+    assert f" to {whole.weight_.max():.3g} (wind)" in said
+    losses = f"{whole.weights_.plain_log_loss:.3g} without weights and {whole.expected_log_loss_:.3g} with"
+    assert f"expected log loss on new rows is {losses} weights, from fits to halves of the 300 rows" in said
+    page = (tmp_path / "report.html").read_text(encoding="utf-8")
+    header, *rows = cells(section(page, TITLE))
+    assert header == ["feature", "weight"]
+    assert [float(row[1]) for row in rows] == pytest.approx(found["weight"], abs=5e-4)
+    assert "are meant to correct that" in section(page, "Stated confidence and observed accuracy")
+
+
+@pytest.mark.slow("compiles kernels of its own")
+def test_where_none_can_be_found_it_is_said(capsys, tmp_path):
+    path = tmp_path / "sparse.csv"
+    path.write_text("a,y\n" + "p,x\nq,z\n" * 10)
+    code, out, _ = run(capsys, "compare", "--csv", path, "--target", "y", "--alpha", "0", "--out", tmp_path)
+    assert code == 0
+    assert "note: No weights. weights: for row" in re.sub(r"\s+", " ", out)
+    assert "weighted" not in pd.read_csv(tmp_path / "sparse-comparison.csv")["estimate"].tolist()
+    path.write_text("a,y\n" + "p,x\nq,z\n" * 9)
+    code, out, err = run(capsys, "compare", "--csv", path, "--target", "y")
+    assert (code, err) == (0, "")
+    assert out.count("note: ") == 1
+    assert "note: No weights. Weights need at least 10 rows outside the largest class." in out
+    assert "Weights of the features" not in out
+    path.write_text("a,y\n" + "p,x\nq,z\n" * 10 + "q,x\n")
+    _, out, _ = run(capsys, "compare", "--csv", path, "--target", "y")
+    assert out.count("note: ") == 1
+    assert "note: weighted: 5 of 6 fits have too few rows for weights, and predict without them." in out
+    assert "Weights (1 in naive Bayes)" in out
+
+
+@pytest.mark.slow("compiles kernels of its own")
+@pytest.mark.parametrize("most", [40, 1000])
+def test_a_file_larger_than_memory(capsys, monkeypatch, tmp_path, most):
+    """Weights come from rows that were counted, a sample of each class, and never from those held out."""
+    monkeypatch.setattr(tables, "available_memory", lambda: 0)
+    monkeypatch.setattr(tables, "_ROWS", 7)
+    monkeypatch.setattr(labelled_data, "_MOST_ROWS", most)
+    data = weather(203)[["heat", "play"]]
+    data.to_csv(tmp_path / "weather.csv", index=False)
+    X, y = data[["heat"]], data["play"].to_numpy()
+    asked = []
+    weigh = WeightedNB.weigh
+    monkeypatch.setattr(WeightedNB, "weigh", lambda self, X, y: asked.append((X.index, y)) or weigh(self, X, y))
+    loaded = labelled_data.load_csv(tmp_path / "weather.csv", "play", Marks(), {}, None, [])
+    fits = loaded.rows.fit(WeightedNB(GaussianNB(), "temperature"), Settings(), "")
+    ((rows, labels),), (fold,) = asked, fits.folds
+    plain = loaded.rows.fit(GaussianNB(), Settings(), "").folds[0]
+    assert fold.rows.tolist() == plain.rows.tolist()
+    assert not set(rows) & set(fold.rows)
+    assert labels.tolist() == y[rows].tolist()
+    others = np.setdiff1d(np.arange(203), fold.rows)
+    share = min(1, most / len(others))
+    assert Counter(labels) == {c: min(round(share * n), n - 1) for c, n in Counter(y[others]).items()}
+    by_hand = WeightedNB(GaussianNB(), "temperature").partial_fit(X.iloc[others], y[others], classes=["no", "yes"])
+    by_hand.weigh(X.iloc[rows], y[rows])
+    assert fold.nb.temperature_ == pytest.approx(by_hand.temperature_, rel=1e-6)
+    assert fits.nb.temperature_ == fold.nb.temperature_
+    assert fits.nb.class_count_.sum() == 203
+    code, out, _ = run(capsys, "compare", "--csv", tmp_path / "weather.csv", "--target", "play")
+    assert code == 0
+    assert re.search(r"^weighted ", out, re.MULTILINE)
+    assert "note: No logistic regression. The rows do not fit into memory." in out
+    assert f"halves of the {len(rows)} rows" in re.sub(r"\s+", " ", out)

@@ -1,0 +1,236 @@
+"""The program as text: its density is the closed form's, it simulates rows that fit takes, and it can be changed."""
+
+from __future__ import annotations
+
+import ast
+from functools import partial
+from typing import Any
+
+import jax
+import numpy as np
+import numpyro
+import pandas as pd
+import pytest
+from numpyro import distributions as dist
+from numpyro.infer import MCMC, NUTS, Predictive
+from numpyro.infer.util import log_density
+from scipy import stats
+
+import bayesnb as bnb
+from bayesnb._util.precision import float64
+from tests.raises import refused
+from tests.sampling.monte_carlo import errors
+from tests.sampling.problem import TOLERANCE, values_by_column
+
+RNG = np.random.default_rng(2)
+Y = np.array(["ash", "elm", "oak"])[np.arange(24) % 3]
+LEVELS = pd.DataFrame(
+    {
+        "leaf": np.array(["long", "round", "lobed"])[(np.arange(24) + RNG.integers(0, 2, 24)) % 3],
+        "bark": np.array(["rough", "smooth"])[RNG.integers(0, 2, 24)],
+        "bud": np.array(["black", "brown", "green"])[RNG.integers(0, 3, 24)],
+    }
+)
+NUMBERS = pd.DataFrame(RNG.normal(np.arange(24)[:, None] % 3, 1.0, (24, 2)), columns=["height", "girth"])
+COUNTS = RNG.poisson(1.0 + np.arange(24)[:, None] % 3, (24, 3))
+UNKNOWN = LEVELS.assign(bud=LEVELS["bud"].where(LEVELS["bud"] != "green", "?"))
+NETWORK = {"leaf": None, "bark": "leaf", "bud": ("leaf", "bark")}
+CASES: dict[str, tuple[Any, Any]] = {
+    "categorical": (bnb.CategoricalNB(alpha=0.7), LEVELS),
+    "alpha of each level": (bnb.CategoricalNB(alpha=[[1.0, 2.0, 3.0], [0.5, 0.25], [1.0, 1.0, 4.0]]), LEVELS),
+    "reserved level": (bnb.CategoricalNB(handle_unknown="level"), LEVELS),
+    "marks of missing cells": (bnb.CategoricalNB(missing_values=["?"]), UNKNOWN),
+    "integers without names": (bnb.CategoricalNB(), COUNTS),
+    "bernoulli": (bnb.BernoulliNB(alpha=0.5, binarize=1.5), COUNTS),
+    "multinomial": (bnb.MultinomialNB(alpha=0.3), COUNTS),
+    "gaussian": (bnb.GaussianNB(class_prior=[0.2, 0.5, 0.3]), NUMBERS),
+    "poisson": (bnb.PoissonNB(class_alpha=2.0), COUNTS),
+    "exponential": (bnb.ExponentialNB(), np.exp(NUMBERS)),
+    "mixed": (bnb.MixedNB(numbers="gaussian"), pd.concat([LEVELS, NUMBERS], axis=1)),
+    "spode": (bnb.SPODE("leaf"), LEVELS),
+    "tan": (bnb.TAN(), LEVELS),
+    "network": (bnb.NetworkNB(NETWORK), LEVELS),
+    "all parents given": (bnb.NetworkNB({"leaf": None, "bark": None, "bud": ("leaf", "bark")}), LEVELS),
+}
+QUICK = ("categorical", "mixed", "network")
+every_case = pytest.mark.parametrize(
+    "case", [c if c in QUICK else pytest.param(c, marks=pytest.mark.slow("compiles its densities")) for c in CASES]
+)
+
+
+def density(model: Any, values: dict[str, Any]) -> np.ndarray:
+    """(S,) log density of a program at S values of its sites."""
+    return np.asarray(float64(jax.jit(jax.vmap(lambda v: log_density(model, (), {}, v)[0])))(values))
+
+
+@every_case
+def test_the_joint_density_over_that_of_the_posterior_is_the_evidence(case):
+    """Law 2 at twenty θ: log p(X, y, θ) - log p(θ | X, y) = log p(X, y); p(θ | X, y) by SciPy."""
+    nb, X = CASES[case]
+    nb = nb.fit(X, Y)
+    drawn = bnb.posterior_draws(nb, 20, seed=1)
+    joint = density(partial(bnb.numpyro_model(nb), X, Y), values_by_column(nb, drawn))
+    found = joint - log_posterior(nb, drawn)
+    np.testing.assert_allclose(found, nb.log_evidence_, rtol=0, atol=TOLERANCE * abs(nb.log_evidence_))
+
+
+def log_posterior(nb: Any, drawn: Any) -> np.ndarray:
+    """(S,) log density of the posterior at draws of its parameters, by SciPy."""
+    model, total = nb.posterior_, 0.0
+    if not model.class_prior.fixed:
+        total = total + stats.dirichlet(np.asarray(model.class_prior.concentration)[0]).logpdf(drawn["class_prob"].T)
+    for family in model.blocks:
+        if isinstance(family, bnb.Dirichlet):
+            group = np.asarray(family.group)
+            for c, g in np.ndindex(3, family.num_groups):
+                theta = drawn["theta"][:, c, group == g]
+                if theta.shape[1] > 1:
+                    total = total + stats.dirichlet(np.asarray(family.concentration)[c, group == g]).logpdf(theta.T)
+        elif isinstance(family, bnb.NormalInverseGamma):
+            mu, sigma2 = drawn["mu"], drawn["sigma2"]
+            of_each = stats.invgamma.logpdf(sigma2, family.concentration, scale=family.rate)
+            of_each += stats.norm.logpdf(mu, family.loc, np.sqrt(sigma2 / family.kappa))
+            total = total + of_each.sum(axis=(1, 2))
+        else:
+            of_each = stats.gamma.logpdf(drawn["rate"], family.concentration, scale=1 / np.asarray(family.rate))
+            total = total + of_each.sum(axis=(1, 2))
+    return total
+
+
+@every_case
+def test_it_simulates_rows_that_fit_takes(case):
+    nb, X = CASES[case]
+    nb = nb.fit(X, Y)
+    rows = Predictive(bnb.numpyro_model(nb), num_samples=1)(jax.random.key(0))
+    if "count" in rows:
+        simulated = np.asarray(rows["count"][0])
+    else:
+        simulated = pd.DataFrame({name: np.asarray(rows[str(name)][0]) for name in nb.encoding_.feature_names})
+    again = nb.__class__(**nb.get_params()) if case != "alpha of each level" else bnb.CategoricalNB()
+    if case == "bernoulli":
+        again.set_params(binarize=0.5)  # cells are 0 and 1
+    if case == "gaussian":
+        again.set_params(class_prior=None)  # not every class need occur
+    again.fit(simulated, np.asarray(rows["label"][0]))
+    assert len(simulated) == 24
+    assert again.class_count_.sum() == 24
+
+
+def test_an_offset_moves_the_means_of_the_rows():
+    """The density of numbers about moved means is that of numbers that are moved back."""
+    nb = bnb.GaussianNB().fit(NUMBERS, Y)
+    model, by = bnb.numpyro_model(nb), np.linspace(-1.0, 2.0, len(Y))
+    sites = {f"{kind}_{name}": np.array([0.5, 1.0, 2.0]) for kind in ("mu", "sigma2") for name in NUMBERS}
+    sites["class_prob"] = np.array([0.2, 0.3, 0.5])
+    back = NUMBERS.assign(height=NUMBERS["height"] - by)
+    moved, expected = (
+        float64(lambda X=X, offset=offset: log_density(model, (X, Y), {"offset": offset}, sites)[0])()
+        for X, offset in [(NUMBERS, {"height": by}), (back, {})]
+    )
+    np.testing.assert_allclose(moved, expected, rtol=1e-12)
+    for offset, words in [({"hight": by}, "hight"), ({"height": by[:, None]}, "broadcast")]:
+        with pytest.raises(ValueError, match=words):
+            log_density(model, (NUMBERS, Y), {"offset": offset}, sites)
+
+
+def test_missing_cells_have_no_density():
+    X = LEVELS.assign(bud=LEVELS["bud"].where(np.arange(24) > 3))
+    nb = bnb.CategoricalNB().fit(X, Y)
+    drawn = bnb.posterior_draws(nb, 20)
+    joint = density(partial(bnb.numpyro_model(nb), X, Y), values_by_column(nb, drawn))
+    np.testing.assert_allclose(joint - log_posterior(nb, drawn), nb.log_evidence_, rtol=1e-9)
+
+
+@pytest.mark.parametrize("kind", ["symmetric", "pooled"])
+def test_hyperparameters_have_the_density_of_their_definition(kind):
+    """log p(α) + log p(m) + Σ log Dirichlet(θ; α or α L m) + log likelihood, term by term with SciPy."""
+    X = LEVELS[["leaf", "bark"]]
+    nb = bnb.CategoricalNB().fit(X, Y)
+    theta = values_by_column(nb, bnb.posterior_draws(nb, 1))
+    values = {site: v[0] for site, v in theta.items()} | {"alpha": 0.8, "class_alpha": 1.7}
+    if kind == "pooled":
+        values |= {"base_measure_leaf": np.array([0.2, 0.5, 0.3]), "base_measure_bark": np.array([0.6, 0.4])}
+    (found,) = density(partial(bnb.numpyro_model(nb, kind), X, Y), {k: np.asarray(v)[None] for k, v in values.items()})
+    expected = stats.lognorm(1.5, scale=np.exp(-1.0)).logpdf([0.8, 1.7]).sum()
+    expected += stats.dirichlet([1.7] * 3).logpdf(values["class_prob"])
+    expected += np.log(values["class_prob"][np.arange(24) % 3]).sum()
+    for name in X:
+        table, n_levels = values[f"theta_{name}"], X[name].nunique()
+        base = values.get(f"base_measure_{name}")
+        if base is not None:
+            expected += stats.dirichlet(np.ones(n_levels)).logpdf(base)
+        alpha = np.full(n_levels, 0.8) if base is None else 0.8 * n_levels * base
+        expected += sum(stats.dirichlet(alpha).logpdf(row / row.sum()) for row in table)
+        code = [sorted(set(X[name])).index(v) for v in X[name]]
+        expected += np.log(table[np.arange(24) % 3, code]).sum()
+    assert found == pytest.approx(expected, rel=1e-9)
+
+
+def test_it_is_plain_python_that_notebooks_highlight():
+    text = bnb.numpyro_source(bnb.MixedNB().fit(pd.concat([LEVELS, NUMBERS], axis=1), Y))
+    defined = ast.parse(text).body
+    assert [node.name for node in defined if isinstance(node, ast.FunctionDef)] == ["model"]
+    assert text._repr_markdown_() == f"```python\n{text}```\n"
+    for line in (
+        "dist.InverseGamma(",
+        "dist.Normal(mu[name][label]",
+        'numpyro.plate("classes", 3)',
+        "# P(c) ~ Dirichlet",
+    ):
+        assert line in text
+
+
+@pytest.mark.slow("NUTS on plates of rows")
+@pytest.mark.parametrize("case", ["categorical", "gaussian", "poisson"])
+def test_nuts_on_the_text_has_the_exact_posterior(case):
+    nb, X = CASES[case]
+    nb = nb.fit(X, Y)
+    drawn = sample(bnb.numpyro_model(nb), X)
+    exact = values_by_column(nb, bnb.posterior_draws(nb, 200_000))
+    for site, chains in drawn.items():
+        for power in (1, 2):
+            assert np.abs(errors(chains**power - (exact[site] ** power).mean(axis=0))).max() < 4.5
+
+
+@pytest.mark.slow("NUTS on plates of rows")
+def test_a_changed_line_is_another_hyperprior():
+    nb = bnb.CategoricalNB().fit(LEVELS, Y)
+    text = bnb.numpyro_source(nb, "symmetric").replace("dist.LogNormal(loc=-1.0, scale=1.5)", "dist.HalfCauchy(1.0)")
+    namespace: dict[str, Any] = {}
+    exec(text, namespace)
+    changed = sample(namespace["model"], LEVELS)
+    data = bnb.run_nuts(nb, dist.HalfCauchy(1.0), draws=2000, warmup=1000, chains=2, progress=False)
+    for site in ("alpha", "class_alpha"):
+        mine, theirs = np.log(changed[site]), np.log(data["posterior"][site].to_numpy())
+        # As many draws, and of as many effective ones: the error of the difference is √2 times that of a mean.
+        assert abs(errors(mine - theirs.mean())) < 4.5 * np.sqrt(2.0)
+
+
+def sample(model: Any, X: Any) -> dict[str, np.ndarray]:
+    """Draws (chains, draws, …) by NumPyro's own sampler."""
+    sampler = MCMC(
+        NUTS(model), num_warmup=1000, num_samples=2000, num_chains=2, chain_method="vectorized", progress_bar=False
+    )
+    float64(sampler.run)(jax.random.key(0), X, Y)
+    return {site: np.asarray(v) for site, v in sampler.get_samples(group_by_chain=True).items()}
+
+
+def test_what_has_no_program_says_why():
+    source = bnb.numpyro_source
+    nb = bnb.CategoricalNB().fit(LEVELS.rename(columns={"leaf": "label"}), Y)
+    refused("a column is called 'label'.*Rename the column", source, nb)
+    days = bnb.CategoricalNB().fit(LEVELS.assign(leaf=pd.to_datetime(["2020-01-01", "2020-01-02"] * 12)), Y)
+    refused("level of column 'leaf'.*cannot be written as Python code", source, days)
+    refused("improper", source, bnb.CategoricalNB(alpha=0).fit(LEVELS, Y))
+    refused("cannot be written as Python code", source, nb, dist.TruncatedNormal(1.0, 1.0, low=0.0))
+    refused("set of cuts is discrete", source, bnb.BinnedNB().fit(NUMBERS, Y), error=NotImplementedError)
+    refused("AODE averages", source, bnb.AODE().fit(LEVELS, Y), error=NotImplementedError)
+    weighted = bnb.WeightedNB(bnb.CategoricalNB()).fit(LEVELS, Y)
+    refused(r"numpyro_source\(nb.estimator_\)", source, weighted, error=NotImplementedError)
+    assert "theta" in source(weighted.estimator_)
+
+
+def test_rows_that_would_need_sums_over_a_parent_are_refused():
+    nb = bnb.NetworkNB(NETWORK).fit(LEVELS, Y)
+    model = numpyro.handlers.seed(bnb.numpyro_model(nb), 0)
+    refused("a parent of 'bark' has missing cells", model, LEVELS.assign(leaf=None), Y)
