@@ -35,7 +35,7 @@ class _BlockCounts(NamedTuple):
     """
 
     classes: Levels
-    counter: Any = None
+    model: Any = None
     counted: Counted | None = None
     weighted: int | None = None
 
@@ -105,8 +105,8 @@ def fit(
         total = _count_blocks(draft, blocks, total.weighted)
     if total.counted is None:
         raise ValueError(ZERO_WEIGHTS if len(total.classes) else _NO_ROWS)
-    model = total.counter.with_counts(counting.declare(total.counted, total.classes.union(declared)))
-    return classifier_state.commit_counter(nb, draft, model)
+    model = total.model.with_counts(counting.declare(total.counted, total.classes.union(declared)))
+    return classifier_state.commit_counts(nb, draft, model)
 
 
 def _count_blocks(draft: NaiveBayesClassifier, blocks: Blocks, first: int) -> _BlockCounts:
@@ -115,8 +115,8 @@ def _count_blocks(draft: NaiveBayesClassifier, blocks: Blocks, first: int) -> _B
 
     count, merge = delayed(_count_block, pure=False), delayed(_merge_all, pure=False)
     deciding = count(delayed(draft, traverse=False), blocks[first], first, True)
-    counter = delayed(_choose_counter, pure=False)(deciding, delayed(draft, traverse=False))
-    counts = [deciding if n == first else count(counter, block, n, False) for n, block in enumerate(blocks)]
+    model = delayed(_choose_model, pure=False)(deciding, delayed(draft, traverse=False))
+    counts = [deciding if n == first else count(model, block, n, False) for n, block in enumerate(blocks)]
     while len(counts) > 1:
         counts = [merge(counts[i : i + _FAN_IN]) for i in range(0, len(counts), _FAN_IN)]
     return counts[0].compute()
@@ -125,7 +125,7 @@ def _count_blocks(draft: NaiveBayesClassifier, blocks: Blocks, first: int) -> _B
 # -- counting on workers --------------------------------------------------------------------------
 
 
-def _count_block(counter: Any, batches: Iterable[object], number: int, decides: bool) -> _BlockCounts:
+def _count_block(model: Any, batches: Iterable[object], number: int, decides: bool) -> _BlockCounts:
     """Return the counts of block `number` with the columns of `counter`.
 
     If `counter` is unfitted, the first rows with weight decide the columns, provided that the block `decides`.
@@ -137,14 +137,14 @@ def _count_block(counter: Any, batches: Iterable[object], number: int, decides: 
             if not (n := n_rows(X)):
                 continue
             if weight is not None and np.shape(weight) in ((), (n,)) and not np.any(weight):
-                counts = _BlockCounts(check_labels(y, n, type(counter).__name__)[0])
-            elif decides or classifier_state.is_fitted(counter):
-                counter = counter if classifier_state.is_fitted(counter) else classifier_state.make_counter(counter, X)
-                counted = classifier_state.count_batch(counter, X, y, weight)
-                if not classifier_state.is_fitted(counter):
+                counts = _BlockCounts(check_labels(y, n, type(model).__name__)[0])
+            elif decides or classifier_state.is_fitted(model):
+                model = model if classifier_state.is_fitted(model) else classifier_state.unfitted_model(model, X)
+                counted = classifier_state.count_batch(model, X, y, weight)
+                if not classifier_state.is_fitted(model):
                     # The classifier knows its columns, and has no counts.
-                    counter.fitted_ = SimpleNamespace(encoding=counted.encoding)
-                counts = _BlockCounts(counted.encoding.classes, counter, counted, number)
+                    model.fitted_ = SimpleNamespace(encoding=counted.encoding)
+                counts = _BlockCounts(counted.encoding.classes, model, counted, number)
             else:
                 counts = _BlockCounts(Levels(()), weighted=number)
             total = _merge(total, counts)
@@ -154,9 +154,9 @@ def _count_block(counter: Any, batches: Iterable[object], number: int, decides: 
     return total
 
 
-def _choose_counter(counts: _BlockCounts, draft: NaiveBayesClassifier) -> Any:
+def _choose_model(counts: _BlockCounts, draft: NaiveBayesClassifier) -> Any:
     """Return the classifier with the columns of counted rows, or `draft` if no row was counted."""
-    return draft if counts.counter is None else counts.counter
+    return draft if counts.model is None else counts.model
 
 
 def _merge_all(counts: list[_BlockCounts]) -> _BlockCounts:
@@ -170,7 +170,7 @@ def _merge(a: _BlockCounts, b: _BlockCounts) -> _BlockCounts:
     if a.counted is not None and b.counted is not None:
         counted = counting.merge(a.counted, b.counted)
     weighted = min((n for n in (a.weighted, b.weighted) if n is not None), default=None)
-    return _BlockCounts(a.classes.union(b.classes), b.counter if a.counter is None else a.counter, counted, weighted)
+    return _BlockCounts(a.classes.union(b.classes), b.model if a.model is None else a.model, counted, weighted)
 
 
 # -- blocks of the arguments ----------------------------------------------------------------------

@@ -48,7 +48,7 @@ def predict_parts(nb: Any, X: Any, estimate: Any) -> Iterator[Part]:
     yield "  tables of log probabilities", lambda: float64(scoring.read(nb.encoding_, model, estimate).prepare)(x)
     yield (
         "  all rows, with the tables",
-        lambda: scoring.score(scoring.read(nb.encoding_, model, estimate), rows, n, scoring.decision),
+        lambda: scoring.score(scoring.read(nb.encoding_, model, estimate), rows, n, scoring.most_probable),
     )
     yield "    of which blocks, on the host", lambda: deque(scoring.blocks(rows, n), 0)
 

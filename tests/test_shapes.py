@@ -11,7 +11,7 @@ import pytest
 from jaxtyping import AbstractArray
 
 from bayesnb.families import OF_NUMBERS, Dirichlet, LevelCounts
-from bayesnb.fitted.scoring import decision
+from bayesnb.fitted.scoring import most_probable
 
 
 @pytest.mark.slow("starts processes that import JAX")
@@ -27,7 +27,7 @@ def test_a_shape_that_is_not_as_annotated_is_told(request):
     with pytest.raises(TypeError, match="parameter 'weight'"):
         LevelCounts(jnp.zeros((2, 3))).observe(jnp.ones((4, 3)), jnp.zeros(4, int), jnp.ones(5))
     with pytest.raises(TypeError, match="parameter 'scores'"):
-        decision(jnp.zeros(3))
+        most_probable(jnp.zeros(3))
 
 
 def test_every_family_says_the_shapes_of_its_densities():

@@ -559,12 +559,12 @@ class NaiveBayesClassifier(FittedClassifier):
         class_prior = priors.class_distribution(self.class_prior, self.class_alpha, encoding.classes)
         return NaiveBayes(class_prior, tuple(self._block_prior(columns, n_classes) for columns in encoding.blocks))
 
-    def _make_counter(self, X: object) -> Self:
+    def _unfitted_model(self, X: object) -> Self:
         """Return an unfitted copy by which batches of rows are counted; X matters for `WeightedNB` only."""
         return classifier_state.copy_unfitted(self)
 
-    def _with_counter(self, model: Self) -> Self:
-        """Return the classifier with the counts of `model`, a fitted result of `_make_counter`: the model itself."""
+    def _with_counts_of(self, model: Self) -> Self:
+        """Return the classifier with the counts of `model`, a fitted result of `_unfitted_model`: the model itself."""
         return model
 
     def _restore(self, stored: dict[str, Any]) -> None:

@@ -250,18 +250,18 @@ def replace_state(nb: NB, updated: NB, before: object = ANY_STATE) -> NB:
     return nb
 
 
-def make_counter(nb: Any, X: object) -> Any:
+def unfitted_model(nb: Any, X: object) -> Any:
     """Return an unfitted copy for counting rows; for a `WeightedNB` a copy of its estimator, which counts margins too.
 
     X matters only for the default estimator of a `WeightedNB`: `MultinomialNB` if X is sparse, else `KDB`.
     """
-    return nb._make_counter(X)
+    return nb._unfitted_model(X)
 
 
-def commit_counter(nb: NB, updated: Any, model: Any) -> NB:
-    """Give `nb` the counts of `model`, which `make_counter` has made of `updated`, a copy of `nb`; return `nb`."""
+def commit_counts(nb: NB, updated: Any, model: Any) -> NB:
+    """Give `nb` the counts of `model`, which `unfitted_model` has made of `updated`, a copy of `nb`; return `nb`."""
     model.fitted_.require_usable()
-    fitted: NB = updated._with_counter(model)
+    fitted: NB = updated._with_counts_of(model)
     return replace_state(nb, fitted)
 
 

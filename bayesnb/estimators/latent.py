@@ -681,7 +681,7 @@ class NaiveBayesMixture(DensityMixin, BaseEstimator):
             Component of each row, 0 … K - 1. A row that is impossible in every component gets the one that is most
             probable a priori.
         """
-        choice = self._score(X, scoring.decision).astype(np.int64)
+        choice = self._score(X, scoring.most_probable).astype(np.int64)
         if (choice < 0).any():
             warn(
                 f"{int((choice < 0).sum())} of {len(choice)} rows have probability 0 in every component (first: row "

@@ -296,7 +296,7 @@ class FittedClassifier(ClassifierMixin, BaseEstimator):
         >>> nb.predict([[2.9], [0.7]])
         array(['high', 'low'], dtype='<U4')
         """
-        choice = self._score(X, scoring.decision, estimate, class_prior, draws, groups)
+        choice = self._score(X, scoring.most_probable, estimate, class_prior, draws, groups)
         if (undefined := choice < 0).any():
             warn_undefined(undefined)
             a_priori = self.fitted_.class_log_prior if class_prior is None else _log_prob(self.fitted_, class_prior)

@@ -315,7 +315,7 @@ class WeightedNB(WeightAttributes):
         """
         self._require_arguments()
 
-        base = self._make_counter(X)
+        base = self._unfitted_model(X)
         simplest = self._simplest(base)
         every = classifier_state.read_batch(simplest, X, y, sample_weight)
         encoded = simplest._fit(every)
@@ -350,7 +350,7 @@ class WeightedNB(WeightAttributes):
         >>> WeightedNB(GaussianNB()).fit(X[::2], y[::2]).refit(X, y).class_count_
         array([50., 50., 50.])
         """
-        base = self._make_counter(X)
+        base = self._unfitted_model(X)
         every = classifier_state.read_known_columns(self.model_, X, y, sample_weight)
         return self._weigh(base, *self._simplest(base)._refit(self.model_, every), every)
 
@@ -475,7 +475,7 @@ class WeightedNB(WeightAttributes):
     def _change_counts(self, change: Callable[[NaiveBayesClassifier], object], X: object = None) -> Self:
         """Apply `change`, which changes counts in place, to a copy of the model; take its state, keep weights."""
         before = vars(self).get("fitted_")
-        model = self._make_counter(X) if before is None else copy.copy(self.model_)
+        model = self._unfitted_model(X) if before is None else copy.copy(self.model_)
         change(model)
         return classifier_state.replace_state(self, self._with_model(model, vars(self).get("weights_")), before)
 
@@ -577,7 +577,7 @@ class WeightedNB(WeightAttributes):
         counts = X.blocks[0].one_simplex if isinstance(X, Encoding) else getattr(X, "is_sparse", sp.issparse(X))
         return wrapped_estimator(self, MultinomialNB() if counts else KDB(gaussian="dtype", max_features=None))
 
-    def _make_counter(self, X: object) -> NaiveBayesClassifier:
+    def _unfitted_model(self, X: object) -> NaiveBayesClassifier:
         """Return an unfitted copy of the estimator for rows like X, which counts margins of columns with parents too.
 
         Margins are terms of their own, log p(x_j | class), and so are counted beside the tables given the parents.
@@ -603,14 +603,14 @@ class WeightedNB(WeightAttributes):
         )
         return updated
 
-    def _with_counter(self, model: NaiveBayesClassifier) -> Self:
-        """Return a copy without weights that has the counts of `model`, a fitted result of `_make_counter`."""
+    def _with_counts_of(self, model: NaiveBayesClassifier) -> Self:
+        """Return a copy without weights that has the counts of `model`, a fitted result of `_unfitted_model`."""
         return self._with_model(model, None)
 
     def _restore(self, stored: dict[str, Any]) -> None:
         """Set the state from the attributes of a file, weights included; `stored` loses those that are read."""
         attributes = {name: stored.pop(name) for name in ("weights_", "rows_counted_", "first_rows_") if name in stored}
-        model = self._make_counter(stored["encoding_"])
+        model = self._unfitted_model(stored["encoding_"])
         classifier_state.restore(model, stored)
         restored = self._with_model(model, attributes.get("weights_"))
         self.__dict__.update(restored.__dict__ | attributes)
@@ -619,7 +619,7 @@ class WeightedNB(WeightAttributes):
         """Raise ValueError if model, weights and hyperparameters contradict each other."""
         self._require_arguments()
         self.model_._check()
-        base, fitted = self._make_counter(self.encoding_), self.model_.fitted_
+        base, fitted = self._unfitted_model(self.encoding_), self.model_.fitted_
         model = classifier_state.fit_to_counts(base, self.model_, fitted.counted)
         require_same_prior(model.fitted_.prior, fitted.prior)
         if self.weights_ is not None:

@@ -160,7 +160,7 @@ def row(scores: Float[jax.Array, "N C"]) -> Float[jax.Array, "N"]:
     return logsumexp(scores, axis=1)
 
 
-def decision(scores: Float[jax.Array, "N C"]) -> Int[jax.Array, "N"]:
+def most_probable(scores: Float[jax.Array, "N C"]) -> Int[jax.Array, "N"]:
     """`Output` (N,) index of the most probable class, the first of equals; -1 where all probabilities are undefined."""
     top = xp.max(scores, axis=1, keepdims=True)
     index = xp.arange(scores.shape[1], dtype=xp.int32)

@@ -34,7 +34,7 @@ from bayesnb.model import NaiveBayes, Statistics
 from bayesnb.uncertainty import class_probabilities
 from bayesnb.uncertainty.class_probabilities import hyperparameter_sites
 from bayesnb.uncertainty.draws import CLASS_PROB, draw_sites
-from bayesnb.weights.optimum import Expansion, Groups, Prior, find_parameters
+from bayesnb.weights.optimum import Expansion, Groups, WeightPrior, find_parameters
 from bayesnb.weights.terms import CLASS_BIAS, TEMPERATURES, WEIGHT, CrossTerms
 
 # -- Chains of the No-U-Turn sampler, compiled once for all data of the same shapes ----------------
@@ -522,7 +522,7 @@ class WeightsGiven:
 
     def start(self) -> tuple[dict[str, Any], dict[tuple[str, ...], np.ndarray]]:
         """Values of the sites at the optimum, and Laplace's covariance there as an inverse mass matrix."""
-        prior = Prior(self.groups, self.shrinkage, self.terms.log_class.shape[-1], self.biased)
+        prior = WeightPrior(self.groups, self.shrinkage, self.terms.log_class.shape[-1], self.biased)
         theta = find_parameters(self.terms, prior)
         start: dict[str, Any] = {CLASS_BIAS: prior.point(theta)[0]} if self.biased else {}
         start |= dict(zip(TEMPERATURES, theta[prior.temperatures], strict=False))

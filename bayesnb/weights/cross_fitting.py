@@ -26,7 +26,7 @@ from bayesnb.encoding import Encoding, Levels, Rows, Table
 from bayesnb.fitted import scoring
 from bayesnb.fitted.state import FEWEST_EVENTS, Fitted
 from bayesnb.model import JointLikelihood, NaiveBayes
-from bayesnb.weights.optimum import Groups, Optimum, Prior, held_out_log_losses, optimize_weights
+from bayesnb.weights.optimum import Groups, Optimum, WeightPrior, held_out_log_losses, optimize_weights
 from bayesnb.weights.terms import AVERAGE, MOST_TERMS, CrossTerms, TermBlock, WeightPath, Weights, terms_of_rows
 
 # -- Random halves of the rows, by which choices are scored on rows that have not made them --------
@@ -521,7 +521,7 @@ def weigh_cross_fit(
     optima, chosen, exponent = optimize_weights(crossed_terms, groups, grid, biased=columns.biased, start=start)
     best, of_draws, row_weight = optima[chosen], groups.of_draws[column], crossed.row_weight
     scaled = crossed_terms.with_exponent(exponent, groups.of_draws)
-    prior = Prior(groups, best.shrinkage, len(classes), columns.biased)
+    prior = WeightPrior(groups, best.shrinkage, len(classes), columns.biased)
     losses = held_out_log_losses(scaled, prior, (best.bias, best.weight))
     plain = crossed_terms.averaged() if columns.averaged else crossed_terms
     plain_losses = plain.log_losses(np.zeros(len(classes)), np.ones(plain.reference.shape[-1]))

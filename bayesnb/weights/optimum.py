@@ -91,7 +91,7 @@ class Groups:
 
 
 @dataclass(frozen=True, eq=False)
-class Prior:
+class WeightPrior:
     """Normal prior of C biases and T weights under one τ.
 
     Parameters
@@ -226,14 +226,14 @@ class Expansion:
         log_score, slope, proba = contrasts.log_score(point[:, None])
         return cls(contrasts.of_bias, point, float(log_score[0]), slope[:, 0], contrasts.curvature(proba[..., 0]))
 
-    def posterior(self, prior: Prior) -> tuple[Float[np.ndarray, "P"], Float[np.ndarray, "P P"]]:
+    def posterior(self, prior: WeightPrior) -> tuple[Float[np.ndarray, "P"], Float[np.ndarray, "P P"]]:
         """Compute mean and covariance of the parameters (b, T, d) under this model of the log score and a prior."""
         design = prior.design(self.of_bias)
         covariance = np.linalg.inv(design.T @ self.curvature @ design + np.eye(design.shape[1]))
         theta = covariance @ (prior.mean + (self.slope + self.curvature @ self.point) @ design)
         return theta, np.asarray(covariance)
 
-    def optimum(self, prior: Prior) -> Optimum:
+    def optimum(self, prior: WeightPrior) -> Optimum:
         """Return the optimum of this model of the log score under a prior, with Laplace's sds and evidence."""
         (theta, covariance), design = self.posterior(prior), prior.design(self.of_bias)
         (bias, weight), deviation, of_weights = prior.point(theta), theta - prior.mean, design[len(self.of_bias) :]
@@ -246,7 +246,9 @@ class Expansion:
         return Optimum(prior.shrinkage, bias, temperature, weight, sd, temperature_sd, log_score, log_evidence)
 
 
-def find_parameters(terms: CrossTerms, prior: Prior, start: Point | Expansion | None = None) -> Float[np.ndarray, "P"]:
+def find_parameters(
+    terms: CrossTerms, prior: WeightPrior, start: Point | Expansion | None = None
+) -> Float[np.ndarray, "P"]:
     """Find θ = (biases b, temperatures T, deviations d), (P,), that minimises ½‖θ - prior mean‖² - log score.
 
     The search begins at `start` = (biases, weights), converted to θ, or at the optimum of an expansion around another
@@ -303,7 +305,7 @@ def _minimize(
     return theta
 
 
-def maximize(terms: CrossTerms, prior: Prior, start: Point | None = None) -> Optimum:
+def maximize(terms: CrossTerms, prior: WeightPrior, start: Point | None = None) -> Optimum:
     """Return the penalised optimum, searched as `find_parameters` does, with Laplace's sds and evidence."""
     theta = find_parameters(terms, prior, start)
     (bias, weight), deviation = prior.point(theta), theta - prior.mean
@@ -314,7 +316,7 @@ def maximize(terms: CrossTerms, prior: Prior, start: Point | None = None) -> Opt
     # moved into log P(class).
     common = terms.sum_groups(index)
     rest = terms.scores(bias, weight) - bias - common.values @ temperature
-    block = Prior(prior.groups.collapse(), np.zeros(len(temperature)), prior.n_classes, prior.biased)
+    block = WeightPrior(prior.groups.collapse(), np.zeros(len(temperature)), prior.n_classes, prior.biased)
     model = Expansion.around(replace(common, log_class=rest), bias, temperature)
     covariance = model.posterior(block)[1]
     by_term = 1 + tau**2 * terms.curvature_by_term(bias, weight)
@@ -325,7 +327,7 @@ def maximize(terms: CrossTerms, prior: Prior, start: Point | None = None) -> Opt
     return Optimum(prior.shrinkage, bias, temperature, weight, sd, temperature_sd, model.log_score, log_evidence)
 
 
-def held_out_log_losses(terms: CrossTerms, prior: Prior, start: Point) -> Float[np.ndarray, "N"]:
+def held_out_log_losses(terms: CrossTerms, prior: WeightPrior, start: Point) -> Float[np.ndarray, "N"]:
     """Compute the mean log loss of each row over the S fits, under weights that do not know its label.
 
     Not only are weights fitted to the row: half of the fits that score other rows know its label, too. So weights for
@@ -339,7 +341,7 @@ def held_out_log_losses(terms: CrossTerms, prior: Prior, start: Point) -> Float[
     ----------
     terms : CrossTerms
         Terms of rows.
-    prior : Prior
+    prior : WeightPrior
         Prior of biases and weights.
     start : (b, w)
         Optimum of all rows, where the search begins.
@@ -368,7 +370,7 @@ def held_out_log_losses(terms: CrossTerms, prior: Prior, start: Point) -> Float[
 
 
 def _refit(
-    terms: CrossTerms, prior: Prior, start: Point, scored: Int[np.ndarray, "n"], refit: Int[np.ndarray, "N"]
+    terms: CrossTerms, prior: WeightPrior, start: Point, scored: Int[np.ndarray, "n"], refit: Int[np.ndarray, "N"]
 ) -> Float[np.ndarray, "n"]:
     """Compute log P(label | row) of scored rows with dense terms, from R refits at once to the other rows.
 
@@ -441,7 +443,7 @@ def optimize_weights(
     """
     exponent = _find_exponent(terms, groups, biased=biased) if groups.of_draws.any() else 0.0
     scaled, n_classes = terms.with_exponent(exponent, groups.of_draws), terms.log_class.shape[-1]
-    priors = [Prior(groups, np.asarray(tau, float), n_classes, biased) for tau in grid]
+    priors = [WeightPrior(groups, np.asarray(tau, float), n_classes, biased) for tau in grid]
     if terms.is_sparse:
         optima = list[Optimum]()
         for prior in priors:
@@ -453,7 +455,7 @@ def optimize_weights(
     return optima, int(np.argmax(evidence >= evidence.max() - _STRONG)), exponent
 
 
-def _compare(terms: CrossTerms, priors: Sequence[Prior], start: Point | None, first: int) -> list[Optimum]:
+def _compare(terms: CrossTerms, priors: Sequence[WeightPrior], start: Point | None, first: int) -> list[Optimum]:
     """Return optima of dense terms under each of K priors, the first one searched from `start`.
 
     Few terms: all optima are computed. Many terms: the last one, and those that a quadratic model around the nearest
@@ -483,7 +485,7 @@ def _compare(terms: CrossTerms, priors: Sequence[Prior], start: Point | None, fi
 
 def _find_exponent(terms: CrossTerms, groups: Groups, *, biased: bool) -> float:
     """Find the exponent β in [0, 2] at the penalised optimum where terms of a group share one weight (τ = 0)."""
-    prior = Prior(groups, np.zeros(len(groups.mean)), terms.log_class.shape[-1], biased)
+    prior = WeightPrior(groups, np.zeros(len(groups.mean)), terms.log_class.shape[-1], biased)
     start: Point | None = None
 
     def loss(exponent: float) -> float:

@@ -124,7 +124,7 @@ def test_halves_that_chose_the_densities_give_the_terms_of_fits_to_halves():
     """Numbers are normal and binned, one cell is missing, and weights are not all 1."""
     frame = FRAME.assign(peak=np.where(RNG.random(N) < 0.5, 3.0, RNG.exponential(size=N)) * np.where(Y == "in", 1, -1))
     weight = RNG.choice([0.5, 1.0, 2.0], N)
-    base = bnb.WeightedNB()._make_counter(frame)
+    base = bnb.WeightedNB()._unfitted_model(frame)
     simplest = base._simplest()
     every = classifier_state.read_batch(simplest, frame, Y, weight)
     batch = simplest._fit(every)

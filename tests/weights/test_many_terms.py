@@ -6,7 +6,7 @@ import scipy.sparse as sp
 
 import bayesnb as bnb
 from bayesnb.weights import cross_fitting, optimum
-from bayesnb.weights.optimum import Expansion, Groups, Prior, held_out_log_losses, maximize
+from bayesnb.weights.optimum import Expansion, Groups, WeightPrior, held_out_log_losses, maximize
 from bayesnb.weights.terms import CrossTerms, TermBlock
 from tests.raises import refused
 
@@ -52,7 +52,7 @@ def test_sparse_terms_are_the_dense_ones(both):
 @pytest.mark.parametrize("tau", [(0.0, 0.0), (0.3, 0.0), (1.0, 0.3)])
 def test_lbfgs_finds_the_optimum_of_newtons_method(both, tau):
     """And an evidence that is not above the exact one, by Fischer's inequality; that is exact where τ = 0."""
-    prior = Prior(GROUPS, np.array(tau), C, biased=True)
+    prior = WeightPrior(GROUPS, np.array(tau), C, biased=True)
     exact, found = (maximize(terms, prior) for terms in both)
     for name in ("bias", "weight", "temperature"):
         np.testing.assert_allclose(getattr(found, name), getattr(exact, name), atol=1e-6)

@@ -13,7 +13,7 @@ from sklearn.linear_model import LogisticRegression
 
 from bayesnb.weights import optimum as weight_optimum
 from bayesnb.weights import terms as cross_terms
-from bayesnb.weights.optimum import Expansion, Groups, Prior, held_out_log_losses, maximize, optimize_weights
+from bayesnb.weights.optimum import Expansion, Groups, WeightPrior, held_out_log_losses, maximize, optimize_weights
 from bayesnb.weights.terms import CrossTerms
 
 N, SPLITS = 40, 4
@@ -42,7 +42,7 @@ def simulate(n_classes: int, n_terms: int, signal: float = 1.0, *, absent: bool 
     )
 
 
-def penalized(terms: CrossTerms, prior: Prior, row_weight: np.ndarray) -> Any:
+def penalized(terms: CrossTerms, prior: WeightPrior, row_weight: np.ndarray) -> Any:
     """Minus the log posterior of (b, T, d), and its gradient, written out once more."""
     label, n_classes = terms.label, prior.n_classes
     group, tau = prior.groups.index, np.asarray(prior.shrinkage)[prior.groups.index]
@@ -60,7 +60,7 @@ def penalized(terms: CrossTerms, prior: Prior, row_weight: np.ndarray) -> Any:
     return loss
 
 
-def solve(terms: CrossTerms, prior: Prior, row_weight: np.ndarray) -> np.ndarray:
+def solve(terms: CrossTerms, prior: WeightPrior, row_weight: np.ndarray) -> np.ndarray:
     start = np.concatenate([np.zeros(prior.n_classes), prior.groups.mean, np.zeros(len(prior.groups.index))])
     options = {"gtol": 1e-9, "maxiter": 5000}
     return minimize(penalized(terms, prior, row_weight), start, jac=True, method="BFGS", options=options).x
@@ -86,8 +86,8 @@ def grouped(terms: CrossTerms, n_groups: int) -> Groups:
     return Groups.from_dependence((np.arange(n_terms) > 3) & (n_groups > 1), np.zeros(n_terms, bool))
 
 
-def prior_of(terms: CrossTerms, tau: tuple[float, ...], biased: bool) -> Prior:
-    return Prior(grouped(terms, len(tau)), np.array(tau), len(terms.difference), biased)
+def prior_of(terms: CrossTerms, tau: tuple[float, ...], biased: bool) -> WeightPrior:
+    return WeightPrior(grouped(terms, len(tau)), np.array(tau), len(terms.difference), biased)
 
 
 @pytest.mark.parametrize("case", CASES)
@@ -116,7 +116,7 @@ def test_two_classes_are_logistic_regression():
     reference = LogisticRegression(C=1.0, fit_intercept=False, tol=1e-10, solver="newton-cholesky")
     coef = reference.fit(columns, terms.label, terms.weight).coef_[0]
     groups = replace(grouped(terms, 1), mean=np.zeros(1))
-    found = maximize(terms, Prior(groups, np.array([tau]), 2, biased=True))
+    found = maximize(terms, WeightPrior(groups, np.array([tau]), 2, biased=True))
     np.testing.assert_allclose(found.bias, np.array([-1, 1]) * coef[0] / np.sqrt(2), atol=1e-6)
     np.testing.assert_allclose(found.weight, coef[1] + tau * coef[2:], atol=1e-6)
 
