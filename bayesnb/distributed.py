@@ -29,7 +29,7 @@ Blocks = list[Any]
 class _BlockCounts(NamedTuple):
     """Classes and counts of some blocks.
 
-    `classes` includes the classes of rows without weight; `counted` is None if no row was counted. `counter` is a
+    `classes` includes the classes of rows without weight; `counted` is None if no row was counted. `model` is a
     classifier without counts that has the columns of the counted rows. `weighted` is the number of the first block that
     has weight.
     """

@@ -2,7 +2,6 @@
 
 from bayesnb.estimators.latent import NaiveBayesMixture
 from bayesnb.estimators.mixed import FeatureAveragedNB, MixedNB
-from bayesnb.estimators.networks import AODE, KDB, SPODE, TAN, NetworkNB, TreeAveragedNB
 from bayesnb.estimators.plain import (
     BernoulliNB,
     BinnedNB,
@@ -12,6 +11,7 @@ from bayesnb.estimators.plain import (
     MultinomialNB,
     PoissonNB,
 )
+from bayesnb.estimators.structures import AODE, KDB, SPODE, TAN, NetworkNB, TreeAveragedNB
 from bayesnb.estimators.weighted import WeightedNB
 
 __all__ = [

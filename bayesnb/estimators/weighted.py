@@ -19,9 +19,9 @@ from bayesnb.encoding import Encoding
 from bayesnb.estimators import classifier_state
 from bayesnb.estimators.base import NaiveBayesClassifier, require_same_prior, wrapped_estimator
 from bayesnb.estimators.classifier_state import Batch, LabelledRows, Parts
-from bayesnb.estimators.networks import KDB
 from bayesnb.estimators.plain import MultinomialNB
 from bayesnb.estimators.predictions import FittedClassifier, require_unnested
+from bayesnb.estimators.structures import KDB
 from bayesnb.fitted.counting import Counted
 from bayesnb.fitted.state import WEIGHTS, NotOfferedError, current_state
 from bayesnb.kernels import Output

@@ -68,10 +68,10 @@ def average_over_weights(
     (S, C) and `weight` (S, T) are the draws. T is 1 where all terms have one weight.
     """
 
-    def kernel(*block: Any) -> jax.Array:
+    def averaged(*block: Any) -> jax.Array:
         return kernels.average_over_weights(terms(*block), log_class, bias, weight, output)
 
-    return map_rows(rows, n, kernel, *arrays, cells=len(log_class) * (weight.shape[1] + len(weight)))
+    return map_rows(rows, n, averaged, *arrays, cells=len(log_class) * (weight.shape[1] + len(weight)))
 
 
 def terms(encoding: Encoding, reading: JointLikelihood, rows: tuple[Rows, ...], n: int) -> Float[np.ndarray, "n C T"]:

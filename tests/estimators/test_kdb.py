@@ -14,7 +14,7 @@ from sklearn.base import clone
 from sklearn.metrics import mutual_info_score
 
 import bayesnb as bnb
-from bayesnb.estimators import networks
+from bayesnb.estimators import structures
 from bayesnb.fitted import counting
 from bayesnb.networks import class_information, k_dependence, mutual_information
 from bayesnb.weights.cross_fitting import random_halves
@@ -89,7 +89,7 @@ def test_information_is_that_of_weighted_frequencies():
 
 
 def test_a_parent_is_passed_over_where_a_table_would_be_too_large(monkeypatch):
-    monkeypatch.setattr(networks, "_MOST_CELLS", 12)  # with a missing parent as a value: (3 + 1)(2 + 1) = 12
+    monkeypatch.setattr(structures, "_MOST_CELLS", 12)  # with a missing parent as a value: (3 + 1)(2 + 1) = 12
     nb = bnb.KDB(3, None, categories=DECLARED).fit(X, Y)
     for j, parents in nodes(nb).items():
         assert np.prod([SIZES[j] + 1, *(SIZES[p] + 1 for p in parents)]) <= 12 or not parents
@@ -183,8 +183,8 @@ def brute_losses(rows, labels, weight, most):
 @pytest.mark.slow("compiles kernels of its own")
 @pytest.mark.parametrize("seed", [0, 1, 2])
 def test_k_and_columns_have_the_least_loss_of_the_other_half(seed, monkeypatch):
-    monkeypatch.setattr(networks, "_MOST_PARENTS", 2)
-    monkeypatch.setattr(networks, "_CHUNK", 2 * 4 * 7)  # seven rows at a time
+    monkeypatch.setattr(structures, "_MOST_PARENTS", 2)
+    monkeypatch.setattr(structures, "_CHUNK", 2 * 4 * 7)  # seven rows at a time
     rng = np.random.default_rng(seed)
     rows, labels = table(24, seed + 10)
     rows[rng.random(rows.shape) < 0.1] = None

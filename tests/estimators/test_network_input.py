@@ -11,7 +11,7 @@ from sklearn.base import clone
 from sklearn.utils.estimator_checks import parametrize_with_checks
 
 import bayesnb as bnb
-from bayesnb.estimators.network_base import StructuredNB
+from bayesnb.estimators.structured import StructuredNB
 from tests.estimators.cases import state
 from tests.estimators.networks import table
 from tests.raises import refused

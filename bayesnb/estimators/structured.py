@@ -1,4 +1,4 @@
-"""Base class of structures, and queries of their joint distribution."""
+"""Base class of classifiers with a structure, and queries of their joint distribution."""
 
 from __future__ import annotations
 
@@ -43,6 +43,9 @@ from bayesnb.uncertainty import CLASS
 
 if TYPE_CHECKING:
     import pandas as pd
+
+
+# -- Conditional probabilities of variables of a network -------------------------------------------
 
 
 def query(fitted: Fitted, variables: object, given: Mapping[Any, object] | None) -> pd.Series:
@@ -94,8 +97,7 @@ def query(fitted: Fitted, variables: object, given: Mapping[Any, object] | None)
     return pd.Series(probability.ravel(), index.get_level_values(0) if len(asked) == 1 else index, name="P")
 
 
-if TYPE_CHECKING:
-    import pandas as pd
+# -- Base class of classifiers with arcs between the features --------------------------------------
 
 _NO_COLUMNS = NodeColumns(LevelColumns((), (), 0, (), ()), ())
 _DENSITIES = {"gaussian", "binned"}

@@ -1,4 +1,4 @@
-"""Structures: given networks, learned trees and k-dependence, and averages over structures."""
+"""Classifiers with a structure: given networks, learned trees and k-dependence, and averages over structures."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ from bayesnb.encoding.table import is_labelled
 from bayesnb.estimators import classifier_state
 from bayesnb.estimators.classifier_state import ALPHA, CELLS, ContextHalf, LabelledRows
 from bayesnb.estimators.mixed import as_list
-from bayesnb.estimators.network_base import StructuredNB, pair_counts, position
+from bayesnb.estimators.structured import StructuredNB, pair_counts, position
 from bayesnb.families import LevelCounts
 from bayesnb.families.arrays import kernel, xp
 from bayesnb.families.protocol import Variates
@@ -37,6 +37,11 @@ from bayesnb.kernels import Output
 from bayesnb.model import Estimate, NaiveBayes
 from bayesnb.uncertainty.draws import ask, run
 from bayesnb.weights.cross_fitting import N_SPLITS, NEGLIGIBLE, random_halves
+
+if TYPE_CHECKING:
+    import pandas as pd
+
+# -- Classifiers with given arcs between features: any network, and one parent of all others (SPODE)
 
 
 @dataclass(eq=False, repr=False)
@@ -338,6 +343,8 @@ class SPODE(StructuredNB):
         self._arcs(self.encoding_, columns, None)
 
 
+# -- Tree-augmented naive Bayes --------------------------------------------------------------------
+
 _FEWEST = 0.5
 """Smallest fraction of the rows with a column that must have its parent too, or else `fit` warns."""
 
@@ -584,6 +591,8 @@ class TAN(StructuredNB):
 
 TAN.score = _Criterion()  # The field gives the default of `__init__`.
 
+
+# -- k-dependence Bayes: features with up to k parents, where held-out labels choose k -------------
 
 _MOST_PARENTS = 4
 _MOST_CELLS = 2**16
@@ -894,8 +903,7 @@ def _log_losses(joints: Iterable[np.ndarray], label: np.ndarray, weight: np.ndar
     return np.where(np.isnan(total), np.inf, total)
 
 
-if TYPE_CHECKING:
-    import pandas as pd
+# -- Naive Bayes averaged over all trees between the features --------------------------------------
 
 
 @dataclass(eq=False, repr=False)
@@ -1126,6 +1134,8 @@ def _draw_trees(variates: Variates, n: int, family: Any) -> Any:
     """Draw (n, F) parents of the columns from the posterior of trees, by the given variates; -1 for none."""
     return family.draw_trees(variates, n)
 
+
+# -- Averaged one-dependence estimators (AODE) -----------------------------------------------------
 
 NB = TypeVar("NB", bound=StructuredNB)
 _LEVELS = "levels"
