@@ -29,7 +29,7 @@ from bayesnb._util.warnings import UndefinedProbabilityWarning, UnknownLevelWarn
 from bayesnb.encoding import Encoding, Levels, check_labels
 from bayesnb.encoding.table import require_present
 from bayesnb.fitted.state import Classifier
-from bayesnb.model import NaiveBayes
+from bayesnb.model import ESTIMATES, NaiveBayes
 
 # -- Random splits of labelled rows, and standard errors of differences over them ------------------
 
@@ -761,7 +761,6 @@ def _table(
 
 # -- Estimates that are compared: how they are fitted, their predictions, and which of them coincide
 
-READINGS = ("mle", "map", "mean", "predictive")
 WEIGHTED = "weighted"
 _SAME = 1e-12
 _PERKS = "1/L"
@@ -827,7 +826,7 @@ class TableRows:
             )
         if priors and isinstance(getattr(plain, "prior", None), NaiveBayes):
             raise ValueError(f"priors= sets `alpha`, which {owner} ignores beside prior=; pass one with prior=None.")
-        names = (*READINGS, *(() if plain is nb else (WEIGHTED,)), *priors, *(name for name, _ in named))
+        names = (*ESTIMATES, *(() if plain is nb else (WEIGHTED,)), *priors, *(name for name, _ in named))
         if twice := [name for i, name in enumerate(names) if name in names[:i]]:
             raise ValueError(
                 f"Two classifiers have the same name in the table, {shown(twice[0])}. Rename a key of `priors`, or "
@@ -849,7 +848,7 @@ class TableRows:
             If a concentration cannot be used.
         """
         plain = fitted.unweighted
-        readings: Readings = {estimate: (plain, estimate) for estimate in READINGS}
+        readings: Readings = {estimate: (plain, estimate) for estimate in ESTIMATES}
         if plain is not fitted:
             readings[WEIGHTED] = fitted, None
         return readings | {name: (_with_alpha(plain, name, alpha), "predictive") for name, alpha in self.priors.items()}

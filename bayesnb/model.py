@@ -27,6 +27,9 @@ from bayesnb.families.protocol import no_rows
 from bayesnb.families.rows import GroupedCounts, Multinomial, linear
 
 Estimate = Literal["mle", "map", "mean", "predictive"]
+PLUGGED_IN: tuple[Estimate, ...] = ("mle", "map", "mean")
+"""Estimates that are values of the parameters, which tables and figures show."""
+ESTIMATES: tuple[Estimate, ...] = (*PLUGGED_IN, "predictive")
 
 
 @pytree

@@ -35,8 +35,8 @@ from bayesnb.estimators.classifier_state import Batch, LabelledRows, Parts
 from bayesnb.estimators.predictions import FittedClassifier, require_unnested
 from bayesnb.fitted import counting
 from bayesnb.fitted.counting import Counted
-from bayesnb.fitted.state import ESTIMATES, Fitted, read_columns, require_estimate
-from bayesnb.model import Estimate, NaiveBayes
+from bayesnb.fitted.state import Fitted, read_columns, require_estimate
+from bayesnb.model import ESTIMATES, Estimate, NaiveBayes
 
 
 class NaiveBayesClassifier(FittedClassifier):

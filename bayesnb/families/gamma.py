@@ -408,6 +408,7 @@ class GammaPoisson(Gamma):
     words: ClassVar[Words] = Words(spread="the root of the feature's mean")
     statistics: ClassVar[type] = Totals
     likelihood: ClassVar[type] = Poisson
+    of_predictive: ClassVar[Mapping[str, Any]] = {"rate": lambda cell: cell.mean()}
     empirical: ClassVar[dict[str, EmpiricalPrior]] = {"pooled": EmpiricalRate()}
 
     def pseudo_count(self) -> dict[str, Any]:
@@ -538,6 +539,7 @@ class GammaExponential(Gamma):
     words: ClassVar[Words] = Words(spread="one over the feature's mean")
     statistics: ClassVar[type] = Durations
     likelihood: ClassVar[type] = Exponential
+    of_predictive: ClassVar[Mapping[str, Any]] = {"rate": lambda cell: 1.0 / cell.mean()}
     empirical: ClassVar[dict[str, EmpiricalPrior]] = {"pooled": EmpiricalDuration()}
     infinite_rates: ClassVar[bool] = True
     rate_rounding: ClassVar[float] = 4e-16

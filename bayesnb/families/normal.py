@@ -249,14 +249,14 @@ class StudentT(Cellwise):
         seen, x = observed(x)
         farthest = xp.max(abs(x), initial=0.0) + xp.max(xp.abs(self.loc), initial=0.0)
 
-        def score(log1p_square: Callable[[jax.Array], jax.Array]) -> jax.Array:
+        def sum_log_densities(log1p_square: Callable[[jax.Array], jax.Array]) -> jax.Array:
             """(N, C) sums of the log densities, with a given function for log(1 + z²)."""
             return sum_cells(seen[:, None], self.cells(x[:, None], log1p_square))
 
         return cond(
             farthest < square_limit(self.width) * xp.min(self.width, initial=1.0),
-            lambda: score(lambda z: xp.log1p(z * z)),
-            lambda: score(_log1p_square),
+            lambda: sum_log_densities(lambda z: xp.log1p(z * z)),
+            lambda: sum_log_densities(_log1p_square),
         )
 
     def cells(
@@ -369,6 +369,7 @@ class NormalInverseGamma(IndependentCells):
     kind: ClassVar[str] = "gaussian"
     words: ClassVar[Words] = Words(parameters={"mu": "mean", "sigma2": "variance"})
     location: ClassVar[str] = "mu"
+    of_predictive: ClassVar[Mapping[str, Any]] = {"mu": lambda cell: cell.mean(), "sigma2": lambda cell: cell.var()}
     statistics: ClassVar[type] = Moments
     likelihood: ClassVar[type] = Normal
     empirical: ClassVar[dict[str, EmpiricalPrior]] = {name: EmpiricalNormal(name) for name in ("within", "pooled")}

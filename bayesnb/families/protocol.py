@@ -441,6 +441,8 @@ class Family(Prior):
     """Whether a row of one class informs the parameters of the other classes."""
     draws_on_host: ClassVar[bool] = False
     """Whether NumPy draws log-likelihoods given the row's class sooner than JAX has compiled the function."""
+    of_predictive: ClassVar[Mapping[str, Any]] = {}
+    """Parameters as functions of `predictive_distribution`, frozen in `scipy.stats`, such as the mean for a rate."""
     least: ClassVar[Mapping[str, float]] = {}
     """Smallest value of each field that users may give for a prior."""
 

@@ -35,11 +35,10 @@ from bayesnb.families.arrays import Array, kernel, xp
 from bayesnb.fitted import counting, scoring
 from bayesnb.fitted.counting import Counted
 from bayesnb.kernels import Output
-from bayesnb.model import Estimate, JointLikelihood, NaiveBayes, Statistics, TermWeights
+from bayesnb.model import ESTIMATES, Estimate, JointLikelihood, NaiveBayes, Statistics, TermWeights
 
 # -- State of a fitted classifier, which predictions and analyses read: counts, prior and posterior
 
-ESTIMATES: tuple[Estimate, ...] = ("mle", "map", "mean", "predictive")
 """Readings of a posterior."""
 ScoreModel = Callable[["Fitted", tuple[Rows, ...], np.ndarray], np.ndarray]
 """Function of a model, encoded rows and a mask (N,) of their positions: scores (n, C, …)."""

@@ -211,7 +211,7 @@ def _number_curves(
     tails = [(1 - prob) / 2, (1 + prob) / 2]
     lower, upper = np.quantile(np.exp(_draw_log_density(drawn_from, classes, x)), tails, axis=0)
     about = {"predictive": "posterior predictive", "mean": "at the posterior mean", "mle": "maximum likelihood"}
-    described = about.get(estimate, "at the MAP")
+    described = about.get(estimate, f"at the {estimate.upper()}")
     return _Curves(x, np.exp(_log_density(column, reading, x))[classes], lower, upper, described, is_discrete)
 
 

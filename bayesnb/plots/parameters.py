@@ -23,7 +23,7 @@ from bayesnb.encoding import Encoding
 from bayesnb.families import offers
 from bayesnb.fitted.scoring import plug_in
 from bayesnb.fitted.state import Classifier, Fitted, require_posterior
-from bayesnb.model import NaiveBayes
+from bayesnb.model import ESTIMATES, PLUGGED_IN, NaiveBayes
 from bayesnb.plots import style
 from bayesnb.plots.style import Axes, labels
 from bayesnb.uncertainty import ImproperPosteriorError, require_proper
@@ -33,7 +33,7 @@ from bayesnb.uncertainty.tables import locate_draws, locate_parameters
 
 # -- Parameters of one kind, in a unit that all features share -------------------------------------
 
-_NUMBERS = ["mle", "map", "mean", "lower", "upper"]
+_NUMBERS = [*PLUGGED_IN, "lower", "upper"]
 
 
 @dataclass(frozen=True, eq=False)
@@ -142,14 +142,7 @@ _HEIGHT = 0.85  # of a row, for the highest density
 _MOST_RIDGES = 60
 _POINTS = 120
 _LEAST_WEIGHT = 1e-6  # of a component of a mixture
-_ESTIMATES = ("MLE", "MAP", "mean", "predictive")
-# What the predictive distribution of a cell says of a parameter; of a probability it is the posterior mean.
-_PREDICTIVE: dict[tuple[str, str], Callable[[Any], Any]] = {
-    ("gaussian", "mu"): lambda cell: cell.mean(),
-    ("gaussian", "sigma2"): lambda cell: cell.var(),
-    ("poisson", "rate"): lambda cell: cell.mean(),
-    ("exponential", "rate"): lambda cell: 1.0 / cell.mean(),
-}
+_ESTIMATES = tuple({"mle": "MLE", "map": "MAP"}.get(estimate, estimate) for estimate in ESTIMATES)
 
 
 def estimates(
@@ -219,7 +212,7 @@ def estimates(
 
     ridges = _Ridges.select(nb, features, parameter, top, ax)
     fitted, rows = nb.fitted_, ridges.rows
-    values = rows[["mle", "map", "mean"]].assign(predictive=_predict(fitted, rows)).to_numpy(float)
+    values = rows[list(PLUGGED_IN)].assign(predictive=_predict(fitted, rows)).to_numpy(float)
     ax = ridges.open_axes(ax, values[np.isfinite(values)])
     points: dict[str, list[tuple[float, float]]] = {}
     for i, (marginal, colour, of_row) in enumerate(zip(ridges.posterior, rows["color"], values, strict=True)):
@@ -383,8 +376,7 @@ def _predict(fitted: Fitted, rows: pd.DataFrame) -> np.ndarray:
     values = np.where(rows["is_level"], rows["mean"], np.nan)
     for i, row in enumerate(rows.to_dict("records")):
         family = fitted.posterior.blocks[row["block"]]
-        of_cell = _PREDICTIVE.get((fitted.encoding.blocks[row["block"]].kind, row["kind"]))
-        if of_cell is not None and offers(family, "predictive_distribution"):
+        if (of_cell := family.of_predictive.get(row["kind"])) is not None:
             name, arguments = family.predictive_distribution()
             value = of_cell(getattr(stats, name)(**arguments))[row["code"], row["position"]]
             values[i] = (value - row["origin"]) / row["size"]
@@ -519,8 +511,8 @@ def forest(
     ImproperPosteriorError
         If the prior's concentration is zero.
     ValueError
-        If `prob` is not in (0, 1), or is given for diagnostic tests; if there is no such column, parameter, test or
-        population.
+        If `prob` is not in (0, 1), or not that of the diagnostic tests; if there is no such column, parameter, test
+        or population.
 
     Notes
     -----

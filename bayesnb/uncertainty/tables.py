@@ -17,7 +17,7 @@ from bayesnb.families import LevelCounts
 from bayesnb.families.arrays import kernel, pytree, static, xp
 from bayesnb.fitted.scoring import plug_in
 from bayesnb.fitted.state import Classifier, Fitted, require_posterior
-from bayesnb.model import NaiveBayes, Statistics
+from bayesnb.model import PLUGGED_IN, NaiveBayes, Statistics
 from bayesnb.uncertainty.class_probabilities import mixture_quantiles, read_parameters
 from bayesnb.uncertainty.draws import CLASS, CLASS_PROB, draw_parameters, feature_masks, require_proper, site_names
 
@@ -115,7 +115,7 @@ def locate_parameters(fitted: Fitted, prob: float, features: Iterable[object] | 
 
     def describe(summary: _Summary) -> _Summary:
         """Estimates, sd, interval and prior weight (C, K) of a parameter."""
-        columns = {name: summary[name] for name in ("count", "mle", "map", "mean")}
+        columns = {name: summary[name] for name in ("count", *PLUGGED_IN)}
         columns |= {"sd": np.sqrt(summary["variance"]), **_interval(summary, prob)}
         return {**columns, "prior_weight": summary["prior_weight"]}
 
