@@ -391,8 +391,7 @@ class Binned(AveragedTables):
         """
         mean, variance = self.mean().theta, self.variance()["theta"]
         some = (variance > 0) & (variance < mean * (1.0 - mean))
-        size = xp.where(some, mean * (1.0 - mean) / xp.where(some, variance, 1.0) - 1.0, xp.inf)
-        size = xp.where(some, size, 1e300)
+        size = xp.where(some, mean * (1.0 - mean) / xp.where(some, variance, 1.0) - 1.0, 1e300)
         return {"theta": ("beta", {"a": mean * size, "b": (1.0 - mean) * size})}
 
     def draw(self, variates: Variates, n: int) -> Multinomial:

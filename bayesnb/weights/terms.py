@@ -174,9 +174,8 @@ def loo_terms(
     Raises
     ------
     ValueError
-        If the counts show that the rows were not counted; if `estimate` is a mode or the MLE.
-    MemoryError
-        If the array would not fit into memory.
+        If the counts show that the rows were not counted; if `estimate` is a mode or the MLE; if the array would not
+        fit into memory.
 
     Notes
     -----
@@ -211,7 +210,7 @@ def _label_terms(fitted: Fitted, values: np.ndarray, log_class: np.ndarray) -> T
 
 
 def _require_memory(n_rows: int, fitted: Fitted) -> None:
-    """Raise MemoryError if the (n_rows, C, T) terms of a classifier would not fit into memory."""
+    """Raise ValueError if the (n_rows, C, T) terms of a classifier would not fit into memory."""
     n_classes, members = len(fitted.encoding.classes), fitted.member_names
     n_terms = fitted.encoding.n_terms if members is None else len(members)
     require_memory(
