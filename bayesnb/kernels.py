@@ -5,7 +5,7 @@ under `jax.jit`, `jax.vmap` and `jax.grad`, in the precision that JAX is configu
 arrays, results are NumPy arrays in float64, as those of the estimators, which call the same functions; few numbers are
 then evaluated by NumPy, without compilation (see `families.arrays.kernel`). `update` is always compiled.
 
-The other kernels of this module are for blocks of encoded rows.
+The other kernels of this module are for pieces of encoded rows.
 """
 
 from __future__ import annotations
@@ -329,19 +329,19 @@ def add_responsibilities(
 
 @kernel(static_argnames="output")
 def score(reading: JointLikelihood, x: tuple[Any, ...], output: Output) -> jax.Array:
-    """`output` of the joint log probabilities (N, C) of one block of rows."""
+    """`output` of the joint log probabilities (N, C) of one piece of rows."""
     return output(reading.log_joint(x))
 
 
 @kernel
 def terms(reading: JointLikelihood, x: tuple[Any, ...]) -> jax.Array:
-    """(N, C, T) terms of one block of rows."""
+    """(N, C, T) terms of one piece of rows."""
     return reading.terms(x)
 
 
 @kernel
 def sum_of_terms(reading: JointLikelihood, x: tuple[Any, ...]) -> jax.Array:
-    """(N, C, 1) log p(row | class) of one block of rows, the sum of all terms, as a single term."""
+    """(N, C, 1) log p(row | class) of one piece of rows, the sum of all terms, as a single term."""
     return reading.log_likelihood(x)[..., None]
 
 
@@ -365,5 +365,5 @@ def log_add(total: jax.Array, scores: jax.Array, which: jax.Array) -> jax.Array:
 
 @kernel
 def log_base(statistics: tuple[Any, ...], x: tuple[Any, ...], known: jax.Array) -> jax.Array:
-    """(N,) log base measures of one block of rows: `known` (N,) from the host plus those of the kernels."""
+    """(N,) log base measures of one piece of rows: `known` (N,) from the host plus those of the kernels."""
     return xp.asarray(known + kernel_log_base(statistics, x))

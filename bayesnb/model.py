@@ -114,7 +114,7 @@ class Statistics:
         return type(self)(class_count, blocks, self.log_base + xp.sum(weight * log_base))
 
     def observe_responsibilities(self, x: tuple[Any, ...], weight: jax.Array, log_base: Any = 0.0) -> Self:
-        """Statistics with a block of rows `x` added to every class, weighted by `weight` (N, C); `log_base` is (N,)."""
+        """Statistics with a piece of rows `x` added to every class, weighted by `weight` (N, C); `log_base` is (N,)."""
         n_rows, n_classes = weight.shape
         if is_host(weight) and all(hasattr(rows, "repeat") for rows in x):
             # Each row once for each class: one call in place of one a class.

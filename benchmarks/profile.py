@@ -32,7 +32,7 @@ def fit_parts(nb: Any, X: Any, y: np.ndarray) -> Iterator[Part]:
     yield "  labels", lambda: check_labels(y, len(y), "")
     yield "  X: checked, levels found", lambda: encoding.learn(table)
     yield "  blocks and counting", lambda: counting.count_rows(encoding, rows, label, weight)
-    blocks = lambda: counting.row_blocks(rows, label, weight, cells=len(encoding.classes))  # noqa: E731
+    blocks = lambda: counting.counting_pieces(rows, label, weight, cells=len(encoding.classes))  # noqa: E731
     yield "    of which blocks, on the host", lambda: deque(blocks(), 0)
 
 

@@ -25,7 +25,7 @@ from bayesnb._util.arguments import require_choice, require_flag, require_probab
 from bayesnb._util.arrays import take_rows
 from bayesnb._util.precision import float64, map_in_threads
 from bayesnb._util.terminal import card, progress, table
-from bayesnb.encoding import Encoding, Rows, Table, blocks, check_labels, ignore_unknown
+from bayesnb.encoding import Encoding, Rows, Table, check_labels, ignore_unknown, row_pieces
 from bayesnb.encoding.encoded_rows import pad_rows
 from bayesnb.families import Known
 from bayesnb.families.arrays import is_host, kernel, logsumexp, map_leading_axis, xp
@@ -109,7 +109,7 @@ def _rank_fully(
             model, added = jax.tree.map(jnp.asarray, (model, added))
         for y, bounds in enumerate(_bounds(against, len(added.class_count))):
             for label, rows, *arrays in (group for group in groups if not by_class or group[0] == y):
-                for _, x, (weight, likelihood) in blocks(rows, len(arrays[0]), *arrays, cells=cells):
+                for _, x, (weight, likelihood) in row_pieces(rows, len(arrays[0]), *arrays, cells=cells):
                     compared = *model, added.blocks, x, likelihood, label, y, weight, bounds
                     if is_shared:
                         ranks = _rank_shared(compared, estimate)

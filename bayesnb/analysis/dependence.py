@@ -151,9 +151,9 @@ def read_cells(fitted: Fitted, X: object, y: object, chosen: set[int]) -> tuple[
             )
         if hasattr(block_rows, "matrix"):
             present = (sp.csc_array(block_rows.matrix) != 0).astype(np.float64)
-            cells += _level_cells(block.base, prior, present.tocsr()[order].tocsc(), at)
-        elif hasattr(x := block_rows.block(0, table.n_rows, table.n_rows), "code"):
-            cells += _level_cells(block.base, prior, np.asarray(x.code)[order], at)
+            cells += _cells_of_levels(block.base, prior, present.tocsr()[order].tocsc(), at)
+        elif hasattr(x := block_rows.piece(0, table.n_rows, table.n_rows), "code"):
+            cells += _cells_of_levels(block.base, prior, np.asarray(x.code)[order], at)
         elif hasattr(prior.statistics, "from_moments"):
             values = np.asarray(x.values if isinstance(x, Complete) else x)[order].astype(np.float64)
             cells.append(NumberCells(index, values, _class_means(values, bounds), prior).take(at))
@@ -184,7 +184,7 @@ def require_memory(cells: list[Cells], n_classes: int, names: Sequence[str]) -> 
         )
 
 
-def _level_cells(columns: Columns, family: Dirichlet, code: Any, at: np.ndarray) -> list[LevelCells]:
+def _cells_of_levels(columns: Columns, family: Dirichlet, code: Any, at: np.ndarray) -> list[LevelCells]:
     """Group the features at positions `at` of a block by number of levels; words are two levels, absent and present."""
     alpha, index = np.asarray(family.concentration), np.asarray(columns.index)
     if columns.one_simplex:  # Words are absent or present.

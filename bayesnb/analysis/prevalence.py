@@ -24,7 +24,7 @@ from bayesnb.encoding import Rows
 from bayesnb.encoding.table import match_classes
 from bayesnb.fitted.state import Classifier, Fitted, require_fitted
 from bayesnb.model import log_normalize
-from bayesnb.uncertainty.class_probabilities import Parameters, map_blocks, map_rows, read_parameters
+from bayesnb.uncertainty.class_probabilities import Parameters, evaluate_rows, map_blocks, read_parameters
 from bayesnb.uncertainty.draws import draw_posterior
 
 # -- Posterior of class shares π given unlabelled rows: p(π | U) ∝ Dir(π | α) Π_i Σ_c π_c p(x_i | c)
@@ -543,7 +543,7 @@ def _draw_log_likelihoods(
     for start in range(0, n, size):
         draws = draw_posterior(fitted, min(size, n - start), int(rng.integers(2**32)))
         drawn = read_parameters(fitted, draws).known_classes(np.full(n_classes, 1.0 / n_classes))
-        yield from map_rows(fitted, X, partial(_score, fitted, drawn)).swapaxes(0, 1)
+        yield from evaluate_rows(fitted, X, partial(_score, fitted, drawn)).swapaxes(0, 1)
 
 
 def _score(fitted: Fitted, drawn: Parameters, rows: tuple[Rows, ...], n: int) -> np.ndarray:

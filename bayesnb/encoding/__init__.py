@@ -26,7 +26,7 @@ from bayesnb.encoding.columns import (
     ignore_unknown,
     report_unknown,
 )
-from bayesnb.encoding.encoded_rows import Rows, blocks
+from bayesnb.encoding.encoded_rows import Rows, row_pieces
 from bayesnb.encoding.levels import Levels, is_missing
 from bayesnb.encoding.structure import (
     Conditional,
@@ -276,7 +276,6 @@ __all__ = [
     "TermMap",
     "Unknown",
     "UnknownPolicy",
-    "blocks",
     "check_labels",
     "check_partial_labels",
     "check_table",
@@ -290,5 +289,6 @@ __all__ = [
     "numeric_columns",
     "priors",
     "report_unknown",
+    "row_pieces",
     "to_table",
 ]

@@ -20,10 +20,10 @@ from bayesnb.encoding.encoded_rows import (
     RealRows,
     Rows,
     WordRows,
-    block_slices,
     code_in_pieces,
     pad_rows,
     padded_levels,
+    piece_slices,
     subtract_row,
 )
 from bayesnb.encoding.levels import MISSING, UNKNOWN, Factors, Levels, factorize, factorize_integers, to_python
@@ -297,7 +297,7 @@ class RealColumns(PlainColumns):
     def rows(self, table: Table, policy: UnknownPolicy | None = None) -> RealRows:
         """Return the numbers as rows; raise ValueError for a negative one if the family has none.
 
-        Infinite numbers are refused later, when blocks of rows are read or counted. `policy` is not used.
+        Infinite numbers are refused later, when pieces of rows are read or counted. `policy` is not used.
         """
         values = table.numbers(self.index)
         if self.family.nonnegative:
@@ -942,10 +942,10 @@ class CellColumns(PlainColumns, OneLevelColumns):
         return learned, learned._code(numbers)
 
     def _code(self, numbers: np.ndarray | StackedColumns) -> CodedRows:
-        """Return rows of the cell of each number (N, F), computed in blocks of rows."""
+        """Return rows of the cell of each number (N, F), computed in pieces of rows."""
         dtype, ends, complete = np.min_scalar_type(-int(self.sizes().max(initial=1))), self._ends(), True
         codes, code_block = aligned(numbers.shape, dtype), float64(cell_code)
-        for rows, size in block_slices(len(codes), len(self.index)):
+        for rows, size in piece_slices(len(codes), len(self.index)):
             values = numbers[rows]
             complete &= check_finite(values, self.names, start=rows.start)
             codes[rows] = code_block(pad_rows(values, size), ends, dtype=str(dtype))[: len(values)]

@@ -1,7 +1,7 @@
-"""Encoded rows of blocks of columns, cut into blocks of rows that the kernels read.
+"""Encoded rows of blocks of columns, cut into pieces of rows that the kernels read.
 
 There are four kinds of storage: numbers (`RealRows`), codes of levels (`CodedRows`), codes with the parents of each
-feature (`NodeRows`), and sparse words (`WordRows`). Blocks are padded to a few sizes, so that the number of
+feature (`NodeRows`), and sparse words (`WordRows`). Pieces are padded to a few sizes, so that the number of
 compilations does not depend on the data.
 """
 
@@ -28,10 +28,10 @@ from bayesnb.families.protocol import no_rows
 from bayesnb.families.rows import joint_code
 from bayesnb.families.structures import BARREN, Network, NetworkCells
 
-# -- Encoded rows of blocks of columns, cut into blocks of rows that the kernels read --------------
+# -- Encoded rows of blocks of columns, cut into pieces of rows that the kernels read --------------
 
 CELLS = 2**20
-_MOST_ROWS = 2**14  # Results of larger blocks fragment memory, so that a stream would take ever more of it.
+_MOST_ROWS = 2**14  # Results of larger pieces fragment memory, so that a stream would take ever more of it.
 FEWEST_ROWS = 16
 
 
@@ -44,10 +44,10 @@ class Rows(ABC):
 
     @abstractmethod
     def width(self) -> float:
-        """Number of cells of a row, on average, by which the number of rows of a block is chosen."""
+        """Number of cells of a row, on average, by which the number of rows of a piece is chosen."""
 
     @abstractmethod
-    def block(self, start: int, stop: int, size: int) -> Any:
+    def piece(self, start: int, stop: int, size: int) -> Any:
         """Return rows start … stop - 1 as an object that the kernels read, padded to `size` rows."""
 
     @abstractmethod
@@ -63,11 +63,11 @@ class Rows(ABC):
         return self
 
     def count_on_host(self, label: np.ndarray, weight: np.ndarray, n_classes: int) -> tuple[Any, float] | None:
-        """Statistics of all rows, and Σ weight · log base measure, by NumPy; default: None, as kernels count blocks."""
+        """Statistics of all rows, and Σ weight · log base measure, by NumPy; default: None, as kernels count pieces."""
         return None
 
     def require_finite(self) -> None:  # noqa: B027
-        """Raise ValueError naming the first infinite cell, if blocks for counting do not check this; default: pass."""
+        """Raise ValueError naming the first infinite cell, if pieces for counting do not check this; default: pass."""
 
     def log_base(self, start: int, stop: int) -> np.ndarray | float:
         """Log base measures of the rows start … stop - 1 by the host; default: 0, as the kernels compute them."""
@@ -84,21 +84,21 @@ class Rows(ABC):
         return False
 
 
-def blocks(
+def row_pieces(
     rows: tuple[Rows, ...], n: int, *arrays: np.ndarray, cells: float = 0.0
 ) -> Iterator[tuple[slice, tuple[Any, ...], list[np.ndarray]]]:
-    """Yield blocks of n rows: the slice, padded rows of each of `rows`, and `arrays` cut alike and padded by zeros.
+    """Yield pieces of n rows: the slice, padded rows of each of `rows`, and `arrays` cut alike and padded by zeros.
 
-    `cells` is the number of cells of a row's result, if that is more than the row itself has. The size of a block is
-    16 · 4^k rows: the largest with at most 2^20 cells and 2^14 rows, less for the last block; it is 16 at least.
+    `cells` is the number of cells of a row's result, if that is more than the row itself has. The size of a piece is
+    16 · 4^k rows: the largest with at most 2^20 cells and 2^14 rows, less for the last piece; it is 16 at least.
     """
-    for piece, size in block_slices(n, max(cells, sum(r.width() for r in rows))):
-        x = tuple(r.block(piece.start, piece.stop, size) for r in rows)
+    for piece, size in piece_slices(n, max(cells, sum(r.width() for r in rows))):
+        x = tuple(r.piece(piece.start, piece.stop, size) for r in rows)
         yield piece, x, [pad_rows(a[piece], size) for a in arrays]
 
 
-def block_slices(n: int, width: float) -> Iterator[tuple[slice, int]]:
-    """Yield blocks of n rows with `width` cells each: the slice, and the number of rows with padding."""
+def piece_slices(n: int, width: float) -> Iterator[tuple[slice, int]]:
+    """Yield pieces of n rows with `width` cells each: the slice, and the number of rows with padding."""
     largest = min(_MOST_ROWS, power_of_four(CELLS / max(1.0, width), down=True))
     for start in range(0, n, largest):
         stop = min(start + largest, n)
@@ -117,7 +117,7 @@ class RealRows(Rows):
     statistics : type
         Class of the sufficient statistics, with (C, F) arrays.
     checked : bool
-        Whether blocks refuse infinite cells. Kernels that count need no check, as an infinite cell makes the statistics
+        Whether pieces refuse infinite cells. Kernels that count need no check, as an infinite cell makes the statistics
         infinite. Blocks are checked one by one, as another pass over all rows would take longer.
     """
 
@@ -152,14 +152,14 @@ class RealRows(Rows):
         return np.asarray(self.values[:, [f]], np.float64)[:, 0]
 
     def counting_rows(self) -> Self:
-        """Return these rows in blocks without the check for infinite cells."""
+        """Return these rows in pieces without the check for infinite cells."""
         return replace(self, checked=False)
 
     def require_finite(self) -> None:
         """Raise ValueError naming the first infinite cell."""
         check_finite(np.asarray(self.values), self.names)
 
-    def block(self, start: int, stop: int, size: int) -> np.ndarray | Complete:
+    def piece(self, start: int, stop: int, size: int) -> np.ndarray | Complete:
         """(size, F) numbers of rows start … stop - 1, `Complete` if `checked` has found that none is NaN."""
         values = self.values[start:stop]
         complete = self.checked and check_finite(values, self.names, start=start)
@@ -195,7 +195,7 @@ class LevelRows(Rows):
         """Number of groups."""
         return len(self.sizes)
 
-    def block(self, start: int, stop: int, size: int) -> Any:
+    def piece(self, start: int, stop: int, size: int) -> Any:
         """Return rows start … stop - 1 as `OneHot`, padded to `size` rows with missing cells."""
         first, sizes = np.cumsum(self.sizes) - self.sizes, self.sizes.astype(np.int32)
         return OneHot(self.code(start, stop, size), first.astype(np.int32), sizes, self._level_width)
@@ -306,7 +306,7 @@ def pad_rows(array: np.ndarray, size: int, value: object = 0) -> np.ndarray:
     return padded
 
 
-# -- Sparse rows of words, cut into blocks of entries that the kernels read ------------------------
+# -- Sparse rows of words, cut into pieces of entries that the kernels read ------------------------
 
 _LARGEST_TABLE = 2**22
 ENTRIES = 2**17  # that the host reads at a time, so that what is made of them stays in a core's cache
@@ -323,7 +323,7 @@ class WordRows(Rows):
         Counts over one simplex; if `presence`, stored entries are present Bernoulli cells.
     presence : bool
     with_pairs : bool
-        Whether blocks of counts have the distinct (word, count) pairs with count ≥ 2, for kernels that are not linear
+        Whether pieces have the distinct (word, count) pairs with count ≥ 2, for kernels that are not linear
         in counts.
     """
 
@@ -344,7 +344,7 @@ class WordRows(Rows):
         return float(self.matrix.nnz / self.matrix.shape[0])
 
     def linear_rows(self) -> Self:
-        """Return these rows without distinct pairs in their blocks."""
+        """Return these rows without distinct pairs in their pieces."""
         return replace(self, with_pairs=False)
 
     counting_rows = linear_rows
@@ -407,7 +407,7 @@ class WordRows(Rows):
         position = np.flatnonzero(count != 1)
         return position, count.take(position), _row_sums(count, indptr - indptr[0])
 
-    def block(self, start: int, stop: int, size: int) -> Counts | Presence:
+    def piece(self, start: int, stop: int, size: int) -> Counts | Presence:
         """Return rows start … stop - 1 as `Counts` or `Presence`, padded to `size` rows by empty ones."""
         first, last = self.matrix.indptr[start], self.matrix.indptr[stop]
         indptr = np.full(size + 1, last - first, np.int32)
@@ -461,7 +461,7 @@ def log_factorial(values: np.ndarray) -> tuple[np.ndarray, bool]:
 
 
 def _row_of_entry(indptr: np.ndarray) -> np.ndarray:
-    """Return the row of each entry, from the bounds of the rows; in blocks as 16 bits, which hold their rows."""
+    """Return the row of each entry, from the bounds of the rows; in pieces as 16 bits, which hold their rows."""
     dtype = np.uint16 if len(indptr) <= 2**16 else np.int64
     return np.repeat(np.arange(len(indptr) - 1, dtype=dtype), np.diff(indptr))
 
@@ -581,9 +581,9 @@ class NodeRows(LevelRows):
             )
         return network
 
-    def block(self, start: int, stop: int, size: int) -> OneHot | NetworkCells:
+    def piece(self, start: int, stop: int, size: int) -> OneHot | NetworkCells:
         """Return rows start … stop - 1, padded to `size`, as `NetworkCells` if any row is summed, else as `OneHot`."""
-        observed: OneHot = super().block(start, stop, size)
+        observed: OneHot = super().piece(start, stop, size)
         if not np.any(self.summed):
             return observed
         which = np.flatnonzero(self.summed[start:stop])

@@ -99,9 +99,9 @@ def prior_of_levels(alpha: object, columns: Any, n_classes: int) -> Dirichlet:
         read_labelled("alpha.concentration", alpha.concentration)
         full = to_numbers("alpha.concentration", alpha.concentration)
         if not np.array_equal(alpha.group, group):
-            raise _bad_shape("is a Dirichlet whose groups are not the columns", columns, shape)
+            raise _shape_error("is a Dirichlet whose groups are not the columns", columns, shape)
         if full.shape not in (shape, (1, shape[1])):
-            raise _bad_shape(f"is a Dirichlet of shape {full.shape}", columns, shape)
+            raise _shape_error(f"is a Dirichlet of shape {full.shape}", columns, shape)
         _require_at_least(full, 0.0, "alpha.concentration")
     elif is_labelled(alpha):
         alone, position = _concentrations(alpha, columns.base), {j: i for i, j in enumerate(columns.base.index)}
@@ -112,7 +112,7 @@ def prior_of_levels(alpha: object, columns: Any, n_classes: int) -> Dirichlet:
         arrays = [to_numbers(f"alpha[{j}]", a) for j, a in enumerate(alpha)]
         chosen = [arrays[j] for j in columns.index] if len(arrays) == columns.n_features else []
         if len(chosen) != len(sizes) or any(a.shape not in ((), (n,)) for a, n in zip(chosen, sizes, strict=True)):
-            raise _bad_shape(f"is a list of arrays of lengths {[a.size for a in arrays]}", columns, shape)
+            raise _shape_error(f"is a list of arrays of lengths {[a.size for a in arrays]}", columns, shape)
         for j, array in zip(columns.index, chosen, strict=True):
             _require_at_least(array, 0.0, f"alpha[{j}]")
         full = np.concatenate([np.broadcast_to(a, n) for a, n in zip(chosen, sizes, strict=True)])
@@ -123,7 +123,7 @@ def prior_of_levels(alpha: object, columns: Any, n_classes: int) -> Dirichlet:
         if full.ndim == 1 and len(full) == columns.n_features:
             full = np.repeat(full[list(columns.index)], sizes)
         elif full.ndim and full.shape != shape:
-            raise _bad_shape(f"has shape {full.shape}", columns, shape)
+            raise _shape_error(f"has shape {full.shape}", columns, shape)
     full = np.broadcast_to(full, shape)
     # A feature without a level has a group too, which is in no entry of `group`.
     n_groups = 1 if columns.one_simplex else max(len(columns.index), int(group.max(initial=0)) + 1)
@@ -328,7 +328,7 @@ def _require_positive(values: np.ndarray, name: str) -> None:
         raise ValueError(f"{name} contains 0; the evidence of structures needs a proper prior. Pass positive numbers.")
 
 
-def _bad_shape(got: str, columns: Any, shape: tuple[int, int]) -> ValueError:
+def _shape_error(got: str, columns: Any, shape: tuple[int, int]) -> ValueError:
     """Return the error with the description `got` of `alpha`, and the shapes that `alpha` may have."""
     lengths = shown(columns.sizes().tolist())
     return ValueError(

@@ -358,7 +358,7 @@ def _check_copies(
     groups: dict[int, list[int]] = defaultdict(list)
     if labels is not None:
         classes, label = labels
-        groups[_hash(_level_cells(classes.array()[label if rows is None else label[rows]], "y"))].append(_LABEL)
+        groups[_hash(_comparable_cells(classes.array()[label if rows is None else label[rows]], "y"))].append(_LABEL)
     for j, cells in enumerate(_all_cells(table)):
         groups[_hash(cells)].append(j)
     remarks: dict[int, Remark] = {}
@@ -383,10 +383,10 @@ def _cells(table: Table, j: int) -> np.ndarray:
     column, is_numeric = table.column(j), table.is_numeric(j, whole=True)
     if isinstance(column, np.ndarray) and column.dtype.kind in "biuf":
         return _exact_numbers(column)
-    return _exact_numbers(table.column_numbers(j)) if is_numeric else _level_cells(column, table.label(j))
+    return _exact_numbers(table.column_numbers(j)) if is_numeric else _comparable_cells(column, table.label(j))
 
 
-def _level_cells(column: Any, where: str) -> np.ndarray:
+def _comparable_cells(column: Any, where: str) -> np.ndarray:
     """Return the cells (N,) of a column of levels as numbers with NaN if all are numbers, else as objects with None."""
     codes, values = factorize(column, where)
     cells = to_objects([*values, None])

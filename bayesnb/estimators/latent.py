@@ -104,7 +104,7 @@ def run_starts(
     for argument in unlabeled:
         for rows in argument.rows:
             rows.require_finite()
-        blocks = counting.row_blocks(argument.rows, argument.weight)
+        blocks = counting.counting_pieces(argument.rows, argument.weight)
         batches.append([jax.device_put((x, weight, log_base)) for _, x, (weight,), log_base in blocks])
     least = tol * (labeled.class_count.sum() + sum(rows.weight.sum() for rows in unlabeled))
     padded, padded_labeled = scoring.pad(encoding, prior), scoring.pad_statistics(encoding, labeled)

@@ -375,7 +375,7 @@ class LevelCounts(Additive):
         return LevelCounts(self.count[:, : sizes.sum()])
 
     def observe(self, x: object, label: Int[Array, "N"], weight: Float[Array, "N"]) -> LevelCounts:
-        """Counts with a block of rows added, given class indices (N,) and weights (N,)."""
+        """Counts with a piece of rows added, given class indices (N,) and weights (N,)."""
         return LevelCounts(as_rows(x).weighted_counts(self.count, label, weight))
 
     @staticmethod
@@ -616,14 +616,14 @@ class OneHot(OneDrawEach):
 class PackedCounts(Additive):
     """Joint counts of packs of p groups: `count` (C, P, 2^(bits · p)), by the joint codes of `OneHot.packed`.
 
-    Many blocks of rows are counted with one entry for a pack, not one for a group; `level_counts` sums them up.
+    Many pieces of rows are counted with one entry for a pack, not one for a group; `level_counts` sums them up.
     """
 
     count: Array
     p: int = static()
 
     def observe(self, x: OneHot, label: Int[Array, "N"], weight: Float[Array, "N"]) -> PackedCounts:
-        """Joint counts with a block of rows added, given class indices (N,) and weights (N,)."""
+        """Joint counts with a piece of rows added, given class indices (N,) and weights (N,)."""
         n_classes, packs, room = self.count.shape
         position = x.packed(self.p) + (xp.arange(packs) * room).astype(xp.int32)
         count = _add_rows(xp.asarray(self.count).reshape(n_classes, -1), position, label, weight)

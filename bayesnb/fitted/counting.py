@@ -14,13 +14,13 @@ from bayesnb import kernels
 from bayesnb._util.arguments import GREATEST, shown
 from bayesnb._util.precision import float64
 from bayesnb._util.terminal import rows_progress
-from bayesnb.encoding import Columns, Encoding, Levels, Rows, blocks
+from bayesnb.encoding import Columns, Encoding, Levels, Rows, row_pieces
 from bayesnb.families import LevelCounts
 from bayesnb.families.arrays import add_at
 from bayesnb.model import Statistics
 from bayesnb.networks import count_level_pairs, lay_out_pairs
 
-_CELLS_A_ROW = 2**10  # Limits blocks of `single_rows` to about a thousand rows, each of which is a class.
+_CELLS_A_ROW = 2**10  # Limits pieces of `single_rows` to about a thousand rows, each of which is a class.
 
 
 class Counted(NamedTuple):
@@ -69,12 +69,12 @@ def count_rows(encoding: Encoding, rows: tuple[Rows, ...], label: np.ndarray, we
 
 
 def _count(n_classes: int, rows: tuple[Rows, ...], kernel: Callable[..., Any], *arrays: np.ndarray) -> Statistics:
-    """Sums of the kernels over all rows, block by block, with a progress bar; `arrays` have an entry per row."""
+    """Sums of the kernels over all rows, piece by piece, with a progress bar; `arrays` have an entry per row."""
     total, last = empty(rows, n_classes), None
     with rows_progress("counting", len(arrays[0])) as step:
-        for piece, x, block_arrays, log_base in row_blocks(rows, *arrays):
+        for piece, x, block_arrays, log_base in counting_pieces(rows, *arrays):
             total, current = kernel(total, x, *block_arrays, log_base)
-            # The next block is prepared while the kernel reads this one, and no further block waits in memory.
+            # The next piece is prepared while the kernel reads this one, and no further piece waits in memory.
             jax.block_until_ready(last)  # type: ignore[no-untyped-call]
             last = current
             step(piece.stop - piece.start)
@@ -82,15 +82,15 @@ def _count(n_classes: int, rows: tuple[Rows, ...], kernel: Callable[..., Any], *
 
 
 def empty(rows: tuple[Rows, ...], n_classes: int) -> Statistics:
-    """Zero statistics, in the kernels' shapes, to which blocks of `rows` can be added."""
+    """Zero statistics, in the kernels' shapes, to which pieces of `rows` can be added."""
     return Statistics(np.zeros(n_classes), tuple(r.empty(n_classes) for r in rows), np.zeros(()))
 
 
-def row_blocks(
+def counting_pieces(
     rows: tuple[Rows, ...], *arrays: np.ndarray
 ) -> Iterator[tuple[slice, tuple[Any, ...], list[np.ndarray], np.ndarray]]:
-    """Yield (slice, encoded blocks, pieces of `arrays`, log base measures (n,) by the host) for blocks of rows."""
-    for piece, x, block_arrays in blocks(tuple(r.counting_rows() for r in rows), len(arrays[0]), *arrays):
+    """Yield (slice, encoded blocks, pieces of `arrays`, log base measures (n,) by the host) for pieces of rows."""
+    for piece, x, block_arrays in row_pieces(tuple(r.counting_rows() for r in rows), len(arrays[0]), *arrays):
         log_base = np.zeros(len(block_arrays[0]))
         for r in rows:
             log_base[: piece.stop - piece.start] += r.log_base(piece.start, piece.stop)
@@ -123,7 +123,7 @@ def finish(encoding: Encoding, total: Statistics) -> Statistics:
 def single_rows(encoding: Encoding, rows: tuple[Rows, ...], n: int) -> Statistics:
     """Statistics of n rows in which row i is counted as class i, without log base measures: (n, …)."""
     rows, pieces = tuple(r.counting_rows() for r in rows), []
-    for piece, x, (weight,) in blocks(rows, n, np.ones(n), cells=_CELLS_A_ROW):
+    for piece, x, (weight,) in row_pieces(rows, n, np.ones(n), cells=_CELLS_A_ROW):
         size = len(weight)
         counted, _ = kernels.add_rows(empty(rows, size), x, np.arange(size, dtype=np.int32), weight, np.zeros(size))
         counted = jax.tree.map(np.asarray, counted)

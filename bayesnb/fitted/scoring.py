@@ -1,4 +1,4 @@
-"""Scores of rows: blocks of rows to joint log probabilities, and to what is made of them."""
+"""Scores of rows: pieces of rows to joint log probabilities, and to what is made of them."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from jaxtyping import Float, Int, Shaped
 from bayesnb import kernels
 from bayesnb._util.precision import float64
 from bayesnb._util.terminal import rows_progress
-from bayesnb.encoding import Encoding, Rows, blocks
+from bayesnb.encoding import Encoding, Rows, row_pieces
 from bayesnb.families.arrays import Array, are_few, cond, logsumexp, xp
 from bayesnb.kernels import Output
 from bayesnb.model import Estimate, JointLikelihood, NaiveBayes, Statistics, log_normalize, undefined
@@ -45,7 +45,7 @@ def score(reading: JointLikelihood, rows: tuple[Rows, ...], n: int, output: Outp
 def prepare(reading: JointLikelihood, x: tuple[Any, ...]) -> JointLikelihood:
     """Equal likelihood whose tables are rearranged by NumPy for rows encoded like `x`; in float64 if called there.
 
-    They are put on JAX's device, once for all blocks of rows, if the kernel that scores a block is compiled.
+    They are put on JAX's device, once for all pieces of rows, if the kernel that scores a piece is compiled.
     """
     with np.errstate(all="ignore"):
         prepared = reading.prepare(x)
@@ -64,12 +64,12 @@ def average_over_weights(
 ) -> np.ndarray:
     """Apply `output` to log P(class | row), (n, C), where P is averaged over S draws of weights of the terms.
 
-    `terms(x, *pieces)` returns the terms (n, C, T) of a block of rows, and `pieces` are cut from `arrays`; `bias`
+    `terms(x, *pieces)` returns the terms (n, C, T) of a piece of rows, and `pieces` are cut from `arrays`; `bias`
     (S, C) and `weight` (S, T) are the draws. T is 1 where all terms have one weight.
     """
 
-    def averaged(*block: Any) -> jax.Array:
-        return kernels.average_over_weights(terms(*block), log_class, bias, weight, output)
+    def averaged(*piece: Any) -> jax.Array:
+        return kernels.average_over_weights(terms(*piece), log_class, bias, weight, output)
 
     return map_rows(rows, n, averaged, *arrays, cells=len(log_class) * (weight.shape[1] + len(weight)))
 
@@ -99,12 +99,12 @@ def map_rows(
     cells: float = 0.0,
     reading: JointLikelihood | None = None,
 ) -> Shaped[np.ndarray, "n ..."]:
-    """Concatenated results (n, …) of `kernel(x, *pieces)` over blocks of rows, `pieces` being cut from `arrays`.
+    """Concatenated results (n, …) of `kernel(x, *pieces)` over pieces of rows, `pieces` being cut from `arrays`.
 
-    `cells` is the number of result cells of a row, which limits the size of the blocks. A `reading` is prepared for
-    rows like those of the first block, and passed to the kernel before x.
+    `cells` is the number of result cells of a row, which limits the size of the pieces. A `reading` is prepared for
+    rows like those of the first piece, and passed to the kernel before x.
     """
-    pieces = blocks(rows, n, *arrays, cells=cells)
+    pieces = row_pieces(rows, n, *arrays, cells=cells)
     first = next(pieces, None)
     if first is None:
         return np.empty(0)
@@ -113,18 +113,18 @@ def map_rows(
     if first[0].stop == n:
         return np.asarray(kernel(first[1], *first[2]))[:n].copy()
 
-    def block_results() -> Iterator[tuple[slice, jax.Array | np.ndarray]]:
-        """Yield the slice and the result of each block."""
+    def piece_results() -> Iterator[tuple[slice, jax.Array | np.ndarray]]:
+        """Yield the slice and the result of each piece."""
         for piece, x, block_arrays in chain([first], pieces):
             yield piece, kernel(x, *block_arrays)
 
     results = np.empty(0)
     with rows_progress("scoring", n) as step:
-        # The next block is prepared while the kernel scores this one, and no further block waits in memory.
-        for (piece, block), _ in pairwise(chain(block_results(), [(slice(0), np.empty(0))])):
+        # The next piece is prepared while the kernel scores this one, and no further piece waits in memory.
+        for (piece, scores), _ in pairwise(chain(piece_results(), [(slice(0), np.empty(0))])):
             if piece.start == 0:
-                results = np.empty((n, *block.shape[1:]), block.dtype)
-            results[piece] = np.asarray(block)[: piece.stop - piece.start]
+                results = np.empty((n, *scores.shape[1:]), scores.dtype)
+            results[piece] = np.asarray(scores)[: piece.stop - piece.start]
             step(piece.stop - piece.start)
     return results
 

@@ -629,7 +629,7 @@ def _leave_one_out(
 def _score_without(
     readings: list[JointLikelihood], log_class: jax.Array, x: tuple[Any, ...], label: jax.Array, score: Score
 ) -> Array:
-    """Compute (n, C, …) `score` of a block of rows by the first of `readings`, with log π in the label's row (C, C).
+    """Compute (n, C, …) `score` of a piece of rows by the first of `readings`, with log π in the label's row (C, C).
 
     A second reading is that of the classes to which the row does not belong.
     """

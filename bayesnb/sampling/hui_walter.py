@@ -209,7 +209,7 @@ _KEPT = 0.5
 _MEMORY = 0.6
 """Correlation of the logits before and after the transitions at one exponent."""
 _SHORT = 0.3
-"""Step of `Drift`, in standard deviations of all particles, below which `Slide` joins in."""
+"""Step of `Langevin`, in standard deviations of all particles, below which `Slide` joins in."""
 _DETERMINED = 10.0
 """Information of the data on a combination of frequencies, per information of the prior, above which it is held."""
 _NEW = 0.7
@@ -271,13 +271,13 @@ def draw_posterior(
     rng = np.random.default_rng(seed)
     size = max(draws, _LEAST_PARTICLES)
     z = posterior.draw_prior(chains * size, rng)
-    exponent, step = 0.0, {Drift: 1.0, Slide: 0.5}
+    exponent, step = 0.0, {Langevin: 1.0, Slide: 0.5}
     while exponent < 1.0:
         log_likelihood = posterior.log_likelihood(z).reshape(chains, size)
         raised = _raise_exponent(log_likelihood, exponent)
         z, exponent = z[_resample((raised - exponent) * log_likelihood, rng)], raised
-        moves: list[Drift | Slide] = [Drift.from_particles(posterior, z, exponent)]
-        if step[Drift] < _SHORT:
+        moves: list[Langevin | Slide] = [Langevin.from_particles(posterior, z, exponent)]
+        if step[Langevin] < _SHORT:
             moves = [*moves * 3, Slide.from_particles(posterior, z, exponent)]
         for _ in _repeat(z, transitions, exponent == 1.0):
             for transition in moves:
@@ -333,7 +333,7 @@ def _resample(log_weight: np.ndarray, rng: np.random.Generator) -> np.ndarray:
 
 
 @dataclass(frozen=True, eq=False)
-class Drift:
+class Langevin:
     """Langevin transition (MALA), with the covariance of all particles.
 
     Parameters
@@ -352,7 +352,7 @@ class Drift:
     """Proportion of accepted transitions for which the step is adapted."""
 
     @classmethod
-    def from_particles(cls, posterior: Posterior, z: np.ndarray, exponent: float) -> Drift:
+    def from_particles(cls, posterior: Posterior, z: np.ndarray, exponent: float) -> Langevin:
         """Transition for particles (S, n) at an exponent."""
         return cls(posterior, exponent, np.linalg.cholesky(np.cov(z.T) + 1e-9 * np.eye(z.shape[1])))
 

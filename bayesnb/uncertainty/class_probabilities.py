@@ -36,7 +36,7 @@ from bayesnb._util.arguments import (
 from bayesnb._util.arrays import scatter_rows
 from bayesnb._util.precision import float64
 from bayesnb._util.warnings import warn
-from bayesnb.encoding import Encoding, Rows, blocks, check_labels, ignore_unknown
+from bayesnb.encoding import Encoding, Rows, check_labels, ignore_unknown, row_pieces
 from bayesnb.encoding.encoded_rows import pad_rows
 from bayesnb.encoding.levels import to_python
 from bayesnb.families import Known, LevelCounts
@@ -91,7 +91,7 @@ class RowCumulants:
 
 @kernel
 def row_cumulants(model: NaiveBayes, x: tuple[object, ...]) -> RowCumulants:
-    """Compute log P(class | row) and the first three cumulants of log p(row | class, θ), (n, C), of a block of rows.
+    """Compute log P(class | row) and the first three cumulants of log p(row | class, θ), (n, C), of a piece of rows.
 
     Features are independent given the class, so that their cumulants add. Weighted terms are not a distribution of rows
     that could be added to the data: their cumulants with the row are those without it.
@@ -272,7 +272,7 @@ RowFunction = Callable[[tuple[Rows, ...], int], np.ndarray]
 
 
 @float64
-def map_rows(fitted: Fitted, X: object, function: RowFunction, summed: RowFunction | None = None) -> np.ndarray:
+def evaluate_rows(fitted: Fitted, X: object, function: RowFunction, summed: RowFunction | None = None) -> np.ndarray:
     """Return function(encoded rows of X, N), an (N, …) array, by one call for all rows.
 
     Rows where missing cells on arcs are summed out go to `summed`, in a call of their own.
@@ -296,7 +296,7 @@ def map_rows(fitted: Fitted, X: object, function: RowFunction, summed: RowFuncti
 def map_blocks(
     rows: tuple[Rows, ...], n: int, function: Callable[[tuple[object, ...], int], np.ndarray], cells: float
 ) -> np.ndarray:
-    """Compute (n, …) `function` of each block of rows and of its number of rows without padding.
+    """Compute (n, …) `function` of each piece of rows and of its number of rows without padding.
 
     `cells` is the count of numbers in memory that a row needs.
     """
@@ -381,7 +381,7 @@ def score_draws(
 def _score_block(
     fitted: Fitted, drawn: Any, output: Callable[[jax.Array], jax.Array], sizes: list[np.ndarray], x: Any, n: int
 ) -> np.ndarray:
-    """Apply `output` to log averages (n, C) of a block of rows; append their effective sample sizes to `sizes`."""
+    """Apply `output` to log averages (n, C) of a piece of rows; append their effective sample sizes to `sizes`."""
     joint = xp.concatenate(list(drawn.joints(fitted, x)))
     sizes.append(effective_size(row_weights(joint))[:n])
     return np.asarray(average_joint(joint, output))[:n]
@@ -425,7 +425,7 @@ class RowSampler:
     def map(
         self, fitted: Fitted, X: object, output: DrawsFunction, closed_form: RowFunction | None = None
     ) -> np.ndarray:
-        """Apply `output` to draws (S, n, C) and to log P(class | row) (n, C), block by block of rows.
+        """Apply `output` to draws (S, n, C) and to log P(class | row) (n, C), block by piece of rows.
 
         `closed_form` takes the place of draws by moments.
         """
@@ -453,8 +453,8 @@ class RowSampler:
 
         by_draws: RowFunction = partial(summarize, "draws")
         if self.method == "draws":
-            return map_rows(fitted, X, by_draws)
-        return map_rows(fitted, X, closed_form or partial(summarize, "moments"), by_draws)
+            return evaluate_rows(fitted, X, by_draws)
+        return evaluate_rows(fitted, X, closed_form or partial(summarize, "moments"), by_draws)
 
     def _draw(
         self, fitted: Fitted, posterior: Any, method: Method, x: tuple[object, ...], n_draws: int
@@ -592,7 +592,7 @@ def score_labelled(
     shape = n_draws, len(label)
     results = np.empty(shape), np.empty(shape), np.empty(shape, np.min_scalar_type(n_classes))
     n_parameters = sum(values[0].size for values in drawn.values())
-    for piece, x, (labels,) in blocks(rows, len(label), label, cells=n_classes):
+    for piece, x, (labels,) in row_pieces(rows, len(label), label, cells=n_classes):
         n = piece.stop - piece.start
         log_base = pad_rows(np.zeros(n) + sum(r.log_base(piece.start, piece.stop) for r in rows), len(labels))
         chunk = max(1, min(n_draws, _LABELLED_CELLS // (n_classes * len(labels) + n_parameters)))
@@ -618,7 +618,7 @@ def score_labelled(
 def _score_labelled(
     posterior: NaiveBayes, draws: JointLikelihood, x: Any, label: jax.Array, log_base: jax.Array, uniform: jax.Array
 ) -> tuple[jax.Array, jax.Array, jax.Array]:
-    """Compute the results (S, n) of `score_labelled` for one block of rows; `uniform` (S, n) picks the drawn labels."""
+    """Compute the results (S, n) of `score_labelled` for one piece of rows; `uniform` (S, n) picks the drawn labels."""
     joint = joint_of_draws(draws, x)
     log_prob = log_normalize(joint)
     index = label[None, :, None]
@@ -1240,7 +1240,7 @@ def log_odds_moments(
         )
 
     by_moments = _moments_row_function(fitted, given, lambda weight, scores, _: _log_odds(weight, scores, a))
-    moments = map_rows(fitted, X, by_moments, refuse)
+    moments = evaluate_rows(fitted, X, by_moments, refuse)
     return moments[:, 0], moments[:, 1]
 
 
@@ -1317,7 +1317,7 @@ def _moments_row_function(fitted: Fitted, given: Given, output: ScoresFunction) 
 
 @kernel(static_argnames="given")
 def _scores(model: NaiveBayes, x: tuple[object, ...], given: Given) -> tuple[jax.Array, Cumulants, jax.Array]:
-    """Return mixture weights (n, K), score cumulants (n, K, C) and log P(class | row) (n, C) of a block of rows."""
+    """Return mixture weights (n, K), score cumulants (n, K, C) and log P(class | row) (n, C) of a piece of rows."""
     row = row_cumulants(model, x)
     return *score_cumulants(model, row, given), row.log_proba
 

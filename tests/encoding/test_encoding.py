@@ -260,7 +260,7 @@ def test_polars_columns_are_what_they_show():
     assert weighted.categories_[0].tolist() == ["u", "v"]
     assert weighted.categories_[6].tolist() == ["x"]
     as_pandas = pd.DataFrame({name: pd.Series(frame[name].to_list(), dtype=object) for name in frame.columns})
-    mine, theirs = (nb.encoding_.rows(nb.fitted_.table(X))[0].block(0, 4, 4).code for X in (frame, as_pandas))
+    mine, theirs = (nb.encoding_.rows(nb.fitted_.table(X))[0].piece(0, 4, 4).code for X in (frame, as_pandas))
     np.testing.assert_array_equal(mine, theirs)
 
 

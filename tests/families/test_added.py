@@ -73,7 +73,7 @@ def level_rows(kind: str, start: int, stop: int, pad: int) -> Case:
     x = (
         Dense(dense, rows.group, rows.num_groups)
         if kind.startswith("as an array")
-        else rows.rows.block(start, stop, pad)
+        else rows.rows.piece(start, stop, pad)
     )
     return Case(dirichlet(rows, alphas(rows)), x, dense)
 

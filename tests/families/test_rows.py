@@ -47,7 +47,7 @@ class Case:
 
 def case(columns: Any, X: Any, dense: np.ndarray, group: np.ndarray) -> Case:
     rows = columns.rows(to_table(X, "test"))
-    return Case(rows, rows.block(0, len(dense), 64), dense, group)
+    return Case(rows, rows.piece(0, len(dense), 64), dense, group)
 
 
 def categorical(sizes: list[int], rng: np.random.Generator, n: int = 50) -> Case:
@@ -268,9 +268,9 @@ def test_rows_are_cut_anywhere(rows):
     log_theta = np.log(alphas(rows))
     whole = dot(rows.dense, log_theta)
     for start, stop in ((0, 16), (16, 29), (40, 50), (49, 50)):
-        block = rows.rows.block(start, stop, 16)
+        block = rows.rows.piece(start, stop, 16)
         np.testing.assert_allclose(plug_in(log_theta, block)[: stop - start], whole[start:stop], rtol=1e-12, atol=1e-12)
-        plain = rows.rows.linear_rows().block(start, stop, 16)
+        plain = rows.rows.linear_rows().piece(start, stop, 16)
         np.testing.assert_allclose(plug_in(log_theta, plain)[: stop - start], whole[start:stop], rtol=1e-12, atol=1e-12)
 
 

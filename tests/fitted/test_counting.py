@@ -26,7 +26,7 @@ Y = RNG.integers(0, C, N)
 COUNTS = RNG.poisson(1.0, (N, F))
 REALS = RNG.normal(3.0, 2.0, (N, F))
 WEIGHT = RNG.integers(1, 4, N).astype(float)
-SMALL_BLOCKS = 16 * F  # cells; the fewest rows of a block are 16
+SMALL_PIECES = 16 * F  # cells; the fewest rows of a block are 16
 
 
 def by_class(values: np.ndarray, y: np.ndarray = Y, weight: np.ndarray | None = None) -> np.ndarray:
@@ -262,18 +262,18 @@ CUTTABLE = {
 
 @pytest.mark.slow("other variants compile kernels of their own", but="categorical")
 @pytest.mark.parametrize("kind", thorough(CUTTABLE, ("categorical", "sparse multinomial", "mixed")))
-def test_the_size_of_blocks_does_not_matter(kind, monkeypatch):
+def test_the_size_of_pieces_does_not_matter(kind, monkeypatch):
     make, X = CUTTABLE[kind]
     whole = make.fit(X, Y, WEIGHT)
     statistics = [leaf.copy() for leaf in leaves(whole)]
     estimates = ("mean", "predictive")
     expected = {e: whole.predict_joint_log_proba(X, estimate=e) for e in estimates}
     decisions = whole.predict(X)
-    monkeypatch.setattr(encoded_rows, "CELLS", SMALL_BLOCKS)
-    monkeypatch.setattr(encoded_rows, "ENTRIES", SMALL_BLOCKS)
-    monkeypatch.setattr(encoded_rows, "SUMMED_ENTRIES", SMALL_BLOCKS)
-    blocks = list(encoded_rows.blocks(whole.encoding_.rows(whole.fitted_.table(X)), N))
-    assert len(blocks) > 3
+    monkeypatch.setattr(encoded_rows, "CELLS", SMALL_PIECES)
+    monkeypatch.setattr(encoded_rows, "ENTRIES", SMALL_PIECES)
+    monkeypatch.setattr(encoded_rows, "SUMMED_ENTRIES", SMALL_PIECES)
+    pieces = list(encoded_rows.row_pieces(whole.encoding_.rows(whole.fitted_.table(X)), N))
+    assert len(pieces) > 3
     again = make.fit(X, Y, WEIGHT)
     for mine, theirs in zip(leaves(again), statistics, strict=True):
         np.testing.assert_allclose(mine, theirs, rtol=1e-12, atol=1e-12)
@@ -287,8 +287,8 @@ def test_the_size_of_blocks_does_not_matter(kind, monkeypatch):
 @pytest.mark.parametrize("make", [BernoulliNB, MultinomialNB])
 @pytest.mark.parametrize("dtype", [np.float32, np.int64])
 def test_the_order_of_sparse_rows_does_not_matter(make, dtype, monkeypatch):
-    monkeypatch.setattr(encoded_rows, "ENTRIES", SMALL_BLOCKS)
-    monkeypatch.setattr(encoded_rows, "SUMMED_ENTRIES", SMALL_BLOCKS)
+    monkeypatch.setattr(encoded_rows, "ENTRIES", SMALL_PIECES)
+    monkeypatch.setattr(encoded_rows, "SUMMED_ENTRIES", SMALL_PIECES)
     cells = np.where(np.arange(N)[:, None] % 7 == 0, 0, COUNTS)  # every seventh row is empty
     for order in (np.arange(N), np.argsort(Y), RNG.permutation(N)):
         X = sp.csr_array(cells[order].astype(dtype))
@@ -359,14 +359,14 @@ def test_rows_beyond_sixteen_bits_have_multinomial_coefficients_of_their_own():
     np.testing.assert_allclose(scoring.log_base((rows,), len(expected)), expected, atol=1e-12)
 
 
-def test_blocks_cover_all_rows_once_and_pad_with_nothing():
+def test_pieces_cover_all_rows_once_and_pad_with_nothing():
     nb = GaussianNB().fit(REALS, Y)
     rows = nb.encoding_.rows(nb.fitted_.table(REALS))
     seen, weights = [], []
-    for piece, blocks, (weight,) in encoded_rows.blocks(rows, N, WEIGHT):
-        (block,) = jax.tree.leaves(blocks)
-        assert len(block) == len(weight) >= piece.stop - piece.start
-        np.testing.assert_array_equal(block[: piece.stop - piece.start], REALS[piece])
+    for piece, x, (weight,) in encoded_rows.row_pieces(rows, N, WEIGHT):
+        (cells,) = jax.tree.leaves(x)
+        assert len(cells) == len(weight) >= piece.stop - piece.start
+        np.testing.assert_array_equal(cells[: piece.stop - piece.start], REALS[piece])
         assert not weight[piece.stop - piece.start :].any()
         seen += range(piece.start, piece.stop)
         weights.append(weight.sum())

@@ -62,7 +62,7 @@ for nb, X in CASES:
     nb.fit(X, y, weight)
     rows = tuple(r.linear_rows() for r in nb.encoding_.rows(nb.fitted_.table(X)))
     with jax.enable_x64(True):
-        x = tuple(r.block(0, n, n) for r in rows)
+        x = tuple(r.piece(0, n, n) for r in rows)
         arguments = (empty(rows, 3), x, y.astype(np.int32), weight, np.zeros(n))
         one = finish(nb.encoding_, kernels.add_rows(*arguments)[0])
         many = sharded((x, *arguments[2:]))

@@ -11,7 +11,7 @@ import numpy as np
 import pytest
 
 import bayesnb as bnb
-from bayesnb.encoding import blocks
+from bayesnb.encoding import row_pieces
 from bayesnb.families.protocol import KeyVariates
 from bayesnb.fitted import scoring
 
@@ -44,7 +44,7 @@ def parts(kind: str) -> tuple[Any, Any, Any]:
     """Posterior of the one block of columns, another from which rows can be removed, and rows as kernels read them."""
     nb, X = KINDS[kind]
     fitted = nb.fit(X, LABEL).fitted_
-    (_, (rows,), _), *_ = blocks(fitted.encoding.rows(fitted.table(X)), N)
+    (_, (rows,), _), *_ = row_pieces(fitted.encoding.rows(fitted.table(X)), N)
     posterior = scoring.update_for_removal(fitted.empirical_prior, fitted.statistics)
     return fitted.posterior.blocks[0], posterior.blocks[0], rows
 
@@ -97,7 +97,7 @@ def test_any_of_the_arguments_may_be_traced(function, kind):
 def test_probabilities_of_0_are_no_reason_to_warn(nb):
     X = LEVELS * [1, 1, 0]
     fitted = nb.fit(X, LABEL).fitted_
-    (_, x, _), *_ = blocks(fitted.encoding.rows(fitted.table(X)), N)
+    (_, x, _), *_ = row_pieces(fitted.encoding.rows(fitted.table(X)), N)
     with warnings.catch_warnings():
         warnings.simplefilter("error")
         for estimate in ("predictive", "mean", "map"):

@@ -15,7 +15,7 @@ from scipy.special import expit, logit, roots_jacobi, xlogy
 from scipy.stats import beta, norm
 
 import bayesnb as bnb
-from bayesnb.encoding import blocks
+from bayesnb.encoding import row_pieces
 from bayesnb.fitted.scoring import pad
 from bayesnb.uncertainty import decompose_uncertainty, log_odds_moments, posterior_draws, predict_interval
 from bayesnb.uncertainty.class_probabilities import RowSampler, row_cumulants, score_cumulants, skewed, unskewed
@@ -200,7 +200,7 @@ def components(nb: Any, X: Any, i: int, given: str) -> tuple[np.ndarray, np.ndar
 def third_of_logit(nb: Any, X: Any) -> float:
     with jax.enable_x64(True):
         model, (rows, n) = nb.posterior_, nb.fitted_.encode(X)
-        ((_, x, _),) = blocks(rows, n)
+        ((_, x, _),) = row_pieces(rows, n)
         _, scores = score_cumulants(model, row_cumulants(pad(nb.encoding_, model), x), "data")
         return float(scores.third[0, 0, 1] - scores.third[0, 0, 0])
 
