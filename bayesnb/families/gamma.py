@@ -126,7 +126,8 @@ class EmpiricalGamma(EmpiricalPrior):
         xp = together.total.__array_namespace__()
         more_concentration, more_rate = together.gamma_increments()
         some = (together.count > 0) & (together.total > 0)
-        inverse = xp.where(some, more_rate / xp.where(some, more_concentration, 1.0), 1.0)
+        inverse = more_rate / xp.where(some, more_concentration, 1.0)
+        inverse = xp.where(some & (inverse > 0), inverse, 1.0)  # The mean of the least durations underflows.
         a = self.concentration * xp.ones_like(statistics.count)
         return self.prior(a, inverse * a)
 

@@ -73,6 +73,13 @@ def test_the_derived_prior_is_worth_a_durations_of_the_mean():
     np.testing.assert_array_equal(prior.rate, [[4.0, 2.0], [4.0, 2.0]])  # of a feature that was never seen, 1
 
 
+def test_a_mean_that_underflows_is_taken_for_zero():
+    """Three durations of which one is the least double: their mean rounds to 0, and a rate of 0 has no density."""
+    statistics = Durations(np.array([[3.0]]), np.array([[5e-324]]))
+    prior = EmpiricalDuration(2.0)(statistics, statistics)
+    assert (prior.concentration.item(), prior.rate.item()) == (2.0, 2.0)
+
+
 def test_the_maximum_likelihood_estimate_is_one_over_the_mean(x64):
     counted = Durations(np.array([[4.0]]), np.array([[10.0]]))
     assert float(GammaExponential(A[:1, :1], B[:1, :1]).improper().update(counted).mean().rate[0, 0]) == 0.4
