@@ -16,7 +16,6 @@ from functools import partial
 from typing import Any, Literal, Self
 
 import jax
-import jax.numpy as jnp
 import numpy as np
 import pandas as pd
 from sklearn.utils.validation import _num_samples
@@ -106,7 +105,7 @@ def _rank_fully(
         model = scoring.pad(encoding, prior), scoring.pad_statistics(encoding, fitted.statistics)
         added, counts = _count_singly(encoding, candidates, size), np.zeros((2, *against.shape))
         if many:
-            model, added = jax.tree.map(jnp.asarray, (model, added))
+            model, added = jax.device_put((model, added))
         for y, bounds in enumerate(_bounds(against, len(added.class_count))):
             for label, rows, *arrays in (group for group in groups if not by_class or group[0] == y):
                 for _, x, (weight, likelihood) in row_pieces(rows, len(arrays[0]), *arrays, cells=cells):

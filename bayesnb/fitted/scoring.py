@@ -9,7 +9,6 @@ from itertools import chain, pairwise
 from typing import Any, Literal
 
 import jax
-import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Float, Int, Shaped
 
@@ -49,7 +48,7 @@ def prepare(reading: JointLikelihood, x: tuple[Any, ...]) -> JointLikelihood:
     """
     with np.errstate(all="ignore"):
         prepared = reading.prepare(x)
-    return prepared if are_few(prepared, x) else jax.tree.map(jnp.asarray, prepared)
+    return prepared if are_few(prepared, x) else jax.device_put(prepared)
 
 
 def average_over_weights(
