@@ -299,7 +299,7 @@ def check_drift(nb: Classifier, X: Any, y: object = None, reference: object = No
     >>> drift.loc["0", "change"], bool(drift.loc["0", "q"] < 0.001)
     ("'blue' 0 -> 0.333", True)
     """
-    if set(COLUMNS) == set(getattr(X, "columns", ())):
+    if set(COLUMNS) == set(getattr(X, "column_names", getattr(X, "columns", ()))):  # the former in Arrow
         if y is not None or reference is not None:
             raise ValueError("X is a table of counts, which takes neither y nor reference. Pass rows, or X alone.")
         return DriftStatistics.from_counts(nb, X).compare(nb)

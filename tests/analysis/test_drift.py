@@ -306,6 +306,16 @@ def test_sparse_rows_are_those_of_dense_ones():
         assert_same(bnb.check_drift(nb, sp.csr_array(new), y[:40]), bnb.check_drift(nb, new, y[:40]))
 
 
+def test_arrow_tables_are_those_of_pandas():
+    pa = pytest.importorskip("pyarrow")
+    rng = np.random.default_rng(0)
+    rows = pd.DataFrame({"length": rng.normal(size=60), "colour": rng.choice(["red", "green"], 60)})
+    nb = bnb.MixedNB(numbers="gaussian").fit(rows, rng.choice(["ripe", "raw"], 60))
+    found = bnb.check_drift(nb, rows[:30])
+    for table in (pa.Table.from_pandas(rows[:30]), pa.RecordBatch.from_pandas(rows[:30])):
+        pd.testing.assert_frame_equal(bnb.check_drift(nb, table), found)
+
+
 def test_new_rows_may_be_sparse_beside_dense_reference_rows():
     rng = np.random.default_rng(12)
     X, y = rng.poisson(0.5, (200, 4)), rng.integers(0, 2, 200)
