@@ -25,7 +25,7 @@ from bayesnb.families.numbers import (
 )
 from bayesnb.families.protocol import Additive, Cumulants, Hyperparameter, Site, Variates
 from bayesnb.families.rows import linear
-from bayesnb.families.special import polygammas
+from bayesnb.families.special import log_rising, polygammas
 
 
 @pytree
@@ -174,7 +174,7 @@ class BetaGeometric(IndependentCells):
 
     def cumulants_of_terms(self, x: Any, multiplicity: float = 0.0) -> Cumulants:
         """Cumulants of log p + x log(1 - p)."""
-        seen, x = observed(jnp.asarray(x)[:, None])
+        seen, x = (v[:, None] for v in observed(x))
         a, b = self.successes + multiplicity, self.failures + multiplicity * x
 
         powers = zip(polygammas(a), polygammas(b), polygammas(a + b), (1, 2, 3), strict=True)
@@ -183,7 +183,7 @@ class BetaGeometric(IndependentCells):
 
     def draw_terms(self, variates: Variates, n: int, x: Any, multiplicity: float) -> Any:
         """A Gamma(b + x) variate is a Gamma(b) one, which rows share, plus a row's own Gamma(x)."""
-        seen, x = observed(jnp.asarray(x)[:, None])
+        seen, x = (v[:, None] for v in observed(x))
         rows = variates.log_gamma(multiplicity * x, n) if multiplicity else jnp.full((n, 1, 1, 1), -jnp.inf)
         shared = (variates.log_gamma(v, n) for v in (self.successes + multiplicity, self.failures))
 
@@ -203,7 +203,8 @@ class BetaMixedGeometric(SumOfCells):
     failures: Any
 
     def cells(self, x: jax.Array) -> jax.Array:
-        return _log_beta(self.successes + 1.0, self.failures + x) - _log_beta(self.successes, self.failures)
+        total = self.successes + self.failures
+        return jnp.log(self.successes) + log_rising(self.failures, x) - log_rising(total, x + 1.0)
 
 
 def _log_beta(a: Any, b: Any) -> jax.Array:

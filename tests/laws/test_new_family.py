@@ -220,6 +220,14 @@ def test_all_four_estimates_are_read_from_it(estimate):
         assert abs(joint[1, 0] - joint[0, 0] - np.log1p(-prob)) < 1e-14
 
 
+def test_intervals_of_rows_with_and_without_missing_cells_agree():
+    """A row without a missing cell among rows without any, and among rows with some."""
+    X = np.array([[1.0, 2.0], [3.0, 4.0], [0.0, 9.0], [2.0, 2.0]])
+    nb = fit(X, ["calm", "calm", "rush", "rush"])
+    alone, beside = (bnb.predict_interval(nb, rows) for rows in (X[:1], [*X[:1], [np.nan, 1.0]]))
+    np.testing.assert_allclose(np.array(beside)[:, :1], alone, rtol=1e-9)
+
+
 def test_weights_a_known_class_prior_decay_and_the_number_of_parameters_work_too():
     X, y = np.array([[1.0, 0.0, 4.0], [2.0, 0.0, 0.0]]), ["calm", "rush"]
     nb = GeometricNB(class_prior=[0.25, 0.75]).fit(X, y, sample_weight=[2, 1]).decay(0.5)
