@@ -466,7 +466,9 @@ def are_edges(edges: Any) -> bool:
     return numbers and bool(np.isfinite(edges).all()) and bool((np.diff(edges) > 0).all())
 
 
-def check_edges(edges: object, table: Table, index: Iterable[int]) -> tuple[np.ndarray | None, ...]:
+def check_edges(
+    edges: object, table: Table, index: Iterable[int], others: Iterable[int] = ()
+) -> tuple[np.ndarray | None, ...]:
     """Return the edges that a user gives for each column of `index`, float64 arrays; None for a column without.
 
     Parameters
@@ -476,6 +478,8 @@ def check_edges(edges: object, table: Table, index: Iterable[int]) -> tuple[np.n
     table : Table
     index : iterable of int
         Positions of the binned columns in the table.
+    others : iterable of int, optional
+        Positions of further columns that a dict or Series may name.
 
     Raises
     ------
@@ -487,7 +491,7 @@ def check_edges(edges: object, table: Table, index: Iterable[int]) -> tuple[np.n
         return (None,) * len(index)
     if not isinstance(edges, list | tuple) and is_labelled(edges):
         by_position = match_columns("edges", edges, table.names)
-        unbinned = [table.names[j] for j in by_position if j not in index]
+        unbinned = [table.names[j] for j in by_position if j not in {*index, *others}]
         if unbinned:
             raise ValueError(f"edges are given for column {shown(unbinned[0])}, which is not binned. Remove the entry.")
         entries: list[Any] = [by_position.get(j) for j in index]

@@ -294,10 +294,11 @@ class MixedNB(NaiveBayesClassifier):
         returned, too, if rows suffice for a comparison.
         """
         table, of_numbers = batch.table, classifier_state.copy_unfitted(self)
+        binned = [j for j, kind in enumerate(self._named_kinds(table)) if kind == "binned"]
         of_numbers.alpha = ALPHA  # `alpha` may name columns of levels, which the encoding of numbers does not have.
         learned = (
             RealColumns(*table.columns_at(index), NormalInverseGamma),
-            cell_columns(table, index, self.cells, self.edges),
+            cell_columns(table, index, self.cells, self.edges, binned),
         )
         pairs: list[tuple[Any, Any]] = [block.learn(table) for block in learned]
 
@@ -317,9 +318,11 @@ class MixedNB(NaiveBayesClassifier):
     def _make_blocks(self, table: Table, kinds: Sequence[str]) -> tuple[Columns, ...]:
         """Make one block of columns for each kind that occurs in `kinds`, the kind of each column of the table."""
         options = self.categories, self.handle_unknown, self.missing_values
+        named = self._named_kinds(table) if self._chooses_densities else kinds
+        undecided = [j for j, kind in enumerate(kinds) if kind == "gaussian" and named[j] is None]
         make: dict[str, Any] = {
             "categorical": lambda index: level_columns(table, index, *options),
-            "binned": lambda index: cell_columns(table, index, self.cells, self.edges),
+            "binned": lambda index: cell_columns(table, index, self.cells, self.edges, undecided),
             "bernoulli": lambda index: binary_columns(table, index, self.binarize),
             "multinomial": lambda index: CountColumns(*table.columns_at(index)),
         }

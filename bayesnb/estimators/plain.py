@@ -850,13 +850,14 @@ class BinnedNB(NaiveBayesClassifier):
     _tags = ("allow_nan",)
 
 
-def cell_columns(table: Table, index: Sequence[int], cells: int, edges: Any) -> CellColumns:
+def cell_columns(table: Table, index: Sequence[int], cells: int, edges: Any, others: Iterable[int] = ()) -> CellColumns:
     """Make one block of binned columns at positions `index` of a table, with up to `cells` cells each.
 
-    Ends of cells are `edges` where given; other columns learn quantiles from the first rows.
+    Ends of cells are `edges` where given; other columns learn quantiles from the first rows. `edges` may name columns
+    at `others`, too.
     """
     require_integer("cells", cells, least=2, most=_MOST_CELLS)
-    given = check_edges(edges, table, index)
+    given = check_edges(edges, table, index, others)
     widest = max((len(ends) + 1 for ends in given if ends is not None), default=0)
     if widest > _MOST_CELLS:
         raise ValueError(f"edges cut a column into {widest} cells (bins); at most {_MOST_CELLS} are allowed.")

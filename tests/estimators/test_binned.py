@@ -189,6 +189,17 @@ def test_tables_say_what_the_posterior_does(nb):
 # -- which density ---------------------------------------------------------------------------------
 
 
+def test_edges_of_binned_columns_beside_numbers_of_any_density():
+    frame, edges = FRAME.assign(text=np.where(Y == "low", "a", "b")), {"humps": [-1.0, 1.0], "shift": [0.5]}
+    nb = bnb.MixedNB(binned=["humps"], edges=edges).fit(frame, Y)
+    np.testing.assert_array_equal(nb.edges_["humps"], edges["humps"])
+    kinds = {kind: [c for c, k in nb.kinds_.items() if k == kind] for kind in ("gaussian", "binned")}
+    given = {c: edges[c] for c in kinds["binned"] if c in edges}
+    named = bnb.MixedNB(**kinds, edges=given).fit(frame, Y)
+    np.testing.assert_array_equal(named.predict_proba(frame), nb.predict_proba(frame))
+    refused("column 'text', which is not binned", bnb.MixedNB(binned=["humps"], edges={"text": [0.0]}).fit, frame, Y)
+
+
 @pytest.mark.slow("compiles kernels of its own")
 def test_columns_get_the_density_that_tells_more_of_the_class():
     nb = bnb.MixedNB().fit(FRAME, Y)
