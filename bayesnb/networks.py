@@ -7,14 +7,15 @@ from collections.abc import Hashable, Sequence
 
 import numpy as np
 from scipy.sparse.csgraph import breadth_first_order, minimum_spanning_tree
-from scipy.special import gammaln, xlogy
+from scipy.special import xlogy
 
 from bayesnb._util.arrays import count_pairs, require_memory, sort_by_class
 from bayesnb.encoding import LevelColumns, Node, NodeColumns
 from bayesnb.encoding.encoded_rows import CodedRows
 from bayesnb.families import Dirichlet
+from bayesnb.families.special import log_rising
 
-# -- Structure learning: counts of pairs of levels, weights of arcs, and the structures of greatest weight
+# == Structure learning: counts of pairs of levels, weights of arcs, and the structures of greatest weight
 
 _ROUNDING = 1e-9  # Relative rounding error of sums of fractional weights.
 
@@ -166,7 +167,7 @@ def log_bayes_factors(counts: np.ndarray, sizes: np.ndarray, alpha: np.ndarray) 
 
     def log_evidence(alpha: np.ndarray, count: np.ndarray, total: np.ndarray, total_count: np.ndarray) -> np.ndarray:
         """(C, …, F) log evidence log B(α + n) - log B(α) of the levels of each child feature."""
-        return np.asarray(_log_rising(alpha, count) @ membership - _log_rising(total, total_count))
+        return np.asarray(log_rising(alpha, count) @ membership - log_rising(total, total_count))
 
     parent = counts @ membership  # (C, L, F): rows with a level of the parent in which the child is observed
     child = np.swapaxes(parent, 1, 2)  # (C, F, L): rows with a level of the child in which the parent is observed
@@ -262,17 +263,12 @@ def maximum_branching(weight: np.ndarray) -> tuple[Node, ...]:
     return tuple((j, parent[j]) if j in parent else (j,) for j in range(len(weight)))
 
 
-def _log_rising(alpha: np.ndarray, count: np.ndarray) -> np.ndarray:
-    """Compute log Γ(α + n)/Γ(α) elementwise."""
-    return np.asarray(gammaln(alpha + count) - gammaln(alpha))
-
-
 def _membership(sizes: np.ndarray) -> np.ndarray:
     """(L, F) matrix of 0 and 1: whether each level belongs to each feature, given the numbers of levels (F,)."""
     return np.repeat(np.eye(len(sizes)), sizes, axis=0)
 
 
-# -- Exact conditional probabilities in a network, by variable elimination -------------------------
+# == Exact conditional probabilities in a network, by variable elimination =========================
 
 _MOST = 2**24
 """Greatest number of cells of a table."""

@@ -13,7 +13,7 @@ import jax
 import numpy as np
 import pandas as pd
 import scipy.sparse as sp
-from scipy.special import gammaln, xlogy
+from scipy.special import xlogy
 from scipy.stats import random_table
 
 from bayesnb._util.arguments import require_integer, require_seed, shown
@@ -22,10 +22,11 @@ from bayesnb._util.precision import float64
 from bayesnb._util.terminal import progress
 from bayesnb.encoding import Columns
 from bayesnb.families import Complete, Dirichlet, offers
+from bayesnb.families.special import log_rising
 from bayesnb.fitted.state import Classifier, Fitted, require_posterior
 from bayesnb.uncertainty import ImproperPosteriorError
 
-# -- Cells of features, levels or numbers, with rows sorted by class, for the comparison of pairs of features
+# == Cells of features, levels or numbers, with rows sorted by class, for the comparison of pairs of features
 
 _TABLE = 2**26
 
@@ -210,7 +211,7 @@ def _class_means(values: np.ndarray, bounds: np.ndarray) -> np.ndarray:
     return centre
 
 
-# -- Evidence that two features depend on each other given the class -------------------------------
+# == Evidence that two features depend on each other given the class ===============================
 
 _MOST_CELLS = 2**21
 _SAME, _ROUNDING, _CONSTANT = 1e-9, 1e-12, 1e-12
@@ -271,9 +272,9 @@ def _levels_and_levels(first: LevelCells, second: LevelCells, bounds: np.ndarray
     total, other_total = (np.where(a0 > 0, a0, 1.0) for a0 in sums)
     p, q, a0 = alpha / total, other / other_total, np.sqrt(total * other_total)
     rows = count.sum(axis=(2, 4))
-    gain = _log_rising(a0 * p * q, count).sum(axis=(2, 4)) + _log_rising(a0[:, :, 0, :, 0], rows)
+    gain = np.asarray(log_rising(a0 * p * q, count).sum(axis=(2, 4)) + log_rising(a0[:, :, 0, :, 0], rows))
     for alone, axis in ((p, 4), (q, 2)):
-        gain = gain - _log_rising(a0 * alone, count.sum(axis=axis, keepdims=True)).sum(axis=(2, 4))
+        gain = gain - log_rising(a0 * alone, count.sum(axis=axis, keepdims=True)).sum(axis=(2, 4))
 
     def examine(pick: np.ndarray, draws: int, rng: np.random.Generator) -> tuple[np.ndarray, np.ndarray]:
         i, j = np.nonzero(pick)
@@ -427,12 +428,7 @@ def _mutual_information(weight: np.ndarray, unexplained: np.ndarray) -> np.ndarr
     return np.asarray(0.0 - 0.5 * np.sum(np.where(unexplained == 1.0, 0.0, weight * np.log(unexplained)), axis=-1))
 
 
-def _log_rising(a: np.ndarray, x: np.ndarray) -> np.ndarray:
-    """Log rising factorial log Γ(a + x) - log Γ(a)."""
-    return np.asarray(gammaln(a + x) - gammaln(a))
-
-
-# -- Pairs of features that depend on each other given the class -----------------------------------
+# == Pairs of features that depend on each other given the class ===================================
 
 _MOST_PAIRS, _BYTES_A_PAIR = 2_000_000, 64
 _LEVELS, _NUMBERS = 512, 128
