@@ -126,9 +126,9 @@ def _count_blocks(draft: NaiveBayesClassifier, blocks: Blocks, first: int) -> _B
 
 
 def _count_block(model: Any, batches: Iterable[object], number: int, decides: bool) -> _BlockCounts:
-    """Return the counts of block `number` with the columns of `counter`.
+    """Return the counts of block `number` with the columns of `model`.
 
-    If `counter` is unfitted, the first rows with weight decide the columns, provided that the block `decides`.
+    If `model` is unfitted, the first rows with weight decide the columns, provided that the block `decides`.
     """
     total = _BlockCounts(Levels(()))
     try:

@@ -31,7 +31,7 @@ from bayesnb.encoding.table import require_present
 from bayesnb.fitted.state import Classifier
 from bayesnb.model import ESTIMATES, NaiveBayes
 
-# -- Random splits of labelled rows, and standard errors of differences over them ------------------
+# == Random splits of labelled rows, and standard errors of differences over them ==================
 
 
 def stratified_splits(
@@ -178,7 +178,7 @@ def _shuffled_classes(y: object, repeats: int, seed: int, least: int, meaning: s
         yield [rng.permutation(g) for g in groups]
 
 
-# -- Scores of predicted class probabilities -------------------------------------------------------
+# == Scores of predicted class probabilities =======================================================
 
 _CLIP = 1e-15
 _BINS = 15
@@ -417,7 +417,7 @@ def _binned(rows: RowScores, edges: np.ndarray) -> tuple[np.ndarray, np.ndarray,
     return count, top, correct
 
 
-# -- Maximum likelihood and the Bayesian estimates compared by their scores on held-out rows -------
+# == Maximum likelihood and the Bayesian estimates compared by their scores on held-out rows =======
 
 Split = tuple[object, object, object, object]
 """Rows to fit and their labels, rows to test and their labels."""
@@ -759,7 +759,7 @@ def _table(
     return pd.DataFrame(table, pd.Index(list(scores), name="estimate")).assign(same_as=rows.same_as())
 
 
-# -- Estimates that are compared: how they are fitted, their predictions, and which of them coincide
+# == Estimates that are compared: how they are fitted, their predictions, and which of them coincide
 
 WEIGHTED = "weighted"
 _SAME = 1e-12
@@ -981,7 +981,7 @@ def _predict(classifier: Any, X: object, reading: dict[str, Any], classes: np.nd
     return log_proba, classes[np.argmax(log_proba, axis=1)]
 
 
-# -- Maximum likelihood and the Bayesian estimates compared over the number of training rows -------
+# == Maximum likelihood and the Bayesian estimates compared over the number of training rows =======
 
 _WITH_ERROR = ("brier", "log_loss_clipped")
 

@@ -39,8 +39,6 @@ R = TypeVar("R")
 
 _PIECE = 2**18  # Copies of a piece stay in the cache; those of whole large models would take much memory.
 
-__all__ = ["count", "log_evidence", "log_joint", "update"]
-
 Output = Callable[[Any], Any]
 """Function of joint log probabilities (N, C), such as `scoring.log_proba`."""
 
@@ -367,3 +365,6 @@ def log_add(total: jax.Array, scores: jax.Array, which: jax.Array) -> jax.Array:
 def log_base(statistics: tuple[Any, ...], x: tuple[Any, ...], known: jax.Array) -> jax.Array:
     """(N,) log base measures of one piece of rows: `known` (N,) from the host plus those of the kernels."""
     return xp.asarray(known + kernel_log_base(statistics, x))
+
+
+__all__ = ["count", "log_evidence", "log_joint", "update"]

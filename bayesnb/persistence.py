@@ -1,15 +1,16 @@
-"""Save and load fitted classifiers: one safetensors file, which is read without executing anything.
+"""Files of fitted classifiers (safetensors) and of bags of words (JSON), read without executing anything.
 
-The arrays are the file's tensors. Everything else (labels, levels, names, hyperparameters) is JSON in the metadata: a
-tree of plain values, lists, and objects with the name of one of the few types that `collect_types` lists. Some values
-are longer than the text that declares them: ranges, names that are positions, arrays without elements. The lengths of
-all these together are limited to the number of bytes of the file, and so are the number of classifiers in one file and
-the number of values with the same hash, so that reading takes time and memory proportional to the file.
+The arrays of a classifier are the file's tensors. Everything else (labels, levels, names, hyperparameters) is JSON in
+the metadata: a tree of plain values, lists, and objects with the name of one of the few types that `collect_types`
+lists. Some values are longer than the text that declares them: ranges, names that are positions, arrays without
+elements. The lengths of all these together are limited to the number of bytes of the file, and so are the number of
+classifiers in one file and the number of values with the same hash, so that reading takes time and memory proportional
+to the file.
 
 Trees of older files are converted to the current version, one version at a time. A field that was added with a default
 needs no function, as the default stands for the field in older files. In statistics every field is an array, so that no
 field has a default. A field or a type that was renamed, removed or given another meaning needs a function in
-`MIGRATIONS`, which increases the version by one. `tests/fixtures` has files of all versions.
+`MIGRATIONS`, which increases the version by one. `tests/fixtures` has files of all earlier versions.
 """
 
 from __future__ import annotations
@@ -43,7 +44,7 @@ from bayesnb.fitted.state import require_fitted
 from bayesnb.model import NaiveBayes, Statistics, TermWeights
 from bayesnb.weights.terms import WeightPath, Weights
 
-# -- Check that values are of the types of annotations ---------------------------------------------
+# == Check that values are of the types of annotations =============================================
 
 
 def conforms(value: object, hint: Any) -> bool:
@@ -84,7 +85,7 @@ def _is_open(hint: Any) -> bool:
     return hint is Any or getattr(hint, "_is_protocol", False)
 
 
-# -- Types, labels, keys and time zones that a file can have ---------------------------------------
+# == Types, labels, keys and time zones that a file can have =======================================
 
 FORMAT = "bayesnb"
 TAG = "type"
@@ -166,7 +167,7 @@ def require_zone(zone: object, where: str) -> None:
         raise TypeError(f"{where} has the time zone {shown(zone)}; use offsets from UTC or names: 'Europe/Berlin'.")
 
 
-# -- Conversion of a model to a tree of JSON with arrays, and back, in memory and time proportional to the file's size
+# == Conversion of a model to a tree of JSON with arrays, and back, in memory and time proportional to the file's size
 
 Tree = Any
 """Value of JSON."""
@@ -436,7 +437,7 @@ def _decode_time(tree: dict[str, Tree]) -> Any:
     return pd.Timestamp(int(tree["value"]), unit="ns", tz=tree["zone"]).as_unit(tree["unit"])
 
 
-# -- Convert the trees of older files to the current version, one version at a time ----------------
+# == Convert the trees of older files to the current version, one version at a time ================
 
 _FAMILIES = {"Moments": "NormalInverseGamma", "Totals": "GammaPoisson"}
 
@@ -484,7 +485,7 @@ def migrate(tree: Any, written: int) -> Any:
     return tree
 
 
-# -- Read files whose writer is unknown; whatever is wrong with the content raises `CorruptModelError`
+# == Read files whose writer is unknown; whatever is wrong with the content raises `CorruptModelError`
 
 _FEW_BRACKETS = 2**18
 _LONGEST_MESSAGE, _LONGEST_QUOTE = 1000, 200
@@ -573,7 +574,7 @@ def require_few_brackets(text: bytes) -> None:
         raise CorruptModelError(f"the file has {brackets:,} lists and objects in {len(text):,} bytes, above {most:,}.")
 
 
-# -- Read and write the file of a `BagOfWords`: one JSON object of options and words, with a checksum
+# == Read and write the file of a `BagOfWords`: one JSON object of options and words, with a checksum
 
 _WORDS_FORMAT = "bayesnb.text.BagOfWords"
 _FOREIGN = f"the file was not written by {_WORDS_FORMAT}.save"
@@ -709,7 +710,7 @@ def _checksum(content: dict[str, Any]) -> str:
     return hashlib.sha256(json.dumps(content, sort_keys=True).encode()).hexdigest()
 
 
-# -- Save and load fitted classifiers: one safetensors file, which is read without executing anything
+# == Save and load fitted classifiers: one safetensors file, which is read without executing anything
 
 _LONGEST_HEADER = 100_000_000  # The safetensors library reads no longer header.
 

@@ -19,7 +19,7 @@ from bayesnb.fitted import scoring
 from bayesnb.fitted.state import Classifier, Fitted, require_posterior
 from bayesnb.model import Estimate, JointLikelihood
 
-# -- Names, texts, numbers and sums as SQL that SQLite, DuckDB and PostgreSQL share ----------------
+# == Names, texts, numbers and sums as SQL that SQLite, DuckDB and PostgreSQL share ================
 
 _LONGEST_NAME = 63  # PostgreSQL cuts longer names without an error.
 
@@ -83,7 +83,7 @@ def number_and_nan(name: object) -> tuple[str, str]:
     return value, f"{value} > 0 AND -{value} > 0"
 
 
-# -- Query that counts rows in the database: sufficient statistics of a table, for `bayesnb.from_counts`
+# == Query that counts rows in the database: sufficient statistics of a table, for `bayesnb.from_counts`
 
 
 def counts(
@@ -209,7 +209,7 @@ def _null_unless_all(condition: str, value: str) -> str:
     return f"CASE WHEN MIN(CASE WHEN {condition} THEN 1 ELSE 0 END) = 1 THEN {value} END"
 
 
-# -- Terms of a fitted classifier as tables of levels and as densities, for SQL: log p(c, row) is the sum of these
+# == Terms of a fitted classifier as tables of levels and as densities, for SQL: log p(c, row) is the sum of these
 
 IMPOSSIBLE, CERTAIN = -1e304, 1e299
 """Scores in place of -inf and +inf, which SQL has no literal for; sums of thousands of them do not overflow."""
@@ -410,7 +410,7 @@ def _texts(level: Any, where: object) -> tuple[str, ...]:
     return tuple(dict.fromkeys(texts))
 
 
-# -- Query that scores rows in the database: the class probabilities of a fitted classifier as one SELECT
+# == Query that scores rows in the database: the class probabilities of a fitted classifier as one SELECT
 
 _MOST_COLUMNS = 1500  # PostgreSQL has at most 1,664 columns in a SELECT.
 _FEW_CLASSES = 8

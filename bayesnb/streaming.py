@@ -16,8 +16,8 @@ from typing import Any
 import numpy as np
 import scipy.sparse as sp
 
-from bayesnb._util import arrays as rows_of
 from bayesnb._util.arguments import INT64, ZERO_WEIGHTS, require_flag, require_integer, require_iterable, require_path
+from bayesnb._util.arrays import take_rows as take_rows_of_table
 from bayesnb._util.atomic_files import require_writable
 from bayesnb._util.terminal import progress as progress_bar
 from bayesnb._util.warnings import require
@@ -30,7 +30,7 @@ from bayesnb.fitted.counting import declare
 from bayesnb.fitted.state import require_classifier
 from bayesnb.persistence import digest_hyperparameters, load, save, user_classes
 
-# -- Digests of the first rows of a stream, by which a checkpoint recognises the stream ------------
+# == Digests of the first rows of a stream, by which a checkpoint recognises the stream ============
 
 _MOST_CELLS = 2**14
 
@@ -122,7 +122,7 @@ def _canonical(value: object) -> str:
 
 def take_rows(part: Any, rows: slice) -> Any:
     """Return the rows in a slice of X, y or weights; None and a number (weight of every row) stay as they are."""
-    return part if part is None or isinstance(part, Number) else rows_of.take_rows(part, rows)
+    return part if part is None or isinstance(part, Number) else take_rows_of_table(part, rows)
 
 
 def n_rows(part: Any) -> int:
@@ -130,7 +130,7 @@ def n_rows(part: Any) -> int:
     return int(part.shape[0]) if getattr(part, "shape", None) else len(part)
 
 
-# -- Fit to more rows than memory holds: batches of any iterator or of files, with checkpoints -----
+# == Fit to more rows than memory holds: batches of any iterator or of files, with checkpoints =====
 
 #: Cells of a text file that are missing by default: the strings that pandas reads as missing.
 MISSING = frozenset(["", "#N/A", "#N/A N/A", "#NA", "<NA>", "N/A", "n/a", "NA", "NULL", "null", "None"]) | {

@@ -11,7 +11,7 @@ import numpy as np
 import scipy.sparse as sp
 from sklearn.utils import _safe_indexing
 
-# -- Selection of rows from any table that users pass, and results of rows put in their order ------
+# == Selection of rows from any table that users pass, and results of rows put in their order ======
 
 
 def take_rows(X: Any, index: np.ndarray | slice) -> Any:
@@ -27,7 +27,7 @@ def scatter_rows(parts: Sequence[tuple[np.ndarray, np.ndarray]]) -> np.ndarray:
     return values
 
 
-# -- Counts of pairs of levels in each class, as products of indicator matrices --------------------
+# == Counts of pairs of levels in each class, as products of indicator matrices; limit of memory ===
 
 _MOST_CELLS = 2**22
 _MOST_ROWS = 2**16
@@ -79,7 +79,7 @@ def require_memory(counts: int, what: str, advice: str) -> None:
         raise ValueError(f"{what} would take {needed:.1f} GB; the limit is {most:.1f} GB. {advice}")
 
 
-# -- Methods of rows on dask collections, computed lazily block by block; dask is imported only if X is a collection
+# == Methods of rows on dask collections, computed lazily block by block; dask is imported only if X is a collection
 
 Method = Callable[..., Any]
 

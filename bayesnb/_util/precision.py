@@ -13,7 +13,7 @@ from typing import Any, ParamSpec, TypeVar
 import jax
 import numpy as np
 
-# -- Double precision for public host functions, whatever JAX is configured to do ------------------
+# == Double precision for public host functions, whatever JAX is configured to do ==================
 
 P = ParamSpec("P")
 R = TypeVar("R")
@@ -81,7 +81,7 @@ def _to_numpy(leaf: Any) -> Any:
     return np.asarray(leaf) if isinstance(leaf, jax.Array) else leaf
 
 
-# -- Maps in several threads, whose results do not depend on the number of threads -----------------
+# == Maps in several threads, whose results do not depend on the number of threads =================
 
 Item = TypeVar("Item")
 Found = TypeVar("Found")
@@ -108,7 +108,7 @@ def map_in_threads(call: Callable[[Item], Found], arguments: Sequence[Item]) -> 
         pool.shutdown(cancel_futures=True)
 
 
-# -- JAX's compilation cache on disk, in the user's cache folder -----------------------------------
+# == JAX's compilation cache on disk, in the user's cache folder ===================================
 
 
 def enable_cache(path: str | os.PathLike[str] | None = None) -> Path:

@@ -16,7 +16,7 @@ from numbers import Real
 from threading import Timer, current_thread, main_thread
 from types import FrameType
 
-# -- Names cut to a number of columns of text, so that different names stay different --------------
+# == Names cut to a number of columns of text, so that different names stay different ==============
 
 
 def count_columns(text: str) -> int:
@@ -56,7 +56,7 @@ def _width(character: str) -> int:
     return 2 if unicodedata.east_asian_width(character) in "WF" else 1
 
 
-# -- Small HTML tables for notebooks, in the colours of the page, light or dark --------------------
+# == Small HTML tables for notebooks, in the colours of the page, light or dark ====================
 
 _MOST_ROWS = 50
 _TABLE = "color: inherit; background: transparent; border-collapse: collapse; margin: 0.3em 0;"
@@ -103,7 +103,7 @@ def _cell(tag: str, value: object, right: bool) -> str:
     return f'<{tag} style="{_CELL}{side};{weight}">{escape(format_number(value))}</{tag}>'
 
 
-# -- Handlers of Ctrl-C for the command line: some packages lose a KeyboardInterrupt, at import or in a callback
+# == Handlers of Ctrl-C for the command line: some packages lose a KeyboardInterrupt, at import or in a callback
 
 _CALLBACK = "_xla_gc_callback"
 """Function of JAX that Python calls during garbage collection, where it drops exceptions."""
@@ -157,7 +157,7 @@ def _handling(handler: Callable[[int, FrameType | None], None]) -> Iterator[None
         signal.signal(signal.SIGINT, before)
 
 
-# -- Progress bars on a terminal or in a notebook, for work that takes longer than a second --------
+# == Progress bars on a terminal or in a notebook, for work that takes longer than a second ========
 
 _MANY_ROWS = 4096
 

@@ -10,7 +10,7 @@ from contextvars import ContextVar
 from importlib.util import find_spec
 from types import FrameType
 
-# -- Check of the optional packages that a function needs ------------------------------------------
+# == Check of the optional packages that a function needs ==========================================
 
 
 def require(who: str, extra: str, *packages: str) -> None:
@@ -44,7 +44,7 @@ def require(who: str, extra: str, *packages: str) -> None:
         raise ImportError(message, name=absent[0])
 
 
-# -- Warnings that point at the user's line --------------------------------------------------------
+# == Warnings that point at the user's line ========================================================
 
 
 class UnknownLevelWarning(UserWarning):

@@ -1,4 +1,4 @@
-"""Analyses of fitted classifiers: model selection, checks, conformal sets, explanations, drift."""
+"""Analyses of fitted classifiers: selection, checks, dependence, drift, conformal sets, explanations, prevalence."""
 
 from lazy_loader import attach
 

@@ -42,7 +42,7 @@ from bayesnb.fitted.state import (
 )
 from bayesnb.model import Estimate, JointLikelihood, Statistics, plus
 
-# -- Conformity scores: probability of each row's label given all other rows, when one more row is among the data
+# == Conformity scores: probability of each row's label given all other rows, when one more row is among the data
 
 _TIE = 1e-9  # relative to the log odds; leave-one-out is exact to 1e-10
 _LARGE = 1e300  # stands for infinite log odds, so that differences are not NaN
@@ -269,14 +269,13 @@ def _finite(log_odds: jax.Array) -> jax.Array:
     return xp.asarray(xp.where(log_odds <= _LARGE, log_odds, _LARGE))
 
 
-# -- Cross-conformal ranks: candidates are compared with the rows of each fold by a fit without that fold
+# == Cross-conformal ranks: candidates are compared with the rows of each fold by a fit without that fold
 
 N_FOLDS = 10
 GUARANTEE = (
     "Cross-conformal: weights and structure are fitted again without each of ten folds. A set for coverage 1 - ε "
     "misses the label with a probability of at most 2ε, and of about ε in simulations (Vovk 2015)."
 )
-_EQUAL = 1e-9
 # Fit without the rows of a fold; positions (C,) of the classifier's classes among those of the fit, -1 for none; log
 # odds against the label of each row of the fold, in descending order; class and replication count of each row.
 Fold = tuple[Fitted, np.ndarray, np.ndarray, np.ndarray, np.ndarray]
@@ -312,7 +311,7 @@ def _rank(folds: list[Fold], estimate: Estimate, by_class: bool, X: object) -> n
     ranks = np.zeros(())
     for fitted, position, against, label, weight in folds:
         candidates = _log_odds(fitted, position, X, estimate)
-        margin = _EQUAL * np.maximum(1.0, abs(np.where(np.isfinite(candidates), candidates, 0.0)))
+        margin = _TIE * np.maximum(1.0, abs(np.where(np.isfinite(candidates), candidates, 0.0)))
         class_ranks = []
         for c in range(candidates.shape[1]):
             total = np.concatenate([[0.0], np.cumsum(np.where(label == c, weight, 0.0) if by_class else weight)])
@@ -337,7 +336,7 @@ def _log_odds(fitted: Fitted, position: np.ndarray, X: object, estimate: Estimat
     return log_odds_against(np.where(position < 0, -np.inf, joint[:, position]))
 
 
-# -- Conformal prediction: sets of labels with guaranteed coverage, by exact leave-one-out or by folds
+# == Conformal prediction: sets of labels with guaranteed coverage, by exact leave-one-out or by folds
 
 Ties = Literal["conservative", "random"]
 

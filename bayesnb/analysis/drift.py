@@ -25,7 +25,7 @@ from bayesnb.fitted.counting import Counted
 from bayesnb.fitted.state import Classifier, Fitted, NotOfferedError, is_mixture, require_fitted
 from bayesnb.model import Statistics
 
-# -- Tests whether two samples come from one population, by their counts and moments in each class -
+# == Tests whether two samples come from one population, by their counts and moments in each class =
 
 # Least expected count of a group of levels, and number of groups of the cells of a number.
 _FEWEST_EXPECTED, _MOST_GROUPS = 5.0, 10
@@ -209,7 +209,7 @@ def _gamma_tail(statistic: Any, mean: Any, variance: Any) -> Any:
     return np.where(varies, gammaincc(mean**2 / variance, statistic * mean / variance), 1.0)
 
 
-# -- Drift: tests of each column of new rows against the sufficient statistics of the training rows
+# == Drift: tests of each column of new rows against the sufficient statistics of the training rows
 
 _NO_CLASS = Levels((None,))
 

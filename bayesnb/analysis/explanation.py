@@ -40,7 +40,7 @@ from bayesnb.uncertainty import CLASS, require_proper
 from bayesnb.uncertainty.class_probabilities import padded_posterior
 from bayesnb.uncertainty.draws import CLASS_PROB, draw_posterior, draw_variates
 
-# -- Contributions of the features of a row to the log odds of one class against another -----------
+# == Contributions of the features of a row to the log odds of one class against another ===========
 
 
 def explain(
@@ -305,7 +305,7 @@ def _cell_values(columns: Columns, rows: Rows, names: np.ndarray, table: Table) 
     return cells
 
 
-# -- Words, or levels, that are evidence for a class, with the uncertainty of their probabilities --
+# == Words, or levels, that are evidence for a class, with the uncertainty of their probabilities ==
 
 _KINDS = ("multinomial", "bernoulli", "categorical")
 _FEWEST_CANDIDATES = 200
@@ -539,7 +539,7 @@ def _summarize_draws(
     return np.concatenate(summaries, axis=1)
 
 
-# -- Value of information: expected decrease of the entropy of the class if a missing cell becomes known
+# == Value of information: expected decrease of the entropy of the class if a missing cell becomes known
 
 # Nodes of the predictive distribution of each class, as quantiles of a standard normal variate.
 _NODES = np.linspace(-5.0, 5.0, 101)

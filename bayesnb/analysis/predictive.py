@@ -36,7 +36,7 @@ from bayesnb.uncertainty.replicates import (
     simulate_cells,
 )
 
-# -- Statistics of labelled tables that a model may fail to replicate, for many tables of the same rows at a time
+# == Statistics of labelled tables that a model may fail to replicate, for many tables of the same rows at a time
 
 _MOST_NUMBERS = 2**22
 _FEWEST_ROWS, _ROUNDING = 3, 1e-12
@@ -329,7 +329,7 @@ STATISTICS = {
 }
 
 
-# -- Posterior predictive checks: does the model replicate what the table shows? -------------------
+# == Posterior predictive checks: does the model replicate what the table shows? ===================
 
 _MOST_VALUES = 2**25
 _TIE = 1e-9
@@ -675,7 +675,7 @@ def _to_frame(tables: Tables, i: int, encoding: Encoding) -> pd.DataFrame:
     return pd.DataFrame({names[j]: columns[j] for j in sorted(columns)})
 
 
-# -- Class probabilities under the prior alone -----------------------------------------------------
+# == Class probabilities under the prior alone =====================================================
 
 _MOST_CELLS = 2**21
 
@@ -769,7 +769,7 @@ def _draw_parameters(variates: Variates, n: int, family: Prior) -> Any:
     return family.draw(variates, n)
 
 
-# -- Sensitivity of class probabilities to the strength of the prior -------------------------------
+# == Sensitivity of class probabilities to the strength of the prior ===============================
 
 
 def prior_sensitivity(

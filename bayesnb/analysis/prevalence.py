@@ -27,7 +27,7 @@ from bayesnb.model import log_normalize
 from bayesnb.uncertainty.class_probabilities import Parameters, evaluate_rows, map_blocks, read_parameters
 from bayesnb.uncertainty.draws import draw_posterior
 
-# -- Posterior of class shares π given unlabelled rows: p(π | U) ∝ Dir(π | α) Π_i Σ_c π_c p(x_i | c)
+# == Posterior of class shares π given unlabelled rows: p(π | U) ∝ Dir(π | α) Π_i Σ_c π_c p(x_i | c)
 
 _TOLERANCE = 1e-9  # gap to the maximum, in nats, over Σa + Σn
 _MOST_STEPS = 10_000
@@ -266,7 +266,7 @@ def _draw_labels(
     return -np.diff([n_rows, *beyond, 0])
 
 
-# -- Prevalence: posterior of the classes' shares among unlabelled rows, where these differ from the training rows'
+# == Prevalence: posterior of the classes' shares among unlabelled rows, where these differ from the training rows'
 
 _LEAST_SIZE = 50  # effective draws; fewer leave one or two beyond each end of a 90% interval
 _NEGLIGIBLE = 0.01  # nats: less than .15 posterior standard deviations

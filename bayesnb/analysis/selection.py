@@ -36,7 +36,7 @@ from bayesnb.fitted.state import (
 )
 from bayesnb.model import Estimate, NaiveBayes, Statistics
 
-# -- Exact leave-one-out: each row scored by the posterior of all other rows, without refits -------
+# == Exact leave-one-out: each row scored by the posterior of all other rows, without refits =======
 
 Kind = Literal["label", "row"]
 
@@ -260,7 +260,7 @@ def _standard_error(weight: np.ndarray, pointwise: np.ndarray) -> float:
     return float(np.sqrt(weight @ (pointwise - mean) ** 2))
 
 
-# -- Null distribution of a score over permutations of the labels ----------------------------------
+# == Null distribution of a score over permutations of the labels ==================================
 
 
 @dataclass(frozen=True, eq=False)
@@ -356,7 +356,7 @@ def permutation_null(
     return PermutationNull(float(procedure(y)), np.array(null))
 
 
-# -- Bayes factors of two models of the same data --------------------------------------------------
+# == Bayes factors of two models of the same data ==================================================
 
 
 @dataclass(frozen=True)
@@ -479,7 +479,7 @@ def _contents(fitted: Fitted) -> list[tuple[str, Any]]:
     return contents
 
 
-# -- Evidence as a learning curve: each row is predicted from the rows before it -------------------
+# == Evidence as a learning curve: each row is predicted from the rows before it ===================
 
 
 @dataclass(frozen=True, eq=False)
@@ -594,7 +594,7 @@ def _require_all(counted: Statistics, given: Statistics) -> None:
         raise ValueError(f"prequential: X, y and sample_weight must be all rows that nb was fitted on. {problem}")
 
 
-# -- Choice of the prior's strength by leave-one-out or by evidence --------------------------------
+# == Choice of the prior's strength by leave-one-out or by evidence ================================
 
 NAMES = ("alpha", "class_alpha", "kappa", "a")
 _CONCENTRATIONS = {"alpha", "class_alpha"}  # hyperparameters of the classifier itself

@@ -1,1 +1,1 @@
-"""Commands of `python -m bayesnb`: from a CSV file to a report."""
+"""Commands of `python -m bayesnb`: compare, fit, score and drift, for CSV and Parquet files."""

@@ -38,7 +38,7 @@ from bayesnb.cli.document import (
 from bayesnb.cli.tables import blamed_on, open_table, require_readable, title
 from bayesnb.version import __version__
 
-# -- Parser of the command line, with the flags of all commands ------------------------------------
+# == Parser of the command line, with the flags of all commands ====================================
 
 _COMPARE = """Fit naive Bayes and compare maximum likelihood with the Bayesian estimates, with weights of features,
 and with logistic regression: scores on held-out rows, the log evidence, and the most uncertain parameters with
@@ -212,7 +212,7 @@ def _add_file_flags(command: argparse.ArgumentParser) -> Any:
     return command.add_argument
 
 
-# -- Commands `compare`, `fit`, `score` and `drift`: flags and files are checked before packages are imported
+# == Commands `compare`, `fit`, `score` and `drift`: flags and files are checked before packages are imported
 
 _FEW = 8
 _INPUTS = ("csv", "parquet", "model", "loss", "reference")

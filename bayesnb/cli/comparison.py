@@ -41,10 +41,10 @@ from bayesnb.estimators.base import NaiveBayesClassifier
 from bayesnb.estimators.plain import OF_KIND
 from bayesnb.evaluation import WEIGHTED, Scored, score_fitted, standard_error
 from bayesnb.families import offers
-from bayesnb.fitted.state import FEWEST_EVENTS
 from bayesnb.uncertainty import CLASS, decompose_uncertainty, parameter_table, predict_interval
+from bayesnb.weights.cross_fitting import FEWEST_EVENTS
 
-# -- Rates of the classes on held-out rows, and how many rows of a class are found: what a decision rests on
+# == Rates of the classes on held-out rows, and how many rows of a class are found: what a decision rests on
 
 _THRESHOLDS = (0.5, 0.3, 0.2, 0.1, 0.05, 0.02, 0.01, 0.005, 0.002, 0.001)
 _N_THRESHOLDS = 5
@@ -150,7 +150,7 @@ def _gap(differences: np.ndarray) -> Difference:
     return Difference(float(differences.mean()), float(np.std(differences) / sqrt(len(differences))), NOISE)
 
 
-# -- Verdict, caveats and suggested commands for one analysed data set: rules that turn its numbers into sentences
+# == Verdict, caveats and suggested commands for one analysed data set: rules that turn its numbers into sentences
 
 NOISE, NOISE_OF_FOLDS = 2.0, 3.0
 """Standard errors from which a difference is more than noise; cross-validated standard errors are too small."""
@@ -415,7 +415,7 @@ def _steps(f: Findings) -> Iterator[Step]:
         yield Step(f"{why}let each column of numbers have a density of its own shape.", "--numbers auto")
 
 
-# -- Comparison of estimates: fit naive Bayes, score its estimates on held-out rows, tabulate its parameters
+# == Comparison of estimates: fit naive Bayes, score its estimates on held-out rows, tabulate its parameters
 
 _MANY_CLASSES = 100
 _LONG = 300

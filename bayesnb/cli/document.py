@@ -18,12 +18,7 @@ from typing import Any, Literal
 from bayesnb._util.terminal import count_columns, shorten, shorten_apart
 from bayesnb._util.warnings import OWN_WARNINGS
 
-# -- Text for a terminal: East Asian characters take two columns, and control characters are shown, not obeyed
-
-WIDTH = 100
-_LONG_NAME = 80
-_NARROWEST = 12
-_JOINERS = "\u200c\u200d"  # Persian words and emojis are spelt with these characters.
+# == Errors and warnings of the command line =======================================================
 
 
 class InputError(Exception):
@@ -51,6 +46,14 @@ def recorded_warnings(*ignored: type[Warning]) -> Iterator[list[str]]:
         yield messages
     own = set(OWN_WARNINGS).difference(ignored)
     messages += dict.fromkeys(str(w.message) for w in caught if w.category in own)
+
+
+# == Text for a terminal: East Asian characters take two columns, and control characters are shown, not obeyed
+
+WIDTH = 100
+_LONG_NAME = 80
+_NARROWEST = 12
+_JOINERS = "\u200c\u200d"  # Persian words and emojis are spelt with these characters.
 
 
 def printable(text: str) -> str:
@@ -100,7 +103,7 @@ def enumerate_names(names: Sequence[str], limit: int) -> str:
     return shown if len(names) <= limit else f"{shown}, … ({len(names) - limit} more)"
 
 
-# -- A report as a typed document, and its three renderings: text for a terminal, Markdown, HTML ---
+# == A report as a typed document, and its three renderings: text for a terminal, Markdown, HTML ===
 
 Format = Literal["text", "markdown", "html"]
 SUFFIXES: dict[Format, str] = {"text": ".txt", "markdown": ".md", "html": ".html"}
@@ -250,7 +253,7 @@ def _escape(text: str) -> str:
     return _MARKDOWN.sub(r"\\\1", printable(text))
 
 
-# -- Folder of `--out`: names of its files, and their replacement when all of them are written -----
+# == Folder of `--out`: names of its files, and their replacement when all of them are written =====
 
 BUILT_IN = ("breast_cancer", "watermelon")
 """Names of the data sets that are analysed without a file."""

@@ -26,7 +26,7 @@ from bayesnb.decision import loss_table
 from bayesnb.estimators.base import NaiveBayesClassifier
 from bayesnb.streaming import MISSING, fit_stream
 
-# -- Types of CSV columns: missing cells, numbers or levels, and columns to leave out --------------
+# == Types of CSV columns: missing cells, numbers or levels, and columns to leave out ==============
 
 Label = str | int
 """Label of a class, or level of a categorical column."""
@@ -224,7 +224,7 @@ def describe_columns(notes: Mapping[str, str] | pd.Series) -> list[str]:
     return [f"{enumerate_names([*names], 8)}: {note}" for note, names in groups.items()]
 
 
-# -- Held-out rows and the fits to all other rows, of tables in memory and of files that are read in pieces
+# == Held-out rows and the fits to all other rows, of tables in memory and of files that are read in pieces
 
 Batch = tuple[pd.DataFrame, np.ndarray]
 
@@ -486,7 +486,7 @@ class Sample:
         return chosen
 
 
-# -- Labelled tables with a kind for each column, from a CSV file or of a run without a file, and tables of losses
+# == Labelled tables with a kind for each column, from a CSV file or of a run without a file, and tables of losses
 
 NUMBERS = {family.kind: family for family in (*families.OF_NUMBERS, families.Binned)}
 UNDECIDED = "numbers"

@@ -38,7 +38,7 @@ from bayesnb.encoding import check_table, numeric_columns
 from bayesnb.encoding.table import from_arrow
 from bayesnb.estimators.predictions import FittedClassifier
 
-# -- Fit to a file of any size: a sample teaches weights, structure and densities, and all rows are counted
+# == Fit to a file of any size: a sample teaches weights, structure and densities, and all rows are counted
 
 _CHANGED = "The file changed while it was read. Run the command again."
 _READ_TEXTS = "Name the column in --categorical, to read texts, or in --drop."
@@ -173,7 +173,7 @@ def _identifiers(sample: pd.DataFrame, named: Iterable[str]) -> dict[str, str]:
     return found
 
 
-# -- Class probabilities and decisions for the rows of a file of any size --------------------------
+# == Class probabilities and decisions for the rows of a file of any size ==========================
 
 _FORMULA = f"^[{re.escape(''.join(FORMULA))}]"
 
@@ -309,7 +309,7 @@ def _quote_formulas(column: pa.Array) -> pa.Array:
     return pa.array([quote_formula(cell) for cell in column.to_pylist()], column.type)
 
 
-# -- Tests whether the rows of a file of any size differ from those that a classifier has counted --
+# == Tests whether the rows of a file of any size differ from those that a classifier has counted ==
 
 _LONG = 48
 

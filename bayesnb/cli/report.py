@@ -46,7 +46,7 @@ from bayesnb.uncertainty.arviz import to_arviz
 from bayesnb.version import __version__
 from bayesnb.weights.terms import Weighed, weight_table
 
-# -- Tables for readers: the digits that matter, and parameters under names such as P(sky=sun | yes)
+# == Tables for readers: the digits that matter, and parameters under names such as P(sky=sun | yes)
 
 
 def format_columns(frame: pd.DataFrame, names: Iterable[str]) -> pd.DataFrame:
@@ -142,7 +142,7 @@ _FORMATS: dict[str, Callable[[Any], str]] = {
 }
 
 
-# -- Analyses of a fitted data set for the report: explanation, table and figure of each -----------
+# == Analyses of a fitted data set for the report: explanation, table and figure of each ===========
 
 DPI = 150
 _PREDICTION = ("row", "truth", "prediction", "probability", "lower", "upper")
@@ -331,7 +331,7 @@ def _pairs(outcome: Outcome) -> Analysis:
     return Analysis(text, "pairs", table, shown, plots.detach(plots.independence(table)))
 
 
-# -- Report of a comparison as a document: a short one that is printed, and a full one with all analyses for a file
+# == Report of a comparison as a document: a short one that is printed, and a full one with all analyses for a file
 
 _RANKING = "ranked by the sd of a probability"
 _OF_NUMBERS = ", or of a mean or rate in units of its feature; variances are not ranked"
@@ -448,7 +448,7 @@ def _columns(data: Dataset) -> Bullets:
     return Bullets((*lines, *(f"left out: {name}, {reason}" for name, reason in data.left_out.items())))
 
 
-# -- Files of `--out`: tables, figures, the posterior and the report -------------------------------
+# == Files of `--out`: tables, figures, the posterior and the report ===============================
 
 _CHAINS, _DRAWS = 4, 500
 _MORE = "For more draws, fit the classifier in Python, and call bayesnb.to_arviz(nb, draws=...)."

@@ -22,7 +22,7 @@ from typing import Any
 from bayesnb._util.warnings import require
 from bayesnb.cli.document import InputError, enumerate_names, printable
 
-# -- Cells of a CSV file as text, some rows at a time, and refusals of files that are not tables ---
+# == CSV files: cells as text, some rows at a time, need of memory, and refusals of what is no table
 
 _GZIP = b"\x1f\x8b"
 _DECIMAL_COMMA = r"^([-+]?\d+),(\d+)$"
@@ -207,7 +207,7 @@ def _require_text(place: str, cells: Sequence[str]) -> None:
         raise InputError(f"{place}: the text has a NUL character or is not UTF-8. Save the table as CSV in UTF-8.")
 
 
-# -- CSV and Parquet files of any size, read in batches of rows for the commands `fit`, `score` and `drift`
+# == CSV and Parquet files of any size, read in batches of rows for the commands `fit`, `score` and `drift`
 
 _BATCH_ROWS = 2**14
 _ERRORS = (ValueError, TypeError, NotImplementedError, OSError, ImportError)

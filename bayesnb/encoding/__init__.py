@@ -1,4 +1,4 @@
-"""Encoding of user data for the kernels; no other package validates it."""
+"""Encoding of user data for the kernels: tables, labels and weights are checked here."""
 
 from __future__ import annotations
 

@@ -41,7 +41,7 @@ from bayesnb.encoding.table import (
 from bayesnb.families import Binned, Dirichlet, LevelCounts, PackedCounts
 from bayesnb.families.rows import cell_code
 
-# -- Blocks of columns, which encode cells of a table for a conjugate family -----------------------
+# == Blocks of columns, which encode cells of a table for a conjugate family =======================
 
 
 class Unknown(NamedTuple):
@@ -433,7 +433,7 @@ def require_entries(what: str, n: int, n_columns: int) -> None:
         raise ValueError(f"Every column needs {what}. There are {what} for {n} of {n_columns} columns.")
 
 
-# -- Edges between cells of numbers: from quantiles, from users, and in names ----------------------
+# == Edges between cells of numbers: from quantiles, from users, and in names ======================
 
 
 def quantile_edges(values: np.ndarray, cells: int) -> np.ndarray | None:
@@ -540,7 +540,7 @@ def merge_edges(name: str, first: np.ndarray | None, second: np.ndarray | None) 
     return first
 
 
-# -- Categorical columns, whose levels grow as data come, and the policy for values that are not levels
+# == Categorical columns, whose levels grow as data come, and the policy for values that are not levels
 
 HandleUnknown = Literal["ignore", "error", "level"]
 RESERVED = "<unknown>"
@@ -886,7 +886,7 @@ def declared_categories(column: Any) -> Sequence[Any] | None:
     return None
 
 
-# -- Numbers as the cells in which they lie; the edges of the cells do not change, like declared levels
+# == Numbers as the cells in which they lie; the edges of the cells do not change, like declared levels
 
 _ROWS = 2**14
 """Number of rows of a first batch, evenly spread, that quantiles are taken of."""

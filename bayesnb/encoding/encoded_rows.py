@@ -28,7 +28,7 @@ from bayesnb.families.protocol import no_rows
 from bayesnb.families.rows import joint_code
 from bayesnb.families.structures import BARREN, Network, NetworkCells
 
-# -- Encoded rows of blocks of columns, cut into pieces of rows that the kernels read --------------
+# == Encoded rows of blocks of columns, cut into pieces of rows that the kernels read ==============
 
 CELLS = 2**20
 _MOST_ROWS = 2**14  # Results of larger pieces fragment memory, so that a stream would take ever more of it.
@@ -306,7 +306,7 @@ def pad_rows(array: np.ndarray, size: int, value: object = 0) -> np.ndarray:
     return padded
 
 
-# -- Sparse rows of words, cut into pieces of entries that the kernels read ------------------------
+# == Sparse rows of words, cut into pieces of entries that the kernels read ========================
 
 _LARGEST_TABLE = 2**22
 ENTRIES = 2**17  # that the host reads at a time, so that what is made of them stays in a core's cache
@@ -484,7 +484,7 @@ def _distinct_pairs(level: np.ndarray, count: np.ndarray, n_levels: int) -> tupl
     return index.astype(np.int32), (distinct // n).astype(np.int32), counts.astype(np.float64)[distinct % n]
 
 
-# -- Rows of a structure: categorical cells together with those of their parents, as they count and as they score
+# == Rows of a structure: categorical cells together with those of their parents, as they count and as they score
 
 
 @dataclass(frozen=True, eq=False)

@@ -17,7 +17,7 @@ from bayesnb._util.arguments import shown
 from bayesnb._util.precision import map_in_threads
 from bayesnb._util.warnings import warn
 
-# -- Kinds of columns by the values of their cells: numbers, dates, durations or levels ------------
+# == Kinds of columns by the values of their cells: numbers, dates, durations or levels ============
 
 CellKind = Literal["number", "date", "duration", "level"]
 UNITS = {"date": "days", "duration": "seconds"}
@@ -25,7 +25,8 @@ UNITS = {"date": "days", "duration": "seconds"}
 
 _FIRST_OBJECTS = 100
 _FEWEST_CELLS = 10
-_MOST_EXACT = 2**53
+MOST_EXACT = 2**53
+"""Greatest number up to which float64 has every whole number."""
 """Largest number up to which float64 represents every integer."""
 _KINDS_OF_DTYPES: dict[str, CellKind] = {"i": "number", "u": "number", "f": "number", "M": "date", "m": "duration"}
 _KINDS_OF_TIMES: dict[str, CellKind] = {"Duration": "duration", "Time": "level"}
@@ -102,7 +103,7 @@ def count_as_numbers(values: np.ndarray, *, whole: bool) -> bool:
 
 def exact_numbers(column: Any, numbers: np.ndarray) -> np.ndarray:
     """Return `numbers`, the cells of a column in float64, or the present cells if they are objects that are rounded."""
-    if column.dtype != object or not (abs(numbers) > _MOST_EXACT).any():
+    if column.dtype != object or not (abs(numbers) > MOST_EXACT).any():
         return numbers
     cells = to_objects(column)
     return np.asarray(cells[~_are_missing(cells)])
@@ -115,7 +116,7 @@ def _have_two_values(values: np.ndarray) -> bool:
 
 def _are_whole(values: np.ndarray) -> bool:
     """Return whether all numbers are integers that float64 represents exactly."""
-    if not ((values <= _MOST_EXACT) & (values >= -_MOST_EXACT)).all():
+    if not ((values <= MOST_EXACT) & (values >= -MOST_EXACT)).all():
         return False
     values = values.astype(np.float64)
     return bool((values == np.floor(values)).all())
@@ -178,7 +179,7 @@ def _are_missing(cells: np.ndarray) -> np.ndarray:
     return np.asarray(pd.isna(cells))
 
 
-# -- Levels, the values that a categorical feature or a label can take, and columns as codes of distinct values
+# == Levels, the values that a categorical feature or a label can take, and columns as codes of distinct values
 
 MISSING = -1
 UNKNOWN = -2

@@ -32,7 +32,7 @@ from bayesnb.encoding.table import (
 )
 from bayesnb.families import Binned, ContextTree, Dirichlet, IndependentCuts, Known, TreeAveraged
 
-# -- Prior distributions from the hyperparameters of estimators ------------------------------------
+# == Prior distributions from the hyperparameters of estimators ====================================
 
 _OTHER_PRIOR = "Pass the prior_ of a classifier with the same classes and columns."
 
@@ -391,7 +391,7 @@ def _group_sizes(group: object) -> list[int]:
     return np.unique(np.asarray(group), return_counts=True)[1].tolist()
 
 
-# -- Priors of one parameter, from an interval that contains it with a stated probability ----------
+# == Priors of one parameter, from an interval that contains it with a stated probability ==========
 
 _SUPPORT = {"beta": (0.0, 1.0), "normal": (-np.inf, np.inf), "gamma": (0.0, np.inf)}
 _PARAMETERS = {"beta": ("a", "b"), "normal": ("mean", "sd"), "gamma": ("concentration", "rate")}

@@ -28,7 +28,7 @@ from bayesnb.encoding.priors import context_concentrations, prior_of_contexts, p
 from bayesnb.encoding.table import Table
 from bayesnb.families import ContextsOfRows, ContextTree, Dirichlet, LevelCounts, TreeAveraged
 
-# -- Structures as encodings: a feature with parents has the levels (parents, feature), grouped by the parents
+# == Structures as encodings: a feature with parents has the levels (parents, feature), grouped by the parents
 
 NOT_OBSERVED = "<missing>"
 """Value of a parent whose cell is missing, where this is one more value of the parent."""
@@ -309,7 +309,7 @@ def declare_levels(blocks: Iterable[Columns], known: Iterable[Columns]) -> tuple
     return tuple(columns.with_declared(levels) for columns in blocks)
 
 
-# -- Features under an average over the number of their parents that matter (context trees) --------
+# == Features under an average over the number of their parents that matter (context trees) ========
 
 _CELLS_AT_ONCE = 2**24
 
@@ -371,7 +371,7 @@ class ContextColumns(NodeColumns):
         return type(self)(self.base, tuple(sorted(nodes, key=len, reverse=True)))
 
 
-# -- Features and all pairs of them, for the average over all trees --------------------------------
+# == Features and all pairs of them, for the average over all trees ================================
 
 
 @dataclass(frozen=True, eq=False)
@@ -436,7 +436,7 @@ class PairColumns(NodeColumns):
         return [self.names[int(j)] for j in np.flatnonzero(missing)]
 
 
-# -- Terms of a classifier as sums and differences of the terms of its blocks ----------------------
+# == Terms of a classifier as sums and differences of the terms of its blocks ======================
 
 DEPENDENCE = "{} | parents"
 """Name of the term of a column's dependence on its parents."""

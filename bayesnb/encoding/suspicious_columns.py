@@ -15,7 +15,7 @@ from scipy.special import gammaln
 from bayesnb._util.arguments import shown
 from bayesnb._util.warnings import SuspiciousColumnWarning, warn
 from bayesnb.encoding.columns import declared_categories
-from bayesnb.encoding.levels import UNITS, Levels, factorize, to_objects
+from bayesnb.encoding.levels import MOST_EXACT, UNITS, Levels, factorize, to_objects
 from bayesnb.encoding.table import Table, check_labels, to_table
 
 if TYPE_CHECKING:
@@ -27,7 +27,6 @@ _GROWTH = 2**5
 _MOST_NAMES = 6
 _LABEL = -1
 _FEWEST_CELLS = 20
-_MOST_EXACT = 2**53
 _CHANCE = 1e-3
 """Probability with which columns may be equal by chance alone, for all pairs of columns together."""
 _BLOCK = 2**22
@@ -390,7 +389,7 @@ def _comparable_cells(column: Any, where: str) -> np.ndarray:
     """Return the cells (N,) of a column of levels as numbers with NaN if all are numbers, else as objects with None."""
     codes, values = factorize(column, where)
     cells = to_objects([*values, None])
-    if values and all(isinstance(value, bool | int | float) and abs(value) <= _MOST_EXACT for value in values):
+    if values and all(isinstance(value, bool | int | float) and abs(value) <= MOST_EXACT for value in values):
         cells = cells.astype(np.float64)
     return np.asarray(cells[codes])
 
@@ -406,7 +405,7 @@ def _exact_numbers(numbers: np.ndarray) -> np.ndarray:
 
 def _are_exact(numbers: np.ndarray) -> bool:
     """Return whether numbers are floats, Booleans, or integers up to 2^53, which float64 represents."""
-    return numbers.dtype.kind not in "iu" or bool(numbers.max() <= _MOST_EXACT and numbers.min() >= -_MOST_EXACT)
+    return numbers.dtype.kind not in "iu" or bool(numbers.max() <= MOST_EXACT and numbers.min() >= -MOST_EXACT)
 
 
 def _hash(cells: np.ndarray) -> int:

@@ -32,7 +32,7 @@ from bayesnb.encoding.levels import (
     to_python,
 )
 
-# -- Check of a user's X, and access to its columns ------------------------------------------------
+# == Check of a user's X, and access to its columns ================================================
 
 _CELLS: dict[str | None, str] = {None: "no dates or durations", "days": "dates", "seconds": "durations"}
 """Names of cells by the unit in which they are numbers."""
@@ -523,7 +523,7 @@ def is_number(value: Any) -> bool:
     return True
 
 
-# -- Checks of the labels and weights of rows ------------------------------------------------------
+# == Checks of the labels and weights of rows ======================================================
 
 UNLABELED = -1
 _AS_TEXT = {str(UNLABELED): f"the integer {UNLABELED}", "nan": "NaN"}
@@ -727,7 +727,7 @@ def _map_codes(codes: np.ndarray, position: np.ndarray) -> np.ndarray:
     return np.asarray(np.append(position, MISSING).astype(np.int32)[codes])
 
 
-# -- Labelled vectors over classes, columns or levels: mappings and pandas Series, whose entries are matched by label
+# == Labelled vectors over classes, columns or levels: mappings and pandas Series, whose entries are matched by label
 
 _MOST_SHOWN = 12
 

@@ -45,7 +45,20 @@ from bayesnb.fitted.state import Fitted, NotOfferedError, read_columns
 from bayesnb.model import NaiveBayes
 from bayesnb.weights.cross_fitting import NumberTerms, TermColumns
 
-# -- State of classifiers: rows are counted on a copy, and the original takes the new state when nothing can fail
+# == Defaults of hyperparameters ====================================================================
+
+ALPHA = 1.0
+"""Dirichlet concentration of a level; 1 is Laplace smoothing."""
+CLASS_ALPHA = 1.0
+"""Dirichlet concentration of a class."""
+CELLS = 64
+"""Largest number of cells of a column of numbers."""
+DEPENDENCE_CELLS = 6
+"""Largest number of cells of a column of numbers that takes part in a structure."""
+INCLUSION = 0.5
+"""Prior probability that a feature depends on the class."""
+
+# == Counting on a copy =============================================================================
 
 _commit_lock = Lock()
 ANY_STATE = object()
@@ -265,19 +278,7 @@ def commit_counts(nb: NB, updated: Any, model: Any) -> NB:
     return replace_state(nb, fitted)
 
 
-ALPHA = 1.0
-"""Dirichlet concentration of a level; 1 is Laplace smoothing."""
-CLASS_ALPHA = 1.0
-"""Dirichlet concentration of a class."""
-CELLS = 64
-"""Largest number of cells of a column of numbers."""
-DEPENDENCE_CELLS = 6
-"""Largest number of cells of a column of numbers that takes part in a structure."""
-INCLUSION = 0.5
-"""Prior probability that a feature depends on the class."""
-
-
-# -- Fits of a classifier to parts of rows that are encoded once, such as random halves ------------
+# == Fits of a classifier to parts of rows that are encoded once, such as random halves ============
 
 
 @dataclass(frozen=True, eq=False)

@@ -12,6 +12,7 @@ import numpy as np
 
 from bayesnb._util.arguments import require_iterable, require_number, shown
 from bayesnb.encoding import Columns, Encoding, Levels, Rows, check_labels
+from bayesnb.encoding.levels import MOST_EXACT
 from bayesnb.estimators import classifier_state
 from bayesnb.estimators.base import NaiveBayesClassifier
 from bayesnb.families import LevelCounts
@@ -32,7 +33,6 @@ It returns the encoding, and the rows under it.
 """
 COLUMNS = ("class", "feature", "type", "level", "count", "mean", "m2")
 _BOOLEANS = dict.fromkeys(("true", "t", "1", "1.0"), True) | dict.fromkeys(("false", "f", "0", "0.0"), False)
-_EXACT = 2**53
 """Largest integer up to which float64 represents every integer."""
 
 
@@ -319,7 +319,7 @@ def _to_integer(level: object) -> int:
         return int(text)
     except ValueError:
         number = float(text)
-        if not number.is_integer() or abs(number) > _EXACT:
+        if not number.is_integer() or abs(number) > MOST_EXACT:
             raise
         return int(number)
 

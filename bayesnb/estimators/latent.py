@@ -31,7 +31,7 @@ from bayesnb.kernels import Output
 from bayesnb.model import JointLikelihood, NaiveBayes, Statistics, kernel_log_base
 from bayesnb.uncertainty.class_probabilities import read_parameters, score_draws
 
-# -- Expectation–maximisation: rows without a label count for every class by their responsibilities
+# == EM: starts, iterations and options ============================================================
 
 _NEGLIGIBLE = 1e-100
 """Responsibilities up to this are set to zero: they add nothing to any sum, and their reciprocals are finite."""
@@ -207,7 +207,7 @@ def _no_maximum_error(objective: float, where: str = "") -> ValueError:
     )
 
 
-# -- Semi-supervised fits by EM: rows without a label count for every class by their responsibilities
+# == Semi-supervised fits by EM =====================================================================
 
 _MEANING = (
     "EM ends at a local maximum. The model itself estimates the classes of rows without a label: if the model is "
@@ -471,7 +471,7 @@ def use_pooled_priors(nb: NaiveBayesClassifier) -> None:
             nb.set_params(**{name: "pooled"})
 
 
-# -- Latent class models: mixtures of naive Bayes components, fitted by EM -------------------------
+# == Latent class models: mixtures of naive Bayes components, fitted by EM =========================
 
 
 @dataclass(eq=False, repr=False)

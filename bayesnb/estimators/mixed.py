@@ -37,7 +37,10 @@ from bayesnb.fitted.state import require_estimate
 from bayesnb.model import Estimate, NaiveBayes
 from bayesnb.weights.cross_fitting import Density, NumberTerms, compare_densities
 
-# -- Naive Bayes over columns of several kinds -----------------------------------------------------
+if TYPE_CHECKING:
+    import pandas as pd
+
+# == Naive Bayes over columns of several kinds =====================================================
 
 _NUMBERS = ("gaussian", "binned", "auto")
 _ROUNDING = 1e-9
@@ -378,11 +381,7 @@ def as_list(columns: object) -> list[object]:
     return list(columns) if isinstance(columns, Iterable) and not isinstance(columns, str) else [columns]
 
 
-if TYPE_CHECKING:
-    import pandas as pd
-
-
-# -- Naive Bayes averaged over the sets of features that depend on the class -----------------------
+# == Naive Bayes averaged over the sets of features that depend on the class =======================
 
 
 @dataclass(eq=False, repr=False)

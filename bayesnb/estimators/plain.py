@@ -33,7 +33,7 @@ from bayesnb.families.arrays import kernel
 from bayesnb.fitted import counting, scoring
 from bayesnb.model import Estimate
 
-# -- Classifiers whose features have Dirichlet priors: categorical, Bernoulli and multinomial ------
+# == Classifiers whose features have Dirichlet priors: categorical, Bernoulli and multinomial ======
 
 HANDLE_UNKNOWN = ("ignore", "error", "level")
 
@@ -430,7 +430,7 @@ def _read_categories(table: Table, index: Sequence[int], categories: object) -> 
     return list(levels)
 
 
-# -- Classifiers for numbers: Gaussian, Poisson and exponential features ---------------------------
+# == Classifiers for numbers: Gaussian, Poisson and exponential features ===========================
 
 
 @dataclass(eq=False, repr=False)
@@ -725,7 +725,7 @@ OF_KIND: dict[str, type[NumbersNB]] = {cls.family.kind: cls for cls in (Gaussian
 """Classifiers by the kind of numbers in their columns."""
 
 
-# -- Naive Bayes for numbers of any distribution: the average over all binnings --------------------
+# == Naive Bayes for numbers of any distribution: the average over all binnings ====================
 
 _MOST_CELLS = 256
 
@@ -897,6 +897,3 @@ def chosen_cells(edges: Any, encoding: Encoding) -> tuple[str, ...]:
     given = sum(ends is not None for ends in (() if edges is None else edges)) if named is None else len(named)
     binned = sum(len(columns.names) for columns in encoding.blocks if columns.kind == "binned")
     return ("the cells of numbers",) if binned > given else ()
-
-
-__all__ = ["BinnedNB", "cell_columns", "cell_edges", "chosen_cells", "most_probable_cuts"]

@@ -22,7 +22,7 @@ from bayesnb.kernels import Output
 from bayesnb.model import Estimate, NaiveBayes, Statistics
 from bayesnb.uncertainty.class_probabilities import Hyperparameters, Parameters, read_group_draws, score_draws
 
-# -- HTML summary of a fitted classifier in a notebook, from its stored state and nothing else -----
+# == HTML summary of a fitted classifier in a notebook, from its stored state and nothing else =====
 
 _MOST_CLASSES = 12
 _HOLDS = "The posterior follows from these rows. Class probabilities and their intervals hold only if the model does."
@@ -104,7 +104,7 @@ def _list_notes(nb: Any) -> Iterator[str]:
         yield f"The same rows were used to choose {' and '.join(chosen)}."
 
 
-# -- Displays of estimators that do not compute properties, such as the posterior ------------------
+# == Displays of estimators that do not compute properties, such as the posterior ==================
 
 
 def require_unnested(nb: BaseEstimator) -> None:
@@ -167,7 +167,7 @@ def show_stored_attributes(nb: BaseEstimator, doc_link: str = "") -> Any:
     return BaseEstimator._get_fitted_attr_html(displayed, doc_link)
 
 
-# -- Base class of fitted classifiers: the posterior as attributes, and class probabilities of rows
+# == Base class of fitted classifiers: the posterior as attributes, and class probabilities of rows
 
 
 def _empty_labels(nb: FittedClassifier, no_rows: object) -> np.ndarray:

@@ -45,7 +45,7 @@ if TYPE_CHECKING:
     import pandas as pd
 
 
-# -- Conditional probabilities of variables of a network -------------------------------------------
+# == Conditional probabilities of variables of a network ===========================================
 
 
 def query(fitted: Fitted, variables: object, given: Mapping[Any, object] | None) -> pd.Series:
@@ -97,7 +97,7 @@ def query(fitted: Fitted, variables: object, given: Mapping[Any, object] | None)
     return pd.Series(probability.ravel(), index.get_level_values(0) if len(asked) == 1 else index, name="P")
 
 
-# -- Base class of classifiers with arcs between the features --------------------------------------
+# == Base class of classifiers with arcs between the features ======================================
 
 _NO_COLUMNS = NodeColumns(LevelColumns((), (), 0, (), ()), ())
 _DENSITIES = {"gaussian", "binned"}

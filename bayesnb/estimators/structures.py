@@ -41,7 +41,7 @@ from bayesnb.weights.cross_fitting import N_SPLITS, NEGLIGIBLE, random_halves
 if TYPE_CHECKING:
     import pandas as pd
 
-# -- Classifiers with given arcs between features: any network, and one parent of all others (SPODE)
+# == Classifiers with given arcs between features: any network, and one parent of all others (SPODE)
 
 
 @dataclass(eq=False, repr=False)
@@ -343,7 +343,7 @@ class SPODE(StructuredNB):
         self._arcs(self.encoding_, columns, None)
 
 
-# -- Tree-augmented naive Bayes --------------------------------------------------------------------
+# == Tree-augmented naive Bayes ====================================================================
 
 _FEWEST = 0.5
 """Smallest fraction of the rows with a column that must have its parent too, or else `fit` warns."""
@@ -903,7 +903,7 @@ def _log_losses(joints: Iterable[np.ndarray], label: np.ndarray, weight: np.ndar
     return np.where(np.isnan(total), np.inf, total)
 
 
-# -- Naive Bayes averaged over all trees between the features --------------------------------------
+# == Naive Bayes averaged over all trees between the features ======================================
 
 
 @dataclass(eq=False, repr=False)
@@ -1135,7 +1135,7 @@ def _draw_trees(variates: Variates, n: int, family: Any) -> Any:
     return family.draw_trees(variates, n)
 
 
-# -- Averaged one-dependence estimators (AODE) -----------------------------------------------------
+# == Averaged one-dependence estimators (AODE) =====================================================
 
 NB = TypeVar("NB", bound=StructuredNB)
 _LEVELS = "levels"

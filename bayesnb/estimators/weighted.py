@@ -28,7 +28,7 @@ from bayesnb.kernels import Output
 from bayesnb.weights.cross_fitting import CrossFit, TooFewRowsError, choose_weights, cross_fit, weigh_cross_fit
 from bayesnb.weights.terms import Weights, read_weight_draws
 
-# -- Fitted attributes of weighted naive Bayes -----------------------------------------------------
+# == Fitted attributes of weighted naive Bayes =====================================================
 
 
 class WeightAttributes(FittedClassifier):
@@ -133,7 +133,7 @@ class WeightAttributes(FittedClassifier):
         return self.expected_log_loss_
 
 
-# -- Weighted naive Bayes: weights of the terms of a classifier, fitted on random halves of the rows
+# == Weighted naive Bayes: weights of the terms of a classifier, fitted on random halves of the rows
 
 _KINDS = ("auto", "feature", "temperature")
 

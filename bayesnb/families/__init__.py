@@ -1,4 +1,4 @@
-"""Conjugate families: pure mathematics on JAX arrays."""
+"""Conjugate families: pure mathematics on arrays of NumPy and JAX."""
 
 from typing import Any
 

@@ -25,7 +25,7 @@ from jaxtyping import Float, Integer
 
 from bayesnb._util.terminal import card, format_number, table
 
-# -- Formulas written once that run in NumPy on NumPy arrays, without compilation, and in JAX on JAX's
+# == Formulas written once that run in NumPy on NumPy arrays, without compilation, and in JAX on JAX's
 
 FEW = 2**16
 """Most numbers in the arguments of a kernel that NumPy evaluates: a few milliseconds of its time."""
@@ -316,7 +316,7 @@ def log_segment_sum(values: Float[Any, "*C E"], index: Integer[Any, "E"], n: int
     return top + xp.log(segment_sum(xp.exp(values - top[..., index]), index, n))
 
 
-# -- Text and HTML of distributions and statistics: shapes and ranges of their arrays, which may be long
+# == Text and HTML of distributions and statistics: shapes and ranges of their arrays, which may be long
 
 _NAMES = "A distribution, by class and feature; parameter_table(nb) has their names, and intervals."
 
@@ -371,7 +371,7 @@ def _least_and_greatest(value: Any) -> tuple[float, ...] | None:
     return float(np.nanmin(numbers)), float(np.nanmax(numbers))
 
 
-# -- Arrays of JAX or NumPy, frozen dataclasses of them that are JAX pytrees, and JAX's maps with types
+# == Arrays of JAX or NumPy, frozen dataclasses of them that are JAX pytrees, and JAX's maps with types
 
 Array = jax.Array | np.ndarray
 Tree = TypeVar("Tree")

@@ -29,7 +29,7 @@ from bayesnb.families.protocol import Cumulants, Family, ReadyLikelihood, Variat
 from bayesnb.families.rows import Multinomial, as_rows, weighted, with_counts
 from bayesnb.families.special import log_rising
 
-# -- Features that may not depend on the class: averages of the model in which they do and the one in which not
+# == Features that may not depend on the class: averages of the model in which they do and the one in which not
 
 
 @pytree
@@ -399,7 +399,7 @@ def _log_evidences(dependent: Any, shared: Any, statistics: Any, together: Any) 
     return xp.sum(dependent.log_evidence(statistics), axis=0), shared.log_evidence(together)[0]
 
 
-# -- Weighted likelihoods: each term, or the whole of a row, to a power ----------------------------
+# == Weighted likelihoods: each term, or the whole of a row, to a power ============================
 
 
 @pytree

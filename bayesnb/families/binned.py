@@ -37,7 +37,7 @@ from bayesnb.families.rows import CountRows, LevelCounts, Multinomial
 from bayesnb.families.special import log_rising, polygammas
 from bayesnb.families.structures import AveragedTables
 
-# -- Sums over all binnings of G cells in a row, that is, over every way to cut them into bins -----
+# == Sums over all binnings of G cells in a row, that is, over every way to cut them into bins =====
 
 Values = Float[jax.Array, "*F G"]
 """Numbers of the cells of each feature."""
@@ -270,7 +270,7 @@ def _no_cell(ending: Float[jax.Array, "G G *F"]) -> Float[jax.Array, "E *F"]:
     return xp.stack([xp.zeros_like(ending[0, 0]), *[xp.full_like(ending[0, 0], NEVER)] * len(ending)])
 
 
-# -- Piecewise constant densities with unknown cuts: averages over all binnings of a feature's cells
+# == Piecewise constant densities with unknown cuts: averages over all binnings of a feature's cells
 
 _AT_A_TIME = 2**20  # bins of several features, so that they fit the cache
 

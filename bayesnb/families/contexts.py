@@ -31,7 +31,7 @@ from bayesnb.families.rows import LevelCounts, Multinomial, with_counts
 from bayesnb.families.special import log_rising, polygammas
 from bayesnb.families.structures import AveragedTables
 
-# -- Context trees by rows: predictive probabilities of the levels of rows, without tables of all contexts
+# == Context trees by rows: predictive probabilities of the levels of rows, without tables of all contexts
 
 _HALF = np.log(0.5)
 _LARGEST_COUNT = 2**20
@@ -185,7 +185,7 @@ def _log_rising(alpha: np.ndarray, count: np.ndarray) -> Float[np.ndarray, "E C"
     return np.asarray(table[which[:, None], count.astype(np.int64)])
 
 
-# -- Levels given the values of some of their parents: averages over all prunings of a tree of contexts
+# == Levels given the values of some of their parents: averages over all prunings of a tree of contexts
 
 
 @pytree

@@ -39,7 +39,7 @@ from bayesnb.families.rows import (
 )
 from bayesnb.families.special import Histogram, Symmetric, log_rising, polygammas
 
-# -- Dirichlet: the class prior, categorical, Bernoulli and multinomial features, and every structure
+# == Dirichlet: the class prior, categorical, Bernoulli and multinomial features, and every structure
 
 _NOTHING = LevelCounts(0.0)
 
@@ -448,7 +448,7 @@ def simulate_levels(log_theta: np.ndarray, group: np.ndarray, rng: np.random.Gen
     return (noisy == best[..., np.cumsum(first) - 1]).astype(np.int64)
 
 
-# -- Class probabilities that are known, so that data do not change them ---------------------------
+# == Class probabilities that are known, so that data do not change them ===========================
 
 
 @pytree

@@ -38,7 +38,7 @@ from bayesnb.families.protocol import (
 from bayesnb.families.rows import linear, log_or_minus_infinity
 from bayesnb.families.special import log_rising, polygammas
 
-# -- Gamma priors of rates, for families of non-negative numbers with one rate a class and feature -
+# == Gamma priors of rates, for families of non-negative numbers with one rate a class and feature =
 
 
 @pytree
@@ -297,7 +297,7 @@ class IntegratedRates(SumOfCells):
         return self.posterior.log_evidence_of_cell(x, 1.0)
 
 
-# -- Gamma–Poisson: counts that do not share a total -----------------------------------------------
+# == Gamma–Poisson: counts that do not share a total ===============================================
 
 
 @pytree
@@ -421,7 +421,7 @@ class GammaPoisson(Gamma):
         return "nbinom", {"n": self.concentration, "p": self.rate / (self.rate + 1.0)}
 
 
-# -- Gamma–exponential: durations ------------------------------------------------------------------
+# == Gamma–exponential: durations ==================================================================
 
 
 @pytree

@@ -43,7 +43,7 @@ from bayesnb.families.protocol import (
 )
 from bayesnb.families.special import log_rising, polygammas
 
-# -- Count, mean and centred sum of squares: the sufficient statistics of Gaussian features --------
+# == Count, mean and centred sum of squares: the sufficient statistics of Gaussian features ========
 
 
 @pytree
@@ -171,7 +171,7 @@ class Moments:
         return self.merge(cond(cancelled, again, lambda same: same, block))
 
 
-# -- Normal–inverse-gamma: Gaussian features with unknown mean and variance ------------------------
+# == Normal–inverse-gamma: Gaussian features with unknown mean and variance ========================
 
 LOG_2PI = 1.8378770664093453
 

@@ -42,7 +42,7 @@ from bayesnb.families.protocol import (
     pooled,
 )
 
-# -- Rows of numbers, of which some may be missing -------------------------------------------------
+# == Rows of numbers, of which some may be missing =================================================
 
 _IN_CACHE = 2**14
 
@@ -143,7 +143,7 @@ def map_in_pieces(of_rows: Callable[[Any], jax.Array], x: object, n_classes: int
     return results.reshape(pieces * size, *results.shape[2:])[:n]
 
 
-# -- Families of numbers that are independent given the class, each with a posterior that one cell changes
+# == Families of numbers that are independent given the class, each with a posterior that one cell changes
 
 CellReduction = Callable[[jax.Array, jax.Array], jax.Array]
 """Function of a mask of observed cells and of their log probabilities: `sum_cells`, or `only`."""
@@ -362,7 +362,7 @@ def with_axis_of_rows(parameters: Tree) -> Tree:
     return map_leaves(lambda field: xp.asarray(field)[:, None], parameters)
 
 
-# -- Empirical Bayes: priors that are functions of the statistics, and leave-one-out readings that derive them again
+# == Empirical Bayes: priors that are functions of the statistics, and leave-one-out readings that derive them again
 
 
 class EmpiricalPrior(ABC):

@@ -7,6 +7,9 @@ NotImplementedError with a reason in families that do not define it. A family st
 Shapes: C classes, K positions of parameters (features or levels), N rows, T terms, n draws.
 """
 
+# mypy: disable-error-code="empty-body"
+# ruff: noqa: B027
+
 from __future__ import annotations
 
 import inspect
@@ -26,7 +29,7 @@ from jaxtyping import Float, Int
 
 from bayesnb.families.arrays import Array, log_ndtr, map_leaves, pytree, xp
 
-# -- Sources of standard random variates, of which every draw of parameters is a function ----------
+# == Sources of standard random variates, of which every draw of parameters is a function ==========
 
 TermDraws = tuple[Any, Callable[..., jax.Array]]
 """Variates of n draws, and the function of those of one draw to the terms log p(x_t | class, θ) of rows, (N, C, T)."""
@@ -86,11 +89,7 @@ class KeyVariates:
         return part
 
 
-# mypy: disable-error-code="empty-body"
-# ruff: noqa: B027
-
-
-# -- Interface of conjugate families: what every family does, and what only some families do -------
+# == Interface of conjugate families: what every family does, and what only some families do =======
 
 Method = TypeVar("Method", bound=Callable[..., Any])
 Distribution = tuple[str, dict[str, Any]]
@@ -603,7 +602,7 @@ class IndependentClasses(Family):
         return pick(of) + pick(against) * -1.0
 
 
-# -- Sufficient statistics that are sums over rows -------------------------------------------------
+# == Sufficient statistics that are sums over rows =================================================
 
 ROUNDING = 64 * 2.2e-16
 """Bound on the rounding error of a difference from a sum, as a fraction of that sum."""

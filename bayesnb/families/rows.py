@@ -36,7 +36,7 @@ from bayesnb.families.arrays import (
 from bayesnb.families.protocol import Additive, ReadyLikelihood, Variates
 from bayesnb.families.special import log_rising
 
-# -- Functions of counts and concentrations that all kinds of rows share ---------------------------
+# == Functions of counts and concentrations that all kinds of rows share ===========================
 
 
 class Term(NamedTuple):
@@ -136,7 +136,7 @@ def add_at_flat(count: Array, index: jax.Array, value: jax.Array) -> jax.Array:
     return add_at(xp.asarray(count).reshape(-1), index, value).reshape(count.shape)
 
 
-# -- Rows of counts as Dirichlet families need them: an implicit (N, L) matrix with a few products -
+# == Rows of counts as Dirichlet families need them: an implicit (N, L) matrix with a few products =
 
 
 class CountRows(ABC):
@@ -357,7 +357,7 @@ def as_rows(x: object, group: Any = None, num_groups: int = 1) -> CountRows:
     return Dense(x, xp.zeros(x.shape[-1], xp.int32) if group is None else group, num_groups)
 
 
-# -- Levels of one simplex or several: their counts, and their likelihood, plugged in or integrated out
+# == Levels of one simplex or several: their counts, and their likelihood, plugged in or integrated out
 
 
 @pytree
@@ -488,7 +488,7 @@ def _raise_groups(x: Any, table: Callable[[], Any], weight: jax.Array) -> Tabula
     return Tabulated(x.layout(x.weigh(xp.asarray(table()), weight)), None, None) if hasattr(x, "weigh") else None
 
 
-# -- Categorical rows: one level for each of several groups, counted and scored for several groups at once, in packs
+# == Categorical rows: one level for each of several groups, counted and scored for several groups at once, in packs
 
 _UNROLL = 64
 _BITS = 12
@@ -736,7 +736,7 @@ def _add_rows(count: Array, level: jax.Array, label: Array, weight: Array) -> ja
     return add_at_flat(count, index.reshape(-1), xp.broadcast_to(weight[:, None], index.shape).reshape(-1))
 
 
-# -- Sparse rows: bags of words, by count and by presence ------------------------------------------
+# == Sparse rows: bags of words, by count and by presence ==========================================
 
 
 @pytree

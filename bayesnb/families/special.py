@@ -15,7 +15,7 @@ from jax.typing import ArrayLike
 
 from bayesnb.families.arrays import Array, apply_where, gammaln, is_host, pytree, xp
 
-# -- Ratios of gamma functions without cancellation ------------------------------------------------
+# == Ratios of gamma functions without cancellation ================================================
 
 _LARGE = 16.0
 
@@ -119,7 +119,7 @@ def _stirling(z: Any) -> Any:
     ) / z
 
 
-# -- Evidence of symmetric Dirichlet priors as a function of α alone, at the cost of the distinct counts
+# == Evidence of symmetric Dirichlet priors as a function of α alone, at the cost of the distinct counts
 
 
 @pytree

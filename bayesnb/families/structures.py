@@ -62,7 +62,7 @@ from bayesnb.families.rows import (
 )
 from bayesnb.families.special import log_rising
 
-# -- Families of levels whose structure is unknown: averages over cuts, contexts or trees, given the counts
+# == Families of levels whose structure is unknown: averages over cuts, contexts or trees, given the counts
 
 
 class AveragedStructures(Family):
@@ -135,7 +135,7 @@ class AveragedTables(AveragedStructures):
         return simulate_levels(np.asarray(likelihood.log_theta), np.asarray(self.group), rng)
 
 
-# -- Rows of a network with missing cells, scored by sums over the values that these cells may have
+# == Rows of a network with missing cells, scored by sums over the values that these cells may have
 
 MISSING = -1
 BARREN = -2
@@ -429,7 +429,7 @@ def _tables_with_cells(
     return counted
 
 
-# -- Sums over all spanning trees of a graph, and draws of trees, in logarithms, so that weights may span any range
+# == Sums over all spanning trees of a graph, and draws of trees, in logarithms, so that weights may span any range
 
 NEVER = -1e300
 _AT_ONCE = 8
@@ -541,7 +541,7 @@ def _ancestors(parent: jax.Array) -> jax.Array:
     return reach > 0
 
 
-# -- Features that depend on each other along the arcs of an unknown tree: averages over all trees -
+# == Features that depend on each other along the arcs of an unknown tree: averages over all trees =
 
 _ROOM = 2**20
 

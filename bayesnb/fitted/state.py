@@ -37,9 +37,10 @@ from bayesnb.fitted.counting import Counted
 from bayesnb.kernels import Output
 from bayesnb.model import ESTIMATES, Estimate, JointLikelihood, NaiveBayes, Statistics, TermWeights
 
-# -- State of a fitted classifier, which predictions and analyses read: counts, prior and posterior
+# == State of a fitted classifier, which predictions and analyses read: counts, prior and posterior
 
-"""Readings of a posterior."""
+WEIGHTS = "weights of terms"
+"""Name of fitted weights among the choices that a classifier has made on its rows."""
 ScoreModel = Callable[["Fitted", tuple[Rows, ...], np.ndarray], np.ndarray]
 """Function of a model, encoded rows and a mask (N,) of their positions: scores (n, C, …)."""
 
@@ -482,7 +483,7 @@ def require_evidence(nb: Classifier, who: str) -> Fitted:
     return fitted
 
 
-# -- Scores of rows by the posterior of all other rows, exactly and without refits -----------------
+# == Scores of rows by the posterior of all other rows, exactly and without refits =================
 
 PriorOf = Literal["derived", "fixed"]
 
@@ -511,10 +512,6 @@ class CountedRows(NamedTuple):
         return CountedRows(tuple(r.take(mask) for r in self.rows), self.label[mask], self.weight[mask])
 
 
-# Name of fitted weights among the choices that a classifier has made on its rows.
-WEIGHTS = "weights of terms"
-# Fewest rows outside the largest class for which weights are fitted (Peduzzi et al. 1996).
-FEWEST_EVENTS = 10
 _MANY_ROWS = 5_000
 
 

@@ -21,7 +21,7 @@ from bayesnb.plots.style import Axes, families, labels
 from bayesnb.uncertainty import cut_table, density_table, require_proper
 from bayesnb.uncertainty.draws import HostVariates
 
-# -- Figure of the densities of a numeric column in the classes, with posterior intervals ----------
+# == Figure of the densities of a numeric column in the classes, with posterior intervals ==========
 
 _MOST_CLASSES = 7
 _MOST_TICKS = 300
@@ -247,7 +247,7 @@ def _draw_rows(ax: Axes, values: np.ndarray, ends: np.ndarray | None, colour: st
     ax.plot(ticks, np.full(len(ticks), -0.02), "|", transform=ax.get_xaxis_transform(), **look)
 
 
-# -- Figures of dependence given the class: pairs of features that violate naive Bayes, and arcs of a network
+# == Figures of dependence given the class: pairs of features that violate naive Bayes, and arcs of a network
 
 _CELL = 1.6 * style.SMALL  # points
 _THINNEST, _WIDEST = 0.4, 4.0
@@ -453,7 +453,7 @@ def _draw_arrow(ax: Axes, start: tuple[float, float], end: tuple[float, float], 
     ax.add_patch(arrow)
 
 
-# -- Figure of a posterior predictive check --------------------------------------------------------
+# == Figure of a posterior predictive check ========================================================
 
 
 def predictive_check(result: PredictiveCheck, top: int = 30, ax: Axes | None = None) -> Axes:

@@ -31,7 +31,7 @@ from bayesnb.uncertainty.class_probabilities import read_parameters
 from bayesnb.uncertainty.draws import CLASS_PROB, site_names
 from bayesnb.uncertainty.tables import locate_draws, locate_parameters
 
-# -- Parameters of one kind, in a unit that all features share -------------------------------------
+# == Parameters of one kind, in a unit that all features share =====================================
 
 _NUMBERS = [*PLUGGED_IN, "lower", "upper"]
 
@@ -135,7 +135,7 @@ def _convert_to_units(fitted: Fitted, table: pd.DataFrame) -> pd.DataFrame:
     return table
 
 
-# -- Figures of the marginal densities of parameters: with the estimates on them, and under the prior
+# == Figures of the marginal densities of parameters: with the estimates on them, and under the prior
 
 _ROW = 3.2 * style.ROW
 _HEIGHT = 0.85  # of a row, for the highest density
@@ -461,7 +461,7 @@ class _Ridges(NamedTuple):
         return ax
 
 
-# -- Figures of parameters: posterior intervals, and the effect of the prior -----------------------
+# == Figures of parameters: posterior intervals, and the effect of the prior =======================
 
 _MOST_ROWS = 30
 _GAP = 0.5  # rows, between groups
@@ -691,7 +691,7 @@ def _equate_axes(ax: Axes, table: pd.DataFrame, are_words: bool) -> None:
     ax.set(xlim=(low, high), ylim=(low, high), box_aspect=1)
 
 
-# -- Results of `diagnostic_tests` as rows of figures ----------------------------------------------
+# == Results of `diagnostic_tests` as rows of figures ==============================================
 
 
 def is_diagnostic(result: object) -> bool:
@@ -753,7 +753,7 @@ def tabulate_accuracy(found: Any, features: Iterable[object] | None) -> tuple[pd
     return table, ["healthy", f"diseased: prevalence {' to '.join(ends)}"]
 
 
-# -- Figure of the classes of a latent class model -------------------------------------------------
+# == Figure of the classes of a latent class model =================================================
 
 _MOST_PROFILES = 30
 _SPACE = 0.6  # of a row, for all classes

@@ -17,7 +17,7 @@ from bayesnb.plots import style
 from bayesnb.plots.style import Artist, Axes, families, labels
 from bayesnb.uncertainty import CLASS
 
-# -- Figures of class probabilities: of rows, and before any data ----------------------------------
+# == Figures of class probabilities: of rows, and before any data ==================================
 
 _FEW = 100
 _BINS = 40
@@ -268,7 +268,7 @@ def _format_probability(probability: float) -> str:
     return f"${power}$" if probability < 0.5 else f"$1-{power}$"
 
 
-# -- Figure of reasons: what leads from the class prior to the log odds of a row -------------------
+# == Figure of reasons: what leads from the class prior to the log odds of a row ===================
 
 _CONTRIBUTION_COLUMNS = ("row", "feature", "value", "of", "against", "contribution", "sd")
 _MOST = 12
@@ -385,7 +385,7 @@ def _bar_names(rows: pd.DataFrame) -> list[str]:
     return ["classes", *names[1:]]
 
 
-# -- Figure of calibration: stated confidence against observed accuracy ----------------------------
+# == Figure of calibration: stated confidence against observed accuracy ============================
 
 _SOURCE = "bayesnb.evaluation.reliability"
 _BIN_COLUMNS = ("lower", "upper", "count", "confidence", "accuracy")
@@ -483,7 +483,7 @@ def _wilson_intervals(bins: pd.DataFrame) -> np.ndarray:
     return np.array([test.proportion_ci(0.95, method="wilson") for test in tests]).T
 
 
-# -- Figure of the weights of terms ----------------------------------------------------------------
+# == Figure of the weights of terms ================================================================
 
 _MOST_ROWS = 40
 

@@ -15,7 +15,7 @@ from bayesnb._util.arguments import require_result
 from bayesnb._util.terminal import count_columns, shorten_apart
 from bayesnb._util.warnings import warn
 
-# -- Short labels for names of any length and script, different for different names ----------------
+# == Short labels for names of any length and script, different for different names ================
 
 _BOX = "□"
 # Families with Chinese, Japanese and Korean glyphs, as Linux, macOS and Windows have them.
@@ -87,7 +87,7 @@ if TYPE_CHECKING:
 else:
     Artist = Axes = Figure = Any  # Matplotlib is imported when a figure is drawn.
 
-# -- Axes, colours, headers and tick labels that all figures share ---------------------------------
+# == Axes, colours, headers and tick labels that all figures share =================================
 
 # Colours of Okabe & Ito without the yellow, which is faint on white.
 COLOURS = ("#0072B2", "#D55E00", "#009E73", "#CC79A7", "#E69F00", "#56B4E9", "#000000")

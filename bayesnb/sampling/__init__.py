@@ -1,4 +1,4 @@
-"""The model as NumPyro programs, and draws from them by the No-U-Turn sampler."""
+"""Draws by NUTS, Gibbs sampling and tempering, and the model as a NumPyro program."""
 
 from lazy_loader import attach
 

@@ -22,7 +22,7 @@ from bayesnb.sampling.latent import read_multiplicities
 from bayesnb.sampling.nuts import diagnose, require_run
 from bayesnb.uncertainty.arviz import assemble_named
 
-# -- Results of diagnostic tests as a table: its populations, tests and levels, checked, and its distinct rows
+# == Results of diagnostic tests as a table: its populations, tests and levels, checked, and its distinct rows
 
 _ALL = "all"
 
@@ -143,7 +143,7 @@ def distinct_rows(code: np.ndarray, result: np.ndarray) -> tuple[np.ndarray, np.
     return first, index.ravel()
 
 
-# -- Accuracy of diagnostic tests without a gold standard: the posterior of Hui and Walter's latent class model
+# == Accuracy of diagnostic tests without a gold standard: the posterior of Hui and Walter's latent class model
 
 _UNIFORM = (1.0, 1.0)
 _PRIOR_DRAWS = 20_000

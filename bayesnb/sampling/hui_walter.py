@@ -21,7 +21,7 @@ import numpy as np
 from scipy.linalg import solve_triangular
 from scipy.special import expit, log_expit, polygamma, xlogy
 
-# -- Hui and Walter's latent class model of diagnostic tests, with arcs between tests, in logits of its parameters
+# == Hui and Walter's latent class model of diagnostic tests, with arcs between tests, in logits of its parameters
 
 Products = Sequence[Iterable[tuple[int, int]]]
 """Products of a sum, each with its factors: the position i of a parameter, and 1 for θ_i or 0 for 1 - θ_i."""
@@ -201,7 +201,7 @@ class HuiWalter:
         return np.concatenate([-logits[..., : self.n_populations], logits[..., order]], axis=-1)
 
 
-# -- Sequential Monte Carlo of Hui and Walter's model: from the prior to the posterior by tempering the likelihood
+# == Sequential Monte Carlo of Hui and Walter's model: from the prior to the posterior by tempering the likelihood
 
 _LEAST_PARTICLES = 200
 _KEPT = 0.5
@@ -480,7 +480,7 @@ class Slide:
         return np.asarray(-0.5 * (solve_triangular(self.spread, (h - self.centre).T, lower=True) ** 2).sum(axis=0))
 
 
-# -- Identification of the parameters of diagnostic tests by a table: rank of its margins, information, and fit
+# == Identification of the parameters of diagnostic tests by a table: rank of its margins, information, and fit
 
 _WEAK = 1.0 / 3.0
 """Ratio of the posterior sd to the prior sd in a direction that is weakly identified."""

@@ -32,12 +32,12 @@ from bayesnb.families.protocol import Expression, Hyperparameter, HyperpriorKind
 from bayesnb.families.rows import Multinomial
 from bayesnb.model import NaiveBayes, Statistics
 from bayesnb.uncertainty import class_probabilities
-from bayesnb.uncertainty.class_probabilities import hyperparameter_sites
+from bayesnb.uncertainty.class_probabilities import Sites, hyperparameter_sites
 from bayesnb.uncertainty.draws import CLASS_PROB, draw_sites
 from bayesnb.weights.optimum import Expansion, Groups, WeightPrior, find_parameters
 from bayesnb.weights.terms import CLASS_BIAS, TEMPERATURES, WEIGHT, CrossTerms
 
-# -- Chains of the No-U-Turn sampler, compiled once for all data of the same shapes ----------------
+# == Chains of the No-U-Turn sampler, compiled once for all data of the same shapes ================
 
 _AT_ONCE = 100
 """Transitions of one call of `_advance`: a step of the progress bar."""
@@ -198,10 +198,7 @@ def _advance(arrays: Any, state: Any, n: jax.Array, *, program: NumpyroProgram, 
     return state, (samples, fields)
 
 
-# -- Naive Bayes as a NumPyro program of sufficient statistics, made from the same prior objects as the closed form
-
-Sites = Sequence[Mapping[str, str]]
-"""For each block of columns the name of the NumPyro site of each parameter, by the name of the parameter."""
+# == Naive Bayes as a NumPyro program of sufficient statistics, made from the same prior objects as the closed form
 
 
 def naive_bayes_of_statistics(model: NaiveBayes, statistics: Statistics, sites: Sites) -> None:
@@ -320,7 +317,7 @@ def to_site_values(model: NaiveBayes, drawn: Mapping[str, Any], sites: Sites) ->
     return site_values
 
 
-# -- Priors with unknown hyperparameters: θ is integrated out, and the hyperparameters are sampled -
+# == Priors with unknown hyperparameters: θ is integrated out, and the hyperparameters are sampled =
 
 _MOST_CELLS = 2**22
 
@@ -474,7 +471,7 @@ def _sampled_site(site: str, hyperparameter: Hyperparameter) -> str:
     return site if hyperparameter.of_weights is None else f"{site}_weight"
 
 
-# -- Weights of terms as a NumPyro program, given cross-fitted terms of rows -----------------------
+# == Weights of terms as a NumPyro program, given cross-fitted terms of rows =======================
 
 _DEVIATION = "deviation"
 

@@ -1,4 +1,4 @@
-"""Uncertainty of the class probabilities of rows: by moments of the scores, or by draws of the parameters.
+"""Uncertainty of the class probabilities of rows: by moments of scores, or by draws of parameters, own or given.
 
 The score of a class is log π_c + log p(row | c, θ). Its first three cumulants are closed forms. A variate with these
 cumulants is a cubic of a normal one (Wilson & Hilferty, *The distribution of chi-square*, PNAS 17 (1931)): with z
@@ -61,7 +61,7 @@ from bayesnb.uncertainty.draws import (
     stack_as_classes,
 )
 
-# -- Moments of a row's scores under the posterior of the parameters, and distributions with these moments
+# == Moments of a row's scores under the posterior of the parameters, and distributions with these moments
 
 _LARGEST_SKEWNESS = 3.0  # The cubic of a larger one has not the stated mean and variance.
 _NODES = 40
@@ -255,7 +255,7 @@ def mixture_quantiles(
     return quantile
 
 
-# -- Rows under draws of the parameters: scores, class probabilities and labels, for some rows at a time
+# == Rows under draws of the parameters: scores, class probabilities and labels, for some rows at a time
 
 Given = Literal["row", "data"]
 Method = Literal["moments", "draws"]
@@ -628,11 +628,11 @@ def _score_labelled(
     return row + log_base + kernel_log_base(posterior.blocks, x), of_label, predicted
 
 
-# -- Draws of parameters or hyperparameters that users pass: exact ones, those of NUTS, or of another program
+# == Draws of parameters or hyperparameters that users pass: exact ones, those of NUTS, or of another program
 
 Draws = Mapping[str, np.ndarray]
-# For each block the site of each parameter, or hyperparameter, by its name in the family.
 Sites = Sequence[Mapping[str, str]]
+"""For each block of columns the site of each parameter, or hyperparameter, by its name in the family."""
 
 CLASS_SITES = {"alpha": "class_alpha", "total": "class_total", "theta_mean": "class_prob_mean"}
 """Site of each hyperparameter of the classes, by its name in the family."""
@@ -987,7 +987,7 @@ def joint_given(model: NaiveBayes, x: tuple[object, ...]) -> jax.Array:
     return joint_of_draws(model.weighted(xp.asarray(model.class_prior.mean().log_theta), predictives), x)
 
 
-# -- Uncertainty of P(class | row, θ): intervals, the split of entropy, moments of log odds --------
+# == Uncertainty of P(class | row, θ): intervals, the split of entropy, moments of log odds ========
 
 _WHAT = "P(class | row, θ)"
 

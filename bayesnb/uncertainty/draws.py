@@ -274,7 +274,7 @@ def _draw(family: Prior, draws: int, rng: np.random.Generator) -> dict[str, np.n
     return drawn
 
 
-# -- variates from NumPy for jitted kernels ------------------------------------------------------
+# -- variates from NumPy for kernels -------------------------------------------------------------
 
 # NumPy's gamma sampler is some twenty times faster than JAX's on a CPU. So a kernel that needs variates is traced
 # twice: `ask` records the parameters of the variates, and `run` passes the variates in.

@@ -24,13 +24,15 @@ from bayesnb._util.terminal import progress
 from bayesnb._util.warnings import warn
 from bayesnb.encoding import Encoding, Levels, Rows, Table
 from bayesnb.fitted import scoring
-from bayesnb.fitted.state import FEWEST_EVENTS, Fitted
+from bayesnb.fitted.state import Fitted
 from bayesnb.model import JointLikelihood, NaiveBayes
 from bayesnb.weights.optimum import Groups, Optimum, WeightPrior, held_out_log_losses, optimize_weights
 from bayesnb.weights.terms import AVERAGE, MOST_TERMS, CrossTerms, TermBlock, WeightPath, Weights, terms_of_rows
 
-# -- Random halves of the rows, by which choices are scored on rows that have not made them --------
+# == Random halves of the rows, by which choices are scored on rows that have not made them ========
 
+FEWEST_EVENTS = 10
+"""Fewest rows outside the largest class for which weights are fitted (Peduzzi et al. 1996)."""
 N_SPLITS, _MOST_SPLITS, _MANY_ROWS = 3, 6, 3_000
 
 
@@ -86,7 +88,7 @@ def sample_rows(label: np.ndarray, most: int, seed: int) -> np.ndarray:
     return np.sort(order[np.linspace(0, len(order) - 1, most).astype(int)])
 
 
-# -- Comparison of two densities of columns of numbers by how well they predict the class, by fits to random halves
+# == Comparison of two densities of columns of numbers by how well they predict the class, by fits to random halves
 
 MOST_ROWS = 10_000
 _MOST_TERMS = 2**25
@@ -211,7 +213,7 @@ def _label_scores(terms: np.ndarray, log_class: np.ndarray, label: np.ndarray) -
     return np.asarray(np.maximum(np.where(np.isnan(score), -np.log(joint.shape[1]), score), _WORST))
 
 
-# -- Cross-fitting for weights of terms: each random half of the rows is fitted, and scores the rows of the other half
+# == Cross-fitting for weights of terms: each random half of the rows is fitted, and scores the rows of the other half
 
 Kind = Literal["feature", "temperature", "auto"]
 

@@ -43,7 +43,7 @@ from bayesnb.kernels import Output
 from bayesnb.model import Estimate, JointLikelihood, TermWeights
 from bayesnb.uncertainty.class_probabilities import read_sites, require_sites
 
-# -- Terms log p(x_t | class, D) of each feature and class: of new rows, and exact leave-one-out terms
+# == Terms log p(x_t | class, D) of each feature and class: of new rows, and exact leave-one-out terms
 
 AVERAGE = "average"
 """Name of the one term that an average of models is."""
@@ -220,7 +220,7 @@ def _require_memory(n_rows: int, fitted: Fitted) -> None:
     )
 
 
-# -- Terms of rows by fits that do not know the rows, and the log score of weights of the terms ----
+# == Terms of rows by fits that do not know the rows, and the log score of weights of the terms ====
 
 MOST_TERMS = 500
 """Number of terms up to which terms are arrays, and Hessians have that many rows."""
@@ -513,7 +513,7 @@ def _variance(proba: Float[np.ndarray, "E C"], values: Float[np.ndarray, "E C"])
     return np.asarray((proba * (values - mean) ** 2).sum(axis=-1))
 
 
-# -- Weights of the terms of a classifier, the evidence for them, and draws of them ----------------
+# == Weights of the terms of a classifier, the evidence for them, and draws of them ================
 
 CLASS_BIAS, WEIGHT = "class_bias", "weight"
 TEMPERATURES = "temperature", "dependence_temperature"
@@ -821,7 +821,7 @@ def require_weights(nb: Classifier, who: str) -> Weights:
     return weights
 
 
-# -- Table of the weights of terms, with intervals and the cost of leaving a term out --------------
+# == Table of the weights of terms, with intervals and the cost of leaving a term out ==============
 
 
 def weight_table(nb: Classifier, prob: float = 0.9, draws: object = None) -> pd.DataFrame:

@@ -22,7 +22,7 @@ every_kind = pytest.mark.parametrize("kind", thorough(KINDS))
 
 
 def moments_bound(merged: Any) -> np.ndarray:
-    """Error of M2 that design.md allows."""
+    """Largest rounding error of M2."""
     sd = np.sqrt(merged.m2 / np.maximum(merged.count, 1))
     ratio = np.divide(abs(merged.mean), sd, out=np.zeros_like(sd), where=sd > 0)
     return 1e-12 * merged.m2 * np.maximum(1.0, 1e6 * EPS * ratio)
