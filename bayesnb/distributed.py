@@ -3,9 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
-from functools import reduce
-from types import SimpleNamespace
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 
@@ -16,28 +14,13 @@ from bayesnb.encoding import Levels, check_labels
 from bayesnb.estimators import classifier_state
 from bayesnb.estimators.base import NaiveBayesClassifier
 from bayesnb.fitted import counting
-from bayesnb.fitted.counting import Counted
-from bayesnb.streaming import n_rows, split_batch, unfitted_copy
+from bayesnb.streaming import BlockCounts, choose_model, count_block, merge_all, unfitted_copy
 
 _FAN_IN = 8
 _NO_ROWS = "X has no rows. Pass at least one row."
 
 Blocks = list[Any]
 """Objects of dask, one a block: each is computed to an iterable of batches (X, y) or (X, y, sample_weight)."""
-
-
-class _BlockCounts(NamedTuple):
-    """Classes and counts of some blocks.
-
-    `classes` includes the classes of rows without weight; `counted` is None if no row was counted. `model` is a
-    classifier without counts that has the columns of the counted rows. `weighted` is the number of the first block that
-    has weight.
-    """
-
-    classes: Levels
-    model: Any = None
-    counted: Counted | None = None
-    weighted: int | None = None
 
 
 def fit(
@@ -109,68 +92,17 @@ def fit(
     return classifier_state.commit_counts(nb, draft, model)
 
 
-def _count_blocks(draft: NaiveBayesClassifier, blocks: Blocks, first: int) -> _BlockCounts:
+def _count_blocks(draft: NaiveBayesClassifier, blocks: Blocks, first: int) -> BlockCounts:
     """Count all blocks on dask, with the columns that block `first` decides, and merge in a fixed order."""
     from dask.delayed import delayed
 
-    count, merge = delayed(_count_block, pure=False), delayed(_merge_all, pure=False)
+    count, merge = delayed(count_block, pure=False), delayed(merge_all, pure=False)
     deciding = count(delayed(draft, traverse=False), blocks[first], first, True)
-    model = delayed(_choose_model, pure=False)(deciding, delayed(draft, traverse=False))
+    model = delayed(choose_model, pure=False)(deciding, delayed(draft, traverse=False))
     counts = [deciding if n == first else count(model, block, n, False) for n, block in enumerate(blocks)]
     while len(counts) > 1:
         counts = [merge(counts[i : i + _FAN_IN]) for i in range(0, len(counts), _FAN_IN)]
     return counts[0].compute()
-
-
-# -- counting on workers --------------------------------------------------------------------------
-
-
-def _count_block(model: Any, batches: Iterable[object], number: int, decides: bool) -> _BlockCounts:
-    """Return the counts of block `number` with the columns of `model`.
-
-    If `model` is unfitted, the first rows with weight decide the columns, provided that the block `decides`.
-    """
-    total = _BlockCounts(Levels(()))
-    try:
-        for i, batch in enumerate(batches):
-            X, y, weight = split_batch(batch, i)
-            if not (n := n_rows(X)):
-                continue
-            if weight is not None and np.shape(weight) in ((), (n,)) and not np.any(weight):
-                counts = _BlockCounts(check_labels(y, n, type(model).__name__)[0])
-            elif decides or classifier_state.is_fitted(model):
-                model = model if classifier_state.is_fitted(model) else classifier_state.unfitted_model(model, X)
-                counted = classifier_state.count_batch(model, X, y, weight)
-                if not classifier_state.is_fitted(model):
-                    # The classifier knows its columns, and has no counts.
-                    model.fitted_ = SimpleNamespace(encoding=counted.encoding)
-                counts = _BlockCounts(counted.encoding.classes, model, counted, number)
-            else:
-                counts = _BlockCounts(Levels(()), weighted=number)
-            total = _merge(total, counts)
-    except (TypeError, ValueError) as error:
-        kind = TypeError if isinstance(error, TypeError) else ValueError
-        raise kind(f"Block {number}: {error}") from error
-    return total
-
-
-def _choose_model(counts: _BlockCounts, draft: NaiveBayesClassifier) -> Any:
-    """Return the classifier with the columns of counted rows, or `draft` if no row was counted."""
-    return draft if counts.model is None else counts.model
-
-
-def _merge_all(counts: list[_BlockCounts]) -> _BlockCounts:
-    """Merge the counts of some blocks, in their order."""
-    return reduce(_merge, counts)
-
-
-def _merge(a: _BlockCounts, b: _BlockCounts) -> _BlockCounts:
-    """Return the classes and counts of `a` and `b` together, with the columns of `a` if it has any."""
-    counted = b.counted if a.counted is None else a.counted
-    if a.counted is not None and b.counted is not None:
-        counted = counting.merge(a.counted, b.counted)
-    weighted = min((n for n in (a.weighted, b.weighted) if n is not None), default=None)
-    return _BlockCounts(a.classes.union(b.classes), b.model if a.model is None else a.model, counted, weighted)
 
 
 # -- blocks of the arguments ----------------------------------------------------------------------

@@ -8,10 +8,12 @@ import re
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
+from functools import reduce
 from itertools import chain
 from numbers import Number
 from pathlib import Path
-from typing import Any
+from types import SimpleNamespace
+from typing import Any, NamedTuple
 
 import numpy as np
 import scipy.sparse as sp
@@ -26,7 +28,7 @@ from bayesnb.encoding.levels import to_python
 from bayesnb.encoding.table import from_arrow
 from bayesnb.estimators import classifier_state
 from bayesnb.estimators.base import NaiveBayesClassifier
-from bayesnb.fitted.counting import declare
+from bayesnb.fitted.counting import Counted, declare, merge
 from bayesnb.fitted.state import require_classifier
 from bayesnb.persistence import digest_hyperparameters, load, save, user_classes
 
@@ -587,6 +589,71 @@ def split_batch(batch: object, number: int) -> tuple[Any, Any, Any]:
     if n_rows(X) != n_rows(y):
         raise ValueError(f"batch {number} has {n_rows(X):,} rows in X and {n_rows(y):,} labels in y.")
     return X, y, weight[0] if weight else None
+
+
+# == Counts of blocks of batches, which workers make and a fit merges ===============================
+
+
+class BlockCounts(NamedTuple):
+    """Classes and counts of some blocks.
+
+    `classes` includes the classes of rows without weight; `counted` is None if no row was counted. `model` is a
+    classifier without counts that has the columns of the counted rows. `weighted` is the number of the first block that
+    has weight.
+    """
+
+    classes: Levels
+    model: Any = None
+    counted: Counted | None = None
+    weighted: int | None = None
+
+
+def count_block(model: Any, batches: Iterable[object], number: int, decides: bool) -> BlockCounts:
+    """Return the counts of block `number` with the columns of `model`.
+
+    If `model` is unfitted, the first rows with weight decide the columns, provided that the block `decides`.
+    """
+    total = BlockCounts(Levels(()))
+    try:
+        for i, batch in enumerate(batches):
+            X, y, weight = split_batch(batch, i)
+            if not (n := n_rows(X)):
+                continue
+            if weight is not None and np.shape(weight) in ((), (n,)) and not np.any(weight):
+                counts = BlockCounts(check_labels(y, n, type(model).__name__)[0])
+            elif decides or classifier_state.is_fitted(model):
+                model = model if classifier_state.is_fitted(model) else classifier_state.unfitted_model(model, X)
+                counted = classifier_state.count_batch(model, X, y, weight)
+                if not classifier_state.is_fitted(model):
+                    # The classifier knows its columns, and has no counts.
+                    model.fitted_ = SimpleNamespace(encoding=counted.encoding)
+                counts = BlockCounts(counted.encoding.classes, model, counted, number)
+            else:
+                counts = BlockCounts(Levels(()), weighted=number)
+            total = _merge(total, counts)
+    except (TypeError, ValueError) as error:
+        kind = TypeError if isinstance(error, TypeError) else ValueError
+        raise kind(f"Block {number}: {error}") from error
+    return total
+
+
+def choose_model(counts: BlockCounts, draft: Any) -> Any:
+    """Return the classifier with the columns of counted rows, or `draft` if no row was counted."""
+    return draft if counts.model is None else counts.model
+
+
+def merge_all(counts: list[BlockCounts]) -> BlockCounts:
+    """Merge the counts of some blocks, in their order."""
+    return reduce(_merge, counts)
+
+
+def _merge(a: BlockCounts, b: BlockCounts) -> BlockCounts:
+    """Return the classes and counts of `a` and `b` together, with the columns of `a` if it has any."""
+    counted = b.counted if a.counted is None else a.counted
+    if a.counted is not None and b.counted is not None:
+        counted = merge(a.counted, b.counted)
+    weighted = min((n for n in (a.weighted, b.weighted) if n is not None), default=None)
+    return BlockCounts(a.classes.union(b.classes), b.model if a.model is None else a.model, counted, weighted)
 
 
 __all__ = ["MISSING", "fit_stream", "read_arrays", "read_table", "split_batch", "unfitted_copy"]
