@@ -221,7 +221,8 @@ def estimates(
         for value, label in _join_equal(of_row):
             points.setdefault(label, []).append((value, i - float(height(marginal.density(value)))))
     marks, colour, paper = [], rcParams["text.color"], ax.get_facecolor()
-    for marker, (label, at) in zip(style.MARKS, points.items(), strict=False):
+    # Four estimates can be equal in fifteen ways.
+    for marker, (label, at) in zip(style.MARKS + "<>ph8dH*", points.items(), strict=False):
         x, y = np.array(at).T
         ax.vlines(x, y, np.ceil(y), color=colour, linewidth=0.8, linestyle=":")
         # A ring around the other marks stays visible where estimates nearly agree.
