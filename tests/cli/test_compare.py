@@ -61,13 +61,6 @@ def weather(n=60, seed=0):
     )
 
 
-@pytest.fixture
-def table(tmp_path):
-    path = tmp_path / "weather.csv"
-    weather().to_csv(path, index=False)
-    return path
-
-
 @pytest.mark.slow("the demo, which the check run starts from the wheel")
 def test_without_a_file_it_runs_on_the_embedded_data(capsys):
     code, out, err = run(capsys, "compare")

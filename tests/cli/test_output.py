@@ -18,7 +18,7 @@ from bayesnb import CategoricalNB
 from bayesnb.__main__ import main
 from bayesnb.cli import comparison, report
 from bayesnb.cli.document import Bullets, InputError, Paragraph, Section, Table, filled, render, require_free
-from tests.cli.test_compare import run, table, weather  # noqa: F401
+from tests.cli.test_compare import run, weather
 
 
 def standing_in(**contents):
@@ -48,7 +48,7 @@ ENDS = {
 @pytest.mark.slow("a second view of what quick tests see")
 @pytest.mark.parametrize("before", [False, True], ids=["new folder", "folder of an earlier run"])
 @pytest.mark.parametrize("name", ENDS)
-def test_what_cannot_be_finished_leaves_nothing(capsys, monkeypatch, table, tmp_path, name, before):  # noqa: F811
+def test_what_cannot_be_finished_leaves_nothing(capsys, monkeypatch, table, tmp_path, name, before):
     error, expected, message = ENDS[name]
     out = tmp_path / "new" / "folder"
     if before:
@@ -75,7 +75,7 @@ def heeded():
 
 
 @pytest.mark.usefixtures("heeded")
-def test_ctrl_c_while_it_computes(capsys, monkeypatch, table, tmp_path):  # noqa: F811
+def test_ctrl_c_while_it_computes(capsys, monkeypatch, table, tmp_path):
     monkeypatch.setattr(comparison, "run", raising)
     out = tmp_path / "new"
     code, _, err = run(capsys, "compare", "--csv", table, "--target", "play", "--out", out)
@@ -86,7 +86,7 @@ def test_ctrl_c_while_it_computes(capsys, monkeypatch, table, tmp_path):  # noqa
 @pytest.mark.slow("starts processes that import JAX")
 @pytest.mark.parametrize("flags", [["compare"], ["compare", "--help"], ["--version"], []])
 @pytest.mark.parametrize("kind", ["closed pipe", "full"])
-def test_an_output_that_takes_nothing(capsys, monkeypatch, table, tmp_path, kind, flags):  # noqa: F811
+def test_an_output_that_takes_nothing(capsys, monkeypatch, table, tmp_path, kind, flags):
     if kind == "full" and not Path("/dev/full").exists():
         pytest.skip("needs /dev/full, which this system does not have")
     flags = [*flags, "--csv", table, "--target", "play", "--out", tmp_path / "new"] if flags == ["compare"] else flags
@@ -108,7 +108,7 @@ def test_an_output_that_takes_nothing(capsys, monkeypatch, table, tmp_path, kind
 
 
 @pytest.mark.slow("runs the command several times")
-def test_files_of_an_earlier_run_are_named_before_they_are_replaced(capsys, monkeypatch, table, tmp_path):  # noqa: F811
+def test_files_of_an_earlier_run_are_named_before_they_are_replaced(capsys, monkeypatch, table, tmp_path):
     out = tmp_path / "out"
     flags = ["compare", "--csv", table, "--target", "play", "--out", out]
     first = {"weather-comparison_csv": "1", "weather-posterior_nc": "1", "report_html": "1"}
@@ -180,7 +180,7 @@ def test_the_file_of_a_posterior_of_many_parameters_is_small(tmp_path):
 
 
 @pytest.mark.slow("a second view of what quick tests see")
-def test_a_report_says_that_draws_are_few(capsys, monkeypatch, table, tmp_path):  # noqa: F811
+def test_a_report_says_that_draws_are_few(capsys, monkeypatch, table, tmp_path):
     monkeypatch.setattr(report, "_DRAWN_NUMBERS", 2**14)
     code, printed, _ = run(
         capsys,
