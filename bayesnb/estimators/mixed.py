@@ -118,7 +118,8 @@ class MixedNB(NaiveBayesClassifier):
         Largest number of cells of a binned column, 2 to 256. The ends of cells are quantiles of the rows that are
         counted first.
     edges : dict or Series {column: edges}, or list with an entry per binned column, optional
-        Ends of the cells of the binned columns, in place of quantiles, in the units of the column.
+        Ends of the cells of the binned columns, in place of quantiles, in the units of the column. Under
+        ``numbers="auto"`` a dict may name other columns of numbers; those with a normal density do not use their edges.
     poisson_prior : "pooled" or GammaPoisson, default "pooled"
         Prior of the rates of the Poisson columns. "pooled": empirical Bayes, Gamma(1, 1/mean), with the mean of the
         column over all rows.
