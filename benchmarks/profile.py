@@ -14,7 +14,7 @@ from numpyro.infer import MCMC
 
 import bayesnb as bnb
 from bayesnb._util.precision import float64
-from bayesnb.encoding import check_labels
+from bayesnb.encoding import check_labels, row_pieces
 from bayesnb.fitted import counting, scoring
 from bayesnb.streaming import read_arrays
 from benchmarks import data
@@ -31,9 +31,9 @@ def fit_parts(nb: Any, X: Any, y: np.ndarray) -> Iterator[Part]:
     yield "fit", lambda: nb.fit(X, y)
     yield "  labels", lambda: check_labels(y, len(y), "")
     yield "  X: checked, levels found", lambda: encoding.learn(table)
-    yield "  blocks and counting", lambda: counting.count_rows(encoding, rows, label, weight)
-    blocks = lambda: counting.counting_pieces(rows, label, weight, cells=len(encoding.classes))  # noqa: E731
-    yield "    of which blocks, on the host", lambda: deque(blocks(), 0)
+    yield "  pieces and counting", lambda: counting.count_rows(encoding, rows, label, weight)
+    pieces = lambda: counting.counting_pieces(rows, label, weight)  # noqa: E731
+    yield "    of which pieces, on the host", lambda: deque(pieces(), 0)
 
 
 def predict_parts(nb: Any, X: Any, estimate: Any) -> Iterator[Part]:
@@ -42,7 +42,7 @@ def predict_parts(nb: Any, X: Any, estimate: Any) -> Iterator[Part]:
     rows = tuple(r if estimate == "predictive" else r.linear_rows() for r in nb.encoding_.rows(table))
     n = table.n_rows
     with jax.enable_x64(True):
-        _, x, _ = next(scoring.blocks(rows, n))
+        _, x, _ = next(row_pieces(rows, n))
     yield f"predict, {estimate}", lambda: nb.predict(X, estimate=estimate)
     yield "  X: checked, coded", lambda: nb.encoding_.rows(table)
     yield "  tables of log probabilities", lambda: float64(scoring.read(nb.encoding_, model, estimate).prepare)(x)
@@ -50,7 +50,7 @@ def predict_parts(nb: Any, X: Any, estimate: Any) -> Iterator[Part]:
         "  all rows, with the tables",
         lambda: scoring.score(scoring.read(nb.encoding_, model, estimate), rows, n, scoring.most_probable),
     )
-    yield "    of which blocks, on the host", lambda: deque(scoring.blocks(rows, n), 0)
+    yield "    of which pieces, on the host", lambda: deque(row_pieces(rows, n), 0)
 
 
 def nuts(words: Any) -> None:

@@ -104,8 +104,8 @@ def run_starts(
     for argument in unlabeled:
         for rows in argument.rows:
             rows.require_finite()
-        blocks = counting.counting_pieces(argument.rows, argument.weight)
-        batches.append([jax.device_put((x, weight, log_base)) for _, x, (weight,), log_base in blocks])
+        pieces = counting.counting_pieces(argument.rows, argument.weight)
+        batches.append([jax.device_put((x, weight, log_base)) for _, x, (weight,), log_base in pieces])
     least = tol * (labeled.class_count.sum() + sum(rows.weight.sum() for rows in unlabeled))
     padded, padded_labeled = scoring.pad(encoding, prior), scoring.pad_statistics(encoding, labeled)
     widths = [n_classes, *(s.count.shape[1] for s in labeled.blocks)]

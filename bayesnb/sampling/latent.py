@@ -144,8 +144,8 @@ class Gibbs:
             Proportion of the draws whose classes were permuted.
         """
         rng, (n_patterns, n_classes) = np.random.default_rng(seed), self.mode.shape
-        blocks = counting.counting_pieces(self.patterns.rows, self.patterns.count)
-        batches = [(piece, x, len(count)) for piece, x, (count,), _ in blocks]
+        pieces = counting.counting_pieces(self.patterns.rows, self.patterns.count)
+        batches = [(piece, x, len(count)) for piece, x, (count,), _ in pieces]
         of_chains = jax.tree.map(lambda v: np.repeat(np.asarray(v)[None], chains, axis=0), self.prior)
         prior = scoring.pad(self.encoding, stack_as_classes(of_chains))
         statistics = self._count(batches, self.patterns.allocate(np.repeat(self.mode[:, None], chains, axis=1), rng))

@@ -425,7 +425,7 @@ class RowSampler:
     def map(
         self, fitted: Fitted, X: object, output: DrawsFunction, closed_form: RowFunction | None = None
     ) -> np.ndarray:
-        """Apply `output` to draws (S, n, C) and to log P(class | row) (n, C), block by piece of rows.
+        """Apply `output` to draws (S, n, C) and to log P(class | row) (n, C), piece by piece of rows.
 
         `closed_form` takes the place of draws by moments.
         """
@@ -667,7 +667,7 @@ class Parameters:
         return replace(self, values={**self.values, CLASS_PROB: drawn})
 
     def joints(self, fitted: Fitted, x: tuple[object, ...]) -> Iterator[jax.Array]:
-        """Yield (s, n, C) log p(class, row | θ) of a block of n rows, for s of the draws at a time."""
+        """Yield (s, n, C) log p(class, row | θ) of a piece of n rows, for s of the draws at a time."""
         size = max(1, _MOST_DRAWN_CELLS // (1 + sum(np.size(values[0]) for values in self.values.values())))
         for start in range(0, len(self), size):
             part = slice(start, min(start + size, len(self)))
@@ -701,7 +701,7 @@ class Hyperparameters:
             return replace(self, prior=replace(self.prior, class_prior=Known(np.log(prob)[None])))
 
     def joints(self, fitted: Fitted, x: tuple[object, ...]) -> Iterator[jax.Array]:
-        """Yield (s, n, C) log p(class, row | D, φ) of a block of n rows, for s of the draws at a time."""
+        """Yield (s, n, C) log p(class, row | D, φ) of a piece of n rows, for s of the draws at a time."""
         return (joint_given(model, x) for model in self.models(fitted.encoding))
 
     def models(self, encoding: Encoding) -> Iterator[NaiveBayes]:
