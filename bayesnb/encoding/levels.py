@@ -399,7 +399,9 @@ def _factorize_text(column: Any) -> tuple[np.ndarray, list[Hashable]] | None:
         array = column.array.__arrow_array__().unify_dictionaries().combine_chunks()
         present = np.array([value is not None for value in array.dictionary.to_pylist()] + [False])
         position = np.where(present, np.cumsum(present) - 1, MISSING)  # The last entry is that of missing cells.
-        return position[array.indices.fill_null(MISSING).to_numpy()], array.dictionary.drop_null().to_pylist()
+        # Keys may be unsigned, such as those of DuckDB's enumerations.
+        codes = array.indices.cast("int64").fill_null(MISSING).to_numpy()
+        return position[codes], array.dictionary.drop_null().to_pylist()
     if hasattr(column, "iloc") and not isinstance(dtype, np.dtype) and str(dtype) in ("str", "string"):
         import pandas as pd
 

@@ -194,11 +194,12 @@ def test_pandas_columns_are_what_they_show(series, levels):
     np.testing.assert_array_equal(same.predict_proba(frame), nb.predict_proba(frame))
 
 
+@pytest.mark.parametrize("key", ["int8", "uint8", "uint32", "uint64"])
 @pytest.mark.parametrize("text", ["string", "large_string"])
-def test_columns_of_arrows_dictionaries_are_what_they_show(text):
+def test_columns_of_arrows_dictionaries_are_what_they_show(text, key):
     """Missing are cells without a code, and cells whose code is that of a null among the dictionary's values."""
     pa = pytest.importorskip("pyarrow")
-    values, cells = pa.array(["v", None, "u"], getattr(pa, text)()), pa.array([2, None, 1, 0, 2], pa.int8())
+    values, cells = pa.array(["v", None, "u"], getattr(pa, text)()), pa.array([2, None, 1, 0, 2], getattr(pa, key)())
     series = pd.Series(pd.arrays.ArrowExtensionArray(pa.DictionaryArray.from_arrays(cells, values)))
     codes, distinct = factorize(series, "here")
     assert [None if code == -1 else distinct[code] for code in codes] == ["u", None, None, "v", "u"]
