@@ -72,11 +72,15 @@ def sort_by_class(label: np.ndarray, n_classes: int) -> tuple[np.ndarray, np.nda
     return np.argsort(label, kind="stable"), np.concatenate([[0], np.cumsum(np.bincount(label, minlength=n_classes))])
 
 
+class TooManyCountsError(ValueError):
+    """Error of counts that would take too much memory."""
+
+
 def require_memory(counts: int, what: str, advice: str) -> None:
-    """Raise ValueError if there are more than `MOST_COUNTS` counts; `what` and `advice` are parts of the message."""
+    """Raise TooManyCountsError for more than `MOST_COUNTS` counts; `what` and `advice` are parts of the message."""
     if counts > MOST_COUNTS:
         needed, most = counts * 8 / 1e9, MOST_COUNTS * 8 / 1e9
-        raise ValueError(f"{what} would take {needed:.1f} GB; the limit is {most:.1f} GB. {advice}")
+        raise TooManyCountsError(f"{what} would take {needed:.1f} GB; the limit is {most:.1f} GB. {advice}")
 
 
 # == Methods of rows on dask collections, computed lazily block by block; dask is imported only if X is a collection

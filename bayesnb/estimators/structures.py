@@ -17,7 +17,7 @@ from sklearn.utils.validation import check_is_fitted
 from bayesnb import kernels
 from bayesnb import networks as structure
 from bayesnb._util.arguments import bad_argument, require_choice, require_integer, require_seed, shown
-from bayesnb._util.arrays import MOST_COUNTS
+from bayesnb._util.arrays import MOST_COUNTS, TooManyCountsError
 from bayesnb._util.precision import float64
 from bayesnb._util.terminal import progress
 from bayesnb._util.warnings import warn
@@ -625,7 +625,7 @@ class KDB(StructuredNB):
         of one half of the rows, by networks that are learned from the other half, in three random splits. Within a
         `WeightedNB`, "auto" is the smallest number whose expected loss is within a standard error of the least. A
         parent is left out if the table would have more than 65,536 cells per class, or more than 1,024 and eight per
-        row.
+        row. "auto" is 0, with a warning, where counts of all pairs of levels would take more than 1.1 GB.
     max_features : "auto", int or None, default "auto"
         Number of columns in the network, the most informative ones first. "auto": chosen together with `k`; within a
         `WeightedNB` all columns. None: all columns.
@@ -807,8 +807,18 @@ class KDB(StructuredNB):
         return () if counts is None else _learn_network(counts, columns.base.sizes(), k)
 
     def _learn_arcs(self, batch: LabelledRows, network: NodeColumns) -> tuple[Node, ...]:
-        """Return the nodes that pairs of levels determine, of `max_features` columns unless it is "auto"."""
-        nodes = super()._learn_arcs(batch, network)
+        """Return the nodes that pairs of levels determine, of `max_features` columns unless it is "auto".
+
+        Where counts of all pairs would take too much memory, k="auto" is 0.
+        """
+        try:
+            nodes = super()._learn_arcs(batch, network)
+        except TooManyCountsError as error:
+            if self.k not in ("auto", 0) or isinstance(self.max_features, int):
+                raise
+            if self.k == "auto":
+                warn(f"KDB: k='auto' is 0, so that no column has parents. {error} To silence, pass k=0.")
+            nodes = tuple((j,) for j in range(len(network.base.index)))
         return nodes if self._undecided()[1] else nodes[: self.max_features]
 
     def _choose_structure(self, batch: LabelledRows) -> LabelledRows:

@@ -337,3 +337,19 @@ def test_parts_of_rows_have_the_densities_of_numbers_that_all_rows_leave_out():
     weight = np.where((x[:, 1] > 0) == (y > 0), 1.0, 0.0)
     (best,) = bnb.KDB(0, max_features=1).fit(x, y).fit_parts(x, y)(weight).order_
     assert best == "1"
+
+
+def test_no_column_has_parents_where_pairs_do_not_fit_into_memory(monkeypatch):
+    rng = np.random.default_rng(0)
+    X, y = rng.integers(0, 3, (80, 20)), rng.integers(0, 2, 80)
+    X[:, 1] = X[:, 0]
+    expected = bnb.WeightedNB(bnb.KDB(k=0, max_features=None)).fit(X, y)
+    monkeypatch.setattr("bayesnb._util.arrays.MOST_COUNTS", 2 * 60 * 60 - 1)
+    with pytest.warns(
+        UserWarning, match="k='auto' is 0, so that no column has parents. Counts of the pairs of 60 levels"
+    ):
+        nb = bnb.WeightedNB(bnb.KDB(max_features=None)).fit(X, y)
+    np.testing.assert_allclose(nb.predict_proba(X), expected.predict_proba(X), rtol=1e-12)
+    assert nb.estimator_.k_ == 0
+    for wanted in (bnb.KDB(k=1), bnb.KDB(k=0, max_features=3), bnb.TAN()):
+        refused("Counts of the pairs of 60 levels in 2 classes would take", wanted.fit, X, y)
