@@ -103,7 +103,7 @@ def _cell(tag: str, value: object, right: bool) -> str:
     return f'<{tag} style="{_CELL}{side};{weight}">{escape(format_number(value))}</{tag}>'
 
 
-# == Handlers of Ctrl-C for the command line: some packages lose a KeyboardInterrupt, at import or in a callback
+# == Handlers of SIGINT (Ctrl-C) and SIGTERM: some packages lose a KeyboardInterrupt, at import or in a callback
 
 _CALLBACK = "_xla_gc_callback"
 """Function of JAX that Python calls during garbage collection, where it drops exceptions."""
@@ -116,20 +116,23 @@ def exit_process(*_: object) -> None:
     os._exit(130)
 
 
-def raise_interrupt(_: int, frame: FrameType | None) -> None:
-    """Handle SIGINT: raise KeyboardInterrupt, or send the signal again later where Python would drop the exception."""
+def raise_interrupt(number: int, frame: FrameType | None) -> None:
+    """Handle a signal: raise KeyboardInterrupt for SIGINT, SystemExit for SIGTERM, so that temporary files are removed.
+
+    Where Python would drop the exception, the signal is sent again later.
+    """
     while frame is not None:
         if frame.f_code.co_name == _CALLBACK:
-            Timer(_SECONDS, os.kill, (os.getpid(), signal.SIGINT)).start()
+            Timer(_SECONDS, os.kill, (os.getpid(), number)).start()
             return
         frame = frame.f_back
-    raise KeyboardInterrupt
+    raise KeyboardInterrupt if number == signal.SIGINT else SystemExit(128 + number)
 
 
 @contextmanager
 def keep_interrupts() -> Iterator[None]:
-    """Handle Ctrl-C inside the block by `raise_interrupt`, unless the process handles or ignores it in another way."""
-    with _handling(raise_interrupt):
+    """Handle SIGINT and SIGTERM inside the block by `raise_interrupt`, unless the process has handlers of its own."""
+    with _handling(raise_interrupt, signal.SIGINT), _handling(raise_interrupt, signal.SIGTERM):
         yield
 
 
@@ -139,22 +142,23 @@ def exit_on_interrupt() -> Iterator[None]:
 
     A process that handles or ignores Ctrl-C in another way, such as one in the background of a shell, keeps that way.
     """
-    with _handling(exit_process):
+    with _handling(exit_process, signal.SIGINT):
         yield
 
 
 @contextmanager
-def _handling(handler: Callable[[int, FrameType | None], None]) -> Iterator[None]:
-    """Handle SIGINT by `handler` inside the block, in the main thread, if KeyboardInterrupt would be raised there."""
-    before = signal.getsignal(signal.SIGINT)
-    if current_thread() is not main_thread() or before not in (signal.default_int_handler, raise_interrupt):
+def _handling(handler: Callable[[int, FrameType | None], None], number: signal.Signals) -> Iterator[None]:
+    """Handle a signal by `handler` inside the block, in the main thread, in place of Python's or the system's way."""
+    usual = signal.default_int_handler if number == signal.SIGINT else signal.SIG_DFL
+    before = signal.getsignal(number)
+    if current_thread() is not main_thread() or before not in (usual, raise_interrupt):
         yield
         return
-    signal.signal(signal.SIGINT, handler)
+    signal.signal(number, handler)
     try:
         yield
     finally:
-        signal.signal(signal.SIGINT, before)
+        signal.signal(number, before)
 
 
 # == Progress bars on a terminal or in a notebook, for work that takes longer than a second ========

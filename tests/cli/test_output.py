@@ -14,11 +14,13 @@ import numpy as np
 import pandas as pd
 import pytest
 
+import bayesnb as bnb
 from bayesnb import CategoricalNB
 from bayesnb.__main__ import main
 from bayesnb.cli import comparison, report
 from bayesnb.cli.document import Bullets, InputError, Paragraph, Section, Table, filled, render, require_free
 from tests.cli.test_compare import run, weather
+from tests.cli.test_tables import customers
 
 
 def standing_in(**contents):
@@ -236,6 +238,22 @@ def test_a_real_interrupt(tmp_path):
     _, err = started.communicate(timeout=120)
     assert (started.returncode, err) == (130, "bayesnb: interrupted.\n")
     assert {p.name for p in tmp_path.iterdir()} == {"large.csv"}
+
+
+@pytest.mark.slow("starts processes that import JAX")
+def test_a_terminated_process_leaves_no_temporary_file(tmp_path):
+    data = customers(n=60_000)
+    data.to_csv(tmp_path / "t.csv", index=False)
+    features = ["income, EUR", "visits", "member"]
+    bnb.save(bnb.MixedNB(numbers="gaussian").fit(data[features], data["label"]), tmp_path / "m")
+    command = ["score", "--csv", "t.csv", "--model", "m", "--out", "o.csv", "--interval", "0.9"]
+    before = sorted(file.name for file in tmp_path.iterdir())
+    started = subprocess.Popen([sys.executable, "-m", "bayesnb", *command], cwd=tmp_path, stderr=subprocess.PIPE)
+    while started.poll() is None and len(list(tmp_path.iterdir())) == len(before):
+        time.sleep(0.01)
+    started.send_signal(signal.SIGTERM)
+    assert started.wait() == 128 + signal.SIGTERM
+    assert sorted(file.name for file in tmp_path.iterdir()) == before
 
 
 @pytest.mark.usefixtures("heeded")
