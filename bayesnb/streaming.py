@@ -4,12 +4,8 @@ from __future__ import annotations
 
 import hashlib
 import os
-import re
-from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from concurrent.futures import ThreadPoolExecutor
 from functools import reduce
-from itertools import chain
 from numbers import Number
 from pathlib import Path
 from types import SimpleNamespace
@@ -21,8 +17,8 @@ import scipy.sparse as sp
 from bayesnb._util.arguments import INT64, ZERO_WEIGHTS, require_flag, require_integer, require_iterable, require_path
 from bayesnb._util.arrays import take_rows as take_rows_of_table
 from bayesnb._util.atomic_files import require_writable
+from bayesnb._util.table_files import MISSING, read_batches
 from bayesnb._util.terminal import progress as progress_bar
-from bayesnb._util.warnings import require
 from bayesnb.encoding import Levels, check_labels, to_table
 from bayesnb.encoding.levels import to_python
 from bayesnb.encoding.table import from_arrow
@@ -134,15 +130,7 @@ def n_rows(part: Any) -> int:
 
 # == Fit to more rows than memory holds: batches of any iterator or of files, with checkpoints =====
 
-#: Cells of a text file that are missing by default: the strings that pandas reads as missing.
-MISSING = frozenset(["", "#N/A", "#N/A N/A", "#NA", "<NA>", "N/A", "n/a", "NA", "NULL", "null", "None"]) | {
-    *("NaN", "nan", "-NaN", "-nan", "1.#IND", "-1.#IND", "1.#QNAN", "-1.#QNAN")
-}
 _BATCH = 65_536
-_CSV_BLOCK = 2**23
-"""Bytes of a CSV file from which the types of its columns are inferred."""
-_CSV_PIECE = 2**20
-"""Bytes of a CSV file that are parsed at once. pyarrow reads 32 such pieces ahead."""
 _ROWS_COUNTED, _FIRST_ROWS = "rows_counted_", "first_rows_"  # Checkpoints have these two attributes, models do not.
 
 Batch = tuple[Any, ...]
@@ -310,8 +298,6 @@ def read_table(
 
     Raises
     ------
-    ImportError
-        If pyarrow is not installed: `pip install 'bayesnb[files]'`.
     ValueError
         If a column is missing in a file; if a value does not fit the type of the column, or a label is missing; if a
         row has more or fewer cells than the first. Messages count the rows of a file from 1; row 1 is the line of the
@@ -331,6 +317,7 @@ def read_table(
     (array([1., 2.]), array([[1., 0.],
            [0., 1.]]))
     """
+    require_integer("batch_rows", batch_rows, most=INT64)
     others = [name for name in (target, weight) if name is not None]
     for batch in read_batches(
         source, columns, others, format, types, missing, names, delimiter, decimal, batch_rows, dictionaries
@@ -338,141 +325,6 @@ def read_table(
         # Columns share arrow's memory; DataFrame[chosen] would copy them.
         frame = from_arrow(batch.select(batch.column_names[: batch.num_columns - len(others)]))
         yield (frame, *(batch.column(name).to_pandas() for name in others))
-
-
-def read_batches(
-    source: Any,
-    columns: Sequence[str] | None,
-    others: Sequence[str] = (),
-    format: str | None = None,
-    types: Mapping[str, Any] | None = None,
-    missing: Iterable[str] = MISSING,
-    names: Sequence[str] | None = None,
-    delimiter: str = ",",
-    decimal: str = ".",
-    batch_rows: int = _BATCH,
-    dictionaries: bool = True,
-) -> Iterator[Any]:
-    """Yield record batches of Arrow with the features `columns`, and then the columns `others`; see `read_table`.
-
-    The default of `columns` is all columns but `others`.
-    """
-    require("Reading a CSV or Parquet file", "files", "pyarrow")
-    import pyarrow as pa
-    from pyarrow import csv, dataset, parquet
-
-    require_integer("batch_rows", batch_rows, most=INT64)
-    first = source[0] if isinstance(source, list | tuple) else source
-    kind = format or Path(os.fspath(first).lower().removesuffix(".gz")).suffix.lstrip(".") or "parquet"
-    if kind not in ("csv", "parquet"):
-        raise ValueError(f"format={kind!r} of {os.fspath(first)!r} is unknown; pass format='csv' or 'parquet'.")
-
-    cells = {"null_values": sorted(missing), "strings_can_be_null": True, "decimal_point": decimal}
-
-    def open_csv(stream: Any, block_size: int, **columns: Any) -> Any:
-        """Return a reader of record batches from an open CSV file, in blocks of so many bytes."""
-        # Threads would lose the numbers of rows in messages.
-        reading = csv.ReadOptions(block_size=block_size, column_names=names, use_threads=False)
-        reading.skip_rows_after_names = int(names is not None)
-        parsing = csv.ParseOptions(delimiter=delimiter, newlines_in_values=True)
-        return csv.open_csv(stream, reading, parsing, csv.ConvertOptions(**cells, **columns))
-
-    def read_schema(file: Any) -> Any:
-        """Return names and types of the columns of a file, for CSV by the first block alone."""
-        if kind == "parquet":
-            return file.physical_schema
-        with file.filesystem.open_input_stream(file.path) as stream:
-            return open_csv(pa.BufferReader(stream.read(_CSV_BLOCK + 1)), _CSV_BLOCK).schema
-
-    fields: dict[str, Any] = {}
-    try:
-        # `to_batches` of the data set would read up to 1 GiB ahead of a slow consumer.
-        files = list(dataset.dataset(source, schema=pa.schema([]), format=kind).get_fragments())
-        if not files:
-            raise ValueError(f"{os.fspath(first)!r} has no files. Pass a file, or a folder of files.")
-        schemas = list(map(read_schema, files))
-        fields = {field.name: field.type for field in schemas[0]}
-        chosen = [name for name in fields if name not in others] if columns is None else list(columns)
-        wanted = [*chosen, *others]
-        _require_columns([file.path for file in files], schemas, wanted, columns is None, os.fspath(first))
-        undecoded = [name for name in wanted if kind == "csv" and fields[name] == pa.binary()]
-        if undecoded:
-            raise ValueError(f"{os.fspath(first)!r}, column {undecoded[0]!r}: the file is not in UTF-8; convert it.")
-        of_text = (pa.string(), pa.large_string()) if dictionaries and kind == "parquet" else ()
-        texts = [name for name in chosen if fields[name] in of_text]
-        fields |= {name: pa.dictionary(pa.int32(), fields[name]) for name in texts}
-        fields |= types or {}
-        target_schema = pa.schema([(name, fields[name]) for name in wanted])
-        for file in files:
-            if kind == "csv":
-                stream, size = file.filesystem.open_input_stream(file.path), min(_CSV_PIECE, _CSV_BLOCK)
-                pieces = open_csv(stream, size, column_types=target_schema, include_columns=wanted)
-                batches = _join_pieces(pieces, batch_rows)
-            else:
-                content = parquet.ParquetFile(file.filesystem.open_input_file(file.path), read_dictionary=texts)
-                # One call for all groups of rows would keep the memory of those that were read.
-                groups = range(content.num_row_groups)
-                parts = (content.iter_batches(batch_rows, [group], wanted) for group in groups)
-                batches = (batch.select(wanted).cast(target_schema) for batch in chain.from_iterable(parts))
-            for batch in _read_ahead(batches):
-                for start in range(0, batch.num_rows, batch_rows):
-                    yield batch.slice(start, batch_rows)
-    except pa.ArrowInvalid as error:
-        later = " or a file after it" if first is not source and len(source) > 1 else ""
-        problem = str(error)
-        if fields and (column := re.search(r"In CSV column #(\d+)", problem)):
-            problem = problem.replace(column[0], f"column {list(fields)[int(column[1])]!r}")
-        advice = " Give the column's type in types=." if "conversion error" in problem else ""
-        raise ValueError(f"{os.fspath(first)!r}{later}: {problem}{advice}") from None
-
-
-def _join_pieces(pieces: Iterable[Any], n: int) -> Iterator[Any]:
-    """Yield the rows of record batches of Arrow in batches of at least n rows, the last one excepted."""
-    import pyarrow as pa
-
-    waiting: list[Any] = []
-    for piece in pieces:
-        waiting.append(piece)
-        if sum(part.num_rows for part in waiting) >= n:
-            yield from pa.Table.from_batches(waiting).combine_chunks().to_batches()
-            waiting = []
-    if waiting:
-        yield from pa.Table.from_batches(waiting).combine_chunks().to_batches()
-
-
-def _read_ahead(batches: Iterator[Any]) -> Iterator[Any]:
-    """Yield batches, while a thread reads the next one."""
-    with ThreadPoolExecutor(1) as pool:
-        following = pool.submit(next, batches, None)
-        while (batch := following.result()) is not None:
-            following = pool.submit(next, batches, None)
-            yield batch
-
-
-def _require_columns(paths: list[str], schemas: list[Any], wanted: list[str], all_columns: bool, source: str) -> None:
-    """Raise ValueError if a column is missing in a file, whose schema of Arrow is given, or is requested twice.
-
-    With `all_columns` no later file may have a column that the first has not.
-    """
-    first, named = schemas[0], set(schemas[0].names)
-    absent = [name for name in wanted if name not in named]
-    if absent:
-        raise ValueError(f"{source!r} has no column {absent[0]!r}; its columns are {first.names[:20]}.")
-    repeated = [name for name in wanted if first.names.count(name) > 1]
-    if repeated:
-        raise ValueError(f"{source!r} has several columns {repeated[0]!r}. Rename all but one of them.")
-    twice = next((name for name, times in Counter(wanted).items() if times > 1), None)
-    if twice is not None:
-        raise ValueError(f"column {twice!r} is asked for twice: features, target and weight are {wanted!r}.")
-    for path, schema in zip(paths, schemas, strict=True):
-        absent = sorted(set(wanted) - set(schema.names), key=wanted.index)
-        more = [name for name in schema.names if name not in named] if all_columns else []
-        if absent:
-            raise ValueError(
-                f"{path!r} has no column {absent[0]!r}, which the first file has. Name others in columns=."
-            )
-        if more:
-            raise ValueError(f"{path!r} has a column {more[0]!r} beside those of the first file. Pass columns=.")
 
 
 def read_arrays(X: object, y: object, sample_weight: object = None, *, batch_rows: int = _BATCH) -> Iterator[Batch]:

@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 from sklearn.base import clone
 
 import bayesnb as bnb
-from bayesnb import streaming
+from bayesnb._util import table_files
 from bayesnb.streaming import read_table
 from tests.raises import refused
 from tests.strategies import CLASSES, KINDS, assert_leaves, problems, thorough, variants
@@ -136,7 +136,7 @@ def test_features_without_labels_in_types_of_choice(format, tmp_path):
 
 
 def test_a_slow_consumer_does_not_fill_the_memory(monkeypatch, tmp_path):
-    monkeypatch.setattr(streaming, "_CSV_PIECE", 2**14)
+    monkeypatch.setattr(table_files, "_CSV_PIECE", 2**14)
     path = tmp_path / "rows.csv"
     path.write_text("a,b,y\n" + "1234,text,u\n" * 400_000)
     before = pa.total_allocated_bytes()

@@ -9,12 +9,12 @@ import argparse
 import csv
 import os
 from collections import defaultdict
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager, nullcontext, suppress
 from dataclasses import fields, replace
 from math import inf
 from pathlib import Path
-from typing import Any, NoReturn
+from typing import TYPE_CHECKING, Any, NoReturn
 
 from bayesnb._util.atomic_files import require_writable
 from bayesnb._util.kinds import KINDS
@@ -35,8 +35,11 @@ from bayesnb.cli.document import (
     require_free,
     say,
 )
-from bayesnb.cli.tables import blamed_on, open_table, require_readable, title
+from bayesnb.cli.tables import TableFile, blamed_on, open_table, require_readable, title
 from bayesnb.version import __version__
+
+if TYPE_CHECKING:
+    from bayesnb.cli.reading import Marks
 
 # == Parser of the command line, with the flags of all commands ====================================
 
@@ -44,21 +47,24 @@ _COMPARE = """Fit naive Bayes and compare maximum likelihood with the Bayesian e
 and with logistic regression: scores on held-out rows, the log evidence, and the most uncertain parameters with
 intervals. Without --csv, the command analyses scikit-learn's breast cancer data and the watermelon table."""
 
-_RULES = """How columns are guessed: columns of numbers follow --numbers, but integers are categorical if they have at
-most 10 distinct values and at least five rows per value on average. All other columns are categorical. Strings without
-repetition and consecutive integers are left out as identifiers unless a flag names the column, and so are columns with
-a single value. Cells that pandas reads as missing (empty, NA, nan, null, None and similar) are missing. The names are
-row 1. A file that does not fit into memory is read twice, in pieces: a stratified random sample of at most about
-100,000 rows is kept and held out, and all other rows are counted; weights are fitted to a sample of the counted rows,
-under the same limit."""
+_RULES = """How columns are read, by all commands: a column whose cells are all numbers is one of numbers, but of levels
+if ten cells or more have at most two distinct values, or if a number begins with 0, as in 0100. Dates such as
+2024-01-31 are numbers of days. All other columns are of levels; --numbers is for columns of numbers that no flag names.
+Strings without repetition and consecutive integers are left out as identifiers unless a flag names the column. Cells
+that pandas reads as missing (empty, NA, nan, null, None and similar) are missing. The names are row 1. A file that does
+not fit into memory is read several times, in pieces: a stratified random sample of at most about 100,000 rows is kept
+and held out, and all other rows are counted; weights are fitted to a sample of the counted rows, under the same
+limit."""
 
 _FIT = """Fit a classifier to a CSV or Parquet file of any size, and save it. The file is read twice, in batches. A
-random sample of at most 100,000 rows chooses weights, structure and densities; all rows are counted. The first cells of
-a CSV file determine the types of its columns. Texts that are all different, and integers that count the rows, are left
-out as identifiers unless a flag names the column."""
+random sample of at most 100,000 rows chooses weights, structure and densities; all rows are counted. All cells of a CSV
+file determine the types of its columns, as in `compare`; the model file holds them, and the marks of missing cells.
+Texts that are all different, and integers that count the rows, are left out as identifiers unless a flag names the
+column."""
 
-_SCORE = """Write P(class) for the rows of a CSV or Parquet file of any size. Columns are matched by name. Missing
-cells, and levels that the model does not know, are left out of the probabilities of their row."""
+_SCORE = """Write P(class) for the rows of a CSV or Parquet file of any size. Columns are matched by name, and read as
+the file that the model was fitted to. Missing cells, and levels that the model does not know, are left out of the
+probabilities of their row. The kept columns and the labels are written as they are."""
 
 _DRIFT = """Test each column of a CSV or Parquet file of any size against the rows that the model has counted. The exit
 code is 3 if a q-value (a p-value corrected for the number of columns) is below --level, and 0 if none is."""
@@ -76,6 +82,9 @@ the printed report (default text)"""
 
 _REFERENCE = """file of held-out rows in the same format; adds tests of the predictions and of all columns jointly, and
 uses random samples of at most 100,000 rows of both files"""
+
+_EXCEL_SAFE = """put an apostrophe before the texts of a CSV file that spreadsheets would compute, such as =1+1, which
+changes these texts for programs"""
 
 _INTERVAL = "adds the ends of the posterior intervals of the class probabilities; slow: some 3,000 rows a second"
 
@@ -151,6 +160,7 @@ def make_parser() -> argparse.ArgumentParser:
     add("--keep", **_COLUMNS, help="columns to copy into --out, such as an identifier")
     add("--loss", **_FILE, help=f"{_LOSSES}adds the decision with the least expected loss")
     add("--interval", type=_FRACTION, metavar="PROB", help=_INTERVAL)
+    add("--excel-safe", action="store_true", help=_EXCEL_SAFE)
 
     drift = commands.add_parser("drift", help="test whether new rows differ from counted ones", description=_DRIFT)
     add = _add_file_flags(drift)
@@ -158,6 +168,7 @@ def make_parser() -> argparse.ArgumentParser:
     add("--reference", **_FILE, help=_REFERENCE)
     add("--level", type=_FRACTION, default=0.01, help="drift is a q-value below this (default 0.01)")
     add("--out", **_FILE, help="file to write the table to: .csv or .parquet")
+    add("--excel-safe", action="store_true", help=_EXCEL_SAFE)
     return parser
 
 
@@ -165,14 +176,10 @@ def _add_compare(commands: Any) -> None:
     """Add the command `compare`."""
     title = "compare maximum likelihood with the Bayesian estimates"
     compare = commands.add_parser("compare", help=title, description=_COMPARE, epilog=_RULES)
+    _add_file(compare.add_argument_group("the file"), compare.add_mutually_exclusive_group())
     add = compare.add_argument_group("the file").add_argument
-    add("--csv", **_FILE, help="table whose first line names the columns; may be gzipped")
     add("--target", **_TARGET, help="column of class labels")
-    usual = "empty cells, NA, nan, null and similar"
-    add("--missing", **_MARK, help=f"mark of a missing cell, such as '?', in addition to {usual}; repeatable")
-    only = "mark of a missing cell in these columns only, such as 0 for a blood pressure; repeatable"
-    add("--missing-in", **_MARK | {"metavar": ("MARK", "COLS")}, nargs=2, help=only)
-    add("--not-missing", **_MARK, help="mark that is a value in this file, such as NA for Namibia; repeatable")
+    add("--model", **_FILE, help="model of `fit`, by which the file is read: its columns, their types, missing cells")
 
     syntax = "COLS: names separated by commas; quote names that contain commas: '\"width, cm\",height'; repeatable"
     add = compare.add_argument_group(f"the columns ({syntax})").add_argument
@@ -202,52 +209,68 @@ def _add_compare(commands: Any) -> None:
 
 def _add_file_flags(command: argparse.ArgumentParser) -> Any:
     """Add the flags of a file, of the model and of overwriting to a command; return its method `add_argument`."""
-    files = command.add_mutually_exclusive_group(required=True)
-    files.add_argument("--csv", **_FILE, help="CSV file, names in the first line; may be .gz")
-    files.add_argument("--parquet", **_FILE, help="Parquet file, or a folder of them")
+    _add_file(command, command.add_mutually_exclusive_group(required=True))
     command.add_argument("--model", **_FILE, required=True, help="file of the fitted classifier")
     command.add_argument("--overwrite", action="store_true", help="replace an existing file")
-    command.add_argument("--missing", **_MARK, help="mark of a missing cell of a CSV file, such as '?'; repeatable")
-    command.add_argument("--not-missing", **_MARK, help="mark that is a value in a CSV file, such as NA; repeatable")
     return command.add_argument
+
+
+def _add_file(command: Any, files: Any) -> None:
+    """Add the flags of a file, to the group `files`, and of its missing cells."""
+    files.add_argument("--csv", **_FILE, help="CSV file, names in the first line; may be gzipped")
+    files.add_argument("--parquet", **_FILE, help="Parquet file, or a folder of them")
+    usual = "empty cells, NA, nan, null and similar"
+    marks = f"mark of a missing cell, such as '?', in addition to {usual}; repeatable"
+    only = "mark of a missing cell in these columns only, such as 0 for a blood pressure; repeatable"
+    command.add_argument("--missing", **_MARK, help=marks)
+    command.add_argument("--missing-in", **_MARK | {"metavar": ("MARK", "COLS")}, nargs=2, help=only)
+    value = "mark that is a value in this file, such as NA for Namibia; repeatable"
+    command.add_argument("--not-missing", **_MARK, help=value)
 
 
 # == Commands `compare`, `fit`, `score` and `drift`: flags and files are checked before packages are imported
 
 _FEW = 8
-_INPUTS = ("csv", "parquet", "model", "loss", "reference")
+_MARKS = ("missing", "missing_in", "not_missing")
 _SUFFIXES = (".csv", ".parquet")
 
 
 def compare(args: argparse.Namespace) -> int:
     """Run the command `compare`: analyse each data set, write the files of --out, and print the report."""
-    of_file = ("target", "missing", "missing_in", "not_missing", *KINDS, "drop")
-    if args.csv is None and (args.estimator != "auto" or any(getattr(args, flag) for flag in of_file)):
+    path, of_file = args.csv or args.parquet, ("target", "model", *_MARKS, *KINDS, "drop")
+    if path is None and (args.estimator != "auto" or any(getattr(args, flag) for flag in of_file)):
         raise InputError("--target, --estimator, --missing and flags that name columns need a file; add --csv FILE.")
-    if args.csv is not None and args.target is None:
-        raise InputError("--csv needs --target COLUMN, the column of class labels.")
+    if path is not None and args.target is None:
+        raise InputError(f"{'--parquet' if args.csv is None else '--csv'} needs --target COLUMN, the column of labels.")
     kinds = {column: flag for column, flag in _flag_of_column(args, *KINDS, "drop").items() if flag in KINDS}
-    within = defaultdict(set)
-    for mark, columns in args.missing_in:
-        for column in column_names(columns):
-            within[column].add(mark.strip())
-    require_readable(args.csv, args.loss)
-    names = file_names([title(args.csv)] if args.csv else BUILT_IN)
+    table = None if path is None else open_table(args, [args.target, *kinds, *args.drop, *_marked_columns(args)])
+    require_readable(args.loss, args.model)
+    names = file_names(BUILT_IN if path is None else [title(path)])
     if args.out is not None:
-        require_free(args.out, names, args.overwrite)
+        with blamed_on(f"--out {args.out} cannot be written", OSError):
+            for name in names:
+                _require_unread("out", args.out / name, [args.loss, args.model], [] if table is None else [table])
+            require_free(args.out, names, args.overwrite)
     with _imports():
         from bayesnb.cli import comparison, report
-        from bayesnb.cli.labelled_data import Marks, Settings, built_in_datasets, load_csv
+        from bayesnb.cli.labelled_data import Settings, built_in_datasets, load
+        from bayesnb.cli.large_files import find_reading, known_levels, load_model
+        from bayesnb.cli.reading import Reading
     settings = Settings(**{field.name: getattr(args, field.name) for field in fields(Settings)})
     printed: Format = "text" if args.out is not None or args.format is None else args.format
     outcomes, sections, written = [], [], []
     with filled(args.out, names) if args.out else nullcontext() as folder:
-        if args.csv is None:
+        if table is None:
             data_sets = built_in_datasets()
         else:
-            marks = Marks(frozenset(args.missing), within, frozenset(args.not_missing))
             default = args.estimator if args.estimator in KINDS else None
-            data_sets = [load_csv(args.csv, args.target, marks, kinds, default, args.drop)]
+            reading, drop = Reading(_marks(args)), args.drop
+            if args.model is not None:
+                nb = load_model(args.model)
+                reading = find_reading(nb, table, _marks(args))
+                kinds = dict.fromkeys(known_levels(nb), "categorical") | kinds
+                drop = [name for name in table.columns if name not in (*nb.feature_names_in_, args.target)]
+            data_sets = [load(table, args.target, reading, kinds, default, drop)]
         for data in data_sets:
             with recorded_warnings() as messages:
                 outcome = comparison.run(data, settings)
@@ -268,15 +291,17 @@ def compare(args: argparse.Namespace) -> int:
 def fit(args: argparse.Namespace) -> int:
     """Run the command `fit`: fit a classifier to a file, save the classifier, and describe the fit."""
     flags = _flag_of_column(args, "categorical", "numeric", "drop")
-    _require_new(args, "model")
-    table = open_table(args, flags)
+    table = open_table(args, [*flags, *_marked_columns(args)])
+    _require_new(args, "model", table)
     names = [name for name in table.columns if name not in (args.target, *args.drop)]
-    types = {name: "double" if flag == "numeric" else "string" for name, flag in flags.items() if flag != "drop"}
     with _imports():
         from bayesnb.cli.large_files import fit_file
+        from bayesnb.cli.reading import Reading
         from bayesnb.persistence import save
+    reading = Reading(_marks(args)).with_types(dict.fromkeys(args.numeric, "number"))
+    reading = reading.with_types(dict.fromkeys(args.categorical, "level"))
     with _notes():
-        nb, lines = fit_file(table, names, args.target, types, args.estimator)
+        nb, lines = fit_file(table, names, args.target, reading, args.estimator)
         with blamed_on("--model"):
             save(nb, args.model)
     for line in lines:
@@ -290,40 +315,68 @@ def fit(args: argparse.Namespace) -> int:
 
 def score(args: argparse.Namespace) -> int:
     """Run the command `score`: write class probabilities and decisions for the rows of a file to another file."""
-    _require_new(args, "out")
     table = open_table(args, args.keep)
+    _require_new(args, "out", table)
     require_readable(args.model, args.loss)
     with _imports():
         from bayesnb.cli.labelled_data import read_losses
-        from bayesnb.cli.large_files import Scoring, load_model, write_tables
+        from bayesnb.cli.large_files import Scoring, find_reading, load_model, write_tables
     nb = load_model(args.model)
     with _notes():
         losses = None if args.loss is None else read_losses(args.loss, nb.classes_)
         scoring = Scoring(nb, args.keep, losses, args.interval)
-        write_tables(scoring.tables(table), args.out)
+        tables = scoring.tables(table, find_reading(nb, table, _marks(args)))
+        write_tables(tables, args.out, excel_safe=args.excel_safe)
     if ignored := [name for name in table.columns if name not in (*nb.feature_names_in_, *args.keep)]:
         say(fill(f"ignored columns: {enumerate_names(ignored, _FEW)}", rest="  "))
     count = scoring.counts
     unknown = f"{count['unknown']:,} cells with levels that the model does not know"
     say(f"{count['rows']:,} rows; {count['missing']:,} missing cells; {unknown}\nwrote {printable(str(args.out))}")
+    _say_excel_safe(args)
     return 0
 
 
 def drift(args: argparse.Namespace) -> int:
     """Run the command `drift`: print tests of each column, and return 3 if one of them finds drift, else 0."""
-    _require_new(args, "out")
     table = open_table(args, [] if args.target is None else [args.target])
     reference = None if args.reference is None else open_table(args, (), args.reference)
+    _require_new(args, "out", table, *([] if reference is None else [reference]))
     require_readable(args.model)
     with _imports():
-        from bayesnb.cli.large_files import format_drift, load_model, measure_drift, write_tables
+        from bayesnb.cli.large_files import describe_remarks, format_drift, load_model, measure_drift, write_tables
     nb = load_model(args.model)
     with _notes():
-        tests = measure_drift(nb, table, args.target, reference)
+        tests = measure_drift(nb, table, args.target, reference, _marks(args))
         if args.out is not None:
-            write_tables([tests.reset_index()], args.out)
+            write_tables([tests.reset_index()], args.out, excel_safe=args.excel_safe)
+    for remark in describe_remarks(nb):
+        say(fill(f"note: {remark}", rest="      "))
     say(format_drift(tests, args.level))
+    _say_excel_safe(args)
     return 3 if (tests["q"] < args.level).any() else 0
+
+
+def _marked_columns(args: argparse.Namespace) -> list[str]:
+    """Return the columns that --missing-in names."""
+    return [column for _, columns in args.missing_in for column in column_names(columns)]
+
+
+def _marks(args: argparse.Namespace) -> Marks:
+    """Return the marks of missing cells that the flags name."""
+    from bayesnb.cli.reading import Marks
+
+    within = defaultdict(set)
+    for mark, columns in args.missing_in:
+        for column in column_names(columns):
+            within[column].add(mark.strip())
+    by_column = {name: frozenset(marks) for name, marks in within.items()}
+    return Marks(frozenset(args.missing), by_column, frozenset(args.not_missing))
+
+
+def _say_excel_safe(args: argparse.Namespace) -> None:
+    """Say that texts of the file of --out were changed, if they were to be."""
+    if args.excel_safe and args.out is not None and args.out.suffix.lower() == ".csv":
+        say("Texts that a spreadsheet would compute begin with an apostrophe (--excel-safe).")
 
 
 def _flag_of_column(args: argparse.Namespace, *flags: str) -> dict[str, str]:
@@ -337,20 +390,30 @@ def _flag_of_column(args: argparse.Namespace, *flags: str) -> dict[str, str]:
     return named
 
 
-def _require_new(args: argparse.Namespace, name: str) -> None:
-    """Raise InputError unless the file of --model or --out can be written, and replaces no file against the flags."""
+def _require_new(args: argparse.Namespace, name: str, *tables: TableFile) -> None:
+    """Raise InputError unless the file of --model or --out can be written, and is none of the files that are read."""
     path = getattr(args, name)
     if path is None:
         return
     if name == "out" and path.suffix.lower() not in _SUFFIXES:
         raise InputError(f"--out {path}: the name must end in .csv or .parquet.")
-    for read in filter(None, (getattr(args, other, None) for other in _INPUTS if other != name)):
-        if path.exists() and read.exists() and path.samefile(read):
-            raise InputError(f"--{name} {path} is a file that the command reads. Choose another file.")
-    if os.path.lexists(path) and not args.overwrite:
-        raise InputError(f"--{name} {path} already exists. Choose another file, or replace it with --overwrite.")
+    with blamed_on(f"--{name} {path} cannot be written", OSError):
+        models = [args.model] if name == "out" else []
+        _require_unread(name, path, [*models, getattr(args, "loss", None)], tables)
+        if os.path.lexists(path) and not args.overwrite:
+            raise InputError(f"--{name} {path} already exists. Choose another file, or replace it with --overwrite.")
     with blamed_on(f"--{name}"):
         require_writable(path)
+
+
+def _require_unread(name: str, path: Path, files: Sequence[Path | None], tables: Sequence[TableFile]) -> None:
+    """Raise InputError if a file that a flag names is one of those that the command reads, or in a folder of these."""
+    for read in [*filter(None, files), *(file for table in tables for file in table.files)]:
+        if path.exists() and read.exists() and path.samefile(read):
+            raise InputError(f"--{name} {path} is a file that the command reads. Choose another file.")
+    for folder in (table.path for table in tables if table.path.is_dir()):
+        if path.resolve().is_relative_to(folder.resolve()):
+            raise InputError(f"--{name} {path} is in the folder that the command reads. Choose another folder.")
 
 
 @contextmanager

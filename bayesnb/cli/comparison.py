@@ -35,7 +35,6 @@ from bayesnb.cli.labelled_data import (
     describe_columns,
     read_losses,
 )
-from bayesnb.encoding import check_table
 from bayesnb.estimators import BernoulliNB, BinnedNB, CategoricalNB, MixedNB, MultinomialNB, WeightedNB
 from bayesnb.estimators.base import NaiveBayesClassifier
 from bayesnb.estimators.plain import OF_KIND
@@ -503,7 +502,6 @@ def run(data: Dataset, settings: Settings) -> Outcome:
         weighted = attempt("weights", lambda: _fit_weighted(data, settings, notes)) if has_weights else None
         with internal_fits():
             fits = (weighted or data.rows.fit(classifier(data, settings), settings, data.name)).unweighted
-        notes += describe_columns(check_table(fits.X, fits.y)["remarks"])
         data = replace(data, kinds=fits.nb.kinds_ if UNDECIDED in kinds.values() else kinds)
         priors = {f"alpha={a:g}": a for a in (1.0, 0.5) if a != settings.alpha}  # Laplace's and Jeffreys's
         has_levels = not NUMBERS.keys() >= set(data.kinds.values())

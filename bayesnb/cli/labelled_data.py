@@ -5,12 +5,11 @@ from __future__ import annotations
 import copy
 import re
 import warnings
-from collections import Counter
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence, Set
+from collections import Counter, defaultdict
+from collections.abc import Callable, Collection, Hashable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from functools import partial
 from pathlib import Path
-from typing import Any, Self
+from typing import Any
 
 import numpy as np
 import pandas as pd
@@ -18,210 +17,180 @@ from sklearn.base import clone
 from sklearn.model_selection import StratifiedKFold
 
 from bayesnb import datasets, families
-from bayesnb._util.kinds import KINDS
 from bayesnb._util.terminal import progress
 from bayesnb.cli.document import BUILT_IN, InputError, enumerate_names
-from bayesnb.cli.tables import blamed_on, larger_than_memory, read_cells, require_columns, title
+from bayesnb.cli.reading import MOST_CLASSES, Reading, Scan, is_number, read_frames, scan
+from bayesnb.cli.tables import TableFile, blamed_on, open_csv, title
 from bayesnb.decision import loss_table
+from bayesnb.encoding import Levels, check_table
+from bayesnb.encoding.suspicious_columns import NUMBERS_AS_TEXT
 from bayesnb.estimators.base import NaiveBayesClassifier
-from bayesnb.streaming import MISSING, fit_stream
+from bayesnb.streaming import fit_stream
 
-# == Types of CSV columns: missing cells, numbers or levels, and columns to leave out ==============
+# == Labels, and columns: which are left out, and what is noted about others ======================
 
-Label = str | int
-"""Label of a class, or level of a categorical column."""
-_FEW_LEVELS = 10
-_ROWS_A_LEVEL = 5
-_STEPS_APART = 5
-_FEW_ZEROS = 5
-IDENTIFIER = "every value is different; is this an identifier?"
-ROW_NUMBERS = "consecutive integers; are these row numbers?"
-"""Reasons to leave out a column."""
-_PLAIN_NUMBER = re.compile(r"[-+]?(0|[1-9]\d*)([.,]\d*)?([eE][-+]?\d+)?")
+Label = str | int | bool
+"""Label of a class."""
+CHANGED = "changed while it was read. Run the command again."
+_STEPS_APART, _FEW_ZEROS, _FEW_LEVELS = 5, 5, 10
+_IDENTIFIER = "every value is different; is this an identifier?"
+_CONSTANT = "all cells that are not missing are equal"
+_ROW_NUMBERS = "consecutive integers; are these row numbers?"
+_CODES = "some numbers begin with 0, as codes do, so that each is a level; to read numbers, add --numeric COLUMNS"
+_ZEROS = "some cells are 0 and no other value is near 0; if 0 means “not measured”, add --missing-in 0 COLUMNS"
+_NO_NAMES = "read as the names of the columns; if it is a row of data, add a line of names above it"
+_WHOLE = re.compile(r"[-+]?(0|[1-9]\d*)(\.0*)?")
+_MANY_CLASSES = f"Classes need two rows or more on average, and at most {MOST_CLASSES:,} are allowed. Merge classes."
 
 
-@dataclass(frozen=True)
-class Marks:
-    """Marks of missing cells in a table; a mark that is a number stands for all its spellings, as 0 for 0.0.
+def to_labels(texts: Iterable[str]) -> dict[str, Label]:
+    """Map each text to its label: integers or Booleans if all texts are, else the text itself."""
+    texts = list(texts)
+    if all(map(_WHOLE.fullmatch, texts)):
+        return {text: int(float(text)) if "." in text else int(text) for text in texts}
+    if all(text.lower() in ("true", "false") for text in texts):
+        return {text: text.lower() == "true" for text in texts}
+    return {text: text for text in texts}
+
+
+def match_labels(table: TableFile, texts: pd.Series, classes: Mapping[str, Label]) -> np.ndarray:
+    """Return the labels of texts (N,) as an array of integers, Booleans or texts; raise InputError for a new text."""
+    code, distinct = pd.factorize(texts, use_na_sentinel=False)
+    if not classes.keys() >= {*distinct}:
+        raise InputError(f"{table.path.name} {CHANGED}")
+    return np.array([classes[text] for text in distinct])[code]
+
+
+def require_classes(scan: Scan, target: str) -> dict[str, Label]:
+    """Return the label of each text, see `to_labels`; raise InputError if the texts are no labels of classes.
+
+    Each row needs a label, of 2 to 1,000 classes that have two rows or more on average.
+    """
+    texts, missing, n, file = list(scan.labels.count), scan.labels.missing, scan.n_rows, scan.table.path.name
+    classes, place = to_labels(texts), f"{file}: the target {target!r}"
+    if missing:
+        row, cell = scan.labels.first_missing
+        advice = f", or add --not-missing {cell!r} if {cell!r} is a label" if cell else ""
+        problem = f"row {row + 2}, column {target!r}: the label is missing ({missing} of {n} rows)"
+        raise InputError(f"{file}, {problem}. Remove these rows{advice}.")
+    if len({*classes.values()}) == 1:
+        raise InputError(f"{place} has only one class, {texts[0]!r}. Choose a target with two or more classes.")
+    if len(texts) > min(n / 2, MOST_CLASSES):
+        many = f"more than {MOST_CLASSES:,}" if len(texts) > MOST_CLASSES else len(texts)
+        raise InputError(f"{place} has {many} distinct values in {n} rows. {_MANY_CLASSES}")
+    return classes
+
+
+@dataclass(frozen=True, eq=False)
+class Inspection:
+    """Columns of a table, as they look in a sample of the rows.
 
     Parameters
     ----------
-    everywhere : set of str
-        Marks of all columns, besides `bayesnb.streaming.MISSING`.
-    within : dict {column: set of str}
-        Marks of one column only, as a 0 that stands for "not measured".
-    values : set of str
-        Marks of `MISSING` that are values in this file.
-
-    Examples
-    --------
-    >>> from bayesnb.cli.labelled_data import Marks
-    >>> marks = Marks(within={"bmi": frozenset(["0"])})
-    >>> marks.are_missing("bmi", ["0.0", "1"]), marks.are_missing("age", ["0", "NA"])
-    (array([ True, False]), array([False,  True]))
+    kinds : dict
+        Kind of each column, "levels" or another, as `check_table` states it.
+    left_out : dict {column: reason}
+    notes : dict {note: list of columns}
+    remarks : dict {column: remark}
+        Remarks of `check_table`, which are among the notes.
     """
 
-    everywhere: frozenset[str] = frozenset()
-    within: Mapping[str, Set[str]] = field(default_factory=dict)
-    values: frozenset[str] = frozenset()
-
-    def are_missing(self, column: str, texts: Iterable[str]) -> np.ndarray:
-        """Return (T,) whether each text marks a missing cell of the column."""
-        within = self.within.get(column, frozenset())
-        named, values = self.everywhere | within, self.values - within
-        marks, numbers = (MISSING | named) - values, {_plain_number(mark) for mark in named} - {None}
-
-        def is_missing(text: str) -> bool:
-            return text in marks or (bool(numbers) and text not in values and _plain_number(text) in numbers)
-
-        return np.fromiter(map(is_missing, texts), bool)
+    kinds: Mapping[str, str]
+    left_out: Mapping[str, str]
+    notes: Mapping[str, Sequence[str]]
+    remarks: Mapping[str, str]
 
 
-def _plain_number(text: str) -> float | None:
-    """Parse a number in the usual spelling, with decimal point or comma; None for 007 (a code) or 1_0."""
-    return float(text.replace(",", ".")) if _PLAIN_NUMBER.fullmatch(text) else None
+def inspect_columns(scan: Scan, sample: pd.DataFrame, y: np.ndarray, named: Collection[str]) -> Inspection:
+    """Return the kinds of columns, the columns to leave out with the reason, and notes about the others.
 
-
-class ColumnCounts:
-    """Counts of a column's cells, in constant memory.
+    Left out are columns without a cell, texts that are all different, and whole numbers that number the rows, unless
+    they are `named` by the user.
 
     Parameters
     ----------
-    name : str
-        Name of the column.
-    marks : Marks
-        Marks of missing cells.
-    limit : number
-        Most distinct values that are remembered, about.
+    scan : Scan
+        Result of a pass over the table.
+    sample : DataFrame
+        Columns of features of the sample.
+    y : (n,) array
+        Labels of the sample.
+    named : collection of str
+        Columns that the user decided about.
 
-    Attributes
-    ----------
-    present, missing, numbers : int
-        Number of cells that have a value, that are missing, and that are numbers.
-    values : Counter
-        Frequency of each distinct value, in order of appearance; of more than `limit` values, the first ones, counted
-        up to there.
-    whole : bool
-        Whether all numbers are integers.
-    low, high : float
-        The least and the greatest number.
-    first : dict {str: (str, int)}
-        The first cell that is "missing", "odd" (no number), "infinite" or "negative", and its row, of which the line
-        of names is 1.
+    Raises
+    ------
+    InputError
+        If no column is left.
     """
-
-    def __init__(self, name: str = "", marks: Marks | None = None, limit: float = np.inf) -> None:
-        self.name, self.marks, self.limit = name, marks or Marks(), limit
-        self.present = self.missing = self.numbers = 0
-        self.values: Counter[str] = Counter()
-        self.whole = True
-        self.low, self.high = np.inf, -np.inf
-        self.first: dict[str, tuple[str, int]] = {}
-
-    def add(self, cells: pd.Series) -> Self:
-        """Count further cells, a Series of text whose index counts rows from 0; return self."""
-        code, texts = pd.factorize(cells.to_numpy())
-        _, at, count = np.unique(code, return_index=True, return_counts=True)
-        missing = self.marks.are_missing(self.name, texts)
-        number = np.where(missing, np.nan, to_numbers(texts))
-        is_number = ~np.isnan(number)
-        odd, infinite = ~(missing | is_number), np.isinf(number)
-        masks = {"missing": missing, "odd": odd, "infinite": infinite, "negative": number < 0}
-        for problem, mask in masks.items():
-            if problem not in self.first and mask.any():
-                self.first[problem] = texts[mask.argmax()], int(cells.index[at[mask.argmax()]]) + 2
-        if not self.beyond:
-            self.values.update(dict(zip(texts[~missing], count[~missing].tolist(), strict=True)))
-        self.missing += int(count[missing].sum())
-        self.present += int(count[~missing].sum())
-        self.numbers += int(count[is_number].sum())
-        with np.errstate(invalid="ignore"):  # Infinity is not an integer.
-            self.whole &= bool((number[is_number] % 1 == 0).all())
-        self.low = min(self.low, number[is_number].min(initial=np.inf))
-        self.high = max(self.high, number[is_number].max(initial=-np.inf))
-        return self
-
-    @property
-    def beyond(self) -> bool:
-        """Whether there are more than `limit` distinct values."""
-        return len(self.values) > self.limit
-
-    @property
-    def distinct(self) -> bool:
-        """Whether several values are remembered, and all are different."""
-        return self.values.total() == len(self.values) > 1
-
-    @property
-    def zeros_stand_apart(self) -> bool:
-        """Whether five cells or more are 0 and no other number is near, as where 0 stands for "not measured".
-
-        Near is within five times the least step between two positive values, so that counts 0, 1, 2 … are not meant.
-        False if a number is negative, a cell is not a number, or more than `limit` values were met.
-        """
-        if self.beyond or self.low != 0 or self.numbers < self.present:
-            return False
-        number, count = to_numbers(self.values), np.array(list(self.values.values()))
-        above = np.unique(number[number > 0])
-        often = count[number == 0].sum() >= _FEW_ZEROS
-        return bool(often and len(above) > 1 and above[0] > _STEPS_APART * np.diff(above).min())
-
-    @property
-    def too_many(self) -> str:
-        """Reason why a column beyond the limit cannot be categorical."""
-        return f"more than {self.limit:,} levels, too many for a file that does not fit into memory"
+    left_out, notes = dict[str, str](), defaultdict[str, list[str]](list)
+    described = check_table(sample, y) if len(sample.columns) else pd.DataFrame(columns=["kind"])
+    if all(map(is_number, scan.reading.types)) and {*map(str, range(len(scan.reading.types)))} != {*scan.reading.types}:
+        notes[_NO_NAMES].append("the first line")
+    for name, kind, n_values, _, remark in described.itertuples():
+        present, is_level = sample[name].dropna(), kind == "levels"
+        n, is_unique, is_named = len(present), n_values == len(present) > 1, name in named
+        if not (is_named or n):
+            left_out[name] = "no cell has a value"
+        elif is_level and is_unique and not is_named:
+            left_out[name] = remark if remark == NUMBERS_AS_TEXT else _IDENTIFIER
+        elif kind == "numbers" and is_unique and not is_named and _are_row_numbers(present, scan, len(sample)):
+            left_out[name] = _ROW_NUMBERS
+        else:
+            for note in filter(None, [remark, *_describe_cells(scan, name, present, n_values, is_level, is_named)]):
+                notes[note].append(name)
+    if len(left_out) == len(described):
+        reasons = ", ".join(f"{name} ({reason})" for name, reason in list(left_out.items())[:3])
+        keep = f"Left out: {reasons}. To keep a column, name it in --categorical or another flag."
+        advice = keep if reasons else "Add columns of features, or drop fewer."
+        raise InputError(f"{scan.table.path.name}: no column is left to learn from. {advice}")
+    names = [str(name) for name in sample]
+    remarks = {name: remark for name, remark in zip(names, described["remarks"], strict=True) if remark}
+    return Inspection(dict(zip(names, described["kind"], strict=True)), left_out, notes, remarks)
 
 
-def guess(column: ColumnCounts) -> tuple[str | None, str]:
-    """Guess the kind of a column, "categorical", "numbers" or None to leave it out; return it with a note.
+def _are_row_numbers(present: pd.Series, scan: Scan, n_sampled: int) -> bool:
+    """Return whether different numbers are whole, and lie as close to each other as those of rows do."""
+    rows = scan.n_rows * len(present) / n_sampled
+    return bool((present % 1 == 0).all() and present.max() - present.min() < rows)
 
-    Numbers are "numbers", but integers of at most 10 distinct values, and numbers of at most two, with five rows a
-    value or more are categorical, and consecutive integers without repetition number the rows: they are left out.
-    Other strings are categorical, and left out if every one is different, or if there are too many to remember. A
-    column of a single value without missing cells is left out.
+
+def _describe_cells(
+    scan: Scan, name: str, present: pd.Series, n_values: int, is_level: bool, is_named: bool
+) -> Iterator[str]:
+    """Yield notes about the present cells of a column."""
+    if n_values == 1 < len(present):
+        yield _CONSTANT
+    if name in scan.codes:
+        yield _CODES
+    elif is_level and scan.reading.types[name] == "level":
+        numbers = pd.to_numeric(present, errors="coerce")
+        if n_values > _FEW_LEVELS and 0.5 <= numbers.notna().mean() < 1 and not is_named:
+            odd = present[numbers.isna()].iloc[0]
+            yield f"numbers except {odd!r}; if {odd!r} marks a missing cell, add --missing {odd!r}"
+        elif (present == "?").any():
+            yield "has the level '?'; if '?' marks a missing cell, add --missing '?'"
+    elif not is_level and scan.reading.types[name] == "number":
+        if not is_named and _zeros_stand_apart(present.to_numpy(float)):
+            yield _ZEROS
+        if n_values == len(present) and (present % 1 == 0).all():
+            yield _IDENTIFIER
+
+
+def _zeros_stand_apart(numbers: np.ndarray) -> bool:
+    """Return whether five numbers or more are 0 and no other is near, as where 0 stands for "not measured".
+
+    Near is within five times the least step between two positive numbers, so that counts 0, 1, 2 … are not meant. False
+    if a number is negative.
     """
-    n, levels, unique = column.present, len(column.values), column.distinct and not column.beyond
-    if not n:
-        return None, "no cell has a value"
-    if levels == 1 < n and not column.missing:
-        return None, f"every cell is {next(iter(column.values))!r}"
-    if column.numbers < n:
-        note = ""
-        if unique:
-            return None, IDENTIFIER
-        if column.numbers >= 0.5 * n and levels > _FEW_LEVELS:
-            odd = column.first["odd"][0]
-            note = f"numbers except {odd!r}; if {odd!r} marks a missing cell, add --missing {odd!r}"
-        elif "?" in column.values:
-            note = "has the level '?'; if '?' marks a missing cell, add --missing '?'"
-        return (None, f"{column.too_many}; {note}".rstrip("; ")) if column.beyond else ("categorical", note)
-    if column.whole and column.distinct and column.high - column.low == n - 1:
-        return None, ROW_NUMBERS
-    if levels <= (_FEW_LEVELS if column.whole else 2) and levels * _ROWS_A_LEVEL <= n:
-        return "categorical", ""
-    return "numbers", IDENTIFIER if column.whole and unique else ""
+    above = np.unique(numbers[numbers > 0])
+    often = (numbers == 0).sum() >= _FEW_ZEROS and numbers.min() == 0
+    return bool(often and len(above) > 1 and above[0] > _STEPS_APART * np.diff(above).min())
 
 
-def to_numbers(cells: Iterable[str]) -> np.ndarray:
-    """Convert cells to floats (n,), NaN for a text that is not a number."""
-    return pd.to_numeric(pd.Series(list(cells), dtype=object), errors="coerce").to_numpy(float, copy=True)
-
-
-def to_levels(cells: Iterable[str]) -> dict[str, Label]:
-    """Map each cell to its level: integers if all cells are integers in plain spelling, else the text itself."""
-    texts: dict[str, Label] = {text: text for text in cells}
-    try:
-        numbers: dict[str, Label] = {text: int(text) for text in texts}
-    except ValueError:
-        return texts
-    return numbers if all(str(number) == text for text, number in numbers.items()) else texts
-
-
-def describe_columns(notes: Mapping[str, str] | pd.Series) -> list[str]:
-    """Return a line for each note in {column: note} that is not empty, with the columns that have it."""
-    about = pd.Series(notes, dtype=object)
-    about = about[about != ""]
-    groups = about.groupby(about, sort=False).groups
-    return [f"{enumerate_names([*names], 8)}: {note}" for note, names in groups.items()]
+def describe_columns(notes: Mapping[str, Sequence[str]]) -> list[str]:
+    """Return a line for each note in {note: columns}, with the columns that have the note."""
+    return [f"{enumerate_names(names, 8)}: {note}" for note, names in notes.items()]
 
 
 # == Held-out rows and the fits to all other rows, of tables in memory and of files that are read in pieces
@@ -394,7 +363,7 @@ class Streamed:
 
         fitted = fit_stream(nb, counted_rows(), classes=list(self.class_count), progress=False)
         if any(held_out.left.values()):
-            raise InputError(f"{self.path.name} changed while it was read. Run the command again.")
+            raise InputError(f"{self.path.name} {CHANGED}")
         if weighted:
             fitted.weigh(*concatenate(to_weigh))
         X, y = concatenate(test)
@@ -486,17 +455,13 @@ class Sample:
         return chosen
 
 
-# == Labelled tables with a kind for each column, from a CSV file or of a run without a file, and tables of losses
+# == Labelled tables with a kind for each column, from a file or of a run without a file, and tables of losses
 
 NUMBERS = {family.kind: family for family in (*families.OF_NUMBERS, families.Binned)}
 UNDECIDED = "numbers"
 """Kind of a column of numbers whose density is chosen when a classifier is fitted."""
 _NONNEGATIVE = ("multinomial", *(kind for kind, family in NUMBERS.items() if family.nonnegative))
 _MOST_LEVELS = 100_000
-MOST_CLASSES = 1000
-_NO_NAMES = "read as the names of the columns; if it is a row of data, add a line of names above it"
-_MANY_CLASSES = f"Classes need two rows or more on average, and at most {MOST_CLASSES:,} are allowed. Merge classes."
-_ZEROS = "some cells are 0 and no other value is near 0; if 0 means “not measured”, add --missing-in 0 COLUMNS"
 
 
 @dataclass(frozen=True, eq=False)
@@ -520,8 +485,8 @@ class Dataset:
         Number of missing cells of each column that has missing cells.
     left_out : dict
         Columns that are not used, and why.
-    notes : dict
-        Notes for the user by column.
+    notes : dict {note: columns}
+        Notes for the user, with the columns that have them.
     about : str
         Origin of the rows, in words.
     guessed : bool
@@ -531,12 +496,12 @@ class Dataset:
     name: str
     rows: InMemory | Streamed
     kinds: Mapping[str, str]
-    levels: Mapping[str, Sequence[Label]]
+    levels: Mapping[str, Sequence[Hashable]]
     class_count: Mapping[Label, int]
     target: str
     missing: Mapping[str, int] = field(default_factory=dict)
     left_out: Mapping[str, str] = field(default_factory=dict)
-    notes: Mapping[str, str] = field(default_factory=dict)
+    notes: Mapping[str, Sequence[str]] = field(default_factory=dict)
     about: str = ""
     guessed: bool = False
 
@@ -567,24 +532,28 @@ def _from_frame(name: str, X: pd.DataFrame, y: np.ndarray, target: str, about: s
     return Dataset(name, InMemory(X, y), kinds, levels, Counter(y.tolist()), target, about=about)
 
 
-def load_csv(
-    path: Path, target: str, marks: Marks, kinds: Mapping[str, str], default: str | None, drop: Sequence[str]
+def load(
+    table: TableFile,
+    target: str,
+    reading: Reading,
+    kinds: Mapping[str, str],
+    default: str | None,
+    drop: Collection[str],
 ) -> Dataset:
-    """Read a file and type its columns; a file larger than memory is read in pieces, now and whenever rows are needed.
+    """Read a table and choose kinds of columns; one larger than memory is read again whenever rows are needed.
 
     Parameters
     ----------
-    path : Path
-        File to read.
+    table : TableFile
     target : str
         Column of labels.
-    marks : Marks
-        Marks of missing cells.
+    reading : Reading
+        Marks of missing cells, and types of columns that are known.
     kinds : dict
-        Kinds that the user decided, by column.
+        Kinds that the user, or a model, decided, by column.
     default : str or None
-        Kind of all other columns; None: guess.
-    drop : sequence of str
+        Kind of all other columns; None: numbers or levels, by their values.
+    drop : collection of str
         Columns to leave out.
 
     Raises
@@ -593,133 +562,89 @@ def load_csv(
         If the file cannot be read or is not a table, a column does not exist, the labels are not classes, or a
         cell is not a number where one is needed.
     """
-    streamed = larger_than_memory(path)
-    pieces: Iterable[Any] = read_cells(path) if streamed else list(read_cells(path))
-    counts: dict[str, ColumnCounts] = {}
-    for cells in pieces:
-        if not counts:
-            require_columns(path, list(cells), (target, *kinds, *drop, *marks.within))
-            limit = _MOST_LEVELS if streamed else np.inf
-            counts = {name: ColumnCounts(name, marks, limit) for name in cells if name not in drop}
-        for name, column in counts.items():
-            column.add(cells[name])
-    labels = counts.pop(target)
-    require_classes(path, labels)
-    chosen, left_out, notes = _choose_kinds(path, counts, kinds, default)
-    names = [target, *counts]
-    if np.isfinite(to_numbers(names)).all() and sorted(names) != sorted(map(str, range(len(names)))):
-        notes["the first line"] = _NO_NAMES
-    if not chosen:
-        reasons = ", ".join(f"{name} ({reason})" for name, reason in list(left_out.items())[:3])
-        keep = f"Left out: {reasons}. To keep a column, name it in --categorical or another flag."
-        advice = keep if reasons else "Add columns of features, or drop fewer."
-        raise InputError(f"{path.name}: no column is left besides the target {target!r}. {advice}")
-    levels = {name: to_levels(counts[name].values) for name, kind in chosen.items() if kind == "categorical"}
-    classes = to_levels(labels.values)
-    class_count = {classes[cell]: n for cell, n in labels.values.items()}
-    typed = partial(_type_cells, path, target, list(chosen), levels | {target: classes}, marks)
-    rows: InMemory | Streamed
-    if streamed:
-        rows = Streamed(path, lambda: map(typed, read_cells(path)), class_count, len(chosen))
-    else:
-        rows = InMemory(*concatenate(list(map(typed, pieces))))
+    names = [name for name in table.columns if name not in (target, *drop)]
+    unknown = {name: kind for name, kind in kinds.items() if name not in reading.types}
+    reading = reading.with_types({name: "level" if k == "categorical" else "number" for name, k in unknown.items()})
+    is_streamed = table.is_larger_than_memory()
+    scanned = scan(table, names, target, reading, most_rows(len(names) + 1) if is_streamed else np.inf)
+    classes = require_classes(scanned, target)
+    sample = scanned.sample(scanned.reading)
+    y = match_labels(table, sample[target], classes)
+    inspected = inspect_columns(scanned, sample[names], y, kinds)
+    by_value = {name: "categorical" if kind == "levels" else UNDECIDED for name, kind in inspected.kinds.items()}
+    chosen = {name: kinds.get(name, default or by_value[name]) for name in names if name not in inspected.left_out}
+    numeric = [name for name, kind in chosen.items() if kind != "categorical" and by_value[name] == "categorical"]
+    reading = scanned.reading.with_types(dict.fromkeys(numeric, "number"))
+
+    def typed(rows: pd.DataFrame) -> Batch:
+        """Return the features and the labels of rows."""
+        X = rows[list(chosen)]
+        texts = [name for name in chosen if reading.types[name] == "level"]
+        X = X.assign(**{name: X[name].astype(object).where(X[name].notna(), None) for name in texts})
+        return X, match_labels(table, rows[target], classes)
+
+    def batches() -> Iterator[Batch]:
+        """Read the rows once more."""
+        for X, y in map(typed, read_frames(table, reading, [*chosen, target], scanned.n_rows)):
+            if not all(levels[name].issuperset(X[name].dropna().unique()) for name in levels):
+                raise InputError(f"{table.path.name} {CHANGED}")
+            yield X, y
+
+    in_memory = None if is_streamed else typed(scanned.sample(reading))
+    most = _MOST_LEVELS if is_streamed else np.inf
+    levels: dict[str, set[Any]] = {name: set() for name, kind in chosen.items() if kind == "categorical"}
+    missing = Counter[str]()
+    frames = read_frames(table, reading, [*chosen, target], scanned.n_rows)
+    for X, _ in map(typed, frames) if in_memory is None else [in_memory]:
+        missing.update({name: int(X[name].isna().sum()) for name in chosen if X[name].isna().any()})
+        for name, values in levels.items():
+            if len(values) <= most:
+                values.update(X[name].dropna().unique().tolist())
+        _require_numbers(table, X, chosen)
+    left_out, many = dict(inspected.left_out), f"more than {most:,} levels, too many for a file larger than memory"
+    for name in [name for name, values in levels.items() if len(values) > most]:
+        if name in kinds:
+            raise InputError(f"{table.path.name}, column {name!r}: {many}. Leave the column out by --drop.")
+        del chosen[name], levels[name]
+        left_out[name] = many
+    class_count = Counter[Label]()
+    for text, n in scanned.labels.count.items():
+        class_count[classes[text]] += n
     return Dataset(
-        title(path),
-        rows,
+        title(table.path),
+        InMemory(*in_memory) if in_memory is not None else Streamed(table.path, batches, class_count, len(chosen)),
         chosen,
-        {name: list(cells.values()) for name, cells in levels.items()},
+        {name: list(Levels.from_values(values).values) for name, values in levels.items()},
         class_count,
         target,
-        {name: counts[name].missing for name in chosen if counts[name].missing},
+        missing,
         left_out | dict.fromkeys(drop, "by --drop"),
-        notes,
-        f"from {path.name}" + ", read in pieces because it does not fit into memory" * streamed,
+        inspected.notes,
+        f"from {table.path.name}" + ", read in pieces because it does not fit into memory" * is_streamed,
         guessed=default is None,
     )
 
 
+def _require_numbers(table: TableFile, X: pd.DataFrame, kinds: Mapping[str, str]) -> None:
+    """Raise InputError unless the numbers of columns are such as columns of their kinds hold."""
+    for name, kind in kinds.items():
+        is_odd = X[name] < 0 if kind in _NONNEGATIVE else pd.Series(False, X.index)
+        if kind == "multinomial":
+            is_odd |= X[name].isna()
+        if is_odd.any():
+            row: Any = is_odd.idxmax()
+            problem = "the cell is missing" if pd.isna(X[name][row]) else f"{X[name][row]} is negative"
+            what = f"{problem}, which {kind} columns do not accept"
+            advice = "Correct the cell, or use --categorical or --drop for the column"
+            raise InputError(f"{table.path.name}, row {row + 2}, column {name!r}: {what}. {advice}.")
+
+
 def read_losses(path: Path, classes: np.ndarray) -> pd.DataFrame:
     """Read a CSV file with the loss of each action (row, named in the first column) for each class (column)."""
-    cells = pd.concat(read_cells(path))
-    actions, names = cells.iloc[:, 0], {str(label): label for label in classes.tolist()}
-    losses = cells.iloc[:, 1:].apply(to_numbers).set_axis(actions.tolist()).rename(columns=names)
+    table = open_csv(path)
+    action, *others = table.columns
+    reading = Reading(types={action: "level", **dict.fromkeys(others, "number")})
+    losses = pd.concat(read_frames(table, reading, table.columns)).set_index(action)
+    names = {str(label): label for label in classes.tolist()}
     with blamed_on(f"--loss {path}"):
-        return loss_table(losses, None, classes)
-
-
-def _type_cells(
-    path: Path, target: str, names: Sequence[str], levels: Mapping[str, Any], marks: Marks, cells: pd.DataFrame
-) -> Batch:
-    """Convert cells as text to features `names` and labels; columns in `levels` become levels, others floats."""
-    columns = {}
-    for name in (*names, target):
-        code, texts = pd.factorize(cells[name].to_numpy())
-        missing = marks.are_missing(name, texts)
-        if name in levels:
-            values = np.array([levels[name].get(text) for text in texts], object)
-            values[missing] = None
-        else:
-            values = np.where(missing, np.nan, to_numbers(texts))
-        if pd.isna(values)[~missing].any() or (name == target and missing.any()):
-            raise InputError(f"{path.name} changed while it was read. Run the command again.")
-        columns[name] = pd.Series(values[code], cells.index, values.dtype)
-    y = np.array(columns.pop(target).tolist())
-    return pd.DataFrame(columns), y
-
-
-def require_classes(path: Path, labels: ColumnCounts) -> None:
-    """Raise InputError unless each row has a label, of 2 to 1,000 classes that have two rows or more on average."""
-    n, classes, target = labels.present + labels.missing, len(labels.values), repr(labels.name)
-    if labels.missing:
-        mark, row = labels.first["missing"]
-        advice = f", or add --not-missing {mark!r} if {mark!r} is a label" if mark else ""
-        problem = f"the label is missing ({labels.missing} of {n} rows)"
-        raise InputError(f"{path.name}, row {row}, column {target}: {problem}. Remove these rows{advice}.")
-    if classes == 1:
-        problem, advice = f"only one class, {next(iter(labels.values))!r}", "Choose a target with two or more classes."
-    elif labels.beyond or classes > min(n / 2, MOST_CLASSES):
-        many = f"more than {labels.limit}" if labels.beyond else f"{classes:,}"
-        problem, advice = f"{many} distinct values in {n} rows", _MANY_CLASSES
-    else:
-        return
-    raise InputError(f"{path.name}: the target {target} has {problem}. {advice}")
-
-
-def _choose_kinds(
-    path: Path, counts: Mapping[str, ColumnCounts], kinds: Mapping[str, str], default: str | None
-) -> tuple[dict[str, str], dict[str, str], dict[str, str]]:
-    """Return {column: kind} of the columns in use, {column: reason} of those left out, and {column: note}."""
-    chosen, left_out, notes = {}, {}, {}
-    for name, column in counts.items():
-        guessed, note = guess(column)
-        kind = kinds.get(name, guessed and (default or guessed))
-        if kind == "categorical" and column.beyond:
-            if name in kinds:
-                raise InputError(f"{path.name}, column {name!r}: {column.too_many}. Leave the column out by --drop.")
-            kind, note = None, column.too_many
-        if kind is None:
-            left_out[name] = note
-            continue
-        if kind != "categorical":
-            _require_numbers(path, column, kind if kind in KINDS else "numeric")
-        zeros = _ZEROS if kind != "categorical" and name not in kinds and column.zeros_stand_apart else ""
-        if note or zeros:
-            notes[name] = "; ".join(filter(None, [note, zeros]))
-        chosen[name] = kind
-    return chosen, left_out, notes
-
-
-def _require_numbers(path: Path, column: ColumnCounts, kind: str) -> None:
-    """Raise InputError unless all cells of a column are numbers that columns of this kind hold."""
-    problems = {"odd": "is not a number", "infinite": "is infinity or too large"}
-    if kind in _NONNEGATIVE:
-        problems["negative"] = "is negative"
-    if kind == "multinomial":
-        problems["missing"] = "is missing"
-    mark = "" if kind == "multinomial" else "mark it with --missing, "
-    advice = f"Correct the cell, {mark}or use --categorical or --drop for the column."
-    for problem, text in problems.items():
-        if problem in column.first:
-            cell, row = column.first[problem]
-            what = f"{repr(cell) if cell else 'the cell'} {text}, which {kind} columns do not accept"
-            raise InputError(f"{path.name}, row {row}, column {column.name!r}: {what}. {advice}")
+        return loss_table(losses.rename(columns=names), None, classes)

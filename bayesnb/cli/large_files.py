@@ -2,19 +2,18 @@
 
 from __future__ import annotations
 
-import re
 import time
 from collections import Counter, defaultdict
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from contextlib import ExitStack
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pandas as pd
 import pyarrow as pa
-from pyarrow import compute, csv, parquet
+from pyarrow import csv, parquet
 
 import bayesnb
 from bayesnb._util.atomic_files import replaced
@@ -23,71 +22,41 @@ from bayesnb._util.warnings import internal_fits
 from bayesnb.analysis.drift import DriftStatistics, check_drift
 from bayesnb.cli.document import InputError, enumerate_names, grid
 from bayesnb.cli.labelled_data import (
-    IDENTIFIER,
-    MOST_CLASSES,
-    ROW_NUMBERS,
-    ColumnCounts,
-    Marks,
+    CHANGED,
     describe_columns,
+    inspect_columns,
+    match_labels,
     most_rows,
     require_classes,
-    to_levels,
 )
-from bayesnb.cli.tables import FORMULA, TableFile, blamed_on, quote_formula, require_columns
-from bayesnb.encoding import check_table, numeric_columns
-from bayesnb.encoding.table import from_arrow
+from bayesnb.cli.reading import CellType, Marks, Reading, Reservoir, are_booleans, as_texts, read_frames, scan
+from bayesnb.cli.tables import TableFile, blamed_on, quote_formula, require_columns
+from bayesnb.encoding import numeric_columns
 from bayesnb.estimators.predictions import FittedClassifier
 
 # == Fit to a file of any size: a sample teaches weights, structure and densities, and all rows are counted
 
-_CHANGED = "The file changed while it was read. Run the command again."
-_READ_TEXTS = "Name the column in --categorical, to read texts, or in --drop."
-_NO_COLUMN = "no column is left to learn from. Name identifiers to keep in --categorical."
-_SEED = 0x9E3779B97F4A7C15
-
-
-class Reservoir:
-    """Random sample of at most `size` rows of batches, all equally probable: those with the smallest random keys."""
-
-    def __init__(self, size: int) -> None:
-        # Simulated rows are often drawn by the seed 0, from which keys would not be independent.
-        self._size, self._rng, self._largest = size, np.random.default_rng(_SEED), 1.0
-        self._kept: list[tuple[pd.DataFrame, np.ndarray]] = []
-
-    def add(self, rows: pd.DataFrame) -> None:
-        """Draw from further rows."""
-        key = self._rng.random(len(rows))
-        keep = key <= self._largest
-        self._kept.append((rows[keep], key[keep]))
-        if sum(len(key) for _, key in self._kept) > 2 * self._size:
-            self.sample()
-
-    def sample(self) -> pd.DataFrame:
-        """Return the sample of the rows so far, in their order."""
-        rows, key = pd.concat([rows for rows, _ in self._kept]), np.concatenate([key for _, key in self._kept])
-        if len(key) > self._size:
-            keep = np.sort(np.argpartition(key, self._size - 1)[: self._size])
-            rows, key = rows.iloc[keep], key[keep]
-            self._largest = key.max()
-        self._kept = [(rows, key)]
-        return rows
-
 
 def fit_file(
-    table: TableFile, names: Sequence[str], target: str, types: Mapping[str, str], estimator: str
+    table: TableFile,
+    names: Sequence[str],
+    target: str,
+    reading: Reading,
+    estimator: str,
 ) -> tuple[Any, list[str]]:
     """Fit a classifier to the rows of a file; return it with lines that describe the fit.
+
+    The classifier has an attribute `reading_`, by which other files are read like this one.
 
     Parameters
     ----------
     table : TableFile
-        File.
     names : sequence of str
-        Columns of features. Identifiers among them are left out, unless they are in `types`.
+        Columns of features. Identifiers among them are left out, unless the reading has their types.
     target : str
         Column of the labels.
-    types : dict
-        Types of columns that the file does not determine; that of the labels is "string".
+    reading : Reading
+        Marks of missing cells, and types of columns that the cells do not determine.
     estimator : str
         "weighted", "mixed", or a kind of columns.
 
@@ -96,86 +65,46 @@ def fit_file(
     InputError
         If the file cannot be read, or the classifier cannot use it.
     """
-    begin, marks = time.perf_counter(), Marks(frozenset(table.missing), {}, frozenset(table.not_missing))
-    labels, reservoir = ColumnCounts(target, marks, MOST_CLASSES), Reservoir(most_rows(len(names) + 1))
-    missing = Counter[str]()
-    for rows in _frames(table, [*names, target], types):
-        labels.add(rows[target].astype(object).fillna(""))
-        missing.update({name: int(rows[name].isna().sum()) for name in names})
-        reservoir.add(rows)
-    n = labels.present + labels.missing
-    require_classes(table.path, labels)
-    classes, sample = to_levels(labels.values), reservoir.sample()
-    y = _labels(sample, target, classes)
-    left_out = _identifiers(sample[names], types) if names else {}
-    names = [name for name in names if name not in left_out]
-    if not names:
-        raise InputError(f"{table.path.name}: {_NO_COLUMN}")
+    begin = time.perf_counter()
+    named = [name for name in names if name in reading.types]
+    scanned = scan(table, names, target, reading, most_rows(len(names) + 1))
+    n, reading, classes = scanned.n_rows, scanned.reading, require_classes(scanned, target)
+    sample = scanned.sample(reading)
+    y = match_labels(table, sample[target], classes)
+    inspected = inspect_columns(scanned, sample[names], y, named)
+    names = [name for name in names if name not in inspected.left_out]
+    missing = int(sample[names].isna().sum().sum())
     nb = getattr(bayesnb, f"{estimator.title()}NB")()
     with internal_fits(), blamed_on(table.path.name):
         nb.fit(sample[names], y)
-    for rows in _frames(table, [*names, target], types, n) if len(sample) < n else ():
+    for rows in read_frames(table, reading, [*names, target], n) if len(sample) < n else ():
         others = rows[~rows.index.isin(sample.index)]
+        missing += int(others[names].isna().sum().sum())
         with blamed_on(f"{table.path.name}, rows {rows.index[0] + 2:,} to {rows.index[-1] + 2:,}"):
             if len(others):
-                nb.partial_fit(others[names], _labels(others, target, classes), list(classes.values()))
+                labels = match_labels(table, others[target], classes)
+                nb.partial_fit(others[names], labels, list({*classes.values()}))
     if nb.class_count_.sum() != n:
-        raise InputError(_CHANGED)
+        raise InputError(f"{table.path.name} {CHANGED}")
+    remarks = {name: remark for name, remark in inspected.remarks.items() if name in names}
+    types = {name: reading.types[name] for name in [*names, target]}
+    for part in (nb, getattr(nb, "model_", nb)):  # A WeightedNB takes all that is known of the columns from its model.
+        part.reading_ = replace(reading, types=types, remarks=remarks).to_dict()
     counts = ", ".join(f"{c}: {k:,.0f}" for c, k in zip(nb.classes_.tolist(), nb.class_count_, strict=True))
-    n_missing = sum(missing[name] for name in names)
     how = f" a random sample of {len(sample):,} rows chose weights, structure and densities;" if len(sample) < n else ""
     kinds = ["numbers" if is_number else "levels" for is_number in numeric_columns(nb.encoding_.blocks)]
     of_column = pd.Series(getattr(nb, "kinds_", dict(zip(names, kinds, strict=True))))
     by_kind = of_column.groupby(of_column, sort=False).groups
     return nb, [
-        f"{type(nb).__name__} of {target}: {n:,} rows, {len(classes):,} classes ({counts})",
+        f"{type(nb).__name__} of {target}: {n:,} rows, {len(nb.classes_):,} classes ({counts})",
         *(f"{kind}: {enumerate_names([*columns], 12)}" for kind, columns in by_kind.items()),
-        *(f"left out: {name} ({reason})" for name, reason in left_out.items()),
-        f"missing cells: {n_missing:,} of {n * len(names):,};{how} {time.perf_counter() - begin:.1f} seconds",
-        *(f"note: {remark}" for remark in describe_columns(check_table(sample[names], y)["remarks"])),
+        *(f"left out: {name} ({reason})" for name, reason in inspected.left_out.items()),
+        f"missing cells: {missing:,} of {n * len(names):,};{how} {time.perf_counter() - begin:.1f} seconds",
+        *(f"note: {note}" for note in describe_columns(inspected.notes)),
     ]
 
 
-def _frames(
-    table: TableFile, columns: Sequence[str], types: Mapping[str, str], total: int | None = None
-) -> Iterator[pd.DataFrame]:
-    """Yield the rows of a file, of which there are `total`, in DataFrames, whose index counts rows from 0."""
-    n = 0
-    for batch in table.batches(columns, types, total):
-        for name, kind in zip(batch.schema.names, batch.schema.types, strict=True):
-            if pa.types.is_time(kind) or pa.types.is_nested(kind) or pa.types.is_binary(kind):
-                problem = f"column {name!r}: cells of type {kind} are neither numbers nor texts"
-                raise InputError(f"{table.path.name}, {problem}. {_READ_TEXTS}")
-        frame = from_arrow(batch)
-        frame.index = pd.RangeIndex(n, n + len(frame))
-        n += len(frame)
-        yield frame
-
-
-def _labels(rows: pd.DataFrame, target: str, classes: dict[str, Any]) -> np.ndarray:
-    """Return the labels of rows as an array of integers or of texts; raise InputError if one is not in `classes`."""
-    code, texts = pd.factorize(rows[target], use_na_sentinel=False)
-    if not classes.keys() >= set(texts):
-        raise InputError(_CHANGED)
-    return np.array([classes[text] for text in texts])[code]
-
-
-def _identifiers(sample: pd.DataFrame, named: Iterable[str]) -> dict[str, str]:
-    """Return the columns of a sample whose texts are all different, or whose numbers count rows, with the reasons."""
-    described = check_table(sample)
-    unique = (described["levels"] == len(sample) - described["missing"]) & (described["levels"] > 1)
-    found = {}
-    for name in described.index[unique].difference(list(named), sort=False):
-        if described.loc[name, "kind"] == "levels":
-            found[name] = IDENTIFIER
-        elif sample[name].dtype.kind in "iu" and (sample[name] - sample.index).nunique() == 1:
-            found[name] = ROW_NUMBERS
-    return found
-
-
 # == Class probabilities and decisions for the rows of a file of any size ==========================
-
-_FORMULA = f"^[{re.escape(''.join(FORMULA))}]"
 
 
 def load_model(path: Path) -> Any:
@@ -202,31 +131,47 @@ def known_levels(nb: FittedClassifier) -> dict[str, list[Any]]:
     return levels
 
 
-def read_rows(
-    table: TableFile, nb: FittedClassifier, others: Sequence[str] = (), *, as_texts: bool = False
-) -> Iterator[pa.RecordBatch]:
-    """Yield record batches of Arrow with the columns of a classifier, in its order, and of other columns.
+def find_reading(nb: FittedClassifier, table: TableFile, marks: Marks) -> Reading:
+    """Return the reading by which the cells of a table become values of the columns of a classifier.
 
-    Columns have the types of the classifier: numbers, texts or Booleans. The types of dates, durations and Bernoulli
-    columns are inferred from the file. Other columns are texts in a CSV file, and in each file if `as_texts`.
+    It is that of the file to which the command `fit` has fitted the classifier. For another classifier the levels give
+    the types of columns, and the texts of a Parquet file are values as they stand.
+
+    Parameters
+    ----------
+    nb : fitted classifier
+    table : TableFile
+    marks : Marks
+        Marks of missing cells that the user names, if any.
 
     Raises
     ------
     InputError
-        If the file lacks a column.
+        If the table lacks a column of the classifier; if the user's marks are not those of the fit.
     """
     names = list(nb.feature_names_in_)
-    require_columns(table.path, table.columns, [*names, *others])
-    others = [name for name in dict.fromkeys(others) if name not in names]
-    blocks = nb.fitted_.encoding.blocks
-    inferred = {name for block in blocks if block.kind == "bernoulli" for name in block.names}
-    inferred |= getattr(nb, "time_units_", {}).keys()
-    types = {name: "double" for name, numeric in zip(names, numeric_columns(blocks), strict=True) if numeric}
-    types = {name: kind for name, kind in types.items() if name not in inferred}
-    of_type = {str: "string", bool: "bool"}
-    types |= {name: of_type.get(type(levels[0]), "double") for name, levels in known_levels(nb).items()}
-    types |= dict.fromkeys(others if table.form or as_texts else [], "string")
-    yield from table.batches([*names, *others], types)
+    require_columns(table, names)
+    if (stored := getattr(nb, "reading_", None)) is not None:
+        reading = Reading.from_dict(stored)
+        if missing := [name for name in names if name not in reading.types]:
+            raise InputError(f"--model: reading_ of the model has no type of the column {missing[0]!r}. Fit it again.")
+        if marks not in (Marks(), reading.marks):
+            flags = "--missing, --missing-in and --not-missing"
+            problem = f"The model was fitted to a table with other marks of missing cells: {reading.marks or 'none'}"
+            raise InputError(f"{problem}. The model holds its marks; leave out {flags}.")
+        return reading
+    blocks, levels = nb.fitted_.encoding.blocks, known_levels(nb)
+    of_value: dict[type, CellType] = {str: "level", bool: "boolean", pd.Timestamp: "time"}
+    types: dict[str, CellType] = {name: "number" for name in names}
+    types |= {name: of_value.get(type(values[0]), "number") for name, values in levels.items()}
+    types |= dict.fromkeys(getattr(nb, "time_units_", {}), "time")
+    reading = Reading(marks if table.delimiter or marks != Marks() else None, types)
+    if binary := [name for block in blocks if block.kind == "bernoulli" for name in block.names]:
+        first = next(table.batches(binary))
+        cells = {name: as_texts(first.column(name)) for name in binary}
+        are_words = [name for name, texts in cells.items() if texts is not None and are_booleans(texts)]
+        reading = reading.with_types(dict.fromkeys(are_words, "boolean"))
+    return reading
 
 
 @dataclass(frozen=True)
@@ -238,7 +183,7 @@ class Scoring:
     nb : classifier
         Fitted classifier.
     keep : sequence of str
-        Columns to copy from the rows.
+        Columns to copy from the rows, as they stand in the file.
     losses : DataFrame or None
         Losses, actions × classes, of which decisions minimise the mean; None: no decisions.
     prob : float or None
@@ -253,11 +198,13 @@ class Scoring:
     prob: float | None
     counts: Counter[str] = field(default_factory=Counter)
 
-    def tables(self, table: TableFile) -> Iterator[pa.Table]:
+    def tables(self, table: TableFile, reading: Reading) -> Iterator[pa.Table]:
         """Yield tables with the kept columns and the scores of the rows of a file."""
+        require_columns(table, self.keep)
         names, levels = list(self.nb.feature_names_in_), known_levels(self.nb)
-        for batch in read_rows(table, self.nb, self.keep):
-            X, n = from_arrow(batch.select(names)), self.counts["rows"]
+        for batch in table.batches(list(dict.fromkeys([*names, *self.keep]))):
+            n = self.counts["rows"]
+            X = reading.frame(batch.select(names), table, np.arange(n, n + batch.num_rows))
             with blamed_on(f"{table.path.name}, rows {n + 2:,} to {n + 1 + len(X):,}"):
                 scores = {name: pa.array(values, from_pandas=True) for name, values in self.score(X).items()}
             if repeated := [name for name in self.keep if name in scores]:
@@ -281,32 +228,29 @@ class Scoring:
         return columns | {f"P({c}){end}": p[:, j] for j, c in enumerate(labels) for end, p in ends.items()}
 
 
-def write_tables(tables: Iterable[Any], path: Path) -> None:
+def write_tables(tables: Iterable[Any], path: Path, *, excel_safe: bool) -> None:
     """Write tables of Arrow or DataFrames of the same columns to the file of --out, CSV or Parquet, as a whole.
 
-    Texts of a CSV file that a spreadsheet would compute begin with an apostrophe.
+    With `excel_safe` the texts of a CSV file that a spreadsheet would compute begin with an apostrophe.
     """
-    as_text = path.suffix.lower() == ".csv"
+    is_csv = path.suffix.lower() == ".csv"
     with blamed_on("--out", OSError), replaced(path) as temporary, ExitStack() as stack:
         writer = None
         for table in tables:
-            table = pa.table(table)
-            if as_text:
-                names = [str(quote_formula(name)) for name in table.column_names]
-                table = pa.table([_quote_formulas(column.combine_chunks()) for column in table.columns], names)
+            table = _quote_formulas(pa.table(table)) if is_csv and excel_safe else pa.table(table)
             if writer is None:
-                make_writer = csv.CSVWriter if as_text else parquet.ParquetWriter
+                make_writer = csv.CSVWriter if is_csv else parquet.ParquetWriter
                 writer = stack.enter_context(make_writer(temporary, table.schema))
             writer.write_table(table)
 
 
-def _quote_formulas(column: pa.Array) -> pa.Array:
-    """Put an apostrophe before the texts of a column that a spreadsheet would compute."""
-    column = column.dictionary_decode() if pa.types.is_dictionary(column.type) else column
-    is_text = column.type in (pa.string(), pa.large_string())
-    if not is_text or not compute.any(compute.match_substring_regex(column, _FORMULA)).as_py():
-        return column
-    return pa.array([quote_formula(cell) for cell in column.to_pylist()], column.type)
+def _quote_formulas(table: pa.Table) -> pa.Table:
+    """Put an apostrophe before the texts of a table, and names of columns, that a spreadsheet would compute."""
+    for i, name in enumerate(table.column_names):
+        texts = as_texts(table.column(i).combine_chunks())
+        quoted = table.column(i) if texts is None else pa.array(map(quote_formula, texts.to_pylist()), pa.string())
+        table = table.set_column(i, str(quote_formula(name)), quoted)
+    return table
 
 
 # == Tests whether the rows of a file of any size differ from those that a classifier has counted ==
@@ -315,37 +259,43 @@ _LONG = 48
 
 
 def measure_drift(
-    nb: FittedClassifier, table: TableFile, target: str | None, reference: TableFile | None
+    nb: FittedClassifier, table: TableFile, target: str | None, reference: TableFile | None, marks: Marks
 ) -> pd.DataFrame:
     """Test each column of a file, and the labels in the column `target`, against the rows that a classifier counted.
 
-    With a reference file the tests are those of `check_drift` on random samples of both files.
+    With a reference file the tests are those of `check_drift` on random samples of both files. `marks` are those that
+    the user names, see `find_reading`.
 
     Raises
     ------
     InputError
         If a file cannot be read or lacks a column, or a label is missing.
     """
-    others, total, n = [] if target is None else [target], None, 0
+    reading, total = find_reading(nb, table, marks), None
+    if target is not None:
+        reading = reading.with_types({target: "level"})
+    columns = [*nb.feature_names_in_, *([] if target is None else [target])]
     if reference is not None:
-        X, y = _split(nb, _sample(nb, table, others), target)
+        X, y = _split(nb, _sample(table, reading, columns), target)
+        rows = _sample(reference, find_reading(nb, reference, marks), columns[: nb.n_features_in_])
         with blamed_on(table.path.name):
-            return check_drift(nb, X, y, _sample(nb, reference, []))
-    for batch in read_rows(table, nb, others, as_texts=True):
-        X, y = _split(nb, from_arrow(batch), target)
-        with blamed_on(f"{table.path.name}, rows {n + 2:,} to {n + 1 + len(X):,}"):
+            return check_drift(nb, X, y, rows)
+    for rows in read_frames(table, reading, columns):
+        X, y = _split(nb, rows, target)
+        with blamed_on(f"{table.path.name}, rows {rows.index[0] + 2:,} to {rows.index[-1] + 2:,}"):
             part = DriftStatistics.from_rows(nb, X, y)
-        total, n = part if total is None else total.merge(part), n + len(X)
+        total = part if total is None else total.merge(part)
     assert total is not None
     return total.compare(nb)
 
 
-def _sample(nb: FittedClassifier, table: TableFile, others: Sequence[str]) -> pd.DataFrame:
-    """Return a random sample of the rows of a file, with the columns of a classifier and others."""
-    reservoir = Reservoir(most_rows(nb.n_features_in_))
-    for batch in read_rows(table, nb, others, as_texts=True):
-        reservoir.add(from_arrow(batch))
-    return reservoir.sample()
+def _sample(table: TableFile, reading: Reading, columns: Sequence[str]) -> pd.DataFrame:
+    """Return the values of a random sample of the rows of a file."""
+    reservoir = Reservoir(most_rows(len(columns)))
+    for batch in table.batches(columns):
+        reservoir.add(batch)
+    cells, rows = reservoir.sample()
+    return reading.frame(cells, table, rows)
 
 
 def _split(nb: FittedClassifier, rows: pd.DataFrame, target: str | None) -> tuple[pd.DataFrame, pd.Series | None]:
@@ -358,6 +308,15 @@ def _split(nb: FittedClassifier, rows: pd.DataFrame, target: str | None) -> tupl
         text = str(label)
         known |= dict.fromkeys([text, text.removesuffix(".0"), *([text.lower()] * isinstance(label, bool))], label)
     return X, pd.Series([known.get(str(label), label) for label in rows[target]], dtype=object)
+
+
+def describe_remarks(nb: FittedClassifier) -> list[str]:
+    """Return a line for each remark on suspicious columns of the table to which the command `fit` fitted a model."""
+    notes = defaultdict[str, list[str]](list)
+    if (stored := getattr(nb, "reading_", None)) is not None:
+        for name, remark in Reading.from_dict(stored).remarks.items():
+            notes[remark].append(name)
+    return describe_columns(notes)
 
 
 def format_drift(tests: pd.DataFrame, level: float) -> str:

@@ -41,7 +41,7 @@ _NUMBER = re.compile(
 _WHOLE = re.compile(r"[-+]?\d+(\.0*)?", re.ASCII)
 _CODE = re.compile(r"0\d+", re.ASCII)
 
-_NUMBERS_AS_TEXT = (
+NUMBERS_AS_TEXT = (
     "The cells are numbers written as text, so that each is a level of its own. Remove separators, signs of currency "
     "and percent, and convert the column to numbers."
 )
@@ -272,11 +272,11 @@ def _check_texts(table: Table, rows: np.ndarray | None, limits: Limits) -> dict[
         are_numbers = counts[is_text][is_number].sum() >= limits.numbers * n
         n_distinct, n_signs = (counts[is_text] > 0).sum(), counts[is_text][has_sign].sum()
         if are_numbers and n_signs > 0 and n_signs >= limits.signs * n:
-            remarks[j] = Remark(_NUMBERS_AS_TEXT, _NUMBERS_AS_TEXT)
+            remarks[j] = Remark(NUMBERS_AS_TEXT, NUMBERS_AS_TEXT)
         elif n_distinct > limits.distinct * n:
             remarks[j] = Remark(_DISTINCT_TEXTS, _DISTINCT_TEXTS)
         elif are_numbers and n_distinct > limits.values:
-            remarks[j] = Remark(_NUMBERS_AS_TEXT, _NUMBERS_AS_TEXT)
+            remarks[j] = Remark(NUMBERS_AS_TEXT, NUMBERS_AS_TEXT)
     return remarks
 
 

@@ -532,6 +532,7 @@ class NaiveBayesClassifier(FittedClassifier):
         require_attribute(
             self, "time_units_", {}, lambda u: type(u) is dict and units.issuperset(u.values()), f"a dict of {units}"
         )
+        require_attribute(self, "reading_", {}, lambda r: type(r) is dict, "a dict that the command `fit` wrote")
         for name in ("tuned_", "first_rows_"):
             require_attribute(self, name, (), is_tuple_of_str, "a tuple of strings")
 

@@ -173,8 +173,8 @@ def copy_unfitted(nb: NB) -> NB:
 
 
 def copy_features(nb: NB, source: BaseEstimator) -> NB:
-    """Set number, names and time units of the columns of `nb` to those of `source`, where it has them; return `nb`."""
-    for name in ("n_features_in_", "feature_names_in_", "time_units_"):
+    """Set number, names, units and reading of the columns of `nb` to those of `source`, if it has any; return `nb`."""
+    for name in ("n_features_in_", "feature_names_in_", "time_units_", "reading_"):
         if name in vars(source):
             setattr(nb, name, vars(source)[name])
     return nb

@@ -10,8 +10,8 @@ from sklearn import metrics
 
 from bayesnb import GaussianNB, WeightedNB
 from bayesnb.cli import labelled_data, tables
-from bayesnb.cli.labelled_data import Marks, Settings, split
-from tests.cli.test_compare import cells, run, section, weather
+from bayesnb.cli.labelled_data import Settings, split
+from tests.cli.test_compare import cells, load, run, section, weather
 
 TITLE = "Weights of the features"
 
@@ -96,7 +96,7 @@ def test_a_file_larger_than_memory(capsys, monkeypatch, tmp_path, most):
     asked = []
     weigh = WeightedNB.weigh
     monkeypatch.setattr(WeightedNB, "weigh", lambda self, X, y: asked.append((X.index, y)) or weigh(self, X, y))
-    loaded = labelled_data.load_csv(tmp_path / "weather.csv", "play", Marks(), {}, None, [])
+    loaded = load(tmp_path / "weather.csv")
     fits = loaded.rows.fit(WeightedNB(GaussianNB(), "temperature"), Settings(), "")
     ((rows, labels),), (fold,) = asked, fits.folds
     plain = loaded.rows.fit(GaussianNB(), Settings(), "").folds[0]

@@ -14,7 +14,7 @@ import scipy.sparse as sp
 from pyarrow import csv
 
 import bayesnb as bnb
-from bayesnb import streaming
+from bayesnb._util import table_files
 from bayesnb.streaming import read_arrays, read_table
 from tests.raises import refused
 from tests.strategies import variants
@@ -184,7 +184,7 @@ def test_integers_beside_missing_cells_stay_integers(format, batch_rows, tmp_pat
 def test_damaged_files(tmp_path):
     path = tmp_path / "table.csv"
     path.write_bytes(b"a,y\n\xff\xfe,p\nb,q\n")
-    refused("column 'a': the file is not in UTF-8", list, read_table(path, "y"))
+    refused("column 'a': the text is not UTF-8", list, read_table(path, "y"))
     for content in (b"", b"a,a,y\n1,2,p\n", b"a,b,y\n1,2,p\n1,2\n"):
         path.write_bytes(content)
         refused(r"table\.csv", list, read_table(path, "y"))
@@ -195,8 +195,8 @@ def test_damaged_files(tmp_path):
 
 
 def test_a_csv_file_of_another_form(monkeypatch, tmp_path):
-    """Other names, another delimiter, and cells with line breaks wherever arrow cuts the file into blocks."""
-    monkeypatch.setattr(streaming, "_CSV_BLOCK", 64)
+    """Other names, another delimiter, and cells with line breaks wherever the file is cut into pieces."""
+    monkeypatch.setattr(table_files, "_CSV_PIECE", 64)
     path = tmp_path / "table.csv"
     path.write_text(";;\n" + 'one;"two\nlines";p\n' * 50 + "\n1;2;q\n")
     batches = read_table(path, "y", names=["a", "b", "y"], delimiter=";", batch_rows=7, types={"a": "string"})
@@ -209,17 +209,21 @@ def test_a_csv_file_of_another_form(monkeypatch, tmp_path):
 @pytest.mark.parametrize(
     ("line", "message"),
     [
-        (b"1,2\n", ".*Row #7: Expected 3 columns, got 2"),
-        (b"1,x,p\n", "column 'b': Row #7: CSV conversion error .*'x' Give the column's type in types="),
-        (b"1,2,\xff\n", "column 'y': Row #7: .*invalid UTF8"),
+        (b"1,2\n", "row 7: 2 cells, but the first line has 3"),
+        (
+            b"1,x,p\n",
+            "row 7, column 'b': 'x' is no int64, the type of the column. Give the type of the column in types=",
+        ),
+        (b"1,2,\xff\n", "row 7, column 'y': the text is not UTF-8"),
     ],
 )
 @pytest.mark.parametrize("names", [None, ["a", "b", "y"]])
 def test_where_a_csv_file_is_bad(monkeypatch, tmp_path, line, message, names):
-    monkeypatch.setattr(streaming, "_CSV_BLOCK", 16)
+    for name in ("_CSV_BLOCK", "_CSV_PIECE"):
+        monkeypatch.setattr(table_files, name, 16)
     path = tmp_path / "table.csv"
     path.write_bytes(b"a,b,y\n" + b"1,2,p\n" * 5 + line + b"3,4,q\n")
-    with pytest.raises(ValueError, match=rf"table\.csv': {message}"):
+    with pytest.raises(ValueError, match=rf"table\.csv', {message}"):
         list(read_table(path, "y", names=names))
 
 

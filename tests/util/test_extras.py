@@ -13,7 +13,6 @@ import numpy as np
 import pytest
 
 import bayesnb as bnb
-from bayesnb.streaming import read_table
 from tests.docs.test_public_names import imported
 from tests.raises import refused
 
@@ -37,7 +36,6 @@ def names(requirements):
 
 
 CALLS = {
-    "pyarrow": [("files", lambda nb: bnb.fit_stream(nb, read_table("weather.csv", "play")))],
     "dask": [("dask", lambda nb: bnb.distributed.fit(nb, X, Y))],
 }
 
