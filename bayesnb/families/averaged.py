@@ -93,6 +93,10 @@ class Averaged(Family):
         """Return the prior unchanged: the average has no tunable hyperparameters."""
         return self
 
+    def groups_refusal(self) -> str:
+        """Reason why groups of rows have no parameters with a common distribution."""
+        return "whether features depend on the class is not known. Use the classifier without FeatureAveragedNB."
+
     def n_free(self) -> int:
         """Number of free parameters of the dependent model, in which every feature depends on the class."""
         return self.dependent.n_free()

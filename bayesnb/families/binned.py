@@ -330,6 +330,10 @@ class Binned(AveragedTables):
             return self
         return self.with_fields(self.concentration * (values["a"] / self.strength), self.count)
 
+    def groups_refusal(self) -> str:
+        """Reason why groups of rows have no densities with a common distribution."""
+        return "the cuts are not known, and all classes share them. Use MixedNB(numbers='gaussian')."
+
     @property
     def strength(self) -> Any:
         """(C, L) total concentration α₀ of the feature of each cell."""

@@ -187,6 +187,8 @@ def _log_rising(alpha: np.ndarray, count: np.ndarray) -> Float[np.ndarray, "E C"
 
 # == Levels given the values of some of their parents: averages over all prunings of a tree of contexts
 
+_FULL_TABLES = "use full tables, as TAN() has them."
+
 
 @pytree
 class ContextTree(AveragedTables, IndependentClasses):
@@ -288,6 +290,10 @@ class ContextTree(AveragedTables, IndependentClasses):
     def with_hyperparameters(self, values: Mapping[str, Any]) -> Self:
         """Prior with concentrations multiplied by values["alpha"], 1 by default."""
         return self.with_fields(self.concentration * values.get("alpha", 1.0), self.count)
+
+    def groups_refusal(self) -> str:
+        """Reason why groups of rows have no tables with a common distribution."""
+        return f"which parents matter is not known. To pool groups {_FULL_TABLES}"
 
     def pad(self, extra: int) -> Self:
         """Copy with `extra` unused levels, and with unused shorter contexts, so that models share compiled kernels.

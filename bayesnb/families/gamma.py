@@ -171,6 +171,10 @@ class Gamma(IndependentCells):
         a = values["a"] * (0.0 * self.concentration + 1.0)
         return type(self)(a, self.rate / self.concentration * a)
 
+    def groups_refusal(self) -> str:
+        """Reason why groups of rows have no rates with a common distribution."""
+        return "rates have no distribution that groups share. Leave the columns out, or use levels, as CategoricalNB()."
+
     def improper(self) -> Self:
         """Improper prior with a = 0 and b = 0, whose posterior mean is the maximum likelihood estimate."""
         return self.scale(0.0)

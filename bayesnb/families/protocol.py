@@ -378,6 +378,16 @@ class Prior(ABC):
         return {}
 
     @overridable
+    def groups_refusal(self) -> str | None:
+        """Reason why groups of rows have no parameters of their own with a common distribution; None: they have.
+
+        By default they have if `hyperprior("grouped")` has hyperparameters.
+        """
+        if self.hyperprior("grouped"):
+            return None
+        return "these parameters have no distribution that groups share. Leave the columns out of the classifier."
+
+    @overridable
     def unit(self) -> Any:
         """Prior with all concentrations 1, to be scaled by `with_hyperparameters`; by default the prior itself."""
         return self

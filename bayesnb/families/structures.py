@@ -623,6 +623,10 @@ class TreeAveraged(AveragedStructures):
         """Prior with concentrations multiplied by values["alpha"], 1 by default."""
         return self.with_fields(self.concentration * values.get("alpha", 1.0), self.count)
 
+    def groups_refusal(self) -> str:
+        """Reason why groups of rows have no tables with a common distribution."""
+        return "the tree is not known, and all classes share it. Use TAN(), which learns one tree."
+
     def proper(self) -> Bool[jax.Array, "*C K"]:
         """(C, K) of bool: whether the concentration is positive."""
         return xp.asarray(self.concentration) > 0

@@ -16,7 +16,7 @@ from bayesnb._util.arguments import bad_argument, require_flag, require_integer,
 from bayesnb._util.precision import float64
 from bayesnb._util.warnings import warn
 from bayesnb.encoding import check_weights
-from bayesnb.encoding.levels import Levels
+from bayesnb.encoding.levels import Levels, to_python
 from bayesnb.fitted import counting
 from bayesnb.fitted.state import Classifier, Fitted, require_posterior
 from bayesnb.model import Statistics
@@ -102,7 +102,10 @@ def run_nuts(
     Raises
     ------
     ImproperPosteriorError
-        If the posterior is improper.
+        If the posterior is improper, and there is no hyperprior.
+    NotImplementedError
+        If the classifier has no exact posterior; without a hyperprior and groups, if it averages over binnings,
+        contexts, trees or sets of features; with `groups`, if it has columns that cannot be pooled, see the notes.
     ValueError
         If `hyperprior` is none of the above, or improper. If X and y are missing for a `WeightedNB`, or are given for
         another classifier without `groups`; if the counts show that the rows were not counted.
@@ -125,11 +128,12 @@ def run_nuts(
     μ_gcj ~ Normal(l_cj, σ²_gcj/κ_j). The concentrations t', t, a and κ have the hyperprior, by default LogNormal(1, 2),
     under which groups may be very different or nearly equal. The mean probabilities m' and m_cj are uniform on their
     simplexes. l is normal around the location in the prior of `nb`, with variance b/(aκ), and log v is normal with mean
-    log b/a and variance 1, where b, a and κ are those of the prior of `nb`. The parameters are integrated out, so that
-    the cost depends on the number of groups and not on that of rows. Draws of parameters have the dimension "group",
-    whose last entry "(new)" is a group that has no rows. `predict_proba(X, draws=, groups=)` takes the draws. For
-    partial pooling see Gelman & Hill, *Data Analysis Using Regression and Multilevel/Hierarchical Models* (2007),
-    ch. 12.
+    log b/a and variance 1, where b, a and κ are those of the prior of `nb`. Poisson, exponential and binned columns,
+    tables given contexts, and averages over trees or sets of features have no such distribution. The parameters are
+    integrated out, so that the cost depends on the number of groups and not on that of rows. Draws of parameters have
+    the dimension "group", whose last entry "(new)" is a group that has no rows. `predict_proba(X, draws=, groups=)`
+    takes the draws. For partial pooling see Gelman & Hill, *Data Analysis Using Regression and Multilevel/Hierarchical
+    Models* (2007), ch. 12.
 
     For a `WeightedNB` the draws are of the posterior of the weights given cross-fitted terms of the rows,
     p(b, T, d) Π_i P(y_i | x_i; b, w), under the priors of `WeightedNB` for the class biases b, the temperature T and
@@ -206,7 +210,8 @@ def _reason_against_parameters(fitted: Fitted, n_draws: int, n_groups: int) -> s
 def read_target(fitted: Fitted, hyperprior: object, grouped: bool = False) -> Any:
     """Return the NUTS target, `Fixed` or `Hierarchy`, for a hyperprior, of groups of rows if `grouped`.
 
-    Raise ValueError unless `hyperprior` is as `run_nuts` documents.
+    Raise ValueError unless `hyperprior` is as `run_nuts` documents, and NotImplementedError if a block has no
+    parameters of groups.
     """
     from bayesnb.sampling.programs import Fixed, Hierarchy
 
@@ -217,6 +222,10 @@ def read_target(fitted: Fitted, hyperprior: object, grouped: bool = False) -> An
         _require_density(families)
         return Fixed(fitted.prior, sites)
     if grouped:
+        for columns, family in zip(fitted.encoding.blocks, fitted.prior.blocks, strict=True):
+            if reason := family.groups_refusal():
+                names = shown([to_python(name) for name in columns.names])
+                raise NotImplementedError(f"run_nuts: groups= cannot pool the parameters of columns {names}: {reason}")
         kind, alpha = _read_hyperprior("pooled" if hyperprior is None else hyperprior, (1.0, 2.0))
         if kind != "pooled":
             raise ValueError(f"hyperprior={shown(hyperprior)} cannot be used with groups=. Pass 'pooled' as the kind.")
@@ -231,11 +240,6 @@ def read_target(fitted: Fitted, hyperprior: object, grouped: bool = False) -> An
         )
     for family in families:
         name = type(family).__name__
-        if grouped and getattr(family, "classes_share_parameters", False):
-            raise NotImplementedError(
-                f"run_nuts: {name} columns, whose classes share the parameters, have no partial pooling. Use one "
-                "density for each class, as in MixedNB(numbers='gaussian')."
-            )
         shared = [p for p, h in family.hyperprior(kind).items() if h.shape and hasattr(family, p)]
         if not grouped and any(np.ptp(getattr(family, p), axis=0).any() for p in shared):
             raise ValueError(

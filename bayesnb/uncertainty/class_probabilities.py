@@ -729,12 +729,10 @@ def read_draws(fitted: Fitted, draws: object) -> Parameters | Hyperparameters:
         if the draws have groups.
     """
     hyperprior = _attributes(draws).get("hyperprior")
-    if hyperprior is None or not _is_origin(draws, fitted, hyperprior):
+    if hyperprior in (None, "grouped") or not _is_origin(draws, fitted, hyperprior):
         return read_parameters(fitted, draws)
     if hyperprior == "none":
         return Hyperparameters(fitted.prior, fitted.statistics, None, {})
-    if hyperprior == "grouped":
-        raise ValueError("draws: these draws come from run_nuts with groups=; pass groups= to predict_proba, too.")
     return Hyperparameters(fitted.prior, fitted.statistics, hyperprior, _read_values(fitted, draws, hyperprior))
 
 
@@ -808,8 +806,13 @@ def read_parameters(fitted: Fitted, draws: object) -> Parameters:
     Raises
     ------
     ValueError
-        If a site is missing, or does not have one value for each class and level of `fitted`.
+        If a site is missing, or does not have one value for each class and level of `fitted`; if the draws have groups.
     """
+    if _attributes(draws).get("hyperprior") == "grouped":
+        raise ValueError(
+            "draws: these draws are of groups of rows. Only predict_proba, predict_log_proba and predict take them: "
+            "pass groups= there."
+        )
     encoding, prior = fitted.encoding, fitted.prior
     shapes: dict[str, tuple[int, ...]] = {CLASS_PROB: (len(encoding.classes),)}
     for family, sites in zip(prior.blocks, site_names(encoding, prior), strict=True):

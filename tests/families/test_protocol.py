@@ -74,6 +74,7 @@ REPLACE: dict[str, set[str]] = {
     "condense": {"dirichlet"},
     "pairs_refusal": {"normal"},
     "draws_refusal": {"trees"},
+    "groups_refusal": STRUCTURES | AVERAGES | {"poisson", "exponential"},
     "to_sites": {"dirichlet"},
     "from_sites": {"dirichlet"},
 }
