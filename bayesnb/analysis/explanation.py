@@ -38,7 +38,7 @@ from bayesnb.fitted.state import Classifier, Fitted, require_posterior
 from bayesnb.model import NaiveBayes, TermWeights
 from bayesnb.uncertainty import CLASS, require_proper
 from bayesnb.uncertainty.class_probabilities import padded_posterior
-from bayesnb.uncertainty.draws import CLASS_PROB, draw_posterior, draw_variates
+from bayesnb.uncertainty.draws import CLASS_PROB, HostVariates, draw_posterior, draw_variates
 
 # == Contributions of the features of a row to the log odds of one class against another ===========
 
@@ -531,7 +531,7 @@ def _summarize_draws(
     summaries = []
     for start in range(0, len(words.name), step):
         part = words.take(np.arange(start, min(start + step, len(words.name))))
-        (log_a, log_b), _ = draw_variates(([part.a, part.b], []), n_draws, rng)
+        (log_a, log_b), _ = draw_variates(([part.a, part.b], []), n_draws, HostVariates(rng))
         log_theta = log_a - np.logaddexp(log_a, log_b)
         odds = log_theta[:, c] - np.logaddexp.reduce(log_weight + log_theta[:, others], axis=1)
         expected = _log_beta_moments(part.a[c], part.b[c])[0] - (log_theta[:, c] - odds).mean(axis=0)

@@ -372,6 +372,7 @@ class Prior(ABC):
         """Hyperparameters, by name, that get a prior of their own; {} if all are fixed.
 
         "pooled" adds those that the classes share; under "grouped" each class has its own, which groups of rows share.
+        A family whose classes share parameters has none: posteriors under several draws are side by side as classes.
         The arguments of their distributions are functions of this prior's fields, written with `xp`: NUTS traces them.
         `with_hyperparameters` and `update` broadcast: values may have leading axes, of draws and of groups of rows.
         """

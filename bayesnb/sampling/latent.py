@@ -146,8 +146,7 @@ class Gibbs:
         rng, (n_patterns, n_classes) = np.random.default_rng(seed), self.mode.shape
         pieces = counting.counting_pieces(self.patterns.rows, self.patterns.count)
         batches = [(piece, x, len(count)) for piece, x, (count,), _ in pieces]
-        of_chains = jax.tree.map(lambda v: np.repeat(np.asarray(v)[None], chains, axis=0), self.prior)
-        prior = scoring.pad(self.encoding, stack_as_classes(of_chains))
+        prior = scoring.pad(self.encoding, stack_as_classes(self.prior, self.prior, (chains,)))
         statistics = self._count(batches, self.patterns.allocate(np.repeat(self.mode[:, None], chains, axis=1), rng))
         keeps_rows = chains * draws * n_patterns <= _MOST_SCORES
         log_rows = np.empty((chains, draws, n_patterns)) if keeps_rows else None

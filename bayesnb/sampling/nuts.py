@@ -73,8 +73,8 @@ def run_nuts(
 
         Under either kind the concentration of the class probabilities has the same hyperprior as α. For Gaussian
         features the classes share a location and a rate: loc ~ Normal(m, b/(aκ)) and log rate ~ Normal(log b, 1), with
-        m, κ, a and b of the prior of `nb`. Features whose family has no hyperprior, such as Poisson features, keep
-        their prior.
+        m, κ, a and b of the prior of `nb`. Columns of other kinds, such as Poisson and binned columns, have no
+        hyperprior: their posterior is the exact one, which does not depend on the draw.
     draws, warmup, chains : int
         Number of draws per chain, number of warm-up steps per chain, and number of chains.
     seed : int

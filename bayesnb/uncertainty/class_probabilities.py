@@ -40,9 +40,9 @@ from bayesnb.encoding import Encoding, Rows, check_labels, ignore_unknown, row_p
 from bayesnb.encoding.encoded_rows import pad_rows
 from bayesnb.encoding.levels import to_python
 from bayesnb.families import Known, LevelCounts
-from bayesnb.families.arrays import is_host, kernel, logsumexp, pytree, vmap, xp
+from bayesnb.families.arrays import is_host, kernel, logsumexp, map_leading_axis, pytree, xp
 from bayesnb.families.averaged import length_power
-from bayesnb.families.protocol import Cumulants, Family, Hyperparameter, HyperpriorKind, Variates
+from bayesnb.families.protocol import Cumulants, Family, Hyperparameter, HyperpriorKind, Replayer, Variates
 from bayesnb.families.special import polygammas
 from bayesnb.fitted import scoring
 from bayesnb.fitted.scoring import pad
@@ -51,8 +51,10 @@ from bayesnb.model import JointLikelihood, NaiveBayes, Statistics, kernel_log_ba
 from bayesnb.uncertainty.draws import (
     CLASS_PROB,
     HostVariates,
+    ShapeRecorder,
     ask,
     draw_posterior,
+    draw_variates,
     origin,
     parameter_shapes,
     require_proper,
@@ -497,31 +499,37 @@ class RowSampler:
         return without_row if in_class is None else xp.where(in_class, draw(row.with_row), without_row)
 
     def _from_draws(self, model: Any, x: tuple[object, ...], in_class: Any, rng: np.random.Generator) -> np.ndarray:
-        """Draw (draws, M, n, C) log p(row | class, θ) exactly, by draws of θ from M posteriors."""
+        """Draw (draws, M, n, C) log p(row | class, θ) exactly, by draws of θ from M posteriors.
+
+        A block whose posterior is the same in all has M times as many draws of this one.
+        """
+        n_models, n_classes = np.shape(jax.tree.leaves(model.class_prior)[0])
         total: Any = 0.0
-        n_models, stacked = 1, None
-        if in_class is not None:
-            by_row = np.asarray(in_class).swapaxes(1, 2)  # (draws, n, M, C)
-            n_models, stacked = by_row.shape[2], by_row.reshape(*by_row.shape[:2], -1)
         for family, rows in zip(model.blocks, x, strict=True):
-            on_host = stacked is not None and family.draws_on_host
+            n, counted = self.draws, None
+            if in_class is not None:
+                n_posteriors = len(jax.tree.leaves(family)[0]) // n_classes
+                counted = np.asarray(in_class).reshape(-1, n_posteriors, *in_class.shape[2:])
+                n = len(counted)
+            on_host = in_class is not None and family.draws_on_host
             if on_host:  # Codes of many rows are compiled, and would draw JAX into the draws.
                 family, rows = jax.tree.map(np.asarray, (family, rows))
-            asked = None if on_host else ask(_draw_likelihood, family, rows, None if stacked is None else stacked[:1])
+            asked = None if on_host else ask(_draw_likelihood, family, rows, None if counted is None else counted[:1])
             like = jax.tree.leaves(family)[:1] if asked is None else [a for part in asked for a in part]
-            chunk = min(self.draws, max(1, _MOST_CELLS // (1 + sum(map(np.size, like)))))
+            chunk = min(n, max(1, _MOST_CELLS // (1 + sum(map(np.size, like)))))
             drawn = []
-            for start in range(0, self.draws, chunk):
+            for start in range(0, n, chunk):
                 # The last chunk is as long as the others: one compilation.
-                part = stacked
-                if stacked is not None:
-                    part = np.resize(stacked[start : start + chunk], (chunk, *stacked.shape[1:]))
+                part = counted
+                if counted is not None:
+                    part = np.resize(counted[start : start + chunk], (chunk, *counted.shape[1:]))
                 if asked is None:
                     drawn.append(np.asarray(_draw_likelihood(HostVariates(rng), chunk, family, rows, part)))
                 else:
                     drawn.append(np.asarray(run(_draw_likelihood, asked, chunk, rng, family, rows, part)))
-            total = total + np.concatenate(drawn)[: self.draws]
-        return total.reshape(*total.shape[:2], n_models, -1).swapaxes(1, 2)
+            draws = np.concatenate(drawn)[:n]
+            total = total + draws.reshape(self.draws, n_models, *draws.shape[2:])
+        return np.asarray(total)
 
 
 def sampler_of_draws(fitted: Fitted, draws: object, given: Given, seed: int) -> RowSampler:
@@ -536,9 +544,34 @@ def sampler_of_draws(fitted: Fitted, draws: object, given: Given, seed: int) -> 
     return RowSampler("draws", given, 1, seed, drawn)
 
 
-def _draw_likelihood(variates: Variates, n: int, family: Family, rows: object, in_class: Any) -> jax.Array:
-    """Draw (n, N, C) log p(row | class, θ) of one block; θ given the row too in the class where `in_class` is true."""
-    return family.draw_log_likelihood(variates, n, rows, in_class)
+def _draw_likelihood(variates: Variates, n: int, family: Any, rows: object, in_class: Any) -> jax.Array:
+    """Draw (n, P, N, C) log p(row | class, θ) of one block, from P posteriors that are side by side as its classes.
+
+    θ is given the row, too, in the class where `in_class` (n, P, N, C) is true; None: θ is given the data, and P is 1.
+    Rows share variates under one posterior, so that each posterior has variates of its own.
+    """
+    if in_class is None or in_class.shape[1] == 1:
+        return family.draw_log_likelihood(variates, n, rows, None if in_class is None else in_class[:, 0])[:, None]
+    leaves, structure = jax.tree.flatten(family)
+    fields = [v.reshape(in_class.shape[1], in_class.shape[3], -1) for v in leaves if v.ndim == 2]
+
+    def draw(variates: Variates, n: int, fields: list[Any], in_class: Any) -> jax.Array:
+        """Draw (n, N, C) from one posterior, given its fields (C, K)."""
+        given = iter(fields)
+        posterior = jax.tree.unflatten(structure, [next(given) if v.ndim == 2 else v for v in leaves])
+        return posterior.draw_log_likelihood(variates, n, rows, in_class)
+
+    def ask_one(of_posterior: tuple[list[Any], Any]) -> tuple[list[Any], list[Any]]:
+        """Parameters of the variates of one posterior, as `ask` returns them."""
+        recorder = ShapeRecorder()
+        draw(recorder, 1, *of_posterior)
+        return recorder.gammas, recorder.normals
+
+    in_class = in_class.swapaxes(0, 1)
+    asked = map_leading_axis(ask_one, (fields, in_class[:, :1]))
+    drawn = jax.tree.map(lambda v: v.swapaxes(0, 1), draw_variates(asked, n, variates))
+    each = map_leading_axis(lambda given: draw(Replayer(given[0]), n, *given[1:]), (drawn, fields, in_class))
+    return each.swapaxes(0, 1)
 
 
 def _draw_log_class(
@@ -705,7 +738,7 @@ class Hyperparameters:
         return (joint_given(model, x) for model in self.models(fitted.encoding))
 
     def models(self, encoding: Encoding) -> Iterator[NaiveBayes]:
-        """Yield the posteriors under the draws, s at a time as one model of s · C classes with class prior (s, C)."""
+        """Yield the posteriors under the draws, s at a time as one model: see `posteriors_given`."""
         if self.kind is None:
             yield pad(encoding, jax.tree.map(np.asarray, self.prior.update(self.statistics)))
             return
@@ -908,17 +941,19 @@ def prior_given(prior: NaiveBayes, names: Sites, values: Mapping[str, Any]) -> N
 
 @float64
 def posteriors_given(prior: NaiveBayes, statistics: Statistics, names: Sites, values: Draws) -> NaiveBayes:
-    """Return the posteriors under S draws of the hyperparameters, as one model with S times as many classes.
+    """Return the posteriors under S draws of the hyperparameters, as one model.
 
-    NumPy computes them, so that nothing is compiled for models of many parameters.
+    A block that has hyperparameters has S · C classes, those of one draw after the other. A block without has C: its
+    posterior is the same under all draws, also what its classes share, such as cuts. The class prior is (S, C). NumPy
+    computes them, so that nothing is compiled for models of many parameters.
 
     Parameters
     ----------
     prior : NaiveBayes
         A prior made by `NaiveBayes.unit`.
     statistics : Statistics
-        Statistics of the rows. If they are of G groups of rows, their arrays have a leading axis, and the model has
-        S · G times as many classes.
+        Statistics of the rows. If they are of G groups of rows, their arrays have a leading axis, all blocks have
+        hyperparameters, and there are S · G posteriors in place of S.
     names : list of dict {hyperparameter: site}
         Sites of the hyperparameters of each block, which `hyperparameter_sites` returns.
     values : dict {site: array}
@@ -932,21 +967,13 @@ def posteriors_given(prior: NaiveBayes, statistics: Statistics, names: Sites, va
         aligned[site] = np.reshape(v, (len(v), *(1,) * (len(leading) + 2 - np.ndim(v)), *np.shape(v)[1:]))
     given = prior_given(prior, names, aligned)
 
-    def posterior(family: Any, family_given: Any, hyperparameters: object, counted: Any) -> Any:
-        """Posteriors of one family, with one leading axis of draws and groups."""
-        if hyperparameters:
-            found = family_given.update(counted)
-            shapes = jax.tree.map(np.shape, family)
-        else:
-            found = vmap(family.update)(counted) if groups else family.update(counted)
-            shapes = jax.tree.map(lambda v: np.shape(v)[len(groups) :], found)
-        return jax.tree.map(lambda v, shape: np.broadcast_to(v, (*leading, *shape)).reshape(-1, *shape), found, shapes)
-
-    of_classes = CLASS_SITES.values() & values.keys()
+    blocks = []
+    for family, family_given, own, counted in zip(prior.blocks, given.blocks, names, statistics.blocks, strict=True):
+        posterior = (family_given if own else family).update(counted)
+        blocks.append(stack_as_classes(family, posterior, leading) if own else posterior)
     counted = LevelCounts(statistics.class_count[..., None, :])
-    classes = posterior(prior.class_prior, given.class_prior, of_classes, counted)
-    blocks = tuple(map(posterior, prior.blocks, given.blocks, names, statistics.blocks))
-    return stack_as_classes(replace(prior, class_prior=classes, blocks=blocks))
+    classes = stack_as_classes(prior.class_prior, given.class_prior.update(counted), leading)
+    return replace(prior, class_prior=classes, blocks=tuple(blocks))
 
 
 # -- scores of rows ------------------------------------------------------------------------------
@@ -965,18 +992,20 @@ def stacked_likelihood(encoding: Encoding, model: NaiveBayes, drawn: Draws, part
 
 
 def joint_of_draws(draws: JointLikelihood, x: tuple[object, ...]) -> jax.Array:
-    """(S, N, C) log p(class, row | draw), by log class probabilities (S, C) and likelihoods over S · C classes."""
-    joint = xp.zeros(())
+    """(S, N, C) log p(class, row | draw), by log class probabilities (S, C) and the likelihoods of the blocks.
+
+    A likelihood has S · C classes, or C if it is the same for all draws.
+    """
+    joint, n_classes = xp.zeros(()), draws.log_class.shape[-1]
     for likelihood, rows in zip(draws.likelihoods, x, strict=True):
         on_host = getattr(rows, "sums_table_entries", False) and is_host(likelihood, rows)
-        score = _log_prob if on_host else _log_prob_of_many
-        joint = plus(joint, score(likelihood, rows))
-    joint = plus(joint, xp.ravel(draws.log_class))
-    return xp.reshape(joint, (-1, *draws.log_class.shape)).swapaxes(0, 1)
+        score = (_log_prob if on_host else _log_prob_of_many)(likelihood, rows)
+        joint = plus(joint, xp.reshape(score, (len(score), -1, n_classes)))
+    return plus(joint, draws.log_class).swapaxes(0, 1)
 
 
 def _log_prob(likelihood: Any, rows: object) -> jax.Array:
-    """(N, S · C) log p(rows of one block | class, draw), by a likelihood over S · C classes."""
+    """(N, C) log p(rows of one block | class), by a likelihood over C classes."""
     return likelihood.prepare(rows).log_prob(rows)
 
 
@@ -985,7 +1014,7 @@ _log_prob_of_many = kernel(_log_prob)
 
 @kernel
 def joint_given(model: NaiveBayes, x: tuple[object, ...]) -> jax.Array:
-    """(S, N, C) log p(class, row | D, φ_s), parameters integrated out, of S posteriors as one over S · C classes."""
+    """(S, N, C) log p(class, row | D, φ_s), parameters integrated out, of S posteriors: see `posteriors_given`."""
     predictives = [family.predictive() for family in model.blocks]
     return joint_of_draws(model.weighted(xp.asarray(model.class_prior.mean().log_theta), predictives), x)
 

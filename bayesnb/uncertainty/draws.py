@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from hashlib import blake2b
 from typing import Any
@@ -13,8 +14,8 @@ from bayesnb._util.arguments import require_integer, require_seed
 from bayesnb._util.precision import float64
 from bayesnb.encoding import Encoding
 from bayesnb.families import offers
-from bayesnb.families.arrays import kernel, xp
-from bayesnb.families.protocol import Prior, Replayer
+from bayesnb.families.arrays import Tree, kernel, xp
+from bayesnb.families.protocol import Prior, Replayer, Variates
 from bayesnb.fitted.scoring import plug_in
 from bayesnb.fitted.state import Classifier, Fitted, require_posterior
 from bayesnb.model import NaiveBayes
@@ -184,11 +185,27 @@ def draw_parameters(
     return draw_sites(model, site_names(encoding, model), feature_masks(encoding, features), draws, seed)
 
 
-def stack_as_classes(models: NaiveBayes) -> NaiveBayes:
-    """Return S models, whose arrays have a leading axis, as one model with S times as many classes."""
-    # Parameters are (S, C, K); fields that the classes share, such as `group`, are (S, …).
-    stacked: NaiveBayes = jax.tree.map(lambda v: v.reshape(-1, v.shape[-1]) if v.ndim == 3 else v[0], models)
-    return stacked
+def stack_as_classes(family: Tree, distributions: Tree, leading: tuple[int, ...]) -> Tree:
+    """Return M distributions as one with M · C classes, those of one after the other.
+
+    Parameters
+    ----------
+    family
+        One of the distributions, with arrays (C, K), and with fields that classes share, such as `group`.
+    distributions
+        Distributions of this type, whose arrays (…, C, K) broadcast to the leading axes.
+    leading : tuple of int
+        Leading axes, whose product is M.
+    """
+
+    def stack(own: Any, values: Any) -> Any:
+        """Array of all classes; a field that classes share is that of `family`."""
+        if np.ndim(own) != 2:
+            return own
+        n_classes, size = np.shape(own)
+        return np.broadcast_to(values, (*leading, n_classes, size)).reshape(math.prod(leading) * n_classes, size)
+
+    return jax.tree.map(stack, family, distributions)
 
 
 def feature_masks(encoding: Encoding, features: Iterable[object] | None) -> list[np.ndarray]:
@@ -239,10 +256,11 @@ def draw_sites(
     draws: int,
     seed: int | Sequence[int],
 ) -> dict[str, np.ndarray]:
-    """Draw from a distribution over the parameters, or from each of M that are stacked, with leading axes (M, …).
+    """Draw from a distribution over the parameters, or from each of M, whose class prior is (M, C).
 
-    Returns {site: (S, C, K')} of the positions where the `masks` (K,) of the blocks are true, S = `draws` · M; `sites`
-    are {parameter: site} of each block.
+    Then a block has M · C classes, or C if its distribution is the same in all. Returns {site: (S, C, K')} of the
+    positions where the `masks` (K,) of the blocks are true, S = `draws` · M; `sites` are {parameter: site} of each
+    block.
     """
     seeds = np.random.SeedSequence(seed).spawn(1 + len(model.blocks))
     class_rng, *rngs = (np.random.default_rng(s) for s in seeds)
@@ -252,7 +270,8 @@ def draw_sites(
         if mask.any():
             restricted = offers(family, "restrict") and not mask.all()
             kept = slice(mask.sum()) if restricted or mask.all() else mask
-            for parameter, values in _draw(family.restrict(mask) if restricted else family, draws, rng).items():
+            n = drawn[CLASS_PROB].size // len(jax.tree.leaves(family)[0])
+            for parameter, values in _draw(family.restrict(mask) if restricted else family, n, rng).items():
                 chosen = values[..., kept]
                 drawn[names[parameter]] = chosen.reshape(len(drawn[CLASS_PROB]), -1, chosen.shape[-1])
     return drawn
@@ -335,7 +354,7 @@ def ask(kernel: Kernel, *args: Any) -> tuple[list[jax.Array], list[jax.Array]]:
 
 def run(kernel: Kernel, asked: tuple[list[Any], list[Any]], n: int, rng: np.random.Generator, *args: Any) -> Any:
     """Run a jitted kernel for n draws, with NumPy variates in the places that `ask` recorded as `asked`."""
-    return _run(kernel, n, draw_variates(asked, n, rng), *args)
+    return _run(kernel, n, draw_variates(asked, n, HostVariates(rng)), *args)
 
 
 @kernel(static_argnames=("kernel", "n"))
@@ -344,9 +363,6 @@ def _run(kernel: Kernel, n: int, variates: tuple[list[Any], list[Any]], *args: A
     return kernel(Replayer(variates), n, *args)
 
 
-def draw_variates(
-    asked: tuple[list[Any], list[Any]], n: int, rng: np.random.Generator
-) -> tuple[list[np.ndarray], list[np.ndarray]]:
+def draw_variates(asked: tuple[list[Any], list[Any]], n: int, variates: Variates) -> tuple[list[Any], list[Any]]:
     """Draw log-gamma and standard normal variates, (n, …) for each array (…) that `ask` returned."""
-    host = HostVariates(rng)
-    return [host.log_gamma(a, n) for a in asked[0]], [host.normal(like, n) for like in asked[1]]
+    return [variates.log_gamma(a, n) for a in asked[0]], [variates.normal(like, n) for like in asked[1]]

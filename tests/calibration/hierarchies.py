@@ -200,7 +200,8 @@ def draw_parameters(hierarchy: Hierarchy, hyper: Values, statistics: Statistics,
     with jax.enable_x64(True):
         models = jax.tree.map(np.asarray, _posteriors(hierarchy)(hyper, statistics))
     everything = [np.ones(np.shape(block.concentration)[-1], bool) for block in models.blocks]
-    return draw_sites(stack_as_classes(models), hierarchy.sites, everything, 1, seed)
+    stacked = stack_as_classes(jax.tree.map(itemgetter(0), models), models, (len(statistics.log_base),))
+    return draw_sites(stacked, hierarchy.sites, everything, 1, seed)
 
 
 @cache

@@ -19,7 +19,7 @@ from bayesnb.families import Dirichlet, GammaPoisson, LevelCounts, Moments, Norm
 from bayesnb.families.numbers import Complete
 from bayesnb.families.protocol import Replayer
 from bayesnb.families.rows import Dense
-from bayesnb.uncertainty.draws import ShapeRecorder, draw_variates
+from bayesnb.uncertainty.draws import HostVariates, ShapeRecorder, draw_variates
 from tests.families.test_rows import alphas, dirichlet, make
 from tests.strategies import thorough, variants
 
@@ -176,7 +176,9 @@ def draws_of(rows: Case, multiplicity: float, n: int = DRAWS) -> np.ndarray:
         return posterior.draw_with_multiplicity(Replayer(variates), CHUNK, x, multiplicity)
 
     wanted = ask(rows.posterior, rows.x)
-    parts = [rows.first(draw(rows.posterior, rows.x, draw_variates(wanted, CHUNK, rng))) for _ in range(0, n, CHUNK)]
+    variates = HostVariates(rng)
+    drawn = (draw_variates(wanted, CHUNK, variates) for _ in range(0, n, CHUNK))
+    parts = [rows.first(draw(rows.posterior, rows.x, some)) for some in drawn]
     base = rows.first(np.asarray(rows.posterior.log_base(rows.x))[:, None])
     return np.concatenate(parts) + base
 
