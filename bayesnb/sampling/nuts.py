@@ -23,7 +23,7 @@ from bayesnb.model import Statistics
 from bayesnb.uncertainty import require_proper, site_names
 from bayesnb.uncertainty.arviz import assemble, assemble_weights
 from bayesnb.uncertainty.class_probabilities import NEW_GROUP, read_groups
-from bayesnb.uncertainty.draws import feature_masks, parameter_shapes
+from bayesnb.uncertainty.draws import feature_masks, parameter_shapes, require_drawable
 from bayesnb.weights.cross_fitting import Kind, TooFewRowsError, cross_fit
 from bayesnb.weights.terms import MOST_TERMS, Weighed, require_weights
 
@@ -210,8 +210,8 @@ def _reason_against_parameters(fitted: Fitted, n_draws: int, n_groups: int) -> s
 def read_target(fitted: Fitted, hyperprior: object, grouped: bool = False) -> Any:
     """Return the NUTS target, `Fixed` or `Hierarchy`, for a hyperprior, of groups of rows if `grouped`.
 
-    Raise ValueError unless `hyperprior` is as `run_nuts` documents, and NotImplementedError if a block has no
-    parameters of groups.
+    Raise ValueError unless `hyperprior` is as `run_nuts` documents, and NotImplementedError if a block has no draws, or
+    no parameters of groups.
     """
     from bayesnb.sampling.programs import Fixed, Hierarchy
 
@@ -221,6 +221,7 @@ def read_target(fitted: Fitted, hyperprior: object, grouped: bool = False) -> An
         require_proper(fitted.encoding, fitted.posterior)
         _require_density(families)
         return Fixed(fitted.prior, sites)
+    require_drawable(fitted.posterior)
     if grouped:
         for columns, family in zip(fitted.encoding.blocks, fitted.prior.blocks, strict=True):
             if reason := family.groups_refusal():

@@ -52,9 +52,7 @@ def require_proper(encoding: Encoding, model: NaiveBayes) -> None:
     NotImplementedError
         If a family has a reason why its parameters are not drawn.
     """
-    for family in model.blocks:
-        if (reason := family.draws_refusal()) is not None:
-            raise NotImplementedError(f"posterior draws: {reason}")
+    require_drawable(model)
     families = model.class_prior, *model.blocks
     improper = [~np.asarray(float64(family.proper)()) for family in families]
     total = sum(int(cells.sum()) for cells in improper)
@@ -76,6 +74,13 @@ def require_proper(encoding: Encoding, model: NaiveBayes) -> None:
         "parameters) and has no draws and no interval. A concentration of its prior is zero, and the data are too few "
         "to make up for it. Choose a proper prior, such as alpha=0.5 and class_alpha=0.5."
     )
+
+
+def require_drawable(model: NaiveBayes) -> None:
+    """Raise NotImplementedError if a family of the distribution has a reason why its parameters are not drawn."""
+    for family in model.blocks:
+        if (reason := family.draws_refusal()) is not None:
+            raise NotImplementedError(f"posterior draws: {reason}")
 
 
 # -- draws of parameters -------------------------------------------------------------------------

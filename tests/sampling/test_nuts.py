@@ -340,6 +340,9 @@ def test_models_that_are_refused():
     refused(r"applies to no hyperparameter of this classifier", bnb.run_nuts, rates, "pooled")
     rates.set_params(prior=bnb.GammaPoisson(0.0, 0.0), class_prior=None).fit([[1.0], [2.0]], ["a", "b"])
     refused(r"The prior is improper", bnb.run_nuts, rates, "pooled")
+    trees = bnb.TreeAveragedNB().fit([["u", "k"], ["v", None]] * 4, ["a", "b"] * 4)
+    for hyperprior in (None, "symmetric"):
+        refused(r"posterior draws: cells were missing", bnb.run_nuts, trees, hyperprior, error=NotImplementedError)
 
 
 @pytest.mark.parametrize("options", [{"draws": 0}, {"warmup": 1.5}, {"chains": -1}])
