@@ -235,8 +235,8 @@ class ContextTree(AveragedTables, IndependentClasses):
     layout: ClassVar[tuple[str, ...]] = ("log_odds", "group", "paths", "leaf", "context", "above", "splits")
     nonnegative: ClassVar[bool] = True
     tunable: ClassVar[dict[str, str]] = {"alpha": "concentration"}
-    penalized_mle = no_em("sets of contexts", "For EM pass tables='full'.")
-    program = no_nuts("The set of contexts", "For NUTS pass tables='full'.")
+    penalized_mle = no_em("sets of contexts", f"For EM {_FULL_TABLES}")
+    program = no_nuts("The set of contexts", f"For NUTS {_FULL_TABLES}")
 
     concentration: Array
     count: Array

@@ -19,7 +19,7 @@ from bayesnb.encoding import check_weights
 from bayesnb.encoding.levels import Levels, to_python
 from bayesnb.fitted import counting
 from bayesnb.fitted.state import Classifier, Fitted, require_posterior
-from bayesnb.model import Statistics
+from bayesnb.model import NaiveBayes, Statistics
 from bayesnb.uncertainty import require_proper, site_names
 from bayesnb.uncertainty.arviz import assemble, assemble_weights
 from bayesnb.uncertainty.class_probabilities import NEW_GROUP, read_groups
@@ -32,7 +32,7 @@ _MOST_NUMBERS = 2**24  # of parameters in all draws, unless features= names colu
 _EXAMPLE = "such as numpyro.distributions.LogNormal(-1.0, 1.5)"
 _WORST_R_HAT = 1.01
 _LEAST_ESS = 100  # per chain
-_LESS_WIDE = "Use a narrower hyperprior or a longer warmup."
+_LESS_WIDE = "Use a narrower hyperprior, if there is one, or a longer warmup."
 _CERTAIN = "Only the prior may bound the weights from above. Raise warmup, and compare the intervals of weight_table."
 
 
@@ -138,7 +138,7 @@ def run_nuts(
     For a `WeightedNB` the draws are of the posterior of the weights given cross-fitted terms of the rows,
     p(b, T, d) Π_i P(y_i | x_i; b, w), under the priors of `WeightedNB` for the class biases b, the temperature T and
     the deviations d, with weights w = T + τ d; τ and the exponent of the length are fixed at the fitted values. That is
-    a generalised posterior (a Gibbs posterior) of the weights, not of θ, which `run_nuts(nb.estimator_)` draws.
+    a generalised posterior (a Gibbs posterior) of the weights, not of θ, which `posterior_draws(nb.estimator_)` draws.
     `weight_table(nb, draws=)` and `nb.predict_proba(X, draws=)` take the draws. The cost of a step is proportional to
     the number of terms, N × C × T: `max_rows` bounds it.
 
@@ -219,7 +219,7 @@ def read_target(fitted: Fitted, hyperprior: object, grouped: bool = False) -> An
     families = [fitted.prior.class_prior, *fitted.prior.blocks]
     if hyperprior is None and not grouped:
         require_proper(fitted.encoding, fitted.posterior)
-        _require_density(families)
+        _require_density(fitted, fitted.prior)
         return Fixed(fitted.prior, sites)
     require_drawable(fitted.posterior)
     if grouped:
@@ -233,11 +233,12 @@ def read_target(fitted: Fitted, hyperprior: object, grouped: bool = False) -> An
         kind = "grouped"
     else:
         kind, alpha = _read_hyperprior(hyperprior, (-1.0, 1.5))
-    _require_density([f.unit() for f in families])
+    _require_density(fitted, fitted.prior.unit())
     if not any(f.hyperprior(kind) for f in families):
         raise ValueError(
             f"hyperprior={hyperprior!r} applies to no hyperparameter of this classifier: only categorical, Bernoulli, "
-            "multinomial and Gaussian features and learned class probabilities have some. Pass hyperprior=None."
+            "multinomial and Gaussian features and learned class probabilities have some. Use posterior_draws, which "
+            "draws from the exact posterior."
         )
     for family in families:
         name = type(family).__name__
@@ -245,7 +246,7 @@ def read_target(fitted: Fitted, hyperprior: object, grouped: bool = False) -> An
         if not grouped and any(np.ptp(getattr(family, p), axis=0).any() for p in shared):
             raise ValueError(
                 f"hyperprior: the {name} prior has another {' or '.join(shared)} in each class. Choose a prior that is "
-                "the same in all classes, or hyperprior=None."
+                "the same in all classes."
             )
     return Hierarchy(fitted.prior, kind, alpha, sites)
 
@@ -325,12 +326,13 @@ def _read_hyperprior(hyperprior: object, default: tuple[float, float]) -> tuple[
 
 
 @float64
-def _require_density(families: list[Any]) -> None:
+def _require_density(fitted: Fitted, prior: NaiveBayes) -> None:
     """Raise ValueError unless the prior of every family is proper, as a NumPyro program samples from the prior."""
-    if not all(np.all(f.proper()) for f in families):
-        raise ValueError(
-            "The prior is improper, but run_nuts needs a proper prior, such as alpha=0.5, class_alpha=0.5."
-        )
+    arguments = "class_alpha", *fitted.prior_arguments
+    families = prior.class_prior, *prior.blocks
+    if improper := [a for a, f in zip(arguments, families, strict=True) if not np.all(f.proper())]:
+        zero = f"{' and '.join(improper)} has a zero. Pass positive numbers."
+        raise ValueError(f"The prior is improper, and a NumPyro program samples from the prior: {zero}")
 
 
 @float64
@@ -365,11 +367,12 @@ def _run_for_weights(
     for name, value in others.items():
         if value is not None:
             of = f"applies to parameters, but run_nuts draws the weights of a {type(nb).__name__}"
-            raise ValueError(f"{name}= {of}. Use run_nuts(nb.estimator_, {name}=...).")
+            function = "posterior_draws" if name == "features" else "run_nuts"
+            raise ValueError(f"{name}= {of}. Use {function}(nb.estimator_, {name}=...).")
     if X is None or y is None:
         raise ValueError(
             "run_nuts draws weights given rows. Pass the rows that the weights were fitted to, run_nuts(nb, X=X, y=y), "
-            "or draw the parameters by run_nuts(nb.estimator_)."
+            "or draw the parameters by posterior_draws(nb.estimator_)."
         )
     fitted = nb.estimator_.fitted_
     counted, weighed = list(fitted.encoding.classes.values), list(weights.classes.values)

@@ -146,9 +146,10 @@ def numpyro_source(nb: Classifier, hyperprior: object = None) -> Source:
     """
     fitted = require_posterior(nb, "numpyro_source")
     if fitted.prior.weights is not None:
-        name = type(nb).__name__
+        of_numbers = "Use numbers='gaussian', which leaves numbers out of the structure."
+        instead = "Use numpyro_source(nb.estimator_)." if hasattr(nb, "weigh") else of_numbers
         raise NotImplementedError(
-            f"numpyro_source: a {name} is no generative model. Use numpyro_source(nb.estimator_)."
+            f"numpyro_source: the terms of a {type(nb).__name__} have weights, and are no generative model. {instead}"
         )
     for family in fitted.prior.blocks:
         family.program()  # raises the reason if there is none

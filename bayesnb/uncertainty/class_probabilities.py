@@ -1315,8 +1315,8 @@ def resolve_given(fitted: Fitted, given: Given | None) -> Given:
     weighted = fitted.prior.weights is not None
     if given == "row" and weighted:
         raise NotImplementedError(
-            "given='row' is not available for a WeightedNB: weighted terms define no probability of a row, so that a "
-            "new row cannot update the parameters. Pass given='data', the default for a WeightedNB."
+            f"given='row' is not available for a {fitted.name}: weighted terms define no probability of a row, so that "
+            "a new row cannot update the parameters. Pass given='data', which is the default here."
         )
     return given or ("data" if weighted else "row")
 

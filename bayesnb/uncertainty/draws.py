@@ -72,7 +72,7 @@ def require_proper(encoding: Encoding, model: NaiveBayes) -> None:
     raise ImproperPosteriorError(
         f"The posterior of class {label!r}, feature {feature!r}, {level!r} is improper (the first of {total} such "
         "parameters) and has no draws and no interval. A concentration of its prior is zero, and the data are too few "
-        "to make up for it. Choose a proper prior, such as alpha=0.5 and class_alpha=0.5."
+        "to make up for it. Choose a proper prior, with positive numbers in place of the zero."
     )
 
 

@@ -232,6 +232,6 @@ def test_its_components_are_the_contexts_of_each_number_of_parents():
 
 
 def test_what_many_prunings_have_not_is_refused():
-    refused("For EM pass tables='full'", EVEN.posterior.penalized_mle, error=NotImplementedError)
+    refused("For EM use full tables", EVEN.posterior.penalized_mle, error=NotImplementedError)
     refused("contexts is discrete, and NUTS does not sample", EVEN.posterior.program, error=NotImplementedError)
     assert np.isnan(EVEN.posterior.pseudo_count()["theta"]).all()

@@ -334,12 +334,12 @@ def test_models_that_are_refused():
     # The posterior is proper, and can be drawn from; but no density of a prior is there to start from.
     nb = nb.fit([["u"], ["v"], ["u"], ["v"]], ["a", "a", "b", "b"])
     assert bnb.posterior_draws(nb, 2)["theta"].shape == (2, 2, 2)
-    refused(r"The prior is improper, but run_nuts needs a proper prior", bnb.run_nuts, nb)
+    refused(r"The prior is improper.*: alpha has a zero. Pass positive numbers", bnb.run_nuts, nb)
     assert nuts.read_target(nb.fitted_, "symmetric").kind == "symmetric"
     rates = bnb.PoissonNB(class_prior=[0.5, 0.5]).fit([[1.0], [2.0]], ["a", "b"])
     refused(r"applies to no hyperparameter of this classifier", bnb.run_nuts, rates, "pooled")
     rates.set_params(prior=bnb.GammaPoisson(0.0, 0.0), class_prior=None).fit([[1.0], [2.0]], ["a", "b"])
-    refused(r"The prior is improper", bnb.run_nuts, rates, "pooled")
+    refused(r"The prior is improper.*: prior has a zero", bnb.run_nuts, rates, "pooled")
     trees = bnb.TreeAveragedNB().fit([["u", "k"], ["v", None]] * 4, ["a", "b"] * 4)
     for hyperprior in (None, "symmetric"):
         refused(r"posterior draws: cells were missing", bnb.run_nuts, trees, hyperprior, error=NotImplementedError)
