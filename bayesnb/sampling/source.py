@@ -33,6 +33,10 @@ from numpyro import distributions as dist
 _NUMBER = "value = np.asarray(X[name], float)\nseen = ~np.isnan(value)\n"
 _DRAW = 'numpyro.sample(f"{name}", distribution.mask(seen), obs=value)\n'
 _FRAME = 'X = pd.DataFrame(X.toarray() if hasattr(X, "toarray") else X).rename(columns=str)'
+_NO_OFFSET = """\
+    if offset:
+        raise ValueError(f"offset names {list(offset)}, but the model has no normal columns, whose means it moves.")
+"""
 _CHECK_OFFSET = """\
     if unknown := set(offset) - set(GAUSSIAN):
         raise ValueError(f"offset names {unknown}, which are no normal columns; these are {list(GAUSSIAN)}.")
@@ -103,10 +107,10 @@ def numpyro_source(nb: Classifier, hyperprior: object = None) -> Source:
     Returns
     -------
     str
-        Python code that defines `model(X=None, y=None, n_rows=...)`. X and y are rows and labels; X is a DataFrame
-        if `nb` was fitted to one, and otherwise an array. Without X, `n_rows` rows are simulated, by default as many as
-        were fitted. With normal columns there is `offset={}`, a dict of numbers (N,) that are added to the means of the
-        rows of a column: an effect that a program around this one samples. Sites are
+        Python code that defines `model(X=None, y=None, n_rows=..., offset={})`. X and y are rows and labels; X is a
+        DataFrame if `nb` was fitted to one, and otherwise an array. Without X, `n_rows` rows are simulated, by default
+        as many as were fitted. `offset` is a dict of numbers (N,) that are added to the means of the rows of a normal
+        column: an effect that a program around this one samples. For other columns it raises ValueError. Sites are
 
         - "class_prob"; in the plate "rows", "label": the position of the class in `nb.classes_`;
         - in the plate "rows", one for each column of X, under its name: the position of a level, 0 or 1, or a number;
@@ -173,7 +177,7 @@ def numpyro_source(nb: Classifier, hyperprior: object = None) -> Source:
 
 
 def numpyro_model(nb: Classifier, hyperprior: object = None) -> Callable[..., None]:
-    """Return the generative model of a classifier as a NumPyro program, `model(X=None, y=None, n_rows=...)`.
+    """Return the generative model of a classifier as a NumPyro program, a function of rows and labels.
 
     Parameters
     ----------
@@ -185,8 +189,7 @@ def numpyro_model(nb: Classifier, hyperprior: object = None) -> Callable[..., No
     Returns
     -------
     callable
-        Function that the text of `numpyro_source` defines: `model(X=None, y=None, n_rows=...)`, with `offset={}` if
-        there are normal columns.
+        Function `model(X=None, y=None, n_rows=..., offset={})` that the text of `numpyro_source` defines.
 
     Examples
     --------
@@ -215,8 +218,7 @@ def _assemble(nb: Classifier, fitted: Fitted, parts: Sequence[_Part]) -> str:
     frame = "" if is_named else f"        {_FRAME}\n"
     observed = "the DataFrame X" if is_named else "the array X"
     classes, *blocks = parts
-    offset = ", offset={}" if any("offset" in part.cells for part in blocks) else ""
-    check = _CHECK_OFFSET if offset else ""
+    check = _CHECK_OFFSET if any("offset" in part.cells for part in blocks) else _NO_OFFSET
 
     def lines(name: str, indent: int, of: Sequence[_Part] = parts) -> str:
         """Return the lines `name` of all parts, indented."""
@@ -225,7 +227,7 @@ def _assemble(nb: Classifier, fitted: Fitted, parts: Sequence[_Part]) -> str:
     return (
         f'"""{type(nb).__name__} as a generative model: {n_classes} classes, {n_features} columns."""\n'
         f"{_IMPORTS}\n{lines('constants', 0)}\n\n"
-        f"def model(X=None, y=None, n_rows={n_rows}{offset}):\n"
+        f"def model(X=None, y=None, n_rows={n_rows}, offset={{}}):\n"
         f'    """Sample the parameters, and each row given its class; {observed}, and labels y are observed."""\n'
         f"    if X is not None:\n{frame}        n_rows = len(X)\n"
         f"{check}"

@@ -133,6 +133,14 @@ def test_an_offset_moves_the_means_of_the_rows():
             log_density(model, (NUMBERS, Y), {"offset": offset}, sites)
 
 
+@pytest.mark.parametrize("case", [case for case in CASES if case != "gaussian"])
+def test_an_offset_of_columns_that_are_not_normal_is_refused(case):
+    nb, X = CASES[case]
+    nb = nb.fit(X, Y)
+    column = nb.encoding_.blocks[0].names[0]
+    refused(f"offset names .*{column}.* no normal columns", bnb.numpyro_model(nb), X, Y, offset={column: 1.0})
+
+
 def test_missing_cells_have_no_density():
     X = LEVELS.assign(bud=LEVELS["bud"].where(np.arange(24) > 3))
     nb = bnb.CategoricalNB().fit(X, Y)
