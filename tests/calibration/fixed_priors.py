@@ -86,6 +86,7 @@ FIXED = {
             bernoulli=["ripe"],
             poisson=["seeds"],
             categories={"colour": [0, 1, 2]},
+            numbers="gaussian",
             alpha=[COLOUR, 1.0, RIPE, 1.0],
             class_alpha=CLASS_ALPHA,
             gaussian_prior=_normal(1),
