@@ -74,7 +74,9 @@ def count(
     label : (N,) int array
         Index of the class of each row. A row with another label than 0 … C - 1 is not counted, whatever its cells are.
     weight : (N,) array, optional
-        Replication count of each row; default: 1. A row of weight 0 is not counted. A negative weight cannot be
+        Replication count of each row; default: 1. A row of weight 0 is not counted, whatever its cells are; derivatives
+        by its weight are those of adding the row, with infinite cells missing. The mean of a normal column is not
+        defined where a class has no weight, and the derivatives of its moments are 0 there. A negative weight cannot be
         detected under `jit`.
 
     Returns
@@ -110,10 +112,10 @@ def count(
     if label.dtype.kind not in "iu":
         raise TypeError(f"label must be of integers, the indices of the classes; it is of {label.dtype}.")
     index = label.astype(xp.int32)
-    counted = (index == label) & (index >= 0) & (index < len(class_count)) & (weight != 0)
-    index, weight = xp.where(counted, index, 0), xp.where(counted, weight, 0.0)
+    is_class = (index == label) & (index >= 0) & (index < len(class_count))
+    index, weight = xp.where(is_class, index, 0), xp.where(is_class, weight, 0.0)
     weight = weight.astype(jax.dtypes.canonicalize_dtype(class_count.dtype))
-    rows = _read_rows(x, statistics.blocks, counted)
+    rows = _read_rows(x, statistics.blocks, weight != 0)
     return statistics.observe(rows, index, weight, kernel_log_base(statistics.blocks, rows))
 
 
@@ -265,7 +267,7 @@ def log_evidence(prior: NaiveBayes, statistics: Statistics) -> jax.Array:
 
 
 def _read_rows(x: Any, blocks: tuple[Any, ...], counted: Any = None) -> tuple[Any, ...]:
-    """Rows of each block of families or statistics, with cells 0 in rows that are not `counted` (N,).
+    """Rows of each block of families or statistics; cells of rows that are not `counted` (N,) are finite or missing.
 
     Raises ValueError if an array has another shape than the blocks take.
     """
@@ -286,7 +288,10 @@ def _read_rows(x: Any, blocks: tuple[Any, ...], counted: Any = None) -> tuple[An
             if len(shape) != 2 or shape[0] != n_rows or shape[1] not in widths.values():
                 wanted = " or ".join(f"({'N' if n_rows is None else n_rows}, {n}) {kind}" for kind, n in widths.items())
                 raise ValueError(f"x[{b}] has the shape {shape}; rows of this block must be {wanted}.")
-            array = array if counted is None else xp.where(counted[:, None], array, 0)
+            if counted is not None and array.dtype.kind == "f":
+                # Such a cell times a weight of 0 would be NaN. Codes that are not finite are missing anyway.
+                instead = 0.0 if shape[1] == widths.get("counts") else xp.nan
+                array = xp.where(counted[:, None] | xp.isfinite(array), array, instead)
         rows.append(block.rows(array) if offers(block, "rows") else array)
     return tuple(rows)
 

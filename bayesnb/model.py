@@ -111,7 +111,7 @@ class Statistics:
         """
         blocks = tuple(block.observe(rows, label, weight) for block, rows in zip(self.blocks, x, strict=True))
         class_count = self.class_count + segment_sum(weight, label, len(self.class_count))
-        return type(self)(class_count, blocks, self.log_base + xp.sum(weight * log_base))
+        return type(self)(class_count, blocks, self.log_base + xp.sum(linear(weight, log_base)))
 
     def observe_responsibilities(self, x: tuple[Any, ...], weight: jax.Array, log_base: Any = 0.0) -> Self:
         """Statistics with a piece of rows `x` added to every class, weighted by `weight` (N, C); `log_base` is (N,)."""

@@ -263,6 +263,11 @@ def sum_rows(rows: Float[Any, "N ..."], index: Integer[Any, "N"], n: int) -> jax
     return jnp.zeros((n, *rows.shape[1:]), rows.dtype).at[index].add(rows)
 
 
+def zero_with_derivative(x: Any) -> jax.Array:
+    """Zeros of the shape of x that have the derivatives of x, where x is finite."""
+    return np.zeros(np.shape(x)) if is_host(x) else jnp.where(jnp.isfinite(x), x - jax.lax.stop_gradient(x), 0.0)
+
+
 def repeat(values: Any, counts: Any, total: int) -> jax.Array:
     """(total,) entries of `values`, each as often as `counts` says; the last one fills up or is cut off."""
     if is_host(values, counts):

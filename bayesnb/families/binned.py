@@ -88,10 +88,13 @@ def is_bin(n: int) -> np.ndarray:
 
 
 def over_cells(cells: Values, fill: float) -> BinValues:
-    """(…, G, G) sums of `cells` (…, G) over i … k; `fill` where k < i, and in place of sums that are not positive."""
+    """(…, G, G) sums of `cells` (…, G) over i … k; `fill` where k < i, and in place of sums below 0.
+
+    A `fill` other than 0 is also in place of sums that are 0. Otherwise sums of 0 have derivatives.
+    """
     until = xp.cumsum(cells, axis=-1)
     sums = until[..., None, :] - (until - cells)[..., :, None]
-    return xp.where(is_bin(cells.shape[-1]) & (sums > 0), sums, fill)
+    return xp.where(is_bin(cells.shape[-1]) & (sums > 0 if fill else sums >= 0), sums, fill)
 
 
 def sum_covering(bins: BinValues) -> Values:

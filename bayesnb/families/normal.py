@@ -12,7 +12,7 @@ import jax
 import numpy as np
 from jaxtyping import Bool, Float, Int
 
-from bayesnb.families.arrays import Array, cond, gammaln, pytree, square_limit, static, xp
+from bayesnb.families.arrays import Array, cond, gammaln, pytree, square_limit, static, xp, zero_with_derivative
 from bayesnb.families.numbers import (
     Cellwise,
     EmpiricalPrior,
@@ -152,23 +152,30 @@ class Moments:
         """Moments merged with those of rows x (N, F), given class indices and weights (N,); NaN is a missing cell.
 
         Deviations are taken from the means so far, and again from the means of the block where their squares cancel.
+        The derivatives by the weights are those of the moments, or 0 in a class without weight, which has no mean.
         """
 
-        def centred(centre: Array) -> tuple[Moments, jax.Array]:
-            """Moments of the block computed about `centre` (C, F), and the sums of squares (C, F) about `centre`."""
+        def centred(centre: Array) -> tuple[Moments, jax.Array, jax.Array]:
+            """Moments of the block computed about `centre` (C, F), and the sums of deviations and of their squares."""
             count, total, square = sum_by_class(x, label, weight, centre)
             shift = total / xp.where(count > 0, count, 1.0)
-            return Moments(count, xp.where(count > 0, centre + shift, 0.0), square - shift * shift * count), square
+            m2 = square - shift * shift * count
+            return Moments(count, xp.where(count > 0, centre + shift, 0.0), m2), total, square
 
         def again(block: Moments) -> Moments:
             """Moments of the block, computed again about its own means, with M2 = 0 where the cells are equal."""
-            block, square = centred(block.mean)
+            block, _, square = centred(block.mean)
             # Where all deviations are the rounding error of the mean, the cells are equal.
-            return replace(block, m2=xp.where(block.m2 > 1e-9 * square, block.m2, 0.0))
+            return replace(block, m2=xp.where(block.m2 > 1e-9 * square, block.m2, zero_with_derivative(block.m2)))
 
-        block, square = centred(xp.asarray(self.mean))
+        block, total, square = centred(xp.asarray(self.mean))
         cancelled = xp.any(~(block.m2 >= 1e-4 * square))  # also where squares overflow
-        return self.merge(cond(cancelled, again, lambda same: same, block))
+        merged = self.merge(cond(cancelled, again, lambda same: same, block))
+        # A block without weight has no mean, but sums about the mean so far, which are 0, have derivatives.
+        some, weightless = merged.count > 0, block.count == 0
+        mean = xp.where(weightless, self.mean + total / xp.where(some, merged.count, 1.0), merged.mean)
+        m2 = xp.where(weightless, self.m2 + square, merged.m2)
+        return Moments(*(xp.where(some, field, 0.0) for field in (merged.count, mean, m2)))
 
 
 # == Normal–inverse-gamma: Gaussian features with unknown mean and variance ========================

@@ -74,7 +74,7 @@ def log_or_minus_infinity(x: Any) -> jax.Array:
 
 def linear(x: Array | float, table: Array) -> jax.Array:
     """Compute x · table elementwise, with 0 · (-inf) = 0."""
-    return xp.where(x == 0, 0.0, xp.multiply(x, table))
+    return xp.multiply(x, xp.where((x == 0) & ~xp.isfinite(table), 0.0, table))
 
 
 def rising(multiplicity: Any) -> Term:
@@ -122,8 +122,9 @@ def with_counts(alpha: Any, count: Any, multiplicity: Any) -> Any:
 
 def weighted(weight: Array, log_prob: Array) -> jax.Array:
     """Compute w log p elementwise: 0 where w = 0, and else -inf where log p = -inf, whatever the sign of w."""
-    impossible = xp.isneginf(log_prob)
-    return xp.where(weight == 0, 0.0, xp.where(impossible, -xp.inf, weight * xp.where(impossible, 0.0, log_prob)))
+    impossible, counts = xp.isneginf(log_prob), xp.asarray(weight) != 0
+    usable = xp.isfinite(log_prob) | (counts & ~impossible)
+    return xp.where(impossible & counts, -xp.inf, weight * xp.where(usable, log_prob, 0.0))
 
 
 def level_offset(count: Array, label: Array) -> jax.Array:

@@ -16,7 +16,8 @@ from hypothesis import strategies as st
 
 import bayesnb as bnb
 from bayesnb import NaiveBayes, Statistics, kernels
-from bayesnb.families import EmpiricalNormal, EmpiricalRate
+from bayesnb.families import EmpiricalNormal, EmpiricalRate, GammaExponential, LevelCounts, NormalInverseGamma
+from bayesnb.model import TermWeights
 
 N_CLASSES, N_TRAIN, N_TEST = 3, 24, 5
 SIZES = (2, 3, 4)
@@ -373,6 +374,137 @@ def test_cells_of_rows_that_are_not_counted_do_not_matter(name, cell, module):
     result = kernels.count(Statistics.empty(prior), *map(module.asarray, (x, label, weight)))
     for a, b in zip(jax.tree.leaves(result), jax.tree.leaves(expected), strict=True):
         np.testing.assert_allclose(a, b, rtol=1e-5, atol=1e-5)
+
+
+# -- derivatives by weights and counts of zero -----------------------------------------------------
+
+
+def one_sided(value: Callable[[float], Any], step: float = 1e-3) -> float:
+    """Derivative at 0 from values at 0 and above, with an error of the fourth order in the step."""
+    values = [float(value(k * step)) for k in range(5)]
+    return float(np.dot([-25, 48, -36, 16, -3], values) / (12 * step))
+
+
+def exponential(a: Any, class_alpha: Any) -> NaiveBayes:
+    return replace(
+        NaiveBayes.poisson(N_CLASSES, 3, class_alpha=class_alpha),
+        blocks=(GammaExponential(*np.full((2, N_CLASSES, 3), a)),),
+    )
+
+
+WITH_EXPONENTIAL = MODELS | {"exponential": replace(MODELS["gaussian"], prior=exponential)}
+
+
+def score(name: str, x: Any, label: Any, new: Any, weight: Any) -> Any:
+    prior = WITH_EXPONENTIAL[name].prior(1.3, 0.9)
+    statistics = kernels.count(Statistics.empty(prior), x, label, weight)
+    posterior = kernels.update(prior, statistics)
+    scores = [jnp.sum(kernels.log_joint(posterior, new, estimate)[:, 0]) for estimate in ("predictive", "mean")]
+    return kernels.log_evidence(prior, statistics) + scores[0] - 0.5 * scores[1]
+
+
+@costly
+@pytest.mark.parametrize("name", WITH_EXPONENTIAL)
+def test_a_weight_of_zero_has_its_derivative(name):
+    """Beside cells that are missing, and whatever stands in cells of rows that are not counted."""
+    t, none = table("gaussian" if name == "exponential" else name, 3), [0, 5, 11, 12]
+    x, new = (abs(v.astype(float)) if name == "exponential" else v.astype(float) for v in (t.x, t.new))
+    weight, label = t.weight.copy(), t.label.copy()
+    weight[none], label[0] = 0.0, -1
+    with jax.enable_x64(True):
+        value = jax.jit(partial(score, name, new=new, label=label))
+        slope = np.asarray(jax.grad(lambda w: value(x, weight=w))(weight))
+        for i in none:
+            expected = one_sided(lambda h, i=i: value(x, weight=weight + h * (np.arange(len(weight)) == i)))
+            assert slope[i] == pytest.approx(expected, rel=1e-6, abs=1e-7)
+            assert i == 0 or abs(expected) > 1e-3
+        for cell in (np.inf, -np.inf, np.nan):
+            strange, plain = x.copy(), x.copy()
+            strange[none], plain[none] = cell, 0.0 if name == "multinomial" else np.nan
+            slopes = [np.asarray(jax.grad(lambda w, x=rows: value(x, weight=w))(weight)) for rows in (strange, plain)]
+            np.testing.assert_allclose(*slopes, rtol=1e-9)
+            assert np.isfinite(slopes[0]).all()
+
+
+@pytest.mark.slow("functions of their own to compile")
+@pytest.mark.parametrize("seen", [1, 2], ids=["one row", "equal rows"])
+def test_a_weight_of_zero_in_a_class_without_variance(seen):
+    """All cells with weight are equal, so that M2 is 0; also if they are in an earlier block of rows."""
+    prior = NaiveBayes.gaussian(2, 1, NormalInverseGamma(0.3, 0.1, 1.0, 2.0))
+    x, label = np.array([[1.5]] * seen + [[4.0], [-2.0], [0.5]]), np.array([0] * (seen + 2) + [1])
+    weight = np.array([1.0] * seen + [0.0, 0.0, 1.0])
+
+    def at_once(w: Any) -> Any:
+        return kernels.log_evidence(prior, kernels.count(Statistics.empty(prior), x, label, w))
+
+    def in_two(w: Any) -> Any:
+        first = kernels.count(Statistics.empty(prior), x[:seen], label[:seen], w[:seen])
+        return kernels.log_evidence(prior, kernels.count(first, x[seen:], label[seen:], w[seen:]))
+
+    with jax.enable_x64(True):
+        for value in map(jax.jit, (at_once, in_two)):
+            slope = jax.grad(value)(weight)
+            for i in (seen, seen + 1):
+                expected = one_sided(lambda h, i=i, f=value: f(weight + h * (np.arange(len(weight)) == i)))
+                assert float(slope[i]) == pytest.approx(expected, rel=1e-6)
+
+
+@pytest.mark.slow("functions of their own to compile")
+def test_a_class_without_weight_has_no_mean_and_no_derivative_of_moments():
+    prior = NaiveBayes.gaussian(2, 1, NormalInverseGamma(0.3, 0.1, 1.0, 2.0), class_alpha=2.0)
+    x, label = np.array([[1.5], [4.0]]), np.array([0, 1])
+    value = jax.jit(lambda w: kernels.log_evidence(prior, kernels.count(Statistics.empty(prior), x, label, w)))
+    of_classes = jax.jit(lambda n: jnp.sum(prior.class_prior.log_evidence(LevelCounts(n[None]))))
+    slope, expected = (jax.grad(f)(np.array([1.0, 0.0]))[1] for f in (value, of_classes))
+    np.testing.assert_allclose(slope, expected, rtol=1e-5)
+
+
+ROWS = np.random.default_rng(5).integers(0, 4, (30, 3))
+FAMILIES = {
+    "Dirichlet": lambda: bnb.NetworkNB({0: [1, 2]}),
+    "ContextTree": lambda: bnb.NetworkNB({0: [1, 2]}, tables="context"),
+    "TreeAveraged": lambda: bnb.TreeAveragedNB(),
+    "AveragedLevels": lambda: bnb.FeatureAveragedNB(bnb.CategoricalNB()),
+    "Binned": lambda: bnb.BinnedNB(cells=6),
+}
+
+
+@pytest.mark.slow("functions of their own to compile")
+@pytest.mark.parametrize("name", FAMILIES)
+def test_a_count_of_zero_has_its_derivative(name):
+    label = np.random.default_rng(6).integers(0, 3, 30)
+    nb = FAMILIES[name]().fit(ROWS + 0.1 * np.arange(30)[:, None] if name == "Binned" else ROWS, label)
+    prior, statistics = nb.prior_, nb.statistics_
+    count = np.asarray(statistics.blocks[0].count)
+
+    @jax.jit
+    def value(count: Any) -> Any:
+        return kernels.log_evidence(prior, replace(statistics, blocks=(LevelCounts(count),)))
+
+    with jax.enable_x64(True):
+        slope = np.asarray(jax.grad(value)(count))
+        zeros = np.argwhere(count == 0)[::7][:4]
+        assert len(zeros)
+        for c, level in zeros:
+            unit = np.zeros_like(count)
+            unit[c, level] = 1.0
+            expected = one_sided(lambda h, unit=unit: value(count + h * unit))
+            assert slope[c, level] == pytest.approx(expected, rel=1e-5, abs=1e-8)
+
+
+def test_a_weight_of_a_term_that_is_zero_has_its_derivative():
+    prior = NaiveBayes.categorical(2, (2, 3))
+    x = np.array([[0, 2], [1, 1], [1, 0]])
+    posterior = kernels.update(prior, kernels.count(Statistics.empty(prior), x, np.array([0, 1, 1])))
+
+    def value(weight: Any) -> Any:
+        weights = TermWeights(jnp.zeros(2), (weight,), (None,))
+        return jnp.sum(kernels.log_joint(replace(posterior, weights=weights), jnp.asarray(x))[:, 0])
+
+    weight = np.array([0.0, 1.0])
+    with jax.enable_x64(True):
+        slope = jax.grad(value)(jnp.asarray(weight))
+        assert float(slope[0]) == pytest.approx(one_sided(lambda h: value(weight + h * np.array([1.0, 0.0]))), rel=1e-6)
 
 
 @pytest.mark.parametrize("name", MODELS)
