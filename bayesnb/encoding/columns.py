@@ -94,6 +94,11 @@ class Columns(ABC):
         return None
 
     @property
+    def unlearned(self) -> list[str]:
+        """Names of the features that need levels and have none yet; default: none."""
+        return []
+
+    @property
     def term_names(self) -> Sequence[str]:
         """Names of the terms of a row's log-likelihood: the columns, or the kind for all draws from a simplex."""
         return [self.kind] if self.one_simplex else self.names
@@ -640,6 +645,11 @@ class LevelColumns(PlainColumns, OneLevelColumns):
                 levels[j] = Levels.from_values((*levels[j].values, *more))
                 changed = True
         return replace(self, levels=tuple(levels), kept=tuple(kept)) if changed else self
+
+    @property
+    def unlearned(self) -> list[str]:
+        """Names of the features that have no level yet."""
+        return [name for name, levels in zip(self.names, self.levels, strict=True) if not len(levels)]
 
     @cached_property
     def marks(self) -> Levels:

@@ -302,8 +302,10 @@ class Factors:
 def factorize_integers(raw: np.ndarray) -> Factors | None:
     """Return the factors of a 2-D integer or Boolean array.
 
-    None if a column has more than 4,096 integers from its least to its greatest, or one of 2**63 or more.
+    None if a column has more than 4,096 integers from its least to its greatest, or one of 2**63 or more, or no rows.
     """
+    if not len(raw):
+        return None
     kind = bool if raw.dtype == bool else int
     raw = raw.view(np.uint8) if kind is bool else raw
     low, high = _column_bounds(raw)

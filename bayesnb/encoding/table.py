@@ -305,8 +305,10 @@ def _refuse_number(value: np.generic, row: int, name: str) -> NoReturn:
     raise ValueError(f"Input X contains {kind}: {where}. {advice}.")
 
 
-def to_table(X: Any, owner: str) -> Table:
+def to_table(X: Any, owner: str, *, least_rows: int = 1) -> Table:
     """Return a table of two-dimensional input: array, list, sparse matrix, DataFrame of pandas or polars, Arrow table.
+
+    A table has at least one column, and `least_rows` rows, 0 or 1.
 
     Raises
     ------
@@ -321,7 +323,7 @@ def to_table(X: Any, owner: str) -> Table:
         X = from_arrow(X)
     if hasattr(X, "columns") and (hasattr(X, "iloc") or hasattr(X, "get_column")):
         n_rows, n_columns = X.shape
-        _check_size(n_rows, n_columns, owner)
+        _check_size(n_rows, n_columns, owner, least_rows)
         columns = [c for _, c in X.items()] if hasattr(X, "iloc") else [X[:, j] for j in range(n_columns)]
         names = tuple(map(str, X.columns))
         _require_distinct(names)
@@ -332,7 +334,7 @@ def to_table(X: Any, owner: str) -> Table:
     if not (sp.issparse(X) or isinstance(X, np.ndarray)) and not hasattr(X, "__array__"):
         X = from_sequence(X)
     if sp.issparse(X) and X.ndim == 2 and X.dtype.kind in "biuf":
-        _check_size(X.shape[0], X.shape[1], owner)
+        _check_size(X.shape[0], X.shape[1], owner, least_rows)
         X = (_widen_numbers(X) if X.format == "coo" else X).tocsr()  # adds up the duplicates of a COO matrix
         X = X if _is_native(X.dtype) else X.astype(np.float64)
         return Table(X, Positions(X.shape[1]), X.shape[0], owner)
@@ -342,7 +344,15 @@ def to_table(X: Any, owner: str) -> Table:
             f"Expected 2D array, got {kind} array instead: X={shown(X)}. {owner} takes a table, a row of features for "
             "each sample. Reshape your data: X.reshape(1, -1) is a row. Count the words of texts by text.BagOfWords."
         )
-    array = check_array(X, dtype=None, accept_sparse="csr", ensure_all_finite=False, estimator=owner, input_name="X")
+    array = check_array(
+        X,
+        dtype=None,
+        accept_sparse="csr",
+        ensure_all_finite=False,
+        ensure_min_samples=least_rows,
+        estimator=owner,
+        input_name="X",
+    )
     return Table(_to_native(array), Positions(array.shape[1]), array.shape[0], owner)
 
 
@@ -405,10 +415,10 @@ def _require_distinct(names: Sequence[str]) -> None:
             raise ValueError(f"Input X: columns {first} and {j} are both named {shown(name)}. Rename one.")
 
 
-def _check_size(n_rows: int, n_columns: int, owner: str) -> None:
-    """Raise ValueError unless there is a row and a column."""
-    for count, what in ((n_rows, "sample"), (n_columns, "feature")):
-        if count < 1:
+def _check_size(n_rows: int, n_columns: int, owner: str, least_rows: int) -> None:
+    """Raise ValueError unless there are `least_rows` rows, 0 or 1, and a column."""
+    for count, least, what in ((n_rows, least_rows, "sample"), (n_columns, 1, "feature")):
+        if count < least:
             shape = (n_rows, n_columns)
             raise ValueError(
                 f"Found array with 0 {what}(s) (shape={shape}) while a minimum of 1 is required by {owner}."
@@ -632,7 +642,12 @@ def check_weights(sample_weight: object, n_rows: int) -> np.ndarray:
         sample_weight = np.full(n_rows, to_numbers("sample_weight", sample_weight))
     try:
         weight = check_array(
-            sample_weight, ensure_2d=False, dtype=np.float64, ensure_all_finite=False, input_name="sample_weight"
+            sample_weight,
+            ensure_2d=False,
+            dtype=np.float64,
+            ensure_all_finite=False,
+            ensure_min_samples=min(n_rows, 1),
+            input_name="sample_weight",
         )
     except (TypeError, ValueError, OverflowError):
         to_numbers("sample_weight", sample_weight)  # Its message names the argument.
@@ -657,7 +672,7 @@ def check_weights(sample_weight: object, n_rows: int) -> np.ndarray:
             f"sample_weight: the weights sum to {total}, with {weight[row]} at row {row}. Rescale them to a sum of at "
             f"most {GREATEST:g}."
         )
-    if not weight.any():
+    if n_rows and not weight.any():
         raise ValueError(ZERO_WEIGHTS)
     return np.asarray(weight)
 

@@ -109,7 +109,8 @@ class NaiveBayesClassifier(FittedClassifier):
         Parameters
         ----------
         X : array-like, sparse matrix or DataFrame of shape (N, F)
-            Rows of features.
+            Rows of features. There may be none: after a first call without rows the model is its prior, for which
+            levels, kinds of columns and priors must be declared; a later call without rows only adds classes.
         y : array-like of shape (N,)
             Labels of any hashable type.
         classes : array-like, optional
@@ -125,7 +126,7 @@ class NaiveBayesClassifier(FittedClassifier):
         ------
         ValueError
             If the data or a hyperparameter cannot be used; if `classes` is missing at the first call; if a label was
-            not declared.
+            not declared; if a first call has no rows, and something is not declared. Nothing is changed.
         RuntimeError
             If another thread has changed the estimator since the call began; these rows were not counted.
 
@@ -147,6 +148,8 @@ class NaiveBayesClassifier(FittedClassifier):
         counted = classifier_state.count_batch(updated, X, y, sample_weight, known)
         if before is not None:
             counted = counting.merge(before.counted, counted)
+        elif not counted.statistics.class_count.any():
+            updated._state(counted).require_declared()
         self._commit(updated, counted, before)
         self._warn_of_columns(None if before is None else before.encoding)
         return self
@@ -187,7 +190,7 @@ class NaiveBayesClassifier(FittedClassifier):
         """
         check_is_fitted(self)
         updated, before = copy.copy(self), self.fitted_
-        table, encoding = read_columns(updated, X), before.encoding
+        table, encoding = read_columns(updated, X, least_rows=0), before.encoding
         label = encoding.label_index(y, table.n_rows, type(self).__name__)
         weight = check_weights(sample_weight, table.n_rows)
         table, label, weight = table.take(weight > 0), label[weight > 0], weight[weight > 0]

@@ -202,18 +202,26 @@ def without_margins(nb: NB) -> NB:
 def count_batch(nb: Any, X: object, y: object, sample_weight: object, classes: Levels | None = None) -> Counted:
     """Encode one batch of rows and count its sufficient statistics; see `read_batch`.
 
-    An unfitted classifier chooses its columns by these rows, and stores their number and names.
+    An unfitted classifier chooses its columns by these rows, and stores their number and names. The batch may have no
+    rows.
     """
-    return nb._encode(read_batch(nb, X, y, sample_weight, classes)).count_levels()
+    return nb._encode(read_batch(nb, X, y, sample_weight, classes, least_rows=0)).count_levels()
 
 
-def read_batch(nb: Any, X: object, y: object, sample_weight: object, classes: Levels | None = None) -> Batch:
+def read_batch(
+    nb: Any, X: object, y: object, sample_weight: object, classes: Levels | None = None, *, least_rows: int = 1
+) -> Batch:
     """Check one batch of rows; an unfitted classifier stores number and names of the columns.
 
     `classes` are the known classes, by default the labels. Raises ValueError if the rows, the labels or the weights
-    cannot be used.
+    cannot be used, or if there are fewer than `least_rows` rows.
     """
-    table = read_columns(nb, X, reset=not is_fitted(nb))
+    table = read_columns(nb, X, reset=not is_fitted(nb), least_rows=0)
+    if table.n_rows < least_rows:
+        raise ValueError(
+            f"Found array with 0 sample(s) (shape={(0, len(table.names))}) while a minimum of 1 is required by "
+            f"{type(nb).__name__}. For the prior alone, call partial_fit(X, [], classes=[...]) with declared levels."
+        )
     labels, label = check_labels(y, table.n_rows, type(nb).__name__)
     classes = labels if classes is None else classes
     weight = check_weights(sample_weight, table.n_rows)

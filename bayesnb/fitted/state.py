@@ -159,6 +159,24 @@ class Fitted:
         counting.check_scales(self.counted)
         self.prior if self.no_posterior else self.posterior  # noqa: B018  They are computed, and checked, at first use.
 
+    def require_declared(self) -> None:
+        """Raise ValueError if rows would determine anything but parameters, so that a model without rows is no prior.
+
+        The message says what to declare.
+        """
+        undeclared = list(self.chosen)
+        priors = zip(self.encoding.blocks, self.empirical_prior.blocks, self.prior_arguments, strict=True)
+        for columns, family, argument in priors:
+            if names := columns.base.unlearned:
+                undeclared.append(f"the levels of column {shown(names[0])}{' and others' * (len(names) > 1)}")
+            if callable(family):
+                undeclared.append(f"the prior of {columns.kind} columns ({argument})")
+        if undeclared:
+            raise ValueError(
+                f"X has no rows, and the model would be its prior, but rows determine {', '.join(undeclared)}. Declare "
+                "levels in `categories`, edges in `edges`, kinds by name and priors by their parameters, or pass rows."
+            )
+
     @property
     def weights(self) -> TermWeights | None:
         """Weights of the terms of a row's log-likelihood, or None."""
@@ -394,12 +412,12 @@ def score_new_rows(estimate: Estimate | None, class_prior: object = None) -> Sco
     return lambda model, rows, which: model.score(rows, int(which.sum()), scoring.joint, estimate, class_prior)
 
 
-def read_columns(nb: BaseEstimator, X: object, *, reset: bool = False) -> Table:
+def read_columns(nb: BaseEstimator, X: object, *, reset: bool = False, least_rows: int = 1) -> Table:
     """Return X as a table; raise ValueError if its columns are not those of `fit`, or with `reset` store them in `nb`.
 
-    Stored are `n_features_in_` and, for names that are strings, `feature_names_in_`.
+    Stored are `n_features_in_` and, for names that are strings, `feature_names_in_`. X has at least `least_rows` rows.
     """
-    table, known = to_table(X, type(nb).__name__), vars(nb)
+    table, known = to_table(X, type(nb).__name__, least_rows=least_rows), vars(nb)
     names: Sequence[str] | None = known.get("feature_names_in_")
     unnamed = names is None and isinstance(X, np.ndarray)
     if reset or not unnamed or len(table.names) != known.get("n_features_in_"):

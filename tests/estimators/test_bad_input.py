@@ -101,12 +101,24 @@ PLACE = (f"row {ROW}", "column '2'")
         "complex": (lambda X: X.astype(complex), ("complex",)),
         "1D": (lambda X: X[:, 0], ("expected 2D array, got 1D array", "reshape")),
         "3D": (lambda X: X[None], ("dim 3",)),
-        "no rows": (lambda X: X[:0], ("0 sample", "minimum of 1")),
         "no columns": (lambda X: X[:, :0], ("0 feature", "minimum of 1")),
     },
 )
 def test_what_no_classifier_reads(case, spoil, says):
     all_methods(case, spoil(case.X), says=says)
+
+
+@each
+def test_no_rows(case):
+    """They cannot be fitted or predicted; counting or forgetting them changes nothing."""
+    nb, X, y = case.fit(), case.X[:0], case.y[:0]
+    for method, arguments in (*((method, (X,)) for method in PREDICTING), ("fit", (X, y)), ("score", (X, y))):
+        assert_refused(nb, method, *arguments, says=("0 sample", "minimum of 1"))
+    predictions = nb.predict_log_proba(case.X)
+    for method in ("partial_fit", "forget"):
+        if hasattr(nb, method):
+            getattr(nb, method)(X, y)
+            np.testing.assert_array_equal(nb.predict_log_proba(case.X), predictions)
 
 
 # Classifiers of numbers; a cell; the tables with it, where a zero of a sparse matrix is a zero; what is said of it.
