@@ -62,6 +62,7 @@ class NoWeightsWarning(UserWarning):
 class SuspiciousColumnWarning(UserWarning):
     """Warning of `fit` that names columns which are probably not what they are treated as.
 
+    `partial_fit`, `from_counts` and merged batches warn only of labels and levels of two types, such as "1" and 1.
     `check_table` lists the same remarks, and the rules behind them. Fits inside another call, such as those to halves
     and folds, do not warn. The text has no numbers of the data, so that Python shows the warning of a grid search once.
     Silence the warning by a filter of Python, after you have read it.

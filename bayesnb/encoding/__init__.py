@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 
 from bayesnb._util.arguments import shown
-from bayesnb._util.warnings import warn
+from bayesnb._util.warnings import are_fits_internal, warn
 from bayesnb.encoding import priors
 from bayesnb.encoding.columns import (
     BinaryColumns,
@@ -39,7 +39,7 @@ from bayesnb.encoding.structure import (
     TermMap,
     declare_levels,
 )
-from bayesnb.encoding.suspicious_columns import check_table, find_remarks, warn_of_remarks
+from bayesnb.encoding.suspicious_columns import LABEL, check_table, find_remarks, find_types, warn_of_remarks
 from bayesnb.encoding.table import (
     Table,
     check_labels,
@@ -140,12 +140,31 @@ class Encoding:
         """Warn of the suspicious columns of the rows that were counted, which have these indices of classes (N,)."""
         index = sorted({j for base in self._bases() if base.may_be_suspicious for j in base.index})
         table = replace(table, numeric=numeric_columns(self.blocks), time_units=None)
-        warn_of_remarks(table, find_remarks(table, index, (self.classes, label)))
+        remarks, types = find_remarks(table, index, (self.classes, label)), find_types(self._all_levels())
+        warn_of_remarks(table.names, {j: [*remarks.get(j, ()), *types.get(j, ())] for j in (remarks | types)})
+
+    def warn_of_types(self, known: Encoding | None = None) -> None:
+        """Warn of classes and levels of different types that print alike or mean the same, unless both are `known`."""
+        if not are_fits_internal():
+            before = None if known is None else known._all_levels()
+            warn_of_remarks(self.feature_names, find_types(self._all_levels(), before))
+
+    def _all_levels(self) -> dict[int, Levels]:
+        """Return {position in the table: levels} of columns of levels, and the classes at `LABEL`."""
+        bases: list[Any] = [base for base in self._bases() if hasattr(base, "levels")]
+        return {LABEL: self.classes} | {
+            j: levels for base in bases for j, levels in zip(base.index, base.levels, strict=True)
+        }
 
     def union(self, other: Encoding) -> Encoding:
-        """Return the encoding with the classes and levels of both encodings, which have the same blocks."""
+        """Return the encoding with the classes and levels of both encodings, which have the same blocks.
+
+        A warning names levels of different types that print alike or mean the same.
+        """
         pairs = zip(self.blocks, other.blocks, strict=True)
-        return Encoding(self.classes.union(other.classes), tuple(columns.union(more) for columns, more in pairs))
+        joint = Encoding(self.classes.union(other.classes), tuple(columns.union(more) for columns, more in pairs))
+        joint.warn_of_types(self)
+        return joint
 
     def learn(self, table: Table) -> tuple[Encoding, tuple[Rows, ...]]:
         """Return the encoding of a batch, with the levels that may occur there, and the coded rows of each block."""

@@ -728,7 +728,7 @@ class LevelColumns(PlainColumns, OneLevelColumns):
         ]
         for j, kept in enumerate(self.kept):
             if len(kept):
-                levels[j] = levels[j].union(kept, f"levels of column {shown(self.names[j])} that alpha names")
+                levels[j] = levels[j].union(kept)
         return replace(self, levels=tuple(levels))
 
     def code_rows(self, factors: Factors, policy: UnknownPolicy | None = None) -> CodedRows:
@@ -765,8 +765,7 @@ class LevelColumns(PlainColumns, OneLevelColumns):
         """Return columns with the levels of both; raise ValueError if a number has different cuts."""
         for name, cuts, other_cuts in zip(self.names, self.cuts, other.cuts, strict=False):
             merge_edges(name, cuts, other_cuts)
-        columns = zip(self.names, self.levels, other.levels, strict=True)
-        levels = tuple(known.union(more, f"levels of column {shown(name)}") for name, known, more in columns)
+        levels = tuple(known.union(more) for known, more in zip(self.levels, other.levels, strict=True))
         declared = tuple(a or b for a, b in zip(self.declared, other.declared, strict=True))
         return replace(self, levels=levels, declared=declared, kept=self.kept or other.kept)
 

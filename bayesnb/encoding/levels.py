@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import defaultdict
 from collections.abc import Callable, Collection, Hashable, Iterable, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
@@ -15,7 +16,6 @@ import numpy as np
 
 from bayesnb._util.arguments import shown
 from bayesnb._util.precision import map_in_threads
-from bayesnb._util.warnings import warn
 
 # == Kinds of columns by the values of their cells: numbers, dates, durations or levels ============
 
@@ -186,6 +186,8 @@ UNKNOWN = -2
 _WIDEST_RANGE = 4096
 _FIRST_CELLS = 2**15
 _MOST_OF_ONE_HASH = 64
+_NUMERIC = {bool, int, float}
+_TRUTH_VALUES = dict.fromkeys(("true", "yes", "t", "y"), True) | dict.fromkeys(("false", "no", "f", "n"), False)
 _SALT = "level"  # Not a random number, as keys are pickled and read by other processes.
 
 
@@ -239,20 +241,30 @@ class Levels:
         kind = kind_of_objects(values)
         return kind in UNITS or (kind == "number" and count_as_numbers(values, whole=whole))
 
-    def union(self, other: Levels, what: str = "labels") -> Levels:
-        """Return the levels of both; `what` names them in the warning that 0 and '0' are different levels."""
+    def union(self, other: Levels) -> Levels:
+        """Return the levels of both."""
         if self.values == other.values and list(map(type, self.values)) == list(map(type, other.values)):
             return self
-        printed = {str(value): value for value in self.values}
-        alike = [value for value in other.values if str(value) in printed and value not in self]
-        if alike:
-            value, known = alike[0], printed[str(alike[0])]
-            pairs = "There is 1 such pair" if len(alike) == 1 else f"There are {len(alike)} such pairs"
-            warn(
-                f"{what}: {shown(value)} ({type(value).__name__}) and the earlier {shown(known)} "
-                f"({type(known).__name__}) print alike. {pairs}. Use one type in all batches."
-            )
         return Levels.from_values((*self.values, *other.values))
+
+    def pair_alike(self, known: Levels | None = None) -> list[tuple[Hashable, Hashable]]:
+        """Return pairs of levels of different types that print alike or mean the same, such as "1.0" and 1.
+
+        Pairs of two `known` levels are left out.
+        """
+        types = set(map(type, self.values))
+        if len(types) < 2 or types <= _NUMERIC:  # Numbers that mean the same are one level.
+            return []
+        groups: dict[Hashable, list[Hashable]] = defaultdict(list)
+        for value in self.values:
+            for meaning in _meanings(value):
+                groups[meaning].append(value)
+        pairs = {}
+        for first, *others in groups.values():
+            for other in others:
+                if type(first) is not type(other) and not (known and first in known and other in known):
+                    pairs[_key(first), _key(other)] = first, other
+        return list(pairs.values())
 
     def index(self, values: Iterable[object]) -> np.ndarray:
         """Return the (N,) position of each value, `UNKNOWN` where the value is not a level."""
@@ -452,6 +464,18 @@ def require_distinct_hashes(values: Collection[object]) -> None:
             f"{most:,} of {len(values):,} values have the same hash. At most {_MOST_OF_ONE_HASH} values may, "
             "as dictionaries would be slow. Convert the values to strings."
         )
+
+
+def _meanings(value: Hashable) -> set[Hashable]:
+    """Return the text of a level, and the number or truth value that the level may stand for."""
+    text = str(value).strip().casefold()
+    meanings: set[Hashable] = {text}
+    if isinstance(value, str | bool) and text in _TRUTH_VALUES:
+        meanings.add(("truth value", _TRUTH_VALUES[text]))
+    with suppress(TypeError, ValueError, OverflowError):
+        number = float(text if isinstance(value, str) else value)  # type: ignore[arg-type]
+        meanings |= {number} if np.isfinite(number) else set()
+    return meanings
 
 
 def _key(value: object) -> Hashable:

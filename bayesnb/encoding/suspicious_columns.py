@@ -25,7 +25,8 @@ _SAMPLE = 2**11
 """Rows of the first sample, in which a value of 1% of all rows is on five rows or more with probability .99998."""
 _GROWTH = 2**5
 _MOST_NAMES = 6
-_LABEL = -1
+LABEL = -1
+"""Position of the label, beside those of the columns."""
 _FEWEST_CELLS = 20
 _CHANCE = 1e-3
 """Probability with which columns may be equal by chance alone, for all pairs of columns together."""
@@ -53,6 +54,10 @@ _MARK = (
     "One value{} is on many rows, and far from all others. If the value marks missing cells, replace it by NaN: means "
     "and variances would count it as a number."
 )
+_TWO_TYPES = (
+    "Values of two types print alike or mean the same, but count as different ones: {}. Convert the values to one type."
+)
+_MOST_PAIRS = 3
 _COPY = "The column is equal to column {}, and the same evidence would count twice. Drop one of the two."
 _COPY_OF_LABEL = "The column is equal to the label. Drop the column, unless it is known before the label is."
 
@@ -103,7 +108,7 @@ def check_table(X: object, y: object = None) -> pd.DataFrame:
     """Describe each column of a table: its kind, its values, and what looks suspicious.
 
     `fit` issues a `SuspiciousColumnWarning` with the same remarks. The remarks do not depend on the container or on the
-    order of the rows. Columns with fewer than 20 present cells have none.
+    order of the rows. Columns with fewer than 20 present cells have none but those on two types.
 
     - *Numbers written as text*: at least 90% of the cells are texts that are numbers apart from separators, signs of
       currency and percent. Whole numbers of at most ten distinct values, and those that begin with 0, such
@@ -112,6 +117,8 @@ def check_table(X: object, y: object = None) -> pd.DataFrame:
       written as text. Columns of a declared categorical type have no remark on their texts.
     - *Mark of missing cells*: the smallest or the largest number, such as -999, is on at least ten rows and 1% of them,
       and more than ten robust standard deviations away from all other numbers, which have at least ten distinct values.
+    - *Two types*: values of different types print alike or mean the same, such as "1" and 1, "1.0" and 1, or "yes" and
+      True, however few the cells are. `fit` and `partial_fit` warn of labels of two types, too.
     - *Copy*: the column is equal to an earlier column, or to the label. Equality of few or nearly constant cells, which
       chance produces in some pair of columns with a probability above .001, has no remark.
 
@@ -165,6 +172,8 @@ def check_table(X: object, y: object = None) -> pd.DataFrame:
     numeric = [table.is_numeric(j, whole=True) for j in index]
     table = replace(table, numeric=numeric)
     remarks = find_remarks(table, index, labels)
+    levels = {j: Levels.from_values(factorize(table.column(j), table.label(j))[1]) for j in index if not numeric[j]}
+    types = find_types(levels)
     rows = []
     for j in index:
         cells, kind = _cells(table, j), table.kind(j)
@@ -175,28 +184,47 @@ def check_table(X: object, y: object = None) -> pd.DataFrame:
                 "kind": f"{kind}s ({UNITS[kind]})" if kind in UNITS else "numbers" if numeric[j] else "levels",
                 "levels": len(pd.unique(present)),
                 "missing": len(cells) - len(present),
-                "remarks": " ".join(remark.detail for remark in remarks.get(j, [])),
+                "remarks": " ".join(remark.detail for remark in (*remarks.get(j, ()), *types.get(j, ()))),
             }
         )
     return pd.DataFrame(rows).set_index("column")
 
 
-def warn_of_remarks(table: Table, remarks: Mapping[int, Sequence[Remark]]) -> None:
-    """Issue one `SuspiciousColumnWarning` that names all columns with remarks; none if there are no remarks."""
+def warn_of_remarks(names: Sequence[str], remarks: Mapping[int, Sequence[Remark]]) -> None:
+    """Issue one `SuspiciousColumnWarning` that names all columns with remarks; none if there are no remarks.
+
+    `names` are those of the columns of X. Remarks at the position `LABEL` are on the labels.
+    """
     columns: dict[str, list[str]] = defaultdict(list)
     for j, column_remarks in sorted(remarks.items()):
         for remark in column_remarks:
-            columns[remark.text].append(shown(table.names[j]))
+            columns[remark.text].append("labels" if j == LABEL else shown(names[j]))
     described = [
         f"{', '.join(named[:_MOST_NAMES])}{' and others' * (len(named) > _MOST_NAMES)}: {text}"
         for text, named in columns.items()
     ]
     if described:
+        what = "y has suspicious labels" if {*remarks} == {LABEL} else "X has suspicious columns"
         warn(
-            f"X has suspicious columns, which were counted unchanged. {' '.join(described)} bayesnb.check_table(X, y) "
-            "lists all. To silence: warnings.filterwarnings('ignore', category=bayesnb.SuspiciousColumnWarning).",
+            f"{what}, which were counted unchanged. {' '.join(described)} bayesnb.check_table(X, y) lists all. To "
+            "silence: warnings.filterwarnings('ignore', category=bayesnb.SuspiciousColumnWarning).",
             SuspiciousColumnWarning,
         )
+
+
+def find_types(levels: Mapping[int, Levels], known: Mapping[int, Levels] | None = None) -> dict[int, list[Remark]]:
+    """Return {position: remarks} on levels of different types that print alike or mean the same, see `pair_alike`.
+
+    `levels` and `known` have the levels of columns by position, and the classes at `LABEL`. Pairs of two `known` levels
+    have no remark.
+    """
+    remarks: dict[int, list[Remark]] = {}
+    for j, column_levels in levels.items():
+        if pairs := column_levels.pair_alike((known or {}).get(j)):
+            written = [" and ".join(f"{shown(value)} ({type(value).__name__})" for value in pair) for pair in pairs]
+            text = _TWO_TYPES.format(", ".join(written[:_MOST_PAIRS]) + " and others" * (len(pairs) > _MOST_PAIRS))
+            remarks[j] = [Remark(text, text)]
+    return remarks
 
 
 def find_remarks(
@@ -357,15 +385,15 @@ def _check_copies(
     groups: dict[int, list[int]] = defaultdict(list)
     if labels is not None:
         classes, label = labels
-        groups[_hash(_comparable_cells(classes.array()[label if rows is None else label[rows]], "y"))].append(_LABEL)
+        groups[_hash(_comparable_cells(classes.array()[label if rows is None else label[rows]], "y"))].append(LABEL)
     for j, cells in enumerate(_all_cells(table)):
         groups[_hash(cells)].append(j)
     remarks: dict[int, Remark] = {}
     for first, *others in groups.values():
         if limits is _SCREEN:
-            remarks |= dict.fromkeys([j for j in (first, *others) if others and j != _LABEL], Remark("", ""))
+            remarks |= dict.fromkeys([j for j in (first, *others) if others and j != LABEL], Remark("", ""))
         elif others and _cannot_be_chance(_cells(table, others[0]), n_pairs):
-            text = _COPY_OF_LABEL if first == _LABEL else _COPY.format(shown(table.names[first]))
+            text = _COPY_OF_LABEL if first == LABEL else _COPY.format(shown(table.names[first]))
             remarks |= dict.fromkeys(others, Remark(text, text))
     return remarks
 

@@ -87,7 +87,8 @@ class NaiveBayesClassifier(FittedClassifier):
         -----
         SuspiciousColumnWarning
             If columns are probably not what they are treated as, such as identifiers, numbers written as text, numbers
-            that mark missing cells, and copies; see `check_table`. There is one warning for all columns.
+            that mark missing cells, and copies; see `check_table`. If labels or levels of two types mean the same, such
+            as "yes" and True. There is one warning for all.
 
         Examples
         --------
@@ -151,6 +152,8 @@ class NaiveBayesClassifier(FittedClassifier):
         elif not counted.statistics.class_count.any():
             updated._state(counted).require_declared()
         self._commit(updated, counted, before)
+        if before is None:
+            self.encoding_.warn_of_types()
         self._warn_of_columns(None if before is None else before.encoding)
         return self
 

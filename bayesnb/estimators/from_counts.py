@@ -104,7 +104,9 @@ def from_counts(nb: NB, table: Any, *, log_base: float | None = None) -> NB:
         counting.check(counted)
     except ValueError as error:
         raise ValueError(f"table: {error}") from None
-    return nb._commit(unfitted, counted)
+    nb._commit(unfitted, counted)
+    encoding.warn_of_types()
+    return nb
 
 
 def count_table(table: Any, owner: str, learn: Learn) -> Counted:

@@ -303,7 +303,8 @@ class WeightedNB(WeightAttributes):
         -----
         SuspiciousColumnWarning
             If columns are probably not what they are treated as, such as identifiers, numbers written as text, numbers
-            that mark missing cells, and copies; see `check_table`. There is one warning for all columns.
+            that mark missing cells, and copies; see `check_table`. If labels or levels of two types mean the same, such
+            as "yes" and True. There is one warning for all.
 
         Examples
         --------

@@ -503,7 +503,7 @@ def test_labels_that_fit_nothing(options, message):
 
 
 def test_a_level_of_another_type_is_another_level():
-    with pytest.warns(UserWarning, match="levels of column 'age' that alpha names: '1' .str. and the earlier 1 .int."):
+    with pytest.warns(bnb.SuspiciousColumnWarning, match="'age': Values of two types .* 1 .int. and '1' .str."):
         nb = bnb.CategoricalNB(alpha={"age": {"1": 2.0}}).fit(X, Y)
     assert nb.categories_[2].tolist() == [1, 2, 3, 4, "1"]
 

@@ -447,3 +447,89 @@ def test_many_columns_are_not_all_named():
     (text,) = suspicious(lambda: bnb.GaussianNB().fit(X, y))
     assert "'c6' and others: The column" in text
     assert len(text) < 600
+
+
+# -- labels and levels of two types ------------------------------------------------------------------
+
+ALIKE = [("yes", True), ("No", False), ("1", 1), ("1.0", 1), ("True", True), ("1", 1.0), ("2.0", 2), ("2", 2.0)]
+APART = [
+    ("1", "1.0"),
+    ("yes", "True"),
+    ("yes", 1),
+    ("a", 1),
+    ("?", 2),
+    (True, 0),
+    (1, 3.0),
+    ("nan", 1.0),
+    ("", False),
+]
+COLUMN = [["u"], ["v"], ["u"], ["v"]]
+
+
+def said(pair) -> str:
+    return " and ".join(f"{value!r} ({type(value).__name__})" for value in sorted(pair, key=lambda v: type(v).__name__))
+
+
+def counts(labels, levels=("u", "v")) -> list[tuple]:
+    """A table of counts of one column."""
+    rows = [(label, None, None, None, 3, None, None) for label in labels]
+    return rows + [(label, "0", None, level, 1, None, None) for label in labels for level in levels]
+
+
+CALLS = {
+    "fit": lambda X, y: bnb.CategoricalNB().fit(X, y),
+    "weighted": lambda X, y: bnb.WeightedNB(bnb.CategoricalNB(), "temperature").fit(X * 6, y * 6),
+    "first batch": lambda X, y: bnb.CategoricalNB().partial_fit(X, y, classes=y),
+    "later batch": lambda X, y: bnb.CategoricalNB().fit(X[:1], y[:1]).partial_fit(X[1:], y[1:], classes=y),
+    "within a later batch": lambda X, y: bnb.CategoricalNB().fit([["u"]], ["ash"]).partial_fit(X, y, classes=y),
+    "stream": lambda X, y: bnb.fit_stream(bnb.CategoricalNB(), [(X[:1], y[:1]), (X[1:], y[1:])], progress=False),
+    "counts": lambda X, y: bnb.from_counts(
+        bnb.CategoricalNB(), counts(dict.fromkeys(y), dict.fromkeys(x for (x,) in X))
+    ),
+}
+
+
+@pytest.mark.parametrize(
+    ("call", "pair"), [*((CALLS["fit"], pair) for pair in ALIKE), *((call, ALIKE[0]) for call in CALLS.values())]
+)
+def test_labels_and_levels_of_two_types_that_mean_the_same(call, pair):
+    (text,) = suspicious(lambda: call(COLUMN, [*pair, *pair]))
+    assert text.startswith("y has suspicious labels")
+    assert (
+        f"labels: Values of two types print alike or mean the same, but count as different ones: {said(pair)}." in text
+    )
+    (text,) = suspicious(lambda: call([[pair[0]], [pair[1]]] * 2, ["ash", "ash", "elm", "elm"]))
+    assert f"'0': Values of two types print alike or mean the same, but count as different ones: {said(pair)}." in text
+
+
+@pytest.mark.parametrize(
+    ("call", "pair"), [*((CALLS["fit"], pair) for pair in APART), *((call, APART[0]) for call in CALLS.values())]
+)
+def test_values_that_do_not_mean_the_same_have_no_remark(call, pair):
+    assert suspicious(lambda: call(COLUMN, [*pair, *pair])) == []
+    assert suspicious(lambda: call([[pair[0]], [pair[1]]] * 2, ["ash", "ash", "elm", "elm"])) == []
+
+
+def test_one_warning_names_labels_and_all_columns():
+    X = [["1", True, "a"], [1, "true", "b"], ["2", False, "a"], [2, "false", "b"]]
+    (text,) = suspicious(lambda: bnb.CategoricalNB().fit(X, ["yes", True, "no", False]))
+    assert text.startswith("X has suspicious columns")
+    for part in (
+        "labels: ",
+        "'0': ",
+        "'1': ",
+        said((True, "yes")),
+        said((False, "no")),
+        said((1, "1")),
+        said((2, "2")),
+    ):
+        assert part in text
+    assert "'2': " not in text
+    assert remarks(X).keys() == {"0", "1"}
+
+
+def test_types_that_were_told_are_not_told_again():
+    nb = bnb.CategoricalNB()
+    assert len(suspicious(lambda: nb.fit([["1"], [1]], ["ash", "elm"]))) == 1
+    assert suspicious(lambda: nb.partial_fit([["1"], [1]], ["ash", "elm"])) == []
+    assert len(suspicious(lambda: nb.partial_fit([["1.0"]], ["ash"]))) == 1
