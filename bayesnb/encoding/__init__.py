@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Hashable, Iterable, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import Any
@@ -166,9 +166,13 @@ class Encoding:
         joint.warn_of_types(self)
         return joint
 
-    def learn(self, table: Table) -> tuple[Encoding, tuple[Rows, ...]]:
-        """Return the encoding of a batch, with the levels that may occur there, and the coded rows of each block."""
-        blocks, rows = zip(*(block.learn(table) for block in self.blocks), strict=True)
+    def learn(self, table: Table, alpha: object = None) -> tuple[Encoding, tuple[Rows, ...]]:
+        """Return the encoding of a batch, and the coded rows of each block.
+
+        The levels are those that may occur in the batch, and those that a labelled `alpha` names.
+        """
+        named = self._named_levels(alpha)
+        blocks, rows = zip(*(block.learn(table, named=named) for block in self.blocks), strict=True)
         return Encoding(self.classes, blocks), rows
 
     def rows(self, table: Table, policy: UnknownPolicy | None = None) -> tuple[Rows, ...]:
@@ -242,10 +246,18 @@ class Encoding:
 
         These levels stay without rows. Raises ValueError if `alpha` names a column that X does not have.
         """
-        entries = match_columns("alpha", alpha, self.feature_names) if is_labelled(alpha) else {}
-        named = {j: levels for j, entry in entries.items() if (levels := named_levels(entry))}
+        named = self._named_levels(alpha)
         blocks = tuple(columns.keep_levels(named) for columns in self.blocks) if named else self.blocks
         return self if all(a is b for a, b in zip(blocks, self.blocks, strict=True)) else replace(self, blocks=blocks)
+
+    def _named_levels(self, alpha: object) -> dict[int, list[Hashable]]:
+        """Return {position in the table: levels} that a labelled `alpha` names; see `keep_levels`."""
+        entries = match_columns("alpha", alpha, self.feature_names) if is_labelled(alpha) else {}
+        return {j: levels for j, entry in entries.items() if (levels := named_levels(entry))}
+
+    def fix_levels(self, fixed: bool) -> Encoding:
+        """Return the encoding in which all levels, or only declared ones, stay without rows; see `Columns.forget`."""
+        return replace(self, blocks=tuple(columns.fix_levels(fixed) for columns in self.blocks))
 
     def require_concentrations(self, alpha: object) -> None:
         """Raise ValueError if a labelled `alpha` names a column that X does not have, or one without concentrations.

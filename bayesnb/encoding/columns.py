@@ -6,7 +6,7 @@ from abc import ABC, abstractmethod
 from collections.abc import Callable, Hashable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, fields, replace
 from functools import cached_property
-from itertools import pairwise
+from itertools import compress, pairwise
 from typing import Any, ClassVar, Literal, NamedTuple, Self
 
 import numpy as np
@@ -55,6 +55,8 @@ class Unknown(NamedTuple):
 
 UnknownPolicy = Callable[[Any, list[Unknown]], None]
 """Called with the categorical columns and their unknown values, before these become missing cells or a level."""
+NamedLevels = Mapping[int, Sequence[Hashable]]
+"""Levels by position of their column in the table."""
 
 
 def ignore_unknown(columns: Any, unknown: list[Unknown]) -> None:
@@ -110,10 +112,13 @@ class Columns(ABC):
         `policy` is called with values that are not levels; None: `report_unknown`. Columns without levels ignore it.
         """
 
-    def learn(self, table: Table, policy: UnknownPolicy | None = None) -> tuple[Self, Rows]:
+    def learn(
+        self, table: Table, policy: UnknownPolicy | None = None, named: NamedLevels | None = None
+    ) -> tuple[Self, Rows]:
         """Return columns with the levels that may occur in a table, and the rows of the table under these columns.
 
-        Default: these columns, which have no levels, and their rows.
+        `named` has further levels of undeclared features, by position in the table. Default: these columns, which have
+        no levels, and their rows.
         """
         return self, self.rows(table, policy)
 
@@ -132,10 +137,28 @@ class Columns(ABC):
         """Return columns whose levels are those in `known`, by position in the table, for good; default: unchanged."""
         return self
 
-    def keep_levels(self, named: Mapping[int, Sequence[Hashable]]) -> Self:
+    def keep_levels(self, named: NamedLevels) -> Self:
         """Return columns that also have the levels in `named`, by position in the table; default: unchanged.
 
         These levels stay without rows, and others may be added. Declared levels are not changed.
+        """
+        return self
+
+    def fix_levels(self, fixed: bool) -> Self:
+        """Return columns in which all levels, or only declared ones, stay without rows; default: unchanged."""
+        return self
+
+    def level_weights(self, statistics: Any) -> dict[int, np.ndarray]:
+        """Return {position in the table: weight (L,) of the rows with each level} of features whose levels may leave.
+
+        Default: none.
+        """
+        return {}
+
+    def forget(self, rows: Self, weights: Mapping[int, np.ndarray]) -> Self:
+        """Return columns without the levels of `rows` that have weight 0, and do not stay without rows.
+
+        `rows` are the columns of rows that were removed, `weights` those of `level_weights`. Default: unchanged.
         """
         return self
 
@@ -577,7 +600,8 @@ class LevelColumns(PlainColumns, OneLevelColumns):
         For each feature that is a number, the edges of the intervals that are its levels; None for the other features.
         Empty if no feature is a number.
     kept : tuple of Levels
-        For each feature the levels that a prior names, which stay without rows; empty if there are none.
+        For each undeclared feature the levels that stay without rows; the others leave with their last row. Empty if
+        all levels stay.
     """
 
     levels: tuple[Levels, ...]
@@ -594,14 +618,17 @@ class LevelColumns(PlainColumns, OneLevelColumns):
         chosen = super().select(features, kind)
         return chosen if chosen.are_cells().any() else replace(chosen, cuts=())
 
-    def learn(self, table: Table, policy: UnknownPolicy | None = None) -> tuple[Self, CodedRows]:
+    def learn(
+        self, table: Table, policy: UnknownPolicy | None = None, named: NamedLevels | None = None
+    ) -> tuple[Self, CodedRows]:
         """Return columns with the values that may occur as levels of undeclared features, and the coded rows.
 
         Of integers within a range of 4,096 these are all from least to greatest; `prune` drops those that do not occur.
-        `policy` (default: `report_unknown`) is called with values that are not levels.
+        `policy` (default: `report_unknown`) is called with values that are not levels. Levels in `named`, by position
+        in the table, are added.
         """
         factors = self.factors(table)
-        learned = self.with_values(factors.values)
+        learned = self.with_values(factors.values).keep_levels(named or {})
         return learned, learned.code_rows(factors, policy)
 
     def rows(self, table: Table, policy: UnknownPolicy | None = None) -> CodedRows:
@@ -630,12 +657,12 @@ class LevelColumns(PlainColumns, OneLevelColumns):
         levels = tuple(known[j] for j in self.index)
         return replace(self, levels=levels, declared=(True,) * len(levels), kept=())
 
-    def keep_levels(self, named: Mapping[int, Sequence[Hashable]]) -> Self:
+    def keep_levels(self, named: NamedLevels) -> Self:
         """Return columns in which undeclared features have the levels in `named`, which stay without rows.
 
         `named` has labels by position in the table. Those of missing cells and of the reserved level are left out.
         """
-        kept, levels = list(self.kept or (Levels(()),) * len(self.index)), list(self.levels)
+        kept, levels = list(self.kept or self.levels), list(self.levels)
         reserved, changed = [RESERVED] if self.unknown == "level" else [], False
         for j, (position, declared) in enumerate(zip(self.index, self.declared, strict=True)):
             wanted = [] if declared else named.get(position, [])
@@ -644,7 +671,38 @@ class LevelColumns(PlainColumns, OneLevelColumns):
                 kept[j] = Levels.from_values((*kept[j].values, *more))
                 levels[j] = Levels.from_values((*levels[j].values, *more))
                 changed = True
-        return replace(self, levels=tuple(levels), kept=tuple(kept)) if changed else self
+        return self._with_levels(levels, kept) if changed else self
+
+    def fix_levels(self, fixed: bool) -> Self:
+        """Return columns in which all levels, or only declared ones, stay without rows."""
+        return self._with_levels(self.levels, self.levels if fixed else [Levels(())] * len(self.index))
+
+    def level_weights(self, statistics: LevelCounts) -> dict[int, np.ndarray]:
+        """Return {position in the table: weight (L,) of rows with each level} of features whose levels may leave."""
+        weights = zip(self.index, np.split(statistics.count.sum(axis=0), self.start()[1:]), strict=True)
+        return dict(compress(weights, self.may_leave))
+
+    @property
+    def may_leave(self) -> list[bool]:
+        """Whether levels of each feature may leave with their last row."""
+        return [bool(self.kept) and not declared for declared in self.declared]
+
+    def forget(self, rows: Self, weights: Mapping[int, np.ndarray]) -> Self:
+        """Return columns without the undeclared levels of `rows` that have weight 0 and are not `kept`."""
+        levels = list(self.levels)
+        for j, (known, kept, declared) in enumerate(zip(self.levels, self.kept, self.declared, strict=False)):
+            values = [] if declared else [v for v in rows.levels[j].values if v not in kept]
+            weightless = weights[self.index[j]][known.index(values)] == 0 if values else np.zeros(0, bool)
+            if weightless.any():
+                gone = Levels(tuple(compress(values, weightless)))
+                levels[j] = Levels(tuple(v for v in known.values if v not in gone))
+        return self._with_levels(levels, self.kept)
+
+    def _with_levels(self, levels: Sequence[Levels], kept: Sequence[Levels]) -> Self:
+        """Return columns with these levels, of which those in `kept` stay without rows; an empty `kept` is for all."""
+        features = zip(levels, kept, self.declared, strict=False)
+        all_stay = all(declared or len(every) == len(stay) for every, stay, declared in features)
+        return replace(self, levels=tuple(levels), kept=() if all_stay else tuple(kept))
 
     @property
     def unlearned(self) -> list[str]:
@@ -664,11 +722,11 @@ class LevelColumns(PlainColumns, OneLevelColumns):
             levels.check()
         self.marks.check()
         if self.kept:
-            require_entries("levels of a prior", len(self.kept), len(self.index))
+            require_entries("levels that stay", len(self.kept), len(self.index))
         for kept, levels in zip(self.kept, self.levels, strict=False):
             kept.check()
             if lacking := [level for level in kept.values if level not in levels]:
-                raise ValueError(f"Levels that a prior names must be levels of the column; {shown(lacking[0])} is not.")
+                raise ValueError(f"Levels that stay must be levels of the column; {shown(lacking[0])} is not.")
         if self.cuts:
             require_entries("cuts", len(self.cuts), len(self.index))
         for cuts, levels in zip(self.cuts, self.levels, strict=False):
@@ -687,11 +745,7 @@ class LevelColumns(PlainColumns, OneLevelColumns):
         numbers = zip(index, names, intervals, [True] * len(index), cuts, strict=True)
         features: Any = sorted([*categorical, *numbers], key=lambda feature: feature[0])
         positions, all_names, levels, declared, all_cuts = zip(*features, strict=True)
-        kept = dict(zip(self.index, self.kept, strict=False))
-        all_kept = tuple(kept.get(j, Levels(())) for j in positions) if kept else ()
-        return replace(
-            self, index=positions, names=all_names, levels=levels, declared=declared, cuts=all_cuts, kept=all_kept
-        )
+        return replace(self, index=positions, names=all_names, levels=levels, declared=declared, cuts=all_cuts, kept=())
 
     def texts_among_numbers(self) -> dict[int, tuple[str, str]]:
         """Return {position in the table: (name, text)} of undeclared features with few texts among numbers as levels.
@@ -718,18 +772,12 @@ class LevelColumns(PlainColumns, OneLevelColumns):
         }
 
     def with_values(self, values: Sequence[Sequence[Hashable]]) -> Self:
-        """Return columns whose undeclared features have these values and those `kept` as levels.
-
-        `missing_values` are no levels.
-        """
-        levels = [
+        """Return columns whose undeclared features have these values as levels; `missing_values` are no levels."""
+        levels = tuple(
             known if fixed else Levels.from_values(v for v in new if v not in self.marks)
             for known, fixed, new in zip(self.levels, self.declared, values, strict=True)
-        ]
-        for j, kept in enumerate(self.kept):
-            if len(kept):
-                levels[j] = levels[j].union(kept)
-        return replace(self, levels=tuple(levels))
+        )
+        return replace(self, levels=levels, kept=())
 
     def code_rows(self, factors: Factors, policy: UnknownPolicy | None = None) -> CodedRows:
         """Return rows of these cells; `policy` (default: `report_unknown`) is called with values without a level."""
@@ -742,16 +790,11 @@ class LevelColumns(PlainColumns, OneLevelColumns):
         return CodedRows(_code_cells(factors, codes), self.sizes(), complete)
 
     def prune(self, statistics: LevelCounts) -> tuple[Self, LevelCounts]:
-        """Return columns and counts (C, L) without undeclared levels whose count is 0.
-
-        The reserved level and the levels that a prior names stay.
-        """
+        """Return columns and counts (C, L) without undeclared levels whose count is 0; the reserved level stays."""
         declared = np.repeat(self.declared, self.sizes())
         keep = declared | (statistics.count.sum(axis=0) > 0)
         if self.unknown == "level":
             keep[np.cumsum(self.sizes()) - 1] = True
-        for first, known, kept in zip(self.start(), self.levels, self.kept, strict=False):
-            keep[first + known.index(kept.values)] = True
         if keep.all():
             return self, statistics
         flags = np.split(keep, self.start()[1:])
@@ -767,7 +810,9 @@ class LevelColumns(PlainColumns, OneLevelColumns):
             merge_edges(name, cuts, other_cuts)
         levels = tuple(known.union(more) for known, more in zip(self.levels, other.levels, strict=True))
         declared = tuple(a or b for a, b in zip(self.declared, other.declared, strict=True))
-        return replace(self, levels=levels, declared=declared, kept=self.kept or other.kept)
+        pairs = zip(self.kept or self.levels, other.kept or other.levels, strict=True)
+        kept = [] if not (self.kept or other.kept) else [stay.union(more) for stay, more in pairs]
+        return replace(self, declared=declared)._with_levels(levels, kept)
 
     def positions_in(self, joint: Self) -> np.ndarray:
         """(L,) positions of these levels on the last axis of `joint`, which has these levels and more."""
@@ -775,7 +820,8 @@ class LevelColumns(PlainColumns, OneLevelColumns):
 
     def codes_in(self, joint: Self) -> list[np.ndarray]:
         """Return for each feature the codes of its levels in `joint`, which has these levels and more."""
-        codes = [more.index(known.values) for known, more in zip(self.levels, joint.levels, strict=True)]
+        pairs = zip(self.levels, joint.levels, strict=True)
+        codes = [np.arange(len(more)) if known is more else more.index(known.values) for known, more in pairs]
         if self.unknown == "level":
             codes = [np.append(code, len(more)) for code, more in zip(codes, joint.levels, strict=True)]
         return codes
@@ -918,18 +964,24 @@ class CellColumns(PlainColumns, OneLevelColumns):
         feature without an observed number yet, which has one cell.
     most : int
         Greatest number of cells of a feature whose edges are taken from the rows that are counted first.
+    declared : tuple of bool
+        Whether the edges of each feature were given, and so stay without numbers; others leave with the last number.
+        Empty if all edges stay.
     """
 
     edges: tuple[np.ndarray | None, ...]
     most: int
+    declared: tuple[bool, ...] = ()
     kind = "binned"
-    by_feature = ("index", "names", "edges")
+    by_feature = ("index", "names", "edges", "declared")
     family = Binned
     hyperparameter = "binned_prior"
 
     def check(self) -> None:
         """Raise ValueError unless the edges of each feature increase."""
         require_entries("edges", len(self.edges), len(self.index))
+        if self.declared:
+            require_entries("declarations", len(self.declared), len(self.index))
         for edges, name in zip(self.edges, self.names, strict=True):
             if edges is not None and not are_edges(edges):
                 raise ValueError(f"The edges of column {shown(name)} must be finite numbers that increase.")
@@ -942,10 +994,12 @@ class CellColumns(PlainColumns, OneLevelColumns):
         """Return rows of the cell of each number; raise ValueError naming an infinite one. `policy` is not used."""
         return self._code(table.numbers(self.index))
 
-    def learn(self, table: Table, policy: UnknownPolicy | None = None) -> tuple[Self, CodedRows]:
+    def learn(
+        self, table: Table, policy: UnknownPolicy | None = None, named: NamedLevels | None = None
+    ) -> tuple[Self, CodedRows]:
         """Return columns in which features without edges have quantiles of these rows as edges, and the rows.
 
-        The quantiles are those of every n-th row, n = N // 16,384 or 1. `policy` is not used.
+        The quantiles are those of every n-th row, n = N // 16,384 or 1. `policy` and `named` are not used.
         """
         numbers, learned = table.numbers(self.index), self
         if any(edges is None for edges in self.edges):
@@ -968,6 +1022,16 @@ class CellColumns(PlainColumns, OneLevelColumns):
         """Return columns with the edges of both; raise ValueError if a feature has different edges."""
         columns = zip(self.names, self.edges, other.edges, strict=True)
         return replace(self, edges=tuple(merge_edges(*column) for column in columns))
+
+    def level_weights(self, statistics: LevelCounts) -> dict[int, np.ndarray]:
+        """Return {position in the table: weight (K,) of the rows with a number in each cell}."""
+        return dict(zip(self.index, np.split(statistics.count.sum(axis=0), self.start()[1:]), strict=True))
+
+    def forget(self, rows: Self, weights: Mapping[int, np.ndarray]) -> Self:
+        """Return columns without the edges of features that have no number left, unless the edges were given."""
+        edges = zip(self.index, self.edges, self.declared, strict=False)
+        left = [cuts if declared or weights[j].any() else None for j, cuts, declared in edges]
+        return replace(self, edges=tuple(left)) if self.declared else self
 
     def positions_in(self, joint: Self) -> np.ndarray:
         """Positions of these cells on the last axis of `joint`; a feature without edges has an empty first cell."""

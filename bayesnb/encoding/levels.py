@@ -245,6 +245,9 @@ class Levels:
         """Return the levels of both."""
         if self.values == other.values and list(map(type, self.values)) == list(map(type, other.values)):
             return self
+        known = zip(self.index(other.values).tolist(), other.values, strict=True)
+        if all(i >= 0 and type(self.values[i]) is type(value) for i, value in known):
+            return self
         return Levels.from_values((*self.values, *other.values))
 
     def pair_alike(self, known: Levels | None = None) -> list[tuple[Hashable, Hashable]]:

@@ -17,6 +17,7 @@ from bayesnb._util.arrays import require_memory
 from bayesnb.encoding.columns import (
     Columns,
     LevelColumns,
+    NamedLevels,
     OneLevelColumns,
     UnknownPolicy,
     ignore_unknown,
@@ -108,15 +109,17 @@ class NodeColumns(OneLevelColumns):
                     f"The node {node} must be a column and its parents, distinct, from 0 to {n_columns - 1}."
                 )
 
-    def learn(self, table: Table, policy: UnknownPolicy | None = None) -> tuple[Self, NodeRows]:
+    def learn(
+        self, table: Table, policy: UnknownPolicy | None = None, named: NamedLevels | None = None
+    ) -> tuple[Self, NodeRows]:
         """Return columns with the values that occur, with or without parents, as levels of undeclared features.
 
         The rows for scoring are returned, too. `policy` (default: `report_unknown`) is called with values that are no
-        level.
+        level. Levels in `named`, by position in the table, are added.
         """
         factors = self.base.factors(table)
         occurring = [list(compress(values, factors.occurrences(j))) for j, values in enumerate(factors.values)]
-        base = self.base.with_values(occurring)
+        base = self.base.with_values(occurring).keep_levels(named or {})
         learned = replace(self, base=base)
         return learned, learned.rows_of_base(base.code_rows(factors, policy))
 
@@ -132,10 +135,34 @@ class NodeColumns(OneLevelColumns):
         """Return columns whose levels are those in `known`, by position in the table, and do not grow."""
         return replace(self, base=self.base.with_declared(known))
 
-    def keep_levels(self, named: Mapping[int, Sequence[Hashable]]) -> Self:
+    def keep_levels(self, named: NamedLevels) -> Self:
         """Return columns in which undeclared features have the levels in `named`, which stay without rows."""
         base = self.base.keep_levels(named)
         return self if base is self.base else replace(self, base=base)
+
+    def fix_levels(self, fixed: bool) -> Self:
+        """Return columns in which all levels, or only declared ones, stay without rows."""
+        return replace(self, base=self.base.fix_levels(fixed))
+
+    def level_weights(self, statistics: LevelCounts) -> dict[int, np.ndarray]:
+        """Return {position in the table: weight (L,) of the cells with each level} of features whose levels may leave.
+
+        Cells count that are in any table.
+        """
+        may_leave = self.base.may_leave
+        if not any(may_leave):
+            return {}
+        weights = [np.zeros(n) for n in self.base.sizes()]
+        for node, (table,) in zip(self.nodes, self.tables(statistics.count.sum(axis=0)[None]), strict=True):
+            child, *parents = node
+            for axis, j in enumerate((*parents, child)):
+                others = tuple(k for k in range(len(node)) if k != axis)
+                weights[j] += table.sum(axis=others)[: len(weights[j])]  # A missing parent may be the last value.
+        return dict(compress(zip(self.base.index, weights, strict=True), may_leave))
+
+    def forget(self, rows: Self, weights: Mapping[int, np.ndarray]) -> Self:
+        """Return columns without the undeclared levels of `rows` that have weight 0, and do not stay without rows."""
+        return replace(self, base=self.base.forget(rows.base, weights))
 
     def union(self, other: Self) -> Self:
         """Return columns with the levels of both; raise ValueError if the structures differ."""

@@ -220,7 +220,8 @@ def find_types(levels: Mapping[int, Levels], known: Mapping[int, Levels] | None 
     """
     remarks: dict[int, list[Remark]] = {}
     for j, column_levels in levels.items():
-        if pairs := column_levels.pair_alike((known or {}).get(j)):
+        before = (known or {}).get(j)
+        if before is not column_levels and (pairs := column_levels.pair_alike(before)):
             written = [" and ".join(f"{shown(value)} ({type(value).__name__})" for value in pair) for pair in pairs]
             text = _TWO_TYPES.format(", ".join(written[:_MOST_PAIRS]) + " and others" * (len(pairs) > _MOST_PAIRS))
             remarks[j] = [Remark(text, text)]

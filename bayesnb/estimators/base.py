@@ -21,13 +21,11 @@ from bayesnb.encoding import (
     Table,
     Unknown,
     check_labels,
-    check_weights,
     declare_levels,
     describe_unknown,
     ignore_unknown,
     numeric_columns,
     priors,
-    report_unknown,
 )
 from bayesnb.encoding.levels import UNITS
 from bayesnb.estimators import classifier_state
@@ -35,7 +33,7 @@ from bayesnb.estimators.classifier_state import Batch, LabelledRows, Parts
 from bayesnb.estimators.predictions import FittedClassifier, require_unnested
 from bayesnb.fitted import counting
 from bayesnb.fitted.counting import Counted
-from bayesnb.fitted.state import Fitted, read_columns, require_estimate
+from bayesnb.fitted.state import Fitted, require_estimate
 from bayesnb.model import ESTIMATES, Estimate, NaiveBayes
 
 
@@ -115,7 +113,9 @@ class NaiveBayesClassifier(FittedClassifier):
         y : array-like of shape (N,)
             Labels of any hashable type.
         classes : array-like, optional
-            All labels that may occur. Required at the first call; later calls may add labels.
+            All labels that may occur. Required at the first call; later calls may add labels. A class stays, with or
+            without rows: one without rows has the class probability `class_alpha` / (rows + C `class_alpha`), and its
+            cells have the probabilities of the prior.
         sample_weight : array-like of shape (N,), optional
             Replication counts of the rows; default: 1.
 
@@ -146,10 +146,11 @@ class NaiveBayesClassifier(FittedClassifier):
         if classes is not None:
             more, _ = check_labels(classes, None, type(self).__name__, "classes")
             known = Levels.from_values((*known.values, *more.values))
-        counted = classifier_state.count_batch(updated, X, y, sample_weight, known)
+        encoding, statistics = classifier_state.count_batch(updated, X, y, sample_weight, known)
+        counted = Counted(encoding.fix_levels(False), statistics)
         if before is not None:
-            counted = counting.merge(before.counted, counted)
-        elif not counted.statistics.class_count.any():
+            counted = counting.merge(counting.keep_uncounted(before.counted), counted)
+        elif not statistics.class_count.any():
             updated._state(counted).require_declared()
         self._commit(updated, counted, before)
         if before is None:
@@ -160,7 +161,9 @@ class NaiveBayesClassifier(FittedClassifier):
     def forget(self, X: object, y: object, sample_weight: object = None) -> Self:
         """Remove rows that were counted, the inverse of `partial_fit`.
 
-        Levels and classes remain. A row that was never counted raises ValueError if a count would become negative;
+        Levels that only `partial_fit` has brought leave with their last row, so that predictions are those of before
+        the batch. Levels in the rows of `fit`, `fit_stream` or `distributed.fit`, levels that `categories` or `alpha`
+        name, and all classes stay. A row that was never counted raises ValueError if a count would become negative;
         otherwise the row cannot be distinguished from a counted one, and is removed too.
 
         Parameters
@@ -193,23 +196,14 @@ class NaiveBayesClassifier(FittedClassifier):
         """
         check_is_fitted(self)
         updated, before = copy.copy(self), self.fitted_
-        table, encoding = read_columns(updated, X, least_rows=0), before.encoding
-        label = encoding.label_index(y, table.n_rows, type(self).__name__)
-        weight = check_weights(sample_weight, table.n_rows)
-        table, label, weight = table.take(weight > 0), label[weight > 0], weight[weight > 0]
-
-        def policy(columns: LevelColumns, unknown: list[Unknown]) -> None:
-            """Raise ValueError for unknown values of undeclared columns; else call `report_unknown`."""
-            grown = [u for u in unknown if not columns.declared[u.feature]]
-            if grown:
-                raise ValueError(
-                    f"forget: X has {describe_unknown(columns, grown)}. Rows with these levels were never counted. "
-                    "Pass only rows that were counted. Nothing was changed."
-                )
-            report_unknown(columns, unknown)
-
-        counted = Counted(encoding, counting.count_rows(encoding, encoding.rows(table, policy), label, weight))
-        return self._commit(updated, counting.remove(before.counted, counted), before)
+        batch = classifier_state.read_batch(updated, X, y, sample_weight, before.encoding.classes, least_rows=0)
+        encoded = updated._encode(batch)
+        try:
+            left = counting.remove(before.counted, encoded.count_levels())
+        except ValueError:
+            before.encoding.rows(encoded.table, refuse_unknown)  # raises ValueError with the row of a new level
+            raise
+        return self._commit(updated, left, before)
 
     def decay(self, factor: float) -> Self:
         """Multiply the weight of every counted row by a factor, in place, so that old data fade.
@@ -249,7 +243,7 @@ class NaiveBayesClassifier(FittedClassifier):
         table = replace(table, numeric=(numeric := numeric_columns(columns)))
         if fitted is None and (time_units := table.find_time_units(compress(range(len(numeric)), numeric))):
             self.time_units_ = time_units
-        learned, rows = Encoding(classes, columns).keep_levels(self._concentrations).learn(table)
+        learned, rows = Encoding(classes, columns).learn(table, self._concentrations)
         return self._structured(LabelledRows(learned, rows, table, label, weight))
 
     def _commit(self, updated: Self, counted: Counted, before: object = classifier_state.ANY_STATE) -> Self:
@@ -589,6 +583,15 @@ class NaiveBayesClassifier(FittedClassifier):
         self.__dict__.update(stored)
         self.fitted_ = self._state(counted)
         self.fitted_.require_usable()
+
+
+def refuse_unknown(columns: LevelColumns, unknown: list[Unknown]) -> None:
+    """Raise ValueError if values of undeclared columns are unknown: rows with these were never counted."""
+    if grown := [u for u in unknown if not columns.declared[u.feature]]:
+        raise ValueError(
+            f"forget: X has {describe_unknown(columns, grown)}. Rows with these levels were never counted. Pass only "
+            "rows that were counted. Nothing was changed."
+        )
 
 
 def wrapped_estimator(nb: Any, default: NaiveBayesClassifier) -> NaiveBayesClassifier:

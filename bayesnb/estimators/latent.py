@@ -394,6 +394,7 @@ def fit_em(
     counted = model._encode(batch, columns).count_levels()
     # The rows without a label are read with the columns, and the structure, of the labelled ones.
     model._commit(model, counted)
+    counted = model.fitted_.counted  # With the levels that `alpha` names.
     classifier_state.warn_of_dates(model)
     time_units = vars(model).get("time_units_", {})
     arguments = [(name, replace(rows, time_units=time_units), w) for name, rows, w in arguments]
@@ -455,7 +456,7 @@ def count_in_first_class(
 ) -> Counted:
     """Return counts of unlabelled rows in the first class: priors derived from all rows ignore the class."""
     batch = Batch(classes, table, np.zeros(table.n_rows, np.int32), weight)
-    return nb._encode(batch, columns).count_levels()
+    return counting.keep_levels(nb._encode(batch, columns).count_levels(), nb._concentrations)
 
 
 def use_pooled_priors(nb: NaiveBayesClassifier) -> None:

@@ -861,7 +861,7 @@ def cell_columns(table: Table, index: Sequence[int], cells: int, edges: Any, oth
     widest = max((len(ends) + 1 for ends in given if ends is not None), default=0)
     if widest > _MOST_CELLS:
         raise ValueError(f"edges cut a column into {widest} cells (bins); at most {_MOST_CELLS} are allowed.")
-    return CellColumns(*table.columns_at(index), given, cells)
+    return CellColumns(*table.columns_at(index), given, cells, tuple(ends is not None for ends in given))
 
 
 @float64

@@ -237,7 +237,8 @@ class StructuredNB(NaiveBayesClassifier):
         y : array-like of shape (N,)
             Labels of any hashable type.
         classes : array-like, optional
-            All labels that may occur. Required at the first call; later calls may add labels.
+            All labels that may occur. Required at the first call; later calls may add labels. Classes stay
+            without rows.
         sample_weight : array-like of shape (N,), optional
             Replication counts of the rows; default: 1.
 

@@ -390,7 +390,8 @@ class WeightedNB(WeightAttributes):
         y : array-like of shape (N,)
             Labels of any hashable type.
         classes : array-like, optional
-            All labels that may occur. Required at the first call; later calls may add labels.
+            All labels that may occur. Required at the first call; later calls may add labels. Classes stay
+            without rows.
         sample_weight : array-like of shape (N,), optional
             Replication counts of the rows; default: 1.
 
@@ -419,6 +420,9 @@ class WeightedNB(WeightAttributes):
 
     def forget(self, X: object, y: object, sample_weight: object = None) -> Self:
         """Remove rows that were counted, the inverse of `partial_fit`; the weights remain.
+
+        Levels that only `partial_fit` has brought leave with their last row. Levels in the rows of `fit`, `fit_stream`
+        or `distributed.fit`, levels that `categories` or `alpha` name, and all classes stay.
 
         Parameters
         ----------

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 from dataclasses import fields, replace
+from itertools import compress
 from operator import itemgetter
 from typing import Any, NamedTuple
 
@@ -158,20 +159,22 @@ def keep_levels(counted: Counted, alpha: object) -> Counted:
 
 
 def declare(counted: Counted, classes: Levels) -> Counted:
-    """Statistics with further classes, of which no row was counted."""
-    joint = replace(counted.encoding, classes=counted.encoding.classes.union(classes))
+    """Statistics with further classes, of which no row was counted, and in which all levels stay without rows."""
+    joint = replace(counted.encoding.fix_levels(True), classes=counted.encoding.classes.union(classes))
     return Counted(joint, _to_axes_of(counted, joint))
 
 
 def remove(a: Counted, b: Counted) -> Counted:
-    """Statistics of the rows of `a` without those of `b`, under the union of their encodings: the inverse of `merge`.
+    """Statistics of the rows of `a` without those of `b`: the inverse of `merge`.
+
+    Levels of `b` of which no row is left go, unless they stay without rows. Other levels and all classes remain.
 
     Raises
     ------
     ValueError
         If a count would become negative; the message names it.
     """
-    joint = a.encoding.union(b.encoding)
+    joint = a.encoding.union(b.encoding.fix_levels(False))
     before = _to_axes_of(a, joint)
     after = before.remove(_to_axes_of(b, joint))
     class_count = _settle(before.class_count, after.class_count, before.class_count * 1e-9, "class_count", joint, None)
@@ -186,7 +189,41 @@ def remove(a: Counted, b: Counted) -> Counted:
         now = replace(now, **settled_fields)
         # Without a cell the mean is 0; the difference has only rounding errors.
         blocks_.append(jax.tree.map(lambda field, n=now.count: np.where(n == 0, 0.0, field), now))
-    return Counted(joint, replace(after, class_count=class_count, blocks=tuple(blocks_)))
+    return _forget_levels(Counted(joint, replace(after, class_count=class_count, blocks=tuple(blocks_))), b.encoding)
+
+
+def keep_uncounted(counted: Counted) -> Counted:
+    """Copy in which levels that no table counts stay without rows.
+
+    A table given parents counts no row in which a parent is missing. So it cannot show how many rows have a level that
+    occurs in no other rows, and a batch with this level, once counted and removed again, must leave the level.
+    """
+    weights, (encoding, statistics) = _level_weights(counted), counted
+    bases = [columns.base for columns in encoding.blocks if hasattr(columns.base, "levels")]
+    levels = {j: known for base in bases for j, known in zip(base.index, base.levels, strict=True) if j in weights}
+    named = {j: list(compress(known.values, weights[j] == 0)) for j, known in levels.items()}
+    blocks_ = tuple(columns.keep_levels(named) for columns in encoding.blocks)
+    return Counted(replace(encoding, blocks=blocks_), statistics)
+
+
+def _level_weights(counted: Counted) -> dict[int, np.ndarray]:
+    """Return {position in the table: weight (L,) of the cells with each level}, of columns whose levels may leave."""
+    weights: dict[int, np.ndarray] = {}
+    for columns, block in zip(counted.encoding.blocks, counted.statistics.blocks, strict=True):
+        for j, weight in columns.level_weights(block).items():  # Blocks with the same column have the same levels.
+            weights[j] = weights.get(j, 0.0) + weight
+    return weights
+
+
+def _forget_levels(left: Counted, removed: Encoding) -> Counted:
+    """Copy without the levels of removed rows that no row has any more, unless these levels stay without rows."""
+    (encoding, statistics), weights = left, _level_weights(left)
+    columns, blocks_ = [], []
+    for joint, rows, block in zip(encoding.blocks, removed.blocks, statistics.blocks, strict=True):
+        columns.append(joint.forget(rows, weights))
+        positions = columns[-1].positions_in(joint)
+        blocks_.append(jax.tree.map(lambda field, i=positions: field[:, i], block))
+    return Counted(replace(encoding, blocks=tuple(columns)), replace(statistics, blocks=tuple(blocks_)))
 
 
 def _settle(

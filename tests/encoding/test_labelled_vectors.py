@@ -331,7 +331,7 @@ def test_other_levels_still_grow():
     nb.partial_fit(X[:2].assign(colour="pink"), Y[:2])
     assert nb.categories_[0].tolist() == ["blue", "green", "pink", "purple", "red"]
     nb.forget(X[:2].assign(colour="pink"), Y[:2])
-    np.testing.assert_array_equal(nb.prior_.blocks[0].concentration[0, :5], [1.0, 2.0, 1.0, 0.5, 1.0])
+    np.testing.assert_array_equal(nb.prior_.blocks[0].concentration[0, :5], [1.0, 2.0, 0.5, 1.0, 1.0])
 
 
 def test_folds_without_a_rare_level():

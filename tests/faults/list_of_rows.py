@@ -14,14 +14,15 @@ Row = tuple[Any, ...]
 
 @dataclass
 class Ledger:
-    """Every row that is counted now, (row, label, weight), and the classes and levels ever seen.
+    """Every row that is counted now, (row, label, weight), the classes ever seen, and the levels of the model.
 
-    `levels` has one set a column, None for a column of numbers.
+    `levels` has one set a column, None for a column of numbers. Levels in `fixed` stay without rows.
     """
 
     levels: list[set[Any] | None]
     classes: set[Any] = field(default_factory=set)
     rows: list[tuple[Row, Any, float]] = field(default_factory=list)
+    fixed: list[set[Any]] = field(default_factory=list)
 
     def add(self, rows: list[tuple[Row, Any, float]], classes: Any) -> None:
         self.classes |= set(classes)
@@ -31,11 +32,24 @@ class Ledger:
                 if weight > 0 and known is not None and not missing(value):
                     known.add(value)
 
+    def fix(self) -> None:
+        self.fixed = [set(known or ()) for known in self.levels]
+
+    def forget(self, some: list[int], share: float) -> None:
+        """Forget a share of the weight of some rows, and the levels that only batches had and no row has any more."""
+        forgotten = [self.rows[i][0] for i in some]
+        left = [(row, y, w * (1 - share) if i in some else w) for i, (row, y, w) in enumerate(self.rows)]
+        self.rows = [r for r in left if r[2] > 0]
+        for j, known in enumerate(self.levels):
+            if known is not None:
+                known -= {row[j] for row in forgotten} - {row[j] for row, _, _ in self.rows} - self.fixed[j]
+
     def join(self, other: Ledger) -> None:
         self.add(other.rows, other.classes)
-        for mine, theirs in zip(self.levels, other.levels, strict=True):
+        for mine, theirs, fixed in zip(self.levels, other.levels, self.fixed, strict=True):
             if mine is not None and theirs is not None:
                 mine |= theirs
+                fixed |= theirs
 
     def scale(self, factor: float) -> None:
         self.rows = [(row, label, weight * factor) for row, label, weight in self.rows]

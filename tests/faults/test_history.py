@@ -100,6 +100,7 @@ class History(RuleBasedStateMachine):
         self.nb.fit(*self.arrays(rows))
         self.ledger = self.new_ledger()
         self.ledger.add(rows, {label for _, label, _ in rows})
+        self.ledger.fix()
         self.largest = np.zeros(len(self.kind.roles))
 
     @rule(data=st.data(), declared=st.sets(st.sampled_from(CLASSES)))
@@ -128,8 +129,7 @@ class History(RuleBasedStateMachine):
         share = data.draw(st.sampled_from([1.0, 1.0, 0.5]))
         gone = [(rows[i][0], rows[i][1], rows[i][2] * share) for i in some]
         self.nb.forget(*self.arrays(gone))
-        left = [(row, y, w * (1 - share) if i in some else w) for i, (row, y, w) in enumerate(rows)]
-        self.ledger.rows = [r for r in left if r[2] > 0]
+        self.ledger.forget(some, share)
 
     @rule()
     def decay(self):

