@@ -594,7 +594,8 @@ def shrinkage(
     ImproperPosteriorError
         If the prior's concentration is zero.
     ValueError
-        If `prob` is not in (0, 1), or there is no such column or parameter.
+        If `prob` is not in (0, 1), there is no such column or parameter, or no parameter has a maximum likelihood
+        estimate, because no rows were counted.
 
     Notes
     -----
@@ -617,8 +618,13 @@ def shrinkage(
     >>> figure = bnb.plots.detach(ax)
     """
     parameters = select_parameters(nb, prob, parameter, features)
-    ax = style.open_axes(ax, 5.6, 6.0, grid="both")
     table = parameters.table[np.isfinite(parameters.table["mle"])]
+    if table.empty:
+        raise ValueError(
+            "plots.shrinkage: no parameter has a maximum likelihood estimate, as no row with these features was "
+            "counted. Fit the classifier to rows, or draw the prior by plots.forest."
+        )
+    ax = style.open_axes(ax, 5.6, 6.0, grid="both")
     # The dots are in no order, so that no class hides the others.
     table = table.sample(frac=1.0, random_state=0)
     names = labels(nb.classes_, 16).values()

@@ -10,7 +10,7 @@ import jax
 import numpy as np
 import pandas as pd
 
-from bayesnb._util.arguments import require_integer, require_probability, require_seed
+from bayesnb._util.arguments import require_integer, require_probability, require_seed, shown
 from bayesnb._util.precision import float64
 from bayesnb.encoding import Encoding
 from bayesnb.families import LevelCounts
@@ -177,6 +177,12 @@ def _locate(
             place = {"class": label[:, None], "code": label[:, None], "block": b, "kind": kind, "position": kept}
             order = {"column": np.asarray(columns.index)[within[kept]], "order": len(of_block) * kept + p}
             add(arrays, kept, names, level, **place, **order)
+    if not parts:
+        column = shown(encoding.feature_names[min(chosen or {0})])
+        raise ValueError(
+            f"features: {column} has no parameters, as the structure has left it out, or no row had a value of it. "
+            "Choose other columns."
+        )
     table = pd.concat(parts, ignore_index=True)
     # Class probabilities stand first, then parameters by class, column, and level or parameter.
     table = table.iloc[np.lexsort((table["order"], table["column"], table["code"], table["column"] >= 0))]

@@ -325,6 +325,12 @@ def test_what_cannot_be_drawn(melons, monkeypatch):
     stub, proba, labels = stub_rows(9, 2, monkeypatch)
     table, pairs = reliability_table(), pairs_table(3)
     refused(r"parameter='mu' is unknown; use 'theta'", plots.shrinkage, melons, parameter="mu")
+    for make in WITHOUT_ROWS.values():
+        refused(
+            "no parameter has a maximum likelihood estimate, as no row .* Fit .* by plots.forest",
+            plots.shrinkage,
+            make(),
+        )
     refused("label='nobody' is not a class", plots.prediction_intervals, stub, proba, label="nobody")
     refused(r"y has shape \(8,\); X has 9 rows", plots.prediction_intervals, stub, proba, labels[:8])
     refused("no column 'accuracy'", plots.reliability, table.drop(columns="accuracy"))
@@ -342,6 +348,52 @@ def test_what_cannot_be_drawn(melons, monkeypatch):
     refused("top=1", plots.independence, pairs, top=1)
     refused("no column 'log_bayes_factor'", plots.independence, pairs.drop(columns="log_bayes_factor"))
     refused("no row", plots.independence, pairs.iloc[:0])
+
+
+FRUIT = np.array([["green", "curled"], ["black", "stiff"], ["green", "stiff"], ["black", "curled"]] * 3, object)
+RIPE = ["yes", "no", "no", "yes"] * 3
+FRUIT_LEVELS = [["green", "black"], ["curled", "stiff"]]
+SIZES = np.random.default_rng(0).normal(size=(12, 2))
+WITHOUT_ROWS = {
+    "levels": lambda: CategoricalNB().fit(FRUIT, RIPE).forget(FRUIT, RIPE),
+    "numbers": lambda: GaussianNB().fit(SIZES, RIPE).forget(SIZES, RIPE),
+    "words": lambda: bayesnb.MultinomialNB().fit(abs(SIZES).round(), RIPE).forget(abs(SIZES).round(), RIPE),
+    "network": lambda: bayesnb.NetworkNB({1: 0}).fit(FRUIT, RIPE).forget(FRUIT, RIPE),
+    "never": lambda: CategoricalNB(categories=FRUIT_LEVELS).partial_fit(FRUIT[:0], [], ["no", "yes"]),
+}
+
+
+@pytest.mark.slow("draws five figures of each kind")
+@pytest.mark.parametrize("name", WITHOUT_ROWS)
+def test_figures_of_a_posterior_without_rows(name):
+    nb = WITHOUT_ROWS[name]()
+    X = SIZES if name == "numbers" else abs(SIZES).round() if name == "words" else FRUIT
+    for ax in (
+        plots.forest(nb),
+        plots.prior_posterior(nb, features=[0]),
+        plots.estimates(nb, features=[0]),
+        plots.prediction_intervals(nb, X[:2]),
+        plots.explain(bayesnb.explain(nb, X[:2]), 0),
+        *([plots.density(nb, 0)] if name == "numbers" else []),
+    ):
+        check(ax)
+    if name == "network":
+        plots.structure(nb).figure.canvas.draw()
+
+
+def test_parameters_of_a_column_that_the_structure_has_left_out():
+    rng = np.random.default_rng(0)
+    label = rng.choice(["a", "b"], 30)
+    nb = bayesnb.KDB(max_features=1).fit(
+        np.column_stack([rng.choice(["u", "v"], 30), np.append("b", label[1:])]), label
+    )
+    (absent,) = set(nb.encoding_.feature_names) - set(nb.parents_)
+    refused(
+        rf"features: '{absent}' has no parameters, as the structure has left it out",
+        parameter_table,
+        nb,
+        features=[absent],
+    )
 
 
 class TestNames:
