@@ -480,6 +480,10 @@ def posterior_predictive_check(
     the cells missing), 3.5% (30 × 4 Poisson columns) and 6% (30 × 50 normal columns). The parameters are fitted to
     "frequency": there the overall p is close to 1 where the model holds, and detected are priors that contradict the
     data, and standard deviations that the model does not fit, such as those of overdispersed counts under `PoissonNB`.
+    The default prior of `GaussianNB` is detected, too, where standard deviations differ much between classes, although
+    normal distributions are right: it expects variances near their mean over the classes. Of 400 tables of 40 rows × 4
+    columns in two classes with standard deviations e^N(0, 1), p ≤ .05 in 14% (200 rows: 28%), of tables with equal
+    standard deviations in none; under `prior=EmpiricalNormal("within", concentration=0.2)` in 2%.
     "extremes" lies between these two. A structure that was chosen on the same rows makes p larger. A small p means that
     class probabilities are overconfident, or wrong for some rows, not that the predicted labels are wrong.
 
