@@ -397,7 +397,9 @@ class FittedClassifier(ClassifierMixin, BaseEstimator):
 
         Without a hyperprior (`posterior_draws`, `to_arviz`, `run_nuts` by default) the result is the `"predictive"`
         estimate. For all other draws, such as `dict(draws)`, p(class, row | θ) is averaged over the draws of θ: in many
-        dimensions the average depends on few of the draws, and a warning is given. Draws of the weights of a
+        dimensions the average depends on few of the draws, and a warning is given. A column of numbers in a structure
+        has p(x_j | class) p(cell | class, parents) / p(cell | class). Its denominator is the mean over draws, and so
+        averages tend to the quotient of predictives, the `"predictive"` estimate. Draws of the weights of a
         `WeightedNB`, by `run_nuts`, are recognised by their sites, and P(class | row) is averaged over the draws.
 
         For a dask array or dataframe the result is a dask array with the row chunks of X, which is computed lazily.

@@ -372,6 +372,7 @@ def score_draws(
     parts, sizes, n_draws = [], list[np.ndarray](), 1
     for mask, drawn in groups(table.n_rows):
         n_draws = len(drawn)
+        drawn = drawn.with_mean_divisors(fitted) if isinstance(drawn, Parameters) else drawn
         rows = encoded if mask.all() else fitted.encoding.rows(table.take(mask), ignore_unknown)
         score_block = partial(_score_block, fitted, drawn, output, sizes)
         cells = n_draws * len(fitted.encoding.classes) / 4
@@ -698,6 +699,16 @@ class Parameters:
         """Return a copy with the class probabilities (C,) in place of the drawn ones."""
         drawn = np.broadcast_to(prob, self.values[CLASS_PROB].shape)
         return replace(self, values={**self.values, CLASS_PROB: drawn})
+
+    def with_mean_divisors(self, fitted: Fitted) -> Self:
+        """Return a copy with means over the draws for tables that other tables are divided by (role "root").
+
+        So averages over draws tend to the quotient of predictives. The mean of 1 / θ may be infinite.
+        """
+        sites = zip(fitted.encoding.blocks, site_names(fitted.encoding, fitted.prior), strict=True)
+        divisors = [site for columns, names in sites if columns.role == "root" for site in names.values()]
+        means = {site: np.broadcast_to(self.values[site].mean(axis=0), self.values[site].shape) for site in divisors}
+        return replace(self, values={**self.values, **means})
 
     def joints(self, fitted: Fitted, x: tuple[object, ...]) -> Iterator[jax.Array]:
         """Yield (s, n, C) log p(class, row | θ) of a piece of n rows, for s of the draws at a time."""

@@ -8,7 +8,9 @@ from typing import Any
 import numpy as np
 import pytest
 from scipy.special import logsumexp
+from sklearn.datasets import load_iris
 
+import bayesnb as bnb
 from bayesnb.uncertainty import decompose_uncertainty, log_odds_moments, posterior_draws, predict_interval
 from tests.strategies import thorough
 from tests.uncertainty.simulated import SIMULATED
@@ -78,6 +80,19 @@ def test_another_class_prior():
     joint = np.log(nb.predict_proba(X, draws=flat)) + np.log([0.9, 0.1])
     expected = np.exp(joint - logsumexp(joint, axis=1, keepdims=True))
     np.testing.assert_allclose(nb.predict_proba(X, draws=draws, class_prior=[0.9, 0.1]), expected, rtol=1e-9)
+
+
+@pytest.mark.slow("16,000 draws of two structures")
+@pytest.mark.parametrize("make", [lambda: bnb.TAN(numbers="binned"), lambda: bnb.KDB(1)], ids=["TAN", "KDB"])
+def test_tables_that_others_are_divided_by_have_their_mean_over_draws(make):
+    """The mean of 1 / θ, θ the probability of a cell, need not exist; the quotient of the predictives does."""
+    X, y = load_iris(return_X_y=True)
+    nb = make().fit(X, y)
+    assert any(columns.role == "root" for columns in nb.encoding_.blocks)
+    exact = nb.predict_proba(X[::6])
+    for n, bound in ((1_000, 0.05), (16_000, 0.0125)):
+        averages = nb.predict_proba(X[::6], draws=dict(posterior_draws(nb, n, seed=0)))
+        assert abs(averages - exact).max() < bound
 
 
 def test_draws_that_cannot_be_used():
