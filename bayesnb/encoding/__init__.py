@@ -149,6 +149,16 @@ class Encoding:
             before = None if known is None else known._all_levels()
             warn_of_remarks(self.feature_names, find_types(self._all_levels(), before))
 
+    def warn_of_uncut_numbers(self, before: Encoding | None) -> None:
+        """Warn of numbers that have got a single cell by the first rows, and had none in the encoding `before`."""
+        known = [name for base in before._bases() for name in base.uncut] if before else []
+        if names := [name for base in self._bases() for name in base.uncut if name not in known]:
+            warn(
+                f"Column {shown(names[0])}{' and others' * (len(names) > 1)}: the first numbers gave no end of a cell. "
+                "All numbers, also those of later batches, are in one cell, which tells nothing of the class. Begin "
+                "with a larger batch, with fit, or with given `edges`."
+            )
+
     def _all_levels(self) -> dict[int, Levels]:
         """Return {position in the table: levels} of columns of levels, and the classes at `LABEL`."""
         bases: list[Any] = [base for base in self._bases() if hasattr(base, "levels")]

@@ -101,6 +101,11 @@ class Columns(ABC):
         return []
 
     @property
+    def uncut(self) -> list[str]:
+        """Names of the numbers that have a single cell by the rows that were counted first; default: none."""
+        return []
+
+    @property
     def term_names(self) -> Sequence[str]:
         """Names of the terms of a row's log-likelihood: the columns, or the kind for all draws from a simplex."""
         return [self.kind] if self.one_simplex else self.names
@@ -709,6 +714,11 @@ class LevelColumns(PlainColumns, OneLevelColumns):
         """Names of the features that have no level yet."""
         return [name for name, levels in zip(self.names, self.levels, strict=True) if not len(levels)]
 
+    @property
+    def uncut(self) -> list[str]:
+        """Names of the numbers that have a single cell."""
+        return [name for name, cuts in zip(self.names, self.cuts, strict=False) if cuts is not None and not len(cuts)]
+
     @cached_property
     def marks(self) -> Levels:
         """Distinct `missing_values`, for look-up."""
@@ -1022,6 +1032,12 @@ class CellColumns(PlainColumns, OneLevelColumns):
         """Return columns with the edges of both; raise ValueError if a feature has different edges."""
         columns = zip(self.names, self.edges, other.edges, strict=True)
         return replace(self, edges=tuple(merge_edges(*column) for column in columns))
+
+    @property
+    def uncut(self) -> list[str]:
+        """Names of the numbers that have a single cell, although no edges were given."""
+        columns = zip(self.names, self.edges, self.declared, strict=False)
+        return [name for name, edges, given in columns if not given and edges is not None and not len(edges)]
 
     def level_weights(self, statistics: LevelCounts) -> dict[int, np.ndarray]:
         """Return {position in the table: weight (K,) of the rows with a number in each cell}."""

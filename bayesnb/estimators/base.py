@@ -153,9 +153,11 @@ class NaiveBayesClassifier(FittedClassifier):
         elif not statistics.class_count.any():
             updated._state(counted).require_declared()
         self._commit(updated, counted, before)
-        if before is None:
+        known_encoding = None if before is None else before.encoding
+        if known_encoding is None:
             self.encoding_.warn_of_types()
-        self._warn_of_columns(None if before is None else before.encoding)
+        self.encoding_.warn_of_uncut_numbers(known_encoding)
+        self._warn_of_columns(known_encoding)
         return self
 
     def forget(self, X: object, y: object, sample_weight: object = None) -> Self:

@@ -283,6 +283,7 @@ def commit_counts(nb: NB, updated: Any, model: Any) -> NB:
     """Give `nb` the counts of `model`, which `unfitted_model` has made of `updated`, a copy of `nb`; return `nb`."""
     model.fitted_.require_usable()
     model.fitted_.encoding.warn_of_types()
+    model.fitted_.encoding.warn_of_uncut_numbers(None)
     fitted: NB = updated._with_counts_of(model)
     return replace_state(nb, fitted)
 

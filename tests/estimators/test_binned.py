@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import itertools
+import warnings
 
 import numpy as np
 import pandas as pd
@@ -329,3 +330,44 @@ def test_humps_are_cut_and_noise_is_not(nb):
     expected = bnb.cut_table(nb).groupby("feature")["probability"].sum()
     assert expected["humps"] > 2.5
     assert expected["noise"] < 1.5
+
+
+# -- a first batch that has no ends of cells -------------------------------------------------------
+
+SAID = "the first numbers gave no end of a cell"
+
+
+def told(call) -> list[str]:
+    with warnings.catch_warnings(record=True) as caught:
+        warnings.simplefilter("always")
+        call()
+    return [str(w.message) for w in caught if SAID in str(w.message)]
+
+
+@pytest.mark.parametrize(
+    "make",
+    [
+        bnb.BinnedNB,
+        lambda: bnb.MixedNB(binned=["shift", "humps", "noise"]),
+        lambda: bnb.NetworkNB({}, numbers="binned"),
+        lambda: bnb.AODE(numbers="binned"),
+    ],
+    ids=["BinnedNB", "MixedNB", "NetworkNB", "AODE"],
+)
+def test_a_first_batch_without_ends_of_cells_is_told_once(make):
+    nb = make()
+    (text,) = told(lambda: nb.partial_fit(FRAME[:1], Y[:1], classes=["high", "low"]))
+    assert text.startswith("Column 'shift' and others: ")
+    assert told(lambda: nb.partial_fit(FRAME, Y)) == []
+    assert told(lambda: make().fit(FRAME.assign(shift=1.0), Y)) == []
+    assert told(lambda: make().fit(FRAME.assign(shift=1.0), Y).partial_fit(FRAME, Y)) == []
+    assert len(told(lambda: bnb.fit_stream(make(), [(FRAME[:1], Y[:1]), (FRAME, Y)], progress=False))) == 1
+
+
+def test_ends_that_are_given_or_that_a_later_batch_has_are_not_told():
+    given = bnb.BinnedNB(edges={"shift": [], "humps": [0.0], "noise": [0.0, 1.0]})
+    assert told(lambda: given.partial_fit(FRAME[:1], Y[:1], classes=["high", "low"])) == []
+    nb = bnb.BinnedNB().fit(FRAME.assign(shift=np.nan), Y)
+    assert told(lambda: nb.partial_fit(FRAME, Y)) == []
+    nb = bnb.BinnedNB().fit(FRAME.assign(shift=np.nan), Y)
+    assert told(lambda: nb.partial_fit(FRAME[:1], Y[:1]))[0].startswith("Column 'shift': ")
