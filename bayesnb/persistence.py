@@ -218,9 +218,12 @@ class Encoder:
             require_keys(value)
             values = [self.encode(v, f"{where}[{shown(k)}]") for k, v in value.items()]
             return {TAG: "dict", "keys": self._items(value, where), "values": values}
-        if hasattr(value, "iloc") and hasattr(value, "to_frame"):  # a pandas Series; an index has no `iloc`
+        if hasattr(value, "iloc"):  # a Series or DataFrame of pandas; an index has no `iloc`
             labels = self._items(value.index.tolist(), f"{where}.index")
-            return {TAG: "series", "labels": labels, "values": self._items(value.tolist(), where)}
+            if hasattr(value, "to_frame"):
+                return {TAG: "series", "labels": labels, "values": self._items(value.tolist(), where)}
+            columns = self._items(value.columns.tolist(), f"{where}.columns")
+            return {TAG: "frame", "labels": labels, "columns": columns, "values": self._array(value.to_numpy(), where)}
         if kind is range:
             return {TAG: "range", "value": [value.start, value.stop, value.step]}
         if isinstance(value, np.datetime64) or kind.__name__ == "Timestamp":
@@ -319,6 +322,9 @@ class Decoder:
                 return dict(zip(keys, self._items(tree["values"]), strict=True))
             case "series":
                 return _make_series(self._items(tree["labels"]), self._items(tree["values"]))
+            case "frame":
+                axes = self._items(tree["labels"]), self._items(tree["columns"])
+                return _make_frame(self.decode(tree["values"]), *axes)
             case "range":
                 positions = range(*tree["value"])
                 self._spend(len(positions))
@@ -425,8 +431,23 @@ def _make_series(labels: list[Any], values: list[Any]) -> Any:
     """Return a pandas Series; raise ValueError if the numbers of labels and values differ."""
     import pandas as pd
 
-    index = pd.Index(labels, tupleize_cols=False, dtype=None if labels else object)
-    return pd.Series(_objects(values), index).infer_objects()
+    return pd.Series(_objects(values), _make_index(labels)).infer_objects()
+
+
+def _make_frame(values: np.ndarray, labels: list[Any], columns: list[Any]) -> Any:
+    """Return a pandas DataFrame; raise ValueError if the shape of the values is not that of the labels."""
+    import pandas as pd
+
+    if np.shape(values) != (len(labels), len(columns)):  # pandas would repeat a number
+        raise ValueError(f"A DataFrame has values of shape {np.shape(values)}, not {(len(labels), len(columns))}.")
+    return pd.DataFrame(values, _make_index(labels), _make_index(columns))
+
+
+def _make_index(labels: list[Any]) -> Any:
+    """Return a pandas index, in which a tuple is one label."""
+    import pandas as pd
+
+    return pd.Index(labels, tupleize_cols=False, dtype=None if labels else object)
 
 
 def _decode_time(tree: dict[str, Tree]) -> Any:

@@ -262,8 +262,15 @@ class Encoding:
 
     def _named_levels(self, alpha: object) -> dict[int, list[Hashable]]:
         """Return {position in the table: levels} that a labelled `alpha` names; see `keep_levels`."""
-        entries = match_columns("alpha", alpha, self.feature_names) if is_labelled(alpha) else {}
-        return {j: levels for j, entry in entries.items() if (levels := named_levels(entry))}
+        if not is_labelled(alpha):
+            return {}
+        names, known = self.feature_names, self._all_levels()
+        entries = match_columns("alpha", alpha, names)
+        named = {
+            j: named_levels(f"alpha[{names[j]!r}]", entry, self.classes, known[j].values if j in known else ())
+            for j, entry in entries.items()
+        }
+        return {j: levels for j, levels in named.items() if levels}
 
     def fix_levels(self, fixed: bool) -> Encoding:
         """Return the encoding in which all levels, or only declared ones, stay without rows; see `Columns.forget`."""

@@ -173,12 +173,12 @@ class Columns(ABC):
         `Encoding.check` checks the fields that all columns have.
         """
 
-    def prior(self, given: object, argument: str, n_classes: int) -> Any:
+    def prior(self, given: object, argument: str, classes: Levels) -> Any:
         """Return the prior that a user has `given` for an `argument`: a family, or a function of the statistics to it.
 
         Default: the Dirichlet of `prior_of_levels`. Raises ValueError if the prior does not suit these columns.
         """
-        return prior_of_levels(given, self, n_classes)
+        return prior_of_levels(given, self, classes)
 
     # -- positions on the last axis of the statistics --------------------------------------------
 
@@ -323,9 +323,9 @@ class RealColumns(PlainColumns):
         """Name of the argument with the prior, such as "gaussian_prior"."""
         return f"{self.kind}_prior"
 
-    def prior(self, given: object, argument: str, n_classes: int) -> Any:
+    def prior(self, given: object, argument: str, classes: Levels) -> Any:
         """Return the prior that is `given`: a family with parameters (C, F), or an empirical prior."""
-        return prior_of_numbers(given, self, n_classes, argument)
+        return prior_of_numbers(given, self, classes, argument)
 
     def rows(self, table: Table, policy: UnknownPolicy | None = None) -> RealRows:
         """Return the numbers as rows; raise ValueError for a negative one if the family has none.
@@ -996,9 +996,9 @@ class CellColumns(PlainColumns, OneLevelColumns):
             if edges is not None and not are_edges(edges):
                 raise ValueError(f"The edges of column {shown(name)} must be finite numbers that increase.")
 
-    def prior(self, given: object, argument: str, n_classes: int) -> Binned:
+    def prior(self, given: object, argument: str, classes: Levels) -> Binned:
         """Return the prior over the cells of each feature; `given` is a Binned, an IndependentCuts or "independent"."""
-        return prior_of_cells(given, argument, n_classes, self.sizes())
+        return prior_of_cells(given, argument, len(classes), self.sizes())
 
     def rows(self, table: Table, policy: UnknownPolicy | None = None) -> CodedRows:
         """Return rows of the cell of each number; raise ValueError naming an infinite one. `policy` is not used."""

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Hashable, Iterator, Sequence
 from dataclasses import dataclass, replace
-from typing import Any
+from typing import Any, NamedTuple
 
 import jax
 import numpy as np
@@ -23,10 +23,12 @@ from bayesnb._util.arguments import (
 )
 from bayesnb.encoding.levels import Levels
 from bayesnb.encoding.table import (
+    by_rows,
     is_labelled,
     match_all_columns,
     match_classes,
     match_levels,
+    names_classes,
     read_labelled,
     select_columns,
 )
@@ -75,18 +77,18 @@ def _class_dirichlet(given: object, name: str, classes: Levels) -> Dirichlet:
     return Dirichlet(alpha, np.zeros(n_classes, np.int32), 1)
 
 
-def prior_of_levels(alpha: object, columns: Any, n_classes: int) -> Dirichlet:
+def prior_of_levels(alpha: object, columns: Any, classes: Levels) -> Dirichlet:
     """Return the Dirichlet over the levels of a block, with concentrations (C, L).
 
     Parameters
     ----------
-    alpha : Dirichlet, scalar, (F,) array, list of arrays (one a feature), (C, L) array, or mapping or Series by column
-        Concentration of the levels. A mapping or Series has for each column that it names a number, an array with an
-        entry for each level, or a mapping or Series by level; concentrations that are not named are 1. With parents,
-        levels have these concentrations given each value of the parents.
+    alpha : Dirichlet, scalar, (F,) array, list with an entry for each feature, (C, L) array, or mapping or Series by \
+        column
+        Concentration of the levels. For the entry of one column see `_concentrations`; concentrations that are not
+        named are 1. With parents, levels have these concentrations given each value of the parents.
     columns : Columns
         Block of columns whose cells are levels.
-    n_classes : int
+    classes : Levels
 
     Raises
     ------
@@ -94,7 +96,7 @@ def prior_of_levels(alpha: object, columns: Any, n_classes: int) -> Dirichlet:
         If `alpha` is negative, not finite or of another shape; the message says which is right.
     """
     sizes, group = columns.sizes(), columns.groups()
-    shape = (n_classes, int(sizes.sum()))
+    shape = (len(classes), int(sizes.sum()))
     if isinstance(alpha, Dirichlet):
         read_labelled("alpha.concentration", alpha.concentration)
         full = to_numbers("alpha.concentration", alpha.concentration)
@@ -103,19 +105,10 @@ def prior_of_levels(alpha: object, columns: Any, n_classes: int) -> Dirichlet:
         if full.shape not in (shape, (1, shape[1])):
             raise _shape_error(f"is a Dirichlet of shape {full.shape}", columns, shape)
         _require_at_least(full, 0.0, "alpha.concentration")
-    elif is_labelled(alpha):
-        alone, position = _concentrations(alpha, columns.base), {j: i for i, j in enumerate(columns.base.index)}
-        tables = [alone[position[j]] for j in columns.index]
-        # The levels of a feature vary fastest, so that their concentrations repeat for all values of the parents.
-        full = np.concatenate([np.resize(table, n) for table, n in zip(tables, sizes.tolist(), strict=True)])
-    elif isinstance(alpha, list | tuple) and any(np.ndim(a) > 0 for a in alpha):
-        arrays = [to_numbers(f"alpha[{j}]", a) for j, a in enumerate(alpha)]
-        chosen = [arrays[j] for j in columns.index] if len(arrays) == columns.n_features else []
-        if len(chosen) != len(sizes) or any(a.shape not in ((), (n,)) for a, n in zip(chosen, sizes, strict=True)):
-            raise _shape_error(f"is a list of arrays of lengths {[a.size for a in arrays]}", columns, shape)
-        for j, array in zip(columns.index, chosen, strict=True):
-            _require_at_least(array, 0.0, f"alpha[{j}]")
-        full = np.concatenate([np.broadcast_to(a, n) for a, n in zip(chosen, sizes, strict=True)])
+    elif is_labelled(alpha) or (isinstance(alpha, list | tuple) and any(np.ndim(a) > 0 for a in alpha)):
+        if isinstance(alpha, list | tuple) and len(alpha) != columns.n_features:
+            raise _shape_error(f"is a list of {len(alpha)} entries", columns, shape)
+        full = _concentrations(alpha, columns, classes)
     else:
         read_labelled("alpha", alpha)
         full = to_numbers("alpha", alpha)
@@ -186,7 +179,7 @@ def prior_of_trees(alpha: object, columns: Any, n_classes: int) -> TreeAveraged:
     return TreeAveraged.from_sizes(columns.base.sizes().tolist(), n_classes, float(total))
 
 
-def prior_of_numbers(given: Any, columns: Any, n_classes: int, argument: str) -> Any:
+def prior_of_numbers(given: Any, columns: Any, classes: Levels, argument: str) -> Any:
     """Return the prior of numbers: a family with parameters (C, F), or an empirical prior.
 
     Parameters
@@ -196,7 +189,7 @@ def prior_of_numbers(given: Any, columns: Any, n_classes: int, argument: str) ->
         the prior that is a mapping or a Series names the columns.
     columns : Columns
         Block of columns of numbers, with their conjugate family.
-    n_classes : int
+    classes : Levels
     argument : str
 
     Raises
@@ -206,7 +199,7 @@ def prior_of_numbers(given: Any, columns: Any, n_classes: int, argument: str) ->
     """
     family = columns.family
     if isinstance(given, family):
-        shape, fields = (n_classes, len(columns.index)), {}
+        shape, fields = (len(classes), len(columns.index)), {}
         for name, bound in family.least.items():
             field = f"{argument}.{name}"
             value = match_all_columns(field, getattr(given, name), columns.names, columns.index, columns.n_features)
@@ -263,30 +256,86 @@ def _select_columns(alpha: object, base: Any) -> dict[int, Any]:
     return select_columns("alpha", alpha, base.names, base.index, base.n_features)
 
 
-def _concentrations(alpha: object, base: Any) -> list[np.ndarray]:
-    """Return the concentrations of the levels of each column without parents, 1 where `alpha` names none.
+def _concentrations(alpha: object, columns: Any, classes: Levels) -> np.ndarray:
+    """Return the concentrations (C, L) of the levels of all features, given each value of their parents.
+
+    The entry of a column in `alpha` is a number; an array with an entry for each level; an array (C, levels); a mapping
+    or Series by level; a mapping or Series by class of these, or a DataFrame by class and level. Columns that are not
+    named have the concentration 1.
 
     Raises
     ------
     ValueError
-        If an entry is not a number, or an entry for each level, or names a level that the column does not have.
+        If an entry is none of these, or names levels that the column does not have, or not exactly the classes.
     """
-    tables, levels = [np.ones(n) for n in base.sizes().tolist()], base.axis()[1]
-    start = base.start().tolist()
-    for i, entry in _select_columns(alpha, base).items():
-        name, n, labels = f"alpha[{base.names[i]!r}]", len(tables[i]), None
+    base, sizes = columns.base, columns.sizes()
+    full, entries = np.ones((len(classes), int(sizes.sum()))), _select_columns(alpha, base)
+    levels, first_level, n_levels = base.axis()[1], base.start().tolist(), base.sizes().tolist()
+    position = {base.index[i]: i for i in entries}
+    for j, first, size in zip(columns.index, columns.start().tolist(), sizes.tolist(), strict=True):
+        if (i := position.get(j)) is None:
+            continue
+        known = None if levels is None else levels[first_level[i] : first_level[i] + n_levels[i]]
+        name, otherwise = f"alpha[{base.names[i]!r}]", ""
+        if isinstance(alpha, list | tuple):
+            shapes = f"(F,) = {(columns.n_features,)} or (C, L) = {full.shape}"
+            name, otherwise = f"alpha[{j}]", f" Or pass an array of shape {shapes} in place of the list."
+        column = _Column(base.names[i], base.kind, known, n_levels[i], size, otherwise)
+        full[:, first : first + size] = _read_entry(name, entries[i], column, classes)
+    return full
+
+
+class _Column(NamedTuple):
+    """Column whose concentrations are read.
+
+    `levels` are None if it has none, `size` is K, the number of levels given the values of the parents, and `otherwise`
+    a last sentence of messages about a shape.
+    """
+
+    name: str
+    kind: str
+    levels: Sequence[Hashable] | None
+    n_levels: int
+    size: int
+    otherwise: str
+
+
+def _read_entry(name: str, entry: Any, column: _Column, classes: Levels) -> np.ndarray:
+    """Return concentrations (C, K) from the entry of one column, which is called `name` in messages."""
+
+    def read(name: str, entry: Any, *n_rows: int) -> np.ndarray:
+        """Return (…, K) concentrations from an entry without labels of classes, an array of which may have `n_rows`."""
+        labels = None
         if is_labelled(entry):
-            if levels is None:
-                raise ValueError(f"{name}={shown(entry)} must be one number, as {base.kind} columns have no levels.")
-            labels = levels[start[i] : start[i] + n]
-            entry = match_levels(name, entry, labels, base.names[i])
+            if column.levels is None:
+                problem = f"must be one number, as {column.kind} columns have no levels"
+                raise ValueError(f"{name}={shown(entry)} {problem}.")
+            entry, labels = match_levels(name, entry, column.levels, column.name), column.levels
         values = to_numbers(name, entry)
-        if values.shape not in ((), (n,)):
-            expected = f"one number, an array with one entry for each of the {n} levels, or a dict {{level: number}}"
-            raise ValueError(f"{name} has shape {values.shape}; expected {expected}.")
+        lengths = column.n_levels, column.size
+        if values.shape not in ((), *((*rows, n) for rows in {(), n_rows} for n in lengths)):
+            raise ValueError(
+                f"{name} has shape {values.shape}; expected one number, an array with one entry for each of the "
+                f"{column.n_levels} levels, an array of shape (classes, levels) = {(len(classes), column.n_levels)}, "
+                f"or a dict: {{level: number}}, {{class: number}} or {{class: {{level: number}}}}.{column.otherwise}"
+            )
         _require_at_least(values, 0.0, name, labels)
-        tables[i][:] = values
-    return tables
+        values = np.atleast_1d(values)
+        # The levels of a feature vary fastest, so that their concentrations repeat for all values of the parents.
+        return values[..., np.arange(column.size) % max(1, values.shape[-1])]
+
+    entry, levels, n_classes = by_rows(name, entry), column.levels or (), len(classes)
+    if not is_labelled(entry):
+        return read(name, entry, n_classes)
+    if names_classes(name, entry, classes, levels):
+        return np.stack(match_classes(name, entry, classes, read))
+    if set(classes.index(entry.keys()).tolist()) == set(range(n_classes)):
+        raise ValueError(
+            f"{name} can be read in two ways: its labels {shown(list(entry.keys()))} are the classes, and some are "
+            f"levels of column {column.name!r}. Write {{class: {{level: number}}}}, or a DataFrame with a row for each "
+            "class and a column for each level."
+        )
+    return read(name, entry)
 
 
 def _to_shape(given: object, name: str, shape: tuple[int, ...], bound: float = 0.0, labels: Any = None) -> np.ndarray:
@@ -370,7 +419,7 @@ def check_complete_prior(prior: Any, encoding: Any, statistics: Any) -> Any:
             )
         _check_fields(family, f"prior.blocks[{i}]", block.count.shape)
         if columns.network is not None and hasattr(family, "count"):  # an average of structures
-            _require_structures(family, columns.prior(1.0, "alpha", n_classes), f"prior.blocks[{i}]")
+            _require_structures(family, columns.prior(1.0, "alpha", encoding.classes), f"prior.blocks[{i}]")
     return prior
 
 

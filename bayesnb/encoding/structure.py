@@ -352,9 +352,9 @@ class ContextColumns(NodeColumns):
     missing_is_value = True
     sums_missing = False
 
-    def prior(self, given: object, argument: str, n_classes: int) -> ContextTree:
+    def prior(self, given: object, argument: str, classes: Levels) -> ContextTree:
         """Return the prior over context trees; `given`, scalar or (F,), is the total concentration of a feature."""
-        return prior_of_contexts(given, self, n_classes)
+        return prior_of_contexts(given, self, len(classes))
 
     def contexts_of_rows(
         self, base: CodedRows, alpha: object, label: np.ndarray, weight: np.ndarray, n_classes: int, rows: np.ndarray
@@ -433,9 +433,9 @@ class PairColumns(NodeColumns):
         """Names of the features, each of whose cells is a term, and "(arcs)" for the term of all arcs of the trees."""
         return [*self.base.names, "(arcs)"]
 
-    def prior(self, given: object, argument: str, n_classes: int) -> TreeAveraged:
+    def prior(self, given: object, argument: str, classes: Levels) -> TreeAveraged:
         """Return the prior over trees whose total concentration of a class, one number, is `given`."""
-        return prior_of_trees(given, self, n_classes)
+        return prior_of_trees(given, self, len(classes))
 
     def groups(self) -> np.ndarray:
         """(L,) number of the feature or pair, the node, of each position."""

@@ -761,21 +761,26 @@ def read_labelled(argument: str, given: Any) -> dict[Hashable, Any] | None:
         raise ValueError(f"{argument} is a DataFrame, whose labels are not read. Pass a dict, a Series or to_numpy().")
     if not hasattr(given, "iloc"):
         return None
-    labels = given.index.tolist()
-    if twice := [label for label, times in Counter(labels).items() if times > 1]:
-        raise ValueError(f"{argument} is a Series whose index names {shown(twice[0])} more than once.")
-    return dict(zip(labels, given.tolist(), strict=True))
+    return dict(zip(_index_labels(argument, given), given.tolist(), strict=True))
 
 
 def is_labelled(given: Any) -> bool:
-    """Return whether a value is matched by label: a mapping, a pandas Series, or a list that has one of these."""
+    """Return whether a value is matched by label: a mapping, a Series or DataFrame, or a list that has one of these."""
     if isinstance(given, list | tuple):
         return any(_names_entries(entry) for entry in given if not isinstance(entry, int | float))
     return _names_entries(given)
 
 
-def match_classes(argument: str, given: Any, classes: Levels) -> Any:
+def match_classes(argument: str, given: Any, classes: Levels, read: Callable[[str, Any], Any] | None = None) -> Any:
     """Return the entries of a labelled vector in the order of the classes; other values are returned unchanged.
+
+    Parameters
+    ----------
+    argument, given
+        Name and value of the argument.
+    classes : Levels
+    read : function of the name and the value of an entry, optional
+        Conversion of each entry. Default: to a float.
 
     Raises
     ------
@@ -784,15 +789,15 @@ def match_classes(argument: str, given: Any, classes: Levels) -> Any:
     """
     if (labelled := read_labelled(argument, given)) is None:
         return given
-    numbers = [_to_number(f"{argument}[{shown(label)}]", entry) for label, entry in labelled.items()]
-    entries = dict(zip(classes.index(labelled).tolist(), numbers, strict=True))
-    if entries.keys() != set(range(len(classes))):
+    label_of = dict(zip(classes.index(labelled).tolist(), labelled, strict=True))
+    if label_of.keys() != set(range(len(classes))):
         known = _list(classes.values)
         if _has_default_index(given):
             raise _two_readings(argument, given, f"the classes are {known}", "classes")
         named = f"It names {_list(labelled)}; the classes are {known}"
         raise ValueError(f"{argument} must name exactly the classes. {named}.")
-    return [entries[c] for c in range(len(classes))]
+    names = [label_of[c] for c in range(len(classes))]
+    return [(read or _to_number)(f"{argument}[{shown(label)}]", labelled[label]) for label in names]
 
 
 def match_columns(argument: str, given: Any, names: Sequence[str]) -> dict[int, Any]:
@@ -944,13 +949,42 @@ def match_levels(argument: str, given: Any, levels: Sequence[Hashable], column: 
     return entries
 
 
-def named_levels(given: Any) -> list[Hashable]:
-    """Return the labels of a vector over levels that declare a level; none for a value without labels.
+def by_rows(argument: str, given: Any) -> Any:
+    """Return a pandas DataFrame as a dict from the label of a row to a Series by column; other values unchanged.
+
+    Raises
+    ------
+    ValueError
+        If two rows have the same label.
+    """
+    if not (hasattr(given, "iloc") and hasattr(given, "columns")):
+        return given
+    return {label: given.iloc[i] for i, label in enumerate(_index_labels(argument, given))}
+
+
+def names_classes(argument: str, given: Any, classes: Levels, levels: Iterable[Hashable]) -> bool:
+    """Return whether the labels of a vector for one column are classes; otherwise the labels are levels.
+
+    They are classes if an entry is a vector by level, or if some are known classes, and none is a known level.
+    """
+    labelled = read_labelled(argument, given) or {}
+    if any(isinstance(entry, list | tuple) or is_labelled(entry) or np.ndim(entry) for entry in labelled.values()):
+        return True
+    is_class, is_level = (known.index(labelled) >= 0 for known in (classes, Levels(tuple(levels))))
+    return bool(is_class.any() and not is_level.any())
+
+
+def named_levels(argument: str, given: Any, classes: Levels, levels: Iterable[Hashable] = ()) -> list[Hashable]:
+    """Return the labels by which a vector for one column declares levels; none for a value without labels.
 
     Missing values are no levels. The labels 0, 1, … of a default index need not be meant as levels, and declare none.
     """
+    given = by_rows(argument, given)
     if isinstance(given, list | tuple) or not is_labelled(given) or _has_default_index(given):
         return []
+    if names_classes(argument, given, classes, levels):
+        entries: Iterable[Any] = (read_labelled(argument, given) or {}).values()
+        return list(dict.fromkeys(level for entry in entries for level in named_levels(argument, entry, Levels(()))))
     labels: Iterable[Hashable] = given if isinstance(given, Mapping) else given.index.tolist()
     return [v for v in labels if not (v is None or type(v).__name__ in ("NAType", "NaTType") or v != v)]
 
@@ -965,12 +999,20 @@ def _require_length(argument: str, given: Sequence[Any], n_columns: int) -> Sequ
 
 
 def _names_entries(given: Any) -> bool:
-    """Return whether a value is a mapping or a pandas Series."""
-    return isinstance(given, Mapping) or (hasattr(given, "iloc") and not hasattr(given, "columns"))
+    """Return whether a value is a mapping, or a Series or DataFrame of pandas."""
+    return isinstance(given, Mapping) or hasattr(given, "iloc")
+
+
+def _index_labels(argument: str, given: Any) -> list[Hashable]:
+    """Return the labels of a Series or DataFrame of pandas; raise ValueError if a label occurs twice."""
+    labels: list[Hashable] = given.index.tolist()
+    if twice := [label for label, times in Counter(labels).items() if times > 1]:
+        raise ValueError(f"{argument} is a {type(given).__name__} whose index names {shown(twice[0])} more than once.")
+    return labels
 
 
 def _has_default_index(given: Any) -> bool:
-    """Return whether a value is a pandas Series with the labels 0, 1, …, which pandas gives where nobody did."""
+    """Return whether a value of pandas has the labels 0, 1, …, which pandas gives where nobody did."""
     return hasattr(given, "iloc") and given.index.tolist() == list(range(len(given))) and len(given) > 0
 
 

@@ -484,10 +484,10 @@ class NaiveBayesClassifier(FittedClassifier):
         """
         return [replace(known.encoding_, classes=batch.encoding.classes)]
 
-    def _block_prior(self, columns: Columns, n_classes: int) -> Any:
+    def _block_prior(self, columns: Columns, classes: Levels) -> Any:
         """Return the prior of one block by its hyperparameter: a family, or a function of the statistics to one."""
         argument = self._prior_argument(columns)
-        return columns.prior(getattr(self, argument), argument, n_classes)
+        return columns.prior(getattr(self, argument), argument, classes)
 
     @property
     def _divides_alpha(self) -> bool:
@@ -558,9 +558,9 @@ class NaiveBayesClassifier(FittedClassifier):
             wanted = "None or a bayesnb.NaiveBayes, such as prior_ of a fitted classifier; concentrations are `alpha`"
             raise bad_argument("prior", self.prior, wanted)
         encoding.require_concentrations(self._concentrations)
-        n_classes = len(encoding.classes)
-        class_prior = priors.class_distribution(self.class_prior, self.class_alpha, encoding.classes)
-        return NaiveBayes(class_prior, tuple(self._block_prior(columns, n_classes) for columns in encoding.blocks))
+        classes = encoding.classes
+        class_prior = priors.class_distribution(self.class_prior, self.class_alpha, classes)
+        return NaiveBayes(class_prior, tuple(self._block_prior(columns, classes) for columns in encoding.blocks))
 
     def _unfitted_model(self, X: object) -> Self:
         """Return an unfitted copy by which batches of rows are counted; X matters for `WeightedNB` only."""

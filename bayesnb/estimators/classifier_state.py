@@ -420,7 +420,7 @@ class ContextHalf:
             kind = MarginColumns if nb._counts_margins else RootColumns
             alone = alone.add(network.base.select(levels, kind), cells.base.select(levels))
         class_prior = class_distribution(nb.class_prior, nb.class_alpha, classes)
-        priors = tuple(nb._margin_prior(columns, n_classes) for columns in alone.encoding.blocks)
+        priors = tuple(nb._margin_prior(columns, classes) for columns in alone.encoding.blocks)
         nested = network.sorted_by_parents()
         self.alone, self.rows, self.limits = alone, rows, limits
         self.margins = alone.posterior(NaiveBayes(class_prior, priors))

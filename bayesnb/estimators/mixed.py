@@ -83,7 +83,9 @@ class MixedNB(NaiveBayesClassifier):
         Concentration of the Dirichlet prior of the categorical, Bernoulli and multinomial columns: one number for all
         of them, or one per column. A dict or Series is matched by name, such as
         `{"colour": {"green": 2.0}, "root": 0.5}`. Concentrations that it does not name are 1; a level that it names is
-        declared.
+        declared. The entry of a column is a number, an array by level, a dict or Series by level, or differs between
+        classes: an array (classes, levels), a DataFrame with a row for each class, or a dict or Series by class, such
+        as `{"colour": {"ripe": {"green": 2.0}, "raw": 1.0}}`.
     class_alpha : scalar, (C,) array, or dict or Series by class, default 1
         Concentration of the Dirichlet prior of the class probabilities π: one number for all classes, or one per class.
         An array is in the order of `classes_`; a dict or Series names the classes.

@@ -59,7 +59,9 @@ class CategoricalNB(NaiveBayesClassifier):
         or one per class and level, with L the number of levels of all features together. Levels are sorted, as in
         `categories_`. The posterior mean under alpha is Laplace smoothing with λ = alpha. A dict or Series is matched
         by name, such as `{"colour": {"green": 2.0}, "root": 0.5}`. Concentrations that it does not name are 1; a level
-        that it names is declared.
+        that it names is declared. The entry of a column is a number, an array by level, a dict or Series by level, or
+        differs between classes: an array (classes, levels), a DataFrame with a row for each class, or a dict or Series
+        by class, such as `{"colour": {"ripe": {"green": 2.0}, "raw": 1.0}}`.
     class_alpha : scalar, (C,) array, or dict or Series by class, default 1
         Concentration of the Dirichlet prior of the class probabilities π: one number for all classes, or one per class.
         An array is in the order of `classes_`; a dict or Series names the classes.
@@ -182,7 +184,9 @@ class BernoulliNB(NaiveBayesClassifier):
     alpha : scalar, (F,) array, list of F pairs, (C, 2F) array, Dirichlet, or dict or Series by column, default 1
         Concentrations of the Beta prior: one number for all features, one per feature, one pair (absent, present) per
         feature, or one pair per class and feature. A dict or Series is matched by name, such as
-        `{"rain": {"present": 2.0}, "wind": 0.5}`; concentrations that it does not name are 1.
+        `{"rain": {"present": 2.0}, "wind": 0.5}`; concentrations that it does not name are 1. An entry may name the
+        classes, such as `{"rain": {"spring": {"present": 2.0}, "autumn": 1.0}}`, also as a DataFrame with a row for
+        each class, or be an array (classes, 2).
     class_alpha : scalar, (C,) array, or dict or Series by class, default 1
         Concentration of the Dirichlet prior of the class probabilities π: one number for all classes, or one per class.
         An array is in the order of `classes_`; a dict or Series names the classes.
@@ -279,7 +283,8 @@ class MultinomialNB(NaiveBayesClassifier):
     ----------
     alpha : scalar, (F,) array, (C, F) array, Dirichlet, or dict or Series by column, default 1
         Concentration α of the Dirichlet prior of the words: one number for all words, one per word, or one per class
-        and word. A dict or Series is matched by name; words that it does not name have 1.
+        and word. A dict or Series is matched by name; words that it does not name have 1. The entry of a word may be a
+        dict or Series by class.
     class_alpha : scalar, (C,) array, or dict or Series by class, default 1
         Concentration of the Dirichlet prior of the class probabilities π: one number for all classes, or one per class.
         An array is in the order of `classes_`; a dict or Series names the classes.
@@ -400,11 +405,17 @@ def level_columns(
 def declared_columns(table: Table, categories: object, alpha: object) -> set[int]:
     """Return the positions of the columns whose levels are declared by column, in `categories` or by names in `alpha`.
 
-    A list of categories is for the categorical columns, whatever these are, and declares none of them so.
+    A list of categories is for the categorical columns, whatever these are, and declares none of them so. Texts, which
+    may be classes, do not declare levels of a column of numbers.
     """
     by_column = {} if isinstance(categories, list | tuple) or not is_labelled(categories) else categories
     named = match_columns("alpha", alpha, table.names) if is_labelled(alpha) else {}
-    declared = {j for j, entry in named.items() if named_levels(entry)}
+    levels = {j: named_levels("alpha", entry, Levels(())) for j, entry in named.items()}
+    declared = {
+        j
+        for j, labels in levels.items()
+        if labels and not (table.is_numeric(j, whole=True) and all(isinstance(label, str) for label in labels))
+    }
     return declared | match_columns("categories", by_column, table.names).keys()
 
 
@@ -870,7 +881,7 @@ def most_probable_cuts(
 ) -> list[np.ndarray]:
     """Return for each column the edges that are cuts in its most probable binning, by the default prior."""
     counted = counting.count_rows(Encoding(classes, (columns,)), (rows,), label, weight)
-    cut = np.asarray(_best_cuts(columns.prior("independent", "numbers", len(classes)), counted.blocks[0]))
+    cut = np.asarray(_best_cuts(columns.prior("independent", "numbers", classes), counted.blocks[0]))
     cuts_by_column = np.split(cut, columns.start()[1:])
     return [
         np.zeros(0) if edges is None else edges[is_cut[1:]]

@@ -459,38 +459,38 @@ class StructuredNB(NaiveBayesClassifier):
         """Return the batch with the sub-network that scores of the rows select; default: unchanged."""
         return batch
 
-    def _prior_given_class(self, columns: NodeColumns, n_classes: int) -> Dirichlet:
+    def _prior_given_class(self, columns: NodeColumns, classes: Levels) -> Dirichlet:
         """Return the Dirichlet prior of P(level | class) of all categorical columns, as `alpha` states it."""
         alone = self._table_type.from_base(columns.base)
-        return alone.prior_without_parents(super()._block_prior(alone, n_classes))
+        return alone.prior_without_parents(super()._block_prior(alone, classes))
 
     def _empirical_prior(self, counted: Counted) -> NaiveBayes:
         """Return the prior with blocks for margins, and with term weights where tables are divided by margins."""
         encoding, statistics = counted
         roots = [columns for columns in encoding.blocks if columns.role]
-        n, n_classes = len(encoding.blocks) - len(roots), len(encoding.classes)
+        n, classes = len(encoding.blocks) - len(roots), encoding.classes
         blocks = replace(encoding, blocks=encoding.blocks[:n])
         prior = super()._empirical_prior(Counted(blocks, replace(statistics, blocks=statistics.blocks[:n])))
         of_network = encoding.blocks[0].network, prior.blocks[0]
-        beside = [self._margin_prior(columns, n_classes, *of_network) for columns in roots]
+        beside = [self._margin_prior(columns, classes, *of_network) for columns in roots]
         prior = replace(prior, blocks=(*prior.blocks, *beside))
         term_map, sizes = encoding.term_map, [len(columns.term_names) for columns in encoding.blocks]
         weight = term_map.spread(np.ones(len(term_map.names)))
         if (weight == 1.0).all():
             return prior
-        return replace(prior, weights=TermWeights.split(np.zeros(n_classes), weight, sizes))
+        return replace(prior, weights=TermWeights.split(np.zeros(len(classes)), weight, sizes))
 
-    def _margin_prior(self, columns: Any, n_classes: int, network: Any = None, family: Any = None) -> Any:
+    def _margin_prior(self, columns: Any, classes: Levels, network: Any = None, family: Any = None) -> Any:
         """Return the prior of columns given the class alone, beside a network with prior `family`.
 
         Beside context tables the network is not needed.
         """
         if columns.role is None:
-            return super()._block_prior(columns, n_classes)
+            return super()._block_prior(columns, classes)
         if columns.role == "margin":
-            return columns.prior(ALPHA, "alpha", n_classes)
+            return columns.prior(ALPHA, "alpha", classes)
         if self._table_type is not NodeColumns and not isinstance(self.prior, NaiveBayes):
-            return self._table_type.from_base(columns).prior(self.alpha, "alpha", n_classes)
+            return self._table_type.from_base(columns).prior(self.alpha, "alpha", classes)
         alone = network.prior_without_parents(family, divided=self._divides_alpha)
         tables = dict(zip(network.base.index, network.base.tables(np.asarray(alone.concentration)), strict=True))
         alpha = np.concatenate([tables[j] for j in columns.index], axis=1)

@@ -21,7 +21,7 @@ from bayesnb._util.arrays import MOST_COUNTS, TooManyCountsError
 from bayesnb._util.precision import float64
 from bayesnb._util.terminal import progress
 from bayesnb._util.warnings import warn
-from bayesnb.encoding import Columns, Encoding, Node, NodeColumns, PairColumns, Rows
+from bayesnb.encoding import Columns, Encoding, Levels, Node, NodeColumns, PairColumns, Rows
 from bayesnb.encoding.table import is_labelled
 from bayesnb.estimators import classifier_state
 from bayesnb.estimators.classifier_state import ALPHA, CELLS, ContextHalf, LabelledRows
@@ -69,7 +69,7 @@ class NetworkNB(StructuredNB):
         or one per column. A list of F arrays, or a (C, L) array, is over the joint levels of parents and column; the
         levels of the column vary fastest. A posterior mean is Laplace smoothing of each table. A dict or Series is
         matched by name, such as `{"colour": {"green": 2.0}, "root": 0.5}`. Concentrations that it does not name are 1;
-        a level that it names is declared.
+        a level that it names is declared. An entry may differ between classes: see `CategoricalNB`.
     class_alpha : scalar, (C,) array, or dict or Series by class, default 1
         Concentration of the Dirichlet prior of the class probabilities π: one number for all classes, or one per class.
         An array is in the order of `classes_`; a dict or Series names the classes.
@@ -230,7 +230,7 @@ class SPODE(StructuredNB):
         Dirichlet concentration of each level of a column given each value of its parent: one number for all columns, or
         one per column. A posterior mean is Laplace smoothing of each table. A dict or Series is matched by name, such
         as `{"colour": {"green": 2.0}, "root": 0.5}`. Concentrations that it does not name are 1; a level that it names
-        is declared.
+        is declared. An entry may differ between classes: see `CategoricalNB`.
     class_alpha : scalar, (C,) array, or dict or Series by class, default 1
         Concentration of the Dirichlet prior of the class probabilities π: one number for all classes, or one per class.
         An array is in the order of `classes_`; a dict or Series names the classes.
@@ -393,7 +393,7 @@ class TAN(StructuredNB):
         for that reason. `alpha=[s / n for n in levels]` is the BDeu prior of equivalent sample size s per class, under
         which the score of an arc is the same in both directions. A dict or Series is matched by name, such as
         `{"colour": {"green": 2.0}, "root": 0.5}`. Concentrations that it does not name are 1; a level that it names is
-        declared.
+        declared. An entry may differ between classes: see `CategoricalNB`.
     class_alpha : scalar, (C,) array, or dict or Series by class, default 1
         Concentration of the Dirichlet prior of the class probabilities π: one number for all classes, or one per class.
         An array is in the order of `classes_`; a dict or Series names the classes.
@@ -545,7 +545,7 @@ class TAN(StructuredNB):
                     "parents out of X, or replace missing cells by a level, such as 'missing'."
                 )
             return nodes
-        alpha = np.asarray(self._prior_given_class(columns, len(encoding.classes)).concentration)
+        alpha = np.asarray(self._prior_given_class(columns, encoding.classes).concentration)
         if not (alpha > 0).all():
             raise bad_argument("alpha", self.alpha, "positive, because score='evidence' needs a proper prior")
         # A priori a column has no other parent with probability ½, else each of the other columns equally probably.
@@ -557,14 +557,14 @@ class TAN(StructuredNB):
         """Hyperparameter `score`."""
         return vars(self).get("score", "mi")
 
-    def _block_prior(self, columns: Columns, n_classes: int) -> Any:
+    def _block_prior(self, columns: Columns, classes: Levels) -> Any:
         """Return the prior of one block; full tables under score="evidence" have the prior that scored arcs.
 
         That is the prior given the class alone, with concentrations divided by the number of values of the parent.
         """
         if self._criterion != "evidence" or type(columns) is not NodeColumns:
-            return super()._block_prior(columns, n_classes)
-        return structure.share_among_parents(self._prior_given_class(columns, n_classes), columns)
+            return super()._block_prior(columns, classes)
+        return structure.share_among_parents(self._prior_given_class(columns, classes), columns)
 
     @property
     def _divides_alpha(self) -> bool:
@@ -1176,7 +1176,7 @@ class AODE(StructuredNB):
         Dirichlet concentration of each level of a column given each value of the parent of a member, as in Weka: one
         number for all columns, or one per column. A dict or Series is matched by name, such as
         `{"colour": {"green": 2.0}, "root": 0.5}`. Concentrations that it does not name are 1; a level that it names is
-        declared.
+        declared. An entry may differ between classes: see `CategoricalNB`.
     class_alpha : scalar, (C,) array, dict or Series by class, or "levels", default 1
         Concentration of the Dirichlet prior of the class probabilities of each member. "levels": the number of levels
         of the parent of the member, so that P(class, x_p) = (n + 1)/(N + C · levels) at alpha = 1, as in Weka.

@@ -41,6 +41,8 @@ HOSTILE = [
     of_type("dict", keys=of_type("range", value=[0, 1000, 1]), values=of_type("range", value=[0, 1000])),
     *(of_type("series", labels=own, values=[1.0, 2.0]) for own in ([0, 1], ["x", "y"], [0], [[], []], FIRST)),
     of_type("series", labels=["x", "y"], values=[WIDE, of_type("dict", keys=["z"], values=[1])]),
+    *(of_type("frame", labels=["x", 0], columns=["y"] * 2, values=own) for own in (5, FIRST, WIDE, EMPTY, [1.0] * 4)),
+    of_type("frame", labels=[0] * 3000, columns=[[]] * 3000, values=2.0),
     *(of_type("class", value=own) for own in ("NaiveBayes", "Totals", "Dirichlet", "os")),
     *(FIRST, EMPTY, of_type("tensor", name="none"), of_type("scalar", value=FIRST)),
     of_type("datetime64", value=10**30, unit="ns", step=1),
