@@ -292,6 +292,24 @@ class Encoding:
                 "Only columns of levels and words have concentrations."
             )
 
+    def require_numbers(self, argument: str, prior: object, kind: str | None) -> None:
+        """Raise ValueError if a prior by column names a column that X does not have, or one without such a density.
+
+        `kind` is the kind of columns that the prior is for, None for all numbers. Columns of a network may have a
+        density beside it.
+        """
+        kinds = {
+            j: block.kind for block in self.blocks if block.network is None and not block.role for j in block.index
+        }
+        numeric = numeric_columns(self.blocks)
+        for j in sorted(priors.named_columns(argument, prior, self.feature_names)):
+            if not numeric[j] or (kind and kinds.get(j, kind) != kind):
+                is_kind = kinds.get(j, "categorical")
+                raise ValueError(
+                    f"{argument} names the column {shown(self.feature_names[j])}, whose kind is {is_kind}. Remove the "
+                    "entry, or choose another kind for the column."
+                )
+
 
 def numeric_columns(blocks: Iterable[Columns]) -> list[bool]:
     """(F,) whether each column of X is in a block of numbers, or in a block of levels by its cell, not by its value."""

@@ -27,12 +27,13 @@ from bayesnb.encoding.table import (
     is_labelled,
     match_all_columns,
     match_classes,
+    match_columns,
     match_levels,
     names_classes,
     read_labelled,
     select_columns,
 )
-from bayesnb.families import Binned, ContextTree, Dirichlet, IndependentCuts, Known, TreeAveraged
+from bayesnb.families import Binned, ContextTree, Dirichlet, IndependentCuts, Known, PriorByColumn, TreeAveraged
 
 # == Prior distributions from the hyperparameters of estimators ====================================
 
@@ -184,9 +185,11 @@ def prior_of_numbers(given: Any, columns: Any, classes: Levels, argument: str) -
 
     Parameters
     ----------
-    given : family, empirical prior or str
+    given : family, empirical prior, str, or mapping or Series by column
         Value of the user's `argument`: a prior, or a prior derived from the data, by name or as an object. A field of
-        the prior that is a mapping or a Series names the columns.
+        the prior that is a mapping or a Series names the columns. A mapping or Series by column has such priors, whose
+        fields may name the classes; the entry of None is for the columns that are not named, by default the first
+        empirical prior of the family.
     columns : Columns
         Block of columns of numbers, with their conjugate family.
     classes : Levels
@@ -197,24 +200,67 @@ def prior_of_numbers(given: Any, columns: Any, classes: Levels, argument: str) -
     ValueError
         If the prior is neither, or a field of it is out of range or of another shape.
     """
-    family = columns.family
+    family, shape = columns.family, (len(classes), len(columns.index))
+    if isinstance(given, list | tuple) or not is_labelled(given):
+        names = columns.names, columns.index, columns.n_features
+        return _read_prior(given, family, argument, shape, lambda field, value: match_all_columns(field, value, *names))
+    labelled = read_labelled(argument, given) or {}
+    others = labelled.pop(None, next(iter(family.empirical)))
+    entries = select_columns(argument, labelled, columns.names, columns.index, columns.n_features)
+    fields, derived, source = {name: np.ones(shape) for name in family.least}, dict[int, Any](), np.full(shape[1], -1)
+
+    def match(field: str, value: Any) -> np.ndarray:
+        """Return the parameters of one column, () or (C, 1), from a value that may be a vector over the classes."""
+        values = to_numbers(field, match_classes(field, value, classes))
+        return values[:, None] if values.ndim == 1 else values
+
+    for i, name in enumerate(columns.names):
+        where = f"{argument}[{name if i in entries else None!r}]"
+        prior = _read_prior(entries.get(i, others), family, where, (shape[0], 1), match)
+        if isinstance(prior, family):
+            for field, values in fields.items():
+                values[:, i : i + 1] = getattr(prior, field)
+        else:
+            derived[id(prior)] = prior
+            source[i] = list(derived).index(id(prior))
+    return PriorByColumn(family(**fields), tuple(derived.values()), source) if derived else family(**fields)
+
+
+def _read_prior(
+    given: Any, family: Any, argument: str, shape: tuple[int, int], match: Callable[[str, Any], Any]
+) -> Any:
+    """Return a family with parameters of this shape, or an empirical prior; `match` orders the entries of fields."""
     if isinstance(given, family):
-        shape, fields = (len(classes), len(columns.index)), {}
+        fields = {}
         for name, bound in family.least.items():
             field = f"{argument}.{name}"
-            value = match_all_columns(field, getattr(given, name), columns.names, columns.index, columns.n_features)
-            fields[name] = _to_shape(value, field, shape, bound)
+            fields[name] = _to_shape(match(field, getattr(given, name)), field, shape, bound)
         return family(**fields)
     if isinstance(given, str) and given in family.empirical:
         return family.empirical[given]
+    if isinstance(given, PriorByColumn) and isinstance(given.given, family):
+        _check_fields(given.given, argument, shape)
+        return given
     if type(given) not in set(map(type, family.empirical.values())):
         names = ", ".join(map(repr, family.empirical))
-        raise ValueError(f"{argument}={shown(given)} is unknown; use {names} or a bayesnb.{family.__name__}.")
+        wanted = f"{names}, a bayesnb.{family.__name__}, or a dict of these by column"
+        raise ValueError(f"{argument}={shown(given)} is unknown; use {wanted}.")
     _check_fields(given, argument)
     for name, choices in given.choices.items():
         if getattr(given, name) not in choices:
             raise ValueError(f"{argument}.{name}={shown(getattr(given, name))} is unknown; use one of {choices}.")
     return given
+
+
+def named_columns(argument: str, prior: Any, names: Sequence[str]) -> set[int]:
+    """Return the positions of the columns that a prior of numbers by column names; none for other priors.
+
+    Raises ValueError if there is no such column.
+    """
+    if isinstance(prior, list | tuple) or not is_labelled(prior):
+        return set()
+    labels = [label for label in read_labelled(argument, prior) or () if label is not None]
+    return set(match_columns(argument, dict.fromkeys(labels), names))
 
 
 def prior_of_cells(given: object, argument: str, n_classes: int, sizes: np.ndarray) -> Binned:

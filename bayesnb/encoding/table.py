@@ -872,7 +872,8 @@ def match_all_columns(argument: str, given: Any, names: Sequence[str], index: Se
         raise _two_readings(argument, given, f"the columns are {_list(names)}", "columns")
     entries = select_columns(argument, given, names, index, n_columns)
     if not len(entries) == len(labelled) == len(names):
-        raise ValueError(f"{argument} must name exactly the columns {_list(names)}. It names {_list(labelled)}.")
+        named = f"{argument} must name exactly the columns {_list(names)}. It names {_list(labelled)}"
+        raise ValueError(f"{named}. For some columns, pass a dict {{column: prior}} in place of the prior.")
     return [entries[i] for i in range(len(names))]
 
 

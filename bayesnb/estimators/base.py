@@ -13,6 +13,7 @@ import numpy as np
 from sklearn.utils.validation import check_is_fitted
 
 from bayesnb._util.arguments import bad_argument, require_number, shown
+from bayesnb._util.kinds import KINDS
 from bayesnb.encoding import (
     Columns,
     Encoding,
@@ -558,6 +559,8 @@ class NaiveBayesClassifier(FittedClassifier):
             wanted = "None or a bayesnb.NaiveBayes, such as prior_ of a fitted classifier; concentrations are `alpha`"
             raise bad_argument("prior", self.prior, wanted)
         encoding.require_concentrations(self._concentrations)
+        for argument, kind in (("prior", None), *((f"{kind}_prior", kind) for kind in KINDS)):
+            encoding.require_numbers(argument, getattr(self, argument, None), kind)
         classes = encoding.classes
         class_prior = priors.class_distribution(self.class_prior, self.class_alpha, classes)
         return NaiveBayes(class_prior, tuple(self._block_prior(columns, classes) for columns in encoding.blocks))

@@ -17,6 +17,7 @@ from bayesnb._util.precision import float64
 from bayesnb._util.terminal import card, progress, table
 from bayesnb._util.warnings import warn
 from bayesnb.encoding import Columns, Encoding, Levels, Rows, Table, check_partial_labels, check_weights, ignore_unknown
+from bayesnb.encoding.table import is_labelled
 from bayesnb.estimators import classifier_state, predictions
 from bayesnb.estimators.base import NaiveBayesClassifier, check_features, require_attribute, wrapped_estimator
 from bayesnb.estimators.classifier_state import Batch
@@ -465,11 +466,16 @@ def use_pooled_priors(nb: NaiveBayesClassifier) -> None:
     The classes change from one iteration of EM to the next, and the variance within them would change the prior.
     """
     for name in ("prior", *(f"{family.kind}_prior" for family in OF_NUMBERS)):
-        value: object = getattr(nb, name, None)
-        if hasattr(value, "of_unknown_classes"):
-            nb.set_params(**{name: value.of_unknown_classes()})
-        elif isinstance(value, str) and value == "within":
-            nb.set_params(**{name: "pooled"})
+        if hasattr(nb, name):
+            nb.set_params(**{name: _pool(getattr(nb, name))})
+
+
+def _pool(prior: Any) -> Any:
+    """Return a prior of numbers, or priors by column, with the variance over all rows in place of that in classes."""
+    if isinstance(prior, list | tuple) or not is_labelled(prior):
+        is_within = isinstance(prior, str) and prior == "within"
+        return prior.of_unknown_classes() if hasattr(prior, "of_unknown_classes") else "pooled" if is_within else prior
+    return {column: _pool(entry) for column, entry in {None: "within", **dict(prior.items())}.items()}
 
 
 # == Latent class models: mixtures of naive Bayes components, fitted by EM =========================

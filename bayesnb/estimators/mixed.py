@@ -15,6 +15,7 @@ from bayesnb._util.arguments import bad_argument, require_choice, require_number
 from bayesnb._util.kinds import KINDS
 from bayesnb._util.precision import float64
 from bayesnb.encoding import Columns, CountColumns, Encoding, RealColumns, Rows, Table
+from bayesnb.encoding.priors import class_distribution, named_columns
 from bayesnb.encoding.table import is_labelled, match_columns
 from bayesnb.estimators import classifier_state
 from bayesnb.estimators.base import NaiveBayesClassifier, wrapped_estimator
@@ -31,7 +32,7 @@ from bayesnb.estimators.plain import (
     level_columns,
 )
 from bayesnb.estimators.predictions import require_unnested
-from bayesnb.families import EmpiricalAveraged, NormalInverseGamma, averaged
+from bayesnb.families import NormalInverseGamma, averaged
 from bayesnb.fitted.counting import Counted
 from bayesnb.fitted.state import require_estimate
 from bayesnb.model import Estimate, NaiveBayes
@@ -108,10 +109,12 @@ class MixedNB(NaiveBayesClassifier):
         the assumption that they are missing at random.
     binarize : float or None, default 0
         A Bernoulli feature is present if its cell exceeds this threshold. None: cells are 0 or 1 already.
-    gaussian_prior : {"within", "pooled"}, NormalInverseGamma or EmpiricalNormal, default "within"
+    gaussian_prior : {"within", "pooled"}, NormalInverseGamma, EmpiricalNormal or dict by column, default "within"
         Prior of the mean and variance of the Gaussian columns. "within": empirical Bayes, with m the mean of the column
         over all rows, κ = 0.1, a = 1, and b the variance of the column within the classes. "pooled": the same, with b
-        the variance over all rows. A NormalInverseGamma is used as given.
+        the variance over all rows. A NormalInverseGamma is used as given. A dict by column gives the prior of some
+        columns, such as `{"age": NormalInverseGamma(...)}`, whose fields may also be dicts by class; the other columns
+        have the default prior, or that of the entry `None`. A column that the dict names is Gaussian.
     binned_prior : "independent" or IndependentCuts, default "independent"
         Prior of the cuts of the binned columns, and of the probabilities of their bins. "independent" is
         `IndependentCuts(concentration=4.0, cuts=1.0)`: about one cut is expected, and the probabilities count as four
@@ -122,12 +125,12 @@ class MixedNB(NaiveBayesClassifier):
     edges : dict or Series {column: edges}, or list with an entry per binned column, optional
         Ends of the cells of the binned columns, in place of quantiles, in the units of the column. Under
         ``numbers="auto"`` a dict may name other columns of numbers; those with a normal density do not use their edges.
-    poisson_prior : "pooled" or GammaPoisson, default "pooled"
+    poisson_prior : "pooled", GammaPoisson, EmpiricalRate or dict by column, default "pooled"
         Prior of the rates of the Poisson columns. "pooled": empirical Bayes, Gamma(1, 1/mean), with the mean of the
-        column over all rows.
-    exponential_prior : "pooled", GammaExponential or EmpiricalDuration, default "pooled"
+        column over all rows. A dict is as for `gaussian_prior`: a column that it names is a Poisson column.
+    exponential_prior : "pooled", GammaExponential, EmpiricalDuration or dict by column, default "pooled"
         Prior of the rates of the exponential columns. "pooled": empirical Bayes, Gamma(1, mean), with the mean of the
-        column over all rows.
+        column over all rows. A dict is as for `gaussian_prior`: a column that it names is an exponential column.
     prior : NaiveBayes, optional
         Complete prior of the classifier. Replaces `alpha`, `class_alpha`, `class_prior` and the priors of each kind.
 
@@ -296,12 +299,12 @@ class MixedNB(NaiveBayesClassifier):
         """Return columns of numbers, by position, and their rows, as a normal and a binned block; none is empty.
 
         A column is binned if cross-fitted scores of labels are better by more than 1e-9 nats per row, see
-        `compare_densities`, which shrinks the gains to a common one. The terms of the columns by fits to halves are
-        returned, too, if rows suffice for a comparison.
+        `compare_densities`, which shrinks gains to a common one, unless `gaussian_prior` names the column. The terms
+        of the columns by fits to halves are returned, too, if rows suffice for a comparison.
         """
-        table, of_numbers = batch.table, classifier_state.copy_unfitted(self)
+        table, classes = batch.table, batch.encoding.classes
         binned = [j for j, kind in enumerate(self._named_kinds(table)) if kind == "binned"]
-        of_numbers.alpha = ALPHA  # `alpha` may name columns of levels, which the encoding of numbers does not have.
+        class_prior = class_distribution(self.class_prior, self.class_alpha, classes)
         learned = (
             RealColumns(*table.columns_at(index), NormalInverseGamma),
             cell_columns(table, index, self.cells, self.edges, binned),
@@ -310,13 +313,14 @@ class MixedNB(NaiveBayesClassifier):
 
         def density(columns: Columns, rows: Rows) -> Density:
             """Return the rows of these columns, and fits to parts of them."""
-            every = batch._replace(encoding=Encoding(batch.encoding.classes, (columns,)), rows=(rows,))
-            prior = of_numbers._empirical_prior(every.count_rows())
+            every = batch._replace(encoding=Encoding(classes, (columns,)), rows=(rows,))
+            prior = NaiveBayes(class_prior, (self._block_prior(columns, classes),))
             return Density(every.encoding, rows, lambda weight: every._replace(weight=weight).posterior(prior))
 
         first, second = (density(*pair) for pair in pairs)
         gains, terms = compare_densities(first, second, batch.label, batch.weight)
-        is_binned = gains > _ROUNDING
+        is_normal = named_columns("gaussian_prior", self.gaussian_prior, table.names)
+        is_binned = (gains > _ROUNDING) & ~np.isin(index, list(is_normal))
         kept = (np.flatnonzero(~is_binned), np.flatnonzero(is_binned))
         chosen = [(columns.select(keep), rows.select(keep)) for (columns, rows), keep in zip(pairs, kept, strict=True)]
         return [pair for pair in chosen if len(pair[0].index)], None if terms is None else terms(is_binned)
@@ -369,6 +373,12 @@ class MixedNB(NaiveBayesClassifier):
                     raise ValueError(f"{kind} names column {shown(table.names[j])} twice. Name the column once.")
                 if kinds[j] is not None:
                     raise ValueError(f"Column {shown(table.names[j])} is listed as both {kinds[j]} and {kind}.")
+                kinds[j] = kind
+        for kind in (family.kind for family in families.OF_NUMBERS):
+            for j in named_columns(f"{kind}_prior", getattr(self, f"{kind}_prior"), table.names):
+                if kinds[j] not in (None, kind):
+                    problem = f"{kind}_prior names column {shown(table.names[j])}, which is listed as {kinds[j]}"
+                    raise ValueError(f"{problem}. Remove one of the two.")
                 kinds[j] = kind
         for j in declared_columns(table, self.categories, self.alpha):
             kinds[j] = kinds[j] or "categorical"
@@ -519,7 +529,7 @@ class FeatureAveragedNB(NaiveBayesClassifier):
             )
         inclusion, (columns, prior, statistics) = {}, gaussian[-1]
         for value in kappa:
-            vague = averaged(prior.dependent.with_hyperparameters({"kappa": value}), prior.log_odds)
+            vague: Any = averaged(prior.dependent.with_hyperparameters({"kappa": value}), prior.log_odds)
             inclusion[value] = expit(float64(vague.update)(statistics).log_odds)
         return pd.DataFrame(inclusion, index=pd.Index(columns.names, name="feature")).rename_axis(columns="kappa")
 
@@ -557,11 +567,9 @@ class FeatureAveragedNB(NaiveBayesClassifier):
         require_estimate(self.estimate, self._estimates)
         base = self._base()._empirical_prior(counted)
         log_odds = self._prior_log_odds(counted.encoding)
-        blocks = [
-            (EmpiricalAveraged if callable(family) else averaged)(family, log_odds[list(columns.index)])
-            for columns, family in zip(counted.encoding.blocks, base.blocks, strict=True)
-        ]
-        return NaiveBayes(base.class_prior, tuple(blocks))
+        pairs = zip(counted.encoding.blocks, base.blocks, strict=True)
+        blocks = tuple(averaged(family, log_odds[list(columns.index)]) for columns, family in pairs)
+        return NaiveBayes(base.class_prior, blocks)
 
     def _prior_log_odds(self, encoding: Encoding) -> np.ndarray:
         """Return (F,) prior log odds that a feature depends on the class; ValueError for invalid probabilities."""

@@ -483,12 +483,14 @@ class GaussianNB(NumbersNB):
 
     Parameters
     ----------
-    prior : {"within", "pooled"}, NormalInverseGamma, EmpiricalNormal or NaiveBayes, default "within"
+    prior : {"within", "pooled"}, NormalInverseGamma, EmpiricalNormal, dict by column, or NaiveBayes, default "within"
         Prior of the mean and variance of each feature, or a complete prior of the classifier. "within": empirical
         Bayes, with m the mean of the feature over all rows, which counts as a tenth of a row (κ = 0.1), and b its
         variance within the classes, which counts as two rows (a = 1). "pooled": the same, with b the variance over all
         rows; see the notes. `bayesnb.families.EmpiricalNormal` takes other κ and a. A NormalInverseGamma is used as
-        given; its fields are scalars, (F,) or (C, F).
+        given; its fields are scalars, (F,) or (C, F). A dict by column gives the prior of some columns, such as
+        `{"age": NormalInverseGamma(...)}`, whose fields may also be dicts by class; the other columns have the default
+        prior, or that of the entry `None`.
     class_alpha : scalar, (C,) array, or dict or Series by class, default 1
         Concentration of the Dirichlet prior of the class probabilities π: one number for all classes, or one per class.
         An array is in the order of `classes_`; a dict or Series names the classes.
@@ -578,10 +580,12 @@ class PoissonNB(NumbersNB):
 
     Parameters
     ----------
-    prior : "pooled", GammaPoisson or NaiveBayes, default "pooled"
+    prior : "pooled", GammaPoisson, EmpiricalRate, dict by column, or NaiveBayes, default "pooled"
         Prior of the rate of each feature, or a complete prior of the classifier. "pooled": empirical Bayes, with a = 1
         and b = 1/mean, for the mean of the feature over all rows. A GammaPoisson is used as given; its fields are
-        scalars, (F,) or (C, F).
+        scalars, (F,) or (C, F). A dict by column gives the prior of some columns, such as
+        `{"visits": GammaPoisson(...)}`, whose fields may also be dicts by class; the other columns have the default
+        prior, or that of the entry `None`.
     class_alpha : scalar, (C,) array, or dict or Series by class, default 1
         Concentration of the Dirichlet prior of the class probabilities π: one number for all classes, or one per class.
         An array is in the order of `classes_`; a dict or Series names the classes.
@@ -666,10 +670,12 @@ class ExponentialNB(NumbersNB):
 
     Parameters
     ----------
-    prior : "pooled", GammaExponential, EmpiricalDuration or NaiveBayes, default "pooled"
+    prior : "pooled", GammaExponential, EmpiricalDuration, dict by column, or NaiveBayes, default "pooled"
         Prior of the rate of each feature, or a complete prior of the classifier. "pooled": empirical Bayes, with a = 1
         and b the mean of the feature over all rows, which counts as one row. `bayesnb.families.EmpiricalDuration` takes
-        other strengths. A GammaExponential is used as given; its fields are scalars, (F,) or (C, F).
+        other strengths. A GammaExponential is used as given; its fields are scalars, (F,) or (C, F). A dict by column
+        gives the prior of some columns, such as `{"wait": GammaExponential(...)}`, whose fields may also be dicts by
+        class; the other columns have the default prior, or that of the entry `None`.
     class_alpha : scalar, (C,) array, or dict or Series by class, default 1
         Concentration of the Dirichlet prior of the class probabilities π: one number for all classes, or one per class.
         An array is in the order of `classes_`; a dict or Series names the classes.

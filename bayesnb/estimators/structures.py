@@ -96,10 +96,11 @@ class NetworkNB(StructuredNB):
         durations, in seconds. "dtype": whole numbers, too. Columns with at most two distinct numbers in ten or more
         present cells are categorical. The values decide, not the container or its type. None: no column. The columns
         of a list are Gaussian given the class, and take no part in the structure.
-    gaussian_prior : {"within", "pooled"}, NormalInverseGamma or EmpiricalNormal, default "within"
+    gaussian_prior : {"within", "pooled"}, NormalInverseGamma, EmpiricalNormal or dict by column, default "within"
         Prior of the mean and variance of the Gaussian columns. "within": empirical Bayes, with m the mean of the column
         over all rows, κ = 0.1, a = 1, and b the variance of the column within the classes. "pooled": the same, with b
-        the variance over all rows. A NormalInverseGamma is used as given.
+        the variance over all rows. A NormalInverseGamma is used as given. A dict gives the prior of some columns, such
+        as `{"age": NormalInverseGamma(...)}`; the others have the default prior, or that of the entry `None`.
     numbers : {"gaussian", "binned"}, default "gaussian"
         Treatment of the columns that `gaussian="auto"` or `"dtype"` selects. "gaussian": they are normal given the
         class, and take no part in the structure. "binned": they take part in the structure by their cells, `edges_`.
@@ -257,10 +258,11 @@ class SPODE(StructuredNB):
         durations, in seconds. "dtype": whole numbers, too. Columns with at most two distinct numbers in ten or more
         present cells are categorical. The values decide, not the container or its type. None: no column. The columns
         of a list are Gaussian given the class, and take no part in the structure.
-    gaussian_prior : {"within", "pooled"}, NormalInverseGamma or EmpiricalNormal, default "within"
+    gaussian_prior : {"within", "pooled"}, NormalInverseGamma, EmpiricalNormal or dict by column, default "within"
         Prior of the mean and variance of the Gaussian columns. "within": empirical Bayes, with m the mean of the column
         over all rows, κ = 0.1, a = 1, and b the variance of the column within the classes. "pooled": the same, with b
-        the variance over all rows. A NormalInverseGamma is used as given.
+        the variance over all rows. A NormalInverseGamma is used as given. A dict gives the prior of some columns, such
+        as `{"age": NormalInverseGamma(...)}`; the others have the default prior, or that of the entry `None`.
     numbers : {"gaussian", "binned"}, default "gaussian"
         Treatment of the columns that `gaussian="auto"` or `"dtype"` selects. "gaussian": they are normal given the
         class, and take no part in the structure. "binned": they take part in the structure by their cells, `edges_`.
@@ -420,10 +422,11 @@ class TAN(StructuredNB):
         durations, in seconds. "dtype": whole numbers, too. Columns with at most two distinct numbers in ten or more
         present cells are categorical. The values decide, not the container or its type. None: no column. The columns
         of a list are Gaussian given the class, and take no part in the structure.
-    gaussian_prior : {"within", "pooled"}, NormalInverseGamma or EmpiricalNormal, default "within"
+    gaussian_prior : {"within", "pooled"}, NormalInverseGamma, EmpiricalNormal or dict by column, default "within"
         Prior of the mean and variance of the Gaussian columns. "within": empirical Bayes, with m the mean of the column
         over all rows, κ = 0.1, a = 1, and b the variance of the column within the classes. "pooled": the same, with b
-        the variance over all rows. A NormalInverseGamma is used as given.
+        the variance over all rows. A NormalInverseGamma is used as given. A dict gives the prior of some columns, such
+        as `{"age": NormalInverseGamma(...)}`; the others have the default prior, or that of the entry `None`.
     numbers : {"gaussian", "binned"}, default "gaussian"
         Treatment of the columns that `gaussian="auto"` or `"dtype"` selects. "gaussian": they are normal given the
         class, and take no part in the structure. "binned": they take part in the structure by their cells, `edges_`.
@@ -658,10 +661,11 @@ class KDB(StructuredNB):
         durations, in seconds. "dtype": whole numbers, too. Columns with at most two distinct numbers in ten or more
         present cells are categorical. The values decide, not the container or its type. None: no column. The columns
         of a list are Gaussian given the class, and take no part in the structure.
-    gaussian_prior : {"within", "pooled"}, NormalInverseGamma or EmpiricalNormal, default "within"
+    gaussian_prior : {"within", "pooled"}, NormalInverseGamma, EmpiricalNormal or dict by column, default "within"
         Prior of the mean and variance of the Gaussian columns. "within": empirical Bayes, with m the mean of the column
         over all rows, κ = 0.1, a = 1, and b the variance of the column within the classes. "pooled": the same, with b
-        the variance over all rows. A NormalInverseGamma is used as given.
+        the variance over all rows. A NormalInverseGamma is used as given. A dict gives the prior of some columns, such
+        as `{"age": NormalInverseGamma(...)}`; the others have the default prior, or that of the entry `None`.
     numbers : {"gaussian", "binned"}, default "binned"
         Treatment of the columns that `gaussian="auto"` or `"dtype"` selects. "gaussian": they are normal given the
         class, and take no part in the structure. "binned": they take part in the structure by their cells, `edges_`.
@@ -959,10 +963,11 @@ class TreeAveragedNB(StructuredNB):
         durations, in seconds. "dtype": whole numbers, too. Columns with at most two distinct numbers in ten or more
         present cells are categorical. The values decide, not the container or its type. None: no column. The columns
         of a list are Gaussian given the class, and take no part in the structure.
-    gaussian_prior : {"within", "pooled"}, NormalInverseGamma or EmpiricalNormal, default "within"
+    gaussian_prior : {"within", "pooled"}, NormalInverseGamma, EmpiricalNormal or dict by column, default "within"
         Prior of the mean and variance of the Gaussian columns. "within": empirical Bayes, with m the mean of the column
         over all rows, κ = 0.1, a = 1, and b the variance of the column within the classes. "pooled": the same, with b
-        the variance over all rows. A NormalInverseGamma is used as given.
+        the variance over all rows. A NormalInverseGamma is used as given. A dict gives the prior of some columns, such
+        as `{"age": NormalInverseGamma(...)}`; the others have the default prior, or that of the entry `None`.
     numbers : {"gaussian", "binned"}, default "binned"
         Treatment of the columns that `gaussian="auto"` or `"dtype"` selects. "gaussian": they are normal given the
         class, and take no part in the structure. "binned": they take part in the structure by their cells, `edges_`. A
@@ -1203,10 +1208,11 @@ class AODE(StructuredNB):
         durations, in seconds. "dtype": whole numbers, too. Columns with at most two distinct numbers in ten or more
         present cells are categorical. The values decide, not the container or its type. None: no column. The columns
         of a list are Gaussian given the class, and take no part in the structure.
-    gaussian_prior : {"within", "pooled"}, NormalInverseGamma or EmpiricalNormal, default "within"
+    gaussian_prior : {"within", "pooled"}, NormalInverseGamma, EmpiricalNormal or dict by column, default "within"
         Prior of the mean and variance of the Gaussian columns. "within": empirical Bayes, with m the mean of the column
         over all rows, κ = 0.1, a = 1, and b the variance of the column within the classes. "pooled": the same, with b
-        the variance over all rows. A NormalInverseGamma is used as given.
+        the variance over all rows. A NormalInverseGamma is used as given. A dict gives the prior of some columns, such
+        as `{"age": NormalInverseGamma(...)}`; the others have the default prior, or that of the entry `None`.
     numbers : {"gaussian", "binned"}, default "gaussian"
         Treatment of the columns that `gaussian="auto"` or `"dtype"` selects. "gaussian": they are normal given the
         class, and take no part in the structure. "binned": they take part in the structure by their cells, `edges_`. A

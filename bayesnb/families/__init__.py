@@ -8,7 +8,7 @@ from bayesnb.families.contexts import ContextsOfRows, ContextTree
 from bayesnb.families.dirichlet import Dirichlet, Known
 from bayesnb.families.gamma import Durations, EmpiricalDuration, EmpiricalRate, GammaExponential, GammaPoisson, Totals
 from bayesnb.families.normal import EmpiricalNormal, Moments, NormalInverseGamma
-from bayesnb.families.numbers import Complete, Empirical, EmpiricalPrior
+from bayesnb.families.numbers import Complete, Empirical, EmpiricalPrior, PriorByColumn
 from bayesnb.families.protocol import Family, Likelihood, SufficientStatistics, offers, pooled, reason_for_lack
 from bayesnb.families.rows import Counts, LevelCounts, OneHot, PackedCounts, Pairs, Presence, empty_counts
 from bayesnb.families.structures import TreeAveraged
@@ -47,6 +47,7 @@ __all__ = [
     "PackedCounts",
     "Pairs",
     "Presence",
+    "PriorByColumn",
     "SufficientStatistics",
     "Totals",
     "TreeAveraged",

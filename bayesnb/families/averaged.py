@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from abc import abstractmethod
 from collections.abc import Mapping
-from dataclasses import fields
 from typing import Any, ClassVar, Self
 
 import jax
@@ -310,20 +309,23 @@ class EmpiricalAveraged(EmpiricalPrior):
         return AveragedCells(family, jax.tree.map(lambda field: field[:1], family), self.log_odds)
 
 
-def averaged(family: Any, log_odds: np.ndarray) -> Averaged:
+def averaged(family: Any, log_odds: np.ndarray) -> Averaged | EmpiricalAveraged:
     """Average of a family over C classes and of the same family over one class, with `log_odds` (F,) of dependence.
+
+    The average of a prior that is derived from data is a prior of that type, too.
 
     Raises
     ------
     ValueError
         If the family is not the same in all classes.
     """
-    values = [np.asarray(getattr(family, field.name)) for field in fields(family)]
-    if any((v != v[:1]).any() for v in values if v.ndim == 2):
+    if any(np.ndim(leaf) == 2 and (leaf != leaf[:1]).any() for leaf in jax.tree.leaves(family)):
         raise ValueError(
             "The prior differs between classes; FeatureAveragedNB needs the same prior in all. Pass alpha, or the "
             "parameters of the prior, without a class axis."
         )
+    if isinstance(family, EmpiricalPrior):
+        return EmpiricalAveraged(family, log_odds)
     if isinstance(family, Dirichlet):
         return AveragedLevels(family, Dirichlet(family.concentration[:1], family.group, family.num_groups), log_odds)
     return AveragedCells(family, jax.tree.map(lambda v: v[:1], family), log_odds)

@@ -384,7 +384,6 @@ class EmpiricalPrior(ABC):
     def __call__(self, statistics: Any, together: Any) -> Any:
         """Prior derived from the statistics of each class (C, F), and of all classes together (1, F)."""
 
-    @final
     def with_hyperparameters(self: Any, values: Mapping[str, Any]) -> Any:
         """Copy with the hyperparameters in `values` that `tunable` names replaced."""
         fields = {field: values[name] for name, field in self.tunable.items() if name in values}
@@ -394,6 +393,54 @@ class EmpiricalPrior(ABC):
     def update_keeping_prior(self, statistics: Any) -> Empirical:
         """Posterior whose readings leave rows out of the data and of the prior that is derived from the data."""
         return Empirical(self, statistics)
+
+
+@pytree
+class PriorByColumn(EmpiricalPrior):
+    """Prior of columns of which some have given parameters, and the others parameters that are derived from the data.
+
+    Parameters
+    ----------
+    given : family
+        Family with parameters (C, F); those of the other columns are not used.
+    derived : tuple of EmpiricalPrior
+        Priors of the other columns.
+    source : (F,) int array
+        For each column the position in `derived`, -1 for given parameters.
+    """
+
+    given: Any
+    derived: tuple[Any, ...]
+    source: Array
+
+    @property
+    def tunable(self) -> Mapping[str, str]:  # type: ignore[override]
+        """Hyperparameters for the strength of the prior, and the field that each one is about."""
+        tunable: Mapping[str, str] = self.given.tunable
+        return tunable
+
+    def __call__(self, statistics: Any, together: Any) -> Any:
+        """Prior of all columns, of which some are derived from the statistics, of each class and of all together."""
+        family = self.given
+        for k, prior in enumerate(self.derived):
+            derived = prior(statistics, together)
+            family = map_leaves(partial(_replace_columns, self.source == k), family, derived)
+        return family
+
+    def with_hyperparameters(self, values: Mapping[str, Any]) -> PriorByColumn:
+        """Copy with the hyperparameters in `values` replaced, in given and in derived priors."""
+        derived = tuple(prior.with_hyperparameters(values) for prior in self.derived)
+        return replace(self, given=self.given.with_hyperparameters(values), derived=derived)
+
+    def of_unknown_classes(self) -> PriorByColumn:
+        """Copy of this prior that can be derived without class labels."""
+        derived = (getattr(prior, "of_unknown_classes", lambda prior=prior: prior)() for prior in self.derived)
+        return replace(self, derived=tuple(derived))
+
+
+def _replace_columns(replaced: Array, old: Array, new: Array) -> Array:
+    """(C, …, F) array `old` with the columns of `new` where `replaced` (F,); leave-one-out has an axis of rows."""
+    return xp.where(replaced, new, old if xp.ndim(old) == xp.ndim(new) else old[:, None])
 
 
 @pytree

@@ -38,8 +38,17 @@ def structured(make, **options):
     return make(categories={"a": list("uvw"), "b": list("xy")}, **options)
 
 
+OF_ONE = {1: bnb.NormalInverseGamma(loc=1e4, kappa=0.3, concentration=1.5, rate=500.0)}
+BY_CLASS = {
+    0: bnb.NormalInverseGamma(loc={0: 0.0, 1: 1.0, 2: 2.0}, kappa=2.0, concentration=[1.0, 2.0, 3.0], rate=1.0),
+    2: "pooled",
+}
 PROBLEMS = {
     "within": (bnb.GaussianNB(), REAL),
+    "within, one given": (bnb.GaussianNB(prior=OF_ONE), REAL),
+    "by class, gaps": (bnb.GaussianNB(prior=BY_CLASS), GAPS),
+    "rates, one given": (bnb.PoissonNB(prior={2: bnb.GammaPoisson(2.0, 0.5)}), COUNTS),
+    "averaged, one given": (bnb.FeatureAveragedNB(bnb.GaussianNB(prior=OF_ONE)), GAPS),
     "pooled": (bnb.GaussianNB(prior="pooled"), REAL),
     "within, gaps": (bnb.GaussianNB(class_prior=[0.2, 0.3, 0.5]), GAPS),
     "pooled, gaps": (bnb.GaussianNB(prior="pooled"), GAPS),
@@ -56,7 +65,10 @@ PROBLEMS = {
 @pytest.mark.parametrize("weight", [np.ones(N), WEIGHT], ids=["", "weighted"])
 @pytest.mark.parametrize(
     "kind",
-    [k if k in ("within", "within, gaps", "rates") else pytest.param(k, marks=pytest.mark.slow) for k in PROBLEMS],
+    [
+        k if k in ("within, one given", "within, gaps", "rates") else pytest.param(k, marks=pytest.mark.slow)
+        for k in PROBLEMS
+    ],
 )
 def test_every_refit_derives_the_prior_without_the_row(kind, weight):
     """Slow ones compile kernels of their own."""
@@ -87,9 +99,10 @@ def test_a_prior_of_all_rows_would_tell_the_label_of_noise():
 
 
 @pytest.mark.slow("compiles kernels of its own")
-def test_tuning_maximises_what_refits_score():
+@pytest.mark.parametrize("prior", ["within", OF_ONE], ids=["within", "one given"])
+def test_tuning_maximises_what_refits_score(prior):
     X, y = REAL[:, :3], LABEL
-    nb = bnb.GaussianNB().fit(X, y, WEIGHT)
+    nb = bnb.GaussianNB(prior=prior).fit(X, y, WEIGHT)
     tuned = bnb.tune_alpha(nb, X, y, sample_weight=WEIGHT, bounds=(0.01, 100.0))
     refits = log_proba_without_each(tuned.estimator, X, y, WEIGHT)[np.arange(N), y]
     assert tuned.objective == pytest.approx(WEIGHT @ refits, rel=1e-10)
