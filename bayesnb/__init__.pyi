@@ -7,7 +7,7 @@ from .analysis.conformal import conformal
 from .analysis.dependence import check_independence
 from .analysis.drift import check_drift
 from .analysis.explanation import explain, top_words, value_of_information
-from .analysis.predictive import posterior_predictive_check, prior_predictive, prior_sensitivity
+from .analysis.predictive import parameter_sensitivity, posterior_predictive_check, prior_predictive, prior_sensitivity
 from .analysis.prevalence import estimate_prevalence
 from .analysis.selection import bayes_factor, loo, permutation_null, prequential, tune_alpha
 from .decision import decide
@@ -116,6 +116,7 @@ __all__ = [
     "loo_terms",
     "numpyro_model",
     "numpyro_source",
+    "parameter_sensitivity",
     "parameter_table",
     "permutation_null",
     "plots",

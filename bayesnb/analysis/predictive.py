@@ -35,6 +35,7 @@ from bayesnb.uncertainty.replicates import (
     replicate_rows,
     simulate_cells,
 )
+from bayesnb.uncertainty.tables import locate_parameters
 
 # == Statistics of labelled tables that a model may fail to replicate, for many tables of the same rows at a time
 
@@ -821,7 +822,7 @@ def prior_sensitivity(
     -----
     The prior of the classes is not changed. Rows are not counted again: a prior of another strength is updated with the
     same statistics. The table shows how far predictions depend on the strength of the prior, not which strength is
-    right.
+    right. `parameter_sensitivity` shows the same for parameters.
 
     Examples
     --------
@@ -855,6 +856,92 @@ def prior_sensitivity(
     return frame.assign(prediction=labels, label_changes=frame["label_changes"].astype(bool))
 
 
+def parameter_sensitivity(
+    nb: Classifier,
+    alpha: tuple[float, float] = (0.1, 10),
+    prob: float = 0.9,
+    features: Iterable[object] | None = None,
+    *,
+    steps: int = 5,
+) -> pd.DataFrame:
+    """Range of the estimate and interval of each parameter, as the prior becomes weaker or stronger.
+
+    Parameters
+    ----------
+    nb : fitted classifier of bayesnb
+        Classifier whose prior is varied.
+    alpha : (float, float)
+        Interval of the strength, as in `prior_sensitivity`: `alpha` itself if that is a scalar, otherwise a factor on
+        the prior sample size, 1 for the prior of `nb`.
+    prob : float, default 0.9
+        Posterior probability of the intervals, in (0, 1).
+    features : iterable of column names or indices, optional
+        Describe the parameters of these columns only. Default: all columns.
+    steps : int
+        Number of strengths, evenly spaced in log.
+
+    Returns
+    -------
+    DataFrame
+        One row for each parameter, in the order of `parameter_table`.
+
+        class, feature, level
+            as in `parameter_table`
+        mean, sd, lower, upper : float
+            posterior mean, standard deviation and interval under the prior of `nb`
+        least_mean, greatest_mean : float
+            least and greatest posterior mean over the strengths and the prior of `nb`; NaN if a mean does not exist
+        least_lower, greatest_upper : float
+            ends of the union of the intervals
+        shift : float
+            largest distance of a mean from `mean`, in units of `sd`; NaN if `sd` or a mean does not exist
+
+    Raises
+    ------
+    ImproperPosteriorError
+        If a level with concentration 0 has no count.
+    ValueError
+        If `alpha` is not 0 < lower < upper, `steps` is less than two, `prob` is not in (0, 1), or `features` names a
+        column that X does not have.
+
+    Notes
+    -----
+    The prior of the classes is not changed. A `shift` above 1 says that the choice of the prior moves the estimate by
+    more than the posterior leaves uncertain. The table does not show which strength is right.
+
+    Examples
+    --------
+    >>> from bayesnb import CategoricalNB, parameter_sensitivity
+    >>> nb = CategoricalNB().fit([["sun"], ["sun"], ["rain"]], ["out", "out", "in"])
+    >>> parameter_sensitivity(nb)[["class", "level", "mean", "least_mean", "greatest_mean", "shift"]].round(2)
+      class level  mean  least_mean  greatest_mean  shift
+    0    in  rain  0.67        0.52           0.92   1.06
+    1    in   sun  0.33        0.08           0.48   1.06
+    2   out  rain  0.25        0.05           0.45   1.06
+    3   out   sun  0.75        0.55           0.95   1.06
+    """
+    fitted = require_posterior(nb, "parameter_sensitivity")
+    low, high = require_interval("alpha", alpha, "(0.1, 10)")
+    require_integer("steps", steps, least=2)
+    unit, strength = _strength(nb, fitted)
+    table = locate_parameters(fitted, prob, features)
+    is_of_column = table["block"] >= 0
+    varied = []
+    for of_blocks in np.repeat(np.geomspace(low, high, steps)[:, None], len(strength), axis=1):
+        prior = _with_strength(unit, of_blocks)
+        varied.append(locate_parameters(replace(fitted, empirical_prior=prior), prob, features)[is_of_column])
+    table = table[is_of_column].reset_index(drop=True)
+    mean, lower, upper = (
+        np.stack([table[name], *(other[name] for other in varied)]) for name in ("mean", "lower", "upper")
+    )
+    ranges = {"least_mean": mean.min(axis=0), "greatest_mean": mean.max(axis=0)}
+    ranges |= {"least_lower": lower.min(axis=0), "greatest_upper": upper.max(axis=0)}
+    sd, moved = table["sd"].to_numpy(), abs(mean - mean[0]).max(axis=0)
+    # Known parameters, such as the probability of the only level, do not move.
+    shift = np.where(sd > 0, moved / np.where(np.isfinite(sd) & (sd > 0), sd, np.nan), moved)
+    return table[["class", "feature", "level", "mean", "sd", "lower", "upper"]].assign(**ranges, shift=shift)
+
+
 def _strength(nb: Classifier, fitted: Fitted) -> tuple[NaiveBayes, np.ndarray]:
     """Return the prior for alpha=1, and the strength (B,) of each block: `alpha` if it is one number, else 1."""
     prior = fitted.prior
@@ -868,6 +955,11 @@ def _strength(nb: Classifier, fitted: Fitted) -> tuple[NaiveBayes, np.ndarray]:
     return unit.prior, np.where(levels, float(alpha), 1.0)
 
 
+def _with_strength(unit: NaiveBayes, strength: Any) -> NaiveBayes:
+    """Return the prior whose blocks have `strength` (B,) times the prior sample size of `unit`."""
+    return replace(unit, blocks=tuple(block.scale(by) for block, by in zip(unit.blocks, strength, strict=True)))
+
+
 @kernel(static_argnames="estimate")
 def _vary_strength(
     unit: NaiveBayes, statistics: Statistics, x: Any, strength: jax.Array, grid: jax.Array, estimate: Estimate
@@ -879,8 +971,7 @@ def _vary_strength(
     """
 
     def joint(strength: jax.Array) -> jax.Array:
-        blocks = tuple(block.scale(by) for block, by in zip(unit.blocks, strength, strict=True))
-        return replace(unit, blocks=blocks).update(statistics).read(estimate).prepare(x).log_joint(x)
+        return _with_strength(unit, strength).update(statistics).read(estimate).prepare(x).log_joint(x)
 
     scores, slopes = jax.jvp(lambda shift: joint(strength * xp.exp(shift)), (xp.zeros(()),), (xp.ones(()),))
     choice = xp.argmax(scores, axis=1)

@@ -1,5 +1,7 @@
 """Sensitivity to the prior against refits under other priors, and finite differences."""
 
+from dataclasses import replace
+
 import numpy as np
 import pandas as pd
 import pytest
@@ -7,6 +9,7 @@ import scipy.sparse as sp
 from scipy.special import logit
 from sklearn.base import clone
 
+import bayesnb as bnb
 from bayesnb import CategoricalNB, GaussianNB, MultinomialNB
 from bayesnb.analysis.predictive import prior_sensitivity
 from tests.estimators.cases import CASES
@@ -100,3 +103,75 @@ def test_bad_arguments(options, message):
 def test_bad_data():
     with pytest.raises(ValueError, match="features"):
         prior_sensitivity(GaussianNB().fit([[0.0], [1.0]], [0, 1]), [[1.0, 2.0]])
+
+
+# -- parameters ----------------------------------------------------------------------------------
+
+RNG = np.random.default_rng(3)
+Y = RNG.choice(["ash", "elm", "oak"], 40)
+NUMBERS = RNG.normal(size=(40, 2)) * [1.0, 20.0] + [0.0, 100.0]
+
+
+def scaled(prior, s):
+    return bnb.NormalInverseGamma(prior.loc, prior.kappa * s, prior.concentration * s, prior.rate * s)
+
+
+REFITS = {
+    "alpha": (CategoricalNB(alpha=0.5), CASES["CategoricalNB"].X, CASES["CategoricalNB"].y, lambda nb, s: {"alpha": s}),
+    "alpha by level": (
+        CategoricalNB(alpha={0: {"a": 2.0}}),
+        CASES["CategoricalNB"].X,
+        CASES["CategoricalNB"].y,
+        lambda nb, s: {"alpha": replace(nb.prior_.blocks[0], concentration=s * nb.prior_.blocks[0].concentration)},
+    ),
+    "numbers": (GaussianNB(), NUMBERS, Y, lambda nb, s: {"prior": scaled(nb.prior_.blocks[0], s)}),
+}
+
+
+@pytest.mark.parametrize("name", REFITS)
+def test_parameters_are_those_of_refits(name):
+    nb, X, y, options = REFITS[name]
+    nb = clone(nb).fit(X, y)
+    found = bnb.parameter_sensitivity(nb, (0.2, 30), 0.8, steps=4)
+    own = bnb.parameter_table(nb, 0.8).query("feature != '(class)'").reset_index(drop=True)
+    shown = ["class", "feature", "level", "mean", "sd", "lower", "upper"]
+    pd.testing.assert_frame_equal(found[shown], own[shown])
+    tables = [own]
+    for s in np.geomspace(0.2, 30, 4):
+        refit = nb.with_priors(options(nb, s))
+        tables.append(bnb.parameter_table(refit, 0.8).query("feature != '(class)'").reset_index(drop=True))
+    mean, lower, upper = (np.stack([t[column] for t in tables]) for column in ("mean", "lower", "upper"))
+    for column, expected in {
+        "least_mean": mean.min(axis=0),
+        "greatest_mean": mean.max(axis=0),
+        "least_lower": lower.min(axis=0),
+        "greatest_upper": upper.max(axis=0),
+        "shift": (abs(mean - mean[0]) / own["sd"].to_numpy()).max(axis=0),
+    }.items():
+        np.testing.assert_allclose(found[column], expected, rtol=1e-8)
+
+
+def test_rows_outweigh_the_prior():
+    """The shift falls as 1/√n: the prior is worth some rows, and the posterior sd some 1/√n."""
+    X, y = RNG.choice(["u", "v", "w"], (10_000, 2)), RNG.choice([0, 1], 10_000)
+    shifts = [bnb.parameter_sensitivity(CategoricalNB().fit(X[:n], y[:n]))["shift"].max() for n in (100, 10_000)]
+    assert shifts[1] < 0.3 < shifts[0]
+
+
+def test_parameters_that_are_known_or_have_no_mean():
+    one = bnb.parameter_sensitivity(CategoricalNB().fit([["a"], ["a"]], [0, 1]))
+    assert one["shift"].tolist() == [0.0, 0.0]
+    few = bnb.parameter_sensitivity(GaussianNB().fit([[0.0], [1.0]], [0, 1]), (0.1, 1)).query("level == 'sigma2'")
+    assert few[["least_mean", "shift"]].isna().all(axis=None)
+    some = bnb.parameter_sensitivity(GaussianNB().fit(NUMBERS, Y), features=["1"])
+    assert set(some["feature"]) == {"1"}
+    for options, message in (
+        ({"alpha": (2, 1)}, "alpha="),
+        ({"steps": 1}, "steps=1"),
+        ({"prob": 1.0}, "prob=1.0"),
+        ({"features": ["x"]}, "there is no column 'x'"),
+    ):
+        with pytest.raises(ValueError, match=message):
+            bnb.parameter_sensitivity(GaussianNB().fit(NUMBERS, Y), **options)
+    with pytest.raises(NotImplementedError, match="parameter_sensitivity: "):
+        bnb.parameter_sensitivity(bnb.AODE().fit([["a", "b"], ["b", "a"]] * 5, [0, 1] * 5))

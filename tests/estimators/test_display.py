@@ -109,6 +109,7 @@ OF_A_POSTERIOR = {
     "bayes_factor": lambda nb: bnb.bayes_factor(nb, bnb.CategoricalNB().fit(X, Y)),
     "bayes_factor of another": lambda nb: bnb.bayes_factor(bnb.CategoricalNB().fit(X, Y), nb),
     "prior_sensitivity": lambda nb: bnb.prior_sensitivity(nb, X),
+    "parameter_sensitivity": bnb.parameter_sensitivity,
     "prior_predictive": bnb.prior_predictive,
     "posterior_predictive_check": lambda nb: bnb.posterior_predictive_check(nb, X, Y),
     "prequential": lambda nb: bnb.prequential(nb, X, Y),

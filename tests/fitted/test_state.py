@@ -35,6 +35,7 @@ ANALYSES = {
     "posterior_predictive_check": lambda nb: bnb.posterior_predictive_check(nb, X, Y, draws=3),
     "prior_predictive": lambda nb: prior_predictive(nb, draws=5),
     "prior_sensitivity": lambda nb: prior_sensitivity(nb, X, steps=2),
+    "parameter_sensitivity": lambda nb: bnb.parameter_sensitivity(nb, steps=2),
     "predict_proba": lambda nb: nb.predict_proba(X),
     "log_evidence_": lambda nb: nb.log_evidence_,
 }
