@@ -46,6 +46,7 @@ from .streaming import fit_stream
 from .uncertainty import (
     ImproperPosteriorError,
     context_table,
+    contrast,
     cut_table,
     decompose_uncertainty,
     density_table,
@@ -94,6 +95,7 @@ __all__ = [
     "compare_estimates",
     "conformal",
     "context_table",
+    "contrast",
     "cut_table",
     "datasets",
     "decide",

@@ -238,12 +238,12 @@ def _read_prior(
         return family(**fields)
     if isinstance(given, str) and given in family.empirical:
         return family.empirical[given]
-    if isinstance(given, PriorByColumn) and isinstance(given.given, family):
+    if isinstance(getattr(given, "given", None), family):  # such as `tune_alpha` makes of priors by column
         _check_fields(given.given, argument, shape)
         return given
     if type(given) not in set(map(type, family.empirical.values())):
         names = ", ".join(map(repr, family.empirical))
-        wanted = f"{names}, a bayesnb.{family.__name__}, or a dict of these by column"
+        wanted = f"{names} or a bayesnb.{family.__name__}, or a dict of these by column"
         raise ValueError(f"{argument}={shown(given)} is unknown; use {wanted}.")
     _check_fields(given, argument)
     for name, choices in given.choices.items():

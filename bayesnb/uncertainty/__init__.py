@@ -1,6 +1,7 @@
 """Uncertainty of the parameters, and of the class probabilities of a row."""
 
 from bayesnb.uncertainty.class_probabilities import decompose_uncertainty, log_odds_moments, predict_interval
+from bayesnb.uncertainty.contrasts import contrast
 from bayesnb.uncertainty.draws import (
     CLASS,
     ImproperPosteriorError,
@@ -15,6 +16,7 @@ __all__ = [
     "CLASS",
     "ImproperPosteriorError",
     "context_table",
+    "contrast",
     "cut_table",
     "decompose_uncertainty",
     "density_table",

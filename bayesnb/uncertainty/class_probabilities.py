@@ -242,19 +242,34 @@ def mixture_quantiles(
     q : (M,) array
         Probabilities.
     """
-    from scipy.optimize.elementwise import find_root
 
     def excess(x: np.ndarray, at: np.ndarray) -> np.ndarray:
         return np.asarray(np.sum(weight[:, at] * (cdf(x, at) - q[at]), axis=0))
 
-    low, high = ends.min(axis=0), ends.max(axis=0)
-    every = np.arange(len(q))
-    above = excess(high, every) <= 0  # Rounding has lost all but the weight of one component.
-    between = np.flatnonzero((low < high) & ~above & (excess(low, every) < 0))
-    quantile: np.ndarray = np.where(above, high, low)
+    return find_zeros(excess, ends.min(axis=0), ends.max(axis=0))
+
+
+def find_zeros(
+    function: Callable[[np.ndarray, np.ndarray], np.ndarray],
+    low: np.ndarray,
+    high: np.ndarray,
+    accuracy: float = 0.0,
+) -> np.ndarray:
+    """(M,) zeros of M increasing functions, each between `low` and `high` (M,), or at the end that is nearer to 0.
+
+    `function` takes values (m,), and positions (m,) of the functions that the values are for. The search ends where a
+    function is at most `accuracy` from 0.
+    """
+    from scipy.optimize.elementwise import find_root
+
+    every = np.arange(len(low))
+    above = function(high, every) <= 0  # such as by rounding
+    between = np.flatnonzero((low < high) & ~above & (function(low, every) < 0))
+    zero: np.ndarray = np.where(above, high, low)
     if between.size:
-        quantile[between] = find_root(excess, (low[between], high[between]), args=(between,)).x
-    return quantile
+        options = {"args": (between,), "tolerances": {"fatol": accuracy or None}}
+        zero[between] = find_root(function, (low[between], high[between]), **options).x
+    return zero
 
 
 # == Rows under draws of the parameters: scores, class probabilities and labels, for some rows at a time

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Hashable, Iterable, Mapping, Sequence
-from itertools import product
+from itertools import compress, product
 from typing import Any
 
 import jax
@@ -119,7 +119,7 @@ def locate_parameters(fitted: Fitted, prob: float, features: Iterable[object] | 
         columns |= {"sd": np.sqrt(summary["variance"]), **_interval(summary, prob)}
         return {**columns, "prior_weight": summary["prior_weight"]}
 
-    return _locate(fitted.encoding, features, _summarize(fitted.prior, fitted.statistics), describe)
+    return locate(fitted.encoding, features, summarize(fitted.prior, fitted.statistics), describe)
 
 
 def locate_draws(fitted: Fitted, draws: object, prob: float, features: Iterable[object] | None = None) -> pd.DataFrame:
@@ -134,18 +134,20 @@ def locate_draws(fitted: Fitted, draws: object, prob: float, features: Iterable[
         lower, upper = np.quantile(drawn, [(1 - prob) / 2, (1 + prob) / 2], axis=0)
         return {"mean": drawn.mean(axis=0), "sd": drawn.std(axis=0, ddof=1), "lower": lower, "upper": upper}
 
-    return _locate(fitted.encoding, features, [{"theta": values[CLASS_PROB][:, None]}, *of_blocks], describe)
+    return locate(fitted.encoding, features, [{"theta": values[CLASS_PROB][:, None]}, *of_blocks], describe)
 
 
-def _locate(
+def locate(
     encoding: Encoding,
     features: Iterable[object] | None,
     parameters: Sequence[Mapping[str, Any]],
     describe: Callable[[Any], _Summary],
+    is_described: Callable[[Hashable], bool] = lambda level: True,
 ) -> pd.DataFrame:
     """Return a row for each parameter, with the columns (C, K) that `describe` makes of the arrays of `parameters`.
 
-    `parameters` are {parameter: arrays (…, C, K)} of the class probabilities, (…, 1, C), then of each block.
+    `parameters` are {parameter: arrays (…, C, K)} of the class probabilities, (…, 1, C), then of each block. Levels,
+    and names of parameters without levels, that are not `is_described` are left out.
     """
     chosen = None if features is None else encoding.positions(features)
     if chosen is not None and not chosen:
@@ -170,10 +172,14 @@ def _locate(
     masks = feature_masks(encoding, chosen)
     for b, (columns, of_block, mask) in enumerate(zip(encoding.blocks, parameters[1:], masks, strict=True)):
         within, levels = columns.axis()
-        kept = np.flatnonzero(mask)
-        names = [columns.names[j] for j in within[kept]]
-        for p, (kind, arrays) in enumerate(of_block.items() if len(kept) else ()):
-            level = [kind] * len(kept) if levels is None else [levels[k] for k in kept.tolist()]
+        positions = np.flatnonzero(mask)
+        for p, (kind, arrays) in enumerate(of_block.items()):
+            level = [kind] * len(positions) if levels is None else [levels[k] for k in positions.tolist()]
+            described = np.fromiter(map(is_described, level), bool)
+            if not described.any():
+                continue
+            kept, level = positions[described], list(compress(level, described))
+            names = [columns.names[j] for j in within[kept]]
             place = {"class": label[:, None], "code": label[:, None], "block": b, "kind": kind, "position": kept}
             order = {"column": np.asarray(columns.index)[within[kept]], "order": len(of_block) * kept + p}
             add(arrays, kept, names, level, **place, **order)
@@ -191,7 +197,7 @@ def _locate(
 
 
 @pytree
-class _Component:
+class Component:
     """A component of a mixture: its weight, and a distribution of `scipy.stats`."""
 
     weight: Any
@@ -201,14 +207,14 @@ class _Component:
 
 @float64
 @kernel
-def _summarize(prior: NaiveBayes, statistics: Statistics) -> tuple[dict[str, _Summary], ...]:
+def summarize(prior: NaiveBayes, statistics: Statistics) -> tuple[dict[str, _Summary], ...]:
     """Return {parameter: summary} of the class probabilities, then of each block, under the posterior."""
     families = (prior.class_prior, *prior.blocks)
     counts = (LevelCounts(statistics.class_count[None]), *statistics.blocks)
-    return tuple(map(_summarize_family, families, counts))
+    return tuple(map(summarize_family, families, counts))
 
 
-def _summarize_family(prior: Any, statistics: Any) -> dict[str, _Summary]:
+def summarize_family(prior: Any, statistics: Any) -> dict[str, _Summary]:
     """Return {parameter: summary} of one family: counts, estimates, variance, prior weight, posterior marginals."""
     posterior = prior.update(statistics)
     mle = prior.improper().update(statistics).mean().parameters()
@@ -223,7 +229,7 @@ def _summarize_family(prior: Any, statistics: Any) -> dict[str, _Summary]:
             "mean": mean[name],
             "variance": variance[name],
             "prior_weight": xp.where(xp.isinf(after[name]), 1.0, before[name] / after[name]),
-            "marginal": tuple(_Component(weight, part[name][1], part[name][0]) for weight, part in components),
+            "marginal": tuple(Component(weight, part[name][1], part[name][0]) for weight, part in components),
         }
         for name in variance
     }
@@ -243,7 +249,7 @@ def _interval(summary: _Summary, prob: float) -> _Summary:
     return {name: np.where(is_known, mean, _quantiles(components, q)[index]) for name, q in ends.items()}
 
 
-def _quantiles(components: list[tuple[np.ndarray, _Component, list[np.ndarray]]], q: float) -> np.ndarray:
+def _quantiles(components: list[tuple[np.ndarray, Component, list[np.ndarray]]], q: float) -> np.ndarray:
     """Compute (M,) quantiles q of mixtures of `scipy.stats` components with weights (M,) and arguments (M,)."""
     from scipy import stats
 

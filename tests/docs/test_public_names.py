@@ -28,6 +28,7 @@ FIXED = """
     CorruptModelError ImproperPosteriorError plots text datasets decision prior_predictive prequential
     from_counts sql WeightedNB terms loo_terms weight_table conformal estimate_prevalence explain value_of_information
     enable_cache top_words check_table SuspiciousColumnWarning prior_from_interval check_drift
+    contrast parameter_sensitivity
 """.split()  # noqa: SIM905
 
 

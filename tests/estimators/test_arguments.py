@@ -148,6 +148,7 @@ TAKE_A_CLASSIFIER = {
     "prior_predictive": bnb.prior_predictive,
     "prior_sensitivity": lambda nb: bnb.prior_sensitivity(nb, X),
     "parameter_sensitivity": bnb.parameter_sensitivity,
+    "contrast": lambda nb: bnb.contrast(nb, 0),
     "check_independence": lambda nb: bnb.check_independence(nb, X, Y),
     "check_drift": lambda nb: bnb.check_drift(nb, X),
     "posterior_predictive_check": lambda nb: bnb.posterior_predictive_check(nb, X, Y),

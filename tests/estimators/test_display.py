@@ -110,6 +110,7 @@ OF_A_POSTERIOR = {
     "bayes_factor of another": lambda nb: bnb.bayes_factor(bnb.CategoricalNB().fit(X, Y), nb),
     "prior_sensitivity": lambda nb: bnb.prior_sensitivity(nb, X),
     "parameter_sensitivity": bnb.parameter_sensitivity,
+    "contrast": lambda nb: bnb.contrast(nb, 0),
     "prior_predictive": bnb.prior_predictive,
     "posterior_predictive_check": lambda nb: bnb.posterior_predictive_check(nb, X, Y),
     "prequential": lambda nb: bnb.prequential(nb, X, Y),

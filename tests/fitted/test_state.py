@@ -36,6 +36,7 @@ ANALYSES = {
     "prior_predictive": lambda nb: prior_predictive(nb, draws=5),
     "prior_sensitivity": lambda nb: prior_sensitivity(nb, X, steps=2),
     "parameter_sensitivity": lambda nb: bnb.parameter_sensitivity(nb, steps=2),
+    "contrast": lambda nb: bnb.contrast(nb, 0),
     "predict_proba": lambda nb: nb.predict_proba(X),
     "log_evidence_": lambda nb: nb.log_evidence_,
 }

@@ -269,6 +269,9 @@ def test_the_posterior_analysis_works_on_it():
         assert np.isfinite(mean).all()
         assert (sd[:, 1] > 0).all()
     assert (bnb.decompose_uncertainty(nb, X)["epistemic"] >= -1e-12).all()
+    contrast = bnb.contrast(nb, 0, "prob", kind="log_odds")
+    drawn = bnb.contrast(nb, 0, "prob", kind="log_odds", draws=bnb.posterior_draws(nb, 2000))
+    np.testing.assert_allclose(contrast["estimate"], drawn["estimate"], atol=0.1 * contrast["sd"].max())
     sensitivity = bnb.prior_sensitivity(nb, X[:5], steps=3)
     assert (sensitivity["lower"] <= sensitivity["upper"]).all()
     assert len(bnb.decide(nb, X[:5], [[0.0, 1.0], [5.0, 0.0]]).action) == 5
