@@ -481,23 +481,27 @@ def forest(
 
     Within a group of intervals, a feature distinguishes the classes whose intervals do not overlap. A hollow mark
     (maximum likelihood) away from the filled mark (posterior mean) shows that the prior has moved the estimate. For
-    diagnostic tests, the figure compares the intervals of prevalences, sensitivities and specificities.
+    diagnostic tests, the figure compares the intervals of prevalences, sensitivities and specificities. For contrasts,
+    classes differ in the parameters whose intervals exclude the dashed line.
 
     Parameters
     ----------
-    nb : fitted classifier of bayesnb, or DiagnosticTests
-        Classifier whose posterior is proper, or the result of `diagnostic_tests`.
+    nb : fitted classifier of bayesnb, DiagnosticTests, or DataFrame
+        Classifier whose posterior is proper, the result of `diagnostic_tests`, or that of `contrast`, also of several
+        features after `pandas.concat`.
     features : iterable of column names or indices, optional
-        Features whose parameters are drawn; for diagnostic tests, names of tests or populations. Default: all features.
+        Features whose parameters are drawn; for diagnostic tests, names of tests or populations; for contrasts, names
+        of features. Default: all features.
     prob : float, optional
-        Posterior probability of each interval, in (0, 1). Default: 0.9. Intervals of diagnostic tests have the
-        probability that was given to `diagnostic_tests`.
+        Posterior probability of each interval, in (0, 1). Default: 0.9. Intervals of diagnostic tests and of contrasts
+        have the probability that was given to `diagnostic_tests` or `contrast`.
     ax : matplotlib.axes.Axes, optional
         Axes to draw into. Default: the axes of a new figure.
     parameter : str, optional
         Parameters that are drawn: "theta" (probabilities of levels or words), "mu" or "sigma2" (means or variances of
         Gaussian features), or "rate" (of Poisson features). Default: the kind that these features have most of, but not
-        "sigma2". For diagnostic tests "prevalence", "sensitivity" or "specificity". Default: all three.
+        "sigma2". For diagnostic tests "prevalence", "sensitivity" or "specificity". Default: all three. For contrasts a
+        level or parameter. Default: all of them.
 
     Returns
     -------
@@ -535,14 +539,19 @@ def forest(
     ['sepal width (cm) | 0', 'sepal width (cm) | 1', 'sepal width (cm) | 2']
     >>> figure = bnb.plots.detach(ax)
     """
-    prob, of_tests = read_prob(nb, prob), is_diagnostic(nb)
-    parameters = (select_quantities if of_tests else select_parameters)(nb, prob, parameter, features)
+    prob, of_tests, of_contrasts = read_prob(nb, prob), is_diagnostic(nb), isinstance(nb, pd.DataFrame)
+    select = select_contrasts if of_contrasts else select_quantities if of_tests else select_parameters
+    parameters = select(nb, prob, parameter, features)
     table = parameters.table[~parameters.table["absent"]]
     rows = _fit_rows(table, np.inf if ax is None else style.measure(ax)[1] / style.ROW - 3)
     heights, names = _row_heights(rows), parameters.names(rows)
     ax = style.open_rows(ax, heights, names, xlabel=parameters.axis, ylabel=parameters.row_axis)
     if of_tests:
         ax.hlines(heights, rows["prior_lower"], rows["prior_upper"], color="0.6", linewidth=0.8)
+    if of_contrasts:
+        is_ratio = rows["kind"].iloc[0] == "ratio"
+        ax.axvline(float(is_ratio), color="0.6", linewidth=0.8, linestyle="--")
+        ax.set_xscale("log" if is_ratio else "linear")
     for y, row in zip(heights, rows.to_dict("records"), strict=True):
         colour = style.look(row["code"])["color"]
         ax.plot([row["lower"], row["upper"]], [y, y], color=colour, linewidth=1.6, solid_capstyle="butt")
@@ -554,8 +563,11 @@ def forest(
     grey: dict[str, Any] = {"marker": "o", "color": style.GREY}
     hollow = style.legend_mark("maximum likelihood", **grey, markersize=6.5, markerfacecolor="none")
     line = style.legend_mark("interval of the prior", linestyle="-", color="0.6")
-    dot = style.legend_mark(f"posterior mean, {style.format_percent(prob)} interval", **grey, markersize=4.5)
-    return style.write_header(ax, [about, parameters.left_out], [dot, line if of_tests else hollow], names)
+    null = style.legend_mark("no difference", linestyle="--", color="0.6")
+    of_interval = "interval" if of_contrasts else f"{style.format_percent(prob)} interval"
+    dot = style.legend_mark(f"posterior mean, {of_interval}", **grey, markersize=4.5)
+    marks = [dot, null if of_contrasts else line if of_tests else hollow]
+    return style.write_header(ax, [about, parameters.left_out], marks, names)
 
 
 def shrinkage(
@@ -707,12 +719,52 @@ def is_diagnostic(result: object) -> bool:
 
 
 def read_prob(result: Any, prob: float | None) -> float:
-    """Probability of the intervals in a `DiagnosticTests`, else `prob`, or 0.9 if that is None."""
+    """Probability of the intervals in a `DiagnosticTests`, NaN for a table, else `prob`, or 0.9 if that is None."""
+    if isinstance(result, pd.DataFrame):
+        if prob is not None:
+            raise bad_argument("prob", prob, "left out, as the table has intervals. Use contrast(prob=)")
+        return np.nan
     if not is_diagnostic(result):
         return 0.9 if prob is None else prob
     if prob not in (None, result.prob):
         raise bad_argument("prob", prob, f"that of this result, {result.prob}. Use diagnostic_tests(prob=)")
     return float(result.prob)
+
+
+def select_contrasts(
+    found: Any, prob: float, level: str | None = None, features: Iterable[object] | None = None
+) -> ParametersInUnits:
+    """Intervals of the contrasts in a result of `contrast`, whose pairs of classes are the classes; `prob` is not used.
+
+    Raises
+    ------
+    ValueError
+        If the table has contrasts of several kinds, or no row of this level and these features.
+    """
+    columns = ["class", "against", "feature", "level", "kind", "estimate", "lower", "upper"]
+    style.require_table(found, columns, "bayesnb.contrast", "nb")
+    if found["kind"].nunique() > 1:
+        raise ValueError(
+            f"nb has contrasts of the kinds {shown(found['kind'].unique().tolist())}. Pass those of one kind."
+        )
+    known = found["feature"].unique().tolist()
+    features = [features] if isinstance(features, str) else known if features is None else features
+    require_iterable("features", features, "a list of features")
+    chosen = list(features)
+    table = found[found["feature"].isin(chosen) & (True if level is None else found["level"].map(str) == str(level))]
+    if table.empty or not set(chosen) <= set(known):
+        raise ValueError(f"features={shown(chosen)} and parameter={shown(level)} name no contrasts of {shown(known)}.")
+    compared, against = ([str(label) for label in table[name]] for name in ("class", "against"))
+    if len(set(against)) > 1:
+        compared = [f"{a} : {b}" for a, b in zip(compared, against, strict=True)]
+    classes = list(dict.fromkeys(compared))
+    code = [classes.index(name) for name in compared]
+    table = table.rename(columns={"estimate": "mean"}).assign(
+        mle=np.nan, absent=False, code=code, **{"class": compared}
+    )
+    kind = str(table["kind"].iloc[0]).replace("_odds", " odds ratio")
+    axis = kind if len(set(against)) > 1 else f"{kind}, against {labels(against[:1], 22)[against[0]]}"
+    return ParametersInUnits(table, axis, "feature = level | class", "", True, False, known, classes)
 
 
 def select_quantities(
