@@ -51,7 +51,8 @@ def number(value: float) -> str:
     return f"CAST('{float(value):.17g}' AS DOUBLE PRECISION)"
 
 
-GREATEST, LEAST = number(1.7976931348623157e308), number(-1.7976931348623157e308)
+_GREATEST_REAL = float(np.finfo(float).max)
+GREATEST, LEAST = number(_GREATEST_REAL), number(-_GREATEST_REAL)
 
 
 def add(terms: Sequence[str], operator: str = "+") -> str:
@@ -211,8 +212,10 @@ def _null_unless_all(condition: str, value: str) -> str:
 
 # == Terms of a fitted classifier as tables of levels and as densities, for SQL: log p(c, row) is the sum of these
 
+UNIT = 2.0**-64
+"""Scores are in units of 1 / UNIT nats, so that thousands of terms as large as float64 has do not overflow in sum."""
 IMPOSSIBLE, CERTAIN = -1e304, 1e299
-"""Scores in place of -inf and +inf, which SQL has no literal for; sums of thousands of them do not overflow."""
+"""Scores, in these units, in place of -inf and +inf, which SQL has no literal for."""
 _MOST_NUMBERS = 2**18
 _PREDICTIVE = "Use estimate='predictive'"
 
@@ -310,7 +313,7 @@ def read_terms(fitted: Fitted, estimate: Estimate | None) -> Terms:
         If an estimate does not exist, or there are more than 2^18 numbers.
     """
     weights, log_class, likelihoods = _read(fitted, estimate)
-    terms = Terms(log_class)
+    terms = Terms(_in_units(log_class))
     blocks = fitted.encoding.blocks
     for b, (columns, likelihood) in enumerate(zip(blocks, likelihoods, strict=True)):
         if columns.one_simplex or len(columns.term_names) != len(columns.index):
@@ -328,6 +331,11 @@ def read_terms(fitted: Fitted, estimate: Estimate | None) -> Terms:
         most = f"the limit is {_MOST_NUMBERS:,}. Use predict_proba for so many levels and classes"
         raise ValueError(f"The query would have {n_numbers:,} numbers; {most}.")
     return terms
+
+
+def _in_units(terms: np.ndarray) -> np.ndarray:
+    """Return terms in nats as scores in units of 1 / UNIT nats, with `IMPOSSIBLE` and `CERTAIN` in place of ±inf."""
+    return np.asarray(np.clip(UNIT * terms, IMPOSSIBLE, CERTAIN))
 
 
 def _add_tables(terms: Terms, columns: Any, likelihood: Any, weight: np.ndarray) -> None:
@@ -351,11 +359,9 @@ def _add_tables(terms: Terms, columns: Any, likelihood: Any, weight: np.ndarray)
             arc_sizes = (*(int(columns.parent_sizes()[p]) for p in given), cells[-1].size)
             if weight[f] < 0 and np.isinf(table).any():
                 raise NotImplementedError(f"sql.score cannot weigh zero probabilities of {where}. {_PREDICTIVE}.")
-            finite = np.where(np.isneginf(table), IMPOSSIBLE, table)
-            terms.arcs.append(Arc(cells, arc_sizes, finite, float(weight[f]), not sums))
+            terms.arcs.append(Arc(cells, arc_sizes, _in_units(table), float(weight[f]), not sums))
         else:
-            table = np.asarray(weighted(weight[f], table))
-            terms.add_table(_cell(columns.base, child), np.where(np.isneginf(table), IMPOSSIBLE, table))
+            terms.add_table(_cell(columns.base, child), _in_units(np.asarray(weighted(weight[f], table))))
 
 
 def _cell(columns: Any, f: int) -> Cell:
@@ -375,7 +381,6 @@ def _add_densities(terms: Terms, columns: Any, likelihood: Any, weight: np.ndarr
     if not hasattr(likelihood, "sql"):
         kind = f"the distribution of {columns.kind} columns under this estimate"
         raise NotImplementedError(f"sql.score cannot write {kind}. Use estimate='mean', or predict_proba.")
-    limits = {"impossible": number(IMPOSSIBLE), "certain": number(CERTAIN)}
     parameters = {name: np.asarray(value) for name, value in likelihood.parameters().items()}
     for f, (j, name) in enumerate(zip(columns.index, columns.names, strict=True)):
         of_class = []
@@ -384,9 +389,10 @@ def _add_densities(terms: Terms, columns: Any, likelihood: Any, weight: np.ndarr
             last = list(values.values())[-1]
             if not np.isfinite(list(values.values())).all() or (last == 0 and weight[f] < 0):
                 raise ValueError(f"column {shown(name)}: a class has no such estimate of a density. {_PREDICTIVE}.")
-            names = {key: number(value) for key, value in values.items()} | limits
-            density = likelihood.sql[last == 0].format(x=f"p.x{j}", **names)
-            of_class.append(density if weight[f] == 1 or last == 0 else f"{number(weight[f])} * ({density})")
+            names = {key: number(value) for key, value in values.items()}
+            limits = sorted((IMPOSSIBLE, CERTAIN), reverse=bool(weight[f] < 0))
+            names.update(zip(("unit", "impossible", "certain"), map(number, (weight[f] * UNIT, *limits)), strict=True))
+            of_class.append(likelihood.sql[last == 0].format(x=f"p.x{j}", **names))
         if weight[f]:
             terms.densities.append((int(j), of_class))
 
@@ -417,8 +423,9 @@ _FEW_CLASSES = 8
 _TABLES_AT_ONCE = 60  # SQLite joins at most 64 tables.
 _PREFIX = "bayesnb_"
 """Beginning of the names of the query's parts, which must not hide a table of the database."""
-_LOWEST, _HIGHEST = number(-1e298), number(1e298)
-"""Bounds of the scores of finite terms."""
+_LOWEST, _HIGHEST = number(-_GREATEST_REAL * UNIT), number(_GREATEST_REAL * UNIT)
+"""Bounds of the scores that are finite in nats."""
+_NATS = number(1 / UNIT)
 Output = Literal["proba", "joint", "label"]
 
 
@@ -505,14 +512,13 @@ def score(
     n_classes = range(len(classes))
     certain = add([f"CASE WHEN p.s{c} > {_HIGHEST} THEN 1 ELSE 0 END" for c in n_classes])
     undefined = f"CASE WHEN p.top < {_LOWEST} OR {certain} > 1 THEN 1 ELSE 0 END AS undefined"
-    # PostgreSQL raises an error for exp of less than -745.
-    odds = [f"CASE WHEN p.s{c} - p.top < -700 THEN 0 ELSE EXP(p.s{c} - p.top) END AS e{c}" for c in n_classes]
+    odds = [f"{_exp(f'p.s{c} - p.top')} AS e{c}" for c in n_classes]
     query.select("odds", ["p.*", undefined, *odds])
     query.select("totals", ["p.*", f"{add([f'p.e{c}' for c in n_classes])} AS total"])
     if output == "proba":
         results = [f"CASE WHEN p.no_number + p.undefined = 0 THEN p.e{c} / p.total END" for c in n_classes]
     elif output == "joint":
-        bounds = f"{{0}} < {_LOWEST} THEN -{GREATEST} WHEN {{0}} > {_HIGHEST} THEN {GREATEST} ELSE {{0}} END"
+        bounds = f"{{0}} < {_LOWEST} THEN -{GREATEST} WHEN {{0}} > {_HIGHEST} THEN {GREATEST} ELSE {{0}} * {_NATS} END"
         results = [f"CASE WHEN p.no_number > 0 THEN NULL WHEN {bounds.format(f'p.s{c}')}" for c in n_classes]
     else:
         are_texts = any(isinstance(label, str) for label in classes)
@@ -522,6 +528,11 @@ def score(
         results = [f"CASE WHEN p.no_number > 0 THEN NULL WHEN p.undefined > 0 THEN {first} {choices} END"]
     results = [*query.kept, *results]
     return query.finish([f"{value} AS {quote_name(name)}" for value, name in zip(results, names, strict=True)])
+
+
+def _exp(score: str) -> str:
+    """Return the SQL of exp of a difference of scores; PostgreSQL raises an error for exp of less than -745."""
+    return f"CASE WHEN {score} < {number(-700 * UNIT)} THEN 0 ELSE EXP(({score}) * {_NATS}) END"
 
 
 def _column_names(nb: Classifier, fitted: Fitted, columns: Any) -> list[str]:
@@ -751,8 +762,8 @@ class _Query:
         self.select("completed", ["p.id", "p.weight", *sums], hint="MATERIALIZED ")
         self.select("highest", ["p.id", *(f"MAX(p.o{c}) AS m{c}" for c in classes)], " GROUP BY p.id")
         scores = [
-            f"MIN(p.s{c}) + MIN(p.weight) * (MIN(h.m{c}) + "
-            f"LN(SUM(CASE WHEN p.o{c} - h.m{c} < -700 THEN 0 ELSE EXP(p.o{c} - h.m{c}) END))) AS s{c}"
+            f"MIN(p.s{c}) + MIN(p.weight) * (MIN(h.m{c}) + {number(UNIT)} * "
+            f"LN(SUM({_exp(f'p.o{c} - h.m{c}')}))) AS s{c}"
             for c in classes
         ]
         source = f"{_PREFIX}completed AS p JOIN {_PREFIX}highest AS h ON h.id = p.id"

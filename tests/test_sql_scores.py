@@ -8,6 +8,8 @@ from datetime import datetime
 import numpy as np
 import pandas as pd
 import pytest
+from hypothesis import example, given
+from hypothesis import strategies as st
 
 import bayesnb as bnb
 from bayesnb import sql
@@ -176,6 +178,52 @@ def test_levels_that_are_numbers_match_reals_and_decimals(database):
     for types in ({"a": "DOUBLE PRECISION"}, {"a": "NUMERIC(12, 2)"}):
         databases.store(database, rows.reset_index(names="key"), types=types)
         np.testing.assert_allclose(to_array(score_rows(database, nb)), expected, atol=1e-12)
+
+
+MAKES = ["a", "a", "a", "b", "b", "b"]
+SMALL = pd.DataFrame({"x": [1.0, 2.0, 4.0, 3.0, 5.0, 9.0], "z": [0.5, 0.1, 0.2, 3.0, 1.0, 2.0]})
+FAR = [1e100, 1e139, 1e141, 1e147, -1e150, 3e152, 1e154, 1e160, 1e300, -1e308]
+
+
+@pytest.mark.filterwarnings("ignore")
+@pytest.mark.parametrize("estimate", ["predictive", "mean", "map", "mle"])
+def test_far_numbers_score_as_in_predict_proba(database, estimate):
+    """Squares of numbers beyond 1.3e154 overflow: no class has a density there."""
+    nb = bnb.GaussianNB(estimate=estimate).fit(SMALL, MAKES)
+    rows = pd.DataFrame([(x, z) for x in FAR for z in (1.0, np.nan, 2e140, -4e153)], columns=["x", "z"])
+    store(database, rows)
+    np.testing.assert_allclose(to_array(score_rows(database, nb)), nb.predict_proba(rows), atol=1e-9)
+    joint = np.clip(nb.predict_joint_log_proba(rows), -GREATEST, GREATEST)
+    np.testing.assert_allclose(to_array(score_rows(database, nb, output="joint")), joint, rtol=1e-12)
+
+
+@pytest.mark.filterwarnings("ignore")
+@pytest.mark.parametrize("make", [bnb.PoissonNB, bnb.ExponentialNB])
+def test_far_counts_and_durations_score_as_in_predict_proba(database, make):
+    nb = make(estimate="mean").fit(SMALL * 10, MAKES)
+    rows = pd.DataFrame({"x": [0.0, 1e150, 1e297, 1e299, 1e305, 0.0], "z": [1.0, 0.0, 1e299, 5.0, np.nan, 1e304]})
+    store(database, rows)
+    np.testing.assert_allclose(to_array(score_rows(database, nb)), nb.predict_proba(rows), atol=1e-9)
+
+
+@pytest.mark.filterwarnings("ignore")
+@given(st.lists(st.tuples(*2 * [st.floats(allow_nan=False, allow_infinity=False)]), min_size=1, max_size=20))
+@example([(1e152, 1.0)])
+@pytest.mark.parametrize("estimate", ["predictive", "mean", "mle"])
+def test_any_numbers_score_as_in_predict_proba(estimate, numbers):
+    nb = bnb.GaussianNB(estimate=estimate).fit(SMALL, MAKES)
+    rows = pd.DataFrame(numbers, columns=["x", "z"])
+    with databases.connect("SQLite", "") as database:
+        store(database, rows)
+        np.testing.assert_allclose(to_array(score_rows(database, nb)), nb.predict_proba(rows), atol=1e-9)
+
+
+def test_a_class_of_probability_zero(database):
+    store(database, SMALL)
+    for share in ([1.0, 0.0], [0.0, 1.0]):
+        nb = bnb.GaussianNB(class_prior=share).fit(SMALL, MAKES)
+        np.testing.assert_array_equal(to_array(score_rows(database, nb)), nb.predict_proba(SMALL))
+        assert [label for (label,) in score_rows(database, nb, output="label")] == list(nb.predict(SMALL))
 
 
 def test_numbers_match_all_texts_that_databases_cast_them_to(database):

@@ -361,7 +361,10 @@ class Poisson(Rates, SumOfCells):
 
     statistics: ClassVar[type[Totals]] = Totals
     cell: ClassVar[str] = "Poisson(rate)"
-    sql: ClassVar[tuple[str, str]] = ("{x} * LN({rate}) - {rate}", "CASE WHEN {x} = 0 THEN 0 ELSE {impossible} END")
+    sql: ClassVar[tuple[str, str]] = (
+        "{x} * ({unit} * LN({rate})) - {unit} * {rate}",
+        "CASE WHEN {x} = 0 THEN 0 ELSE {impossible} END",
+    )
 
     def simulate(self, rng: np.random.Generator) -> np.ndarray:
         """Random counts in the shape of the rates, one for each, drawn by a NumPy generator."""
@@ -487,7 +490,11 @@ class Exponential(Rates):
 
     statistics: ClassVar[type[Durations]] = Durations
     cell: ClassVar[str] = "Exponential(rate, validate_args=False)"  # the support of NumPyro's leaves 0 out
-    sql: ClassVar[tuple[str, str]] = ("LN({rate}) - {rate} * {x}", "{impossible}")
+    sql: ClassVar[tuple[str, str]] = (
+        "CASE WHEN {x} > 1e150 AND {x} * 1e-150 > 1.7e158 / {rate} THEN {impossible} "
+        "ELSE {unit} * (LN({rate}) - {rate} * {x}) END",
+        "{impossible}",
+    )
 
     def simulate(self, rng: np.random.Generator) -> np.ndarray:
         """Random durations in the shape of the rates, one for each, drawn by a NumPy generator."""

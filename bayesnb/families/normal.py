@@ -189,8 +189,10 @@ class Normal(Cellwise):
 
     cell: ClassVar[str] = "Normal(mu, jnp.sqrt(sigma2))"
     sql: ClassVar[tuple[str, str]] = (
-        "CASE WHEN ABS({x} - {mu}) > 1e140 * SQRT({sigma2}) THEN {impossible} ELSE "
-        "-0.5 * (LN(6.283185307179586 * {sigma2}) + ({x} - {mu}) * (({x} - {mu}) / {sigma2})) END",
+        "CASE WHEN ABS({x} - {mu}) > 1.34e154 * SQRT({sigma2}) THEN {impossible} ELSE "
+        "-0.5 * {unit} * (LN(6.283185307179586 * {sigma2}) + {z} * {z}) END".replace(
+            "{z}", "(({x} - {mu}) / SQRT({sigma2}))"
+        ),
         "CASE WHEN {x} = {mu} THEN {certain} ELSE {impossible} END",
     )
 
@@ -237,9 +239,9 @@ class StudentT(Cellwise):
 
     # The digits of z² that 1 + z² loses are added: many rows multiply the logarithm by a large exponent.
     sql: ClassVar[tuple[str, str]] = 2 * (
-        "{constant} - {exponent} * (CASE WHEN ABS({x} - {loc}) > 1e140 * {width} "
+        "{unit} * ({constant} - {exponent} * (CASE WHEN ABS({x} - {loc}) > 1e140 * {width} "
         "THEN 2 * (LN(ABS({x} - {loc})) - LN({width})) "
-        "ELSE LN(1 + {square}) + ({square} - ((1 + {square}) - 1)) / (1 + {square}) END)".replace(
+        "ELSE LN(1 + {square}) + ({square} - ((1 + {square}) - 1)) / (1 + {square}) END))".replace(
             "{square}", "(({x} - {loc}) / {width}) * (({x} - {loc}) / {width})"
         ),
     )
