@@ -421,8 +421,6 @@ def _texts(level: Any, where: object) -> tuple[str, ...]:
 _MOST_COLUMNS = 1500  # PostgreSQL has at most 1,664 columns in a SELECT.
 _FEW_CLASSES = 8
 _TABLES_AT_ONCE = 60  # SQLite joins at most 64 tables.
-_PREFIX = "bayesnb_"
-"""Beginning of the names of the query's parts, which must not hide a table of the database."""
 _LOWEST, _HIGHEST = number(-_GREATEST_REAL * UNIT), number(_GREATEST_REAL * UNIT)
 """Bounds of the scores that are finite in nats."""
 _NATS = number(1 / UNIT)
@@ -507,7 +505,7 @@ def score(
     if twice := [name for i, name in enumerate(names) if name in names[:i]]:
         problem = f"two columns {shown(twice[0])}, among `keep` and the classes"
         raise ValueError(f"The result would have {problem}. Rename the one to keep, by a query as `table`.")
-    query = _Query(terms, len(keep))
+    query = _Query(terms, len(keep), _choose_prefix(table))
     query.write_scores(table, features, keep)
     n_classes = range(len(classes))
     certain = add([f"CASE WHEN p.s{c} > {_HIGHEST} THEN 1 ELSE 0 END" for c in n_classes])
@@ -528,6 +526,14 @@ def score(
         results = [f"CASE WHEN p.no_number > 0 THEN NULL WHEN p.undefined > 0 THEN {first} {choices} END"]
     results = [*query.kept, *results]
     return query.finish([f"{value} AS {quote_name(name)}" for value, name in zip(results, names, strict=True)])
+
+
+def _choose_prefix(table: str) -> str:
+    """Return the beginning of the names of the query's parts, which must not hide a table that the query reads."""
+    prefix = "bayesnb_"
+    while prefix in table.lower():
+        prefix += "x_"
+    return prefix
 
 
 def _exp(score: str) -> str:
@@ -571,6 +577,7 @@ class _Query:
 
     terms: Terms
     n_kept: int
+    prefix: str
     tables: list[str] = field(default_factory=list)
     parts: list[str] = field(default_factory=list)
     last: str = ""
@@ -590,7 +597,7 @@ class _Query:
         self._read_cells(table, features, keep)
         self._look_up(features)
         for g, arc in enumerate(self.terms.arcs):
-            self._add_table(f"{_PREFIX}a{g}", [(str(i), i) for i in range(len(arc.terms))], arc.terms)
+            self._add_table(f"{self.prefix}a{g}", [(str(i), i) for i in range(len(arc.terms))], arc.terms)
         if any(not arc.missing_is_value for arc in self.terms.arcs):
             self._sum_over_missing(self.terms.arcs)
         elif self.terms.arcs:
@@ -609,7 +616,7 @@ class _Query:
     def select(self, name: str, columns: Sequence[str], more: str = "", source: str = "", hint: str = "") -> None:
         """Append a part: a SELECT of `columns` from the part before, or from `source`, with clauses in `more`."""
         source = source or f"{self.last} AS p"
-        self.last = _PREFIX + name
+        self.last = self.prefix + name
         self.parts.append(f"{self.last} AS {hint}(SELECT {', '.join(columns)}\nFROM {source}{more})")
 
     @property
@@ -658,7 +665,7 @@ class _Query:
         """Append the parts that find the codes k<table> of cells in arcs, and the sums s<class> of all other terms."""
         joins, codes = [], self._codes
         for t, (cell, values) in enumerate(self.terms.tables.items()):
-            name = f"{_PREFIX}t{t}"
+            name = f"{self.prefix}t{t}"
             self._add_table(name, list(cell.keys(features[cell.feature])), values)
             columns = [_otherwise(cell, f"{name}.code", str(cell.size - 1), "NULL") + f" AS k{t}"] * (cell in codes)
             terms = [_otherwise(cell, f"{name}.c{c}", number(v), "0") for c, v in enumerate(values[-1])]
@@ -704,7 +711,7 @@ class _Query:
                 if arc.missing_is_value and cell is not arc.cells[-1]:
                     code = f"COALESCE({code}, {size - 1})"
                 key = f"({key}) * {size} + {code}" if key else code
-            name = f"{_PREFIX}a{g}"
+            name = f"{self.prefix}a{g}"
             joins.append(_Join(name, key, (), [f"COALESCE({name}.c{c}, 0)" for c in range(arc.terms.shape[1])]))
         return joins
 
@@ -737,12 +744,12 @@ class _Query:
         n_summed = add([f"p.{flag}" for flag in flags.values()])
         self.select("complete", ["p.*"], f" WHERE {n_summed} = 0")
         self._add_arcs()
-        complete, self.last = self.last, f"{_PREFIX}marked"
+        complete, self.last = self.last, f"{self.prefix}marked"
         # Its rows are read twice, and must have the same numbers.
         self.select("numbered", ["p.*", "ROW_NUMBER() OVER () AS id"], f" WHERE {n_summed} > 0", hint="MATERIALIZED ")
         joins, filled = [], dict(codes)
         for cell, flag in flags.items():
-            name = f"{_PREFIX}v{flag}"
+            name = f"{self.prefix}v{flag}"
             self._add_table(name, [("1", i) for i in range(cell.size)], np.zeros((cell.size, 0)))
             joins.append(_Join(name, f"p.{flag}", [f"COALESCE({codes[cell]}, {name}.code) AS f{flag}"]))
             filled[cell] = f"p.f{flag}"
@@ -766,11 +773,11 @@ class _Query:
             f"LN(SUM({_exp(f'p.o{c} - h.m{c}')}))) AS s{c}"
             for c in classes
         ]
-        source = f"{_PREFIX}completed AS p JOIN {_PREFIX}highest AS h ON h.id = p.id"
+        source = f"{self.prefix}completed AS p JOIN {self.prefix}highest AS h ON h.id = p.id"
         self.select("summed", ["p.id", *scores], " GROUP BY p.id", source)
         every = [*self._row, *(f"q.s{c}" for c in classes)]
         more = f" UNION ALL SELECT * FROM {complete}"
-        source = f"{_PREFIX}numbered AS p JOIN {_PREFIX}summed AS q ON q.id = p.id"
+        source = f"{self.prefix}numbered AS p JOIN {self.prefix}summed AS q ON q.id = p.id"
         self.select("all_rows", every, more, source)
 
 
