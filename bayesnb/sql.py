@@ -248,6 +248,20 @@ class Cell:
             return f"p.s{self.feature}"
         return f"CASE WHEN p.x{self.feature} IS NOT NULL THEN {cell_number(f'p.x{self.feature}', self.edges)} END"
 
+    def read(self, name: object) -> tuple[str, str]:
+        """Return the SQL of the text of a level in the column `name`, NULL if missing, and of whether it is infinite.
+
+        The second is "" if some levels are texts, as "inf" may be one.
+        """
+        text, is_infinite, marks = f"CAST({quote_column(name)} AS VARCHAR)", "", list(map(quote_text, self.marks))
+        if not any(isinstance(level, str) for level in self.known):
+            is_infinite = f"LOWER({text}) IN ('inf', '-inf', 'infinity', '-infinity')"
+            # The level 1 is the text '1.0' in columns of reals, and '1.00' in some of decimals.
+            is_decimal = f"{text} LIKE '%.%' AND {text} NOT LIKE '%e%'"
+            text = f"CASE WHEN {is_decimal} THEN RTRIM(RTRIM({text}, '0'), '.') ELSE {text} END"
+            marks += ["'NaN'", "'nan'"]
+        return f"CASE WHEN {text} NOT IN ({', '.join(marks)}) THEN {text} END" if marks else text, is_infinite
+
     def keys(self, where: object) -> Iterator[tuple[str, int]]:
         """Yield SQL literals to compare with `source`, each with the code of its level; `where` names the column."""
         if self.edges is not None:
@@ -288,6 +302,22 @@ class Terms:
     arcs: list[Arc] = field(default_factory=list)
     densities: list[tuple[int, list[str]]] = field(default_factory=list)
     """Feature, and the SQL of its term in each class, a function of `p.x<feature>`."""
+    levels: dict[int, Cell] = field(default_factory=dict)
+    """Cell of each feature that has levels, in or outside of the model."""
+    numbers: dict[int, str] = field(default_factory=dict)
+    """Each feature that is a number, in or outside of the model, with the SQL of what a finite `{x}` must also meet."""
+
+    def add_columns(self, columns: Any) -> None:
+        """Add the features of a block, those outside of its terms included, to the features that are read."""
+        if _has_densities(columns):
+            self.numbers.update(dict.fromkeys(map(int, columns.index), " AND {x} >= 0" * columns.family.nonnegative))
+            return
+        is_binary = columns.kind == "bernoulli" and columns.threshold is None
+        for cell in (_cell(columns.base, f) for f in range(len(columns.base.index))):
+            if cell.edges is None:
+                self.levels[cell.feature] = cell
+            else:
+                self.numbers[cell.feature] = " AND {x} IN (0, 1)" * is_binary
 
     def add_table(self, cell: Cell, terms: np.ndarray) -> None:
         """Add terms (size, C) of a cell to its table."""
@@ -319,8 +349,9 @@ def read_terms(fitted: Fitted, estimate: Estimate | None) -> Terms:
         if columns.one_simplex or len(columns.term_names) != len(columns.index):
             term = f"{shown(columns.term_names[0])} is a single term of several columns"
             raise NotImplementedError(f"sql.score cannot write {fitted.name}: {term}. Use predict_proba.")
+        terms.add_columns(columns)
         weight = np.broadcast_to(1.0 if weights is None else weights.blocks[b], len(columns.index))
-        if not hasattr(columns, "tables") and not hasattr(columns, "edges") and columns.kind != "bernoulli":
+        if _has_densities(columns):
             _add_densities(terms, columns, likelihood, weight)
             continue
         if getattr(columns.base, "unknown", "ignore") == "error":
@@ -336,6 +367,11 @@ def read_terms(fitted: Fitted, estimate: Estimate | None) -> Terms:
 def _in_units(terms: np.ndarray) -> np.ndarray:
     """Return terms in nats as scores in units of 1 / UNIT nats, with `IMPOSSIBLE` and `CERTAIN` in place of ±inf."""
     return np.asarray(np.clip(UNIT * terms, IMPOSSIBLE, CERTAIN))
+
+
+def _has_densities(columns: Any) -> bool:
+    """Return whether the terms of a block are densities of numbers, and not tables."""
+    return not hasattr(columns, "tables") and not hasattr(columns, "edges") and columns.kind != "bernoulli"
 
 
 def _add_tables(terms: Terms, columns: Any, likelihood: Any, weight: np.ndarray) -> None:
@@ -477,12 +513,14 @@ def score(
     Notes
     -----
     Rows score as in `predict_proba`: NULL, NaN, and levels that the model does not know are missing cells. The result
-    is NULL for rows whose probabilities are undefined, and for rows with an infinite number, or in SQLite with a text
-    in place of a number. Where `predict_joint_log_proba` is infinite, "joint" is ±1.797e308. Levels are compared as
-    texts, after the cast of `sql.counts`, so that the number 1 matches the text '1'. SQLite casts a number to 15
-    digits, and cannot distinguish levels that share these. In a query as `table`, cast levels of type REAL to DOUBLE
-    PRECISION, and a BOOLEAN that is a number to the model, as for `BernoulliNB`, to INTEGER. Probabilities agree with
-    `predict_proba` to 1e-9.
+    is NULL for rows whose probabilities are undefined, and for rows that `predict_proba` refuses: with an infinite
+    number, also in a column that is not in the model, such as one that `KDB` leaves out of its network; with a negative
+    number for a family that has none; or in SQLite with a text in place of a number. Where `predict_joint_log_proba` is
+    infinite, "joint" is ±1.797e308. Probabilities agree with `predict_proba` to 1e-9.
+
+    Levels are compared as texts, after the cast of `sql.counts`, so that the number 1 matches the text '1'. SQLite
+    casts a number to 15 digits, and cannot distinguish levels that share these. In a query as `table`, cast levels of
+    type REAL to DOUBLE PRECISION, and a BOOLEAN that is a number to the model, as for `BernoulliNB`, to INTEGER.
 
     Examples
     --------
@@ -514,16 +552,16 @@ def score(
     query.select("odds", ["p.*", undefined, *odds])
     query.select("totals", ["p.*", f"{add([f'p.e{c}' for c in n_classes])} AS total"])
     if output == "proba":
-        results = [f"CASE WHEN p.no_number + p.undefined = 0 THEN p.e{c} / p.total END" for c in n_classes]
+        results = [f"CASE WHEN p.refused + p.undefined = 0 THEN p.e{c} / p.total END" for c in n_classes]
     elif output == "joint":
         bounds = f"{{0}} < {_LOWEST} THEN -{GREATEST} WHEN {{0}} > {_HIGHEST} THEN {GREATEST} ELSE {{0}} * {_NATS} END"
-        results = [f"CASE WHEN p.no_number > 0 THEN NULL WHEN {bounds.format(f'p.s{c}')}" for c in n_classes]
+        results = [f"CASE WHEN p.refused > 0 THEN NULL WHEN {bounds.format(f'p.s{c}')}" for c in n_classes]
     else:
         are_texts = any(isinstance(label, str) for label in classes)
         labels = [quote_text(label) if are_texts else str(label) for label in classes]
         choices = " ".join(f"WHEN p.s{c} = p.top THEN {labels[c]}" for c in n_classes)
         first = labels[int(np.argmax(fitted.class_log_prior))]
-        results = [f"CASE WHEN p.no_number > 0 THEN NULL WHEN p.undefined > 0 THEN {first} {choices} END"]
+        results = [f"CASE WHEN p.refused > 0 THEN NULL WHEN p.undefined > 0 THEN {first} {choices} END"]
     results = [*query.kept, *results]
     return query.finish([f"{value} AS {quote_name(name)}" for value, name in zip(results, names, strict=True)])
 
@@ -627,7 +665,7 @@ class _Query:
     @property
     def _row(self) -> list[str]:
         """Columns of the part before that all parts have."""
-        return [*self.kept, "p.no_number"]
+        return [*self.kept, "p.refused"]
 
     @property
     def _codes(self) -> dict[Cell, str]:
@@ -638,28 +676,22 @@ class _Query:
     def _read_cells(self, table: str, features: Sequence[str], keep: Sequence[str]) -> None:
         """Append the part that reads the table: kept columns, texts s<feature> and numbers x<feature> of its cells.
 
-        Numbers are NULL if missing; `no_number` counts the cells that are infinite, or no numbers.
+        Missing cells are NULL; `refused` counts the cells for which `predict_proba` raises an error: infinite numbers,
+        texts in place of numbers, negative numbers if the family has none.
         """
-        columns = [f"{quote_column(name)} AS keep{i}" for i, name in enumerate(keep)]
-        texts = {cell.feature: cell for cell in self.terms.tables if cell.edges is None}
-        numbers = {cell.feature for cell in self.terms.tables if cell.edges is not None}
-        for j, cell in sorted(texts.items()):
-            text, marks = f"CAST({quote_column(features[j])} AS VARCHAR)", list(map(quote_text, cell.marks))
-            if not any(isinstance(level, str) for level in cell.known):
-                # The level 1 is the text '1.0' in columns of reals, and '1.00' in some of decimals.
-                is_decimal = f"{text} LIKE '%.%' AND {text} NOT LIKE '%e%'"
-                text = f"CASE WHEN {is_decimal} THEN RTRIM(RTRIM({text}, '0'), '.') ELSE {text} END"
-                marks += ["'NaN'", "'nan'"]
-            known = f"CASE WHEN {text} NOT IN ({', '.join(marks)}) THEN {text} END" if marks else text
-            columns.append(f"{known} AS s{j}")
-        odd = []
-        for j in sorted(numbers | {feature for feature, _ in self.terms.densities}):
-            cell_, (value, is_nan) = quote_column(features[j]), number_and_nan(features[j])
+        columns, refused = [f"{quote_column(name)} AS keep{i}" for i, name in enumerate(keep)], []
+        used = {cell.feature for cell in self.terms.tables}
+        for j, cell in sorted(self.terms.levels.items()):
+            text, is_infinite = cell.read(features[j])
+            columns += [f"{text} AS s{j}"] * (j in used)
+            refused += [f"CASE WHEN {is_infinite} THEN 1 ELSE 0 END"] * bool(is_infinite)
+        for j, condition in sorted(self.terms.numbers.items()):
+            name, (value, is_nan) = quote_column(features[j]), number_and_nan(features[j])
             # SQLite compares the text '-1.5' as a number with a CAST, and as a text with the negative of one.
-            is_finite = f"{cell_} <= {GREATEST} AND {cell_} >= {LEAST}"
-            columns.append(f"CASE WHEN {is_finite} THEN {value} END AS x{j}")
-            odd.append(f"CASE WHEN {cell_} IS NULL OR ({is_finite}) OR ({is_nan}) THEN 0 ELSE 1 END")
-        self.select("cells", [*columns, f"{add(odd)} AS no_number"], source=f"{table} AS r")
+            is_right = f"{name} <= {GREATEST} AND {name} >= {LEAST}{condition.format(x=value)}"
+            columns.append(f"CASE WHEN {is_right} THEN {value} END AS x{j}")
+            refused.append(f"CASE WHEN {name} IS NULL OR ({is_right}) OR ({is_nan}) THEN 0 ELSE 1 END")
+        self.select("cells", [*columns, f"{add(refused)} AS refused"], source=f"{table} AS r")
 
     def _look_up(self, features: Sequence[str]) -> None:
         """Append the parts that find the codes k<table> of cells in arcs, and the sums s<class> of all other terms."""

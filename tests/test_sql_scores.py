@@ -218,6 +218,50 @@ def test_any_numbers_score_as_in_predict_proba(estimate, numbers):
         np.testing.assert_allclose(to_array(score_rows(database, nb)), nb.predict_proba(rows), atol=1e-9)
 
 
+@pytest.mark.parametrize(
+    ("nb", "bad"),
+    [
+        (bnb.PoissonNB(estimate="mean"), -1.0),
+        (bnb.ExponentialNB(estimate="mean"), -1e-3),
+        (bnb.BernoulliNB(binarize=None), 0.7),
+        (bnb.BernoulliNB(binarize=0.5), np.inf),
+        (bnb.BinnedNB(), -np.inf),
+        (bnb.CategoricalNB(), np.inf),
+        (bnb.CategoricalNB(handle_unknown="level"), -np.inf),
+        (bnb.KDB(gaussian=None), np.inf),
+    ],
+    ids=str,
+)
+def test_rows_that_predict_proba_refuses_are_null(database, nb, bad):
+    rows = pd.DataFrame({"x": [0.0, 1.0, np.nan, bad]})
+    nb.fit(pd.DataFrame({"x": [0.0, 1.0, 0.0, 1.0, 1.0, 1.0]}), MAKES)
+    store(database, rows)
+    found = to_array(score_rows(database, nb))
+    np.testing.assert_allclose(found[:3], nb.predict_proba(rows[:3]), atol=1e-12)
+    assert np.isnan(found[3]).all()
+    for ask in (lambda: nb.predict_proba(rows), lambda: nb.fit(rows, MAKES[1:5])):
+        with pytest.raises(ValueError, match=r"column 'x'|Negative"):
+            ask()
+
+
+def test_an_infinite_number_outside_of_the_network_is_null(database):
+    """As in `fit` and `predict_proba`, which refuse it in every column."""
+    rng = np.random.default_rng(0)
+    y = rng.choice(["a", "b"], 80)
+    X = pd.DataFrame({"x": rng.normal(size=80) + 3 * (y == "a"), "z": rng.normal(size=80), "k": rng.integers(0, 3, 80)})
+    nb = bnb.KDB(k=0, max_features=1).fit(X, y)
+    assert nb.order_ == ("x",)
+    rows = X[:8].astype({"k": float})
+    store(database, rows)
+    np.testing.assert_allclose(to_array(score_rows(database, nb)), nb.predict_proba(X[:8]), atol=1e-9)
+    rows.loc[1, "z"], rows.loc[2, "k"] = -np.inf, np.inf
+    for column in ("z", "k"):
+        with pytest.raises(ValueError, match="infinity"):
+            nb.predict_proba(rows[["x", "z", "k"]].assign(**{c: X[c] for c in {"z", "k"} - {column}}))
+    store(database, rows)
+    assert np.flatnonzero(np.isnan(to_array(score_rows(database, nb))[:, 0])).tolist() == [1, 2]
+
+
 def test_a_class_of_probability_zero(database):
     store(database, SMALL)
     for share in ([1.0, 0.0], [0.0, 1.0]):
