@@ -22,6 +22,8 @@ from bayesnb.model import Estimate, JointLikelihood
 # == Names, texts, numbers and sums as SQL that SQLite, DuckDB and PostgreSQL share ================
 
 _LONGEST_NAME = 63  # PostgreSQL cuts longer names without an error.
+# Comments nest in DuckDB and PostgreSQL, which read the collation "C", and do not in SQLite, which reads BINARY.
+_BY_CODE_POINTS = 'COLLATE /* /* */ BINARY --*/ "C"\n'
 
 
 def quote_column(name: object) -> str:
@@ -49,6 +51,11 @@ def quote_text(value: object) -> str:
 def number(value: float) -> str:
     """Return a finite number as SQL, a double from 17 digits; 0.1 alone would be a decimal."""
     return f"CAST('{float(value):.17g}' AS DOUBLE PRECISION)"
+
+
+def to_text(value: str) -> str:
+    """Return the SQL of a value as a text, which compares by code points whatever the collation of its column."""
+    return f"CAST({value} AS VARCHAR) {_BY_CODE_POINTS}"
 
 
 _GREATEST_REAL = float(np.finfo(float).max)
@@ -125,18 +132,25 @@ def counts(
 
     Notes
     -----
+    Texts are grouped by code points, whatever the collation of their column: 'a' and 'A' are two levels, and two
+    classes, in a column with COLLATE NOCASE, too.
+
     Every column is qualified by its table, as in ``r."colour"``. SQLite reads an unknown unqualified name such as
     ``"color"`` as a text, and would count that text instead of refusing the query.
 
     Examples
     --------
+    >>> import sqlite3
     >>> from bayesnb import sql
-    >>> print(sql.counts("melons", "ripe", ["colour"]))
-    SELECT r."ripe" AS "class", CAST(NULL AS VARCHAR) AS "feature", CAST(NULL AS VARCHAR) AS "type", \
-CAST(NULL AS VARCHAR) AS "level", SUM(1) AS "count", CAST(NULL AS DOUBLE PRECISION) AS "mean", \
-CAST(NULL AS DOUBLE PRECISION) AS "m2" FROM melons AS r WHERE r."ripe" IS NOT NULL GROUP BY r."ripe"
-    UNION ALL SELECT r."ripe", 'colour', 'str', CAST(r."colour" AS VARCHAR), SUM(1), NULL, NULL FROM melons AS r WHERE \
-r."ripe" IS NOT NULL AND r."colour" IS NOT NULL GROUP BY r."ripe", r."colour"
+    >>> database = sqlite3.connect(":memory:")
+    >>> query = "CREATE TABLE melons AS SELECT 'yes' AS ripe, 'dark' AS colour UNION ALL SELECT 'no', 'light'"
+    >>> _ = database.execute(query)
+    >>> for row in database.execute(sql.counts("melons", "ripe", ["colour"])):
+    ...     print(row)
+    ('no', None, None, None, 1, None, None)
+    ('yes', None, None, None, 1, None, None)
+    ('no', 'colour', 'str', 'light', 1, None, None)
+    ('yes', 'colour', 'str', 'dark', 1, None, None)
     """
     require_iterable("columns", columns, 'a list of names, such as ["colour"], or a dict of names and types')
     types = dict(columns) if isinstance(columns, Mapping) else dict.fromkeys(columns, str)
@@ -150,6 +164,7 @@ r."ripe" IS NOT NULL AND r."colour" IS NOT NULL GROUP BY r."ripe", r."colour"
             raise ValueError(f"columns[{shown(name)}] is {shown(kind)}; it must be str, int, bool or float.")
     label = "CAST('' AS VARCHAR)" if target is None else quote_column(target)
     source, labelled = f"FROM {table} AS r", f"{label} IS NOT NULL"
+    by_label = f"GROUP BY {label}, {to_text(label)}"  # Labels may be equal by the collation of their column.
     times, counted, total = "1", labelled, "SUM(1)"
     if weight is not None:
         times = quote_column(weight)
@@ -159,31 +174,33 @@ r."ripe" IS NOT NULL AND r."colour" IS NOT NULL GROUP BY r."ripe", r."colour"
     text, double = "CAST(NULL AS VARCHAR)", "CAST(NULL AS DOUBLE PRECISION)"
     queries = [
         f'SELECT {label} AS "class", {text} AS "feature", {text} AS "type", {text} AS "level", {total} AS "count", '
-        f'{double} AS "mean", {double} AS "m2" {source} WHERE {labelled} GROUP BY {label}'
+        f'{double} AS "mean", {double} AS "m2" {source} WHERE {labelled} {by_label}'
     ]
     for name, kind in types.items():
         query = _count_numbers if kind is float else _count_levels
-        queries.append(query(name, kind.__name__, label, times, source, counted))
+        queries.append(query(name, kind.__name__, label, times, source, counted, by_label))
     statement = "\nUNION ALL ".join(queries)
     others = '"feature", "type", "level", "count", "mean", "m2"'
     return statement if target is not None else f'SELECT {text} AS "class", {others} FROM ({statement}) AS c'
 
 
-def _count_levels(name: str, kind: str, label: str, times: str, source: str, counted: str) -> str:
+def _count_levels(name: str, kind: str, label: str, times: str, source: str, counted: str, by_label: str) -> str:
     """Return the query of the weight of each level of the column `name` in each class.
 
-    The other arguments are SQL: label, weight, FROM clause, and condition for a row to count.
+    The other arguments are SQL: label, weight, FROM clause, condition for a row to count, and GROUP BY clause.
     """
     cell = quote_column(name)
     text = f"CAST({cell} AS VARCHAR)"
     nan = "" if kind == "str" else f" AND LOWER({text}) <> 'nan'"
+    if kind == "str":
+        text = cell = to_text(cell)
     return (
         f"SELECT {label}, {quote_text(name)}, '{kind}', {text}, SUM({times}), NULL, NULL {source} "
-        f"WHERE {counted} AND {cell} IS NOT NULL{nan} GROUP BY {label}, {cell}"
+        f"WHERE {counted} AND {cell} IS NOT NULL{nan} {by_label}, {cell}"
     )
 
 
-def _count_numbers(name: str, kind: str, label: str, times: str, source: str, counted: str) -> str:
+def _count_numbers(name: str, kind: str, label: str, times: str, source: str, counted: str, by_label: str) -> str:
     """Return the query of the weight, the mean and the sum of squares about the mean of a column in each class.
 
     The difference of raw sums would lose digits. So does a plain sum of many cells far from 0: deviations from the mean
@@ -201,7 +218,7 @@ def _count_numbers(name: str, kind: str, label: str, times: str, source: str, co
     return (
         f"SELECT {label}, {quote_text(name)}, '{kind}', NULL, SUM({times}), MAX(m.\"mean\") + {shift}, "
         f"CASE WHEN MIN({value}) < MAX({value}) THEN {m2} ELSE 0 END "
-        f'{source} JOIN ({means}) AS m ON {label} = m."label" WHERE {observed} GROUP BY {label}'
+        f'{source} JOIN ({means}) AS m ON {label} = m."label" WHERE {observed} {by_label}'
     )
 
 
@@ -253,7 +270,7 @@ class Cell:
 
         The second is "" if some levels are texts, as "inf" may be one.
         """
-        text, is_infinite, marks = f"CAST({quote_column(name)} AS VARCHAR)", "", list(map(quote_text, self.marks))
+        text, is_infinite, marks = to_text(quote_column(name)), "", list(map(quote_text, self.marks))
         if not any(isinstance(level, str) for level in self.known):
             is_infinite = f"LOWER({text}) IN ('inf', '-inf', 'infinity', '-infinity')"
             # The level 1 is the text '1.0' in columns of reals, and '1.00' in some of decimals.
@@ -518,9 +535,10 @@ def score(
     number for a family that has none; or in SQLite with a text in place of a number. Where `predict_joint_log_proba` is
     infinite, "joint" is ±1.797e308. Probabilities agree with `predict_proba` to 1e-9.
 
-    Levels are compared as texts, after the cast of `sql.counts`, so that the number 1 matches the text '1'. SQLite
-    casts a number to 15 digits, and cannot distinguish levels that share these. In a query as `table`, cast levels of
-    type REAL to DOUBLE PRECISION, and a BOOLEAN that is a number to the model, as for `BernoulliNB`, to INTEGER.
+    Levels are compared as texts by code points, whatever the collation of their column, after a cast, so that the
+    number 1 matches the text '1'. SQLite casts a number to 15 digits, and cannot distinguish levels that share these.
+    In a query as `table`, cast levels of type REAL to DOUBLE PRECISION, and a BOOLEAN that is a number to the model, as
+    for `BernoulliNB`, to INTEGER.
 
     Examples
     --------
