@@ -13,7 +13,7 @@ import numpy as np
 from bayesnb import kernels
 from bayesnb._util.arguments import bad_argument, require_choice, require_iterable, shown
 from bayesnb._util.precision import float64
-from bayesnb.encoding.levels import to_python
+from bayesnb.encoding.levels import is_missing, to_python
 from bayesnb.families.rows import OneHot, weighted
 from bayesnb.fitted import scoring
 from bayesnb.fitted.state import Classifier, Fitted, require_posterior
@@ -60,6 +60,8 @@ def to_text(value: str) -> str:
 
 _GREATEST_REAL = float(np.finfo(float).max)
 GREATEST, LEAST = number(_GREATEST_REAL), number(-_GREATEST_REAL)
+_NANS = ("'nan'", "'-nan'")
+"""Texts of NaN in lower case."""
 
 
 def add(terms: Sequence[str], operator: str = "+") -> str:
@@ -133,7 +135,8 @@ def counts(
     Notes
     -----
     Texts are grouped by code points, whatever the collation of their column: 'a' and 'A' are two levels, and two
-    classes, in a column with COLLATE NOCASE, too.
+    classes, in a column with COLLATE NOCASE, too. A cast takes the blanks at the end of a CHAR(n) of PostgreSQL away:
+    the level of ``'a   '`` is 'a'.
 
     Every column is qualified by its table, as in ``r."colour"``. SQLite reads an unknown unqualified name such as
     ``"color"`` as a text, and would count that text instead of refusing the query.
@@ -191,9 +194,11 @@ def _count_levels(name: str, kind: str, label: str, times: str, source: str, cou
     """
     cell = quote_column(name)
     text = f"CAST({cell} AS VARCHAR)"
-    nan = "" if kind == "str" else f" AND LOWER({text}) <> 'nan'"
+    nan = "" if kind == "str" else f" AND LOWER({text}) NOT IN ({', '.join(_NANS)})"
     if kind == "str":
         text = cell = to_text(cell)
+    elif kind == "int":  # SQLite casts a real to 15 digits, and writes 1.0e+15.
+        text = f"CASE WHEN {text} LIKE '%e+15' THEN CAST(CAST({cell} AS BIGINT) AS VARCHAR) ELSE {text} END"
     return (
         f"SELECT {label}, {quote_text(name)}, '{kind}', {text}, SUM({times}), NULL, NULL {source} "
         f"WHERE {counted} AND {cell} IS NOT NULL{nan} {by_label}, {cell}"
@@ -270,13 +275,20 @@ class Cell:
 
         The second is "" if some levels are texts, as "inf" may be one.
         """
-        text, is_infinite, marks = to_text(quote_column(name)), "", list(map(quote_text, self.marks))
-        if not any(isinstance(level, str) for level in self.known):
+        column, texts = quote_column(name), [level for level in self.known if isinstance(level, str)]
+        text, is_infinite = to_text(column), ""
+        marks = [quote_text(text) for mark in self.marks for text in _texts(mark, name)]
+        if not texts:
             is_infinite = f"LOWER({text}) IN ('inf', '-inf', 'infinity', '-infinity')"
             # The level 1 is the text '1.0' in columns of reals, and '1.00' in some of decimals.
-            is_decimal = f"{text} LIKE '%.%' AND {text} NOT LIKE '%e%'"
-            text = f"CASE WHEN {is_decimal} THEN RTRIM(RTRIM({text}, '0'), '.') ELSE {text} END"
-            marks += ["'NaN'", "'nan'"]
+            digits = "'0123456789'"
+            is_decimal = f"{text} LIKE '%_._%' AND RTRIM(LTRIM(LTRIM({text}, '-'), {digits}), {digits}) = '.'"
+            real = f"CAST(CAST({text} AS DOUBLE PRECISION) AS VARCHAR)"
+            text, marks = f"CASE WHEN {is_decimal} THEN {real} ELSE {text} END", [*marks, *_NANS, "'NaN'"]
+        elif width := max((len(level) for level in texts if level.endswith(" ")), default=0):
+            # The cast takes the blanks at the end of a CHAR(n) of PostgreSQL away.
+            is_cut = f"{column} {_BY_CODE_POINTS} LIKE '% ' AND {text} NOT LIKE '% '"
+            text = f"CASE WHEN {is_cut} THEN SUBSTR({text} || '{' ' * width}', 1, {width}) ELSE {text} END"
         return f"CASE WHEN {text} NOT IN ({', '.join(marks)}) THEN {text} END" if marks else text, is_infinite
 
     def keys(self, where: object) -> Iterator[tuple[str, int]]:
@@ -426,7 +438,8 @@ def _cell(columns: Any, f: int) -> Cell:
     if edges is not None or hasattr(columns, "edges"):
         return Cell(feature, edges=tuple(map(float, () if edges is None else edges)))
     reserved = columns.unknown == "level"
-    return Cell(feature, tuple(columns.level_names(f)), None, tuple(columns.missing_values), reserved)
+    marks = tuple(mark for mark in columns.missing_values if not is_missing(mark))
+    return Cell(feature, tuple(columns.level_names(f)), None, marks, reserved)
 
 
 def _add_densities(terms: Terms, columns: Any, likelihood: Any, weight: np.ndarray) -> None:
@@ -451,21 +464,29 @@ def _add_densities(terms: Terms, columns: Any, likelihood: Any, weight: np.ndarr
 
 
 def _texts(level: Any, where: object) -> tuple[str, ...]:
-    """Return the texts that databases cast a level to; the first is the level's own."""
+    """Return the texts that databases cast a level to, from columns of any type; the first is the level's own."""
     value = to_python(level)
     if isinstance(value, bool):
-        return ("true", "1") if value else ("false", "0")
+        return ("true", "1", "1.0") if value else ("false", "0", "0.0", "-0.0", "-0")
     if isinstance(value, str):
         return (value,)
     if not isinstance(value, int | float):
         level = f"the level {shown(value)} of column {shown(where)}, a {type(value).__name__}"
         raise NotImplementedError(f"sql.score cannot compare {level}. Fit with the text of such cells.")
-    texts = [str(value).removesuffix(".0"), *(["0", "-0"] if value == 0 else [])]
-    if isinstance(value, float):
-        texts.append(f"{value:.15g}")  # SQLite has 15 digits, and writes 1.0e+15; PostgreSQL writes 1e+15.
-        if "e" in texts[-1]:
-            texts.append(np.format_float_scientific(value, trim="-"))
-        texts += [re.sub(r"^(-?\d)e", r"\1.0e", text) for text in texts]
+    texts = [str(value).removesuffix(".0")]
+    if abs(value) <= _GREATEST_REAL and (real := float(value)) == value:
+        with np.errstate(over="ignore"):
+            single = np.float32(real)
+        # SQLite has 15 digits, rounded roughly, and PostgreSQL more than Python if these are between two numbers.
+        nearby = (real, *np.nextafter(real, [-np.inf, np.inf]))
+        written = [*(f"{close:.15g}" for close in nearby), *["0", "-0"] * (real == 0)]
+        for rounded in (np.float64(real), single)[: 1 + (float(single) == real)]:
+            if 1e-5 < abs(real) < 1e17:
+                written.append(np.format_float_positional(rounded, trim="-"))
+            if not 1e-3 < abs(real) < 1e6:
+                written.append(np.format_float_scientific(rounded, trim="-"))
+                written += [np.format_float_scientific(real, n, unique=False, trim="-") for n in (15, 16)]
+        texts += written + [re.sub(r"^(-?\d+)(e|$)", r"\1.0\2", text) for text in written]  # SQLite writes 1.0e+15.
     return tuple(dict.fromkeys(texts))
 
 
@@ -536,9 +557,9 @@ def score(
     infinite, "joint" is ±1.797e308. Probabilities agree with `predict_proba` to 1e-9.
 
     Levels are compared as texts by code points, whatever the collation of their column, after a cast, so that the
-    number 1 matches the text '1'. SQLite casts a number to 15 digits, and cannot distinguish levels that share these.
-    In a query as `table`, cast levels of type REAL to DOUBLE PRECISION, and a BOOLEAN that is a number to the model, as
-    for `BernoulliNB`, to INTEGER.
+    number 1 matches the text '1' and the decimal 1.00. SQLite casts a number to 15 digits, and cannot distinguish
+    levels that share these. In a query as `table`, cast a BOOLEAN that is a number to the model, as for `BernoulliNB`,
+    to INTEGER.
 
     Examples
     --------

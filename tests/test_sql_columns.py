@@ -33,14 +33,22 @@ KINDS: dict[str, tuple[str | dict[str, str], str, type | None, Any]] = {
     "citext": ({"PostgreSQL": "CITEXT"}, TEXTS, str, None),
     "no accents": ({"DuckDB": "VARCHAR COLLATE NOACCENT"}, LETTERS, str, None),
     "trailing blanks": ({"SQLite": "TEXT COLLATE RTRIM"}, TEXTS, str, None),
+    "fixed length": ({"PostgreSQL": "CHAR(6)"}, "'a'; 'A'; 'b'; ''; 'abcdef'; NULL", None, None),
     "enumeration": ({"DuckDB": "ENUM ('sad', 'Sad')"}, "'sad'; 'Sad'; NULL", str, None),
     "bigint": ("BIGINT", "1; 2; -1; 0; 100000000000000000; NULL", int, None),
     "bigint beyond 2^53": ("BIGINT", HUGE, int, None),
     "integers as text": ("INTEGER", "1; 2; 10; NULL", str, str),
     "integers in text": ("VARCHAR", "'1'; '2'; '30'; NULL", int, int),
+    "whole reals": ("DOUBLE PRECISION", "1; -0.0; 10; 1000000; 1e15; 2e15; 4503599627370497; NULL", int, int),
+    "reals": ("DOUBLE PRECISION", REALS, None, None),
+    "long reals": ("DOUBLE PRECISION", LONG_REALS, None, None),
     "NaN": ({"DuckDB": "DOUBLE", "PostgreSQL": "DOUBLE PRECISION"}, "1; 2; 'nan'; NULL", int, None),
+    "-NaN": ({"DuckDB": "DOUBLE"}, "1; 2; '-nan'; NULL", int, None),
+    "single precision": ("REAL", "0.1; 0.5; -1.5; 2; 1e10; 41427623936; NULL", None, None),
     "decimals": ("NUMERIC(12, 2)", SHORT, None, None),
     "large decimals": ("NUMERIC(38, 2)", f"{SHORT}; 1000000000000000; 2e15", None, None),
+    "fine decimals": ("NUMERIC(38, 20)", "0.1; 0.0000001; 1; 0.33333333333333333333; NULL", None, None),
+    "free decimals": ({"PostgreSQL": "NUMERIC"}, "0.1; 0.10; 1.00; 1e15; 1e22; 1e-7; 'NaN'", None, None),
     "huge integers": ({"DuckDB": "HUGEINT"}, "1; 170141183460469231731687303715884105727; NULL", None, None),
     "Booleans": ("BOOLEAN", "TRUE; FALSE; NULL", bool, bool),
     "Booleans as numbers": ("INTEGER", "1; 0; NULL", bool, bool),
@@ -115,7 +123,7 @@ def test_cells_of_every_kind_score_as_in_predict_proba_and_count_as_in_fit(datab
         np.testing.assert_allclose(score(database, nb), nb.predict_proba(X), atol=1e-12)
 
 
-@cases([*COLLATIONS, "Booleans", "bigint"])
+@cases([*COLLATIONS, "fixed length", "Booleans", "bigint"])
 def test_labels_of_every_kind_count_as_in_fit(database, kind, request):
     labels = [cell for cell in KINDS[kind][1].split("; ") if cell != "NULL"]
     rows = [f"{labels[i % len(labels)]}, {i * i % 7}.5, '{'uvw'[i % 3]}'" for i in range(3 * len(labels) + 1)]
@@ -132,4 +140,11 @@ def test_labels_of_every_kind_count_as_in_fit(database, kind, request):
 def test_marks_of_missing_cells_are_compared_by_code_points(database, kind, request):
     frame = make_cells(database, request, kind)
     nb = bnb.CategoricalNB(missing_values=["A", "b "]).fit(frame[["cell"]], frame["make"])
+    np.testing.assert_allclose(score(database, nb), nb.predict_proba(frame[["cell"]]), atol=1e-12)
+
+
+@cases(["reals", "large decimals"])
+def test_marks_that_are_numbers_match_reals_and_decimals(database, kind, request):
+    frame = make_cells(database, request, kind)
+    nb = bnb.CategoricalNB(missing_values=[1e15, -2.5, 100]).fit(frame[["cell"]], frame["make"])
     np.testing.assert_allclose(score(database, nb), nb.predict_proba(frame[["cell"]]), atol=1e-12)
