@@ -559,7 +559,7 @@ def score(
     Levels are compared as texts by code points, whatever the collation of their column, after a cast, so that the
     number 1 matches the text '1' and the decimal 1.00. SQLite casts a number to 15 digits, and cannot distinguish
     levels that share these. In a query as `table`, cast a BOOLEAN that is a number to the model, as for `BernoulliNB`,
-    to INTEGER.
+    to INTEGER. Labels are numbers or Booleans in the result if all are, and texts otherwise.
 
     Examples
     --------
@@ -596,8 +596,8 @@ def score(
         bounds = f"{{0}} < {_LOWEST} THEN -{GREATEST} WHEN {{0}} > {_HIGHEST} THEN {GREATEST} ELSE {{0}} * {_NATS} END"
         results = [f"CASE WHEN p.refused > 0 THEN NULL WHEN {bounds.format(f'p.s{c}')}" for c in n_classes]
     else:
-        are_texts = any(isinstance(label, str) for label in classes)
-        labels = [quote_text(label) if are_texts else str(label) for label in classes]
+        are_numbers = all(isinstance(label, bool | int | float) for label in classes)
+        labels = [str(label) if are_numbers else quote_text(label) for label in classes]
         choices = " ".join(f"WHEN p.s{c} = p.top THEN {labels[c]}" for c in n_classes)
         first = labels[int(np.argmax(fitted.class_log_prior))]
         results = [f"CASE WHEN p.refused > 0 THEN NULL WHEN p.undefined > 0 THEN {first} {choices} END"]

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import sqlite3
-from datetime import datetime
+from datetime import date, datetime
 
 import numpy as np
 import pandas as pd
@@ -268,6 +268,14 @@ def test_a_class_of_probability_zero(database):
         nb = bnb.GaussianNB(class_prior=share).fit(SMALL, MAKES)
         np.testing.assert_array_equal(to_array(score_rows(database, nb)), nb.predict_proba(SMALL))
         assert [label for (label,) in score_rows(database, nb, output="label")] == list(nb.predict(SMALL))
+
+
+def test_labels_that_are_no_numbers_are_texts(database):
+    labels = [date(2020, 1, 1)] * 3 + [date(2021, 2, 3)] * 3
+    nb = bnb.GaussianNB().fit(SMALL, np.array(labels, object))
+    store(database, SMALL)
+    found = [label for (label,) in score_rows(database, nb, output="label")]
+    assert found == [str(label) for label in nb.predict(SMALL)]
 
 
 def test_numbers_match_all_texts_that_databases_cast_them_to(database):
