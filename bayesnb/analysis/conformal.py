@@ -26,6 +26,7 @@ from bayesnb._util.precision import float64, map_in_threads
 from bayesnb._util.terminal import card, progress, table
 from bayesnb.encoding import Encoding, Rows, Table, check_labels, ignore_unknown, row_pieces
 from bayesnb.encoding.encoded_rows import pad_rows
+from bayesnb.encoding.units import check_groups
 from bayesnb.families import Known
 from bayesnb.families.arrays import is_host, kernel, logsumexp, map_leading_axis, xp
 from bayesnb.fitted import counting, scoring
@@ -41,6 +42,7 @@ from bayesnb.fitted.state import (
     require_leave_one_out,
 )
 from bayesnb.model import Estimate, JointLikelihood, Statistics, plus
+from bayesnb.weights.halves import class_of_units
 
 # == Conformity scores: probability of each row's label given all other rows, when one more row is among the data
 
@@ -282,21 +284,29 @@ Fold = tuple[Fitted, np.ndarray, np.ndarray, np.ndarray, np.ndarray]
 
 
 def cross_ranking(
-    nb: Classifier, X: object, y: object, counted: CountedRows, estimate: Estimate, seed: int, by_class: bool
+    nb: Classifier,
+    X: object,
+    y: object,
+    counted: CountedRows,
+    estimate: Estimate,
+    seed: int,
+    by_class: bool,
+    unit: np.ndarray,
 ) -> Ranking:
     """Fit a weighted classifier without each of ten folds of the rows X, stratified by class; return its ranking.
 
-    `counted` are the same rows, with the index of the class, and the replication count, of each row. With `by_class` a
-    candidate is compared with rows of its own class only.
+    `counted` are the same rows, with the index of the class, and the replication count, of each row, and `unit` (N,) is
+    the unit of each row, which folds and halves keep whole. With `by_class` a candidate is compared with rows of its
+    own class only.
     """
     label, weight = counted.label, counted.weight
-    fold_of, folds = random_folds(label, seed), []
-    with progress("conformal", N_FOLDS) as tick:
-        for k in range(N_FOLDS):
+    fold_of, folds = random_folds(label, seed, unit), []
+    with progress("conformal", n_folds := int(fold_of.max()) + 1) as tick:
+        for k in range(n_folds):
             rows = np.flatnonzero((fold_of == k) & (weight > 0))
             # The fit to all rows has given the same warnings.
             with warnings.catch_warnings(action="ignore", category=UserWarning):
-                fitted = nb.refit(X, y, weight * (fold_of != k)).fitted_
+                fitted = nb.refit(X, y, weight * (fold_of != k), unit).fitted_
                 position = fitted.encoding.classes.index(nb.classes_.tolist())
                 against = _log_odds(fitted, position, take_rows(X, rows), estimate)
             against = against[np.arange(len(rows)), label[rows]]
@@ -322,12 +332,17 @@ def _rank(folds: list[Fold], estimate: Estimate, by_class: bool, X: object) -> n
     return ranks
 
 
-def random_folds(label: np.ndarray, seed: int) -> np.ndarray:
-    """Draw for each of N rows the index (N,) of one of ten folds, stratified by class."""
-    order = np.random.default_rng(seed).permutation(len(label))
-    fold_of = np.empty(len(label), int)
-    fold_of[order[np.argsort(label[order], kind="stable")]] = np.arange(len(label)) % N_FOLDS
-    return fold_of
+def random_folds(label: np.ndarray, seed: int, unit: np.ndarray | None = None) -> np.ndarray:
+    """Draw for each of N rows the index (N,) of one of ten folds, stratified by class.
+
+    Folds keep units whole, `unit` (N,) from 0 on; default: each row is a unit.
+    """
+    unit = np.arange(len(label)) if unit is None else unit
+    stratum = class_of_units(label, unit)
+    order = np.random.default_rng(seed).permutation(len(stratum))
+    fold_of = np.empty(len(stratum), int)
+    fold_of[order[np.argsort(stratum[order], kind="stable")]] = np.arange(len(stratum)) % N_FOLDS
+    return np.asarray(fold_of[unit])
 
 
 def _log_odds(fitted: Fitted, position: np.ndarray, X: object, estimate: Estimate) -> np.ndarray:
@@ -598,6 +613,7 @@ def conformal(
     ties: Ties = "conservative",
     seed: int = 0,
     estimate: Estimate | None = None,
+    groups: object = None,
 ) -> Conformal:
     """Calibrate sets of labels that contain the true label with a given probability, whether or not the model is right.
 
@@ -622,6 +638,10 @@ def conformal(
     estimate : {"predictive", "mean"}, optional
         Estimate of the parameters given the other rows: integrated out, or plugged in at the posterior mean. Default:
         `nb.estimate`.
+    groups : (N,) array-like, optional
+        Group of each row, such as a patient, which the folds of a weighted model and the halves in them keep together.
+        Coverage is then about that of rows of new groups. Default: each row is alone.
+        Only for a `WeightedNB` whose weights were fitted to these rows, as the sets of all others have no folds.
 
     Returns
     -------
@@ -633,7 +653,8 @@ def conformal(
     NotImplementedError
         If leaving rows out of the classifier is not exact, as after `fit_em`.
     ValueError
-        If the counts show that the rows were not counted; if a weight is not whole; if `estimate` is "map" or "mle".
+        If the counts show that the rows were not counted; if a weight is not whole; if `estimate` is "map" or "mle"; if
+        `groups` cannot be used, or there are no folds.
 
     Notes
     -----
@@ -696,8 +717,15 @@ def conformal(
     positive = counted.take(counted.weight > 0)
     chosen, classes = " and ".join(fitted.chosen), fitted.encoding.classes.array()
     notes = (f"Coverage is approximate, because the same rows were used to choose {chosen}.",) if chosen else ()
+    if groups is not None and WEIGHTS not in fitted.chosen:
+        raise ValueError(
+            f"conformal: groups are kept together by folds, which a {fitted.name} without weights fitted to these rows "
+            "does not have: each row is left out alone. Leave groups out, or pass a fitted WeightedNB."
+        )
+    n_given = len(counted.label)
+    unit = np.arange(n_given) if groups is None else check_groups(groups, n_given)
     if WEIGHTS in fitted.chosen:
-        ranking = cross_ranking(nb, X, y, counted, estimate, int(seed), by_class)
+        ranking = cross_ranking(nb, X, y, counted, estimate, int(seed), by_class, unit)
         notes = (GUARANTEE,)
     elif fitted.member_names is not None:
         # A copy, as `nb` may be fitted to other rows later.

@@ -606,7 +606,7 @@ def _read_labels(y: Any, n_rows: int | None, owner: str, name: str) -> tuple[Lev
     if y is None:
         raise ValueError(f"{owner} requires y to be passed, but the target y is None.")
     y = to_array(y) if hasattr(y, "to_list") else y
-    y = y if hasattr(y, "shape") else _labels_to_array(y)
+    y = y if hasattr(y, "shape") else labels_to_array(y)
     if not y.shape or (len(y.shape) > 1 and y.shape[1] != 1):
         raise ValueError(f"{name} should be a 1d array, got an array of shape {tuple(y.shape)} instead.")
     y = column_or_1d(y, warn=True)
@@ -690,7 +690,7 @@ def _check_float_labels(y: np.ndarray, name: str) -> None:
         check_classification_targets(y[present])
 
 
-def _labels_to_array(y: object) -> np.ndarray:
+def labels_to_array(y: object) -> np.ndarray:
     """Return a list of labels as a 1-D array, in which a tuple is one label."""
     if not isinstance(y, list | tuple) or not any(isinstance(label, tuple) for label in y):
         return from_sequence(y, "y")

@@ -96,8 +96,12 @@ class NaiveBayesClassifier(FittedClassifier):
         >>> nb.classes_, nb.class_count_
         (array(['in', 'out'], dtype='<U3'), array([1., 2.]))
         """
+        return self._fit_rows(X, y, sample_weight)
+
+    def _fit_rows(self, X: object, y: object, sample_weight: object, groups: object = None) -> Self:
+        """Fit the classifier to labelled rows, in groups that random halves keep together; see `fit`."""
         updated = classifier_state.copy_unfitted(self)
-        batch = classifier_state.read_batch(updated, X, y, sample_weight).counted()
+        batch = classifier_state.read_batch(updated, X, y, sample_weight, groups=groups).counted()
         self._commit(updated, updated._encode(batch).count_levels())
         self._warn_of_columns()
         classifier_state.warn_of_suspicious_columns(self, batch)
@@ -239,7 +243,7 @@ class NaiveBayesClassifier(FittedClassifier):
         `columns` are those to learn from, where more rows than those of the batch choose them. Default: the columns of
         the fitted classifier, or those that an unfitted one makes of the table.
         """
-        classes, table, label, weight = batch.counted()
+        classes, table, label, weight, unit = batch.counted()
         fitted = vars(self).get("fitted_")
         if columns is None:
             columns = self._columns(table) if fitted is None else fitted.encoding.blocks
@@ -247,7 +251,7 @@ class NaiveBayesClassifier(FittedClassifier):
         if fitted is None and (time_units := table.find_time_units(compress(range(len(numeric)), numeric))):
             self.time_units_ = time_units
         learned, rows = Encoding(classes, columns).learn(table, self._concentrations)
-        return self._structured(LabelledRows(learned, rows, table, label, weight))
+        return self._structured(LabelledRows(learned, rows, table, label, weight, unit))
 
     def _commit(self, updated: Self, counted: Counted, before: object = classifier_state.ANY_STATE) -> Self:
         """Fit `updated`, a copy of the classifier, to these counts, and take over its attributes; see `replace_state`.
@@ -416,7 +420,7 @@ class NaiveBayesClassifier(FittedClassifier):
         """Return an unfitted copy with hyperparameters fixed at what `fit` chose by scores, such as k of `KDB`."""
         return classifier_state.copy_unfitted(self)
 
-    def fit_parts(self, X: object, y: object, sample_weight: object = None) -> Parts:
+    def fit_parts(self, X: object, y: object, sample_weight: object = None, groups: object = None) -> Parts:
         """Encode rows once, and return a function that fits copies of the classifier to parts of them.
 
         Parameters
@@ -427,6 +431,8 @@ class NaiveBayesClassifier(FittedClassifier):
             Labels of the rows.
         sample_weight : array-like of shape (N,), optional
             Replication counts; default: 1. Rows of weight zero belong to no part.
+        groups : array-like of shape (N,), optional
+            Groups of rows, which random halves keep together; see `WeightedNB.fit`. They matter to `WeightedNB` only.
 
         Returns
         -------
@@ -444,7 +450,7 @@ class NaiveBayesClassifier(FittedClassifier):
         >>> fit(np.array([1.0, 0.0, 0.0])).class_count_  # in, out
         array([0., 1.])
         """
-        every = classifier_state.read_known_columns(self, X, y, sample_weight)
+        every = classifier_state.read_known_columns(self, X, y, sample_weight, groups)
         return Parts.from_rows(self._with_chosen_hyperparameters(), self, every)
 
     def refit(self, X: object, y: object, sample_weight: object = None) -> Self:
@@ -597,6 +603,51 @@ def refuse_unknown(columns: LevelColumns, unknown: list[Unknown]) -> None:
             f"forget: X has {describe_unknown(columns, grown)}. Rows with these levels were never counted. Pass only "
             "rows that were counted. Nothing was changed."
         )
+
+
+class HalvesClassifier(NaiveBayesClassifier):
+    """Base class of the classifiers that may choose densities or a structure on random halves of the rows."""
+
+    def fit(self, X: object, y: object, sample_weight: object = None, groups: object = None) -> Self:
+        """Fit the classifier to labelled rows; earlier counts are discarded.
+
+        Parameters
+        ----------
+        X : array-like, sparse matrix or DataFrame of shape (N, F)
+            Rows of features.
+        y : array-like of shape (N,)
+            Labels of any hashable type.
+        sample_weight : array-like of shape (N,), optional
+            Replication counts; default: 1. A row of weight 2 counts as two rows, which are in the same random half. A
+            row of weight zero adds its label to `classes_`, and nothing else.
+        groups : array-like of shape (N,), optional
+            Group of each row, such as a patient or a day. Rows of a group are in the same random half, where halves of
+            the rows choose densities or a structure; counts do not depend on groups. Default: each row is alone.
+
+        Returns
+        -------
+        self
+
+        Raises
+        ------
+        ValueError
+            If the data, the groups or a hyperparameter cannot be used; the estimator is left as it was.
+
+        Warns
+        -----
+        SuspiciousColumnWarning
+            If columns are probably not what they are treated as, such as identifiers, numbers written as text, numbers
+            that mark missing cells, and copies; see `check_table`. There is one warning for all columns.
+
+        Examples
+        --------
+        >>> from bayesnb import MixedNB
+        >>> from sklearn.datasets import load_iris
+        >>> X, y = load_iris(return_X_y=True)
+        >>> MixedNB().fit(X, y, groups=[f"plant {i // 2}" for i in range(150)]).class_count_
+        array([50., 50., 50.])
+        """
+        return self._fit_rows(X, y, sample_weight, groups)
 
 
 def wrapped_estimator(nb: Any, default: NaiveBayesClassifier) -> NaiveBayesClassifier:

@@ -38,6 +38,7 @@ from bayesnb.encoding import (
 from bayesnb.encoding.levels import UNITS
 from bayesnb.encoding.priors import class_distribution
 from bayesnb.encoding.structure import DEPENDENCE
+from bayesnb.encoding.units import check_groups
 from bayesnb.families import LevelCounts
 from bayesnb.fitted import counting, scoring
 from bayesnb.fitted.counting import Counted
@@ -67,23 +68,29 @@ NB = TypeVar("NB", bound=BaseEstimator)
 
 
 class Batch(NamedTuple):
-    """Checked rows of one batch: known classes, table, class indices (N,) and weights (N,)."""
+    """Checked rows of one batch: known classes, table, class indices (N,) and weights (N,).
+
+    `unit` is the (N,) index of the group of each row; None if no groups are given.
+    """
 
     classes: Levels
     table: Table
     label: np.ndarray
     weight: np.ndarray
+    unit: np.ndarray | None = None
 
     def counted(self) -> Batch:
         """Return the batch without rows of weight zero."""
         if (keep := self.weight > 0).all():
             return self
-        return self._replace(table=self.table.take(keep), label=self.label[keep], weight=self.weight[keep])
+        unit = None if self.unit is None else np.unique(self.unit[keep], return_inverse=True)[1]
+        return Batch(self.classes, self.table.take(keep), self.label[keep], self.weight[keep], unit)
 
 
 class LabelledRows(NamedTuple):
     """Rows with their encoding, their encoded form by block, class indices (N,) and weights (N,).
 
+    `unit` is the (N,) index of the unit of each row, of which random halves are drawn; None before a choice by halves.
     `number_terms` are the terms of columns of numbers by fits to halves, where their densities were compared.
     """
 
@@ -92,12 +99,17 @@ class LabelledRows(NamedTuple):
     table: Table
     label: np.ndarray
     weight: np.ndarray
+    unit: np.ndarray | None = None
     number_terms: NumberTerms | None = None
 
     def add(self, columns: Columns, rows: Rows) -> LabelledRows:
         """Return these rows with one more block of columns."""
         encoding = replace(self.encoding, blocks=(*self.encoding.blocks, columns))
         return self._replace(encoding=encoding, rows=(*self.rows, rows))
+
+    def with_units(self) -> LabelledRows:
+        """Return these rows with their units: groups that were given, or else single rows."""
+        return self if self.unit is not None else self._replace(unit=np.arange(len(self.label)))
 
     def with_nodes(self, nodes: tuple[Node, ...]) -> LabelledRows:
         """Return these rows with other nodes (child, *parents) in the network, which is the first block."""
@@ -209,12 +221,19 @@ def count_batch(nb: Any, X: object, y: object, sample_weight: object, classes: L
 
 
 def read_batch(
-    nb: Any, X: object, y: object, sample_weight: object, classes: Levels | None = None, *, least_rows: int = 1
+    nb: Any,
+    X: object,
+    y: object,
+    sample_weight: object,
+    classes: Levels | None = None,
+    groups: object = None,
+    *,
+    least_rows: int = 1,
 ) -> Batch:
     """Check one batch of rows; an unfitted classifier stores number and names of the columns.
 
-    `classes` are the known classes, by default the labels. Raises ValueError if the rows, the labels or the weights
-    cannot be used, or if there are fewer than `least_rows` rows.
+    `classes` are the known classes, by default the labels. Raises ValueError if the rows, the labels, the weights or
+    the groups cannot be used, or if there are fewer than `least_rows` rows.
     """
     table = read_columns(nb, X, reset=not is_fitted(nb), least_rows=0)
     if table.n_rows < least_rows:
@@ -225,7 +244,8 @@ def read_batch(
     labels, label = check_labels(y, table.n_rows, type(nb).__name__)
     classes = labels if classes is None else classes
     weight = check_weights(sample_weight, table.n_rows)
-    return Batch(classes, table, index_of_labels(classes, labels, label), weight)
+    unit = None if groups is None else check_groups(groups, table.n_rows)
+    return Batch(classes, table, index_of_labels(classes, labels, label), weight, unit)
 
 
 def warn_of_dates(nb: Any) -> None:
@@ -244,9 +264,9 @@ def warn_of_suspicious_columns(nb: Any, batch: Batch) -> None:
         nb.encoding_.warn_of_suspicious_columns(batch.table, batch.label)
 
 
-def read_known_columns(known: Any, X: object, y: object, sample_weight: object) -> Batch:
+def read_known_columns(known: Any, X: object, y: object, sample_weight: object, groups: object = None) -> Batch:
     """Check rows whose columns are those of `known`, a fitted classifier; the classes are the labels."""
-    batch = read_batch(known, X, y, sample_weight)
+    batch = read_batch(known, X, y, sample_weight, groups=groups)
     numeric = numeric_columns(known.fitted_.encoding.blocks)
     return batch._replace(table=replace(batch.table, numeric=numeric))
 
@@ -339,6 +359,11 @@ class Parts:
     def fit(self, batch: LabelledRows) -> Any:
         """Return a copy of the classifier with the counts of these encoded rows."""
         return fit_to_counts(self.nb, self.known, batch.count_rows())
+
+    @cached_property
+    def unit(self) -> np.ndarray:
+        """(N',) index of the unit of each row, of which random halves are drawn; see `LabelledRows.with_units`."""
+        return np.asarray(self.batch.with_units().unit)
 
     @cached_property
     def encodings(self) -> list[Encoding]:

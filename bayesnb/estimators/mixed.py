@@ -18,7 +18,7 @@ from bayesnb.encoding import Columns, CountColumns, Encoding, RealColumns, Rows,
 from bayesnb.encoding.priors import class_distribution, named_columns
 from bayesnb.encoding.table import is_labelled, match_columns
 from bayesnb.estimators import classifier_state
-from bayesnb.estimators.base import NaiveBayesClassifier, wrapped_estimator
+from bayesnb.estimators.base import HalvesClassifier, NaiveBayesClassifier, wrapped_estimator
 from bayesnb.estimators.classifier_state import ALPHA, CELLS, CLASS_ALPHA, INCLUSION, LabelledRows
 from bayesnb.estimators.plain import (
     HANDLE_UNKNOWN,
@@ -48,7 +48,7 @@ _ROUNDING = 1e-9
 
 
 @dataclass(eq=False, repr=False)
-class MixedNB(NaiveBayesClassifier):
+class MixedNB(HalvesClassifier):
     r"""Naive Bayes for tables with columns of several kinds, such as categories and numbers.
 
     Given the class, the columns are independent, except that the multinomial columns together are one vector of counts.
@@ -77,9 +77,9 @@ class MixedNB(NaiveBayesClassifier):
         shape, averaged over all binnings. "auto": for each column the one of these with the higher score of the labels,
         the mean of log P(y | x_j) over the rows that are counted first, each scored by fits to random halves without
         the row (three splits, six of fewer than 1,000 rows, always the same ones for the same rows; a row of weight 2
-        is in one half). "auto" is "gaussian" if there are fewer than ten rows outside the largest class, or if `prior`
-        is a complete prior without binned columns. `partial_fit` keeps the choice, `kinds_`, and all results are
-        conditional on it.
+        is in one half, and so are the rows of a group, see `fit`). "auto" is "gaussian"
+        if there are fewer than ten rows outside the largest class, or if `prior` is a complete prior without binned
+        columns. `partial_fit` keeps the choice, `kinds_`, and all results are conditional on it.
     alpha : scalar, (F,) array, list with an entry per column, Dirichlet, or dict or Series by column, default 1
         Concentration of the Dirichlet prior of the categorical, Bernoulli and multinomial columns: one number for all
         of them, or one per column. A dict or Series is matched by name, such as
@@ -267,6 +267,7 @@ class MixedNB(NaiveBayesClassifier):
         undecided = [j for j, kind in enumerate(named) if kind is None and kinds[j] == "gaussian"]
         if not undecided:
             return batch
+        batch = batch.with_units()
         chosen = {columns.kind: list(columns.index) for columns, _ in self._choose_densities(batch, undecided)[0]}
         for j in chosen.get("binned", ()):
             kinds[j] = "binned"
@@ -300,7 +301,7 @@ class MixedNB(NaiveBayesClassifier):
 
         A column is binned if cross-fitted scores of labels are better by more than 1e-9 nats per row, see
         `compare_densities`, which shrinks gains to a common one, unless `gaussian_prior` names the column. The terms
-        of the columns by fits to halves are returned, too, if rows suffice for a comparison.
+        of the columns by fits to halves are returned, too, if rows suffice for a comparison. `batch` has units.
         """
         table, classes = batch.table, batch.encoding.classes
         binned = [j for j, kind in enumerate(self._named_kinds(table)) if kind == "binned"]
@@ -318,7 +319,7 @@ class MixedNB(NaiveBayesClassifier):
             return Density(every.encoding, rows, lambda weight: every._replace(weight=weight).posterior(prior))
 
         first, second = (density(*pair) for pair in pairs)
-        gains, terms = compare_densities(first, second, batch.label, batch.weight)
+        gains, terms = compare_densities(first, second, batch.label, batch.weight, batch.unit)
         is_normal = named_columns("gaussian_prior", self.gaussian_prior, table.names)
         is_binned = (gains > _ROUNDING) & ~np.isin(index, list(is_normal))
         kept = (np.flatnonzero(~is_binned), np.flatnonzero(is_binned))

@@ -424,7 +424,7 @@ class StructuredNB(NaiveBayesClassifier):
         first, *densities = batch.encoding.blocks
         if densities or (network := first.network) is None or not network.base.cuts or not self._has_margins:
             return batch
-        index = sorted(network.base.index[j] for j in number_positions(network.base))
+        batch, index = batch.with_units(), sorted(network.base.index[j] for j in number_positions(network.base))
         margins = MixedNB(numbers="auto", gaussian_prior=self.gaussian_prior, class_alpha=self.class_alpha)
         chosen, terms = margins._choose_densities(batch, index)
         for columns, rows in chosen:

@@ -24,6 +24,7 @@ from bayesnb._util.warnings import warn
 from bayesnb.encoding import Columns, Encoding, Levels, Node, NodeColumns, PairColumns, Rows
 from bayesnb.encoding.table import is_labelled
 from bayesnb.estimators import classifier_state
+from bayesnb.estimators.base import HalvesClassifier
 from bayesnb.estimators.classifier_state import ALPHA, CELLS, ContextHalf, LabelledRows
 from bayesnb.estimators.mixed import as_list
 from bayesnb.estimators.structured import StructuredNB, pair_counts, position
@@ -36,7 +37,8 @@ from bayesnb.fitted.state import Fitted, NotOfferedError, ScoreModel, score_new_
 from bayesnb.kernels import Output
 from bayesnb.model import Estimate, NaiveBayes
 from bayesnb.uncertainty.draws import ask, run
-from bayesnb.weights.cross_fitting import N_SPLITS, NEGLIGIBLE, random_halves
+from bayesnb.weights.cross_fitting import NEGLIGIBLE
+from bayesnb.weights.halves import N_SPLITS, random_halves
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -45,7 +47,7 @@ if TYPE_CHECKING:
 
 
 @dataclass(eq=False, repr=False)
-class NetworkNB(StructuredNB):
+class NetworkNB(HalvesClassifier, StructuredNB):
     r"""Naive Bayes augmented by an acyclic network between the categorical features, which you give.
 
     Each feature depends on the class and on its parents among the features:
@@ -210,7 +212,7 @@ class NetworkNB(StructuredNB):
 
 
 @dataclass(eq=False, repr=False)
-class SPODE(StructuredNB):
+class SPODE(HalvesClassifier, StructuredNB):
     r"""Superparent one-dependence estimator: one column is a parent of all others.
 
     Each feature depends on the class and on the superparent x_p:
@@ -362,7 +364,7 @@ class _Criterion:
 
 
 @dataclass(eq=False, repr=False)
-class TAN(StructuredNB):
+class TAN(HalvesClassifier, StructuredNB):
     r"""Tree-augmented naive Bayes: each column has at most one other column as a parent, learned from the rows.
 
     Each feature depends on the class and on at most one other feature, its parent in a tree or forest:
@@ -604,7 +606,7 @@ _CHUNK = 2**24
 
 
 @dataclass(eq=False, repr=False)
-class KDB(StructuredNB):
+class KDB(HalvesClassifier, StructuredNB):
     r"""k-dependence Bayes: each column has up to k other columns as parents, learned from the rows.
 
     Each feature depends on the class and on its parents among the features:
@@ -830,12 +832,13 @@ class KDB(StructuredNB):
         any_k, any_number = self._undecided()
         if not (any_k or any_number):
             return batch
+        batch = batch.with_units()
         nodes, label, weight = batch.encoding.blocks[0].network.nodes, batch.label, batch.weight
         most = max((len(node) - 1 for node in nodes), default=0)
         full, limits = self._with_parents(most if any_k else self.k), range(0 if any_k else most, most + 1)
         losses = np.zeros((len(limits), len(nodes)))
         size = max(1, _CHUNK // (len(batch.encoding.classes) * len(nodes)))
-        sides = [s for half in random_halves(label, N_SPLITS, seed=0) for s in (half, ~half)]
+        sides = [s for half in random_halves(label, N_SPLITS, 0, batch.unit) for s in (half, ~half)]
         as_for_all_rows = warnings.catch_warnings(action="ignore", category=UserWarning)
         with progress("halves of networks", len(sides)) as tick, as_for_all_rows:
             for side in sides:

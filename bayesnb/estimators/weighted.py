@@ -225,15 +225,16 @@ class WeightedNB(WeightAttributes):
     -----
     Three random splits into halves, stratified by class (up to six splits of fewer than 1,000 rows), are fitted both
     ways. Arcs are learned anew in each half, with the levels and cells of all rows, and with the densities that the fit
-    to all rows has chosen by halves of its own; a row of weight 2 is in one half. Columns of more than 1,000 levels get
-    no arcs. Given one half, the labels of the other are independent, so that the log score of the other half is a log
-    likelihood of the weights. Each row has an equal part of its weight in each split. With the priors b ~ N(0, 1), T ~
-    N(1, 1), for dependences T ~ N(½, 1), and w_t ~ N(T, τ²), the penalised score has one maximum. BFGS finds it, with
-    few Hessians; beyond 500 terms it is L-BFGS on sparse differences from the most frequent values. The evidence of
-    this likelihood chooses τ. The number of parents of a `KDB` is chosen by `expected_log_loss_`: the fewest parents
-    within .001 nats, or one standard error, of the least loss. Leave-one-out scores would be optimistic, as the label
-    of each row is in the tables of all others: on noise, 100 rows and 40 columns, they gave weights with a true loss of
-    .77, halves .70.
+    to all rows has chosen by halves of its own. A row of weight 2 is in one half, and so are the rows of a
+    group, see `fit`. Standard deviations of weights treat the rows of a group as independent. Columns
+    of more than 1,000 levels get no arcs. Given one half, the labels of the other are independent, so that the log
+    score of the other half is a log likelihood of the weights. Each row has an equal part of its weight in each split.
+    With the priors b ~ N(0, 1), T ~ N(1, 1), for dependences T ~ N(½, 1), and w_t ~ N(T, τ²), the penalised score has
+    one maximum. BFGS finds it, with few Hessians; beyond 500 terms it is L-BFGS on sparse differences from the most
+    frequent values. The evidence of this likelihood chooses τ. The number of parents of a `KDB` is chosen by
+    `expected_log_loss_`: the fewest parents within .001 nats, or one standard error, of the least loss. Leave-one-out
+    scores would be optimistic, as the label of each row is in the tables of all others: on noise, 100 rows and 40
+    columns, they gave weights with a true loss of .77, halves .70.
 
     The weighted model is not a joint distribution of row and label, so that it has no evidence, and no `given="row"`:
     intervals and decisions are `given="data"` by default, and show the effect of the posterior of the parameters on the
@@ -246,7 +247,8 @@ class WeightedNB(WeightAttributes):
 
     `partial_fit`, `forget` and `decay` change the counts and keep the weights. `fit_stream` and `distributed.fit` do
     not fit weights: `weigh` fits them afterwards, to rows that fit into memory. With fewer than ten rows outside the
-    largest class `fit` warns, and the weights are 1.
+    largest class, where the rows of a group, and a row of any weight, count at most once, `fit` warns, and the weights
+    are 1.
 
     References
     ----------
@@ -277,7 +279,7 @@ class WeightedNB(WeightAttributes):
 
     # -- fitting ---------------------------------------------------------------------------------
 
-    def fit(self, X: object, y: object, sample_weight: object = None) -> Self:
+    def fit(self, X: object, y: object, sample_weight: object = None, groups: object = None) -> Self:
         """Fit the weights of terms on random halves of the rows, and the estimator to all rows.
 
         Parameters
@@ -287,8 +289,12 @@ class WeightedNB(WeightAttributes):
         y : array-like of shape (N,)
             Labels of any hashable type.
         sample_weight : array-like of shape (N,), optional
-            Replication counts; default: 1. A row of weight 2 counts as two rows, in one half. A row of weight zero adds
-            its label to `classes_`, and nothing else.
+            Replication counts; default: 1. A row of weight 2 counts as two rows, which are in the same random half. A
+            row of weight zero adds its label to `classes_`, and nothing else.
+        groups : array-like of shape (N,), optional
+            Group of each row, such as a patient or a day. Rows of a group are in the same random half, so that weights
+            and `expected_log_loss_` hold for rows of new groups; counts do not depend on groups. Default: each row is
+            alone.
 
         Returns
         -------
@@ -297,7 +303,7 @@ class WeightedNB(WeightAttributes):
         Raises
         ------
         ValueError
-            If the data or a hyperparameter cannot be used; the estimator is left as it was.
+            If the data, the groups or a hyperparameter cannot be used; the estimator is left as it was.
 
         Warns
         -----
@@ -318,7 +324,7 @@ class WeightedNB(WeightAttributes):
 
         base = self._unfitted_model(X)
         simplest = self._simplest(base)
-        every = classifier_state.read_batch(simplest, X, y, sample_weight)
+        every = classifier_state.read_batch(simplest, X, y, sample_weight, groups=groups)
         encoded = simplest._fit(every)
         classifier_state.replace_state(self, self._weigh(base, simplest, encoded, every))
         model = self.unweighted
@@ -326,7 +332,7 @@ class WeightedNB(WeightAttributes):
         classifier_state.warn_of_suspicious_columns(model, every.counted())
         return self
 
-    def refit(self, X: object, y: object, sample_weight: object = None) -> Self:
+    def refit(self, X: object, y: object, sample_weight: object = None, groups: object = None) -> Self:
         """Return a copy that is fitted to other rows, with new weights and the levels of this classifier.
 
         Parameters
@@ -337,6 +343,8 @@ class WeightedNB(WeightAttributes):
             Labels of the rows.
         sample_weight : array-like of shape (N,), optional
             Replication counts of the rows; default: 1.
+        groups : array-like of shape (N,), optional
+            Group of each row; see `fit`.
 
         Returns
         -------
@@ -352,7 +360,7 @@ class WeightedNB(WeightAttributes):
         array([50., 50., 50.])
         """
         base = self._unfitted_model(X)
-        every = classifier_state.read_known_columns(self.model_, X, y, sample_weight)
+        every = classifier_state.read_known_columns(self.model_, X, y, sample_weight, groups)
         return self._weigh(base, *self._simplest(base)._refit(self.model_, every), every)
 
     def _simplest(self, base: NaiveBayesClassifier) -> NaiveBayesClassifier:
@@ -508,7 +516,7 @@ class WeightedNB(WeightAttributes):
         """
         return self._with_model(self.model_.with_counts(counted), self.weights_)
 
-    def weigh(self, X: object, y: object, sample_weight: object = None) -> Self:
+    def weigh(self, X: object, y: object, sample_weight: object = None, groups: object = None) -> Self:
         """Fit the weights of terms on random halves of these rows; the counts remain.
 
         Parameters
@@ -520,6 +528,8 @@ class WeightedNB(WeightAttributes):
             Labels.
         sample_weight : array-like of shape (N,), optional
             Replication counts of the rows; default: 1.
+        groups : array-like of shape (N,), optional
+            Group of each row, such as a patient or a day, which random halves keep together; see `fit`.
 
         Returns
         -------
@@ -528,7 +538,7 @@ class WeightedNB(WeightAttributes):
         Raises
         ------
         ValueError
-            If a label is not in `classes_`, or a term is infinite.
+            If a label is not in `classes_`, if the groups cannot be used, or if a term is infinite.
 
         Examples
         --------
@@ -547,7 +557,7 @@ class WeightedNB(WeightAttributes):
         before.label_index(y, before.table(X).n_rows)
         weights = self.weights
         if not isinstance(weights, Weights):
-            crossed = self._cross_fit(model.fit_parts(X, y, sample_weight))
+            crossed = self._cross_fit(model.fit_parts(X, y, sample_weight, groups))
             weights = weigh_cross_fit(crossed[0])[0] if crossed else None
         return classifier_state.replace_state(self, self._with_model(model, weights), before)
 

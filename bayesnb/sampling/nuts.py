@@ -89,7 +89,8 @@ def run_nuts(
     X, y, sample_weight : array-likes, with `groups` or for a `WeightedNB`
         Rows that `nb` was fitted to, with the labels and weights with which they were counted.
     groups : (N,) array-like, optional
-        Group of each row, such as a site or an author: partial pooling, see the notes.
+        Group of each row, such as a site or an author: partial pooling, see the notes. For a `WeightedNB`, the groups
+        with which the weights were fitted; halves of the rows keep them together.
 
     Returns
     -------
@@ -167,8 +168,8 @@ def run_nuts(
     require_run(draws, warmup, chains, seed, progress)
     sample = partial(_sample, draws=draws, warmup=warmup, chains=chains, seed=seed, show_progress=progress)
     if hasattr(nb, "weigh"):
-        of_parameters = {"hyperprior": hyperprior, "features": features, "groups": groups}
-        return _run_for_weights(cast(Weighed, nb), X, y, sample_weight, of_parameters, sample)
+        of_parameters = {"hyperprior": hyperprior, "features": features}
+        return _run_for_weights(cast(Weighed, nb), (X, y, sample_weight, groups), of_parameters, sample)
     fitted = require_posterior(nb, "run_nuts")
     statistics, names = fitted.statistics, None
     if groups is not None:
@@ -355,11 +356,12 @@ def _require_positive(alpha: Any) -> None:
 
 
 def _run_for_weights(
-    nb: Weighed, X: object, y: object, sample_weight: object, others: Mapping[str, object], sample: Callable[..., Any]
+    nb: Weighed, rows: tuple[object, ...], others: Mapping[str, object], sample: Callable[..., Any]
 ) -> Any:
-    """Draws of the term weights of a `WeightedNB`, as ArviZ data, by NUTS given cross-fitted terms of X and y.
+    """Draws of the term weights of a `WeightedNB`, as ArviZ data, by NUTS given cross-fitted terms of rows.
 
-    Raise ValueError if an argument in `others` is not None, or X and y do not fit the classifier.
+    `rows` are X, y, sample_weight and groups. Raise ValueError if an argument in `others` is not None, or the rows do
+    not fit the classifier.
     """
     from bayesnb.sampling.programs import WeightsGiven
 
@@ -369,7 +371,7 @@ def _run_for_weights(
             of = f"applies to parameters, but run_nuts draws the weights of a {type(nb).__name__}"
             function = "posterior_draws" if name == "features" else "run_nuts"
             raise ValueError(f"{name}= {of}. Use {function}(nb.estimator_, {name}=...).")
-    if X is None or y is None:
+    if rows[0] is None or rows[1] is None:
         raise ValueError(
             "run_nuts draws weights given rows. Pass the rows that the weights were fitted to, run_nuts(nb, X=X, y=y), "
             "or draw the parameters by posterior_draws(nb.estimator_)."
@@ -381,7 +383,7 @@ def _run_for_weights(
         raise ValueError(f"run_nuts: {problem}. Fit the weights again by nb.weigh(X, y).")
     kind: Kind = "feature" if weights.biased else "temperature"
     try:
-        (crossed,) = cross_fit(nb.model_.fit_parts(X, y, sample_weight), kind, nb.max_rows, nb.seed)
+        (crossed,) = cross_fit(nb.model_.fit_parts(*rows), kind, nb.max_rows, nb.seed)
     except TooFewRowsError as reason:
         raise ValueError(f"run_nuts: {reason}") from None
     shrinkage = (weights.shrinkage, weights.dependence_shrinkage)[: len(crossed.columns.groups.mean)]

@@ -26,67 +26,16 @@ from bayesnb.encoding import Encoding, Levels, Rows, Table
 from bayesnb.fitted import scoring
 from bayesnb.fitted.state import Fitted
 from bayesnb.model import JointLikelihood, NaiveBayes
+from bayesnb.weights.halves import (
+    count_events,
+    have_several_units,
+    mean_of_units,
+    number_of_splits,
+    random_halves,
+    sample_rows,
+)
 from bayesnb.weights.optimum import Groups, Optimum, WeightPrior, held_out_log_losses, optimize_weights
 from bayesnb.weights.terms import AVERAGE, MOST_TERMS, CrossTerms, TermBlock, WeightPath, Weights, terms_of_rows
-
-# == Random halves of the rows, by which choices are scored on rows that have not made them ========
-
-FEWEST_EVENTS = 10
-"""Fewest rows outside the largest class for which weights are fitted (Peduzzi et al. 1996)."""
-N_SPLITS, _MOST_SPLITS, _MANY_ROWS = 3, 6, 3_000
-
-
-def number_of_splits(n_rows: int) -> int:
-    """Return the number of splits into halves: 3,000 divided by the number of rows, at least 3 and at most 6."""
-    return max(N_SPLITS, min(_MOST_SPLITS, _MANY_ROWS // max(1, n_rows)))
-
-
-def random_halves(label: np.ndarray, n_splits: int, seed: int) -> np.ndarray:
-    """Draw random splits of N rows into halves, stratified by class.
-
-    Parameters
-    ----------
-    label : (N,) int array
-        Index of the class of each row.
-    n_splits, seed : int
-        Number of splits S, and seed of the random numbers.
-
-    Returns
-    -------
-    (S, N) array of bool
-        Whether each row is in the first half of each split.
-
-    Examples
-    --------
-    >>> import numpy as np
-    >>> halves = random_halves(np.array([0, 0, 0, 0, 1, 1]), n_splits=2, seed=0)
-    >>> halves[:, :4].sum(axis=1), halves[:, 4:].sum(axis=1)
-    (array([2, 2]), array([1, 1]))
-    """
-    rng, first_halves = np.random.default_rng(seed), np.zeros((n_splits, len(label)), bool)
-    for half in first_halves:
-        order = rng.permutation(len(label))
-        half[order[np.argsort(label[order], kind="stable")][::2]] = True
-    return first_halves
-
-
-def sample_rows(label: np.ndarray, most: int, seed: int) -> np.ndarray:
-    """Return positions, in ascending order, of the rows of classes of several rows: all, or a stratified sample.
-
-    Parameters
-    ----------
-    label : (N,) int array
-        Index of the class of each row.
-    most, seed : int
-        Most rows to choose, and seed of the sample.
-    """
-    position = np.flatnonzero(np.bincount(label)[label] > 1)
-    if len(position) <= most:
-        return position
-    order = np.random.default_rng(seed).permutation(position)
-    order = order[np.argsort(label[order], kind="stable")]
-    return np.sort(order[np.linspace(0, len(order) - 1, most).astype(int)])
-
 
 # == Comparison of two densities of columns of numbers by how well they predict the class, by fits to random halves
 
@@ -142,16 +91,16 @@ class NumberTerms(NamedTuple):
 
 
 def compare_densities(
-    first: Density, second: Density, label: np.ndarray, weight: np.ndarray
+    first: Density, second: Density, label: np.ndarray, weight: np.ndarray, unit: np.ndarray | None = None
 ) -> tuple[Float[np.ndarray, "F"], Callable[[np.ndarray], NumberTerms] | None]:
     """Compute (F,) gains in log P(class) of each column's second density over its first, in nats per row.
 
     A function is returned, too, of a mask (F,) of the columns that have the second density, to their `NumberTerms`.
 
     The score of a density is log P(y | x_j), by that column alone, of each row by fits to halves without the row. The
-    gains of the columns are shrunk to a common gain, so that few rows give little reason to choose. Where fewer than
-    ten rows are outside the largest class the gains are 0, and there is no such function. Rows of classes with a single
-    row are not scored.
+    gains of the columns are shrunk to a common gain, so that few units give little reason to choose. Where fewer than
+    ten units are outside the largest class the gains are 0, and there is no such function. Rows of classes with a
+    single unit are not scored.
 
     Parameters
     ----------
@@ -159,16 +108,19 @@ def compare_densities(
         Densities of the same columns.
     label, weight : (N,) arrays
         Index of the class, and replication count, of each row.
+    unit : (N,) int array, optional
+        Index of the unit of each row. Default: each row is a unit.
 
     References
     ----------
     DerSimonian & Laird, *Meta-analysis in clinical trials*, Controlled Clinical Trials 7 (1986), for the shrinkage.
     """
     n_columns, n_classes = int(first.rows.width()), len(first.encoding.classes)
-    if weight.sum() - np.bincount(label, weight).max(initial=0.0) < FEWEST_EVENTS:
+    unit = np.arange(len(label)) if unit is None else unit
+    if count_events(label, weight, unit) < FEWEST_EVENTS:
         return np.zeros(n_columns), None
-    rows = sample_rows(label, min(MOST_ROWS, max(1, _MOST_TERMS // (n_classes * n_columns))), seed=0)
-    halves = random_halves(label, number_of_splits(len(rows)), seed=0)
+    rows = sample_rows(label, min(MOST_ROWS, max(1, _MOST_TERMS // (n_classes * n_columns))), 0, unit)
+    halves = random_halves(label, number_of_splits(unit[rows]), 0, unit)
     sides = [half for first_half in halves for half in (first_half, ~first_half)]
     gain, terms = np.zeros((len(rows), n_columns)), np.zeros((2, len(halves), len(rows), n_classes, n_columns))
     for density, sign, of_density in ((first, -1, terms[0]), (second, 1, terms[1])):
@@ -183,14 +135,17 @@ def compare_densities(
         """Return the terms of the columns with the second density where the mask (F,) is true."""
         return NumberTerms(tuple(first.encoding.term_names), halves, rows, np.where(is_second, terms[1], terms[0]))
 
-    return shrink(gain / len(halves), weight[rows]), choose
+    return shrink(gain / len(halves), weight[rows], unit[rows]), choose
 
 
-def shrink(gain: np.ndarray, weight: np.ndarray) -> np.ndarray:
-    """Shrink the weighted column means of `gain` (N, F) to a common mean by normal empirical Bayes; return (F,)."""
-    total = weight.sum()
-    mean = weight @ gain / total
-    variance = np.maximum(weight @ (gain - mean) ** 2 / total / total, 1e-18)
+def shrink(gain: np.ndarray, weight: np.ndarray, unit: np.ndarray | None = None) -> np.ndarray:
+    """Shrink the weighted column means of `gain` (N, F) to a common mean by normal empirical Bayes; return (F,).
+
+    The variances of the means are those of means of units, `unit` (N,); default: each row is a unit.
+    """
+    unit = np.arange(len(weight)) if unit is None else unit
+    mean, variance = mean_of_units(gain, weight, unit)
+    variance = np.maximum(variance, 1e-18)
     precision = 1.0 / variance
     common = precision @ mean / precision.sum()
     excess = precision @ (mean - common) ** 2 - (len(mean) - 1)
@@ -217,6 +172,8 @@ def _label_scores(terms: np.ndarray, log_class: np.ndarray, label: np.ndarray) -
 
 Kind = Literal["feature", "temperature", "auto"]
 
+FEWEST_EVENTS = 10
+"""Fewest units outside the largest class for which choices are made on halves (Peduzzi et al. 1996)."""
 NEGLIGIBLE = 1e-3
 """Difference between mean losses, in nats, below which the simpler model is taken."""
 _MOST_CELLS = 2**27
@@ -228,7 +185,7 @@ class TooFewRowsError(ValueError):
 
 
 def choose_rows(
-    classes: Levels, label: np.ndarray, weight: np.ndarray, max_rows: int, seed: int, name: str
+    classes: Levels, label: np.ndarray, weight: np.ndarray, unit: np.ndarray, max_rows: int, seed: int, name: str
 ) -> tuple[np.ndarray, np.ndarray]:
     """Choose the rows that weights are fitted to: all, or a stratified sample of `max_rows`.
 
@@ -236,8 +193,8 @@ def choose_rows(
     ----------
     classes : Levels
         Classes of the labels.
-    label, weight : (N,) arrays
-        Index of the class, and positive replication count, of each row.
+    label, weight, unit : (N,) arrays
+        Index of the class, positive replication count, and index of the unit, of each row.
     max_rows, seed : int
         Most rows to choose, and seed of the sample.
     name : str
@@ -248,33 +205,34 @@ def choose_rows(
     position : (N',) int array
         Positions of the chosen rows, in ascending order.
     has_rows : (C,) array of bool
-        Whether the rows of a class take part; classes with a single row do not.
+        Whether the rows of a class take part; those of a class with a single unit do not.
 
     Raises
     ------
     TooFewRowsError
-        If fewer than ten rows are outside the largest class.
+        If fewer than ten units are outside the largest class.
 
     Warns
     -----
     UserWarning
-        If a class has one row only, which does not take part: one of two halves would lack the class.
+        If a class has one unit only, which does not take part: one of two halves would lack the class.
     """
     n_classes = len(classes)
-    rows_per_class = np.bincount(label, minlength=n_classes)
-    position = sample_rows(label, max_rows, seed)
-    counts = np.bincount(label[position], weight[position], minlength=n_classes)
-    if (events := counts.sum() - counts.max(initial=0.0)) < FEWEST_EVENTS:
+    has_rows = have_several_units(label, unit, n_classes)
+    position = sample_rows(label, max_rows, seed, unit)
+    if (events := count_events(label[position], weight[position], unit[position])) < FEWEST_EVENTS:
         raise TooFewRowsError(
             f"Weights need {FEWEST_EVENTS} or more rows outside the largest class, but there are only {events:g}, "
-            "without classes of one row. Pass more rows."
+            "without classes of one row. A row counts at most once, whatever its weight, and so do the rows of a "
+            "group. Pass more rows."
         )
-    if single := [classes.values[c] for c in np.flatnonzero(rows_per_class == 1)][:8]:
+    if single := [classes.values[c] for c in np.setdiff1d(label, np.flatnonzero(has_rows))]:
         warn(
-            f"{name}: the classes {single} have one row each, but weights need a row of each class in both halves of "
-            "the rows. These rows are left out, and these classes have no bias. Pass two or more rows of each class."
+            f"{name}: the classes {single[:8]} have one row each, or rows of one group. Weights need rows of each "
+            "class in both halves of the rows. These rows are left out, and these classes have no bias. Pass two or "
+            "more rows, or rows of two or more groups, of each class."
         )
-    return position, rows_per_class > 1
+    return position, has_rows
 
 
 @dataclass(frozen=True, eq=False)
@@ -371,12 +329,15 @@ class CrossFit(NamedTuple):
         Mean of log(t + 1) over rows of t draws from one simplex; 0 where there is no simplex.
     classes : Levels
         Classes on the axis of classes of the terms.
+    unit : (N,) int array
+        Index of the unit of each row, from 0 on.
     """
 
     columns: TermColumns
     terms: CrossTerms
     log_length: float
     classes: Levels
+    unit: np.ndarray
 
     @property
     def row_weight(self) -> np.ndarray:
@@ -397,7 +358,7 @@ class CrossFit(NamedTuple):
 def cross_fit(parts: Any, kind: Any, max_rows: int, seed: int) -> list[CrossFit]:
     """Fit random halves of the rows, and compute the terms of the rows of the other halves by each candidate.
 
-    The number of splits is 3,000 divided by the number of rows, at least 3 and at most 6, or 1 where terms take too
+    The number of splits is 3,000 divided by the number of units, at least 3 and at most 6, or 1 where terms take too
     much memory.
 
     Parameters
@@ -415,11 +376,11 @@ def cross_fit(parts: Any, kind: Any, max_rows: int, seed: int) -> list[CrossFit]
     Raises
     ------
     TooFewRowsError
-        If fewer than ten rows are outside the largest class.
+        If fewer than ten units are outside the largest class.
     ValueError
         If a term is infinite.
     """
-    label, weight, classes = parts.batch.label, parts.batch.weight, parts.encodings[0].classes
+    label, weight, unit, classes = parts.batch.label, parts.batch.weight, parts.unit, parts.encodings[0].classes
     members = parts.known.fitted_.member_names
     candidates = [TermColumns.from_encoding(encoding, members, kind) for encoding in parts.encodings]
     n_classes, most_terms = len(classes), max(map(len, candidates))
@@ -429,11 +390,11 @@ def cross_fit(parts: Any, kind: Any, max_rows: int, seed: int) -> list[CrossFit]
     stored = 1 + int(table.data.nnz) // max(1, table.n_rows) if table.is_sparse else len(table.names)
     cells_per_row = stored if is_sparse else sum(map(len, candidates))
     most_rows = min(max_rows, max(1, _MOST_CELLS // (n_classes * cells_per_row)))
-    position, has_rows = choose_rows(classes, label, weight, most_rows, seed, type(parts.nb).__name__)
+    position, has_rows = choose_rows(classes, label, weight, unit, most_rows, seed, type(parts.nb).__name__)
     n_rows = len(position)
-    n_splits = number_of_splits(n_rows)
+    n_splits = number_of_splits(unit[position])
     n_splits = n_splits if n_splits * n_rows * n_classes * cells_per_row <= _MOST_CELLS else 1
-    first_halves = random_halves(label, n_splits, seed)
+    first_halves = random_halves(label, n_splits, seed, unit)
 
     def blocks() -> Iterator[list[TermBlock]]:
         """Fit both halves of each split, fits 2s and 2s + 1, and yield terms of the other half by each candidate."""
@@ -464,11 +425,11 @@ def cross_fit(parts: Any, kind: Any, max_rows: int, seed: int) -> list[CrossFit]
         "row": np.tile(np.arange(n_rows), n_splits),
         "fit": (2 * np.arange(n_splits)[:, None] + first_halves[:, position]).ravel(),
     }
-    crossed = []
+    crossed, unit = [], np.unique(unit[position], return_inverse=True)[1]
     for c, (columns, stream) in enumerate(zip(candidates, tee(blocks(), len(candidates)), strict=True)):
         of_draws, found = columns.groups.of_draws, map(itemgetter(c), stream)
         terms = CrossTerms.from_blocks(found, of_draws, n_classes, is_sparse=is_sparse, **fields_of_rows)
-        crossed.append(CrossFit(columns, terms, typical if of_draws.any() else 0.0, classes))
+        crossed.append(CrossFit(columns, terms, typical if of_draws.any() else 0.0, classes, unit))
     return crossed
 
 
@@ -488,7 +449,7 @@ def choose_weights(crossed: Sequence[CrossFit]) -> tuple[int, Weights]:
         means = [w.log_loss for w in fits]
         if len(means) > 2 and min(means[-2:]) >= min(means[:-2]):
             break
-    k = choose_simplest(losses, crossed[0].row_weight)
+    k = choose_simplest(losses, crossed[0].row_weight, crossed[0].unit)
     is_refined = k > 1 and crossed[k].terms.are_many
     return k, weigh_cross_fit(crossed[k], fits[k])[0] if is_refined else fits[k]
 
@@ -513,7 +474,7 @@ def weigh_cross_fit(
     losses : (N,) array
         Expected log loss of each row on which weights are fitted to other rows, in nats.
     """
-    columns, crossed_terms, log_length, classes = crossed
+    columns, crossed_terms, log_length, classes, unit = crossed
     groups, column = columns.groups, columns.column
     grid, start = groups.grid if columns.biased else groups.grid[:1], None
     if near is not None:
@@ -524,7 +485,7 @@ def weigh_cross_fit(
     best, of_draws, row_weight = optima[chosen], groups.of_draws[column], crossed.row_weight
     scaled = crossed_terms.with_exponent(exponent, groups.of_draws)
     prior = WeightPrior(groups, best.shrinkage, len(classes), columns.biased)
-    losses = held_out_log_losses(scaled, prior, (best.bias, best.weight))
+    losses = held_out_log_losses(scaled, prior, (best.bias, best.weight), unit)
     plain = crossed_terms.averaged() if columns.averaged else crossed_terms
     plain_losses = plain.log_losses(np.zeros(len(classes)), np.ones(plain.reference.shape[-1]))
     path = {field.name: np.array([getattr(optimum, field.name) for optimum in optima]) for field in fields(Optimum)}
@@ -552,15 +513,15 @@ def weigh_cross_fit(
     return weights, losses
 
 
-def choose_simplest(losses: Sequence[np.ndarray], weight: np.ndarray) -> int:
+def choose_simplest(losses: Sequence[np.ndarray], weight: np.ndarray, unit: np.ndarray) -> int:
     """Choose among models, from the simplest on, the first whose loss is not clearly above the least.
 
     Parameters
     ----------
     losses : sequence of (N,) arrays
         Losses of the same rows under each model.
-    weight : (N,) array
-        Replication counts of the rows.
+    weight, unit : (N,) arrays
+        Replication counts and units of the rows.
 
     Returns
     -------
@@ -568,11 +529,9 @@ def choose_simplest(losses: Sequence[np.ndarray], weight: np.ndarray) -> int:
         Index of the first model whose mean loss exceeds the least by .001 nats, or by one standard error of the
         difference, or less (Breiman et al., *Classification and Regression Trees*, 1984, section 3.4.3).
     """
-    means = np.average(losses, axis=1, weights=weight)
-    best = int(np.argmin(means))
-    excess, mean_excess = np.asarray(losses) - losses[best], means - means[best]
-    variance = np.average((excess - mean_excess[:, None]) ** 2, axis=1, weights=weight)
-    return int(np.argmax(mean_excess <= np.maximum(np.sqrt(variance / weight.sum()), NEGLIGIBLE)))
+    best = int(np.argmin(np.average(losses, axis=1, weights=weight)))
+    mean, variance = mean_of_units((np.asarray(losses) - losses[best]).T, weight, unit)
+    return int(np.argmax(mean <= np.maximum(np.sqrt(variance), NEGLIGIBLE)))
 
 
 def _log_lengths(encoding: Encoding, table: Table) -> np.ndarray:

@@ -27,6 +27,7 @@ import numpy as np
 from jaxtyping import Bool, Float, Int
 from scipy.optimize import minimize, minimize_scalar
 
+from bayesnb.weights.halves import class_of_units
 from bayesnb.weights.terms import CrossTerms
 
 GRID = ((0.0,), (0.03,), (0.1,), (0.3,), (1.0,))
@@ -327,13 +328,16 @@ def maximize(terms: CrossTerms, prior: WeightPrior, start: Point | None = None) 
     return Optimum(prior.shrinkage, bias, temperature, weight, sd, temperature_sd, model.log_score, log_evidence)
 
 
-def held_out_log_losses(terms: CrossTerms, prior: WeightPrior, start: Point) -> Float[np.ndarray, "N"]:
+def held_out_log_losses(
+    terms: CrossTerms, prior: WeightPrior, start: Point, unit: Int[np.ndarray, "N"] | None = None
+) -> Float[np.ndarray, "N"]:
     """Compute the mean log loss of each row over the S fits, under weights that do not know its label.
 
     Not only are weights fitted to the row: half of the fits that score other rows know its label, too. So weights for
-    the row are fitted to the scores of other rows by those fits alone that score the row. Rows which the same fits
+    the row are fitted to the scores of other rows by those fits alone that score the row. Units which the same fits
     score are held out a quarter at a time; of six splits three are taken together. Halves are stratified, so that the
-    proportion of a class in a half tells of the row: log P(its class) is lowered as if the row were not in the data.
+    proportion of a class in a half tells of the row: log P(its class) is lowered as if the rows of the class in the
+    unit of the row were not in the data.
 
     Weights of dense terms are found to 1e-9 nats of the penalised log score, or .01 where terms are many.
 
@@ -345,14 +349,20 @@ def held_out_log_losses(terms: CrossTerms, prior: WeightPrior, start: Point) -> 
         Prior of biases and weights.
     start : (b, w)
         Optimum of all rows, where the search begins.
+    unit : (N,) int array, optional
+        Index of the unit of each row, from 0 on. Rows of a unit are scored by the same fits. Default: each row is a
+        unit.
     """
     fit, n_rows = terms.fit.reshape(-1, terms.n_rows), terms.n_rows
     label, log_proba = terms.label[:n_rows], np.empty(fit.shape)
+    unit = np.arange(n_rows) if unit is None else unit
+    first = np.unique(unit, return_index=True)[1]
+    stratum = class_of_units(label, unit)
     for splits in np.array_split(np.arange(len(fit)), -(-len(fit) // _SPLITS_TOGETHER)):
-        pattern = (1 << np.arange(len(splits))) @ (fit[splits] % 2)
-        order, rank = np.lexsort([label, pattern]), np.empty(n_rows, int)
-        rank[order] = np.arange(n_rows) - np.searchsorted(pattern[order], pattern[order])
-        _, refit = np.unique(_FOLDS * pattern + rank % _FOLDS, return_inverse=True)
+        pattern = (1 << np.arange(len(splits))) @ (fit[splits[:, None], first] % 2)
+        order, rank = np.lexsort([stratum, pattern]), np.empty(len(first), int)
+        rank[order] = np.arange(len(first)) - np.searchsorted(pattern[order], pattern[order])
+        refit = np.unique(_FOLDS * pattern + rank % _FOLDS, return_inverse=True)[1][unit]
         scored = splits[:, None] * n_rows + np.arange(n_rows)
         if not terms.is_sparse:
             log_proba[splits] = _refit(terms, prior, start, scored.ravel(), refit).reshape(scored.shape)
@@ -365,7 +375,9 @@ def held_out_log_losses(terms: CrossTerms, prior: WeightPrior, start: Point) -> 
             point = prior.point(find_parameters(others, prior, start))
             held_out = terms.take(scored[:, rows].ravel()).log_proba_of_label(*point)
             log_proba[splits[:, None], rows] = held_out.reshape(len(splits), -1)
-    part = np.bincount(terms.row, terms.weight) / (np.bincount(terms.label, terms.weight) + 1)[label]
+    together = np.unique(unit * (label.max() + 1) + label, return_inverse=True)[1]
+    total = (np.bincount(terms.label, terms.weight) + 1)[label]
+    part = np.bincount(together[terms.row], terms.weight)[together] / total
     return np.asarray((np.log1p(-part * np.exp(log_proba)) - np.log1p(-part) - log_proba).mean(axis=0))
 
 

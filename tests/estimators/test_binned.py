@@ -17,7 +17,8 @@ from bayesnb.encoding.columns import cell_names, quantile_edges
 from bayesnb.families import IndependentCuts, NormalInverseGamma
 from bayesnb.families.rows import cell_code
 from bayesnb.fitted import counting
-from bayesnb.weights.cross_fitting import Density, compare_densities, random_halves, shrink
+from bayesnb.weights.cross_fitting import Density, compare_densities, shrink
+from bayesnb.weights.halves import random_halves
 from bayesnb.weights.terms import Weights
 from tests.estimators.cases import state
 from tests.raises import refused

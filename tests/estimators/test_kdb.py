@@ -17,7 +17,7 @@ import bayesnb as bnb
 from bayesnb.estimators import structures
 from bayesnb.fitted import counting
 from bayesnb.networks import class_information, k_dependence, mutual_information
-from bayesnb.weights.cross_fitting import random_halves
+from bayesnb.weights.halves import random_halves
 from tests.estimators.cases import state
 from tests.estimators.contexts import Contexts
 from tests.estimators.networks import CLASSES, LEVELS, log_proba, table

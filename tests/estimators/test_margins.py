@@ -122,7 +122,7 @@ def test_noise_has_no_parents_and_no_loss_below_chance():
 
 def test_halves_that_chose_the_densities_give_the_terms_of_fits_to_halves():
     """Numbers are normal and binned, one cell is missing, and weights are not all 1."""
-    frame = FRAME.assign(peak=np.where(RNG.random(N) < 0.5, 3.0, RNG.exponential(size=N)) * np.where(Y == "in", 1, -1))
+    frame = FRAME.assign(humps=RNG.choice([-2, 2], N) + 2 * (Y == "in") + 0.1 * RNG.normal(size=N))
     weight = RNG.choice([0.5, 1.0, 2.0], N)
     base = bnb.WeightedNB()._unfitted_model(frame)
     simplest = base._simplest()
