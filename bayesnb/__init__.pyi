@@ -2,7 +2,7 @@
 
 from . import datasets, decision, distributed, kernels, plots, sql, text
 from ._util.precision import enable_cache
-from ._util.warnings import SuspiciousColumnWarning
+from ._util.warnings import CopiedRowsWarning, SuspiciousColumnWarning
 from .analysis.conformal import conformal
 from .analysis.dependence import check_independence
 from .analysis.drift import check_drift
@@ -67,6 +67,7 @@ __all__ = [
     "BernoulliNB",
     "BinnedNB",
     "CategoricalNB",
+    "CopiedRowsWarning",
     "CorruptModelError",
     "Dirichlet",
     "ExponentialNB",

@@ -506,7 +506,9 @@ def compare_estimates(
     these fits on other test rows, and not how fits to other training rows would differ. With `repeats` it is the
     corrected resampled t of Nadeau and Bengio (2003), √((1/K + n_test/n_train) s²), with s² the variance of
     the difference over the K splits, to be compared with t of K - 1 degrees of freedom: it describes fits to
-    other training rows too.
+    other training rows too. The splits are of rows, so that a copy of a row, or another row of a group, may be fitted
+    where the row is tested, and scores are then too good: pass test rows of other groups as `X_test`, or folds such as
+    those of scikit-learn's `GroupKFold` to `bayesnb.evaluation.compare_folds`.
 
     Examples
     --------
@@ -572,7 +574,8 @@ def compare_folds(
     y : (N,) array-like
         Labels of the rows.
     folds : iterable of (train, test)
-        Indices of the rows, such as `StratifiedKFold().split(X, y)` yields.
+        Indices of the rows, such as `StratifiedKFold().split(X, y)` yields, or `GroupKFold().split(X, y, groups)` for
+        rows that are copies or come in groups.
     priors : dict of str to alpha, optional
         Further rows with the predictive of the same classifier under other concentrations, by name; "1/L" is one over
         the number of levels of each feature.

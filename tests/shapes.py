@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import functools
 import inspect
+import types
 import typing
 from collections.abc import Callable
 from typing import Any
@@ -43,7 +44,7 @@ def checked(function: Callable[..., Any]) -> Callable[..., Any]:
 
 def _options(hint: Any) -> tuple[Any, ...]:
     """Alternatives of an annotation for JAX and NumPy arrays."""
-    return typing.get_args(hint) or (hint,)
+    return typing.get_args(hint) if typing.get_origin(hint) in (typing.Union, types.UnionType) else (hint,)
 
 
 @functools.cache

@@ -75,6 +75,21 @@ class SuspiciousColumnWarning(UserWarning):
     """
 
 
+class CopiedRowsWarning(SuspiciousColumnWarning):
+    """Warning of `fit` that X has copies of rows, which random halves of the rows keep together.
+
+    Copies come from oversampling, from a bootstrap sample, and from a join. The warning is issued by classifiers that
+    choose weights, structure or densities on random halves of the rows, if `groups` are not given and 1% of the rows of
+    a class or more are copies. Fits inside another call, such as those to folds, do not warn.
+
+    Examples
+    --------
+    >>> import warnings
+    >>> import bayesnb as bnb
+    >>> warnings.filterwarnings("ignore", category=bnb.CopiedRowsWarning)
+    """
+
+
 OWN_WARNINGS = (UserWarning, UnknownLevelWarning, UndefinedProbabilityWarning, NoWeightsWarning)
 """Categories of the warnings that this package issues; libraries derive others from UserWarning."""
 
@@ -104,17 +119,18 @@ def are_fits_internal() -> bool:
     return _are_fits_internal.get()
 
 
-def warn(message: str, category: type[UserWarning] = UserWarning) -> None:
+def warn(message: str, category: type[UserWarning] = UserWarning, key: str | None = None) -> None:
     """Issue a warning that points at the line of the user: the first caller outside this package and scikit-learn.
 
     Where Python shows a text once a line, the fits of one grid search show the text once. Python alone would show the
     text for each fit, because scikit-learn sets the filters for each anew, and Python then forgets what was shown.
+    Texts with the same `key`, by default the text, count as one text.
     """
     level, frame, is_nested = 2, sys._getframe(1), False
     while frame.f_back is not None and (package := _package(frame)) in _CALLERS:
         is_nested |= package != "bayesnb"
         frame, level = frame.f_back, level + 1
-    line = message, category, frame.f_code.co_filename, frame.f_lineno
+    line = key or message, category, frame.f_code.co_filename, frame.f_lineno
     if is_nested and _shows_once(message, category, frame):
         if line in _shown:
             return

@@ -26,7 +26,7 @@ from bayesnb._util.precision import float64, map_in_threads
 from bayesnb._util.terminal import card, progress, table
 from bayesnb.encoding import Encoding, Rows, Table, check_labels, ignore_unknown, row_pieces
 from bayesnb.encoding.encoded_rows import pad_rows
-from bayesnb.encoding.units import check_groups
+from bayesnb.encoding.units import check_groups, describe_copies, find_copies
 from bayesnb.families import Known
 from bayesnb.families.arrays import is_host, kernel, logsumexp, map_leading_axis, xp
 from bayesnb.fitted import counting, scoring
@@ -640,7 +640,7 @@ def conformal(
         `nb.estimate`.
     groups : (N,) array-like, optional
         Group of each row, such as a patient, which the folds of a weighted model and the halves in them keep together.
-        Coverage is then about that of rows of new groups. Default: each row is alone.
+        Coverage is then about that of rows of new groups. Default: copies of a row are a group; see `WeightedNB.fit`.
         Only for a `WeightedNB` whose weights were fitted to these rows, as the sets of all others have no folds.
 
     Returns
@@ -668,7 +668,9 @@ def conformal(
     does not hold for each row x, nor given that the set has one label. If features depend on each other, naive Bayes is
     overconfident; sets are then larger, and coverage still holds. If a model is wrong in a smaller fraction of rows
     than ε, the sets of the most uncertain rows are empty, and a higher coverage costs little. If rows depend on time,
-    or come in groups, they are not exchangeable, and coverage is not guaranteed.
+    or come in groups, they are not exchangeable, and coverage is not guaranteed. Nor is it if rows are copies of
+    others, such as those of an oversampled class: a copy is scored with its original among the other rows, and a new
+    row is not. `notes` say so. Pass each row once, with its `sample_weight`, to `fit` and to this function.
 
     Scores are those of refits to N rows under the same encoding, computed from counts: M candidates take O(M N C F)
     operations without a refit, in constant memory. Where classes share parameters, as under a Gaussian prior that is
@@ -722,8 +724,9 @@ def conformal(
             f"conformal: groups are kept together by folds, which a {fitted.name} without weights fitted to these rows "
             "does not have: each row is left out alone. Leave groups out, or pass a fitted WeightedNB."
         )
-    n_given = len(counted.label)
-    unit = np.arange(n_given) if groups is None else check_groups(groups, n_given)
+    unit = find_copies(fitted.table(X)) if groups is None else check_groups(groups, len(counted.label))
+    if copies := describe_copies(unit, counted.label):
+        notes = (*notes, f"Coverage is approximate, because {copies}, and a new row has no copies.")
     if WEIGHTS in fitted.chosen:
         ranking = cross_ranking(nb, X, y, counted, estimate, int(seed), by_class, unit)
         notes = (GUARANTEE,)

@@ -19,6 +19,7 @@ from bayesnb._util.arguments import bad_argument, require_choice, require_intege
 from bayesnb._util.precision import float64
 from bayesnb._util.terminal import card, progress, table
 from bayesnb._util.warnings import warn
+from bayesnb.encoding.units import describe_copies, find_copies
 from bayesnb.families.arrays import kernel
 from bayesnb.fitted import counting, scoring
 from bayesnb.fitted.state import (
@@ -67,7 +68,7 @@ class LeaveOneOut:
     classes : (C,) array
         Labels of the classes.
     notes : tuple of str
-        Choices on these rows that the scores are conditional on, as far as they are known.
+        Choices on these rows that the scores are conditional on, as far as they are known, and copies among the rows.
 
     Examples
     --------
@@ -207,7 +208,9 @@ def loo(
     change. These are the scores of N refits to the other rows *under the same encoding*: classes and levels are kept,
     also a level that no other row has, as if `classes` and `categories` had been declared.
 
-    Leave-one-out assumes exchangeable rows. Scores are too good if rows have duplicates, or if rows depend on time:
+    Leave-one-out assumes exchangeable rows. Scores are too good if rows are copies of others, as in an oversampled
+    class, because the copies of a row remain when it is left out; `notes` say so. Count each row once then, with its
+    `sample_weight`, which is left out as a whole. Scores are too good, too, if rows come in groups or depend on time:
     then score rows of other groups or later rows instead. Scores are conditional on the prior, and on every other
     choice on the rows: a tuned α, a tree, the densities that `MixedNB` chooses by the labels, the cells of `BinnedNB`,
     a vocabulary. Each may make the scores too good (for 30 rows of noise in 40 columns, the log loss of
@@ -251,6 +254,8 @@ def loo(
     chosen, classes = " and ".join(fitted.chosen), fitted.encoding.classes.array()
     note = f"The same rows were used to choose {chosen}, so that these scores are optimistic; see `permutation_null`."
     notes = (note,) if chosen else ()
+    if copies := describe_copies(find_copies(fitted.table(X)), label):
+        notes = (*notes, f"{copies}, and remain when a row is left out, so that these scores are optimistic.")
     return LeaveOneOut(log_proba[index, label], row, log_proba, weight, label, classes, notes)
 
 
@@ -721,6 +726,8 @@ def tune_alpha(
     -----
     The two objectives answer different questions, and their optima may differ much: `examples/choose_prior.py` prints
     both for four of the 20 Newsgroups.
+
+    Copies of a row remain when `by="loo"` leaves the row out, as `loo` explains: pass each row once, with its weight.
 
     SciPy's L-BFGS-B maximizes over the logarithms, with gradients by differences, and starts at the best of six
     strengths. The result is itself learned from the rows: `loo` and `bayes_factor` of the tuned estimator are

@@ -24,6 +24,8 @@ from bayesnb.cli.tables import TableFile, blamed_on, open_csv, title
 from bayesnb.decision import loss_table
 from bayesnb.encoding import Levels, check_table
 from bayesnb.encoding.suspicious_columns import NUMBERS_AS_TEXT
+from bayesnb.encoding.table import to_table
+from bayesnb.encoding.units import describe_copies, find_copies
 from bayesnb.estimators.base import NaiveBayesClassifier
 from bayesnb.streaming import fit_stream
 
@@ -39,6 +41,7 @@ _ROW_NUMBERS = "consecutive integers; are these row numbers?"
 _CODES = "some numbers begin with 0, as codes do, so that each is a level; to read numbers, add --numeric COLUMNS"
 _ZEROS = "some cells are 0 and no other value is near 0; if 0 means “not measured”, add --missing-in 0 COLUMNS"
 _NO_NAMES = "read as the names of the columns; if it is a row of data, add a line of names above it"
+_COPIES = "random halves of the rows keep copies together; if folds do not, the loss is too low"
 _WHOLE = re.compile(r"[-+]?(0|[1-9]\d*)(\.0*)?")
 _MANY_CLASSES = f"Classes need two rows or more on average, and at most {MOST_CLASSES:,} are allowed. Merge classes."
 
@@ -139,6 +142,9 @@ def inspect_columns(scan: Scan, sample: pd.DataFrame, y: np.ndarray, named: Coll
         else:
             for note in filter(None, [remark, *_describe_cells(scan, name, present, n_values, is_level, is_named)]):
                 notes[note].append(name)
+    kept = [name for name in sample if str(name) not in left_out]
+    if kept and (copies := describe_copies(find_copies(to_table(sample[kept], "fit")), pd.factorize(y)[0])):
+        notes[_COPIES].append(copies)
     if len(left_out) == len(described):
         reasons = ", ".join(f"{name} ({reason})" for name, reason in list(left_out.items())[:3])
         keep = f"Left out: {reasons}. To keep a column, name it in --categorical or another flag."

@@ -176,7 +176,7 @@ def check_table(X: object, y: object = None) -> pd.DataFrame:
     types = find_types(levels)
     rows = []
     for j in index:
-        cells, kind = _cells(table, j), table.kind(j)
+        cells, kind = exact_cells(table, j), table.kind(j)
         present = cells[~pd.isna(cells)]
         rows.append(
             {
@@ -393,20 +393,20 @@ def _check_copies(
     for first, *others in groups.values():
         if limits is _SCREEN:
             remarks |= dict.fromkeys([j for j in (first, *others) if others and j != LABEL], Remark("", ""))
-        elif others and _cannot_be_chance(_cells(table, others[0]), n_pairs):
+        elif others and _cannot_be_chance(exact_cells(table, others[0]), n_pairs):
             text = _COPY_OF_LABEL if first == LABEL else _COPY.format(shown(table.names[first]))
             remarks |= dict.fromkeys(others, Remark(text, text))
     return remarks
 
 
 def _all_cells(table: Table) -> Iterable[np.ndarray]:
-    """Return the cells (N,) of each column; see `_cells`."""
+    """Return the cells (N,) of each column; see `exact_cells`."""
     if not table.is_frame and table.data.dtype.kind in "biuf" and _are_exact(table.data):
         return _exact_numbers(np.ascontiguousarray(table.data.T))
-    return (_cells(table, j) for j in range(len(table.names)))
+    return (exact_cells(table, j) for j in range(len(table.names)))
 
 
-def _cells(table: Table, j: int) -> np.ndarray:
+def exact_cells(table: Table, j: int) -> np.ndarray:
     """Return the cells (N,) of a column that can be compared with others: numbers with NaN, or objects with None."""
     column, is_numeric = table.column(j), table.is_numeric(j, whole=True)
     if isinstance(column, np.ndarray) and column.dtype.kind in "biuf":

@@ -622,7 +622,9 @@ class HalvesClassifier(NaiveBayesClassifier):
             row of weight zero adds its label to `classes_`, and nothing else.
         groups : array-like of shape (N,), optional
             Group of each row, such as a patient or a day. Rows of a group are in the same random half, where halves of
-            the rows choose densities or a structure; counts do not depend on groups. Default: each row is alone.
+            the rows choose densities or a structure; counts do not depend on groups. Default: rows that are equal in
+            every cell, one of them in a column of mostly distinct numbers, are a group, as copies of one row, and each
+            other row is alone.
 
         Returns
         -------
@@ -638,6 +640,8 @@ class HalvesClassifier(NaiveBayesClassifier):
         SuspiciousColumnWarning
             If columns are probably not what they are treated as, such as identifiers, numbers written as text, numbers
             that mark missing cells, and copies; see `check_table`. There is one warning for all columns.
+        CopiedRowsWarning
+            If halves of the rows are drawn without `groups`, and 1% of the rows of a class or more are copies.
 
         Examples
         --------

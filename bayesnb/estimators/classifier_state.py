@@ -38,7 +38,7 @@ from bayesnb.encoding import (
 from bayesnb.encoding.levels import UNITS
 from bayesnb.encoding.priors import class_distribution
 from bayesnb.encoding.structure import DEPENDENCE
-from bayesnb.encoding.units import check_groups
+from bayesnb.encoding.units import check_groups, find_copies, warn_of_copies
 from bayesnb.families import LevelCounts
 from bayesnb.fitted import counting, scoring
 from bayesnb.fitted.counting import Counted
@@ -108,8 +108,19 @@ class LabelledRows(NamedTuple):
         return self._replace(encoding=encoding, rows=(*self.rows, rows))
 
     def with_units(self) -> LabelledRows:
-        """Return these rows with their units: groups that were given, or else single rows."""
-        return self if self.unit is not None else self._replace(unit=np.arange(len(self.label)))
+        """Return these rows with their units: groups that were given, or else rows of which copies are one unit.
+
+        Warns
+        -----
+        CopiedRowsWarning
+            If rows are copies of others, unless the fit is internal.
+        """
+        if self.unit is not None:
+            return self
+        unit = find_copies(self.table)
+        if not are_fits_internal():
+            warn_of_copies(unit, self.label)
+        return self._replace(unit=unit)
 
     def with_nodes(self, nodes: tuple[Node, ...]) -> LabelledRows:
         """Return these rows with other nodes (child, *parents) in the network, which is the first block."""

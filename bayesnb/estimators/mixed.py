@@ -77,7 +77,7 @@ class MixedNB(HalvesClassifier):
         shape, averaged over all binnings. "auto": for each column the one of these with the higher score of the labels,
         the mean of log P(y | x_j) over the rows that are counted first, each scored by fits to random halves without
         the row (three splits, six of fewer than 1,000 rows, always the same ones for the same rows; a row of weight 2
-        is in one half, and so are the rows of a group, see `fit`). "auto" is "gaussian"
+        is in one half, and so are copies of a row and the rows of a group, see `fit`). "auto" is "gaussian"
         if there are fewer than ten rows outside the largest class, or if `prior` is a complete prior without binned
         columns. `partial_fit` keeps the choice, `kinds_`, and all results are conditional on it.
     alpha : scalar, (F,) array, list with an entry per column, Dirichlet, or dict or Series by column, default 1

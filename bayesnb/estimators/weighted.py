@@ -225,8 +225,9 @@ class WeightedNB(WeightAttributes):
     -----
     Three random splits into halves, stratified by class (up to six splits of fewer than 1,000 rows), are fitted both
     ways. Arcs are learned anew in each half, with the levels and cells of all rows, and with the densities that the fit
-    to all rows has chosen by halves of its own. A row of weight 2 is in one half, and so are the rows of a
-    group, see `fit`. Standard deviations of weights treat the rows of a group as independent. Columns
+    to all rows has chosen by halves of its own. A row of weight 2 is in one half, and so are copies of a row and the
+    rows of a group, see `fit`: copies of a row and weights of rows give the same weights, up to the chance of halves if
+    distinct rows are in another order. Standard deviations of weights treat the rows of a group as independent. Columns
     of more than 1,000 levels get no arcs. Given one half, the labels of the other are independent, so that the log
     score of the other half is a log likelihood of the weights. Each row has an equal part of its weight in each split.
     With the priors b ~ N(0, 1), T ~ N(1, 1), for dependences T ~ N(½, 1), and w_t ~ N(T, τ²), the penalised score has
@@ -247,8 +248,8 @@ class WeightedNB(WeightAttributes):
 
     `partial_fit`, `forget` and `decay` change the counts and keep the weights. `fit_stream` and `distributed.fit` do
     not fit weights: `weigh` fits them afterwards, to rows that fit into memory. With fewer than ten rows outside the
-    largest class, where the rows of a group, and a row of any weight, count at most once, `fit` warns, and the weights
-    are 1.
+    largest class, where copies, the rows of a group, and a row of any weight count at most once, `fit` warns, and the
+    weights are 1.
 
     References
     ----------
@@ -293,8 +294,9 @@ class WeightedNB(WeightAttributes):
             row of weight zero adds its label to `classes_`, and nothing else.
         groups : array-like of shape (N,), optional
             Group of each row, such as a patient or a day. Rows of a group are in the same random half, so that weights
-            and `expected_log_loss_` hold for rows of new groups; counts do not depend on groups. Default: each row is
-            alone.
+            and `expected_log_loss_` hold for rows of new groups; counts do not depend on groups. Default: rows that are
+            equal in every cell, one of them in a column of mostly distinct numbers, are a group, as copies of one row,
+            and each other row is alone.
 
         Returns
         -------
@@ -311,6 +313,8 @@ class WeightedNB(WeightAttributes):
             If columns are probably not what they are treated as, such as identifiers, numbers written as text, numbers
             that mark missing cells, and copies; see `check_table`. If labels or levels of two types mean the same, such
             as "yes" and True. There is one warning for all.
+        CopiedRowsWarning
+            If `groups` are not given, and 1% of the rows of a class or more are copies of other rows.
 
         Examples
         --------
@@ -539,6 +543,11 @@ class WeightedNB(WeightAttributes):
         ------
         ValueError
             If a label is not in `classes_`, if the groups cannot be used, or if a term is infinite.
+
+        Warns
+        -----
+        CopiedRowsWarning
+            If `groups` are not given, and 1% of the rows of a class or more are copies of other rows.
 
         Examples
         --------

@@ -78,9 +78,9 @@ class ContextsOfRows:
     def from_rows(
         cls,
         level: Int[np.ndarray, "N G"],
-        given: Sequence[Int[np.ndarray, "N H"]],
+        given: Sequence[Int[np.ndarray, "N _"]],
         sizes: Int[np.ndarray, "G"],
-        values: Sequence[Int[np.ndarray, "H"]],
+        values: Sequence[Int[np.ndarray, "_"]],
         alpha: Float[np.ndarray, "G"],
         label: Int[np.ndarray, "N"],
         weight: Float[np.ndarray, "N"],

@@ -223,14 +223,14 @@ def choose_rows(
     if (events := count_events(label[position], weight[position], unit[position])) < FEWEST_EVENTS:
         raise TooFewRowsError(
             f"Weights need {FEWEST_EVENTS} or more rows outside the largest class, but there are only {events:g}, "
-            "without classes of one row. A row counts at most once, whatever its weight, and so do the rows of a "
-            "group. Pass more rows."
+            "without classes of one row. A row counts at most once, whatever its weight, and so do the copies of a row "
+            "and the rows of a group. Pass more rows."
         )
     if single := [classes.values[c] for c in np.setdiff1d(label, np.flatnonzero(has_rows))]:
         warn(
-            f"{name}: the classes {single[:8]} have one row each, or rows of one group. Weights need rows of each "
-            "class in both halves of the rows. These rows are left out, and these classes have no bias. Pass two or "
-            "more rows, or rows of two or more groups, of each class."
+            f"{name}: the classes {single[:8]} have one row each, or copies of one row, or rows of one group. Weights "
+            "need rows of each class in both halves of the rows. These rows are left out, and these classes have no "
+            "bias. Pass two or more rows, or rows of two or more groups, of each class."
         )
     return position, has_rows
 

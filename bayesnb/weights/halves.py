@@ -1,7 +1,7 @@
 """Random halves of the rows, by which choices are scored on rows that have not made them.
 
-Halves consist of units: groups of rows, and rows that are alone. Weights are sizes of units: a row of weight 2 is one
-unit.
+Halves consist of units: groups of rows, sets of copies of a row, and rows that are alone. Weights are sizes of units: a
+row of weight 2 is one unit.
 """
 
 from __future__ import annotations

@@ -428,6 +428,17 @@ def test_pipes_are_read(tmp_path):
     assert b"a pipe or a device cannot be read as Parquet" in ran.stderr
 
 
+def test_copies_of_rows_are_noted(capsys, tmp_path):
+    data = customers()
+    pd.concat([data, data]).to_csv(tmp_path / "t.csv", index=False)
+    said = f"{len(data):,} of {2 * len(data):,} rows are equal to an earlier row in every cell: random halves"
+    flags = ["--csv", tmp_path / "t.csv", "--target", "label"]
+    for command in (["fit", "--model", tmp_path / "m"], ["compare"]):
+        code, out, err = run(capsys, *command, *flags)
+        assert code == 0
+        assert said in out + err
+
+
 def spoil(content, rng):
     """Content of a file with a few random mistakes: bytes changed, cut out, put in, or rows cut short or repeated."""
     data = bytearray(content)

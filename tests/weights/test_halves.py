@@ -1,6 +1,8 @@
-"""Random halves of units of rows: groups, and rows that are alone."""
+"""Random halves of units of rows: groups, copies of a row, and rows that are alone."""
 
 from __future__ import annotations
+
+import warnings
 
 import numpy as np
 import pytest
@@ -166,19 +168,34 @@ def test_groups_are_routed_to_fits_of_folds():
     assert search.best_estimator_.expected_log_loss_ == best.expected_log_loss_
 
 
-# -- folds -----------------------------------------------------------------------------------------
+# -- folds and leave-one-out -----------------------------------------------------------------------
+
+
+def copied() -> tuple[np.ndarray, np.ndarray]:
+    rows = np.append(np.arange(N), np.arange(12))
+    return NUMBERS[rows], LABEL[rows]
+
+
+def test_leave_one_out_and_full_conformal_sets_name_copies():
+    X, y = copied()
+    nb = bnb.GaussianNB().fit(X, y)
+    (said,) = bnb.loo(nb, X, y).notes
+    assert said.startswith("12 of 72 rows are equal to an earlier row in every cell, and remain when a row is left out")
+    (said,) = bnb.conformal(nb, X, y).notes
+    assert said.startswith("Coverage is approximate, because 12 of 72 rows are equal to an earlier row")
+    assert not bnb.loo(nb, X[:N], y[:N]).notes
+    refused("groups are kept together by folds, which a GaussianNB", bnb.conformal, nb, X, y, groups=np.arange(72))
 
 
 @pytest.mark.slow("fits ten folds of weights again")
-def test_folds_of_weighted_models_keep_groups_together():
-    nb = bnb.WeightedNB(bnb.GaussianNB()).fit(NUMBERS, LABEL, groups=UNIT)
-    plain, by_group = bnb.conformal(nb, NUMBERS, LABEL), bnb.conformal(nb, NUMBERS, LABEL, groups=UNIT)
-    by_row = bnb.conformal(nb, NUMBERS, LABEL, groups=np.arange(N))
-    np.testing.assert_array_equal(plain.p_values(NUMBERS), by_row.p_values(NUMBERS))
-    assert (plain.p_values(NUMBERS) != by_group.p_values(NUMBERS)).any()
-    assert by_group.notes == (GUARANTEE,)
-
-
-def test_full_conformal_sets_take_no_groups():
-    nb = bnb.GaussianNB().fit(NUMBERS, LABEL)
-    refused("groups are kept together by folds, which a GaussianNB", bnb.conformal, nb, NUMBERS, LABEL, groups=UNIT)
+def test_folds_of_weighted_models_keep_copies_together():
+    """Reference: groups of the copies. Without them, folds are those of the rows."""
+    X, y = copied()
+    with warnings.catch_warnings(action="ignore"):
+        nb = bnb.WeightedNB(bnb.GaussianNB()).fit(X, y)
+    unit = np.append(np.arange(N), np.arange(12))
+    found, by_group = bnb.conformal(nb, X, y), bnb.conformal(nb, X, y, groups=unit)
+    by_row = bnb.conformal(nb, X, y, groups=np.arange(72))
+    assert found.notes == (GUARANTEE,)
+    np.testing.assert_array_equal(found.p_values(NUMBERS), by_group.p_values(NUMBERS))
+    assert (found.p_values(NUMBERS) != by_row.p_values(NUMBERS)).any()
