@@ -40,6 +40,7 @@ from bayesnb.encoding import Levels
 from bayesnb.encoding.levels import require_distinct_hashes
 from bayesnb.encoding.table import Positions, is_labelled
 from bayesnb.estimators import classifier_state
+from bayesnb.fitted.number_cells import NumberCells
 from bayesnb.fitted.state import require_fitted
 from bayesnb.model import NaiveBayes, Statistics, TermWeights
 from bayesnb.weights.terms import WeightPath, Weights
@@ -97,7 +98,7 @@ REMOVED = {
 
 
 _EXPORTED = (cls for module in (encoding, families) for cls in vars(module).values() if is_dataclass(cls))
-_DATA = (Positions, Statistics, NaiveBayes, TermWeights, Weights, WeightPath, *_EXPORTED)
+_DATA = (Positions, Statistics, NumberCells, NaiveBayes, TermWeights, Weights, WeightPath, *_EXPORTED)
 _ESTIMATORS = (getattr(estimators, name) for name in estimators.__all__)
 #: Types that a file can name: classifiers, and data, whose constructors only store and derive fields.
 _KNOWN: Mapping[str, Any] = {cls.__name__: cls for cls in (*_DATA, *_ESTIMATORS)}

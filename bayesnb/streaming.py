@@ -478,7 +478,7 @@ def count_block(model: Any, batches: Iterable[object], number: int, decides: boo
                 counted = classifier_state.count_batch(model, X, y, weight)
                 if not classifier_state.is_fitted(model):
                     # The classifier knows its columns, and has no counts.
-                    model.fitted_ = SimpleNamespace(encoding=counted.encoding)
+                    model.fitted_ = SimpleNamespace(encoding=counted.encoding, cells=counted.cells)
                 counts = BlockCounts(counted.encoding.classes, model, counted, number)
             else:
                 counts = BlockCounts(Levels(()), weighted=number)

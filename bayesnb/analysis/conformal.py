@@ -127,7 +127,7 @@ def average_ranking(nb: Classifier, counted: CountedRows, estimate: Estimate, by
 
     With `by_class` candidates are compared with rows of their class only.
     """
-    (encoding, statistics), label = nb.fitted_.counted, counted.label
+    (encoding, statistics, _), label = nb.fitted_.counted, counted.label
     single = _with_unit_weights(counted)
 
     def rank(candidates: Table, against: np.ndarray) -> np.ndarray:

@@ -321,6 +321,15 @@ def numeric_columns(blocks: Iterable[Columns]) -> list[bool]:
     return numeric
 
 
+def number_columns(blocks: Iterable[Columns]) -> list[int]:
+    """Return the positions in X of the columns of numbers with a density, or with cells as levels, in order."""
+    found: set[int] = set()
+    for base in (block.base for block in blocks):
+        is_real = isinstance(base, RealColumns)
+        found.update(base.index if is_real else (base.index[f] for f in np.flatnonzero(base.are_cells())))
+    return sorted(found)
+
+
 __all__ = [
     "BinaryColumns",
     "CellColumns",
@@ -352,6 +361,7 @@ __all__ = [
     "ignore_unknown",
     "index_of_labels",
     "is_missing",
+    "number_columns",
     "numeric_columns",
     "priors",
     "report_unknown",

@@ -151,11 +151,11 @@ class NaiveBayesClassifier(FittedClassifier):
         if classes is not None:
             more, _ = check_labels(classes, None, type(self).__name__, "classes")
             known = Levels.from_values((*known.values, *more.values))
-        encoding, statistics = classifier_state.count_batch(updated, X, y, sample_weight, known)
-        counted = Counted(encoding.fix_levels(False), statistics)
+        counted = classifier_state.count_batch(updated, X, y, sample_weight, known)
+        counted = counted._replace(encoding=counted.encoding.fix_levels(False))
         if before is not None:
             counted = counting.merge(counting.keep_uncounted(before.counted), counted)
-        elif not statistics.class_count.any():
+        elif not counted.statistics.class_count.any():
             updated._state(counted).require_declared()
         self._commit(updated, counted, before)
         known_encoding = None if before is None else before.encoding
@@ -206,7 +206,7 @@ class NaiveBayesClassifier(FittedClassifier):
         batch = classifier_state.read_batch(updated, X, y, sample_weight, before.encoding.classes, least_rows=0)
         encoded = updated._encode(batch)
         try:
-            left = counting.remove(before.counted, encoded.count_levels())
+            left = counting.remove(before.counted, encoded.count_levels(before.cells))
         except ValueError:
             before.encoding.rows(encoded.table, refuse_unknown)  # raises ValueError with the row of a new level
             raise
@@ -234,8 +234,7 @@ class NaiveBayesClassifier(FittedClassifier):
         check_is_fitted(self)
         require_number("factor", factor, "a number in (0, 1]", lambda value: 0 < value <= 1)
         before = self.fitted_
-        scaled = Counted(before.encoding, before.statistics.scale(factor))
-        return self._commit(copy.copy(self), scaled, before)
+        return self._commit(copy.copy(self), counting.scale(before.counted, factor), before)
 
     def _encode(self, batch: Batch, columns: tuple[Columns, ...] | None = None) -> LabelledRows:
         """Encode the rows of positive weight of a batch, with arcs and densities if the classifier learns any.
@@ -295,6 +294,7 @@ class NaiveBayesClassifier(FittedClassifier):
             chosen=self._made_choices(counted.encoding),
             no_posterior=self.no_posterior,
             divides_alpha=self._divides_alpha,
+            cells=counted.cells,
         )
 
     @property
@@ -557,7 +557,7 @@ class NaiveBayesClassifier(FittedClassifier):
         ValueError
             If a hyperparameter of the prior, or `estimate`, cannot be used.
         """
-        encoding, statistics = counted
+        encoding, statistics, _ = counted
         require_estimate(self.estimate, self._estimates)
         if isinstance(self.prior, NaiveBayes):
             return priors.check_complete_prior(self.prior, encoding, statistics)
@@ -580,14 +580,14 @@ class NaiveBayesClassifier(FittedClassifier):
         return model
 
     def _restore(self, stored: dict[str, Any]) -> None:
-        """Set the attributes in `stored`, from which "encoding_" and "statistics_" are removed and become `fitted_`.
+        """Set the attributes in `stored`; "encoding_", "statistics_" and "number_cells_" become `fitted_`.
 
         Raises
         ------
         ValueError
             If the statistics cannot be those of rows under the encoding.
         """
-        counted = Counted(stored.pop("encoding_"), stored.pop("statistics_"))
+        counted = Counted(stored.pop("encoding_"), stored.pop("statistics_"), stored.pop("number_cells_", None))
         counting.check(counted)
         if counting.keep_levels(counted, self._concentrations) is not counted:
             raise ValueError("alpha names levels that the fitted columns do not have. Fit again.")

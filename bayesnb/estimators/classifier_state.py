@@ -33,6 +33,7 @@ from bayesnb.encoding import (
     check_weights,
     ignore_unknown,
     index_of_labels,
+    number_columns,
     numeric_columns,
 )
 from bayesnb.encoding.levels import UNITS
@@ -42,6 +43,7 @@ from bayesnb.encoding.units import check_groups, find_copies, warn_of_copies
 from bayesnb.families import LevelCounts
 from bayesnb.fitted import counting, scoring
 from bayesnb.fitted.counting import Counted
+from bayesnb.fitted.number_cells import NumberCells
 from bayesnb.fitted.state import Fitted, NotOfferedError, read_columns
 from bayesnb.model import NaiveBayes
 from bayesnb.weights.cross_fitting import NumberTerms, TermColumns
@@ -137,9 +139,20 @@ class LabelledRows(NamedTuple):
         label, weight = self.label[counted], self.weight[counted]
         return Counted(self.encoding, counting.count_rows(self.encoding, rows, label, weight))
 
-    def count_levels(self) -> Counted:
-        """Return the statistics without undeclared levels that no row has."""
-        return counting.prune(self.count_rows())
+    def count_levels(self, known: NumberCells | None = None) -> Counted:
+        """Return the statistics without undeclared levels that no row has, with cells of numbers as in `known`."""
+        return counting.prune(self.count_rows()._replace(cells=self.count_cells(known)))
+
+    def count_cells(self, known: NumberCells | None = None) -> NumberCells | None:
+        """Return counts of a sample of the rows in the `known` cells of numbers, or in new cells.
+
+        Without columns of numbers, or without rows and known cells, return None.
+        """
+        if not (index := number_columns(self.encoding.blocks)):
+            return None
+        if not self.table.n_rows:
+            return known and known.scale(0.0)
+        return NumberCells.from_rows(self.table, index, self.encoding.classes, self.label, self.weight, known)
 
     def posterior(self, prior: NaiveBayes) -> NaiveBayes:
         """Return the posterior given the rows of positive weight, computed by NumPy for use within a call."""
@@ -173,7 +186,10 @@ def collect_state(nb: BaseEstimator) -> dict[str, Any]:
     fitted = state.pop("fitted_", None)
     if (model := state.pop("model_", None)) is not None:
         return collect_state(model) | state
-    return state if fitted is None else state | {"encoding_": fitted.encoding, "statistics_": fitted.statistics}
+    if fitted is None:
+        return state
+    cells = {} if fitted.cells is None else {"number_cells_": fitted.cells}
+    return state | {"encoding_": fitted.encoding, "statistics_": fitted.statistics} | cells
 
 
 def restore(nb: Any, values: dict[str, Any]) -> None:
@@ -214,11 +230,11 @@ def without_margins(nb: NB) -> NB:
     """Return `nb`, or a fitted copy, without the tables of levels given the class alone beside its network."""
     if not nb._counts_margins:
         return nb
-    plain, (encoding, statistics) = copy.copy(nb), nb.fitted_.counted
+    plain, (encoding, statistics, cells) = copy.copy(nb), nb.fitted_.counted
     plain._counts_margins = False
     keep = [columns.role is None or columns.are_cells().any() for columns in encoding.blocks]
     blocks, counts = tuple(compress(encoding.blocks, keep)), tuple(compress(statistics.blocks, keep))
-    plain.fitted_ = plain._state(Counted(replace(encoding, blocks=blocks), replace(statistics, blocks=counts)))
+    plain.fitted_ = plain._state(Counted(replace(encoding, blocks=blocks), replace(statistics, blocks=counts), cells))
     return plain
 
 
@@ -228,7 +244,8 @@ def count_batch(nb: Any, X: object, y: object, sample_weight: object, classes: L
     An unfitted classifier chooses its columns by these rows, and stores their number and names. The batch may have no
     rows.
     """
-    return nb._encode(read_batch(nb, X, y, sample_weight, classes, least_rows=0)).count_levels()
+    known = nb.fitted_.cells if is_fitted(nb) else None
+    return nb._encode(read_batch(nb, X, y, sample_weight, classes, least_rows=0)).count_levels(known)
 
 
 def read_batch(

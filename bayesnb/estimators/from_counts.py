@@ -89,7 +89,7 @@ def from_counts(nb: NB, table: Any, *, log_base: float | None = None) -> NB:
         checked = replace(read_columns(unfitted, sample, reset=True), numeric=numeric)
         return Encoding(classes, unfitted._columns(checked)).learn(checked)
 
-    encoding, statistics = count_table(table, type(nb).__name__, learn)
+    encoding, statistics, _ = count_table(table, type(nb).__name__, learn)
     if depends := [columns for columns in encoding.blocks if has_base_measure(columns)]:
         if log_base is None:
             word = "the log multinomial coefficients of the rows"

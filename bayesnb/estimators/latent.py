@@ -412,14 +412,14 @@ def fit_em(
         starts += [statistics.merge(random_start(encoding, unlabeled, rng)) for _ in range(restarts)]
         model.unlabeled_weight_ = weight
     runs = run_starts(encoding, prior, statistics, unlabeled, starts, len(starts), max_iter, tol)
-    best = fit_to_best_run(model, encoding, runs, max_iter, tol)
+    best = fit_to_best_run(model, counted, runs, max_iter, tol)
     return EM(model, best.objective, best.converged, np.array([run.objective[-1] for run in runs]))
 
 
-def fit_to_best_run(
-    nb: NaiveBayesClassifier, encoding: Encoding, runs: Sequence[Run], max_iter: int, tol: float
-) -> Run:
+def fit_to_best_run(nb: NaiveBayesClassifier, counted: Counted, runs: Sequence[Run], max_iter: int, tol: float) -> Run:
     """Fit `nb` in place to the expected counts of the run with the best objective, and return this run.
+
+    `counted` has the encoding of the rows, and their cells of numbers.
 
     Warns
     -----
@@ -429,7 +429,7 @@ def fit_to_best_run(
     best = max(runs, key=lambda run: float(run.objective[-1]))
     if not best.converged:
         warn(f"EM has not converged after max_iter={max_iter} iterations. Raise max_iter, or raise tol={tol}.")
-    nb._commit(nb, Counted(encoding, best.statistics))
+    nb._commit(nb, counted._replace(statistics=best.statistics))
     return best
 
 
@@ -455,9 +455,15 @@ def clone_for_em(nb: NaiveBayesClassifier, who: str) -> NaiveBayesClassifier:
 def count_in_first_class(
     nb: NaiveBayesClassifier, classes: Levels, columns: tuple[Columns, ...], table: Table, weight: np.ndarray
 ) -> Counted:
-    """Return counts of unlabelled rows in the first class: priors derived from all rows ignore the class."""
+    """Return counts of unlabelled rows in the first class: priors derived from all rows ignore the class.
+
+    Cells of numbers are counted in the class None.
+    """
     batch = Batch(classes, table, np.zeros(table.n_rows, np.int32), weight)
-    return counting.keep_levels(nb._encode(batch, columns).count_levels(), nb._concentrations)
+    known = nb.fitted_.cells if classifier_state.is_fitted(nb) else None
+    counted = nb._encode(batch, columns).count_levels(known)
+    counted = counting.keep_levels(counted, nb._concentrations)
+    return counted._replace(cells=counted.cells and counted.cells.pooled())
 
 
 def use_pooled_priors(nb: NaiveBayesClassifier) -> None:
@@ -642,7 +648,7 @@ class NaiveBayesMixture(DensityMixin, BaseEstimator):
         starts = (random_start(encoding, rows, rng) for _ in range(self.n_init))
         runs = run_starts(encoding, prior, nothing, rows, starts, self.n_init, self.max_iter, self.tol)
         nb.unlabeled_weight_ = 1.0
-        best = fit_to_best_run(nb, encoding, runs, self.max_iter, self.tol)
+        best = fit_to_best_run(nb, counted, runs, self.max_iter, self.tol)
         self.estimator_ = nb
         self.converged_ = best.converged
         self.n_iter_ = len(best.objective)

@@ -466,7 +466,7 @@ class StructuredNB(NaiveBayesClassifier):
 
     def _empirical_prior(self, counted: Counted) -> NaiveBayes:
         """Return the prior with blocks for margins, and with term weights where tables are divided by margins."""
-        encoding, statistics = counted
+        encoding, statistics, _ = counted
         roots = [columns for columns in encoding.blocks if columns.role]
         n, classes = len(encoding.blocks) - len(roots), encoding.classes
         blocks = replace(encoding, blocks=encoding.blocks[:n])

@@ -1408,7 +1408,7 @@ class AODE(StructuredNB):
         self, member: NB, counted: Counted, columns: NodeColumns | None = None, count: np.ndarray | None = None
     ) -> NB:
         """Return a copy of `member` fitted to (C, L) counts of the nodes of `columns`, and to the counts of numbers."""
-        encoding, statistics = counted
+        encoding, statistics, _ = counted
         if columns is not None:
             encoding = replace(encoding, blocks=(columns, *encoding.blocks[1:]))
             statistics = replace(statistics, blocks=(LevelCounts(count), *statistics.blocks[1:]))

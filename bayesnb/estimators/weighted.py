@@ -385,7 +385,8 @@ class WeightedNB(WeightAttributes):
             if crossed := self._cross_fit(parts):
                 k, weights = choose_weights(crossed)
                 model = parts.fit_candidate(k) if k else simplest
-        return self._with_model(classifier_state.fit_to_counts(base, model, model.fitted_.counted), weights)
+        counted = model.fitted_.counted._replace(cells=simplest.fitted_.cells)
+        return self._with_model(classifier_state.fit_to_counts(base, model, counted), weights)
 
     def _may_count(self) -> bool:
         """Return True: `partial_fit` exists; raise AttributeError if the estimator has none."""

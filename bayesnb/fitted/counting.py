@@ -15,9 +15,10 @@ from bayesnb import kernels
 from bayesnb._util.arguments import GREATEST, shown
 from bayesnb._util.precision import float64
 from bayesnb._util.terminal import rows_progress
-from bayesnb.encoding import Columns, Encoding, Levels, Rows, row_pieces
+from bayesnb.encoding import Columns, Encoding, Levels, Rows, number_columns, row_pieces
 from bayesnb.families import LevelCounts
 from bayesnb.families.arrays import add_at
+from bayesnb.fitted.number_cells import NumberCells
 from bayesnb.model import Statistics
 from bayesnb.networks import count_level_pairs, lay_out_pairs
 
@@ -25,10 +26,14 @@ _CELLS_A_ROW = 2**10  # Limits pieces of `single_rows` to about a thousand rows,
 
 
 class Counted(NamedTuple):
-    """Statistics of rows with the encoding that names their classes and columns."""
+    """Statistics of rows with the encoding that names their classes and columns.
+
+    `cells` are counts of a sample of the rows for tests of drift; None if there are no numbers, or rows were not seen.
+    """
 
     encoding: Encoding
     statistics: Statistics
+    cells: NumberCells | None = None
 
 
 @float64
@@ -138,30 +143,40 @@ def single_rows(encoding: Encoding, rows: tuple[Rows, ...], n: int) -> Statistic
 
 def prune(counted: Counted) -> Counted:
     """Copy without undeclared levels that no row of positive weight has."""
-    encoding, statistics = counted
+    encoding, statistics, cells = counted
     pairs = zip(encoding.blocks, statistics.blocks, strict=True)
     columns, blocks_ = zip(*(columns.prune(block) for columns, block in pairs), strict=True)
-    return Counted(replace(encoding, blocks=columns), replace(statistics, blocks=blocks_))
+    return Counted(replace(encoding, blocks=columns), replace(statistics, blocks=blocks_), cells)
 
 
 def merge(a: Counted, b: Counted) -> Counted:
-    """Statistics of the rows of a and b together, under the union of their encodings."""
+    """Statistics of the rows of a and b together, under the union of their encodings.
+
+    Cells of numbers are kept if both have the same edges, or if no row was counted in a.
+    """
     joint = a.encoding.union(b.encoding)
     total = _to_axes_of(a, joint).merge(_to_axes_of(b, joint))
     _check_range(joint, total)
-    return Counted(joint, total)
+    has_none = a.cells is None and not a.statistics.class_count.any()
+    return Counted(joint, total, b.cells if has_none else a.cells and a.cells.merge(b.cells))
 
 
 def keep_levels(counted: Counted, alpha: object) -> Counted:
     """Statistics with the levels that a labelled `alpha` names, also where no row was counted; see `Encoding`."""
     joint = counted.encoding.keep_levels(alpha)
-    return counted if joint is counted.encoding else Counted(joint, _to_axes_of(counted, joint))
+    return counted if joint is counted.encoding else Counted(joint, _to_axes_of(counted, joint), counted.cells)
 
 
 def declare(counted: Counted, classes: Levels) -> Counted:
     """Statistics with further classes, of which no row was counted, and in which all levels stay without rows."""
     joint = replace(counted.encoding.fix_levels(True), classes=counted.encoding.classes.union(classes))
-    return Counted(joint, _to_axes_of(counted, joint))
+    return Counted(joint, _to_axes_of(counted, joint), counted.cells)
+
+
+def scale(counted: Counted, factor: float) -> Counted:
+    """Statistics of the same rows with all weights multiplied by `factor`."""
+    encoding, statistics, cells = counted
+    return Counted(encoding, statistics.scale(factor), cells and cells.scale(factor))
 
 
 def remove(a: Counted, b: Counted) -> Counted:
@@ -189,7 +204,9 @@ def remove(a: Counted, b: Counted) -> Counted:
         now = replace(now, **settled_fields)
         # Without a cell the mean is 0; the difference has only rounding errors.
         blocks_.append(jax.tree.map(lambda field, n=now.count: np.where(n == 0, 0.0, field), now))
-    return _forget_levels(Counted(joint, replace(after, class_count=class_count, blocks=tuple(blocks_))), b.encoding)
+    cells = a.cells and a.cells.remove(b.cells)
+    left = Counted(joint, replace(after, class_count=class_count, blocks=tuple(blocks_)), cells)
+    return _forget_levels(left, b.encoding)
 
 
 def keep_uncounted(counted: Counted) -> Counted:
@@ -198,12 +215,12 @@ def keep_uncounted(counted: Counted) -> Counted:
     A table given parents counts no row in which a parent is missing. So it cannot show how many rows have a level that
     occurs in no other rows, and a batch with this level, once counted and removed again, must leave the level.
     """
-    weights, (encoding, statistics) = _level_weights(counted), counted
+    weights, (encoding, statistics, cells) = _level_weights(counted), counted
     bases = [columns.base for columns in encoding.blocks if hasattr(columns.base, "levels")]
     levels = {j: known for base in bases for j, known in zip(base.index, base.levels, strict=True) if j in weights}
     named = {j: list(compress(known.values, weights[j] == 0)) for j, known in levels.items()}
     blocks_ = tuple(columns.keep_levels(named) for columns in encoding.blocks)
-    return Counted(replace(encoding, blocks=blocks_), statistics)
+    return Counted(replace(encoding, blocks=blocks_), statistics, cells)
 
 
 def _level_weights(counted: Counted) -> dict[int, np.ndarray]:
@@ -217,13 +234,14 @@ def _level_weights(counted: Counted) -> dict[int, np.ndarray]:
 
 def _forget_levels(left: Counted, removed: Encoding) -> Counted:
     """Copy without the levels of removed rows that no row has any more, unless these levels stay without rows."""
-    (encoding, statistics), weights = left, _level_weights(left)
+    (encoding, statistics, cells), weights = left, _level_weights(left)
     columns, blocks_ = [], []
     for joint, rows, block in zip(encoding.blocks, removed.blocks, statistics.blocks, strict=True):
         columns.append(joint.forget(rows, weights))
         positions = columns[-1].positions_in(joint)
         blocks_.append(jax.tree.map(lambda field, i=positions: field[:, i], block))
-    return Counted(replace(encoding, blocks=tuple(columns)), replace(statistics, blocks=tuple(blocks_)))
+    encoding, statistics = replace(encoding, blocks=tuple(columns)), replace(statistics, blocks=tuple(blocks_))
+    return Counted(encoding, statistics, cells)
 
 
 def _settle(
@@ -247,7 +265,7 @@ def _settle(
 
 def _to_axes_of(counted: Counted, joint: Encoding) -> Statistics:
     """Statistics on the axes of a larger encoding, with zeros for classes and levels that are new."""
-    encoding, statistics = counted
+    encoding, statistics, _ = counted
     if encoding is joint:
         return statistics
     for columns in joint.blocks:
@@ -277,7 +295,7 @@ def _to_axes_of(counted: Counted, joint: Encoding) -> Statistics:
 
 def check(counted: Counted) -> None:
     """Raise ValueError unless rows of non-negative weight can produce these statistics under this encoding."""
-    encoding, statistics = counted
+    encoding, statistics, cells = counted
     encoding.check()
     n_classes, weight = len(encoding.classes), statistics.class_count
     require_numbers("class_count", weight, (n_classes,))
@@ -292,6 +310,8 @@ def check(counted: Counted) -> None:
             raise ValueError(f"The statistics of {columns.kind} columns are {kinds}. Fit the classifier again.")
         for field in fields(block):
             require_numbers(field.name, getattr(block, field.name), (n_classes, sum(columns.sizes().tolist())))
+    if cells is not None:
+        cells.check(len(number_columns(encoding.blocks)))
     _check_range(encoding, statistics)
     check_scales(counted)
     for columns, block in pairs:

@@ -34,6 +34,7 @@ from bayesnb.families import Dirichlet, LevelCounts, offers
 from bayesnb.families.arrays import Array, kernel, xp
 from bayesnb.fitted import counting, scoring
 from bayesnb.fitted.counting import Counted
+from bayesnb.fitted.number_cells import NumberCells
 from bayesnb.kernels import Output
 from bayesnb.model import ESTIMATES, Estimate, JointLikelihood, NaiveBayes, Statistics, TermWeights
 
@@ -100,6 +101,8 @@ class Fitted:
         average of models it belongs to none of them, and is not used.
     divides_alpha : bool
         Whether concentrations of a column are divided among the values of its parents.
+    cells : NumberCells or None
+        Counts of a sample of the rows in cells of their numbers, for tests of drift.
     """
 
     owner: BaseEstimator
@@ -112,6 +115,7 @@ class Fitted:
     chosen: tuple[str, ...]
     no_posterior: str | None
     divides_alpha: bool
+    cells: NumberCells | None
 
     def __getstate__(self) -> dict[str, Any]:
         return {field.name: getattr(self, field.name) for field in fields(self)}  # Cached values are computed again.
@@ -148,8 +152,8 @@ class Fitted:
 
     @property
     def counted(self) -> Counted:
-        """Pair of encoding and statistics, which `counting.merge` takes."""
-        return Counted(self.encoding, self.statistics)
+        """Encoding, statistics and cells of numbers, which `counting.merge` takes."""
+        return Counted(self.encoding, self.statistics, self.cells)
 
     def require_usable(self) -> None:
         """Raise ValueError if the numbers of a column are too large or too small, or the prior cannot be used.

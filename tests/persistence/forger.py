@@ -63,7 +63,7 @@ CLASSES = ["CategoricalNB", "BernoulliNB", "MultinomialNB", "GaussianNB", "Poiss
 CLASSES += ["AODE", "NetworkNB", "FeatureAveragedNB", "NaiveBayesMixture", "KDB", "TreeAveragedNB"]
 DATA = ["LevelColumns", "NodeColumns", "RealColumns", "CountColumns", "BinaryColumns", "Moments", "Totals"]
 DATA += ["LevelCounts", "Encoding", "Statistics", "Levels", "Positions", "Dirichlet", "tuple", "range"]
-DATA += ["ContextColumns", "ContextTree"]
+DATA += ["ContextColumns", "ContextTree", "NumberCells"]
 
 
 def parts(content: bytes) -> tuple[Any, dict[str, np.ndarray]]:
@@ -250,6 +250,10 @@ def _complaints_of_statistics(nb: Any, n_classes: int) -> list[str]:
         return ["class_count"]
     if len(nb.statistics_.blocks) != len(nb.encoding_.blocks) or not np.isfinite(nb.statistics_.log_base):
         return ["blocks"]
+    if (cells := nb.fitted_.cells) is not None:
+        shape = (len(cells.classes.values), len(cells.edges), cells.edges.shape[1] + 2)
+        if cells.count.shape != shape or not (cells.count >= 0).all() or not (cells.edges[:, 1:] > -np.inf).all():
+            found.append("cells of numbers")
     for columns, block in zip(nb.encoding_.blocks, nb.statistics_.blocks, strict=True):
         kind = type(columns).__name__
         sizes = _sizes(columns, kind)
