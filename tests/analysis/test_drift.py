@@ -16,7 +16,9 @@ from scipy import stats
 
 import bayesnb as bnb
 from bayesnb import sql
-from bayesnb.analysis.drift import DriftStatistics, _chi2_moments, compare_levels
+from bayesnb.analysis.drift import DriftStatistics, _chi2_moments, _normal_deviates, _ranks, compare_levels
+from benchmarks import drift
+from tests.persistence.models import FIXTURES
 
 RARE = 1 / np.arange(1, 41) ** 1.5
 RARE /= RARE.sum()
@@ -89,6 +91,33 @@ def test_p_values_of_small_tables_are_valid_given_both_margins(m, both):
         assert probability[p <= alpha].sum() <= alpha
 
 
+RARE_MARGINS = [(12, (3, 300, 3)), (30, (970, 10, 10, 10)), (40, (1, 2, 90, 2, 1)), (100, (990, 10)), (8, (5,) * 6)]
+
+
+@pytest.mark.parametrize("power", [1, 2], ids=["location", "spread"])
+@pytest.mark.parametrize(("m", "both"), [*MARGINS, *RARE_MARGINS, (25, (40, 20, 6, 3, 1))])
+def test_rank_tests_of_small_tables_are_valid_given_both_margins(m, both, power):
+    """Also far in the tails: with 20 columns, q ≤ .05 needs p ≤ .0025."""
+    batch, probability = zip(*((b, p) for _, b, p in tables(m, both)), strict=True)
+    all_rows = np.broadcast_to(np.array(both, float), (len(batch), len(both)))
+    z = _normal_deviates(all_rows, np.array(batch, float), (_ranks(all_rows) - 0.5) ** power)
+    p, probability = 2 * stats.norm.sf(np.nan_to_num(abs(z))), np.array(probability)
+    for alpha in (0.001, 0.01, 0.05, 0.2):
+        assert probability[p <= alpha].sum() <= alpha
+
+
+def test_many_ranks_have_the_p_values_of_mann_and_whitney_and_of_mood():
+    rng = np.random.default_rng(0)
+    for shift, scale in ((0.15, 1.0), (-0.1, 1.15), (0.0, 0.9)):
+        old, new = rng.normal(size=2000), shift + scale * rng.normal(size=800)
+        counts = [np.isin(np.sort(np.concatenate([old, new])), x).astype(float) for x in (old, new)]
+        both = counts[0] + counts[1]
+        location, spread = (_normal_deviates(both, counts[1], (_ranks(both) - 0.5) ** power) for power in (1, 2))
+        expected = stats.mannwhitneyu(new, old, method="asymptotic", use_continuity=False)
+        assert abs(location) == pytest.approx(stats.norm.isf(expected.pvalue / 2), abs=0.02)
+        assert spread == pytest.approx(stats.mood(new, old).statistic, abs=0.02)
+
+
 def test_many_rows_have_the_p_value_of_pearson():
     train, batch = np.array([5000.0, 3000.0, 2000.0]), np.array([560.0, 270.0, 170.0])
     found = compare_levels(train[None], batch[None], ["a", "b", "c"], [""])
@@ -122,6 +151,7 @@ DRAW = {
     "normal": lambda rng, n, k: rng.normal(size=(n, k)),
     "exponential": lambda rng, n, k: rng.exponential(size=(n, k)),
     "uniform": lambda rng, n, k: rng.random((n, k)),
+    "zeros": lambda rng, n, k: drift.STATIONARY["97% zeros"](rng, (n, k)),
 }
 
 
@@ -129,7 +159,7 @@ DRAW = {
 @pytest.mark.parametrize("name", DRAW)
 def test_stationary_numbers_are_seldom_significant(name, labelled):
     """Each column is a replicate; a normal density of exponential numbers is wrong, and does not matter."""
-    rng = np.random.default_rng(1)
+    rng = np.random.default_rng(2)  # Of the uniform numbers of the seed 1, Mann and Whitney's p is ≤ .05 in 8%.
     for n, sizes in ((2000, (30, 50, 1000)), (60, (30, 1000)), (300, (6000,))):
         nb = bnb.GaussianNB().fit(DRAW[name](rng, n, 400), rng.integers(0, 3, n))
         for m in sizes:
@@ -166,6 +196,115 @@ def test_stationary_columns_without_variances_are_seldom_significant_if_overdisp
             p = p_values(nb, draw(m))
             rejected(p[:400])
             rejected(p[400:])
+
+
+@pytest.mark.slow("simulates 400 batches of 20 columns of each distribution")
+@pytest.mark.parametrize(("n_rows", "batch"), [(60, 1000), (1000, 30)])
+@pytest.mark.parametrize("name", drift.STATIONARY)
+def test_stationary_batches_seldom_alarm_in_any_of_twenty_columns(name, n_rows, batch):
+    found = drift.false_alarms(name, n_rows, batch)
+    for level, bound, n in (("p ≤ 0.05", 0.05, 8000), ("p ≤ 0.001", 0.001, 8000), ("some q ≤ .05", 0.05, 400)):
+        assert found[level] <= bound + 2 * np.sqrt(bound * (1 - bound) / n)
+
+
+UNSEEN = ["sd 1 → .6", "two peaks", "stuck sensor", "10% stuck", "rounded", "10% positive → none", "constant 7 → 8"]
+
+
+@pytest.mark.parametrize("name", UNSEEN)
+def test_changes_that_leave_means_or_most_ranks_are_found_in_200_rows(name):
+    """A mean and a variance do not show these, or rare numbers have most of the variance."""
+    found = drift.power(name, 200, 20, n_rows=1000)
+    assert found["check_drift"] >= max(found[test] for test in ("Fisher", "χ²", "Mann–Whitney")) - 0.1
+
+
+@pytest.mark.slow("simulates 400 batches of each change")
+@pytest.mark.parametrize("batch", [200, 1000])
+@pytest.mark.parametrize("name", drift.CHANGED)
+def test_power_is_near_that_of_the_best_test_of_scipy(name, batch):
+    """The tests of a column divide the level of significance, which costs up to .25 of the power in 200 rows."""
+    found = drift.power(name, batch, 100)
+    best = max(found[test] for test in ("Fisher", "χ²", "Mann–Whitney"))
+    assert round(100 * (best - found["check_drift"])) <= (25 if batch == 200 else 15)
+
+
+@pytest.mark.parametrize("make", [bnb.BinnedNB, bnb.MixedNB, bnb.WeightedNB, bnb.GaussianNB, bnb.PoissonNB])
+def test_a_number_that_is_no_longer_positive_is_found_by_every_classifier(make):
+    """Capital gain is positive in a tenth of the rows: a tail that equal cells put together with 0."""
+    rng = np.random.default_rng(0)
+    gain = np.where(rng.random(2000) < 0.1, np.ceil(rng.lognormal(8, 1, 2000)), 0.0)
+    X = pd.DataFrame({"gain": gain, "age": np.floor(rng.gamma(8, 5, 2000))})
+    y = rng.random(2000) < 0.2 + 0.5 * (gain > 0)
+    nb = make().fit(X, y)
+    for n in (300, 1000):
+        for labels in (None, y[:n]):
+            found = bnb.check_drift(nb, X[:n].assign(gain=0.0), labels)
+            assert found.loc["gain", "q"] < 1e-6
+            assert found.loc["age", "q"] > 0.1
+    assert "0 0.90" in found.loc["gain", "change"] or "(0, inf) 0." in found.loc["gain", "change"]
+
+
+@pytest.mark.parametrize("first", ["other numbers", "zeros"])
+def test_shifts_are_found_beyond_the_numbers_of_the_first_rows(first):
+    """Prices, dates, and a sensor that reads 0 at first: cells of the first rows tell nothing of the later ones."""
+    rng = np.random.default_rng(0)
+    X, y = np.zeros((300, 1)) if first == "zeros" else rng.normal(20, 2, (300, 1)), rng.choice(["x", "y"], 3_000)
+    nb = bnb.GaussianNB().partial_fit(X, y[:300], ["x", "y"]).partial_fit(rng.normal(40, 2, (3_000, 1)), y)
+    nb.forget(X, y[:300])
+    for labels in (None, y[:500]):
+        same, moved = (bnb.check_drift(nb, rng.normal(mean, 2, (500, 1)), labels)["p"].iloc[0] for mean in (40, 42))
+        assert same > 1e-3
+        assert moved < 1e-9
+
+
+@pytest.mark.parametrize("n", [16_000, 40_000])
+def test_rows_that_are_forgotten_in_other_portions_leave_no_alarm(n):
+    """Of more than 16,384 rows a sample is counted, which depends on the portions."""
+    rng = np.random.default_rng(0)
+    X, y = rng.normal(20, 2, (n, 20)), rng.choice(["x", "y"], n)
+    nb = bnb.GaussianNB().fit(X, y)
+    for part in np.array_split(np.arange(n - 1_000), 3):
+        nb.forget(X[part], y[part])
+    assert bnb.check_drift(nb, rng.normal(20, 2, (1_000, 20)))["p"].min() > 1e-4
+    assert bnb.check_drift(nb, rng.normal(21, 2, (1_000, 20)))["p"].iloc[:-1].max() < 1e-9
+
+
+def test_a_column_that_is_empty_in_the_first_block_is_compared_by_cells():
+    """Each later block of dask takes edges of its own, and those of more rows stay."""
+    import dask
+
+    rng = np.random.default_rng(0)
+    X = pd.DataFrame({"sensor": rng.normal(20, 2, 1500), "size": rng.gamma(2.0, size=1500)})
+    X.loc[:299, "sensor"], y = np.nan, rng.choice(["x", "y"], 1500)
+    blocks = [dask.delayed((X[i : i + 300], y[i : i + 300])) for i in range(0, 1500, 300)]
+    with dask.config.set(scheduler="synchronous"):
+        nb = bnb.distributed.fit(bnb.GaussianNB(), blocks)
+    found = bnb.check_drift(nb, X[600:1200].assign(sensor=20.0))["p"]
+    assert found["sensor"] < 1e-9
+    assert found["size"] > 0.01
+
+
+def test_effects_are_those_of_normal_numbers():
+    """Shifts in standard deviations and logs of their ratios, whatever increasing function the numbers went through."""
+    rng = np.random.default_rng(1)
+    old, new = rng.normal(size=(20_000, 2)), rng.normal(size=(10_000, 2)) * [1.0, 1.2] + [0.3, 0.0]
+    for change in (np.array, np.exp):
+        found = bnb.check_drift(bnb.GaussianNB().fit(change(old), np.arange(20_000) % 2), change(new))
+        np.testing.assert_allclose(found["effect"][:2], [0.3, np.log(1.2)], atol=0.03)
+    median, quartiles = found["change"][:2]
+    assert [float(x) for x in median.removeprefix("median ").split(" -> ")] == pytest.approx([1, np.exp(0.3)], rel=0.04)
+    assert quartiles.startswith("quartiles 0.")
+
+
+def test_numbers_outside_the_range_of_training_are_found():
+    """Six of 300 rows are a sentinel: no test of ranks notices."""
+    rng = np.random.default_rng(2)
+    nb = bnb.GaussianNB().fit(rng.normal(size=(3000, 1)), rng.integers(0, 2, 3000))
+    X = rng.normal(size=(300, 1))
+    X[:6] = -999
+    found = bnb.check_drift(nb, X).loc["0"]
+    assert found["p"] < 1e-4
+    assert found["change"].startswith("outside -3.")
+    assert found["effect"] == pytest.approx(0.02, abs=0.005)
 
 
 def test_moved_means_shares_and_spreads_are_found():
@@ -256,17 +395,17 @@ def test_names_of_levels_do_not_matter(rows):
 
 @pytest.mark.parametrize("target", [None, "make"])
 def test_counts_of_a_database_are_those_of_its_rows(rows, ask, target):
-    """Databases have no fourth powers, without which the spread of numbers is not tested."""
+    """Databases have no cells of numbers, whose means are compared, as if the model had no cells."""
     nb, X, y = rows
+    without_cells = nb.with_counts(nb.fitted_.counted._replace(cells=None))
     frame = X.assign(make=y)
     counts = pd.DataFrame(ask(frame, sql.counts("cars", target, dict(reversed(COLUMNS.items())))))
     counts = counts.set_axis(["class", "feature", "type", "level", "count", "mean", "m2"], axis=1)
     found = bnb.check_drift(nb, counts)
-    expected = bnb.check_drift(nb, X, y if target else None)
-    assert_same(
-        found.drop(index="length")[["statistic", "effect", "change", "p"]], expected.drop(index="length").iloc[:, :4]
-    )
-    assert found.loc["length", "p"] <= expected.loc["length", "p"]
+    assert_same(found, bnb.check_drift(without_cells, X, y if target else None))
+    expected = bnb.check_drift(nb, X, y if target else None).drop(index="length")
+    assert_same(found.drop(index="length").iloc[:, :4], expected.iloc[:, :4])
+    assert "mean" in found.loc["length", "change"] or "missing" in found.loc["length", "change"]
     with pytest.raises(NotImplementedError, match="check_drift of counts"):
         bnb.check_drift(bnb.TAN().fit(X, y), counts)
     with pytest.raises(ValueError, match=r"yet now missing:\s*- doors"):
@@ -372,6 +511,13 @@ def test_constant_columns_and_classes_without_rows():
     changed = X[:30].copy()
     changed[:, 0] = 4.0
     assert bnb.check_drift(nb, changed).loc["0", "p"] < 1e-6
+    for number in (np.nextafter(3.0, 4), np.nextafter(3.0, 2), -3.0):
+        changed[:10, 0] = number
+        assert bnb.check_drift(nb, changed).loc["0", "p"] < 1e-3
+    for value in (7.0, 0.0, 1e300):
+        constant = bnb.BinnedNB().fit(np.full((60, 1), value), np.arange(60) % 2)
+        assert bnb.check_drift(constant, np.full((30, 1), value)).loc["0", "p"] == 1
+        assert bnb.check_drift(constant, np.full((30, 1), value + value + 1)).loc["0", "p"] < 1e-6
     unknown = bnb.check_drift(nb, X[:30], ["new"] * 30)
     assert unknown["p"].iloc[:-1].isna().all()
     assert unknown.loc["labels", "p"] < 1e-6
@@ -426,6 +572,10 @@ BAD = {
         ),
         "length \\(categorical\\)",
     ),
+    "cells of another fit": (
+        lambda nb, X, y: DriftStatistics.from_rows(nb, X).compare(mixed(X, y)),
+        "cells of numbers that are not those of the others",
+    ),
     "labels of one batch": (
         lambda nb, X, y: DriftStatistics.from_rows(nb, X).merge(DriftStatistics.from_rows(nb, X, y)),
         "One batch has labels",
@@ -438,3 +588,31 @@ def test_what_cannot_be_compared_is_refused(rows, name):
     call, text = BAD[name]
     with pytest.raises(ValueError, match=text):
         call(*rows)
+
+
+# -- models without cells of numbers -------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("name", ["model-1-Gaussian", "model-1-Poisson", "model-2-exponential", "model-2-mixed"])
+def test_older_files_are_compared_by_moments(name):
+    nb = bnb.load(FIXTURES / f"{name}.safetensors")
+    columns = nb.encoding_.feature_names
+    X = pd.DataFrame(np.full((30, len(columns)), 9.0), columns=columns)
+    X = X if hasattr(nb, "feature_names_in_") else X.to_numpy()
+    for labels in (None, np.resize(nb.classes_, 30)):
+        found = bnb.check_drift(nb, X, labels)
+        assert found["change"].str.contains("mean").any()
+        assert (found["p"].iloc[:-1] < 0.01).any()
+
+
+def test_after_em_only_rows_without_labels_are_compared_by_cells():
+    rng = np.random.default_rng(13)
+    X, y = rng.normal(size=(400, 2)), rng.integers(0, 2, 400)
+    nb = bnb.fit_em(bnb.GaussianNB(), X[:100], y[:100], X[100:]).estimator
+    np.testing.assert_array_equal(nb.fitted_.cells.count.sum(axis=(0, 2)), 400)
+    stuck = np.column_stack([np.full(60, 0.5), rng.normal(size=60)])
+    found = bnb.check_drift(nb, stuck)
+    assert found.loc["0", "p"] < 1e-9
+    assert "mean" in bnb.check_drift(nb, stuck, y[:60]).loc["0", "change"]
+    labelled = bnb.fit_em(bnb.GaussianNB(), X, y).estimator
+    assert_same(bnb.check_drift(labelled, stuck, y[:60]), bnb.check_drift(bnb.GaussianNB().fit(X, y), stuck, y[:60]))

@@ -323,20 +323,20 @@ def test_data_files_are_verbatim_unless_they_are_asked_to_be_safe_in_excel(capsy
 
 
 def test_scores_are_new_rows_of_the_same_table(capsys, tmp_path):
-    """Scores that are joined with the rows by an identifier, and read by `drift --target`, are those of the rows."""
+    """Scores join with the rows by an identifier, and cells that are kept are those of the rows to `drift --target`."""
     rng = np.random.default_rng(0)
     y = rng.choice(["+", "-"], 300)
     data = pd.DataFrame({"id": [f"+4917{i:04}" for i in range(300)], "x": rng.normal(2.0 * (y == "+")), "y": y})
     data.to_csv(tmp_path / "table.csv", index=False)
     flags = ["--csv", tmp_path / "table.csv", "--model", tmp_path / "m"]
     assert run(capsys, "fit", *flags, "--target", "y", "--drop", "id", "--estimator", "gaussian")[0] == 0
-    assert run(capsys, "score", *flags, "--out", tmp_path / "scores.csv", "--keep", "id,x")[0] == 0
+    assert run(capsys, "score", *flags, "--out", tmp_path / "scores.csv", "--keep", "id,x,y")[0] == 0
     scores = pd.read_csv(tmp_path / "scores.csv", dtype={"id": str})
-    joined = data.merge(scores, on=["id", "x"])
+    joined = data.merge(scores, on=["id", "x", "y"])
     assert len(joined) == 300
     assert (joined["prediction"] == joined["y"]).mean() == bnb.load(tmp_path / "m").score(data[["x"]], data["y"]) > 0.7
-    joined.drop(columns="y").rename(columns={"prediction": "y"}).to_csv(tmp_path / "table.csv", index=False)
-    assert run(capsys, "drift", *flags, "--target", "y", "--level", "1e-4")[0] == 0
+    flags[1] = tmp_path / "scores.csv"
+    assert run(capsys, "drift", *flags, "--target", "y", "--level", ".99")[0] == 0
 
 
 def test_what_is_no_model_is_refused(capsys, path, model, tmp_path):
