@@ -11,6 +11,8 @@ import numpy as np
 import scipy.sparse as sp
 from sklearn.utils import _safe_indexing
 
+from bayesnb._util.arguments import require_integer
+
 # == Selection of rows from any table that users pass, and results of rows put in their order ======
 
 
@@ -27,11 +29,14 @@ def scatter_rows(parts: Sequence[tuple[np.ndarray, np.ndarray]]) -> np.ndarray:
     return values
 
 
-# == Counts of pairs of levels in each class, as products of indicator matrices; limit of memory ===
+# == Counts of pairs of levels in each class, as products of indicator matrices; limits of memory ===
 
 _MOST_CELLS = 2**22
 _MOST_ROWS = 2**16
 MOST_COUNTS = 2**27
+"""Most counts of a model, and numbers of an intermediate result."""
+MOST_NUMBERS = 2**29
+"""Most numbers of a result that a user has asked for."""
 
 Indicators = Callable[[slice], np.ndarray]
 """Function of a slice of rows to their (n, L) indicators of levels, zero where a cell is missing."""
@@ -72,15 +77,28 @@ def sort_by_class(label: np.ndarray, n_classes: int) -> tuple[np.ndarray, np.nda
     return np.argsort(label, kind="stable"), np.concatenate([[0], np.cumsum(np.bincount(label, minlength=n_classes))])
 
 
-class TooManyCountsError(ValueError):
-    """Error of counts that would take too much memory."""
+class TooManyNumbersError(ValueError):
+    """Error of numbers that would take too much memory."""
 
 
-def require_memory(counts: int, what: str, advice: str) -> None:
-    """Raise TooManyCountsError for more than `MOST_COUNTS` counts; `what` and `advice` are parts of the message."""
-    if counts > MOST_COUNTS:
-        needed, most = counts * 8 / 1e9, MOST_COUNTS * 8 / 1e9
-        raise TooManyCountsError(f"{what} would take {needed:.1f} GB; the limit is {most:.1f} GB. {advice}")
+def require_memory(numbers: float, what: str, advice: str, most: int | None = None) -> None:
+    """Raise TooManyNumbersError for more than `most` numbers, by default `MOST_COUNTS`.
+
+    `what` and `advice` are parts of the message.
+    """
+    most = MOST_COUNTS if most is None else most
+    if numbers > most:
+        needed, limit = numbers * 8 / 1e9, most * 8 / 1e9
+        raise TooManyNumbersError(f"{what} would take {needed:,.1f} GB; the limit is {limit:.1f} GB. {advice}")
+
+
+def require_draws(draws: Any, numbers: float, what: str, advice: str = "Set fewer draws.", *, chains: int = 1) -> None:
+    """Raise ValueError unless `draws` is a positive integer, and so many draws in each of some chains fit into memory.
+
+    A draw, of `what`, takes `numbers` numbers, and all draws at most `MOST_NUMBERS`.
+    """
+    require_integer("draws", draws)
+    require_memory(chains * draws * numbers, f"{chains * draws:,} draws of {what}", advice, MOST_NUMBERS)
 
 
 # == Methods of rows on dask collections, computed lazily block by block; dask is imported only if X is a collection

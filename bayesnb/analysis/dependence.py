@@ -17,7 +17,7 @@ from scipy.special import xlogy
 from scipy.stats import random_table
 
 from bayesnb._util.arguments import require_integer, require_seed, shown
-from bayesnb._util.arrays import count_pairs, pieces, sort_by_class
+from bayesnb._util.arrays import count_pairs, pieces, require_draws, require_memory, sort_by_class
 from bayesnb._util.precision import float64
 from bayesnb._util.terminal import progress
 from bayesnb.encoding import Columns
@@ -174,15 +174,13 @@ def require_pair(n_features: int) -> None:
         raise ValueError(f"features: a pair needs two columns, {n_features} can be compared. A KDB leaves some out.")
 
 
-def require_memory(cells: list[Cells], n_classes: int, names: Sequence[str]) -> None:
+def _require_small_tables(cells: list[Cells], n_classes: int, names: Sequence[str]) -> None:
     """Raise ValueError if the table of counts of the two features with most levels has more than 2^26 entries."""
     sizes = sorted((c.alpha.shape[2], int(j)) for c in cells if not isinstance(c, NumberCells) for j in c.index)
-    if len(sizes) > 1 and (need := n_classes * sizes[-1][0] * sizes[-2][0]) > _TABLE:
-        (a, i), (b, j) = sizes[-1], sizes[-2]
-        raise ValueError(
-            f"features: column {shown(names[i])} has {a} levels and column {shown(names[j])} has {b}; their table for "
-            f"{n_classes} classes would take {need * 8 / 1e9:.1f} GB. Leave one of them out of `features`."
-        )
+    if len(sizes) > 1:
+        (b, j), (a, i) = sizes[-2:]
+        of = f"{shown(names[i])} ({a} levels) and {shown(names[j])} ({b} levels) for {n_classes} classes"
+        require_memory(n_classes * a * b, f"The table of {of}", "Leave one of them out of features=.", _TABLE)
 
 
 def _cells_of_levels(columns: Columns, family: Dirichlet, code: Any, at: np.ndarray) -> list[LevelCells]:
@@ -430,7 +428,7 @@ def _mutual_information(weight: np.ndarray, unexplained: np.ndarray) -> np.ndarr
 
 # == Pairs of features that depend on each other given the class ===================================
 
-_MOST_PAIRS, _BYTES_A_PAIR = 2_000_000, 64
+_MOST_PAIRS, _A_PAIR = 2_000_000, 8  # numbers
 _LEVELS, _NUMBERS = 512, 128
 
 
@@ -544,20 +542,18 @@ def check_independence(
     fitted = require_posterior(nb, "check_independence")
     if top is not None:
         require_integer("top", top)
-    require_integer("draws", draws)
+    require_draws(draws, 4, "a random table")
     require_seed(seed)
     names = fitted.encoding.feature_names
     chosen = set(range(len(names))) if features is None else fitted.encoding.positions(features)
     n_features = len(chosen)
     require_pair(n_features)
     n_pairs = n_features * (n_features - 1) // 2
-    if top is None and n_pairs > _MOST_PAIRS:
-        raise ValueError(
-            f"{n_features:,} features make {n_pairs:,} pairs, a table of {n_pairs * _BYTES_A_PAIR / 1e9:.1f} GB. "
-            "Set top=1000 for the strongest pairs, or name some columns in features=."
-        )
+    if top is None:
+        advice = "Set top=1000 for the strongest pairs, or name some columns in features=."
+        require_memory(n_pairs * _A_PAIR, f"The table of {n_pairs:,} pairs of columns", advice, _MOST_PAIRS * _A_PAIR)
     cells, bounds = read_cells(fitted, X, y, chosen)
-    require_memory(cells, len(bounds) - 1, names)
+    _require_small_tables(cells, len(bounds) - 1, names)
     for group in cells:
         if isinstance(group, NumberCells) and (
             refusal := group.prior.pairs_refusal([names[int(j)] for j in group.index])

@@ -22,7 +22,7 @@ from bayesnb._util.arguments import (
     require_seed,
     shown,
 )
-from bayesnb._util.arrays import require_memory
+from bayesnb._util.arrays import require_draws, require_memory
 from bayesnb._util.precision import float64
 from bayesnb._util.terminal import progress
 from bayesnb.encoding import Columns, Conditional, Rows, Table, ignore_unknown
@@ -441,9 +441,9 @@ def top_words(
     """
     require_integer("n", n)
     require_probability("prob", prob)
-    require_integer("draws", draws)
     require_seed(seed)
     fitted = require_posterior(nb, "top_words")
+    require_draws(draws, 6 * len(fitted.encoding.classes), "a word")
     c = find_class("class_", class_, fitted.encoding.classes.values)
     require_two_classes(fitted, "top_words")
     if np.delete(np.exp(fitted.class_log_prior), c).sum() == 0:

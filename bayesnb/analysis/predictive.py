@@ -16,6 +16,7 @@ import pandas as pd
 from scipy.special import gammaincc, logsumexp
 
 from bayesnb._util.arguments import require_integer, require_interval, require_seed, shown
+from bayesnb._util.arrays import require_draws, require_memory
 from bayesnb._util.precision import float64
 from bayesnb._util.terminal import progress
 from bayesnb.analysis.dependence import require_pair
@@ -618,11 +619,8 @@ def _require_quantities(name: str, tables: Tables, draws: int) -> None:
     n_pairs, n_levels = n_features * (n_features - 1) // 2, sum(map(len, tables.levels))
     counts = {"association": n_pairs, "frequency": 2 * n_features + n_levels, "extremes": 2 * n_features}
     needed = counts.get(name, 0) * len(tables.classes) * draws
-    if needed > _MOST_VALUES:
-        raise ValueError(
-            f"features: {n_features:,} columns make {needed:,} values in {draws:,} replicates; the limit is "
-            f"{_MOST_VALUES:,}. Name some columns in features=, or set fewer draws."
-        )
+    what = f"{draws:,} replicates of the statistics of {n_features:,} columns"
+    require_memory(needed, what, "Name some columns in features=, or set fewer draws.", _MOST_VALUES)
 
 
 # -- functions of users --------------------------------------------------------------------------
@@ -727,7 +725,7 @@ def prior_predictive(nb: Classifier, draws: int = 1000, seed: int = 0) -> np.nda
     (5,)
     """
     fitted = require_posterior(nb, "prior_predictive")
-    require_integer("draws", draws)
+    require_draws(draws, 2, "a probability")
     require_seed(seed)
     encoding, model, statistics = fitted.encoding, fitted.prior, fitted.statistics
     try:

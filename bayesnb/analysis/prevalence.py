@@ -16,8 +16,8 @@ from scipy.interpolate import CubicSpline
 from scipy.special import expit, log_expit, ndtr, softmax
 from sklearn.base import is_classifier
 
-from bayesnb._util.arguments import require_choice, require_integer, require_probability, require_seed, to_numbers
-from bayesnb._util.arrays import compute_dask
+from bayesnb._util.arguments import require_choice, require_probability, require_seed, to_numbers
+from bayesnb._util.arrays import compute_dask, require_draws
 from bayesnb._util.terminal import card, progress, table
 from bayesnb._util.warnings import warn
 from bayesnb.encoding import Rows
@@ -473,7 +473,7 @@ def estimate_prevalence(
     if not is_classifier(nb):
         raise TypeError(f"estimate_prevalence takes a classifier, and nb is a {type(nb).__name__}. Pass nb.estimator_.")
     require_probability("prob", prob)
-    require_integer("draws", draws)
+    require_draws(draws, 6 * len(nb.classes_), "the shares of the classes")
     require_seed(seed)
     require_choice("given", given, ("data", "scores"))
     if given == "data" and nb.no_posterior is not None:

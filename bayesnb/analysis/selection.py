@@ -16,6 +16,7 @@ import pandas as pd
 from sklearn.utils import shuffle
 
 from bayesnb._util.arguments import bad_argument, require_choice, require_integer, require_interval, require_seed, shown
+from bayesnb._util.arrays import MOST_NUMBERS, require_memory
 from bayesnb._util.precision import float64
 from bayesnb._util.terminal import card, progress, table
 from bayesnb._util.warnings import warn
@@ -246,6 +247,9 @@ def loo(
     estimate = require_average(fitted.estimate if estimate is None else estimate)
     counted = counted_rows(fitted, X, y, sample_weight, "loo")
     rows, label, weight = counted
+    n_classes = len(fitted.encoding.classes)
+    what = f"Scores of {len(label):,} rows in {n_classes:,} classes"
+    require_memory(4 * len(label) * n_classes, what, "Score with fewer classes, or by cross-validation.", MOST_NUMBERS)
     index, row = np.arange(len(label)), np.full(len(label), np.nan)
     joint = leave_one_out(fitted, counted, estimate, prior)
     if fitted.member_names is None and fitted.prior.weights is None:

@@ -90,7 +90,8 @@ def row_pieces(
     """Yield pieces of n rows: the slice, padded rows of each of `rows`, and `arrays` cut alike and padded by zeros.
 
     `cells` is the number of cells of a row's result, if that is more than the row itself has. The size of a piece is
-    16 · 4^k rows: the largest with at most 2^20 cells and 2^14 rows, less for the last piece; it is 16 at least.
+    16 · 4^k rows: the largest with at most 2^20 cells and 2^14 rows, less for the last piece; it is 16 at least, or a
+    single row if this has more cells.
     """
     for piece, size in piece_slices(n, max(cells, sum(r.width() for r in rows))):
         x = tuple(r.piece(piece.start, piece.stop, size) for r in rows)
@@ -99,7 +100,7 @@ def row_pieces(
 
 def piece_slices(n: int, width: float) -> Iterator[tuple[slice, int]]:
     """Yield pieces of n rows with `width` cells each: the slice, and the number of rows with padding."""
-    largest = min(_MOST_ROWS, power_of_four(CELLS / max(1.0, width), down=True))
+    largest = 1 if width > CELLS else min(_MOST_ROWS, power_of_four(CELLS / max(1.0, width), down=True))
     for start in range(0, n, largest):
         stop = min(start + largest, n)
         yield slice(start, stop), min(largest, power_of_four(stop - start))

@@ -17,7 +17,7 @@ from sklearn.utils.validation import check_is_fitted
 from bayesnb import kernels
 from bayesnb import networks as structure
 from bayesnb._util.arguments import bad_argument, require_choice, require_integer, require_seed, shown
-from bayesnb._util.arrays import MOST_COUNTS, TooManyCountsError
+from bayesnb._util.arrays import MOST_COUNTS, TooManyNumbersError, require_draws
 from bayesnb._util.precision import float64
 from bayesnb._util.terminal import progress
 from bayesnb._util.warnings import warn
@@ -819,7 +819,7 @@ class KDB(HalvesClassifier, StructuredNB):
         """
         try:
             nodes = super()._learn_arcs(batch, network)
-        except TooManyCountsError as error:
+        except TooManyNumbersError as error:
             if self.k not in ("auto", 0) or isinstance(self.max_features, int):
                 raise
             if self.k == "auto":
@@ -1080,9 +1080,9 @@ class TreeAveragedNB(StructuredNB):
         >>> trees.shape, trees[:2].tolist()
         ((1000, 2), [[1, -1], [1, -1]])
         """
-        require_integer("draws", draws)
         require_seed(seed)
         names, tree_posterior = self._tree_posterior()
+        require_draws(draws, 4 * len(names) + len(names) ** 2 / 8, f"a tree of {len(names)} columns")
         if not names:
             return np.empty((draws, 0), int)
         variates = float64(ask)(_draw_trees, tree_posterior)

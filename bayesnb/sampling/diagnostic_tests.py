@@ -13,6 +13,7 @@ import pandas as pd
 from scipy.special import expit, logit, logsumexp
 
 from bayesnb._util.arguments import bad_argument, require_flag, require_mapping, require_probability, shown
+from bayesnb._util.arrays import require_draws
 from bayesnb._util.terminal import card
 from bayesnb._util.terminal import progress as progress_bar
 from bayesnb._util.terminal import table as html_table
@@ -211,6 +212,8 @@ class _CountedTable:
         names = dict(zip(_QUANTITIES, (self.populations, tests, tests), strict=True))
         concentration = model.concentrations(*_read_prior(prior, names))
         posterior = Posterior(model, model.cells(code, result), count, total, concentration)
+        chains, draws, *_ = self._sampling
+        require_draws(draws, 8 * model.n_parameters, f"{model.n_parameters} parameters", chains=chains)
         with progress_bar("Monte Carlo" if progress else None, None) as step:
             logits = draw_posterior(posterior, *self._sampling, step)
         flat = logits.reshape(-1, model.n_parameters)

@@ -7,6 +7,7 @@ ten times faster than JAX on a CPU.
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
@@ -17,6 +18,7 @@ from scipy.optimize import linear_sum_assignment
 from sklearn.utils.validation import check_is_fitted
 
 from bayesnb._util.arguments import shown
+from bayesnb._util.arrays import require_draws
 from bayesnb._util.precision import float64
 from bayesnb._util.terminal import progress as progress_bar
 from bayesnb._util.warnings import warn
@@ -30,7 +32,7 @@ from bayesnb.sampling.nuts import diagnose, require_run
 from bayesnb.uncertainty import require_proper, site_names
 from bayesnb.uncertainty.arviz import assemble_latent
 from bayesnb.uncertainty.class_probabilities import Sites
-from bayesnb.uncertainty.draws import CLASS_PROB, HostVariates, stack_as_classes
+from bayesnb.uncertainty.draws import CLASS_PROB, HostVariates, parameter_shapes, stack_as_classes
 
 _ANOTHER = "Fit a mixture of another estimator, such as CategoricalNB()."
 _MOST_SCORES = 2**25
@@ -144,6 +146,8 @@ class Gibbs:
             Proportion of the draws whose classes were permuted.
         """
         rng, (n_patterns, n_classes) = np.random.default_rng(seed), self.mode.shape
+        size = sum(math.prod(shape) for family in self.prior.blocks for shape in parameter_shapes(family).values())
+        require_draws(draws, 2 * (size + n_classes), f"{size:,} parameters", chains=chains)
         pieces = counting.counting_pieces(self.patterns.rows, self.patterns.count)
         batches = [(piece, x, len(count)) for piece, x, (count,), _ in pieces]
         prior = scoring.pad(self.encoding, stack_as_classes(self.prior, self.prior, (chains,)))

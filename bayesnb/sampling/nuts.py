@@ -23,7 +23,7 @@ from bayesnb.model import NaiveBayes, Statistics
 from bayesnb.uncertainty import require_proper, site_names
 from bayesnb.uncertainty.arviz import assemble, assemble_weights
 from bayesnb.uncertainty.class_probabilities import NEW_GROUP, read_groups
-from bayesnb.uncertainty.draws import feature_masks, parameter_shapes, require_drawable
+from bayesnb.uncertainty.draws import feature_masks, parameter_shapes, require_drawable, require_room
 from bayesnb.weights.cross_fitting import Kind, TooFewRowsError, cross_fit
 from bayesnb.weights.terms import MOST_TERMS, Weighed, require_weights
 
@@ -186,6 +186,8 @@ def run_nuts(
     too_large = ""
     if features is None and target.kind != "none":
         too_large = _reason_against_parameters(fitted, draws * chains, 1 if names is None else len(names))
+    elif target.kind != "none":
+        require_room(fitted.prior, masks, draws * chains * (1 if names is None else len(names)))
     samples, transitions = sample(target.program(statistics), target.start(statistics))
     flat = {site: values.reshape(-1, *values.shape[2:]) for site, values in samples.items()}
     drawn, shared = target.finish(flat, statistics, [keep & (not too_large) for keep in masks], seed)

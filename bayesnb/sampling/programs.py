@@ -25,6 +25,7 @@ from numpyro.infer import hmc
 from numpyro.infer.util import constrain_fn, potential_energy, unconstrain_fn
 
 from bayesnb._util.arguments import shown
+from bayesnb._util.arrays import require_draws
 from bayesnb._util.precision import float64
 from bayesnb._util.terminal import progress
 from bayesnb.families import LevelCounts, offers
@@ -131,6 +132,9 @@ def run_chains(
         If the density is not finite where the chains start: they would never move.
     """
     model, arrays = program
+    size = sum(map(np.size, start.values()))
+    advice = "Set fewer draws, or name some columns in features=."
+    require_draws(draws, 2 * size + 12, f"{size:,} numbers", advice, chains=chains)
     keys, warmup = jax.random.split(jax.random.key(seed), chains), options.warmup
     state = _start(arrays, keys, dict(start), inverse_mass_matrix, program=model, options=options)
     if not np.isfinite(state.potential_energy).all():

@@ -15,6 +15,7 @@ import jax
 import numpy as np
 
 from bayesnb._util.arguments import require_integer, require_seed
+from bayesnb._util.arrays import require_draws
 from bayesnb.encoding import Encoding, Table, ignore_unknown
 from bayesnb.fitted.state import Classifier, Fitted, require_posterior
 from bayesnb.model import Statistics
@@ -401,6 +402,8 @@ def _row_groups(
 ) -> dict[str, Any]:
     """Return the groups log_likelihood, posterior_predictive and observed_data of labelled rows, by name."""
     table = fitted.table(X)
+    what, advice = f"likelihoods of {table.n_rows:,} rows", "Set fewer draws, or pass fewer rows."
+    require_draws(sample[1], 3 * table.n_rows, what, advice, chains=sample[0])
     encoded = fitted.rows(table)
     label = fitted.label_index(y, table.n_rows)
     scored = score_labelled(fitted, tuple(r.linear_rows() for r in encoded), label, drawn, seed)

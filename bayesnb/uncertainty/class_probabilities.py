@@ -33,11 +33,11 @@ from bayesnb._util.arguments import (
     shown,
     to_numbers,
 )
-from bayesnb._util.arrays import scatter_rows
+from bayesnb._util.arrays import MOST_NUMBERS, require_memory, scatter_rows
 from bayesnb._util.precision import float64
 from bayesnb._util.warnings import warn
 from bayesnb.encoding import Encoding, Rows, check_labels, ignore_unknown, row_pieces
-from bayesnb.encoding.encoded_rows import pad_rows
+from bayesnb.encoding.encoded_rows import CELLS, pad_rows
 from bayesnb.encoding.levels import to_python
 from bayesnb.families import Known, LevelCounts
 from bayesnb.families.arrays import is_host, kernel, logsumexp, map_leading_axis, pytree, xp
@@ -448,7 +448,10 @@ class RowSampler:
         `closed_form` takes the place of draws by moments.
         """
         n_draws = self.draws * (1 if self.drawn is None else len(self.drawn))
-        cells = n_draws * len(fitted.encoding.classes) / (4 if isinstance(self.drawn, Parameters) else 16)
+        cells: float = n_draws * len(fitted.encoding.classes)
+        require_memory(8 * cells, f"{n_draws:,} draws for a row", "Set fewer draws.", MOST_NUMBERS)
+        if cells <= CELLS:  # Pieces of more rows are faster.
+            cells /= 4 if isinstance(self.drawn, Parameters) else 16
         posterior = padded_posterior(fitted) if self.drawn is None else None
 
         def summarize(method: Method, rows: tuple[Rows, ...], n: int) -> np.ndarray:
@@ -1365,12 +1368,14 @@ def _summarize(
 
 def _moments_row_function(fitted: Fitted, given: Given, output: ScoresFunction) -> RowFunction:
     """Return the function of encoded rows that applies `output` to the moments of their scores."""
-    model = padded_posterior(fitted)
+    model, n_classes = padded_posterior(fitted), len(fitted.encoding.classes)
+    what, advice = f"Moments of a row in {n_classes:,} classes", "Use predict_interval, which draws."
+    require_memory(12 * n_classes**2, what, advice, MOST_NUMBERS)
 
     def summarize_block(x: tuple[object, ...], n: int) -> np.ndarray:
         return output(*jax.tree.map(lambda values: np.asarray(values)[:n], _scores(model, x, given)))
 
-    return lambda rows, n: map_blocks(rows, n, summarize_block, 4 * len(fitted.encoding.classes) ** 2)
+    return lambda rows, n: map_blocks(rows, n, summarize_block, 4 * n_classes**2)
 
 
 @kernel(static_argnames="given")

@@ -11,6 +11,7 @@ import jax
 import numpy as np
 
 from bayesnb._util.arguments import require_integer, require_seed
+from bayesnb._util.arrays import require_draws
 from bayesnb._util.precision import float64
 from bayesnb.encoding import Encoding
 from bayesnb.families import offers
@@ -151,7 +152,8 @@ def posterior_draws(
     ImproperPosteriorError
         If a level with concentration 0 has no count.
     ValueError
-        If `draws` is not positive, `seed` is negative, or `features` names a column that X does not have.
+        If `draws` is not positive, `seed` is negative, or `features` names a column that X does not have; if the draws
+        would take more than 4.3 GB.
 
     Notes
     -----
@@ -187,7 +189,9 @@ def draw_parameters(
     The result is {site: (S, C, K)} for the parameters of each block, and "class_prob" (S, C), S = `draws`. `features`,
     names or indices of columns, limits the draws to these; None: all.
     """
-    return draw_sites(model, site_names(encoding, model), feature_masks(encoding, features), draws, seed)
+    masks = feature_masks(encoding, features)
+    require_room(model, masks, draws)
+    return draw_sites(model, site_names(encoding, model), masks, draws, seed)
 
 
 def stack_as_classes(family: Tree, distributions: Tree, leading: tuple[int, ...]) -> Tree:
@@ -252,6 +256,15 @@ def parameter_shapes(family: Prior) -> dict[str, tuple[int, ...]]:
 def _draw_zeros(family: Prior) -> dict[str, jax.Array]:
     """Return one draw of each parameter, from variates that are zeros."""
     return family.draw(ShapeRecorder(), 1).parameters()
+
+
+def require_room(model: NaiveBayes, masks: Sequence[np.ndarray], draws: int) -> None:
+    """Raise ValueError if draws of the parameters of each block at the positions of a mask (K,) are too many."""
+    sizes = [np.size(jax.tree.leaves(model.class_prior)[0])]
+    for family, mask in zip(model.blocks, masks, strict=True):
+        sizes += [math.prod(shape) // len(mask) * int(mask.sum()) for shape in parameter_shapes(family).values()]
+    advice = "Set fewer draws, or name some columns in features= of posterior_draws or run_nuts."
+    require_draws(draws, sum(sizes), f"{sum(sizes):,} parameters", advice)
 
 
 def draw_sites(

@@ -11,6 +11,7 @@ import numpy as np
 import pandas as pd
 
 from bayesnb._util.arguments import require_integer, require_probability, require_seed, shown
+from bayesnb._util.arrays import MOST_NUMBERS, require_memory
 from bayesnb._util.precision import float64
 from bayesnb.encoding import Encoding
 from bayesnb.families import LevelCounts
@@ -25,6 +26,7 @@ PLACE = ["code", "block", "kind", "position"]
 """Index of the class, block (-1: the classes), name of the parameter in its family, position on the last axis."""
 # Estimates of one parameter by name, each (C, K), and its "marginal", a tuple of components.
 _Summary = dict[str, Any]
+_A_ROW = 40  # numbers in memory
 
 # -- parameters ----------------------------------------------------------------------------------
 
@@ -104,6 +106,12 @@ def parameter_table(
     3   out   sun    2.0  1.0  0.750000
     """
     fitted = require_posterior(nb, "parameter_table", draws)
+    if features is not None:
+        features = fitted.encoding.positions(features)
+    masks, sites = feature_masks(fitted.encoding, features), site_names(fitted.encoding, fitted.prior)
+    n_rows = len(fitted.encoding.classes) * sum(len(of) * mask.sum() for of, mask in zip(sites, masks, strict=True))
+    advice = "Name fewer columns in features=, or group levels."
+    require_memory(_A_ROW * n_rows, f"The table of {n_rows:,} parameters", advice, MOST_NUMBERS)
     table = locate_parameters(fitted, prob, features) if draws is None else locate_draws(fitted, draws, prob, features)
     return table.drop(columns=PLACE)
 

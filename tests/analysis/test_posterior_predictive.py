@@ -323,7 +323,7 @@ def test_what_it_refuses(nb):
     refused("return a number", check, FRAME, Y, lambda table, labels: [[1.0, 2.0]], error=TypeError)
     sizes = iter([1, 2, 2, 2])
     refused("same numbers, under the same names", check, FRAME, Y, lambda table, labels: [0.0] * next(sizes))
-    refused("limit is 33,554,432", check, FRAME, Y, draws=2**21)
+    refused("5 columns would take 0.5 GB; the limit is 0.3 GB", check, FRAME, Y, draws=2**21)
 
 
 def test_models_whose_rows_are_not_drawn():
