@@ -5,6 +5,9 @@ under `jax.jit`, `jax.vmap` and `jax.grad`, in the precision that JAX is configu
 arrays, results are NumPy arrays in float64, as those of the estimators, which call the same functions; few numbers are
 then evaluated by NumPy, without compilation (see `families.arrays.kernel`). `update` is always compiled.
 
+Priors, posteriors, statistics and likelihoods are pytrees whose leaves are arrays of floats, to be mapped, averaged,
+differentiated, optimised and exported (`jax.export`). Groups of levels belong to the structure of the tree.
+
 The other kernels of this module are for pieces of encoded rows.
 """
 
@@ -12,7 +15,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable
-from dataclasses import replace
+from dataclasses import fields, replace
 from functools import wraps
 from typing import Any, ParamSpec, TypeVar
 
@@ -23,7 +26,7 @@ from jaxtyping import Float, Int
 from bayesnb._util.precision import float64
 from bayesnb.encoding.encoded_rows import padded_size
 from bayesnb.families import offers
-from bayesnb.families.arrays import Array, is_host, kernel, logsumexp, xp
+from bayesnb.families.arrays import Array, is_host, jit_of_any_layout, kernel, logsumexp, xp
 from bayesnb.model import (
     Estimate,
     JointLikelihood,
@@ -57,8 +60,12 @@ def _numpy_in_float64(function: Callable[P, R]) -> Callable[P, R]:
     return call
 
 
-@_numpy_in_float64
-@kernel
+def _public_kernel(**options: Any) -> Callable[[Callable[P, R]], Callable[P, R]]:
+    """Decorator of a kernel that keeps its types; `options` are those of `jax.jit`."""
+    return lambda function: _numpy_in_float64(kernel(function, **options))
+
+
+@_public_kernel()
 def count(
     statistics: Statistics, x: Any, label: Int[Array, "N"], weight: Float[Array, "N"] | None = None
 ) -> Statistics:
@@ -158,8 +165,8 @@ def update(prior: NaiveBayes, statistics: Statistics) -> NaiveBayes:
 
 def _update_family(family: Any, statistics: Any) -> Any:
     """Posterior of one family. NumPy arrays of one shape are updated entry by entry, as padded vectors, in pieces."""
-    layout = {name: getattr(family, name) for name in family.layout}
-    bare = _without_layout(family), _without_layout(statistics)
+    (bare_family, layout), (bare_statistics, _) = _split_layout(family), _split_layout(statistics)
+    bare = bare_family, bare_statistics
     shapes = {np.shape(leaf) for leaf in jax.tree.leaves(bare)}
     if len(shapes) > 1 or not is_host(bare):
         return replace(conjugate_update(*bare), **layout)
@@ -171,9 +178,10 @@ def _update_family(family: Any, statistics: Any) -> Any:
     return replace(posterior, **layout)
 
 
-def _without_layout(tree: Any) -> Any:
-    """Copy of a family or statistics without the fields that an update does not change."""
-    return replace(tree, **dict.fromkeys(getattr(tree, "layout", ())))
+def _split_layout(tree: Any) -> tuple[Any, dict[str, Any]]:
+    """Copy of a family or statistics without static fields and those that updates do not read, and these by name."""
+    names = {f.name for f in fields(tree) if f.metadata.get("static")} | {*getattr(tree, "unread", ())}
+    return replace(tree, **dict.fromkeys(names)), {name: getattr(tree, name) for name in names}
 
 
 def _cut(vectors: tuple[Any, Any], start: int, n: int) -> tuple[Any, Any]:
@@ -187,15 +195,14 @@ def _cut(vectors: tuple[Any, Any], start: int, n: int) -> tuple[Any, Any]:
     return jax.tree.map(lambda v: cut(v, 1.0), family), jax.tree.map(lambda v: cut(v, 0.0), statistics)
 
 
-@jax.jit
+@jit_of_any_layout
 def conjugate_update(family: Any, statistics: Any) -> Any:
     """Compiled conjugate update of one family."""
     return family.update(statistics)
 
 
-@_numpy_in_float64
-@kernel(static_argnames="estimate")
-def log_joint(model: NaiveBayes, x: Any, estimate: Estimate = "predictive") -> Float[jax.Array, "N C"]:
+@_public_kernel(static_argnames="estimate")
+def log_joint(model: NaiveBayes, x: Any, estimate: Estimate = "predictive") -> Float[Array, "N C"]:
     """(N, C) log p(class, row) under a reading of the posterior, without base measures that all classes share.
 
     Parameters
@@ -232,9 +239,8 @@ def log_joint(model: NaiveBayes, x: Any, estimate: Estimate = "predictive") -> F
     return model.log_joint(_read_rows(x, model.blocks), estimate)
 
 
-@_numpy_in_float64
-@kernel
-def log_evidence(prior: NaiveBayes, statistics: Statistics) -> jax.Array:
+@_public_kernel()
+def log_evidence(prior: NaiveBayes, statistics: Statistics) -> Array:
     """Scalar log marginal likelihood log p(X, y) of the counted rows under the prior, base measures included.
 
     Parameters
@@ -274,7 +280,7 @@ def _read_rows(x: Any, blocks: tuple[Any, ...], counted: Any = None) -> tuple[An
     arrays = x if isinstance(x, tuple) else (x,)
     if len(arrays) != len(blocks):
         raise ValueError(f"x has {len(arrays)} blocks of columns; the model has {len(blocks)}. Pass a tuple of arrays.")
-    rows, n_rows = [], None if counted is None else len(counted)
+    rows, n_rows = [], None if counted is None else counted.shape[0]
     for b, (array, block) in enumerate(zip(arrays, blocks, strict=True)):
         if callable(block):
             raise ValueError(f"model: block {b} is to be derived from data. Pass a posterior, or `derive` it.")

@@ -73,8 +73,7 @@ class Statistics:
         Raises
         ------
         ValueError
-            If a prior that is derived from data has no field of shape (C, F), which then is not known; if the groups of
-            levels are traced.
+            If a prior that is derived from data has no field of shape (C, F), which then is not known.
         """
         return cls(np.zeros(prior.n_classes), tuple(map(_no_rows, prior.blocks)), np.zeros(()))
 
@@ -169,7 +168,7 @@ class TermWeights:
         default: None for all.
         """
         blocks = np.split(weight, np.cumsum(sizes)[:-1])
-        merged = tuple(w[0] if len(w) and (w == w[0]).all() else w for w in blocks)
+        merged = tuple(np.asarray(w[0]) if len(w) and (w == w[0]).all() else w for w in blocks)
         return cls(class_bias, merged, (None,) * len(merged) if exponents is None else tuple(exponents))
 
     def term_weights(self, sizes: Sequence[int]) -> np.ndarray:
@@ -585,12 +584,7 @@ def _no_rows(family: Any) -> Any:
         )
     if not offers(family, "rows"):
         return no_rows(family.statistics, shape)
-    if isinstance(family.group, jax.core.Tracer):
-        raise ValueError(
-            "prior: the groups of levels are traced, and shapes depend on them. Build the prior inside of the traced "
-            "function, or pass Statistics.empty(prior) as an argument."
-        )
-    sizes = np.bincount(np.asarray(family.group), minlength=family.num_groups)
+    sizes = np.bincount(family.group, minlength=family.num_groups)
     return GroupedCounts(np.zeros(shape), tuple(sizes.tolist()))
 
 

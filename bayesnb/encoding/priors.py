@@ -6,7 +6,6 @@ from collections.abc import Callable, Hashable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from typing import Any, NamedTuple
 
-import jax
 import numpy as np
 from scipy import stats
 from scipy.optimize import brentq
@@ -34,6 +33,7 @@ from bayesnb.encoding.table import (
     select_columns,
 )
 from bayesnb.families import Binned, ContextTree, Dirichlet, IndependentCuts, Known, PriorByColumn, TreeAveraged
+from bayesnb.families.arrays import same_structure
 
 # == Prior distributions from the hyperparameters of estimators ====================================
 
@@ -472,10 +472,7 @@ def check_complete_prior(prior: Any, encoding: Any, statistics: Any) -> Any:
 def _require_structures(given: Any, columns_prior: Any, name: str) -> None:
     """Raise ValueError unless `given` is a proper prior over the same structures as the columns' prior."""
     _require_positive(np.asarray(given.concentration), f"{name}.concentration")
-    numbers = {name: getattr(columns_prior, name, None) for name in ("concentration", "count", "log_odds")}
-    numbers = {name: value for name, value in numbers.items() if value is not None}
-    leaves, expected = jax.tree.leaves(replace(given, **numbers)), jax.tree.leaves(columns_prior)
-    if len(leaves) != len(expected) or not all(map(np.array_equal, leaves, expected)):
+    if not same_structure(given, columns_prior):
         raise ValueError(f"{name} is a prior of another structure. Pass the prior_ of a classifier with the same arcs.")
     if np.any(np.asarray(given.count)):
         raise ValueError(f"{name}.count is not 0, so {name} is a posterior. Pass prior_, not posterior_.")

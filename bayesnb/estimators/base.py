@@ -32,6 +32,7 @@ from bayesnb.encoding.levels import UNITS
 from bayesnb.estimators import classifier_state
 from bayesnb.estimators.classifier_state import Batch, LabelledRows, Parts
 from bayesnb.estimators.predictions import FittedClassifier, require_unnested
+from bayesnb.families.arrays import same_structure
 from bayesnb.fitted import counting
 from bayesnb.fitted.counting import Counted
 from bayesnb.fitted.state import Fitted, require_estimate
@@ -668,7 +669,7 @@ def wrapped_estimator(nb: Any, default: NaiveBayesClassifier) -> NaiveBayesClass
 def require_same_prior(stated: NaiveBayes, used: NaiveBayes) -> None:
     """Raise ValueError unless the prior stated by hyperparameters and the one in use have equal arrays."""
     leaves, expected = jax.tree.leaves(stated), jax.tree.leaves(used)
-    if len(leaves) != len(expected) or not all(map(np.array_equal, leaves, expected)):
+    if not same_structure(stated, used) or not all(map(np.array_equal, leaves, expected)):
         raise ValueError("a hyperparameter was set after fit, and the fitted prior does not agree with it. Fit again.")
 
 

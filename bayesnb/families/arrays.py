@@ -8,15 +8,18 @@ pytrees of such arrays.
 
 from __future__ import annotations
 
+import json
 import math
+import operator
 from collections.abc import Callable, Iterable, Iterator
 from contextvars import ContextVar
-from dataclasses import dataclass, field, fields, is_dataclass
+from dataclasses import Field, dataclass, field, fields, is_dataclass
 from functools import partial, wraps
 from types import ModuleType
-from typing import TYPE_CHECKING, Any, TypeVar, dataclass_transform
+from typing import TYPE_CHECKING, Any, Self, TypeVar, dataclass_transform
 
 import jax
+import jax.export
 import jax.numpy as jnp
 import numpy as np
 import scipy.sparse
@@ -34,6 +37,10 @@ _quiet: ContextVar[bool] = ContextVar("_quiet", default=False)
 """Whether a kernel has switched NumPy's warnings off: the switch takes as long as a function of few numbers."""
 
 
+_OF_JAX = jax.Array, type(jax.export.symbolic_shape("n")[0])
+"""Types of arguments with which JAX computes: arrays, and lengths that `jax.export` leaves open."""
+
+
 def is_host(*trees: Any) -> bool:
     """Whether no leaf of the arguments is a JAX array, so that NumPy can compute with them."""
     return not any(isinstance(leaf, jax.Array) for leaf in jax.tree.leaves(trees))
@@ -42,7 +49,7 @@ def is_host(*trees: Any) -> bool:
 def _are_host(arguments: Any) -> bool:
     """`is_host` of the arguments of a function of arrays, which may stand in a list or tuple."""
     for argument in arguments:
-        if isinstance(argument, jax.Array):
+        if isinstance(argument, _OF_JAX):
             return False
         if isinstance(argument, list | tuple) and not _are_host(argument):
             return False
@@ -102,7 +109,7 @@ def kernel(function: Callable[..., Any] | None = None, /, **options: Any) -> Cal
     """
     if function is None:
         return partial(kernel, **options)
-    of_few, compiled = function, jax.jit(function, **options)
+    of_few, compiled = function, jit_of_any_layout(function, **options)
 
     @wraps(of_few)
     def call(*args: Any, **kwargs: Any) -> Any:
@@ -115,6 +122,25 @@ def kernel(function: Callable[..., Any] | None = None, /, **options: Any) -> Cal
         finally:
             _quiet.reset(token)
 
+    return call
+
+
+def jit_of_any_layout(function: Callable[..., Any], **options: Any) -> Callable[..., Any]:
+    """Compile a function once for pytrees of arrays of the same shapes: arrays in static fields are arguments, too.
+
+    `jax.jit`, which takes `options`, compiles for each value of a static field.
+    """
+
+    @partial(jax.jit, **options)
+    @wraps(function)
+    def compiled(*args: Any, **kwargs: Any) -> Any:
+        return _loosen(function(*_fasten(args), **_fasten(kwargs)))
+
+    @wraps(function)
+    def call(*args: Any, **kwargs: Any) -> Any:
+        return _fasten(compiled(*_loosen(args), **_loosen(kwargs)))
+
+    call.clear_cache = compiled.clear_cache  # type: ignore[attr-defined]
     return call
 
 
@@ -388,33 +414,152 @@ T = TypeVar("T")
 def pytree(cls: type[T]) -> type[T]:
     """Class decorator: make `cls` a frozen dataclass and a JAX pytree; `static` fields go into the tree's structure.
 
+    Arrays in static fields are NumPy's, and structures with equal arrays are equal.
+
     Not by `jax.tree_util.register_dataclass`: structures of two of its classes, with fields of the same names, compare
     equal (jax 0.10 and 0.12), and where their hashes meet, `jit` takes one class for the other.
     """
-    defined = vars(cls)
+    defined, static_names = vars(cls), []  # type: tuple[Any, list[str]]
+
+    def fix(tree: Any) -> None:
+        """Convert arrays of JAX in static fields to NumPy, unless they are traced."""
+        for name in static_names:
+            object.__setattr__(tree, name, _to_numpy(getattr(tree, name)))
+
+    if any(isinstance(value, Field) and value.metadata.get("static") for value in defined.values()):
+        cls.__post_init__ = fix  # type: ignore[attr-defined]
     made: Any = dataclass(frozen=True, eq=False, repr=False)(cls)
     for name, shown in (("__repr__", as_text), ("_repr_html_", as_html)):
         if name not in defined:
             setattr(made, name, shown)
-    static_names = tuple(f.name for f in fields(made) if f.metadata.get("static"))
+    static_names += [f.name for f in fields(made) if f.metadata.get("static")]
+    made._static_fields = tuple(static_names)
     data = tuple(f.name for f in fields(made) if f.name not in static_names)
     keys = tuple(map(jax.tree_util.GetAttrKey, data))
 
-    def flatten(tree: Any) -> tuple[tuple[Any, ...], tuple[Any, ...]]:
+    def flatten(tree: Any) -> tuple[tuple[Any, ...], Static]:
         """Values of the data fields (children), and values of the static fields (auxiliary data)."""
-        return tuple(getattr(tree, name) for name in data), tuple(getattr(tree, name) for name in static_names)
+        return tuple(getattr(tree, name) for name in data), Static(tuple(getattr(tree, name) for name in static_names))
 
-    def flatten_with_keys(tree: Any) -> tuple[tuple[tuple[Any, Any], ...], tuple[Any, ...]]:
+    def flatten_with_keys(tree: Any) -> tuple[tuple[tuple[Any, Any], ...], Static]:
         """Pairs (attribute key, value) of the data fields, and values of the static fields."""
         children, aux = flatten(tree)
         return tuple(zip(keys, children, strict=True)), aux
 
-    def unflatten(aux: tuple[Any, ...], children: Iterable[Any]) -> Any:
+    def unflatten(aux: Static, children: Iterable[Any]) -> Any:
         """Rebuild the dataclass from its static and its data values: the inverse of `flatten`."""
-        return made(**dict(zip(data + static_names, (*children, *aux), strict=True)))
+        return made(**dict(zip((*data, *static_names), (*children, *aux.values), strict=True)))
 
     jax.tree_util.register_pytree_with_keys(made, flatten_with_keys, unflatten, flatten)
+    jax.export.register_pytree_node_serialization(
+        made,
+        serialized_name=f"{cls.__module__.partition('.')[0]}.{cls.__qualname__}",
+        serialize_auxdata=Static.to_bytes,
+        deserialize_auxdata=Static.from_bytes,
+    )
     return made
+
+
+def _to_numpy(value: Any) -> Any:
+    """Value of a static field with arrays of JAX, also in a tuple, as NumPy's, unless they are traced."""
+    if isinstance(value, tuple):
+        return tuple(map(_to_numpy, value))
+    return np.asarray(value) if isinstance(value, jax.Array) and not isinstance(value, jax.core.Tracer) else value
+
+
+class Static:
+    """Values of static fields as hashable auxiliary data of a pytree: arrays are compared by their entries."""
+
+    __slots__ = ("_key", "values")
+
+    def __init__(self, values: tuple[Any, ...]) -> None:
+        self.values, self._key = values, None
+
+    @property
+    def key(self) -> Any:
+        """Hashable equivalent of the values."""
+        if self._key is None:
+            self._key = _hashable(self.values)
+        return self._key
+
+    def __eq__(self, other: object) -> bool:
+        return self is other or (isinstance(other, Static) and self.key == other.key)
+
+    def __hash__(self) -> int:
+        return hash(self.key)
+
+    def __repr__(self) -> str:
+        return repr(self.values)
+
+    def to_bytes(self) -> bytes:
+        """Values as JSON, for `jax.export`; TypeError for functions, which likelihoods of rows have."""
+        return json.dumps(_to_json(self.values)).encode()
+
+    @classmethod
+    def from_bytes(cls, text: bytes) -> Self:
+        """Inverse of `to_bytes`."""
+        return cls(_from_json(json.loads(text)))
+
+
+def _hashable(value: Any) -> Any:
+    """Hashable equivalent of a value, in which arrays, also in tuples, are their type, shape and bytes."""
+    if isinstance(value, np.ndarray):
+        return value.dtype.str, value.shape, value.tobytes()
+    if isinstance(value, jax.core.Tracer):
+        return id(value)
+    return tuple(map(_hashable, value)) if isinstance(value, tuple) else value
+
+
+def _to_json(value: Any) -> Any:
+    """Equivalent of a static value in JSON: arrays and tuples are objects."""
+    if isinstance(value, np.ndarray):
+        return {"dtype": value.dtype.str, "values": value.tolist()}
+    return {"tuple": list(map(_to_json, value))} if isinstance(value, tuple) else value
+
+
+def _from_json(value: Any) -> Any:
+    """Inverse of `_to_json`."""
+    if isinstance(value, dict) and "dtype" in value:
+        return np.asarray(value["values"], value["dtype"])
+    return tuple(map(_from_json, value["tuple"])) if isinstance(value, dict) else value
+
+
+def _has_arrays(value: Any) -> bool:
+    """Whether a value of a static field is an array or a tuple of arrays."""
+    if isinstance(value, tuple):
+        return bool(value) and all(map(_has_arrays, value))
+    return isinstance(value, np.ndarray | jax.Array)
+
+
+def _has_layout(node: Any) -> bool:
+    """Whether a node of a pytree is an object with arrays in static fields."""
+    return any(_has_arrays(getattr(node, name)) for name in getattr(type(node), "_static_fields", ()))
+
+
+def _loosen(tree: Any) -> Any:
+    """Copy of a pytree in which arrays in static fields are leaves: objects that have them become `_Loose`."""
+
+    def loosen(node: Any) -> Any:
+        if not _has_layout(node):
+            return node
+        names = type(node)._static_fields
+        values = {f.name: getattr(node, f.name) for f in fields(node)}
+        arrays = {name: values.pop(name) for name in names if _has_arrays(values[name])}
+        others = tuple((name, values.pop(name)) for name in names if name in values)
+        return _Loose(_loosen(values), arrays, type(node), others)
+
+    return jax.tree.map(loosen, tree, is_leaf=_has_layout)
+
+
+def _fasten(tree: Any) -> Any:
+    """Inverse of `_loosen`."""
+
+    def fasten(node: Any) -> Any:
+        if not isinstance(node, _Loose):
+            return node
+        return node.cls(**_fasten(node.data), **node.arrays, **dict(node.others))
+
+    return jax.tree.map(fasten, tree, is_leaf=lambda node: isinstance(node, _Loose))
 
 
 def static() -> Any:
@@ -422,6 +567,21 @@ def static() -> Any:
     return field(metadata={"static": True})
 
 
+def same_structure(tree: Any, other: Any) -> bool:
+    """Whether two pytrees are of the same classes, with the same static fields."""
+    return operator.eq(*map(jax.tree.structure, (tree, other)))
+
+
 def map_leaves(function: Callable[..., object], tree: Tree, *others: Tree) -> Tree:
     """Apply a function to the corresponding arrays of pytrees of one type; return a pytree of that type."""
     return jax.tree.map(function, tree, *others)
+
+
+@pytree
+class _Loose:
+    """Object of a class `cls` whose arrays in static fields are data, as `data` are; `others` are its static fields."""
+
+    data: dict[str, Any]
+    arrays: dict[str, Any]
+    cls: type = static()
+    others: tuple[tuple[str, Any], ...] = static()

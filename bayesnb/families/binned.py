@@ -312,7 +312,7 @@ class Binned(AveragedTables):
     """
 
     kind: ClassVar[str] = "binned"
-    layout: ClassVar[tuple[str, ...]] = ("log_odds", "group", "num_groups", "width")
+    unread: ClassVar[tuple[str, ...]] = ("log_odds",)
     location: ClassVar[str] = ""
     classes_share_parameters: ClassVar[bool] = True
     draws_on_host: ClassVar[bool] = True
@@ -323,7 +323,7 @@ class Binned(AveragedTables):
     concentration: Array
     count: Array
     log_odds: Array
-    group: Array
+    group: np.ndarray = static()
     num_groups: int = static()
     width: int = static()
 
@@ -374,7 +374,7 @@ class Binned(AveragedTables):
         if multiplicity is not None:
             return Multinomial(self._to_cells(self._map(Cells.log_predictive, multiplicity)))
         means = self._map(Cells.mean)
-        return Multinomial(xp.where(self.proper(), self._to_cells(xp.log(means)), xp.nan))
+        return Multinomial(xp.where(self.proper(), xp.log(self._to_cells(means)), xp.nan))
 
     def mode(self) -> Multinomial:
         """Likelihood at the most probable cuts, and at the posterior means of the bins' probabilities given these cuts.
@@ -493,7 +493,7 @@ class Binned(AveragedTables):
             np.concatenate([p.concentration for p in posteriors], axis=1),
             np.concatenate([p.count for p in posteriors], axis=1),
             np.tile(first.log_odds, n),
-            np.concatenate([np.asarray(first.group) + k * first.num_groups for k in range(n)]),
+            np.concatenate([first.group + k * first.num_groups for k in range(n)]),
             n * first.num_groups,
             first.width,
         )
@@ -625,7 +625,8 @@ class Cells(NamedTuple):
             alpha = alpha[..., :1, :]
         weight = sum_covering_pairs(self.probability()[..., None, :, :] / over_cells(alpha, 1.0))
         counted, prior = ((weight @ v[..., None])[..., 0] for v in (self.alpha + self.count, alpha))
-        return self.alpha * counted / (prior * self.total()[..., 0])
+        # Behind the last cell α is 0, and 0/0 would have no derivative.
+        return self.alpha * counted / (xp.where(prior > 0, prior, 1.0) * self.total()[..., 0])
 
     def probability(self) -> Float[jax.Array, "*F G G"]:
         """(…, G, G) posterior probability that the cells i … k are a bin."""

@@ -24,6 +24,7 @@ from bayesnb.families.arrays import (
     pytree,
     scan,
     segment_sum,
+    static,
     xp,
 )
 from bayesnb.families.protocol import Cumulants, IndependentClasses, Variates, draw_log_uniform, no_em, no_nuts
@@ -232,7 +233,7 @@ class ContextTree(AveragedTables, IndependentClasses):
     Papageorgiou & Kontoyiannis, *Posterior representations for Bayesian context trees*, Bayesian Analysis 19 (2024).
     """
 
-    layout: ClassVar[tuple[str, ...]] = ("log_odds", "group", "paths", "leaf", "context", "above", "splits")
+    unread: ClassVar[tuple[str, ...]] = ("log_odds",)
     nonnegative: ClassVar[bool] = True
     tunable: ClassVar[dict[str, str]] = {"alpha": "concentration"}
     penalized_mle = no_em("sets of contexts", f"For EM {_FULL_TABLES}")
@@ -241,12 +242,12 @@ class ContextTree(AveragedTables, IndependentClasses):
     concentration: Array
     count: Array
     log_odds: Array
-    group: Array
-    paths: tuple[Array, ...]
-    leaf: Array
-    context: Array
-    above: Array
-    splits: Array
+    group: np.ndarray = static()
+    paths: tuple[np.ndarray, ...] = static()
+    leaf: np.ndarray = static()
+    context: np.ndarray = static()
+    above: np.ndarray = static()
+    splits: np.ndarray = static()
 
     @classmethod
     def from_shapes(cls, shapes: Sequence[tuple[int, ...]], alpha: Any, log_odds: float = 0.0) -> Self:

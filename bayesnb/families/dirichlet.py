@@ -97,13 +97,12 @@ class Dirichlet(IndependentClasses):
 
     statistics: ClassVar[type] = LevelCounts
     likelihood: ClassVar[type] = Multinomial
-    layout: ClassVar[tuple[str, ...]] = ("group", "num_groups")
     nonnegative: ClassVar[bool] = True
     least: ClassVar[dict[str, float]] = {"concentration": 0.0}
     tunable: ClassVar[dict[str, str]] = {"alpha": "concentration"}
 
     concentration: Array
-    group: Array
+    group: np.ndarray = static()
     num_groups: int = static()
 
     def update(self, statistics: LevelCounts) -> Self:
@@ -129,11 +128,11 @@ class Dirichlet(IndependentClasses):
         values["theta_mean"] (C, L) give the concentrations total · mean.
         """
         if "total" in values:
-            return replace(self, concentration=xp.asarray(values["total"])[..., self.group] * values["theta_mean"])
+            return replace(self, concentration=self.to_levels(values["total"]) * values["theta_mean"])
         scaled = self.scale(values.get("alpha", 1.0))
         if "base_measure" not in values:
             return scaled
-        group = xp.asarray(self.group)
+        group = self.group
         size = segment_sum(xp.ones(len(group)), group, self.num_groups)[group]
         return replace(scaled, concentration=scaled.concentration * (size * values["base_measure"]))
 
@@ -158,9 +157,7 @@ class Dirichlet(IndependentClasses):
 
     def condense(self, statistics: LevelCounts) -> Histogram:
         """Histogram of pairs (concentration, count) of the levels, all that `condensed().log_evidence` needs."""
-        return Histogram.from_counts(
-            statistics.count, np.asarray(self.group), self.num_groups, np.asarray(self.concentration)
-        )
+        return Histogram.from_counts(statistics.count, self.group, self.num_groups, np.asarray(self.concentration))
 
     def n_free(self) -> int:
         """Number of free parameters of all classes: L - 1 for each simplex of L levels."""
@@ -177,7 +174,7 @@ class Dirichlet(IndependentClasses):
 
         Levels of their groups that are left out are merged into one more level, and all are then put into one group.
         """
-        alpha, group = np.asarray(self.concentration), np.asarray(self.group)
+        alpha, group = np.asarray(self.concentration), self.group
         chosen, index = np.unique(group[keep], return_inverse=True)
         others = ~keep & np.isin(group, chosen)
         if not others.any():
@@ -212,11 +209,11 @@ class Dirichlet(IndependentClasses):
     def proper(self) -> Bool[jax.Array, "*C L"]:
         """(C, L) of bool: whether all concentrations of the level's group are positive."""
         proper: jax.Array = self.sum_groups(xp.asarray(self.concentration) <= 0) == 0
-        return proper[:, self.group]
+        return self.to_levels(proper)
 
     def pseudo_count(self) -> dict[str, Any]:
         """Total concentration α₀ of each level's group, {"theta": (C, L)}."""
-        return {"theta": self.total()[:, self.group]}
+        return {"theta": self.to_levels(self.total())}
 
     def mean(self, multiplicity: Array | None = None) -> Any:
         """Likelihood with θ plugged in at the posterior mean α_l/α₀.
@@ -232,8 +229,8 @@ class Dirichlet(IndependentClasses):
         alpha = xp.asarray(self.concentration)
         excess = self.sum_groups(alpha - 1.0)
         exists = (self.sum_groups(alpha < 1.0) == 0) & (excess > 0)
-        theta = (alpha - 1.0) / xp.where(exists, excess, 1.0)[:, self.group]
-        return Multinomial(xp.where(exists[:, self.group], log_or_minus_infinity(theta), xp.nan))
+        theta = (alpha - 1.0) / self.to_levels(xp.where(exists, excess, 1.0))
+        return Multinomial(xp.where(self.to_levels(exists), log_or_minus_infinity(theta), xp.nan))
 
     def penalized_mle(self) -> Any:
         """Likelihood at the mode in the softmax basis, which exists for every α > 0 and equals the mean α_l/α₀."""
@@ -250,16 +247,16 @@ class Dirichlet(IndependentClasses):
         """
         if multiplicity is not None:
             return keep_counts(self).predictive(multiplicity)
-        return Ratio(xp.asarray(self.concentration), self.total(), xp.asarray(self.group), None, rising)
+        return Ratio(xp.asarray(self.concentration), self.total(), None, self.group, rising)
 
     def variance(self) -> dict[str, jax.Array]:
         """Posterior variances m (1 - m)/(α₀ + 1) of θ, {"theta": (C, L)}, with m the posterior mean."""
         mean = self._mean()
-        return {"theta": mean * (1.0 - mean) / (self.total()[:, self.group] + 1.0)}
+        return {"theta": mean * (1.0 - mean) / (self.to_levels(self.total()) + 1.0)}
 
     def marginals(self) -> dict[str, Distribution]:
         """Marginals Beta(α_l, α₀ - α_l) of each θ_l, as name and arguments in `scipy.stats`."""
-        rest = self.total()[:, self.group] - self.concentration
+        rest = self.to_levels(self.total()) - self.concentration
         return {"theta": ("beta", {"a": self.concentration, "b": rest})}
 
     def draw(self, variates: Variates, n: int) -> Multinomial:
@@ -289,7 +286,7 @@ class Dirichlet(IndependentClasses):
 
     def _levels_by_size(self) -> list[tuple[int, np.ndarray]]:
         """Pairs (size, positions (G, size) of the levels) of all groups with that size, for sizes from two on."""
-        sizes = np.bincount(np.asarray(self.group), minlength=self.num_groups)
+        sizes = np.bincount(self.group, minlength=self.num_groups)
         start = np.cumsum(sizes) - sizes
         return [(int(n), start[sizes == n][:, None] + np.arange(n)) for n in np.unique(sizes[sizes > 1])]
 
@@ -302,12 +299,12 @@ class Dirichlet(IndependentClasses):
         if self.num_groups == 1 and log_theta.shape[-1]:
             counts: np.ndarray = rng.multinomial(total, np.exp(log_theta))
             return counts
-        return simulate_levels(log_theta, np.asarray(self.group), rng)
+        return simulate_levels(log_theta, self.group, rng)
 
     def log_total(self, log_gamma: jax.Array) -> Float[jax.Array, "*C L"]:
         """(…, L) log sum of gamma variates over the group of each level, given logarithms (…, L) of the variates."""
         top = segment_max(log_gamma, self.group, self.num_groups, is_sorted=True)
-        return (top + xp.log(self.sum_groups(xp.exp(log_gamma - top[..., self.group]))))[..., self.group]
+        return self.to_levels(top + xp.log(self.sum_groups(xp.exp(log_gamma - self.to_levels(top)))))
 
     def log_likelihood_cumulants(self, x: object, multiplicity: float = 0.0) -> Cumulants:
         """(N, C) cumulants of log p(row | class, θ), θ given the data and `multiplicity` copies of the row.
@@ -323,12 +320,12 @@ class Dirichlet(IndependentClasses):
 
     def _cumulant_ratio(self, multiplicity: float) -> Ratio:
         """Table function of the first three cumulants of Σ x_l log θ_l, concatenated on the class axis to (…, 3 C)."""
-        return Ratio(xp.asarray(self.concentration), self.total(), xp.asarray(self.group), multiplicity, _cumulants)
+        return Ratio(xp.asarray(self.concentration), self.total(), multiplicity, self.group, _cumulants)
 
     def cumulants_of_levels(self) -> Cumulants:
         """(C, L) posterior cumulants ψₖ₋₁(α_l) - ψₖ₋₁(α₀) of log θ_l; within a group the covariance is -ψ₁(α₀)."""
         pairs = zip(polygammas(self.concentration), polygammas(self.total()), strict=True)
-        return Cumulants(*(level - total[:, self.group] for level, total in pairs))
+        return Cumulants(*(level - self.to_levels(total) for level, total in pairs))
 
     def draw_with_multiplicity(self, variates: Variates, n: int, x: object, multiplicity: float) -> jax.Array:
         """(n, N, C) draws of Σ x_l log θ_l, θ given the data and `multiplicity` copies of the row."""
@@ -343,7 +340,7 @@ class Dirichlet(IndependentClasses):
         A row of one draw from each group needs the marginals only, θ_l ~ Beta(α_l + multiplicity, α₀ - α_l).
         """
         alpha = xp.asarray(self.concentration)
-        rest = xp.maximum(self.total()[:, self.group] - alpha, 0.0)
+        rest = xp.maximum(self.to_levels(self.total()) - alpha, 0.0)
         return variates.log_gamma(alpha + multiplicity, n), variates.log_gamma(rest, n)
 
     def log_base(self, x: object) -> jax.Array:
@@ -356,12 +353,12 @@ class Dirichlet(IndependentClasses):
 
     def _mean(self) -> Any:
         """(C, L) posterior means α_l/α₀."""
-        total = self.total()[:, self.group]
+        total = self.to_levels(self.total())
         return xp.where(total == 0, xp.nan, self.concentration / xp.where(total == 0, 1.0, total))
 
     def _normalized(self, weight: jax.Array) -> jax.Array:
         """Non-negative weights (…, L) divided by their sum over each group."""
-        return weight / segment_sum(weight, self.group, self.num_groups)[..., self.group]
+        return weight / self.to_levels(segment_sum(weight, self.group, self.num_groups))
 
     def sum_groups(self, values: Any) -> Any:
         """(…, G) sums over each group of values (…, L) of the levels."""
@@ -370,6 +367,13 @@ class Dirichlet(IndependentClasses):
         values = xp.asarray(values)
         values = values.astype(xp.asarray(self.concentration).dtype) if values.dtype == bool else values
         return segment_sum(values, self.group, self.num_groups, is_sorted=True)
+
+    def to_levels(self, values: Any) -> Any:
+        """(…, L) values of groups (…, G), each at all levels of its group."""
+        values = xp.asarray(values)
+        if self.num_groups == 1:
+            return xp.broadcast_to(values, (*values.shape[:-1], len(self.group)))
+        return values[..., self.group]
 
 
 def _cumulants(multiplicity: float) -> Term:
@@ -396,7 +400,7 @@ class PriorAndCounts:
     count: Array
 
     @property
-    def group(self) -> Array:
+    def group(self) -> np.ndarray:
         """Group of each level, (L,)."""
         return self.prior.group
 
@@ -424,7 +428,7 @@ class PriorAndCounts:
     def _ratio(self, term: Callable[[Any], Term], multiplicity: Array) -> Ratio:
         """Likelihood given `multiplicity` (C,) more copies of each row; `term` is `plugged_in` or `rising`."""
         level, total = map(xp.concatenate, self.levels_and_totals())
-        return Ratio(level, total, xp.asarray(self.group), multiplicity, term)
+        return Ratio(level, total, multiplicity, self.group, term)
 
 
 def keep_counts(posterior: Dirichlet | PriorAndCounts) -> PriorAndCounts:

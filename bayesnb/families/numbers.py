@@ -411,7 +411,7 @@ class PriorByColumn(EmpiricalPrior):
 
     given: Any
     derived: tuple[Any, ...]
-    source: Array
+    source: np.ndarray = static()
 
     @property
     def tunable(self) -> Mapping[str, str]:  # type: ignore[override]

@@ -305,8 +305,8 @@ class Prior(ABC):
     """Hyperparameters for the strength of the prior, and the field that each one is about."""
     fixed: ClassVar[bool] = False
     """Whether the parameters are known, so that data do not change the distribution."""
-    layout: ClassVar[tuple[str, ...]] = ()
-    """Fields that `update` neither reads nor changes, such as the group of each level."""
+    unread: ClassVar[tuple[str, ...]] = ()
+    """Data fields that `update` neither reads nor changes. Static fields, such as groups of levels, it never reads."""
 
     def __init_subclass__(cls) -> None:
         """Raise TypeError if the class defines a final method of a base class again.
@@ -328,7 +328,7 @@ class Prior(ABC):
     def update(self, statistics: Any) -> Any:
         """Posterior of the parameters, a distribution of the same type, given statistics of labelled rows.
 
-        Where all arrays of the prior, but for `layout`, and of the statistics have one shape, each entry of the
+        Where all arrays of the prior, but for `unread`, and of the statistics have one shape, each entry of the
         posterior depends on the same entries alone: `kernels.update` pads these arrays.
         """
 

@@ -49,7 +49,7 @@ class Term(NamedTuple):
 
     f: Callable[[jax.Array, jax.Array], jax.Array]
     once: Callable[[jax.Array], jax.Array]
-    single: Callable[[jax.Array, jax.Array, jax.Array], jax.Array]
+    single: Callable[[jax.Array, jax.Array, Any], jax.Array]
     unseen: Callable[[jax.Array, jax.Array], jax.Array] | None = None
 
 
@@ -63,7 +63,7 @@ class Contrast(NamedTuple):
 
     def single(self) -> jax.Array:
         """(C, L) value f(1, a) - f(1, a₀[group]) for one draw of each level."""
-        return self.term.single(xp.asarray(self.level).T, xp.asarray(self.total).T, xp.asarray(self.group)).T
+        return self.term.single(xp.asarray(self.level).T, xp.asarray(self.total).T, self.group).T
 
 
 def log_or_minus_infinity(x: Any) -> jax.Array:
@@ -232,7 +232,7 @@ class Dense(CountRows):
     """Dense counts (N, L) of all levels: the reference implementation of `CountRows`."""
 
     count: Array
-    group: Array
+    group: np.ndarray = static()
     num_groups: int = static()
 
     def layout(self, table: Array) -> jax.Array:
@@ -244,12 +244,13 @@ class Dense(CountRows):
         return xp.sum(self.dot_terms(table), axis=-1)
 
     def contrast_layout(self, contrast: Contrast) -> Any:
-        """Return level parameters (C, L), group parameters (C, G) and groups (L,) of the contrast."""
-        return contrast[1:]
+        """Return level parameters (C, L) and group parameters (C, G) of the contrast."""
+        return contrast.level, contrast.total
 
     def contrast(self, term: Term, tables: Any) -> jax.Array:
         """(N, C) Σ_l f(x_l, a_l) - Σ_g f(t_g, a₀_g), given f and the tables that `contrast_layout` returns."""
-        return xp.sum(self.contrast_terms(Contrast(term, *tables)), axis=-1)
+        level, total = tables
+        return xp.sum(self.contrast_terms(Contrast(term, level, total, self.group)), axis=-1)
 
     def dot_terms(self, table: Array) -> Float[jax.Array, "N C G"]:
         """(N, C, G) sums Σ x_l · table_cl over the levels of each group, given a table (C, L)."""
@@ -355,7 +356,7 @@ def as_rows(x: object, group: Any = None, num_groups: int = 1) -> CountRows:
     if isinstance(x, CountRows):
         return x
     x = xp.asarray(x, float)
-    return Dense(x, xp.zeros(x.shape[-1], xp.int32) if group is None else group, num_groups)
+    return Dense(x, np.zeros(x.shape[-1], np.int32) if group is None else group, num_groups)
 
 
 # == Levels of one simplex or several: their counts, and their likelihood, plugged in or integrated out
@@ -455,8 +456,8 @@ class Ratio:
 
     concentration: Array
     total: Array
-    group: Array
     multiplicity: Any
+    group: np.ndarray = static()
     term: Callable[[Any], Term] = static()
 
     def prepare(self, x: object) -> Tabulated:
@@ -562,7 +563,8 @@ class OneHot(OneDrawEach):
         def add(total: jax.Array, column: jax.Array) -> tuple[jax.Array, None]:
             return total + gather(table, column), None
 
-        zero = xp.zeros((index.shape[0], table.shape[1]), table.dtype)
+        # Zeros made from the rows, as they are spread over devices inside of `shard_map`.
+        zero = (0 * xp.sum(index, axis=1, keepdims=True)).astype(table.dtype) * xp.ones(table.shape[1], table.dtype)
         return scan(add, zero, index.T, unroll=max(1, min(_UNROLL, index.shape[1])))[0]
 
     def dot_terms(self, table: Array) -> Float[jax.Array, "N C G"]:
@@ -653,8 +655,6 @@ class GroupedCounts(Additive):
     For programs without an estimator; `Statistics.empty` makes these counts.
     """
 
-    layout: ClassVar[tuple[str, ...]] = ("sizes",)
-
     count: Array
     sizes: tuple[int, ...] = static()
 
@@ -712,11 +712,13 @@ def packing(width: int, n_classes: int, groups: int, cells: int) -> int:
     A pack has at most 12 bits, enough for p codes below `width`. Tables of all packs and classes have at most min(2^18,
     max(`cells`, 2^8)) entries, `cells` the number of cells of the rows. p is less than twice the number of groups.
     """
-    most, bits = min(_LARGEST, max(cells, _SMALLEST)), _n_bits(width)
+    bits = _n_bits(width)
 
     def fits(p: int) -> bool:
-        """Whether packs of p groups have at most `_BITS` bits and tables of at most `most` entries."""
-        return p < 2 * groups and p * bits <= _BITS and n_classes * -(-groups // p) << p * bits <= most
+        """Whether packs of p groups have at most `_BITS` bits and tables as small as they should be."""
+        if p >= 2 * groups or p * bits > _BITS:
+            return False
+        return n_classes * -(-groups // p) << p * bits <= min(_LARGEST, max(cells, _SMALLEST))
 
     return next((p for p in (4, 2) if fits(p)), 1)
 

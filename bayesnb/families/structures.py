@@ -77,7 +77,7 @@ class AveragedStructures(Family):
 
     concentration: Array
     count: Array
-    group: Array
+    group: np.ndarray
     num_groups: Any
 
     def update(self, statistics: LevelCounts) -> Self:
@@ -132,7 +132,7 @@ class AveragedTables(AveragedStructures):
 
         `total` is not used.
         """
-        return simulate_levels(np.asarray(likelihood.log_theta), np.asarray(self.group), rng)
+        return simulate_levels(np.asarray(likelihood.log_theta), self.group, rng)
 
 
 # == Rows of a network with missing cells, scored by sums over the values that these cells may have
@@ -577,7 +577,6 @@ class TreeAveraged(AveragedStructures):
     de Mántaras, *TAN classifiers based on decomposable distributions*, Machine Learning 59 (2005).
     """
 
-    layout: ClassVar[tuple[str, ...]] = ("group", "levels", "n_features")
     nonnegative: ClassVar[bool] = True
     classes_share_parameters: ClassVar[bool] = True
     tunable: ClassVar[dict[str, str]] = {"alpha": "concentration"}
@@ -594,8 +593,8 @@ class TreeAveraged(AveragedStructures):
 
     concentration: Array
     count: Array
-    group: Array
-    levels: tuple[Array, Array]
+    group: np.ndarray = static()
+    levels: tuple[np.ndarray, np.ndarray] = static()
     n_features: int = static()
 
     @classmethod
@@ -634,7 +633,7 @@ class TreeAveraged(AveragedStructures):
     def n_free(self) -> int:
         """Number of free parameters of the model without arcs, naive Bayes."""
         n_classes = np.shape(self.concentration)[0]
-        groups = np.asarray(self.group)[np.asarray(self.group) < self.n_features]
+        groups = self.group[self.group < self.n_features]
         return int(n_classes * (len(groups) - len(np.unique(groups))))
 
     def log_evidence(self, statistics: LevelCounts) -> Float[jax.Array, "1 1"]:
@@ -676,7 +675,7 @@ class TreeAveraged(AveragedStructures):
 
         Tables of pairs then do not agree with those of their features.
         """
-        group, size = np.asarray(self.group), self.num_groups
+        group, size = self.group, self.num_groups
         total = np.stack([np.bincount(group, count, size)[:size] for count in np.asarray(self.count)])
         alone, pairs = np.split(total, [self.n_features], axis=1)
         ends = np.triu_indices(self.n_features, 1)
@@ -749,13 +748,13 @@ class TreeAveraged(AveragedStructures):
 
     # -- features and pairs ----------------------------------------------------------------------
 
-    def _is_pair(self) -> jax.Array:
+    def _is_pair(self) -> Any:
         """(K,) of bool: whether the position belongs to a pair of features."""
-        return xp.asarray(self.group) >= self.n_features
+        return self.group >= self.n_features
 
     def _positions(self) -> tuple[jax.Array, jax.Array, jax.Array]:
         """Three (K,) indices by which positions of a group are summed: same first level, same second level, all."""
-        group = xp.asarray(self.group)
+        group = self.group
         begin = xp.searchsorted(group, group)
         first, second = self.levels
         return begin + first, begin + second, begin
@@ -833,7 +832,7 @@ class TreeAveraged(AveragedStructures):
 
     def _log_factors(self, log_gamma: jax.Array, parent: jax.Array, real: jax.Array) -> jax.Array:
         """(C, K) log θ of each feature's levels; for pairs with a real arc the log factor of the arc, else 0."""
-        group, (pair, from_first) = xp.asarray(self.group), self._arcs(parent)
+        group, (pair, from_first) = self.group, self._arcs(parent)
         # 1 for pairs whose first feature is the parent of the second, 2 for the other way, and else 0.
         toward = xp.zeros(self.num_groups, int)
         toward = set_at(toward, xp.where(real, pair, self.num_groups), xp.where(from_first, 1, 2))

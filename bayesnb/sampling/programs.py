@@ -14,6 +14,7 @@ import math
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
+from itertools import compress
 from typing import Any, NamedTuple
 
 import jax
@@ -29,6 +30,7 @@ from bayesnb._util.arrays import require_draws
 from bayesnb._util.precision import float64
 from bayesnb._util.terminal import progress
 from bayesnb.families import LevelCounts, offers
+from bayesnb.families.arrays import Static
 from bayesnb.families.protocol import Expression, Hyperparameter, HyperpriorKind
 from bayesnb.families.rows import Multinomial
 from bayesnb.model import NaiveBayes, Statistics
@@ -58,35 +60,26 @@ class NumpyroProgram:
         Hashable function of the data's pytrees that samples at NumPyro sites.
     structure : PyTreeDef
         Structure of the data.
-    constants : tuple of (bytes, str, shape), str or None
-        For each leaf its value if it is a text or of integers, such as the group of each level; None for an argument.
+    constants : Static
+        For each leaf its value if it is a text or of integers; None for an argument.
     """
 
     model: Callable[..., None]
     structure: Any
-    constants: tuple[tuple[bytes, str, tuple[int, ...]] | str | None, ...]
+    constants: Static
 
     @classmethod
     def from_data(cls, model: Callable[..., None], *data: Any) -> tuple[NumpyroProgram, list[np.ndarray]]:
         """Return the program `model(*data)`, and the floating-point arrays that are its argument."""
         leaves, structure = jax.tree.flatten(data)
-        constants: list[Any] = []
-        arrays = []
-        for leaf in leaves:
-            array = np.asarray(leaf)
-            if array.dtype.kind == "f":
-                arrays.append(array)
-                constants.append(None)
-            else:
-                constants.append(leaf if isinstance(leaf, str) else (array.tobytes(), array.dtype.str, array.shape))
-        return cls(model, structure, tuple(constants)), arrays
+        is_number = [np.asarray(leaf).dtype.kind == "f" for leaf in leaves]
+        constants = Static(tuple(None if number else leaf for leaf, number in zip(leaves, is_number, strict=True)))
+        return cls(model, structure, constants), list(map(np.asarray, compress(leaves, is_number)))
 
     def __call__(self, arrays: list[Any]) -> None:
         """Run the program with the given floating-point arrays."""
-        given, leaves = iter(arrays), []
-        for c in self.constants:
-            fixed = np.frombuffer(c[0], np.dtype(c[1])).reshape(c[2]) if isinstance(c, tuple) else c
-            leaves.append(next(given) if c is None else fixed)
+        given = iter(arrays)
+        leaves = [next(given) if constant is None else constant for constant in self.constants.values]
         self.model(*jax.tree.unflatten(self.structure, leaves))
 
 

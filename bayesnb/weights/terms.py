@@ -715,7 +715,7 @@ class Weights:
     def split(self, encoding: Encoding, bias: np.ndarray, weight: np.ndarray) -> TermWeights:
         """Return `TermWeights` of class biases (C,) and of the weights (R,) of an encoding's terms, split by block."""
         sizes = [len(columns.term_names) for columns in encoding.blocks]
-        exponents = [self.exponent if columns.one_simplex else None for columns in encoding.blocks]
+        exponents = [np.asarray(self.exponent) if columns.one_simplex else None for columns in encoding.blocks]
         return TermWeights.split(bias, weight, sizes, exponents)
 
 
