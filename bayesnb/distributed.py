@@ -12,9 +12,8 @@ from bayesnb._util.arrays import collection_kind
 from bayesnb._util.warnings import require
 from bayesnb.encoding import Levels, check_labels
 from bayesnb.estimators import classifier_state
-from bayesnb.estimators.base import NaiveBayesClassifier
 from bayesnb.fitted import counting
-from bayesnb.streaming import BlockCounts, choose_model, count_block, merge_all, unfitted_copy
+from bayesnb.streaming import NB, BlockCounts, choose_model, count_block, merge_all, unfitted_copy
 
 _FAN_IN = 8
 _NO_ROWS = "X has no rows. Pass at least one row."
@@ -23,9 +22,7 @@ Blocks = list[Any]
 """Objects of dask, one a block: each is computed to an iterable of batches (X, y) or (X, y, sample_weight)."""
 
 
-def fit(
-    nb: NaiveBayesClassifier, X: object, y: object = None, sample_weight: object = None, classes: object = None
-) -> Any:
+def fit(nb: NB, X: object, y: object = None, sample_weight: object = None, classes: object = None) -> NB:
     """Fit a classifier to a dask collection, in one pass, on the active dask scheduler or client.
 
     Parameters
@@ -92,7 +89,7 @@ def fit(
     return classifier_state.commit_counts(nb, draft, model)
 
 
-def _count_blocks(draft: NaiveBayesClassifier, blocks: Blocks, first: int) -> BlockCounts:
+def _count_blocks(draft: Any, blocks: Blocks, first: int) -> BlockCounts:
     """Count all blocks on dask, with the columns that block `first` decides, and merge in a fixed order."""
     from dask.delayed import delayed
 

@@ -28,7 +28,7 @@ from bayesnb._util.terminal import progress as progress_bar
 from bayesnb._util.warnings import UndefinedProbabilityWarning, UnknownLevelWarning, internal_fits
 from bayesnb.encoding import Encoding, Levels, check_labels
 from bayesnb.encoding.table import require_present
-from bayesnb.fitted.state import Classifier
+from bayesnb.fitted.state import Adaptable, Tunable
 from bayesnb.model import ESTIMATES, NaiveBayes
 
 # == Random splits of labelled rows, and standard errors of differences over them ==================
@@ -426,7 +426,7 @@ MLE = "mle"
 
 
 def compare_estimates(
-    nb: Classifier,
+    nb: Adaptable,
     X: object,
     y: object,
     X_test: object = None,
@@ -553,7 +553,7 @@ def compare_estimates(
 
 
 def compare_folds(
-    nb: Classifier,
+    nb: Adaptable,
     X: object,
     y: object,
     folds: Iterable[tuple[np.ndarray, np.ndarray]],
@@ -619,8 +619,8 @@ def compare_folds(
 
 
 def compare_fitted(
-    nb: Classifier,
-    parts: Iterable[tuple[Classifier, object, object]],
+    nb: Adaptable,
+    parts: Iterable[tuple[Adaptable, object, object]],
     priors: Mapping[str, object] | None = None,
     progress: str | None = "estimates",
 ) -> pd.DataFrame:
@@ -663,8 +663,8 @@ def compare_fitted(
 
 
 def score_fitted(
-    nb: Classifier,
-    parts: Iterable[tuple[Classifier, object, object]],
+    nb: Adaptable,
+    parts: Iterable[tuple[Adaptable, object, object]],
     priors: Mapping[str, object] | None = None,
     progress: str | None = "estimates",
     baselines: Mapping[str, Sequence[Any]] | None = None,
@@ -738,7 +738,7 @@ def _split_rows(X: object, y: np.ndarray, splits: Iterable[tuple[np.ndarray, np.
         yield take_rows(X, train), y[train], take_rows(X, test), y[test]
 
 
-def _fit_each(nb: Classifier, rows: TableRows, splits: Iterable[Split]) -> Iterator[Fit]:
+def _fit_each(nb: Adaptable, rows: TableRows, splits: Iterable[Split]) -> Iterator[Fit]:
     """Fit the classifier and the baselines to the first rows of each split; yield the fits with the other rows."""
     for X, y, X_test, y_test in splits:
         with internal_fits():
@@ -768,9 +768,9 @@ WEIGHTED = "weighted"
 _SAME = 1e-12
 _PERKS = "1/L"
 
-Readings = dict[str, tuple[Classifier, str | None]]
+Readings = dict[str, tuple[Adaptable, str | None]]
 """Classifier and estimate by the name of a row; None: the estimate of the classifier."""
-Fit = tuple[Classifier, Sequence[Any], object, object]
+Fit = tuple[Adaptable, Sequence[Any], object, object]
 """A classifier and the baselines fitted to the same rows, and other rows to score with their labels."""
 
 
@@ -794,7 +794,7 @@ class TableRows:
     same: np.ndarray
 
     @classmethod
-    def read(cls, nb: Classifier, priors: Any, baselines: Any) -> TableRows:
+    def read(cls, nb: Adaptable, priors: Any, baselines: Any) -> TableRows:
         """Check the classifier, priors and baselines for `compare_estimates`, and name the rows of its table.
 
         Raises
@@ -842,7 +842,7 @@ class TableRows:
         if not isinstance(against, str) or against not in self.names:
             raise ValueError(f"against={shown(against)} is not a name in the table; choose from {self.names}.")
 
-    def readings(self, fitted: Classifier) -> Readings:
+    def readings(self, fitted: Adaptable) -> Readings:
         """Return {row: (classifier, estimate to read)} for all rows but baselines, with the counts of `fitted`.
 
         Raises
@@ -943,14 +943,14 @@ def warn_once() -> Iterator[None]:
             warnings.warn_explicit(w.message, w.category, w.filename, w.lineno)
 
 
-def _with_alpha(fitted: Classifier, name: str, alpha: object) -> Classifier:
+def _with_alpha(fitted: Tunable, name: str, alpha: object) -> Adaptable:
     """Return a copy with the same counts and another `alpha` ("1/L": Perks's prior); ValueError if alpha is bad."""
     if isinstance(alpha, str):
         if alpha != _PERKS:
             wanted = f"a value that `alpha` accepts, such as a positive number, or {_PERKS!r}"
             raise bad_argument(f"priors[{shown(name)}]", alpha, wanted)
         alpha = _perks(fitted.fitted_.encoding)
-    other: Classifier = fitted.with_priors({"alpha": alpha})
+    other: Adaptable = fitted.with_priors({"alpha": alpha})
     _ = other.fitted_.prior  # A bad concentration is refused before anything is scored.
     return other
 
@@ -990,7 +990,7 @@ _WITH_ERROR = ("brier", "log_loss_clipped")
 
 
 def learning_curve(
-    nb: Classifier,
+    nb: Adaptable,
     X: object,
     y: object,
     sizes: Iterable[int],

@@ -30,16 +30,17 @@ from typing import Any, BinaryIO, Literal, TypeVar
 
 import jax
 import numpy as np
-from sklearn.base import BaseEstimator
 
 from bayesnb import encoding, estimators, families
 from bayesnb._util.arguments import bad_argument, require_path, shown
 from bayesnb._util.atomic_files import open_regular, write_atomically
 from bayesnb._util.precision import ForkedError
+from bayesnb._util.scikit_learn import BaseEstimator
 from bayesnb.encoding import Levels
 from bayesnb.encoding.levels import require_distinct_hashes
 from bayesnb.encoding.table import Positions, is_labelled
-from bayesnb.estimators import classifier_state
+from bayesnb.estimators import NaiveBayesMixture, classifier_state
+from bayesnb.estimators.predictions import FittedClassifier
 from bayesnb.fitted.number_cells import NumberCells
 from bayesnb.fitted.state import require_fitted
 from bayesnb.model import NaiveBayes, Statistics, TermWeights
@@ -800,7 +801,7 @@ def save(nb: BaseEstimator, path: str | os.PathLike[str]) -> None:
     write_atomically(path, written)
 
 
-def load(path: str | os.PathLike[str], estimators: Iterable[type] = ()) -> Any:
+def load(path: str | os.PathLike[str], estimators: Iterable[type] = ()) -> FittedClassifier | NaiveBayesMixture:
     """Return the classifier that `save` wrote.
 
     Parameters

@@ -9,7 +9,7 @@ from functools import reduce
 from numbers import Number
 from pathlib import Path
 from types import SimpleNamespace
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, TypeVar
 
 import numpy as np
 import scipy.sparse as sp
@@ -23,7 +23,7 @@ from bayesnb.encoding import Levels, check_labels, to_table
 from bayesnb.encoding.levels import to_python
 from bayesnb.encoding.table import from_arrow
 from bayesnb.estimators import classifier_state
-from bayesnb.estimators.base import NaiveBayesClassifier
+from bayesnb.estimators.predictions import FittedClassifier
 from bayesnb.fitted.counting import Counted, declare, merge
 from bayesnb.fitted.state import require_classifier
 from bayesnb.persistence import digest_hyperparameters, load, save, user_classes
@@ -134,17 +134,18 @@ _BATCH = 65_536
 _ROWS_COUNTED, _FIRST_ROWS = "rows_counted_", "first_rows_"  # Checkpoints have these two attributes, models do not.
 
 Batch = tuple[Any, ...]
+NB = TypeVar("NB", bound=FittedClassifier)
 
 
 def fit_stream(
-    nb: NaiveBayesClassifier,
+    nb: NB,
     batches: Iterable[Batch],
     classes: object = None,
     checkpoint: str | os.PathLike[str] | None = None,
     progress: bool = True,
     *,
     every: int = 1_000_000,
-) -> Any:
+) -> NB:
     """Fit a classifier to batches of rows, in one pass and constant memory.
 
     Parameters
@@ -368,7 +369,7 @@ def read_arrays(X: object, y: object, sample_weight: object = None, *, batch_row
         yield tuple(take_rows(part, piece) for part in arrays.values())
 
 
-def unfitted_copy(nb: NaiveBayesClassifier, who: str) -> NaiveBayesClassifier:
+def unfitted_copy(nb: NB, who: str) -> NB:
     """Return a copy of a classifier without fitted attributes.
 
     Parameters
@@ -393,17 +394,18 @@ def unfitted_copy(nb: NaiveBayesClassifier, who: str) -> NaiveBayesClassifier:
     return draft
 
 
-def _start_or_resume(nb: NaiveBayesClassifier, checkpoint: str | os.PathLike[str] | None) -> tuple[Any, int]:
+def _start_or_resume(nb: FittedClassifier, checkpoint: str | os.PathLike[str] | None) -> tuple[Any, int]:
     """Return (copy to fit, number of rows that it has counted): an unfitted copy, or the checkpoint if there is one."""
     draft = unfitted_copy(nb, "fit_stream")
     if checkpoint is None or not Path(checkpoint).exists():
         return draft, 0
-    loaded, name = load(checkpoint, user_classes(nb)), f"checkpoint={os.fspath(checkpoint)!r}"
+    name = f"checkpoint={os.fspath(checkpoint)!r}"
+    loaded: Any = load(checkpoint, user_classes(nb))
     if type(loaded) is not type(nb) or digest_hyperparameters(loaded) != digest_hyperparameters(nb):
         raise ValueError(f"{name} holds {loaded!r}, and nb is {nb!r}. Pass the same nb, or another path.")
     if not hasattr(loaded, _ROWS_COUNTED):
         raise ValueError(f"{name} holds a model that fit_stream did not write. Pass another path.")
-    return loaded, loaded.rows_counted_
+    return loaded, getattr(loaded, _ROWS_COUNTED)
 
 
 def _save_checkpoint(draft: Any, declared: Levels, checkpoint: Any, rows: int, first_rows: Sequence[str]) -> int:

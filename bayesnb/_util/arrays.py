@@ -5,7 +5,7 @@ from __future__ import annotations
 import copy
 from collections.abc import Callable, Iterator, Sequence
 from functools import wraps
-from typing import Any
+from typing import Any, TypeVar, cast
 
 import numpy as np
 import scipy.sparse as sp
@@ -103,7 +103,7 @@ def require_draws(draws: Any, numbers: float, what: str, advice: str = "Set fewe
 
 # == Methods of rows on dask collections, computed lazily block by block; dask is imported only if X is a collection
 
-Method = Callable[..., Any]
+Method = TypeVar("Method", bound=Callable[..., Any])
 
 
 def accept_dask(prepare: Callable[[Any, Any], np.ndarray]) -> Callable[[Method], Method]:
@@ -133,7 +133,7 @@ def accept_dask(prepare: Callable[[Any, Any], np.ndarray]) -> Callable[[Method],
             mapped = _map_frame if collection_kind(X) == "frame" else _map_array
             return mapped(block, X, snapshot, result)
 
-        return call
+        return cast(Method, call)
 
     return decorate
 
@@ -172,7 +172,7 @@ def _no_rows(X: Any) -> Any:
     return X._meta if kind == "frame" else np.empty((0, X.shape[1]))
 
 
-def _map_array(block: Method, X: Any, owner: Any, result: np.ndarray) -> Any:
+def _map_array(block: Callable[..., Any], X: Any, owner: Any, result: np.ndarray) -> Any:
     """Return the lazy dask array of `block(rows, owner)` for each block of rows of a dask array X.
 
     `result` is what `block` returns for no rows: an array of the type and the width of all results.
@@ -192,7 +192,7 @@ def _map_array(block: Method, X: Any, owner: Any, result: np.ndarray) -> Any:
     return mapped if result.ndim == 2 else mapped[:, 0]
 
 
-def _map_frame(block: Method, X: Any, owner: Any, result: np.ndarray) -> Any:
+def _map_frame(block: Callable[..., Any], X: Any, owner: Any, result: np.ndarray) -> Any:
     """Return the lazy dask array of `block(rows, owner)` for each partition of a dask dataframe X.
 
     `result` is what `block` returns for no rows: an array of the type and the width of all results.

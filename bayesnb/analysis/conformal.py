@@ -13,7 +13,7 @@ import warnings
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, replace
 from functools import partial
-from typing import Any, Literal, Self
+from typing import Any, Literal, Self, cast
 
 import jax
 import numpy as np
@@ -33,7 +33,7 @@ from bayesnb.fitted import counting, scoring
 from bayesnb.fitted.counting import Counted
 from bayesnb.fitted.state import (
     WEIGHTS,
-    Classifier,
+    Adaptable,
     CountedRows,
     Fitted,
     counted_rows,
@@ -122,7 +122,7 @@ def _rank_fully(
     return _rank_in_threads(fitted, X, estimate, size, rank)
 
 
-def average_ranking(nb: Classifier, counted: CountedRows, estimate: Estimate, by_class: bool, X: object) -> np.ndarray:
+def average_ranking(nb: Adaptable, counted: CountedRows, estimate: Estimate, by_class: bool, X: object) -> np.ndarray:
     """Compute the `Ranking` of X for an average of models: each candidate is counted, then each row left out.
 
     With `by_class` candidates are compared with rows of their class only.
@@ -284,7 +284,7 @@ Fold = tuple[Fitted, np.ndarray, np.ndarray, np.ndarray, np.ndarray]
 
 
 def cross_ranking(
-    nb: Classifier,
+    nb: Adaptable,
     X: object,
     y: object,
     counted: CountedRows,
@@ -299,14 +299,14 @@ def cross_ranking(
     the unit of each row, which folds and halves keep whole. With `by_class` a candidate is compared with rows of its
     own class only.
     """
-    label, weight = counted.label, counted.weight
+    label, weight, weighted = counted.label, counted.weight, cast(Any, nb)
     fold_of, folds = random_folds(label, seed, unit), []
     with progress("conformal", n_folds := int(fold_of.max()) + 1) as tick:
         for k in range(n_folds):
             rows = np.flatnonzero((fold_of == k) & (weight > 0))
             # The fit to all rows has given the same warnings.
             with warnings.catch_warnings(action="ignore", category=UserWarning):
-                fitted = nb.refit(X, y, weight * (fold_of != k), unit).fitted_
+                fitted = weighted.refit(X, y, weight * (fold_of != k), unit).fitted_
                 position = fitted.encoding.classes.index(nb.classes_.tolist())
                 against = _log_odds(fitted, position, take_rows(X, rows), estimate)
             against = against[np.arange(len(rows)), label[rows]]
@@ -604,7 +604,7 @@ class Conformal:
 
 
 def conformal(
-    nb: Classifier,
+    nb: Adaptable,
     X: object,
     y: object,
     sample_weight: object = None,

@@ -25,7 +25,7 @@ from bayesnb.encoding.levels import to_python
 from bayesnb.families.arrays import kernel, map_leading_axis, xp
 from bayesnb.families.protocol import Prior, Variates
 from bayesnb.fitted.scoring import map_rows, pad, pad_statistics
-from bayesnb.fitted.state import Classifier, Fitted, require_posterior
+from bayesnb.fitted.state import Classifier, Fitted, Tunable, require_posterior
 from bayesnb.model import Estimate, NaiveBayes, Statistics, log_normalize, undefined
 from bayesnb.uncertainty import ImproperPosteriorError, require_proper
 from bayesnb.uncertainty.draws import ask, draw_posterior, run
@@ -776,7 +776,7 @@ def _draw_parameters(variates: Variates, n: int, family: Prior) -> Any:
 
 
 def prior_sensitivity(
-    nb: Classifier, X: object, alpha: tuple[float, float] = (0.1, 10), *, steps: int = 21
+    nb: Tunable, X: object, alpha: tuple[float, float] = (0.1, 10), *, steps: int = 21
 ) -> pd.DataFrame:
     """Range of P(class | row), and changes of labels, as the prior becomes weaker or stronger.
 
@@ -855,7 +855,7 @@ def prior_sensitivity(
 
 
 def parameter_sensitivity(
-    nb: Classifier,
+    nb: Tunable,
     alpha: tuple[float, float] = (0.1, 10),
     prob: float = 0.9,
     features: Iterable[object] | None = None,
@@ -940,7 +940,7 @@ def parameter_sensitivity(
     return table[["class", "feature", "level", "mean", "sd", "lower", "upper"]].assign(**ranges, shift=shift)
 
 
-def _strength(nb: Classifier, fitted: Fitted) -> tuple[NaiveBayes, np.ndarray]:
+def _strength(nb: Tunable, fitted: Fitted) -> tuple[NaiveBayes, np.ndarray]:
     """Return the prior for alpha=1, and the strength (B,) of each block: `alpha` if it is one number, else 1."""
     prior = fitted.prior
     alpha: Any = getattr(nb, "alpha", None)

@@ -22,7 +22,7 @@ from bayesnb._util.terminal import card, progress, table
 from bayesnb._util.warnings import warn
 from bayesnb.encoding import Rows
 from bayesnb.encoding.table import match_classes
-from bayesnb.fitted.state import Classifier, Fitted, require_fitted
+from bayesnb.fitted.state import Adaptable, Fitted, require_fitted
 from bayesnb.model import log_normalize
 from bayesnb.uncertainty.class_probabilities import Parameters, evaluate_rows, map_blocks, read_parameters
 from bayesnb.uncertainty.draws import draw_posterior
@@ -362,7 +362,7 @@ class Prevalence:
 
 
 def estimate_prevalence(
-    nb: Classifier,
+    nb: Adaptable,
     X_unlabeled: object,
     alpha: object = 1.0,
     prob: float = 0.9,

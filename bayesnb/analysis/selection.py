@@ -25,9 +25,11 @@ from bayesnb.families.arrays import kernel
 from bayesnb.fitted import counting, scoring
 from bayesnb.fitted.state import (
     WEIGHTS,
+    Adaptable,
     Classifier,
     Fitted,
     PriorOf,
+    Tunable,
     choose_prior,
     counted_rows,
     leave_one_out,
@@ -681,7 +683,7 @@ class Tuned:
 
 
 def tune_alpha(
-    nb: Classifier,
+    nb: Tunable,
     X: object,
     y: object,
     by: Literal["loo", "evidence"] = "loo",
@@ -802,7 +804,7 @@ def tune_alpha(
     return Tuned(estimator, chosen, pd.DataFrame(path, columns=[*names, "objective"]), boundary, by)
 
 
-def _tuned_names(nb: Classifier, fitted: Fitted, tune: Sequence[str] | None) -> tuple[str, ...]:
+def _tuned_names(nb: Adaptable, fitted: Fitted, tune: Sequence[str] | None) -> tuple[str, ...]:
     """Return the hyperparameters to tune, by default all but `class_alpha`; raise ValueError if `nb` lacks one."""
     prior = fitted.prior
     if any(f.classes_share_parameters and not f.tunable for f in prior.blocks) or nb.unweighted is not nb:
@@ -855,7 +857,7 @@ def _loo_score(values: dict[str, Any], unit: NaiveBayes, fitted: Fitted, counted
     return float(counted.weight @ log_proba[np.arange(len(joint)), counted.label])
 
 
-def _refit(nb: Classifier, fitted: Fitted, values: dict[str, float], source: NaiveBayes) -> Any:
+def _refit(nb: Tunable, fitted: Fitted, values: dict[str, float], source: NaiveBayes) -> Any:
     """Return a copy of `nb` with the same counts under the tuned prior; tuned names are added to its `chosen`."""
     arguments: dict[str, Any] = {name: values[name] for name in _CONCENTRATIONS & set(values)}
     others = {name: value for name, value in values.items() if name not in _CONCENTRATIONS}

@@ -8,7 +8,7 @@ from collections.abc import Callable, Hashable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property, partial
 from math import sqrt
-from typing import Any
+from typing import Any, cast
 
 import numpy as np
 import pandas as pd
@@ -73,7 +73,7 @@ class HeldOut:
     losses: pd.DataFrame | None = None
 
     @classmethod
-    def from_fits(cls, fits: Fits, classes: Sequence[Any], losses: pd.DataFrame | None) -> HeldOut:
+    def from_fits(cls, fits: Fits[Any], classes: Sequence[Any], losses: pd.DataFrame | None) -> HeldOut:
         """Return the labels and probabilities of the held-out rows of all folds."""
         parts = [pd.DataFrame(fold.nb.predict_proba(fold.X), columns=fold.nb.classes_) for fold in fits.folds]
         proba = pd.concat(parts).reindex(columns=list(classes), fill_value=0.0).fillna(1.0 / len(classes))
@@ -446,8 +446,8 @@ class Outcome:
 
     data: Dataset
     settings: Settings
-    fits: Fits
-    weighted: Fits | None
+    fits: Fits[NaiveBayesClassifier]
+    weighted: Fits[WeightedNB] | None
     findings: Findings
     held_out: HeldOut
     parameters: pd.DataFrame | None
@@ -457,7 +457,7 @@ class Outcome:
     def predictions(self) -> pd.DataFrame:
         """Predictions of the held-out rows, their probability with interval, and the parts of their entropy."""
 
-        def describe(fold: Fold) -> pd.DataFrame:
+        def describe(fold: Fold[Any]) -> pd.DataFrame:
             nb, X, proba = fold.nb, fold.X, fold.nb.predict_proba(fold.X)
             top = np.arange(len(X)), proba.argmax(axis=1)
             lower, upper = predict_interval(nb, X, prob=self.settings.prob)
@@ -468,7 +468,7 @@ class Outcome:
         return describe_held_out(self.fits, describe)
 
 
-def describe_held_out(fits: Fits, describe: Callable[[Fold], pd.DataFrame]) -> pd.DataFrame:
+def describe_held_out(fits: Fits[Any], describe: Callable[[Fold[Any]], pd.DataFrame]) -> pd.DataFrame:
     """Return one table of all folds' held-out rows: row number, true label, and the columns of `describe(fold)`."""
     parts = [pd.DataFrame({"row": fold.rows, "truth": fold.y}).join(describe(fold)) for fold in fits.folds]
     return pd.concat(parts, ignore_index=True)
@@ -502,7 +502,7 @@ def run(data: Dataset, settings: Settings) -> Outcome:
         weighted = attempt("weights", lambda: _fit_weighted(data, settings, notes)) if has_weights else None
         with internal_fits():
             fits = (weighted or data.rows.fit(classifier(data, settings), settings, data.name)).unweighted
-        data = replace(data, kinds=fits.nb.kinds_ if UNDECIDED in kinds.values() else kinds)
+        data = replace(data, kinds=cast(MixedNB, fits.nb).kinds_ if UNDECIDED in kinds.values() else kinds)
         priors = {f"alpha={a:g}": a for a in (1.0, 0.5) if a != settings.alpha}  # Laplace's and Jeffreys's
         has_levels = not NUMBERS.keys() >= set(data.kinds.values())
         parts = [(fold.nb, fold.X, fold.y) for fold in (weighted or fits).folds]
@@ -559,7 +559,7 @@ def base_scores(scored: Scored, class_count: Mapping[Label, int], y: np.ndarray)
     return Base(str(label), float(np.mean(y == label)), float(brier.mean()), gains)
 
 
-def _fit_weighted(data: Dataset, settings: Settings, notes: list[str]) -> Fits:
+def _fit_weighted(data: Dataset, settings: Settings, notes: list[str]) -> Fits[WeightedNB]:
     """Return fits with weights; append a note if some fits have none.
 
     Raises
@@ -605,7 +605,7 @@ def _decided_kinds(data: Dataset, settings: Settings) -> dict[str, str]:
     return {name: numbers if kind == UNDECIDED else kind for name, kind in data.kinds.items()}
 
 
-def _fit_logistic(data: Dataset, fits: Fits) -> list[Pipeline]:
+def _fit_logistic(data: Dataset, fits: Fits[Any]) -> list[Pipeline]:
     """Fit logistic regression to the training rows of each fold: standardized numbers, and indicators of levels.
 
     Missing numbers become the mean of their column, and missing levels have an indicator.

@@ -7,9 +7,9 @@ import re
 import warnings
 from collections import Counter, defaultdict
 from collections.abc import Callable, Collection, Hashable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any
+from typing import Any, Generic, TypeVar
 
 import numpy as np
 import pandas as pd
@@ -27,6 +27,7 @@ from bayesnb.encoding.suspicious_columns import NUMBERS_AS_TEXT
 from bayesnb.encoding.table import to_table
 from bayesnb.encoding.units import describe_copies, find_copies
 from bayesnb.estimators.base import NaiveBayesClassifier
+from bayesnb.estimators.weighted import WeightedNB
 from bayesnb.streaming import fit_stream
 
 # == Labels, and columns: which are left out, and what is noted about others ======================
@@ -251,18 +252,21 @@ class Settings:
         return _SHARE if self.test_size is None else self.test_size
 
 
+NB = TypeVar("NB", NaiveBayesClassifier, WeightedNB)
+
+
 @dataclass(frozen=True, eq=False)
-class Fold:
+class Fold(Generic[NB]):
     """Rows held out, their positions in the data set, and the classifier that was fitted to all others."""
 
-    nb: NaiveBayesClassifier
+    nb: NB
     rows: np.ndarray
     X: pd.DataFrame
     y: np.ndarray
 
 
 @dataclass(frozen=True, eq=False)
-class Fits:
+class Fits(Generic[NB]):
     """Classifiers fitted to all rows, and to the rows that are not held out.
 
     Parameters
@@ -276,17 +280,17 @@ class Fits:
         Rows that are in memory: all rows, or those held out.
     """
 
-    nb: NaiveBayesClassifier
-    folds: list[Fold]
+    nb: NB
+    folds: list[Fold[NB]]
     description: str
     X: pd.DataFrame
     y: np.ndarray
 
     @property
-    def unweighted(self) -> Fits:
+    def unweighted(self) -> Fits[NaiveBayesClassifier]:
         """Fits without weights of terms."""
-        folds = [replace(fold, nb=fold.nb.unweighted) for fold in self.folds]
-        return replace(self, nb=self.nb.unweighted, folds=folds)
+        folds = [Fold(fold.nb.unweighted, fold.rows, fold.X, fold.y) for fold in self.folds]
+        return Fits(self.nb.unweighted, folds, self.description, self.X, self.y)
 
 
 @dataclass(frozen=True, eq=False)
@@ -296,7 +300,7 @@ class InMemory:
     X: pd.DataFrame
     y: np.ndarray
 
-    def fit(self, nb: NaiveBayesClassifier, settings: Settings, title: str) -> Fits:
+    def fit(self, nb: NB, settings: Settings, title: str) -> Fits[NB]:
         """Fit `nb` to all rows in place, and a clone to the training rows of each fold.
 
         Raises
@@ -335,7 +339,7 @@ class Streamed:
     class_count: Mapping[Label, int]
     n_columns: int
 
-    def fit(self, nb: NaiveBayesClassifier, settings: Settings, title: str) -> Fits:
+    def fit(self, nb: NB, settings: Settings, title: str) -> Fits[NB]:
         """Count all rows in one pass but for a stratified sample that is held out, then add that sample to a copy.
 
         The sample is `settings.share` of the rows, at most 100,000 rows and 10 million cells. Weights are fitted to
@@ -367,7 +371,7 @@ class Streamed:
                 if len(y):
                     yield X, y
 
-        fitted = fit_stream(nb, counted_rows(), classes=list(self.class_count), progress=False)
+        fitted: Any = fit_stream(nb, counted_rows(), classes=list(self.class_count), progress=False)
         if any(held_out.left.values()):
             raise InputError(f"{self.path.name} {CHANGED}")
         if weighted:

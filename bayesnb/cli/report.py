@@ -11,7 +11,7 @@ from datetime import UTC, datetime
 from functools import cached_property, partial
 from io import BytesIO
 from pathlib import Path
-from typing import Any
+from typing import Any, cast
 
 import numpy as np
 import pandas as pd
@@ -227,7 +227,7 @@ def _reliability(outcome: Outcome) -> Analysis:
     return Analysis(_explain("reliability", outcome=outcome), "reliability", figure=plots.detach(figure))
 
 
-def _reliability_bins(fits: Fits) -> pd.DataFrame:
+def _reliability_bins(fits: Fits[Any]) -> pd.DataFrame:
     """Tabulate stated confidence and observed accuracy of the held-out rows of all folds, bin by bin."""
     parts = [(fold.nb.predict_log_proba(fold.X), fold.y, fold.nb.predict(fold.X)) for fold in fits.folds]
     log_proba, truth, predicted = map(np.concatenate, zip(*parts, strict=True))
@@ -246,7 +246,7 @@ def _weights(outcome: Outcome) -> Analysis:
     nb, half = outcome.weighted.nb, _ROWS_SHOWN // 2
     table = weight_table(nb, outcome.settings.prob)
     table = table.sort_values("weight", ascending=False, kind="stable", ignore_index=True)
-    text = _explain("weights", nb=nb, summary=summarize_weights(nb), table=table, most=_ROWS_SHOWN)
+    text = _explain("weights", nb=nb, summary=summarize_weights(cast(Weighed, nb)), table=table, most=_ROWS_SHOWN)
     if len(table) == 1:  # the temperature
         return Analysis(text, "weights")
     ends = table.drop(index=table.index[half:-half]) if len(table) > _ROWS_SHOWN else table
@@ -350,7 +350,9 @@ def overview(outcome: Outcome) -> Section:
         Section("Conclusion", (Paragraph(f"{conclusion.verdict} {conclusion.confidence[0]}"),)),
     ]
     if outcome.weighted is not None:
-        sections.append(Section("Weights of the features", (Paragraph(summarize_weights(outcome.weighted.nb)),)))
+        sections.append(
+            Section("Weights of the features", (Paragraph(summarize_weights(cast(Weighed, outcome.weighted.nb))),))
+        )
     if outcome.parameters is not None:
         uncertain = most_uncertain(outcome.parameters, outcome.fits.nb, data.kinds)
         table = Table.from_frame(format_parameters(uncertain, data.kinds, outcome.settings.prob))

@@ -14,6 +14,7 @@ from sklearn.utils.validation import check_is_fitted
 
 from bayesnb._util.arguments import bad_argument, require_number, shown
 from bayesnb._util.kinds import KINDS
+from bayesnb._util.scikit_learn import BaseEstimator
 from bayesnb.encoding import (
     Columns,
     Encoding,
@@ -50,6 +51,8 @@ class NaiveBayesClassifier(FittedClassifier):
     class_prior: object
     prior: object
     tables: str  # hyperparameter of structures
+    tuned_: tuple[str, ...]
+    unlabeled_weight_: float
     _estimates: ClassVar[tuple[Estimate, ...]] = ESTIMATES  # readings that `estimate` may name
     _tags: ClassVar[tuple[str, ...]] = ()
     """Names of scikit-learn's input tags that hold, and "poor_score" of its classifier tags."""
@@ -673,7 +676,7 @@ def require_same_prior(stated: NaiveBayes, used: NaiveBayes) -> None:
         raise ValueError("a hyperparameter was set after fit, and the fitted prior does not agree with it. Fit again.")
 
 
-def check_features(nb: NaiveBayesClassifier, encoding: Encoding) -> None:
+def check_features(nb: BaseEstimator, encoding: Encoding) -> None:
     """Raise ValueError unless `n_features_in_` and `feature_names_in_` are those of the columns of the encoding."""
     n, names = encoding.n_features, list(encoding.blank("").names)
     require_attribute(nb, "n_features_in_", None, lambda m: type(m) is int and m == n, f"{n}, as in `fit`")

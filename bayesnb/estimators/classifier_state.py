@@ -11,13 +11,13 @@ from dataclasses import dataclass, replace
 from functools import cached_property
 from itertools import compress
 from threading import Lock
-from typing import Any, NamedTuple, TypeVar
+from typing import Any, NamedTuple, TypeVar, cast
 
 import numpy as np
-from sklearn.base import BaseEstimator
 
 from bayesnb._util.arguments import shown
 from bayesnb._util.precision import float64
+from bayesnb._util.scikit_learn import BaseEstimator
 from bayesnb._util.warnings import are_fits_internal, warn
 from bayesnb.encoding import (
     Columns,
@@ -221,21 +221,22 @@ def copy_features(nb: NB, source: BaseEstimator) -> NB:
 
 def fit_to_counts(nb: NB, source: Any, counted: Counted) -> NB:
     """Return a fitted copy of `nb` with the given counts, and with number and names of columns from `source`."""
-    fitted = copy_features(copy_unfitted(nb), source)
+    fitted: Any = copy_features(copy_unfitted(nb), source)
     fitted.fitted_ = fitted._state(counted)
-    return fitted
+    return cast(NB, fitted)
 
 
 def without_margins(nb: NB) -> NB:
     """Return `nb`, or a fitted copy, without the tables of levels given the class alone beside its network."""
-    if not nb._counts_margins:
+    plain: Any = copy.copy(nb)
+    if not plain._counts_margins:
         return nb
-    plain, (encoding, statistics, cells) = copy.copy(nb), nb.fitted_.counted
+    encoding, statistics, cells = plain.fitted_.counted
     plain._counts_margins = False
     keep = [columns.role is None or columns.are_cells().any() for columns in encoding.blocks]
     blocks, counts = tuple(compress(encoding.blocks, keep)), tuple(compress(statistics.blocks, keep))
     plain.fitted_ = plain._state(Counted(replace(encoding, blocks=blocks), replace(statistics, blocks=counts), cells))
-    return plain
+    return cast(NB, plain)
 
 
 def count_batch(nb: Any, X: object, y: object, sample_weight: object, classes: Levels | None = None) -> Counted:

@@ -9,11 +9,12 @@ from typing import Any, Self
 
 import jax
 import numpy as np
-from sklearn.base import BaseEstimator, DensityMixin, clone
+from sklearn.base import clone
 from sklearn.utils.validation import check_is_fitted
 
 from bayesnb._util.arguments import require_integer, require_number, require_seed, shown
 from bayesnb._util.precision import float64
+from bayesnb._util.scikit_learn import BaseEstimator, DensityMixin
 from bayesnb._util.terminal import card, progress, table
 from bayesnb._util.warnings import warn
 from bayesnb.encoding import Columns, Encoding, Levels, Rows, Table, check_partial_labels, check_weights, ignore_unknown

@@ -5,14 +5,15 @@ from __future__ import annotations
 import inspect
 from collections.abc import Callable, Iterator
 from contextlib import suppress
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
-from sklearn.base import BaseEstimator, ClassifierMixin
+import sklearn.base
 from sklearn.utils.validation import check_is_fitted, validate_data
 
 from bayesnb._util.arguments import shown
 from bayesnb._util.arrays import accept_dask, compute_dask
+from bayesnb._util.scikit_learn import BaseEstimator, ClassifierMixin
 from bayesnb._util.terminal import card, table
 from bayesnb.encoding import Encoding, check_labels, check_weights, priors
 from bayesnb.estimators import classifier_state
@@ -112,7 +113,7 @@ def require_unnested(nb: BaseEstimator) -> None:
 
     The time of scikit-learn's `repr` doubles with each level of nesting.
     """
-    inner = nb
+    inner: Any = nb
     while isinstance(inner := getattr(inner, "estimator", None), BaseEstimator):
         if isinstance(inner, type(nb)) or isinstance(nb, type(inner)):
             name = type(nb).__name__
@@ -121,7 +122,7 @@ def require_unnested(nb: BaseEstimator) -> None:
             )
 
 
-def list_attributes(nb: BaseEstimator) -> list[str]:
+def list_attributes(nb: FittedClassifier) -> list[str]:
     """Return the names of the attributes that exist; properties of a fitted classifier are listed without reading them.
 
     scikit-learn's list reads every attribute, and so computes the posterior. Left out are names that other classifiers
@@ -146,13 +147,13 @@ def _is_refusal(member: object) -> bool:
 
 def show_html(nb: BaseEstimator) -> str:
     """Return HTML for notebooks: scikit-learn's diagram of the estimator, and the summary of a fitted classifier."""
-    html: str = BaseEstimator._repr_html_inner(nb)
+    html: str = sklearn.base.BaseEstimator._repr_html_inner(nb)
     return html + summary(nb)
 
 
 def show_mimebundle(nb: BaseEstimator, **kwargs: object) -> dict[str, str]:
     """Return scikit-learn's representations of the estimator by MIME type; the HTML includes the fitted summary."""
-    bundle: dict[str, str] = BaseEstimator._repr_mimebundle_(nb, **kwargs)
+    bundle: dict[str, str] = sklearn.base.BaseEstimator._repr_mimebundle_(nb, **kwargs)
     if "text/html" in bundle:
         bundle["text/html"] += summary(nb)
     return bundle
@@ -160,11 +161,11 @@ def show_mimebundle(nb: BaseEstimator, **kwargs: object) -> dict[str, str]:
 
 def show_stored_attributes(nb: BaseEstimator, doc_link: str = "") -> Any:
     """Return scikit-learn's HTML table of fitted attributes, without properties, which would be computed."""
-    displayed = BaseEstimator()
+    displayed = sklearn.base.BaseEstimator()
     for name in {*vars(nb), "classes_", "class_count_"} - {"fitted_", "model_"}:
         if hasattr(nb, name):
             setattr(displayed, name, getattr(nb, name))
-    return BaseEstimator._get_fitted_attr_html(displayed, doc_link)
+    return sklearn.base.BaseEstimator._get_fitted_attr_html(displayed, doc_link)
 
 
 # == Base class of fitted classifiers: the posterior as attributes, and class probabilities of rows
@@ -185,7 +186,8 @@ def _empty_scores(nb: FittedClassifier, no_rows: object) -> np.ndarray:
 class FittedClassifier(ClassifierMixin, BaseEstimator):
     """Base class of classifiers with `fitted_`: posterior as attributes, class probabilities of rows."""
 
-    __getattr__ = classifier_state.raise_missing
+    if not TYPE_CHECKING:  # or checkers would take any attribute for one
+        __getattr__ = classifier_state.raise_missing
     __dir__ = list_attributes
     _repr_html_inner = show_html
     _repr_mimebundle_ = show_mimebundle
@@ -195,6 +197,11 @@ class FittedClassifier(ClassifierMixin, BaseEstimator):
     fitted_: Fitted
     n_features_in_: int
     feature_names_in_: np.ndarray
+
+    @property
+    def no_posterior(self) -> str | None:
+        """Reason why there is no exact posterior, nor draws, intervals, evidence and leave-one-out scores, or None."""
+        return self.fitted_.no_posterior
 
     @property
     def encoding_(self) -> Encoding:

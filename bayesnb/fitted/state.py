@@ -2,20 +2,20 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, fields, replace
 from functools import cached_property, partial
-from typing import Any, Literal, NamedTuple, Protocol
+from typing import Any, Literal, NamedTuple, Protocol, Self
 
 import jax
 import numpy as np
-from sklearn.base import BaseEstimator
 from sklearn.utils.validation import check_is_fitted, validate_data
 
 from bayesnb import kernels
 from bayesnb._util.arguments import bad_argument, require_choice, shown
 from bayesnb._util.arrays import scatter_rows
 from bayesnb._util.precision import float64, map_in_threads
+from bayesnb._util.scikit_learn import BaseEstimator
 from bayesnb._util.warnings import UndefinedProbabilityWarning, warn
 from bayesnb.encoding import (
     Columns,
@@ -53,7 +53,9 @@ class NotOfferedError(NotImplementedError, AttributeError):
 class Classifier(Protocol):
     """Interface of the classifiers of bayesnb for analyses: the state, and the public methods of `GaussianNB`."""
 
-    estimate: Estimate
+    @property
+    def estimate(self) -> Estimate:
+        """Estimate of the parameters in predictions."""
 
     @property
     def fitted_(self) -> Fitted:
@@ -67,8 +69,55 @@ class Classifier(Protocol):
     def no_evidence(self) -> str | None:
         """Reason why there is a posterior but no evidence, or None."""
 
-    def __getattr__(self, name: str) -> Any:
-        """Return another public attribute or method, such as `predict_proba`."""
+    @property
+    def classes_(self) -> np.ndarray:
+        """(C,) labels of the classes."""
+
+    def predict_proba(self, X: object) -> np.ndarray:
+        """(N, C) probability of each class for each row."""
+
+
+class Adaptable(Classifier, Protocol):
+    """Classifier that is copied with other counts, rows or hyperparameters."""
+
+    @property
+    def unweighted(self) -> Tunable:
+        """Classifier with the same counts and without weights of terms."""
+
+    @property
+    def log_evidence_(self) -> float:
+        """Log evidence log p(X, y)."""
+
+    @property
+    def class_log_prior_(self) -> np.ndarray:
+        """(C,) log class probabilities."""
+
+    def predict_proba(self, X: object, *, estimate: Estimate | None = None, class_prior: object = None) -> np.ndarray:
+        """(N, C) probability of each class for each row."""
+
+    def predict_log_proba(
+        self, X: object, *, estimate: Estimate | None = None, class_prior: object = None
+    ) -> np.ndarray:
+        """(N, C) log probability of each class for each row."""
+
+    def get_params(self, deep: bool = True) -> dict[str, Any]:
+        """Hyperparameters by name."""
+
+    def fit(self, X: object, y: object) -> Any:
+        """Fit to rows, and return the classifier."""
+
+    def with_counts(self, counted: Counted) -> Self:
+        """Copy with other counts."""
+
+    def refit(self, X: object, y: object, sample_weight: object = None) -> Self:
+        """Copy that is fitted to other rows, with the same levels."""
+
+
+class Tunable(Adaptable, Protocol):
+    """Classifier that is copied with other priors."""
+
+    def with_priors(self, priors: Mapping[str, Any], chosen: tuple[str, ...] = ()) -> Self:
+        """Copy with the same counts under other hyperparameters."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -485,7 +534,8 @@ def require_posterior(nb: Classifier, who: str, draws: object = None) -> Fitted:
     """
     require_fitted(nb, who)
     if is_mixture(nb) and not (draws is None or isinstance(draws, int | np.integer)):
-        of_mixture: Fitted = nb.estimator_.fitted_
+        mixture: Any = nb
+        of_mixture: Fitted = mixture.estimator_.fitted_
         return of_mixture
     if nb.no_posterior is not None:
         raise NotImplementedError(f"{who}: {nb.no_posterior}")

@@ -12,7 +12,7 @@ from scipy.special import expit, logit
 from bayesnb import uncertainty
 from bayesnb._util.arguments import bad_argument, find_class, require_iterable, shown, to_numbers
 from bayesnb.encoding import Levels
-from bayesnb.fitted.state import Classifier
+from bayesnb.fitted.state import Adaptable
 from bayesnb.plots import style
 from bayesnb.plots.style import Artist, Axes, families, labels
 from bayesnb.uncertainty import CLASS
@@ -29,7 +29,7 @@ _AT_LEAST = 0.4, 0.6
 
 
 def prediction_intervals(
-    nb: Classifier, X: object, y: object = None, label: object = None, prob: float = 0.9, ax: Axes | None = None
+    nb: Adaptable, X: object, y: object = None, label: object = None, prob: float = 0.9, ax: Axes | None = None
 ) -> Axes:
     """Show the class probabilities of rows in increasing order, with posterior intervals.
 

@@ -790,14 +790,24 @@ class Weighed(Classifier, Protocol):
     """Classifier whose terms are weighted, around a classifier without weights."""
 
     weights_: Weights
-    weight_: np.ndarray
-    term_names_: tuple[str, ...]
     max_rows: int
     seed: int
-    model_: Classifier
-    """Fitted classifier whose terms are weighted; columns with parents have a margin and a dependence."""
-    estimator_: Classifier
-    """Fitted classifier without weights."""
+
+    @property
+    def weight_(self) -> np.ndarray:
+        """(T,) weights of the terms."""
+
+    @property
+    def term_names_(self) -> tuple[str, ...]:
+        """Names of the terms."""
+
+    @property
+    def model_(self) -> Classifier:
+        """Fitted classifier whose terms are weighted; columns with parents have a margin and a dependence."""
+
+    @property
+    def estimator_(self) -> Classifier:
+        """Fitted classifier without weights."""
 
 
 def require_weights(nb: Classifier, who: str) -> Weights:
