@@ -11,6 +11,7 @@ import numpy as np
 import pandas as pd
 
 from bayesnb._util.arguments import require_iterable, require_mapping, require_number, require_seed, shown
+from bayesnb._util.arrays import to_pandas
 from bayesnb._util.terminal import card, table
 from bayesnb._util.warnings import warn
 from bayesnb.encoding import check_labels
@@ -319,8 +320,7 @@ def loss_table(loss: Any, reject_cost: float | None, classes: np.ndarray) -> pd.
         If an action is dominated: another one costs no more in any class.
     """
     labels = np.asarray(classes).tolist()
-    if hasattr(loss, "get_column"):  # polars
-        loss = pd.DataFrame({name: loss.get_column(name).to_list() for name in loss.columns})
+    loss = to_pandas(loss, "loss")
     if isinstance(loss, pd.DataFrame):
         table = loss.T if loss.index.name == "truth" or loss.columns.name == "action" else loss
         if len(table.columns) != len(labels) or set(table.columns) != set(labels):

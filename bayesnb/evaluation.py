@@ -23,7 +23,7 @@ from bayesnb._util.arguments import (
     require_seed,
     shown,
 )
-from bayesnb._util.arrays import take_rows
+from bayesnb._util.arrays import take_rows, to_pandas
 from bayesnb._util.terminal import progress as progress_bar
 from bayesnb._util.warnings import UndefinedProbabilityWarning, UnknownLevelWarning, internal_fits
 from bayesnb.encoding import Encoding, Levels, check_labels
@@ -530,9 +530,9 @@ def compare_estimates(
     rows.require(against)
     if (X_test is None) != (y_test is None) or (X_test is None) == (repeats is None):
         raise ValueError("Pass either both X_test and y_test, or repeats=K for K random splits of X and y.")
-    classes, y = labels(X, y, type(nb).__name__)
+    X, classes, y = read_rows(X, y, type(nb).__name__)
     if repeats is None:
-        _, y_test = labels(X_test, y_test, type(nb).__name__, "_test")
+        X_test, _, y_test = read_rows(X_test, y_test, type(nb).__name__, "_test")
         ((scored, readings),) = rows.score(_fit_each(nb, rows, [(X, y, X_test, y_test)]), 1, classes, progress)
         return Scored(scored, rows, log_evidence(readings)).table(against)
     splits = stratified_splits(y, repeats, test_size, seed)
@@ -611,7 +611,7 @@ def compare_folds(
     """
     rows, folds = TableRows.read(nb, priors, baselines), list(folds)
     rows.require(against)
-    classes, y = labels(X, y, type(nb).__name__)
+    X, classes, y = read_rows(X, y, type(nb).__name__)
     with internal_fits():
         evidence = log_evidence(rows.readings(clone(nb).unweighted.fit(X, y)))
     fits = _fit_each(nb, rows, _split_rows(X, y, folds))
@@ -912,16 +912,17 @@ def _coincide(a: np.ndarray, b: np.ndarray) -> bool:
     return bool(same and np.allclose(a, b, rtol=1e-9, atol=1e-9, equal_nan=True))
 
 
-def labels(X: Any, y: object, owner: str, which: str = "") -> tuple[np.ndarray, np.ndarray]:
-    """Check the labels y of the rows of X; return the classes (C,), and the labels (N,) as an array.
+def read_rows(X: Any, y: object, owner: str, which: str = "") -> tuple[Any, np.ndarray, np.ndarray]:
+    """Check the labels y of the rows of X; return X in memory, the classes (C,), and the labels (N,) as an array.
 
     `owner` and `which`, the ending of the arguments' names, are for messages.
     """
+    X = to_pandas(X, f"X{which}")
     shape = X.shape if hasattr(X, "shape") else (len(X),) if hasattr(X, "__len__") else ()
     if not shape:
         raise bad_argument(f"X{which}", X, "a table: an array, a sparse matrix, a DataFrame or a list of rows")
     classes, index = check_labels(y, shape[0], owner, f"y{which}")
-    return classes.array(), classes.array()[index]
+    return X, classes.array(), classes.array()[index]
 
 
 @contextmanager
@@ -1077,7 +1078,7 @@ def learning_curve(
     """
     rows = TableRows.read(nb, priors, baselines)
     sizes = _increasing(sizes)
-    classes, y = labels(X, y, type(nb).__name__)
+    X, classes, y = read_rows(X, y, type(nb).__name__)
     splits = nested_splits(y, sizes[-1], repeats, seed)
     # More than counts is learned, such as a tree or weights: from all rows at once.
     refits = not hasattr(clone(nb), "partial_fit") or nb.unweighted is not nb

@@ -16,12 +16,12 @@ import scipy.sparse as sp
 
 from bayesnb._util.arguments import INT64, ZERO_WEIGHTS, require_flag, require_integer, require_iterable, require_path
 from bayesnb._util.arrays import take_rows as take_rows_of_table
+from bayesnb._util.arrays import to_pandas
 from bayesnb._util.atomic_files import require_writable
 from bayesnb._util.table_files import MISSING, read_batches
 from bayesnb._util.terminal import progress as progress_bar
 from bayesnb.encoding import Levels, check_labels, to_table
 from bayesnb.encoding.levels import to_python
-from bayesnb.encoding.table import from_arrow
 from bayesnb.estimators import classifier_state
 from bayesnb.estimators.predictions import FittedClassifier
 from bayesnb.fitted.counting import Counted, declare, merge
@@ -324,7 +324,7 @@ def read_table(
         source, columns, others, format, types, missing, names, delimiter, decimal, batch_rows, dictionaries
     ):
         # Columns share arrow's memory; DataFrame[chosen] would copy them.
-        frame = from_arrow(batch.select(batch.column_names[: batch.num_columns - len(others)]))
+        frame = to_pandas(batch.select(batch.column_names[: batch.num_columns - len(others)]), "source")
         yield (frame, *(batch.column(name).to_pandas() for name in others))
 
 
@@ -436,7 +436,7 @@ def split_batch(batch: object, number: int) -> tuple[Any, Any, Any]:
     """Return (X, y, weights) of a batch, None for no weights; raise ValueError if it is not (X, y[, sample_weight])."""
     if not isinstance(batch, tuple | list) or len(batch) not in (2, 3):
         raise ValueError(f"batch {number} is a {type(batch).__name__}; it must be (X, y) or (X, y, sample_weight).")
-    X, y, *weight = batch
+    X, y, *weight = map(to_pandas, batch, ("X", "y", "sample_weight"))
     for name, part in (("X", X), ("y", y)):
         if not (getattr(part, "shape", None) or hasattr(part, "__len__")):
             raise ValueError(f"batch {number}: {name} is a {type(part).__name__}; it must be an array or a list.")

@@ -29,6 +29,61 @@ def scatter_rows(parts: Sequence[tuple[np.ndarray, np.ndarray]]) -> np.ndarray:
     return values
 
 
+# == Tables and columns of other libraries in pandas ================================================
+
+
+def to_pandas(given: Any, argument: str) -> Any:
+    """Return a table or a column of any library that narwhals knows in pandas, and other values unchanged.
+
+    Lazy tables are collected. Memory is shared where possible. Integers beside missing cells stay integers,
+    dictionaries keep their codes, and an Enum is a categorical.
+
+    Raises
+    ------
+    TypeError
+        If the value of `argument` is a dask collection.
+    """
+    import narwhals.stable.v2 as nw
+    import pandas as pd
+
+    native = nw.to_native(given, pass_through=True)
+    if is_collection(native):
+        raise TypeError(
+            f"{argument} is a dask collection ({type(native).__name__}), which is computed only on demand. Count its "
+            f"blocks by bayesnb.distributed.fit(nb, X, y), or pass {argument}.compute() if all rows fit into memory."
+        )
+    if hasattr(native, "iloc"):
+        return native
+    table = nw.from_native(native, pass_through=True, allow_series=True)
+    if isinstance(table, nw.Series):
+        return to_pandas(table.to_frame(), argument).iloc[:, 0]
+    if table is native and hasattr(native, "__arrow_c_stream__"):
+        table = nw.from_arrow(native, backend="pyarrow")
+    if not isinstance(table, nw.DataFrame | nw.LazyFrame):
+        return native
+    import pyarrow as pa
+
+    def keep_type(arrow_type: Any) -> Any:
+        """Return the pandas type that keeps dictionaries and dates as they are; None for other types."""
+        is_kept = pa.types.is_dictionary(arrow_type) or pa.types.is_date32(arrow_type)
+        return pd.ArrowDtype(arrow_type) if is_kept else None
+
+    schema = table.collect_schema()
+    table = table.lazy().collect()
+    arrow = table.to_arrow()
+    frame = arrow.to_pandas(split_blocks=True, types_mapper=keep_type)
+    for name, kind in schema.items():
+        cells = arrow[name]
+        if kind == nw.Object:
+            frame[name] = table[name].to_list()
+        elif kind == nw.Enum:
+            # Old versions of pyarrow convert no unsigned keys.
+            frame[name] = cells.cast(pa.dictionary(pa.int32(), cells.type.value_type)).to_pandas().array
+        elif kind.is_integer() and cells.null_count and (nullable := getattr(pd, f"{kind}Dtype", None)):
+            frame[name] = nullable().__from_arrow__(cells)
+    return frame
+
+
 # == Counts of pairs of levels in each class, as products of indicator matrices; limits of memory ===
 
 _MOST_CELLS = 2**22

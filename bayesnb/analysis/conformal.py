@@ -21,7 +21,7 @@ import pandas as pd
 from sklearn.utils.validation import _num_samples
 
 from bayesnb._util.arguments import require_choice, require_flag, require_probability, require_seed
-from bayesnb._util.arrays import take_rows
+from bayesnb._util.arrays import take_rows, to_pandas
 from bayesnb._util.precision import float64, map_in_threads
 from bayesnb._util.terminal import card, progress, table
 from bayesnb.encoding import Encoding, Rows, Table, check_labels, ignore_unknown, row_pieces
@@ -559,7 +559,7 @@ class Conformal:
         (M, C) array
             p-values. For every ε the p-value of the true label is at most ε with a probability of at most ε.
         """
-        at_most, less = self._ranking(X)
+        at_most, less = self._ranking(to_pandas(X, "X"))
         if self.ties == "conservative":
             return np.asarray((at_most + 1.0) / (self.n_rows + 1.0))
         fraction = np.random.default_rng(self.seed).random((len(at_most), 1))
@@ -712,6 +712,7 @@ def conformal(
     require_choice("ties", ties, ("conservative", "random"))
     require_flag("by_class", by_class)
     require_seed(seed)
+    X = to_pandas(X, "X")
     counted = counted_rows(fitted, X, y, sample_weight, "conformal")
     if (counted.weight % 1 != 0).any():
         i = int(np.argmax(counted.weight % 1 != 0))

@@ -15,10 +15,10 @@ import pandas as pd
 import pyarrow as pa
 from pyarrow import compute
 
+from bayesnb._util.arrays import to_pandas
 from bayesnb._util.table_files import MISSING
 from bayesnb.cli.document import InputError
 from bayesnb.cli.tables import TableFile
-from bayesnb.encoding.table import from_arrow
 
 # == Marks of missing cells ========================================================================
 
@@ -165,7 +165,7 @@ class Reading:
                 place = f"{table.path.name}, row {rows[position] + 2}, column {name!r}"
                 problem = f"{cells[position].as_py()!r} is not {_WORDS[self.types[name]]}"
                 raise InputError(f"{place}: {problem}. {_ADVICE}.") from None
-        frame = from_arrow(pa.record_batch(columns, batch.schema.names))
+        frame = to_pandas(pa.record_batch(columns, batch.schema.names), "table")
         frame.index = pd.Index(rows)
         return frame
 

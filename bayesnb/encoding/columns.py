@@ -875,7 +875,7 @@ class LevelColumns(PlainColumns, OneLevelColumns):
             return codes, list(cell_names(cuts))
         column, where = table.column(j), table.label(j)
         categories = declared_categories(column)
-        if categories is not None and hasattr(column, "cat") and hasattr(column.cat, "codes"):
+        if categories is not None:
             return np.asarray(column.cat.codes), list(categories)
         return factorize(column, where)
 
@@ -943,12 +943,9 @@ def report_unknown(columns: LevelColumns, unknown: list[Unknown], note: str = ""
 
 
 def declared_categories(column: Any) -> Sequence[Any] | None:
-    """Return the categories of a pandas categorical or a polars Enum; None for others, polars Categorical included."""
-    dtype = getattr(column, "dtype", None)
-    if hasattr(dtype, "categories") and dtype is not None:
-        categories = dtype.categories
-        return None if categories is None or type(dtype).__name__ == "Categorical" else list(categories)
-    return None
+    """Return the categories of a pandas categorical; None for other columns."""
+    categories = getattr(column.dtype, "categories", None)
+    return None if categories is None else list(categories)
 
 
 # == Numbers as the cells in which they lie; the edges of the cells do not change, like declared levels

@@ -28,8 +28,6 @@ _FEWEST_CELLS = 10
 MOST_EXACT = 2**53
 """Greatest number up to which float64 has every whole number."""
 """Largest number up to which float64 represents every integer."""
-_KINDS_OF_DTYPES: dict[str, CellKind] = {"i": "number", "u": "number", "f": "number", "M": "date", "m": "duration"}
-_KINDS_OF_TIMES: dict[str, CellKind] = {"Duration": "duration", "Time": "level"}
 
 
 def cell_kind(column: Any) -> CellKind:
@@ -40,22 +38,9 @@ def cell_kind(column: Any) -> CellKind:
 
     Parameters
     ----------
-    column : ndarray, or Series of pandas or polars
+    column : ndarray or Series
     """
-    dtype = column.dtype
-    if hasattr(dtype, "is_numeric"):  # polars
-        if dtype.is_numeric():
-            return "number"
-        if dtype.is_temporal():
-            return _KINDS_OF_TIMES.get(str(dtype).partition("(")[0], "date")
-        return kind_of_objects(column.to_list()) if str(dtype) == "Object" else "level"
-    if dtype.kind != "O":
-        return _KINDS_OF_DTYPES.get(dtype.kind, "level")
-    arrow_type = getattr(dtype, "pyarrow_dtype", None)
-    is_text = str(dtype) in ("str", "string") or str(arrow_type) in ("string", "large_string")
-    if is_text or hasattr(dtype, "categories") or hasattr(arrow_type, "value_type"):
-        return "level"
-    return kind_of_objects(column)
+    return kind_of_objects(column) if column.dtype == object else _kind_of_type(column.dtype.type)
 
 
 def time_kind(column: Any) -> CellKind | None:
@@ -440,10 +425,8 @@ def _unify_types(values: list[Hashable], column: np.ndarray) -> list[Hashable]:
 
 def to_array(column: Any) -> np.ndarray:
     """Return a column as an array, of objects where integers stand beside missing cells, so that they stay integers."""
-    if hasattr(column, "null_count") and hasattr(column, "to_list"):  # polars
-        missing = column.null_count() > 0
-    else:  # pandas' own types, in which NumPy would see floats
-        missing = hasattr(column, "iloc") and not isinstance(column.dtype, np.dtype) and column.hasnans
+    # NumPy would see floats in pandas' own types.
+    missing = hasattr(column, "iloc") and not isinstance(column.dtype, np.dtype) and column.hasnans
     return np.array(column.to_list(), dtype=object) if missing else np.asarray(column)
 
 

@@ -247,7 +247,7 @@ def find_remarks(
     index = [] if table.is_sparse else list(index)
     numbers = [j for j in index if table.is_numeric(j, whole=True)]
     others = sorted(set(index).difference(numbers))
-    texts = [j for j in others if getattr(table.column(j).dtype, "kind", "O") not in "biufcmM"]
+    texts = [j for j in others if table.column(j).dtype.kind not in "biufcmM"]
     copies = partial(_check_copies, labels=labels, n_pairs=len(index) * (len(index) + 1) / 2)
     remarks: dict[int, list[Remark]] = defaultdict(list)
     for found in (

@@ -16,6 +16,7 @@ from sklearn.utils import check_array, column_or_1d
 from sklearn.utils.multiclass import check_classification_targets
 
 from bayesnb._util.arguments import GREATEST, ZERO_WEIGHTS, no_column_error, shown, to_numbers
+from bayesnb._util.arrays import to_pandas
 from bayesnb.encoding.levels import (
     MISSING,
     UNITS,
@@ -131,7 +132,9 @@ class Table:
         if rows is None:
             return replace(self, data=data, names=names, numeric=numeric)
         if self.is_frame:
-            data = [_take(column, rows) for column in data]
+            # Cells of NumPy's types are taken faster from an array.
+            columns = [np.asarray(c) if isinstance(c.dtype, np.dtype) else c for c in data]
+            data = [column.take(rows) for column in columns]
         else:
             data = data[rows]
         return replace(self, data=data, names=names, n_rows=len(rows), numeric=numeric)
@@ -306,7 +309,7 @@ def _refuse_number(value: np.generic, row: int, name: str) -> NoReturn:
 
 
 def to_table(X: Any, owner: str, *, least_rows: int = 1) -> Table:
-    """Return a table of two-dimensional input: array, list, sparse matrix, DataFrame of pandas or polars, Arrow table.
+    """Return a table of two-dimensional input: array, list, sparse matrix, or table of any library (see `to_pandas`).
 
     A table has at least one column, and `least_rows` rows, 0 or 1.
 
@@ -315,19 +318,16 @@ def to_table(X: Any, owner: str, *, least_rows: int = 1) -> Table:
     ValueError
         If X is empty, complex, ragged or not two-dimensional, or if two columns of a DataFrame have one name.
     TypeError
-        If X is a masked array with a masked cell.
+        If X is a masked array with a masked cell, or a dask collection.
     """
     if type(X) is np.ndarray and X.ndim == 2 and X.size and X.dtype in (np.float64, np.float32, np.int64):
         return Table(X, Positions(X.shape[1]), X.shape[0], owner)
-    if hasattr(X, "column_names") and hasattr(X, "to_pandas"):
-        X = from_arrow(X)
-    if hasattr(X, "columns") and (hasattr(X, "iloc") or hasattr(X, "get_column")):
-        n_rows, n_columns = X.shape
-        _check_size(n_rows, n_columns, owner, least_rows)
-        columns = [c for _, c in X.items()] if hasattr(X, "iloc") else [X[:, j] for j in range(n_columns)]
+    X = to_pandas(X, "X")
+    if hasattr(X, "columns") and hasattr(X, "iloc"):
         names = tuple(map(str, X.columns))
+        _check_size(len(X), len(names), owner, least_rows)
         _require_distinct(names)
-        return Table(columns, names, n_rows, owner)
+        return Table([column for _, column in X.items()], names, len(X), owner)
     if isinstance(X, np.ma.MaskedArray) and np.ma.is_masked(X):
         row = tuple(int(i[0]) for i in np.nonzero(np.ma.getmaskarray(X)))
         raise TypeError(f"Input X is masked at {row}. {owner} takes NaN: use X.astype(float).filled(numpy.nan).")
@@ -354,31 +354,6 @@ def to_table(X: Any, owner: str, *, least_rows: int = 1) -> Table:
         input_name="X",
     )
     return Table(_to_native(array), Positions(array.shape[1]), array.shape[0], owner)
-
-
-def from_arrow(batch: Any) -> Any:
-    """Return an Arrow table or record batch as a DataFrame of pandas, without a copy where possible.
-
-    Integers beside missing cells stay integers, and dictionaries keep their codes.
-    """
-    import pandas as pd
-
-    _require_distinct(tuple(batch.column_names))
-
-    def dictionary_type(arrow_type: Any) -> Any:
-        """Return the pandas type that keeps a dictionary type as it is; None for other types."""
-        return pd.ArrowDtype(arrow_type) if hasattr(arrow_type, "index_type") else None
-
-    def nullable_integer(arrow_type: Any) -> Any:
-        """Return the nullable pandas type of an integer type, such as Int64 for int64."""
-        return pd.api.types.pandas_dtype(str(arrow_type).replace("int", "Int").replace("u", "U"))
-
-    frame = batch.to_pandas(split_blocks=True, types_mapper=dictionary_type)
-    for name in batch.column_names:
-        cells = batch.column(name)
-        if cells.null_count and str(cells.type).lstrip("u").startswith("int"):
-            frame[name] = cells.to_pandas(types_mapper=nullable_integer)
-    return frame
 
 
 def row_major(columns: Sequence[np.ndarray], dtype: np.dtype | None = None) -> np.ndarray:
@@ -459,16 +434,11 @@ def _has_rounded(array: np.ndarray, X: object) -> bool:
     return any(isinstance(v, Integral) and abs(int(v)) >= 2**53 for v in np.asarray(X, dtype=object).flat)
 
 
-def _take(column: Any, rows: np.ndarray) -> Any:
-    """Return the cells of a column of a DataFrame at these positions, as an array if they have a type of NumPy."""
-    if isinstance(column.dtype, np.dtype):
-        return np.asarray(column)[rows]
-    return column.take(rows) if hasattr(column, "iloc") else column.gather(rows)
-
-
 def _series_to_array(series: Any) -> np.ndarray:
-    """Return a Series as an array, in which missing numbers of pandas' nullable types are NaN."""
+    """Return a Series as an array, in which missing numbers of pandas' nullable types are NaN, and dates NumPy's."""
     dtype = str(getattr(series, "dtype", ""))
+    if dtype.startswith("date32"):  # NumPy would see objects in Arrow's dates.
+        return np.asarray(series.array.__arrow_array__().cast("timestamp[s]"))
     if dtype[:1] in "UIF" and hasattr(series, "iloc") and series.dtype.kind in "iuf" and series.hasnans:
         return np.asarray(series.to_numpy(dtype=np.float64, na_value=np.nan))
     return np.asarray(series)
@@ -605,8 +575,7 @@ def _read_labels(y: Any, n_rows: int | None, owner: str, name: str) -> tuple[Lev
     """
     if y is None:
         raise ValueError(f"{owner} requires y to be passed, but the target y is None.")
-    y = to_array(y) if hasattr(y, "to_list") else y
-    y = y if hasattr(y, "shape") else labels_to_array(y)
+    y = labels_to_array(y, name)
     if not y.shape or (len(y.shape) > 1 and y.shape[1] != 1):
         raise ValueError(f"{name} should be a 1d array, got an array of shape {tuple(y.shape)} instead.")
     y = column_or_1d(y, warn=True)
@@ -638,6 +607,7 @@ def check_weights(sample_weight: object, n_rows: int) -> np.ndarray:
     """
     if sample_weight is None:
         return np.ones(n_rows)
+    sample_weight = to_pandas(sample_weight, "sample_weight")
     if isinstance(sample_weight, Number):
         sample_weight = np.full(n_rows, to_numbers("sample_weight", sample_weight))
     try:
@@ -690,10 +660,13 @@ def _check_float_labels(y: np.ndarray, name: str) -> None:
         check_classification_targets(y[present])
 
 
-def labels_to_array(y: object) -> np.ndarray:
-    """Return a list of labels as a 1-D array, in which a tuple is one label."""
+def labels_to_array(y: Any, name: str) -> Any:
+    """Return labels as an array, in which a tuple of a list is one label; a table of labels as one of pandas."""
+    y = to_pandas(y, name)
+    if hasattr(y, "shape"):
+        return to_array(y) if hasattr(y, "to_list") else y
     if not isinstance(y, list | tuple) or not any(isinstance(label, tuple) for label in y):
-        return from_sequence(y, "y")
+        return from_sequence(y, name)
     array = np.empty(len(y), dtype=object)
     for i, label in enumerate(y):
         array[i] = label

@@ -9,7 +9,7 @@ import numpy as np
 
 from bayesnb._util.arguments import shown
 from bayesnb._util.warnings import CopiedRowsWarning, warn
-from bayesnb.encoding.levels import factorize, to_array
+from bayesnb.encoding.levels import factorize
 from bayesnb.encoding.suspicious_columns import exact_cells
 from bayesnb.encoding.table import Table, labels_to_array
 
@@ -37,8 +37,7 @@ def check_groups(groups: object, n_rows: int) -> np.ndarray:
     """
     import pandas as pd
 
-    values = to_array(groups) if hasattr(groups, "to_list") else groups
-    values = values if hasattr(values, "shape") else labels_to_array(values)
+    values = labels_to_array(groups, "groups")
     if values.shape != (n_rows,):
         raise ValueError(
             f"groups has shape {tuple(values.shape)}, but X has {n_rows} rows. Pass an array of shape ({n_rows},) with "

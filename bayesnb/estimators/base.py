@@ -70,7 +70,7 @@ class NaiveBayesClassifier(FittedClassifier):
         Parameters
         ----------
         X : array-like, sparse matrix or DataFrame of shape (N, F)
-            Rows of features.
+            Rows of features. A lazy table, such as polars' `LazyFrame` or a DuckDB relation, is collected.
         y : array-like of shape (N,)
             Labels of any hashable type.
         sample_weight : array-like of shape (N,), optional
@@ -618,7 +618,7 @@ class HalvesClassifier(NaiveBayesClassifier):
         Parameters
         ----------
         X : array-like, sparse matrix or DataFrame of shape (N, F)
-            Rows of features.
+            Rows of features. A lazy table, such as polars' `LazyFrame` or a DuckDB relation, is collected.
         y : array-like of shape (N,)
             Labels of any hashable type.
         sample_weight : array-like of shape (N,), optional

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 import numpy as np
 
 from bayesnb._util.arguments import require_iterable, require_number, shown
+from bayesnb._util.arrays import to_pandas
 from bayesnb.encoding import Columns, Encoding, Levels, Rows, check_labels
 from bayesnb.encoding.levels import MOST_EXACT
 from bayesnb.estimators import classifier_state
@@ -257,7 +258,7 @@ def read_frame(table: Any) -> pd.DataFrame:
     import pandas as pd
 
     require_iterable("table", table, "a DataFrame or a list of tuples")
-    table = table.to_pandas() if hasattr(table, "to_pandas") else table
+    table = to_pandas(table, "table")
     if not isinstance(table, pd.DataFrame):
         rows, n = list(table), len(COLUMNS)
         for i, row in enumerate(rows):

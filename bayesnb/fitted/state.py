@@ -13,7 +13,7 @@ from sklearn.utils.validation import check_is_fitted, validate_data
 
 from bayesnb import kernels
 from bayesnb._util.arguments import bad_argument, require_choice, shown
-from bayesnb._util.arrays import scatter_rows
+from bayesnb._util.arrays import scatter_rows, to_pandas
 from bayesnb._util.precision import float64, map_in_threads
 from bayesnb._util.scikit_learn import BaseEstimator
 from bayesnb._util.warnings import UndefinedProbabilityWarning, warn
@@ -470,6 +470,7 @@ def read_columns(nb: BaseEstimator, X: object, *, reset: bool = False, least_row
 
     Stored are `n_features_in_` and, for names that are strings, `feature_names_in_`. X has at least `least_rows` rows.
     """
+    X = to_pandas(X, "X")
     table, known = to_table(X, type(nb).__name__, least_rows=least_rows), vars(nb)
     names: Sequence[str] | None = known.get("feature_names_in_")
     unnamed = names is None and isinstance(X, np.ndarray)

@@ -13,7 +13,7 @@ import pandas as pd
 from scipy.special import expit, logit, logsumexp
 
 from bayesnb._util.arguments import bad_argument, require_flag, require_mapping, require_probability, shown
-from bayesnb._util.arrays import require_draws
+from bayesnb._util.arrays import require_draws, to_pandas
 from bayesnb._util.terminal import card
 from bayesnb._util.terminal import progress as progress_bar
 from bayesnb._util.terminal import table as html_table
@@ -26,15 +26,6 @@ from bayesnb.uncertainty.arviz import assemble_named
 # == Results of diagnostic tests as a table: its populations, tests and levels, checked, and its distinct rows
 
 _ALL = "all"
-
-
-def to_frame(table: Any) -> pd.DataFrame:
-    """Return a table as a pandas DataFrame with the names of its columns: pandas, polars and Arrow tables, arrays."""
-    if hasattr(table, "get_column"):
-        table = table.to_dict(as_series=False)
-    elif hasattr(table, "to_pydict"):
-        table = table.to_pydict()
-    return pd.DataFrame(table)
 
 
 def read_populations(frame: pd.DataFrame, populations: Any, counted: np.ndarray) -> tuple[np.ndarray, Any]:
@@ -323,7 +314,7 @@ class DiagnosticTests(_CountedTable):
         ValueError
             If a test has no column, or a result or population is not known.
         """
-        frame = to_frame(rows)
+        frame = pd.DataFrame(to_pandas(rows, "rows"))
         absent = [test for test in self.tests if test not in frame]
         if absent:
             raise ValueError(f"rows has no column for the test {absent[0]!r}. Add it, with NaN where it was not done.")
@@ -532,7 +523,7 @@ def diagnostic_tests(
     """
     require_run(draws, warmup, chains, seed, progress)
     require_probability("prob", prob)
-    frame = to_frame(table)
+    frame = pd.DataFrame(to_pandas(table, "table"))
     weight = read_multiplicities(sample_weight, len(frame))
     counted = weight > 0
     of_row, column = read_populations(frame, populations, counted)
