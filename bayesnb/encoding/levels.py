@@ -205,6 +205,10 @@ class Levels:
     def __contains__(self, value: object) -> bool:
         return _key(value) in self._index
 
+    def __getstate__(self) -> dict[str, Any]:
+        """Values without the index, whose keys formats such as skops cannot write."""
+        return {"values": self.values}
+
     @cached_property
     def _index(self) -> dict[Hashable, int]:
         """Position of each level by the key of the level, see `_key`."""

@@ -288,7 +288,7 @@ class NaiveBayesClassifier(FittedClassifier):
         """Return the `Fitted` of these counts with the prior by the hyperparameters; the classifier is not changed."""
         counted = counting.keep_levels(counted, self._concentrations)
         return Fitted(
-            owner=classifier_state.copy_features(classifier_state.copy_unfitted(self), self),
+            owner=classifier_state.copy_owner(self, self),
             encoding=counted.encoding,
             statistics=counted.statistics,
             empirical_prior=self._empirical_prior(counted),

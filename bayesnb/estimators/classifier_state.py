@@ -219,6 +219,14 @@ def copy_features(nb: NB, source: BaseEstimator) -> NB:
     return nb
 
 
+def copy_owner(nb: NB, source: BaseEstimator) -> NB:
+    """Return the copy of `nb` that its fitted state keeps: hyperparameters, and the columns of `source`."""
+    owner = copy_features(copy_unfitted(nb), source)
+    # A pipeline of scikit-learn 1.9 lends its steps the context of its callbacks while they fit.
+    vars(owner).pop("_parent_callback_ctx", None)
+    return owner
+
+
 def fit_to_counts(nb: NB, source: Any, counted: Counted) -> NB:
     """Return a fitted copy of `nb` with the given counts, and with number and names of columns from `source`."""
     fitted: Any = copy_features(copy_unfitted(nb), source)

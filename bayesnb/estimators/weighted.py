@@ -622,7 +622,7 @@ class WeightedNB(WeightAttributes):
             chosen = chosen if isinstance(self.weights, Weights) else (*chosen, WEIGHTS)
         updated.fitted_ = replace(
             fitted,
-            owner=classifier_state.copy_features(classifier_state.copy_unfitted(updated), model),
+            owner=classifier_state.copy_owner(updated, model),
             empirical_prior=prior,
             chosen=chosen,
         )
