@@ -22,12 +22,13 @@ DOCS := $(VENV)/.stamp-docs-$(PYVER)
 
 PART ?= 1/1
 
-.PHONY: help venv demo test slow test-all calibrate lint format mutants bench quality docs links clean
+.PHONY: help venv demo test minima slow test-all calibrate lint format mutants bench quality docs links clean
 .DELETE_ON_ERROR:
 
 help:
 	@echo 'make demo      run the main job: python -m bayesnb compare'
 	@echo 'make test      run the quick tests: every capability and every law once (minutes)'
+	@echo 'make minima    run them with the lowest versions that pyproject.toml allows (Python 3.11 or 3.12)'
 	@echo 'make test-all  run all tests, and docs: test, slow, calibrate, docs and links (an hour on two cores)'
 	@echo 'make slow      run those that test leaves out, each marked with its reason; PART=2/3 runs the second third'
 	@echo 'make calibrate run simulation-based calibration and joint tests, with their figures'
@@ -56,6 +57,10 @@ test slow mutants: export JAX_DISABLE_MOST_OPTIMIZATIONS ?= true
 
 test: $(DEV)
 	$(BIN)/python -m pytest $(PYTEST_ARGS)
+
+# tests/docs/test_packaging.py compares the file with pyproject.toml
+minima:
+	$(MAKE) --no-print-directory test VENV=.venv-minima CONSTRAINTS=constraints/minima.txt
 
 test-all: test slow calibrate docs links
 
