@@ -7,6 +7,7 @@ import os
 import pickle
 import subprocess
 import sys
+import tomllib
 from functools import cache
 from pathlib import Path
 from pkgutil import iter_modules
@@ -17,6 +18,9 @@ import pytest
 import bayesnb
 from bayesnb.fitted.state import Fitted
 from tests.docs.test_reference import RESULTS
+
+PROJECT = tomllib.loads((Path(__file__).parents[2] / "pyproject.toml").read_text(encoding="utf-8"))
+CONTRACTS = PROJECT["tool"]["importlinter"]["contracts"]
 
 # contracts of the project, as far as they are there; a name that leaves this list is a broken promise.
 FIXED = """
@@ -124,6 +128,37 @@ def test_what_needs_no_data_imports_no_package(name, tmp_path):
     arguments, code = EARLY[name]
     arguments = [argument.format(tmp=tmp_path) for argument in arguments]
     assert json.loads(in_a_new_process(LOADED, json.dumps(arguments))) == [code, ["bayesnb", "lazy_loader"]]
+
+
+FITTED = """
+import json, sys
+sys.modules["pyarrow"] = None  # pandas 3 itself imports an installed pyarrow; here neither pandas nor bayesnb can
+import numpy as np
+import pandas as pd
+import bayesnb as bnb
+
+table = pd.DataFrame({"legs": [4, 2, 0, 4, 2, 6, 8, 4, 2, 0] * 4, "cm": np.arange(40) % 13 + 1})
+texts = pd.DataFrame({"size": list("smlls") * 8, "legs": table["legs"]})
+y, fitted = np.array(["tame", "wild", "wild", "tame"] * 10), []
+for name in sorted(bnb.__all__):
+    classifier = getattr(bnb, name)
+    if isinstance(classifier, type) and hasattr(classifier, "fit"):
+        for X in (table, table.to_numpy(), texts):
+            if X is not texts or name in ("CategoricalNB", "MixedNB", "TAN", "WeightedNB"):
+                nb = classifier({}) if name == "NetworkNB" else classifier()
+                nb.fit(X, y).predict_proba(X)
+        fitted.append(name)
+print(json.dumps([fitted, sorted(name for name in sys.argv[1:] if sys.modules.get(name))]))
+"""
+
+
+def test_default_fits_import_no_heavy_package():
+    """None of the packages that pyproject.toml keeps out of the core, for tables of pandas and arrays of NumPy."""
+    (heavy,) = (c["forbidden_modules"] for c in CONTRACTS if c["name"] == "Heavy packages stay out of the core")
+    assert {"arviz", "h5py", "matplotlib", "networkx", "numpyro", "pyarrow"} <= set(heavy)
+    fitted, loaded = json.loads(in_a_new_process(FITTED, *heavy, PYTHONWARNINGS="ignore"))
+    assert loaded == []
+    assert {"GaussianNB", "NaiveBayesMixture", "TreeAveragedNB", "WeightedNB"} <= set(fitted)
 
 
 @pytest.mark.slow("starts processes that import JAX")
