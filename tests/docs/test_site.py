@@ -1,6 +1,9 @@
 """Inline code of the site's pages that becomes a link."""
 
+import importlib
 import importlib.util
+import inspect
+import pkgutil
 
 import pytest
 
@@ -50,3 +53,23 @@ def test_code_that_stands_for_no_name_or_for_several(code):
 def test_every_name_of_the_reference_stands_for_itself():
     for prefix in ("bnb.", "bayesnb."):
         assert [public_names.find_name(prefix + name, KNOWN, ARGUMENTS) for name in NAMES] == NAMES
+
+
+def inventory(library):
+    """Name and kind of each object in the inventory of another library."""
+    lines = (PAGES.parent / "_inventories" / f"{library}.txt").read_text(encoding="utf-8").splitlines()
+    return [line.split()[:2] for line in lines if not line.startswith("#")]
+
+
+@pytest.mark.slow("imports large packages", but=("numpy", "pandas", "scipy", "sklearn", "jax"))
+@pytest.mark.parametrize("library", sorted(path.stem for path in (PAGES.parent / "_inventories").iterdir()))
+def test_links_to_other_libraries_lead_to_what_they_have(library):
+    if library == "arviz" and importlib.import_module("arviz").__version__[:2] != "0.":
+        pytest.skip("the inventory is that of ArviZ 0.23")
+    names = [name for name, _ in inventory(library)]
+    assert names == sorted(set(names))
+    for name, kind in inventory(library):
+        assert name.startswith(f"{library}.")
+        found = pkgutil.resolve_name(name)
+        kinds = {"mod": inspect.ismodule(found), "class": inspect.isclass(found), "function": callable(found)}
+        assert kinds.get(kind, True), name
