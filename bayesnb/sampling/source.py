@@ -1,17 +1,21 @@
 """Naive Bayes as the text of a NumPyro program, to be read, changed and run.
 
-The text has a part for the classes and one for each block of columns. A part has constants, the distribution of what
-all classes share, of the parameters of each class, and of the cells of a row given its class.
+The text defines two functions. `encode` turns rows and labels into arrays on the host, and `model` is a pure function
+of these arrays, which JAX may compile. Each has a part for the classes and one for each block of columns. A part has
+constants, the codes of the cells, and the distributions of what all classes share, of the parameters of each class, and
+of the cells of a row given its class.
 """
 
 from __future__ import annotations
 
 import ast
+import linecache
 import re
 import textwrap
 from collections import Counter
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import fields
+from hashlib import blake2b
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -20,19 +24,37 @@ from bayesnb._util.arguments import shown
 from bayesnb.encoding.levels import to_python
 from bayesnb.fitted.state import Classifier, Fitted, require_posterior
 from bayesnb.sampling.nuts import read_target
+from bayesnb.uncertainty.arviz import CLASS, ROW, WORD, class_names, distinct_texts
 from bayesnb.uncertainty.class_probabilities import CLASS_ALPHA, hyperparameter_sites
 from bayesnb.uncertainty.draws import CLASS_PROB
 
 _IMPORTS = """
+import jax
 import jax.numpy as jnp
 import numpy as np
 import numpyro
 import pandas as pd
 from numpyro import distributions as dist
 """
-_NUMBER = "value = np.asarray(X[name], float)\nseen = ~np.isnan(value)\n"
-_DRAW = 'numpyro.sample(f"{name}", distribution.mask(seen), obs=value)\n'
-_FRAME = 'X = pd.DataFrame(X.toarray() if hasattr(X, "toarray") else X).rename(columns=str)'
+_FRAME = 'X = pd.DataFrame(X.toarray() if hasattr(X, "toarray") else X).rename(columns=str)\n'
+_ENCODE = """\
+    if isinstance(X, jax.core.Tracer) or isinstance(y, jax.core.Tracer):
+        raise TypeError("X or y is traced by JAX, and has no values. Pass encode(X, y), computed outside of jit, as X.")
+    X, y = (np.asarray(values) if isinstance(values, jax.Array) else values for values in (X, y))
+    rows = {}
+    if y is not None:
+        rows["label"] = np.array([CLASSES.index(c) for c in y])
+    if X is not None:
+"""
+_SAMPLE_CELLS = """
+def sample_cells(name, distribution, rows):
+    \"\"\"Sample the cells of a column, unless `rows` has them: NaN and -1 are missing cells, without density.\"\"\"
+    if (value := rows.get(name)) is None:
+        return numpyro.sample(name, distribution)
+    seen = value >= 0 if jnp.issubdtype(value.dtype, jnp.integer) else ~jnp.isnan(value)
+    return numpyro.sample(name, distribution.mask(seen), obs=jnp.where(seen, value, 0))
+
+"""
 _NO_OFFSET = """\
     if offset:
         raise ValueError(f"offset names {list(offset)}, but the model has no normal columns, whose means it moves.")
@@ -40,7 +62,12 @@ _NO_OFFSET = """\
 _CHECK_OFFSET = """\
     if unknown := set(offset) - set(GAUSSIAN):
         raise ValueError(f"offset names {unknown}, which are no normal columns; these are {list(GAUSSIAN)}.")
-    offset = {name: jnp.broadcast_to(by, n_rows) for name, by in offset.items()}
+    offset = {name: jnp.broadcast_to(by, n) for name, by in offset.items()}
+"""
+_PLATE = """\
+    with numpyro.plate("rows", n, subsample_size) as index, scale:
+        if subsample_size:
+            rows, offset = jax.tree.map(lambda value: jnp.take(value, index, axis=0), (rows, offset))
 """
 
 
@@ -61,10 +88,17 @@ class _Part(NamedTuple):
     """Distribution of hyperparameters."""
     parameters: str = ""
     """Distribution of the parameters, within the plate of the classes."""
+    codes: str = ""
+    """Arrays of the cells of X, by site."""
     cells: str = ""
     """Distribution of the cells, within the plate of the rows."""
-    sites: Sequence[str] = ()
-    """Names of the sites of the columns."""
+    dims: Mapping[str, Sequence[str]] = {}
+    """Names of the dimensions of each site, without those of draws."""
+    coords: Mapping[str, Sequence[str]] = {}
+    """Names of the positions on dimensions."""
+
+
+_PLATES = _Part(dims={"classes": (), "rows": ()})
 
 
 class _Block(NamedTuple):
@@ -85,11 +119,13 @@ class _Block(NamedTuple):
         """Names of the columns; positions of columns without names."""
         return [to_python(name) for name in self.columns.names]
 
-    @property
-    def all_sites(self) -> list[str]:
-        """Names of the sites of the columns, and of their parameters and hyperparameters."""
-        parameters = [*self.sites.values(), *self.shared.values()]
-        return [f"{name}" for name in self.names] + [f"{site}_{name}" for site in parameters for name in self.names]
+    def dims(self, axes: Mapping[Any, Sequence[str]]) -> dict[str, list[str]]:
+        """Dimensions of the sites of the columns, and of their parameters, which have `axes` in each class."""
+        dims = {f"{name}": [ROW] for name in self.names} | {s: [] for name, s in self.shared.items() if name == "alpha"}
+        for name, axis in axes.items():
+            dims |= {f"{site}_{name}": list(axis) for site in self.shared.values()}
+            dims |= {f"{site}_{name}": [CLASS, *axis] for site in self.sites.values()}
+        return dims
 
 
 def numpyro_source(nb: Classifier, hyperprior: object = None) -> Source:
@@ -107,14 +143,24 @@ def numpyro_source(nb: Classifier, hyperprior: object = None) -> Source:
     Returns
     -------
     str
-        Python code that defines `model(X=None, y=None, n_rows=..., offset={})`. X and y are rows and labels; X is a
-        DataFrame if `nb` was fitted to one, and otherwise an array. Without X, `n_rows` rows are simulated, by default
-        as many as were fitted. `offset` is a dict of numbers (N,) that are added to the means of the rows of a normal
-        column: an effect that a program around this one samples. For other columns it raises ValueError. Sites are
+        Python code that defines the functions `encode` and `model`.
+
+        `encode(X=None, y=None)` returns rows and labels as a dict of NumPy arrays by site. X is a DataFrame if `nb` was
+        fitted to one, and otherwise an array. Values are read, so that JAX cannot trace it.
+
+        `model(X=None, y=None, n_rows=None, offset={}, subsample_size=None)` takes the dict of `encode` as X, also under
+        `jax.jit` and in batches; X and y of other types are passed to `encode`. Sites that are not given are sampled:
+        without X and y, `n_rows` rows are simulated, by default as many as were fitted. Together with X, `n_rows` is
+        the number of rows of the table from which X is a batch, and scales the density of the batch. With
+        `subsample_size` the model draws so many of the rows itself, and scales their density. `offset` is a dict of
+        numbers (N,) that are added to the means of the rows of a normal column: an effect that a program around this
+        one samples. For other columns it raises ValueError.
+
+        Sites are
 
         - "class_prob"; in the plate "rows", "label": the position of the class in `nb.classes_`;
-        - in the plate "rows", one for each column of X, under its name: the position of a level, 0 or 1, or a number;
-          missing cells are masked. The columns of a multinomial are one site, "count";
+        - in the plate "rows", one for each column of X, under its name: the position of a level, 0 or 1, or a number.
+          A missing cell, -1 or NaN, has no density. The columns of a multinomial are one site, "count";
         - in the plate "classes", one for each parameter and column, such as "theta_colour" and "mu_density", and
           "theta" for the words of a multinomial;
         - hyperparameters under the names of `run_nuts`; "loc", "rate" and "base_measure" for each column.
@@ -130,7 +176,7 @@ def numpyro_source(nb: Classifier, hyperprior: object = None) -> Source:
 
     See Also
     --------
-    numpyro_model : the function that this text defines
+    numpyro_model : the model that this text defines, as a callable
     run_nuts : samples the same model given sufficient statistics, whose cost does not depend on the number of rows
 
     Notes
@@ -147,6 +193,80 @@ def numpyro_source(nb: Classifier, hyperprior: object = None) -> Source:
     >>> text = numpyro_source(nb)
     >>> "theta" in text
     True
+    """
+    return numpyro_model(nb, hyperprior).source
+
+
+class NumpyroModel:
+    """Generative model of a classifier as a NumPyro program, which `numpyro_model` returns.
+
+    A call is a call of the function `model` in the text, whose arguments `numpyro_source` documents. Models can be
+    pickled, and `inspect.getsource` returns the text of their functions.
+
+    Attributes
+    ----------
+    source : str
+        Text of the program, as `numpyro_source` returns it.
+    encode : callable
+        Function `encode(X=None, y=None)` in the text: rows and labels as a dict of NumPy arrays by site.
+    coords : dict of lists
+        Names of the positions on each dimension: "class", "word", and for a column "colour" "colour_level".
+    dims : dict of lists
+        Names of the dimensions of each site, without those of chains and draws.
+
+    Examples
+    --------
+    >>> from bayesnb import CategoricalNB, numpyro_model
+    >>> model = numpyro_model(CategoricalNB().fit([["sun"], ["sun"], ["rain"]], ["out", "out", "in"]))
+    >>> model.dims["theta_0"], model.coords["0_level"]
+    (['class', '0_level'], ['rain', 'sun'])
+    >>> model.encode([["sun"]], ["out"])
+    {'label': array([1]), '0': array([1])}
+    """
+
+    def __init__(self, source: Source, coords: dict[str, list[Any]], dims: dict[str, list[str]]) -> None:
+        self.source, self.coords, self.dims = source, coords, dims
+        name = f"<numpyro_source {blake2b(source.encode(), digest_size=8).hexdigest()}>"
+        linecache.cache[name] = len(source), None, source.splitlines(keepends=True), name  # for `inspect.getsource`
+        namespace: dict[str, Any] = {"__name__": "numpyro_source"}
+        exec(compile(source, name, "exec"), namespace)
+        self.encode, self.__wrapped__ = namespace["encode"], namespace["model"]
+
+    def __call__(self, *args: Any, **kwargs: Any) -> None:
+        """Run the function `model` of the text."""
+        self.__wrapped__(*args, **kwargs)
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        return type(self), (self.source, self.coords, self.dims)
+
+
+def numpyro_model(nb: Classifier, hyperprior: object = None) -> NumpyroModel:
+    """Return the generative model of a classifier as a NumPyro program, a function of rows and labels.
+
+    Parameters
+    ----------
+    nb : fitted classifier of bayesnb
+        Classifier of independent columns, or of a network of columns.
+    hyperprior : "symmetric", "pooled", NumPyro distribution or dict, optional
+        Hyperprior of the concentrations, see `numpyro_source`. Default: no hyperprior, the prior of `nb`.
+
+    Returns
+    -------
+    callable
+        Function `model(X=None, y=None, n_rows=None, offset={}, subsample_size=None)` that the text of `numpyro_source`
+        defines. The attribute `encode` is the function that turns X and y into arrays, and `source` is the text.
+        `coords` and `dims` name dimensions for ArviZ: `arviz.from_numpyro(mcmc, coords=model.coords, dims=model.dims)`.
+        The model can be pickled.
+
+    Examples
+    --------
+    >>> import jax
+    >>> from numpyro.infer import Predictive
+    >>> from bayesnb import CategoricalNB, numpyro_model
+    >>> nb = CategoricalNB().fit([["sun"], ["sun"], ["rain"]], ["out", "out", "in"])
+    >>> simulated = Predictive(numpyro_model(nb), num_samples=100)(jax.random.key(0))
+    >>> simulated["label"].shape
+    (100, 3)
     """
     fitted = require_posterior(nb, "numpyro_source")
     if fitted.prior.weights is not None:
@@ -169,41 +289,18 @@ def numpyro_source(nb: Classifier, hyperprior: object = None) -> Source:
     for of_block in zip(columns, fitted.prior.blocks, target.sites, shared, statistics, strict=True):
         block = _Block(*of_block, alpha, n_rows)
         parts.append(_WRITERS.get(block.columns.kind, _write_numbers)(block))
-    sites = Counter(site for part in parts for site in part.sites)
+    sites = Counter(site for part in (*parts, _PLATES) for site in part.dims)
     if twice := [site for site, times in sites.items() if times > 1]:
         same = f"a column is called {twice[0]!r}, which is also the name of a variable (sample site)"
         raise ValueError(f"numpyro_source: {same} of the program. Rename the column.")
-    return Source(_assemble(nb, fitted, parts))
 
+    def distinct(dim: str) -> str:
+        """Return the name of a dimension, other than those of the sites: xarray refuses equal ones."""
+        return f"{dim}_dim" if dim in sites else dim
 
-def numpyro_model(nb: Classifier, hyperprior: object = None) -> Callable[..., None]:
-    """Return the generative model of a classifier as a NumPyro program, a function of rows and labels.
-
-    Parameters
-    ----------
-    nb : fitted classifier of bayesnb
-        Classifier of independent columns, or of a network of columns.
-    hyperprior : "symmetric", "pooled", NumPyro distribution or dict, optional
-        Hyperprior of the concentrations, see `numpyro_source`. Default: no hyperprior, the prior of `nb`.
-
-    Returns
-    -------
-    callable
-        Function `model(X=None, y=None, n_rows=..., offset={})` that the text of `numpyro_source` defines.
-
-    Examples
-    --------
-    >>> import jax
-    >>> from numpyro.infer import Predictive
-    >>> from bayesnb import CategoricalNB, numpyro_model
-    >>> nb = CategoricalNB().fit([["sun"], ["sun"], ["rain"]], ["out", "out", "in"])
-    >>> simulated = Predictive(numpyro_model(nb), num_samples=100)(jax.random.key(0))
-    >>> simulated["label"].shape
-    (100, 3)
-    """
-    namespace: dict[str, Any] = {"__name__": "numpyro_source"}
-    exec(compile(numpyro_source(nb, hyperprior), "<numpyro_source>", "exec"), namespace)
-    return namespace["model"]
+    coords = {distinct(dim): list(names) for part in parts for dim, names in part.coords.items()}
+    dims = {site: list(map(distinct, dims)) for part in parts for site, dims in part.dims.items()}
+    return NumpyroModel(Source(_assemble(nb, fitted, parts)), coords, dims)
 
 
 # -- parts of the text -----------------------------------------------------------------------------
@@ -215,10 +312,9 @@ def _assemble(nb: Classifier, fitted: Fitted, parts: Sequence[_Part]) -> str:
     n_classes, n_features = len(encoding.classes), encoding.n_features
     n_rows = int(np.ceil(np.sum(fitted.statistics.class_count)))
     is_named = hasattr(nb, "feature_names_in_")
-    frame = "" if is_named else f"        {_FRAME}\n"
-    observed = "the DataFrame X" if is_named else "the array X"
+    table = "DataFrame" if is_named else "array"
     classes, *blocks = parts
-    check = _CHECK_OFFSET if any("offset" in part.cells for part in blocks) else _NO_OFFSET
+    cells = "".join(part.cells for part in parts)
 
     def lines(name: str, indent: int, of: Sequence[_Part] = parts) -> str:
         """Return the lines `name` of all parts, indented."""
@@ -227,14 +323,20 @@ def _assemble(nb: Classifier, fitted: Fitted, parts: Sequence[_Part]) -> str:
     return (
         f'"""{type(nb).__name__} as a generative model: {n_classes} classes, {n_features} columns."""\n'
         f"{_IMPORTS}\n{lines('constants', 0)}\n\n"
-        f"def model(X=None, y=None, n_rows={n_rows}, offset={{}}):\n"
-        f'    """Sample the parameters, and each row given its class; {observed}, and labels y are observed."""\n'
-        f"    if X is not None:\n{frame}        n_rows = len(X)\n"
-        f"{check}"
+        "def encode(X=None, y=None):\n"
+        f'    """Return the {table} X and the labels y as arrays by site; -1 and NaN are missing cells."""\n'
+        f"{_ENCODE}{'' if is_named else f'        {_FRAME}'}{lines('codes', 8)}    return rows\n\n"
+        f"{_SAMPLE_CELLS if 'sample_cells(' in cells else ''}\n"
+        "def model(X=None, y=None, n_rows=None, offset={}, subsample_size=None):\n"
+        f'    """Sample the parameters, and each row given its class. X is the {table}, or the result of encode."""\n'
+        "    rows = {**(X if isinstance(X, dict) else encode(X)), **encode(y=y)}\n"
+        f"    n = next(map(len, rows.values()), {n_rows} if n_rows is None else n_rows)\n"
+        "    scale = numpyro.handlers.scale(scale=1.0 if n_rows is None else n_rows / n)\n"
+        f"{_CHECK_OFFSET if 'offset' in cells else _NO_OFFSET}"
         f"{lines('shared', 4)}"
         f"{lines('parameters', 4, [classes])}"
         f'    with numpyro.plate("classes", {n_classes}):\n{lines("parameters", 8, blocks)}'
-        f'    with numpyro.plate("rows", n_rows):\n{lines("cells", 8)}'
+        f"{_PLATE}{textwrap.indent(cells, ' ' * 8)}"
     )
 
 
@@ -251,12 +353,10 @@ def _write_classes(fitted: Fitted, alpha: str) -> _Part:
             shared, concentration = _sample(CLASS_ALPHA, alpha), f"{CLASS_ALPHA} * np.ones({len(labels)})"
         comment = "# P(c) ~ Dirichlet(alpha): the posterior mean is Laplace smoothing, (N_c + alpha) / (N + C alpha).\n"
         parameters = comment + _sample(CLASS_PROB, f"dist.Dirichlet({concentration})")
-    cells = (
-        "label = None if y is None else np.array([CLASSES.index(c) for c in y])\n"
-        f'label = numpyro.sample("label", dist.Categorical({CLASS_PROB}), obs=label)\n'
-    )
-    sites = [CLASS_PROB, CLASS_ALPHA, "label", "classes", "rows"]
-    return _Part(f"CLASSES = {_list(labels, 'label')}\n", shared, parameters, cells, sites)
+    cells = f'label = numpyro.sample("label", dist.Categorical({CLASS_PROB}), obs=rows.get("label"))\n'
+    dims = {CLASS_PROB: [CLASS], CLASS_ALPHA: [], "label": [ROW]}
+    coords = {CLASS: class_names(fitted.encoding).tolist()}
+    return _Part(f"CLASSES = {_list(labels, 'label')}\n", shared, parameters, "", cells, dims, coords)
 
 
 def _write_levels(block: _Block) -> _Part:
@@ -278,28 +378,35 @@ def _write_levels(block: _Block) -> _Part:
         constants += _dict("PARENTS", parents, "Columns on which each column depends, besides the class.")
     constants += _constant_tables("ALPHA", block, {names[i]: tables[i] for i in order})
     shared, parameters = _dirichlet_lines("ALPHA", block, by_parents)
-    observed = "value = pd.Index(levels).get_indexer(X[name])  # -1 where missing\n"
+    codes = "value = pd.Index(levels).get_indexer(X[name])  # -1 where missing\n"
     if base.unknown == "level":
         missing = "pd.isna(X[name])"
         if base.missing_values:
             missing += f" | X[name].isin({_list(base.missing_values, 'missing value')})"
-        observed += f"value = np.where((value < 0) & ~({missing}), len(levels) - 1, value)  # no level: the last one\n"
-    observed += "seen = value >= 0\nvalue = np.maximum(value, 0)\n"
+        codes += f"value = np.where((value < 0) & ~({missing}), len(levels) - 1, value)  # no level: the last one\n"
+    codes += 'rows[f"{name}"] = value\n'
     if by_parents and not network.missing_is_value:
-        observed += (
-            "if any((cell[parent] < 0).any() for parent in PARENTS[name]):\n"
+        codes += (
+            'if any((rows[f"{parent}"] < 0).any() for parent in PARENTS[name]):\n'
             '    raise ValueError(f"a parent of {name!r} has missing cells; fill them before the call")\n'
         )
-    theta, index = f"{block.sites['theta']}[name]", "(label, *given)" if by_parents else "label"
-    draw = f'numpyro.sample(f"{{name}}", dist.Categorical({theta}[{index}]).mask(seen), obs=value)\n'
+    codes = "for name, levels in LEVELS.items():\n" + textwrap.indent(codes, " " * 4)
+    theta = f"{block.sites['theta']}[name]"
     comment = "# P(x_j = l | c) ~ Dirichlet(alpha_j): the posterior mean is (N_cjl + alpha) / (N_cj + L alpha).\n"
-    start = ""
+    cells = f"for name in LEVELS:\n    {_cells(f'dist.Categorical({theta}[label])')}"
+    dims, coords = {name: [f"{name}_level"] for name in names}, dict[str, list[str]]()
     if by_parents:
         comment = "# P(x_j = l | c, parents) ~ Dirichlet(alpha_j), for each combination of the parents' levels.\n"
-        kept = "if X is not None:\n    cell[name] = np.where(seen, value, -1)\n"
-        start, draw = "cell = {}\n", f"given = [cell[parent] for parent in PARENTS[name]]\ncell[name] = {draw}{kept}"
-    cells = _for_each_cell("name, levels in LEVELS.items()", observed, draw)
-    return _Part(constants, shared, comment + parameters, start + cells, block.all_sites)
+        cells = (
+            "cell = {}\nfor name in LEVELS:\n"
+            '    given = [rows.get(f"{parent}", cell[parent]) for parent in PARENTS[name]]\n'
+            f"    cell[name] = {_cells(f'dist.Categorical({theta}[(label, *given)])')}"
+        )
+        ending = "value" if network.missing_is_value else "level"
+        coords = {f"{names[i]}_{ending}": distinct_texts(network.parent_values(i)) for i in order}
+        dims = {names[i]: [*(f"{base.names[p]}_{ending}" for p in nodes[i][1:]), *dims[names[i]]] for i in order}
+    coords |= {f"{names[i]}_level": distinct_texts(base.level_names(nodes[i][0])) for i in order}
+    return _Part(constants, shared, comment + parameters, codes, cells, block.dims(dims), coords)
 
 
 def _write_binary(block: _Block) -> _Part:
@@ -308,13 +415,14 @@ def _write_binary(block: _Block) -> _Part:
     constants = _constant_tables("BERNOULLI", block, dict(zip(block.names, tables, strict=True)), "absent and present")
     shared, parameters = _dirichlet_lines("BERNOULLI", block, by_parents=False)
     threshold = block.columns.threshold
-    cells = _for_each_cell(
-        "name in BERNOULLI",
-        f"{_NUMBER}value = value > {0.5 if threshold is None else threshold!r}\n",
-        f"distribution = dist.Bernoulli({block.sites['theta']}[name][label, 1])\n{_DRAW}",
-    )
+    present = f"value > {0.5 if threshold is None else threshold!r}"
+    codes = f'value = np.asarray(X[name], float)\nrows[f"{{name}}"] = np.where(np.isnan(value), -1, {present})\n'
+    cells = _cells(f"dist.Bernoulli({block.sites['theta']}[name][label, 1])")
+    each, codes = "for name in BERNOULLI:\n", textwrap.indent(codes, " " * 4)
     comment = "# P(x_j = 1 | c) ~ Beta(alpha_1, alpha_0), the Dirichlet of two levels.\n"
-    return _Part(constants, shared, comment + parameters, cells, block.all_sites)
+    axes = {name: [f"{name}_level"] for name in block.names}
+    coords = {axis: ["absent", "present"] for (axis,) in axes.values()}
+    return _Part(constants, shared, comment + parameters, each + codes, f"{each}    {cells}", block.dims(axes), coords)
 
 
 def _write_counts(block: _Block) -> _Part:
@@ -332,12 +440,15 @@ def _write_counts(block: _Block) -> _Part:
             alpha = f"{factor} * {len(names)} * {base}"
     parameters = "# P(word | c) ~ Dirichlet(alpha): the posterior mean is (N_cw + alpha) / (N_c + V alpha).\n"
     parameters += _sample(site, f"dist.Dirichlet({alpha})")
+    codes = 'rows["count"] = np.asarray(X[WORDS], float)\n'
     cells = (
-        "count = None if X is None else np.asarray(X[WORDS], float)\n"
-        "length = LENGTH if X is None else count.sum(axis=1)\n"
+        'count = rows.get("count")\n'
+        "length = LENGTH if count is None else count.sum(axis=1)\n"
         f'numpyro.sample("count", dist.Multinomial(length, {site}[label]), obs=count)\n'
     )
-    return _Part(constants, shared, parameters, cells, ["count", *block.sites.values(), *block.shared.values()])
+    dims = {"count": [ROW, WORD], site: [CLASS, WORD]}
+    dims |= {name: [WORD] if name == block.shared.get("base_measure") else [] for name in block.shared.values()}
+    return _Part(constants, shared, parameters, codes, cells, dims, {WORD: list(map(str, names))})
 
 
 def _write_numbers(block: _Block) -> _Part:
@@ -363,10 +474,10 @@ def _write_numbers(block: _Block) -> _Part:
     drawn = {parameter: f"{variable}[name][label]" for parameter, variable in block.sites.items()}
     if prior.location == "mu":
         drawn["mu"] += " + offset.get(name, 0.0)"
-    distribution = f"distribution = dist.{_replace_names(prior.likelihood.cell, drawn)}\n"
-    cells = _for_each_cell(f"name in {constant}", f"{_NUMBER}value = np.nan_to_num(value)\n", distribution + _DRAW)
+    codes = f'for name in {constant}:\n    rows[f"{{name}}"] = np.asarray(X[name], float)\n'
+    cells = f"for name in {constant}:\n    {_cells(f'dist.{_replace_names(prior.likelihood.cell, drawn)}')}"
     comment = f"# p(x_j | c) = {prior.likelihood.cell}, with its conjugate prior.\n"
-    return _Part(constants, shared, comment + parameters, cells, block.all_sites)
+    return _Part(constants, shared, comment + parameters, codes, cells, block.dims(dict.fromkeys(names, ())))
 
 
 _WRITERS: Mapping[str, Callable[[_Block], _Part]] = {
@@ -413,10 +524,9 @@ def _for_each(site: str, distribution: str, constant: str, value: str = "prior")
     )
 
 
-def _for_each_cell(columns: str, observed: str, draw: str) -> str:
-    """Return a loop over columns: value and mask of the observed cells, then their distribution."""
-    head = f"for {columns}:\n    value, seen = None, True\n    if X is not None:\n"
-    return head + textwrap.indent(observed, " " * 8) + textwrap.indent(draw, " " * 4)
+def _cells(distribution: str) -> str:
+    """Return the line that samples or observes the cells of a column called `name`."""
+    return f'sample_cells(f"{{name}}", {distribution}, rows)\n'
 
 
 # -- literals --------------------------------------------------------------------------------------

@@ -26,8 +26,9 @@ from bayesnb.uncertainty.replicates import CellBlock, read_cell_blocks, reason_a
 from bayesnb.version import __version__
 
 _SAMPLE = ("chain", "draw")
-_ROW = "observation"
-_CLASS = "class"
+ROW = "observation"
+CLASS = "class"
+WORD = "word"
 _GROUP = "group"
 _NUTS = "the No-U-Turn sampler of NumPyro"
 _GENERALISED = "a generalised (Gibbs) posterior: of weights given cross-fitted terms, not of the parameters"
@@ -188,7 +189,7 @@ def assemble(
     sample = next(iter(transitions.values())).shape
     names = None if of_groups is None else of_groups[0]
     parameters = _parameter_dataset(fitted, drawn, sample, masks, names)
-    axes = [(_CLASS, np.ones(len(fitted.encoding.classes), bool))]
+    axes = [(CLASS, np.ones(len(fitted.encoding.classes), bool))]
     axes += [(dim, keep) for (dim, _), keep in zip(_last_axes(fitted.encoding), masks, strict=True)]
     hyper: dict[str, Any] = {}
     for (dim, keep), hyperparameters in zip(axes, shared, strict=True):
@@ -198,7 +199,7 @@ def assemble(
                 hyper[site] = ((*_SAMPLE, *simplex), values.reshape(*sample, *values.shape[1:]))
             elif keep.any():
                 kept = values[..., keep]
-                of_classes = [_CLASS] if values.ndim == 3 and dim != _CLASS else []
+                of_classes = [CLASS] if values.ndim == 3 and dim != CLASS else []
                 lengths = kept.shape[1 : 1 + len(of_classes)]
                 hyper[site] = ((*_SAMPLE, *of_classes, dim), kept.reshape(*sample, *lengths, -1))
     posterior = parameters.assign(hyper)
@@ -244,10 +245,10 @@ def assemble_latent(
     groups = {"posterior": _parameter_dataset(fitted, flat, sample)}
     if log_row is not None:
         description = {"description": "log p(x | parameters), or log p(x, y | parameters) of rows of known class"}
-        likelihood = {"row": ((*_SAMPLE, _ROW), log_row, description)}
-        groups["log_likelihood"] = _dataset(likelihood, sample, {_ROW: np.arange(log_row.shape[-1])})
-    names = {"row": np.arange(len(membership)), _CLASS: _class_names(fitted.encoding)}
-    groups["constant_data"] = _dataset({"membership": (("row", _CLASS), membership)}, None, names)
+        likelihood = {"row": ((*_SAMPLE, ROW), log_row, description)}
+        groups["log_likelihood"] = _dataset(likelihood, sample, {ROW: np.arange(log_row.shape[-1])})
+    names = {"row": np.arange(len(membership)), CLASS: class_names(fitted.encoding)}
+    groups["constant_data"] = _dataset({"membership": (("row", CLASS), membership)}, None, names)
     about = {"relabelled": f"{relabelled:g}"}
     return _to_arviz_object(mixture, groups, "Gibbs sampling of classes and parameters", about)
 
@@ -280,9 +281,9 @@ def assemble_weights(
 ) -> Any:
     """Convert NUTS draws of weights of terms, arrays (chains, draws, …) by site, to an ArviZ object."""
     dims: dict[str, tuple[str, ...]] = dict.fromkeys(("temperature", "dependence_temperature"), _SAMPLE)
-    dims |= {"class_bias": (*_SAMPLE, _CLASS), "weight": (*_SAMPLE, "term")}
+    dims |= {"class_bias": (*_SAMPLE, CLASS), "weight": (*_SAMPLE, "term")}
     variables = {site: (dims[site], values) for site, values in drawn.items()}
-    coordinates = {_CLASS: _class_names(fitted.encoding), "term": list(terms)}
+    coordinates = {CLASS: class_names(fitted.encoding), "term": list(terms)}
     posterior = _dataset(variables, next(iter(transitions.values())).shape, coordinates)
     groups = {"posterior": posterior, "sample_stats": _transition_dataset(transitions)}
     return _to_arviz_object(nb, groups, _NUTS, {"posterior": _GENERALISED})
@@ -307,7 +308,7 @@ def elpd_data(pointwise: np.ndarray, se: float) -> Any:
     import xarray as xr
 
     arviz: Any = _import_arviz()
-    scores = xr.DataArray(pointwise, dims=_ROW, name="loo_i")
+    scores = xr.DataArray(pointwise, dims=ROW, name="loo_i")
     common = {"se": se, "n_samples": 1, "n_data_points": len(pointwise), "warning": False, "scale": "log"}
     if "InferenceData" in vars(arviz):
         fields = {"elpd_loo": pointwise.sum(), "se": se, "p_loo": np.nan, **common, "loo_i": scores, "good_k": np.nan}
@@ -346,24 +347,24 @@ def _last_axes(encoding: Encoding) -> list[tuple[str, Sequence[str]]]:
     for columns in encoding.blocks:
         within, levels = columns.axis()
         features = [str(columns.names[j]) for j in within]
-        axes.append(("feature", features) if levels is None else ("level", _distinct_names(features, levels)))
+        axes.append(("feature", features) if levels is None else ("level", distinct_texts(features, levels)))
     dims = distinct_names(encoding, [[dim] for dim, _ in axes])
     return [(distinct[dim], names) for distinct, (dim, names) in zip(dims, axes, strict=True)]
 
 
-def _distinct_names(*values: Sequence[Hashable]) -> list[str]:
+def distinct_texts(*values: Sequence[Hashable]) -> list[str]:
     """Return strings of distinct values, or "feature=value" of pairs, quoted by repr if two would be equal."""
     names = ["=".join(map(str, value)) for value in zip(*values, strict=True)]
     quoted = ("=".join(map(repr, value)) for value in zip(*values, strict=True))
     return names if len(set(names)) == len(names) else list(quoted)
 
 
-def _class_names(encoding: Encoding) -> np.ndarray:
+def class_names(encoding: Encoding) -> np.ndarray:
     """Return (C,) labels as coordinates: numbers, Booleans and strings as they are, others as distinct strings."""
     labels = encoding.classes.array()
     if labels.dtype.kind in "biufU":
         return labels
-    return np.array(_distinct_names(encoding.classes.values))
+    return np.array(distinct_texts(encoding.classes.values))
 
 
 # -- draws ---------------------------------------------------------------------------------------
@@ -380,7 +381,7 @@ def _parameter_dataset(
     encoding = fitted.encoding
     masks = feature_masks(encoding, None) if masks is None else masks
     of_groups = {} if groups is None else {_GROUP: list(groups)}
-    coordinates: dict[str, Any] = {**of_groups, _CLASS: _class_names(encoding)}
+    coordinates: dict[str, Any] = {**of_groups, CLASS: class_names(encoding)}
     shape = (*sample, *map(len, of_groups.values()))
     last: dict[str, tuple[str, ...]] = {}
     for (dim, names), sites, keep in zip(_last_axes(encoding), site_names(encoding, fitted.prior), masks, strict=True):
@@ -388,7 +389,7 @@ def _parameter_dataset(
             coordinates[dim] = [name for name, wanted in zip(names, keep, strict=True) if wanted]
         last |= {site: (dim,) for site in sites.values()}
     variables = {
-        site: ((*_SAMPLE, *of_groups, _CLASS, *last.get(site, ())), values.reshape(*shape, *values.shape[1:]))
+        site: ((*_SAMPLE, *of_groups, CLASS, *last.get(site, ())), values.reshape(*shape, *values.shape[1:]))
         for site, values in drawn.items()
     }
     return _dataset(variables, sample, coordinates)
@@ -408,12 +409,12 @@ def _row_groups(
     label = fitted.label_index(y, table.n_rows)
     scored = score_labelled(fitted, tuple(r.linear_rows() for r in encoded), label, drawn, seed)
     row, label_given_row, predicted = (values.reshape(*sample, -1) for values in scored)
-    dims, observation = (*_SAMPLE, _ROW), {_ROW: np.arange(len(label))}
+    dims, observation = (*_SAMPLE, ROW), {ROW: np.arange(len(label))}
     likelihoods = {"row": (dims, row, {"description": "log p(x, y | parameters)"})}
     likelihoods["label"] = (dims, label_given_row, {"description": "log p(y | x, parameters)"})
-    names: dict[str, Any] = {**observation, _CLASS: _class_names(fitted.encoding)}
+    names: dict[str, Any] = {**observation, CLASS: class_names(fitted.encoding)}
     predictions: dict[str, Any] = {"label": (dims, predicted.astype(np.int32))}
-    observed: dict[str, Any] = {"label": ((_ROW,), label.astype(np.int32))}
+    observed: dict[str, Any] = {"label": ((ROW,), label.astype(np.int32))}
     blocks, kept = _replicable(fitted, table, sample)
     if isinstance(blocks, str):
         predictive = _dataset(predictions, sample, names, {"features": blocks})
@@ -424,7 +425,7 @@ def _row_groups(
         tables = map(np.concatenate, zip(*parts, strict=True))
         cells = [values.reshape(sample[0], kept, *values.shape[1:]) for values in tables]
         replicates, levels = _cell_variables(blocks, cells, dims)
-        observed |= _cell_variables(blocks, [block.values for block in blocks], (_ROW,))[0]
+        observed |= _cell_variables(blocks, [block.values for block in blocks], (ROW,))[0]
         names |= levels
         predictive = _dataset(predictions, sample, names).isel(draw=slice(kept)).assign(replicates)
     return {
@@ -455,20 +456,20 @@ def _cell_variables(
 
     `values` are arrays (..., F), one for each block, with the dimensions `dims` and the features of the block.
     """
-    taken = {"label", "count", "word", _ROW, _CLASS, *_SAMPLE}
+    taken = {"label", "count", WORD, ROW, CLASS, *_SAMPLE}
     variables: dict[str, Any] = {}
     coordinates: dict[str, list[str]] = {}
     for block, cells in zip(blocks, values, strict=True):
         if block.total is not None:
-            variables["count"] = ((*dims, "word"), cells)
-            coordinates["word"] = list(map(str, block.names))
+            variables["count"] = ((*dims, WORD), cells)
+            coordinates[WORD] = list(map(str, block.names))
             continue
         for f, name in enumerate(map(str, block.names)):
             variable = _free_name(name.replace("/", "_"), taken)
             attributes = {"column": name}
             if block.levels is not None:
                 coordinate = _free_name(f"{variable}_level", taken)
-                coordinates[coordinate] = _distinct_names(block.levels[f])
+                coordinates[coordinate] = distinct_texts(block.levels[f])
                 attributes["levels"] = f"positions in the coordinate {coordinate!r}; -1 is missing"
             variables[variable] = (dims, cells[..., f], attributes)
     return variables, coordinates

@@ -3,18 +3,24 @@
 from __future__ import annotations
 
 import ast
+import inspect
+import pickle
 from functools import partial
 from typing import Any
 
+import cloudpickle
 import jax
+import jax.numpy as jnp
 import numpy as np
 import numpyro
 import pandas as pd
 import pytest
 from numpyro import distributions as dist
-from numpyro.infer import MCMC, NUTS, Predictive
+from numpyro.infer import MCMC, NUTS, SVI, Predictive, Trace_ELBO
+from numpyro.infer.autoguide import AutoNormal
 from numpyro.infer.util import log_density
 from scipy import stats
+from sklearn.datasets import load_wine
 
 import bayesnb as bnb
 from bayesnb._util.precision import float64
@@ -117,6 +123,159 @@ def test_it_simulates_rows_that_fit_takes(case):
     assert again.class_count_.sum() == 24
 
 
+def test_values_of_jax_give_the_density_of_numpys():
+    """Labels and rows that are JAX arrays, inside of a traced function, as NUTS and SVI call the model."""
+    code = np.arange(24) % 3
+    for nb, X, rows in (
+        (bnb.GaussianNB(), np.asarray(NUMBERS), jnp.asarray),
+        (bnb.CategoricalNB(), LEVELS, lambda X: X),
+    ):
+        model = bnb.numpyro_model(nb.fit(X, code))
+        values = {site: v[None] for site, v in seeded_values(model).items()}
+        expected, found = (density(partial(model, *data), values) for data in ((X, code), (rows(X), jnp.asarray(code))))
+        np.testing.assert_allclose(found, expected, rtol=1e-6)  # The rows of JAX are in float32.
+
+
+def density_at(values: dict[str, Any], model: Any, *args: Any, **kwargs: Any) -> np.ndarray:
+    """Log density of a program at values of its sites."""
+    return float64(jax.jit(lambda values: log_density(model, args, kwargs, values)[0]))(values)
+
+
+@float64
+def drawn_rows(model: Any) -> Any:
+    """Positions of the rows that a seeded model draws."""
+    return numpyro.handlers.trace(model).get_trace()["rows"]["value"]
+
+
+def seeded_values(model: Any) -> dict[str, np.ndarray]:
+    """One draw of the parameters from the prior of a model."""
+    drawn = numpyro.handlers.trace(numpyro.handlers.seed(model, 0)).get_trace(n_rows=1)
+    return {k: np.asarray(v["value"]) for k, v in drawn.items() if v["type"] == "sample" and v["name"] in model.dims}
+
+
+@every_case
+def test_encoded_rows_are_arguments_of_compiled_functions_and_batches_are_scaled(case):
+    """The mean log density of six batches is that of all rows, and of a batch that the model draws that of its rows."""
+    nb, X = CASES[case]
+    model = bnb.numpyro_model(nb.fit(X, Y))
+    rows, values = model.encode(X, Y), values_by_column(nb, bnb.posterior_draws(nb, 1, seed=3))
+    assert {v.shape[0] for v in rows.values()} == {24}
+    values = {site: v[0] for site, v in values.items()}
+    compiled = float64(partial(jax.jit(lambda values, rows, **n: log_density(model, (rows,), n, values)[0]), values))
+    whole = compiled(rows)
+    np.testing.assert_allclose(whole, density_at(values, model, X, Y), rtol=1e-12)
+    if nb.__class__ is bnb.CategoricalNB:  # The reading of the text is that of `fit`.
+        codes = nb.fitted_.encode(X)[0][0].codes
+        np.testing.assert_array_equal(np.stack([rows[str(name)] for name in nb.encoding_.feature_names], 1), codes)
+
+    def take(index: Any) -> Any:
+        return jax.tree.map(lambda v: v[index], rows)
+
+    batches = [compiled(take(np.arange(i, 24, 6)), n_rows=24) for i in range(6)]
+    np.testing.assert_allclose(np.mean(batches), whole, rtol=1e-12)
+    draws_rows = numpyro.handlers.seed(partial(model, rows, subsample_size=5), 7)
+    index = drawn_rows(draws_rows)
+    assert len(set(index.tolist())) == 5
+    found, batch = density_at(values, draws_rows), compiled(take(index), n_rows=24)
+    np.testing.assert_allclose(found, batch, rtol=1e-12)
+
+
+def test_a_batch_takes_its_offsets_and_what_is_traced_must_be_encoded():
+    model, by = bnb.numpyro_model(bnb.GaussianNB().fit(NUMBERS, Y)), np.linspace(-1.0, 2.0, len(Y))
+    sites = {f"{kind}_{name}": np.array([0.5, 1.0, 2.0]) for kind in ("mu", "sigma2") for name in NUMBERS}
+    sites["class_prob"] = np.array([0.2, 0.3, 0.5])
+    draws_rows = numpyro.handlers.seed(partial(model, NUMBERS, Y, subsample_size=5), 7)
+    index = drawn_rows(draws_rows)
+    found = density_at(sites, draws_rows, offset={"height": by})
+    expected = density_at(sites, model, NUMBERS.iloc[index], Y[index], n_rows=24, offset={"height": by[index]})
+    np.testing.assert_allclose(found, expected, rtol=1e-12)
+    traced = jax.jit(lambda y: log_density(model, (NUMBERS, y), {}, sites)[0])
+    refused("is traced by JAX.*encode", traced, np.arange(24) % 3, error=TypeError)
+
+
+def programs_of_the_docs() -> dict[str, tuple[Any, Any, Any]]:
+    """Classifier, rows and labels of each program in README.md and docs/howto/numpyro_program.md, labels as numbers."""
+    wine, kind = load_wine(return_X_y=True, as_frame=True)
+    melons = bnb.datasets.load_watermelon(language="en")
+    ripe = np.unique(melons.target, return_inverse=True)[1]
+    return {
+        "README": (bnb.GaussianNB(), wine[::15], kind[::15]),
+        "three columns of melons": (bnb.CategoricalNB(), melons.data[["sound", "texture", "touch"]], ripe),
+        "numbers": (bnb.GaussianNB(), wine[["alcohol", "malic_acid"]][::5], kind[::5]),
+        "an array of JAX": (bnb.GaussianNB(), wine.to_numpy()[::15, :2], kind[::15]),
+    }
+
+
+@pytest.mark.slow("compiles samplers")
+@pytest.mark.parametrize("name", programs_of_the_docs())
+def test_programs_of_the_docs_take_labels_of_jax_run_compiled_and_in_batches(name):
+    nb, X, y = programs_of_the_docs()[name]
+    model, y, n = bnb.numpyro_model(nb.fit(X, y)), jnp.asarray(y), len(X)
+    X = jnp.asarray(X) if isinstance(X, np.ndarray) else X
+    rows, drawn = model.encode(X, y), []
+    for data, jit_model_args in (((X, y), False), ((rows,), False), ((rows,), True)):
+        sampler = MCMC(NUTS(model), num_warmup=5, num_samples=5, progress_bar=False, jit_model_args=jit_model_args)
+        sampler.run(jax.random.key(0), *data)
+        drawn.append(sampler.get_samples()["class_prob"])
+    for found in drawn[1:]:
+        np.testing.assert_allclose(found, drawn[0], rtol=1e-2)
+    svi = SVI(partial(model, n_rows=n), AutoNormal(model), numpyro.optim.Adam(0.01), Trace_ELBO())
+    assert np.isfinite(svi.run(jax.random.key(0), 3, X, y, progress_bar=False).losses).all()
+    update, state = jax.jit(svi.update), svi.init(jax.random.key(0), rows)
+    for size in (n, 8, 5):
+        state, loss = update(state, jax.tree.map(lambda v, size=size: v[:size], rows))
+        assert np.isfinite(loss)
+    of_some = SVI(partial(model, subsample_size=6), AutoNormal(model), numpyro.optim.Adam(0.01), Trace_ELBO())
+    assert np.isfinite(of_some.run(jax.random.key(0), 3, rows, progress_bar=False).losses).all()
+
+
+def test_a_model_is_pickled_and_its_source_is_found():
+    nb, X = CASES["mixed"]
+    model = bnb.numpyro_model(nb.fit(X, Y))
+    drawn = {site: v[None] for site, v in seeded_values(model).items()}
+    for module in (pickle, cloudpickle):
+        again = module.loads(module.dumps(model))
+        assert (again.source, again.coords, again.dims) == (model.source, model.coords, model.dims)
+        np.testing.assert_array_equal(density(partial(again, X, Y), drawn), density(partial(model, X, Y), drawn))
+    assert model.source == bnb.numpyro_source(nb)
+    assert inspect.getsource(model) in model.source
+    assert 'numpyro.plate("classes", 3)' in inspect.getsource(model)
+    assert "get_indexer" in inspect.getsource(model.encode)
+    assert list(inspect.signature(model).parameters) == ["X", "y", "n_rows", "offset", "subsample_size"]
+
+
+@every_case
+def test_dimensions_name_every_axis_of_every_site(case):
+    nb, X = CASES[case]
+    model = bnb.numpyro_model(nb.fit(X, Y), None if case not in ("categorical", "multinomial") else "pooled")
+    drawn = Predictive(model, num_samples=1)(jax.random.key(0))
+    for site, values in drawn.items():
+        sizes = [24 if dim == "observation" else len(model.coords[dim]) for dim in model.dims[site]]
+        assert sizes == list(values.shape[1:]), site
+    assert model.coords["class"] == ["ash", "elm", "oak"]
+
+
+@pytest.mark.slow("compiles a sampler")
+def test_arviz_shows_the_names_of_classes_and_levels():
+    import arviz as az
+
+    model = bnb.numpyro_model(bnb.CategoricalNB().fit(LEVELS, Y))
+    sampler = MCMC(NUTS(model), num_warmup=5, num_samples=5, progress_bar=False)
+    sampler.run(jax.random.key(0), LEVELS, Y)
+    data = az.from_numpyro(sampler, coords=model.coords, dims=model.dims)
+    assert data["posterior"]["theta_leaf"].dims == ("chain", "draw", "class", "leaf_level")
+    assert data["posterior"]["theta_leaf"].sel({"class": "elm", "leaf_level": "long"}).shape == (1, 5)
+    assert data["observed_data"]["leaf"].dims == ("observation",)
+
+
+def test_dimensions_are_not_called_as_columns():
+    X = LEVELS.set_axis(["observation", "class", "class_level"], axis=1)
+    model = bnb.numpyro_model(bnb.CategoricalNB().fit(X, Y))
+    assert model.dims["observation"] == model.dims["label"] == ["observation_dim"]
+    assert model.dims["theta_class"] == ["class_dim", "class_level_dim"]
+    assert not set(model.dims) & {*model.coords, *(dim for dims in model.dims.values() for dim in dims)}
+
+
 def test_an_offset_moves_the_means_of_the_rows():
     """The density of numbers about moved means is that of numbers that are moved back."""
     nb = bnb.GaussianNB().fit(NUMBERS, Y)
@@ -178,7 +337,8 @@ def test_hyperparameters_have_the_density_of_their_definition(kind):
 def test_it_is_plain_python_that_notebooks_highlight():
     text = bnb.numpyro_source(bnb.MixedNB().fit(pd.concat([LEVELS, NUMBERS], axis=1), Y))
     defined = ast.parse(text).body
-    assert [node.name for node in defined if isinstance(node, ast.FunctionDef)] == ["model"]
+    functions = [node.name for node in defined if isinstance(node, ast.FunctionDef)]
+    assert functions == ["encode", "sample_cells", "model"]
     assert text._repr_markdown_() == f"```python\n{text}```\n"
     for line in (
         "dist.InverseGamma(",
