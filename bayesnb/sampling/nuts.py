@@ -21,7 +21,7 @@ from bayesnb.fitted import counting
 from bayesnb.fitted.state import Classifier, Fitted, require_posterior
 from bayesnb.model import NaiveBayes, Statistics
 from bayesnb.uncertainty import require_proper, site_names
-from bayesnb.uncertainty.arviz import assemble, assemble_weights
+from bayesnb.uncertainty.arviz import LikelihoodOf, assemble, assemble_weights, require_rows_and_labels
 from bayesnb.uncertainty.class_probabilities import NEW_GROUP, read_groups
 from bayesnb.uncertainty.draws import feature_masks, parameter_shapes, require_drawable, require_room
 from bayesnb.weights.cross_fitting import Kind, TooFewRowsError, cross_fit
@@ -50,6 +50,7 @@ def run_nuts(
     y: object = None,
     sample_weight: object = None,
     groups: object = None,
+    likelihood: LikelihoodOf = "label",
 ) -> Any:
     """Draw parameters, and hyperparameters where the prior has them, by the No-U-Turn sampler.
 
@@ -86,17 +87,23 @@ def run_nuts(
         column or level are kept for these columns only, and `[]` keeps the others alone. Default: all columns. With a
         hyperprior, θ of more than 2²⁴ numbers in all draws (134 MB) is drawn for no column by default, and a warning
         and the attribute "features" of `posterior` say so; all hyperparameters are kept.
-    X, y, sample_weight : array-likes, with `groups` or for a `WeightedNB`
-        Rows that `nb` was fitted to, with the labels and weights with which they were counted.
+    X, y, sample_weight : array-likes, optional
+        With `groups`, and for a `WeightedNB`: rows that `nb` was fitted to, with the labels and weights with which they
+        were counted. Otherwise X and y are rows whose log-likelihoods are added to the result.
     groups : (N,) array-like, optional
         Group of each row, such as a site or an author: partial pooling, see the notes. For a `WeightedNB`, the groups
         with which the weights were fitted; halves of the rows keep them together.
+    likelihood : {"label", "row"}
+        With X and y: whether the groups about rows describe labels given rows, or rows and labels; see `to_arviz`.
 
     Returns
     -------
     arviz.InferenceData under ArviZ 0.23, xarray.DataTree under ArviZ 1.x
         Groups `posterior`, with the variables of `to_arviz` and the hyperparameters, and `sample_stats`. θ is drawn
         exactly given the hyperparameters, also if `features` are some words of a multinomial, whose rest is summed out.
+        With X and y, without `groups`, also the groups `prior`, `log_prior`, `log_likelihood`, `posterior_predictive`,
+        `prior_predictive` and `observed_data` of `to_arviz`, in which hyperparameters have their hyperprior. The
+        density of base measures is constant, and is not in `log_prior`.
         For a `WeightedNB` `posterior` has "temperature" (…), "class_bias" (…, class) and "weight" (…, term), with the
         weights of `weight_table`.
 
@@ -108,8 +115,8 @@ def run_nuts(
         If the classifier has no exact posterior; without a hyperprior and groups, if it averages over binnings,
         contexts, trees or sets of features; with `groups`, if it has columns that cannot be pooled, see the notes.
     ValueError
-        If `hyperprior` is none of the above, or improper. If X and y are missing for a `WeightedNB`, or are given for
-        another classifier without `groups`; if the counts show that the rows were not counted.
+        If `hyperprior` is none of the above, or improper. If X and y are missing for a `WeightedNB` or with `groups`;
+        if the counts show that the rows were not counted. If X and y are given with `features` and without `groups`.
 
     Warns
     -----
@@ -175,16 +182,19 @@ def run_nuts(
     if groups is not None:
         target = read_target(fitted, hyperprior, grouped=True)
         names, statistics = count_groups(fitted, X, y, sample_weight, groups)
-    elif not (X is None and y is None and sample_weight is None):
+    elif sample_weight is not None or (X is not None and features is not None):
+        name = "features" if sample_weight is None else "sample_weight"
         raise ValueError(
-            f"run_nuts: {type(nb).__name__} already holds the statistics of its rows. Pass X, y and sample_weight only "
-            "for a WeightedNB, or together with groups=."
+            f"run_nuts: {name}= cannot be used together with X and y, unless groups= is given. Log-likelihoods are of "
+            f"rows of weight 1, and need the parameters of all columns. Leave out {name}."
         )
     else:
+        require_rows_and_labels(X, y, likelihood)
         target = read_target(fitted, hyperprior)
+    is_evaluated = X is not None and groups is None
     masks = feature_masks(fitted.encoding, features)
     too_large = ""
-    if features is None and target.kind != "none":
+    if features is None and target.kind != "none" and not is_evaluated:
         too_large = _reason_against_parameters(fitted, draws * chains, 1 if names is None else len(names))
     elif target.kind != "none":
         require_room(fitted.prior, masks, draws * chains * (1 if names is None else len(names)))
@@ -194,7 +204,11 @@ def run_nuts(
     if too_large:
         warn(f"run_nuts: {too_large}")
     of_groups = None if names is None else (names, statistics)
-    return assemble(nb, fitted, drawn, shared, transitions, masks, target.kind, of_groups, too_large)
+    of_rows: Any = None
+    if is_evaluated:
+        prior = target.draw_prior(draws * chains, statistics, masks, seed)
+        of_rows = (X, y, likelihood, seed), prior, target.log_prior(drawn, shared, statistics)
+    return assemble(nb, fitted, drawn, shared, transitions, masks, target.kind, of_groups, too_large, of_rows)
 
 
 def _reason_against_parameters(fitted: Fitted, n_draws: int, n_groups: int) -> str:

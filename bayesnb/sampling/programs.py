@@ -22,7 +22,7 @@ import jax.numpy as jnp
 import numpy as np
 import numpyro
 from numpyro import distributions as dist  # Not `import numpyro.distributions as dist`: see `run_nuts`.
-from numpyro.infer import hmc
+from numpyro.infer import Predictive, hmc
 from numpyro.infer.util import constrain_fn, potential_energy, unconstrain_fn
 
 from bayesnb._util.arguments import shown
@@ -31,12 +31,12 @@ from bayesnb._util.precision import float64
 from bayesnb._util.terminal import progress
 from bayesnb.families import LevelCounts, offers
 from bayesnb.families.arrays import Static
-from bayesnb.families.protocol import Expression, Hyperparameter, HyperpriorKind
+from bayesnb.families.protocol import Hyperparameter, HyperpriorKind
 from bayesnb.families.rows import Multinomial
 from bayesnb.model import NaiveBayes, Statistics
 from bayesnb.uncertainty import class_probabilities
 from bayesnb.uncertainty.class_probabilities import Sites, hyperparameter_sites
-from bayesnb.uncertainty.draws import CLASS_PROB, draw_sites
+from bayesnb.uncertainty.draws import CLASS_PROB, draw_sites, evaluate, log_prior_density
 from bayesnb.weights.optimum import Expansion, Groups, WeightPrior, find_parameters
 from bayesnb.weights.terms import CLASS_BIAS, TEMPERATURES, WEIGHT, CrossTerms
 
@@ -271,6 +271,18 @@ class Fixed:
             parameters[CLASS_PROB] = np.repeat(np.exp(np.asarray(classes.log_prob)), n_draws, axis=0)
         return parameters, [{} for _ in range(1 + len(self.sites))]
 
+    def draw_prior(
+        self, n: int, statistics: Statistics, masks: Sequence[np.ndarray], seed: int
+    ) -> tuple[dict[str, np.ndarray], list[dict[str, np.ndarray]]]:
+        """Return n draws of parameters and hyperparameters from the prior, in the form of `finish`."""
+        return draw_sites(self.prior, self.sites, masks, n, seed), [{} for _ in range(1 + len(self.sites))]
+
+    def log_prior(
+        self, drawn: Mapping[str, np.ndarray], shared: Sequence[Mapping[str, np.ndarray]], statistics: Statistics
+    ) -> tuple[dict[str, np.ndarray], list[dict[str, np.ndarray]]]:
+        """Return the log prior density of draws of parameters and hyperparameters, in the form of `finish`."""
+        return log_prior_density(lambda part: self.prior, self.sites, drawn), [{} for _ in shared]
+
 
 def sample_all_parameters(model: NaiveBayes, sites: Sites) -> tuple[jax.Array, list[Any]]:
     """Sample π and θ at NumPyro sites; return log π (C,), and the plug-in likelihood of each block."""
@@ -294,12 +306,6 @@ def sample_parameters(family: Any, sites: Mapping[str, str]) -> Any:
     for parameter in parameters.keys() - values.keys():
         numpyro.deterministic(sites[parameter], parameters[parameter])
     return family.likelihood.from_parameters(**parameters)
-
-
-def evaluate(expression: Expression, sampled: Mapping[str, Any] | None = None) -> dist.Distribution:
-    """NumPyro distribution that an expression of a family stands for, given values of parameters sampled before."""
-    names = {**expression.arguments, **(sampled or {})}
-    return eval(f"dist.{expression.text}", {"dist": dist, "jnp": jnp}, names)
 
 
 def to_site_values(model: NaiveBayes, drawn: Mapping[str, Any], sites: Sites) -> dict[str, Any]:
@@ -423,6 +429,38 @@ class Hierarchy:
                     drawn[site] = np.empty((n_draws * n_groups, *values.shape[1:]))
                 drawn[site][start * n_groups :][: len(values)] = values
         return drawn, [{site: samples[site] for site in part} for part in self.hyperparameters()]
+
+    def draw_prior(
+        self, n: int, statistics: Statistics, masks: Sequence[np.ndarray], seed: int
+    ) -> tuple[dict[str, np.ndarray], list[dict[str, np.ndarray]]]:
+        """Return n draws of parameters and hyperparameters from the prior, in the form of `finish`."""
+        samples = float64(Predictive(self.sample_prior, num_samples=n))(jax.random.key(seed))
+        return self.finish(samples, statistics.scale(0.0), masks, seed)
+
+    @float64
+    def log_prior(
+        self, drawn: Mapping[str, np.ndarray], shared: Sequence[Mapping[str, np.ndarray]], statistics: Statistics
+    ) -> tuple[dict[str, np.ndarray], list[dict[str, np.ndarray]]]:
+        """Return the log prior density of draws of parameters and hyperparameters, in the form of `finish`.
+
+        Base measures, whose prior is uniform on a simplex, are left out: their density is constant.
+        """
+        values = {site: v for part in shared for site, v in part.items()}
+        names, no_rows = hyperparameter_sites(self.prior, self.kind, self.sites), statistics.scale(0.0)
+
+        def prior_of(part: slice) -> NaiveBayes:
+            some = {site: v[part] for site, v in values.items()}
+            return class_probabilities.posteriors_given(self.prior.unit(), no_rows, names, some)
+
+        densities = [
+            {
+                site: (self.alpha if h.distribution is None else evaluate(h.distribution)).log_prob(values[site])
+                for site, h in part.items()
+                if h.of_weights is None
+            }
+            for part in self.hyperparameters()
+        ]
+        return log_prior_density(prior_of, self.sites, drawn), densities
 
     def _restrict(self, family: Any, statistics: Any, keep: np.ndarray) -> tuple[Any, Any, np.ndarray]:
         """Family and statistics of one block, without levels of which no draw is needed, and which positions to keep.

@@ -9,19 +9,26 @@ import warnings
 from collections.abc import Hashable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import replace
-from typing import Any
+from typing import Any, Literal
 
 import jax
 import numpy as np
 
-from bayesnb._util.arguments import require_integer, require_seed
+from bayesnb._util.arguments import require_choice, require_integer, require_seed
 from bayesnb._util.arrays import require_draws
 from bayesnb.encoding import Encoding, Table, ignore_unknown
 from bayesnb.fitted.state import Classifier, Fitted, require_posterior
 from bayesnb.model import Statistics
 from bayesnb.uncertainty import ImproperPosteriorError, draw_parameters, require_proper, site_names
 from bayesnb.uncertainty.class_probabilities import STATISTIC, score_labelled
-from bayesnb.uncertainty.draws import distinct_names, draw_posterior, feature_masks, origin
+from bayesnb.uncertainty.draws import (
+    CLASS_PROB,
+    distinct_names,
+    draw_posterior,
+    feature_masks,
+    log_prior_density,
+    origin,
+)
 from bayesnb.uncertainty.replicates import CellBlock, read_cell_blocks, reason_against_replicates, replicate_rows
 from bayesnb.version import __version__
 
@@ -33,10 +40,19 @@ _GROUP = "group"
 _NUTS = "the No-U-Turn sampler of NumPyro"
 _GENERALISED = "a generalised (Gibbs) posterior: of weights given cross-fitted terms, not of the parameters"
 _MOST_REPLICATED = 2**24
+LikelihoodOf = Literal["label", "row"]
+WithHyperparameters = tuple[Mapping[str, np.ndarray], Sequence[Mapping[str, np.ndarray]]]
+"""Arrays by site: of the parameters, and for the classes and for each block those of hyperparameters."""
 
 
 def to_arviz(
-    nb: Classifier, X: object = None, y: object = None, draws: int = 1000, chains: int = 4, seed: int = 0
+    nb: Classifier,
+    X: object = None,
+    y: object = None,
+    draws: int = 1000,
+    chains: int = 4,
+    seed: int = 0,
+    likelihood: LikelihoodOf = "label",
 ) -> Any:
     """Convert exact posterior draws to an ArviZ object, for summaries, plots, model comparison and NetCDF files.
 
@@ -55,6 +71,10 @@ def to_arviz(
         up to noise, R-hat is 1 and the effective sample size is S.
     seed : int
         Seed of the draws. The posterior draws equal `posterior_draws(nb, chains * draws, seed)`.
+    likelihood : {"label", "row"}
+        What the groups about rows describe: "label", the labels given the rows, p(y_i | x_i, θ), as of a classifier;
+        "row", rows and labels, p(x_i, y_i | θ), as of a generative model. The likelihood of the posterior is that of
+        the rows: choose "row" to check features, and for the sensitivity to the likelihood (`psense_summary`).
 
     Returns
     -------
@@ -66,19 +86,26 @@ def to_arviz(
             `posterior_draws`, (…, class, level) or (…, class, feature).
         prior
             draws of the same variables from the prior; absent if the prior is improper.
+        log_prior
+            log prior density of the draws in "posterior", as `compute_log_prior` of PyMC has it: of the class
+            probabilities, (…), of each simplex of levels, (…, class, theta_simplex), and of each number, (…, class,
+            feature). Absent if the prior is improper, or if a family has no NumPyro program.
         log_likelihood
-            with X and y, in nats, (…, observation): "row" is log p(x_i, y_i | θ), multinomial
-            coefficients and -log x! included; "label" is log p(y_i | x_i, θ).
+            with X and y, in nats, (…, observation): "label" is log p(y_i | x_i, θ); under likelihood="row" "row" is
+            log p(x_i, y_i | θ), multinomial coefficients and -log x! included.
         posterior_predictive
-            with X and y; "label" (…, observation), drawn from P(· | x_i, θ), and each feature under the name of its
-            column, drawn given the observed class of the row, x_i ~ p(x | y_i, θ): a check of p(x | class), for
-            `arviz.plot_ppc` (0.23) and `arviz.plot_ppc_dist` (1.x). With parents, the features of a row are drawn
-            together; features that a `KDB` leaves out are not drawn. Words of a multinomial are one variable, "count"
-            (…, observation, word), and a row keeps its number of words.
+            with X and y; "label" (…, observation), drawn from P(· | x_i, θ). Under likelihood="row" also each feature
+            under the name of its column, drawn given the observed class of the row, x_i ~ p(x | y_i, θ): a check of
+            p(x | class), for `arviz.plot_ppc` (0.23) and `arviz.plot_ppc_dist` (1.x). With parents, the features of a
+            row are drawn together; features that a `KDB` leaves out are not drawn. Words of a multinomial are one
+            variable, "count" (…, observation, word), and a row keeps its number of words.
+        prior_predictive
+            with X and y, if there is a group "prior", the same variables drawn from the prior: a label from the class
+            probabilities, and features given that label.
         observed_data
-            with X and y; "label" (observation,) and the features.
+            with X and y; "label" (observation,), under likelihood="row" also the features.
 
-        Labels and levels are integers in these two groups: positions in the coordinate `class`, and in the coordinate
+        Labels and levels are integers in these three groups: positions in the coordinate `class`, and in the coordinate
         "colour_level" for a column "colour". A Bernoulli feature is 0 or 1, a binned number has the position of its
         cell. A missing cell is missing in each replicate: -1 for levels, NaN for numbers. A variable whose name is
         taken has "_feature" appended, "/" becomes "_", and the attribute "column" has the name of the column. At most
@@ -97,8 +124,8 @@ def to_arviz(
     ImproperPosteriorError
         If a level with concentration 0 has no count.
     ValueError
-        If only one of X and y is given, a label is not known to `nb`, `draws` or `chains` is not positive, or a
-        row has probability 0 under a draw in all classes, to the precision of float64.
+        If only one of X and y is given, a label is not known to `nb`, `draws` or `chains` is not positive, `likelihood`
+        is none of the above, or a row has probability 0 under a draw in all classes, to the precision of float64.
 
     Notes
     -----
@@ -106,8 +133,8 @@ def to_arviz(
 
         p(x_i, y_i | D₋ᵢ) = 1 / E[1 / p(x_i, y_i | θ)]  and  p(y_i | x_i, D₋ᵢ) = 1 / E[1 / p(y_i | x_i, θ)],
 
-    so that `arviz.loo(data, var_name="row")` estimates the leave-one-out score of the generative model and
-    `arviz.loo(data, var_name="label")` that of the classifier (Vehtari, Gelman & Gabry, *Stat. Comput.* 27, 2017).
+    so that `arviz.loo` estimates the leave-one-out score of the classifier, and under likelihood="row" that of the
+    generative model (Vehtari, Gelman & Gabry, *Stat. Comput.* 27, 2017).
     The spread of the draws is the uncertainty about the parameters *if naive Bayes holds*; it is not the error rate of
     the predicted labels.
 
@@ -131,23 +158,30 @@ def to_arviz(
         )
     require_integer("chains", chains)
     require_seed(seed)
-    if (X is None) != (y is None):
-        given, lacking = ("y", "X") if X is None else ("X", "y")
-        raise ValueError(f"{given} was given without {lacking}; likelihoods need both. Pass both or neither.")
+    require_rows_and_labels(X, y, likelihood)
     sample = (int(chains), int(draws))
     n_draws = sample[0] * sample[1]
     require_integer("draws * chains", n_draws)
     prior_seed, predictive_seed = (int(s) for s in np.random.SeedSequence(seed).generate_state(2))
-    drawn = draw_posterior(fitted, n_draws, seed)
+    drawn, prior = draw_posterior(fitted, n_draws, seed), dict[str, np.ndarray]()
     groups = {"posterior": _parameter_dataset(fitted, drawn, sample)}
     with suppress(ImproperPosteriorError):
         require_proper(fitted.encoding, fitted.prior)
-        prior_draws = draw_parameters(fitted.encoding, fitted.prior, n_draws, prior_seed)
-        groups["prior"] = _parameter_dataset(fitted, prior_draws, sample)
+        prior = draw_parameters(fitted.encoding, fitted.prior, n_draws, prior_seed)
+        density = log_prior_density(lambda _: fitted.prior, site_names(fitted.encoding, fitted.prior), drawn)
+        groups |= _prior_groups(fitted, (prior, ()), (density, ()), sample)
     if X is not None:
-        groups |= _row_groups(fitted, X, y, drawn, sample, predictive_seed)
+        groups |= _row_groups(fitted, X, y, likelihood, drawn, prior, sample, predictive_seed)
     sampling = "independent draws: R-hat is 1 and the effective sample size the number of draws, up to noise"
     return _to_arviz_object(nb, groups, sampling, origin(fitted))
+
+
+def require_rows_and_labels(X: object, y: object, likelihood: object) -> None:
+    """Raise ValueError if only one of X and y is given, or `likelihood` is neither "label" nor "row"."""
+    require_choice("likelihood", likelihood, ("label", "row"))
+    if (X is None) != (y is None):
+        given, lacking = ("y", "X") if X is None else ("X", "y")
+        raise ValueError(f"{given} was given without {lacking}; likelihoods need both. Pass both or neither.")
 
 
 def assemble(
@@ -160,6 +194,7 @@ def assemble(
     hyperprior: str,
     of_groups: tuple[Sequence[str], Statistics] | None = None,
     undrawn: str = "",
+    of_rows: tuple[tuple[object, object, LikelihoodOf, int], WithHyperparameters, WithHyperparameters] | None = None,
 ) -> Any:
     """Convert draws of parameters and hyperparameters by a Markov chain to an ArviZ object.
 
@@ -185,28 +220,20 @@ def assemble(
     undrawn : str
         Reason why parameters of blocks are missing, stored as the attribute "features" of `posterior`; "": they are
         not.
+    of_rows : (rows, prior, log_prior), optional
+        Rows (X, y, likelihood, seed) whose likelihoods are added, draws from the prior, and log prior densities.
     """
     sample = next(iter(transitions.values())).shape
     names = None if of_groups is None else of_groups[0]
-    parameters = _parameter_dataset(fitted, drawn, sample, masks, names)
-    axes = [(CLASS, np.ones(len(fitted.encoding.classes), bool))]
-    axes += [(dim, keep) for (dim, _), keep in zip(_last_axes(fitted.encoding), masks, strict=True)]
-    hyper: dict[str, Any] = {}
-    for (dim, keep), hyperparameters in zip(axes, shared, strict=True):
-        for site, values in hyperparameters.items():
-            if values.shape[-1] != len(keep) or values.ndim == 1:  # one number, or one for each simplex
-                simplex = [] if values.ndim == 1 else [f"{site}_simplex"]
-                hyper[site] = ((*_SAMPLE, *simplex), values.reshape(*sample, *values.shape[1:]))
-            elif keep.any():
-                kept = values[..., keep]
-                of_classes = [CLASS] if values.ndim == 3 and dim != CLASS else []
-                lengths = kept.shape[1 : 1 + len(of_classes)]
-                hyper[site] = ((*_SAMPLE, *of_classes, dim), kept.reshape(*sample, *lengths, -1))
-    posterior = parameters.assign(hyper)
+    posterior = _parameter_dataset(fitted, drawn, sample, masks, names, shared)
     if undrawn:
         used = {dim for values in posterior.data_vars.values() for dim in values.dims}
         posterior = posterior.drop_vars(posterior.coords.keys() - used).assign_attrs(features=undrawn)
     groups = {"posterior": posterior, "sample_stats": _transition_dataset(transitions)}
+    if of_rows is not None:
+        (X, y, likelihood, seed), prior, density = of_rows
+        groups |= _prior_groups(fitted, prior, density, sample)
+        groups |= _row_groups(fitted, X, y, likelihood, drawn, prior[0], sample, seed)
     if of_groups is not None:
         # `read_group_draws` reads the arrays of statistics, whose first axis are groups.
         statistics = {}
@@ -371,37 +398,84 @@ def class_names(encoding: Encoding) -> np.ndarray:
 
 
 def _parameter_dataset(
-    fitted: Fitted, drawn: Mapping[str, np.ndarray], sample: Any, masks: Any = None, groups: Sequence[str] | None = None
+    fitted: Fitted,
+    drawn: Mapping[str, np.ndarray],
+    sample: Any,
+    masks: Any = None,
+    groups: Sequence[str] | None = None,
+    shared: Sequence[Mapping[str, np.ndarray]] = (),
 ) -> Any:
     """Return draws of parameters, arrays (S, C, …) by site, as a Dataset (chain, draw, class, level or feature).
 
     `sample` is (chains, draws) with product S; `masks` mark the positions of each block's last axis that were drawn.
-    With names of G `groups` arrays are (S · G, C, …), and "group" stands before "class".
+    With names of G `groups` arrays are (S · G, C, …), and "group" stands before "class". `shared` has draws of
+    hyperparameters for the classes and for each block, with all positions. In place of positions, the last axis may
+    have the simplexes of a block, such as that of concentrations and of log densities.
     """
     encoding = fitted.encoding
-    masks = feature_masks(encoding, None) if masks is None else masks
+    axes: list[tuple[str, Any]] = [(CLASS, class_names(encoding)), *_last_axes(encoding)]
+    own_sites = [{"theta": CLASS_PROB}, *site_names(encoding, fitted.prior)]
+    kept = [np.full(len(axes[0][1]), True), *(feature_masks(encoding, None) if masks is None else masks)]
     of_groups = {} if groups is None else {_GROUP: list(groups)}
-    coordinates: dict[str, Any] = {**of_groups, CLASS: class_names(encoding)}
-    shape = (*sample, *map(len, of_groups.values()))
-    last: dict[str, tuple[str, ...]] = {}
-    for (dim, names), sites, keep in zip(_last_axes(encoding), site_names(encoding, fitted.prior), masks, strict=True):
+    coordinates: dict[str, Any] = {**of_groups}
+    variables: dict[str, Any] = {}
+    for b, ((dim, names), own, keep) in enumerate(zip(axes, own_sites, kept, strict=True)):
         if keep.any():
-            coordinates[dim] = [name for name, wanted in zip(names, keep, strict=True) if wanted]
-        last |= {site: (dim,) for site in sites.values()}
-    variables = {
-        site: ((*_SAMPLE, *of_groups, CLASS, *last.get(site, ())), values.reshape(*shape, *values.shape[1:]))
-        for site, values in drawn.items()
-    }
+            coordinates[dim] = np.asarray(names)[keep]
+        parameters = {site: drawn[site] for site in own.values() if site in drawn}
+        for site, values in (parameters | dict(shared[b] if shared else {})).items():
+            last = [] if values.ndim == 1 else [dim]
+            if last and values.shape[-1] != (keep.sum() if site in parameters else len(keep)):
+                last = [f"{site}_simplex"]
+                coordinates[last[0]] = _simplex_names(fitted, b - 1, values.shape[-1]) if b else [CLASS]
+            elif last and site not in parameters:
+                values = values[..., keep]
+            dims = [*(of_groups if site in parameters else ()), *([CLASS] if b and values.ndim > 2 else ()), *last]
+            if values.size:
+                lengths = [len(coordinates[name]) for name in dims]
+                variables[site] = (*_SAMPLE, *dims), values.reshape(*sample, *lengths)
     return _dataset(variables, sample, coordinates)
+
+
+def _simplex_names(fitted: Fitted, block: int, n: int) -> list[str]:
+    """Return the names of the n simplexes of a block, such as "colour", or "colour | shape=round" of a structure.
+
+    These are all simplexes, or those of at least two levels.
+    """
+    columns, group = fitted.encoding.blocks[block], np.asarray(fitted.prior.blocks[block].group)
+    first, size = np.unique(group, return_index=True, return_counts=True)[1:]
+    within, levels = columns.axis()
+    if levels is None:
+        return [columns.kind]
+    names = []
+    for i in first if len(first) == n else first[size > 1]:
+        parents = ", ".join(f"{parent}={value}" for parent, value in getattr(levels[i], "given", ()))
+        names.append(f"{columns.names[within[i]]}" + f" | {parents}" * bool(parents))
+    return names
+
+
+def _prior_groups(fitted: Fitted, prior: WithHyperparameters, density: WithHyperparameters, sample: Any) -> Any:
+    """Return the groups of draws from the prior, and of log prior densities of the posterior's draws, if any."""
+    groups = {"prior": _parameter_dataset(fitted, prior[0], sample, shared=prior[1])}
+    if density[0]:
+        groups["log_prior"] = _parameter_dataset(fitted, density[0], sample, shared=density[1])
+    return groups
 
 
 # -- rows ----------------------------------------------------------------------------------------
 
 
 def _row_groups(
-    fitted: Fitted, X: object, y: object, drawn: dict[str, np.ndarray], sample: tuple[int, int], seed: int
+    fitted: Fitted,
+    X: object,
+    y: object,
+    likelihood: LikelihoodOf,
+    drawn: Any,
+    prior: Any,
+    sample: tuple[int, int],
+    seed: int,
 ) -> dict[str, Any]:
-    """Return the groups log_likelihood, posterior_predictive and observed_data of labelled rows, by name."""
+    """Return the groups of labelled rows, by name: likelihoods, replicates from posterior and prior, observed cells."""
     table = fitted.table(X)
     what, advice = f"likelihoods of {table.n_rows:,} rows", "Set fewer draws, or pass fewer rows."
     require_draws(sample[1], 3 * table.n_rows, what, advice, chains=sample[0])
@@ -410,29 +484,37 @@ def _row_groups(
     scored = score_labelled(fitted, tuple(r.linear_rows() for r in encoded), label, drawn, seed)
     row, label_given_row, predicted = (values.reshape(*sample, -1) for values in scored)
     dims, observation = (*_SAMPLE, ROW), {ROW: np.arange(len(label))}
-    likelihoods = {"row": (dims, row, {"description": "log p(x, y | parameters)"})}
-    likelihoods["label"] = (dims, label_given_row, {"description": "log p(y | x, parameters)"})
+    log_likelihood = {
+        "label": (dims, label_given_row, {"description": "log p(y | x, parameters)"}),
+        "row": (dims, row, {"description": "log p(x, y | parameters)"}),
+    }
     names: dict[str, Any] = {**observation, CLASS: class_names(fitted.encoding)}
-    predictions: dict[str, Any] = {"label": (dims, predicted.astype(np.int32))}
     observed: dict[str, Any] = {"label": ((ROW,), label.astype(np.int32))}
-    blocks, kept = _replicable(fitted, table, sample)
-    if isinstance(blocks, str):
-        predictive = _dataset(predictions, sample, names, {"features": blocks})
-    else:
-        rng = np.random.default_rng([seed, 1])
-        first = {k: v.reshape(*sample, *v.shape[1:])[:, :kept].reshape(-1, *v.shape[1:]) for k, v in drawn.items()}
-        parts = [values for _, values in replicate_rows(fitted, first, label, blocks, rng)]
+    draws_of: dict[str, Any] = {"posterior_predictive": (drawn, predicted, label)}
+    rng = np.random.default_rng([seed, 1])
+    if prior:
+        below = np.cumsum(prior[CLASS_PROB], axis=1)[:, :-1]
+        uniform = np.random.default_rng([seed, 2]).random((len(below), len(label)))
+        simulated = sum((uniform >= p[:, None] for p in below.T), np.zeros(uniform.shape, int))
+        draws_of["prior_predictive"] = prior, simulated, simulated
+    blocks, kept = _replicable(fitted, table, sample) if likelihood == "row" else ("", 0)
+    groups = {"log_likelihood": _dataset({likelihood: log_likelihood[likelihood]}, sample, observation)}
+    for group, (draws, labels, classes) in draws_of.items():
+        predictions: dict[str, Any] = {"label": (dims, labels.reshape(*sample, -1).astype(np.int32))}
+        if isinstance(blocks, str):
+            groups[group] = _dataset(predictions, sample, names, {"features": blocks} if blocks else None)
+            continue
+        first = {k: v.reshape(*sample, *v.shape[1:])[:, :kept].reshape(-1, *v.shape[1:]) for k, v in draws.items()}
+        classes = np.broadcast_to(classes, (sample[0] * sample[1], len(label))).reshape(*sample, -1)[:, :kept]
+        parts = [values for _, values in replicate_rows(fitted, first, classes.reshape(-1, len(label)), blocks, rng)]
         tables = map(np.concatenate, zip(*parts, strict=True))
         cells = [values.reshape(sample[0], kept, *values.shape[1:]) for values in tables]
         replicates, levels = _cell_variables(blocks, cells, dims)
-        observed |= _cell_variables(blocks, [block.values for block in blocks], (ROW,))[0]
-        names |= levels
-        predictive = _dataset(predictions, sample, names).isel(draw=slice(kept)).assign(replicates)
-    return {
-        "log_likelihood": _dataset(likelihoods, sample, observation),
-        "posterior_predictive": predictive,
-        "observed_data": _dataset(observed, None, names),
-    }
+        groups[group] = _dataset(predictions, sample, names | levels).isel(draw=slice(kept)).assign(replicates)
+    if not isinstance(blocks, str):
+        cells_of_rows, levels = _cell_variables(blocks, [block.values for block in blocks], (ROW,))
+        observed, names = observed | cells_of_rows, names | levels
+    return groups | {"observed_data": _dataset(observed, None, names)}
 
 
 def _replicable(fitted: Fitted, table: Table, sample: tuple[int, int]) -> tuple[list[CellBlock] | str, int]:

@@ -8,6 +8,7 @@ from hashlib import blake2b
 from typing import Any
 
 import jax
+import jax.numpy as jnp
 import numpy as np
 
 from bayesnb._util.arguments import require_integer, require_seed
@@ -16,7 +17,7 @@ from bayesnb._util.precision import float64
 from bayesnb.encoding import Encoding
 from bayesnb.families import offers
 from bayesnb.families.arrays import Tree, kernel, xp
-from bayesnb.families.protocol import Prior, Replayer, Variates
+from bayesnb.families.protocol import Expression, Prior, Replayer, Variates
 from bayesnb.fitted.scoring import plug_in
 from bayesnb.fitted.state import Classifier, Fitted, require_posterior
 from bayesnb.model import NaiveBayes
@@ -309,6 +310,61 @@ def _draw(family: Prior, draws: int, rng: np.random.Generator) -> dict[str, np.n
                 drawn[name] = np.empty((draws, *values.shape[1:]))
             drawn[name][start : start + chunk] = values[: draws - start]
     return drawn
+
+
+# -- densities of draws ---------------------------------------------------------------------------
+
+
+def evaluate(expression: Expression, sampled: Mapping[str, Any] | None = None) -> Any:
+    """NumPyro distribution that an expression of a family stands for, given values of parameters sampled before."""
+    from numpyro import distributions as dist
+
+    names = {**expression.arguments, **(sampled or {})}
+    return eval(f"dist.{expression.text}", {"dist": dist, "jnp": jnp}, names)
+
+
+@float64
+def log_prior_density(
+    prior_of: Callable[[slice], NaiveBayes], sites: Sequence[Mapping[str, str]], drawn: Mapping[str, np.ndarray]
+) -> dict[str, np.ndarray]:
+    """Log prior density of draws of the parameters, by site; empty if a family has no NumPyro program.
+
+    Numbers have a density each, (S, C, F), and each simplex of at least two levels has one, (S, C, G); the class
+    probabilities have one, (S,), unless they are known.
+
+    Parameters
+    ----------
+    prior_of : function of a slice of the draws
+        Prior, in which a block has C classes, or as many for each of these draws, as `posteriors_given` returns.
+    sites : sequence of dict
+        For each block the site of each parameter.
+    drawn : dict of (S, C, K) arrays
+        Draws of the parameters by site.
+    """
+
+    def of_part(part: slice) -> dict[str, np.ndarray]:
+        """Densities of some of the draws."""
+        prior, densities = prior_of(part), dict[str, np.ndarray]()
+        if not all(offers(family, "program") for family in prior.blocks):
+            return {}
+        classes = [] if prior.class_prior.fixed else [(prior.class_prior, {"theta": CLASS_PROB})]
+        for family, names in (*classes, *zip(prior.blocks, sites, strict=True)):
+            given = {name: drawn[site][part] for name, site in names.items()}
+            n_classes = len(jax.tree.leaves(family)[0])
+            values = family.to_sites({name: v.reshape(-1, n_classes, v.shape[-1]) for name, v in given.items()})
+            place = family.to_sites({name: np.arange(v.shape[-1]) for name, v in given.items()})
+            for name, v in given.items():
+                every = {s.parameter + s.suffix: s.distribution for s in family.program() if s.parameter == name}
+                if every:
+                    density = [evaluate(each, values).log_prob(values[key]) for key, each in every.items()]
+                    order = np.argsort(np.concatenate([place[key].reshape(len(place[key]), -1)[:, 0] for key in every]))
+                    shape = v.shape[:1] if v.ndim == 2 else (*v.shape[:2], -1)
+                    densities[names[name]] = np.concatenate(density, axis=-1)[..., order].reshape(shape)
+        return densities
+
+    step = max(1, _MOST_CELLS // sum(values[0].size for values in drawn.values()))
+    parts = [of_part(slice(start, start + step)) for start in range(0, len(drawn[CLASS_PROB]), step)]
+    return {site: np.concatenate([part[site] for part in parts]) for site in parts[0]}
 
 
 # -- variates from NumPy for kernels -------------------------------------------------------------

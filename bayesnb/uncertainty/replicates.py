@@ -149,8 +149,8 @@ def replicate_rows(
         State of the classifier whose parameters were drawn.
     drawn : dict {site: (S, ...) array}
         Draws of the parameters.
-    label : (N,) int array
-        Position of the class of each row.
+    label : (N,) or (S, N) int array
+        Position of the class of each row, or of each row under each draw.
     blocks : sequence of CellBlock
         Observed cells: those that are missing are missing in each replicate, and a row keeps its number of words.
     rng : numpy.random.Generator
@@ -165,21 +165,22 @@ def replicate_rows(
     """
     encoding, posterior = fitted.encoding, fitted.posterior
     n_draws, n_classes = drawn[CLASS_PROB].shape
+    label = np.broadcast_to(label, (n_draws, label.shape[-1]))
     width = max(1, sum(int(columns.sizes().sum()) for columns in encoding.blocks))
-    step = max(1, _MOST_CELLS // (width * max(1, len(label))))
+    step = max(1, _MOST_CELLS // (width * max(1, label.shape[1])))
     missing = [block.missing for block in blocks]
     for start in range(0, n_draws, step):
         part = slice(start, min(start + step, n_draws))
         n = part.stop - part.start
         likelihoods = stacked_likelihood(encoding, posterior, drawn, part).likelihoods
-        of_label = (np.arange(n)[:, None] * n_classes + label).ravel()
+        of_label = (np.arange(n)[:, None] * n_classes + label[part]).ravel()
         values = []
         each = zip(encoding.blocks, posterior.blocks, likelihoods, blocks, missing, strict=True)
         for columns, family, stacked, block, absent in each:
             likelihood = jax.tree.map(partial(np.take, indices=of_label, axis=0), stacked)
             total = 1 if block.total is None else np.tile(block.total, n)
             cells = columns.decode(simulate_cells(columns, family, likelihood, rng, total))
-            table = cells.reshape(n, len(label), -1).astype(np.float64 if block.levels is None else np.int32)
+            table = cells.reshape(n, label.shape[1], -1).astype(np.float64 if block.levels is None else np.int32)
             table[:, absent] = np.nan if block.levels is None else -1
             values.append(table)
         yield part, values

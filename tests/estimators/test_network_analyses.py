@@ -243,7 +243,7 @@ def depth(brute, j):
 
 @pytest.mark.slow("compiles kernels of its own")
 def test_arviz():
-    data = bnb.to_arviz(fitted("network"), X[:6], Y[:6], draws=30, chains=2, seed=3)
+    data = bnb.to_arviz(fitted("network"), X[:6], Y[:6], draws=30, chains=2, seed=3, likelihood="row")
     theta = data["posterior"]["theta"]
     names = theta.coords["level"].values.tolist()
     assert names[:2] == ["0=u", "0=v"]

@@ -378,7 +378,7 @@ def test_a_file_a_checkpoint_and_blocks_hold_it(tmp_path):
 
 def test_arviz_has_its_draws_and_likelihoods():
     X, y = some_rows(8, 3)
-    data = bnb.to_arviz(fit(X, y), X, y, draws=3, chains=2)
+    data = bnb.to_arviz(fit(X, y), X, y, draws=3, chains=2, likelihood="row")
     drawn = {name: data["posterior"][name].to_numpy()[0, 0] for name in ("prob", "class_prob")}
     label = np.array([CLASSES.index(c) for c in y])
     expected = np.nansum(stats.geom.logpmf(X + 1, drawn["prob"][label]), axis=1) + np.log(drawn["class_prob"][label])

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import ast
 import inspect
+import math
 import pickle
 from functools import partial
 from typing import Any
@@ -373,6 +374,60 @@ def test_a_changed_line_is_another_hyperprior():
         mine, theirs = np.log(changed[site]), np.log(data["posterior"][site].to_numpy())
         # As many draws, and of as many effective ones: the error of the difference is √2 times that of a mean.
         assert abs(errors(mine - theirs.mean())) < 4.5 * np.sqrt(2.0)
+
+
+@pytest.mark.slow("NUTS compiles for seconds")
+@pytest.mark.filterwarnings("ignore:NUTS")
+@pytest.mark.parametrize(
+    ("case", "kind"), [("mixed", None), ("mixed", "pooled"), ("network", "symmetric"), ("multinomial", "pooled")]
+)
+def test_run_nuts_with_rows_has_the_densities_of_the_program(case, kind):
+    """Σ log_prior + Σ log_likelihood is the log density of the text at each draw of parameters and hyperparameters."""
+    nb, X = CASES[case]
+    nb, options = nb.fit(X, Y), {"draws": 20, "warmup": 20, "chains": 2, "progress": False}
+    data = bnb.run_nuts(nb, kind, X=X, y=Y, likelihood="row", **options)
+    drawn = {site: v.to_numpy().reshape(40, *v.shape[2:]) for site, v in data["posterior"].data_vars.items()}
+    values = values_by_column(nb, drawn)
+    constant = 0.0
+    for site in drawn.keys() - set(bnb.posterior_draws(nb, 1)):
+        if site in ("loc", "rate"):
+            values |= {f"{site}_{name}": drawn[site][:, j] for j, name in enumerate(NUMBERS)}
+        elif site == "base_measure" and case == "multinomial":
+            values[site], constant = drawn[site], np.log(2.0)  # Γ(3), the density of a uniform base measure
+        elif site.startswith("base_measure"):
+            tables = nb.encoding_.blocks[0].tables(drawn[site])
+            values |= {f"{site}_{name}": t for name, t in zip(nb.encoding_.blocks[0].names, tables, strict=True)}
+            constant = sum(t[0].size / t.shape[-1] * math.lgamma(t.shape[-1]) for t in tables)
+        else:
+            values[site] = drawn[site]
+    model = bnb.numpyro_model(nb, kind)
+    prior = sum(v.to_numpy().reshape(40, -1).sum(axis=1) for v in data["log_prior"].data_vars.values())
+    found = prior + constant + data["log_likelihood"]["row"].to_numpy().reshape(40, -1).sum(axis=1)
+    np.testing.assert_allclose(found, density(partial(model, X, Y), values), rtol=1e-9)
+    for group in ("prior", "posterior"):
+        assert {k: v.dims for k, v in data[group].data_vars.items()} == {
+            k: v.dims for k, v in data["posterior"].data_vars.items()
+        }
+    for group in ("prior_predictive", "posterior_predictive", "observed_data"):
+        assert "label" in data[group]
+    if case == "network":
+        many = bnb.run_nuts(nb, kind, X=X, y=Y, **options | {"draws": 1000, "warmup": 10})["prior"]
+        log_alpha = np.log(many["class_alpha"].to_numpy().ravel())
+        assert stats.kstest(log_alpha, stats.norm(-1.0, 1.5).cdf).pvalue > 1e-3
+        np.testing.assert_allclose(many["class_prob"].mean(("chain", "draw")), 1 / 3, atol=0.05)
+    else:
+        exact = bnb.to_arviz(nb, X, Y, draws=20, chains=2)
+        assert {k: v.dims for k, v in exact["log_prior"].data_vars.items()} == {
+            k: v.dims for k, v in data["log_prior"].data_vars.items()
+        }
+
+
+def test_rows_of_run_nuts_need_all_parameters_and_no_weights():
+    nb = bnb.CategoricalNB().fit(LEVELS, Y)
+    refused("y was given without X", bnb.run_nuts, nb, y=Y)
+    refused("likelihood='rows'", bnb.run_nuts, nb, X=LEVELS, y=Y, likelihood="rows")
+    refused("features= cannot be used together with X and y", bnb.run_nuts, nb, X=LEVELS, y=Y, features=["leaf"])
+    refused("sample_weight= cannot be used", bnb.run_nuts, nb, X=LEVELS, y=Y, sample_weight=np.ones(24))
 
 
 def sample(model: Any, X: Any) -> dict[str, np.ndarray]:

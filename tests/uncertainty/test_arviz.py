@@ -18,6 +18,7 @@ from bayesnb import (
     ImproperPosteriorError,
     MixedNB,
     MultinomialNB,
+    NetworkNB,
     PoissonNB,
     posterior_draws,
 )
@@ -108,13 +109,18 @@ def log_joint(posterior, X, kinds):
 @each
 def test_names_and_likelihoods(nb, X, kinds):
     nb = nb.fit(X, Y)
-    data = to_arviz(nb, X, Y, draws=6, chains=2, seed=3)
+    data = to_arviz(nb, X, Y, draws=6, chains=2, seed=3, likelihood="row")
     joint = log_joint(data["posterior"], X, kinds)
     own = joint[:, :, np.arange(N), nb.classes_.searchsorted(Y)]
-    found = data["log_likelihood"]
-    assert found["row"].dims == found["label"].dims == ("chain", "draw", "observation")
-    np.testing.assert_allclose(found["row"].values, own, rtol=1e-10, atol=1e-10)
-    np.testing.assert_allclose(found["label"].values, own - logsumexp(joint, axis=3), rtol=1e-9, atol=1e-10)
+    found = data["log_likelihood"]["row"]
+    of_label = to_arviz(nb, X, Y, draws=6, chains=2, seed=3)
+    found_label = of_label["log_likelihood"]["label"]
+    assert found.dims == found_label.dims == ("chain", "draw", "observation")
+    np.testing.assert_allclose(found.values, own, rtol=1e-10, atol=1e-10)
+    np.testing.assert_allclose(found_label.values, own - logsumexp(joint, axis=3), rtol=1e-9, atol=1e-10)
+    for group in ("posterior_predictive", "prior_predictive", "observed_data"):
+        assert list(of_label[group].data_vars) == ["label"]
+        assert set(data[group].data_vars) >= {"label", *(c for c in X if kinds[c] != "multinomial")}
     assert nb.classes_[data["observed_data"]["label"].values].tolist() == Y.tolist()
     assert data["observed_data"]["class"].values.tolist() == nb.classes_.tolist()
     drawn = posterior_draws(nb, 12, seed=3)
@@ -126,7 +132,7 @@ def test_names_and_likelihoods(nb, X, kinds):
             assert found[name].dims[:3] == ("chain", "draw", "class")
             assert found[name].shape == (2, 6, *values.shape[1:])
             assert np.array_equal(found[name].values.reshape(values.shape), values) == (group == "posterior")
-    for group in ("posterior", "prior", "log_likelihood", "posterior_predictive", "observed_data"):
+    for group in ("posterior", "prior", "log_prior", "log_likelihood", "prior_predictive", "observed_data"):
         assert not set(data[group].data_vars) & set(data[group].dims)
     dims = {variable.dims[3:] for variable in data["posterior"].data_vars.values()} - {()}
     levels = sum(kind in ("categorical", "bernoulli") for kind in set(kinds.values()))
@@ -136,12 +142,77 @@ def test_names_and_likelihoods(nb, X, kinds):
 
 
 @pytest.mark.slow("compiles kernels of its own")
+def test_log_prior_of_each_parameter():
+    """By SciPy, from the draws in the file; simplexes go by the names of their columns."""
+    prior, data = MIXED.fit(FRAME, Y).prior_, to_arviz(MIXED, draws=5, chains=2)
+    posterior, found = data["posterior"], data["log_prior"]
+    dims = {name: variable.dims[2:] for name, variable in found.data_vars.items()}
+    assert dims == {
+        "class_prob": (),
+        "theta_categorical": ("class", "theta_categorical_simplex"),
+        "theta_bernoulli": ("class", "theta_bernoulli_simplex"),
+        "theta_multinomial": ("class", "theta_multinomial_simplex"),
+        "mu": ("class", "feature_gaussian"),
+        "sigma2": ("class", "feature_gaussian"),
+        "rate": ("class", "feature_poisson"),
+    }
+    assert found["theta_categorical_simplex"].values.tolist() == ["colour", "leaf"]
+
+    def dirichlet(theta):
+        return stats.dirichlet(np.ones(len(theta))).logpdf(theta / theta.sum())
+
+    for c, name in enumerate(("colour", "leaf")):
+        levels = [level for level in posterior["level_categorical"].values if level.startswith(name)]
+        theta = posterior["theta_categorical"].sel(level_categorical=levels).values
+        expected = np.apply_along_axis(dirichlet, -1, theta)
+        np.testing.assert_allclose(found["theta_categorical"].values[..., c], expected, rtol=1e-12)
+    expected = np.apply_along_axis(dirichlet, -1, posterior["class_prob"].values)
+    np.testing.assert_allclose(found["class_prob"].values, expected, rtol=1e-12)
+    numbers, counts = (
+        next(f for f in prior.blocks if hasattr(f, "rate") and hasattr(f, "kappa") == k) for k in (True, False)
+    )
+    sigma2, mu, rate = (posterior[name].values for name in ("sigma2", "mu", "rate"))
+    expected = stats.invgamma.logpdf(sigma2, numbers.concentration, scale=numbers.rate)
+    np.testing.assert_allclose(found["sigma2"].values, expected, rtol=1e-10)
+    expected = stats.norm.logpdf(mu, numbers.loc, np.sqrt(sigma2 / numbers.kappa))
+    np.testing.assert_allclose(found["mu"].values, expected, rtol=1e-10)
+    expected = stats.gamma.logpdf(rate, counts.concentration, scale=1 / counts.rate)
+    np.testing.assert_allclose(found["rate"].values, expected, rtol=1e-10)
+
+
+@pytest.mark.slow("compiles kernels of its own")
+def test_simplexes_of_a_structure_are_named_by_the_values_of_parents():
+    X = pd.DataFrame({"a": list("uvw") * 8, "b": list("xy") * 12})
+    data = to_arviz(NetworkNB({"a": "b", "b": None}).fit(X, ["n", "y"] * 12), draws=4)
+    density, theta = data["log_prior"]["theta"], data["posterior"]["theta"]
+    assert sorted(density["theta_simplex"].values) == ["a | b=x", "a | b=y", "b"]
+    given = theta.sel(level=["a=u | b=y", "a=v | b=y", "a=w | b=y"]).values
+    expected = stats.dirichlet(np.ones(3)).logpdf((given / given.sum(-1, keepdims=True)).reshape(-1, 3).T)
+    found = density.sel(theta_simplex="a | b=y").values.ravel()
+    np.testing.assert_allclose(found, expected, rtol=1e-12)
+
+
+@pytest.mark.slow("compiles kernels of its own")
+def test_tables_from_the_prior_have_the_distribution_of_their_own_draws():
+    nb = MIXED.fit(FRAME, Y)
+    data = to_arviz(nb, FRAME, Y, draws=1500, chains=2, likelihood="row")
+    prior, simulated = data["prior"], data["prior_predictive"]
+    label = simulated["label"].values
+    for c in range(3):
+        p = np.broadcast_to(prior["class_prob"].values[..., c, None], label.shape)
+        assert abs((label == c).sum() - p.sum()) < 4.5 * np.sqrt((p * (1 - p)).sum())
+    theta = prior["theta_bernoulli"].sel(level_bernoulli="ripe=present").values
+    p = np.take_along_axis(theta, label, axis=2)  # that of the simulated label, not of the observed one
+    assert abs(simulated["ripe"].values.sum() - p.sum()) < 4.5 * np.sqrt((p * (1 - p)).sum())
+
+
+@pytest.mark.slow("compiles kernels of its own")
 def test_average_likelihood_of_a_row_is_its_predictive():
     """E p(x, y | θ) = p(D, x, y) / p(D), from the evidences of fits with and without the row."""
     X, y = FRAME.iloc[:-1], Y[:-1]
     nb = MIXED.fit(X, y)
     before = nb.log_evidence_
-    data = to_arviz(nb, FRAME.iloc[-1:], Y[-1:], draws=5000)
+    data = to_arviz(nb, FRAME.iloc[-1:], Y[-1:], draws=5000, likelihood="row")
     scores = data["log_likelihood"]["row"].values.ravel()
     # Levels and scales are learned from the data: the prior of the first fit has to stay.
     after = MixedNB(bernoulli=["ripe"], poisson=["spots"], multinomial=["a", "b"], prior=nb.prior_)
@@ -211,6 +282,7 @@ def test_labels_of_other_types(labels, names, tmp_path):
         ({"X": COUNTS, "y": Y[:-1]}, "12"),
         ({"draws": 0}, "draws=0"),
         ({"chains": 1.5}, "chains=1.5"),
+        ({"X": COUNTS, "y": Y, "likelihood": "column"}, "likelihood='column'"),
     ],
 )
 def test_bad_input(arguments, message):

@@ -30,7 +30,7 @@ MIXED = bnb.MixedNB(numbers="gaussian", bernoulli=["ripe"], poisson=["spots"], m
 
 @pytest.fixture(scope="module")
 def data():
-    return bnb.to_arviz(MIXED.fit(FRAME, Y), FRAME, Y, draws=600, chains=2, seed=4)
+    return bnb.to_arviz(MIXED.fit(FRAME, Y), FRAME, Y, draws=600, chains=2, seed=4, likelihood="row")
 
 
 def of_class(data, site, where):
@@ -98,7 +98,7 @@ def test_rows_of_a_structure_are_replicated_together():
     y = RNG.integers(0, 2, 400)
     agree = {}
     for nb in (bnb.TAN(), bnb.SPODE(1), bnb.NetworkNB({"0": "1"}), bnb.CategoricalNB()):
-        replicated = bnb.to_arviz(nb.fit(X, y), X, y, draws=20, chains=1)["posterior_predictive"]
+        replicated = bnb.to_arviz(nb.fit(X, y), X, y, draws=20, chains=1, likelihood="row")["posterior_predictive"]
         agree[type(nb).__name__] = float((replicated["0"] == replicated["1"]).mean())
     observed = (X[:, 0] == X[:, 1]).mean()
     for name in ("TAN", "SPODE", "NetworkNB"):
@@ -110,7 +110,7 @@ def test_features_that_a_structure_leaves_out_are_not_replicated():
     y = np.repeat([0, 1], 40)
     X = np.c_[RNG.integers(0, 3, (80, 2)), np.where(RNG.random(80) < 0.1, 1 - y, y), RNG.integers(0, 3, 80)]
     nb = bnb.KDB().fit(X, y)
-    data = bnb.to_arviz(nb, X, y, draws=30, chains=2)
+    data = bnb.to_arviz(nb, X, y, draws=30, chains=2, likelihood="row")
     names = set(map(str, nb.fitted_.encoding.blocks[0].names))
     assert "2" in names
     assert len(names) < 4
@@ -121,11 +121,11 @@ def test_features_that_a_structure_leaves_out_are_not_replicated():
 
 def test_labels_alone_where_rows_cannot_be_drawn():
     X, y = RNG.integers(0, 2, (30, 3)), RNG.integers(0, 2, 30)
-    data = bnb.to_arviz(bnb.TreeAveragedNB().fit(X, y), X, y, draws=5)["posterior_predictive"]
+    data = bnb.to_arviz(bnb.TreeAveragedNB().fit(X, y), X, y, draws=5, likelihood="row")["posterior_predictive"]
     assert list(data.data_vars) == ["label"]
     assert "average over trees cannot be simulated" in data.attrs["features"]
     parts = X + 0.5
-    data = bnb.to_arviz(bnb.MultinomialNB().fit(parts, y), parts, y, draws=5)["posterior_predictive"]
+    data = bnb.to_arviz(bnb.MultinomialNB().fit(parts, y), parts, y, draws=5, likelihood="row")["posterior_predictive"]
     assert (
         f"X: the count at row 0, column '0' is {parts[0, 0]}; word counts must be whole numbers"
         in data.attrs["features"]
@@ -135,14 +135,14 @@ def test_labels_alone_where_rows_cannot_be_drawn():
 def test_number_of_replicated_values_is_bounded(monkeypatch):
     X, y = RNG.integers(0, 2, (30, 3)), RNG.integers(0, 2, 30)
     nb = bnb.CategoricalNB().fit(X, y)
-    full = bnb.to_arviz(nb, X, y, draws=9, chains=2)["posterior_predictive"]
+    full = bnb.to_arviz(nb, X, y, draws=9, chains=2, likelihood="row")["posterior_predictive"]
     monkeypatch.setattr(arviz, "_MOST_REPLICATED", 2 * 30 * 3 * 4)
-    data = bnb.to_arviz(nb, X, y, draws=9, chains=2)
+    data = bnb.to_arviz(nb, X, y, draws=9, chains=2, likelihood="row")
     assert data["posterior_predictive"]["0"].shape == (2, 4, 30)
     assert data["posterior_predictive"]["label"].values.tolist() == full["label"].values[:, :4].tolist()
     assert data["log_likelihood"]["row"].shape == (2, 9, 30)
     monkeypatch.setattr(arviz, "_MOST_REPLICATED", 2 * 30 * 3 - 1)
-    data = bnb.to_arviz(nb, X, y, draws=9, chains=2)["posterior_predictive"]
+    data = bnb.to_arviz(nb, X, y, draws=9, chains=2, likelihood="row")["posterior_predictive"]
     assert data["label"].shape == (2, 9, 30)
     assert "more than 179 values" in data.attrs["features"]
 
@@ -152,7 +152,7 @@ def test_names_that_are_taken(tmp_path):
     X = pd.DataFrame(RNG.choice(["u", "v"], (20, 7)), columns=columns)
     X["a/b"] = RNG.normal(size=20)
     y = RNG.integers(0, 2, 20)
-    data = bnb.to_arviz(bnb.MixedNB(numbers="gaussian").fit(X, y), X, y, draws=4)
+    data = bnb.to_arviz(bnb.MixedNB(numbers="gaussian").fit(X, y), X, y, draws=4, likelihood="row")
     replicated = data["posterior_predictive"]
     assert sorted(v.attrs["column"] for v in replicated.data_vars.values() if "column" in v.attrs) == sorted(columns)
     assert len(replicated.data_vars) == 8

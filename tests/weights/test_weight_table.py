@@ -319,7 +319,8 @@ def test_bad_arguments_of_nuts(weighted):
         y=LABEL[one],
     )
     refused("draws=0 must be a positive integer", bnb.run_nuts, weighted, draws=0, **rows)
-    refused("Pass X, y and sample_weight only for a WeightedNB", bnb.run_nuts, weighted.estimator_, **rows)
+    weights = np.ones(len(LABEL))
+    refused("run_nuts: sample_weight= cannot", bnb.run_nuts, weighted.estimator_, **rows, sample_weight=weights)
     here = LABEL != "elm"
     later = copy(of_two_classes()).partial_fit(LEVELS[:4], ["elm"] * 4, classes=["elm"])
     said = r"run_nuts: the classifier has the classes \['ash', 'elm', .*Fit the weights again by nb.weigh\(X, y\)"
