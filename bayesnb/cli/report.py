@@ -498,7 +498,7 @@ def write_posterior(nb: NaiveBayesClassifier, n_parameters: int, path: Path) -> 
     if n_parameters > _PARAMETERS:
         return f"Draws of {n_parameters:,} parameters are too large for a file: {path.name} is not written. {_MORE}"
     draws = min(_DRAWS, _DRAWN_NUMBERS // (2 * _CHAINS * n_parameters))
-    posterior = to_arviz(nb, draws=draws, chains=_CHAINS)
+    posterior: Any = to_arviz(nb, draws=draws, chains=_CHAINS)
     # HDF5 does not survive a full disk: what it could not write it tries again when Python ends, and crashes.
     path.write_bytes(bytes(_HEADERS + int(1.05 * sum(group.nbytes for group in posterior.values()))))
     posterior.to_netcdf(str(path))

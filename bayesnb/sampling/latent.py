@@ -30,7 +30,7 @@ from bayesnb.fitted.state import Fitted
 from bayesnb.model import JointLikelihood, NaiveBayes, Statistics
 from bayesnb.sampling.nuts import diagnose, require_run
 from bayesnb.uncertainty import require_proper, site_names
-from bayesnb.uncertainty.arviz import assemble_latent
+from bayesnb.uncertainty.arviz import ArvizData, assemble_latent
 from bayesnb.uncertainty.class_probabilities import Sites
 from bayesnb.uncertainty.draws import CLASS_PROB, HostVariates, parameter_shapes, stack_as_classes
 
@@ -239,7 +239,7 @@ def sample_latent(
     sample_weight: object = None,
     y: object = None,
     progress: bool = True,
-) -> Any:
+) -> ArvizData:
     """Draw from the posterior of a latent class model, by Gibbs sampling.
 
     Parameters

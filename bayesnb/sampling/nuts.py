@@ -21,7 +21,7 @@ from bayesnb.fitted import counting
 from bayesnb.fitted.state import Classifier, Fitted, require_posterior
 from bayesnb.model import NaiveBayes, Statistics
 from bayesnb.uncertainty import require_proper, site_names
-from bayesnb.uncertainty.arviz import LikelihoodOf, assemble, assemble_weights, require_rows_and_labels
+from bayesnb.uncertainty.arviz import ArvizData, LikelihoodOf, assemble, assemble_weights, require_rows_and_labels
 from bayesnb.uncertainty.class_probabilities import NEW_GROUP, read_groups
 from bayesnb.uncertainty.draws import feature_masks, parameter_shapes, require_drawable, require_room
 from bayesnb.weights.cross_fitting import Kind, TooFewRowsError, cross_fit
@@ -51,7 +51,7 @@ def run_nuts(
     sample_weight: object = None,
     groups: object = None,
     likelihood: LikelihoodOf = "label",
-) -> Any:
+) -> ArvizData:
     """Draw parameters, and hyperparameters where the prior has them, by the No-U-Turn sampler.
 
     For a `WeightedNB` the draws are of the weights of its terms, given cross-fitted terms: see the notes.

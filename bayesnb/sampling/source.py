@@ -16,7 +16,7 @@ from collections import Counter
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import fields
 from hashlib import blake2b
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, Protocol
 
 import numpy as np
 
@@ -197,6 +197,12 @@ def numpyro_source(nb: Classifier, hyperprior: object = None) -> Source:
     return numpyro_model(nb, hyperprior).source
 
 
+class _Encode(Protocol):
+    """Function `encode` of the text."""
+
+    def __call__(self, X: object = None, y: object = None) -> dict[str, np.ndarray]: ...
+
+
 class NumpyroModel:
     """Generative model of a classifier as a NumPyro program, which `numpyro_model` returns.
 
@@ -230,7 +236,8 @@ class NumpyroModel:
         linecache.cache[name] = len(source), None, source.splitlines(keepends=True), name  # for `inspect.getsource`
         namespace: dict[str, Any] = {"__name__": "numpyro_source"}
         exec(compile(source, name, "exec"), namespace)
-        self.encode, self.__wrapped__ = namespace["encode"], namespace["model"]
+        self.encode: _Encode = namespace["encode"]
+        self.__wrapped__ = namespace["model"]
 
     def __call__(self, *args: Any, **kwargs: Any) -> None:
         """Run the function `model` of the text."""

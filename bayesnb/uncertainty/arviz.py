@@ -9,7 +9,7 @@ import warnings
 from collections.abc import Hashable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import replace
-from typing import Any, Literal
+from typing import TYPE_CHECKING, Any, Literal, Protocol
 
 import jax
 import numpy as np
@@ -32,6 +32,9 @@ from bayesnb.uncertainty.draws import (
 from bayesnb.uncertainty.replicates import CellBlock, read_cell_blocks, reason_against_replicates, replicate_rows
 from bayesnb.version import __version__
 
+if TYPE_CHECKING:
+    import xarray
+
 _SAMPLE = ("chain", "draw")
 ROW = "observation"
 CLASS = "class"
@@ -41,6 +44,17 @@ _NUTS = "the No-U-Turn sampler of NumPyro"
 _GENERALISED = "a generalised (Gibbs) posterior: of weights given cross-fitted terms, not of the parameters"
 _MOST_REPLICATED = 2**24
 LikelihoodOf = Literal["label", "row"]
+
+
+class ArvizData(Protocol):
+    """Groups of variables by name: `arviz.InferenceData` under ArviZ 0.23, `xarray.DataTree` under 1.x."""
+
+    def __getitem__(self, group: str, /) -> xarray.Dataset | xarray.DataTree | xarray.DataArray: ...
+
+    def to_netcdf(self, filepath: str, /) -> object:
+        """Write a NetCDF file."""
+
+
 WithHyperparameters = tuple[Mapping[str, np.ndarray], Sequence[Mapping[str, np.ndarray]]]
 """Arrays by site: of the parameters, and for the classes and for each block those of hyperparameters."""
 
@@ -53,7 +67,7 @@ def to_arviz(
     chains: int = 4,
     seed: int = 0,
     likelihood: LikelihoodOf = "label",
-) -> Any:
+) -> ArvizData:
     """Convert exact posterior draws to an ArviZ object, for summaries, plots, model comparison and NetCDF files.
 
     Parameters
@@ -195,7 +209,7 @@ def assemble(
     of_groups: tuple[Sequence[str], Statistics] | None = None,
     undrawn: str = "",
     of_rows: tuple[tuple[object, object, LikelihoodOf, int], WithHyperparameters, WithHyperparameters] | None = None,
-) -> Any:
+) -> ArvizData:
     """Convert draws of parameters and hyperparameters by a Markov chain to an ArviZ object.
 
     Parameters
@@ -251,7 +265,7 @@ def assemble_latent(
     log_row: np.ndarray | None,
     membership: np.ndarray,
     relabelled: float,
-) -> Any:
+) -> ArvizData:
     """Convert draws of a latent class model to an ArviZ object.
 
     Parameters
@@ -286,7 +300,7 @@ def assemble_named(
     groups: Mapping[str, Mapping[str, tuple[str, np.ndarray]]],
     coordinates: Mapping[str, Sequence[Hashable]],
     about: Mapping[str, str],
-) -> Any:
+) -> ArvizData:
     """Convert draws to an ArviZ object: by group and variable the last dimension and (chains, draws, n) values.
 
     `sampling` names the sampler of the draws of `model`, `coordinates` name the positions on each last dimension, and
@@ -305,7 +319,7 @@ def assemble_weights(
     drawn: Mapping[str, np.ndarray],
     terms: Sequence[str],
     transitions: Mapping[str, np.ndarray],
-) -> Any:
+) -> ArvizData:
     """Convert NUTS draws of weights of terms, arrays (chains, draws, …) by site, to an ArviZ object."""
     dims: dict[str, tuple[str, ...]] = dict.fromkeys(("temperature", "dependence_temperature"), _SAMPLE)
     dims |= {"class_bias": (*_SAMPLE, CLASS), "weight": (*_SAMPLE, "term")}
@@ -343,7 +357,7 @@ def elpd_data(pointwise: np.ndarray, se: float) -> Any:
     return arviz.ELPDDataLOO(elpd=float(pointwise.sum()), p=np.nan, good_k=np.nan, elpd_i=scores, **common)
 
 
-def _to_arviz_object(nb: Classifier, groups: Mapping[str, Any], sampling: str, about: Mapping[str, str]) -> Any:
+def _to_arviz_object(nb: Classifier, groups: Mapping[str, Any], sampling: str, about: Mapping[str, str]) -> ArvizData:
     """Return InferenceData or a DataTree of the groups, by ArviZ's version, with attributes about the draws."""
     import xarray as xr
 
@@ -351,9 +365,10 @@ def _to_arviz_object(nb: Classifier, groups: Mapping[str, Any], sampling: str, a
     attributes |= {"estimator": " ".join(repr(nb).split()), "sampling": sampling, **about}
     labelled = {name: group.assign_attrs(attributes) for name, group in groups.items()}
     arviz = _import_arviz()
-    if "InferenceData" in vars(arviz):  # In 1.x `hasattr` would warn.
-        return arviz.InferenceData(**labelled)
-    return xr.DataTree.from_dict(labelled)
+    # In 1.x `hasattr` would warn.
+    data: ArvizData
+    data = arviz.InferenceData(**labelled) if "InferenceData" in vars(arviz) else xr.DataTree.from_dict(labelled)
+    return data
 
 
 def _import_arviz() -> Any:
