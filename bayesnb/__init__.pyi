@@ -1,8 +1,15 @@
 """Public names for type checkers and editors; the package imports each of them when it is first used."""
 
 from . import datasets, decision, distributed, kernels, plots, sql, text
-from ._util.precision import enable_cache
-from ._util.warnings import CopiedRowsWarning, SuspiciousColumnWarning
+from ._util.arrays import TooManyNumbersError
+from ._util.precision import ForkedError, enable_cache
+from ._util.warnings import (
+    CopiedRowsWarning,
+    NoWeightsWarning,
+    SuspiciousColumnWarning,
+    UndefinedProbabilityWarning,
+    UnknownLevelWarning,
+)
 from .analysis.conformal import conformal
 from .analysis.dependence import check_independence
 from .analysis.drift import check_drift
@@ -36,6 +43,7 @@ from .estimators.from_counts import from_counts
 from .estimators.latent import fit_em
 from .evaluation import compare_estimates, learning_curve
 from .families import Dirichlet, GammaExponential, GammaPoisson, NormalInverseGamma
+from .fitted.state import NotOfferedError
 from .model import JointLikelihood, NaiveBayes, Statistics
 from .persistence import CorruptModelError, load, save
 from .sampling.diagnostic_tests import diagnostic_tests
@@ -72,6 +80,7 @@ __all__ = [
     "Dirichlet",
     "ExponentialNB",
     "FeatureAveragedNB",
+    "ForkedError",
     "GammaExponential",
     "GammaPoisson",
     "GaussianNB",
@@ -82,11 +91,16 @@ __all__ = [
     "NaiveBayes",
     "NaiveBayesMixture",
     "NetworkNB",
+    "NoWeightsWarning",
     "NormalInverseGamma",
+    "NotOfferedError",
     "PoissonNB",
     "Statistics",
     "SuspiciousColumnWarning",
+    "TooManyNumbersError",
     "TreeAveragedNB",
+    "UndefinedProbabilityWarning",
+    "UnknownLevelWarning",
     "WeightedNB",
     "__version__",
     "bayes_factor",

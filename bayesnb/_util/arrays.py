@@ -133,7 +133,18 @@ def sort_by_class(label: np.ndarray, n_classes: int) -> tuple[np.ndarray, np.nda
 
 
 class TooManyNumbersError(ValueError):
-    """Error of numbers that would take too much memory."""
+    """Error of a call whose result, or tables, would have more numbers than fit into memory.
+
+    Examples
+    --------
+    >>> import bayesnb as bnb
+    >>> nb = bnb.GaussianNB().fit([[0.0], [1.0]], ["no", "yes"])
+    >>> try:
+    ...     bnb.posterior_draws(nb, draws=10**9)
+    ... except bnb.TooManyNumbersError:
+    ...     print("too many")
+    too many
+    """
 
 
 def require_memory(numbers: float, what: str, advice: str, most: int | None = None) -> None:

@@ -26,7 +26,13 @@ _FORKED = (
 
 
 class ForkedError(RuntimeError):
-    """Raised in a process that was forked after JAX had been used in its parent."""
+    """Error in a process that was forked after JAX had been used in its parent, whose threads a fork does not copy.
+
+    Examples
+    --------
+    >>> import multiprocessing
+    >>> context = multiprocessing.get_context("spawn")  # of processes that do not inherit JAX
+    """
 
 
 def float64(function: Callable[P, R]) -> Callable[P, R]:

@@ -48,15 +48,38 @@ def require(who: str, extra: str, *packages: str) -> None:
 
 
 class UnknownLevelWarning(UserWarning):
-    """Warning of cells whose values are not levels of the model."""
+    """Warning of cells whose values are not levels of the model; they count as missing, or as one level of their own.
+
+    `handle_unknown="error"` refuses such cells in place of the warning.
+
+    Examples
+    --------
+    >>> import warnings
+    >>> import bayesnb as bnb
+    >>> warnings.filterwarnings("ignore", category=bnb.UnknownLevelWarning)
+    """
 
 
 class UndefinedProbabilityWarning(UserWarning):
-    """Warning of rows without class probabilities."""
+    """Warning of rows without class probabilities, which are NaN: all classes are impossible, or two are certain.
+
+    Examples
+    --------
+    >>> import warnings
+    >>> import bayesnb as bnb
+    >>> warnings.filterwarnings("error", category=bnb.UndefinedProbabilityWarning)
+    """
 
 
 class NoWeightsWarning(UserWarning):
-    """Warning of too few rows to fit weights of terms."""
+    """Warning of `WeightedNB`: the rows are too few to fit weights of terms, and it predicts without weights.
+
+    Examples
+    --------
+    >>> import warnings
+    >>> import bayesnb as bnb
+    >>> warnings.filterwarnings("error", category=bnb.NoWeightsWarning)
+    """
 
 
 class SuspiciousColumnWarning(UserWarning):

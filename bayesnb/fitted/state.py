@@ -47,7 +47,15 @@ ScoreModel = Callable[["Fitted", tuple[Rows, ...], np.ndarray], np.ndarray]
 
 
 class NotOfferedError(NotImplementedError, AttributeError):
-    """Error of an attribute that a classifier does not offer, with the reason; `hasattr` is false then."""
+    """Error of an attribute that a classifier does not offer, with the reason; `hasattr` is false then.
+
+    Examples
+    --------
+    >>> from bayesnb import AODE
+    >>> nb = AODE().fit([["sun", "dry"], ["rain", "wet"]], ["out", "in"])
+    >>> hasattr(nb, "log_evidence_")
+    False
+    """
 
 
 class Classifier(Protocol):
