@@ -332,8 +332,8 @@ class RealColumns(PlainColumns):
 
         Infinite numbers are refused later, when pieces of rows are read or counted. `policy` is not used.
         """
-        values = table.numbers(self.index)
-        if self.family.nonnegative:
+        values = table.numbers(self.index, sparse=self.family.sparse)
+        if self.family.nonnegative and not table.is_sparse:
             values = np.asarray(values)
             table.check_nonnegative(values, self.index)
         return RealRows(values, self.names, self.family.statistics)

@@ -22,7 +22,7 @@ from scipy.special import gammaln
 from bayesnb._util.precision import map_in_threads
 from bayesnb._util.terminal import rows_progress
 from bayesnb.encoding.levels import MISSING
-from bayesnb.encoding.table import StackedColumns, aligned, check_finite
+from bayesnb.encoding.table import SparseNumbers, StackedColumns, aligned, check_finite
 from bayesnb.families import Complete, Counts, LevelCounts, OneHot, PackedCounts, Pairs, Presence, empty_counts
 from bayesnb.families.protocol import no_rows
 from bayesnb.families.rows import joint_code
@@ -122,7 +122,7 @@ class RealRows(Rows):
         infinite. Blocks are checked one by one, as another pass over all rows would take longer.
     """
 
-    values: np.ndarray | StackedColumns
+    values: np.ndarray | StackedColumns | SparseNumbers
     names: Sequence[str]
     statistics: type
     checked: bool = True

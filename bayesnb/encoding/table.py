@@ -77,6 +77,27 @@ class StackedColumns:
 
 
 @dataclass(frozen=True, eq=False)
+class SparseNumbers:
+    """Sparse matrix whose rows are made dense when they are read, while the kernels read the rows before."""
+
+    matrix: sp.csr_array
+
+    @property
+    def shape(self) -> tuple[int, int]:
+        """Numbers of rows and columns."""
+        shape: tuple[int, int] = self.matrix.shape
+        return shape
+
+    def __getitem__(self, index: Any) -> Any:
+        """Return a slice of the rows as an array; rows at some positions, or some columns `[:, index]`, as sparse."""
+        part = self.matrix[index]
+        return part.toarray() if isinstance(index, slice) else SparseNumbers(part)
+
+    def __array__(self, dtype: np.dtype | None = None, copy: bool | None = None) -> np.ndarray:
+        return self.matrix.toarray().astype(dtype or np.float64, copy=False)
+
+
+@dataclass(frozen=True, eq=False)
 class Table:
     """Two-dimensional input: an array, a CSR matrix, or the columns of a DataFrame.
 
@@ -224,10 +245,10 @@ class Table:
         narrowest = np.result_type(*map(np.min_scalar_type, bounds))
         return row_major(columns, narrowest) if narrowest.kind in "iu" else None
 
-    def numbers(self, index: Sequence[int]) -> np.ndarray | StackedColumns:
+    def numbers(self, index: Sequence[int], sparse: bool = False) -> np.ndarray | StackedColumns | SparseNumbers:
         """Return (N, K) numbers of the columns `index`, which may be infinite: `check_finite` checks this.
 
-        Dates are days since 1970 in UTC, durations are seconds.
+        Dates are days since 1970 in UTC, durations are seconds. With `sparse` numbers of a sparse table, not negative.
 
         Raises
         ------
@@ -235,6 +256,8 @@ class Table:
             If a cell is not a number; the message names the first one. If a column is of dates or durations, and was
             not in `fit`, or conversely.
         """
+        if self.is_sparse and sparse:
+            return SparseNumbers(self.matrix(nonnegative=True)[:, list(index)])
         self.require_dense()
         if self.is_frame:
             return StackedColumns(tuple(map(self.column_numbers, index)))

@@ -463,7 +463,8 @@ class NumbersNB(NaiveBayesClassifier):
     @property
     def _tags(self) -> tuple[str, ...]:  # type: ignore[override]
         """Names of scikit-learn's tags that hold; "positive_only" and "poor_score" for non-negative families."""
-        return ("allow_nan", *(("positive_only", "poor_score") if self.family.nonnegative else ()))
+        signs = ("positive_only", "poor_score") if self.family.nonnegative else ()
+        return ("allow_nan", *signs, *(["sparse"] if self.family.sparse else []))
 
 
 @dataclass(eq=False, repr=False)

@@ -413,6 +413,7 @@ class GammaPoisson(Gamma):
     """
 
     kind: ClassVar[str] = "poisson"
+    sparse: ClassVar[bool] = True
     words: ClassVar[Words] = Words(spread="the root of the feature's mean")
     statistics: ClassVar[type] = Totals
     likelihood: ClassVar[type] = Poisson

@@ -447,6 +447,8 @@ class Family(Prior):
     """Type of the likelihood with parameters plugged in."""
     nonnegative: ClassVar[bool] = False
     """Whether cells must be non-negative."""
+    sparse: ClassVar[bool] = False
+    """Whether numbers may be a sparse matrix, whose absent cells are 0."""
     classes_share_parameters: ClassVar[bool] = False
     """Whether a row of one class informs the parameters of the other classes."""
     draws_on_host: ClassVar[bool] = False

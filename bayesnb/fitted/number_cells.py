@@ -209,7 +209,7 @@ class NumberCells:
 def _read_numbers(table: Table, index: Sequence[int], rows: np.ndarray | None) -> np.ndarray:
     """(N, F) numbers of some columns at some rows of a table, NaN where missing; None: at all rows."""
     part = table if rows is None else table.part(rows, range(len(table.names)))
-    numbers = np.asarray(part.numbers(index), np.float64)
+    numbers = np.asarray(part.numbers(index, sparse=True), np.float64)
     check_finite(numbers, table.columns_at(index)[1])
     return numbers
 

@@ -28,7 +28,7 @@ def fails(estimator) -> dict[str, str]:
 @parametrize_with_checks(
     [
         *(bnb.CategoricalNB(), bnb.MultinomialNB(), bnb.GaussianNB()),
-        *(bnb.BernoulliNB(), bnb.PoissonNB(), bnb.MixedNB()),
+        *(bnb.BernoulliNB(), bnb.PoissonNB(), bnb.ExponentialNB(), bnb.BinnedNB(), bnb.MixedNB()),
         *(bnb.FeatureAveragedNB(), bnb.FeatureAveragedNB(bnb.GaussianNB())),
     ],
     expected_failed_checks=fails,
@@ -186,7 +186,7 @@ def test_names_on_one_side_only_bring_scikit_learns_warning(case):
 
 
 @pytest.mark.slow("other variants compile kernels of their own", but="CategoricalNB")
-@pytest.mark.parametrize("name", ["CategoricalNB", "GaussianNB", "PoissonNB", "MixedNB"])
+@pytest.mark.parametrize("name", ["CategoricalNB", "GaussianNB", "MixedNB"])
 def test_sparse_input_is_refused_with_the_remedy(name):
     case = CASES[name]
     refused(r"(?s)Sparse.*toarray", case.make().fit, sp.csr_matrix(case.X), case.y, error=TypeError)
