@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
-from bayesnb._util.arguments import require_iterable, require_mapping, require_number, require_seed, shown
+from bayesnb._util.arguments import Seed, read_seed, require_iterable, require_mapping, require_number, shown
 from bayesnb._util.arrays import to_pandas
 from bayesnb._util.terminal import card, table
 from bayesnb._util.warnings import warn
@@ -136,7 +136,7 @@ def decide(
     given: Given | None = None,
     method: Method = "moments",
     draws: Any = 1000,
-    seed: int = 0,
+    seed: Seed = 0,
 ) -> Decisions:
     """Choose the action of least posterior expected loss for each row.
 
@@ -162,7 +162,7 @@ def decide(
         samples θ itself, without approximation, and is far slower.
     draws : int, or return value of `posterior_draws`, `to_arviz` or `run_nuts`, default 1000
         Number of draws, or draws that replace the exact posterior.
-    seed : int, default 0
+    seed : int, JAX key, RandomState or Generator, default 0
         Seed of the draws.
 
     Returns
@@ -207,7 +207,7 @@ def decide(
     """
     require_fitted(nb, "decide")
     require_options(given, method)
-    require_seed(seed)
+    seed = read_seed(seed)
     # Probabilities and draws are of one state, also if a thread counts further rows.
     mixture: Any = nb if is_mixture(nb) else None
     fitted = current_state(nb) if mixture is None else require_posterior(nb, "decide", draws)

@@ -14,13 +14,14 @@ import pandas as pd
 from sklearn.base import clone
 
 from bayesnb._util.arguments import (
+    Seed,
     bad_argument,
+    read_seed,
     require_choice,
     require_integer,
     require_iterable,
     require_mapping,
     require_number,
-    require_seed,
     shown,
 )
 from bayesnb._util.arrays import take_rows, to_pandas
@@ -35,7 +36,7 @@ from bayesnb.model import ESTIMATES, NaiveBayes
 
 
 def stratified_splits(
-    y: object, repeats: int, test_size: float = 0.3, seed: int = 0
+    y: object, repeats: int, test_size: float = 0.3, seed: Seed = 0
 ) -> list[tuple[np.ndarray, np.ndarray]]:
     """Draw `repeats` random splits into rows to fit and rows to test, stratified by class.
 
@@ -47,7 +48,7 @@ def stratified_splits(
         Number of splits, independent of each other.
     test_size : float in (0, 1)
         Share of each class that is tested, rounded; at least one row, and at most all but one.
-    seed : int
+    seed : int, JAX key, RandomState or Generator
         The same seed gives the same splits.
 
     Returns
@@ -77,7 +78,7 @@ def stratified_splits(
     return splits
 
 
-def nested_splits(y: object, largest: int, repeats: int, seed: int = 0) -> list[tuple[np.ndarray, np.ndarray]]:
+def nested_splits(y: object, largest: int, repeats: int, seed: Seed = 0) -> list[tuple[np.ndarray, np.ndarray]]:
     """Draw random splits with `largest` rows of each class to fit, in nested training sets, and the rest to test.
 
     Parameters
@@ -88,7 +89,7 @@ def nested_splits(y: object, largest: int, repeats: int, seed: int = 0) -> list[
         Largest number of rows of each class to fit.
     repeats : int
         Number of splits, independent of each other.
-    seed : int
+    seed : int, JAX key, RandomState or Generator
         The same seed gives the same splits.
 
     Returns
@@ -159,13 +160,13 @@ def corrected_error(differences: np.ndarray, n_train: int, n_test: int) -> float
     return float(np.sqrt((1 / len(differences) + n_test / n_train) * np.var(differences, ddof=1)))
 
 
-def _shuffled_classes(y: object, repeats: int, seed: int, least: int, meaning: str) -> Iterator[list[np.ndarray]]:
+def _shuffled_classes(y: object, repeats: int, seed: Seed, least: int, meaning: str) -> Iterator[list[np.ndarray]]:
     """Yield `repeats` times the row indices of each class, shuffled; ValueError if a class has fewer than `least`.
 
     `meaning` explains `least` in the message, and what to do.
     """
     require_integer("repeats", repeats, least=2)
-    require_seed(seed)
+    seed = read_seed(seed)
     classes, label = check_labels(y, None, "A stratified split")
     count = np.bincount(label, minlength=len(classes))
     if (count < least).any():
@@ -437,7 +438,7 @@ def compare_estimates(
     against: str = MLE,
     repeats: int | None = None,
     test_size: float = 0.3,
-    seed: int = 0,
+    seed: Seed = 0,
     progress: str | None = "estimates",
 ) -> pd.DataFrame:
     """Compare maximum likelihood and the Bayesian estimates by their scores on held-out rows.
@@ -466,7 +467,7 @@ def compare_estimates(
         `bayesnb.evaluation.stratified_splits`.
     test_size : float, default 0.3
         Share of each class that is tested in each split.
-    seed : int, default 0
+    seed : int, JAX key, RandomState or Generator, default 0
         Seed of the splits.
     progress : str, optional
         Title of a progress bar on a terminal or in a notebook, shown after a second; None: no bar.
@@ -996,7 +997,7 @@ def learning_curve(
     y: object,
     sizes: Iterable[int],
     repeats: int = 30,
-    seed: int = 0,
+    seed: Seed = 0,
     *,
     priors: Mapping[str, object] | None = None,
     baselines: Mapping[str, object] | Iterable[object] = (),
@@ -1016,7 +1017,7 @@ def learning_curve(
         Numbers of rows of *each class* to fit: 3 is three rows of every class.
     repeats : int, default 30
         Number of random draws of training rows, 2 or more.
-    seed : int, default 0
+    seed : int, JAX key, RandomState or Generator, default 0
         Seed of these draws.
     priors : dict of str to alpha, optional
         Further rows with the predictive of the same classifier under other concentrations, by name, such as

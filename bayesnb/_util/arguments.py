@@ -4,10 +4,13 @@ from __future__ import annotations
 
 import os
 from collections.abc import Callable, Hashable, Iterable, Mapping, Sequence
+from functools import reduce
 from math import isfinite
 from numbers import Integral
 from typing import Any
 
+import jax
+import jax.numpy as jnp
 import numpy as np
 
 INT64 = 2**63 - 1
@@ -49,9 +52,30 @@ def require_integer(name: str, value: Any, least: int = 1, most: int = _MOST) ->
         raise bad_argument(name, value, wanted)
 
 
-def require_seed(seed: Any) -> None:
-    """Raise ValueError unless `seed` is an integer from 0 to 2^63 - 1."""
-    require_integer("seed", seed, least=0, most=INT64)
+Seed = int | jax.Array | np.random.RandomState | np.random.Generator
+"""Seed of random numbers: an integer, a key of JAX, or a generator of NumPy, from which a seed is drawn."""
+
+
+def read_seed(seed: Any, random_state: Any = None) -> int:
+    """Return a `Seed` as an integer; raise ValueError for other values than integers from 0 to 2^63 - 1 and keys.
+
+    `random_state`, an argument with scikit-learn's name, takes the place of `seed` unless it is None.
+    """
+    name, seed = ("seed", seed) if random_state is None else ("random_state", random_state)
+    if isinstance(seed, np.random.RandomState):
+        return int(seed.randint(INT64, dtype=np.int64))
+    if isinstance(seed, np.random.Generator):
+        return int(seed.integers(INT64))
+    if isinstance(seed, jax.Array | np.ndarray) and (is_key(seed) or (seed.dtype == np.uint32 and seed.ndim == 1)):
+        words = np.asarray(jax.random.key_data(seed) if is_key(seed) else seed)
+        return reduce(lambda number, word: number << 32 | word, words.ravel().tolist()) & INT64
+    require_integer(name, seed, least=0, most=INT64)
+    return int(seed)
+
+
+def is_key(value: jax.Array | np.ndarray) -> bool:
+    """Return whether an array is a typed key of JAX, as `jax.random.key` returns it."""
+    return isinstance(value, jax.Array) and jnp.issubdtype(value.dtype, jax.dtypes.prng_key)
 
 
 def require_number(name: str, value: Any, wanted: str, holds: Callable[[float], bool]) -> float:

@@ -20,7 +20,7 @@ import numpy as np
 import pandas as pd
 from sklearn.utils.validation import _num_samples
 
-from bayesnb._util.arguments import require_choice, require_flag, require_probability, require_seed
+from bayesnb._util.arguments import Seed, read_seed, require_choice, require_flag, require_probability
 from bayesnb._util.arrays import take_rows, to_pandas
 from bayesnb._util.precision import float64, map_in_threads
 from bayesnb._util.terminal import card, progress, table
@@ -516,7 +516,7 @@ class Conformal:
         Whether candidates are compared with rows of their own class only.
     ties : {"conservative", "random"}
         Treatment of rows with the score of the candidate.
-    seed : int
+    seed : int, JAX key, RandomState or Generator
         Seed of random ties.
     notes : tuple of str
         Guaranteed coverage, where it is not the nominal one, and reasons why coverage is approximate.
@@ -611,7 +611,7 @@ def conformal(
     *,
     by_class: bool = False,
     ties: Ties = "conservative",
-    seed: int = 0,
+    seed: Seed = 0,
     estimate: Estimate | None = None,
     groups: object = None,
 ) -> Conformal:
@@ -632,7 +632,7 @@ def conformal(
         How a counted row with the same score as the candidate contributes to the p-value. "conservative": like a row
         with a lower score; coverage is at least the nominal one, and above it if there are many ties, and the set of a
         row does not depend on other new rows. "random": by a fraction that is uniform on (0, 1); coverage is exact.
-    seed : int, default 0
+    seed : int, JAX key, RandomState or Generator, default 0
         Seed of these fractions, one for each row of X in turn, and of the folds of a weighted model. If new rows come
         in several calls, give each call another seed.
     estimate : {"predictive", "mean"}, optional
@@ -711,7 +711,7 @@ def conformal(
     estimate = require_average(fitted.estimate if estimate is None else estimate)
     require_choice("ties", ties, ("conservative", "random"))
     require_flag("by_class", by_class)
-    require_seed(seed)
+    seed = read_seed(seed)
     X = to_pandas(X, "X")
     counted = counted_rows(fitted, X, y, sample_weight, "conformal")
     if (counted.weight % 1 != 0).any():

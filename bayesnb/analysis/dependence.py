@@ -16,7 +16,7 @@ import scipy.sparse as sp
 from scipy.special import xlogy
 from scipy.stats import random_table
 
-from bayesnb._util.arguments import require_integer, require_seed, shown
+from bayesnb._util.arguments import Seed, read_seed, require_integer, shown
 from bayesnb._util.arrays import count_pairs, pieces, require_draws, require_memory, sort_by_class
 from bayesnb._util.precision import float64
 from bayesnb._util.terminal import progress
@@ -440,7 +440,7 @@ def check_independence(
     features: Iterable[object] | None = None,
     top: int | None = None,
     draws: int = 200,
-    seed: int = 0,
+    seed: Seed = 0,
 ) -> pd.DataFrame:
     """Compare dependence and independence given the class for each pair of features.
 
@@ -458,7 +458,7 @@ def check_independence(
         Number of pairs to return, those with the largest Bayes factors; all pairs are compared. Default: all.
     draws : int
         Number of replicates for each p-value, which is never below 1/(draws + 1).
-    seed : int
+    seed : int, JAX key, RandomState or Generator
         The same seed gives the same p-values.
 
     Returns
@@ -543,7 +543,7 @@ def check_independence(
     if top is not None:
         require_integer("top", top)
     require_draws(draws, 4, "a random table")
-    require_seed(seed)
+    seed = read_seed(seed)
     names = fitted.encoding.feature_names
     chosen = set(range(len(names))) if features is None else fitted.encoding.positions(features)
     n_features = len(chosen)

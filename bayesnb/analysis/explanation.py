@@ -15,11 +15,12 @@ from scipy import stats
 from scipy.special import digamma, entr, log_softmax, ndtr, ndtri, polygamma, softmax
 
 from bayesnb._util.arguments import (
+    Seed,
     find_class,
+    read_seed,
     require_integer,
     require_iterable,
     require_probability,
-    require_seed,
     shown,
 )
 from bayesnb._util.arrays import require_draws, require_memory
@@ -340,7 +341,7 @@ def top_words(
     *,
     names: Sequence[str] | None = None,
     draws: int = 2000,
-    seed: int = 0,
+    seed: Seed = 0,
 ) -> pd.DataFrame:
     """Words that are the strongest evidence for a class against all other classes, with posterior intervals.
 
@@ -358,7 +359,7 @@ def top_words(
         Names of the columns of X, such as the words of a sparse matrix, `bag.get_feature_names_out()`.
     draws : int, default 2000
         Number of posterior draws of each candidate's log odds ratio. Intervals are quantiles of them.
-    seed : int, default 0
+    seed : int, JAX key, RandomState or Generator, default 0
         The same seed gives the same draws.
 
     Returns
@@ -441,7 +442,7 @@ def top_words(
     """
     require_integer("n", n)
     require_probability("prob", prob)
-    require_seed(seed)
+    seed = read_seed(seed)
     fitted = require_posterior(nb, "top_words")
     require_draws(draws, 6 * len(fitted.encoding.classes), "a word")
     c = find_class("class_", class_, fitted.encoding.classes.values)

@@ -15,7 +15,7 @@ import numpy as np
 import pandas as pd
 from scipy.special import gammaincc, logsumexp
 
-from bayesnb._util.arguments import require_integer, require_interval, require_seed, shown
+from bayesnb._util.arguments import Seed, read_seed, require_integer, require_interval, shown
 from bayesnb._util.arrays import require_draws, require_memory
 from bayesnb._util.precision import float64
 from bayesnb._util.terminal import progress
@@ -398,7 +398,7 @@ def posterior_predictive_check(
     y: object,
     statistic: str | Callable[[pd.DataFrame, np.ndarray], Any] = "association",
     draws: int = 500,
-    seed: int = 0,
+    seed: Seed = 0,
     features: Iterable[object] | None = None,
 ) -> PredictiveCheck:
     """Compare a statistic of a labelled table with its values in tables that the fitted model replicates.
@@ -429,7 +429,7 @@ def posterior_predictive_check(
             array.
     draws : int
         Number of replicates, S. The overall p is at least 1 / (S + 1).
-    seed : int
+    seed : int, JAX key, RandomState or Generator
         The same seed gives the same result.
     features : iterable of column names or indices, optional
         Features that are compared; default: all. Those that a `KDB` leaves out are not compared.
@@ -510,7 +510,7 @@ def posterior_predictive_check(
     """
     fitted = require_posterior(nb, "posterior_predictive_check")
     require_integer("draws", draws)
-    require_seed(seed)
+    seed = read_seed(seed)
     if not callable(statistic) and (not isinstance(statistic, str) or statistic not in STATISTICS):
         raise ValueError(
             f"statistic={shown(statistic)} is unknown; use {', '.join(map(repr, STATISTICS))} or a function."
@@ -683,7 +683,7 @@ def _to_frame(tables: Tables, i: int, encoding: Encoding) -> pd.DataFrame:
 _MOST_CELLS = 2**21
 
 
-def prior_predictive(nb: Classifier, draws: int = 1000, seed: int = 0) -> np.ndarray:
+def prior_predictive(nb: Classifier, draws: int = 1000, seed: Seed = 0) -> np.ndarray:
     """Draw P(class | row, θ) of the true class from the prior: how certain naive Bayes is before any data.
 
     Each draw takes all parameters θ from the prior, a class from its probabilities, a row of all features from
@@ -695,7 +695,7 @@ def prior_predictive(nb: Classifier, draws: int = 1000, seed: int = 0) -> np.nda
         A classifier whose prior and levels are used, and for multinomial features the rounded mean total of the rows.
     draws : int
         Number of draws.
-    seed : int
+    seed : int, JAX key, RandomState or Generator
         The same seed gives the same draws.
 
     Returns
@@ -726,7 +726,7 @@ def prior_predictive(nb: Classifier, draws: int = 1000, seed: int = 0) -> np.nda
     """
     fitted = require_posterior(nb, "prior_predictive")
     require_draws(draws, 2, "a probability")
-    require_seed(seed)
+    seed = read_seed(seed)
     encoding, model, statistics = fitted.encoding, fitted.prior, fitted.statistics
     try:
         require_proper(encoding, model)

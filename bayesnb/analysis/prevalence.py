@@ -16,7 +16,7 @@ from scipy.interpolate import CubicSpline
 from scipy.special import expit, log_expit, ndtr, softmax
 from sklearn.base import is_classifier
 
-from bayesnb._util.arguments import require_choice, require_probability, require_seed, to_numbers
+from bayesnb._util.arguments import Seed, read_seed, require_choice, require_probability, to_numbers
 from bayesnb._util.arrays import compute_dask, require_draws
 from bayesnb._util.terminal import card, progress, table
 from bayesnb._util.warnings import warn
@@ -367,7 +367,7 @@ def estimate_prevalence(
     alpha: object = 1.0,
     prob: float = 0.9,
     draws: int = 1000,
-    seed: int = 0,
+    seed: Seed = 0,
     given: Literal["data", "scores"] = "data",
 ) -> Prevalence:
     """Estimate the shares of the classes among unlabelled rows, which may differ from those among the training rows.
@@ -385,7 +385,7 @@ def estimate_prevalence(
         Posterior probability of each interval, in (0, 1).
     draws : int, default 1000
         Number of draws from the posterior.
-    seed : int, default 0
+    seed : int, JAX key, RandomState or Generator, default 0
         Seed of the draws.
     given : {"data", "scores"}, default "data"
         "data": the parameters of p(row | class) are uncertain, and the result is averaged over draws from their
@@ -474,7 +474,7 @@ def estimate_prevalence(
         raise TypeError(f"estimate_prevalence takes a classifier, and nb is a {type(nb).__name__}. Pass nb.estimator_.")
     require_probability("prob", prob)
     require_draws(draws, 6 * len(nb.classes_), "the shares of the classes")
-    require_seed(seed)
+    seed = read_seed(seed)
     require_choice("given", given, ("data", "scores"))
     if given == "data" and nb.no_posterior is not None:
         raise NotImplementedError(

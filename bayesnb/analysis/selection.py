@@ -15,7 +15,15 @@ import numpy as np
 import pandas as pd
 from sklearn.utils import shuffle
 
-from bayesnb._util.arguments import bad_argument, require_choice, require_integer, require_interval, require_seed, shown
+from bayesnb._util.arguments import (
+    Seed,
+    bad_argument,
+    read_seed,
+    require_choice,
+    require_integer,
+    require_interval,
+    shown,
+)
 from bayesnb._util.arrays import MOST_NUMBERS, require_memory
 from bayesnb._util.precision import float64
 from bayesnb._util.terminal import card, progress, table
@@ -313,7 +321,7 @@ class PermutationNull:
 
 
 def permutation_null(
-    procedure: Callable[[Any], float], y: object, permutations: int = 99, seed: int = 0
+    procedure: Callable[[Any], float], y: object, permutations: int = 99, seed: Seed = 0
 ) -> PermutationNull:
     """Compute the distribution of a score over permuted labels, with every choice on the rows made anew.
 
@@ -326,7 +334,7 @@ def permutation_null(
         Labels.
     permutations : int, default 99
         Number of permutations, P.
-    seed : int
+    seed : int, JAX key, RandomState or Generator
         Seed of the permutations.
 
     Returns
@@ -355,7 +363,7 @@ def permutation_null(
     0.05
     """
     require_integer("permutations", permutations)
-    require_seed(seed)
+    seed = read_seed(seed)
     if not callable(procedure):
         raise TypeError(f"procedure must be callable as procedure(y), and return a score; it is {shown(procedure)}.")
     random = np.random.RandomState(np.random.MT19937(seed))

@@ -29,6 +29,7 @@ from bayesnb.encoding.encoded_rows import (
 from bayesnb.encoding.levels import MISSING, UNKNOWN, Factors, Levels, factorize, factorize_integers, to_python
 from bayesnb.encoding.priors import prior_of_cells, prior_of_levels, prior_of_numbers
 from bayesnb.encoding.table import (
+    SparseNumbers,
     StackedColumns,
     Table,
     aligned,
@@ -1015,7 +1016,7 @@ class CellColumns(PlainColumns, OneLevelColumns):
             learned = replace(self, edges=edges)
         return learned, learned._code(numbers)
 
-    def _code(self, numbers: np.ndarray | StackedColumns) -> CodedRows:
+    def _code(self, numbers: np.ndarray | StackedColumns | SparseNumbers) -> CodedRows:
         """Return rows of the cell of each number (N, F), computed in pieces of rows."""
         dtype, ends, complete = np.min_scalar_type(-int(self.sizes().max(initial=1))), self._ends(), True
         codes, code_block = aligned(numbers.shape, dtype), float64(cell_code)

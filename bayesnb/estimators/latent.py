@@ -12,7 +12,7 @@ import numpy as np
 from sklearn.base import clone
 from sklearn.utils.validation import check_is_fitted
 
-from bayesnb._util.arguments import require_integer, require_number, require_seed, shown
+from bayesnb._util.arguments import Seed, read_seed, require_integer, require_number, shown
 from bayesnb._util.precision import float64
 from bayesnb._util.scikit_learn import BaseEstimator, DensityMixin
 from bayesnb._util.terminal import card, progress, table
@@ -172,11 +172,11 @@ def random_start(encoding: Encoding, unlabeled: Sequence[Unlabeled], rng: np.ran
     return reduce(Statistics.merge, counted)
 
 
-def check_options(max_iter: object, tol: object, seed: object) -> None:
-    """Raise ValueError unless the options of EM are a positive integer, a number of at least 0 and a seed."""
+def read_options(max_iter: object, tol: object, seed: object) -> int:
+    """Return the seed as an integer; raise ValueError unless the options of EM are a positive integer and a number."""
     require_integer("max_iter", max_iter)
-    require_seed(seed)
     require_number("tol", tol, "a number of at least 0, in nats per row", lambda t: t >= 0)
+    return read_seed(seed)
 
 
 @kernel
@@ -276,7 +276,7 @@ def fit_em(
     max_iter: int = 100,
     tol: float = 1e-5,
     restarts: int = 0,
-    seed: int = 0,
+    seed: Seed = 0,
 ) -> EM:
     """Fit a classifier to labelled rows and to rows without a label, by EM.
 
@@ -360,7 +360,7 @@ def fit_em(
     >>> em.estimator.classes_, em.estimator.predict_proba([["?", "sweet"]]).round(2)
     (array(['raw', 'ripe'], dtype='<U4'), array([[0.2, 0.8]]))
     """
-    check_options(max_iter, tol, seed)
+    seed = read_options(max_iter, tol, seed)
     require_integer("restarts", restarts, 0)
     weight = require_number(
         "weight", weight, "a number of at least 0, the weight of an unlabelled row", lambda w: w >= 0
@@ -520,6 +520,8 @@ class NaiveBayesMixture(DensityMixin, BaseEstimator):
         row drawn at random, and half on all rows, in random proportions.
     seed : int, default 0
         Seed of the random starts.
+    random_state : int, RandomState, Generator or None, default None
+        Seed in place of `seed`, under scikit-learn's name; a generator of NumPy gives each fit another one.
 
     Attributes
     ----------
@@ -586,6 +588,7 @@ class NaiveBayesMixture(DensityMixin, BaseEstimator):
     max_iter: int = 200
     n_init: int = 10
     seed: int = 0
+    random_state: Any = None
 
     __getattr__ = classifier_state.raise_missing
     __dir__ = predictions.list_attributes
@@ -645,7 +648,7 @@ class NaiveBayesMixture(DensityMixin, BaseEstimator):
         encoding, prior = counted.encoding, nb._empirical_prior(counted).derive(counted.statistics)
         rows = [encode_unlabeled(encoding, "X", table, weight)]
         nothing = jax.tree.map(np.zeros_like, counted.statistics)
-        rng = np.random.default_rng(self.seed)
+        rng = np.random.default_rng(read_seed(self.seed, self.random_state))
         starts = (random_start(encoding, rows, rng) for _ in range(self.n_init))
         runs = run_starts(encoding, prior, nothing, rows, starts, self.n_init, self.max_iter, self.tol)
         nb.unlabeled_weight_ = 1.0
@@ -811,7 +814,7 @@ class NaiveBayesMixture(DensityMixin, BaseEstimator):
         """Raise ValueError if a hyperparameter cannot be used."""
         require_integer("n_components", self.n_components)
         require_integer("n_init", self.n_init)
-        check_options(self.max_iter, self.tol, self.seed)
+        read_options(self.max_iter, self.tol, self.seed)
         self._base()
 
     def _restore(self, stored: dict[str, Any]) -> None:

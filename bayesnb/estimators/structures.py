@@ -16,7 +16,7 @@ from sklearn.utils.validation import check_is_fitted
 
 from bayesnb import kernels
 from bayesnb import networks as structure
-from bayesnb._util.arguments import bad_argument, require_choice, require_integer, require_seed, shown
+from bayesnb._util.arguments import Seed, bad_argument, read_seed, require_choice, require_integer, shown
 from bayesnb._util.arrays import MOST_COUNTS, TooManyNumbersError, require_draws
 from bayesnb._util.precision import float64
 from bayesnb._util.terminal import progress
@@ -1056,14 +1056,14 @@ class TreeAveragedNB(StructuredNB):
             matrix[np.triu_indices(len(names), 1)] = float64(_arc_probability)(tree_posterior)
         return pd.DataFrame(matrix + matrix.T, names, names)
 
-    def draw_trees(self, draws: int = 1000, seed: int = 0) -> np.ndarray:
+    def draw_trees(self, draws: int = 1000, seed: Seed = 0) -> np.ndarray:
         """Draw S trees from their exact posterior, as parents (S, F) of the columns.
 
         Parameters
         ----------
         draws : int, default 1000
             Number of draws, S.
-        seed : int, default 0
+        seed : int, JAX key, RandomState or Generator, default 0
             Seed of the draws.
 
         Returns
@@ -1080,7 +1080,7 @@ class TreeAveragedNB(StructuredNB):
         >>> trees.shape, trees[:2].tolist()
         ((1000, 2), [[1, -1], [1, -1]])
         """
-        require_seed(seed)
+        seed = read_seed(seed)
         names, tree_posterior = self._tree_posterior()
         require_draws(draws, 4 * len(names) + len(names) ** 2 / 8, f"a tree of {len(names)} columns")
         if not names:

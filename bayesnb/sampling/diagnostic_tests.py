@@ -12,7 +12,7 @@ import numpy as np
 import pandas as pd
 from scipy.special import expit, logit, logsumexp
 
-from bayesnb._util.arguments import bad_argument, require_flag, require_mapping, require_probability, shown
+from bayesnb._util.arguments import Seed, bad_argument, require_flag, require_mapping, require_probability, shown
 from bayesnb._util.arrays import require_draws, to_pandas
 from bayesnb._util.terminal import card
 from bayesnb._util.terminal import progress as progress_bar
@@ -20,7 +20,7 @@ from bayesnb._util.terminal import table as html_table
 from bayesnb.encoding.priors import IntervalPrior
 from bayesnb.sampling.hui_walter import HuiWalter, Margins, Posterior, draw_posterior, measure_information
 from bayesnb.sampling.latent import read_multiplicities
-from bayesnb.sampling.nuts import diagnose, require_run
+from bayesnb.sampling.nuts import diagnose, read_run
 from bayesnb.uncertainty.arviz import assemble_named
 
 # == Results of diagnostic tests as a table: its populations, tests and levels, checked, and its distinct rows
@@ -400,7 +400,7 @@ def diagnostic_tests(
     prior: Mapping[str, object] | None = None,
     draws: int = 1000,
     chains: int = 4,
-    seed: int = 0,
+    seed: Seed = 0,
     *,
     warmup: int = 20,
     prob: float = 0.9,
@@ -425,7 +425,7 @@ def diagnostic_tests(
         Number of draws per chain, and number of chains.
     warmup : int
         Number of transitions of each draw at the posterior, and greatest number at each step on the way from the prior.
-    seed : int
+    seed : int, JAX key, RandomState or Generator
         Seed of the chains.
     prob : float, default 0.9
         Posterior probability of each interval, in (0, 1).
@@ -521,7 +521,7 @@ def diagnostic_tests(
     4  specificity  Mantoux  0.99
     5  specificity     Tine  0.98
     """
-    require_run(draws, warmup, chains, seed, progress)
+    seed = read_run(draws, warmup, chains, seed, progress)
     require_probability("prob", prob)
     frame = pd.DataFrame(to_pandas(table, "table"))
     weight = read_multiplicities(sample_weight, len(frame))

@@ -17,7 +17,7 @@ import numpy as np
 from scipy.optimize import linear_sum_assignment
 from sklearn.utils.validation import check_is_fitted
 
-from bayesnb._util.arguments import shown
+from bayesnb._util.arguments import Seed, shown
 from bayesnb._util.arrays import require_draws
 from bayesnb._util.precision import float64
 from bayesnb._util.terminal import progress as progress_bar
@@ -28,7 +28,7 @@ from bayesnb.families.arrays import kernel, logsumexp
 from bayesnb.fitted import counting, scoring
 from bayesnb.fitted.state import Fitted
 from bayesnb.model import JointLikelihood, NaiveBayes, Statistics
-from bayesnb.sampling.nuts import diagnose, require_run
+from bayesnb.sampling.nuts import diagnose, read_run
 from bayesnb.uncertainty import require_proper, site_names
 from bayesnb.uncertainty.arviz import ArvizData, assemble_latent
 from bayesnb.uncertainty.class_probabilities import Sites
@@ -233,7 +233,7 @@ def sample_latent(
     X: object,
     draws: int = 1000,
     chains: int = 4,
-    seed: int = 0,
+    seed: Seed = 0,
     *,
     warmup: int = 500,
     sample_weight: object = None,
@@ -250,7 +250,7 @@ def sample_latent(
         Rows that the mixture was fitted to.
     draws, warmup, chains : int
         Number of draws per chain, number of warm-up sweeps per chain, and number of chains.
-    seed : int
+    seed : int, JAX key, RandomState or Generator
         Seed of the chains.
     sample_weight : (N,) array-like of integers, optional
         Multiplicity of each row, such as the frequency of a pattern.
@@ -320,7 +320,7 @@ def sample_latent(
     >>> data["posterior"]["theta"].shape
     (4, 200, 2, 6)
     """
-    require_run(draws, warmup, chains, seed, progress)
+    seed = read_run(draws, warmup, chains, seed, progress)
     if not hasattr(mixture, "n_components"):
         raise TypeError(f"sample_latent takes a NaiveBayesMixture; mixture is a {type(mixture).__name__}.")
     check_is_fitted(mixture)

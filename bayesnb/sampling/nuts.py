@@ -12,7 +12,7 @@ from typing import Any, cast
 import jax
 import numpy as np
 
-from bayesnb._util.arguments import bad_argument, require_flag, require_integer, require_seed, shown
+from bayesnb._util.arguments import Seed, bad_argument, read_seed, require_flag, require_integer, shown
 from bayesnb._util.precision import float64
 from bayesnb._util.warnings import warn
 from bayesnb.encoding import check_weights
@@ -42,7 +42,7 @@ def run_nuts(
     draws: int = 1000,
     warmup: int = 500,
     chains: int = 4,
-    seed: int = 0,
+    seed: Seed = 0,
     progress: bool = True,
     features: Iterable[object] | None = None,
     *,
@@ -78,7 +78,7 @@ def run_nuts(
         hyperprior: their posterior is the exact one, which does not depend on the draw.
     draws, warmup, chains : int
         Number of draws per chain, number of warm-up steps per chain, and number of chains.
-    seed : int
+    seed : int, JAX key, RandomState or Generator
         Seed of the sampler.
     progress : bool
         Whether to show a progress bar.
@@ -172,7 +172,7 @@ def run_nuts(
     >>> data["posterior"]["theta"].shape
     (1, 50, 2, 2)
     """
-    require_run(draws, warmup, chains, seed, progress)
+    seed = read_run(draws, warmup, chains, seed, progress)
     sample = partial(_sample, draws=draws, warmup=warmup, chains=chains, seed=seed, show_progress=progress)
     if hasattr(nb, "weigh"):
         of_parameters = {"hyperprior": hyperprior, "features": features}
@@ -399,7 +399,12 @@ def _run_for_weights(
         raise ValueError(f"run_nuts: {problem}. Fit the weights again by nb.weigh(X, y).")
     kind: Kind = "feature" if weights.biased else "temperature"
     try:
-        (crossed,) = cross_fit(cast(Any, nb.model_).fit_parts(*rows), kind, nb.max_rows, nb.seed)
+        (crossed,) = cross_fit(
+            cast(Any, nb.model_).fit_parts(*rows),
+            kind,
+            nb.max_rows,
+            read_seed(nb.seed, nb.random_state),
+        )
     except TooFewRowsError as reason:
         raise ValueError(f"run_nuts: {reason}") from None
     shrinkage = (weights.shrinkage, weights.dependence_shrinkage)[: len(crossed.columns.groups.mean)]
@@ -446,12 +451,12 @@ def _diagnose(samples: dict[str, np.ndarray], diverging: np.ndarray, if_divergin
     diagnose(samples, "NUTS")
 
 
-def require_run(draws: object, warmup: object, chains: object, seed: object, progress: object) -> None:
-    """Raise ValueError unless the arguments that all samplers have are right."""
+def read_run(draws: object, warmup: object, chains: object, seed: object, progress: object) -> int:
+    """Return the seed as an integer; raise ValueError unless the arguments that all samplers have are right."""
     for name, value in (("draws", draws), ("warmup", warmup), ("chains", chains)):
         require_integer(name, value)
-    require_seed(seed)
     require_flag("progress", progress)
+    return read_seed(seed)
 
 
 def diagnose(samples: Mapping[str, np.ndarray], sampler: str, advice: str = "") -> None:

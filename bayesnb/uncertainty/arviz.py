@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any, Literal, Protocol
 import jax
 import numpy as np
 
-from bayesnb._util.arguments import require_choice, require_integer, require_seed
+from bayesnb._util.arguments import Seed, read_seed, require_choice, require_integer
 from bayesnb._util.arrays import require_draws
 from bayesnb.encoding import Encoding, Table, ignore_unknown
 from bayesnb.fitted.state import Classifier, Fitted, require_posterior
@@ -65,7 +65,7 @@ def to_arviz(
     y: object = None,
     draws: int = 1000,
     chains: int = 4,
-    seed: int = 0,
+    seed: Seed = 0,
     likelihood: LikelihoodOf = "label",
 ) -> ArvizData:
     """Convert exact posterior draws to an ArviZ object, for summaries, plots, model comparison and NetCDF files.
@@ -83,7 +83,7 @@ def to_arviz(
     chains : int
         Number of chains; S = chains · draws. The draws are independent, so that the division into chains is arbitrary:
         up to noise, R-hat is 1 and the effective sample size is S.
-    seed : int
+    seed : int, JAX key, RandomState or Generator
         Seed of the draws. The posterior draws equal `posterior_draws(nb, chains * draws, seed)`.
     likelihood : {"label", "row"}
         What the groups about rows describe: "label", the labels given the rows, p(y_i | x_i, θ), as of a classifier;
@@ -171,7 +171,7 @@ def to_arviz(
             "compare models by p(label | row), use loo(nb, X, y).to_elpd(), with weights fitted to other rows."
         )
     require_integer("chains", chains)
-    require_seed(seed)
+    seed = read_seed(seed)
     require_rows_and_labels(X, y, likelihood)
     sample = (int(chains), int(draws))
     n_draws = sample[0] * sample[1]

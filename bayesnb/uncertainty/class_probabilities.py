@@ -24,12 +24,13 @@ import numpy as np
 import pandas as pd
 
 from bayesnb._util.arguments import (
+    Seed,
     bad_argument,
     find_class,
+    read_seed,
     require_choice,
     require_integer,
     require_probability,
-    require_seed,
     shown,
     to_numbers,
 )
@@ -427,7 +428,7 @@ class RowSampler:
         Whether the posterior knows the row.
     draws : int
         Number of draws; 1 if `drawn` is given.
-    seed : int
+    seed : int, JAX key, RandomState or Generator
         The same seed gives the same draws.
     drawn : Parameters or Hyperparameters, optional
         S draws of θ | D, or of hyperparameters φ_s, for each of which one θ is drawn. With the row added, they are
@@ -1060,7 +1061,7 @@ def predict_interval(
     method: Method = "moments",
     given: Given | None = None,
     draws: object = 1000,
-    seed: int = 0,
+    seed: Seed = 0,
 ) -> tuple[np.ndarray, np.ndarray]:
     """Equal-tailed posterior interval of P(class | row, θ) for each row and class.
 
@@ -1088,7 +1089,7 @@ def predict_interval(
         `given="data"` these are the draws of θ. With `given="row"`, draws of the posterior of the same model provide
         the hyperparameters, and θ is drawn exactly given the hyperparameters and the row; other draws of θ are
         resampled in proportion to p(row | θ).
-    seed : int
+    seed : int, JAX key, RandomState or Generator
         The same seed gives the same draws.
 
     Returns
@@ -1159,7 +1160,7 @@ def decompose_uncertainty(
     given: Given | None = None,
     method: Method = "moments",
     draws: object = 1000,
-    seed: int = 0,
+    seed: Seed = 0,
 ) -> pd.DataFrame:
     """Decompose the entropy of the class of each row into an aleatoric and an epistemic part.
 
@@ -1177,7 +1178,7 @@ def decompose_uncertainty(
         samples θ itself, without approximation, and is far slower.
     draws : int, or return value of `posterior_draws`, `to_arviz` or `run_nuts`
         Number of draws, or draws that replace the exact posterior.
-    seed : int
+    seed : int, JAX key, RandomState or Generator
         The same seed gives the same draws.
 
     Returns
@@ -1305,17 +1306,16 @@ def log_odds_moments(
     return moments[:, 0], moments[:, 1]
 
 
-def choose_sampler(fitted: Fitted, given: Given | None, method: Method, draws: object, seed: int) -> RowSampler:
+def choose_sampler(fitted: Fitted, given: Given | None, method: Method, draws: object, seed: Seed) -> RowSampler:
     """Return the sampler of log P(class | row, θ) that these arguments of `predict_interval` ask for.
 
     Where classes share parameters the method is "draws", as their scores have no independent moments.
     """
     require_options(given, method)
-    given = resolve_given(fitted, given)
+    given, seed = resolve_given(fitted, given), read_seed(seed)
     if not isinstance(draws, int | float | np.number):
         return sampler_of_draws(fitted, draws, given, seed)
     require_integer("draws", draws)
-    require_seed(seed)
     shared = fitted.prior.classes_share_parameters
     sums = any(columns.network is not None for columns in fitted.encoding.blocks)
     if fitted.prior.weights is not None and (method == "draws" or sums or shared):

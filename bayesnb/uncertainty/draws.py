@@ -11,7 +11,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
-from bayesnb._util.arguments import require_integer, require_seed
+from bayesnb._util.arguments import Seed, read_seed, require_integer
 from bayesnb._util.arrays import require_draws
 from bayesnb._util.precision import float64
 from bayesnb.encoding import Encoding
@@ -124,7 +124,7 @@ def origin(fitted: Fitted, hyperprior: str = "none") -> dict[str, str]:
 
 
 def posterior_draws(
-    nb: Classifier, draws: int = 1000, seed: int = 0, features: Iterable[object] | None = None
+    nb: Classifier, draws: int = 1000, seed: Seed = 0, features: Iterable[object] | None = None
 ) -> dict[str, np.ndarray]:
     """Independent draws of all parameters from the exact posterior.
 
@@ -134,7 +134,7 @@ def posterior_draws(
         Classifier whose parameters are drawn.
     draws : int
         Number of draws, S.
-    seed : int
+    seed : int, JAX key, RandomState or Generator
         The same seed gives the same draws.
     features : iterable of column names or indices, optional
         Draw the parameters of these features only; for multinomial features, the probabilities of these words.
@@ -169,7 +169,7 @@ def posterior_draws(
     (100, 2, 2)
     """
     require_integer("draws", draws)
-    require_seed(seed)
+    seed = read_seed(seed)
     return draw_posterior(require_posterior(nb, "posterior_draws"), int(draws), seed, features)
 
 

@@ -10,7 +10,7 @@ import jax
 import numpy as np
 import pandas as pd
 
-from bayesnb._util.arguments import require_integer, require_probability, require_seed, shown
+from bayesnb._util.arguments import Seed, read_seed, require_integer, require_probability, shown
 from bayesnb._util.arrays import MOST_NUMBERS, require_memory
 from bayesnb._util.precision import float64
 from bayesnb.encoding import Encoding
@@ -334,7 +334,7 @@ def density_table(
     features: Iterable[object] | None = None,
     prob: float = 0.9,
     draws: int = 1000,
-    seed: int = 0,
+    seed: Seed = 0,
     bars: int | None = None,
 ) -> pd.DataFrame:
     """Posterior mean and interval of the densities of binned columns in each cell, averaged over all binnings.
@@ -349,7 +349,7 @@ def density_table(
         Posterior probability of the interval of each cell.
     draws : int
         Number of draws of cuts and heights together; the intervals are quantiles of them.
-    seed : int
+    seed : int, JAX key, RandomState or Generator
         The same seed gives the same draws.
     bars : int, optional
         Join neighbouring cells until each is at least 1/bars of the range between the outermost edges wide.
@@ -404,7 +404,7 @@ def density_table(
     """
     require_probability("prob", prob)
     require_integer("draws", draws)
-    require_seed(seed)
+    seed = read_seed(seed)
     if bars is not None:
         require_integer("bars", bars)
     fitted = require_posterior(nb, "density_table")

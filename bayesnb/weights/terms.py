@@ -792,6 +792,7 @@ class Weighed(Classifier, Protocol):
     weights_: Weights
     max_rows: int
     seed: int
+    random_state: Any
 
     @property
     def weight_(self) -> np.ndarray:
