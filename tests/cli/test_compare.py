@@ -191,14 +191,14 @@ BAD = {
     "no such column": (b"a,b\n1,2\n3,4\n", "no column 'y'. Its columns are a, b"),
     "one class": (b"a,y\n1,x\n2,x\n", "only one class, 'x'"),
     "label missing": (b"a,y\n1,x\n2,\n3,z\n4,x\n", "row 3, column 'y': the label is missing"),
-    "not UTF-8": (b"a,y\n1,x\n2,\xff\n", "row 3: the text has a NUL character or is not UTF-8"),
+    "not UTF-8": (b"a,y\n1,x\n2,\xff\n", "row 3, column 'y': the text is not UTF-8"),
     "UTF-16": ("a,y\n1,x\n2,z\n".encode("utf-16"), "the first line: the text has a NUL character or is not UTF-8"),
-    "open quote": (b'a,y\n"1,x\n2,z\n', "unexpected end of data"),
+    "open quote": (b'a,y\n"1,x\n2,z\n', "line 2: the quote that opens here is not closed"),
     "column twice": (b"a,a,y\n1,2,x\n3,4,z\n", "names the column 'a' twice"),
     "target alone": (b"y\nx\nz\nx\nz\n", "no column is left"),
     "target a number": (b"a,y\n" + b"".join(b"%d,%d.5\n" % (i % 3, i) for i in range(50)), "50 distinct values"),
-    "NUL in a label": (b"a,y\n1,x\n2,z\0\n3,x\n", "row 3: the text has a NUL character"),
-    "NUL in a cell": (b"a,y\n1,x\n2\0,z\n3,x\n", "row 3: the text has a NUL character"),
+    "NUL in a label": (b"a,y\n1,x\n2,z\0\n3,x\n", "line 3: the text has a NUL character"),
+    "NUL in a cell": (b"a,y\n1,x\n2\0,z\n3,x\n", "line 3: the text has a NUL character"),
     "NUL in a name": (b"a\0,y\n1,x\n2,z\n3,x\n", "the first line: the text has a NUL character"),
     "other separator": (b"a|y\n1|x\n2|z\n", "separated by commas, semicolons or tabs"),
     "many columns": (
@@ -209,8 +209,11 @@ BAD = {
         b"a,y\n" + b"".join(b"1,c%d\n" % i for i in range(1001)) * 2,
         "more than 1,000 distinct values in 2002 rows",
     ),
-    "infinity": (b"a,y\n" + b"1.5,x\n2.5,z\n" * 9 + b"inf,x\n", "infinity"),
-    "infinity among integers": (b"a,y\n" + b"1,x\n2,z\n" * 9 + b"inf,x\n", "infinity"),
+    "infinity": (b"a,y\n" + b"1.5,x\n2.5,z\n" * 9 + b"inf,x\n", "row 20, column 'a': 'inf' is not a finite number"),
+    "infinity among integers": (
+        b"a,y\n" + b"1,x\n2,z\n" * 9 + b"inf,x\n",
+        "row 20, column 'a': 'inf' is not a finite number",
+    ),
 }
 
 
