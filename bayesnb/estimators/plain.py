@@ -632,6 +632,10 @@ class PoissonNB(NumbersNB):
     NaN is a missing cell, which contributes nothing. Non-negative numbers that are not whole are accepted; the evidence
     is then that of a pseudo-likelihood.
 
+    X may be a sparse matrix, whose absent cells are counts of 0 and which may have no NaN. Its rows become dense a
+    piece at a time: memory grows with the stored entries, but time with all cells, as a count of 0 is evidence too.
+    With thousands of words, predictions are many times as fast with `estimate="mean"`.
+
     Examples
     --------
     >>> from bayesnb import PoissonNB

@@ -25,6 +25,8 @@ _FULLEST = 0.25
 """Greatest share of the numbers of a column in a cell of several values."""
 _PIECE = 2**16
 """Number of cells of a table that are counted at a time, which stay in a core's cache."""
+_NUMBERS_AT_ONCE = 2**20
+"""Number of cells of a table that are read at a time, as those of a sparse one become dense."""
 _LEAST = np.finfo(np.float64).tiny
 
 
@@ -88,22 +90,26 @@ class NumberCells:
             there are more than 16,384.
         """
         every = -(-table.n_rows // _MOST_ROWS) if known is None else known.every
-        numbers = _read_numbers(table, index, None if every == 1 else np.arange(1))
         if every > 1:
             # The draw depends on nothing but the rows.
-            rng, first = np.random.default_rng(zlib.crc32(numbers.tobytes())), np.arange(0, table.n_rows, every)
+            first_row = _read_numbers(table.take(np.arange(table.n_rows) == 0), index)
+            rng, first = np.random.default_rng(zlib.crc32(first_row.tobytes())), np.arange(0, table.n_rows, every)
             rows = first + rng.integers(every, size=len(first))
             rows = rows[rows < table.n_rows]
-            numbers, label, weight = _read_numbers(table, index, rows), label[rows], weight[rows]
+            table, label, weight = table.part(rows, range(len(table.names))), label[rows], weight[rows]
         if known is None:
             most = max(_FEWEST_CELLS, _MOST_CELLS // (len(index) * len(classes)))
-            edges = np.full((len(index), 1 + max(2, min(_CELLS, most, len(numbers) // _ROWS_A_CELL))), np.inf)
+            edges = np.full((len(index), 1 + max(2, min(_CELLS, most, table.n_rows // _ROWS_A_CELL))), np.inf)
         else:
-            edges = known.edges
-        if len(numbers) and (empty := edges[:, 0] == np.inf).any():
-            edges = edges.copy()
-            edges[empty] = _quantile_edges(numbers[:: 1 + len(numbers) // _EDGE_ROWS, empty], edges.shape[1] - 1)
-        return cls(classes, edges, every, _count(numbers, edges, label, weight, len(classes)))
+            edges = known.edges.copy()
+        counts, step = [], max(1, _NUMBERS_AT_ONCE // max(1, table.n_rows))
+        for start in range(0, len(index), step):
+            numbers, of_columns = _read_numbers(table, index[start : start + step]), edges[start : start + step]
+            if len(numbers) and (empty := of_columns[:, 0] == np.inf).any():
+                some = numbers[:: 1 + len(numbers) // _EDGE_ROWS, empty]
+                of_columns[empty] = _quantile_edges(some, edges.shape[1] - 1)
+            counts.append(_count(numbers, of_columns, label, weight, len(classes)))
+        return cls(classes, edges, every, np.concatenate(counts, axis=1))
 
     def describe(self, f: int) -> tuple[np.ndarray, list[str]]:
         """Return the finite ends of the cells of column f, and the names of the cells between these.
@@ -206,10 +212,9 @@ class NumberCells:
             raise ValueError(f"The counts in cells of numbers must be at least 0, of shape {shape}. Fit again.")
 
 
-def _read_numbers(table: Table, index: Sequence[int], rows: np.ndarray | None) -> np.ndarray:
-    """(N, F) numbers of some columns at some rows of a table, NaN where missing; None: at all rows."""
-    part = table if rows is None else table.part(rows, range(len(table.names)))
-    numbers = np.asarray(part.numbers(index, sparse=True), np.float64)
+def _read_numbers(table: Table, index: Sequence[int]) -> np.ndarray:
+    """(N, F) numbers of some columns of a table, NaN where missing."""
+    numbers = np.asarray(table.numbers(index, sparse=True), np.float64)
     check_finite(numbers, table.columns_at(index)[1])
     return numbers
 

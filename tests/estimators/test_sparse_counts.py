@@ -1,5 +1,7 @@
 """PoissonNB counts a sparse matrix as the array that it stands for."""
 
+import tracemalloc
+
 import numpy as np
 import pytest
 import scipy.sparse as sp
@@ -27,6 +29,16 @@ def test_batches_drift_and_weights():
     assert bnb.check_drift(nb, S).equals(bnb.check_drift(bnb.PoissonNB().fit(X, Y), X))
     weighted = [bnb.WeightedNB(bnb.PoissonNB()).fit(x, Y).predict_proba(x) for x in (S, X)]
     np.testing.assert_allclose(*weighted, rtol=1e-9)
+
+
+def test_memory_grows_with_the_stored_entries():
+    n, width = 4000, 3000
+    wide = sp.random_array((n, width), density=0.01, rng=RNG, format="csr")
+    tracemalloc.start()
+    bnb.PoissonNB(estimate="mean").fit(wide, np.arange(n) % 2).predict(wide[:100])
+    _, peak = tracemalloc.get_traced_memory()
+    tracemalloc.stop()
+    assert peak < n * width * 8 / 2
 
 
 @pytest.mark.parametrize(("cell", "says"), [(-1.0, "Negative values"), (np.nan, "NaN"), (np.inf, "infinity")])
