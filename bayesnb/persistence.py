@@ -32,7 +32,7 @@ import jax
 import numpy as np
 
 from bayesnb import encoding, estimators, families
-from bayesnb._util.arguments import bad_argument, require_path, shown
+from bayesnb._util.arguments import bad_argument, is_key, require_path, shown
 from bayesnb._util.atomic_files import open_regular, write_atomically
 from bayesnb._util.precision import ForkedError
 from bayesnb._util.scikit_learn import BaseEstimator
@@ -233,7 +233,7 @@ class Encoder:
         if isinstance(value, np.generic):
             return {TAG: "scalar", "value": self._array(np.asarray(value), where)}
         if isinstance(value, np.ndarray | jax.Array):
-            return self._array(np.asarray(value), where)
+            return self._array(np.asarray(jax.random.key_data(value) if is_key(value) else value), where)
         if isinstance(value, type) and self.known.get(value.__name__) is value:
             return {TAG: "class", "value": value.__name__}
         if self.known.get(kind.__name__) is not kind:

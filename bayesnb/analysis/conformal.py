@@ -516,7 +516,7 @@ class Conformal:
         Whether candidates are compared with rows of their own class only.
     ties : {"conservative", "random"}
         Treatment of rows with the score of the candidate.
-    seed : int, JAX key, RandomState or Generator
+    seed : int
         Seed of random ties.
     notes : tuple of str
         Guaranteed coverage, where it is not the nominal one, and reasons why coverage is approximate.

@@ -302,7 +302,7 @@ def fit_em(
         A start has converged if an iteration raises the objective per row by no more than `tol`, in nats.
     restarts : int, default 0
         Number of further starts, from unlabelled rows drawn at random in place of the labelled ones alone.
-    seed : int, default 0
+    seed : int, JAX key, RandomState or Generator, default 0
         Seed of these draws.
 
     Returns
@@ -518,9 +518,9 @@ class NaiveBayesMixture(DensityMixin, BaseEstimator):
     n_init : int, default 10
         Number of random starts, of which the best is kept. In each start half of the weight of a component is on one
         row drawn at random, and half on all rows, in random proportions.
-    seed : int, default 0
+    seed : int, JAX key, RandomState or Generator, default 0
         Seed of the random starts.
-    random_state : int, RandomState, Generator or None, default None
+    random_state : int, JAX key, RandomState, Generator or None, default None
         Seed in place of `seed`, under scikit-learn's name; a generator of NumPy gives each fit another one.
 
     Attributes
@@ -587,7 +587,7 @@ class NaiveBayesMixture(DensityMixin, BaseEstimator):
     tol: float = 1e-5
     max_iter: int = 200
     n_init: int = 10
-    seed: int = 0
+    seed: Seed = 0
     random_state: Any = None
 
     __getattr__ = classifier_state.raise_missing
@@ -814,7 +814,7 @@ class NaiveBayesMixture(DensityMixin, BaseEstimator):
         """Raise ValueError if a hyperparameter cannot be used."""
         require_integer("n_components", self.n_components)
         require_integer("n_init", self.n_init)
-        read_options(self.max_iter, self.tol, self.seed)
+        read_options(self.max_iter, self.tol, read_seed(self.seed, self.random_state))
         self._base()
 
     def _restore(self, stored: dict[str, Any]) -> None:

@@ -11,7 +11,7 @@ from scipy.special import expit, logit
 from sklearn.utils.validation import check_is_fitted
 
 from bayesnb import families
-from bayesnb._util.arguments import bad_argument, require_choice, require_number, shown, to_numbers
+from bayesnb._util.arguments import bad_argument, read_seed, require_choice, require_number, shown, to_numbers
 from bayesnb._util.kinds import KINDS
 from bayesnb._util.precision import float64
 from bayesnb.encoding import Columns, CountColumns, Encoding, RealColumns, Rows, Table
@@ -76,7 +76,7 @@ class MixedNB(HalvesClassifier):
         Density of the columns of numbers that no list names. "gaussian": normal. "binned": a step function of any
         shape, averaged over all binnings. "auto": for each column the one of these with the higher score of the labels,
         the mean of log P(y | x_j) over the rows that are counted first, each scored by fits to random halves without
-        the row (three splits, six of fewer than 1,000 rows, always the same ones for the same rows; a row of weight 2
+        the row (three splits, six of fewer than 1,000 rows, by `random_state`; a row of weight 2
         is in one half, and so are copies of a row and the rows of a group, see `fit`). "auto" is "gaussian"
         if there are fewer than ten rows outside the largest class, or if `prior` is a complete prior without binned
         columns. `partial_fit` keeps the choice, `kinds_`, and all results are conditional on it.
@@ -133,6 +133,9 @@ class MixedNB(HalvesClassifier):
         column over all rows. A dict is as for `gaussian_prior`: a column that it names is an exponential column.
     prior : NaiveBayes, optional
         Complete prior of the classifier. Replaces `alpha`, `class_alpha`, `class_prior` and the priors of each kind.
+    random_state : int, JAX key, RandomState, Generator or None, default None
+        Seed of the random halves of the rows that choose the densities under ``numbers="auto"``.
+        `BaggingClassifier` of scikit-learn gives each member another one. None: 0, so that fits are reproducible.
 
     Attributes
     ----------
@@ -200,6 +203,7 @@ class MixedNB(HalvesClassifier):
     poisson_prior: object = "pooled"
     exponential_prior: object = "pooled"
     prior: object = None
+    random_state: Any = None
 
     @property
     def no_counts(self) -> str | None:  # type: ignore[override]
@@ -319,7 +323,8 @@ class MixedNB(HalvesClassifier):
             return Density(every.encoding, rows, lambda weight: every._replace(weight=weight).posterior(prior))
 
         first, second = (density(*pair) for pair in pairs)
-        gains, terms = compare_densities(first, second, batch.label, batch.weight, batch.unit)
+        seed = read_seed(0, self.random_state)
+        gains, terms = compare_densities(first, second, batch.label, batch.weight, batch.unit, seed)
         is_normal = named_columns("gaussian_prior", self.gaussian_prior, table.names)
         is_binned = (gains > _ROUNDING) & ~np.isin(index, list(is_normal))
         kept = (np.flatnonzero(~is_binned), np.flatnonzero(is_binned))

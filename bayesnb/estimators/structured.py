@@ -425,7 +425,8 @@ class StructuredNB(NaiveBayesClassifier):
         if densities or (network := first.network) is None or not network.base.cuts or not self._has_margins:
             return batch
         batch, index = batch.with_units(), sorted(network.base.index[j] for j in number_positions(network.base))
-        margins = MixedNB(numbers="auto", gaussian_prior=self.gaussian_prior, class_alpha=self.class_alpha)
+        same = {name: getattr(self, name) for name in ("gaussian_prior", "class_alpha", "random_state")}
+        margins = MixedNB(numbers="auto", **same)
         chosen, terms = margins._choose_densities(batch, index)
         for columns, rows in chosen:
             batch = batch.add(columns, rows)

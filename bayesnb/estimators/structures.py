@@ -122,6 +122,9 @@ class NetworkNB(HalvesClassifier, StructuredNB):
     prior : NaiveBayes, optional
         Complete prior of the classifier, such as `prior_` of another one. Replaces `alpha`, `gaussian_prior`,
         `class_alpha` and `class_prior`.
+    random_state : int, JAX key, RandomState, Generator or None, default None
+        Seed of the random halves of the rows that choose the densities under ``numbers="binned"``.
+        `BaggingClassifier` of scikit-learn gives each member another one. None: 0, so that fits are reproducible.
 
     Attributes
     ----------
@@ -184,6 +187,7 @@ class NetworkNB(HalvesClassifier, StructuredNB):
     estimate: Estimate = "predictive"
     tables: str = "full"
     prior: object = None
+    random_state: Any = None
 
     _needs_arcs = False
 
@@ -281,6 +285,9 @@ class SPODE(HalvesClassifier, StructuredNB):
     prior : NaiveBayes, optional
         Complete prior of the classifier, such as `prior_` of another one. Replaces `alpha`, `gaussian_prior`,
         `class_alpha` and `class_prior`.
+    random_state : int, JAX key, RandomState, Generator or None, default None
+        Seed of the random halves of the rows that choose the densities under ``numbers="binned"``.
+        `BaggingClassifier` of scikit-learn gives each member another one. None: 0, so that fits are reproducible.
 
     Attributes
     ----------
@@ -334,6 +341,7 @@ class SPODE(HalvesClassifier, StructuredNB):
     estimate: Estimate = "predictive"
     tables: str = "full"
     prior: object = None
+    random_state: Any = None
 
     def _arcs(self, encoding: Encoding, columns: NodeColumns, counts: np.ndarray | None) -> tuple[Node, ...]:
         """Return (j, p) for all columns j but the parent p, and (p,); ValueError for an unusable `parent`."""
@@ -445,6 +453,9 @@ class TAN(HalvesClassifier, StructuredNB):
     prior : NaiveBayes, optional
         Complete prior of the classifier, such as `prior_` of another one. Replaces `alpha`, `gaussian_prior`,
         `class_alpha` and `class_prior`.
+    random_state : int, JAX key, RandomState, Generator or None, default None
+        Seed of the random halves of the rows that choose the densities under ``numbers="binned"``.
+        `BaggingClassifier` of scikit-learn gives each member another one. None: 0, so that fits are reproducible.
 
     Attributes
     ----------
@@ -508,6 +519,7 @@ class TAN(HalvesClassifier, StructuredNB):
     estimate: Estimate = "predictive"
     tables: str = "full"
     prior: object = None
+    random_state: Any = None
 
     _learned = "the tree"
 
@@ -679,6 +691,9 @@ class KDB(HalvesClassifier, StructuredNB):
     prior : NaiveBayes, optional
         Complete prior of the classifier, such as `prior_` of another one. Replaces `alpha`, `gaussian_prior`,
         `class_alpha` and `class_prior`.
+    random_state : int, JAX key, RandomState, Generator or None, default None
+        Seed of the random halves of the rows that choose `k`, `max_features` and densities.
+        `BaggingClassifier` of scikit-learn gives each member another one. None: 0, so that fits are reproducible.
 
     Attributes
     ----------
@@ -742,6 +757,7 @@ class KDB(HalvesClassifier, StructuredNB):
     estimate: Estimate = "predictive"
     numbers: str = "binned"
     prior: object = None
+    random_state: Any = None
 
     _learned = "the network"
     tables = "context"
@@ -838,7 +854,8 @@ class KDB(HalvesClassifier, StructuredNB):
         full, limits = self._with_parents(most if any_k else self.k), range(0 if any_k else most, most + 1)
         losses = np.zeros((len(limits), len(nodes)))
         size = max(1, _CHUNK // (len(batch.encoding.classes) * len(nodes)))
-        sides = [s for half in random_halves(label, N_SPLITS, 0, batch.unit) for s in (half, ~half)]
+        halves = random_halves(label, N_SPLITS, read_seed(0, self.random_state), batch.unit)
+        sides = [s for half in halves for s in (half, ~half)]
         as_for_all_rows = warnings.catch_warnings(action="ignore", category=UserWarning)
         with progress("halves of networks", len(sides)) as tick, as_for_all_rows:
             for side in sides:

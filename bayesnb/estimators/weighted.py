@@ -13,7 +13,7 @@ import scipy.sparse as sp
 from sklearn.utils.metaestimators import available_if
 from sklearn.utils.validation import check_is_fitted
 
-from bayesnb._util.arguments import bad_argument, read_seed, require_integer
+from bayesnb._util.arguments import Seed, bad_argument, read_seed, require_integer
 from bayesnb._util.warnings import NoWeightsWarning, warn
 from bayesnb.encoding import Encoding
 from bayesnb.estimators import classifier_state
@@ -169,11 +169,12 @@ class WeightedNB(WeightAttributes):
     max_rows : int, default 10,000
         Largest number of rows whose labels are predicted. If there are more, a sample is predicted, stratified by
         class. The halves contain all rows.
-    seed : int, default 0
+    seed : int, JAX key, RandomState or Generator, default 0
         Seed of the random halves, and of the sample.
-    random_state : int, RandomState, Generator or None, default None
+    random_state : int, JAX key, RandomState, Generator or None, default None
         Seed in place of `seed`, under scikit-learn's name: `BaggingClassifier` gives each of its members another one. A
-        generator of NumPy gives each fit another seed. None: `seed`, so that fits are reproducible.
+        generator of NumPy gives each fit another seed. None: `seed`, so that fits are reproducible. Also the
+        `random_state` of the default estimator.
 
     Attributes
     ----------
@@ -276,7 +277,7 @@ class WeightedNB(WeightAttributes):
     weights: Any = "auto"
     _: KW_ONLY
     max_rows: int = 10_000
-    seed: int = 0
+    seed: Seed = 0
     random_state: Any = None
 
     def __post_init__(self) -> None:
@@ -578,12 +579,7 @@ class WeightedNB(WeightAttributes):
     def _cross_fit(self, parts: Parts) -> list[CrossFit] | None:
         """Return cross-fitted terms of each candidate; None, with a warning, if rows are too few for weights."""
         try:
-            return cross_fit(
-                parts,
-                self.weights,
-                int(self.max_rows),
-                read_seed(self.seed, self.random_state),
-            )
+            return cross_fit(parts, self.weights, int(self.max_rows), read_seed(self.seed, self.random_state))
         except TooFewRowsError as reason:
             unweighted = f"{type(parts.nb).__name__} is not weighted"
             warn(f"{unweighted}. {reason} The predictions are those without weights.", NoWeightsWarning)
@@ -604,12 +600,13 @@ class WeightedNB(WeightAttributes):
         if not isinstance(self.weights, Weights) and not (isinstance(self.weights, str) and self.weights in _KINDS):
             raise bad_argument("weights", self.weights, f"one of {_KINDS}, or `weights_` of a fitted WeightedNB")
         require_integer("max_rows", self.max_rows)
-        read_seed(self.seed)
+        read_seed(self.seed, self.random_state)
 
     def _base(self, X: object = None) -> NaiveBayesClassifier:
         """Return `estimator`; by default `MultinomialNB` if X, rows or an encoding, has word counts, else `KDB`."""
         counts = X.blocks[0].one_simplex if isinstance(X, Encoding) else getattr(X, "is_sparse", sp.issparse(X))
-        return wrapped_estimator(self, MultinomialNB() if counts else KDB(gaussian="dtype", max_features=None))
+        tables = KDB(gaussian="dtype", max_features=None, random_state=self.random_state)
+        return wrapped_estimator(self, MultinomialNB() if counts else tables)
 
     def _unfitted_model(self, X: object) -> NaiveBayesClassifier:
         """Return an unfitted copy of the estimator for rows like X, which counts margins of columns with parents too.

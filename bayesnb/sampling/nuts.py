@@ -399,12 +399,8 @@ def _run_for_weights(
         raise ValueError(f"run_nuts: {problem}. Fit the weights again by nb.weigh(X, y).")
     kind: Kind = "feature" if weights.biased else "temperature"
     try:
-        (crossed,) = cross_fit(
-            cast(Any, nb.model_).fit_parts(*rows),
-            kind,
-            nb.max_rows,
-            read_seed(nb.seed, nb.random_state),
-        )
+        seed = read_seed(nb.seed, nb.random_state)
+        (crossed,) = cross_fit(cast(Any, nb.model_).fit_parts(*rows), kind, nb.max_rows, seed)
     except TooFewRowsError as reason:
         raise ValueError(f"run_nuts: {reason}") from None
     shrinkage = (weights.shrinkage, weights.dependence_shrinkage)[: len(crossed.columns.groups.mean)]

@@ -253,7 +253,7 @@ class Fixed:
             Statistics of the rows; not needed.
         masks : sequence of (K,) arrays of bool
             For each block, which positions of the last axis to keep.
-        seed : int, JAX key, RandomState or Generator
+        seed : int
             Seed; not needed.
 
         Returns
@@ -404,7 +404,7 @@ class Hierarchy:
             Statistics of the rows.
         masks : sequence of (K,) arrays of bool
             For each block, which positions of the last axis to keep; blocks without one are left out.
-        seed : int, JAX key, RandomState or Generator
+        seed : int
             Seed of the draws of the parameters.
 
         Returns

@@ -428,7 +428,7 @@ class RowSampler:
         Whether the posterior knows the row.
     draws : int
         Number of draws; 1 if `drawn` is given.
-    seed : int, JAX key, RandomState or Generator
+    seed : int
         The same seed gives the same draws.
     drawn : Parameters or Hyperparameters, optional
         S draws of θ | D, or of hyperparameters φ_s, for each of which one θ is drawn. With the row added, they are

@@ -91,7 +91,12 @@ class NumberTerms(NamedTuple):
 
 
 def compare_densities(
-    first: Density, second: Density, label: np.ndarray, weight: np.ndarray, unit: np.ndarray | None = None
+    first: Density,
+    second: Density,
+    label: np.ndarray,
+    weight: np.ndarray,
+    unit: np.ndarray | None = None,
+    seed: int = 0,
 ) -> tuple[Float[np.ndarray, "F"], Callable[[np.ndarray], NumberTerms] | None]:
     """Compute (F,) gains in log P(class) of each column's second density over its first, in nats per row.
 
@@ -110,6 +115,8 @@ def compare_densities(
         Index of the class, and replication count, of each row.
     unit : (N,) int array, optional
         Index of the unit of each row. Default: each row is a unit.
+    seed : int
+        Seed of the halves.
 
     References
     ----------
@@ -119,8 +126,8 @@ def compare_densities(
     unit = np.arange(len(label)) if unit is None else unit
     if count_events(label, weight, unit) < FEWEST_EVENTS:
         return np.zeros(n_columns), None
-    rows = sample_rows(label, min(MOST_ROWS, max(1, _MOST_TERMS // (n_classes * n_columns))), 0, unit)
-    halves = random_halves(label, number_of_splits(unit[rows]), 0, unit)
+    rows = sample_rows(label, min(MOST_ROWS, max(1, _MOST_TERMS // (n_classes * n_columns))), seed, unit)
+    halves = random_halves(label, number_of_splits(unit[rows]), seed, unit)
     sides = [half for first_half in halves for half in (first_half, ~first_half)]
     gain, terms = np.zeros((len(rows), n_columns)), np.zeros((2, len(halves), len(rows), n_classes, n_columns))
     for density, sign, of_density in ((first, -1, terms[0]), (second, 1, terms[1])):

@@ -22,7 +22,7 @@ from jaxtyping import Bool, Float, Int, Num
 from scipy.special import logsumexp, ndtr, ndtri
 
 from bayesnb import kernels
-from bayesnb._util.arguments import GREATEST, require_probability, shown
+from bayesnb._util.arguments import GREATEST, Seed, require_probability, shown
 from bayesnb._util.arrays import require_memory
 from bayesnb.encoding import Encoding, Levels, Rows
 from bayesnb.fitted import scoring
@@ -791,7 +791,7 @@ class Weighed(Classifier, Protocol):
 
     weights_: Weights
     max_rows: int
-    seed: int
+    seed: Seed
     random_state: Any
 
     @property

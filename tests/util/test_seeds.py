@@ -1,5 +1,9 @@
 """Seeds are integers, keys of JAX, or generators of NumPy; estimators have scikit-learn's `random_state`."""
 
+import importlib
+import inspect
+import typing
+
 import jax
 import numpy as np
 import pytest
@@ -7,6 +11,7 @@ from sklearn.base import clone
 from sklearn.ensemble import BaggingClassifier
 
 import bayesnb as bnb
+from bayesnb._util.arguments import Seed, read_seed
 from tests.raises import refused
 
 RNG = np.random.default_rng(0)
@@ -54,3 +59,49 @@ def test_random_state_takes_the_place_of_seed(nb):
 def test_members_of_a_bag_have_seeds_of_their_own():
     bag = BaggingClassifier(bnb.WeightedNB(bnb.GaussianNB()), n_estimators=3, random_state=0).fit(X, Y)
     assert len({member.random_state for member in bag.estimators_}) == 3
+
+
+def test_halves_of_other_seeds_choose_otherwise():
+    rng = np.random.default_rng(2)
+    y = rng.integers(0, 2, 80)
+    numbers = np.column_stack(
+        [rng.gamma(1.0, size=(80, 3)) * (1 + 0.4 * y[:, None]), rng.standard_normal((80, 3)) + 0.4 * y[:, None]]
+    )
+    levels = rng.integers(0, 2, (80, 4))
+    levels[:, 1] = np.where(rng.random(80) < 0.75, levels[:, 0] ^ y, levels[:, 1])
+    seeds = None, 0, 1, 2, 3
+    kinds = [bnb.MixedNB(random_state=seed).fit(numbers, y).kinds_ for seed in seeds]
+    networks = [bnb.KDB(random_state=seed).fit(levels, y).parents_ for seed in seeds]
+    for choices in (list(map(str, kinds)), list(map(str, networks))):
+        assert choices[0] == choices[1]
+        assert len(set(choices)) > 1
+
+
+HALVES = bnb.MixedNB, bnb.KDB, bnb.TAN, bnb.SPODE, bnb.NetworkNB, bnb.WeightedNB, bnb.NaiveBayesMixture
+
+
+@pytest.mark.parametrize("make", HALVES)
+def test_random_state_follows_the_rules_of_scikit_learn(make):
+    nb = make({}) if make is bnb.NetworkNB else make()
+    key = jax.random.key(3)
+    assert nb.get_params()["random_state"] is None
+    assert nb.set_params(random_state=key).get_params()["random_state"] is key
+    assert read_seed(clone(nb).random_state) == 3
+
+
+def test_files_hold_keys_and_refuse_generators(tmp_path):
+    path = tmp_path / "model.bnb"
+    for key in (jax.random.key(3), jax.random.PRNGKey(3), 3, None):
+        bnb.save(bnb.MixedNB(random_state=key).fit(X, Y), path)
+        read = bnb.load(path).random_state
+        assert (read is None) if key is None else read_seed(read) == 3
+    nb = bnb.MixedNB(random_state=np.random.default_rng(0)).fit(X, Y)
+    refused("MixedNB.random_state is Generator.*cannot hold", bnb.save, nb, path, error=TypeError)
+
+
+def test_the_type_of_every_public_seed_has_keys_and_generators():
+    evaluation = importlib.import_module("bayesnb.evaluation")
+    functions = [getattr(owner, name) for owner in (bnb, evaluation) for name in owner.__all__]
+    drawing = [f for f in functions if inspect.isfunction(f) and "seed" in inspect.signature(f).parameters]
+    assert len(drawing) >= 20
+    assert {f.__name__ for f in drawing if typing.get_type_hints(f)["seed"] != Seed} == set()
