@@ -114,6 +114,10 @@ class NaiveBayesClassifier(FittedClassifier):
     def partial_fit(self, X: object, y: object, classes: object = None, sample_weight: object = None) -> Self:
         """Count further rows; the posterior is that of one fit to all rows, however they are divided into batches.
 
+        The rows that are counted first determine the kinds of columns that are not named, the ends of cells of numbers
+        without `edges`, and the densities of numbers that are chosen. Later rows do not change these, so that the
+        posterior of `BinnedNB`, `MixedNB` and structures with numbers may differ from that of one fit.
+
         Parameters
         ----------
         X : array-like, sparse matrix or DataFrame of shape (N, F)

@@ -32,7 +32,8 @@ FIXED = """
     CorruptModelError ImproperPosteriorError plots text datasets decision prior_predictive prequential
     from_counts sql WeightedNB terms loo_terms weight_table conformal estimate_prevalence explain value_of_information
     enable_cache top_words check_table SuspiciousColumnWarning prior_from_interval check_drift
-    contrast parameter_sensitivity
+    contrast parameter_sensitivity UnknownLevelWarning UndefinedProbabilityWarning NoWeightsWarning CopiedRowsWarning
+    NotOfferedError TooManyNumbersError ForkedError
 """.split()  # noqa: SIM905
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import itertools
 import warnings
+from functools import partial
 
 import numpy as np
 import pandas as pd
@@ -372,3 +373,16 @@ def test_ends_that_are_given_or_that_a_later_batch_has_are_not_told():
     assert told(lambda: nb.partial_fit(FRAME, Y)) == []
     nb = bnb.BinnedNB().fit(FRAME.assign(shift=np.nan), Y)
     assert told(lambda: nb.partial_fit(FRAME[:1], Y[:1]))[0].startswith("Column 'shift': ")
+
+
+@pytest.mark.parametrize("make", [bnb.BinnedNB, partial(bnb.MixedNB, numbers="binned")])
+def test_batches_give_the_posterior_of_all_rows_if_cells_are_given(make):
+    rng = np.random.default_rng(0)
+    X, y = rng.gamma(2.0, size=(90, 2)), np.arange(90) % 3
+    whole = make().fit(X, y)
+    fixed, learned = make(edges=dict(whole.edges_)), make()
+    for rows in np.split(np.arange(90), 3):
+        fixed.partial_fit(X[rows], y[rows], classes=range(3))
+        learned.partial_fit(X[rows], y[rows], classes=range(3))
+    np.testing.assert_allclose(fixed.predict_proba(X), whole.predict_proba(X), rtol=1e-12)
+    assert np.abs(learned.predict_proba(X) - fixed.predict_proba(X)).max() > 0.01, "partial_fit and the docs say so"
