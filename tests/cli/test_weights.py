@@ -88,7 +88,7 @@ def test_where_none_can_be_found_it_is_said(capsys, tmp_path):
 def test_a_file_larger_than_memory(capsys, monkeypatch, tmp_path, most):
     """Weights come from rows that were counted, a sample of each class, and never from those held out."""
     monkeypatch.setattr(tables, "available_memory", lambda: 0)
-    monkeypatch.setattr(tables, "_ROWS", 7)
+    monkeypatch.setattr(tables, "_BATCH_ROWS", 7)
     monkeypatch.setattr(labelled_data, "_MOST_ROWS", most)
     data = weather(203)[["heat", "play"]]
     data.to_csv(tmp_path / "weather.csv", index=False)
