@@ -141,14 +141,14 @@ def kernel_log_base(parts: tuple[Any, ...], x: tuple[Any, ...]) -> Any:
 
 @pytree
 class TermWeights:
-    """Weights of the terms of a row's log-likelihood: s_c(x) = b_c + log π_c + Σ_t w_t log p(x_t | c).
+    """Weights of the terms of a row's log-likelihood, s_c(x) = b_c + log π_c + Σ_t w_t log p(x_t | c), or S draws.
 
     Parameters
     ----------
     class_bias : (C,) array
-        Bias b of each class.
+        Bias b of each class; (S, C) of draws.
     blocks : tuple of arrays
-        Weights w of the terms of each block, (T,), or one weight for all of its terms, ().
+        Weights w of the terms of each block, (T,), or one weight for all of its terms, (); (S, T) or (S,) of draws.
     exponents : tuple
         For each block the exponent by which w falls with the number of draws of a row, see `Tempered`; None for a
         constant weight.
@@ -162,13 +162,13 @@ class TermWeights:
     def split(
         cls, class_bias: Any, weight: np.ndarray, sizes: Sequence[int], exponents: Sequence[Any] | None = None
     ) -> Self:
-        """Build from class biases and weights (R,) of all terms, one block after the other, with `sizes` terms each.
+        """Build from biases (…, C) and weights (…, R) of all terms, one block after the other, with `sizes` terms each.
 
-        A block whose weights are equal gets one weight, (). `exponents` has an entry for each block, see `apply`;
+        A block whose weights are equal gets one weight, (…). `exponents` has an entry for each block, see `apply`;
         default: None for all.
         """
-        blocks = np.split(weight, np.cumsum(sizes)[:-1])
-        merged = tuple(np.asarray(w[0]) if len(w) and (w == w[0]).all() else w for w in blocks)
+        blocks = np.split(weight, np.cumsum(sizes)[:-1], axis=-1)
+        merged = tuple(w[..., 0] if w.shape[-1] and (w == w[..., :1]).all() else w for w in blocks)
         return cls(class_bias, merged, (None,) * len(merged) if exponents is None else tuple(exponents))
 
     def term_weights(self, sizes: Sequence[int]) -> np.ndarray:
@@ -179,12 +179,26 @@ class TermWeights:
         """Likelihood of block b with every term raised to the power of its weight.
 
         One weight w for the block raises the whole likelihood of a row of t draws to w · (t + 1)^-exponent, or to w if
-        the exponent is None.
+        the exponent is None. S draws of the weights are those of a likelihood over S · C classes, one draw after the
+        other.
         """
         weight, exponent = self.blocks[b], self.exponents[b]
-        if xp.ndim(weight):
-            return Raised(likelihood, weight)
-        return Tempered(likelihood, weight, exponent)
+        if self.is_drawn:
+            weight = xp.repeat(xp.asarray(weight), xp.shape(self.class_bias)[1], axis=0)
+        return Raised(likelihood, weight) if self.by_term(b) else Tempered(likelihood, weight, exponent)
+
+    @property
+    def is_drawn(self) -> bool:
+        """Whether the weights are S draws."""
+        return xp.ndim(self.class_bias) == 2
+
+    def by_term(self, b: int) -> bool:
+        """Whether each term of block b has a weight; otherwise all of them have the same."""
+        return xp.ndim(self.blocks[b]) > self.is_drawn
+
+    def take(self, part: slice) -> Self:
+        """Return the draws in `part`."""
+        return replace(self, class_bias=self.class_bias[part], blocks=tuple(w[part] for w in self.blocks))
 
 
 @pytree

@@ -434,7 +434,7 @@ def estimate_prevalence(
     intervals of two classes with two Gaussian features covered .44, .65, .83, .90 after 5, 20, 100, 1000 labelled rows
     per class, in simulations from naive Bayes; `given="data"` covered .88, .86, .87 after the first three. With six
     Bernoulli features, `given="data"` covered .91 and `given="scores"` .70. The posterior is averaged over 100 draws of
-    θ | D; information of the unlabelled rows about θ is not used.
+    θ | D, and of the weights of a `WeightedNB`; information of the unlabelled rows about θ is not used.
 
     *To notice a change, use `p_value`*, not whether an interval contains the training share: that share is an
     estimate from n labelled rows itself, and with many unlabelled rows its error is the larger one. For a
@@ -541,8 +541,9 @@ def _draw_log_likelihoods(
     cells = n_rows * n_classes + sum(np.size(leaf) for leaf in jax.tree.leaves(fitted.posterior))
     size = max(1, min(n, _MOST_CELLS // cells))
     for start in range(0, n, size):
-        draws = draw_posterior(fitted, min(size, n - start), int(rng.integers(2**32)))
-        drawn = read_parameters(fitted, draws).known_classes(np.full(n_classes, 1.0 / n_classes))
+        seed = int(rng.integers(2**32))
+        draws = read_parameters(fitted, draw_posterior(fitted, min(size, n - start), seed))
+        drawn = draws.known_classes(np.full(n_classes, 1.0 / n_classes)).with_weights(fitted, seed)
         yield from evaluate_rows(fitted, X, partial(_score, fitted, drawn)).swapaxes(0, 1)
 
 

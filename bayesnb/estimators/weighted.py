@@ -25,7 +25,7 @@ from bayesnb.estimators.structures import KDB
 from bayesnb.fitted.counting import Counted
 from bayesnb.fitted.state import WEIGHTS, NotOfferedError, current_state
 from bayesnb.kernels import Output
-from bayesnb.weights.cross_fitting import CrossFit, TooFewRowsError, choose_weights, cross_fit, weigh_cross_fit
+from bayesnb.weights.cross_fitting import CrossFit, TooFewRowsError, choose_weights, cross_fit
 from bayesnb.weights.terms import Weights, read_weight_draws
 
 # == Fitted attributes of weighted naive Bayes =====================================================
@@ -242,8 +242,8 @@ class WeightedNB(WeightAttributes):
     columns, they gave weights with a true loss of .77, halves .70.
 
     The weighted model is not a joint distribution of row and label, so that it has no evidence, and no `given="row"`:
-    intervals and decisions are `given="data"` by default, and show the effect of the posterior of the parameters on the
-    weighted scores.
+    intervals and decisions are `given="data"` by default. They show the effect of the posterior of the parameters on
+    the weighted scores, and that of the posterior of the weights, see `Weights.draw`.
 
     Weights and biases are fitted with the class probabilities of the rows. A `class_prior` of the estimator replaces
     these probabilities in predictions, and biases do not undo it. Draws and moments of the parameters treat the tables
@@ -573,7 +573,7 @@ class WeightedNB(WeightAttributes):
         weights = self.weights
         if not isinstance(weights, Weights):
             crossed = self._cross_fit(model.fit_parts(X, y, sample_weight, groups))
-            weights = weigh_cross_fit(crossed[0])[0] if crossed else None
+            weights = choose_weights(crossed[:1])[1] if crossed else None
         return classifier_state.replace_state(self, self._with_model(model, weights), before)
 
     def _cross_fit(self, parts: Parts) -> list[CrossFit] | None:
@@ -631,6 +631,7 @@ class WeightedNB(WeightAttributes):
             owner=classifier_state.copy_owner(updated, model),
             empirical_prior=prior,
             chosen=chosen,
+            weight_posterior=weights,
         )
         return updated
 

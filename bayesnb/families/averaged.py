@@ -410,7 +410,7 @@ def _log_evidences(dependent: Any, shared: Any, statistics: Any, together: Any) 
 
 @pytree
 class Raised:
-    """Likelihood Π_t p(x_t | class)^(w_t) with a weight per term, `weight` (T,)."""
+    """Likelihood Π_t p(x_t | class)^(w_t) with a weight per term, `weight` (T,), or per class and term, (C, T)."""
 
     likelihood: Any
     weight: Array
@@ -432,7 +432,10 @@ class Raised:
 
 @pytree
 class Tempered:
-    """Likelihood p(row | class)^w with w = `power` · (t + 1)^(-`exponent`) for a row of t draws; None: w = `power`."""
+    """Likelihood p(row | class)^w with w = `power` · (t + 1)^(-`exponent`) for a row of t draws; None: w = `power`.
+
+    `power` is a number, or (C,) one per class.
+    """
 
     likelihood: Any
     power: Any
@@ -450,17 +453,18 @@ class Tempered:
         """(N, C, T) w log p(x_t | class), w the weight of the row by its number of draws; 0 where w = 0."""
         return weighted(self._row_weight(x)[..., None], self.likelihood.terms(x))
 
-    def _row_weight(self, x: object) -> Float[jax.Array, "#N 1"]:
-        """(N, 1) exponent w of each row, or (1, 1) if the exponent does not depend on the row's length."""
-        return length_power(x, self.power, self.exponent)[:, None]
+    def _row_weight(self, x: object) -> Float[jax.Array, "#N #C"]:
+        """(N, C) exponent w of each row and class; axes have length 1 along which it does not vary."""
+        weight = length_power(x, self.power, self.exponent)
+        return weight.reshape(len(weight), -1)
 
 
-def length_power(x: object, power: Any, exponent: Any) -> Float[jax.Array, "#N"]:
-    """(N,) weight power · (t + 1)^(-exponent) of each row x, t its number of draws; (1,) power without exponent."""
+def length_power(x: object, power: Any, exponent: Any) -> Float[jax.Array, "#N ..."]:
+    """(N, …) weight power · (t + 1)^(-exponent) of each row x, t its number of draws; (1, …) power without exponent."""
     if exponent is None:
         return xp.asarray(power)[None]
     rows: Any = as_rows(x)
-    return power_of_length(rows.length(), power, exponent)
+    return power_of_length(rows.length().reshape(-1, *(1,) * xp.ndim(power)), power, exponent)
 
 
 def power_of_length(length: Any, power: Any, exponent: Any) -> Any:

@@ -573,8 +573,8 @@ class OneHot(OneDrawEach):
         return gather(table, self._flat_level(table.shape[0] - 1)).swapaxes(1, 2)
 
     def weigh(self, table: Array, weight: jax.Array) -> jax.Array:
-        """Table (C, L) of log probabilities multiplied by the weight (G,) of each level's group."""
-        return weighted(repeat(weight, self.size, table.shape[1]), table)
+        """Table (C, L) of log probabilities multiplied by the weight, (G,) or (C, G), of each level's group."""
+        return weighted(weight[..., repeat(np.arange(weight.shape[-1]), self.size, table.shape[1])], table)
 
     def weighted_counts(self, count: Array, label: Int[Array, "N"], weight: Float[Array, "N"]) -> jax.Array:
         """`count` (C, L) with the rows added, given class indices (N,) and weights (N,)."""
@@ -918,8 +918,8 @@ class Presence(OneDrawEach):
         return xp.where(there[:, None], present, absent)
 
     def weigh(self, table: Array, weight: jax.Array) -> jax.Array:
-        """Table (C, 2F) of log probabilities multiplied by the weight (F,) of each feature."""
-        return weighted(xp.repeat(weight, 2), table)
+        """Table (C, 2F) of log probabilities multiplied by the weight, (F,) or (C, F), of each feature."""
+        return weighted(xp.repeat(weight, 2, axis=-1), table)
 
     def weighted_counts(self, count: Array, label: Int[Array, "N"], weight: Float[Array, "N"]) -> jax.Array:
         """`count` (C, F) of presences with the rows added; absences are derived from class counts at the end."""

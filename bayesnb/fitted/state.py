@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, fields, replace
+from dataclasses import dataclass, field, fields, replace
 from functools import cached_property, partial
 from typing import Any, Literal, NamedTuple, Protocol, Self
 
@@ -128,6 +128,13 @@ class Tunable(Adaptable, Protocol):
         """Copy with the same counts under other hyperparameters."""
 
 
+class WeightPosterior(Protocol):
+    """Posterior distribution of class biases and weights of terms."""
+
+    def draw_term_weights(self, fitted: Fitted, n: int, seed: int) -> TermWeights | None:
+        """Draw n times for the terms of a classifier; None if nothing is known of the distribution."""
+
+
 @dataclass(frozen=True, eq=False)
 class Fitted:
     """State of a fitted classifier: the counts, and the posterior that follows from these.
@@ -160,6 +167,8 @@ class Fitted:
         Whether concentrations of a column are divided among the values of its parents.
     cells : NumberCells or None
         Counts of a sample of the rows in cells of their numbers, for tests of drift.
+    weight_posterior : WeightPosterior or None
+        Posterior of the weights of terms, if the prior has weights.
     """
 
     owner: BaseEstimator
@@ -173,6 +182,7 @@ class Fitted:
     no_posterior: str | None
     divides_alpha: bool
     cells: NumberCells | None
+    weight_posterior: WeightPosterior | None = field(default=None, kw_only=True)
 
     def __getstate__(self) -> dict[str, Any]:
         return {field.name: getattr(self, field.name) for field in fields(self)}  # Cached values are computed again.
@@ -242,6 +252,10 @@ class Fitted:
     def weights(self) -> TermWeights | None:
         """Weights of the terms of a row's log-likelihood, or None."""
         return self.empirical_prior.weights
+
+    def draw_weights(self, n: int, seed: int) -> TermWeights | None:
+        """Draw class biases and weights of terms n times; None without weights, and if their posterior is not known."""
+        return None if self.weight_posterior is None else self.weight_posterior.draw_term_weights(self, n, seed)
 
     @cached_property
     def no_evidence(self) -> str | None:

@@ -48,7 +48,7 @@ from bayesnb.families.special import polygammas
 from bayesnb.fitted import scoring
 from bayesnb.fitted.scoring import pad
 from bayesnb.fitted.state import Classifier, Fitted, require_posterior
-from bayesnb.model import JointLikelihood, NaiveBayes, Statistics, kernel_log_base, log_normalize, plus
+from bayesnb.model import JointLikelihood, NaiveBayes, Statistics, TermWeights, kernel_log_base, log_normalize, plus
 from bayesnb.uncertainty.draws import (
     CLASS_PROB,
     HostVariates,
@@ -101,8 +101,7 @@ def row_cumulants(model: NaiveBayes, x: tuple[object, ...]) -> RowCumulants:
     """
     log_proba = log_normalize(model.log_joint(x))
     if model.weights is not None:
-        weights = zip(model.blocks, x, model.weights.blocks, model.weights.exponents, strict=True)
-        total = reduce(operator.add, (_weighted_cumulants(*block) for block in weights))
+        total = weighted_cumulants(model.blocks, x, model.weights)
         return RowCumulants(log_proba, total, total)
     pairs = list(zip(model.blocks, x, strict=True))
     without_row, with_row = (
@@ -112,14 +111,24 @@ def row_cumulants(model: NaiveBayes, x: tuple[object, ...]) -> RowCumulants:
     return RowCumulants(log_proba, without_row, with_row)
 
 
-def _weighted_cumulants(family: Family, rows: Any, weight: Any, exponent: Any) -> Cumulants:
-    """Compute cumulants (n, C) of a block's weighted log-likelihood: κ_k = Σ_t w_tᵏ κ_k,t over the terms t.
+@kernel
+def weighted_cumulants(blocks: tuple[Family, ...], x: tuple[object, ...], weights: TermWeights) -> Cumulants:
+    """Compute cumulants (n, C), or (S, n, C) under S draws of the weights, of the weighted log-likelihood of rows.
 
-    A scalar weight w multiplies the whole row by w (t + 1)^(-exponent), where t is the number of draws of the row.
+    They are κ_k = Σ_t w_tᵏ κ_k,t over the terms t. A single weight w of a block multiplies the whole row by
+    w (t + 1)^(-exponent), where t is the number of draws of the row.
     """
-    if xp.ndim(weight):
-        return (family.cumulants_of_terms(rows) * weight).sum()
-    return family.log_likelihood_cumulants(rows) * length_power(rows, weight, exponent)[:, None]
+
+    def of_block(b: int, family: Family, rows: Any) -> Cumulants:
+        """Cumulants of the weighted log-likelihood of block b."""
+        weight = weights.blocks[b]
+        if weights.by_term(b):
+            of_terms = family.cumulants_of_terms(rows)
+            each = enumerate((of_terms.mean, of_terms.variance, of_terms.third), 1)
+            return Cumulants(*(xp.einsum("nct,...t->...nc", cumulant, weight**k) for k, cumulant in each))
+        return family.log_likelihood_cumulants(rows) * length_power(rows, weight, weights.exponents[b]).T[..., None]
+
+    return reduce(operator.add, (of_block(b, *block) for b, block in enumerate(zip(blocks, x, strict=True))))
 
 
 def class_cumulants(class_prior: Any, multiplicity: jax.Array) -> Cumulants:
@@ -433,6 +442,8 @@ class RowSampler:
     drawn : Parameters or Hyperparameters, optional
         S draws of θ | D, or of hyperparameters φ_s, for each of which one θ is drawn. With the row added, they are
         drawn again, systematically, with weights p(row | θ) or p(row | D, φ_s).
+    weights : TermWeights, optional
+        As many draws of the weights of terms. Default: the weights are those of the model.
     """
 
     method: Method
@@ -440,6 +451,7 @@ class RowSampler:
     draws: int
     seed: int
     drawn: Parameters | Hyperparameters | None = None
+    weights: TermWeights | None = None
 
     def map(
         self, fitted: Fitted, X: object, output: DrawsFunction, closed_form: RowFunction | None = None
@@ -448,35 +460,43 @@ class RowSampler:
 
         `closed_form` takes the place of draws by moments.
         """
+
+        def by_draws(rows: tuple[Rows, ...], n: int) -> np.ndarray:
+            """Return `output` (n, …) of draws by θ; weighted terms have these in common for all rows."""
+            sampler = self
+            if self.drawn is None and fitted.weights is not None:
+                drawn = Parameters(dict(draw_posterior(fitted, self.draws, self.seed)), self.weights)
+                sampler = replace(self, draws=1, drawn=drawn)
+            return sampler._map_rows(fitted, output, "draws", rows, n)
+
+        if self.method == "draws":
+            return evaluate_rows(fitted, X, by_draws)
+        return evaluate_rows(fitted, X, closed_form or partial(self._map_rows, fitted, output, "moments"), by_draws)
+
+    def _map_rows(
+        self, fitted: Fitted, output: DrawsFunction, method: Method, rows: tuple[Rows, ...], n: int
+    ) -> np.ndarray:
+        """Return `output` (n, …) of the draws for n rows, block by block; warn if few draws have weight."""
         n_draws = self.draws * (1 if self.drawn is None else len(self.drawn))
         cells: float = n_draws * len(fitted.encoding.classes)
         require_memory(8 * cells, f"{n_draws:,} draws for a row", "Set fewer draws.", MOST_NUMBERS)
         if cells <= CELLS:  # Pieces of more rows are faster.
-            cells /= 4 if isinstance(self.drawn, Parameters) else 16
-        posterior = padded_posterior(fitted) if self.drawn is None else None
+            cells /= 4 if isinstance(self.drawn, Parameters) or self.weights is not None else 16
+        posterior, sizes = padded_posterior(fitted) if self.drawn is None else None, list[np.ndarray]()
 
-        def summarize(method: Method, rows: tuple[Rows, ...], n: int) -> np.ndarray:
-            """Return `output` (n, …) of the draws for n rows, block by block; warn if few draws have weight."""
-            sizes = []
+        def summarize_block(x: tuple[object, ...], n: int) -> np.ndarray:
+            """Draw for one block, resample the draws by p(row | draw) if weighted, and apply `output`."""
+            joint, drawn = self._draw(fitted, posterior, method, x, n_draws)
+            if self.drawn is not None and self.given == "row":
+                weight = row_weights(joint)
+                sizes.append(effective_size(weight)[:n])
+                drawn = np.take_along_axis(drawn, resample(weight)[..., None], axis=0)
+            return output(drawn[:, :n], np.asarray(average_joint(joint))[:n])
 
-            def summarize_block(x: tuple[object, ...], n: int) -> np.ndarray:
-                """Draw for one block, resample the draws by p(row | draw) if weighted, and apply `output`."""
-                joint, drawn = self._draw(fitted, posterior, method, x, n_draws)
-                if self.drawn is not None and self.given == "row":
-                    weight = row_weights(joint)
-                    sizes.append(effective_size(weight)[:n])
-                    drawn = np.take_along_axis(drawn, resample(weight)[..., None], axis=0)
-                return output(drawn[:, :n], np.asarray(average_joint(joint))[:n])
-
-            answers = map_blocks(rows, n, summarize_block, cells)
-            if sizes:
-                warn_of_collapse(np.concatenate(sizes), n_draws)
-            return answers
-
-        by_draws: RowFunction = partial(summarize, "draws")
-        if self.method == "draws":
-            return evaluate_rows(fitted, X, by_draws)
-        return evaluate_rows(fitted, X, closed_form or partial(summarize, "moments"), by_draws)
+        answers = map_blocks(rows, n, summarize_block, cells)
+        if sizes:
+            warn_of_collapse(np.concatenate(sizes), n_draws)
+        return answers
 
     def _draw(
         self, fitted: Fitted, posterior: Any, method: Method, x: tuple[object, ...], n_draws: int
@@ -487,7 +507,9 @@ class RowSampler:
         """
         if isinstance(self.drawn, Parameters):
             joint = xp.concatenate(list(self.drawn.joints(fitted, x)))
-            return joint, np.asarray(_log_proba(joint))
+            log_proba = np.asarray(_log_proba(joint))
+            # Weighted scores are no log probabilities: the average over weights is that of P(class | row, draw).
+            return joint if self.drawn.weights is None else log_proba, log_proba
         # Every block has the same variates: the draws for a row do not depend on its place in X.
         rng = np.random.default_rng(self.seed)
         order = (rng.permutation(n_draws) + rng.random(n_draws)) / n_draws
@@ -499,8 +521,8 @@ class RowSampler:
             if self.given == "row":
                 order_of_model, order = np.split(order, [self.draws * len(joint)])
                 in_class = _draw_class_of_row(joint, order_of_model.reshape(self.draws, -1))
-            if model.weights is not None:
-                log_class = log_class + model.weights.class_bias
+            if (weights := self.weights or model.weights) is not None:
+                log_class = log_class + np.reshape(weights.class_bias, (-1, 1, joint.shape[-1]))
             likelihood = (self._from_moments if method == "moments" else self._from_draws)(model, x, in_class, rng)
             log_proba = np.asarray(_combine(likelihood, log_class, log_class_with_row, in_class))
             joints.append(np.asarray(joint))
@@ -509,14 +531,12 @@ class RowSampler:
 
     def _from_moments(self, model: Any, x: tuple[object, ...], in_class: Any, rng: np.random.Generator) -> jax.Array:
         """Draw (draws, 1, n, C) log p(row | class, θ) from skewed distributions with the cumulants of one posterior."""
+        z = partial(rng.standard_normal, (self.draws, 1, 1, model.n_classes))
+        if model.weights is not None:
+            return _draw_weighted(model.blocks, x, self.weights or model.weights, z())
         row = row_cumulants(model, x)
-
-        def draw(score: Any) -> Any:
-            z = rng.standard_normal((self.draws, 1, 1, score.mean.shape[1]))
-            return score.mean + xp.sqrt(score.variance) * skewed(z, skewness(score.variance, score.third))
-
-        without_row = draw(row.without_row)
-        return without_row if in_class is None else xp.where(in_class, draw(row.with_row), without_row)
+        without_row = _draw_skewed(row.without_row, z())
+        return without_row if in_class is None else xp.where(in_class, _draw_skewed(row.with_row, z()), without_row)
 
     def _from_draws(self, model: Any, x: tuple[object, ...], in_class: Any, rng: np.random.Generator) -> np.ndarray:
         """Draw (draws, M, n, C) log p(row | class, θ) exactly, by draws of θ from M posteriors.
@@ -561,7 +581,19 @@ def sampler_of_draws(fitted: Fitted, draws: object, given: Given, seed: int) -> 
     drawn = read_draws(fitted, draws) if given == "row" else read_parameters(fitted, draws)
     if isinstance(drawn, Hyperparameters) and drawn.kind is None:
         return RowSampler("draws", given, len(next(iter(read_sites(draws).values()))), seed)
-    return RowSampler("draws", given, 1, seed, drawn)
+    return RowSampler("draws", given, 1, seed, drawn.with_weights(fitted, seed))
+
+
+def _draw_skewed(scores: Cumulants, z: Any) -> Any:
+    """Map standard normal variates to skewed ones with the given cumulants."""
+    return scores.mean + xp.sqrt(scores.variance) * skewed(z, skewness(scores.variance, scores.third))
+
+
+@kernel
+def _draw_weighted(blocks: tuple[Family, ...], x: tuple[object, ...], weights: TermWeights, z: np.ndarray) -> Any:
+    """Draw (S, 1, n, C) weighted log-likelihoods with three exact moments under each draw of the weights."""
+    scores = weighted_cumulants(blocks, x, weights)
+    return _draw_skewed(jax.tree.map(lambda v: v.reshape(-1, 1, *v.shape[-2:]), scores), z)
 
 
 def _draw_likelihood(variates: Variates, n: int, family: Any, rows: object, in_class: Any) -> jax.Array:
@@ -707,9 +739,12 @@ class Parameters:
     Parameters
     ----------
     values : draws by site, (S, …) each, as `posterior_draws` returns them
+    weights : TermWeights, optional
+        As many draws of the weights of terms. Default: the weights are those of the model.
     """
 
     values: Draws
+    weights: TermWeights | None = None
 
     def __len__(self) -> int:
         return len(self.values[CLASS_PROB])
@@ -718,6 +753,10 @@ class Parameters:
         """Return a copy with the class probabilities (C,) in place of the drawn ones."""
         drawn = np.broadcast_to(prob, self.values[CLASS_PROB].shape)
         return replace(self, values={**self.values, CLASS_PROB: drawn})
+
+    def with_weights(self, fitted: Fitted, seed: int) -> Self:
+        """Return a copy in which each draw of θ has a draw of the weights of terms, if these have a posterior."""
+        return replace(self, weights=fitted.draw_weights(len(self), seed))
 
     def with_mean_divisors(self, fitted: Fitted) -> Self:
         """Return a copy with means over the draws for tables that other tables are divided by (role "root").
@@ -733,8 +772,9 @@ class Parameters:
         """Yield (s, n, C) log p(class, row | θ) of a piece of n rows, for s of the draws at a time."""
         size = max(1, _MOST_DRAWN_CELLS // (1 + sum(np.size(values[0]) for values in self.values.values())))
         for start in range(0, len(self), size):
-            part = slice(start, min(start + size, len(self)))
-            yield joint_of_draws(stacked_likelihood(fitted.encoding, fitted.prior, self.values, part), x)
+            part, model = slice(start, min(start + size, len(self))), fitted.prior
+            model = model if self.weights is None else replace(model, weights=self.weights.take(part))
+            yield joint_of_draws(stacked_likelihood(fitted.encoding, model, self.values, part), x)
 
 
 @dataclass(frozen=True, eq=False)
@@ -757,6 +797,10 @@ class Hyperparameters:
 
     def __len__(self) -> int:
         return 1 if self.kind is None else len(next(iter(self.values.values())))
+
+    def with_weights(self, fitted: Fitted, seed: int) -> Self:
+        """Return the hyperparameters unchanged: given the row, terms are not weighted."""
+        return self
 
     def known_classes(self, prob: np.ndarray) -> Self:
         """Return a copy with the class probabilities (C,) in place of the learned ones."""
@@ -1122,7 +1166,8 @@ def predict_interval(
     The interval describes the uncertainty about the parameters *if naive Bayes holds*. It is not the probability that a
     prediction is right, and it becomes narrower with more rows whether or not the model is right. For a structure the
     interval is conditional on the structure: with a tree that was learned from the same rows 90% intervals cover
-    .85–.86, with the true tree .90.
+    .85–.86, with the true tree .90. The weights of a `WeightedNB` are uncertain, too, and are drawn with the scores or
+    the parameters.
 
     `predict_proba` is the mean over the parameters, and the ends of the interval are quantiles. If the data determine
     the parameters poorly, most draws are close to 0 or 1, and their mean may lie outside a 90% interval.
@@ -1268,7 +1313,8 @@ def log_odds_moments(
     Notes
     -----
     Nothing is sampled: the log likelihoods of the features add up, and their moments are closed forms of polygamma
-    functions (docs/derivations/prediction_and_uncertainty.md, "Moments of log likelihoods").
+    functions (docs/derivations/prediction_and_uncertainty.md, "Moments of log likelihoods"). The weights of a
+    `WeightedNB` are taken as known, unless `draws` are passed.
 
     Examples
     --------
@@ -1316,11 +1362,8 @@ def choose_sampler(fitted: Fitted, given: Given | None, method: Method, draws: o
     if not isinstance(draws, int | float | np.number):
         return sampler_of_draws(fitted, draws, given, seed)
     require_integer("draws", draws)
-    shared = fitted.prior.classes_share_parameters
-    sums = any(columns.network is not None for columns in fitted.encoding.blocks)
-    if fitted.prior.weights is not None and (method == "draws" or sums or shared):
-        return sampler_of_draws(fitted, dict(draw_posterior(fitted, int(draws), seed)), given, seed)
-    return RowSampler("draws" if shared else method, given, int(draws), seed)
+    method = "draws" if fitted.prior.classes_share_parameters else method
+    return RowSampler(method, given, int(draws), seed, weights=fitted.draw_weights(int(draws), seed))
 
 
 def require_options(given: Given | None, method: Method) -> None:
@@ -1359,9 +1402,10 @@ def _summarize(
 ) -> np.ndarray:
     """Compute (N, …) summaries of P(class | row, θ): by moments if the sampler asks and C is 2, else by draws.
 
-    Rows in which missing cells are summed out have no moments, and are summarized by draws.
+    Where weights are drawn, too, all are by draws. Rows in which missing cells are summed out have no moments, and are
+    summarized by draws.
     """
-    if len(fitted.encoding.classes) != 2 or sampler.method == "draws":
+    if len(fitted.encoding.classes) != 2 or sampler.method == "draws" or sampler.weights is not None:
         return sampler.map(fitted, X, by_draws)
     return sampler.map(fitted, X, by_draws, _moments_row_function(fitted, sampler.given, by_moments))
 

@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import warnings
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass, fields
+from dataclasses import dataclass, fields, replace
 from itertools import tee
 from operator import itemgetter
 from typing import Any, Literal, NamedTuple
@@ -34,7 +34,14 @@ from bayesnb.weights.halves import (
     random_halves,
     sample_rows,
 )
-from bayesnb.weights.optimum import Groups, Optimum, WeightPrior, held_out_log_losses, optimize_weights
+from bayesnb.weights.optimum import (
+    Groups,
+    Optimum,
+    WeightPrior,
+    approximate_posterior,
+    held_out_log_losses,
+    optimize_weights,
+)
 from bayesnb.weights.terms import AVERAGE, MOST_TERMS, CrossTerms, TermBlock, WeightPath, Weights, terms_of_rows
 
 # == Comparison of two densities of columns of numbers by how well they predict the class, by fits to random halves
@@ -458,7 +465,7 @@ def choose_weights(crossed: Sequence[CrossFit]) -> tuple[int, Weights]:
             break
     k = choose_simplest(losses, crossed[0].row_weight, crossed[0].unit)
     is_refined = k > 1 and crossed[k].terms.are_many
-    return k, weigh_cross_fit(crossed[k], fits[k])[0] if is_refined else fits[k]
+    return k, add_posterior(crossed[k], weigh_cross_fit(crossed[k], fits[k])[0] if is_refined else fits[k])
 
 
 def weigh_cross_fit(
@@ -495,7 +502,8 @@ def weigh_cross_fit(
     losses = held_out_log_losses(scaled, prior, (best.bias, best.weight), unit)
     plain = crossed_terms.averaged() if columns.averaged else crossed_terms
     plain_losses = plain.log_losses(np.zeros(len(classes)), np.ones(plain.reference.shape[-1]))
-    path = {field.name: np.array([getattr(optimum, field.name) for optimum in optima]) for field in fields(Optimum)}
+    recorded = (field.name for field in fields(Optimum) if field.name != "covariance")
+    path = {name: np.array([getattr(optimum, name) for optimum in optima]) for name in recorded}
     path |= {name: path[name][:, column] for name in ("weight", "sd")}
     # Without dependences there is one temperature.
     temperatures, shrinkages = ((*values.tolist(), 0.0) for values in (best.temperature, best.shrinkage))
@@ -512,12 +520,35 @@ def weigh_cross_fit(
         n_rows=len(row_weight),
         log_loss=float(np.average(losses, weights=row_weight)),
         plain_log_loss=float(np.average(plain_losses, weights=row_weight)),
-        path=WeightPath(**{field.name: path[field.name] for field in fields(WeightPath)}),
+        path=WeightPath(**{field.name: path[field.name] for field in fields(WeightPath) if field.name in path}),
         dependence=groups.index[column] == 1,
         dependence_temperature=temperatures[1],
         dependence_shrinkage=shrinkages[1],
     )
     return weights, losses
+
+
+def add_posterior(crossed: CrossFit, weights: Weights) -> Weights:
+    """Return a copy of fitted weights with the covariances of their posterior under each τ that is probable."""
+    columns, terms, *_ = crossed
+    groups, path, n_classes = columns.groups, weights.path, len(crossed.classes)
+    assert path is not None
+    terms, first = (
+        terms.with_exponent(weights.exponent, groups.of_draws),
+        np.unique(columns.column, return_index=True)[1],
+    )
+    posteriors = []
+    for k in path.probable:
+        prior, point = (
+            WeightPrior(groups, path.shrinkage[k], n_classes, columns.biased),
+            (path.bias[k], path.weight[k, first]),
+        )
+        posteriors.append(approximate_posterior(terms, prior, point, path.temperature[k]))
+    covariance, log_bound = map(np.array, zip(*posteriors, strict=True))
+    if not columns.biased:  # All weights of a group are its temperature.
+        correlated = np.append(np.arange(n_classes), n_classes + np.unique(groups.index, return_index=True)[1])
+        covariance = covariance[:, correlated[:, None], correlated]
+    return replace(weights, path=replace(path, covariance=covariance, log_bound=log_bound))
 
 
 def choose_simplest(losses: Sequence[np.ndarray], weight: np.ndarray, unit: np.ndarray) -> int:

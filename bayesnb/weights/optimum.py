@@ -44,6 +44,8 @@ _SPLITS_TOGETHER, _FOLDS = 3, 4
 _STEPS = 100
 # Gains of a step in nats: above the first the Hessian has changed much, below the others no further step is taken.
 _LARGE_GAIN, _SMALL_GAIN, _SMALL_GAIN_OF_LARGE_REFIT = 30.0, 1e-9, 1e-2
+# Pairs of points over which a curvature is averaged, most iterations, and the rise of the bound that is worth another.
+_POINTS, _ROUNDS, _SMALL_RISE = 16, 20, 1.0
 _ERROR_OF_MODEL = 1.5
 """Error of the evidence by the quadratic model, in nats, that is allowed for."""
 _CELLS_AT_ONCE = 2**18
@@ -163,10 +165,15 @@ class WeightPrior:
 
         return losses
 
-    def parameters(self, bias: np.ndarray, weight: np.ndarray) -> Float[np.ndarray, "P"]:
-        """Return the parameters (b, T, d) of biases and weights: T is the mean weight of a group; d = 0 where τ = 0."""
+    def parameters(
+        self, bias: np.ndarray, weight: np.ndarray, temperature: np.ndarray | None = None
+    ) -> Float[np.ndarray, "P"]:
+        """Return the parameters (b, T, d) of biases and weights; d = 0 where τ = 0.
+
+        T (G,) is by default the mean weight of each group.
+        """
         index, tau = self.groups.index, self.tau
-        common = np.bincount(index, weight) / np.bincount(index)
+        common = np.bincount(index, weight) / np.bincount(index) if temperature is None else temperature
         deviation = np.where(tau > 0, weight - common[index], 0.0) / np.where(tau > 0, tau, 1.0)
         return np.concatenate([bias, common, deviation])
 
@@ -187,6 +194,8 @@ class Optimum:
         Σ_i v_i log P(y_i | x_i).
     log_evidence : float
         Laplace's approximation, up to a constant that all τ share.
+    covariance : (C + T, C + T) or (C + G, C + G) array
+        Posterior covariance of b and w; of sparse terms that of b and T, since deviations are taken for independent.
     """
 
     shrinkage: Float[np.ndarray, "G"]
@@ -197,6 +206,7 @@ class Optimum:
     temperature_sd: Float[np.ndarray, "G"]
     log_score: float
     log_evidence: float
+    covariance: Float[np.ndarray, "Q Q"]
 
 
 @dataclass(frozen=True, eq=False)
@@ -237,14 +247,18 @@ class Expansion:
     def optimum(self, prior: WeightPrior) -> Optimum:
         """Return the optimum of this model of the log score under a prior, with Laplace's sds and evidence."""
         (theta, covariance), design = self.posterior(prior), prior.design(self.of_bias)
-        (bias, weight), deviation, of_weights = prior.point(theta), theta - prior.mean, design[len(self.of_bias) :]
+        (bias, weight), deviation, n_classes = prior.point(theta), theta - prior.mean, prior.n_classes
         step = design @ theta - self.point
         log_score = float(self.log_score + self.slope @ step - step @ self.curvature @ step / 2)
-        sd = np.sqrt(((of_weights @ covariance) * of_weights).sum(axis=1))
+        into = prior.design(np.eye(n_classes))
+        of_point = into @ covariance @ into.T
+        sd = np.sqrt(np.diagonal(of_point)[n_classes:])
         temperature_sd = np.sqrt(np.diagonal(covariance)[prior.temperatures])
         log_evidence = log_score - float(deviation @ deviation - np.linalg.slogdet(covariance)[1]) / 2
         temperature = theta[prior.temperatures]
-        return Optimum(prior.shrinkage, bias, temperature, weight, sd, temperature_sd, log_score, log_evidence)
+        return Optimum(
+            prior.shrinkage, bias, temperature, weight, sd, temperature_sd, log_score, log_evidence, of_point
+        )
 
 
 def find_parameters(
@@ -325,7 +339,88 @@ def maximize(terms: CrossTerms, prior: WeightPrior, start: Point | None = None) 
     sd, temperature_sd = np.sqrt(variance[index] + tau**2 / by_term), np.sqrt(variance)
     log_determinant = np.log(by_term).sum() - np.linalg.slogdet(covariance)[1]
     log_evidence = model.log_score - float(deviation @ deviation + log_determinant) / 2
-    return Optimum(prior.shrinkage, bias, temperature, weight, sd, temperature_sd, model.log_score, log_evidence)
+    into = block.design(np.eye(block.n_classes))
+    of_block = into @ covariance @ into.T
+    sds = sd, temperature_sd
+    return Optimum(prior.shrinkage, bias, temperature, weight, *sds, model.log_score, log_evidence, of_block)
+
+
+def approximate_posterior(
+    terms: CrossTerms, prior: WeightPrior, point: Point, temperature: Float[np.ndarray, "G"]
+) -> tuple[Float[np.ndarray, "Q Q"], float]:
+    """Compute the covariance of a normal distribution around the optimum that is near the posterior, and its evidence.
+
+    Where terms predict the labels nearly without error, the curvature at the optimum is nearly 0, although the log
+    score falls steeply not far away: Laplace's normal distribution is too wide, and its evidence too large. If a
+    narrower distribution has a larger lower bound of the evidence, by a nat or more, the precision is that of the prior
+    plus the curvature averaged over the normal distribution itself, found by fixed-point iteration, and the evidence is
+    its bound. Averages are those over a few points, less the error that these have for the quadratic model at the
+    optimum.
+
+    Of sparse terms the approximation is Laplace's.
+
+    Parameters
+    ----------
+    terms : CrossTerms
+        Terms of rows.
+    prior : WeightPrior
+        Prior of biases and weights.
+    point : (b, w)
+        Optimum under this prior.
+    temperature : (G,) array
+        T at the optimum.
+
+    Returns
+    -------
+    covariance : (C + T, C + T) or (C + G, C + G) array
+        Covariance of b and w; of sparse terms of b and T, from which the deviations are independent.
+    log_evidence : float
+        Up to a constant that all τ share.
+
+    References
+    ----------
+    Opper & Archambeau, *The variational Gaussian approximation revisited*, Neural Computation 21 (2009).
+    """
+    if terms.is_sparse:
+        optimum = maximize(terms, prior, point)
+        return optimum.covariance, optimum.log_evidence
+    contrasts, model = terms.contrasts, Expansion.around(terms, *point)
+    design = prior.design(model.of_bias)
+    used = np.flatnonzero(design.any(axis=0))  # The other parameters are 0, and have their prior distribution.
+    design, identity = design[:, used], np.eye(len(used))
+    covariance = model.posterior(prior)[1][used[:, None], used]
+    excess = (prior.parameters(*point, temperature) - prior.mean)[used]
+    curvature, normal = (
+        design.T @ model.curvature @ design,
+        np.random.default_rng(0).standard_normal((len(used), _POINTS)),
+    )
+
+    def bound_evidence(covariance: np.ndarray) -> tuple[float, np.ndarray]:
+        """Return the lower bound of the log evidence, and the class probabilities at the points."""
+        step = np.linalg.cholesky(covariance) @ np.hstack([normal, -normal])
+        log_score, _, proba = contrasts.log_score(model.point[:, None] + design @ step)
+        error = log_score.mean() - model.log_score + (step * (curvature @ step)).sum() / (2 * step.shape[1])
+        divergence = np.trace((identity + curvature) @ covariance - identity) - np.linalg.slogdet(covariance)[1]
+        return float(model.log_score + error - (excess @ excess + divergence) / 2), proba
+
+    def average(covariance: np.ndarray, proba: np.ndarray) -> np.ndarray:
+        """Return the covariance after a step towards the precision by the average curvature."""
+        precision = identity + design.T @ contrasts.mean_curvature(proba) @ design
+        return np.linalg.inv(0.75 * np.linalg.inv(covariance) + 0.25 * precision)
+
+    laplace, (bound, proba) = covariance, bound_evidence(covariance)
+    # A distribution far too wide has no points where the log score is steep: first it is made narrower, if that helps.
+    for change in (lambda covariance, _: covariance / 2, average):
+        for _ in range(_ROUNDS):
+            changed = change(covariance, proba)
+            risen, at_points = bound_evidence(changed)
+            if risen < bound + _SMALL_RISE:
+                break
+            bound, covariance, proba = risen, changed, at_points
+        if covariance is laplace:
+            break
+    into = prior.design(np.eye(prior.n_classes))[:, used]
+    return into @ covariance @ into.T, bound
 
 
 def held_out_log_losses(

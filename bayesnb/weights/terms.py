@@ -24,6 +24,7 @@ from scipy.special import logsumexp, ndtr, ndtri
 from bayesnb import kernels
 from bayesnb._util.arguments import GREATEST, Seed, require_probability, shown
 from bayesnb._util.arrays import require_memory
+from bayesnb._util.warnings import warn
 from bayesnb.encoding import Encoding, Levels, Rows
 from bayesnb.fitted import scoring
 from bayesnb.fitted.counting import require_numbers
@@ -506,6 +507,22 @@ class Contrasts:
         curvature[n_scores:, :n_scores] = mixed.T
         return curvature
 
+    def mean_curvature(self, proba: Float[np.ndarray, "D A R"]) -> Float[np.ndarray, "Q Q"]:
+        """Compute the mean of `curvature` over R points, at which classes have the probabilities `proba`."""
+        (n_scores, n_rows, n_points), n_terms = proba.shape, self.values.shape[-1]
+        mean = np.zeros((n_scores + n_terms, n_scores + n_terms))
+        size = 1 + _CELLS_IN_CACHE // (n_scores * max(n_scores, n_points, n_terms))
+        for block in (slice(start, start + size) for start in range(0, n_rows, size)):
+            p, values = (array[:, block].swapaxes(0, 1) for array in (proba, self.values))
+            mass = p * (self.weight[block, None] / n_points)
+            covariance = mass.sum(axis=2, keepdims=True) * np.eye(n_scores) - mass @ p.swapaxes(1, 2)
+            product = covariance @ values
+            mean[:n_scores, :n_scores] += covariance.sum(axis=0)
+            mean[:n_scores, n_scores:] += product.sum(axis=0)
+            mean[n_scores:, n_scores:] += np.tensordot(values, product, ((0, 1), (0, 1)))
+        mean[n_scores:, :n_scores] = mean[:n_scores, n_scores:].T
+        return mean
+
 
 def _variance(proba: Float[np.ndarray, "E C"], values: Float[np.ndarray, "E C"]) -> Float[np.ndarray, "E"]:
     """Compute (E,) variances over the classes of `values` under the class probabilities `proba`."""
@@ -517,6 +534,8 @@ def _variance(proba: Float[np.ndarray, "E C"], values: Float[np.ndarray, "E C"])
 
 CLASS_BIAS, WEIGHT = "class_bias", "weight"
 TEMPERATURES = "temperature", "dependence_temperature"
+_LEAST_PROBABILITY = 0.01
+_OLDER = "are from a file of an older version of bayesnb, without their posterior. Fit them again by nb.weigh(X, y)."
 _NUMBERS = (
     "temperature", "shrinkage", "exponent", "log_length", "log_loss", "plain_log_loss",
     "dependence_temperature", "dependence_shrinkage",
@@ -537,6 +556,15 @@ class WeightPath:
         Temperatures T of each group, and their posterior standard deviations.
     weight, sd : (K, T) arrays
         Weights T + τ d of rows of typical length, and their posterior standard deviations.
+    bias : (K, C) array
+        Biases of the classes; empty in files of older versions.
+    covariance : (K', C + T, C + T) or (K', C + G, C + G) array
+        Posterior covariance of biases and weights under each of the K' τ that are `probable`; or of biases and
+        temperatures, from which the deviations of weights are independent, as those of thousands of terms are taken to
+        be. Empty in files of older versions.
+    log_bound : (K',) array
+        Lower bounds of the log evidence by the normal distributions with these covariances, or Laplace's evidence.
+        Draws have each τ in proportion to its exponential.
     """
 
     shrinkage: np.ndarray
@@ -545,16 +573,24 @@ class WeightPath:
     temperature_sd: np.ndarray
     weight: np.ndarray
     sd: np.ndarray
+    bias: np.ndarray = field(default_factory=lambda: np.zeros((0, 0)))
+    covariance: np.ndarray = field(default_factory=lambda: np.zeros((0, 0, 0)))
+    log_bound: np.ndarray = field(default_factory=lambda: np.zeros(0))
 
     def __post_init__(self) -> None:
         for name in ("shrinkage", "temperature", "temperature_sd"):
             if np.ndim(values := getattr(self, name)) == 1:  # in files of versions that had one group
                 object.__setattr__(self, name, values[:, None])
 
-    def check(self, n_terms: int, has_dependence: bool) -> None:
+    def check(self, n_classes: int, n_terms: int, has_dependence: bool) -> None:
         """Raise ValueError unless the arrays have consistent shapes and no standard deviation is negative."""
         n, n_groups = np.size(self.log_evidence), 1 + has_dependence
         shapes = {"log_evidence": (n,), "weight": (n, n_terms), "sd": (n, n_terms)}
+        shapes |= {"bias": (0, 0), "covariance": (0, 0, 0), "log_bound": (0,)}
+        if np.size(self.covariance):
+            size = n_classes + (n_groups if np.shape(self.covariance)[1:2] == (n_classes + n_groups,) else n_terms)
+            probable = len(self.probable)
+            shapes |= {"bias": (n, n_classes), "covariance": (probable, size, size), "log_bound": (probable,)}
         for name in (each.name for each in fields(self)):
             require_numbers(f"weights_.path.{name}", getattr(self, name), shapes.get(name, (n, n_groups)))
         if n == 0 or (self.sd < 0).any() or (self.temperature_sd < 0).any():
@@ -564,6 +600,11 @@ class WeightPath:
         """Return (K,) posterior probabilities of the K values of τ, under equal prior probabilities."""
         odds = np.exp(self.log_evidence - self.log_evidence.max())
         return np.asarray(odds / odds.sum())
+
+    @property
+    def probable(self) -> np.ndarray:
+        """(K',) positions of the τ of posterior probability .01 or more, at which weights are drawn."""
+        return np.flatnonzero(self.probability() >= _LEAST_PROBABILITY)
 
 
 @dataclass(frozen=True, eq=False)
@@ -657,7 +698,7 @@ class Weights:
             if (np.abs(getattr(self, name)) > GREATEST).any():
                 raise ValueError(f"weights_.{name} must have values between -{GREATEST:g} and {GREATEST:g}.")
         if self.path is not None:
-            self.path.check(n_terms, bool(self.dependence.any()))
+            self.path.check(len(self.classes), n_terms, bool(self.dependence.any()))
 
     @property
     def biased(self) -> bool:
@@ -689,6 +730,57 @@ class Weights:
             )
         return np.where(position < 0, 0.0, bias[..., np.maximum(position, 0)])
 
+    def draw(self, n: int, seed: int) -> WeightDraws:
+        """Draw biases and weights jointly from their posterior, n times; it is a mixture of normals, one for each τ.
+
+        Raises
+        ------
+        ValueError
+            If the weights are from a file of an older version, without the posterior.
+
+        Examples
+        --------
+        >>> from bayesnb import GaussianNB, WeightedNB
+        >>> from sklearn.datasets import load_iris
+        >>> weights = WeightedNB(GaussianNB()).fit(*load_iris(return_X_y=True)).weights_
+        >>> weights.draw(100, seed=0).weight.shape
+        (100, 4)
+        """
+        if (path := self.path) is None or not len(path.covariance):
+            raise ValueError(f"the weights {_OLDER}")
+        rng, n_classes = np.random.default_rng([seed, 3]), len(self.classes)
+        below = np.cumsum(np.exp(path.log_bound - path.log_bound.max()))
+        # The τ of a draw is that at its place, equally spaced but in random order, among the probabilities.
+        place = (rng.permutation(n) + rng.random(n)) / n * below[-1]
+        component = np.searchsorted(below, place).clip(max=len(below) - 1)
+        bias, weight = np.empty((n, n_classes)), np.empty((n, len(self.names)))
+        has_weights = path.covariance.shape[1] == n_classes + len(self.names)
+        position = n_classes + (np.arange(len(self.names)) if has_weights else self.dependence.astype(int))
+        for k, (of_path, covariance) in enumerate(zip(path.probable, path.covariance, strict=True)):
+            drawn = np.flatnonzero(component == k)
+            options: Any = {"check_valid": "ignore", "method": "eigh"}
+            excess = rng.multivariate_normal(np.zeros(len(covariance)), covariance, len(drawn), **options)
+            bias[drawn] = path.bias[of_path] + excess[:, :n_classes]
+            weight[drawn] = path.weight[of_path] + excess[:, position]
+            if not has_weights:
+                rest = path.sd[of_path] ** 2 - path.temperature_sd[of_path, position - n_classes] ** 2
+                weight[drawn] += np.sqrt(np.maximum(rest, 0.0)) * rng.standard_normal((len(drawn), len(position)))
+        return WeightDraws(self, bias, weight)
+
+    def draw_term_weights(self, fitted: Fitted, n: int, seed: int) -> TermWeights | None:
+        """Draw the `TermWeights` for the model of a classifier n times; None, with a warning, if `draw` cannot.
+
+        Raises
+        ------
+        ValueError
+            If the classifier has other terms.
+        """
+        if self.path is None or not len(self.path.covariance):
+            warn(f"Intervals of {fitted.name} are given the weights of terms, and so too narrow: the weights {_OLDER}")
+            return None
+        drawn = self.draw(n, seed)
+        return replace(self, class_bias=drawn.class_bias, weight=drawn.weight / self.typical).to_term_weights(fitted)
+
     def to_term_weights(self, fitted: Fitted) -> TermWeights:
         """Return the `TermWeights` for the model of a classifier; classes that these weights do not know have bias 0.
 
@@ -709,11 +801,11 @@ class Weights:
             )
         bias = self.align_bias(encoding.classes, self.class_bias)
         if is_average:
-            return TermWeights(bias, (self.weight if names != (AVERAGE,) else self.weight[0],), (None,))
+            return TermWeights(bias, (self.weight if names != (AVERAGE,) else self.weight[..., 0],), (None,))
         return self.split(encoding, bias, encoding.term_map.spread(self.weight))
 
     def split(self, encoding: Encoding, bias: np.ndarray, weight: np.ndarray) -> TermWeights:
-        """Return `TermWeights` of class biases (C,) and of the weights (R,) of an encoding's terms, split by block."""
+        """Return `TermWeights` of biases (…, C) and of the weights (…, R) of an encoding's terms, split by block."""
         sizes = [len(columns.term_names) for columns in encoding.blocks]
         exponents = [np.asarray(self.exponent) if columns.one_simplex else None for columns in encoding.blocks]
         return TermWeights.split(bias, weight, sizes, exponents)

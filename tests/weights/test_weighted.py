@@ -339,16 +339,18 @@ def test_one_witness_heard_many_times_is_one_witness():
 @pytest.mark.slow("compiles kernels of its own")
 @pytest.mark.parametrize("method", ["moments", "draws"])
 def test_parameters_move_the_weighted_scores(method):
-    """Moments of weighted log odds by draws of the parameters, and intervals as their quantiles."""
+    """Moments of weighted log odds by draws of the parameters, and intervals by draws of the weights, too."""
     nb, rows = weighted_numbers(), NUMBERS[:3]
     drawn = bnb.posterior_draws(nb, 20_000)
     cells = norm.logpdf(rows[:, None], drawn["mu"][:, None], np.sqrt(drawn["sigma2"])[:, None])
-    scores = cells @ nb.weight_ + np.log(drawn["class_prob"])[:, None] + nb.class_bias_
+    log_class, weights = np.log(drawn["class_prob"])[:, None], nb.weights_.draw(20_000, seed=1)
+    scores = cells @ nb.weight_ + log_class + nb.class_bias_
     odds = scores - scores[..., :1]
     mean, sd = bnb.log_odds_moments(nb, rows)
     np.testing.assert_allclose(mean, odds.mean(axis=0), atol=5 * odds.std(axis=0).max() / np.sqrt(20_000))
     np.testing.assert_allclose(sd, odds.std(axis=0), rtol=0.03)
     lower, upper = bnb.predict_interval(nb, rows, given="data", method=method, draws=4000)
+    scores = np.einsum("snct,st->snc", cells, weights.weight) + log_class + weights.class_bias[:, None]
     expected = np.quantile(np.exp(log_softmax(scores, axis=2)), [0.05, 0.95], axis=0)
     np.testing.assert_allclose([lower, upper], expected, atol=0.02)
 
