@@ -67,9 +67,11 @@ def _public_kernel(**options: Any) -> Callable[[Callable[P, R]], Callable[P, R]]
 
 @_public_kernel()
 def count(
-    statistics: Statistics, x: Any, label: Int[Array, "N"], weight: Float[Array, "N"] | None = None
+    statistics: Statistics, x: Any, label: Int[Array, "N"], weight: Float[Array, "*S N"] | None = None
 ) -> Statistics:
     """Statistics with labelled rows added: counts of levels, and moments of numbers by Chan's rule.
+
+    Many weightings of the same rows, as those of a bootstrap, are counted at once by products of matrices.
 
     Parameters
     ----------
@@ -84,7 +86,8 @@ def count(
         Replication count of each row; default: 1. A row of weight 0 is not counted, whatever its cells are; derivatives
         by its weight are those of adding the row, with infinite cells missing. The mean of a normal column is not
         defined where a class has no weight, and the derivatives of its moments are 0 there. A negative weight cannot be
-        detected under `jit`.
+        detected under `jit`. Of S weightings of the rows, (S, N), all statistics are returned, with S as first axis;
+        cells of a row must be finite then if any of its weights is not 0.
 
     Returns
     -------
@@ -111,18 +114,28 @@ def count(
     >>> kernels.count(Statistics.empty(prior), rows, label).blocks[0].count
     array([[1., 0., 0., 0., 1.],
            [0., 2., 1., 0., 1.]])
+
+    Two draws of Rubin's Bayesian bootstrap (*The Bayesian bootstrap*, Ann. Stat. 9 (1981)): rows weighted by
+    exponential variates.
+
+    >>> weight = np.random.default_rng(0).exponential(size=(2, 3))
+    >>> kernels.count(Statistics.empty(prior), rows, label, weight).class_count.round(2)
+    array([[0.68, 1.04],
+           [0.  , 2.18]])
     """
     label, class_count = xp.asarray(label), xp.asarray(statistics.class_count)
     weight = xp.ones(xp.shape(label)) if weight is None else xp.asarray(weight)
-    if label.ndim != 1 or weight.shape != label.shape:
-        raise ValueError(f"label and weight have the shapes {label.shape} and {weight.shape}; both must be (N,).")
+    if label.ndim != 1 or weight.ndim not in (1, 2) or weight.shape[-1:] != label.shape:
+        shapes = f"label and weight have the shapes {label.shape} and {weight.shape}"
+        raise ValueError(f"{shapes}; they must be (N,), and (N,) or (S, N) for S weightings.")
     if label.dtype.kind not in "iu":
         raise TypeError(f"label must be of integers, the indices of the classes; it is of {label.dtype}.")
     index = label.astype(xp.int32)
     is_class = (index == label) & (index >= 0) & (index < len(class_count))
     index, weight = xp.where(is_class, index, 0), xp.where(is_class, weight, 0.0)
     weight = weight.astype(jax.dtypes.canonicalize_dtype(class_count.dtype))
-    rows = _read_rows(x, statistics.blocks, weight != 0)
+    is_counted = weight != 0 if weight.ndim == 1 else xp.any(weight != 0, axis=0)
+    rows = _read_rows(x, statistics.blocks, is_counted)
     return statistics.observe(rows, index, weight, kernel_log_base(statistics.blocks, rows))
 
 

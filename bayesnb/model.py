@@ -21,7 +21,17 @@ from bayesnb.families import (
     offers,
     pooled,
 )
-from bayesnb.families.arrays import Array, cond, is_host, map_leading_axis, map_leaves, pytree, segment_sum, xp
+from bayesnb.families.arrays import (
+    Array,
+    cond,
+    is_host,
+    map_leading_axis,
+    map_leaves,
+    pytree,
+    segment_sum,
+    sum_weightings,
+    xp,
+)
 from bayesnb.families.averaged import Raised, Tempered
 from bayesnb.families.protocol import no_rows
 from bayesnb.families.rows import GroupedCounts, Multinomial, linear
@@ -93,7 +103,7 @@ class Statistics:
         return type(self)(self.class_count * factor, blocks, self.log_base * factor)
 
     def observe(
-        self, x: tuple[Any, ...], label: Int[Array, "N"], weight: Float[Array, "N"], log_base: Any = 0.0
+        self, x: tuple[Any, ...], label: Int[Array, "N"], weight: Float[Array, "*S N"], log_base: Any = 0.0
     ) -> Self:
         """Statistics with a block of encoded, labelled rows added.
 
@@ -103,14 +113,19 @@ class Statistics:
             Encoded rows of each block of features.
         label : (N,) int array
             Index of the class of each row.
-        weight : (N,) array
-            Replication count of each row.
-        log_base : (N,) array
+        weight : (N,) or (S, N) array
+            Replication count of each row; under each of S weightings, which become the first axis of the statistics.
+        log_base : (N,) array, or 0
             Log base measure of each row.
         """
         blocks = tuple(block.observe(rows, label, weight) for block, rows in zip(self.blocks, x, strict=True))
-        class_count = self.class_count + segment_sum(weight, label, len(self.class_count))
-        return type(self)(class_count, blocks, self.log_base + xp.sum(linear(weight, log_base)))
+        n_classes, total = self.class_count.shape[-1], self.log_base
+        if xp.ndim(log_base):
+            total = total + xp.sum(linear(weight, log_base), axis=-1)
+        if xp.ndim(weight) == 1:
+            return type(self)(self.class_count + segment_sum(weight, label, n_classes), blocks, total)
+        sizes = sum_weightings(xp.ones((weight.shape[-1], 1)), label, weight, n_classes)[..., 0]
+        return type(self)(self.class_count + sizes, blocks, total)
 
     def observe_responsibilities(self, x: tuple[Any, ...], weight: jax.Array, log_base: Any = 0.0) -> Self:
         """Statistics with a piece of rows `x` added to every class, weighted by `weight` (N, C); `log_base` is (N,)."""

@@ -428,11 +428,11 @@ class BinaryColumns(PlainColumns, OneLevelColumns):
         `class_count` (C,) gives the number of absent cells.
         """
         levels = super().finish(statistics, class_count)
-        if (count := levels.count).shape[1] == 2 * len(self.index):
+        if (count := levels.count).shape[-1] == 2 * len(self.index):
             return levels
         # With fractional weights the difference of two equal sums may be negative.
-        both = np.stack([np.maximum(class_count[:, None] - count, 0.0), count], axis=2)
-        return LevelCounts(both.reshape(len(count), -1))
+        both = np.stack([np.maximum(class_count[..., None] - count, 0.0), count], axis=-1)
+        return LevelCounts(both.reshape(*count.shape[:-1], -1))
 
     @cached_property
     def _sizes(self) -> np.ndarray:

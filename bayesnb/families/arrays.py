@@ -289,6 +289,24 @@ def sum_rows(rows: Float[Any, "N ..."], index: Integer[Any, "N"], n: int) -> jax
     return jnp.zeros((n, *rows.shape[1:]), rows.dtype).at[index].add(rows)
 
 
+def sum_weightings(
+    rows: Any, index: Integer[Any, "N"], weight: Float[Any, "S N"], n: int, width: int = 0
+) -> Float[Any, "S n K"]:
+    """(S, n, K) sums of `rows` (N, K) of each index 0 … n - 1 under each of S weightings, by products of matrices.
+
+    Rows of NumPy may be a sparse matrix (data, indices, indptr) in CSR form with `width` columns.
+    """
+    if not is_host(rows, index, weight):
+        indicators: jax.Array = jax.nn.one_hot(index, n, dtype=weight.dtype)
+        return jnp.einsum("si,in,ik->snk", weight, indicators, rows)
+    rows = scipy.sparse.csr_array(rows, (len(index), width)) if isinstance(rows, tuple) else rows
+    sums = np.zeros((len(weight), n, rows.shape[1]))
+    for at in np.unique(index):
+        chosen = np.flatnonzero(index == at)
+        sums[:, at] = weight.T[chosen].T @ rows[chosen]
+    return sums
+
+
 def zero_with_derivative(x: Any) -> jax.Array:
     """Zeros of the shape of x that have the derivatives of x, where x is finite."""
     return np.zeros(np.shape(x)) if is_host(x) else jnp.where(jnp.isfinite(x), x - jax.lax.stop_gradient(x), 0.0)

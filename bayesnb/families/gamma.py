@@ -82,7 +82,7 @@ class Sums(Additive):
 
     def observe(self, x: object, label: Int[Array, "N"], weight: Float[Array, "N"]) -> Self:
         """Statistics with rows x (N, F) added, given class indices and weights (N,); NaN is a missing cell."""
-        count, total, _ = sum_by_class(x, label, weight, xp.zeros_like(self.count))
+        count, total, _ = sum_by_class(x, label, weight, xp.zeros(self.count.shape[-2:]))
         return type(self)(self.count + count, self.total + total)
 
 

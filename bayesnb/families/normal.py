@@ -39,6 +39,7 @@ from bayesnb.families.protocol import (
     Unit,
     Variates,
     Words,
+    no_rows,
     pooled,
 )
 from bayesnb.families.special import log_rising, polygammas
@@ -168,6 +169,9 @@ class Moments:
             # Where all deviations are the rounding error of the mean, the cells are equal.
             return replace(block, m2=xp.where(block.m2 > 1e-9 * square, block.m2, zero_with_derivative(block.m2)))
 
+        if xp.ndim(weight) == 2:  # All weightings have deviations from the means of the rows by their average weights.
+            average = xp.mean(xp.abs(weight), axis=0)
+            return self.merge(centred(no_rows(Moments, xp.shape(self.mean)[-2:]).observe(x, label, average).mean)[0])
         block, total, square = centred(xp.asarray(self.mean))
         cancelled = xp.any(~(block.m2 >= 1e-4 * square))  # also where squares overflow
         merged = self.merge(cond(cancelled, again, lambda same: same, block))

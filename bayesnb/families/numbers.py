@@ -24,6 +24,7 @@ from bayesnb.families.arrays import (
     pytree,
     static,
     sum_rows,
+    sum_weightings,
     xp,
 )
 from bayesnb.families.protocol import (
@@ -102,9 +103,11 @@ def map_each_row(of_row: Callable[[jax.Array], jax.Array], x: object) -> Float[j
 
 
 def sum_by_class(
-    x: object, label: Int[Any, "N"], weight: Float[Any, "N"], centre: Float[Any, "C F"]
+    x: object, label: Int[Any, "N"], weight: Float[Any, "*S N"], centre: Float[Any, "C F"]
 ) -> tuple[Any, Any, Any]:
     """Sums (C, F) over the rows of each class of the cells' weight, weighted deviation and weighted squared deviation.
+
+    Under S weightings (S, N) the sums are (S, C, F).
 
     Deviations of rows x (N, F) are taken from the `centre` of the row's class. NaN is a missing cell.
 
@@ -113,8 +116,12 @@ def sum_by_class(
     long for 50.
     """
     seen, cells = observed(x)
-    weight = xp.asarray(weight)[:, None]
     deviation = only(seen, cells - gather(centre, label))
+    if xp.ndim(weight) == 2:
+        powers = xp.concatenate([seen, deviation, deviation**2], axis=-1)
+        count, total, square = xp.split(sum_weightings(powers, label, xp.asarray(weight), len(centre)), 3, axis=-1)
+        return count, total, square
+    weight = xp.asarray(weight)[:, None]
     weighted = weight * deviation
     # Side by side, both sums are one scatter.
     sums = sum_rows(xp.stack([weighted, weighted * deviation], axis=-1), label, len(centre))

@@ -30,6 +30,7 @@ from bayesnb.families.arrays import (
     segment_sum,
     set_at,
     static,
+    sum_weightings,
     vmap,
     xp,
 )
@@ -175,9 +176,9 @@ class CountRows(ABC):
 
     @abstractmethod
     def weighted_counts(
-        self, count: Array, label: Int[Array, "N"], weight: Float[Array, "N"]
-    ) -> Float[jax.Array, "C L"]:
-        """`count` (C, L) with the rows added, given class indices (N,) and weights (N,)."""
+        self, count: Array, label: Int[Array, "N"], weight: Float[Array, "*S N"]
+    ) -> Float[jax.Array, "*S C L"]:
+        """`count` (C, L) with the rows added, given class indices (N,) and weights (N,), or S weightings (S, N)."""
 
     @abstractmethod
     def log_base(self) -> Float[jax.Array, "N"]:
@@ -275,7 +276,9 @@ class Dense(CountRows):
         return xp.sum(self._totals(), axis=-1)
 
     def weighted_counts(self, count: Array, label: Int[Array, "N"], weight: Float[Array, "N"]) -> jax.Array:
-        """`count` (C, L) with the rows added, given class indices (N,) and weights (N,)."""
+        """`count` (C, L) with the rows added, given class indices (N,) and weights (N,), or S weightings (S, N)."""
+        if weight.ndim == 2:
+            return count + sum_weightings(xp.asarray(self.count), label, weight, count.shape[-2])
         return xp.asarray(count) + segment_sum((self.count * weight[:, None]).T, label, count.shape[0]).T
 
     def draw_with_row(self, family: Any, variates: Variates, n: int, multiplicity: float) -> jax.Array:
@@ -374,7 +377,7 @@ class LevelCounts(Additive):
 
     def level_counts(self, sizes: np.ndarray) -> LevelCounts:
         """Counts of the first `sizes.sum()` levels, without the unused levels that pad the table."""
-        return LevelCounts(self.count[:, : sizes.sum()])
+        return LevelCounts(self.count[..., : sizes.sum()])
 
     def observe(self, x: object, label: Int[Array, "N"], weight: Float[Array, "N"]) -> LevelCounts:
         """Counts with a piece of rows added, given class indices (N,) and weights (N,)."""
@@ -493,6 +496,8 @@ def _raise_groups(x: Any, table: Callable[[], Any], weight: jax.Array) -> Tabula
 # == Categorical rows: one level for each of several groups, counted and scored for several groups at once, in packs
 
 _UNROLL = 64
+_SPARSE = 32  # Levels a group, from which on a sparse product takes less time than a dense one.
+_MOST_INDICATORS = 2**23  # in memory as an array
 _BITS = 12
 """Most bits of the code of a pack: a table of 4,096 positions for each class fits the cache."""
 _LARGEST = 2**18
@@ -577,8 +582,21 @@ class OneHot(OneDrawEach):
         return weighted(weight[..., repeat(np.arange(weight.shape[-1]), self.size, table.shape[1])], table)
 
     def weighted_counts(self, count: Array, label: Int[Array, "N"], weight: Float[Array, "N"]) -> jax.Array:
-        """`count` (C, L) with the rows added, given class indices (N,) and weights (N,)."""
+        """`count` (C, L) with the rows added, given class indices (N,) and weights (N,), or S weightings (S, N)."""
+        if weight.ndim == 2:
+            n_classes, width = count.shape[-2:]
+            return count + sum_weightings(self._indicators(width), label, weight, n_classes, width)
         return _add_rows(count, self._flat_level(count.size), label, weight)
+
+    def _indicators(self, n_levels: int) -> Any:
+        """(N, L) indicators of the levels of each row; of NumPy rows in CSR form if few of many levels are present."""
+        level = self._flat_level(n_levels)
+        (n, groups), is_level = level.shape, level < n_levels
+        if is_host(level) and n_levels > min(_SPARSE * groups, _MOST_INDICATORS // max(1, n)):
+            indptr = np.append(0, np.cumsum(is_level.sum(axis=1)))
+            return np.ones(indptr[-1]), level[is_level], indptr
+        place = xp.where(is_level, xp.arange(n)[:, None] * n_levels + level, n * n_levels)
+        return set_at(xp.zeros(n * n_levels), place.reshape(-1), 1.0).reshape(n, n_levels)
 
     def log_base(self) -> jax.Array:
         """(N,) zeros: log multinomial coefficients of categorical rows."""
@@ -833,7 +851,7 @@ class Counts(CountRows):
         return self.contrast(contrast.term, self.contrast_layout(contrast))[..., None]
 
     def weighted_counts(self, count: Array, label: Int[Array, "N"], weight: Float[Array, "N"]) -> jax.Array:
-        """`count` (C, L) with the rows added, given class indices (N,) and weights (N,)."""
+        """`count` (C, L) with the rows added, given class indices (N,) and weights (N,), or S weightings (S, N)."""
         return _add_entries(count, self, label, weight, xp.asarray(self.count, count.dtype))
 
     def log_base(self) -> jax.Array:
@@ -938,6 +956,11 @@ def _sparse_product(data: Any, index: Any, indptr: Any, table: Array) -> jax.Arr
 
 def _add_entries(count: Array, x: Counts | Presence, label: Array, weight: Array, value: jax.Array) -> jax.Array:
     """`count` with `value` times the row's weight added at the class and level of each stored entry of sparse rows."""
+    if weight.ndim == 2 and is_host(count, x, label, weight):
+        data, level = (np.broadcast_to(v, x.level.shape)[: x.indptr[-1]] for v in (value, x.level))
+        return count + sum_weightings((data, level, x.indptr), label, weight, *count.shape[-2:])
+    if weight.ndim == 2:
+        return vmap(lambda one: _add_entries(count, x, label, one, value))(weight)
     stored = xp.arange(x.level.shape[0]) < x.indptr[-1]
     index = gather(level_offset(count, label), x.row) + x.level
     return add_at_flat(count, index, xp.where(stored, gather(weight, x.row) * value, 0.0))
