@@ -17,6 +17,7 @@ from bayesnb._util.warnings import warn
 from bayesnb.encoding import check_labels
 from bayesnb.fitted.state import Classifier, current_state, is_mixture, require_fitted, require_posterior
 from bayesnb.uncertainty.class_probabilities import Given, Method, choose_sampler, require_options
+from bayesnb.uncertainty.row_variates import TrainingData
 
 REJECT = "reject"
 _MOST_DISPLAYED_CLASSES = 12
@@ -137,6 +138,9 @@ def decide(
     method: Method = "moments",
     draws: Any = 1000,
     seed: Seed = 0,
+    *,
+    rows: TrainingData | None = None,
+    groups: object = None,
 ) -> Decisions:
     """Choose the action of least posterior expected loss for each row.
 
@@ -164,6 +168,11 @@ def decide(
         Number of draws, or draws that replace the exact posterior.
     seed : int, JAX key, RandomState or Generator, default 0
         Seed of the draws.
+    rows : tuple (X, y) or (X, y, sample_weight), optional
+        Rows that `nb` has counted, all of them: parameters are drawn so that they vary together as the rows do, see
+        `posterior_draws`. The condition of the posterior is then "data".
+    groups : array-like, optional
+        Group of each training row, such as a patient, whose rows vary together.
 
     Returns
     -------
@@ -227,7 +236,7 @@ def decide(
     choice, row = risk.argmin(axis=1), np.arange(len(risk))
     summaries = np.full((len(row), 2, len(costs)), np.nan)
     if mixture is not None or not fitted.no_posterior:
-        summaries = choose_sampler(fitted, given, method, draws, seed).map(fitted, X, summarize_draws)
+        summaries = choose_sampler(fitted, given, method, draws, seed, rows, groups).map(fitted, X, summarize_draws)
     p_optimal, regret = summaries[row, :, choice].T
     return Decisions(table.index.to_numpy()[choice], risk[row, choice], p_optimal, regret, table)
 

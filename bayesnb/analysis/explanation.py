@@ -39,7 +39,8 @@ from bayesnb.fitted.state import Classifier, Fitted, require_posterior
 from bayesnb.model import NaiveBayes, TermWeights
 from bayesnb.uncertainty import CLASS, require_proper
 from bayesnb.uncertainty.class_probabilities import padded_posterior
-from bayesnb.uncertainty.draws import CLASS_PROB, HostVariates, draw_posterior, draw_variates
+from bayesnb.uncertainty.draws import CLASS_PROB, draw_posterior
+from bayesnb.uncertainty.variates import HostVariates, draw_variates
 
 # == Contributions of the features of a row to the log odds of one class against another ===========
 

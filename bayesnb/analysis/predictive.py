@@ -28,7 +28,7 @@ from bayesnb.fitted.scoring import map_rows, pad, pad_statistics
 from bayesnb.fitted.state import Classifier, Fitted, Tunable, require_posterior
 from bayesnb.model import Estimate, NaiveBayes, Statistics, log_normalize, undefined
 from bayesnb.uncertainty import ImproperPosteriorError, require_proper
-from bayesnb.uncertainty.draws import ask, draw_posterior, run
+from bayesnb.uncertainty.draws import draw_posterior
 from bayesnb.uncertainty.replicates import (
     CellBlock,
     read_cell_blocks,
@@ -37,6 +37,7 @@ from bayesnb.uncertainty.replicates import (
     simulate_cells,
 )
 from bayesnb.uncertainty.tables import locate_parameters
+from bayesnb.uncertainty.variates import ask, run
 
 # == Statistics of labelled tables that a model may fail to replicate, for many tables of the same rows at a time
 

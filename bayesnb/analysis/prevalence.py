@@ -25,7 +25,8 @@ from bayesnb.encoding.table import match_classes
 from bayesnb.fitted.state import Adaptable, Fitted, require_fitted
 from bayesnb.model import log_normalize
 from bayesnb.uncertainty.class_probabilities import Parameters, evaluate_rows, map_blocks, read_parameters
-from bayesnb.uncertainty.draws import draw_posterior
+from bayesnb.uncertainty.draws import draw_posterior, draw_with_rows, read_training_rows
+from bayesnb.uncertainty.row_variates import TrainingData, TrainingRows
 
 # == Posterior of class shares π given unlabelled rows: p(π | U) ∝ Dir(π | α) Π_i Σ_c π_c p(x_i | c)
 
@@ -369,6 +370,9 @@ def estimate_prevalence(
     draws: int = 1000,
     seed: Seed = 0,
     given: Literal["data", "scores"] = "data",
+    *,
+    rows: TrainingData | None = None,
+    groups: object = None,
 ) -> Prevalence:
     """Estimate the shares of the classes among unlabelled rows, which may differ from those among the training rows.
 
@@ -391,6 +395,11 @@ def estimate_prevalence(
         "data": the parameters of p(row | class) are uncertain, and the result is averaged over draws from their
         posterior. "scores": p(row | class) is assumed to be known. This is faster, and works for classifiers without a
         posterior, but intervals are too narrow after few labelled rows, see the notes.
+    rows : tuple (X, y) or (X, y, sample_weight), optional
+        Rows that `nb` has counted, all of them: under given="data" parameters are drawn so that they vary together as
+        the rows do, see `posterior_draws`.
+    groups : array-like, optional
+        Group of each training row, such as a patient, whose rows vary together.
 
     Returns
     -------
@@ -488,6 +497,10 @@ def estimate_prevalence(
     if not (np.isfinite(concentration) & (concentration > 0)).all():
         raise ValueError(f"alpha={alpha} must be finite and above 0: the prior of the shares is Dirichlet(alpha).")
     concentration = np.broadcast_to(concentration, n_classes)
+    by_rows = rows is not None or groups is not None
+    if by_rows and given == "scores":
+        raise ValueError("rows and groups are for given='data'; given='scores' takes the parameters for known.")
+    training = read_training_rows(nb.fitted_, rows, groups) if by_rows else None
     log_likelihood = compute_dask(nb.predict_log_proba(X_unlabeled, class_prior=np.full(n_classes, 1.0 / n_classes)))
     undefined = np.isnan(log_likelihood).any(axis=1)
     if undefined.any():
@@ -503,7 +516,7 @@ def estimate_prevalence(
     posteriors, drawn, n_parameters = [], iter([log_likelihood]), 1
     if given == "data":
         n_parameters = min(draws, _PARAMETER_DRAWS)
-        drawn = _draw_log_likelihoods(nb.fitted_, X_unlabeled, len(log_likelihood), n_parameters, rng)
+        drawn = _draw_log_likelihoods(nb.fitted_, X_unlabeled, len(log_likelihood), n_parameters, rng, training)
     with progress("draws of the parameters", n_parameters) as tick:
         for values, batch in zip(drawn, np.array_split(np.arange(draws), n_parameters), strict=True):
             posteriors.append(ShareModel.from_rows(values, concentration).summarize(tails, len(batch), rng))
@@ -534,15 +547,16 @@ def _p_value(log_likelihood: np.ndarray, log_class: np.ndarray, n_labelled: floa
 
 
 def _draw_log_likelihoods(
-    fitted: Fitted, X: object, n_rows: int, n: int, rng: np.random.Generator
+    fitted: Fitted, X: object, n_rows: int, n: int, rng: np.random.Generator, training: TrainingRows | None
 ) -> Iterator[np.ndarray]:
-    """Yield (N, C) log p(row | class, θ), up to a number per row, for n draws θ from the posterior."""
+    """Yield (N, C) log p(row | class, θ), up to a number per row, for n draws θ, which vary as `training` rows do."""
+    draw = draw_posterior if training is None else partial(draw_with_rows, training=training)
     n_classes = len(fitted.encoding.classes)
     cells = n_rows * n_classes + sum(np.size(leaf) for leaf in jax.tree.leaves(fitted.posterior))
     size = max(1, min(n, _MOST_CELLS // cells))
     for start in range(0, n, size):
         seed = int(rng.integers(2**32))
-        draws = read_parameters(fitted, draw_posterior(fitted, min(size, n - start), seed))
+        draws = read_parameters(fitted, draw(fitted, draws=min(size, n - start), seed=seed))
         drawn = draws.known_classes(np.full(n_classes, 1.0 / n_classes)).with_weights(fitted, seed)
         yield from evaluate_rows(fitted, X, partial(_score, fitted, drawn)).swapaxes(0, 1)
 

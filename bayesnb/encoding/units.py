@@ -52,8 +52,9 @@ def check_groups(groups: object, n_rows: int) -> np.ndarray:
     index = pd.factorize(codes)[0]
     if n_rows > 1 and not index.any():
         raise ValueError(
-            f"groups: all {n_rows} rows are in one group, {shown(names[codes[0]])}, but random halves of the rows need "
-            "two groups or more. Pass a group for each set of rows that belong together, or leave groups out."
+            f"groups: all {n_rows} rows are in one group, {shown(names[codes[0]])}, but a group counts as one row, and "
+            "two groups or more are needed. Pass a group for each set of rows that belong together, or leave groups "
+            "out."
         )
     return index
 

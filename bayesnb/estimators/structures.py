@@ -36,7 +36,7 @@ from bayesnb.fitted.counting import Counted
 from bayesnb.fitted.state import Fitted, NotOfferedError, ScoreModel, score_new_rows
 from bayesnb.kernels import Output
 from bayesnb.model import Estimate, NaiveBayes
-from bayesnb.uncertainty.draws import ask, run
+from bayesnb.uncertainty.variates import ask, run
 from bayesnb.weights.cross_fitting import NEGLIGIBLE
 from bayesnb.weights.halves import N_SPLITS, random_halves
 

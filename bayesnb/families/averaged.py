@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from abc import abstractmethod
 from collections.abc import Mapping
-from typing import Any, ClassVar, Self
+from typing import Any, ClassVar, NamedTuple, Self
 
 import jax
 import numpy as np
@@ -24,7 +24,7 @@ from bayesnb.families.arrays import (
 )
 from bayesnb.families.dirichlet import Dirichlet, PriorAndCounts, keep_counts
 from bayesnb.families.numbers import EmpiricalPrior, IndependentCells, observed, only
-from bayesnb.families.protocol import Cumulants, Family, ReadyLikelihood, Variates, no_em, no_nuts, pooled
+from bayesnb.families.protocol import Cumulants, Family, Increments, ReadyLikelihood, Variates, no_em, no_nuts, pooled
 from bayesnb.families.rows import Multinomial, as_rows, weighted, with_counts
 from bayesnb.families.special import log_rising
 
@@ -157,7 +157,7 @@ class Averaged(Family):
         """Likelihood with n draws (n, C, K): whether each feature depends on the class, then its parameters."""
         score = variates.normal(xp.asarray(self.log_odds), n)
         included = self._to_positions(_draw_inclusion(score, xp.asarray(self.log_odds)))[:, None]
-        dependent, shared = self.dependent.draw(variates, n), self.shared.draw(variates, n)
+        dependent, shared = self.dependent.draw(variates, n), self.shared.draw(_OfAllClasses(variates), n)
         return jax.tree.map(lambda a, b: xp.where(included, a, b), dependent, shared)
 
     def simulate(self, likelihood: Any, rng: np.random.Generator, total: int | np.ndarray = 1) -> np.ndarray:
@@ -166,6 +166,25 @@ class Averaged(Family):
         `total` is the number of draws from a single group of levels; other rows do not depend on it.
         """
         return self.dependent.simulate(likelihood, rng, total)
+
+
+class _OfAllClasses(NamedTuple):
+    """Variates of a family over one class, to which the rows of all classes have added."""
+
+    variates: Variates
+
+    def log_gamma(self, a: Any, n: int, added: Increments | None = None) -> jax.Array:
+        """(n, *shape of a) logarithms of Gamma(a, 1) variates."""
+        return self.variates.log_gamma(a, n, added and _of_all_classes(added))
+
+    def normal(self, like: Any, n: int, added: Increments | None = None) -> jax.Array:
+        """(n, *shape of like) standard normal variates."""
+        return self.variates.normal(like, n, added and _of_all_classes(added))
+
+
+def _of_all_classes(added: Increments) -> Increments:
+    """Increments by statistics (…, C, K) of all classes together."""
+    return lambda statistics: added(map_leaves(lambda v: xp.sum(v, axis=-2, keepdims=True), statistics))
 
 
 @pytree

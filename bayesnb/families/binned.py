@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Mapping, Sequence
+from operator import attrgetter
 from typing import Any, ClassVar, NamedTuple, Self
 
 import jax
@@ -403,7 +404,7 @@ class Binned(AveragedTables):
 
     def draw(self, variates: Variates, n: int) -> Multinomial:
         """Likelihood with n draws of log θ (n, C, L): cuts first, then gamma variates of the bins given the cuts."""
-        log_gamma = variates.log_gamma(self.posterior_concentration(), n)
+        log_gamma = variates.log_gamma(self.posterior_concentration(), n, attrgetter("count"))
         uniform = draw_log_uniform(variates, xp.asarray(self.log_odds), n)
         hazard = self._map(lambda cells: log_hazard(cells.bins()))
         cuts = draw_cuts(hazard, self._to_features(uniform))[:, None]

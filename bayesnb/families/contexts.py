@@ -358,7 +358,7 @@ class ContextTree(AveragedTables, IndependentClasses):
     def draw(self, variates: Variates, n: int) -> Multinomial:
         """Likelihood with n draws of log θ (n, C, L): the last contexts first, then a Dirichlet variate in each."""
         alpha, count, stop = map(xp.asarray, (self._alpha(), self._counts(), self._choices().stop))
-        log_gamma = variates.log_gamma(alpha + count, n)
+        log_gamma = variates.log_gamma(alpha + count, n, lambda statistics: self._to_entries(statistics.count))
         uniform = draw_log_uniform(variates, stop, n)
         paths, context = xp.asarray(self._all_paths()), xp.asarray(self._contexts())
         log_theta = log_gamma - log_segment_sum(log_gamma, context, len(self.above))[..., context]
@@ -409,10 +409,15 @@ class ContextTree(AveragedTables, IndependentClasses):
 
     def _counts(self) -> Float[jax.Array, "C E"]:
         """(C, E) count n of each entry (a level in a context); shorter contexts sum the counts of longer ones."""
-        n, n_entries = np.shape(self.count)[1], np.shape(self.count)[1] + len(self.leaf)
-        count: jax.Array = xp.pad(self.count, ((0, 0), (0, len(self.leaf))))
+        return self._to_entries(self.count)
+
+    def _to_entries(self, levels: Array) -> Float[jax.Array, "*C E"]:
+        """(…, E) counts of each entry, from counts (…, L) of the levels given all parents."""
+        *leading, n = np.shape(levels)
+        n_entries = n + len(self.leaf)
+        count: jax.Array = xp.concatenate([xp.asarray(levels), xp.zeros((*leading, len(self.leaf)))], axis=-1)
         for path in self.paths:
-            count = count + segment_sum(self.count, xp.where(path < n, n_entries, path), n_entries)
+            count = count + segment_sum(levels, xp.where(path < n, n_entries, path), n_entries)
         return count
 
     def _sum(self, entries: Any) -> Float[jax.Array, "C G"]:

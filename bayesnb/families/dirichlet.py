@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from dataclasses import replace
 from functools import partial
+from operator import attrgetter
 from typing import Any, ClassVar, Self
 
 import jax
@@ -262,7 +263,7 @@ class Dirichlet(IndependentClasses):
     def draw(self, variates: Variates, n: int) -> Multinomial:
         """Likelihood with n draws of log θ (n, C, L), as normalised gamma variates in log space, without underflow."""
         alpha = xp.asarray(self.concentration)
-        log_gamma = variates.log_gamma(alpha, n)
+        log_gamma = variates.log_gamma(alpha, n, attrgetter("count"))
         return Multinomial(log_gamma - self.log_total(log_gamma))
 
     def program(self) -> list[Site]:

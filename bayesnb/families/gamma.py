@@ -224,7 +224,12 @@ class Gamma(IndependentCells):
 
     def draw(self, variates: Variates, n: int) -> Any:
         """Likelihood with n independent draws of the rates, (n, C, F)."""
-        return self.likelihood(xp.exp(variates.log_gamma(self.concentration, n)) / self.rate)
+        return self.likelihood(xp.exp(variates.log_gamma(self.concentration, n, self._added)) / self.rate)
+
+    def _added(self, statistics: Any) -> Float[Any, "*C F"]:
+        """Increments of a, net of those of b: A - B a/b."""
+        more_a, more_b = statistics.gamma_increments()
+        return more_a - more_b * (self.concentration / self.rate)
 
     def with_cell(self, x: jax.Array, multiplicity: Any) -> Self:
         """Posterior, one per cell of x (…, F), after that cell was added `multiplicity` times; b is kept positive.

@@ -526,8 +526,19 @@ class NormalInverseGamma(IndependentCells):
 
     def draw(self, variates: Variates, n: int) -> Normal:
         """Normal likelihood with n independent draws (n, C, F) of σ², and of μ given σ²."""
-        sigma2 = self.rate * xp.exp(-variates.log_gamma(self.concentration, n))
-        return Normal(self.loc + xp.sqrt(sigma2 / self.kappa) * variates.normal(self.loc, n), sigma2)
+        sigma2 = self.rate * xp.exp(-variates.log_gamma(self.concentration, n, self._added_to_precision))
+        z = variates.normal(self.loc, n, self._added_to_mean)
+        return Normal(self.loc + xp.sqrt(sigma2 / self.kappa) * z, sigma2)
+
+    def _added_to_precision(self, statistics: Moments) -> Float[Any, "*C F"]:
+        """Increments of a, net of those of b: ½ n - ½ Σ (x - m)² a/b."""
+        n, squares = statistics.count, statistics.m2 + statistics.count * (statistics.mean - self.loc) ** 2
+        return (n - squares * (self.concentration / self.rate)) / 2
+
+    def _added_to_mean(self, statistics: Moments) -> Float[Any, "*C F"]:
+        """Increments of the mean in units of its sd: Σ (x - m) √(a/(bκ))."""
+        scale = xp.sqrt(self.concentration / (self.rate * self.kappa))
+        return statistics.count * (statistics.mean - self.loc) * scale
 
     def cumulants_of_terms(self, x: object, multiplicity: float = 0.0) -> Cumulants:
         """(N, C, F) posterior cumulants of log Normal(x; μ, σ²), (μ, σ²) given `multiplicity` more copies of the cell.

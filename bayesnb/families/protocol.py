@@ -35,15 +35,26 @@ TermDraws = tuple[Any, Callable[..., jax.Array]]
 """Variates of n draws, and the function of those of one draw to the terms log p(x_t | class, θ) of rows, (N, C, T)."""
 
 
-class Variates(Protocol):
-    """Source of independent standard random variates: gamma and normal."""
+Increments = Callable[[Any], Any]
+"""Function of the sufficient statistics of rows, linear in the rows, to what the rows have added to a quantity."""
 
-    def log_gamma(self, a: Any, n: int) -> jax.Array:
-        """(n, *shape of a) logarithms of Gamma(a, 1) variates; -inf where a is 0."""
+
+class Variates(Protocol):
+    """Source of standard random variates: gamma and normal; independent, but for what rows have added.
+
+    A request may say what rows have added to its distribution. Draws that vary together as rows do
+    (`uncertainty.row_variates`) are made of this part; sources of independent variates do not use it.
+    """
+
+    def log_gamma(self, a: Any, n: int, added: Increments | None = None) -> jax.Array:
+        """(n, *shape of a) logarithms of Gamma(a, 1) variates; -inf where a is 0.
+
+        Of `a`, `added(statistics)` comes from rows; for the rate λ = g/b of numbers less b's increment times a/b.
+        """
         ...
 
-    def normal(self, like: Any, n: int) -> jax.Array:
-        """(n, *shape of like) standard normal variates."""
+    def normal(self, like: Any, n: int, added: Increments | None = None) -> jax.Array:
+        """(n, *shape of like) standard normal variates, to each of which rows have added `added(statistics)`."""
         ...
 
 
@@ -59,11 +70,11 @@ class Replayer:
         """Keep the recorded (gammas, normals), to be returned in this order."""
         self._gammas, self._normals = map(iter, drawn)
 
-    def log_gamma(self, a: Any, n: int) -> jax.Array:
+    def log_gamma(self, a: Any, n: int, added: Increments | None = None) -> jax.Array:
         """Next recorded array of log gamma variates; the arguments are not used."""
         return next(self._gammas)
 
-    def normal(self, like: Any, n: int) -> jax.Array:
+    def normal(self, like: Any, n: int, added: Increments | None = None) -> jax.Array:
         """Next recorded array of normal variates; the arguments are not used."""
         return next(self._normals)
 
@@ -75,11 +86,11 @@ class KeyVariates:
         """Keep the key, to be split at each call."""
         self._key = key
 
-    def log_gamma(self, a: Any, n: int) -> jax.Array:
+    def log_gamma(self, a: Any, n: int, added: Increments | None = None) -> jax.Array:
         """(n, *shape of a) logarithms of Gamma(a, 1) variates; -inf where a is 0."""
         return jax.random.loggamma(self._next(), jnp.asarray(a), (n, *jnp.shape(a)))
 
-    def normal(self, like: Any, n: int) -> jax.Array:
+    def normal(self, like: Any, n: int, added: Increments | None = None) -> jax.Array:
         """(n, *shape of like) standard normal variates."""
         return jax.random.normal(self._next(), (n, *jnp.shape(like)), jnp.asarray(like).dtype)
 

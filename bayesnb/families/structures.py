@@ -21,6 +21,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
+from operator import attrgetter
 from typing import Any, ClassVar, Self
 
 import jax
@@ -689,7 +690,8 @@ class TreeAveraged(AveragedStructures):
 
     def draw(self, variates: Variates, n: int) -> Multinomial:
         """n draws (n, C, K): log θ of each feature, and the log factors of the real arcs of a random tree."""
-        noise, log_gamma = self._tree_variates(variates, n), variates.log_gamma(self.posterior_concentration(), n)
+        noise = self._tree_variates(variates, n)
+        log_gamma = variates.log_gamma(self.posterior_concentration(), n, attrgetter("count"))
         return Multinomial(_draw_tables(self, noise, log_gamma))
 
     def draw_trees(self, variates: Variates, n: int) -> Int[jax.Array, "n F"]:

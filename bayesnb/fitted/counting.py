@@ -253,7 +253,7 @@ def _settle(
     The error names the field `name`, and the class and the column where the value is.
     """
     if (negative := after < -rounding).any():
-        where, place = _locate(negative, encoding, columns)
+        where, place = locate(negative, encoding, columns)
         raise ValueError(
             f"Removing these rows would leave a negative {'sum of squares' if name == 'm2' else name} in {place}: the "
             f"model has {before[where]:g}, and these rows would take away {before[where] - after[where]:g}. Forget "
@@ -301,7 +301,7 @@ def check(counted: Counted) -> None:
     require_numbers("class_count", weight, (n_classes,))
     require_numbers("log_base", statistics.log_base, ())
     if (negative := weight < 0).any():
-        where, place = _locate(negative, encoding, None)
+        where, place = locate(negative, encoding, None)
         raise ValueError(f"class_count of {place} is {weight[where]}; it must be at least 0.")
     pairs = list(zip(encoding.blocks, statistics.blocks, strict=True))
     for columns, block in pairs:
@@ -317,7 +317,7 @@ def check(counted: Counted) -> None:
     for columns, block in pairs:
         if not (possible := block.possible()).all():
             raise ValueError(
-                f"The statistics ({type(block).__name__}) of {_locate(~possible, encoding, columns)[1]} cannot be "
+                f"The statistics ({type(block).__name__}) of {locate(~possible, encoding, columns)[1]} cannot be "
                 "those of any rows: a count or a sum is negative, or a sum is positive where the count is 0. Fit again."
             )
         sizes = columns.sizes()
@@ -349,14 +349,14 @@ def require_numbers(name: str, array: object, shape: tuple[int, ...]) -> None:
 def _check_range(encoding: Encoding, statistics: Statistics) -> None:
     """Raise ValueError if statistics are not finite, or a count exceeds `GREATEST`."""
     if (heavy := statistics.class_count > GREATEST).any():
-        where, place = _locate(heavy, encoding, None)
+        where, place = locate(heavy, encoding, None)
         total = statistics.class_count[where]
         raise ValueError(f"sample_weight: the weights of {place} sum to {total}; at most {GREATEST:g} is possible.")
     for columns, block in zip(encoding.blocks, statistics.blocks, strict=True):
         too_large = ~np.logical_and.reduce([block.count <= GREATEST, *map(np.isfinite, jax.tree.leaves(block))])
         if too_large.any():
             problem = f"too large: squares or sums overflow float64, or counts exceed {GREATEST:g}"
-            raise _unusable_column(_locate(too_large, encoding, columns)[1], f"the values are {problem}")
+            raise _unusable_column(locate(too_large, encoding, columns)[1], f"the values are {problem}")
 
 
 def check_scales(counted: Counted) -> None:
@@ -377,7 +377,7 @@ def check_scales(counted: Counted) -> None:
             ((scales > 0) & (scales < GREATEST**-2) & (block.count > 1), "small; squares of the values underflow"),
         ):
             if wrong.any():
-                where, place = _locate(wrong, counted.encoding, columns)
+                where, place = locate(wrong, counted.encoding, columns)
                 size = f"the average size of the values is {scales[where]:.3g}"
                 raise _unusable_column(place, f"{size}, which is too {problem}")
 
@@ -399,7 +399,7 @@ def _unusable_column(place: str, problem: str) -> ValueError:
     return ValueError(f"Input X, {place}: {problem}. Rescale the feature.")
 
 
-def _locate(flag: np.ndarray, encoding: Encoding, columns: Columns | None) -> tuple[tuple[int, ...], str]:
+def locate(flag: np.ndarray, encoding: Encoding, columns: Columns | None) -> tuple[tuple[int, ...], str]:
     """Index of the first True in `flag`, (C,) or (C, L) at positions of `columns`, and the name of that place."""
     where = tuple(int(i[0]) for i in np.nonzero(flag))
     place = f"class {shown(encoding.classes.values[where[0]])}"

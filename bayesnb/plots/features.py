@@ -19,7 +19,7 @@ from bayesnb.model import Estimate, read_block
 from bayesnb.plots import style
 from bayesnb.plots.style import Axes, families, labels
 from bayesnb.uncertainty import cut_table, density_table, require_proper
-from bayesnb.uncertainty.draws import HostVariates
+from bayesnb.uncertainty.variates import HostVariates
 
 # == Figure of the densities of a numeric column in the classes, with posterior intervals ==========
 

@@ -16,6 +16,7 @@ from bayesnb.fitted.state import Adaptable
 from bayesnb.plots import style
 from bayesnb.plots.style import Artist, Axes, families, labels
 from bayesnb.uncertainty import CLASS
+from bayesnb.uncertainty.row_variates import TrainingData
 
 # == Figures of class probabilities: of rows, and before any data ==================================
 
@@ -29,7 +30,15 @@ _AT_LEAST = 0.4, 0.6
 
 
 def prediction_intervals(
-    nb: Adaptable, X: object, y: object = None, label: object = None, prob: float = 0.9, ax: Axes | None = None
+    nb: Adaptable,
+    X: object,
+    y: object = None,
+    label: object = None,
+    prob: float = 0.9,
+    ax: Axes | None = None,
+    *,
+    rows: TrainingData | None = None,
+    groups: object = None,
 ) -> Axes:
     """Show the class probabilities of rows in increasing order, with posterior intervals.
 
@@ -52,6 +61,10 @@ def prediction_intervals(
         Posterior probability of each interval, in (0, 1).
     ax : matplotlib.axes.Axes, optional
         Axes to draw into. Default: the axes of a new figure.
+    rows : tuple (X, y) or (X, y, sample_weight), optional
+        Rows that `nb` has counted, all of them, for intervals that hold where columns depend on each other.
+    groups : array-like, optional
+        Group of each training row, such as a patient, whose rows vary together.
 
     Returns
     -------
@@ -86,7 +99,7 @@ def prediction_intervals(
     ('P(predicted class | row)', 'logit')
     >>> figure = bnb.plots.detach(ax)
     """
-    intervals = uncertainty.predict_interval(nb, X, prob=prob)
+    intervals = uncertainty.predict_interval(nb, X, prob=prob, rows=rows, groups=groups)
     proba = nb.predict_proba(X, estimate="predictive")
     top = np.argmax(proba, axis=1)
     names = labels(nb.classes_, 24)

@@ -32,7 +32,8 @@ from bayesnb.sampling.nuts import diagnose, read_run
 from bayesnb.uncertainty import require_proper, site_names
 from bayesnb.uncertainty.arviz import ArvizData, assemble_latent
 from bayesnb.uncertainty.class_probabilities import Sites
-from bayesnb.uncertainty.draws import CLASS_PROB, HostVariates, parameter_shapes, stack_as_classes
+from bayesnb.uncertainty.draws import CLASS_PROB, parameter_shapes, stack_as_classes
+from bayesnb.uncertainty.variates import HostVariates
 
 _ANOTHER = "Fit a mixture of another estimator, such as CategoricalNB()."
 _MOST_SCORES = 2**25

@@ -24,12 +24,14 @@ from bayesnb.uncertainty.class_probabilities import STATISTIC, score_labelled
 from bayesnb.uncertainty.draws import (
     CLASS_PROB,
     distinct_names,
+    draw_by_rows,
     draw_posterior,
     feature_masks,
     log_prior_density,
     origin,
 )
 from bayesnb.uncertainty.replicates import CellBlock, read_cell_blocks, reason_against_replicates, replicate_rows
+from bayesnb.uncertainty.row_variates import TrainingData
 from bayesnb.version import __version__
 
 if TYPE_CHECKING:
@@ -67,6 +69,9 @@ def to_arviz(
     chains: int = 4,
     seed: Seed = 0,
     likelihood: LikelihoodOf = "label",
+    *,
+    rows: TrainingData | None = None,
+    groups: object = None,
 ) -> ArvizData:
     """Convert exact posterior draws to an ArviZ object, for summaries, plots, model comparison and NetCDF files.
 
@@ -89,6 +94,11 @@ def to_arviz(
         What the groups about rows describe: "label", the labels given the rows, p(y_i | x_i, θ), as of a classifier;
         "row", rows and labels, p(x_i, y_i | θ), as of a generative model. The likelihood of the posterior is that of
         the rows: choose "row" to check features, and for the sensitivity to the likelihood (`psense_summary`).
+    rows : tuple (X, y) or (X, y, sample_weight), optional
+        Rows that `nb` has counted, all of them: the parameters are drawn so that they vary together as the rows do, see
+        `posterior_draws`. Joint distributions of parameters are then those of dependent columns.
+    groups : array-like, optional
+        Group of each training row, such as a patient, whose rows vary together.
 
     Returns
     -------
@@ -177,17 +187,18 @@ def to_arviz(
     n_draws = sample[0] * sample[1]
     require_integer("draws * chains", n_draws)
     prior_seed, predictive_seed = (int(s) for s in np.random.SeedSequence(seed).generate_state(2))
-    drawn, prior = draw_posterior(fitted, n_draws, seed), dict[str, np.ndarray]()
-    groups = {"posterior": _parameter_dataset(fitted, drawn, sample)}
+    by_rows, prior = rows is not None or groups is not None, dict[str, np.ndarray]()
+    drawn = draw_by_rows(fitted, n_draws, seed, rows, groups) if by_rows else draw_posterior(fitted, n_draws, seed)
+    datasets = {"posterior": _parameter_dataset(fitted, drawn, sample)}
     with suppress(ImproperPosteriorError):
         require_proper(fitted.encoding, fitted.prior)
         prior = draw_parameters(fitted.encoding, fitted.prior, n_draws, prior_seed)
         density = log_prior_density(lambda _: fitted.prior, site_names(fitted.encoding, fitted.prior), drawn)
-        groups |= _prior_groups(fitted, (prior, ()), (density, ()), sample)
+        datasets |= _prior_groups(fitted, (prior, ()), (density, ()), sample)
     if X is not None:
-        groups |= _row_groups(fitted, X, y, likelihood, drawn, prior, sample, predictive_seed)
+        datasets |= _row_groups(fitted, X, y, likelihood, drawn, prior, sample, predictive_seed)
     sampling = "independent draws: R-hat is 1 and the effective sample size the number of draws, up to noise"
-    return _to_arviz_object(nb, groups, sampling, origin(fitted))
+    return _to_arviz_object(nb, datasets, sampling, drawn.attrs)
 
 
 def require_rows_and_labels(X: object, y: object, likelihood: object) -> None:

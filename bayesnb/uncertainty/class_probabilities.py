@@ -51,18 +51,17 @@ from bayesnb.fitted.state import Classifier, Fitted, require_posterior
 from bayesnb.model import JointLikelihood, NaiveBayes, Statistics, TermWeights, kernel_log_base, log_normalize, plus
 from bayesnb.uncertainty.draws import (
     CLASS_PROB,
-    HostVariates,
-    ShapeRecorder,
-    ask,
+    ROWS,
+    draw_by_rows,
     draw_posterior,
-    draw_variates,
     origin,
     parameter_shapes,
     require_proper,
-    run,
     site_names,
     stack_as_classes,
 )
+from bayesnb.uncertainty.row_variates import TrainingData
+from bayesnb.uncertainty.variates import HostVariates, ShapeRecorder, ask, draw_variates, run
 
 # == Moments of a row's scores under the posterior of the parameters, and distributions with these moments
 
@@ -836,11 +835,17 @@ def read_draws(fitted: Fitted, draws: object) -> Parameters | Hyperparameters:
         if the draws have groups.
     """
     hyperprior = _attributes(draws).get("hyperprior")
-    if hyperprior in (None, "grouped") or not _is_origin(draws, fitted, hyperprior):
+    if hyperprior in (None, "grouped", ROWS) or not _is_origin(draws, fitted, hyperprior):
         return read_parameters(fitted, draws)
     if hyperprior == "none":
         return Hyperparameters(fitted.prior, fitted.statistics, None, {})
     return Hyperparameters(fitted.prior, fitted.statistics, hyperprior, _read_values(fitted, draws, hyperprior))
+
+
+def has_origin(draws: object, hyperprior: str) -> bool:
+    """Return whether `draws` are draws of parameters with this attribute `hyperprior`."""
+    is_number = draws is None or isinstance(draws, int | float | np.number)
+    return not is_number and _attributes(draws).get("hyperprior") == hyperprior
 
 
 def _attributes(draws: Any) -> Mapping[str, Any]:
@@ -1106,8 +1111,14 @@ def predict_interval(
     given: Given | None = None,
     draws: object = 1000,
     seed: Seed = 0,
+    *,
+    rows: TrainingData | None = None,
+    groups: object = None,
 ) -> tuple[np.ndarray, np.ndarray]:
     """Equal-tailed posterior interval of P(class | row, θ) for each row and class.
+
+    By default intervals hold if naive Bayes does: columns that repeat each other make them too narrow. With the
+    training `rows` they also hold where columns depend on each other.
 
     Parameters
     ----------
@@ -1135,6 +1146,11 @@ def predict_interval(
         resampled in proportion to p(row | θ).
     seed : int, JAX key, RandomState or Generator
         The same seed gives the same draws.
+    rows : tuple (X, y) or (X, y, sample_weight), optional
+        Rows that `nb` has counted, all of them: the parameters are drawn so that they vary together as the rows do, see
+        `posterior_draws`. The condition of the posterior is then "data".
+    groups : array-like, optional
+        Group of each training row, such as a patient, whose rows vary together.
 
     Returns
     -------
@@ -1195,7 +1211,8 @@ def predict_interval(
         return np.stack(np.quantile(np.exp(log_proba), tails, axis=0), axis=1)
 
     fitted = require_posterior(nb, _WHAT, draws)
-    ends = _summarize(fitted, X, choose_sampler(fitted, given, method, draws, seed), by_moments, by_draws)
+    sampler = choose_sampler(fitted, given, method, draws, seed, rows, groups)
+    ends = _summarize(fitted, X, sampler, by_moments, by_draws)
     return ends[:, 0], ends[:, 1]
 
 
@@ -1206,6 +1223,9 @@ def decompose_uncertainty(
     method: Method = "moments",
     draws: object = 1000,
     seed: Seed = 0,
+    *,
+    rows: TrainingData | None = None,
+    groups: object = None,
 ) -> pd.DataFrame:
     """Decompose the entropy of the class of each row into an aleatoric and an epistemic part.
 
@@ -1225,6 +1245,11 @@ def decompose_uncertainty(
         Number of draws, or draws that replace the exact posterior.
     seed : int, JAX key, RandomState or Generator
         The same seed gives the same draws.
+    rows : tuple (X, y) or (X, y, sample_weight), optional
+        Rows that `nb` has counted, all of them: the parameters are drawn so that they vary together as the rows do, see
+        `posterior_draws`. The condition of the posterior is then "data".
+    groups : array-like, optional
+        Group of each training row, such as a patient, whose rows vary together.
 
     Returns
     -------
@@ -1269,7 +1294,7 @@ def decompose_uncertainty(
     1   0.69       0.50       0.19    0.5
     """
     fitted = require_posterior(nb, _WHAT, draws)
-    sampler = choose_sampler(fitted, given, method, draws, seed)
+    sampler = choose_sampler(fitted, given, method, draws, seed, rows, groups)
     values = _summarize(fitted, X, sampler, split_entropy, _split_drawn_entropy)
     index = getattr(X, "index", None)  # A list has a method of this name.
     columns = ["total", "aleatoric", "epistemic", "p_top"]
@@ -1325,7 +1350,7 @@ def log_odds_moments(
     (array(['raw', 'ripe'], dtype='<U4'), array([[0.  , 0.75]]), array([[0.  , 1.01]]))
     """
     fitted = require_posterior(nb, "log_odds_moments")
-    given = resolve_given(fitted, given)
+    given = resolve_given(fitted, given, draws)
     a = 0 if against is None else find_class("against", against, list(fitted.encoding.classes.values))
     if draws is not None:
 
@@ -1352,13 +1377,24 @@ def log_odds_moments(
     return moments[:, 0], moments[:, 1]
 
 
-def choose_sampler(fitted: Fitted, given: Given | None, method: Method, draws: object, seed: Seed) -> RowSampler:
+def choose_sampler(
+    fitted: Fitted,
+    given: Given | None,
+    method: Method,
+    draws: object,
+    seed: Seed,
+    rows: TrainingData | None = None,
+    groups: object = None,
+) -> RowSampler:
     """Return the sampler of log P(class | row, θ) that these arguments of `predict_interval` ask for.
 
     Where classes share parameters the method is "draws", as their scores have no independent moments.
     """
     require_options(given, method)
-    given, seed = resolve_given(fitted, given), read_seed(seed)
+    seed = read_seed(seed)
+    if rows is not None or groups is not None:
+        draws = draw_by_rows(fitted, draws, seed, rows, groups)
+    given = resolve_given(fitted, given, draws)
     if not isinstance(draws, int | float | np.number):
         return sampler_of_draws(fitted, draws, given, seed)
     require_integer("draws", draws)
@@ -1373,24 +1409,31 @@ def require_options(given: Given | None, method: Method) -> None:
     require_choice("method", method, ("moments", "draws"))
 
 
-def resolve_given(fitted: Fitted, given: Given | None) -> Given:
+def resolve_given(fitted: Fitted, given: Given | None, draws: object = None) -> Given:
     """Return what the parameters are conditional on: "row" by default, and "data" where terms are weighted.
+
+    It is "data", too, for `draws` that vary together as training rows do.
 
     Raises
     ------
     NotImplementedError
-        If the terms are weighted and `given` is "row".
+        If the terms are weighted, or draws vary as rows do, and `given` is "row".
     ValueError
         If `given` is neither "row" nor "data".
     """
     require_options(given, "moments")
-    weighted = fitted.prior.weights is not None
+    weighted, by_rows = fitted.prior.weights is not None, has_origin(draws, ROWS)
+    if given == "row" and by_rows:
+        raise NotImplementedError(
+            "given='row' is not available for draws that vary as the training rows do. Weighted by p(row | draw), or "
+            "with the row added, intervals were tried and cover less. Pass given='data', which is the default here."
+        )
     if given == "row" and weighted:
         raise NotImplementedError(
             f"given='row' is not available for a {fitted.name}: weighted terms define no probability of a row, so that "
             "a new row cannot update the parameters. Pass given='data', which is the default here."
         )
-    return given or ("data" if weighted else "row")
+    return given or ("data" if weighted or by_rows else "row")
 
 
 # A function of the weights and cumulants that `score_cumulants` returns, and of log P(class | row) (n, C).

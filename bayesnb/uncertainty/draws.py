@@ -11,20 +11,25 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
-from bayesnb._util.arguments import Seed, read_seed, require_integer
+from bayesnb._util.arguments import Seed, bad_argument, read_seed, require_integer
 from bayesnb._util.arrays import require_draws
 from bayesnb._util.precision import float64
 from bayesnb.encoding import Encoding
 from bayesnb.families import offers
-from bayesnb.families.arrays import Tree, kernel, xp
-from bayesnb.families.protocol import Expression, Prior, Replayer, Variates
+from bayesnb.families.arrays import Tree, kernel
+from bayesnb.families.protocol import Expression, Prior
 from bayesnb.fitted.scoring import plug_in
 from bayesnb.fitted.state import Classifier, Fitted, require_posterior
 from bayesnb.model import NaiveBayes
+from bayesnb.uncertainty.row_variates import DRAWS_AT_ONCE, TrainingData, TrainingRows, sum_rows_of_draws
+from bayesnb.uncertainty.variates import HostVariates, ShapeRecorder
 
 CLASS = "(class)"
 CLASS_PROB = "class_prob"
+ROWS = "rows"
+"""Attribute `hyperprior` of draws that vary together as training rows do."""
 _MOST_CELLS = 2**18
+_MOST_DRAWS_AT_ONCE, _MOST_CELLS_OF_ROWS = 2**8, 2**22
 
 
 # -- propriety -----------------------------------------------------------------------------------
@@ -124,9 +129,22 @@ def origin(fitted: Fitted, hyperprior: str = "none") -> dict[str, str]:
 
 
 def posterior_draws(
-    nb: Classifier, draws: int = 1000, seed: Seed = 0, features: Iterable[object] | None = None
+    nb: Classifier,
+    draws: int = 1000,
+    seed: Seed = 0,
+    features: Iterable[object] | None = None,
+    *,
+    X: object = None,
+    y: object = None,
+    sample_weight: object = None,
+    groups: object = None,
 ) -> dict[str, np.ndarray]:
-    """Independent draws of all parameters from the exact posterior.
+    """Independent draws of all parameters from the exact posterior, or draws that vary together as the rows do.
+
+    Under naive Bayes, parameters of different columns are independent given the rows. In data whose columns depend on
+    each other they are not: columns that repeat each other have the same errors. With the training rows, X and y, each
+    row has one variate that all columns share. Each probability of a level keeps its exact posterior, and the draws of
+    columns vary together as the rows do, so that intervals made of the draws hold where naive Bayes does not.
 
     Parameters
     ----------
@@ -138,6 +156,12 @@ def posterior_draws(
         The same seed gives the same draws.
     features : iterable of column names or indices, optional
         Draw the parameters of these features only; for multinomial features, the probabilities of these words.
+    X, y, sample_weight : array-likes, optional
+        Rows that `nb` has counted, all of them, with their labels and weights. Default: parameters of different columns
+        are independent.
+    groups : array-like of shape (N,), optional
+        Group of each row, such as a patient, a document or a day: rows of a group vary together. Default: rows are
+        independent.
 
     Returns
     -------
@@ -154,7 +178,7 @@ def posterior_draws(
         If a level with concentration 0 has no count.
     ValueError
         If `draws` is not positive, `seed` is negative, or `features` names a column that X does not have; if the draws
-        would take more than 4.3 GB.
+        would take more than 4.3 GB; if X and y are not the rows that `nb` has counted, or `groups` does not fit them.
 
     Notes
     -----
@@ -167,10 +191,27 @@ def posterior_draws(
     >>> nb = CategoricalNB().fit([["sun"], ["sun"], ["rain"]], ["out", "out", "in"])
     >>> posterior_draws(nb, draws=100)["theta"].shape
     (100, 2, 2)
+
+    Two columns that are copies: with the rows their draws are nearly the same, without they are independent.
+
+    >>> X, y = [["sun", "dry"], ["rain", "wet"]] * 50, ["out", "out", "in", "in"] * 25
+    >>> nb = CategoricalNB().fit(X, y)
+    >>> for rows in ({}, {"X": X, "y": y}):
+    ...     theta = posterior_draws(nb, **rows)["theta"][:, 0]
+    ...     print(np.corrcoef(theta[:, 0], theta[:, 3])[0, 1].round(1))  # rain, and wet
+    -0.0
+    1.0
     """
     require_integer("draws", draws)
     seed = read_seed(seed)
-    return draw_posterior(require_posterior(nb, "posterior_draws"), int(draws), seed, features)
+    fitted = require_posterior(nb, "posterior_draws")
+    if X is None:
+        for name, given in (("y", y), ("sample_weight", sample_weight), ("groups", groups)):
+            if given is not None:
+                raise ValueError(f"posterior_draws: {name} is given, but X is not. Pass the rows of `fit` as X and y.")
+        return draw_posterior(fitted, int(draws), seed, features)
+    training = TrainingRows.read(fitted, X, y, sample_weight, groups, "posterior_draws")
+    return draw_with_rows(fitted, training, int(draws), seed, features)
 
 
 def draw_posterior(fitted: Fitted, draws: int, seed: int, features: Iterable[object] | None = None) -> ParameterDraws:
@@ -312,6 +353,69 @@ def _draw(family: Prior, draws: int, rng: np.random.Generator) -> dict[str, np.n
     return drawn
 
 
+# -- draws that vary together as training rows do ------------------------------------------------
+
+
+def draw_by_rows(fitted: Fitted, draws: object, seed: int, rows: TrainingData | None, groups: object) -> ParameterDraws:
+    """Draw the parameters so that they vary together as the rows of a fit do, see `posterior_draws`.
+
+    Raises
+    ------
+    ValueError
+        If `rows` is not a tuple (X, y) or (X, y, sample_weight) of the rows of the fit, or if `draws` is not a number.
+    """
+    require_integer("draws", draws)
+    n_draws: Any = draws
+    return draw_with_rows(fitted, read_training_rows(fitted, rows, groups), int(n_draws), seed)
+
+
+def read_training_rows(fitted: Fitted, rows: TrainingData | None, groups: object) -> TrainingRows:
+    """Read the arguments `rows` and `groups` of analyses.
+
+    Raises
+    ------
+    ValueError
+        If `rows` is not a tuple (X, y) or (X, y, sample_weight) of the rows of the fit.
+    """
+    if rows is None:
+        raise ValueError("groups is given, but rows is not. Pass the rows of fit as rows=(X, y).")
+    if not isinstance(rows, tuple) or len(rows) not in (2, 3):
+        raise bad_argument("rows", rows, "a tuple (X, y) or (X, y, sample_weight) of the rows of fit")
+    X, y, *weight = rows
+    return TrainingRows.read(fitted, X, y, weight[0] if weight else None, groups, "rows")
+
+
+def draw_with_rows(
+    fitted: Fitted, training: TrainingRows, draws: int, seed: int, features: Iterable[object] | None = None
+) -> ParameterDraws:
+    """Draw the parameters so that they vary together as the training rows do; return {site: (S, C, K)}, S = `draws`.
+
+    `features`, names or indices of columns, limits the draws to these; None: all.
+    """
+    encoding, posterior = fitted.encoding, fitted.posterior
+    require_proper(encoding, posterior)
+    masks = [np.ones(1, bool), *feature_masks(encoding, features)]
+    require_room(posterior, masks[1:], draws)
+    names = [{"theta": CLASS_PROB}, *site_names(encoding, posterior)]
+    families = (posterior.class_prior, *posterior.blocks)
+    drawn_blocks = [b for b, mask in enumerate(masks) if mask.any()]
+    rngs = [np.random.default_rng(s) for s in np.random.SeedSequence(seed).spawn(len(families))]
+    widest = max(np.size(jax.tree.leaves(family)[0]) for family in families)
+    size = DRAWS_AT_ONCE * max(1, min(_MOST_DRAWS_AT_ONCE, _MOST_CELLS_OF_ROWS // widest) // DRAWS_AT_ONCE)
+    drawn = dict[str, np.ndarray]()
+    for start in range(0, draws, size):
+        part = slice(start, min(start + size, draws))
+        for b, variates in sum_rows_of_draws(fitted, training, seed, part, rngs, drawn_blocks).items():
+            with np.errstate(all="ignore"):
+                values_of_part = float64(families[b].draw)(variates, part.stop - part.start).parameters()
+            for parameter, values in values_of_part.items():
+                chosen = np.asarray(values)[:, 0] if b == 0 else np.asarray(values)[..., masks[b]]
+                if (site := names[b][parameter]) not in drawn:
+                    drawn[site] = np.empty((draws, *chosen.shape[1:]))
+                drawn[site][part] = chosen
+    return ParameterDraws(drawn, origin(fitted, ROWS))
+
+
 # -- densities of draws ---------------------------------------------------------------------------
 
 
@@ -365,78 +469,3 @@ def log_prior_density(
     step = max(1, _MOST_CELLS // sum(values[0].size for values in drawn.values()))
     parts = [of_part(slice(start, start + step)) for start in range(0, len(drawn[CLASS_PROB]), step)]
     return {site: np.concatenate([part[site] for part in parts]) for site in parts[0]}
-
-
-# -- variates from NumPy for kernels -------------------------------------------------------------
-
-# NumPy's gamma sampler is some twenty times faster than JAX's on a CPU. So a kernel that needs variates is traced
-# twice: `ask` records the parameters of the variates, and `run` passes the variates in.
-
-# A function of variates, a number of draws and arrays.
-Kernel = Callable[..., Any]
-
-
-class ShapeRecorder:
-    """Variates that record the parameters that were asked for, and return zeros."""
-
-    def __init__(self) -> None:
-        self.gammas: list[jax.Array] = []
-        self.normals: list[jax.Array] = []
-
-    def log_gamma(self, a: Any, n: int) -> jax.Array:
-        """Record the shape parameters `a`, and return zeros."""
-        return self._record(self.gammas, a, n)
-
-    def normal(self, like: Any, n: int) -> jax.Array:
-        """Record an array of the shape of the variates, and return zeros."""
-        return self._record(self.normals, like, n)
-
-    def _record(self, arrays: list[jax.Array], array: Any, n: int) -> jax.Array:
-        """Zeros (n, *shape of `array`), of NumPy if `array` is: the library in which the kernel goes on."""
-        arrays.append(xp.asarray(array))
-        return xp.broadcast_to(xp.zeros_like(array, float), (n, *xp.shape(array)))
-
-
-class HostVariates:
-    """Variates of a NumPy generator."""
-
-    def __init__(self, rng: np.random.Generator) -> None:
-        self._rng = rng
-
-    def log_gamma(self, a: Any, n: int) -> Any:
-        """(n, *shape of a) logarithms of Gamma(a, 1) variates; for a < 1 by Gamma(a + 1) · U^(1/a), above underflow."""
-        a = np.broadcast_to(np.asarray(a), (n, *np.shape(a)))
-        small = a < 1
-        drawn = np.log(self._rng.standard_gamma(np.where(small, a + 1.0, a)))
-        if small.any():
-            with np.errstate(divide="ignore"):
-                drawn[small] -= self._rng.standard_exponential(int(small.sum())) / a[small]
-        return drawn
-
-    def normal(self, like: Any, n: int) -> Any:
-        """(n, *shape of like) standard normal variates."""
-        return self._rng.standard_normal((n, *np.shape(like)))
-
-
-@kernel(static_argnames="kernel")
-def ask(kernel: Kernel, *args: Any) -> tuple[list[jax.Array], list[jax.Array]]:
-    """Trace a kernel for one draw; return the shapes `a` of its gamma variates, and arrays like its normal variates."""
-    recorder = ShapeRecorder()
-    kernel(recorder, 1, *args)
-    return recorder.gammas, recorder.normals
-
-
-def run(kernel: Kernel, asked: tuple[list[Any], list[Any]], n: int, rng: np.random.Generator, *args: Any) -> Any:
-    """Run a jitted kernel for n draws, with NumPy variates in the places that `ask` recorded as `asked`."""
-    return _run(kernel, n, draw_variates(asked, n, HostVariates(rng)), *args)
-
-
-@kernel(static_argnames=("kernel", "n"))
-def _run(kernel: Kernel, n: int, variates: tuple[list[Any], list[Any]], *args: Any) -> Any:
-    """Call a kernel, jitted, with variates that were drawn before, in the order in which the kernel asks for them."""
-    return kernel(Replayer(variates), n, *args)
-
-
-def draw_variates(asked: tuple[list[Any], list[Any]], n: int, variates: Variates) -> tuple[list[Any], list[Any]]:
-    """Draw log-gamma and standard normal variates, (n, …) for each array (…) that `ask` returned."""
-    return [variates.log_gamma(a, n) for a in asked[0]], [variates.normal(like, n) for like in asked[1]]

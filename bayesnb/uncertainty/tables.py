@@ -20,19 +20,35 @@ from bayesnb.fitted.scoring import plug_in
 from bayesnb.fitted.state import Classifier, Fitted, require_posterior
 from bayesnb.model import PLUGGED_IN, NaiveBayes, Statistics
 from bayesnb.uncertainty.class_probabilities import mixture_quantiles, read_parameters
-from bayesnb.uncertainty.draws import CLASS, CLASS_PROB, draw_parameters, feature_masks, require_proper, site_names
+from bayesnb.uncertainty.draws import (
+    CLASS,
+    CLASS_PROB,
+    draw_by_rows,
+    draw_parameters,
+    feature_masks,
+    require_proper,
+    site_names,
+)
+from bayesnb.uncertainty.row_variates import TrainingData
 
 PLACE = ["code", "block", "kind", "position"]
 """Index of the class, block (-1: the classes), name of the parameter in its family, position on the last axis."""
 # Estimates of one parameter by name, each (C, K), and its "marginal", a tuple of components.
 _Summary = dict[str, Any]
 _A_ROW = 40  # numbers in memory
+_DRAWS_OF_ROWS = 4000
 
 # -- parameters ----------------------------------------------------------------------------------
 
 
 def parameter_table(
-    nb: Classifier, prob: float = 0.9, features: Iterable[object] | None = None, *, draws: object = None
+    nb: Classifier,
+    prob: float = 0.9,
+    features: Iterable[object] | None = None,
+    *,
+    draws: object = None,
+    rows: TrainingData | None = None,
+    groups: object = None,
 ) -> pd.DataFrame:
     """Estimates, posterior sd and equal-tailed interval of every parameter of a fitted classifier.
 
@@ -48,6 +64,12 @@ def parameter_table(
     draws : result of `sample_latent`, `run_nuts`, `to_arviz` or `posterior_draws`, optional
         Draws that are described in place of the exact posterior. The table then has the columns class, feature, level,
         mean, sd, lower and upper.
+    rows : tuple (X, y) or (X, y, sample_weight), optional
+        Rows that `nb` has counted, all of them: 4,000 draws are described that vary as the rows do, see
+        `posterior_draws`. Probabilities of levels have the same intervals, up to noise; those of numbers and words are
+        wider if tails are heavy, counts are overdispersed, or words come in bursts.
+    groups : array-like, optional
+        Group of each training row, such as a patient, whose rows vary together: intervals are wider.
 
     Returns
     -------
@@ -106,6 +128,8 @@ def parameter_table(
     3   out   sun    2.0  1.0  0.750000
     """
     fitted = require_posterior(nb, "parameter_table", draws)
+    if rows is not None or groups is not None:
+        draws = draw_by_rows(fitted, _DRAWS_OF_ROWS, 0, rows, groups)
     if features is not None:
         features = fitted.encoding.positions(features)
     masks, sites = feature_masks(fitted.encoding, features), site_names(fitted.encoding, fitted.prior)

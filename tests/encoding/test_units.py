@@ -146,7 +146,7 @@ def test_groups_of_any_type_are_numbered_as_they_occur(groups):
         ([1, 2, None, 3], "groups: the group of row 2 is missing. Give every row a group"),
         (np.array([1.0, np.nan, 1.0, 2.0]), "groups: the group of row 1 is missing"),
         (pd.Series([1, 2, 2, pd.NA], dtype="Int64"), "groups: the group of row 3 is missing"),
-        (["ann"] * 4, "groups: all 4 rows are in one group, 'ann', but random halves of the rows need two groups"),
+        (["ann"] * 4, "groups: all 4 rows are in one group, 'ann', but a group counts as one row, and two groups"),
     ],
 )
 def test_unusable_groups_are_refused(groups, said):

@@ -19,7 +19,7 @@ from bayesnb.families import Dirichlet, GammaPoisson, LevelCounts, Moments, Norm
 from bayesnb.families.numbers import Complete
 from bayesnb.families.protocol import Replayer
 from bayesnb.families.rows import Dense
-from bayesnb.uncertainty.draws import HostVariates, ShapeRecorder, draw_variates
+from bayesnb.uncertainty.variates import HostVariates, ShapeRecorder, draw_variates
 from tests.families.test_rows import alphas, dirichlet, make
 from tests.strategies import thorough, variants
 

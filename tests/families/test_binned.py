@@ -13,7 +13,7 @@ from scipy.special import gammaln, logsumexp, polygamma
 
 from bayesnb.families import Binned, IndependentCuts, LevelCounts, OneHot, binned
 from bayesnb.families.protocol import KeyVariates
-from bayesnb.uncertainty.draws import HostVariates
+from bayesnb.uncertainty.variates import HostVariates
 
 C, SIZES = 3, np.array([5, 1, 10])
 START = np.cumsum(SIZES) - SIZES

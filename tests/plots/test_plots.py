@@ -184,7 +184,7 @@ def stub_rows(n, n_classes, monkeypatch):
     rng = np.random.default_rng(n)
     proba = rng.dirichlet(np.ones(n_classes), n)
 
-    def predict_interval(nb, X, prob):
+    def predict_interval(nb, X, prob, rows, groups):
         return X * (1 - prob / 2), X + prob / 2 * (1 - X)
 
     monkeypatch.setattr(bayesnb.uncertainty, "predict_interval", predict_interval)
