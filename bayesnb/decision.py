@@ -235,7 +235,7 @@ def decide(
     risk = proba @ costs.T
     choice, row = risk.argmin(axis=1), np.arange(len(risk))
     summaries = np.full((len(row), 2, len(costs)), np.nan)
-    if mixture is not None or not fitted.no_posterior:
+    if mixture is not None or not fitted.no_posterior or rows is not None or groups is not None:
         summaries = choose_sampler(fitted, given, method, draws, seed, rows, groups).map(fitted, X, summarize_draws)
     p_optimal, regret = summaries[row, :, choice].T
     return Decisions(table.index.to_numpy()[choice], risk[row, choice], p_optimal, regret, table)

@@ -381,8 +381,8 @@ def average_over_weights(
 
 @kernel
 def log_add(total: jax.Array, scores: jax.Array, which: jax.Array) -> jax.Array:
-    """(N, C) `total`, replaced by log(exp(total) + exp(scores)) in the rows where the mask `which` (N,) is true."""
-    return xp.where(which[:, None], xp.logaddexp(total, scores), total)
+    """(N, …) `total`, replaced by log(exp(total) + exp(scores)) in the rows where the mask `which` (N,) is true."""
+    return xp.where(which.reshape(-1, *(1,) * (total.ndim - 1)), xp.logaddexp(total, scores), total)
 
 
 @kernel

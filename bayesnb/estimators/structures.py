@@ -1508,15 +1508,19 @@ class FittedAverage(Fitted):
         return self._each(rows, n, score, less) if each else self._mean(rows, n, score, less)[..., None]
 
     def _mean(self, rows: tuple[Rows, ...], n: int, score: ScoreModel, less: np.ndarray | float) -> np.ndarray:
-        """Compute (n, C) log of the mean over the voting members of p(class, row); naive Bayes where none votes."""
-        total, votes = np.full((n, len(self.encoding.classes)), -np.inf), np.zeros(n)
+        """Compute (n, C, …) log of the mean over the voting members of p(class, row); naive Bayes where none votes."""
+        total, votes = None, np.zeros(n)
         for vote, scores in self._votes(rows, n, score, less):
             if scores is not None:
+                total = np.full(scores.shape, -np.inf) if total is None else total
                 total = scoring.map_rows((), n, lambda _, *block: kernels.log_add(*block), total, scores, vote)
                 votes += vote
         if (none := votes == 0).any():
-            total[none], votes[none] = self._score_by_naive_bayes(rows, score, none), 1
-        return total - np.log(votes)[:, None]
+            of_naive = self._score_by_naive_bayes(rows, score, none)
+            total = np.full((n, *of_naive.shape[1:]), -np.inf) if total is None else total
+            total[none], votes[none] = of_naive, 1
+        mean: np.ndarray = np.asarray(total)
+        return mean - np.log(votes).reshape(-1, *(1,) * (mean.ndim - 1))
 
     def _each(self, rows: tuple[Rows, ...], n: int, score: ScoreModel, less: np.ndarray | float) -> np.ndarray:
         """Compute (n, C, M) log p(class, row) by each member; without a vote, the mean of the voting members' logs.

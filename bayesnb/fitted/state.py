@@ -541,10 +541,11 @@ def current_state(nb: Classifier) -> Fitted:
     return replace(fitted, estimate=nb.estimate)
 
 
-def require_posterior(nb: Classifier, who: str, draws: object = None) -> Fitted:
+def require_posterior(nb: Classifier, who: str, draws: object = None, rows: object = None) -> Fitted:
     """Return the state of a fitted classifier; raise unless its parameters have an exact posterior.
 
-    For a `NaiveBayesMixture`, which has none, `draws` can stand for it, as `sample_latent` returns them.
+    For a `NaiveBayesMixture`, which has none, `draws` can stand for it, as `sample_latent` returns them. Members of an
+    average of models have one each, and the training `rows` say how these vary together.
 
     Raises
     ------
@@ -560,7 +561,8 @@ def require_posterior(nb: Classifier, who: str, draws: object = None) -> Fitted:
         mixture: Any = nb
         of_mixture: Fitted = mixture.estimator_.fitted_
         return of_mixture
-    if nb.no_posterior is not None:
+    is_average = rows is not None and not is_mixture(nb) and nb.fitted_.member_names is not None
+    if nb.no_posterior is not None and not is_average:
         raise NotImplementedError(f"{who}: {nb.no_posterior}")
     return current_state(nb)
 

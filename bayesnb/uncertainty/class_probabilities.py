@@ -571,6 +571,56 @@ class RowSampler:
         return np.asarray(total)
 
 
+@dataclass(frozen=True)
+class AverageSampler:
+    """Draws of log P(class | row, θ) of an average of models, whose parameters vary together as training rows do.
+
+    Members share the variates of the rows, so that the draws of all members are one draw of the average.
+
+    Parameters
+    ----------
+    draws, seed : int
+        Number of draws, and seed.
+    rows, groups
+        Training rows, and the group of each.
+    """
+
+    draws: int
+    seed: int
+    rows: TrainingData | None
+    groups: object
+
+    def map(
+        self, fitted: Fitted, X: object, output: DrawsFunction, closed_form: RowFunction | None = None
+    ) -> np.ndarray:
+        """Apply `output` to draws (S, n, C) and to log P(class | row) (n, C), some rows at a time."""
+        drawn = dict[int, Parameters]()
+
+        def score(member: Fitted, rows: tuple[Rows, ...], which: np.ndarray) -> np.ndarray:
+            """Return (n, C, S) log p(class, row | θ) by one member, whose parameters are drawn at its first use."""
+            if id(member) not in drawn:
+                values = draw_by_rows(member, self.draws, self.seed, self.rows, self.groups)
+                drawn[id(member)] = read_parameters(member, values)
+            parameters = drawn[id(member)]
+
+            def score_block(x: tuple[object, ...], n: int) -> np.ndarray:
+                joints = [np.asarray(joint) for joint in parameters.joints(member, x)]
+                return np.moveaxis(np.concatenate(joints)[:, :n], 0, -1)
+
+            return map_blocks(rows, int(which.sum()), score_block, self.draws * len(member.encoding.classes) / 4)
+
+        def summarize(rows: tuple[Rows, ...], n: int) -> np.ndarray:
+            step, parts = max(1, _MOST_CELLS // (self.draws * len(fitted.encoding.classes))), []
+            for start in range(0, n, step):
+                index = np.arange(start, min(start + step, n))
+                part = tuple(r.take(index) for r in rows)
+                joint = np.moveaxis(fitted.score_models(part, len(index), score)[..., 0], -1, 0)
+                parts.append(output(np.asarray(_log_proba(joint)), fitted.score(part, len(index), scoring.log_proba)))
+            return np.concatenate(parts)
+
+        return evaluate_rows(fitted, X, summarize)
+
+
 def sampler_of_draws(fitted: Fitted, draws: object, given: Given, seed: int) -> RowSampler:
     """Return a sampler of log P(class | row, θ) that uses the draws that a user passed.
 
@@ -1101,6 +1151,10 @@ def joint_given(model: NaiveBayes, x: tuple[object, ...]) -> jax.Array:
 # == Uncertainty of P(class | row, θ): intervals, the split of entropy, moments of log odds ========
 
 _WHAT = "P(class | row, θ)"
+_NOT_GIVEN_ROW = (
+    "given='row' is not available for draws that vary as the training rows do. Weighted by p(row | draw), or with the "
+    "row added, such draws were tried, and cover less. Pass given='data', which is the default here."
+)
 
 
 def predict_interval(
@@ -1210,7 +1264,7 @@ def predict_interval(
     def by_draws(log_proba: np.ndarray, _: np.ndarray) -> np.ndarray:
         return np.stack(np.quantile(np.exp(log_proba), tails, axis=0), axis=1)
 
-    fitted = require_posterior(nb, _WHAT, draws)
+    fitted = require_posterior(nb, _WHAT, draws, rows)
     sampler = choose_sampler(fitted, given, method, draws, seed, rows, groups)
     ends = _summarize(fitted, X, sampler, by_moments, by_draws)
     return ends[:, 0], ends[:, 1]
@@ -1293,7 +1347,7 @@ def decompose_uncertainty(
     0   0.69       0.69       0.01    0.5
     1   0.69       0.50       0.19    0.5
     """
-    fitted = require_posterior(nb, _WHAT, draws)
+    fitted = require_posterior(nb, _WHAT, draws, rows)
     sampler = choose_sampler(fitted, given, method, draws, seed, rows, groups)
     values = _summarize(fitted, X, sampler, split_entropy, _split_drawn_entropy)
     index = getattr(X, "index", None)  # A list has a method of this name.
@@ -1385,7 +1439,7 @@ def choose_sampler(
     seed: Seed,
     rows: TrainingData | None = None,
     groups: object = None,
-) -> RowSampler:
+) -> RowSampler | AverageSampler:
     """Return the sampler of log P(class | row, θ) that these arguments of `predict_interval` ask for.
 
     Where classes share parameters the method is "draws", as their scores have no independent moments.
@@ -1393,6 +1447,8 @@ def choose_sampler(
     require_options(given, method)
     seed = read_seed(seed)
     if rows is not None or groups is not None:
+        if fitted.member_names is not None:
+            return _choose_average_sampler(fitted, given, draws, seed, rows, groups)
         draws = draw_by_rows(fitted, draws, seed, rows, groups)
     given = resolve_given(fitted, given, draws)
     if not isinstance(draws, int | float | np.number):
@@ -1400,6 +1456,22 @@ def choose_sampler(
     require_integer("draws", draws)
     method = "draws" if fitted.prior.classes_share_parameters else method
     return RowSampler(method, given, int(draws), seed, weights=fitted.draw_weights(int(draws), seed))
+
+
+def _choose_average_sampler(
+    fitted: Fitted, given: Given | None, draws: object, seed: int, rows: TrainingData | None, groups: object
+) -> AverageSampler:
+    """Return the sampler of an average of models; raise an error for given="row", and for weighted members."""
+    if given == "row":
+        raise NotImplementedError(_NOT_GIVEN_ROW)
+    if fitted.weights is not None:
+        raise NotImplementedError(
+            f"Draws of a {fitted.name} around an average of models are not offered. Pass the average without weights, "
+            "or a WeightedNB of another estimator, such as KDB()."
+        )
+    require_integer("draws", draws)
+    n_draws: Any = draws
+    return AverageSampler(int(n_draws), seed, rows, groups)
 
 
 def require_options(given: Given | None, method: Method) -> None:
@@ -1424,10 +1496,7 @@ def resolve_given(fitted: Fitted, given: Given | None, draws: object = None) -> 
     require_options(given, "moments")
     weighted, by_rows = fitted.prior.weights is not None, has_origin(draws, ROWS)
     if given == "row" and by_rows:
-        raise NotImplementedError(
-            "given='row' is not available for draws that vary as the training rows do. Weighted by p(row | draw), or "
-            "with the row added, intervals were tried and cover less. Pass given='data', which is the default here."
-        )
+        raise NotImplementedError(_NOT_GIVEN_ROW)
     if given == "row" and weighted:
         raise NotImplementedError(
             f"given='row' is not available for a {fitted.name}: weighted terms define no probability of a row, so that "
@@ -1441,14 +1510,19 @@ ScoresFunction = Callable[[np.ndarray, Cumulants, np.ndarray], np.ndarray]
 
 
 def _summarize(
-    fitted: Fitted, X: object, sampler: RowSampler, by_moments: ScoresFunction, by_draws: DrawsFunction
+    fitted: Fitted, X: object, sampler: RowSampler | AverageSampler, by_moments: ScoresFunction, by_draws: DrawsFunction
 ) -> np.ndarray:
     """Compute (N, …) summaries of P(class | row, θ): by moments if the sampler asks and C is 2, else by draws.
 
     Where weights are drawn, too, all are by draws. Rows in which missing cells are summed out have no moments, and are
     summarized by draws.
     """
-    if len(fitted.encoding.classes) != 2 or sampler.method == "draws" or sampler.weights is not None:
+    if (
+        len(fitted.encoding.classes) != 2
+        or isinstance(sampler, AverageSampler)
+        or sampler.method == "draws"
+        or sampler.weights is not None
+    ):
         return sampler.map(fitted, X, by_draws)
     return sampler.map(fitted, X, by_draws, _moments_row_function(fitted, sampler.given, by_moments))
 
