@@ -41,7 +41,7 @@ from bayesnb.cli.labelled_data import NUMBERS, Dataset, Fits
 from bayesnb.cli.tables import quote_formula
 from bayesnb.estimators.base import NaiveBayesClassifier
 from bayesnb.evaluation import DIFFERENCES, WEIGHTED, reliability
-from bayesnb.uncertainty import CLASS
+from bayesnb.uncertainty import CLASS, dependence_ratio
 from bayesnb.uncertainty.arviz import to_arviz
 from bayesnb.version import __version__
 from bayesnb.weights.terms import Weighed, weight_table
@@ -148,6 +148,7 @@ DPI = 150
 _PREDICTION = ("row", "truth", "prediction", "probability", "lower", "upper")
 _ROWS_SHOWN = 12
 _ROWS_DRAWN = 300
+_RATIO_DRAWS = 400
 _MANY_PAIRS = 2000
 _PAIRS_LISTED = 200  # if there are more than _MANY_PAIRS
 _MOST_PAIRS = 2_000_000  # More pairs take minutes.
@@ -324,7 +325,12 @@ def _pairs(outcome: Outcome) -> Analysis:
         raise ValueError(f"{n:,} features make {n_pairs:,} pairs, which would take too long. In Python, {some}.")
     top = _PAIRS_LISTED if n_pairs > _MANY_PAIRS else None
     table = check_independence(fits.nb, fits.X, fits.y, top=top, draws=_REPLICATES)
-    text = _explain("pairs", outcome=outcome, table=table, n_pairs=n_pairs, threshold=STRONG, replicates=_REPLICATES)
+    ratio = None
+    if len(fits.y) == outcome.data.n_rows:  # Otherwise some rows that were counted are not in memory.
+        drawn = fits.X[:: -(-len(fits.y) // _ROWS_DRAWN)]
+        ratio = np.nanmedian(dependence_ratio(fits.nb, drawn, rows=(fits.X, fits.y), draws=_RATIO_DRAWS))
+    facts = {"n_pairs": n_pairs, "threshold": STRONG, "replicates": _REPLICATES, "ratio": ratio}
+    text = _explain("pairs", outcome=outcome, table=table, **facts)
     names = ["feature_1", "feature_2", "rows", "log_bayes_factor", "mutual_information"]
     shown = format_columns(table[:_ROWS_SHOWN], names)
     shown["p"] = table["p_value"][:_ROWS_SHOWN].map(p_value(1 / (_REPLICATES + 1)))

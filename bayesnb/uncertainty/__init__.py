@@ -2,6 +2,7 @@
 
 from bayesnb.uncertainty.class_probabilities import decompose_uncertainty, log_odds_moments, predict_interval
 from bayesnb.uncertainty.contrasts import contrast
+from bayesnb.uncertainty.dependence_ratio import dependence_ratio
 from bayesnb.uncertainty.draws import (
     CLASS,
     ImproperPosteriorError,
@@ -20,6 +21,7 @@ __all__ = [
     "cut_table",
     "decompose_uncertainty",
     "density_table",
+    "dependence_ratio",
     "draw_parameters",
     "log_odds_moments",
     "parameter_table",

@@ -33,7 +33,7 @@ FIXED = """
     from_counts sql WeightedNB terms loo_terms weight_table conformal estimate_prevalence explain value_of_information
     enable_cache top_words check_table SuspiciousColumnWarning prior_from_interval check_drift
     contrast parameter_sensitivity UnknownLevelWarning UndefinedProbabilityWarning NoWeightsWarning CopiedRowsWarning
-    NotOfferedError TooManyNumbersError ForkedError
+    NotOfferedError TooManyNumbersError ForkedError dependence_ratio
 """.split()  # noqa: SIM905
 
 

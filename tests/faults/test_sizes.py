@@ -22,6 +22,7 @@ DRAWN = {
     "posterior_draws": lambda nb: partial(bnb.posterior_draws, nb, MANY),
     "predict_interval": lambda nb: partial(bnb.predict_interval, nb, LEVELS, draws=MANY),
     "decompose_uncertainty": lambda nb: partial(bnb.decompose_uncertainty, nb, LEVELS, draws=MANY),
+    "dependence_ratio": lambda nb: partial(bnb.dependence_ratio, nb, LEVELS, rows=(LEVELS, Y), draws=MANY),
     "decide": lambda nb: partial(bnb.decide, nb, LEVELS, 1 - np.eye(3), draws=MANY),
     "posterior_predictive_check": lambda nb: partial(bnb.posterior_predictive_check, nb, LEVELS, Y, draws=MANY),
     "prior_predictive": lambda nb: partial(bnb.prior_predictive, nb, MANY),
