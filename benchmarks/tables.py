@@ -102,11 +102,12 @@ class Table:
 
 
 def arff(path: Path) -> tuple[pd.DataFrame, np.ndarray]:
-    """Read features and class of an ARFF file of nominal attributes, the last of which is the class."""
-    declared, rows = {}, []
+    """Read features and class of an ARFF file of nominal and numeric attributes, the last of which is the class."""
+    declared: dict[str, list[str]] = {}
+    rows = []
     for line in path.read_text(encoding="utf-8").splitlines():
-        if match := re.match(r"@attribute\s+('[^']*'|\S+)\s*\{(.*)\}", line.strip(), re.IGNORECASE):
-            declared[match[1].strip("'")] = [level.strip(" '") for level in match[2].split(",")]
+        if match := re.match(r"@attribute\s+('[^']*'|\S+)\s*(?:\{(.*)\}|\w+)", line.strip(), re.IGNORECASE):
+            declared[match[1].strip("'")] = [level.strip(" '") for level in (match[2] or "").split(",")]
         elif line.strip() and line.strip()[0] not in "%@":
             rows.append([cell.strip(" '") for cell in line.split(",")])
     *names, label = declared
@@ -115,6 +116,8 @@ def arff(path: Path) -> tuple[pd.DataFrame, np.ndarray]:
 
 
 def _declare(column: pd.Series, levels: list[str]) -> pd.Series:
+    if levels == [""]:
+        return pd.to_numeric(column.mask(column == MISSING)).astype(float)
     missing = [MISSING] if MISSING not in levels and (column == MISSING).any() else []
     return column.astype(pd.CategoricalDtype([*levels, *missing]))
 
