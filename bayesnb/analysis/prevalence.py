@@ -443,7 +443,9 @@ def estimate_prevalence(
     intervals of two classes with two Gaussian features covered .44, .65, .83, .90 after 5, 20, 100, 1000 labelled rows
     per class, in simulations from naive Bayes; `given="data"` covered .88, .86, .87 after the first three. With six
     Bernoulli features, `given="data"` covered .91 and `given="scores"` .70. The posterior is averaged over 100 draws of
-    θ | D, and of the weights of a `WeightedNB`; information of the unlabelled rows about θ is not used.
+    θ | D, and of the weights of a `WeightedNB`; information of the unlabelled rows about θ is not used. With 500
+    labelled rows whose columns copy each other, 90% intervals of a `WeightedNB` covered .93 of the shares of 300, 3,000
+    and 20,000 new rows.
 
     *To notice a change, use `p_value`*, not whether an interval contains the training share: that share is an
     estimate from n labelled rows itself, and with many unlabelled rows its error is the larger one. For a
@@ -557,7 +559,7 @@ def _draw_log_likelihoods(
     for start in range(0, n, size):
         seed = int(rng.integers(2**32))
         draws = read_parameters(fitted, draw(fitted, draws=min(size, n - start), seed=seed))
-        drawn = draws.known_classes(np.full(n_classes, 1.0 / n_classes)).with_weights(fitted, seed)
+        drawn = draws.known_classes(np.full(n_classes, 1.0 / n_classes)).with_weights(fitted, seed, of_likelihood=True)
         yield from evaluate_rows(fitted, X, partial(_score, fitted, drawn)).swapaxes(0, 1)
 
 

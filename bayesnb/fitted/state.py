@@ -131,8 +131,8 @@ class Tunable(Adaptable, Protocol):
 class WeightPosterior(Protocol):
     """Posterior distribution of class biases and weights of terms."""
 
-    def draw_term_weights(self, fitted: Fitted, n: int, seed: int) -> TermWeights | None:
-        """Draw n times for the terms of a classifier; None if nothing is known of the distribution."""
+    def draw_term_weights(self, fitted: Fitted, n: int, seed: int, *, of_likelihood: bool) -> TermWeights | None:
+        """Draw n times for the terms of a classifier, see `Fitted.draw_weights`; None if that is not possible."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -253,9 +253,14 @@ class Fitted:
         """Weights of the terms of a row's log-likelihood, or None."""
         return self.empirical_prior.weights
 
-    def draw_weights(self, n: int, seed: int) -> TermWeights | None:
-        """Draw class biases and weights of terms n times; None without weights, and if their posterior is not known."""
-        return None if self.weight_posterior is None else self.weight_posterior.draw_term_weights(self, n, seed)
+    def draw_weights(self, n: int, seed: int, *, of_likelihood: bool = False) -> TermWeights | None:
+        """Draw class biases and weights of terms n times; None without weights, and if their posterior is not known.
+
+        With `of_likelihood` the draws are those of p(row | class), for class probabilities of another population.
+        """
+        if self.weight_posterior is None:
+            return None
+        return self.weight_posterior.draw_term_weights(self, n, seed, of_likelihood=of_likelihood)
 
     @cached_property
     def no_evidence(self) -> str | None:

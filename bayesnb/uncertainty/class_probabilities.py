@@ -803,9 +803,9 @@ class Parameters:
         drawn = np.broadcast_to(prob, self.values[CLASS_PROB].shape)
         return replace(self, values={**self.values, CLASS_PROB: drawn})
 
-    def with_weights(self, fitted: Fitted, seed: int) -> Self:
-        """Return a copy in which each draw of θ has a draw of the weights of terms, if these have a posterior."""
-        return replace(self, weights=fitted.draw_weights(len(self), seed))
+    def with_weights(self, fitted: Fitted, seed: int, *, of_likelihood: bool = False) -> Self:
+        """Return a copy in which each draw of θ has a draw of the weights of terms, see `Fitted.draw_weights`."""
+        return replace(self, weights=fitted.draw_weights(len(self), seed, of_likelihood=of_likelihood))
 
     def with_mean_divisors(self, fitted: Fitted) -> Self:
         """Return a copy with means over the draws for tables that other tables are divided by (role "root").

@@ -530,25 +530,26 @@ def weigh_cross_fit(
 
 def add_posterior(crossed: CrossFit, weights: Weights) -> Weights:
     """Return a copy of fitted weights with the covariances of their posterior under each τ that is probable."""
-    columns, terms, *_ = crossed
-    groups, path, n_classes = columns.groups, weights.path, len(crossed.classes)
+    columns, path, n_classes = crossed.columns, weights.path, len(crossed.classes)
     assert path is not None
-    terms, first = (
-        terms.with_exponent(weights.exponent, groups.of_draws),
-        np.unique(columns.column, return_index=True)[1],
-    )
+    groups, first = columns.groups, np.unique(columns.column, return_index=True)[1]
+    terms = crossed.terms.with_exponent(weights.exponent, groups.of_draws)
     posteriors = []
     for k in path.probable:
-        prior, point = (
-            WeightPrior(groups, path.shrinkage[k], n_classes, columns.biased),
-            (path.bias[k], path.weight[k, first]),
-        )
+        prior = WeightPrior(groups, path.shrinkage[k], n_classes, columns.biased)
+        point = path.bias[k], path.weight[k, first]
         posteriors.append(approximate_posterior(terms, prior, point, path.temperature[k]))
     covariance, log_bound = map(np.array, zip(*posteriors, strict=True))
     if not columns.biased:  # All weights of a group are its temperature.
         correlated = np.append(np.arange(n_classes), n_classes + np.unique(groups.index, return_index=True)[1])
         covariance = covariance[:, correlated[:, None], correlated]
-    return replace(weights, path=replace(path, covariance=covariance, log_bound=log_bound))
+    slope = np.zeros((n_classes, n_classes + len(weights.names)))
+    into = np.append(np.arange(n_classes), n_classes + first)
+    # Under another τ of some probability the rows have similar probabilities.
+    k = path.probable[np.argmax(log_bound)]
+    slope[:, into], of_shares = terms.log_shares(path.bias[k], path.weight[k, first], crossed.unit)
+    posterior = {"covariance": covariance, "log_bound": log_bound}
+    return replace(weights, path=replace(path, share_slope=slope, share_covariance=of_shares, **posterior))
 
 
 def choose_simplest(losses: Sequence[np.ndarray], weight: np.ndarray, unit: np.ndarray) -> int:

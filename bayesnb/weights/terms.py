@@ -416,10 +416,33 @@ class CrossTerms:
         log_proba = self.log_proba(bias, weight)
         is_label = self.label[:, None] == np.arange(len(bias))
         rest = self.weight[:, None] * (is_label - np.exp(log_proba))
-        by_fit = np.stack([np.bincount(self.fit, r, len(self.reference)) for r in rest.T], axis=-1)
+        return float(self.weight @ log_proba[is_label]), self._gradient(rest)
+
+    def _gradient(self, of_scores: Float[np.ndarray, "A C"]) -> Float[np.ndarray, "P"]:
+        """Return the gradient (C + T,) by biases and weights, from the gradient by the scores of the rows."""
+        by_fit = np.stack([np.bincount(self.fit, r, len(self.reference)) for r in of_scores.T], axis=-1)
         slope = np.einsum("kc,kct->t", by_fit, self.reference)
-        slope += sum(matrix.T @ rest[:, c] for c, matrix in enumerate(self.difference))
-        return float(self.weight @ log_proba[is_label]), np.concatenate([rest.sum(axis=0), slope])
+        slope += sum(matrix.T @ of_scores[:, c] for c, matrix in enumerate(self.difference))
+        return np.concatenate([of_scores.sum(axis=0), slope])
+
+    def log_shares(
+        self, bias: np.ndarray, weight: np.ndarray, unit: Int[np.ndarray, "N"]
+    ) -> tuple[Float[np.ndarray, "C P"], Float[np.ndarray, "C C"]]:
+        """Differentiate the log shares of the classes, means of P(c | x), that weights imply for the rows.
+
+        Returns
+        -------
+        slope : (C, C + T) array
+            Derivatives by biases and weights.
+        covariance : (C, C) array
+            Covariance from the choice of the rows, by their units (N,).
+        """
+        proba = np.exp(self.log_proba(bias, weight))
+        share = np.maximum(self.weight @ proba, 1e-300)
+        by_class = (self.weight / share[:, None] * proba.T)[..., None] * (np.eye(len(share))[:, None] - proba)
+        excess = np.zeros((unit.max() + 1, len(share)))
+        np.add.at(excess, unit[self.row], self.weight[:, None] * (proba / share - 1 / self.weight.sum()))
+        return np.stack([self._gradient(of_scores) for of_scores in by_class]), excess.T @ excess
 
     def curvature_by_term(self, bias: np.ndarray, weight: np.ndarray) -> Float[np.ndarray, "T"]:
         """Compute (T,) Σ_i v_i Var(ℓ_ct) over c ~ P(c | x_i), diagonal entries of `curvature`, for sparse terms."""
@@ -565,6 +588,10 @@ class WeightPath:
     log_bound : (K',) array
         Lower bounds of the log evidence by the normal distributions with these covariances, or Laplace's evidence.
         Draws have each τ in proportion to its exponential.
+    share_slope : (C, C + T) array
+        Derivatives, by biases and weights, of the log shares of the classes that they imply for the rows.
+    share_covariance : (C, C) array
+        Covariance of the log shares from the choice of the rows.
     """
 
     shrinkage: np.ndarray
@@ -576,6 +603,8 @@ class WeightPath:
     bias: np.ndarray = field(default_factory=lambda: np.zeros((0, 0)))
     covariance: np.ndarray = field(default_factory=lambda: np.zeros((0, 0, 0)))
     log_bound: np.ndarray = field(default_factory=lambda: np.zeros(0))
+    share_slope: np.ndarray = field(default_factory=lambda: np.zeros((0, 0)))
+    share_covariance: np.ndarray = field(default_factory=lambda: np.zeros((0, 0)))
 
     def __post_init__(self) -> None:
         for name in ("shrinkage", "temperature", "temperature_sd"):
@@ -586,11 +615,13 @@ class WeightPath:
         """Raise ValueError unless the arrays have consistent shapes and no standard deviation is negative."""
         n, n_groups = np.size(self.log_evidence), 1 + has_dependence
         shapes = {"log_evidence": (n,), "weight": (n, n_terms), "sd": (n, n_terms)}
-        shapes |= {"bias": (0, 0), "covariance": (0, 0, 0), "log_bound": (0,)}
+        shapes |= {"covariance": (0, 0, 0), "log_bound": (0,)}
+        shapes |= dict.fromkeys(("bias", "share_slope", "share_covariance"), (0, 0))
         if np.size(self.covariance):
             size = n_classes + (n_groups if np.shape(self.covariance)[1:2] == (n_classes + n_groups,) else n_terms)
             probable = len(self.probable)
             shapes |= {"bias": (n, n_classes), "covariance": (probable, size, size), "log_bound": (probable,)}
+            shapes |= {"share_slope": (n_classes, n_classes + n_terms), "share_covariance": (n_classes, n_classes)}
         for name in (each.name for each in fields(self)):
             require_numbers(f"weights_.path.{name}", getattr(self, name), shapes.get(name, (n, n_groups)))
         if n == 0 or (self.sd < 0).any() or (self.temperature_sd < 0).any():
@@ -749,26 +780,32 @@ class Weights:
         if (path := self.path) is None or not len(path.covariance):
             raise ValueError(f"the weights {_OLDER}")
         rng, n_classes = np.random.default_rng([seed, 3]), len(self.classes)
+        options: Any = {"check_valid": "ignore", "method": "eigh"}
         below = np.cumsum(np.exp(path.log_bound - path.log_bound.max()))
         # The τ of a draw is that at its place, equally spaced but in random order, among the probabilities.
         place = (rng.permutation(n) + rng.random(n)) / n * below[-1]
         component = np.searchsorted(below, place).clip(max=len(below) - 1)
-        bias, weight = np.empty((n, n_classes)), np.empty((n, len(self.names)))
+        bias, weight, log_share = (np.empty((n, size)) for size in (n_classes, len(self.names), n_classes))
         has_weights = path.covariance.shape[1] == n_classes + len(self.names)
         position = n_classes + (np.arange(len(self.names)) if has_weights else self.dependence.astype(int))
         for k, (of_path, covariance) in enumerate(zip(path.probable, path.covariance, strict=True)):
             drawn = np.flatnonzero(component == k)
-            options: Any = {"check_valid": "ignore", "method": "eigh"}
             excess = rng.multivariate_normal(np.zeros(len(covariance)), covariance, len(drawn), **options)
             bias[drawn] = path.bias[of_path] + excess[:, :n_classes]
             weight[drawn] = path.weight[of_path] + excess[:, position]
             if not has_weights:
                 rest = path.sd[of_path] ** 2 - path.temperature_sd[of_path, position - n_classes] ** 2
                 weight[drawn] += np.sqrt(np.maximum(rest, 0.0)) * rng.standard_normal((len(drawn), len(position)))
-        return WeightDraws(self, bias, weight)
+            excess = np.hstack([bias[drawn] - path.bias[of_path], weight[drawn] - path.weight[of_path]])
+            log_share[drawn] = excess @ path.share_slope.T
+        log_share += rng.multivariate_normal(np.zeros(n_classes), path.share_covariance, n, **options)
+        return WeightDraws(self, bias, weight, log_share)
 
-    def draw_term_weights(self, fitted: Fitted, n: int, seed: int) -> TermWeights | None:
+    def draw_term_weights(self, fitted: Fitted, n: int, seed: int, *, of_likelihood: bool) -> TermWeights | None:
         """Draw the `TermWeights` for the model of a classifier n times; None, with a warning, if `draw` cannot.
+
+        With `of_likelihood` they are those of p(row | class) up to a factor per row: biases are less the log shares of
+        the classes that a draw implies. Class probabilities of another population are then added to the scores.
 
         Raises
         ------
@@ -779,7 +816,8 @@ class Weights:
             warn(f"Intervals of {fitted.name} are given the weights of terms, and so too narrow: the weights {_OLDER}")
             return None
         drawn = self.draw(n, seed)
-        return replace(self, class_bias=drawn.class_bias, weight=drawn.weight / self.typical).to_term_weights(fitted)
+        bias = drawn.class_bias - drawn.log_share if of_likelihood else drawn.class_bias
+        return replace(self, class_bias=bias, weight=drawn.weight / self.typical).to_term_weights(fitted)
 
     def to_term_weights(self, fitted: Fitted) -> TermWeights:
         """Return the `TermWeights` for the model of a classifier; classes that these weights do not know have bias 0.
@@ -823,11 +861,15 @@ class WeightDraws:
         Draws of the biases.
     weight : (S, T) array
         Draws of T + τ d: weights of a row of typical length, where rows are several draws from one simplex.
+    log_share : (S, C) array, optional
+        Log of the shares of the classes that each draw implies for the rows that weights were fitted to, less that at
+        the optimum. Default: not known.
     """
 
     weights: Weights
     class_bias: np.ndarray
     weight: np.ndarray
+    log_share: np.ndarray | None = None
 
     def score(
         self, fitted: Fitted, X: object, output: Output, estimate: Estimate | None = None, class_prior: object = None
