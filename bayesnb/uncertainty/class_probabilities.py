@@ -477,7 +477,8 @@ class RowSampler:
     ) -> np.ndarray:
         """Return `output` (n, …) of the draws for n rows, block by block; warn if few draws have weight."""
         n_draws = self.draws * (1 if self.drawn is None else len(self.drawn))
-        cells: float = n_draws * len(fitted.encoding.classes)
+        n_terms = 0 if self.weights is None else fitted.encoding.n_terms
+        cells: float = max(n_draws, n_terms) * len(fitted.encoding.classes)
         require_memory(8 * cells, f"{n_draws:,} draws for a row", "Set fewer draws.", MOST_NUMBERS)
         if cells <= CELLS:  # Pieces of more rows are faster.
             cells /= 4 if isinstance(self.drawn, Parameters) or self.weights is not None else 16
@@ -511,6 +512,13 @@ class RowSampler:
             return joint if self.drawn.weights is None else log_proba, log_proba
         # Every block has the same variates: the draws for a row do not depend on its place in X.
         rng = np.random.default_rng(self.seed)
+        if self.weights is not None:
+            log_class = (
+                _draw_log_class(posterior.class_prior, (self.draws, 1), rng)[0] + self.weights.class_bias[:, None]
+            )
+            z = rng.standard_normal(log_class.shape)
+            log_proba = np.asarray(_draw_weighted(posterior.blocks, x, self.weights, log_class, z))
+            return log_proba, log_proba
         order = (rng.permutation(n_draws) + rng.random(n_draws)) / n_draws
         joints, draws = [], []
         for model in [posterior] if self.drawn is None else self.drawn.models(fitted.encoding):
@@ -520,8 +528,8 @@ class RowSampler:
             if self.given == "row":
                 order_of_model, order = np.split(order, [self.draws * len(joint)])
                 in_class = _draw_class_of_row(joint, order_of_model.reshape(self.draws, -1))
-            if (weights := self.weights or model.weights) is not None:
-                log_class = log_class + np.reshape(weights.class_bias, (-1, 1, joint.shape[-1]))
+            if model.weights is not None:
+                log_class = log_class + model.weights.class_bias
             likelihood = (self._from_moments if method == "moments" else self._from_draws)(model, x, in_class, rng)
             log_proba = np.asarray(_combine(likelihood, log_class, log_class_with_row, in_class))
             joints.append(np.asarray(joint))
@@ -530,10 +538,7 @@ class RowSampler:
 
     def _from_moments(self, model: Any, x: tuple[object, ...], in_class: Any, rng: np.random.Generator) -> jax.Array:
         """Draw (draws, 1, n, C) log p(row | class, θ) from skewed distributions with the cumulants of one posterior."""
-        z = partial(rng.standard_normal, (self.draws, 1, 1, model.n_classes))
-        if model.weights is not None:
-            return _draw_weighted(model.blocks, x, self.weights or model.weights, z())
-        row = row_cumulants(model, x)
+        row, z = row_cumulants(model, x), partial(rng.standard_normal, (self.draws, 1, 1, model.n_classes))
         without_row = _draw_skewed(row.without_row, z())
         return without_row if in_class is None else xp.where(in_class, _draw_skewed(row.with_row, z()), without_row)
 
@@ -639,10 +644,14 @@ def _draw_skewed(scores: Cumulants, z: Any) -> Any:
 
 
 @kernel
-def _draw_weighted(blocks: tuple[Family, ...], x: tuple[object, ...], weights: TermWeights, z: np.ndarray) -> Any:
-    """Draw (S, 1, n, C) weighted log-likelihoods with three exact moments under each draw of the weights."""
-    scores = weighted_cumulants(blocks, x, weights)
-    return _draw_skewed(jax.tree.map(lambda v: v.reshape(-1, 1, *v.shape[-2:]), scores), z)
+def _draw_weighted(
+    blocks: tuple[Family, ...], x: tuple[object, ...], weights: TermWeights, log_class: np.ndarray, z: np.ndarray
+) -> jax.Array:
+    """Draw (S, n, C) log P(class | row, θ) from weighted scores with three exact moments under draws of the weights.
+
+    `log_class` and `z` (S, 1, C) are draws of the class's part of the score, and standard normal variates.
+    """
+    return log_normalize(_draw_skewed(weighted_cumulants(blocks, x, weights), z) + log_class)
 
 
 def _draw_likelihood(variates: Variates, n: int, family: Any, rows: object, in_class: Any) -> jax.Array:

@@ -530,22 +530,6 @@ class Contrasts:
         curvature[n_scores:, :n_scores] = mixed.T
         return curvature
 
-    def mean_curvature(self, proba: Float[np.ndarray, "D A R"]) -> Float[np.ndarray, "Q Q"]:
-        """Compute the mean of `curvature` over R points, at which classes have the probabilities `proba`."""
-        (n_scores, n_rows, n_points), n_terms = proba.shape, self.values.shape[-1]
-        mean = np.zeros((n_scores + n_terms, n_scores + n_terms))
-        size = 1 + _CELLS_IN_CACHE // (n_scores * max(n_scores, n_points, n_terms))
-        for block in (slice(start, start + size) for start in range(0, n_rows, size)):
-            p, values = (array[:, block].swapaxes(0, 1) for array in (proba, self.values))
-            mass = p * (self.weight[block, None] / n_points)
-            covariance = mass.sum(axis=2, keepdims=True) * np.eye(n_scores) - mass @ p.swapaxes(1, 2)
-            product = covariance @ values
-            mean[:n_scores, :n_scores] += covariance.sum(axis=0)
-            mean[:n_scores, n_scores:] += product.sum(axis=0)
-            mean[n_scores:, n_scores:] += np.tensordot(values, product, ((0, 1), (0, 1)))
-        mean[n_scores:, :n_scores] = mean[:n_scores, n_scores:].T
-        return mean
-
 
 def _variance(proba: Float[np.ndarray, "E C"], values: Float[np.ndarray, "E C"]) -> Float[np.ndarray, "E"]:
     """Compute (E,) variances over the classes of `values` under the class probabilities `proba`."""

@@ -17,7 +17,6 @@ import bayesnb as bnb
 from bayesnb.model import TermWeights
 from bayesnb.uncertainty.class_probabilities import evaluate_rows, map_blocks, read_parameters
 from bayesnb.weights import cross_fitting, optimum
-from bayesnb.weights.terms import Contrasts
 from tests import tables
 from tests.persistence.models import FIXTURES
 from tests.persistence.models import NUMBERS as ROWS_OF_FILE
@@ -115,18 +114,6 @@ def test_draws_stay_where_labels_are_told(gap):
     assert np.mean([log_score(t) for t in drawn]) > -4
     laplace = rng.normal(nb.temperature_, nb.weights_.path.temperature_sd[0, 0], 4000)
     assert np.mean([log_score(t) for t in laplace]) < -50
-
-
-def test_the_average_curvature_is_that_of_the_points():
-    rng = np.random.default_rng(1)
-    score = rng.normal(size=(4, 30, 5))
-    proba = (np.exp(score) / np.exp(score).sum(axis=0))[1:]
-    shapes = {"of_bias": (3, 4), "base": (3, 30), "values": (3, 30, 6), "is_label": (3, 30)}
-    contrasts = Contrasts(
-        **{name: rng.normal(size=shape) for name, shape in shapes.items()}, weight=rng.random((30, 1))
-    )
-    expected = np.mean([contrasts.curvature(proba[..., r]) for r in range(5)], axis=0)
-    np.testing.assert_allclose(contrasts.mean_curvature(proba), expected, rtol=1e-10, atol=1e-12)
 
 
 @pytest.mark.slow("NumPyro compiles for seconds")
