@@ -32,10 +32,13 @@ def test_batches_drift_and_weights():
 
 
 def test_memory_grows_with_the_stored_entries():
-    n, width = 4000, 3000
-    wide = sp.random_array((n, width), density=0.01, rng=RNG, format="csr")
+    """A few pieces of rows are dense at a time, at most as many as kernels have not read yet."""
+    n, width = 12_000, 3000
+    wide = sp.random_array((n, width), density=0.003, rng=RNG, format="csr")
+    nb = bnb.PoissonNB(estimate="mean")
+    nb.fit(wide[:600], np.arange(600) % 2).predict(wide[:100])  # Compilation takes memory, too.
     tracemalloc.start()
-    bnb.PoissonNB(estimate="mean").fit(wide, np.arange(n) % 2).predict(wide[:100])
+    nb.fit(wide, np.arange(n) % 2).predict(wide[:100])
     _, peak = tracemalloc.get_traced_memory()
     tracemalloc.stop()
     assert peak < n * width * 8 / 2
