@@ -784,6 +784,9 @@ def save(nb: BaseEstimator, path: str | os.PathLike[str]) -> None:
 
     require_fitted(nb, "save")
     require_path("path", path)
+    if hasattr(nb, "fitted_"):
+        reason = "which these files do not hold. Use joblib.dump, and joblib.load of files that you trust."
+        nb.fitted_.require_no_experts("save", reason)
     encoder = Encoder(collect_types(user_classes(nb)))
     model = encoder.encode(nb, type(nb).__name__)
     try:

@@ -247,7 +247,12 @@ TABLES: dict[str, Callable[[], Table]] = {
     "pima": SOURCES["pima"].read,
 }
 """Tables of the UCI Machine Learning Repository, as ARFF files with the names of Weka's collection."""
-ESTIMATORS: dict[str, Callable[[], Any]] = {"WeightedNB": bnb.WeightedNB, "AODE": bnb.AODE, "KDB": bnb.KDB}
+ESTIMATORS: dict[str, Callable[[], Any]] = {
+    "WeightedNB": bnb.WeightedNB,
+    "AODE": bnb.AODE,
+    "KDB": bnb.KDB,
+    "experts": lambda: bnb.WeightedNB(experts="auto"),
+}
 OF_LEVELS = ("mushroom", "kr.vs.kp", "car", "vote")
 """Tables without numbers, which `AODE` would take for levels."""
 TABLE_SETTINGS = {

@@ -110,6 +110,8 @@ def explain(
     the predictive averages over the parameters before the logarithm is taken. With few rows the difference is large,
     most of all for numbers, as an unknown variance gives the predictive heavy tails.
 
+    An expert of a `WeightedNB` is one contribution, without value, and given: its sd is 0.
+
     A contribution is the evidence of a cell *if naive Bayes holds*: redundant features are each counted in full
     (`WeightedNB` gives them smaller weights). A contribution does not say how the prediction would change with the
     cell. The sd is the uncertainty about the parameters, as if weights were known. Missing cells of a network with
@@ -173,6 +175,12 @@ def explain(
             words, family = names_of_columns[list(columns.index)], fitted.posterior.blocks[b]
             weight = power_of_length(block_rows.length(), power, exponent)
             lines.append(_word_lines(block_rows, words, family, log_theta, weight, c, k))
+            continue
+        if not len(columns.index):  # experts, which are given
+            lines += [
+                (np.arange(n), np.full(n, name, object), np.full(n, None), of_expert, np.zeros(n))
+                for name, of_expert in zip(columns.term_names, odds_by_block[b].T, strict=True)
+            ]
             continue
         kernel, index = partial(_log_odds_variance, posterior.blocks[b]), [position[j] for j in columns.index]
         block_variance = scoring.map_rows((block_rows,), n, kernel, c, k, cells=n_classes * len(index))
@@ -617,6 +625,7 @@ def value_of_information(nb: Classifier, X: object, *, features: Iterable[str | 
     1    0       1   0.00   0.00
     """
     fitted = require_posterior(nb, "value_of_information")
+    fitted.require_no_experts("value_of_information", "which read all cells at once.")
     encoding = fitted.encoding
     if any(encoding.repeats):
         raise NotImplementedError(

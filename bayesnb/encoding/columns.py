@@ -84,6 +84,8 @@ class Columns(ABC):
     """Whether rows score with missing cells summed out, where these have parents or children."""
     role: ClassVar[Literal["root", "margin"] | None] = None
     """Role of columns that another block has given their parents; None for columns of no other block."""
+    has_experts: ClassVar[bool] = False
+    """Whether terms are those of other classifiers, which cannot count or forget rows."""
     one_simplex = False
     """Whether a row is several draws from one simplex, so that its cells are counts."""
     hyperparameter: Any = "alpha"

@@ -519,12 +519,13 @@ class TermMap:
         alone = [columns for columns in blocks if columns.network is None]
         roots = {j for columns in alone if columns.role == "root" for j in columns.index}
         margins = {j for columns in alone if columns.role != "root" for j in columns.index}
-        names, dependences = dict[Hashable, str](), dict[Hashable, str]()
+        names, dependences, further = dict[Hashable, str](), dict[Hashable, str](), dict[Hashable, str]()
         plus, minus = list[Hashable | None](), list[Hashable | None]()
         for b, columns in enumerate(blocks):
-            # All draws from a simplex are one term, and all arcs of trees are one more.
+            # All draws from a simplex are one term, and all arcs of trees are one more. Experts have no columns.
             if columns.one_simplex or len(columns.term_names) != len(columns.index):
-                names |= {(b, t): name for t, name in enumerate(columns.term_names)}
+                of_block = names if len(columns.index) else further
+                of_block |= {(b, t): name for t, name in enumerate(columns.term_names)}
                 plus += [(b, t) for t in range(len(columns.term_names))]
                 minus += [None] * len(columns.term_names)
                 continue
@@ -541,9 +542,10 @@ class TermMap:
                 minus.append(dependence if is_root else None)
         if dependences:  # in the order of the table
             names, dependences = dict(sorted(names.items())), dict(sorted(dependences.items()))
-        position = {key: t for t, key in enumerate([*names, *dependences])}
+        position = {key: t for t, key in enumerate([*names, *dependences, *further])}
         terms = [np.array([-1 if key is None else position[key] for key in keys], int) for keys in (plus, minus)]
-        return cls((*names.values(), *dependences.values()), np.arange(len(position)) >= len(names), *terms)
+        is_dependence = np.repeat([False, True, False], [len(names), len(dependences), len(further)])
+        return cls((*names.values(), *dependences.values(), *further.values()), is_dependence, *terms)
 
     @property
     def is_identity(self) -> bool:

@@ -411,6 +411,13 @@ class Parts:
         """Return the k-th candidate, with arcs, fitted to all rows."""
         return self.fit(self.nb._with_margins(self.batch.with_nodes(self.encodings[k].blocks[0].network.nodes)))
 
+    @property
+    def log_class(self) -> np.ndarray:
+        """(C,) log posterior mean class probabilities of all rows, as `FittedHalf.log_class` of a half."""
+        (classes, label, weight), nb = (self.batch.encoding.classes, *self.batch[3:5]), self.nb
+        prior = class_distribution(nb.class_prior, nb.class_alpha, classes)
+        return _log_class(prior, classes, np.bincount(label, weight, len(classes)))
+
     def half(self, weight: np.ndarray, rows: np.ndarray) -> FittedHalf | ContextHalf:
         """Fit all candidates to the rows under these weights (N',), for the terms of the rows at `rows` (n,).
 

@@ -87,7 +87,8 @@ def _tabulate_weights(nb: Any) -> Iterator[str]:
     weights = vars(nb)["weights_"]
     rows = [("weights", len(weights.weight)), ("temperature", weights.temperature)]
     rows += [("least", float(weights.weight.min())), ("greatest", float(weights.weight.max()))]
-    yield table([*rows, ("expected log loss", weights.log_loss), ("without weights", weights.plain_log_loss)])
+    rows += [("expected log loss", weights.log_loss), ("without weights", weights.plain_log_loss)]
+    yield table([*rows, ("experts", str(weights.gain))] if hasattr(weights, "gain") else rows)
 
 
 def _tabulate_iterations(nb: Any) -> Iterator[str]:

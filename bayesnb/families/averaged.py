@@ -446,7 +446,8 @@ class Raised:
 
     def terms(self, x: object) -> Float[jax.Array, "N C T"]:
         """(N, C, T) w_t log p(x_t | class); 0 where w_t = 0, and -inf where log p is -inf, also for w_t < 0."""
-        return weighted(xp.asarray(self.weight), self.likelihood.terms(x))
+        weight, terms = xp.asarray(self.weight), self.likelihood.terms(x)
+        return weighted(weight, _for_each_draw(terms, len(weight)) if weight.ndim == 2 else terms)
 
 
 @pytree
@@ -466,7 +467,8 @@ class Tempered:
 
     def log_prob(self, x: object) -> Float[jax.Array, "N C"]:
         """(N, C) w log p(row | class)."""
-        return weighted(self._row_weight(x), self.likelihood.log_prob(x))
+        weight = self._row_weight(x)
+        return weighted(weight, _for_each_draw(self.likelihood.log_prob(x), weight.shape[1]))
 
     def terms(self, x: object) -> Float[jax.Array, "N C T"]:
         """(N, C, T) w log p(x_t | class), w the weight of the row by its number of draws; 0 where w = 0."""
@@ -476,6 +478,12 @@ class Tempered:
         """(N, C) exponent w of each row and class; axes have length 1 along which it does not vary."""
         weight = length_power(x, self.power, self.exponent)
         return weight.reshape(len(weight), -1)
+
+
+def _for_each_draw(values: Array, n_classes: int) -> Array:
+    """Repeat values (N, C, …) that all draws share to `n_classes` = S · C classes, those of S draws of weights."""
+    n_draws = max(1, n_classes // values.shape[1])
+    return values if n_draws == 1 else xp.tile(values, (1, n_draws, *[1] * (values.ndim - 2)))
 
 
 def length_power(x: object, power: Any, exponent: Any) -> Float[jax.Array, "#N ..."]:

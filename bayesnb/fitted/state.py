@@ -202,6 +202,18 @@ class Fitted:
         """(T,) names of the terms: columns, or the members of an average of models."""
         return self.encoding.term_map.names
 
+    def with_block(self, columns: Columns) -> Self:
+        """Return the state with one more block of columns, from which nothing is counted."""
+        family = columns.family.of_classes(len(self.encoding.classes))
+        statistics = replace(self.statistics, blocks=(*self.statistics.blocks, family.statistics(family.parameters)))
+        return replace(
+            self,
+            encoding=replace(self.encoding, blocks=(*self.encoding.blocks, columns)),
+            statistics=statistics,
+            empirical_prior=replace(self.empirical_prior, blocks=(*self.empirical_prior.blocks, family)),
+            prior_arguments=(*self.prior_arguments, columns.hyperparameter),
+        )
+
     @cached_property
     def prior(self) -> NaiveBayes:
         """Prior with one entry per class and level; blocks derived from the data are those of the counted rows."""
@@ -247,6 +259,13 @@ class Fitted:
                 f"X has no rows, and the model would be its prior, but rows determine {', '.join(undeclared)}. Declare "
                 "levels in `categories`, edges in `edges`, kinds by name and priors by their parameters, or pass rows."
             )
+
+    def require_no_experts(self, who: str, reason: str) -> None:
+        """Raise NotOfferedError, with the `reason` that a caller `who` takes no experts, if some terms are experts'."""
+        for columns in self.encoding.blocks:
+            if columns.has_experts:
+                names = f"the terms {shown(list(columns.term_names))} are those of experts, {reason}"
+                raise NotOfferedError(f"{who}: {names} Or fit the {self.name} without experts.")
 
     @property
     def weights(self) -> TermWeights | None:

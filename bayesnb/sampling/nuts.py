@@ -382,6 +382,7 @@ def _run_for_weights(
     from bayesnb.sampling.programs import WeightsGiven
 
     weights = require_weights(nb, "run_nuts")
+    nb.fitted_.require_no_experts("run_nuts", "whose weights it does not draw. Use weight_table, or weights_.draw.")
     for name, value in others.items():
         if value is not None:
             of = f"applies to parameters, but run_nuts draws the weights of a {type(nb).__name__}"

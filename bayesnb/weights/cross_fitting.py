@@ -345,6 +345,10 @@ class CrossFit(NamedTuple):
         Classes on the axis of classes of the terms.
     unit : (N,) int array
         Index of the unit of each row, from 0 on.
+    position : (N,) int array
+        Positions of the rows among the N' rows that were fitted.
+    halves : (S, N') bool array
+        Whether each fitted row is in the first half of each split.
     """
 
     columns: TermColumns
@@ -352,11 +356,27 @@ class CrossFit(NamedTuple):
     log_length: float
     classes: Levels
     unit: np.ndarray
+    position: np.ndarray
+    halves: np.ndarray
 
     @property
     def row_weight(self) -> np.ndarray:
         """(N,) replication counts of the rows."""
         return np.bincount(self.terms.row, self.terms.weight)
+
+    def with_experts(self, names: tuple[str, ...], log_proba: Float[np.ndarray, "C A E"], exponent: float) -> CrossFit:
+        """Return a copy with terms log q(class | row) - log P(class) of E experts as the last columns.
+
+        The other terms are scaled for the lengths of rows, see `terms_under`; classes without rows have terms of 0.
+        """
+        columns, terms = self.columns, self.terms.with_exponent(exponent, self.columns.groups.of_draws)
+        log_class, n = terms.log_class.T[..., None], len(names)
+        values = np.where(np.isfinite(log_class), log_proba - np.where(np.isfinite(log_class), log_class, 0.0), 0.0)
+        reference = np.pad(terms.reference, ((0, 0), (0, 0), (0, n)))
+        column = np.append(columns.column, len(columns) + np.arange(n))
+        columns = replace(columns, names=(*columns.names, *names), column=column, groups=columns.groups.with_experts(n))
+        difference = np.concatenate([np.asarray(terms.difference), values], axis=-1)
+        return self._replace(columns=columns, terms=replace(terms, difference=difference, reference=reference))
 
     def terms_under(self, exponent: float, shrinkage: Sequence[float]) -> tuple[CrossTerms, Groups]:
         """Return terms times ((t + 1)/(t₀ + 1))^-`exponent`, and their groups; summed in each group if all τ are 0.
@@ -443,12 +463,13 @@ def cross_fit(parts: Any, kind: Any, max_rows: int, seed: int) -> list[CrossFit]
     for c, (columns, stream) in enumerate(zip(candidates, tee(blocks(), len(candidates)), strict=True)):
         of_draws, found = columns.groups.of_draws, map(itemgetter(c), stream)
         terms = CrossTerms.from_blocks(found, of_draws, n_classes, is_sparse=is_sparse, **fields_of_rows)
-        crossed.append(CrossFit(columns, terms, typical if of_draws.any() else 0.0, classes, unit))
+        log_length_of_rows = typical if of_draws.any() else 0.0
+        crossed.append(CrossFit(columns, terms, log_length_of_rows, classes, unit, position, first_halves))
     return crossed
 
 
-def choose_weights(crossed: Sequence[CrossFit]) -> tuple[int, Weights]:
-    """Choose the simplest candidate whose expected log loss is near the least, and return its position and weights.
+def choose_weights(crossed: Sequence[CrossFit]) -> tuple[int, Weights, np.ndarray]:
+    """Choose the simplest candidate whose expected log loss is near the least; return position, weights and row losses.
 
     Near is within .001 nats, or one standard error of the difference. Candidates become more complex, and the search
     ends with the second in a row that is no better than the candidates before. Where terms are many, candidates from
@@ -464,8 +485,9 @@ def choose_weights(crossed: Sequence[CrossFit]) -> tuple[int, Weights]:
         if len(means) > 2 and min(means[-2:]) >= min(means[:-2]):
             break
     k = choose_simplest(losses, crossed[0].row_weight, crossed[0].unit)
-    is_refined = k > 1 and crossed[k].terms.are_many
-    return k, add_posterior(crossed[k], weigh_cross_fit(crossed[k], fits[k])[0] if is_refined else fits[k])
+    if k > 1 and crossed[k].terms.are_many:
+        fits[k], losses[k] = weigh_cross_fit(crossed[k], fits[k])
+    return k, add_posterior(crossed[k], fits[k]), losses[k]
 
 
 def weigh_cross_fit(
@@ -488,7 +510,7 @@ def weigh_cross_fit(
     losses : (N,) array
         Expected log loss of each row on which weights are fitted to other rows, in nats.
     """
-    columns, crossed_terms, log_length, classes, unit = crossed
+    columns, crossed_terms, log_length, classes, unit, *_ = crossed
     groups, column = columns.groups, columns.column
     grid, start = groups.grid if columns.biased else groups.grid[:1], None
     if near is not None:
@@ -505,8 +527,9 @@ def weigh_cross_fit(
     recorded = (field.name for field in fields(Optimum) if field.name != "covariance")
     path = {name: np.array([getattr(optimum, name) for optimum in optima]) for name in recorded}
     path |= {name: path[name][:, column] for name in ("weight", "sd")}
+    path |= {name: path[name][:, : groups.n_groups] for name in ("shrinkage", "temperature", "temperature_sd")}
     # Without dependences there is one temperature.
-    temperatures, shrinkages = ((*values.tolist(), 0.0) for values in (best.temperature, best.shrinkage))
+    temperatures, shrinkages = ((*path[name][chosen].tolist(), 0.0) for name in ("temperature", "shrinkage"))
     weights = Weights(
         names=columns.names,
         weight=best.weight[column] * np.where(of_draws, np.exp(exponent * log_length), 1.0),
@@ -521,7 +544,7 @@ def weigh_cross_fit(
         log_loss=float(np.average(losses, weights=row_weight)),
         plain_log_loss=float(np.average(plain_losses, weights=row_weight)),
         path=WeightPath(**{field.name: path[field.name] for field in fields(WeightPath) if field.name in path}),
-        dependence=groups.index[column] == 1,
+        dependence=(groups.index[column] == 1) & (groups.n_groups > 1),
         dependence_temperature=temperatures[1],
         dependence_shrinkage=shrinkages[1],
     )
@@ -536,12 +559,15 @@ def add_posterior(crossed: CrossFit, weights: Weights) -> Weights:
     terms = crossed.terms.with_exponent(weights.exponent, groups.of_draws)
     posteriors = []
     for k in path.probable:
-        prior = WeightPrior(groups, path.shrinkage[k], n_classes, columns.biased)
+        shrinkage = np.append(path.shrinkage[k], np.zeros(groups.n_experts))
+        prior = WeightPrior(groups, shrinkage, n_classes, columns.biased)
         point = path.bias[k], path.weight[k, first]
-        posteriors.append(approximate_posterior(terms, prior, point, path.temperature[k]))
+        temperature = np.append(path.temperature[k], point[1][len(point[1]) - groups.n_experts :])
+        posteriors.append(approximate_posterior(terms, prior, point, temperature))
     covariance, log_bound = map(np.array, zip(*posteriors, strict=True))
     if not columns.biased:  # All weights of a group are its temperature.
-        correlated = np.append(np.arange(n_classes), n_classes + np.unique(groups.index, return_index=True)[1])
+        of_group = columns.column if groups.n_experts else np.unique(groups.index, return_index=True)[1]
+        correlated = np.append(np.arange(n_classes), n_classes + of_group)
         covariance = covariance[:, correlated[:, None], correlated]
     slope = np.zeros((n_classes, n_classes + len(weights.names)))
     into = np.append(np.arange(n_classes), n_classes + first)

@@ -70,11 +70,14 @@ class Groups:
         Prior means μ of the temperatures.
     of_draws : (T,) bool array
         Whether a term is of rows that are several draws from one simplex.
+    n_experts : int
+        Number of the last groups that are an expert each, whose weight is its temperature: τ = 0.
     """
 
     index: Int[np.ndarray, "T"]
     mean: Float[np.ndarray, "G"]
     of_draws: Bool[np.ndarray, "T"]
+    n_experts: int = 0
 
     @classmethod
     def from_dependence(cls, dependence: Bool[np.ndarray, "T"], of_draws: Bool[np.ndarray, "T"]) -> Groups:
@@ -85,7 +88,18 @@ class Groups:
     @property
     def grid(self) -> tuple[tuple[float, ...], ...]:
         """Values of τ to compare, a tuple of G numbers each, from those that shrink most."""
-        return GRID if len(self.mean) == 1 else GRID_OF_TWO
+        grid: tuple[tuple[float, ...], ...] = GRID if self.n_groups == 1 else GRID_OF_TWO
+        return tuple((*tau, *[0.0] * self.n_experts) for tau in grid)
+
+    @property
+    def n_groups(self) -> int:
+        """Number of groups without those of experts."""
+        return len(self.mean) - self.n_experts
+
+    def with_experts(self, n: int) -> Groups:
+        """Return the groups with n more, one for each expert, T ~ N(½, 1); no term depends on the length of rows."""
+        index = np.append(self.index, len(self.mean) + np.arange(n))
+        return Groups(index, np.append(self.mean, np.full(n, 0.5)), np.zeros(len(index), bool), n)
 
     def collapse(self) -> Groups:
         """Return the groups of terms that are summed within each group: G groups of one term each."""

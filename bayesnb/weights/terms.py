@@ -13,7 +13,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 from dataclasses import dataclass, field, fields, replace
 from functools import cached_property, partial
-from typing import Any, NamedTuple, Protocol, Self
+from typing import Any, NamedTuple, Protocol, Self, cast
 
 import numpy as np
 import pandas as pd
@@ -194,6 +194,7 @@ def loo_terms(
     True
     """
     fitted = require_leave_one_out(nb, "loo_terms")
+    fitted.require_no_experts("loo_terms", "which leave no row out. Use nb.expected_log_loss_.")
     estimate = require_average(fitted.estimate if estimate is None else estimate)
     counted = counted_rows(fitted, X, y, sample_weight, "loo_terms")
     _require_memory(len(counted.label), fitted)
@@ -542,6 +543,7 @@ def _variance(proba: Float[np.ndarray, "E C"], values: Float[np.ndarray, "E C"])
 CLASS_BIAS, WEIGHT = "class_bias", "weight"
 TEMPERATURES = "temperature", "dependence_temperature"
 _LEAST_PROBABILITY = 0.01
+_DRAWS_OF_TABLE = 4_000
 _OLDER = "are from a file of an older version of bayesnb, without their posterior. Fit them again by nb.weigh(X, y)."
 _NUMBERS = (
     "temperature", "shrinkage", "exponent", "log_length", "log_loss", "plain_log_loss",
@@ -721,6 +723,11 @@ class Weights:
         return bool(self.shrinkage) or bool(self.class_bias.any())
 
     @property
+    def has_posterior(self) -> bool:
+        """Whether the weights have a posterior to draw from; those in files of older versions have none."""
+        return self.path is not None and len(self.path.covariance) > 0
+
+    @property
     def typical(self) -> np.ndarray:
         """(T,) factor that makes `weight` the weight T + τ d of a row of typical length, e^`log_length` - 1 draws.
 
@@ -761,8 +768,9 @@ class Weights:
         >>> weights.draw(100, seed=0).weight.shape
         (100, 4)
         """
-        if (path := self.path) is None or not len(path.covariance):
+        if not self.has_posterior:
             raise ValueError(f"the weights {_OLDER}")
+        path: Any = self.path
         rng, n_classes = np.random.default_rng([seed, 3]), len(self.classes)
         options: Any = {"check_valid": "ignore", "method": "eigh"}
         below = np.cumsum(np.exp(path.log_bound - path.log_bound.max()))
@@ -796,7 +804,7 @@ class Weights:
         ValueError
             If the classifier has other terms.
         """
-        if self.path is None or not len(self.path.covariance):
+        if not self.has_posterior:
             warn(f"Intervals of {fitted.name} are given the weights of terms, and so too narrow: the weights {_OLDER}")
             return None
         drawn = self.draw(n, seed)
@@ -1005,6 +1013,10 @@ def weight_table(nb: Classifier, prob: float = 0.9, draws: object = None) -> pd.
     penalised log score, and the exponent of the length is fixed. If the terms predict the labels nearly without error,
     the data bound the weights from below only, and normal intervals are too wide on one side: use `draws` then.
 
+    With experts all terms have a row, the experts last, and sds and intervals are those of 4,000 draws. Weights of
+    experts that agree with each other have wide intervals, as each can take the place of another; `nb.gain_` has what
+    they add together.
+
     References
     ----------
     Bissiri, Holmes & Walker, *A general framework for updating belief distributions*, J. R. Stat. Soc. B 78 (2016).
@@ -1025,26 +1037,29 @@ def weight_table(nb: Classifier, prob: float = 0.9, draws: object = None) -> pd.
     """
     weights = require_weights(nb, "weight_table")
     require_probability("prob", prob)
-    if (path := weights.path) is None:
+    if (path := weights.path) is None and not weights.has_posterior:
         raise ValueError(
             "weight_table: the weights are from a file of an older version of bayesnb, without standard deviations. "
             "Fit them again by nb.weigh(X, y)."
         )
-    shrinkage = np.array([weights.shrinkage, weights.dependence_shrinkage])[: path.shrinkage.shape[1]]
-    if shrinkage.any() or len(weights.names) == 1:
-        names, means, sds = weights.names, path.weight, path.sd
+    if (drawn := None if draws is None else read_weight_draws(weights, draws)) is None and draws is not None:
+        raise ValueError("draws must be draws of the weights, as run_nuts(nb, X=X, y=y) returns.")
+    tails, names = np.array([(1 - prob) / 2, (1 + prob) / 2]), weights.names
+    if path is None:
+        weight, drawn = weights.weight * weights.typical, weights.draw(_DRAWS_OF_TABLE, 0)
+        cost = 0.5 * (weight / drawn.weight.std(axis=0, ddof=1)) ** 2
     else:
-        names, means, sds = TEMPERATURES[: len(shrinkage)], path.temperature, path.temperature_sd
-    chosen = int(np.argmax((path.shrinkage == shrinkage).all(axis=1)))
-    weight, cost = means[chosen], 0.5 * (means[chosen] / sds[chosen]) ** 2
-    tails = np.array([(1 - prob) / 2, (1 + prob) / 2])
-    if draws is None:
-        probability = path.probability()
+        shrinkage = np.array([weights.shrinkage, weights.dependence_shrinkage])[: path.shrinkage.shape[1]]
+        means, sds = path.weight, path.sd
+        if not shrinkage.any() and len(names) > 1:
+            names, means, sds = TEMPERATURES[: len(shrinkage)], path.temperature, path.temperature_sd
+        chosen = int(np.argmax((path.shrinkage == shrinkage).all(axis=1)))
+        weight, cost = means[chosen], 0.5 * (means[chosen] / sds[chosen]) ** 2
+    if drawn is None:
+        probability = cast(WeightPath, path).probability()
         lower, upper = _mixture_quantiles(tails, probability, means, sds)
         sd = np.sqrt(probability @ (sds**2 + (means - probability @ means) ** 2))
     else:
-        if (drawn := read_weight_draws(weights, draws)) is None:
-            raise ValueError("draws must be draws of the weights, as run_nuts(nb, X=X, y=y) returns.")
         first_of_group = np.unique(weights.dependence, return_index=True)[1]
         values = drawn.weight if names is weights.names else drawn.weight[:, first_of_group]
         lower, upper = np.quantile(values, tails, axis=0)
