@@ -298,6 +298,8 @@ class Encoding:
         `kind` is the kind of columns that the prior is for, None for all numbers. Columns of a network may have a
         density beside it.
         """
+        if isinstance(prior, list | tuple) or not is_labelled(prior):
+            return
         kinds = {
             j: block.kind for block in self.blocks if block.network is None and not block.role for j in block.index
         }

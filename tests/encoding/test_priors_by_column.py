@@ -5,11 +5,13 @@ from __future__ import annotations
 import numpy as np
 import pandas as pd
 import pytest
+import scipy.sparse
 from hypothesis import given
 from hypothesis import strategies as st
 from sklearn.base import clone
 
 import bayesnb as bnb
+from bayesnb.encoding.table import Positions
 from bayesnb.families import EmpiricalDuration, EmpiricalNormal, EmpiricalRate
 from tests.encoding.test_labelled_vectors import CLASSES, COUNTS, NUMBERS, Y, assert_same_model
 from tests.raises import refused
@@ -220,3 +222,12 @@ def test_columns_of_other_kinds():
         NUMBERS,
         Y,
     )
+
+
+def test_a_fit_to_words_does_not_list_the_words(monkeypatch):
+    """Names of columns are made only where a prior names one; a fit to a few messages otherwise makes 8 V names."""
+    made = []
+    name = Positions.__getitem__
+    monkeypatch.setattr(Positions, "__getitem__", lambda self, j: made.append(j) or name(self, j))
+    bnb.MultinomialNB().fit(scipy.sparse.csr_matrix(np.eye(4, 1_000)), [0, 0, 1, 1])
+    assert len(made) < 100
