@@ -89,8 +89,6 @@ format: $(DEV)
 bench: $(DEV)
 	$(BIN)/python -m benchmarks
 
-# BAYESNB_KHIOPS=path of a Python that has Khiops; without it Khiops is left out
-quality: export BAYESNB_KHIOPS ?=
 quality: $(DEV)
 	$(BIN)/python -m benchmarks.quality --out docs
 

@@ -1,101 +1,187 @@
-"""Tables in Markdown and a dot plot of the results of benchmarks.quality, for docs/quality.md."""
+"""Results of benchmarks.quality in docs/quality.md, docs/structures.md and README.md: tables and a dot plot."""
 
 from __future__ import annotations
 
 import re
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from pathlib import Path
 
 import numpy as np
 import pandas as pd
 
-from benchmarks.tables import FEW_ROWS
+from benchmarks.methods import METHODS, OF_STRUCTURES
+from benchmarks.tables import FAMILIAR, SMALL, SOURCES, UNTUNED
 
 BEGIN = "<!-- figures: written by python -m benchmarks.quality -->"
 END = "<!-- end of figures -->"
-REFERENCE = "naive"
+REFERENCE, PEER = "naive", "boosting"
+"""Methods whose losses divide those of the others in the figure and in the summaries."""
+OURS = ("default", "experts")
+IN_README = {
+    "naive": "naive Bayes",
+    "default": "`WeightedNB()`",
+    "experts": '`WeightedNB(experts="auto")`',
+    "logistic": "logistic regression",
+    "forest": "random forest",
+    "boosting": "gradient boosting",
+}
+README_TABLES = ("vote", "breast.cancer", "car", "digits", "pima", "adult")
 
-BLUE, SKY, ORANGE, GREEN, PINK, GREY, BLACK = (
-    "#0072B2",
-    "#56B4E9",
-    "#D55E00",
-    "#009E73",
-    "#CC79A7",
-    "#888888",
-    "#000000",
-)
+BLUE, ORANGE, GREEN, GREY, BLACK = "#0072B2", "#D55E00", "#009E73", "#888888", "#000000"
 LOOK = {
     "default": (BLUE, "H"),
-    "naive": (BLUE, "o"),
-    "binned": (SKY, "p"),
-    "auto": (SKY, "o"),
-    "TAN": (GREEN, "^"),
-    "AODE": (ORANGE, "s"),
-    "KDB": (PINK, "D"),
-    "trees": (GREEN, "v"),
-    "sklearn": (GREY, "x"),
-    "calibrated": (GREY, "+"),
+    "experts": (ORANGE, "D"),
     "logistic": (BLACK, "|"),
+    "forest": (GREEN, "^"),
     "boosting": (BLACK, "1"),
+    "slower": (GREY, "x"),
     "lightgbm": (BLACK, "2"),
-    "ebm": (BLACK, "3"),
-    "khiops": (BLACK, "*"),
 }
 """Colour and mark of a method."""
-OURS = ("naive", "binned", "auto", "TAN", "AODE", "KDB", "trees")
-"""Methods of bayesnb, whose marks are filled with weights and hollow without."""
 STROKES = "x+|123"
+NUMERIC = ("log_loss", "se", "clipped_log_loss", "brier", "error", "seconds")
 TICKS = (0, 0.01, 0.05, 0.1, 0.2, 0.3, 0.5, 0.7, 1, 1.5, 2, 3, 5, 10)
 
 
-def write(rows: pd.DataFrame, machine: str, folder: Path) -> None:
-    """Write quality.md, and quality.csv and quality.svg in `_generated`; between the marks of an existing page.
+def write(rows: pd.DataFrame, folder: Path) -> None:
+    """Write quality.csv and quality.svg in `_generated`, and the figures of the pages that exist.
 
-    `rows` has the columns of `quality.Row`, and must include the reference method.
+    `rows` has the columns of `quality.Row`. Rows of tables that `rows` lacks are taken from an earlier quality.csv.
     """
     generated = folder / "_generated"
     generated.mkdir(parents=True, exist_ok=True)
-    rows.to_csv(generated / "quality.csv", index=False, float_format="%.6g")
-    page = folder / "quality.md"
-    before, after = "# Quality\n\n", ""
-    if page.exists():
-        text = page.read_text(encoding="utf-8")
-        if BEGIN not in text or END not in text:
-            raise ValueError(f"{page} has no place for figures: it needs the lines {BEGIN!r} and {END!r}.")
-        before, after = text.partition(BEGIN)[0], text.partition(END)[2]
-    figure(rows[~rows["table"].str.contains("/")], generated / "quality.svg")
-    page.write_text(f"{before}{BEGIN}\n{figures(rows, machine)}\n{END}{after or chr(10)}", encoding="utf-8")
+    stored = generated / "quality.csv"
+    if stored.exists():
+        earlier = read(stored)
+        rows = pd.concat([rows, earlier[~earlier["table"].isin(rows["table"])]])
+    orders = {"table": list(SOURCES), "method": [*METHODS, *OF_STRUCTURES]}
+    rows = rows[rows["table"].isin(SOURCES)].sort_values(
+        ["table", "method"], key=lambda names: names.map(orders[str(names.name)].index)
+    )
+    rows.to_csv(stored, index=False, float_format="%.6g")
+    rows = read(stored)  # the pages have the digits of the file
+    figure(rows, generated / "quality.svg")
+    for name, contents in PAGES.items():
+        if (page := folder / name).exists():
+            before, _, after = split(page)
+            page.write_text(f"{before}{BEGIN}\n{contents(rows)}\n{END}{after}", encoding="utf-8")
 
 
-def figures(rows: pd.DataFrame, machine: str) -> str:
-    """Return all results in Markdown."""
-    of_sample = rows["table"].str.contains("/")
-    every, samples, rows = rows, rows[of_sample], rows[~of_sample]
+def read(path: Path) -> pd.DataFrame:
+    """Read quality.csv."""
+    return pd.read_csv(path, keep_default_na=False, na_values={name: "" for name in NUMERIC})
+
+
+def split(page: Path) -> tuple[str, str, str]:
+    """Return the text of a page before, between and after the marks of its figures."""
+    text = page.read_text(encoding="utf-8")
+    if BEGIN not in text or END not in text:
+        raise ValueError(f"{page} has no place for figures: it needs the lines {BEGIN!r} and {END!r}.")
+    before, _, rest = text.partition(BEGIN)
+    between, _, after = rest.partition(END)
+    return before, between, after
+
+
+def figures(rows: pd.DataFrame) -> str:
+    """Return the results of all methods but structures in Markdown."""
+    rows = rows[rows["method"].isin(METHODS)]
+    samples = rows[rows["table"].isin(SMALL)]
     parts = [
-        machine,
+        _runs(rows),
         "![Ratio of the held-out log loss of each method to that of plain naive Bayes, one row per table]"
         "(_generated/quality.svg)",
-        "**Log loss**, with probabilities clipped at 1e-15; the lowest loss of each table is bold:",
-        _scores(rows, "clipped"),
-        f"Ratio of the log loss of each method to that of `{REFERENCE}`, over the tables on which both ran, "
-        "so each line may be for other tables:",
-        _ratios(rows),
-        "**Log loss with few training rows** (the number after the slash): mean over five stratified samples, "
-        "scored on the other rows:",
-        _scores(samples, "clipped") if len(samples) else "",
-        "**Standard errors** of the log loss over rows, for tables of fewer than 200 rows:",
-        _scores(rows[rows["rows"] < FEW_ROWS], "se", best=False),
-        "**Log loss without clipping**, where it is more than .001 higher:",
-        _strict(rows),
-        "**Brier score**:",
-        _scores(rows, "brier"),
-        "**Error rate**:",
-        _scores(rows, "error"),
-        "**Seconds**:",
-        _scores(rows, "seconds", best=False),
-        _left_out(every),
+        "### Tables that nobody tuned on",
+        *_results(rows[rows["table"].isin(UNTUNED)]),
+        "### Tables that this project has looked at for years",
+        *_results(rows[rows["table"].isin(FAMILIAR)]),
+        *(_few_rows(samples) if len(samples) else ()),
+        "### Clipped log loss",
+        "**Clipped log loss** (probabilities of at least 1e-15), where it is more than .001 lower than the log loss:",
+        _clipped(rows),
+        _left_out(rows),
     ]
     return "\n\n".join(part for part in parts if part)
+
+
+def _results(rows: pd.DataFrame) -> list[str]:
+    """Return the summary and all scores of a list of tables."""
+    return [
+        _comparison(rows),
+        "**Log loss**:",
+        _scores(rows, "log_loss"),
+        "**Standard error** of the log loss over rows:",
+        _scores(rows, "se", bold=False),
+        "**Brier score**:",
+        _scores(rows, "brier", bold=False),
+        "**Error rate**:",
+        _scores(rows, "error", bold=False),
+        "**Seconds** to fit and predict:",
+        _scores(rows, "seconds", bold=False),
+    ]
+
+
+def _few_rows(rows: pd.DataFrame) -> list[str]:
+    return [
+        "### Few training rows",
+        "**Log loss** with as many training rows as the number after the slash: mean over five stratified samples, "
+        "scored on up to 2,000 other rows:",
+        _scores(rows, "log_loss"),
+    ]
+
+
+def structures(rows: pd.DataFrame) -> str:
+    """Return the log losses of structures in Markdown."""
+    compared = [*OF_STRUCTURES, "default", "naive", "logistic", "boosting"]
+    measured = rows["table"].map(rows[rows["method"].isin(OF_STRUCTURES)].groupby("table")["log_loss"].count()) > 0
+    rows = rows[rows["method"].isin(compared) & measured]
+    return f"{_runs(rows)}\n\n{_scores(rows, 'log_loss', bold=False)}"
+
+
+def summary(rows: pd.DataFrame) -> str:
+    """Return log losses with standard errors on some tables in Markdown, and ratios to boosting over untuned tables."""
+    keys = [key for key in IN_README if key in rows.loc[rows["log_loss"].notna(), "method"].to_numpy()]
+    body = []
+    for table in (name for name in README_TABLES if name in rows["table"].to_numpy()):
+        scores = rows[rows["table"] == table].set_index("method")
+        losses = scores.reindex(keys)[["log_loss", "se"]]
+        cells = {
+            key: "–" if np.isnan(loss) else f"{_number(loss)} ± {_number(se)}" for key, loss, se in losses.itertuples()
+        }
+        if (best := _clear_best(scores[scores.index.isin(keys)])) is not None:
+            cells[best] = f"**{cells[best]}**"
+        body.append([f"{table}, {scores['rows'].iloc[0]:,}", *cells.values()])
+    wide = _wide(rows[rows["table"].isin(UNTUNED)], "log_loss")[keys].dropna()
+    ratios = _geometric_means(wide.div(wide[PEER], axis="index"))
+    last = f"loss / that of boosting, {len(wide)} other tables"
+    body.append([last, *(_number(ratios[key], "{:.2f}") for key in keys)])
+    return _markdown(["table, rows", *(IN_README[key] for key in keys)], body)
+
+
+PAGES: dict[str, Callable[[pd.DataFrame], str]] = {
+    "quality.md": figures,
+    "structures.md": structures,
+    "../README.md": summary,
+}
+"""What is written between the marks of a page, by its path from the folder docs."""
+
+
+def _geometric_means(ratios: pd.DataFrame) -> pd.Series:
+    return np.exp(np.log(ratios).mean())
+
+
+def _runs(rows: pd.DataFrame) -> str:
+    """Return the date, machine and versions of each run, with its methods and tables."""
+    measured = rows[rows["run"] != ""]
+    runs = [(run, part["method"].unique(), part["table"].unique()) for run, part in measured.groupby("run", sort=False)]
+    if len(runs) == 1:
+        return f"{runs[0][0]}."
+    n_tables = measured["table"].nunique()
+    lines = [
+        f"- {', '.join(f'`{method}`' for method in methods)} on "
+        f"{'all tables' if len(tables) == n_tables else ', '.join(tables)}: {run}."
+        for run, methods, tables in runs
+    ]
+    return "\n".join(lines)
 
 
 def _wide(rows: pd.DataFrame, score: str) -> pd.DataFrame:
@@ -117,69 +203,78 @@ def _number(value: float, pattern: str = "{:,.3f}") -> str:
     return "∞" if np.isposinf(value) else text.replace("-", "−")
 
 
-def _scores(rows: pd.DataFrame, score: str, best: bool = True) -> str:
-    wide, size = _wide(rows, score), dict(zip(rows["table"], rows["rows"], strict=True))
-    body = []
+def _clear_best(scores: pd.DataFrame) -> str | None:
+    """Return the method whose log loss on a table is clearly below that of every other method, if there is one."""
+    measured = scores.dropna(subset="log_loss")
+    best = str(measured["log_loss"].idxmin())
+    others = measured["clearly_above"].drop(best)
+    return best if all(best in names.split() for names in others) else None
+
+
+def _scores(rows: pd.DataFrame, score: str, bold: bool = True) -> str:
+    """Return a score of each method on each table; the clearly lowest log loss of a table may be bold."""
+    wide, body = _wide(rows, score), []
     for name, values in wide.T.items():
-        least = _number(values.min())
-        cells = [_number(value) for value in values]
-        body.append([f"{name}, {size[name]:,}", *(f"**{cell}**" if best and cell == least else cell for cell in cells)])
+        scores = rows[rows["table"] == name].set_index("method")
+        best = _clear_best(scores) if bold else None
+        cells = (f"**{_number(value)}**" if key == best else _number(value) for key, value in values.items())
+        body.append([f"{name}, {scores['rows'].iloc[0]:,}", *cells])
     return _markdown(["table, rows", *wide.columns], body)
 
 
-def _to_reference(rows: pd.DataFrame) -> pd.DataFrame:
-    wide = _wide(rows, "clipped")
-    return wide.drop(columns=REFERENCE).div(wide[REFERENCE], axis="index")
+def _comparison(rows: pd.DataFrame) -> str:
+    """Return ratios of log losses to those of boosting, and numbers of tables with clearly better and worse losses."""
+    wide, body = _wide(rows, "log_loss"), []
+    ratios = wide.div(wide[PEER], axis="index")
+    means, above = _geometric_means(ratios), rows.set_index(["method", "table"])["clearly_above"].str.split()
+    ours = [name for name in OURS if name in wide]
+    for method in wide:
+        cells = [str(method), str(ratios[method].count()), _number(means[method], "{:.2f}")]
+        for name in ours:
+            better = sum(name in names for names in above[method])
+            worse = sum(method in names for names in above[name])
+            cells.append("–" if name == method else f"{better} / {worse}")
+        body.append(cells)
+    header = ["method", "tables", f"ratio to `{PEER}`", *(f"`{name}` clearly better / worse" for name in ours)]
+    return _markdown(header, body)
 
 
-def _ratios(rows: pd.DataFrame) -> str:
-    wide, body = _wide(rows, "clipped"), []
-    for method, ratio in _to_reference(rows).items():
-        difference = wide[method] - wide[REFERENCE]
-        body.append(
-            [
-                str(method),
-                _number(np.exp(np.log(ratio).mean()), "{:.2f}"),
-                _number(float(ratio.median()), "{:.2f}"),
-                f"{(ratio < 1).sum()} of {ratio.count()}",
-                f"{_number(float(difference.max()), '{:+.3f}')} ({difference.idxmax()})",
-            ]
-        )
-    return _markdown(["method", "geometric mean", "median", "below 1", "worst difference"], body)
-
-
-def _strict(rows: pd.DataFrame) -> str:
-    higher = rows[rows["log_loss"] > rows["clipped"] + 1e-3]
-    columns = (higher["table"], higher["method"], higher["clipped"].map(_number), higher["log_loss"].map(_number))
-    body = list(zip(*columns, strict=True))
-    return _markdown(["table", "method", "clipped", "not clipped"], body) if body else "None."
+def _clipped(rows: pd.DataFrame) -> str:
+    higher = rows[rows["log_loss"] > rows["clipped_log_loss"] + 1e-3]
+    losses = higher["clipped_log_loss"].map(_number), higher["log_loss"].map(_number)
+    body = list(zip(higher["table"], higher["method"], *losses, strict=True))
+    return _markdown(["table", "method", "clipped log loss", "log loss"], body) if body else "None."
 
 
 def _left_out(rows: pd.DataFrame) -> str:
-    reasons = rows[rows["left_out"] != ""].groupby("left_out", sort=False)["method"].unique()
-    lines = [f"- {', '.join(f'`{method}`' for method in methods)}: {reason}" for reason, methods in reasons.items()]
+    """Return which methods were not run, on which tables, and why."""
+    tables: dict[tuple[str, str], list[str]] = {}
+    for row in rows[rows["left_out"] != ""].itertuples():
+        tables.setdefault((row.left_out, row.method), []).append(row.table)
+    lines = [f"- `{method}` on {', '.join(names)}: {reason}" for (reason, method), names in tables.items()]
     return "\n".join(["Not run:", "", *lines]) if lines else ""
 
 
 def figure(rows: pd.DataFrame, path: Path) -> None:
-    """Draw ratios of log loss to the reference: one row per table, one mark per method."""
+    """Draw ratios of log loss to the reference: one row per table, one mark per method; untuned tables first."""
     import matplotlib
 
     matplotlib.use("agg")
     matplotlib.rcParams["svg.hashsalt"] = "bayesnb"
     import matplotlib.pyplot as plt
 
-    ratio = _to_reference(rows)
+    wide = _wide(rows[rows["method"].isin([*LOOK, REFERENCE])], "log_loss")
+    wide = wide.loc[[name for name in (*UNTUNED, *FAMILIAR) if name in wide.index]]
+    ratio = wide.drop(columns=REFERENCE).div(wide[REFERENCE], axis="index")
     place = np.arange(len(ratio))[::-1]
     offsets = np.linspace(0.32, -0.32, ratio.shape[1] + 2)[1:-1]
     fig, ax = plt.subplots(figsize=(9.0, 1.2 + 0.42 * len(ratio)), layout="constrained")
     for y in place[::2]:
         ax.axhspan(y - 0.5, y + 0.5, color="0.96", lw=0)
     ax.axvline(1, color="0.5", lw=1)
+    ax.axhline(len(ratio) - 0.5 - sum(name in UNTUNED for name in ratio.index), color="0.5", lw=1)
     for offset, (method, values) in zip(offsets, ratio.items(), strict=True):
-        name = str(method).removesuffix("+w")
-        colour, mark = LOOK[name]
-        hollow = name in OURS and name == method  # unweighted
+        colour, mark = LOOK[str(method)]
         ax.plot(
             values,
             place + offset,
@@ -188,7 +283,6 @@ def figure(rows: pd.DataFrame, path: Path) -> None:
             ms=7 if mark in STROKES else 6,
             mew=1.3,
             color=colour,
-            mfc="white" if hollow else colour,
             label=method,
         )
     # A square-root scale shows ratios near 0 and separates ratios near 1.

@@ -1,8 +1,10 @@
 """Tables on which benchmarks.quality compares methods: from scikit-learn, from bayesnb, and from files.
 
-`BAYESNB_DATA` names the folder (default ../shared/data): the ARFF files vote, breast.cancer, car and mushroom,
-pima.csv, adult-train.csv and sms_spam.tsv, all from the UCI Machine Learning Repository, and 20ng/, word counts of 20
-newsgroups.
+`BAYESNB_DATA` names the folder of the files (default ../shared/data). The tables of `FAMILIAR` have been looked at
+while bayesnb was written: the ARFF files vote, breast.cancer, car and mushroom, pima.csv, adult-train.csv and
+sms_spam.tsv, all from the UCI Machine Learning Repository, and 20ng/, word counts of 20 newsgroups. The ARFF files of
+`UNTUNED` were fetched to compare methods, from the public repository renatopp/arff-datasets on GitHub, which has the
+tables of the same UCI repository.
 """
 
 from __future__ import annotations
@@ -26,8 +28,8 @@ import bayesnb as bnb
 
 FOLDER = Path(__file__).parents[1] / os.environ.get("BAYESNB_DATA", "../shared/data")
 MISSING = "?"
-FOLDS, REPEATS, FEW_ROWS = 3, 10, 200
-"""Folds, repeated for tables of fewer rows than `FEW_ROWS`."""
+FOLDS, SEEDS, FEW_ROWS, MORE_SEEDS = 3, 3, 200, 10
+"""Folds of each seed (0, 1, 2; and 0 to 9 for tables of fewer rows than `FEW_ROWS`)."""
 ADULT_ROWS = 6_000
 SMALL_SAMPLES, DRAWS, TEST_ROWS = (50, 100, 200), 5, 2_000
 
@@ -53,8 +55,8 @@ class Table:
         missing; messages; or counts of words.
     y : (N,) array of str
     test : (N,) array of bool, optional
-        Rows of the table's own test set. Without them there are three stratified folds, drawn ten times where the table
-        has fewer than 200 rows.
+        Rows of the table's own test set. Without them there are three stratified folds for each of three seeds, or of
+        ten seeds where the table has fewer than 200 rows.
     alpha : float
         Concentration of naive Bayes, ours and scikit-learn's.
     sample : int, optional
@@ -92,8 +94,8 @@ class Table:
                 self.y, self.y
             )
         else:
-            for repeat in range(REPEATS if len(self.y) < FEW_ROWS else 1):
-                yield from StratifiedKFold(FOLDS, shuffle=True, random_state=repeat).split(self.y, self.y)
+            for seed in range(MORE_SEEDS if len(self.y) < FEW_ROWS else SEEDS):
+                yield from StratifiedKFold(FOLDS, shuffle=True, random_state=seed).split(self.y, self.y)
 
     def _rows(self, index: np.ndarray) -> Any:
         if isinstance(self.X, list):
@@ -131,8 +133,11 @@ def _declare_seen(X: pd.DataFrame) -> pd.DataFrame:
     return X.apply(declared)
 
 
-def _nominal(name: str) -> Table:
-    return Table(*arff(FOLDER / f"{name}.arff"))
+def _read_arff(file: str) -> Table:
+    """Read an ARFF file, without columns that name the rows and without classes of fewer rows than there are folds."""
+    X, y = arff(FOLDER / file)
+    kept = pd.Series(y).groupby(y).transform("size").to_numpy() >= FOLDS
+    return Table(X.drop(columns=ROW_NAMES, errors="ignore")[kept].reset_index(drop=True), y[kept])
 
 
 def _shipped(name: str) -> Table:
@@ -187,9 +192,13 @@ class Source(NamedTuple):
     read: Callable[[], Table]
 
 
-SOURCES = {
+def _arff_source(file: str) -> Source:
+    return Source(file, partial(_read_arff, file))
+
+
+FAMILIAR = {
     "watermelon": Source(None, _watermelon),
-    **{name: Source(f"{name}.arff", partial(_nominal, name)) for name in ("vote", "breast.cancer", "car", "mushroom")},
+    **{name: _arff_source(f"{name}.arff") for name in ("vote", "breast.cancer", "car", "mushroom")},
     **{name: Source(None, partial(_shipped, name)) for name in ("iris", "wine")},
     "cancer": Source(None, partial(_shipped, "breast_cancer")),
     "digits": Source(None, partial(_shipped, "digits")),
@@ -198,12 +207,26 @@ SOURCES = {
     "sms": Source("sms_spam.tsv", _sms),
     "20ng": Source("20ng/4cat_train.counts.tsv", _newsgroups),
 }
-SOURCES |= {
-    f"{name}/{n}": Source(SOURCES[name].file, lambda read=SOURCES[name].read, n=n: replace(read(), sample=n))
+"""Tables that defaults of bayesnb were chosen with, by name."""
+ROW_NAMES = ["Instance_name", "animal"]
+"""Columns of splice and zoo that name the rows."""
+UNTUNED = {
+    "kr-vs-kp": _arff_source("kr.vs.kp.arff"),
+    "primary-tumor": _arff_source("primary.tumor.arff"),
+    "credit-g": _arff_source("credit.g.arff"),
+    "waveform": _arff_source("waveform5000.arff"),
+    **{name: _arff_source(f"{name}.arff") for name in ("splice", "soybean", "nursery", "tic-tac-toe", "zoo", "lymph")},
+    **{name: _arff_source(f"{name}.arff") for name in ("audiology", "vehicle", "segment", "glass", "hepatitis")},
+    "letter": _arff_source("letter.arff"),
+}
+"""Tables that no default of bayesnb was chosen with, by name."""
+SMALL = {
+    f"{name}/{n}": Source(FAMILIAR[name].file, lambda read=FAMILIAR[name].read, n=n: replace(read(), sample=n))
     for name in ("adult", "mushroom", "pima", "digits")
     for n in SMALL_SAMPLES
 }
-"""Tables by name; "adult/50" has 50 training rows."""
+"""Small samples of tables by name: "adult/50" has 50 training rows."""
+SOURCES = FAMILIAR | UNTUNED | SMALL
 
 
 def absent(name: str) -> bool:
