@@ -144,7 +144,7 @@ def measure(tables: Sequence[str], methods: Sequence[str], folder: Path | None =
         for key, method in methods_of(name).items():
             path = folder and folder / f"{name.replace('/', '-')}~{key}.npz"
             if key not in methods and not (path and path.exists()):
-                rows.append(Row(name, len(table.y), key, left_out="not run yet"))
+                rows.append(Row(name, len(table.y), key, left_out=quality_page.NOT_YET))
                 continue
             try:
                 with warnings.catch_warnings():

@@ -39,6 +39,7 @@ LOOK = {
 }
 """Colour and mark of a method."""
 STROKES = "x+|123"
+NOT_YET = "not run yet"
 NUMERIC = ("log_loss", "se", "clipped_log_loss", "brier", "error", "seconds")
 TICKS = (0, 0.01, 0.05, 0.1, 0.2, 0.3, 0.5, 0.7, 1, 1.5, 2, 3, 5, 10)
 
@@ -139,9 +140,10 @@ def structures(rows: pd.DataFrame) -> str:
 
 def summary(rows: pd.DataFrame) -> str:
     """Return log losses with standard errors on some tables in Markdown, and ratios to boosting over untuned tables."""
-    keys = [key for key in IN_README if key in rows.loc[rows["log_loss"].notna(), "method"].to_numpy()]
+    shown = rows[rows["table"].isin(README_TABLES) & rows["log_loss"].notna()]
+    keys = [key for key in IN_README if key in shown["method"].to_numpy()]
     body = []
-    for table in (name for name in README_TABLES if name in rows["table"].to_numpy()):
+    for table in (name for name in README_TABLES if name in shown["table"].to_numpy()):
         scores = rows[rows["table"] == table].set_index("method")
         losses = scores.reindex(keys)[["log_loss", "se"]]
         cells = {
@@ -204,7 +206,9 @@ def _number(value: float, pattern: str = "{:,.3f}") -> str:
 
 
 def _clear_best(scores: pd.DataFrame) -> str | None:
-    """Return the method whose log loss on a table is clearly below that of every other method, if there is one."""
+    """Return the method whose log loss on a table is clearly below that of every other method, if all were measured."""
+    if scores["left_out"].eq(NOT_YET).any():
+        return None
     measured = scores.dropna(subset="log_loss")
     best = str(measured["log_loss"].idxmin())
     others = measured["clearly_above"].drop(best)
@@ -252,6 +256,8 @@ def _left_out(rows: pd.DataFrame) -> str:
     for row in rows[rows["left_out"] != ""].itertuples():
         tables.setdefault((row.left_out, row.method), []).append(row.table)
     lines = [f"- `{method}` on {', '.join(names)}: {reason}" for (reason, method), names in tables.items()]
+    if absent := [name for name in SOURCES if name not in rows["table"].to_numpy()]:
+        lines.append(f"- all methods on {', '.join(absent)}: {NOT_YET}")
     return "\n".join(["Not run:", "", *lines]) if lines else ""
 
 
