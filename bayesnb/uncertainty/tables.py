@@ -287,11 +287,13 @@ def _quantiles(components: list[tuple[np.ndarray, Component, list[np.ndarray]]],
 
     def each(method: str, x: Any, at: Any) -> np.ndarray:
         """Return (K, m) values of `method` ("ppf" or "cdf") at x by each component, for the mixtures at index `at`."""
-        frozen = (
-            getattr(stats, part.distribution)(**dict(zip(part.arguments, [v[at] for v in values], strict=True)))
+        values_of_parts = (
+            getattr(getattr(stats, part.distribution), method)(
+                x, **dict(zip(part.arguments, [v[at] for v in values], strict=True))
+            )
             for _, part, values in components
         )
-        return np.stack([getattr(distribution, method)(x) for distribution in frozen])
+        return np.stack(list(values_of_parts))
 
     ends, weight = each("ppf", q, slice(None)), np.stack([weight for weight, _, _ in components])
     return mixture_quantiles(weight, ends, lambda x, at: each("cdf", x, at), np.full(len(weight[0]), q))
