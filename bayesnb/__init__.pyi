@@ -34,6 +34,7 @@ from .estimators import (
     MixedNB,
     MultinomialNB,
     NaiveBayesMixture,
+    NegativeBinomialNB,
     NetworkNB,
     PoissonNB,
     TreeAveragedNB,
@@ -42,7 +43,7 @@ from .estimators import (
 from .estimators.from_counts import from_counts
 from .estimators.latent import fit_em
 from .evaluation import compare_estimates, learning_curve
-from .families import Dirichlet, GammaExponential, GammaPoisson, NormalInverseGamma
+from .families import BetaNegativeBinomial, Dirichlet, GammaExponential, GammaPoisson, NormalInverseGamma
 from .fitted.state import NotOfferedError
 from .model import JointLikelihood, NaiveBayes, Statistics
 from .persistence import CorruptModelError, load, save
@@ -74,6 +75,7 @@ __all__ = [
     "SPODE",
     "TAN",
     "BernoulliNB",
+    "BetaNegativeBinomial",
     "BinnedNB",
     "CategoricalNB",
     "CopiedRowsWarning",
@@ -91,6 +93,7 @@ __all__ = [
     "MultinomialNB",
     "NaiveBayes",
     "NaiveBayesMixture",
+    "NegativeBinomialNB",
     "NetworkNB",
     "NoWeightsWarning",
     "NormalInverseGamma",

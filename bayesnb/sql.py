@@ -446,7 +446,8 @@ def _add_densities(terms: Terms, columns: Any, likelihood: Any, weight: np.ndarr
     """Add the densities of a block of numbers; `weight` (F,)."""
     if not hasattr(likelihood, "sql"):
         kind = f"the distribution of {columns.kind} columns under this estimate"
-        raise NotImplementedError(f"sql.score cannot write {kind}. Use estimate='mean', or predict_proba.")
+        other = "estimate='mean', or " * hasattr(columns.family.likelihood, "sql")
+        raise NotImplementedError(f"sql.score cannot write {kind}. Use {other}predict_proba.")
     parameters = {name: np.asarray(value) for name, value in likelihood.parameters().items()}
     for f, (j, name) in enumerate(zip(columns.index, columns.names, strict=True)):
         of_class = []

@@ -88,6 +88,12 @@ def dense(n: int) -> Iterator[Row]:
     yield in_turn("  predict, Student-t", lambda: normal.predict(X), lambda: peer.predict(X), 0.4)
     yield in_turn("  fit, against one np.sum of the input", lambda: normal.fit(X, y), lambda: np.sum(X), 4.5)
 
+    counts = np.random.default_rng(0).negative_binomial(1.5, 0.3, X.shape).astype(float)
+    mixed, poisson = bnb.NegativeBinomialNB(), bnb.PoissonNB()
+    name = f"negative binomial counts {n:,} x 30, against PoissonNB"
+    yield in_turn(f"{name}: fit", lambda: mixed.fit(counts, y), lambda: poisson.fit(counts, y), 3.0)
+    yield in_turn("  predict", lambda: mixed.predict(counts), lambda: poisson.predict(counts), np.inf)
+
 
 def sparse(n: int) -> Iterator[Row]:
     """Time bags of words in CSR: many words of similar frequency, and fewer words of very different frequency."""

@@ -231,6 +231,9 @@ SETTINGS = {
     "numbers and levels, copied": Setting("numbers", _normal_or_levels, copied_mixed, {60: 0.80, 300: 0.85}, (60, 300)),
     "counts, naive Bayes true": Setting("counts", bnb.PoissonNB, counts, "default"),
     "counts, overdispersed": Setting("counts", bnb.PoissonNB, lambda rng: counts(rng, shape=1.5), {100: 0.80}),
+    "counts, overdispersed, NegativeBinomialNB": Setting(
+        "counts", bnb.NegativeBinomialNB, lambda rng: counts(rng, shape=1.5), "default"
+    ),
     "documents, naive Bayes true": Setting(
         "counts", bnb.MultinomialNB, lambda rng: documents(rng, bursts=False), "default", n_population=DOCUMENTS
     ),

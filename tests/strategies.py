@@ -22,7 +22,17 @@ from hypothesis.extra.numpy import arrays
 from scipy.special import gammaln
 from sklearn.base import clone
 
-from bayesnb import BernoulliNB, BinnedNB, CategoricalNB, ExponentialNB, GaussianNB, MixedNB, MultinomialNB, PoissonNB
+from bayesnb import (
+    BernoulliNB,
+    BinnedNB,
+    CategoricalNB,
+    ExponentialNB,
+    GaussianNB,
+    MixedNB,
+    MultinomialNB,
+    NegativeBinomialNB,
+    PoissonNB,
+)
 from bayesnb.fitted.counting import Counted
 
 CLASSES = ("ash", "elm", "oak")
@@ -114,6 +124,7 @@ _MAKE: dict[str, tuple[Callable[[], Any], Callable[[int], st.SearchStrategy]]] =
     "gaussian": (lambda: GaussianNB(class_alpha=2.0), _cells(reals)),
     "binned": (lambda: BinnedNB(edges=EDGES), _cells(reals)),
     "poisson": (lambda: PoissonNB(class_prior=[0.2, 0.5, 0.3]), _cells(rates)),
+    "overdispersed": (lambda: NegativeBinomialNB(), _cells(rates)),
     "exponential": (lambda: ExponentialNB(class_alpha=0.5), _cells(durations)),
     "mixed": (
         # Kinds are named, as the values of a few rows would decide otherwise than those of all rows.

@@ -208,8 +208,8 @@ def _rank_independent(compared: tuple[Any, ...], estimate: Estimate, is_own: boo
     n = bounds.shape[1]
 
     def repeat_class(tree: Any) -> Any:
-        # Fields with an axis of classes are (C, K); fields that all classes have in common, such as `group`, are not.
-        return jax.tree.map(lambda v: xp.broadcast_to(xp.asarray(v)[y], (n, v.shape[1])) if v.ndim == 2 else v, tree)
+        # Fields with an axis of classes are (C, K, …); fields that classes have in common, such as `group`, are (K,).
+        return jax.tree.map(lambda v: xp.broadcast_to(xp.asarray(v)[y], (n, *v.shape[1:])) if v.ndim >= 2 else v, tree)
 
     # A model of M classes, each of them class y with one more row.
     parts = zip(repeat_class(prior.blocks), repeat_class(statistics.blocks), added, strict=True)
@@ -247,7 +247,7 @@ def _rank_shared(compared: tuple[Any, ...], estimate: Estimate) -> jax.Array:
     def rank_candidate(candidate: tuple[tuple[Any, ...], jax.Array]) -> jax.Array:
         """Compute the (2,) ranks of one candidate from its statistics and bounds (3,)."""
         counts, bounds = candidate
-        placed = jax.tree.map(lambda v: of_y[:, None] * v, counts)
+        placed = jax.tree.map(lambda v: xp.expand_dims(of_y, tuple(range(1, v.ndim + 1))) * v, counts)
         parts = tuple(s.merge(new) for s, new in zip(statistics.blocks, placed, strict=True))
         posterior = prior.update_for_removal(Statistics(statistics.class_count + of_y, parts, 0.0))
         joint = posterior.read(estimate, -1.0 * of_label).prepare(x).log_joint(x)

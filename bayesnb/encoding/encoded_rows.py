@@ -7,6 +7,7 @@ compilations does not depend on the data.
 
 from __future__ import annotations
 
+import math
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
@@ -19,11 +20,12 @@ import numpy as np
 import scipy.sparse as sp
 from scipy.special import gammaln
 
+from bayesnb._util.arrays import require_memory
 from bayesnb._util.precision import map_in_threads
 from bayesnb._util.terminal import rows_progress
 from bayesnb.encoding.levels import MISSING
 from bayesnb.encoding.table import SparseNumbers, StackedColumns, aligned, check_finite
-from bayesnb.families import Complete, Counts, LevelCounts, OneHot, PackedCounts, Pairs, Presence, empty_counts
+from bayesnb.families import Complete, Counts, LevelCounts, OneHot, PackedCounts, Pairs, Presence, Tails, empty_counts
 from bayesnb.families.protocol import no_rows
 from bayesnb.families.rows import joint_code
 from bayesnb.families.structures import BARREN, Network, NetworkCells
@@ -31,6 +33,7 @@ from bayesnb.families.structures import BARREN, Network, NetworkCells
 # == Encoded rows of blocks of columns, cut into pieces of rows that the kernels read ==============
 
 CELLS = 2**20
+_MOST_TAILS = 2**27  # tail counts of all columns and classes
 _MOST_ROWS = 2**14  # Results of larger pieces fragment memory, so that a stream would take ever more of it.
 FEWEST_ROWS = 16
 
@@ -136,8 +139,21 @@ class RealRows(Rows):
         return replace(self, values=self.values[:, features], names=[self.names[f] for f in features])
 
     def empty(self, n_classes: int) -> Any:
-        """Return zero statistics, (C, F) arrays."""
-        return no_rows(self.statistics, (n_classes, self.values.shape[1]))
+        """Return zero statistics, (C, F) arrays, with room for these numbers."""
+        empty = no_rows(self.statistics, (n_classes, self.values.shape[1]))
+        if not hasattr(empty, "with_room"):
+            return empty
+        shape = n_classes, self.values.shape[1], self._room
+        what = f"Counts up to {self._room:,} in {shape[1]:,} columns and {n_classes:,} classes"
+        advice = "Divide large counts by a unit, or model their logarithms as Gaussian."
+        require_memory(math.prod(shape), what, advice, _MOST_TAILS)
+        return empty.with_room(self._room)
+
+    @cached_property
+    def _room(self) -> int:
+        """Number of tail counts of each feature that the greatest number needs."""
+        slices = piece_slices(*self.values.shape)
+        return max((Tails.room_for(self.values[rows]) for rows, _ in slices), default=0)
 
     def width(self) -> float:
         """Number of features."""

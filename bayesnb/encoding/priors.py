@@ -226,6 +226,20 @@ def prior_of_numbers(given: Any, columns: Any, classes: Levels, argument: str) -
     return PriorByColumn(family(**fields), tuple(derived.values()), source) if derived else family(**fields)
 
 
+def read_dispersion(given: Any, columns: Any) -> np.ndarray:
+    """Return (F,) dispersions of counts, positive numbers that are `given` for all columns, by position or by name.
+
+    Raises
+    ------
+    ValueError
+        If they are not positive numbers, or not one or F of them.
+    """
+    values = match_all_columns("dispersion", given, columns.names, columns.index, columns.n_features)
+    if isinstance(values, str) or not (read := _to_shape(values, "dispersion", (len(columns.index),))).all():
+        raise bad_argument("dispersion", given, "'evidence', or positive numbers: one, or one per column")
+    return read
+
+
 def _read_prior(
     given: Any, family: Any, argument: str, shape: tuple[int, int], match: Callable[[str, Any], Any]
 ) -> Any:

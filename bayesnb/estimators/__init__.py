@@ -9,6 +9,7 @@ from bayesnb.estimators.plain import (
     ExponentialNB,
     GaussianNB,
     MultinomialNB,
+    NegativeBinomialNB,
     PoissonNB,
 )
 from bayesnb.estimators.structures import AODE, KDB, SPODE, TAN, NetworkNB, TreeAveragedNB
@@ -28,6 +29,7 @@ __all__ = [
     "MixedNB",
     "MultinomialNB",
     "NaiveBayesMixture",
+    "NegativeBinomialNB",
     "NetworkNB",
     "PoissonNB",
     "TreeAveragedNB",

@@ -59,8 +59,8 @@ class MixedNB(HalvesClassifier):
         & p(c, x \mid \pi, \theta) = \pi_c \prod_b p(x_b \mid \theta_{cb}), \\
         & \pi \sim \mathrm{Dirichlet}(\mathtt{class\_alpha}),
 
-    where each p(x_b | θ_cb) and its prior are those of `CategoricalNB`, `GaussianNB`, `BinnedNB`, `BernoulliNB`,
-    `PoissonNB`, `ExponentialNB` or `MultinomialNB`; see docs/derivations/conjugate.md, "Naive Bayes".
+    where each p(x_b | θ_cb) and its prior are those of the classifiers of one kind of columns, such as `GaussianNB`;
+    see docs/derivations/conjugate.md, "Naive Bayes".
 
     The values in the rows that are counted first determine the kind of a column that you do not name, whatever its
     container. Numbers, also Decimal and numbers in arrays of objects, are numbers (see `numbers`), unless ten or more
@@ -70,7 +70,7 @@ class MixedNB(HalvesClassifier):
 
     Parameters
     ----------
-    categorical, gaussian, binned, bernoulli, poisson, exponential, multinomial : list of columns, optional
+    categorical, gaussian, binned, bernoulli, poisson, counts, exponential, multinomial : list of columns, optional
         Columns of each kind, by name or index. The multinomial columns together are one vector of counts.
     numbers : {"auto", "gaussian", "binned"}, default "auto"
         Density of the columns of numbers that no list names. "gaussian": normal. "binned": a step function of any
@@ -128,6 +128,10 @@ class MixedNB(HalvesClassifier):
     poisson_prior : "pooled", GammaPoisson, EmpiricalRate or dict by column, default "pooled"
         Prior of the rates of the Poisson columns. "pooled": empirical Bayes, Gamma(1, 1/mean), with the mean of the
         column over all rows. A dict is as for `gaussian_prior`: a column that it names is a Poisson column.
+    counts_prior : "pooled", BetaNegativeBinomial, EmpiricalCounts or dict by column, default "pooled"
+        Prior of the rates of the columns `counts`, which are overdispersed: negative binomial, averaged over the
+        dispersion, see `NegativeBinomialNB`. "pooled": empirical Bayes, with a = 1 and b = 1/mean, with the mean of the
+        column over all rows. A dict is as for `gaussian_prior`: a column that it names is one of `counts`.
     exponential_prior : "pooled", GammaExponential, EmpiricalDuration or dict by column, default "pooled"
         Prior of the rates of the exponential columns. "pooled": empirical Bayes, Gamma(1, mean), with the mean of the
         column over all rows. A dict is as for `gaussian_prior`: a column that it names is an exponential column.
@@ -185,6 +189,7 @@ class MixedNB(HalvesClassifier):
     binned: object = None
     bernoulli: object = None
     poisson: object = None
+    counts: object = None
     exponential: object = None
     multinomial: object = None
     numbers: str = "auto"
@@ -201,6 +206,7 @@ class MixedNB(HalvesClassifier):
     cells: int = CELLS
     edges: object = None
     poisson_prior: object = "pooled"
+    counts_prior: object = "pooled"
     exponential_prior: object = "pooled"
     prior: object = None
     random_state: Any = None

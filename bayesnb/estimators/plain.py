@@ -25,10 +25,19 @@ from bayesnb.encoding import (
     declared_categories,
 )
 from bayesnb.encoding.columns import check_edges
+from bayesnb.encoding.priors import read_dispersion
 from bayesnb.encoding.table import is_labelled, match_columns, named_levels, read_labelled
 from bayesnb.estimators.base import NaiveBayesClassifier
 from bayesnb.estimators.classifier_state import ALPHA, CELLS, CLASS_ALPHA
-from bayesnb.families import Binned, GammaExponential, GammaPoisson, LevelCounts, NormalInverseGamma
+from bayesnb.families import (
+    BetaNegativeBinomial,
+    Binned,
+    GammaExponential,
+    GammaPoisson,
+    LevelCounts,
+    NormalInverseGamma,
+    with_dispersion,
+)
 from bayesnb.families.arrays import kernel
 from bayesnb.fitted import counting, scoring
 from bayesnb.model import Estimate
@@ -660,6 +669,151 @@ class PoissonNB(NumbersNB):
         return np.asarray(scoring.plug_in(self.posterior_.blocks[0]).rate)
 
 
+@dataclass(eq=False, repr=False)
+class NegativeBinomialNB(NumbersNB):
+    r"""Naive Bayes for overdispersed counts: negative binomial given the class, averaged over the dispersions.
+
+    Given the class, the features are independent counts with the variance λ + λ²/r:
+
+    .. math::
+
+        & p(c, x \mid \pi, \lambda, r) = \pi_c \prod_{j=1}^F \frac{\Gamma(x_j + r_{cj})}{\Gamma(r_{cj})\, x_j!}
+            \left(\frac{\lambda_{cj}}{r_{cj} + \lambda_{cj}}\right)^{x_j}
+            \left(\frac{r_{cj}}{r_{cj} + \lambda_{cj}}\right)^{r_{cj}}, \\
+        & \pi \sim \mathrm{Dirichlet}(\mathtt{class\_alpha}), \quad
+          \frac{r_{cj}}{r_{cj} + \lambda_{cj}} \sim \mathrm{Beta}(1 + b r_{cj}, a),
+
+    where λ_cj is the expected count of feature j in a row of class c. The prior mean of λ is a/b whatever r is; as r
+    grows the model becomes that of `PoissonNB` with λ ~ Gamma(a, b). Each class and feature has a dispersion r of its
+    own, one of 29 values from 1/16 to 1024. All results are averages over these values, weighted by their posterior
+    probabilities, which are exact; see docs/derivations/counts.md.
+
+    Parameters
+    ----------
+    dispersion : "evidence", float, (F,) array, or dict or Series by column, default "evidence"
+        Dispersions r, positive numbers. "evidence": averages over 29 values. A number, or one per column, is used as
+        given. A small r is a large variance: in ecology r is the dispersion parameter k, in R's `glm.nb` it is `theta`;
+        edgeR and DESeq2 call 1/r the dispersion.
+    exposure : None
+        Not supported: the effort of rows, such as hours, by which `PoissonNB` multiplies rates, raises
+        NotImplementedError with the reason.
+    prior : "pooled", BetaNegativeBinomial, EmpiricalCounts, dict by column, or NaiveBayes, default "pooled"
+        Prior of the rate and dispersion of each feature, or a complete prior of the classifier. "pooled": empirical
+        Bayes, with a = 1 and b = 1/mean, for the mean of the feature over all rows, and with probabilities of the 29
+        dispersions that all classes and features share, estimated by EM. The fields `concentration` a and `rate` b of a
+        BetaNegativeBinomial are used as given, with a half-Cauchy distribution of 1/√r; they are scalars, (F,) or (C,
+        F). A dict by column gives the prior of
+        some columns, such as `{"visits": BetaNegativeBinomial(...)}`, whose fields may also be dicts by class; the
+        other columns have the default prior, or that of the entry `None`.
+    class_alpha : scalar, (C,) array, or dict or Series by class, default 1
+        Concentration of the Dirichlet prior of the class probabilities π: one number for all classes, or one per class.
+        An array is in the order of `classes_`; a dict or Series names the classes.
+    class_prior : (C,) array, dict or Series by class, or Dirichlet, optional
+        Known class probabilities π, or a Dirichlet prior of π. Replaces `class_alpha`. An array is in the order of
+        `classes_`; a dict or Series names the classes.
+    estimate : {"predictive", "mean", "map", "mle"}, default "predictive"
+        Estimate of the parameters that predictions use. "predictive" integrates the parameters out (the posterior
+        predictive distribution). "mean", "map" and "mle" plug in the posterior mean, the posterior mode and the maximum
+        likelihood estimate, with the most likely of the dispersions.
+
+    Attributes
+    ----------
+    feature_count_ : (C, F) array
+        Sum of the counts of each feature in each class.
+    rate_ : (C, F) array
+        Posterior mean of each rate λ_cj, in counts per row.
+    dispersion_ : (C, F) array
+        Posterior mean of each dispersion r_cj.
+    time_units_ : dict {column name: unit}
+        Units of the columns of dates ("days" since 1970, UTC) and of durations ("seconds"); only if there are any.
+    classes_ : (C,) array
+        Class labels, in the order of the class axis of every array.
+    class_count_ : (C,) array
+        Sum of the weights of the rows in each class.
+    class_log_prior_ : (C,) array
+        Logarithm of the posterior mean of each class probability.
+    prior_, posterior_ : NaiveBayes
+        Prior and posterior distribution of all parameters.
+    statistics_ : Statistics
+        Sufficient statistics of the counted rows.
+    log_evidence_ : float
+        Log evidence log p(X, y): the parameters are integrated out. Under a prior that is derived from the data, the
+        evidence is conditional on that prior.
+
+    See Also
+    --------
+    PoissonNB : Counts whose variance is their mean; compare `log_evidence_`.
+    MultinomialNB : Counts that share a total, such as words of a document.
+    posterior_predictive_check : Test of whether counts vary as the model says.
+
+    Notes
+    -----
+    NaN is a missing cell, which contributes nothing. A number between two whole ones counts as a share of each of them;
+    the evidence is then that of a pseudo-likelihood.
+
+    The sufficient statistics are the numbers of cells above 0, 1, 2, … (`statistics_.blocks[0].tail`). Memory grows
+    with the largest count: (C, F, K) numbers, K the power of two above it. X may be a sparse matrix, whose absent cells
+    are counts of 0 and which may have no NaN.
+
+    The posterior variance of a rate is infinite if b' r <= 1 for a possible r, as with fewer than 16 rows in a class.
+    Intervals are finite.
+
+    References
+    ----------
+    Johnson, Kemp & Kotz, *Univariate Discrete Distributions* (2005), chapter 5.
+
+    Examples
+    --------
+    >>> from bayesnb import NegativeBinomialNB, PoissonNB
+    >>> X, y = [[0], [0], [9], [1], [30], [2], [14], [3]], ["few"] * 4 + ["many"] * 4
+    >>> nb = NegativeBinomialNB().fit(X, y)
+    >>> nb.rate_.round(2), nb.dispersion_.round(1)
+    (array([[ 2.66],
+           [12.09]]), array([[0.8],
+           [1.2]]))
+    >>> nb.predict_proba([[30]]).round(2), PoissonNB().fit(X, y).predict_proba([[30]]).round(2)
+    (array([[0.07, 0.93]]), array([[0., 1.]]))
+    """
+
+    _: KW_ONLY
+    dispersion: object = "evidence"
+    exposure: object = None
+
+    family = BetaNegativeBinomial
+
+    def _columns(self, table: Table) -> tuple[Columns, ...]:
+        """Return one block of all columns of a table; raise NotImplementedError for an exposure."""
+        if self.exposure is not None:
+            raise NotImplementedError(
+                "NegativeBinomialNB has no exposure: with the same dispersion in all rows the posterior of a rate has "
+                "no closed form, and with one that grows with the exposure its intervals are too narrow. Use PoissonNB "
+                "with exposure=, and rows= for intervals that include overdispersion."
+            )
+        return super()._columns(table)
+
+    def _block_prior(self, columns: Columns, classes: Levels) -> Any:
+        """Return the prior of the counts by the hyperparameters, with known dispersions if these are given."""
+        prior = super()._block_prior(columns, classes)
+        if isinstance(self.dispersion, str) and self.dispersion == "evidence":
+            return prior
+        return with_dispersion(prior, read_dispersion(self.dispersion, columns))
+
+    @property
+    def feature_count_(self) -> np.ndarray:
+        """Sum of the counts of each feature in each class, (C, F)."""
+        return np.asarray(self.statistics_.blocks[0].total)
+
+    @property
+    def rate_(self) -> np.ndarray:
+        """Posterior mean of each rate λ, (C, F), in counts per row."""
+        return np.asarray(scoring.plug_in(self.posterior_.blocks[0]).rate)
+
+    @property
+    def dispersion_(self) -> np.ndarray:
+        """Posterior mean of each dispersion r, (C, F)."""
+        return np.asarray(scoring.plug_in(self.posterior_.blocks[0]).dispersion)
+
+
 class ExponentialNB(NumbersNB):
     r"""Naive Bayes for durations that are exponentially distributed given the class, with a gamma prior of the rates.
 
@@ -743,7 +897,9 @@ class ExponentialNB(NumbersNB):
         return np.asarray(scoring.plug_in(self.posterior_.blocks[0]).rate)
 
 
-OF_KIND: dict[str, type[NumbersNB]] = {cls.family.kind: cls for cls in (GaussianNB, PoissonNB, ExponentialNB)}
+OF_KIND: dict[str, type[NumbersNB]] = {
+    cls.family.kind: cls for cls in (GaussianNB, PoissonNB, NegativeBinomialNB, ExponentialNB)
+}
 """Classifiers by the kind of numbers in their columns."""
 
 

@@ -7,13 +7,20 @@ from bayesnb.families.binned import Binned, IndependentCuts
 from bayesnb.families.contexts import ContextsOfRows, ContextTree
 from bayesnb.families.dirichlet import Dirichlet, Known
 from bayesnb.families.gamma import Durations, EmpiricalDuration, EmpiricalRate, GammaExponential, GammaPoisson, Totals
+from bayesnb.families.negative_binomial import (
+    BetaNegativeBinomial,
+    EmpiricalCounts,
+    KnownDispersion,
+    Tails,
+    with_dispersion,
+)
 from bayesnb.families.normal import EmpiricalNormal, Moments, NormalInverseGamma
 from bayesnb.families.numbers import Complete, Empirical, EmpiricalPrior, PriorByColumn
 from bayesnb.families.protocol import Family, Likelihood, SufficientStatistics, offers, pooled, reason_for_lack
 from bayesnb.families.rows import Counts, LevelCounts, OneHot, PackedCounts, Pairs, Presence, empty_counts
 from bayesnb.families.structures import TreeAveraged
 
-OF_NUMBERS: tuple[Any, ...] = (NormalInverseGamma, GammaPoisson, GammaExponential)
+OF_NUMBERS: tuple[Any, ...] = (NormalInverseGamma, GammaPoisson, BetaNegativeBinomial, GammaExponential)
 """Families of numbers, one for each kind of columns."""
 
 __all__ = [
@@ -21,6 +28,7 @@ __all__ = [
     "Averaged",
     "AveragedCells",
     "AveragedLevels",
+    "BetaNegativeBinomial",
     "Binned",
     "Complete",
     "ContextTree",
@@ -30,6 +38,7 @@ __all__ = [
     "Durations",
     "Empirical",
     "EmpiricalAveraged",
+    "EmpiricalCounts",
     "EmpiricalDuration",
     "EmpiricalNormal",
     "EmpiricalPrior",
@@ -39,6 +48,7 @@ __all__ = [
     "GammaPoisson",
     "IndependentCuts",
     "Known",
+    "KnownDispersion",
     "LevelCounts",
     "Likelihood",
     "Moments",
@@ -49,6 +59,7 @@ __all__ = [
     "Presence",
     "PriorByColumn",
     "SufficientStatistics",
+    "Tails",
     "Totals",
     "TreeAveraged",
     "averaged",
@@ -56,4 +67,5 @@ __all__ = [
     "offers",
     "pooled",
     "reason_for_lack",
+    "with_dispersion",
 ]

@@ -181,6 +181,10 @@ class _OfAllClasses(NamedTuple):
         """(n, *shape of like) standard normal variates."""
         return self.variates.normal(like, n, added and _of_all_classes(added))
 
+    def log_gamma_ratio(self, a: Any, b: Any, n: int, index: Any, added: Increments | None = None) -> jax.Array:
+        """(n, *shape of a) logarithms of ratios of Gamma(a) to Gamma(b_k) variates, k the `index`."""
+        return self.variates.log_gamma_ratio(a, b, n, index, added and _of_all_classes(added))
+
 
 def _of_all_classes(added: Increments) -> Increments:
     """Increments by statistics (…, C, K) of all classes together."""
@@ -273,7 +277,7 @@ class AveragedCells(Averaged):
 
     def restrict(self, keep: np.ndarray) -> Self:
         """Distribution of the parameters of the features `keep` (F,) of bool."""
-        return map_leaves(lambda field: np.asarray(field)[..., keep], self)
+        return type(self)(self.dependent.restrict(keep), self.shared.restrict(keep), np.asarray(self.log_odds)[keep])
 
     def mean(self, multiplicity: Array | None = None) -> Mixture:
         """Mixture of both models at their means; -1 in `multiplicity` (C,) leaves each scored row out."""

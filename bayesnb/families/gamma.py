@@ -53,7 +53,7 @@ class Sums(Additive):
         """Statistics of single cells x (…, F) as arrays of the shape of x, each cell with weight `weight`."""
         return cls(weight, weight * x)
 
-    def without(self, cells: Array, weight: Array) -> Self:
+    def without(self, cells: Array, weight: Array) -> Any:
         """Statistics without one row's `cells` (F,) of `weight` (C, 1) per class; rounding errors are set to 0.
 
         A count or sum of which at most 1.4e-14 is left counts as a rounding error.
@@ -69,11 +69,6 @@ class Sums(Additive):
     def values(self) -> Array:
         """(N, F) cells of rows that were each counted as their own class: the totals."""
         return self.total
-
-    @classmethod
-    def from_moments(cls, count: Array, mean: Array, m2: Array) -> Self:
-        """Build statistics (C, F) from count and mean; M2 is not used."""
-        return cls(count, count * mean)
 
     def mean(self) -> np.ndarray:
         """(F,) mean of each feature over all rows, classes pooled; 0 where no cell was observed."""
@@ -118,11 +113,11 @@ class EmpiricalGamma(EmpiricalPrior):
     concentration: Any = 1.0
 
     @abstractmethod
-    def prior(self, concentration: Array, rate: Array) -> Gamma:
-        """Gamma family with concentration a and rate b, (C, F) each."""
+    def prior(self, concentration: Array, rate: Array) -> Any:
+        """Family of rates with concentration a and rate b, (C, F) each."""
 
-    def __call__(self, statistics: Any, together: Any) -> Gamma:
-        """Gamma prior derived from the statistics of each class (C, F), and of all classes together (1, F)."""
+    def __call__(self, statistics: Any, together: Any) -> Any:
+        """Prior derived from the statistics of each class (C, F), and of all classes together (1, F)."""
         xp = together.total.__array_namespace__()
         more_concentration, more_rate = together.gamma_increments()
         some = (together.count > 0) & (together.total > 0)
@@ -310,7 +305,7 @@ class IntegratedRates(SumOfCells):
 
 
 @pytree
-class Totals(Sums):
+class CountSums(Sums):
     """Number of cells and sum of the counts in them, for each class and feature, (C, F) each."""
 
     def gamma_increments(self) -> tuple[Any, Any]:
@@ -331,6 +326,16 @@ class Totals(Sums):
         """(N,) -Σ_f log x_f!, the factor of the Poisson probability that is left out."""
         seen, x = observed(x)
         return -sum_cells(seen, gammaln(x + 1.0))
+
+
+@pytree
+class Totals(CountSums):
+    """Number of cells and sum of the counts in them, sufficient for Poisson counts, (C, F) each."""
+
+    @classmethod
+    def from_moments(cls, count: Array, mean: Array, m2: Array) -> Self:
+        """Build statistics (C, F) from count and mean; M2 is not used."""
+        return cls(count, count * mean)
 
 
 @pytree
@@ -444,6 +449,11 @@ class Durations(Sums):
     def gamma_increments(self) -> tuple[Any, Any]:
         """Exponents (A, B) of the likelihood λ^A exp(-Bλ): number of cells n, and their sum Σx."""
         return self.count, self.total
+
+    @classmethod
+    def from_moments(cls, count: Array, mean: Array, m2: Array) -> Self:
+        """Build statistics (C, F) from count and mean; M2 is not used."""
+        return cls(count, count * mean)
 
     def units(self) -> dict[str, Unit]:
         """Display unit of the rate: one over the feature's mean over all rows, or 1 where that mean is 0."""

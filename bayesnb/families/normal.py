@@ -124,6 +124,11 @@ class Moments:
         return self.mean
 
     @classmethod
+    def from_cells(cls, x: Any, weight: Any = 1.0) -> Self:
+        """Moments of single cells x (…, F) as arrays of the shape of x, each cell with weight `weight`."""
+        return cls(weight, x, xp.zeros_like(x))
+
+    @classmethod
     def from_moments(cls, count: Any, mean: Any, m2: Any) -> Self:
         """Build statistics (C, F) from count, mean and centred sum of squares."""
         return cls(count, mean, m2)
@@ -626,7 +631,7 @@ class NormalInverseGamma(IndependentCells):
 
         b' is at least 4e-16 of b, its rounding error: without an outlier it is the difference of two large numbers.
         """
-        posterior = self.update(Moments(multiplicity, x, 0.0))
+        posterior = self.update(Moments.from_cells(x, multiplicity))
         return replace(posterior, rate=xp.maximum(posterior.rate, 4e-16 * self.rate))
 
     def log_evidence_of_cell(self, x: jax.Array, weight: Any) -> jax.Array:

@@ -184,7 +184,7 @@ class IndependentCells(IndependentClasses):
         """Likelihood with parameters plugged in at their posterior means."""
 
     @abstractmethod
-    def predictive_of_cell(self) -> Cellwise:
+    def predictive_of_cell(self) -> Any:
         """Posterior predictive likelihood, with parameters integrated out."""
 
     @abstractmethod
@@ -226,6 +226,7 @@ class IndependentCells(IndependentClasses):
         """(N,) log base measure of each row, as the statistics of the family define it."""
         return self.statistics.log_base(x)
 
+    @overridable
     def n_free(self) -> int:
         """Number of parameters of all classes and features: all are free."""
         return sum(np.size(v) for v in self.variance().values())
@@ -360,7 +361,9 @@ class OfEachRow(ReadyLikelihood):
 
     def _read(self, x: object) -> Likelihood:
         """Likelihood with parameters (C, N, F): for each row of x, those of the posterior with that row added."""
-        posterior = self.posterior.with_row(observed(x)[1], self.multiplicity[:, None, None])
+        (seen, cells), multiplicity = observed(x), self.multiplicity[:, None, None]
+        # Priors that columns share depend on which cells the row has.
+        posterior = self.posterior.with_row(cells, multiplicity if isinstance(x, Complete) else multiplicity * seen)
         return getattr(posterior, self.reading)()
 
 
@@ -447,7 +450,8 @@ class PriorByColumn(EmpiricalPrior):
 
 def _replace_columns(replaced: Array, old: Array, new: Array) -> Array:
     """(C, …, F) array `old` with the columns of `new` where `replaced` (F,); leave-one-out has an axis of rows."""
-    return xp.where(replaced, new, old if xp.ndim(old) == xp.ndim(new) else old[:, None])
+    mask = replaced.reshape(-1, *(1,) * (xp.ndim(old) - 2))  # Families may have further axes behind the features.
+    return xp.where(mask, new, old if xp.ndim(old) == xp.ndim(new) else old[:, None])
 
 
 @pytree
@@ -471,5 +475,5 @@ class Empirical:
         """Posteriors (C, N, F), one per row of `cells` (N, F), under the prior derived again with that row added."""
         statistics = with_axis_of_rows(self.statistics)
         others = statistics.without(cells, -multiplicity)
-        together = pooled(statistics).without(cells, xp.sum(-multiplicity))
+        together = pooled(statistics).without(cells, xp.sum(-multiplicity, axis=0))
         return self.prior(others, together).update(others)

@@ -57,13 +57,29 @@ class Variates(Protocol):
         """(n, *shape of like) standard normal variates, to each of which rows have added `added(statistics)`."""
         ...
 
+    def log_gamma_ratio(self, a: Any, b: Any, n: int, index: Any, added: Increments | None = None) -> jax.Array:
+        """(n, *shape of a) logarithms of ratios of Gamma(a) to Gamma(b_k) variates, k the `index`.
+
+        b is (…, R), and `index` (n, …); of `a`, `added(statistics)` comes from rows as for `log_gamma`.
+        """
+        ...
+
 
 def draw_log_uniform(variates: Variates, like: Any, n: int) -> jax.Array:
     """(n, *shape of like) logarithms of uniform variates on (0, 1), computed from normal variates."""
     return log_ndtr(variates.normal(like, n))
 
 
-class Replayer:
+class RatiosOfGammas:
+    """Base class of variates: ratios of gamma variates from two requests for gamma variates."""
+
+    def log_gamma_ratio(self: Any, a: Any, b: Any, n: int, index: Any, added: Increments | None = None) -> jax.Array:
+        """(n, *shape of a) logarithms of ratios of Gamma(a) to Gamma(b_k) variates, k the `index`."""
+        denominators = self.log_gamma(b, n)
+        return self.log_gamma(a, n, added) - xp.take_along_axis(denominators, index[..., None], axis=-1)[..., 0]
+
+
+class Replayer(RatiosOfGammas):
     """Variates that were recorded as (gammas, normals), returned call by call in their order."""
 
     def __init__(self, drawn: tuple[list[jax.Array], list[jax.Array]]) -> None:
@@ -79,7 +95,7 @@ class Replayer:
         return next(self._normals)
 
 
-class KeyVariates:
+class KeyVariates(RatiosOfGammas):
     """Variates from a JAX key that is split at each call."""
 
     def __init__(self, key: jax.Array) -> None:
@@ -227,6 +243,7 @@ class SufficientStatistics(Protocol):
     Statistics of columns of numbers, with a position per feature, also have
 
     - `values()`, the (N, F) cells of rows, from statistics in which each of N rows was counted as its own class;
+    - the class method `from_cells(x, weight)`, the statistics of single cells x (…, F) as arrays of the shape of x;
     - `without(cells, weight)`, the statistics without one row's `cells` (F,) of `weight` (C, 1) per class, with
       rounding errors set to 0;
     - optionally `units()`, the display `Unit` of each parameter, and `spread()`, an (F,) yardstick for the sd of each
@@ -640,7 +657,9 @@ def pooled(statistics: Any) -> Any:
 
 
 def no_rows(kind: Any, shape: tuple[int, ...]) -> Any:
-    """Sufficient statistics of a type, all of whose fields are zeros of one shape."""
+    """Sufficient statistics of no rows: by `kind.no_rows`, or else with zeros of this shape in every field."""
+    if hasattr(kind, "no_rows"):
+        return kind.no_rows(shape)
     return kind(*(np.zeros(shape) for _ in fields(kind)))
 
 
@@ -649,22 +668,25 @@ class Additive:
 
     count: Array
 
+    def aligned(self, other: Self) -> tuple[Self, Self]:
+        """Both statistics with fields of the same shapes; default: unchanged."""
+        return self, other
+
     @final
     def merge(self, other: Self) -> Self:
         """Statistics of the rows of `self` and `other` together: fields are added."""
-        return map_leaves(operator.add, self, other)
+        return map_leaves(operator.add, *self.aligned(other))
 
     @final
     def remove(self, other: Self) -> Self:
         """Statistics without the rows of `other`: fields are subtracted."""
-        return map_leaves(operator.sub, self, other)
+        return map_leaves(operator.sub, *self.aligned(other))
 
     @final
     def scale(self, factor: float) -> Self:
         """Statistics of the same rows with all weights multiplied by `factor`."""
         return map_leaves(lambda field: field * factor, self)
 
-    @final
     def possible(self) -> Any:
         """(C, K) of bool: no field is negative, and none exceeds 1e-100 (residue of decay) where `count` is 0."""
         fields = jax.tree.leaves(self)

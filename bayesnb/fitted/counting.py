@@ -203,7 +203,9 @@ def remove(a: Counted, b: Counted) -> Counted:
         }
         now = replace(now, **settled_fields)
         # Without a cell the mean is 0; the difference has only rounding errors.
-        blocks_.append(jax.tree.map(lambda field, n=now.count: np.where(n == 0, 0.0, field), now))
+        blocks_.append(
+            jax.tree.map(lambda v, n=now.count: np.where(n.reshape(*n.shape, *v.shape[2:] and (1,)) == 0, 0, v), now)
+        )
     cells = a.cells and a.cells.remove(b.cells)
     left = Counted(joint, replace(after, class_count=class_count, blocks=tuple(blocks_)), cells)
     return _forget_levels(left, b.encoding)
@@ -276,11 +278,11 @@ def _to_axes_of(counted: Counted, joint: Encoding) -> Statistics:
     def spread(values: np.ndarray, columns: Columns, target: Columns) -> np.ndarray:
         """Copy of one field (C, L) onto the axes of the larger encoding, with zeros elsewhere."""
         positions, width = columns.positions_in(target), target.sizes().sum()
-        if values.shape == (n_classes, width) and all(
+        if values.shape[:2] == (n_classes, width) and all(
             np.array_equal(i, np.arange(len(i))) for i in (classes, positions)
         ):
             return values
-        spread_values = np.zeros((n_classes, width))
+        spread_values = np.zeros((n_classes, width, *values.shape[2:]))
         spread_values[np.ix_(classes, positions)] = values
         return spread_values
 
@@ -309,7 +311,8 @@ def check(counted: Counted) -> None:
             kinds = f"{type(block).__name__}; they must be {columns.family.statistics.__name__}"
             raise ValueError(f"The statistics of {columns.kind} columns are {kinds}. Fit the classifier again.")
         for field in fields(block):
-            require_numbers(field.name, getattr(block, field.name), (n_classes, sum(columns.sizes().tolist())))
+            values = getattr(block, field.name)
+            require_numbers(field.name, values, (n_classes, sum(columns.sizes().tolist()), *np.shape(values)[2:]))
     if cells is not None:
         cells.check(len(number_columns(encoding.blocks)))
     _check_range(encoding, statistics)
@@ -353,7 +356,8 @@ def _check_range(encoding: Encoding, statistics: Statistics) -> None:
         total = statistics.class_count[where]
         raise ValueError(f"sample_weight: the weights of {place} sum to {total}; at most {GREATEST:g} is possible.")
     for columns, block in zip(encoding.blocks, statistics.blocks, strict=True):
-        too_large = ~np.logical_and.reduce([block.count <= GREATEST, *map(np.isfinite, jax.tree.leaves(block))])
+        finite = [np.isfinite(v).all(axis=tuple(range(2, v.ndim))) for v in jax.tree.leaves(block)]
+        too_large = ~np.logical_and.reduce([block.count <= GREATEST, *finite])
         if too_large.any():
             problem = f"too large: squares or sums overflow float64, or counts exceed {GREATEST:g}"
             raise _unusable_column(locate(too_large, encoding, columns)[1], f"the values are {problem}")

@@ -14,7 +14,6 @@ import re
 import textwrap
 from collections import Counter
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import fields
 from hashlib import blake2b
 from typing import Any, NamedTuple, Protocol
 
@@ -462,7 +461,7 @@ def _write_numbers(block: _Block) -> _Part:
     """Return the part of columns of numbers, from the expressions of their family."""
     kind, prior = block.columns.kind, block.prior
     names, constant = block.names, kind.upper()
-    arrays = {f.name: np.asarray(getattr(prior, f.name)) for f in fields(prior)}
+    arrays = {name: np.asarray(v) for site in prior.program() for name, v in site.distribution.arguments.items()}
     rows = {}
     for j, name in enumerate(names):
         entries = (f'"{f}": {_literal(_without_classes(v[:, j]))}' for f, v in arrays.items())
@@ -478,7 +477,11 @@ def _write_numbers(block: _Block) -> _Part:
         variable = block.sites[site.parameter]
         parameters += _for_each(variable, _replace_names(site.distribution.text, given), constant)
         given[site.parameter] = f"{variable}[name]"
-    drawn = {parameter: f"{variable}[name][label]" for parameter, variable in block.sites.items()}
+    sampled = {site.parameter for site in prior.program()}
+    drawn = {
+        parameter: f"{variable}[name][label]" if parameter in sampled else f'{constant}[name]["{parameter}"]'
+        for parameter, variable in block.sites.items()
+    }
     if prior.location == "mu":
         drawn["mu"] += " + offset.get(name, 0.0)"
     codes = f'for name in {constant}:\n    rows[f"{{name}}"] = np.asarray(X[name], float)\n'

@@ -663,12 +663,12 @@ def _draw_likelihood(variates: Variates, n: int, family: Any, rows: object, in_c
     if in_class is None or in_class.shape[1] == 1:
         return family.draw_log_likelihood(variates, n, rows, None if in_class is None else in_class[:, 0])[:, None]
     leaves, structure = jax.tree.flatten(family)
-    fields = [v.reshape(in_class.shape[1], in_class.shape[3], -1) for v in leaves if v.ndim == 2]
+    fields = [v.reshape(in_class.shape[1], in_class.shape[3], *v.shape[1:]) for v in leaves if v.ndim >= 2]
 
     def draw(variates: Variates, n: int, fields: list[Any], in_class: Any) -> jax.Array:
-        """Draw (n, N, C) from one posterior, given its fields (C, K)."""
+        """Draw (n, N, C) from one posterior, given its fields (C, K, …)."""
         given = iter(fields)
-        posterior = jax.tree.unflatten(structure, [next(given) if v.ndim == 2 else v for v in leaves])
+        posterior = jax.tree.unflatten(structure, [next(given) if v.ndim >= 2 else v for v in leaves])
         return posterior.draw_log_likelihood(variates, n, rows, in_class)
 
     def ask_one(of_posterior: tuple[list[Any], Any]) -> tuple[list[Any], list[Any]]:

@@ -251,10 +251,10 @@ def stack_as_classes(family: Tree, distributions: Tree, leading: tuple[int, ...]
 
     def stack(own: Any, values: Any) -> Any:
         """Array of all classes; a field that classes share is that of `family`."""
-        if np.ndim(own) != 2:
+        if np.ndim(own) < 2:
             return own
-        n_classes, size = np.shape(own)
-        return np.broadcast_to(values, (*leading, n_classes, size)).reshape(math.prod(leading) * n_classes, size)
+        n_classes, *sizes = np.shape(own)
+        return np.broadcast_to(values, (*leading, n_classes, *sizes)).reshape(math.prod(leading) * n_classes, *sizes)
 
     return jax.tree.map(stack, family, distributions)
 

@@ -23,7 +23,7 @@ from typing import Any, NamedTuple, Self
 import jax
 import numpy as np
 from jaxtyping import Float, Int
-from scipy.special import gammainc, gammainccinv, gammaincinv, ndtr, ndtri
+from scipy.special import betaincinv, gammainc, gammainccinv, gammaincinv, logit, ndtr, ndtri
 
 from bayesnb._util.arguments import shown
 from bayesnb._util.precision import float64
@@ -33,7 +33,7 @@ from bayesnb.encoding.units import check_groups
 from bayesnb.families import LevelCounts
 from bayesnb.families.arrays import sum_rows, sum_weightings
 from bayesnb.families.numbers import observed
-from bayesnb.families.protocol import Increments
+from bayesnb.families.protocol import Increments, RatiosOfGammas
 from bayesnb.fitted import counting
 from bayesnb.fitted.state import Fitted
 from bayesnb.model import Statistics
@@ -207,7 +207,7 @@ def _pieces(training: TrainingRows, seed: int, draws: slice, *, with_normal: boo
 # == Variates of one block of columns, to which rows have added =====================================
 
 
-class LevelVariates:
+class LevelVariates(RatiosOfGammas):
     """Variates of levels: log[Gamma(a - n) + Σ e_i] where rows have added n to a; others are independent.
 
     Parameters
@@ -288,6 +288,18 @@ class NumberVariates:
         quantile = np.where(u < 0, gammaincinv(a, ndtr(np.minimum(u, 0))), gammainccinv(a, ndtr(-np.maximum(u, 0))))
         return np.log(a) + sums.spread(a) * (np.log(quantile) - np.log(a))
 
+    def log_gamma_ratio(self, a: Any, b: Any, n: int, index: Any, added: Increments | None = None) -> Any:
+        """(n, *shape of a) logarithms of ratios of Gamma(a) to Gamma(b_k) variates: quantiles at Φ(u), spread as above.
+
+        The variance of what rows add to a is a(1 + a/b) by the model.
+        """
+        sums, b = next(self._sums), np.take_along_axis(np.asarray(b)[None], index[..., None], axis=-1)[..., 0]
+        u, below = sums.standardize(self._independent), np.broadcast_to(a, index.shape)
+        low = logit(betaincinv(below, b, ndtr(np.minimum(u, 0.0))))
+        high = -logit(betaincinv(b, below, ndtr(-np.maximum(u, 0.0))))
+        middle, quantile = np.log(a) - np.log(b), np.where(u < 0, low, high)
+        return middle + sums.spread(below * (1.0 + below / b)) * (quantile - middle)
+
     def normal(self, like: Any, n: int, added: Increments | None = None) -> Any:
         """(n, *shape of like) normal variates spread · u, of variance 1 if the rows vary as the model states."""
         if added is None:
@@ -333,8 +345,8 @@ def sum_rows_of_draws(
 
 
 def _has_levels(fitted: Fitted, b: int) -> bool:
-    """Return whether block b, from 1 on, has counts of levels, and not moments of numbers."""
-    return not hasattr(fitted.statistics.blocks[b - 1], "from_moments")
+    """Return whether block b, from 1 on, has counts of levels, and not sums over numbers."""
+    return not hasattr(fitted.statistics.blocks[b - 1], "from_cells")
 
 
 def _added_by_numbers(family: Any) -> list[Increments]:
@@ -364,4 +376,4 @@ def _n_levels(rows: Any) -> int:
 def _single_cells(statistics: Any, x: object, n: int) -> Any:
     """Return statistics (n, 1, F), of the type of `statistics`, of each of n rows of numbers alone."""
     seen, cells = (np.asarray(v)[:n, None] for v in observed(x))
-    return statistics.from_moments(seen * 1.0, cells, np.zeros_like(cells))
+    return statistics.from_cells(cells, seen * 1.0)

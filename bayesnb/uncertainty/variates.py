@@ -9,7 +9,7 @@ import jax
 import numpy as np
 
 from bayesnb.families.arrays import kernel, xp
-from bayesnb.families.protocol import Increments, Replayer, Variates
+from bayesnb.families.protocol import Increments, RatiosOfGammas, Replayer, Variates
 
 # NumPy's gamma sampler is some twenty times faster than JAX's on a CPU. So a kernel that needs variates is traced
 # twice: `ask` records the parameters of the variates, and `run` passes the variates in.
@@ -18,7 +18,7 @@ from bayesnb.families.protocol import Increments, Replayer, Variates
 Kernel = Callable[..., Any]
 
 
-class ShapeRecorder:
+class ShapeRecorder(RatiosOfGammas):
     """Variates that record the parameters that were asked for and what rows have added, and return zeros."""
 
     def __init__(self) -> None:
@@ -41,7 +41,7 @@ class ShapeRecorder:
         return xp.broadcast_to(xp.zeros_like(array, float), (n, *xp.shape(array)))
 
 
-class HostVariates:
+class HostVariates(RatiosOfGammas):
     """Variates of a NumPy generator."""
 
     def __init__(self, rng: np.random.Generator) -> None:

@@ -16,6 +16,7 @@ from sklearn.base import clone
 
 import bayesnb as bnb
 from bayesnb.analysis import conformal
+from bayesnb.families import BetaNegativeBinomial
 from tests.estimators.networks import LEVELS, brute_of, table
 from tests.raises import refused
 from tests.strategies import CLASSES, KINDS, problems, take, thorough, with_prior_of
@@ -97,6 +98,18 @@ def test_p_values_are_those_of_refits(kind, data):
     counted, new = problem.take(range(len(problem) - 1)), problem.take([len(problem) - 1]).X
     by_class, rows = data.draw(st.booleans()), (counted.X, counted.y, counted.weight)
     assert_p_values(by_refits(blank, *rows, new, by_class), counted.fit(blank), rows, new, by_class)
+
+
+@pytest.mark.slow("compiles kernels of its own")
+@pytest.mark.parametrize("dispersion", ["evidence", 1.5])
+@pytest.mark.parametrize("n_classes", [2, 3])
+def test_counts_under_a_given_prior(n_classes, dispersion):
+    """Classes share nothing, and as many of them as features hide no axis that was taken for another."""
+    rng = np.random.default_rng(0)
+    X, y = rng.poisson(2.0, (9, 3)).astype(float), np.array(CLASSES)[np.arange(9) % n_classes]
+    prior = BetaNegativeBinomial(np.full((3, 3), 0.7), np.full((3, 3), 0.4))
+    blank, rows = bnb.NegativeBinomialNB(prior=prior, dispersion=dispersion), (X[:8], y[:8], np.ones(8))
+    assert_p_values(by_refits(blank, *rows, X[8:]), fitted(blank, *rows), rows, X[8:])
 
 
 NETWORKS = {"TAN": bnb.TAN(), "SPODE": bnb.SPODE(), "NetworkNB": bnb.NetworkNB({2: (0, 1), 3: 1})}

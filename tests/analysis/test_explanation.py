@@ -38,6 +38,7 @@ CASES = {
     "bernoulli": (bnb.BernoulliNB(), LEVELS),
     "gaussian": (bnb.GaussianNB(), NUMBERS),
     "poisson": (bnb.PoissonNB(class_prior=[0.2, 0.5, 0.3]), COUNTS),
+    "negative binomial": (bnb.NegativeBinomialNB(), COUNTS),
     "exponential": (bnb.ExponentialNB(), abs(NUMBERS)),
     "mixed": (
         bnb.MixedNB(gaussian=[0, 1], poisson=[2], categorical=[3]),

@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 
 import bayesnb as bnb
-from tests.uncertainty.simulated import LEVELS, SIMULATED, WORDS, Parameters, Simulated
+from tests.uncertainty.simulated import LEVELS, SIMULATED, WORDS, Parameters, Simulated, draw_counts_prior
 
 CLASSES = range(2)
 CLASS_ALPHA = np.array([0.8, 1.9])
@@ -31,6 +31,12 @@ def _normal(n_features: int) -> bnb.NormalInverseGamma:
 def _poisson(n_features: int) -> bnb.GammaPoisson:
     ends = {"concentration": (0.6, 2.9), "rate": (1.8, 0.5)}
     return bnb.GammaPoisson(**{name: np.linspace(*e, 2 * n_features).reshape(2, -1) for name, e in ends.items()})
+
+
+def _counts(n_features: int) -> bnb.BetaNegativeBinomial:
+    ends = {"concentration": (1.6, 2.9), "rate": (3.8, 2.5)}
+    fields = {name: np.linspace(*e, 2 * n_features).reshape(2, -1) for name, e in ends.items()}
+    return bnb.BetaNegativeBinomial(**fields)
 
 
 def _simplexes(rng: np.random.Generator, alpha: np.ndarray, sizes: tuple[int, ...]) -> np.ndarray:
@@ -77,6 +83,11 @@ FIXED = {
         SIMULATED["poisson"],
         make=partial(bnb.PoissonNB, prior=_poisson(3), class_alpha=CLASS_ALPHA),
         parameters=lambda rng, _: _rates(rng, _poisson(3)),
+    ),
+    "negative binomial": replace(
+        SIMULATED["negative binomial"],
+        make=partial(bnb.NegativeBinomialNB, prior=_counts(3), class_alpha=CLASS_ALPHA),
+        parameters=lambda rng, _: draw_counts_prior(rng, _counts(3).concentration, _counts(3).rate),
     ),
     "mixed": replace(
         SIMULATED["mixed"],

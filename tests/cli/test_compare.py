@@ -153,6 +153,7 @@ def test_flags_override_the_guess(capsys, table):
 ONE_KIND = {
     "gaussian": "GaussianNB",
     "poisson": "PoissonNB",
+    "counts": "NegativeBinomialNB",
     "exponential": "ExponentialNB",
     "bernoulli": "BernoulliNB",
     "multinomial": "MultinomialNB",

@@ -31,6 +31,7 @@ FIXED = """
     decide check_independence prior_sensitivity run_nuts to_arviz fit_em fit_stream distributed save load
     CorruptModelError ImproperPosteriorError plots text datasets decision prior_predictive prequential
     from_counts sql WeightedNB terms loo_terms weight_table conformal estimate_prevalence explain value_of_information
+    NegativeBinomialNB BetaNegativeBinomial
     enable_cache top_words check_table SuspiciousColumnWarning prior_from_interval check_drift
     contrast parameter_sensitivity UnknownLevelWarning UndefinedProbabilityWarning NoWeightsWarning CopiedRowsWarning
     NotOfferedError TooManyNumbersError ForkedError dependence_ratio

@@ -23,7 +23,8 @@ RESULTS = """
     analysis.conformal.PredictionSets analysis.prevalence.Prevalence weights.terms.Terms weights.terms.Weights
     analysis.drift.DriftStatistics analysis.predictive.PredictiveCheck estimators.latent.EM streaming.read_table
     streaming.read_arrays sampling.diagnostic_tests.DiagnosticTests encoding.priors.IntervalPrior
-    families.EmpiricalNormal families.EmpiricalRate families.EmpiricalDuration families.IndependentCuts
+    families.EmpiricalNormal families.EmpiricalRate families.EmpiricalCounts
+    families.EmpiricalDuration families.IndependentCuts
 """.split()  # noqa: SIM905
 
 # Whose methods are for the package itself, and documented where their protocol is.

@@ -55,6 +55,7 @@ WEIGHTED = {
 EVERY = NAMED_ALPHA | {
     "GaussianNB": (bnb.GaussianNB, NUMBERS),
     "PoissonNB": (bnb.PoissonNB, COUNTS),
+    "NegativeBinomialNB": (bnb.NegativeBinomialNB, COUNTS),
     "ExponentialNB": (bnb.ExponentialNB, NUMBERS),
     "BinnedNB": (bnb.BinnedNB, NUMBERS),
     "TreeAveragedNB": (bnb.TreeAveragedNB, X),

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from functools import partial
+
 import numpy as np
 import pandas as pd
 import pytest
@@ -12,7 +14,7 @@ from sklearn.base import clone
 
 import bayesnb as bnb
 from bayesnb.encoding.table import Positions
-from bayesnb.families import EmpiricalDuration, EmpiricalNormal, EmpiricalRate
+from bayesnb.families import EmpiricalCounts, EmpiricalDuration, EmpiricalNormal, EmpiricalRate
 from tests.encoding.test_labelled_vectors import CLASSES, COUNTS, NUMBERS, Y, assert_same_model
 from tests.raises import refused
 
@@ -20,6 +22,13 @@ NORMAL = bnb.NormalInverseGamma(loc=1.0, kappa=0.5, concentration=2.0, rate=3.0)
 FAMILIES = {
     "GaussianNB": (bnb.GaussianNB, NORMAL, EmpiricalNormal("pooled", 2.0), NUMBERS),
     "PoissonNB": (bnb.PoissonNB, bnb.GammaPoisson(2.0, 0.5), EmpiricalRate(3.0), COUNTS),
+    # Under dispersion="evidence" the columns share the weights of the dispersions.
+    "NegativeBinomialNB": (
+        partial(bnb.NegativeBinomialNB, dispersion=1.5),
+        bnb.BetaNegativeBinomial(2.0, 0.5),
+        EmpiricalCounts(3.0),
+        COUNTS,
+    ),
     "ExponentialNB": (bnb.ExponentialNB, bnb.GammaExponential(1.5, 2.0), EmpiricalDuration(2.0), NUMBERS),
 }
 every_family = pytest.mark.parametrize("name", FAMILIES)

@@ -49,12 +49,16 @@ def _tables() -> dict[str, Any]:
         "MultinomialNB": counts,
         "GaussianNB": rng.normal(shift, 1, (N, 4)),
         "PoissonNB": counts,
+        "NegativeBinomialNB": counts,
         "ExponentialNB": rng.exponential(1 + shift, (N, 4)),
         "MixedNB": rng.normal(shift, 1, (N, 4)),
     }
 
 
-NAMES = ("CategoricalNB", "BernoulliNB", "MultinomialNB", "GaussianNB", "PoissonNB", "ExponentialNB", "MixedNB")
+NAMES = (
+    *("CategoricalNB", "BernoulliNB", "MultinomialNB", "GaussianNB", "PoissonNB", "NegativeBinomialNB"),
+    *("ExponentialNB", "MixedNB"),
+)
 CASES = {name: Case(getattr(bnb, name), table, _labels()) for name, table in _tables().items()}
 
 

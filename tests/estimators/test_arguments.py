@@ -274,6 +274,7 @@ ALPHAS = ("CategoricalNB", "BernoulliNB", "MultinomialNB")
 PRIORS = {
     "GaussianNB": (bnb.NormalInverseGamma, {"loc": 0.0, "kappa": 1.0, "concentration": 1.0, "rate": 1.0}),
     "PoissonNB": (bnb.GammaPoisson, {"concentration": 1.0, "rate": 1.0}),
+    "NegativeBinomialNB": (bnb.BetaNegativeBinomial, {"concentration": 1.0, "rate": 1.0}),
 }
 
 

@@ -38,6 +38,7 @@ KINDS = {
     "integers": Declared(lambda: bnb.CategoricalNB(categories=[range(4)] * 2), NUMBERS.round().astype(int)),
     "gaussian": Declared(lambda: bnb.GaussianNB(prior=NORMAL), NUMBERS),
     "poisson": Declared(lambda: bnb.PoissonNB(prior=bnb.GammaPoisson(2.0, 1.0)), NUMBERS.round()),
+    "counts": Declared(lambda: bnb.NegativeBinomialNB(prior=bnb.BetaNegativeBinomial(2.0, 1.0)), NUMBERS.round()),
     "bernoulli": Declared(lambda: bnb.BernoulliNB(), NUMBERS),
     "words": Declared(lambda: bnb.MultinomialNB(alpha=[0.5, 2.0]), sp.csr_array(NUMBERS.round())),
     "binned": Declared(lambda: bnb.BinnedNB(edges=[[0.0, 1.0]] * 2), NUMBERS),

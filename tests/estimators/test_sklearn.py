@@ -29,6 +29,7 @@ def fails(estimator) -> dict[str, str]:
     [
         *(bnb.CategoricalNB(), bnb.MultinomialNB(), bnb.GaussianNB()),
         *(bnb.BernoulliNB(), bnb.PoissonNB(), bnb.ExponentialNB(), bnb.BinnedNB(), bnb.MixedNB()),
+        bnb.NegativeBinomialNB(),
         *(bnb.FeatureAveragedNB(), bnb.FeatureAveragedNB(bnb.GaussianNB())),
     ],
     expected_failed_checks=fails,
@@ -47,6 +48,7 @@ def test_check_estimator(estimator, check):
     [
         bnb.GaussianNB(prior=bnb.NormalInverseGamma(np.zeros(4), np.ones(4), 2.0, np.ones(4))),
         bnb.PoissonNB(prior=bnb.GammaPoisson(2.0, 1.0)),
+        bnb.NegativeBinomialNB(prior=bnb.BetaNegativeBinomial(2.0, 1.0), dispersion=[1.0, 2.0, 3.0, 4.0]),
         bnb.MultinomialNB(alpha=bnb.Dirichlet(np.full((1, 4), 0.5), np.zeros(4, int), 1)),
         bnb.CategoricalNB(alpha=np.array([1.0, 2.0, 0.5, 1.0]), class_prior=[0.2, 0.3, 0.5]),
     ],

@@ -180,6 +180,7 @@ def oracle(X, y, known):
 MODELS = {
     "GaussianNB": (lambda: bnb.GaussianNB(), ["gain", "age"]),
     "PoissonNB": (lambda: bnb.PoissonNB(), ["gain"]),
+    "NegativeBinomialNB": (lambda: bnb.NegativeBinomialNB(), ["gain"]),
     "BinnedNB": (lambda: bnb.BinnedNB(), ["gain", "age"]),
     "MixedNB": (lambda: bnb.MixedNB(), ["gain", "age", "colour"]),
     "FeatureAveragedNB": (lambda: bnb.FeatureAveragedNB(bnb.MixedNB()), ["gain", "age", "colour"]),

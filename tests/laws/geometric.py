@@ -44,6 +44,10 @@ class Failures(Additive):
         return self.remove(Failures(weight, weight * cells))
 
     @classmethod
+    def from_cells(cls, x: Any, weight: Any = 1.0) -> Failures:
+        return cls(weight, weight * x)
+
+    @classmethod
     def from_moments(cls, count: Any, mean: Any, m2: Any) -> Failures:
         return cls(count, count * mean)
 

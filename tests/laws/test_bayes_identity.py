@@ -11,8 +11,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 from scipy import stats
 
-from bayesnb import Dirichlet, GammaExponential, GammaPoisson, NormalInverseGamma
+from bayesnb import BetaNegativeBinomial, Dirichlet, GammaExponential, GammaPoisson, NormalInverseGamma
 from bayesnb.families import Known
+from bayesnb.families.negative_binomial import DISPERSIONS
 from tests.strategies import CLASSES, KINDS, Problem, problems
 
 # -- θ, and its densities ------------------------------------------------------------------------
@@ -31,6 +32,9 @@ def draw_theta(family: Any, rng: np.random.Generator) -> Any:
     if isinstance(family, NormalInverseGamma):
         sigma2 = family.rate / rng.gamma(family.concentration)
         return rng.normal(family.loc, np.sqrt(sigma2 / family.kappa)), sigma2
+    if isinstance(family, BetaNegativeBinomial):
+        r = np.take(DISPERSIONS, rng.integers(len(DISPERSIONS), size=family.rate.shape))
+        return rng.gamma(family.concentration + 0.5) / family.rate, r
     assert isinstance(family, GammaPoisson | GammaExponential)
     return rng.gamma(family.concentration + 0.5) / family.rate
 
@@ -50,6 +54,11 @@ def log_density(family: Any, theta: Any) -> float:
         mu, sigma2 = theta
         normal = stats.norm.logpdf(mu, family.loc, np.sqrt(sigma2 / family.kappa))
         return float(np.sum(normal + stats.invgamma.logpdf(sigma2, family.concentration, scale=family.rate)))
+    if isinstance(family, BetaNegativeBinomial):
+        rate, r = theta
+        log_prob = np.asarray(family.log_prob())[r[..., None] == DISPERSIONS].reshape(r.shape)
+        density = stats.betaprime.logpdf(rate, family.concentration, 1 + family.rate * r, scale=r)
+        return float(np.sum(log_prob + density))
     return float(np.sum(stats.gamma.logpdf(theta, family.concentration, scale=1 / family.rate)))
 
 
@@ -78,6 +87,12 @@ def log_normal(theta: Any, cells: np.ndarray) -> float:
 
 def log_poisson(theta: np.ndarray, cells: np.ndarray) -> float:
     return sum(stats.poisson.logpmf(int(x), rate) for x, rate in zip(cells, theta, strict=True) if not np.isnan(x))
+
+
+def log_counts(theta: Any, cells: np.ndarray) -> float:
+    rates, dispersions = theta
+    columns = zip(cells, rates, dispersions, strict=True)
+    return sum(stats.nbinom.logpmf(int(x), r, r / (r + rate)) for x, rate, r in columns if not np.isnan(x))
 
 
 def log_exponential(theta: np.ndarray, cells: np.ndarray) -> float:
@@ -119,6 +134,7 @@ def log_row(kind: str, nb: Any, thetas: list, row: Any) -> float:
         "multinomial": log_multinomial,
         "gaussian": log_normal,
         "poisson": log_poisson,
+        "overdispersed": log_counts,
         "exponential": log_exponential,
     }
     return density[kind.split()[-1]](thetas[0], row)

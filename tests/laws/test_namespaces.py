@@ -28,6 +28,7 @@ KINDS = {
     "words": (bnb.MultinomialNB(), LEVELS),
     "normal": (bnb.GaussianNB(), NUMBERS),
     "poisson": (bnb.PoissonNB(), LEVELS),
+    "negative binomial": (bnb.NegativeBinomialNB(), LEVELS),
     "exponential": (bnb.ExponentialNB(), abs(NUMBERS)),
     "binned": (bnb.BinnedNB(cells=4), NUMBERS),
     "averaged levels": (bnb.FeatureAveragedNB(bnb.CategoricalNB()), HOLES),

@@ -29,6 +29,7 @@ MIXED = pd.DataFrame({"a": NUMBERS[:, 0], "b": LEVELS[:, 0].astype(str), "c": NU
 ESTIMATORS: dict[str, tuple[Any, Any]] = {
     "gaussian": (bnb.GaussianNB(), NUMBERS),
     "poisson": (bnb.PoissonNB(), LEVELS),
+    "negative binomial": (bnb.NegativeBinomialNB(), LEVELS),
     "exponential": (bnb.ExponentialNB(), np.abs(NUMBERS) + 0.1),
     "categorical": (bnb.CategoricalNB(), LEVELS),
     "known classes": (bnb.CategoricalNB(class_prior=[0.2, 0.3, 0.5]), LEVELS),

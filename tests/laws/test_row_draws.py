@@ -121,6 +121,7 @@ ESTIMATORS: dict[str, tuple[Any, Any]] = {
     "multinomial": (bnb.MultinomialNB(), WORDS.toarray() * 2),
     "exponential": (bnb.ExponentialNB(), np.exp(NUMBERS)),
     "poisson": (bnb.PoissonNB(), WORDS.toarray() + 1.0),
+    "negative binomial": (bnb.NegativeBinomialNB(dispersion=1.5), WORDS.toarray() + 1.0),
     "mixed": (bnb.MixedNB(), pd.concat([LEVELS, NUMBERS], axis=1)),
     "binned": (bnb.BinnedNB(), NUMBERS),
     "kdb": (bnb.KDB(), pd.concat([LEVELS, NUMBERS], axis=1)),

@@ -87,6 +87,7 @@ KINDS = {
     "multinomial": Kind(lambda: bnb.MultinomialNB(), COUNTS, (count,) * 3),
     "gaussian": Kind(lambda: bnb.GaussianNB(), NUMBERS, (number,) * 3),
     "poisson": Kind(lambda: bnb.PoissonNB(), COUNTS, (count,) * 3),
+    "negative binomial": Kind(lambda: bnb.NegativeBinomialNB(), COUNTS, (count,) * 3),
     "exponential": Kind(lambda: bnb.ExponentialNB(), abs(NUMBERS), (count,) * 3),
     "binned": Kind(lambda: bnb.BinnedNB(cells=4), NUMBERS * [[1.0, np.nan, 1.0]], (number,) * 3),
     "given edges": Kind(lambda: bnb.BinnedNB(edges=[[0.0, 1.0]] * 3), NUMBERS * [[1.0, np.nan, 1.0]], (number,) * 3),

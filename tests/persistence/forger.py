@@ -259,6 +259,12 @@ def _complaints_of_statistics(nb: Any, n_classes: int) -> list[str]:
         sizes = _sizes(columns, kind)
         for field in vars(block):
             values = getattr(block, field)
+            if field == "tail":  # has an axis of counts, too
+                if (np.diff(values, prepend=block.count[..., None], axis=-1) > 1e-9).any():
+                    found.append("tail")
+                values = values.sum(axis=-1)
+                if not np.allclose(values, block.total):
+                    found.append("total")
             if values.shape != (n_classes, sum(sizes)) or values.dtype != np.float64 or not np.isfinite(values).all():
                 return [f"{field} of {kind}"]
             if field != "mean" and (values < 0).any():

@@ -57,6 +57,7 @@ MODELS: dict[str, tuple[Any, Any]] = {
     "Gaussian": (lambda: bnb.GaussianNB(prior="within"), NUMBERS),
     "Gaussian, own prior": (lambda: bnb.GaussianNB(prior=PRIOR), NUMBERS),
     "Poisson": (lambda: bnb.PoissonNB(estimate="mean"), LEVELS),
+    "negative binomial": (lambda: bnb.NegativeBinomialNB(dispersion=[0.5, 2.0, 8.0]), LEVELS),
     "exponential": (lambda: bnb.ExponentialNB(estimate="map"), LEVELS),
     "binned": (lambda: bnb.BinnedNB(cells=4), NUMBERS),
     "TAN of numbers": (lambda: bnb.TAN(numbers="binned", cells=4), NUMBERS),

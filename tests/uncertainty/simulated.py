@@ -13,7 +13,7 @@ from typing import Any
 
 import numpy as np
 import pandas as pd
-from scipy.special import logsumexp
+from scipy.special import gammaln, logsumexp
 
 import bayesnb as bnb
 
@@ -23,6 +23,7 @@ LEVELS = (3, 2, 4)  # of the categorical features
 WORDS, LENGTH = 5, 6  # a document has six of five words
 NORMAL = bnb.NormalInverseGamma(1.0, 0.5, 2.5, 3.0)
 POISSON = bnb.GammaPoisson(2.0, 0.7)
+COUNTS = bnb.BetaNegativeBinomial(4.0, 6.0)
 
 
 @dataclass(frozen=True)
@@ -167,6 +168,23 @@ def _make_mixed(**options: Any) -> Any:
     )
 
 
+def draw_counts_prior(rng: np.random.Generator, a: np.ndarray, b: np.ndarray) -> Parameters:
+    """Dispersions of which 1/√r is half-Cauchy, on the grid of the model, and rates r G(a)/G(1 + b r)."""
+    grid = 2.0 ** np.arange(-4.0, 10.5, 0.5)
+    r = rng.choice(grid, a.shape, p=np.sqrt(grid) / (1 + grid) / np.sum(np.sqrt(grid) / (1 + grid)))
+    return {"rate": (r * rng.gamma(a) / rng.gamma(1.0 + b * r))[None], "dispersion": r[None]}
+
+
+def _draw_counts(rng: np.random.Generator, rate: np.ndarray, r: np.ndarray) -> np.ndarray:
+    return rng.poisson(rate * rng.gamma(r) / r).astype(float)
+
+
+def _negative_binomial(rate: np.ndarray, r: np.ndarray, X: np.ndarray) -> np.ndarray:
+    rate, r, X = rate[:, None], r[:, None], X[:, None]
+    cells = gammaln(X + r) - gammaln(r) + X * np.log(rate / (r + rate)) - r * np.log1p(rate / r)
+    return np.nansum(cells, axis=-1)
+
+
 SIMULATED = {
     "categorical": Simulated(
         lambda **options: bnb.CategoricalNB(categories=[list(range(size)) for size in LEVELS], **options),
@@ -201,6 +219,13 @@ SIMULATED = {
         lambda rng, n: {"rate": _rates(rng, n, 3)},
         lambda rng, p, label: rng.poisson(p["rate"][0][label]).astype(float),
         lambda p, X: _poisson(p["rate"], X),
+        np.array([[1.0, 1, 1], [3, 3, 3], [0, 2, 7]]),
+    ),
+    "negative binomial": Simulated(
+        lambda **options: bnb.NegativeBinomialNB(prior=COUNTS, **options),
+        lambda rng, n: draw_counts_prior(rng, np.full((n, 3), 4.0), np.full((n, 3), 6.0)),
+        lambda rng, p, label: _draw_counts(rng, p["rate"][0][label], p["dispersion"][0][label]),
+        lambda p, X: _negative_binomial(p["rate"], p["dispersion"], X),
         np.array([[1.0, 1, 1], [3, 3, 3], [0, 2, 7]]),
     ),
     "mixed": Simulated(

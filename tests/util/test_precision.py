@@ -9,7 +9,7 @@ import pandas as pd
 import pytest
 import scipy.sparse as sp
 
-from bayesnb import BernoulliNB, CategoricalNB, GaussianNB, MixedNB, MultinomialNB, PoissonNB
+from bayesnb import BernoulliNB, CategoricalNB, GaussianNB, MixedNB, MultinomialNB, NegativeBinomialNB, PoissonNB
 from tests.strategies import thorough
 
 RNG = np.random.default_rng(0)
@@ -27,6 +27,7 @@ CASES = {
     "sparse multinomial": (lambda: MultinomialNB(), sp.csr_array(COUNTS)),
     "gaussian": (lambda: GaussianNB(), REALS),
     "poisson": (lambda: PoissonNB(class_prior=[0.2, 0.3, 0.5]), COUNTS),
+    "negative binomial": (lambda: NegativeBinomialNB(), COUNTS),
     "mixed": (lambda: MixedNB(poisson="n", multinomial=["w"]), FRAME),
 }
 every_kind = pytest.mark.parametrize("kind", thorough(CASES, ("categorical",)))

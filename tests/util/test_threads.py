@@ -29,7 +29,7 @@ holes = np.where(rng.random(reals.shape) < 0.1, np.nan, reals)
 words = sp.csr_array(rng.poisson(0.1, (n, 300)))
 CASES = [
     (bnb.CategoricalNB(), levels), (bnb.BernoulliNB(), words), (bnb.MultinomialNB(), words), (bnb.GaussianNB(), reals),
-    (bnb.GaussianNB(), holes), (bnb.PoissonNB(), levels), (bnb.BinnedNB(), reals),
+    (bnb.GaussianNB(), holes), (bnb.PoissonNB(), levels), (bnb.NegativeBinomialNB(), levels), (bnb.BinnedNB(), reals),
 ]
 for nb, X in CASES:
     nb.fit(X, y, weight)

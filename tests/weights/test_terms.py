@@ -22,6 +22,7 @@ CELLS = {
     "gaussian, pooled": (bnb.GaussianNB(prior="pooled", estimate="mean"), NUMBERS),
     "gaussian, fixed": (bnb.GaussianNB(prior=bnb.NormalInverseGamma(0.0, 0.5, 2.0, 1.0)), NUMBERS),
     "poisson": (bnb.PoissonNB(), holed(COUNTS)),
+    "negative binomial": (bnb.NegativeBinomialNB(), holed(COUNTS)),
     "exponential": (bnb.ExponentialNB(), abs(NUMBERS)),
     "mixed": (
         bnb.MixedNB(gaussian=[0, 1], poisson=[2], categorical=[3]),
