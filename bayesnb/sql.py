@@ -11,6 +11,7 @@ from typing import Any, Literal
 import numpy as np
 
 from bayesnb import kernels
+from bayesnb._util import arguments
 from bayesnb._util.arguments import bad_argument, require_choice, require_iterable, shown
 from bayesnb._util.precision import float64
 from bayesnb.encoding.levels import is_missing, to_python
@@ -335,11 +336,16 @@ class Terms:
     """Cell of each feature that has levels, in or outside of the model."""
     numbers: dict[int, str] = field(default_factory=dict)
     """Each feature that is a number, in or outside of the model, with the SQL of what a finite `{x}` must also meet."""
+    exposures: set[int] = field(default_factory=set)
+    """Those of `numbers` that must not be missing."""
 
     def add_columns(self, columns: Any) -> None:
         """Add the features of a block, those outside of its terms included, to the features that are read."""
         if _has_densities(columns):
             self.numbers.update(dict.fromkeys(map(int, columns.index), " AND {x} >= 0" * columns.family.nonnegative))
+            self.exposures.update(columns.auxiliary)
+            least, greatest = number(1 / arguments.GREATEST), number(arguments.GREATEST)
+            self.numbers.update(dict.fromkeys(columns.auxiliary, f" AND {{x}} >= {least} AND {{x}} <= {greatest}"))
             return
         is_binary = columns.kind == "bernoulli" and columns.threshold is None
         for cell in (_cell(columns.base, f) for f in range(len(columns.base.index))):
@@ -449,6 +455,7 @@ def _add_densities(terms: Terms, columns: Any, likelihood: Any, weight: np.ndarr
         other = "estimate='mean', or " * hasattr(columns.family.likelihood, "sql")
         raise NotImplementedError(f"sql.score cannot write {kind}. Use {other}predict_proba.")
     parameters = {name: np.asarray(value) for name, value in likelihood.parameters().items()}
+    times_exposure = "".join(f" * p.x{j}" for j in columns.auxiliary)
     for f, (j, name) in enumerate(zip(columns.index, columns.names, strict=True)):
         of_class = []
         for c in range(len(terms.log_class)):
@@ -459,7 +466,7 @@ def _add_densities(terms: Terms, columns: Any, likelihood: Any, weight: np.ndarr
             names = {key: number(value) for key, value in values.items()}
             limits = sorted((IMPOSSIBLE, CERTAIN), reverse=bool(weight[f] < 0))
             names.update(zip(("unit", "impossible", "certain"), map(number, (weight[f] * UNIT, *limits)), strict=True))
-            of_class.append(likelihood.sql[last == 0].format(x=f"p.x{j}", **names))
+            of_class.append(likelihood.sql[last == 0].format(x=f"p.x{j}", times_exposure=times_exposure, **names))
         if weight[f]:
             terms.densities.append((int(j), of_class))
 
@@ -730,7 +737,8 @@ class _Query:
             # SQLite compares the text '-1.5' as a number with a CAST, and as a text with the negative of one.
             is_right = f"{name} <= {GREATEST} AND {name} >= {LEAST}{condition.format(x=value)}"
             columns.append(f"CASE WHEN {is_right} THEN {value} END AS x{j}")
-            refused.append(f"CASE WHEN {name} IS NULL OR ({is_right}) OR ({is_nan}) THEN 0 ELSE 1 END")
+            may_lack = "" if j in self.terms.exposures else f"{name} IS NULL OR ({is_nan}) OR "
+            refused.append(f"CASE WHEN {may_lack}({is_right}) THEN 0 ELSE 1 END")
         self.select("cells", [*columns, f"{add(refused)} AS refused"], source=f"{table} AS r")
 
     def _look_up(self, features: Sequence[str]) -> None:

@@ -155,6 +155,11 @@ def read_cells(fitted: Fitted, X: object, y: object, chosen: set[int]) -> tuple[
             cells += _cells_of_levels(block.base, prior, present.tocsr()[order].tocsc(), at)
         elif hasattr(x := block_rows.piece(0, table.n_rows, table.n_rows), "code"):
             cells += _cells_of_levels(block.base, prior, np.asarray(x.code)[order], at)
+        elif block.auxiliary:
+            raise NotImplementedError(
+                "check_independence does not read exposures, by which counts of a row depend on each other. Use "
+                'posterior_predictive_check(statistic="association"), which replicates rows at their exposures.'
+            )
         elif hasattr(prior.statistics, "from_moments"):
             values = np.asarray(x.values if isinstance(x, Complete) else x)[order].astype(np.float64)
             cells.append(NumberCells(index, values, _class_means(values, bounds), prior).take(at))

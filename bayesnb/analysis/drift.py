@@ -753,7 +753,8 @@ def _read_training(
     with_cells = set() if cells is None else set(compress(number_columns(blocks), cells.resolve()))
     rank = [(c.network is None) * (1 + (c.role is None)) for c in blocks]
     order = np.argsort(rank, kind="stable").tolist()
-    owners = {j: b for b in order for j in blocks[b].index if j not in with_cells}.values()
+    # The variance of counts of unequal exposures is not known from their mean.
+    owners = {j: b for b in order for j in blocks[b].index if j not in with_cells and not blocks[b].auxiliary}.values()
     used = [b for b in order if b in owners]
     kinds, counts, class_count, classes = [], [], statistics.class_count, fitted.encoding.classes
     for columns, block in ((blocks[b], statistics.blocks[b]) for b in used):
@@ -771,6 +772,7 @@ def _read_training(
 def _name_columns(fitted: Fitted) -> tuple[str, ...]:
     """Return the name and the kind of each column of X."""
     kinds = {j: c.kind for c in fitted.encoding.blocks for j in c.base.index}
+    kinds |= {j: "exposure" for c in fitted.encoding.blocks for j in c.base.auxiliary}
     return tuple(f"{name} ({kinds[j]})" for j, name in enumerate(fitted.encoding.feature_names))
 
 

@@ -682,6 +682,11 @@ def _table_answers(fitted: Fitted, b: int, rows: Any, asked: list[int]) -> Answe
     """Yield for each `asked` column of block b, without parents, the rows that lack it and one answer for all."""
     columns, model = fitted.encoding.blocks[b], fitted.posterior
     weight = np.broadcast_to(1.0 if model.weights is None else model.weights.blocks[b], len(columns.index))
+    if columns.auxiliary and asked:
+        raise NotImplementedError(
+            f"value_of_information: column {shown(columns.names[asked[0]])} is a count, whose distribution differs "
+            "between rows by their exposure. Name other columns in features=."
+        )
     distribution = _number_distribution if columns.axis()[1] is None else _level_distribution
     for k in asked:
         proba, log_prob = distribution(columns, model.blocks[b], k)

@@ -22,6 +22,7 @@ from bayesnb._util.terminal import progress
 from bayesnb.analysis.dependence import require_pair
 from bayesnb.encoding import Encoding
 from bayesnb.encoding.levels import to_python
+from bayesnb.families import Exposed
 from bayesnb.families.arrays import kernel, map_leading_axis, xp
 from bayesnb.families.protocol import Prior, Variates
 from bayesnb.fitted.scoring import map_rows, pad, pad_statistics
@@ -693,7 +694,8 @@ def prior_predictive(nb: Classifier, draws: int = 1000, seed: Seed = 0) -> np.nd
     Parameters
     ----------
     nb : fitted classifier of bayesnb
-        A classifier whose prior and levels are used, and for multinomial features the rounded mean total of the rows.
+        A classifier whose prior and levels are used, and for multinomial features the rounded mean total of the rows,
+        for counts with an exposure its mean.
     draws : int
         Number of draws.
     seed : int, JAX key, RandomState or Generator
@@ -756,8 +758,11 @@ def _draw_label_probability(
     for columns, family, counted in zip(encoding.blocks, model.blocks, statistics.blocks, strict=True):
         likelihood = jax.tree.map(np.asarray, _draw_likelihood(family, draws, rng))
         of_label = jax.tree.map(lambda parameter: parameter[each, label], likelihood)
-        total = round(float(counted.count.sum() / n_rows)) if columns.one_simplex and n_rows else 1
-        cells = simulate_cells(columns, family, of_label, rng, total)
+        total: Any = round(float(counted.count.sum() / n_rows)) if columns.one_simplex and n_rows else 1
+        if columns.auxiliary and n_rows:
+            total = counted.exposure.sum() / counted.count.sum()
+        cells: Any = simulate_cells(columns, family, of_label, rng, total)
+        cells = Exposed(cells, np.full((draws, 1), total)) if columns.auxiliary else cells
         score = score + np.asarray(likelihood.cells(cells[:, None])).sum(axis=-1)
     with np.errstate(invalid="ignore"):
         return np.asarray(np.exp(score[each, label] - logsumexp(score, axis=1)))

@@ -17,6 +17,7 @@ from bayesnb.encoding.columns import (
     CellColumns,
     Columns,
     CountColumns,
+    ExposedColumns,
     LevelColumns,
     RealColumns,
     Unknown,
@@ -78,12 +79,12 @@ class Encoding:
         self.classes.check()
         if not len(self.classes) or not self.blocks:
             raise ValueError(f"The encoding has {len(self.classes)} classes and {len(self.blocks)} blocks of columns.")
-        alone = [j for b in self.blocks if b.network is None and b.role is None for j in b.index]
+        alone = [j for b in self.blocks if b.network is None and b.role is None for j in (*b.index, *b.auxiliary)]
         if len(set(alone)) < len(alone):
             twice = next(j for j in alone if alone.count(j) > 1)
             raise ValueError(f"Each column of X must be in one block of columns. Column {twice} is in two blocks.")
         bases = self._bases()
-        index = sorted({j for base in bases for j in base.index})
+        index = sorted({j for base in bases for j in (*base.index, *base.auxiliary)})
         if index != list(range(len(index))) or len(index) != self.n_features:
             raise ValueError(f"X has {self.n_features} columns, and its blocks have {len(index)}. Put each in a block.")
         for block, base in zip(self.blocks, bases, strict=True):
@@ -98,7 +99,8 @@ class Encoding:
     def blank(self, owner: str) -> Table:
         """Return a table without rows that has these columns; `owner` is the name of the estimator for messages."""
         bases = self._bases()
-        names: Sequence[str] = bases[0].names if len(bases) == 1 else tuple(self.feature_names)
+        is_whole = len(bases) == 1 and not bases[0].auxiliary
+        names: Sequence[str] = bases[0].names if is_whole else tuple(self.feature_names)
         data = [np.empty(0)] * self.n_features
         return Table(data, names, 0, owner, numeric_columns(self.blocks))
 
@@ -236,6 +238,8 @@ class Encoding:
     def feature_names(self) -> list[str]:
         """Names of the columns of X, in their order."""
         named = {j: name for base in self._bases() for j, name in zip(base.index, base.names, strict=True)}
+        for base in self._bases():
+            named |= base.auxiliary
         return [named[j] for j in sorted(named)]
 
     def positions(self, features: Iterable[Any], argument: str = "features") -> set[int]:
@@ -303,9 +307,10 @@ class Encoding:
         kinds = {
             j: block.kind for block in self.blocks if block.network is None and not block.role for j in block.index
         }
+        kinds |= {j: "exposure" for base in self._bases() for j in base.auxiliary}
         numeric = numeric_columns(self.blocks)
         for j in sorted(priors.named_columns(argument, prior, self.feature_names)):
-            if not numeric[j] or (kind and kinds.get(j, kind) != kind):
+            if not numeric[j] or kinds.get(j) == "exposure" or (kind and kinds.get(j, kind) != kind):
                 is_kind = kinds.get(j, "categorical")
                 raise ValueError(
                     f"{argument} names the column {shown(self.feature_names[j])}, whose kind is {is_kind}. Remove the "
@@ -324,10 +329,14 @@ def numeric_columns(blocks: Iterable[Columns]) -> list[bool]:
 
 
 def number_columns(blocks: Iterable[Columns]) -> list[int]:
-    """Return the positions in X of the columns of numbers with a density, or with cells as levels, in order."""
+    """Return the positions in X of the columns of numbers with a density, or with cells as levels, in order.
+
+    Columns of exposures, by which densities are read, are among these.
+    """
     found: set[int] = set()
     for base in (block.base for block in blocks):
         is_real = isinstance(base, RealColumns)
+        found.update(base.auxiliary)
         found.update(base.index if is_real else (base.index[f] for f in np.flatnonzero(base.are_cells())))
     return sorted(found)
 
@@ -340,6 +349,7 @@ __all__ = [
     "ContextColumns",
     "CountColumns",
     "Encoding",
+    "ExposedColumns",
     "LevelColumns",
     "Levels",
     "MarginColumns",

@@ -7,16 +7,18 @@ from collections.abc import Callable, Hashable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, fields, replace
 from functools import cached_property
 from itertools import compress, pairwise
+from types import MappingProxyType
 from typing import Any, ClassVar, Literal, NamedTuple, Self
 
 import numpy as np
 import scipy.sparse as sp
 
-from bayesnb._util.arguments import bad_argument, shown, to_numbers
+from bayesnb._util.arguments import GREATEST, bad_argument, shown, to_numbers
 from bayesnb._util.precision import float64
 from bayesnb._util.warnings import UnknownLevelWarning, warn
 from bayesnb.encoding.encoded_rows import (
     CodedRows,
+    ExposedRows,
     RealRows,
     Rows,
     WordRows,
@@ -90,8 +92,16 @@ class Columns(ABC):
     """Whether a row is several draws from one simplex, so that its cells are counts."""
     hyperparameter: Any = "alpha"
     """Name of the estimators' argument with the prior of such columns."""
+    auxiliary: Mapping[int, str] = MappingProxyType({})
+    """Names, by position in the table, of further columns that rows are read with, and that are no features."""
     may_be_suspicious = True
     """Whether `fit` remarks on such columns; False for indicators and counts, many of which may be equal."""
+
+    @property
+    def statistics(self) -> type[Any]:
+        """Type of the sufficient statistics."""
+        kind: type[Any] = self.family.statistics
+        return kind
 
     @property
     def network(self) -> Any:
@@ -339,12 +349,67 @@ class RealColumns(PlainColumns):
         if self.family.nonnegative and not table.is_sparse:
             values = np.asarray(values)
             table.check_nonnegative(values, self.index)
-        return RealRows(values, self.names, self.family.statistics)
+        return RealRows(values, self.names, self.statistics)
 
     def check(self) -> None:
         """Raise ValueError unless the family is one of numbers."""
         if not hasattr(self.family.statistics, "values"):
             raise ValueError(f"Columns of numbers must have a family of numbers; it is {self.family.__name__}.")
+
+
+@dataclass(frozen=True, eq=False)
+class ExposedColumns(RealColumns):
+    """Counts whose means are rates times the exposure of the row, which the column at the position `exposure` holds."""
+
+    exposure: int
+    exposure_name: str
+
+    @classmethod
+    def from_table(cls, table: Table, family: Any, exposure: object) -> Self:
+        """Return all columns of a table but the one that a user's argument `exposure` gives by name or position.
+
+        Raises ValueError if the table has no such column, or no other one.
+        """
+        at = table.position(exposure, "exposure")
+        if not (index := [j for j in range(len(table.names)) if j != at]):
+            raise ValueError(f"X has no column besides the exposure, {shown(table.names[at])}. Add columns of counts.")
+        return cls(*table.columns_at(index), family, at, table.names[at])
+
+    @property
+    def auxiliary(self) -> Mapping[int, str]:  # type: ignore[override]
+        """Name, by its position in the table, of the column with the exposures."""
+        return {self.exposure: self.exposure_name}
+
+    @property
+    def statistics(self) -> type[Any]:
+        """Type of the sufficient statistics, which sum exposures."""
+        kind: type[Any] = self.family.exposed_statistics
+        return kind
+
+    def rows(self, table: Table, policy: UnknownPolicy | None = None) -> ExposedRows:
+        """Return counts and exposures as rows; raise ValueError for a negative count. `policy` is not used."""
+        rows = super().rows(table)
+        return ExposedRows(rows.values, self.names, self.statistics, exposure=self.read_exposure(table))
+
+    def read_exposure(self, table: Table) -> np.ndarray:
+        """Return the exposures (N, 1); raise ValueError naming the first one that is missing, infinite or not positive.
+
+        As for numbers, the limits are 1e-75 and 1e75.
+        """
+        exposure = np.asarray(table.numbers([self.exposure], sparse=True), np.float64)
+        if (wrong := ~((exposure >= 1 / GREATEST) & (exposure <= GREATEST))[:, 0]).any():
+            row = int(np.argmax(wrong))
+            raise ValueError(
+                f"Input X, column {shown(self.exposure_name)}: the exposure of row {row} is {exposure[row, 0]:g}. It "
+                f"must be a positive number, from {1 / GREATEST:g} to {GREATEST:g}. Correct the cell, or drop the row."
+            )
+        return exposure
+
+    def check(self) -> None:
+        """Raise ValueError unless the family sums exposures."""
+        super().check()
+        if not hasattr(self.family, "exposed_statistics"):
+            raise ValueError(f"Columns with exposure must have a family of counts; it is {self.family.__name__}.")
 
 
 @dataclass(frozen=True, eq=False)

@@ -1,8 +1,8 @@
 """Encoded rows of blocks of columns, cut into pieces of rows that the kernels read.
 
-There are four kinds of storage: numbers (`RealRows`), codes of levels (`CodedRows`), codes with the parents of each
-feature (`NodeRows`), and sparse words (`WordRows`). Pieces are padded to a few sizes, so that the number of
-compilations does not depend on the data.
+There are five kinds of storage: numbers (`RealRows`), counts with exposures (`ExposedRows`), codes of levels
+(`CodedRows`), codes with the parents of each feature (`NodeRows`), and sparse words (`WordRows`). Pieces are padded to
+a few sizes, so that the number of compilations does not depend on the data.
 """
 
 from __future__ import annotations
@@ -10,7 +10,7 @@ from __future__ import annotations
 import math
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from functools import cached_property
 from graphlib import TopologicalSorter
 from typing import Any, Self
@@ -25,7 +25,18 @@ from bayesnb._util.precision import map_in_threads
 from bayesnb._util.terminal import rows_progress
 from bayesnb.encoding.levels import MISSING
 from bayesnb.encoding.table import SparseNumbers, StackedColumns, aligned, check_finite
-from bayesnb.families import Complete, Counts, LevelCounts, OneHot, PackedCounts, Pairs, Presence, Tails, empty_counts
+from bayesnb.families import (
+    Complete,
+    Counts,
+    Exposed,
+    LevelCounts,
+    OneHot,
+    PackedCounts,
+    Pairs,
+    Presence,
+    Tails,
+    empty_counts,
+)
 from bayesnb.families.protocol import no_rows
 from bayesnb.families.rows import joint_code
 from bayesnb.families.structures import BARREN, Network, NetworkCells
@@ -176,11 +187,26 @@ class RealRows(Rows):
         """Raise ValueError naming the first infinite cell."""
         check_finite(np.asarray(self.values), self.names)
 
-    def piece(self, start: int, stop: int, size: int) -> np.ndarray | Complete:
+    def piece(self, start: int, stop: int, size: int) -> Any:
         """(size, F) numbers of rows start … stop - 1, `Complete` if `checked` has found that none is NaN."""
         values = self.values[start:stop]
         complete = self.checked and check_finite(values, self.names, start=start)
         return Complete(pad_rows(values, size)) if complete else pad_rows(values, size)
+
+
+@dataclass(frozen=True, eq=False)
+class ExposedRows(RealRows):
+    """Counts, NaN where missing, with the positive exposure of each row, (N, 1)."""
+
+    exposure: np.ndarray = field(kw_only=True)
+
+    def take(self, index: np.ndarray) -> Self:
+        """Return the rows at these positions, or for which a mask (N,) is true."""
+        return replace(super().take(index), exposure=self.exposure[index])
+
+    def piece(self, start: int, stop: int, size: int) -> Exposed:
+        """Return rows start … stop - 1, padded to `size` rows by those of exposure 1."""
+        return Exposed(super().piece(start, stop, size), pad_rows(self.exposure[start:stop], size, 1.0))
 
 
 class LevelRows(Rows):

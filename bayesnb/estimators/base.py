@@ -105,10 +105,10 @@ class NaiveBayesClassifier(FittedClassifier):
     def _fit_rows(self, X: object, y: object, sample_weight: object, groups: object = None) -> Self:
         """Fit the classifier to labelled rows, in groups that random halves keep together; see `fit`."""
         updated = classifier_state.copy_unfitted(self)
-        batch = classifier_state.read_batch(updated, X, y, sample_weight, groups=groups).counted()
-        self._commit(updated, updated._encode(batch).count_levels())
+        encoded = updated._encode(classifier_state.read_batch(updated, X, y, sample_weight, groups=groups))
+        self._commit(updated, encoded.count_levels())
         self._warn_of_columns()
-        classifier_state.warn_of_suspicious_columns(self, batch)
+        classifier_state.warn_of_suspicious_columns(self, encoded)
         return self
 
     def partial_fit(self, X: object, y: object, classes: object = None, sample_weight: object = None) -> Self:

@@ -295,7 +295,7 @@ def warn_of_dates(nb: Any) -> None:
         )
 
 
-def warn_of_suspicious_columns(nb: Any, batch: Batch) -> None:
+def warn_of_suspicious_columns(nb: Any, batch: Batch | LabelledRows) -> None:
     """Warn of the suspicious columns of the rows to which a classifier was fitted, unless the fit is internal."""
     if not are_fits_internal():
         nb.encoding_.warn_of_suspicious_columns(batch.table, batch.label)

@@ -16,7 +16,7 @@ from bayesnb.encoding import Columns, Encoding, Levels, Rows, check_labels
 from bayesnb.encoding.levels import MOST_EXACT
 from bayesnb.estimators import classifier_state
 from bayesnb.estimators.base import NaiveBayesClassifier
-from bayesnb.families import LevelCounts
+from bayesnb.families import ExposedTotals, LevelCounts, Totals
 from bayesnb.fitted import counting
 from bayesnb.fitted.counting import Counted
 from bayesnb.fitted.state import NotOfferedError, read_columns
@@ -94,7 +94,10 @@ def from_counts(nb: NB, table: Any, *, log_base: float | None = None) -> NB:
     if depends := [columns for columns in encoding.blocks if has_base_measure(columns)]:
         if log_base is None:
             word = "the log multinomial coefficients of the rows"
-            sums = " and ".join({word if c.one_simplex else "-log x! of the cells": None for c in depends})
+            of_cells = [f"{'x log t ' * bool(c.auxiliary)}-log x! of the cells" for c in depends]
+            sums = " and ".join(
+                dict.fromkeys(word if c.one_simplex else s for c, s in zip(depends, of_cells, strict=True))
+            )
             raise ValueError(
                 f"{type(nb).__name__}: counts do not determine a term of log_evidence_, the sum of {sums}. Pass this "
                 "sum as log_base; log_base=0 is enough to compare models of the same rows."
@@ -190,7 +193,8 @@ class _Cells:
     def moments(self, columns: Columns, n_classes: int) -> Any:
         """Compute the statistics (C, F) of features of numbers; rows of the same class and feature are merged."""
         family: Any = columns.family.statistics
-        positions = [self.rows_of(name, with_levels=False, kind=columns.kind) for name in columns.names]
+        names = [*columns.names, *columns.auxiliary.values()]
+        positions = [self.rows_of(name, with_levels=False, kind=columns.kind) for name in names]
         rows, feature = np.concatenate(positions), np.repeat(np.arange(len(positions)), list(map(len, positions)))
         frame, label = self.frame.iloc[rows], self.class_index[rows]
         given = np.stack([self.count[rows], _read_numbers(frame, "mean"), _read_numbers(frame, "m2")])
@@ -201,7 +205,23 @@ class _Cells:
             fields[:, label[chosen], feature[chosen]] = given[:, chosen]
             with np.errstate(over="ignore", invalid="ignore"):  # `counting.check` refuses moments that overflow.
                 total = total.merge(family.from_moments(*fields))
-        return total
+        return _to_exposed(total, columns) if columns.auxiliary else total
+
+
+def _to_exposed(totals: Totals, columns: Columns) -> ExposedTotals:
+    """Return the statistics of counts from the totals (C, F + 1) of their columns and, last, of the exposures.
+
+    Raises ValueError if cells are missing, as the exposures of the other rows are not known then.
+    """
+    count, total, exposure = totals.count[:, :-1], totals.total[:, :-1], totals.total[:, -1:]
+    differs = ~np.isclose(count, totals.count[:, -1:], rtol=1e-9).all(axis=0)
+    if differs.any() or (exposure[totals.count[:, -1] > 0] <= 0).any():
+        names = [columns.names[int(np.argmax(differs))], *columns.auxiliary.values()]
+        raise ValueError(
+            f"table: the counts of features {' and '.join(map(shown, names))} differ, or exposures are not positive. "
+            "The sum of the exposures is only known where no cell is missing. Fit to the rows instead."
+        )
+    return ExposedTotals(count, total, np.broadcast_to(exposure, count.shape).copy())
 
 
 def _block_statistics(columns: Columns, sample: Rows, cells: _Cells, n_classes: int) -> Any:
@@ -247,7 +267,7 @@ def _make_sample(levels: dict[str, list[Hashable]]) -> pd.DataFrame:
     n = max(2, *map(len, levels.values()))
     cells: dict[str, Any] = {}
     for name, values in levels.items():
-        column: list[Any] = values or [0.0, 1.0]
+        column: list[Any] = values or [1.0, 2.0]
         cells[name] = np.empty(n, object if values else float)
         cells[name][:] = [column[i % len(column)] for i in range(n)]
     return pd.DataFrame(cells)

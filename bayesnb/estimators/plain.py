@@ -17,6 +17,7 @@ from bayesnb.encoding import (
     Columns,
     CountColumns,
     Encoding,
+    ExposedColumns,
     LevelColumns,
     Levels,
     RealColumns,
@@ -28,7 +29,7 @@ from bayesnb.encoding.columns import check_edges
 from bayesnb.encoding.priors import read_dispersion
 from bayesnb.encoding.table import is_labelled, match_columns, named_levels, read_labelled
 from bayesnb.estimators.base import NaiveBayesClassifier
-from bayesnb.estimators.classifier_state import ALPHA, CELLS, CLASS_ALPHA
+from bayesnb.estimators.classifier_state import ALPHA, CELLS, CLASS_ALPHA, Batch, LabelledRows
 from bayesnb.families import (
     BetaNegativeBinomial,
     Binned,
@@ -574,6 +575,7 @@ class GaussianNB(NumbersNB):
         return np.asarray(scoring.plug_in(self.posterior_.blocks[0]).sigma2)
 
 
+@dataclass(eq=False, repr=False)
 class PoissonNB(NumbersNB):
     r"""Naive Bayes for counts that are Poisson distributed given the class, with a gamma prior of the rates.
 
@@ -586,15 +588,16 @@ class PoissonNB(NumbersNB):
 
     where λ_cj is the expected count of feature j in a row of class c, and b is a rate. The posterior of λ_cj is Gamma(a
     + Σx, b + n), with Σx the sum of the counts and n the weight of the rows; see
-    docs/derivations/conjugate.md, "Poisson counts".
+    docs/derivations/conjugate.md, "Poisson counts". With `exposure`, the expected count in a row of exposure t is
+    λ_cj t, and the posterior Gamma(a + Σx, b + Σt).
 
     Parameters
     ----------
     prior : "pooled", GammaPoisson, EmpiricalRate, dict by column, or NaiveBayes, default "pooled"
         Prior of the rate of each feature, or a complete prior of the classifier. "pooled": empirical Bayes, with a = 1
-        and b = 1/mean, for the mean of the feature over all rows. A GammaPoisson is used as given; its fields are
-        scalars, (F,) or (C, F). A dict by column gives the prior of some columns, such as
-        `{"visits": GammaPoisson(...)}`, whose fields may also be dicts by class; the other columns have the default
+        and b = 1/mean, for the mean of the feature over all rows (with `exposure` that per unit, Σx/Σt). A GammaPoisson
+        is used as given; its fields are scalars, (F,) or (C, F). A dict by column gives the prior of some columns, such
+        as `{"visits": GammaPoisson(...)}`, whose fields may also be dicts by class; the other columns have the default
         prior, or that of the entry `None`.
     class_alpha : scalar, (C,) array, or dict or Series by class, default 1
         Concentration of the Dirichlet prior of the class probabilities π: one number for all classes, or one per class.
@@ -606,13 +609,17 @@ class PoissonNB(NumbersNB):
         Estimate of the parameters that predictions use. "predictive" integrates the parameters out (the posterior
         predictive distribution). "mean", "map" and "mle" plug in the posterior mean, the posterior mode and the maximum
         likelihood estimate. Here "predictive" is the negative binomial distribution.
+    exposure : str or int, optional
+        Name or position of the column of X with the exposure of each row, a positive number such as hours of
+        observation, trap nights, or reads of a sample. Counts are proportional to it; it is no feature itself, and says
+        nothing of the class. A row without exposure raises ValueError. Default: all rows have the same exposure.
 
     Attributes
     ----------
     feature_count_ : (C, F) array
-        Sum of the counts of each feature in each class.
+        Sum of the counts of each feature in each class. F does not include the column `exposure`.
     rate_ : (C, F) array
-        Posterior mean of each rate λ_cj, in counts per row.
+        Posterior mean of each rate λ_cj, in counts per row, or per unit of exposure.
     time_units_ : dict {column name: unit}
         Units of the columns of dates ("days" since 1970, UTC) and of durations ("seconds"); only if there are any.
     classes_ : (C,) array
@@ -654,9 +661,36 @@ class PoissonNB(NumbersNB):
            [0.87]]))
     >>> nb.predict_proba([[3]]).round(2)
     array([[0.68, 0.32]])
+
+    Calls in one hour and in five: three calls are many in one hour, and few in five.
+
+    >>> import pandas as pd
+    >>> X = pd.DataFrame({"calls": [0, 3, 4, 33], "hours": [1, 5, 1, 5]})
+    >>> nb = PoissonNB(exposure="hours").fit(X, ["quiet", "quiet", "busy", "busy"])
+    >>> nb.rate_.round(2)  # calls an hour
+    array([[6.03],
+           [0.63]])
+    >>> nb.predict_proba(pd.DataFrame({"calls": [3, 3], "hours": [1, 5]})).round(2)
+    array([[0.77, 0.23],
+           [0.  , 1.  ]])
     """
 
+    _: KW_ONLY
+    exposure: object = None
+
     family = GammaPoisson
+
+    def _columns(self, table: Table) -> tuple[Columns, ...]:
+        """Return one block of all columns of a table, but for that of exposures."""
+        if self.exposure is None:
+            return super()._columns(table)
+        return (ExposedColumns.from_table(table, self.family, self.exposure),)
+
+    def _encode(self, batch: Batch, columns: tuple[Columns, ...] | None = None) -> LabelledRows:
+        """Encode the rows of positive weight of a batch, whose other rows must have exposures too."""
+        if self.exposure is not None:
+            ExposedColumns.from_table(batch.table, self.family, self.exposure).read_exposure(batch.table)
+        return super()._encode(batch, columns)
 
     @property
     def feature_count_(self) -> np.ndarray:
@@ -665,7 +699,7 @@ class PoissonNB(NumbersNB):
 
     @property
     def rate_(self) -> np.ndarray:
-        """Posterior mean of each rate λ, (C, F), in counts per row."""
+        """Posterior mean of each rate λ, (C, F), in counts per row, or per unit of exposure."""
         return np.asarray(scoring.plug_in(self.posterior_.blocks[0]).rate)
 
 

@@ -6,7 +6,15 @@ from bayesnb.families.averaged import Averaged, AveragedCells, AveragedLevels, E
 from bayesnb.families.binned import Binned, IndependentCuts
 from bayesnb.families.contexts import ContextsOfRows, ContextTree
 from bayesnb.families.dirichlet import Dirichlet, Known
-from bayesnb.families.gamma import Durations, EmpiricalDuration, EmpiricalRate, GammaExponential, GammaPoisson, Totals
+from bayesnb.families.gamma import (
+    Durations,
+    EmpiricalDuration,
+    EmpiricalRate,
+    ExposedTotals,
+    GammaExponential,
+    GammaPoisson,
+    Totals,
+)
 from bayesnb.families.negative_binomial import (
     BetaNegativeBinomial,
     EmpiricalCounts,
@@ -15,7 +23,7 @@ from bayesnb.families.negative_binomial import (
     with_dispersion,
 )
 from bayesnb.families.normal import EmpiricalNormal, Moments, NormalInverseGamma
-from bayesnb.families.numbers import Complete, Empirical, EmpiricalPrior, PriorByColumn
+from bayesnb.families.numbers import Complete, Empirical, EmpiricalPrior, Exposed, PriorByColumn
 from bayesnb.families.protocol import Family, Likelihood, SufficientStatistics, offers, pooled, reason_for_lack
 from bayesnb.families.rows import Counts, LevelCounts, OneHot, PackedCounts, Pairs, Presence, empty_counts
 from bayesnb.families.structures import TreeAveraged
@@ -43,6 +51,8 @@ __all__ = [
     "EmpiricalNormal",
     "EmpiricalPrior",
     "EmpiricalRate",
+    "Exposed",
+    "ExposedTotals",
     "Family",
     "GammaExponential",
     "GammaPoisson",

@@ -10,10 +10,11 @@ import jax
 import numpy as np
 from jaxtyping import Bool, Float, Int
 
-from bayesnb.families.arrays import Array, cond, gammaln, pytree, square_limit, xp
+from bayesnb.families.arrays import Array, cond, gammaln, map_leaves, pytree, square_limit, xp
 from bayesnb.families.numbers import (
     Cellwise,
     EmpiricalPrior,
+    Exposed,
     IndependentCells,
     SumOfCells,
     observed,
@@ -49,7 +50,7 @@ class Sums(Additive):
     total: Array
 
     @classmethod
-    def from_cells(cls, x: object, weight: Any = 1.0) -> Self:
+    def from_cells(cls, x: Any, weight: Any = 1.0) -> Any:
         """Statistics of single cells x (…, F) as arrays of the shape of x, each cell with weight `weight`."""
         return cls(weight, weight * x)
 
@@ -58,9 +59,8 @@ class Sums(Additive):
 
         A count or sum of which at most 1.4e-14 is left counts as a rounding error.
         """
-        left = self.remove(self.from_cells(cells, weight))
-        some_count, some_total = left.count > ROUNDING * self.count, left.total > ROUNDING * self.total
-        return type(self)(left.count * some_count, left.total * some_total)
+        left: Any = self.remove(self.from_cells(cells, weight))
+        return map_leaves(lambda now, before: now * (now > ROUNDING * before), left, self)
 
     def scales(self) -> np.ndarray:
         """(C, F) mean of the cells, as NumPy array; 0 without a cell."""
@@ -105,7 +105,10 @@ class Rates(Cellwise):
 
 @pytree
 class EmpiricalGamma(EmpiricalPrior):
-    """Empirical-Bayes prior Gamma(a, b) with prior mean a/b the rate of all rows; Gamma(a, a) if all cells are 0."""
+    """Empirical-Bayes prior Gamma(a, b) with prior mean a/b the rate of all rows.
+
+    If all cells are 0, it is Gamma(a, a), or a/b one count per average exposure.
+    """
 
     least: ClassVar[dict[str, float]] = {"concentration": 0.0}
     tunable: ClassVar[dict[str, str]] = {"a": "concentration"}
@@ -120,9 +123,9 @@ class EmpiricalGamma(EmpiricalPrior):
         """Prior derived from the statistics of each class (C, F), and of all classes together (1, F)."""
         xp = together.total.__array_namespace__()
         more_concentration, more_rate = together.gamma_increments()
-        some = (together.count > 0) & (together.total > 0)
-        inverse = more_rate / xp.where(some, more_concentration, 1.0)
-        inverse = xp.where(some & (inverse > 0), inverse, 1.0)  # The mean of the least durations underflows.
+        cells = xp.where(together.total > 0, more_concentration, together.count)
+        inverse = more_rate / xp.where(together.count > 0, cells, 1.0)
+        inverse = xp.where(inverse > 0, inverse, 1.0)  # The mean of the least durations underflows.
         a = self.concentration * xp.ones_like(statistics.count)
         return self.prior(a, inverse * a)
 
@@ -323,14 +326,24 @@ class CountSums(Sums):
 
     @staticmethod
     def log_base(x: object) -> jax.Array:
-        """(N,) -Σ_f log x_f!, the factor of the Poisson probability that is left out."""
-        seen, x = observed(x)
-        return -sum_cells(seen, gammaln(x + 1.0))
+        """(N,) Σ_f (x_f log t - log x_f!), the factor of the Poisson probability that is left out; t the exposure."""
+        cells: Any
+        seen, cells = observed(x)
+        if isinstance(cells, Exposed):
+            return sum_cells(seen, cells.counts * xp.log(cells.exposure) - gammaln(cells.counts + 1.0))
+        return -sum_cells(seen, gammaln(cells + 1.0))
 
 
 @pytree
 class Totals(CountSums):
     """Number of cells and sum of the counts in them, sufficient for Poisson counts, (C, F) each."""
+
+    @classmethod
+    def from_cells(cls, x: Any, weight: Any = 1.0) -> Any:
+        """Statistics of single cells x (…, F), each with weight `weight`; `ExposedTotals` of `Exposed` cells."""
+        if isinstance(x, Exposed):
+            return ExposedTotals(weight, weight * x.counts, weight * x.exposure)
+        return super().from_cells(x, weight)
 
     @classmethod
     def from_moments(cls, count: Array, mean: Array, m2: Array) -> Self:
@@ -339,13 +352,47 @@ class Totals(CountSums):
 
 
 @pytree
+class ExposedTotals(Totals):
+    """Number of cells, sum of the counts in them, and sum of the exposures of their rows, (C, F) each.
+
+    Rates are per unit of exposure: counts are x ~ Poisson(λt) in a row of exposure t.
+    """
+
+    exposure: Array
+
+    def gamma_increments(self) -> tuple[Any, Any]:
+        """Exponents (A, B) of the likelihood λ^A exp(-Bλ): sums of the counts Σx and of the exposures Σt."""
+        return self.total, self.exposure
+
+    def mean(self) -> np.ndarray:
+        """(F,) counts of each feature per unit of exposure, classes pooled; 0 where no cell was observed."""
+        exposure = np.maximum(np.sum(self.exposure, axis=0), np.finfo(float).tiny)
+        return np.asarray(np.sum(self.total, axis=0) / exposure)
+
+    def spread(self) -> np.ndarray:
+        """(F,) standard deviation of x/t, a count of the feature by its exposure, in a row of average exposure t."""
+        cells, exposure = (np.sum(field, axis=0) for field in (self.count, self.exposure))
+        return np.asarray(np.sqrt(self.mean() * cells / np.maximum(exposure, np.finfo(float).tiny)))
+
+    def observe(self, x: Any, label: Int[Array, "N"], weight: Float[Array, "N"]) -> Self:
+        """Statistics with `Exposed` rows x (N, F) added, given class indices and weights (N,); NaN is missing."""
+        zeros = xp.zeros(self.count.shape[-2:])
+        count, total, _ = sum_by_class(x.counts, label, weight, zeros)
+        # The sum of exposures is a number of cells, each of which counts as its exposure.
+        exposure, *_ = sum_by_class(x.counts, label, weight * x.exposure[:, 0], zeros)
+        return type(self)(self.count + count, self.total + total, self.exposure + exposure)
+
+
+@pytree
 class EmpiricalRate(EmpiricalGamma):
     """Gamma(a, a/mean) priors of Poisson rates, with the mean over all rows; Gamma(a, a) where that is 0.
+
+    Where rows have an exposure, the mean is that per unit of exposure, Σx/Σt.
 
     Parameters
     ----------
     concentration : float
-        Concentration a; the prior counts as a/mean rows.
+        Concentration a; the prior counts as a/mean rows, or units of exposure.
 
     Examples
     --------
@@ -372,7 +419,7 @@ class Poisson(Rates, SumOfCells):
     statistics: ClassVar[type[Totals]] = Totals
     cell: ClassVar[str] = "Poisson(rate)"
     sql: ClassVar[tuple[str, str]] = (
-        "{x} * ({unit} * LN({rate})) - {unit} * {rate}",
+        "{x} * ({unit} * LN({rate})) - {unit} * {rate}{times_exposure}",
         "CASE WHEN {x} = 0 THEN 0 ELSE {impossible} END",
     )
 
@@ -398,7 +445,8 @@ class GammaPoisson(Gamma):
     concentration : (C, F) array
         Shape a: the total count that the distribution counts as.
     rate : (C, F) array
-        Rate b: the number of rows that the distribution counts as. The mean is a/b, in counts per row.
+        Rate b: the number of rows that the distribution counts as, or the sum of their exposures. The mean is a/b, in
+        counts per row, or per unit of exposure.
 
     See Also
     --------
@@ -426,16 +474,21 @@ class GammaPoisson(Gamma):
     sparse: ClassVar[bool] = True
     words: ClassVar[Words] = Words(spread="the root of the feature's mean")
     statistics: ClassVar[type] = Totals
+    exposed_statistics: ClassVar[type] = ExposedTotals
     likelihood: ClassVar[type] = Poisson
     of_predictive: ClassVar[Mapping[str, Any]] = {"rate": lambda cell: cell.mean()}
     empirical: ClassVar[dict[str, EmpiricalPrior]] = {"pooled": EmpiricalRate()}
+
+    def simulate(self, likelihood: Any, rng: np.random.Generator, total: int | np.ndarray = 1) -> np.ndarray:
+        """(S, F) counts of one row for each of S rates of one class, at the exposures `total`, one or (S,)."""
+        return Poisson(likelihood.rate * np.reshape(total, (-1, 1))).simulate(rng)
 
     def pseudo_count(self) -> dict[str, Any]:
         """Number b of pseudo-observations that the distribution of each rate is worth, {"rate": (C, F)}."""
         return {"rate": self.rate}
 
     def predictive_distribution(self) -> Distribution:
-        """Posterior predictive negative binomial of a cell, as name and arguments (C, F) in `scipy.stats`."""
+        """Posterior predictive negative binomial of a cell at exposure 1, as name and arguments in `scipy.stats`."""
         return "nbinom", {"n": self.concentration, "p": self.rate / (self.rate + 1.0)}
 
 

@@ -6,6 +6,7 @@ from abc import ABC, abstractmethod
 from collections.abc import Callable, Mapping
 from dataclasses import fields, replace
 from functools import partial
+from operator import itemgetter
 from typing import Any, ClassVar, Self, final
 
 import jax
@@ -61,16 +62,41 @@ class Complete:
         return shape
 
 
+@pytree
+class Exposed:
+    """Rows of counts (N, F), an array or `Complete`, and the exposure (N, 1) of each row, by which rates multiply."""
+
+    counts: Any
+    exposure: Any
+
+    @property
+    def shape(self) -> tuple[int, ...]:
+        """(number of rows, number of features)."""
+        shape: tuple[int, ...] = self.counts.shape
+        return shape
+
+    def __getitem__(self, index: Any) -> Self:
+        """Counts and exposures at an index of rows, or with further axes."""
+        return map_leaves(itemgetter(index), self)
+
+
 def numbers(x: object) -> jax.Array:
-    """Return the array (N, F) of rows that may be `Complete`."""
+    """Return the array (N, F) of rows that may be `Complete` or `Exposed`."""
+    if isinstance(x, Exposed):
+        return numbers(x.counts)
     return xp.asarray(x.values if isinstance(x, Complete) else x)
 
 
 def observed(x: object) -> tuple[jax.Array, jax.Array]:
     """Return a mask of the observed cells of real-valued rows, and the rows with 0 in place of NaN.
 
-    A NaN must not enter a formula even where its result is not used: its gradient would be NaN.
+    Rows that are `Exposed` stay so. A NaN must not enter a formula even where its result is not used: its gradient
+    would be NaN.
     """
+    if isinstance(x, Exposed):
+        seen, counts = observed(x.counts)
+        cells: Any = replace(x, counts=counts)
+        return seen, cells
     values = numbers(x) * xp.ones(())
     if isinstance(x, Complete):
         return xp.ones(values.shape, bool), values  # a constant, which the compiler takes out again
@@ -144,7 +170,7 @@ def map_in_pieces(of_rows: Callable[[Any], jax.Array], x: object, n_classes: int
 
     def cut(cells: Any) -> jax.Array:
         """(pieces, size, F) cells padded with zeros and split into pieces of rows."""
-        return jnp.pad(cells, ((0, pieces * size - n), (0, 0))).reshape(pieces, size, features)
+        return jnp.pad(cells, ((0, pieces * size - n), (0, 0))).reshape(pieces, size, cells.shape[1])
 
     results = map_leading_axis(of_rows, jax.tree.map(cut, x))
     return results.reshape(pieces * size, *results.shape[2:])[:n]
@@ -240,6 +266,7 @@ class IndependentCells(IndependentClasses):
         cumulants = self.cumulants_of_terms(x, multiplicity).sum()
         return replace(cumulants, mean=cumulants.mean + self.log_base(x)[:, None])
 
+    @overridable
     def simulate(self, likelihood: Any, rng: np.random.Generator, total: int | np.ndarray = 1) -> np.ndarray:
         """(S, F) simulated cells of one row for each of S parameters of one class; `total` is not used."""
         return likelihood.simulate(rng)

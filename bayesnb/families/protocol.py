@@ -586,7 +586,7 @@ class Family(Prior):
     def simulate(self, likelihood: Any, rng: np.random.Generator, total: int | np.ndarray = 1) -> np.ndarray:
         """(S, K) cells of one row for each of S parameters of one class, drawn by a NumPy generator.
 
-        `total`, one number or (S,), is the number of draws that a row has from one simplex.
+        `total`, one number or (S,), is the number of draws that a row has from one simplex, or the exposure of a row.
         """
 
     @optional

@@ -307,8 +307,8 @@ def check(counted: Counted) -> None:
         raise ValueError(f"class_count of {place} is {weight[where]}; it must be at least 0.")
     pairs = list(zip(encoding.blocks, statistics.blocks, strict=True))
     for columns, block in pairs:
-        if type(block) is not columns.family.statistics:
-            kinds = f"{type(block).__name__}; they must be {columns.family.statistics.__name__}"
+        if type(block) is not columns.statistics:
+            kinds = f"{type(block).__name__}; they must be {columns.statistics.__name__}"
             raise ValueError(f"The statistics of {columns.kind} columns are {kinds}. Fit the classifier again.")
         for field in fields(block):
             values = getattr(block, field.name)

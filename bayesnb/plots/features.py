@@ -128,7 +128,7 @@ def density(
     elif numbers:
         curves = _number_curves(fitted, numbers[0], j, largest, prob, estimate, values)
     else:
-        raise ValueError(f"feature={shown(feature)}: {name!r} has levels or words, no density; see plots.forest.")
+        raise ValueError(f"feature={shown(feature)}: {name!r} has levels or words, or exposures; see plots.forest.")
     names = list(labels(classes, 22).values())
     ax = style.open_axes(ax, 6.4, 4.4)
     marks, marker = [], "." if curves.is_discrete and len(curves.x) <= _MOST_POINTS else ""
@@ -212,6 +212,7 @@ def _number_curves(
     lower, upper = np.quantile(np.exp(_draw_log_density(drawn_from, classes, x)), tails, axis=0)
     about = {"predictive": "posterior predictive", "mean": "at the posterior mean", "mle": "maximum likelihood"}
     described = about.get(estimate, f"at the {estimate.upper()}")
+    described += " and an exposure of 1" * bool(fitted.encoding.blocks[b].auxiliary)
     return _Curves(x, np.exp(_log_density(column, reading, x))[classes], lower, upper, described, is_discrete)
 
 

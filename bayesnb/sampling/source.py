@@ -153,7 +153,8 @@ def numpyro_source(nb: Classifier, hyperprior: object = None) -> Source:
         the number of rows of the table from which X is a batch, and scales the density of the batch. With
         `subsample_size` the model draws so many of the rows itself, and scales their density. `offset` is a dict of
         numbers (N,) that are added to the means of the rows of a normal column: an effect that a program around this
-        one samples. For other columns it raises ValueError.
+        one samples. For other columns it raises ValueError. Rows of counts with an exposure have it under its name,
+        which is no site; where it is not given, the exposure is 1.
 
         Sites are
 
@@ -484,10 +485,16 @@ def _write_numbers(block: _Block) -> _Part:
     }
     if prior.location == "mu":
         drawn["mu"] += " + offset.get(name, 0.0)"
-    codes = f'for name in {constant}:\n    rows[f"{{name}}"] = np.asarray(X[name], float)\n'
+    codes, auxiliary = f'for name in {constant}:\n    rows[f"{{name}}"] = np.asarray(X[name], float)\n', {}
+    for name in block.columns.auxiliary.values():
+        codes += f"rows[{name!r}] = exposure = np.asarray(X[{name!r}], float)\n"
+        codes += 'if not (exposure > 0).all():\n    raise ValueError("a row has no exposure, a positive number")\n'
+        drawn["rate"] += f" * rows.get({name!r}, 1.0)"
+        auxiliary[name] = [ROW]
     cells = f"for name in {constant}:\n    {_cells(f'dist.{_replace_names(prior.likelihood.cell, drawn)}')}"
     comment = f"# p(x_j | c) = {prior.likelihood.cell}, with its conjugate prior.\n"
-    return _Part(constants, shared, comment + parameters, codes, cells, block.dims(dict.fromkeys(names, ())))
+    dims = block.dims(dict.fromkeys(names, ())) | auxiliary
+    return _Part(constants, shared, comment + parameters, codes, cells, dims)
 
 
 _WRITERS: Mapping[str, Callable[[_Block], _Part]] = {

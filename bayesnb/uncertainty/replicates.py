@@ -37,8 +37,8 @@ class CellBlock:
         Numbers or counts, NaN where missing; positions of levels, -1 where missing.
     ordered : (F,) bool array
         Whether the levels of each feature are cells of a number, in ascending order.
-    total : (N,) int array or None
-        Number of words of each row; None unless the features are words.
+    total : (N,) array or None
+        Number of words of each row, or exposure of each row; None for other features.
     """
 
     index: np.ndarray
@@ -102,7 +102,8 @@ def _read_block(columns: Columns, rows: Any) -> CellBlock:
     if level is None:
         values = np.asarray(rows.matrix.toarray() if hasattr(rows, "matrix") else rows.values, np.float64)
         if not columns.one_simplex:
-            return CellBlock(index, columns.names, None, values, ordered)
+            exposure = rows.exposure[:, 0] if columns.auxiliary else None
+            return CellBlock(index, columns.names, None, values, ordered, exposure)
         total = values.sum(axis=1)
         if (fractional := values != np.round(values)).any():
             i, j = (int(at[0]) for at in np.nonzero(fractional))
@@ -132,8 +133,8 @@ def simulate_cells(
         Likelihood of the family with parameters (S, K).
     rng : numpy.random.Generator
         Source of randomness.
-    total : int or (S,) int array
-        Number of draws of each row from a single simplex, if the columns are words.
+    total : int or (S,) array
+        Number of draws of each row from a single simplex, if the columns are words, or exposure of each row.
     """
     return columns.select_realized(family.simulate(likelihood, rng, total))
 
@@ -152,7 +153,8 @@ def replicate_rows(
     label : (N,) or (S, N) int array
         Position of the class of each row, or of each row under each draw.
     blocks : sequence of CellBlock
-        Observed cells: those that are missing are missing in each replicate, and a row keeps its number of words.
+        Observed cells: those that are missing are missing in each replicate, and a row keeps its number of words or its
+        exposure.
     rng : numpy.random.Generator
         Source of randomness.
 

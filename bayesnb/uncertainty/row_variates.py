@@ -375,5 +375,5 @@ def _n_levels(rows: Any) -> int:
 
 def _single_cells(statistics: Any, x: object, n: int) -> Any:
     """Return statistics (n, 1, F), of the type of `statistics`, of each of n rows of numbers alone."""
-    seen, cells = (np.asarray(v)[:n, None] for v in observed(x))
+    seen, cells = jax.tree.map(lambda v: np.asarray(v)[:n, None], observed(x))
     return statistics.from_cells(cells, seen * 1.0)

@@ -218,8 +218,8 @@ def locate(
     if not parts:
         column = shown(encoding.feature_names[min(chosen or {0})])
         raise ValueError(
-            f"features: {column} has no parameters, as the structure has left it out, or no row had a value of it. "
-            "Choose other columns."
+            f"features: {column} has no parameters, as the structure has left it out, it holds exposures, or no row "
+            "had a value of it. Choose other columns."
         )
     table = pd.concat(parts, ignore_index=True)
     # Class probabilities stand first, then parameters by class, column, and level or parameter.
