@@ -15,6 +15,7 @@ from itertools import accumulate, takewhile
 from numbers import Real
 from threading import Timer, current_thread, main_thread
 from types import FrameType
+from typing import Any
 
 # == Names cut to a number of columns of text, so that different names stay different ==============
 
@@ -187,8 +188,9 @@ def progress(title: str | None, total: float | None, unit: str = "it") -> Iterat
 
     Notes
     -----
-    The bar is written to stderr after the first second, if stderr is a terminal or a notebook's, and removed at the
-    end. In notebooks TQDM_DISABLE switches it off. Only the main thread has a bar, also for work in several threads.
+    The bar is written to stderr after the first second, also before the first step ends, if stderr is a terminal or a
+    notebook's, and removed at the end. In notebooks TQDM_DISABLE switches it off. Only the main thread has a bar, also
+    for work in several threads.
     """
     if title is not None and not isinstance(title, str):
         raise ValueError(f"progress={title!r} must be the title of a progress bar, or None for no bar.")
@@ -210,7 +212,20 @@ def progress(title: str | None, total: float | None, unit: str = "it") -> Iterat
     scaled = unit == "B"
     spaced = unit if scaled or unit == "it" else f" {unit}"
     with tqdm(total=total, desc=title, unit=spaced, unit_scale=scaled, delay=1, leave=False, disable=hidden) as bar:
-        yield bar.update
+        timer = Timer(1.0, _show, [bar])
+        timer.daemon = True
+        if not bar.disable:
+            timer.start()
+        try:
+            yield bar.update
+        finally:
+            timer.cancel()
+
+
+def _show(bar: Any) -> None:
+    """Show a bar that waits for its first step to end."""
+    bar.delay = 0  # Otherwise tqdm, which has not shown the bar itself, would not remove it.
+    bar.refresh()
 
 
 def _in_notebook() -> bool:

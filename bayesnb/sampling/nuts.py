@@ -28,6 +28,7 @@ from bayesnb.weights.cross_fitting import Kind, TooFewRowsError, cross_fit
 from bayesnb.weights.terms import MOST_TERMS, Weighed, require_weights
 
 _KINDS = ("symmetric", "pooled")
+_MOST_ENTRIES = 2**12  # of base measures: NUTS takes some five minutes for 4,000 words
 _MOST_NUMBERS = 2**24  # of parameters in all draws, unless features= names columns
 _EXAMPLE = "such as numpyro.distributions.LogNormal(-1.0, 1.5)"
 _WORST_R_HAT = 1.01
@@ -68,7 +69,8 @@ def run_nuts(
             θ ~ Dirichlet(α, …, α), one α for each block of levels.
         "pooled"
             θ_class ~ Dirichlet(α L m), L levels: the classes share the base measure m, uniform on its simplex, so that
-            rare levels borrow strength from the other classes. m = 1/L is the symmetric prior.
+            rare levels borrow strength from the other classes. m = 1/L is the symmetric prior. NUTS samples m, so that
+            the time grows with L: half a minute for 300 levels, five minutes for 4,000. "symmetric" takes a second.
 
         A distribution is the hyperprior of α; the default is log α ~ Normal(-1, 1.5).
 
@@ -81,7 +83,7 @@ def run_nuts(
     seed : int, JAX key, RandomState or Generator
         Seed of the sampler.
     progress : bool
-        Whether to show a progress bar.
+        Whether to show a progress bar, with the time that is left, if the run takes longer than a second.
     features : names or indices of columns of X, optional
         Columns whose parameters θ are drawn; for multinomial features, the words. Hyperparameters that belong to a
         column or level are kept for these columns only, and `[]` keeps the others alone. Default: all columns. With a
@@ -116,7 +118,8 @@ def run_nuts(
         contexts, trees or sets of features; with `groups`, if it has columns that cannot be pooled, see the notes.
     ValueError
         If `hyperprior` is none of the above, or improper. If X and y are missing for a `WeightedNB` or with `groups`;
-        if the counts show that the rows were not counted. If X and y are given with `features` and without `groups`.
+        if the counts show that the rows were not counted. If X and y are given with `features` and without `groups`. If
+        base measures, of "pooled" or of groups, have more than 4,096 entries.
 
     Warns
     -----
@@ -191,6 +194,7 @@ def run_nuts(
     else:
         require_rows_and_labels(X, y, likelihood)
         target = read_target(fitted, hyperprior)
+    _require_few_entries(target)
     is_evaluated = X is not None and groups is None
     masks = feature_masks(fitted.encoding, features)
     too_large = ""
@@ -209,6 +213,19 @@ def run_nuts(
         prior = target.draw_prior(draws * chains, statistics, masks, seed)
         of_rows = (X, y, likelihood, seed), prior, target.log_prior(drawn, shared, statistics)
     return assemble(nb, fitted, drawn, shared, transitions, masks, target.kind, of_groups, too_large, of_rows)
+
+
+def _require_few_entries(target: Any) -> None:
+    """Raise ValueError if the base measures of a target have more entries than NUTS samples in minutes."""
+    every = [] if target.kind == "none" else [h for part in target.hyperparameters() for h in part.values()]
+    size = sum(math.prod(h.shape) for h in every if h.of_weights is not None)
+    if size > _MOST_ENTRIES:
+        other = "Use 'symmetric', which does not depend on their number, or fit" if target.kind == "pooled" else "Fit"
+        raise ValueError(
+            f"run_nuts: hyperprior='pooled' has too many levels or words. Base measures have {size:,} entries, and "
+            f"NUTS samples at most {_MOST_ENTRIES:,} within minutes. {other} to fewer words or columns, such as by "
+            "min_df= of bayesnb.text.BagOfWords."
+        )
 
 
 def _reason_against_parameters(fitted: Fitted, n_draws: int, n_groups: int) -> str:

@@ -15,6 +15,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
 from itertools import compress
+from time import perf_counter
 from typing import Any, NamedTuple
 
 import jax
@@ -42,8 +43,8 @@ from bayesnb.weights.terms import CLASS_BIAS, TEMPERATURES, WEIGHT, CrossTerms
 
 # == Chains of the No-U-Turn sampler, compiled once for all data of the same shapes ================
 
-_AT_ONCE = 100
-"""Transitions of one call of `_advance`: a step of the progress bar."""
+_AT_ONCE, _SECONDS = 100, 0.5
+"""Most transitions of one call of `_advance`, a step of the progress bar, and the time that a call should take."""
 
 _FIELDS = {"diverging": "diverging", "acceptance_rate": "accept_prob", "n_steps": "num_steps", "energy": "energy"}
 _FIELDS |= {"lp": "potential_energy"}
@@ -135,15 +136,19 @@ def run_chains(
             f"run_nuts: the density is not finite at the starting point {shown(start)}. Choose a hyperprior without "
             "extreme values, such as numpyro.distributions.LogNormal(-1.0, 1.5)."
         )
-    parts = []
+    # The first call makes no transition, but compiles: the time that is left is that of the transitions.
+    parts, done, size = [], 0, 0
     with progress("NUTS" if show_progress else None, warmup + draws) as step:
-        for first, end in ((0, warmup), (warmup, warmup + draws)):
-            for begin in range(first, end, _AT_ONCE):
-                n = min(_AT_ONCE, end - begin)
-                state, recorded = _advance(arrays, state, n, program=model, options=options)
-                if begin >= warmup:
-                    parts.append(jax.tree.map(lambda v, n=n: np.asarray(v)[:n], recorded))
-                step(n)
+        while done < warmup + draws:
+            n, started = min(size, (warmup if done < warmup else warmup + draws) - done), perf_counter()
+            state, recorded = _advance(arrays, state, n, program=model, options=options)
+            recorded = jax.tree.map(np.asarray, recorded)  # Waits for the transitions.
+            if done >= warmup:
+                # A copy, as a view would keep the room of all `_AT_ONCE` transitions.
+                parts.append(jax.tree.map(lambda v, n=n: v[:n].copy(), recorded))
+            done += n
+            step(n)
+            size = min(_AT_ONCE, max(1, int(n * _SECONDS / (perf_counter() - started))))
     samples, transitions = jax.tree.map(lambda *v: np.concatenate(v).swapaxes(0, 1), *parts)
     return samples, {name: transitions[name] for name in _FIELDS} | {"lp": -transitions["lp"]}
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 import warnings
+from contextlib import contextmanager
 from dataclasses import replace
 from functools import cache
 from typing import Any
@@ -19,7 +20,7 @@ from sklearn.datasets import load_iris
 from sklearn.exceptions import NotFittedError
 
 import bayesnb as bnb
-from bayesnb.sampling import nuts
+from bayesnb.sampling import nuts, programs
 from bayesnb.uncertainty import site_names
 from tests.data import arff
 from tests.raises import refused
@@ -208,6 +209,30 @@ def test_seeds_and_kept_features():
     assert not (other["alpha"].values == all_["alpha"].values).any()
 
 
+@pytest.mark.filterwarnings("ignore:NUTS")
+def test_draws_do_not_depend_on_how_often_progress_is_told(monkeypatch):
+    """Calls of one transition each, as where one takes a second, give the draws of calls of a hundred."""
+    nb, _ = coins()
+    options = {"draws": 120, "warmup": 30, "chains": 2, "features": []}
+    told: list[int] = []
+
+    @contextmanager
+    def progress(title: str, total: int):
+        yield told.append
+        assert sum(told) == total
+
+    monkeypatch.setattr(programs, "progress", progress)
+    monkeypatch.setattr(programs, "_SECONDS", 1e9)
+    seldom = bnb.run_nuts(nb, COIN_PRIOR, **options)["posterior"]["alpha"].to_numpy()
+    assert max(told) > 1
+    assert told[0] == 0, "the first call compiles"
+    told.clear()
+    monkeypatch.setattr(programs, "_SECONDS", 1e-9)
+    often = bnb.run_nuts(nb, COIN_PRIOR, **options)["posterior"]["alpha"].to_numpy()
+    assert told == [0, *[1] * 150]
+    np.testing.assert_array_equal(often, seldom)
+
+
 # -- warnings --------------------------------------------------------------------------------------
 
 
@@ -323,6 +348,18 @@ def test_chains_do_not_start_where_the_density_is_not_finite():
 )
 def test_hyperpriors_of_positive_numbers_are_taken(hyperprior):
     assert nuts.read_target(coins()[0].fitted_, hyperprior).alpha is hyperprior
+
+
+@pytest.mark.filterwarnings("ignore:NUTS")
+def test_a_vocabulary_too_large_for_pooled_is_refused_and_symmetric_samples_it():
+    rng = np.random.default_rng(0)
+    X, y = rng.poisson(1 / (1 + np.arange(10_685)), (40, 10_685)), np.arange(40) % 2
+    nb = bnb.MultinomialNB().fit(X, y)
+    refused(r"10,685 entries.*at most 4,096.*'symmetric'.*min_df=", bnb.run_nuts, nb, "pooled")
+    groups = np.arange(40) % 3
+    refused(r"21,372 entries.*minutes. Fit to fewer words", bnb.run_nuts, nb, X=X, y=y, groups=groups)
+    data = bnb.run_nuts(nb, "symmetric", draws=20, warmup=20, chains=1, features=[])
+    assert data["posterior"]["alpha"].shape == (1, 20)
 
 
 def test_models_that_are_refused():

@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import io
+from threading import Event
 
 import numpy as np
 import pytest
 
 import bayesnb as bnb
+from bayesnb._util.terminal import progress
 
 RNG = np.random.default_rng(0)
 Y = np.repeat([0, 1, 2], 12)
@@ -90,3 +92,29 @@ def test_where_none_is_wanted_there_is_none_inside_either(bars):
     assert bars == []
     nb().predict(SEVERAL_BLOCKS)
     assert len(bars) == 1, "and after it there is one again"
+
+
+class Terminal(io.StringIO):
+    """A terminal that notes that a bar was written."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.written = Event()
+
+    def isatty(self) -> bool:
+        return True
+
+    def write(self, text: str) -> int:
+        if "NUTS" in text:
+            self.written.set()
+        return super().write(text)
+
+
+def test_a_bar_is_shown_before_its_first_step_ends_and_removed(monkeypatch):
+    """A step may take long, as the compilation of a sampler does."""
+    monkeypatch.setattr("sys.stderr", terminal := Terminal())
+    with progress("NUTS", 10):
+        assert terminal.written.wait(60)
+    assert "0/10" in terminal.getvalue()
+    *_, last, end = terminal.getvalue().split("\r")
+    assert last.strip() == end == "", "nothing is left on the line"
