@@ -351,3 +351,45 @@ def test_levels_called_absent_and_present_are_levels():
         bnb.BernoulliNB().fit(words == "present", y), words == "present", y, statistic, draws=2
     )
     assert seen[-1].iloc[:, 0].isin([0, 1]).all()
+
+
+# -- advice for counts -----------------------------------------------------------------------------
+
+
+def advice(seed: int, shape: float | None, n: int = 40, n_columns: int = 4, draws: int = 200) -> str:
+    """Note of a check of counts with mean rates that differ between two classes; `shape` None: Poisson counts."""
+    rng = np.random.default_rng(seed)
+    y = np.arange(n) % 2
+    rate = rng.gamma(2.0, 2.0, (2, n_columns))[y]
+    X = rng.poisson(rate if shape is None else rng.gamma(shape, rate / shape))
+    return bnb.posterior_predictive_check(bnb.PoissonNB().fit(X, y), X, y, "frequency", draws, seed).note
+
+
+def test_overdispersed_counts_are_named_with_the_model_to_try():
+    rng = np.random.default_rng(0)
+    y = np.arange(80) % 2
+    table = pd.DataFrame(
+        {
+            "poisson": rng.poisson(3.0 + y),
+            "bursts": rng.poisson(rng.gamma(0.5, 6.0 + y)),
+            "normal": rng.standard_t(1.5, 80),
+            "regular": 3.0 + (np.arange(80) // 2) % 2,
+        }
+    )
+    nb = bnb.MixedNB(poisson=["poisson", "bursts", "regular"], gaussian=["normal"]).fit(table, y)
+    check = bnb.posterior_predictive_check(nb, table, y, "frequency")
+    assert check.note.startswith("Counts of ['bursts'] vary more")
+    assert "NegativeBinomialNB" in check.note
+    assert repr(check).endswith(check.note)
+    without = bnb.posterior_predictive_check(nb, table, y, "frequency", features=["poisson", "normal", "regular"])
+    assert without.note == ""
+    assert "NegativeBinomialNB" not in repr(without)
+    assert bnb.posterior_predictive_check(nb, table, y, "association").note == ""
+
+
+@pytest.mark.slow("600 checks")
+def test_advice_is_frequent_for_overdispersed_counts_and_seldom_for_poisson_counts():
+    assert sum(map(bool, (advice(seed, 1.5) for seed in range(100)))) >= 95
+    for n, n_columns in ((40, 4), (20, 30)):
+        found = sum(map(bool, (advice(seed, None, n, n_columns, 100) for seed in range(250))))
+        assert stats.binomtest(found, 250, 0.05, alternative="greater").pvalue > 0.01
