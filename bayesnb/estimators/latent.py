@@ -323,6 +323,11 @@ def fit_em(
     UserWarning
         If `max_iter` iterations were not enough.
 
+    See Also
+    --------
+    sample_latent : Posterior draws from rows with and without labels, `y=`, and so intervals.
+    NaiveBayesMixture : Latent classes of rows without labels.
+
     Notes
     -----
     With L the labelled rows and U the others, EM finds a local maximum over the parameters θ of

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import jax
@@ -255,8 +255,10 @@ def sample_latent(
         Seed of the chains.
     sample_weight : (N,) array-like of integers, optional
         Multiplicity of each row, such as the frequency of a pattern.
-    y : (N,) array-like of int, optional
-        Class of each row, 0 … K - 1, or -1, None, NaN or pd.NA where it is not known: semi-supervised.
+    y : (N,) array-like, optional
+        Label of each row, or -1, None, NaN or pd.NA where it is not known: semi-supervised. Labels that are all among
+        0 … K - 1 are the classes of `mixture` with these numbers. Other labels, of any type and at most K, are the
+        classes 0, 1, … in sorted order, and name these in the result; "(class c)" is class c without a label.
     progress : bool
         Whether to show a progress bar.
 
@@ -266,8 +268,9 @@ def sample_latent(
         Groups of variables:
 
         posterior
-            "class_prob" (chain, draw, class), and parameters under the names of `posterior_draws`; class c is class c
-            of `mixture`. `attrs` have "relabelled", the proportion of draws whose classes were permuted.
+            "class_prob" (chain, draw, class), and parameters under the names of `posterior_draws`; the classes are
+            those of `mixture`, in order. `attrs` have "relabelled", the proportion of draws whose classes were
+            permuted.
         log_likelihood
             "row" (chain, draw, observation), the contribution of each row to the log-likelihood: log p(x_i | θ), with
             the class summed out, or log p(x_i, y_i | θ) of a row whose class is given by `y`; only if N times the
@@ -283,13 +286,18 @@ def sample_latent(
     NotImplementedError
         If the columns are a network and cells are missing.
     ValueError
-        If a multiplicity is not an integer, a label is not a class, or X has other columns.
+        If a multiplicity is not an integer, there are more than K labels, or X has other columns.
 
     Warns
     -----
     UserWarning
         If R-hat is above 1.01, or an effective sample size below 100 per chain; if there are more parameters than free
         frequencies of patterns: the posterior then depends on the prior, whatever the number of rows.
+
+    See Also
+    --------
+    fit_em : Classifier from rows with and without labels, by EM; predictions without intervals.
+    NaiveBayesMixture : Latent classes at the mode, where the chains start.
 
     Notes
     -----
@@ -332,7 +340,7 @@ def sample_latent(
         raise NotImplementedError(f"sample_latent cannot draw parameters that classes share. {_ANOTHER}")
     table = fitted.table(X)
     weight = read_multiplicities(sample_weight, table.n_rows)
-    label = np.full(table.n_rows, UNKNOWN) if y is None else _read_classes(y, table.n_rows, n_classes)
+    names, label = _read_classes(y, table.n_rows, n_classes)
     counted = weight > 0
     patterns = Patterns.from_table(fitted, table.take(counted), weight[counted], label[counted])
     if any(np.any(rows.summed) for rows in patterns.rows):  # Missing cells of a network would have to be drawn, too.
@@ -360,7 +368,8 @@ def sample_latent(
         log_row = None
     membership = np.full((table.n_rows, n_classes), np.nan)
     membership[counted] = proba[patterns.index]
-    return assemble_latent(mixture, fitted, parameters, log_row, membership, moved)
+    named = replace(fitted, encoding=replace(encoding, classes=names))
+    return assemble_latent(mixture, named, parameters, log_row, membership, moved)
 
 
 def read_multiplicities(sample_weight: object, n_rows: int) -> np.ndarray:
@@ -373,15 +382,23 @@ def read_multiplicities(sample_weight: object, n_rows: int) -> np.ndarray:
     return weight
 
 
-def _read_classes(y: object, n_rows: int, n_classes: int) -> np.ndarray:
-    """Return (N,) the class of each row, or `UNKNOWN`; raise ValueError for another label."""
-    labels, index = check_partial_labels(y, n_rows, "sample_latent")
-    position = Levels(tuple(range(n_classes))).index(labels.values)
-    if (bad := position < 0).any():
-        row = int(np.argmax(np.append(bad, False)[index]))
-        allowed = f"one of 0 … {n_classes - 1}, or -1, None or NaN if unknown"
-        raise ValueError(f"y: the class of row {row} is {shown(labels.values[index[row]])}; it must be {allowed}.")
-    return np.append(position, UNKNOWN)[index]
+def _read_classes(y: object, n_rows: int, n_classes: int) -> tuple[Levels, np.ndarray]:
+    """Return the names of the classes, and (N,) the class of each row or `UNKNOWN`; raise ValueError for more classes.
+
+    Labels that are not numbers of classes name the first classes, in their order.
+    """
+    numbers = Levels(tuple(range(n_classes)))
+    unlabelled = Levels(()), np.full(n_rows, UNKNOWN)
+    labels, index = unlabelled if y is None else check_partial_labels(y, n_rows, "sample_latent")
+    if (position := numbers.index(labels.values)).min(initial=0) >= 0:
+        return numbers, np.append(position, UNKNOWN)[index]
+    if len(labels) > n_classes:
+        raise ValueError(
+            f"y has more classes than the mixture. Its labels are {shown(list(labels.values))}, and the mixture has "
+            f"{n_classes} components. Fit a mixture of more, or set labels that are not known to None."
+        )
+    others = (f"(class {c})" for c in range(len(labels), n_classes))
+    return Levels((*labels.values, *others)), index
 
 
 def _is_exchangeable(prior: NaiveBayes) -> bool:

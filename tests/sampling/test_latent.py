@@ -312,7 +312,8 @@ def test_bad_input_is_refused_and_what_is_not_identified_is_said():
     m = mixture(X)
     sample = bnb.sample_latent
     refused("not an integer.*pass frequencies", sample, m, X, sample_weight=np.full(30, 0.5))
-    refused("class of row 4 is 2; it must be one of 0 … 1", sample, m, X, y=np.where(np.arange(30) == 4, 2, -1))
+    refused(r"y has more classes.*\[0, 1, 2\].*2 components", sample, m, X, y=[0, 1, 2, *[-1] * 27])
+    refused(r"y has more classes.*\['a', 'b', 'c'\]", sample, m, X, y=["a", "b", "c", *[None] * 27])
     refused("X has 30 rows, y has 29 labels", sample, m, X, y=np.full(29, -1))
     refused("takes a NaiveBayesMixture", sample, bnb.CategoricalNB().fit(X, X[:, 0]), X, error=TypeError)
     refused("improper", sample, mixture(X, nb=bnb.CategoricalNB(alpha=[[1.0, 0.0], [1.0, 1.0]])), X)
@@ -337,6 +338,53 @@ def test_priors_and_labels_name_the_classes():
         unknown = quiet(mixture(X), X, draws=50, y=[1, *[missing] * 39])
         for group, name in (("posterior", "theta"), ("constant_data", "membership")):
             np.testing.assert_array_equal(unknown[group][name], labelled[group][name])
+
+
+class Site:
+    """A label that is no number and no text."""
+
+    def __init__(self, name: str) -> None:
+        self.name = name
+
+    def __lt__(self, other: Site) -> bool:
+        return self.name < other.name
+
+    def __repr__(self) -> str:
+        return self.name
+
+
+@pytest.mark.parametrize(
+    ("low", "high", "missing", "names"),
+    [
+        (False, True, None, [0, 1]),
+        (0.0, 1.0, np.nan, [0, 1]),
+        (1, 2, -1, [1, 2]),
+        ("absent", "present", pd.NA, ["absent", "present"]),
+        (Site("A"), Site("B"), None, ["A", "B"]),
+        (pd.Timestamp("2020"), pd.Timestamp("2021"), pd.NaT, None),
+    ],
+)
+def test_labels_of_any_type_are_the_classes_in_sorted_order(low, high, missing, names):
+    """The same draws as with the numbers of the classes, under the names of the labels."""
+    X = np.repeat(np.array([["a", "x"], ["b", "y"]], dtype=object), 20, axis=0)
+    m = mixture(X)
+    options = {"draws": 10, "warmup": 5, "chains": 1}
+    rows = [1, *[-1] * 19, 0, *[-1] * 19]
+    expected = quiet(m, X, y=rows, **options)
+    labels = pd.Series([{0: low, 1: high, -1: missing}[v] for v in rows], dtype=object)
+    data = quiet(m, X, y=labels, **options)
+    for group, name in (("posterior", "theta"), ("posterior", "class_prob"), ("constant_data", "membership")):
+        np.testing.assert_array_equal(data[group][name], expected[group][name])
+    assert names is None or data["posterior"]["class"].to_numpy().tolist() == names
+    np.testing.assert_array_equal(data["constant_data"]["class"], data["posterior"]["class"])
+    np.testing.assert_array_equal(m.predict_proba(X, draws=data), m.predict_proba(X, draws=expected))
+
+
+def test_classes_without_a_label_have_their_number():
+    X = np.repeat(np.array([["a", "x"], ["b", "y"], ["a", "y"]], dtype=object), 20, axis=0)
+    data = quiet(mixture(X, 3), X, draws=5, y=["yes", *[None] * 19, "no", *[None] * 39])
+    assert data["posterior"]["class"].to_numpy().tolist() == ["no", "yes", "(class 2)"]
+    assert data["constant_data"]["membership"].to_numpy()[[0, 20]].argmax(axis=1).tolist() == [1, 0]
 
 
 def prior_of_two_classes() -> Any:
