@@ -65,6 +65,22 @@ def _public_kernel(**options: Any) -> Callable[[Callable[P, R]], Callable[P, R]]
     return lambda function: _numpy_in_float64(kernel(function, **options))
 
 
+def _with_room(function: Callable[P, R]) -> Callable[P, R]:
+    """Decorate `count` to give tail counts in NumPy arrays room for the rows, as a compiled function cannot."""
+
+    @wraps(function)
+    def call(statistics: Any, x: Any, *args: Any, **kwargs: Any) -> Any:
+        rows = x if isinstance(x, tuple) else (x,)
+        if is_host(statistics, x) and len(rows) == len(statistics.blocks):
+            pairs = zip(statistics.blocks, rows, strict=True)
+            blocks = (b.with_room(b.room_for(r)) if hasattr(b, "with_room") else b for b, r in pairs)
+            statistics = replace(statistics, blocks=tuple(blocks))
+        return function(statistics, x, *args, **kwargs)
+
+    return call  # type: ignore[return-value]
+
+
+@_with_room
 @_public_kernel()
 def count(
     statistics: Statistics, x: Any, label: Int[Array, "N"], weight: Float[Array, "*S N"] | None = None

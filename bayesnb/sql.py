@@ -337,7 +337,7 @@ class Terms:
     numbers: dict[int, str] = field(default_factory=dict)
     """Each feature that is a number, in or outside of the model, with the SQL of what a finite `{x}` must also meet."""
     exposures: set[int] = field(default_factory=set)
-    """Those of `numbers` that must not be missing."""
+    """Columns of exposures, which are among `numbers` and must not be missing."""
 
     def add_columns(self, columns: Any) -> None:
         """Add the features of a block, those outside of its terms included, to the features that are read."""

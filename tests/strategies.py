@@ -125,6 +125,7 @@ _MAKE: dict[str, tuple[Callable[[], Any], Callable[[int], st.SearchStrategy]]] =
     "binned": (lambda: BinnedNB(edges=EDGES), _cells(reals)),
     "poisson": (lambda: PoissonNB(class_prior=[0.2, 0.5, 0.3]), _cells(rates)),
     "overdispersed": (lambda: NegativeBinomialNB(), _cells(rates)),
+    "dispersed": (lambda: NegativeBinomialNB(dispersion=1.5), _cells(rates)),
     "exponential": (lambda: ExponentialNB(class_alpha=0.5), _cells(durations)),
     "mixed": (
         # Kinds are named, as the values of a few rows would decide otherwise than those of all rows.
@@ -188,7 +189,7 @@ def log_base(kind: str, X: Any) -> np.ndarray:
     if kind.endswith("multinomial"):
         x = X.toarray() if sp.issparse(X) else X
         return gammaln(x.sum(axis=1) + 1) - gammaln(x + 1).sum(axis=1)
-    if kind == "poisson":
+    if kind in ("poisson", "overdispersed", "dispersed"):
         return -np.nansum(gammaln(X + 1), axis=1)
     return np.zeros(X.shape[0])
 

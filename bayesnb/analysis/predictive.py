@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Hashable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Hashable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
 from itertools import compress
@@ -574,9 +574,11 @@ def posterior_predictive_check(
     columns = dict(zip(("statistic", "class", "feature_1", "feature_2"), (names, labels, *pairs), strict=True))
     frame = pd.DataFrame(columns).join(_compare(value, z[0]))
     frame = frame.iloc[np.argsort(-size[0], kind="stable")].reset_index(drop=True)
-    counts = {encoding.feature_names[j] for c in encoding.blocks if c.kind == "poisson" for j in c.index}
-    is_sd = np.array([name == "sd" and column in counts for name, column in zip(names, pairs[0], strict=True)])
-    note = _advise_on_counts(z[:, is_sd], np.array(pairs[0], object)[is_sd])
+    # Counts with exposures are left out, which the advised classifiers do not take.
+    of_numbers = [c for c in encoding.blocks if hasattr(c.family, "words") and not c.auxiliary]
+    advised = {name: better for c in of_numbers for name in c.names if (better := c.family.words.if_overdispersed)}
+    is_sd = np.array([name == "sd" and column in advised for name, column in zip(names, pairs[0], strict=True)])
+    note = _advise_on_counts(z[:, is_sd], np.array(pairs[0], object)[is_sd], advised)
     return PredictiveCheck(frame, _overall_p(size), name, int(draws), int((~defined).sum()), note)
 
 
@@ -593,12 +595,16 @@ def _overall_p(size: np.ndarray) -> float:
     return float((largest >= largest[0] - _TIE * (1.0 + largest[0])).mean())
 
 
-def _advise_on_counts(z: np.ndarray, columns: np.ndarray) -> str:
-    """Return the advice for `columns` (T,) of counts by the z-scores (S + 1, T) of their standard deviations, or ""."""
+def _advise_on_counts(z: np.ndarray, columns: np.ndarray, advised: Mapping[str, str]) -> str:
+    """Return the advice for `columns` (T,) of counts by the z-scores (S + 1, T) of their standard deviations, or "".
+
+    `advised` has the classifier to try for each column.
+    """
     if not z.size or (p := _overall_p(z)) >= _SMALL_P:
         return ""
     over = list(dict.fromkeys(map(to_python, columns[z[0] >= np.quantile(z.max(axis=1), 1 - _SMALL_P)])))
-    return f"Counts of {shown(over)} vary more than Poisson counts do (p = {p:.2g}): try NegativeBinomialNB."
+    better = " or ".join(sorted({advised[column] for column in over}))
+    return f"Counts of {shown(over)} vary more than in the model (p = {p:.2g}): try {better}."
 
 
 def _compare(value: np.ndarray, discrepancy: np.ndarray) -> pd.DataFrame:

@@ -34,7 +34,6 @@ from bayesnb.families import (
     PackedCounts,
     Pairs,
     Presence,
-    Tails,
     empty_counts,
 )
 from bayesnb.families.protocol import no_rows
@@ -164,7 +163,8 @@ class RealRows(Rows):
     def _room(self) -> int:
         """Number of tail counts of each feature that the greatest number needs."""
         slices = piece_slices(*self.values.shape)
-        return max((Tails.room_for(self.values[rows]) for rows, _ in slices), default=0)
+        room_for: Callable[[Any], int] = self.statistics.room_for  # type: ignore[attr-defined]
+        return max((room_for(self.values[rows]) for rows, _ in slices), default=0)
 
     def width(self) -> float:
         """Number of features."""

@@ -218,6 +218,10 @@ def prior_of_numbers(given: Any, columns: Any, classes: Levels, argument: str) -
         where = f"{argument}[{name if i in entries else None!r}]"
         prior = _read_prior(entries.get(i, others), family, where, (shape[0], 1), match)
         if isinstance(prior, family):
+            default = family(**{field: getattr(prior, field) for field in family.least})
+            for field in family.further:
+                if not np.array_equal(getattr(prior, field), getattr(default, field)):
+                    raise ValueError(f"{where}.{field} must be left out of priors by column. Pass one prior for all.")
             for field, values in fields.items():
                 values[:, i : i + 1] = getattr(prior, field)
         else:
@@ -249,7 +253,11 @@ def _read_prior(
         for name, bound in family.least.items():
             field = f"{argument}.{name}"
             fields[name] = _to_shape(match(field, getattr(given, name)), field, shape, bound)
-        return family(**fields)
+        for name, bound in family.further.items():
+            if (value := getattr(given, name)) is not None:
+                size = np.shape(value)[-1] if np.ndim(value) else 1
+                fields[name] = _to_shape(value, f"{argument}.{name}", (*shape, size), bound)
+        return type(given)(**fields)
     if isinstance(given, str) and given in family.empirical:
         return family.empirical[given]
     if isinstance(getattr(given, "given", None), family):  # such as `tune_alpha` makes of priors by column
@@ -406,7 +414,7 @@ def _to_shape(given: object, name: str, shape: tuple[int, ...], bound: float = 0
     values = to_numbers(name, given)
     _require_at_least(values, bound, name, labels)
     try:
-        return np.broadcast_to(values, shape).astype(np.float64)
+        return np.broadcast_to(values, shape).astype(np.float64, order="C")
     except ValueError:
         expected = " or ".join(["a scalar", *(f"shape {shape[i:]}" for i in range(len(shape) - 1, -1, -1))])
         raise ValueError(f"{name} has shape {values.shape}; expected {expected}.") from None
@@ -468,7 +476,7 @@ def check_complete_prior(prior: Any, encoding: Any, statistics: Any) -> Any:
     else:
         _require_at_least(over_classes, 0.0, "prior.class_prior.concentration")
     for i, (family, columns, block) in enumerate(zip(prior.blocks, encoding.blocks, statistics.blocks, strict=True)):
-        if type(family) is not columns.family:
+        if not isinstance(family, columns.family):
             needed = f"{columns.kind} columns need a {columns.family.__name__}"
             raise ValueError(f"prior.blocks[{i}] is a {type(family).__name__}; {needed}. {_OTHER_PRIOR}")
         shape, groups = np.shape(getattr(family, next(iter(family.least)))), columns.groups()

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import KW_ONLY, dataclass, replace
 from functools import reduce
 from typing import Any, Self
@@ -477,17 +477,23 @@ def use_pooled_priors(nb: NaiveBayesClassifier) -> None:
 
     The classes change from one iteration of EM to the next, and the variance within them would change the prior.
     """
-    for name in ("prior", *(f"{family.kind}_prior" for family in OF_NUMBERS)):
+    for name, family in {"prior": getattr(nb, "family", None), **{f"{f.kind}_prior": f for f in OF_NUMBERS}}.items():
         if hasattr(nb, name):
-            nb.set_params(**{name: _pool(getattr(nb, name))})
+            nb.set_params(**{name: _pool(getattr(nb, name), getattr(family, "empirical", {}))})
 
 
-def _pool(prior: Any) -> Any:
-    """Return a prior of numbers, or priors by column, with the variance over all rows in place of that in classes."""
+def _pool(prior: Any, empirical: Mapping[str, Any]) -> Any:
+    """Return a prior of numbers, or priors by column, that can be derived without classes; `empirical` are by name.
+
+    For normal columns that is the variance over all rows in place of that in classes.
+    """
     if isinstance(prior, list | tuple) or not is_labelled(prior):
-        is_within = isinstance(prior, str) and prior == "within"
-        return prior.of_unknown_classes() if hasattr(prior, "of_unknown_classes") else "pooled" if is_within else prior
-    return {column: _pool(entry) for column, entry in {None: "within", **dict(prior.items())}.items()}
+        if isinstance(prior, str) and "within" in empirical:
+            return "pooled"
+        named = empirical.get(prior, prior) if isinstance(prior, str) else prior
+        return named.of_unknown_classes() if hasattr(named, "of_unknown_classes") else prior
+    entries = {None: next(iter(empirical)), **dict(prior.items())}
+    return {column: _pool(entry, empirical) for column, entry in entries.items()}
 
 
 # == Latent class models: mixtures of naive Bayes components, fitted by EM =========================

@@ -359,7 +359,7 @@ class Dirichlet(IndependentClasses):
 
     def _normalized(self, weight: jax.Array) -> jax.Array:
         """Non-negative weights (…, L) divided by their sum over each group."""
-        return weight / self.to_levels(segment_sum(weight, self.group, self.num_groups))
+        return weight / self.to_levels(self.sum_groups(weight))
 
     def sum_groups(self, values: Any) -> Any:
         """(…, G) sums over each group of values (…, L) of the levels."""

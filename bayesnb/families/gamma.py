@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from abc import abstractmethod
 from collections.abc import Mapping
+from dataclasses import replace
 from typing import Any, ClassVar, Self
 
 import jax
@@ -30,6 +31,9 @@ from bayesnb.families.protocol import (
     Additive,
     Cumulants,
     Distribution,
+    Expression,
+    Hyperparameter,
+    HyperpriorKind,
     Site,
     TermDraws,
     Unit,
@@ -131,7 +135,59 @@ class EmpiricalGamma(EmpiricalPrior):
 
 
 @pytree
-class Gamma(IndependentCells):
+class RatePrior(IndependentCells):
+    """Distribution of rates with the mean a/b: concentration a and rate b of each class and feature, (C, F) each."""
+
+    nonnegative: ClassVar[bool] = True
+    location: ClassVar[str] = "rate"
+    least: ClassVar[dict[str, float]] = {"concentration": 0.0, "rate": 0.0}
+    tunable: ClassVar[dict[str, str]] = {"a": "concentration"}
+
+    concentration: Array
+    rate: Array
+
+    def scale(self, factor: float | Array) -> Self:
+        """Prior with a and b multiplied by `factor`."""
+        return replace(self, concentration=self.concentration * factor, rate=self.rate * factor)
+
+    def with_hyperparameters(self, values: Mapping[str, Any]) -> Self:
+        """Prior with a = values["a"] and the mean a/b = values["rate_mean"]; unchanged without "a".
+
+        Without "rate_mean" the mean stays.
+        """
+        if "a" not in values:
+            return self
+        a = values["a"] * (0.0 * self.concentration + 1.0)
+        rate = a / values["rate_mean"] if "rate_mean" in values else self.rate / self.concentration * a
+        return replace(self, concentration=a, rate=rate)
+
+    def hyperprior(self, kind: HyperpriorKind) -> dict[str, Hyperparameter]:
+        """Hyperparameters "a" (F,), by which groups differ, and "rate_mean" (C, F), if grouped; else {}.
+
+        The mean rates of groups have this prior, so that groups that do not differ (a → ∞) are one group under it.
+        """
+        if kind != "grouped":
+            return {}
+        shape, fields = np.shape(self.concentration), {"concentration": self.concentration, "rate": self.rate}
+        mean = Hyperparameter("rate", shape, Expression("Gamma(concentration, rate)", fields))
+        return {"a": Hyperparameter("rate", shape[1:]), "rate_mean": mean}
+
+    def improper(self) -> Self:
+        """Improper prior with a = 0 and b = 0, whose posterior mean is the maximum likelihood estimate."""
+        return self.scale(0.0)
+
+    def proper(self) -> Bool[jax.Array, "*C F"]:
+        """(C, F) of bool: whether a and b are positive."""
+        return (xp.asarray(self.concentration) > 0) & (xp.asarray(self.rate) > 0)
+
+    def _positive_rate(self) -> jax.Array:
+        """(C, F) rate b, with NaN where b is not positive."""
+        rate = xp.asarray(self.rate)
+        return xp.where(rate > 0, rate, xp.nan)
+
+
+@pytree
+class Gamma(RatePrior):
     """Gamma(concentration a, rate b) prior or posterior of rates, of each class and feature; each field (C, F).
 
     A cell has the density λ^A exp(-Bλ) times a base measure, and A and B add up over cells: all formulas follow from
@@ -139,10 +195,6 @@ class Gamma(IndependentCells):
     `gamma_increments()`, and those of single cells by the class method `from_cells(x, weight)`.
     """
 
-    nonnegative: ClassVar[bool] = True
-    location: ClassVar[str] = "rate"
-    least: ClassVar[dict[str, float]] = {"concentration": 0.0, "rate": 0.0}
-    tunable: ClassVar[dict[str, str]] = {"a": "concentration"}
     statistics: ClassVar[type[Any]]
     likelihood: ClassVar[type[Any]]
     infinite_rates: ClassVar[bool] = False
@@ -150,42 +202,16 @@ class Gamma(IndependentCells):
     rate_rounding: ClassVar[float] = 0.0
     """Rounding error of b, relative to b, where it is a sum of cells."""
 
-    concentration: Array
-    rate: Array
-
     def update(self, statistics: Any) -> Self:
         """Posterior Gamma(a + A, b + B), A and B the `gamma_increments` of the statistics."""
         more_a, more_b = statistics.gamma_increments()
         return type(self)(self.concentration + more_a, self.rate + more_b)
-
-    def scale(self, factor: float | Array) -> Self:
-        """Prior with a and b multiplied by `factor`."""
-        return type(self)(self.concentration * factor, self.rate * factor)
-
-    def with_hyperparameters(self, values: Mapping[str, Any]) -> Self:
-        """Prior with a = values["a"], and b rescaled so that the prior mean a/b stays; unchanged without "a"."""
-        if "a" not in values:
-            return self
-        a = values["a"] * (0.0 * self.concentration + 1.0)
-        return type(self)(a, self.rate / self.concentration * a)
-
-    def groups_refusal(self) -> str:
-        """Reason why groups of rows have no rates with a common distribution."""
-        return "rates have no distribution that groups share. Leave the columns out, or use levels, as CategoricalNB()."
-
-    def improper(self) -> Self:
-        """Improper prior with a = 0 and b = 0, whose posterior mean is the maximum likelihood estimate."""
-        return self.scale(0.0)
 
     def log_partition(self) -> Float[jax.Array, "*C F"]:
         """(C, F) log normaliser log Γ(a) - a log b; +inf where the distribution is improper."""
         proper = self.proper()
         a, b = xp.where(proper, self.concentration, 1.0), xp.where(proper, self.rate, 1.0)
         return xp.where(proper, gammaln(a) - a * xp.log(b), xp.inf)
-
-    def proper(self) -> Bool[jax.Array, "*C F"]:
-        """(C, F) of bool: whether a and b are positive."""
-        return (xp.asarray(self.concentration) > 0) & (xp.asarray(self.rate) > 0)
 
     def plug_in_mean(self) -> Any:
         """Likelihood at the mean rates a/b; where b = 0 NaN, or infinite if `infinite_rates` and a > 0."""
@@ -286,11 +312,6 @@ class Gamma(IndependentCells):
             return only(seen[:, None], linear(more_a, log_rate) - more_b * xp.exp(log_rate))
 
         return (shared, of_row), terms
-
-    def _positive_rate(self) -> jax.Array:
-        """(C, F) rate b, with NaN where b is not positive."""
-        rate = xp.asarray(self.rate)
-        return xp.where(rate > 0, rate, xp.nan)
 
 
 @pytree
@@ -472,7 +493,7 @@ class GammaPoisson(Gamma):
 
     kind: ClassVar[str] = "poisson"
     sparse: ClassVar[bool] = True
-    words: ClassVar[Words] = Words(spread="the root of the feature's mean")
+    words: ClassVar[Words] = Words(spread="the root of the feature's mean", if_overdispersed="NegativeBinomialNB")
     statistics: ClassVar[type] = Totals
     exposed_statistics: ClassVar[type] = ExposedTotals
     likelihood: ClassVar[type] = Poisson

@@ -8,7 +8,7 @@ from typing import Any, ClassVar, Self
 
 import jax
 import numpy as np
-from jaxtyping import Bool, Float, Int
+from jaxtyping import Float, Int
 
 from bayesnb.families.arrays import (
     Array,
@@ -17,14 +17,14 @@ from bayesnb.families.arrays import (
     gammaln,
     is_host,
     logsumexp,
+    map_leaves,
     pytree,
     segment_sum,
     xp,
 )
-from bayesnb.families.gamma import CountSums, EmpiricalGamma
+from bayesnb.families.gamma import CountSums, EmpiricalGamma, RatePrior
 from bayesnb.families.numbers import (
     EmpiricalPrior,
-    IndependentCells,
     PriorByColumn,
     SumOfCells,
     map_in_pieces,
@@ -51,6 +51,7 @@ from bayesnb.families.special import log_rising, polygammas
 DISPERSIONS = 2.0 ** np.arange(-4.0, 10.5, 0.5)
 """Dispersions r that are averaged over; the last differs from a Poisson distribution by 1/1024 of the mean."""
 
+_LOG_PRIOR = np.log(DISPERSIONS**0.5 / (1.0 + DISPERSIONS) / np.sum(DISPERSIONS**0.5 / (1.0 + DISPERSIONS)))
 _MOST_TABULATED = 2**10
 _LEAST_SHARE = 1e-12
 _EM_STEPS, _CELLS_OF_PRIOR = 5, 2.0
@@ -108,7 +109,7 @@ class Tails(CountSums):
     def observe(self, x: object, label: Int[Array, "N"], weight: Float[Array, "*S N"]) -> Self:
         """Statistics with rows x (N, F) added, given class indices and weights (N,); NaN is a missing cell.
 
-        Where JAX traces the rows, a count above K makes the tails of its column NaN.
+        Where JAX traces the rows, a count above K makes `count` and the tails of its column NaN.
         """
         known = self.with_room(self.room_for(x)) if is_host(x, self.tail) else self
         counted = super().observe(x, label, weight)
@@ -130,7 +131,8 @@ class Tails(CountSums):
         at = cond(some, lambda: count(0, 1.0 - share) + count(1, share), lambda: count(0, 1.0 + 0.0 * share))
         tail = xp.flip(xp.cumsum(xp.flip(at, -1), -1), -1)[..., 1:]
         exceeds = xp.any(seen & (cells > size), axis=0)[:, None]
-        return replace(counted, tail=known.tail + xp.where(exceeds, xp.nan, tail))
+        wrong = xp.where(exceeds[:, 0], xp.nan, 0.0)
+        return replace(counted, count=counted.count + wrong, tail=known.tail + xp.where(exceeds, xp.nan, tail))
 
     def without(self, cells: Array, weight: Array) -> TailsWithout:
         """Statistics without one row's `cells` (N, F) of `weight` (C, 1, 1) per class; rounding errors are set to 0."""
@@ -241,6 +243,8 @@ class EmpiricalCounts(EmpiricalGamma):
         Concentration a; the prior of the rate counts as a/mean rows.
     dispersion : (F,) array, optional
         Known dispersions. Default: averages over 29 values.
+    log_weight : (R,) array, optional
+        Log weights of these values. Default: estimated from the data.
 
     Examples
     --------
@@ -255,11 +259,20 @@ class EmpiricalCounts(EmpiricalGamma):
     statistics: ClassVar[type] = Tails
 
     dispersion: Any = None
+    log_weight: Any = None
+
+    def of_unknown_classes(self) -> EmpiricalCounts:
+        """Copy of this prior with the weights of dispersions of `BetaNegativeBinomial`, which need no class labels."""
+        return replace(self, log_weight=_LOG_PRIOR) if self.log_weight is None else self
 
     def __call__(self, statistics: Any, together: Any) -> BetaNegativeBinomial:
         """Prior derived from the statistics of each class (C, F), and of all classes together (1, F)."""
         family: Any = super().__call__(statistics, together)
-        return family if self.dispersion is not None else family.with_common_weights(statistics)
+        if self.dispersion is not None:
+            return family
+        if self.log_weight is not None:
+            return replace(family, log_weight=self.log_weight + 0.0 * family.log_weight)
+        return family.with_common_weights(statistics)
 
     def prior(self, concentration: Array, rate: Array) -> BetaNegativeBinomial:
         """`BetaNegativeBinomial` family with concentration a and rate b, (C, F) each."""
@@ -268,7 +281,7 @@ class EmpiricalCounts(EmpiricalGamma):
 
 
 @pytree
-class BetaNegativeBinomial(IndependentCells):
+class BetaNegativeBinomial(RatePrior):
     r"""Distribution of the rates and dispersions of overdispersed counts, one of each for each class and feature.
 
     .. math::
@@ -291,8 +304,8 @@ class BetaNegativeBinomial(IndependentCells):
     dispersion : (C, F, R) array, optional
         Values of r that are possible. Default: 29 values from 1/16 to 1024, each √2 times the one before.
     log_weight : (C, F, R) array, optional
-        Log weights w of these values, up to a constant. Default: √r/(1 + r), so that 1/√r, the coefficient of variation
-        of the rate between rows, is half-Cauchy distributed.
+        Log weights w of these values, up to a constant. Default: equal for values that are given, else √r/(1 + r), so
+        that 1/√r, the coefficient of variation of the rate between rows, is half-Cauchy distributed.
 
     See Also
     --------
@@ -323,12 +336,9 @@ class BetaNegativeBinomial(IndependentCells):
     """
 
     kind: ClassVar[str] = "counts"
-    nonnegative: ClassVar[bool] = True
     sparse: ClassVar[bool] = True
-    location: ClassVar[str] = "rate"
     words: ClassVar[Words] = Words(spread="the root of the feature's mean")
-    least: ClassVar[dict[str, float]] = {"concentration": 0.0, "rate": 0.0}
-    tunable: ClassVar[dict[str, str]] = {"a": "concentration"}
+    further: ClassVar[Mapping[str, float]] = {"dispersion": 1e-75, "log_weight": -np.inf}
     statistics: ClassVar[type] = Tails
     likelihood: ClassVar[type] = NegativeBinomial
     empirical: ClassVar[dict[str, EmpiricalPrior]] = {"pooled": EmpiricalCounts()}
@@ -338,16 +348,13 @@ class BetaNegativeBinomial(IndependentCells):
     )
     program = no_nuts("The dispersion", "Or give a dispersion, as NegativeBinomialNB(dispersion=1.0).")
 
-    concentration: Array
-    rate: Array
     dispersion: Any = None
     log_weight: Any = None
 
     def __post_init__(self) -> None:
         """Set the log weights of the dispersions to those of a half-Cauchy distribution of 1/√r, if none are given."""
         if self.log_weight is None and self.concentration is not None:
-            log_prior = 0.5 * xp.log(self.dispersions) - xp.log1p(self.dispersions)
-            log_prior = log_prior - logsumexp(log_prior, axis=-1, keepdims=True)
+            log_prior = _LOG_PRIOR if self.dispersion is None else 0.0 * xp.asarray(self.dispersion)
             object.__setattr__(self, "log_weight", log_prior + 0.0 * xp.asarray(self.concentration)[..., None])
 
     @property
@@ -367,36 +374,42 @@ class BetaNegativeBinomial(IndependentCells):
         """
         count, total = statistics.count, statistics.total
         rising = statistics.log_rising(self.dispersions)
-        gain = self._log_evidences(count, total, rising)
-        n, x, r = xp.asarray(count)[..., None], xp.asarray(total)[..., None], self.dispersions
-        log_sum, some_x, some_n = (
-            xp.log(xp.where(n > 0, n * r, 1.0) + x),
-            xp.where(x > 0, x, 1.0),
-            xp.where(n > 0, n, 1.0),
-        )
-        fit = rising - x * (log_sum - xp.log(some_x)) - n * r * (log_sum - xp.log(some_n * r))
+        gain, fit = self._log_evidences(count, total, rising), self._profile_log_likelihoods(count, total, rising)
         is_best = fit == xp.max(fit, axis=-1, keepdims=True)
         gain = xp.where(self.proper()[..., None], gain, xp.where(is_best, 0.0, -xp.inf))
         log_weight = self.log_weight + gain
-        return self._replace(self.concentration + total, self.rate + count, log_weight)
+        return replace(self, concentration=self.concentration + total, rate=self.rate + count, log_weight=log_weight)
 
-    def _replace(self, concentration: Any, rate: Any, log_weight: Any) -> Self:
-        """Distribution of this type with the same dispersions."""
-        return type(self)(concentration, rate, self.dispersion, log_weight)
+    def _profile_log_likelihoods(self, count: Any, total: Any, rising: Any) -> Float[jax.Array, "*C F R"]:
+        """(…, F, R) log likelihood of counted cells at each r and the rate Σx/n; arguments as of `_log_evidences`."""
+        n, x, r = xp.asarray(count)[..., None], xp.asarray(total)[..., None], self.dispersions
+        some_n, some_x = xp.where(n > 0, n, 1.0), xp.where(x > 0, x, 1.0)
+        log_sum = xp.log(some_n * r + x)
+        return rising - x * (log_sum - xp.log(some_x)) - n * r * (log_sum - xp.log(some_n * r))
 
     def _log_evidences(self, count: Any, total: Any, rising: Any) -> Float[jax.Array, "*C F R"]:
         """(…, F, R) log evidence, given each r, of `count` cells with sum `total` and Σ log Γ(x + r)/Γ(r) `rising`.
 
-        With A = 1 + b r the value is rising + log a^(Σx) + log A^(a) - log (A + r n)^(a + Σx), by rising factorials,
-        which stay exact as r grows.
+        With A = 1 + b r and rising factorials it is rising + log a^(Σx) + log A^(s) - log (A + l)^(s + Σx), where s and
+        l are the smaller and the larger one of a and r n: so the value stays exact as r grows, and as rows do.
         """
         a, b = (xp.where(self.proper(), v, 1.0)[..., None] for v in (self.concentration, self.rate))
         r, n, x = self.dispersions, xp.asarray(count)[..., None], xp.asarray(total)[..., None]
         successes = 1.0 + r * b
         # In one call: three would compile the gamma functions three times.
-        arguments = xp.broadcast_arrays(a, successes, successes + r * n, x, a, a + x)
+        small, large = xp.minimum(a, r * n), xp.maximum(a, r * n)
+        arguments = xp.broadcast_arrays(a, successes, successes + large, x, small, small + x)
         of_total, of_prior, of_posterior = log_rising(xp.stack(arguments[:3]), xp.stack(arguments[3:]))
         return rising + of_total + of_prior - of_posterior
+
+    def groups_refusal(self) -> str | None:
+        """Reason why groups of rows have no rates with a common distribution; None if the dispersions are known."""
+        if self.dispersions.shape[-1] == 1:
+            return None
+        return (
+            "an average over 29 dispersions in every group takes minutes. Use known dispersions, one or one for each "
+            "column, as NegativeBinomialNB(dispersion=1.0)."
+        )
 
     def with_common_weights(self, statistics: Any) -> Self:
         """Prior whose weights of dispersions, the same for all classes and features, are estimated by EM.
@@ -412,32 +425,6 @@ class BetaNegativeBinomial(IndependentCells):
             share = xp.exp(joint - logsumexp(joint, axis=-1, keepdims=True))
             common = (_CELLS_OF_PRIOR * prior + xp.sum(share, axis=(0, -2), keepdims=True)) / (_CELLS_OF_PRIOR + n)
         return replace(self, log_weight=xp.log(common) + 0.0 * log_weight)
-
-    def scale(self, factor: float | Array) -> Self:
-        """Prior with a and b multiplied by `factor`; the weights of dispersions stay."""
-        return self._replace(self.concentration * factor, self.rate * factor, self.log_weight)
-
-    def with_hyperparameters(self, values: Mapping[str, Any]) -> Self:
-        """Prior with a = values["a"], and b rescaled so that the prior mean a/b stays; unchanged without "a"."""
-        if "a" not in values:
-            return self
-        a = values["a"] * (0.0 * self.concentration + 1.0)
-        return self._replace(a, self.rate / self.concentration * a, self.log_weight)
-
-    def groups_refusal(self) -> str:
-        """Reason why groups of rows have no rates with a common distribution."""
-        return "rates have no distribution that groups share. Leave the columns out, or use levels, as CategoricalNB()."
-
-    def improper(self) -> Self:
-        """Improper prior with a = 0 and b = 0, whose posterior mean is the maximum likelihood estimate.
-
-        The likelihood is maximised over the possible dispersions.
-        """
-        return self._replace(self.concentration * 0.0, self.rate * 0.0, None)
-
-    def proper(self) -> Bool[jax.Array, "*C F"]:
-        """(C, F) of bool: whether a and b are positive."""
-        return (xp.asarray(self.concentration) > 0) & (xp.asarray(self.rate) > 0)
 
     def log_partition(self) -> Float[jax.Array, "*C F"]:
         """(C, F) log Σ_r exp(w_r): for a posterior the log evidence; +inf where the distribution is improper."""
@@ -534,10 +521,8 @@ class BetaNegativeBinomial(IndependentCells):
         """
         total = multiplicity * x
         rate = xp.maximum(self.rate + multiplicity, 4e-16 * self.rate)
-        after = self._replace(xp.maximum(self.concentration + total, 0.0), rate, None)
-        fewer = self._replace(
-            xp.minimum(self.concentration, after.concentration), xp.minimum(self.rate, rate), self.log_weight
-        )
+        after = replace(self, concentration=xp.maximum(self.concentration + total, 0.0), rate=rate)
+        fewer = map_leaves(xp.minimum, self, after)
         rising = log_rising_of_cells(self.dispersions, x) * xp.abs(xp.asarray(multiplicity))[..., None]
         gain = fewer._log_evidences(xp.abs(multiplicity), xp.abs(total), rising)
         sign = xp.sign(xp.asarray(multiplicity) * xp.ones(()))[..., None]
@@ -610,11 +595,6 @@ class BetaNegativeBinomial(IndependentCells):
     def _average(self, values: Any) -> Float[jax.Array, "*C F"]:
         """(…, F) average of values (…, F, R) over the dispersions, by their probabilities."""
         return xp.sum(xp.exp(self.log_prob()) * values, axis=-1)
-
-    def _positive_rate(self) -> jax.Array:
-        """(C, F) rate b, with NaN where b is not positive."""
-        rate = xp.asarray(self.rate)
-        return xp.where(rate > 0, rate, xp.nan)
 
 
 @pytree

@@ -190,6 +190,8 @@ class IndependentCells(IndependentClasses):
     words: ClassVar[Words] = Words()
     location: ClassVar[str] = ""
     """Parameter that says where cells lie, by whose sd parameters are ranked."""
+    further: ClassVar[Mapping[str, float]] = {}
+    """Smallest value of each field that has an axis behind the features, and that users may leave out."""
     empirical: ClassVar[Mapping[str, Any]] = {}
     """Priors that are derived from the data (`EmpiricalPrior`), by the names that estimators take for them."""
 

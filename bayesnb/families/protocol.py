@@ -156,6 +156,8 @@ class Words(NamedTuple):
     """Names of parameters in prose; parameters that are not listed go by their own names."""
     spread: str = "the feature's sd"
     """Description of the `spread` of statistics."""
+    if_overdispersed: str = ""
+    """Classifier to try if cells vary more than the family says; "" if there is none."""
 
 
 class Unit(NamedTuple):

@@ -195,6 +195,7 @@ def remove(a: Counted, b: Counted) -> Counted:
     class_count = _settle(before.class_count, after.class_count, before.class_count * 1e-9, "class_count", joint, None)
     blocks_ = []
     for columns, was, now in zip(joint.blocks, before.blocks, after.blocks, strict=True):
+        was = was.aligned(now)[0] if hasattr(was, "aligned") else was
         rounding = was.rounding()
         settled_fields = {
             name: _settle(getattr(was, name), getattr(now, name), getattr(rounding, name), name, joint, columns)

@@ -136,15 +136,18 @@ def run_nuts(
 
     With `groups` each group g has its own parameters, whose distribution is common to all groups: class probabilities
     π_g ~ Dirichlet(t' m'); for levels θ_gcj ~ Dirichlet(t_j m_cj); for numbers σ²_gcj ~ InverseGamma(a_j, a_j v_cj) and
-    μ_gcj ~ Normal(l_cj, σ²_gcj/κ_j). The concentrations t', t, a and κ have the hyperprior, by default LogNormal(1, 2),
-    under which groups may be very different or nearly equal. The mean probabilities m' and m_cj are uniform on their
-    simplexes. l is normal around the location in the prior of `nb`, with variance b/(aκ), and log v is normal with mean
-    log b/a and variance 1, where b, a and κ are those of the prior of `nb`. Poisson, exponential and binned columns,
-    tables given contexts, and averages over trees or sets of features have no such distribution. The parameters are
-    integrated out, so that the cost depends on the number of groups and not on that of rows. Draws of parameters have
-    the dimension "group", whose last entry "(new)" is a group that has no rows. `predict_proba(X, draws=, groups=)`
-    takes the draws. For partial pooling see Gelman & Hill, *Data Analysis Using Regression and Multilevel/Hierarchical
-    Models* (2007), ch. 12.
+    μ_gcj ~ Normal(l_cj, σ²_gcj/κ_j); for Poisson and exponential rates λ_gcj ~ Gamma(a_j, a_j/r_cj), so that rates of
+    groups have mean r_cj ("rate_mean") and coefficient of variation 1/√a_j. The concentrations t', t, a and κ have the
+    hyperprior, by default LogNormal(1, 2), under which groups may be very different or nearly equal. The mean
+    probabilities m' and m_cj are uniform on their simplexes. l is normal around the location in the prior of `nb`, with
+    variance b/(aκ), and log v is normal with mean log b/a and variance 1, where b, a and κ are those of the prior of
+    `nb`. r_cj has the prior of the rate in `nb`. Binned columns, tables given contexts, and averages over trees or sets
+    of features have no such distribution: their cuts, parents or trees are not known, and all classes share them. The
+    parameters are integrated out, so that the cost depends on the number of groups and not on that of rows. Draws of
+    parameters have the dimension "group", whose last entry "(new)" is a group that has no rows. `predict_proba(X,
+    draws=, groups=)` takes the draws: rows of a known group are predicted by the posterior of its parameters, rows of
+    other groups by the common distribution. For partial pooling see Gelman & Hill, *Data Analysis Using Regression and
+    Multilevel/Hierarchical Models* (2007), ch. 12.
 
     For a `WeightedNB` the draws are of the posterior of the weights given cross-fitted terms of the rows,
     p(b, T, d) Π_i P(y_i | x_i; b, w), under the priors of `WeightedNB` for the class biases b, the temperature T and
@@ -442,8 +445,8 @@ def _sample(
 ) -> tuple[dict[str, Any], dict[str, Any]]:
     """Run NUTS and warn of bad diagnostics; return draws by site and fields of transitions, (chains, draws, …).
 
-    `start` has the values of the sites at which chains start, and `run` the arguments of `run_chains`. With an
-    inverse mass matrix, by sites, that of all sites together is adapted.
+    `start` has the values of the sites at which chains start, and `run` the arguments of `run_chains`. An inverse mass
+    matrix that is given is adapted as a matrix; else its diagonal is.
     """
     from bayesnb.sampling.programs import Options, run_chains
 
@@ -451,7 +454,7 @@ def _sample(
     options = Options(warmup, max_tree_depth=(6, 10))
     if inverse_mass_matrix is not None:
         # The density of weights has a steep side if the terms tell nearly all labels.
-        options = Options(warmup, target_accept_prob=0.95, dense_mass=tuple(inverse_mass_matrix))
+        options = Options(warmup, target_accept_prob=0.95, dense_mass=True)
     samples, transitions = run_chains(program, start, inverse_mass_matrix, options, **run)
     _diagnose(samples, transitions["diverging"], if_diverging)
     return samples, transitions

@@ -90,7 +90,13 @@ class Options(NamedTuple):
     warmup: int
     max_tree_depth: int | tuple[int, int] = 10
     target_accept_prob: float = 0.8
-    dense_mass: tuple[tuple[str, ...], ...] = ()
+    dense_mass: bool = False
+
+
+Shapes = tuple[tuple[str, tuple[int, ...]], ...]
+"""Sites and shapes of their unconstrained values. The state of a chain is one vector, of all of them in this order:
+with an array for each site NumPyro's transitions take a third longer to compile, and to run.
+"""
 
 
 @float64
@@ -112,8 +118,9 @@ def run_chains(
         Result of `NumpyroProgram.from_data`.
     start : dict
         Values of the sites at which all chains start.
-    inverse_mass_matrix : dict or None
-        Inverse mass matrix by sites, in the form that `numpyro.infer.NUTS` takes; default: found in the warm-up.
+    inverse_mass_matrix : (D, D) array or None
+        Inverse mass matrix of the unconstrained values of the sites, in the order of `start`; default: found in the
+        warm-up.
     options : Options
     draws, chains, seed : int
         As in `run_nuts`.
@@ -130,7 +137,9 @@ def run_chains(
     advice = "Set fewer draws, or name some columns in features=."
     require_draws(draws, 2 * size + 12, f"{size:,} numbers", advice, chains=chains)
     keys, warmup = jax.random.split(jax.random.key(seed), chains), options.warmup
-    state = _start(arrays, keys, dict(start), inverse_mass_matrix, program=model, options=options)
+    free = jax.eval_shape(lambda: unconstrain_fn(model, (arrays,), {}, dict(start)))
+    settings = {"program": model, "options": options, "shapes": tuple((site, free[site].shape) for site in start)}
+    state = _start(arrays, keys, dict(start), inverse_mass_matrix, **settings)
     if not np.isfinite(state.potential_energy).all():
         raise ValueError(
             f"run_nuts: the density is not finite at the starting point {shown(start)}. Choose a hyperprior without "
@@ -141,7 +150,7 @@ def run_chains(
     with progress("NUTS" if show_progress else None, warmup + draws) as step:
         while done < warmup + draws:
             n, started = min(size, (warmup if done < warmup else warmup + draws) - done), perf_counter()
-            state, recorded = _advance(arrays, state, n, program=model, options=options)
+            state, recorded = _advance(arrays, state, n, **settings)
             recorded = jax.tree.map(np.asarray, recorded)  # Waits for the transitions.
             if done >= warmup:
                 # A copy, as a view would keep the room of all `_AT_ONCE` transitions.
@@ -153,15 +162,25 @@ def run_chains(
     return samples, {name: transitions[name] for name in _FIELDS} | {"lp": -transitions["lp"]}
 
 
-def _sampler(arrays: list[Any], program: NumpyroProgram, options: Options) -> tuple[Any, Any]:
+def _by_site(position: Any, shapes: Shapes) -> dict[str, jax.Array]:
+    """Split vectors (…, D) into the unconstrained values of each site."""
+    ends = np.cumsum([math.prod(shape) for _, shape in shapes])
+    parts = jnp.split(position, ends[:-1], axis=-1)
+    leading = jnp.shape(position)[:-1]
+    return {site: part.reshape(leading + shape) for part, (site, shape) in zip(parts, shapes, strict=True)}
+
+
+def _sampler(arrays: list[Any], program: NumpyroProgram, options: Options, shapes: Shapes) -> tuple[Any, Any]:
     """Functions of NumPyro's sampler: (position, key, inverse mass matrix) to a state, and a state to the next one."""
-    init_kernel, sample_kernel = hmc.hmc(
-        potential_fn_gen=lambda arrays: partial(potential_energy, program, (arrays,), {}), algo="NUTS"
-    )
+
+    def potential(arrays: list[Any]) -> Callable[[jax.Array], jax.Array]:
+        return lambda position: potential_energy(program, (arrays,), {}, _by_site(position, shapes))
+
+    init_kernel, sample_kernel = hmc.hmc(potential_fn_gen=potential, algo="NUTS")
     begin = partial(
         init_kernel,
         num_warmup=options.warmup,
-        dense_mass=[*options.dense_mass] or False,
+        dense_mass=options.dense_mass,
         target_accept_prob=options.target_accept_prob,
         max_tree_depth=options.max_tree_depth,
         model_args=(arrays,),
@@ -169,20 +188,30 @@ def _sampler(arrays: list[Any], program: NumpyroProgram, options: Options) -> tu
     return begin, partial(sample_kernel, model_args=(arrays,), model_kwargs={})
 
 
-@jax.jit(static_argnames=("program", "options"))
+@jax.jit(static_argnames=("program", "options", "shapes"))
 def _start(
-    arrays: Any, keys: jax.Array, start: Any, inverse_mass_matrix: Any, *, program: NumpyroProgram, options: Options
+    arrays: Any,
+    keys: jax.Array,
+    start: Any,
+    inverse_mass_matrix: Any,
+    *,
+    program: NumpyroProgram,
+    options: Options,
+    shapes: Shapes,
 ) -> Any:
     """States of the chains, one for each key, at the given values of the sites."""
-    z = unconstrain_fn(program, (arrays,), {}, start)
-    begin, _ = _sampler(arrays, program, options)
+    free = unconstrain_fn(program, (arrays,), {}, start)
+    z = jnp.concatenate([jnp.ravel(free[site]) for site, _ in shapes])
+    begin, _ = _sampler(arrays, program, options, shapes)
     return jax.vmap(lambda key: begin(z, rng_key=key, inverse_mass_matrix=inverse_mass_matrix))(keys)
 
 
-@jax.jit(static_argnames=("program", "options"))
-def _advance(arrays: Any, state: Any, n: jax.Array, *, program: NumpyroProgram, options: Options) -> tuple[Any, Any]:
+@jax.jit(static_argnames=("program", "options", "shapes"))
+def _advance(
+    arrays: Any, state: Any, n: jax.Array, *, program: NumpyroProgram, options: Options, shapes: Shapes
+) -> tuple[Any, Any]:
     """States after n transitions, and the sites and `_FIELDS` of each transition, (`_AT_ONCE`, chains, …)."""
-    begin, following = _sampler(arrays, program, options)
+    begin, following = _sampler(arrays, program, options, shapes)
     # NumPyro's transitions use what the function that begins a chain leaves behind.
     jax.vmap(lambda state: begin(state.z, rng_key=state.rng_key))(state)
 
@@ -196,7 +225,8 @@ def _advance(arrays: Any, state: Any, n: jax.Array, *, program: NumpyroProgram, 
 
     empty = jax.tree.map(lambda v: jnp.zeros((_AT_ONCE, *v.shape), v.dtype), record(state))
     state, (z, fields) = jax.lax.fori_loop(0, n, transition, (state, empty))
-    samples = constrain_fn(program, (arrays,), {}, z, return_deterministic=True, batch_ndims=2)
+    free = _by_site(z, shapes)
+    samples = constrain_fn(program, (arrays,), {}, free, return_deterministic=True, batch_ndims=2)
     return state, (samples, fields)
 
 
@@ -557,7 +587,7 @@ class WeightsGiven:
         """(T,) of bool: whether the weight of a term may differ from the temperature of its group (τ > 0)."""
         return self._scale > 0
 
-    def start(self) -> tuple[dict[str, Any], dict[tuple[str, ...], np.ndarray]]:
+    def start(self) -> tuple[dict[str, Any], np.ndarray]:
         """Values of the sites at the optimum, and Laplace's covariance there as an inverse mass matrix."""
         prior = WeightPrior(self.groups, self.shrinkage, self.terms.log_class.shape[-1], self.biased)
         theta = find_parameters(self.terms, prior)
@@ -567,7 +597,7 @@ class WeightsGiven:
             start[_DEVIATION] = theta[prior.temperatures.stop :][self._free]
         is_sampled = prior.design(np.eye(prior.n_classes)).any(axis=0)
         _, covariance = Expansion.around(self.terms, *prior.point(theta)).posterior(prior)
-        return start, {tuple(start): covariance[np.ix_(is_sampled, is_sampled)]}
+        return start, covariance[np.ix_(is_sampled, is_sampled)]
 
     def finish(self, samples: Mapping[str, np.ndarray], dependence: np.ndarray) -> dict[str, np.ndarray]:
         """Draws of the temperatures, biases and all weights, also of weights that equal their temperature.

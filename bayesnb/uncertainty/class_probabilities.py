@@ -1044,19 +1044,18 @@ def sampled_hyperparameters(prior: NaiveBayes, kind: HyperpriorKind, sites: Site
 def hyperparameter_sites(prior: NaiveBayes, kind: HyperpriorKind, sites: Sites) -> list[dict[str, str]]:
     """Return for each block {hyperparameter: site}, with the endings of the sites of the block's parameters.
 
-    Where the name is that of a parameter too, the parameter of the prior follows: "rate_of_sigma2" beside Poisson
-    rates.
+    Where another site has the name too, the parameter of the prior follows: "rate_of_sigma2" beside Poisson rates.
     """
-    taken = {name for block in sites for pair in block.items() for name in pair}
-    named = []
-    for family, parameters in zip(prior.blocks, sites, strict=True):
-        names = {}
-        for name, hyperprior in family.hyperprior(kind).items():
-            site = parameters[hyperprior.parameter]
-            renamed = site.replace(hyperprior.parameter, name)
-            names[name] = f"{renamed}_of_{site}" if renamed in taken else renamed
-        named.append(names)
-    return named
+    renamed = [
+        {name: (parameters[h.parameter], parameters[h.parameter].replace(h.parameter, name)) for name, h in own.items()}
+        for own, parameters in zip((family.hyperprior(kind) for family in prior.blocks), sites, strict=True)
+    ]
+    taken = [name for block in sites for pair in block.items() for name in pair]
+    taken += [name for block in renamed for _, name in block.values()]
+    return [
+        {name: f"{new}_of_{site}" if taken.count(new) > 1 else new for name, (site, new) in block.items()}
+        for block in renamed
+    ]
 
 
 def prior_given(prior: NaiveBayes, names: Sites, values: Mapping[str, Any]) -> NaiveBayes:

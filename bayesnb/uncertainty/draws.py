@@ -340,7 +340,7 @@ def draw_sites(
 @float64
 def _draw(family: Prior, draws: int, rng: np.random.Generator) -> dict[str, np.ndarray]:
     """Draw each parameter of a family; return {name: (draws, C, K)}, made some draws at a time."""
-    chunk = int(min(draws, max(1, _MOST_CELLS // np.size(jax.tree.leaves(family)[0]))))
+    chunk = int(min(draws, max(1, _MOST_CELLS // max(map(np.size, jax.tree.leaves(family))))))
     variates, drawn = HostVariates(rng), dict[str, np.ndarray]()
     for start in range(0, draws, chunk):
         # The last chunk is as long as the others: what a family compiles for its draws is compiled once.
@@ -400,7 +400,7 @@ def draw_with_rows(
     families = (posterior.class_prior, *posterior.blocks)
     drawn_blocks = [b for b, mask in enumerate(masks) if mask.any()]
     rngs = [np.random.default_rng(s) for s in np.random.SeedSequence(seed).spawn(len(families))]
-    widest = max(np.size(jax.tree.leaves(family)[0]) for family in families)
+    widest = max(np.size(leaf) for leaf in jax.tree.leaves(families))
     size = DRAWS_AT_ONCE * max(1, min(_MOST_DRAWS_AT_ONCE, _MOST_CELLS_OF_ROWS // widest) // DRAWS_AT_ONCE)
     drawn = dict[str, np.ndarray]()
     for start in range(0, draws, size):

@@ -61,6 +61,11 @@ class HostVariates(RatiosOfGammas):
         """(n, *shape of like) standard normal variates."""
         return self._rng.standard_normal((n, *np.shape(like)))
 
+    def log_gamma_ratio(self, a: Any, b: Any, n: int, index: Any, added: Increments | None = None) -> Any:
+        """(n, *shape of a) logarithms of ratios of Gamma(a) to Gamma(b_k) variates; of b only b_k is drawn from."""
+        chosen = np.take_along_axis(np.asarray(b)[None], index[..., None], axis=-1)[..., 0]
+        return self.log_gamma(a, n) - self.log_gamma(chosen, 1)[0]
+
 
 @kernel(static_argnames="kernel")
 def ask(kernel: Kernel, *args: Any) -> tuple[list[jax.Array], list[jax.Array]]:

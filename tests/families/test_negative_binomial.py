@@ -276,7 +276,7 @@ def test_kernels_count_and_update_as_the_estimator():
     nb = bnb.NegativeBinomialNB(prior=bnb.BetaNegativeBinomial(1.0, 0.5)).fit(X, LABEL)
     statistics = kernels.count(bnb.Statistics.empty(nb.prior_), X, LABEL)
     posterior = kernels.update(nb.prior_, statistics)
-    np.testing.assert_allclose(kernels.log_joint(posterior, X), nb.predict_joint_log_proba(X), rtol=1e-12)
+    np.testing.assert_allclose(kernels.log_joint(posterior, X), nb.predict_joint_log_proba(X), rtol=1e-12, atol=1e-12)
     traced = jax.jit(lambda p, x: kernels.log_joint(p, x))(nb.posterior_, X.astype(np.float32))
     np.testing.assert_allclose(traced, nb.predict_joint_log_proba(X), rtol=1e-4)
 
@@ -287,6 +287,20 @@ def test_many_rows_are_scored_by_a_table_and_large_counts_without():
     np.testing.assert_allclose(nb.predict_log_proba(many)[:30], nb.predict_log_proba(many[:30]), rtol=1e-9, atol=1e-12)
     many[-1] = 5000.0
     np.testing.assert_allclose(nb.predict_log_proba(many)[-1], nb.predict_log_proba(many[-1:])[0], rtol=1e-9)
+
+
+def test_priors_keep_what_they_say_of_dispersions():
+    """Of one prior for all columns; by column, where columns could differ in number, it is refused."""
+    grid = np.array([0.5, 1.0, 2.0])
+    given = bnb.BetaNegativeBinomial(1.0, 0.5, grid, np.log([0.2, 0.5, 0.3]))
+    prior = bnb.NegativeBinomialNB(prior=given).fit(X, LABEL).prior_.blocks[0]
+    np.testing.assert_allclose(prior.dispersion, np.broadcast_to(grid, (2, 2, 3)))
+    np.testing.assert_allclose(np.exp(prior.log_prob()), np.broadcast_to([0.2, 0.5, 0.3], (2, 2, 3)))
+    refused("dispersion must be left out of priors by column", bnb.NegativeBinomialNB(prior={0: given}).fit, X, LABEL)
+    negative = bnb.BetaNegativeBinomial(1.0, 0.5, np.array([-1.0]), np.zeros(1))
+    refused(r"prior.dispersion\[0\] is -1.0; it must be", bnb.NegativeBinomialNB(prior=negative).fit, X, LABEL)
+    again = bnb.NegativeBinomialNB(prior=bnb.NegativeBinomialNB(dispersion=2.0).fit(X, LABEL).prior_).fit(X, LABEL)
+    np.testing.assert_allclose(again.dispersion_, 2.0)
 
 
 def test_exposure_is_refused_with_the_reason():

@@ -68,13 +68,13 @@ HAVE: dict[str, set[str]] = {
 REPLACE: dict[str, set[str]] = {
     "components": AVERAGES | {"contexts"},
     "update_keeping_prior": {"dirichlet", "averaged levels"},
-    "hyperprior": {"normal", "geometric", "dirichlet"},
+    "hyperprior": {"normal", "geometric", "dirichlet", "poisson", "exponential"},
     "unit": {"dirichlet"},
     "condensed": {"dirichlet"},
     "condense": {"dirichlet"},
     "pairs_refusal": {"normal"},
     "draws_refusal": {"trees"},
-    "groups_refusal": STRUCTURES | AVERAGES | {"poisson", "exponential"},
+    "groups_refusal": STRUCTURES | AVERAGES,
     "to_sites": {"dirichlet"},
     "from_sites": {"dirichlet"},
 }

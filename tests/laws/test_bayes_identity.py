@@ -13,7 +13,6 @@ from scipy import stats
 
 from bayesnb import BetaNegativeBinomial, Dirichlet, GammaExponential, GammaPoisson, NormalInverseGamma
 from bayesnb.families import Known
-from bayesnb.families.negative_binomial import DISPERSIONS
 from tests.strategies import CLASSES, KINDS, Problem, problems
 
 # -- θ, and its densities ------------------------------------------------------------------------
@@ -33,7 +32,7 @@ def draw_theta(family: Any, rng: np.random.Generator) -> Any:
         sigma2 = family.rate / rng.gamma(family.concentration)
         return rng.normal(family.loc, np.sqrt(sigma2 / family.kappa)), sigma2
     if isinstance(family, BetaNegativeBinomial):
-        r = np.take(DISPERSIONS, rng.integers(len(DISPERSIONS), size=family.rate.shape))
+        r = rng.choice(np.unique(family.dispersions), family.rate.shape)
         return rng.gamma(family.concentration + 0.5) / family.rate, r
     assert isinstance(family, GammaPoisson | GammaExponential)
     return rng.gamma(family.concentration + 0.5) / family.rate
@@ -56,7 +55,7 @@ def log_density(family: Any, theta: Any) -> float:
         return float(np.sum(normal + stats.invgamma.logpdf(sigma2, family.concentration, scale=family.rate)))
     if isinstance(family, BetaNegativeBinomial):
         rate, r = theta
-        log_prob = np.asarray(family.log_prob())[r[..., None] == DISPERSIONS].reshape(r.shape)
+        log_prob = np.asarray(family.log_prob())[r[..., None] == family.dispersions].reshape(r.shape)
         density = stats.betaprime.logpdf(rate, family.concentration, 1 + family.rate * r, scale=r)
         return float(np.sum(log_prob + density))
     return float(np.sum(stats.gamma.logpdf(theta, family.concentration, scale=1 / family.rate)))
@@ -135,6 +134,7 @@ def log_row(kind: str, nb: Any, thetas: list, row: Any) -> float:
         "gaussian": log_normal,
         "poisson": log_poisson,
         "overdispersed": log_counts,
+        "dispersed": log_counts,
         "exponential": log_exponential,
     }
     return density[kind.split()[-1]](thetas[0], row)

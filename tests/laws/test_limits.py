@@ -128,9 +128,10 @@ def whole_numbers(problem: Problem) -> Problem:
     return replace(problem, X=problem.X.round()) if problem.kind == "mixed" else problem
 
 
-# of "binned" the sums over binnings round like n log n: tests/families/test_binned.py
+# of "binned" the sums over binnings round like n log n: tests/families/test_binned.py; of "overdispersed" the largest
+# dispersions are hardly different from each other
 @pytest.mark.slow("other variants compile kernels of their own", but=["categorical", "gaussian"])
-@pytest.mark.parametrize("kind", thorough([k for k in KINDS if k != "binned"]))
+@pytest.mark.parametrize("kind", thorough([k for k in KINDS if k not in ("binned", "overdispersed")]))
 @given(data=st.data())
 def test_all_four_estimates_meet_as_the_weights_grow(kind, data):
     """The distance between estimates is O(1/n); rows that the MLE calls impossible or undefined are left out."""

@@ -76,7 +76,8 @@ def empty_like(c: Counted) -> Counted:
         c.statistics,
         class_count=np.zeros(0),
         blocks=tuple(
-            jax.tree.map(lambda _, w=w: np.zeros((0, w)), s) for w, s in zip(widths, c.statistics.blocks, strict=True)
+            jax.tree.map(lambda v, w=w: np.zeros((0, w, *v.shape[2:])), s)
+            for w, s in zip(widths, c.statistics.blocks, strict=True)
         ),
         log_base=np.zeros(()),
     )
