@@ -151,26 +151,28 @@ class RatePrior(IndependentCells):
         return replace(self, concentration=self.concentration * factor, rate=self.rate * factor)
 
     def with_hyperparameters(self, values: Mapping[str, Any]) -> Self:
-        """Prior with a = values["a"] and the mean a/b = values["rate_mean"]; unchanged without "a".
+        """Prior with a = values["a"], times values["a_ratio"] if given, and with the mean a/b = values["rate_mean"].
 
-        Without "rate_mean" the mean stays.
+        Unchanged without "a". Without "rate_mean" the mean stays.
         """
         if "a" not in values:
             return self
-        a = values["a"] * (0.0 * self.concentration + 1.0)
+        a = values["a"] * values.get("a_ratio", 1.0) * (0.0 * self.concentration + 1.0)
         rate = a / values["rate_mean"] if "rate_mean" in values else self.rate / self.concentration * a
         return replace(self, concentration=a, rate=rate)
 
     def hyperprior(self, kind: HyperpriorKind) -> dict[str, Hyperparameter]:
-        """Hyperparameters "a" (F,), by which groups differ, and "rate_mean" (C, F), if grouped; else {}.
+        """Hyperparameters "a", "a_ratio" (F,) and "rate_mean" (C, F), if grouped; else {}.
 
-        The mean rates of groups have this prior, so that groups that do not differ (a → ∞) are one group under it.
+        Groups differ by a, of which features have multiples: many features together tell whether groups differ at all.
+        The mean rates have this prior, so that groups that do not differ (a → ∞) are one group under it.
         """
         if kind != "grouped":
             return {}
         shape, fields = np.shape(self.concentration), {"concentration": self.concentration, "rate": self.rate}
         mean = Hyperparameter("rate", shape, Expression("Gamma(concentration, rate)", fields))
-        return {"a": Hyperparameter("rate", shape[1:]), "rate_mean": mean}
+        ratio = Hyperparameter("rate", shape[1:], Expression("LogNormal(0.0, 1.0)", {}))
+        return {"a": Hyperparameter("rate"), "a_ratio": ratio, "rate_mean": mean}
 
     def improper(self) -> Self:
         """Improper prior with a = 0 and b = 0, whose posterior mean is the maximum likelihood estimate."""

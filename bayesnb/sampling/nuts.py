@@ -136,18 +136,20 @@ def run_nuts(
 
     With `groups` each group g has its own parameters, whose distribution is common to all groups: class probabilities
     π_g ~ Dirichlet(t' m'); for levels θ_gcj ~ Dirichlet(t_j m_cj); for numbers σ²_gcj ~ InverseGamma(a_j, a_j v_cj) and
-    μ_gcj ~ Normal(l_cj, σ²_gcj/κ_j); for Poisson and exponential rates λ_gcj ~ Gamma(a_j, a_j/r_cj), so that rates of
-    groups have mean r_cj ("rate_mean") and coefficient of variation 1/√a_j. The concentrations t', t, a and κ have the
-    hyperprior, by default LogNormal(1, 2), under which groups may be very different or nearly equal. The mean
+    μ_gcj ~ Normal(l_cj, σ²_gcj/κ_j); for Poisson and exponential rates λ_gcj ~ Gamma(a q_j, a q_j/r_cj), so that rates
+    of groups have mean r_cj ("rate_mean") and coefficient of variation 1/√(a q_j). The concentrations t', t, a and κ
+    have the hyperprior, by default LogNormal(1, 2), under which groups may be very different or nearly equal. The
+    ratios q_j ("a_ratio") have LogNormal(0, 1): columns together tell whether groups differ at all. The mean
     probabilities m' and m_cj are uniform on their simplexes. l is normal around the location in the prior of `nb`, with
     variance b/(aκ), and log v is normal with mean log b/a and variance 1, where b, a and κ are those of the prior of
     `nb`. r_cj has the prior of the rate in `nb`. Binned columns, tables given contexts, and averages over trees or sets
-    of features have no such distribution: their cuts, parents or trees are not known, and all classes share them. The
-    parameters are integrated out, so that the cost depends on the number of groups and not on that of rows. Draws of
-    parameters have the dimension "group", whose last entry "(new)" is a group that has no rows. `predict_proba(X,
-    draws=, groups=)` takes the draws: rows of a known group are predicted by the posterior of its parameters, rows of
-    other groups by the common distribution. For partial pooling see Gelman & Hill, *Data Analysis Using Regression and
-    Multilevel/Hierarchical Models* (2007), ch. 12.
+    of features have no such distribution: their cuts, parents, trees or sets are not known.
+
+    The parameters are integrated out, so that the cost depends on the number of groups and not on that of rows. Draws
+    of parameters have the dimension "group", whose last entry "(new)" is a group that has no rows.
+    `predict_proba(X, draws=, groups=)` takes the draws: rows of a known group are predicted by the posterior of its
+    parameters, rows of other groups by the common distribution. For partial pooling see Gelman & Hill, *Data Analysis
+    Using Regression and Multilevel/Hierarchical Models* (2007), ch. 12.
 
     For a `WeightedNB` the draws are of the posterior of the weights given cross-fitted terms of the rows,
     p(b, T, d) Π_i P(y_i | x_i; b, w), under the priors of `WeightedNB` for the class biases b, the temperature T and

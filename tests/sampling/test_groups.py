@@ -136,16 +136,18 @@ def test_the_density_of_hyperparameters_of_rates_is_their_prior_times_integrals_
     nb = make(class_prior=[0.3, 0.7]).fit(table, Y)
     _, statistics = count_groups(nb.fitted_, table, Y, None, GROUP)
     target = read_target(nb.fitted_, None, grouped=True)
-    values = {"a": np.array([1.3, 4.0]), "rate_mean": np.array([[2.4, 0.3], [3.9, 0.1]])}
+    ratio, mean = np.array([0.8, 2.5]), np.array([[2.4, 0.3], [3.9, 0.1]])
+    values = {"a": np.array(1.6), "a_ratio": ratio, "rate_mean": mean}
     found = float(float64(lambda: log_density(target.collapsed, (statistics,), {}, values)[0])())
     prior = nb.prior_.blocks[0]
-    expected = CONCENTRATION.logpdf(values["a"]).sum() + np.log([0.3, 0.7]) @ [(Y == "ill").sum(), (Y == "well").sum()]
-    expected += stats.gamma.logpdf(values["rate_mean"], prior.concentration, scale=1 / np.asarray(prior.rate)).sum()
+    expected = CONCENTRATION.logpdf(1.6) + stats.lognorm.logpdf(ratio, 1.0).sum()
+    expected += np.log([0.3, 0.7]) @ [(Y == "ill").sum(), (Y == "well").sum()]
+    expected += stats.gamma.logpdf(mean, prior.concentration, scale=1 / np.asarray(prior.rate)).sum()
     if kind == "poisson":  # The program leaves out x!.
         expected += gammaln(table.stack() + 1.0).sum()
     for site, (c, label), (j, column) in product(SITES, enumerate(("ill", "well")), enumerate(table)):
         cells = table.loc[(site == GROUP) & (label == Y), column].dropna().to_numpy()
-        expected += log_integral(cells, kind, values["a"][j], values["rate_mean"][c, j])
+        expected += log_integral(cells, kind, 1.6 * ratio[j], mean[c, j])
     assert found == pytest.approx(expected, rel=1e-9)
 
 
@@ -157,9 +159,9 @@ def test_groups_that_do_not_differ_have_the_evidence_of_one_group():
     rate = np.array([[2.4, 0.3], [3.9, 0.1]])
 
     def log_evidence(a: float) -> float:
-        values = {"a": np.full(2, a), "rate_mean": rate}
+        values = {"a": np.array(a), "a_ratio": np.ones(2), "rate_mean": rate}
         log_joint = float64(lambda: log_density(target.collapsed, (statistics,), {}, values)[0])()
-        return float(log_joint) - 2 * CONCENTRATION.logpdf(a)
+        return float(log_joint) - CONCENTRATION.logpdf(a) - 2 * stats.lognorm.logpdf(1.0, 1.0)
 
     likelihood = nb.prior_.blocks[0].likelihood(rate).log_likelihood(nb.statistics_.blocks[0]).sum()
     expected = likelihood + np.log([0.3, 0.7]) @ [(Y == "ill").sum(), (Y == "well").sum()]
@@ -189,7 +191,8 @@ def test_predictions_by_rates_are_averages_of_negative_binomials_and_lomax_densi
         joint /= joint.sum(axis=1, keepdims=True)
         for (c, label), (j, column) in product(enumerate(("ill", "well")), enumerate(table)):
             cells = table.loc[(site == GROUP) & (label == Y), column].dropna()
-            a, b = drawn["a"][:, j], drawn["a"][:, j] / drawn["rate_mean"][:, c, j]
+            a = drawn["a"] * drawn["a_ratio"][:, j]
+            b = a / drawn["rate_mean"][:, c, j]
             more = (cells.sum(), len(cells)) if kind == "poisson" else (len(cells), cells.sum())
             a, b, x = a + more[0], b + more[1], rows[column].iloc[i]
             joint[:, c] *= stats.nbinom.pmf(x, a, b / (b + 1)) if kind == "poisson" else stats.lomax.pdf(x, a, scale=b)
@@ -354,6 +357,37 @@ def test_ranks_of_the_hyperparameters_are_uniform():
     for i, name in enumerate(names):
         count = np.bincount((ranks[:, i] * 10).astype(int).clip(0, 9), minlength=10)
         assert stats.chisquare(count).pvalue > 1e-3, (name, count)
+
+
+@pytest.mark.calibration
+def test_ranks_of_rates_and_their_hyperparameters_are_uniform():
+    """Simulation-based calibration of Poisson rates: tables of six groups, with hyperparameters from their priors."""
+    ranks = pd.DataFrame([ranks_of_rates(np.random.default_rng([8, seed])) for seed in range(200)])
+    for name in ranks:
+        count = np.bincount((ranks[name] * 10).astype(int).clip(0, 9), minlength=10)
+        assert stats.chisquare(count).pvalue > 1e-3, (name, count)
+
+
+def ranks_of_rates(rng: np.random.Generator) -> dict[str, float]:
+    """Share of posterior draws below the true rates and hyperparameters, of one simulated table."""
+    a, ratio, mean = CONCENTRATION.rvs(random_state=rng), rng.lognormal(size=3), rng.gamma(2.0, 1.0, (2, 3))
+    # Gamma variates of tiny shapes are 0 in floating point, with which counts are 0.
+    rate = rng.gamma(a * ratio, mean / (a * ratio), (6, 2, 3))
+    group, y = np.repeat(np.arange(6), 12), rng.integers(0, 2, 72)
+    X = rng.poisson(rate[group, y]).astype(float)
+    nb = bnb.PoissonNB(prior=bnb.GammaPoisson(2.0, 1.0), class_prior=[0.5, 0.5]).partial_fit(X, y, [0, 1])
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        data = bnb.run_nuts(nb, X=X, y=y, groups=group, draws=500, warmup=500, chains=2, progress=False)
+    thin = {name: v.to_numpy()[:, ::10].reshape(100, *v.shape[2:]) for name, v in data["posterior"].data_vars.items()}
+    drawn = {
+        "a": (thin["a"], a),
+        "a_ratio": (thin["a_ratio"][:, 0], ratio[0]),
+        "rate_mean": (thin["rate_mean"][:, 1, 0], mean[1, 0]),
+        "rate": (thin["rate"][:, 2, 0, 1], rate[2, 0, 1]),
+        "rate of a new group": (thin["rate"][:, 6, 0, 1], rng.gamma(a * ratio[1], mean[0, 1] / (a * ratio[1]))),
+    }
+    return {name: float((values < truth).mean()) for name, (values, truth) in drawn.items()}
 
 
 def ranks_of_one(rng: np.random.Generator) -> list[float]:
