@@ -86,6 +86,8 @@ def test_the_density_of_the_hyperparameters_is_their_prior_times_the_evidence_of
     }
     found = float64(lambda: log_density(target.collapsed, (statistics,), {}, values)[0])()
     expected = CONCENTRATION.logpdf([2.6, 1.8, 0.9, 2.5, 1.7]).sum() - weight.sum() - class_weight.sum()
+    for simplexes in (class_weight, weight[:, :3], weight[:, 3:]):
+        expected += 10.0 * simplexes.shape[1] * np.log(simplexes.sum(axis=1)).sum()
     numbers = next(f for f in prior.blocks if hasattr(f, "kappa"))
     m, kappa, a, b = (
         float(np.asarray(v)[0, 0]) for v in (numbers.loc, numbers.kappa, numbers.concentration, numbers.rate)

@@ -129,7 +129,7 @@ def base_measure(weight: np.ndarray, group: np.ndarray) -> np.ndarray:
 
 
 def with_base_measures(fitted: Fitted, samples: Hyper) -> Hyper:
-    """Samples (S, …) with the base measure of each pooled block, which its exponential weights determine."""
+    """Samples (S, …) with the base measure of each pooled block, which its weights determine."""
     measures = {}
     for names, family in zip(names_of(fitted)[1:], fitted.nb.prior_.blocks, strict=True):
         if isinstance(family, Dirichlet) and f"{names[1]}_weight" in samples:
@@ -161,7 +161,9 @@ def log_hyperprior(fitted: Fitted, hyper: Hyper) -> float:
     for family, names in zip([fitted.nb.prior_.class_prior, *fitted.nb.prior_.blocks], names_of(fitted), strict=True):
         if isinstance(family, Dirichlet):
             total += ALPHA.logpdf(hyper[names[0]])
-            total -= np.sum(hyper.get(f"{names[-1]}_weight", 0.0))
+            if f"{names[-1]}_weight" in hyper:
+                weight = hyper[f"{names[-1]}_weight"]
+                total += np.sum(10.0 * np.log(weight / base_measure(weight, np.asarray(family.group))) - weight)
         elif isinstance(family, NormalInverseGamma):
             loc, scale, rate = ends(family)
             total += stats.norm.logpdf(hyper[names[0]], loc, scale).sum()
@@ -247,7 +249,7 @@ def dirichlet_gradient(family: Dirichlet, count: np.ndarray, names: list[str], v
         total, size = (np.bincount(group, weights=v)[group] for v in (weight, np.ones(len(group))))
         m = weight / total
         mean = np.bincount(group, weights=slope * size * m)[group]
-        found[f"{names[-1]}_weight"] = alpha * (slope * size - mean) / total - 1.0
+        found[f"{names[-1]}_weight"] = (alpha * (slope * size - mean) + 10.0 * size) / total - 1.0
     return found
 
 
