@@ -440,6 +440,10 @@ class NaiveBayes:
         blocks = zip(self.blocks, statistics.blocks, strict=True)
         return replace(self, blocks=tuple(f(s, pooled(s)) if callable(f) else f for f, s in blocks))
 
+    def for_groups(self) -> Self:
+        """Prior whose parameters may differ between groups of rows."""
+        return replace(self, blocks=tuple(family.for_groups() for family in self.blocks))
+
     def unit(self) -> Self:
         """Prior with all Dirichlet concentrations 1, whose hyperparameters a hierarchical model then replaces."""
         return replace(self, class_prior=self.class_prior.unit(), blocks=tuple(family.unit() for family in self.blocks))

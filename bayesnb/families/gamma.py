@@ -39,6 +39,7 @@ from bayesnb.families.protocol import (
     Unit,
     Variates,
     Words,
+    overridable,
 )
 from bayesnb.families.rows import linear, log_or_minus_infinity
 from bayesnb.families.special import log_rising, polygammas
@@ -150,6 +151,7 @@ class RatePrior(IndependentCells):
         """Prior with a and b multiplied by `factor`."""
         return replace(self, concentration=self.concentration * factor, rate=self.rate * factor)
 
+    @overridable
     def with_hyperparameters(self, values: Mapping[str, Any]) -> Self:
         """Prior with a = values["a"], times values["a_ratio"] if given, and with the mean a/b = values["rate_mean"].
 
@@ -161,6 +163,7 @@ class RatePrior(IndependentCells):
         rate = a / values["rate_mean"] if "rate_mean" in values else self.rate / self.concentration * a
         return replace(self, concentration=a, rate=rate)
 
+    @overridable
     def hyperprior(self, kind: HyperpriorKind) -> dict[str, Hyperparameter]:
         """Hyperparameters "a", "a_ratio" (F,) and "rate_mean" (C, F), if grouped; else {}.
 

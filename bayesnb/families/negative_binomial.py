@@ -37,6 +37,8 @@ from bayesnb.families.protocol import (
     Cumulants,
     Distribution,
     Expression,
+    Hyperparameter,
+    HyperpriorKind,
     Site,
     TermDraws,
     Variates,
@@ -402,14 +404,14 @@ class BetaNegativeBinomial(RatePrior):
         of_total, of_prior, of_posterior = log_rising(xp.stack(arguments[:3]), xp.stack(arguments[3:]))
         return rising + of_total + of_prior - of_posterior
 
-    def groups_refusal(self) -> str | None:
-        """Reason why groups of rows have no rates with a common distribution; None if the dispersions are known."""
+    def for_groups(self) -> Any:
+        """Prior whose dispersion of each class and feature, if not known, is sampled for all groups together."""
         if self.dispersions.shape[-1] == 1:
-            return None
-        return (
-            "an average over 29 dispersions in every group takes minutes. Use known dispersions, one or one for each "
-            "column, as NegativeBinomialNB(dispersion=1.0)."
-        )
+            return self
+        a, log_r = xp.asarray(self.concentration), xp.log(self.dispersions)
+        mean = self._average(log_r)
+        sd = self._average((log_r - mean[..., None]) ** 2) ** 0.5
+        return CommonDispersion(a, self.rate, xp.ones((*a.shape, 1)), log_mean=mean, log_sd=sd)
 
     def with_common_weights(self, statistics: Any) -> Self:
         """Prior whose weights of dispersions, the same for all classes and features, are estimated by EM.
@@ -621,6 +623,29 @@ class KnownDispersion(BetaNegativeBinomial):
     def _known(self) -> jax.Array:
         """(C, F) known dispersions."""
         return xp.asarray(self.dispersion)[..., 0]
+
+
+@pytree
+class CommonDispersion(KnownDispersion):
+    """`KnownDispersion` of groups of rows, whose dispersions (C, F, 1) are hyperparameters.
+
+    `log_mean` and `log_sd` (C, F) are the mean and the standard deviation of log r under its prior.
+    """
+
+    log_mean: Any = None
+    log_sd: Any = None
+
+    def hyperprior(self, kind: HyperpriorKind) -> dict[str, Hyperparameter]:
+        """Hyperparameters of `RatePrior`, and "common_dispersion" (C, F), of which log r is normal."""
+        fields = {"log_mean": self.log_mean, "log_sd": self.log_sd}
+        r = Hyperparameter("rate", np.shape(self.concentration), Expression("LogNormal(log_mean, log_sd)", fields))
+        return {**super().hyperprior(kind), "common_dispersion": r}
+
+    def with_hyperparameters(self, values: Mapping[str, Any]) -> Self:
+        """Prior with the hyperparameters of `RatePrior`, and the dispersions values["common_dispersion"]."""
+        prior = super().with_hyperparameters(values)
+        r = values["common_dispersion"][..., None]
+        return replace(prior, dispersion=r, log_weight=0.0 * r)
 
 
 def with_dispersion(prior: Any, dispersion: Float[Array, "F"]) -> Any:

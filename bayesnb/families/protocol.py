@@ -419,6 +419,11 @@ class Prior(ABC):
         return "these parameters have no distribution that groups share. Leave the columns out of the classifier."
 
     @overridable
+    def for_groups(self) -> Any:
+        """Prior whose parameters may differ between groups of rows; by default the prior itself."""
+        return self
+
+    @overridable
     def unit(self) -> Any:
         """Prior with all concentrations 1, to be scaled by `with_hyperparameters`; by default the prior itself."""
         return self

@@ -139,7 +139,10 @@ def run_nuts(
     μ_gcj ~ Normal(l_cj, σ²_gcj/κ_j); for Poisson and exponential rates λ_gcj ~ Gamma(a q_j, a q_j/r_cj), so that rates
     of groups have mean r_cj ("rate_mean") and coefficient of variation 1/√(a q_j). The concentrations t', t, a and κ
     have the hyperprior, by default LogNormal(1, 2), under which groups may be very different or nearly equal. The
-    ratios q_j ("a_ratio") have LogNormal(0, 1): columns together tell whether groups differ at all. The mean
+    ratios q_j ("a_ratio") have LogNormal(0, 1): columns together tell whether groups differ at all. For negative
+    binomial counts λ_gcj has the beta prime distribution of `BetaNegativeBinomial` with the same a q_j and mean, given
+    the dispersion. A dispersion that is not known ("common_dispersion") is the same in all groups; its logarithm is
+    normal, with the mean and the variance that it has under the prior of `nb`. The mean
     probabilities m' and m_cj are uniform on their simplexes. l is normal around the location in the prior of `nb`, with
     variance b/(aκ), and log v is normal with mean log b/a and variance 1, where b, a and κ are those of the prior of
     `nb`. r_cj has the prior of the rate in `nb`. Binned columns, tables given contexts, and averages over trees or sets
@@ -254,15 +257,15 @@ def read_target(fitted: Fitted, hyperprior: object, grouped: bool = False) -> An
     """
     from bayesnb.sampling.programs import Fixed, Hierarchy
 
-    sites = site_names(fitted.encoding, fitted.prior)
-    families = [fitted.prior.class_prior, *fitted.prior.blocks]
+    prior = fitted.prior.for_groups() if grouped else fitted.prior
+    sites, families = site_names(fitted.encoding, prior), [prior.class_prior, *prior.blocks]
     if hyperprior is None and not grouped:
         require_proper(fitted.encoding, fitted.posterior)
         _require_density(fitted, fitted.prior)
         return Fixed(fitted.prior, sites)
     require_drawable(fitted.posterior)
     if grouped:
-        for columns, family in zip(fitted.encoding.blocks, fitted.prior.blocks, strict=True):
+        for columns, family in zip(fitted.encoding.blocks, prior.blocks, strict=True):
             if reason := family.groups_refusal():
                 names = shown([to_python(name) for name in columns.names])
                 raise NotImplementedError(f"run_nuts: groups= cannot pool the parameters of columns {names}: {reason}")
@@ -272,7 +275,7 @@ def read_target(fitted: Fitted, hyperprior: object, grouped: bool = False) -> An
         kind = "grouped"
     else:
         kind, alpha = _read_hyperprior(hyperprior, (-1.0, 1.5))
-    _require_density(fitted, fitted.prior.unit())
+    _require_density(fitted, prior.unit())
     if not any(f.hyperprior(kind) for f in families):
         raise ValueError(
             f"hyperprior={hyperprior!r} applies to no hyperparameter of this classifier: only categorical, Bernoulli, "
@@ -287,7 +290,7 @@ def read_target(fitted: Fitted, hyperprior: object, grouped: bool = False) -> An
                 f"hyperprior: the {name} prior has another {' or '.join(shared)} in each class. Choose a prior that is "
                 "the same in all classes."
             )
-    return Hierarchy(fitted.prior, kind, alpha, sites)
+    return Hierarchy(prior, kind, alpha, sites)
 
 
 def count_groups(

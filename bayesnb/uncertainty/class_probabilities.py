@@ -898,7 +898,8 @@ def read_draws(fitted: Fitted, draws: object) -> Parameters | Hyperparameters:
         return read_parameters(fitted, draws)
     if hyperprior == "none":
         return Hyperparameters(fitted.prior, fitted.statistics, None, {})
-    return Hyperparameters(fitted.prior, fitted.statistics, hyperprior, _read_values(fitted, draws, hyperprior))
+    values = _read_values(fitted.encoding, fitted.prior, draws, hyperprior)
+    return Hyperparameters(fitted.prior, fitted.statistics, hyperprior, values)
 
 
 def has_origin(draws: object, hyperprior: str) -> bool:
@@ -917,9 +918,9 @@ def _is_origin(draws: Any, fitted: Fitted, hyperprior: str) -> bool:
     return all(_attributes(draws).get(name) == value for name, value in origin(fitted, hyperprior).items())
 
 
-def _read_values(fitted: Fitted, draws: object, kind: HyperpriorKind) -> dict[str, np.ndarray]:
+def _read_values(encoding: Encoding, prior: NaiveBayes, draws: object, kind: HyperpriorKind) -> dict[str, np.ndarray]:
     """Return draws of the hyperparameters by site."""
-    parts = sampled_hyperparameters(fitted.prior, kind, site_names(fitted.encoding, fitted.prior))
+    parts = sampled_hyperparameters(prior, kind, site_names(encoding, prior))
     # The classes have one simplex: its axis of one row is left out.
     shapes = {site: hyperparameter.shape[-1:] for site, hyperparameter in parts[0].items()}
     shapes |= {site: hyperparameter.shape for part in parts[1:] for site, hyperparameter in part.items()}
@@ -944,7 +945,8 @@ def read_group_draws(
         return
     if not _is_origin(draws, fitted, "grouped"):
         raise ValueError("with groups=, draws= must be the result of run_nuts(nb, X=X, y=y, groups=groups).")
-    values = _read_values(fitted, draws, "grouped")
+    prior = fitted.prior.for_groups()
+    values = _read_values(fitted.encoding, prior, draws, "grouped")
     known = [str(name) for name in draws["constant_data"]["group"].to_numpy()]
     leaves, structure = jax.tree.flatten(fitted.statistics)
     stored = [draws["constant_data"][f"{STATISTIC}{i}"].to_numpy() for i in range(len(leaves))]
@@ -952,7 +954,7 @@ def read_group_draws(
     for g, name in enumerate(names):
         position = known.index(name if name in known else NEW_GROUP)
         statistics = jax.tree.unflatten(structure, [leaf[position] for leaf in stored])
-        yield group == g, Hyperparameters(fitted.prior, statistics, "grouped", values)
+        yield group == g, Hyperparameters(prior, statistics, "grouped", values)
 
 
 def read_groups(groups: object, n_rows: int, who: str) -> tuple[list[str], np.ndarray]:

@@ -74,6 +74,7 @@ POOLED = (
     "MultinomialNB",
     "GaussianNB",
     "PoissonNB",
+    "NegativeBinomialNB",
     "NegativeBinomialNB, known",
     "ExponentialNB",
     "MixedNB",

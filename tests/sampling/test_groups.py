@@ -14,10 +14,11 @@ import pytest
 from numpyro import distributions as dist
 from numpyro.infer.util import log_density
 from scipy import stats
-from scipy.special import gammaln, logsumexp
+from scipy.special import betaln, gammaln, logsumexp
 
 import bayesnb as bnb
 from bayesnb._util.precision import float64
+from bayesnb.families.negative_binomial import DISPERSIONS
 from bayesnb.sampling.nuts import count_groups, read_target
 from bayesnb.sampling.programs import Hierarchy
 from bayesnb.uncertainty import site_names
@@ -117,17 +118,25 @@ CALLS.loc[7, "calls"] = np.nan
 HOURS = pd.DataFrame({"wait": RNG.exponential(4.0, 60), "call": RNG.exponential(0.1, 60)})
 RATES: dict[str, tuple[Any, pd.DataFrame]] = {
     "poisson": (bnb.PoissonNB, CALLS),
+    "negative binomial": (bnb.NegativeBinomialNB, CALLS),
     "exponential": (bnb.ExponentialNB, HOURS),
 }
 
 
-def log_integral(x: np.ndarray, kind: str, a: float, mean: float) -> float:
-    """Log probability of cells, of which a rate from Gamma(a, a/mean) is integrated out by the trapezoidal rule."""
+def log_integral(x: np.ndarray, kind: str, a: float, mean: float, r: float) -> float:
+    """Log probability of cells, of which a rate from its distribution of mean `mean` is integrated out numerically."""
     log_rate, step = np.linspace(-30.0, 12.0, 40_001, retstep=True)
     rate = np.exp(log_rate)
-    log_density = stats.gamma.logpdf(rate, a, scale=mean / a) + log_rate
+    if kind == "negative binomial":
+        log_density = stats.betaprime.logpdf(rate, a, 1 + r * a / mean, scale=r) + log_rate
+    else:
+        log_density = stats.gamma.logpdf(rate, a, scale=mean / a) + log_rate
     for value in x:
-        log_density += stats.poisson.logpmf(value, rate) if kind == "poisson" else log_rate - rate * value
+        log_density += {
+            "poisson": stats.poisson.logpmf(value, rate),
+            "negative binomial": stats.nbinom.logpmf(value, r, r / (r + rate)),
+            "exponential": log_rate - rate * value,
+        }[kind]
     return float(np.log(step) + logsumexp(log_density))
 
 
@@ -139,17 +148,23 @@ def test_the_density_of_hyperparameters_of_rates_is_their_prior_times_integrals_
     _, statistics = count_groups(nb.fitted_, table, Y, None, GROUP)
     target = read_target(nb.fitted_, None, grouped=True)
     ratio, mean = np.array([0.8, 2.5]), np.array([[2.4, 0.3], [3.9, 0.1]])
-    values = {"a": np.array(1.6), "a_ratio": ratio, "rate_mean": mean}
+    r = np.array([[0.4, 3.0], [1.7, 20.0]])
+    values = {"a": np.array(1.6), "a_ratio": ratio, "rate_mean": mean, "common_dispersion": r}
     found = float(float64(lambda: log_density(target.collapsed, (statistics,), {}, values)[0])())
     prior = nb.prior_.blocks[0]
     expected = CONCENTRATION.logpdf(1.6) + stats.lognorm.logpdf(ratio, 1.0).sum()
     expected += np.log([0.3, 0.7]) @ [(Y == "ill").sum(), (Y == "well").sum()]
     expected += stats.gamma.logpdf(mean, prior.concentration, scale=1 / np.asarray(prior.rate)).sum()
-    if kind == "poisson":  # The program leaves out x!.
+    if kind == "negative binomial":
+        share, log_r = np.exp(prior.log_prob()), np.log(DISPERSIONS)
+        centre = share @ log_r
+        sd = np.sqrt(share @ log_r**2 - centre**2)
+        expected += stats.lognorm.logpdf(r, sd, scale=np.exp(centre)).sum()
+    if kind != "exponential":  # The program leaves out x!.
         expected += gammaln(table.stack() + 1.0).sum()
     for site, (c, label), (j, column) in product(SITES, enumerate(("ill", "well")), enumerate(table)):
         cells = table.loc[(site == GROUP) & (label == Y), column].dropna().to_numpy()
-        expected += log_integral(cells, kind, 1.6 * ratio[j], mean[c, j])
+        expected += log_integral(cells, kind, 1.6 * ratio[j], mean[c, j], r[c, j])
     assert found == pytest.approx(expected, rel=1e-9)
 
 
@@ -174,8 +189,8 @@ def test_groups_that_do_not_differ_have_the_evidence_of_one_group():
 
 @pytest.mark.slow("NUTS compiles for seconds")
 @pytest.mark.parametrize("kind", RATES)
-def test_predictions_by_rates_are_averages_of_negative_binomials_and_lomax_densities(kind):
-    """By hand and SciPy, for known groups and a new one; and the rates are gamma variates given hyperparameters."""
+def test_predictions_by_rates_are_averages_over_the_hyperparameters_of_closed_forms(kind):
+    """By hand and SciPy, for known groups and a new one; and the rates have their distribution given these."""
     make, table = RATES[kind]
     nb = make().fit(table, Y)
     with warnings.catch_warnings():
@@ -195,13 +210,21 @@ def test_predictions_by_rates_are_averages_of_negative_binomials_and_lomax_densi
             cells = table.loc[(site == GROUP) & (label == Y), column].dropna()
             a = drawn["a"] * drawn["a_ratio"][:, j]
             b = a / drawn["rate_mean"][:, c, j]
-            more = (cells.sum(), len(cells)) if kind == "poisson" else (len(cells), cells.sum())
+            more = (len(cells), cells.sum()) if kind == "exponential" else (cells.sum(), len(cells))
             a, b, x = a + more[0], b + more[1], rows[column].iloc[i]
-            joint[:, c] *= stats.nbinom.pmf(x, a, b / (b + 1)) if kind == "poisson" else stats.lomax.pdf(x, a, scale=b)
+            uniform = stats.gamma(a, scale=1 / b).cdf
+            if kind == "negative binomial":
+                r = drawn["common_dispersion"][:, c, j]
+                log_ratio = betaln(1 + b * r + r, a + x) - betaln(1 + b * r, a)
+                joint[:, c] *= np.exp(log_ratio - betaln(r, x + 1) - np.log(r + x))
+                uniform = stats.betaprime(a, 1 + b * r, scale=r).cdf
+            elif kind == "poisson":
+                joint[:, c] *= stats.nbinom.pmf(x, a, b / (b + 1))
+            else:
+                joint[:, c] *= stats.lomax.pdf(x, a, scale=b)
             name = site if site in SITES else "(new)"
             at = list(data["posterior"]["group"].to_numpy()).index(name)
-            uniform = stats.gamma.cdf(drawn["rate"][:, at, c, j], a, scale=1 / b)
-            assert stats.kstest(uniform, "uniform").pvalue > 1e-4
+            assert stats.kstest(uniform(drawn["rate"][:, at, c, j]), "uniform").pvalue > 1e-4
         np.testing.assert_allclose(found[i], joint.mean(axis=0) / joint.mean(axis=0).sum(), rtol=1e-9)
 
 
@@ -286,8 +309,8 @@ def test_groups_pool_every_column_or_are_refused_with_the_columns(name):
     """Of counts the class shares alone were pooled: 80 sites in 10 regions, log loss 3.25, and 1.44 without groups."""
     nb, X = models.fitted(name)
     if name in models.POOLED:
-        for family in nb.prior_.blocks:
-            unknown = set(parameter_shapes(family)) - {"dispersion"}  # which is given
+        for family in nb.prior_.for_groups().blocks:
+            unknown = set(parameter_shapes(family)) - {"dispersion"}  # which is given, or a hyperparameter itself
             assert {h.parameter for h in family.hyperprior("grouped").values()} == unknown
         assert read_target(nb.fitted_, None, grouped=True).kind == "grouped"
         return
