@@ -207,7 +207,9 @@ def prior_of_numbers(given: Any, columns: Any, classes: Levels, argument: str) -
     labelled = read_labelled(argument, given) or {}
     others = labelled.pop(None, next(iter(family.empirical)))
     entries = select_columns(argument, labelled, columns.names, columns.index, columns.n_features)
-    fields, derived, source = {name: np.ones(shape) for name in family.least}, dict[int, Any](), np.full(shape[1], -1)
+    by_column = [field for field in family.least if family.axes.get(field, "CF").endswith("F")]
+    fields = {field: np.ones(_shape_of(family.axes.get(field, "CF"), shape)) for field in by_column}
+    derived, source = dict[int, Any](), np.full(shape[1], -1)
 
     def match(field: str, value: Any) -> np.ndarray:
         """Return the parameters of one column, () or (C, 1), from a value that may be a vector over the classes."""
@@ -218,12 +220,12 @@ def prior_of_numbers(given: Any, columns: Any, classes: Levels, argument: str) -
         where = f"{argument}[{name if i in entries else None!r}]"
         prior = _read_prior(entries.get(i, others), family, where, (shape[0], 1), match)
         if isinstance(prior, family):
-            default = family(**{field: getattr(prior, field) for field in family.least})
-            for field in family.further:
-                if not np.array_equal(getattr(prior, field), getattr(default, field)):
+            default = family(**{field: getattr(prior, field) for field in by_column})
+            for field in family.least:
+                if field not in by_column and not np.array_equal(getattr(prior, field), getattr(default, field)):
                     raise ValueError(f"{where}.{field} must be left out of priors by column. Pass one prior for all.")
             for field, values in fields.items():
-                values[:, i : i + 1] = getattr(prior, field)
+                values[..., i : i + 1] = getattr(prior, field)
         else:
             derived[id(prior)] = prior
             source[i] = list(derived).index(id(prior))
@@ -251,23 +253,21 @@ def _read_prior(
     if isinstance(given, family):
         fields = {}
         for name, bound in family.least.items():
-            field = f"{argument}.{name}"
-            fields[name] = _to_shape(match(field, getattr(given, name)), field, shape, bound)
-        for name, bound in family.further.items():
             if (value := getattr(given, name)) is not None:
-                size = np.shape(value)[-1] if np.ndim(value) else 1
-                fields[name] = _to_shape(value, f"{argument}.{name}", (*shape, size), bound)
+                field, axes = f"{argument}.{name}", family.axes.get(name, "CF")
+                value = match(field, value) if axes.endswith("F") else value
+                fields[name] = _to_shape(value, field, _shape_of(axes, shape, value), bound)
         return type(given)(**fields)
     if isinstance(given, str) and given in family.empirical:
         return family.empirical[given]
     if isinstance(getattr(given, "given", None), family):  # such as `tune_alpha` makes of priors by column
-        _check_fields(given.given, argument, shape)
+        _check_family(given.given, argument, shape)
         return given
     if type(given) not in set(map(type, family.empirical.values())):
         names = ", ".join(map(repr, family.empirical))
         wanted = f"{names} or a bayesnb.{family.__name__}, or a dict of these by column"
         raise ValueError(f"{argument}={shown(given)} is unknown; use {wanted}.")
-    _check_fields(given, argument)
+    _check_numbers(given, argument)
     for name, choices in given.choices.items():
         if getattr(given, name) not in choices:
             raise ValueError(f"{argument}.{name}={shown(getattr(given, name))} is unknown; use one of {choices}.")
@@ -305,7 +305,7 @@ def prior_of_cells(given: object, argument: str, n_classes: int, sizes: np.ndarr
     if isinstance(given, str) and given == "independent":
         given = IndependentCuts()
     if isinstance(given, IndependentCuts):
-        _check_fields(given, argument)
+        _check_numbers(given, argument)
         return given.prior(n_classes, sizes)
     if not isinstance(given, Binned):
         raise bad_argument(argument, given, "'independent' or a bayesnb.families.IndependentCuts")
@@ -420,10 +420,26 @@ def _to_shape(given: object, name: str, shape: tuple[int, ...], bound: float = 0
         raise ValueError(f"{name} has shape {values.shape}; expected {expected}.") from None
 
 
-def _check_fields(prior: Any, name: str, shape: tuple[int, ...] = ()) -> None:
-    """Raise ValueError unless the fields of a prior in `least` broadcast to `shape`, and are at least their bounds."""
+def _shape_of(axes: str, shape: tuple[int, ...], value: Any = None) -> tuple[int, ...]:
+    """Return the shape of a field of a family with these `axes`, for a shape (C, F) of the fields "CF".
+
+    The last axis of `value` gives the length of an axis of the field's own.
+    """
+    sizes = {"C": shape[0], "F": shape[-1], "R": np.shape(value)[-1] if np.ndim(value) else 1}
+    return tuple(sizes[axis] for axis in axes)
+
+
+def _check_family(family: Any, name: str, shape: tuple[int, ...]) -> None:
+    """Raise ValueError unless the fields of a family have their shapes, for `shape` (C, F), and allowed values."""
+    for field, bound in family.least.items():
+        if (value := getattr(family, field)) is not None:
+            _to_shape(value, f"{name}.{field}", _shape_of(family.axes.get(field, "CF"), shape, value), bound)
+
+
+def _check_numbers(prior: Any, name: str) -> None:
+    """Raise ValueError unless the fields of an empirical prior in `least` are numbers, and at least their bounds."""
     for field, bound in prior.least.items():
-        _to_shape(getattr(prior, field), f"{name}.{field}", shape, bound)
+        _to_shape(getattr(prior, field), f"{name}.{field}", (), bound)
 
 
 def _require_at_least(values: np.ndarray, bound: float, name: str, labels: Sequence[Hashable] | None = None) -> None:
@@ -479,13 +495,14 @@ def check_complete_prior(prior: Any, encoding: Any, statistics: Any) -> Any:
         if not isinstance(family, columns.family):
             needed = f"{columns.kind} columns need a {columns.family.__name__}"
             raise ValueError(f"prior.blocks[{i}] is a {type(family).__name__}; {needed}. {_OTHER_PRIOR}")
-        shape, groups = np.shape(getattr(family, next(iter(family.least)))), columns.groups()
+        of_classes = next(field for field in family.least if field not in family.axes)
+        shape, groups = np.shape(getattr(family, of_classes)), columns.groups()
         if shape != block.count.shape or not np.array_equal(getattr(family, "group", groups), groups):
             raise ValueError(
                 f"prior.blocks[{i}] has shape {shape}; the data need {block.count.shape}, with {_group_sizes(groups)} "
                 "levels (in networks for all values of parents). Declare `categories` to fix the levels."
             )
-        _check_fields(family, f"prior.blocks[{i}]", block.count.shape)
+        _check_family(family, f"prior.blocks[{i}]", block.count.shape)
         if columns.network is not None and hasattr(family, "count"):  # an average of structures
             _require_structures(family, columns.prior(1.0, "alpha", encoding.classes), f"prior.blocks[{i}]")
     return prior

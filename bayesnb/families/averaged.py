@@ -342,7 +342,7 @@ def averaged(family: Any, log_odds: np.ndarray) -> Averaged | EmpiricalAveraged:
     ValueError
         If the family is not the same in all classes.
     """
-    if any(np.ndim(leaf) == 2 and (leaf != leaf[:1]).any() for leaf in jax.tree.leaves(family)):
+    if any(np.ndim(leaf) >= 2 and (leaf != leaf[:1]).any() for leaf in jax.tree.leaves(family)):
         raise ValueError(
             "The prior differs between classes; FeatureAveragedNB needs the same prior in all. Pass alpha, or the "
             "parameters of the prior, without a class axis."

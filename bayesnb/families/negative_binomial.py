@@ -340,7 +340,8 @@ class BetaNegativeBinomial(RatePrior):
     kind: ClassVar[str] = "counts"
     sparse: ClassVar[bool] = True
     words: ClassVar[Words] = Words(spread="the root of the feature's mean")
-    further: ClassVar[Mapping[str, float]] = {"dispersion": 1e-75, "log_weight": -np.inf}
+    least: ClassVar[dict[str, float]] = {**RatePrior.least, "dispersion": 1e-75, "log_weight": -np.inf}
+    axes: ClassVar[Mapping[str, str]] = {"dispersion": "CFR", "log_weight": "CFR"}
     statistics: ClassVar[type] = Tails
     likelihood: ClassVar[type] = NegativeBinomial
     empirical: ClassVar[dict[str, EmpiricalPrior]] = {"pooled": EmpiricalCounts()}

@@ -190,8 +190,6 @@ class IndependentCells(IndependentClasses):
     words: ClassVar[Words] = Words()
     location: ClassVar[str] = ""
     """Parameter that says where cells lie, by whose sd parameters are ranked."""
-    further: ClassVar[Mapping[str, float]] = {}
-    """Smallest value of each field that has an axis behind the features, and that users may leave out."""
     empirical: ClassVar[Mapping[str, Any]] = {}
     """Priors that are derived from the data (`EmpiricalPrior`), by the names that estimators take for them."""
 
@@ -462,8 +460,11 @@ class PriorByColumn(EmpiricalPrior):
         """Prior of all columns, of which some are derived from the statistics, of each class and of all together."""
         family = self.given
         for k, prior in enumerate(self.derived):
-            derived = prior(statistics, together)
-            family = map_leaves(partial(_replace_columns, self.source == k), family, derived)
+            derived, values = prior(statistics, together), {}
+            for name in (name for name in family.least if getattr(family, name) is not None):
+                behind = len(family.axes.get(name, "CF").partition("F")[2])
+                values[name] = _replace_columns(self.source == k, getattr(family, name), getattr(derived, name), behind)
+            family = replace(family, **values)
         return family
 
     def with_hyperparameters(self, values: Mapping[str, Any]) -> PriorByColumn:
@@ -477,10 +478,13 @@ class PriorByColumn(EmpiricalPrior):
         return replace(self, derived=tuple(derived))
 
 
-def _replace_columns(replaced: Array, old: Array, new: Array) -> Array:
-    """(C, …, F) array `old` with the columns of `new` where `replaced` (F,); leave-one-out has an axis of rows."""
-    mask = replaced.reshape(-1, *(1,) * (xp.ndim(old) - 2))  # Families may have further axes behind the features.
-    return xp.where(mask, new, old if xp.ndim(old) == xp.ndim(new) else old[:, None])
+def _replace_columns(replaced: Array, old: Array, new: Array, behind: int) -> Array:
+    """(C, F, …) array `old` with the columns of `new` where `replaced` (F,); `behind` axes follow that of features.
+
+    Under leave-one-out there is an axis of rows before that of features.
+    """
+    every = old if xp.ndim(old) == xp.ndim(new) else xp.expand_dims(old, -2 - behind)
+    return xp.where(replaced.reshape(-1, *(1,) * behind), new, every)
 
 
 @pytree

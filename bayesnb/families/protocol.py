@@ -492,6 +492,11 @@ class Family(Prior):
     """Parameters as functions of `predictive_distribution`, frozen in `scipy.stats`, such as the mean for a rate."""
     least: ClassVar[Mapping[str, float]] = {}
     """Smallest value of each field that users may give for a prior."""
+    axes: ClassVar[Mapping[str, str]] = {}
+    """Axes of fields whose axes are not "CF", classes and features: "F", "", or "CFR" with an axis of its own.
+
+    A field "F" or "" is the same for all classes. Users may leave out a field whose default is None.
+    """
 
     @abstractmethod
     def predictive(self, multiplicity: Array | None = None) -> Likelihood:

@@ -33,6 +33,8 @@ def with_fixed_priors(problem: Problem) -> Problem:
         nb.set_params(prior=NORMAL)
     if problem.kind == "poisson":
         nb.set_params(prior=POISSON)
+    if problem.kind in ("overdispersed", "dispersed"):
+        nb.set_params(prior=bnb.BetaNegativeBinomial(1.5, 0.5))
     if problem.kind == "exponential":
         nb.set_params(prior=bnb.GammaExponential(1.5, 0.5))
     if problem.kind == "mixed":
