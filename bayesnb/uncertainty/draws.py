@@ -420,10 +420,13 @@ def draw_with_rows(
 
 
 def evaluate(expression: Expression, sampled: Mapping[str, Any] | None = None) -> Any:
-    """NumPyro distribution that an expression of a family stands for, given values of parameters sampled before."""
+    """NumPyro distribution that an expression of a family stands for, given values of parameters sampled before.
+
+    A name that a field of the family and a parameter have in common, as the rate of Gamma(a, b), is that of the field.
+    """
     from numpyro import distributions as dist
 
-    names = {**expression.arguments, **(sampled or {})}
+    names = {**(sampled or {}), **expression.arguments}
     return eval(f"dist.{expression.text}", {"dist": dist, "jnp": jnp}, names)
 
 

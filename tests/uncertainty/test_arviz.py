@@ -165,7 +165,7 @@ def test_log_prior_of_each_parameter():
         levels = [level for level in posterior["level_categorical"].values if level.startswith(name)]
         theta = posterior["theta_categorical"].sel(level_categorical=levels).values
         expected = np.apply_along_axis(dirichlet, -1, theta)
-        np.testing.assert_allclose(found["theta_categorical"].values[..., c], expected, rtol=1e-12)
+        np.testing.assert_allclose(found["theta_categorical"].values[..., c], expected, rtol=1e-12, atol=1e-14)
     expected = np.apply_along_axis(dirichlet, -1, posterior["class_prob"].values)
     np.testing.assert_allclose(found["class_prob"].values, expected, rtol=1e-12)
     numbers, counts = (
