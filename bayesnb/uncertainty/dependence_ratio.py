@@ -72,8 +72,8 @@ def dependence_ratio(
     >>> y, column = rng.integers(0, 2, (2, 300))
     >>> X = np.repeat(column[:, None], 4, axis=1) ^ (rng.random((300, 4)) < 0.1)
     >>> nb = CategoricalNB().fit(X, y)
-    >>> float(np.median(dependence_ratio(nb, X, rows=(X, y))).round(1))
-    1.7
+    >>> bool(np.median(dependence_ratio(nb, X, rows=(X, y))) > 1.5)
+    True
     """
     fitted = require_posterior(nb, "dependence_ratio")
 

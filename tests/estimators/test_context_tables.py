@@ -352,7 +352,7 @@ def test_numbers_that_are_cut_are_levels():
 def test_what_an_average_over_prunings_has_not_is_refused_and_nothing_is_changed(make):
     nb, error = make(categories=DECLARED).fit(X, Y), NotImplementedError
     before = state(nb)
-    refused("tables='full'|members_", bnb.run_nuts, nb, draws=5, chains=1, progress=False, error=error)
+    refused("full tables|members_", bnb.run_nuts, nb, draws=5, chains=1, progress=False, error=error)
     refused("full tables|average has none", bnb.fit_em, clone(nb), X[:20], Y[:20], X[20:], error=error)
     refused(
         "full tables|average has none", bnb.NaiveBayesMixture(2, estimator=clone(nb)).fit, X, error=(error, ValueError)
