@@ -12,7 +12,7 @@ import pandas as pd
 
 from bayesnb._util.arguments import Seed, read_seed, require_iterable, require_mapping, require_number, shown
 from bayesnb._util.arrays import to_pandas
-from bayesnb._util.terminal import card, table
+from bayesnb._util.html import card, table
 from bayesnb._util.warnings import warn
 from bayesnb.encoding import check_labels
 from bayesnb.fitted.state import Classifier, current_state, is_mixture, require_fitted, require_posterior

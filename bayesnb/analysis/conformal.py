@@ -22,8 +22,9 @@ from sklearn.utils.validation import _num_samples
 
 from bayesnb._util.arguments import Seed, read_seed, require_choice, require_flag, require_probability
 from bayesnb._util.arrays import take_rows, to_pandas
+from bayesnb._util.html import card, table
 from bayesnb._util.precision import float64, map_in_threads
-from bayesnb._util.terminal import card, progress, table
+from bayesnb._util.terminal import progress
 from bayesnb.encoding import Encoding, Rows, Table, check_labels, ignore_unknown, row_pieces
 from bayesnb.encoding.encoded_rows import pad_rows
 from bayesnb.encoding.units import check_groups, describe_copies, find_copies

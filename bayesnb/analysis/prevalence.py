@@ -18,14 +18,16 @@ from sklearn.base import is_classifier
 
 from bayesnb._util.arguments import Seed, read_seed, require_choice, require_probability, to_numbers
 from bayesnb._util.arrays import compute_dask, require_draws
-from bayesnb._util.terminal import card, progress, table
+from bayesnb._util.html import card, table
+from bayesnb._util.terminal import progress
 from bayesnb._util.warnings import warn
 from bayesnb.encoding import Rows
 from bayesnb.encoding.table import match_classes
 from bayesnb.fitted.state import Adaptable, Fitted, require_fitted
 from bayesnb.model import log_normalize
-from bayesnb.uncertainty.class_probabilities import Parameters, evaluate_rows, map_blocks, read_parameters
+from bayesnb.uncertainty.class_probabilities import evaluate_rows, map_blocks
 from bayesnb.uncertainty.draws import draw_posterior, draw_with_rows, read_training_rows
+from bayesnb.uncertainty.given_draws import Parameters, read_parameters
 from bayesnb.uncertainty.row_variates import TrainingData, TrainingRows
 
 # == Posterior of class shares π given unlabelled rows: p(π | U) ∝ Dir(π | α) Π_i Σ_c π_c p(x_i | c)

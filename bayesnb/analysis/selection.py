@@ -25,8 +25,9 @@ from bayesnb._util.arguments import (
     shown,
 )
 from bayesnb._util.arrays import MOST_NUMBERS, require_memory
+from bayesnb._util.html import card, table
 from bayesnb._util.precision import float64
-from bayesnb._util.terminal import card, progress, table
+from bayesnb._util.terminal import progress
 from bayesnb._util.warnings import warn
 from bayesnb.encoding.units import describe_copies, find_copies
 from bayesnb.families.arrays import kernel

@@ -13,9 +13,10 @@ from sklearn.base import clone
 from sklearn.utils.validation import check_is_fitted
 
 from bayesnb._util.arguments import Seed, read_seed, require_integer, require_number, shown
+from bayesnb._util.html import card, table
 from bayesnb._util.precision import float64
 from bayesnb._util.scikit_learn import BaseEstimator, DensityMixin
-from bayesnb._util.terminal import card, progress, table
+from bayesnb._util.terminal import progress
 from bayesnb._util.warnings import warn
 from bayesnb.encoding import Columns, Encoding, Levels, Rows, Table, check_partial_labels, check_weights, ignore_unknown
 from bayesnb.encoding.table import is_labelled
@@ -31,7 +32,8 @@ from bayesnb.fitted.counting import Counted, require_numbers
 from bayesnb.fitted.state import Fitted, read_columns, require_classifier
 from bayesnb.kernels import Output
 from bayesnb.model import JointLikelihood, NaiveBayes, Statistics, kernel_log_base
-from bayesnb.uncertainty.class_probabilities import read_parameters, score_draws
+from bayesnb.uncertainty.class_probabilities import score_draws
+from bayesnb.uncertainty.given_draws import read_parameters
 
 # == EM: starts, iterations and options ============================================================
 

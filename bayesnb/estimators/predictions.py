@@ -13,15 +13,16 @@ from sklearn.utils.validation import check_is_fitted, validate_data
 
 from bayesnb._util.arguments import shown
 from bayesnb._util.arrays import accept_dask, compute_dask
+from bayesnb._util.html import card, table
 from bayesnb._util.scikit_learn import BaseEstimator, ClassifierMixin
-from bayesnb._util.terminal import card, table
 from bayesnb.encoding import Encoding, check_labels, check_weights, priors
 from bayesnb.estimators import classifier_state
 from bayesnb.fitted import scoring
 from bayesnb.fitted.state import Fitted, current_state, warn_undefined
 from bayesnb.kernels import Output
 from bayesnb.model import Estimate, NaiveBayes, Statistics
-from bayesnb.uncertainty.class_probabilities import Hyperparameters, Parameters, read_group_draws, score_draws
+from bayesnb.uncertainty.class_probabilities import score_draws
+from bayesnb.uncertainty.given_draws import Hyperparameters, Parameters, read_group_draws
 
 # == HTML summary of a fitted classifier in a notebook, from its stored state and nothing else =====
 
@@ -31,7 +32,7 @@ _HOLDS = "The posterior follows from these rows. Class probabilities and their i
 
 def summary(nb: Any) -> str:
     """Return the summary of a classifier as an HTML card, without sections that fail; "" for an unfitted classifier."""
-    sections = (_tabulate_features, _tabulate_classes, _tabulate_weights, _tabulate_iterations)
+    sections = (_features_html, _classes_html, _weights_html, _iterations_html)
     title = "".join(_try_section(_describe_data, nb))
     tables = [html for section in sections for html in _try_section(section, nb)]
     return card(type(nb).__name__, title, *tables, notes=_try_section(_list_notes, nb)) if title else ""
@@ -57,7 +58,7 @@ def _describe_data(nb: Any) -> Iterator[str]:
     yield f"fitted to {count.sum():.10g} rows of {n} feature{'s' * (n != 1)}, {len(count)} {groups}"
 
 
-def _tabulate_features(nb: Any) -> Iterator[str]:
+def _features_html(nb: Any) -> Iterator[str]:
     """Yield an HTML table with kind, number of columns and stated prior of each block of features."""
     counting, _, _ = _class_weights(nb)
     base = getattr(counting, "unweighted", counting)
@@ -71,7 +72,7 @@ def _tabulate_features(nb: Any) -> Iterator[str]:
     yield table(rows, ("features", "columns", "prior"))
 
 
-def _tabulate_classes(nb: Any) -> Iterator[str]:
+def _classes_html(nb: Any) -> Iterator[str]:
     """Yield an HTML table with weight and percentage of the rows of each class or component."""
     counting, count, word = _class_weights(nb)
     total, labels = count.sum() or 1.0, [v if isinstance(v, str) else shown(v) for v in counting.classes_.tolist()]
@@ -82,7 +83,7 @@ def _tabulate_classes(nb: Any) -> Iterator[str]:
     yield table(rows, (word, "rows", "share"))
 
 
-def _tabulate_weights(nb: Any) -> Iterator[str]:
+def _weights_html(nb: Any) -> Iterator[str]:
     """Yield an HTML table of a `WeightedNB`: number and range of the weights, temperature, and log losses."""
     weights = vars(nb)["weights_"]
     rows = [("weights", len(weights.weight)), ("temperature", weights.temperature)]
@@ -91,7 +92,7 @@ def _tabulate_weights(nb: Any) -> Iterator[str]:
     yield table([*rows, ("experts", str(weights.gain))] if hasattr(weights, "gain") else rows)
 
 
-def _tabulate_iterations(nb: Any) -> Iterator[str]:
+def _iterations_html(nb: Any) -> Iterator[str]:
     """Yield an HTML table of a mixture: whether EM converged, and the number of iterations."""
     yield table([("converged", "yes" if nb.converged_ else "no"), ("iterations", nb.n_iter_)])
 

@@ -26,7 +26,7 @@ import scipy.sparse
 import scipy.special
 from jaxtyping import Float, Integer
 
-from bayesnb._util.terminal import card, format_number, table
+from bayesnb._util.html import card, format_number, table
 
 # == Formulas written once that run in NumPy on NumPy arrays, without compilation, and in JAX on JAX's
 

@@ -27,8 +27,8 @@ from bayesnb.model import ESTIMATES, PLUGGED_IN, NaiveBayes
 from bayesnb.plots import style
 from bayesnb.plots.style import Axes, labels
 from bayesnb.uncertainty import ImproperPosteriorError, require_proper
-from bayesnb.uncertainty.class_probabilities import read_parameters
 from bayesnb.uncertainty.draws import CLASS_PROB, site_names
+from bayesnb.uncertainty.given_draws import read_parameters
 from bayesnb.uncertainty.tables import locate_draws, locate_parameters
 
 # == Parameters of one kind, in a unit that all features share =====================================

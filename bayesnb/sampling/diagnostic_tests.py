@@ -14,9 +14,9 @@ from scipy.special import expit, logit, logsumexp
 
 from bayesnb._util.arguments import Seed, bad_argument, require_flag, require_mapping, require_probability, shown
 from bayesnb._util.arrays import require_draws, to_pandas
-from bayesnb._util.terminal import card
+from bayesnb._util.html import card
+from bayesnb._util.html import table as html_table
 from bayesnb._util.terminal import progress as progress_bar
-from bayesnb._util.terminal import table as html_table
 from bayesnb.encoding.priors import IntervalPrior
 from bayesnb.sampling.hui_walter import HuiWalter, Margins, Posterior, draw_posterior, measure_information
 from bayesnb.sampling.latent import read_multiplicities

@@ -31,8 +31,8 @@ from bayesnb.model import JointLikelihood, NaiveBayes, Statistics
 from bayesnb.sampling.nuts import diagnose, read_run
 from bayesnb.uncertainty import require_proper, site_names
 from bayesnb.uncertainty.arviz import ArvizData, assemble_latent
-from bayesnb.uncertainty.class_probabilities import Sites
 from bayesnb.uncertainty.draws import CLASS_PROB, parameter_shapes, stack_as_classes
+from bayesnb.uncertainty.given_draws import Sites
 from bayesnb.uncertainty.variates import HostVariates
 
 _ANOTHER = "Fit a mixture of another estimator, such as CategoricalNB()."

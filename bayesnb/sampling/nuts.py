@@ -22,8 +22,8 @@ from bayesnb.fitted.state import Classifier, Fitted, require_posterior
 from bayesnb.model import NaiveBayes, Statistics
 from bayesnb.uncertainty import require_proper, site_names
 from bayesnb.uncertainty.arviz import ArvizData, LikelihoodOf, assemble, assemble_weights, require_rows_and_labels
-from bayesnb.uncertainty.class_probabilities import NEW_GROUP, read_groups
 from bayesnb.uncertainty.draws import feature_masks, parameter_shapes, require_drawable, require_room
+from bayesnb.uncertainty.given_draws import NEW_GROUP, read_groups
 from bayesnb.weights.cross_fitting import Kind, TooFewRowsError, cross_fit
 from bayesnb.weights.terms import MOST_TERMS, Weighed, require_weights
 

@@ -35,9 +35,9 @@ from bayesnb.families.arrays import Static
 from bayesnb.families.protocol import Hyperparameter, HyperpriorKind
 from bayesnb.families.rows import Multinomial
 from bayesnb.model import NaiveBayes, Statistics
-from bayesnb.uncertainty import class_probabilities
-from bayesnb.uncertainty.class_probabilities import Sites, hyperparameter_sites
+from bayesnb.uncertainty import given_draws
 from bayesnb.uncertainty.draws import CLASS_PROB, draw_sites, evaluate, log_prior_density
+from bayesnb.uncertainty.given_draws import Sites, hyperparameter_sites
 from bayesnb.weights.optimum import Expansion, Groups, WeightPrior, find_parameters
 from bayesnb.weights.terms import CLASS_BIAS, TEMPERATURES, WEIGHT, CrossTerms
 
@@ -389,11 +389,11 @@ class Hierarchy:
         every = [pair for part in self.hyperparameters() for pair in part.items()]
         values = {site: _sample_hyperparameter(site, hyperparameter, self.alpha) for site, hyperparameter in every}
         names = hyperparameter_sites(self.prior, self.kind, self.sites)
-        return class_probabilities.prior_given(self.prior.unit() if into is None else into, names, values)
+        return given_draws.prior_given(self.prior.unit() if into is None else into, names, values)
 
     def hyperparameters(self) -> list[dict[str, Hyperparameter]]:
         """Hyperparameters of the classes and of each block, by site."""
-        return class_probabilities.sampled_hyperparameters(self.prior, self.kind, self.sites)
+        return given_draws.sampled_hyperparameters(self.prior, self.kind, self.sites)
 
     def program(self, statistics: Statistics) -> tuple[NumpyroProgram, list[np.ndarray]]:
         """NumPyro program with the posterior density of the hyperparameters, up to a constant, and its data.
@@ -458,7 +458,7 @@ class Hierarchy:
         drawn: dict[str, np.ndarray] = {}
         for start in range(0, n_draws, size):
             part = {site: values[start : start + size] for site, values in samples.items()}
-            models = class_probabilities.posteriors_given(prior, counted, names, part)
+            models = given_draws.posteriors_given(prior, counted, names, part)
             for site, values in draw_sites(models, sites, masks, 1, (seed, start)).items():
                 if site not in drawn:
                     drawn[site] = np.empty((n_draws * n_groups, *values.shape[1:]))
@@ -485,7 +485,7 @@ class Hierarchy:
 
         def prior_of(part: slice) -> NaiveBayes:
             some = {site: v[part] for site, v in values.items()}
-            return class_probabilities.posteriors_given(self.prior.unit(), no_rows, names, some)
+            return given_draws.posteriors_given(self.prior.unit(), no_rows, names, some)
 
         densities = [
             {

@@ -24,8 +24,8 @@ from bayesnb.encoding.levels import to_python
 from bayesnb.fitted.state import Classifier, Fitted, require_posterior
 from bayesnb.sampling.nuts import read_target
 from bayesnb.uncertainty.arviz import CLASS, ROW, WORD, class_names, distinct_texts
-from bayesnb.uncertainty.class_probabilities import CLASS_ALPHA, hyperparameter_sites
 from bayesnb.uncertainty.draws import CLASS_PROB
+from bayesnb.uncertainty.given_draws import CLASS_ALPHA, hyperparameter_sites
 
 _IMPORTS = """
 import jax

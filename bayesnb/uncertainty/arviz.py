@@ -20,7 +20,6 @@ from bayesnb.encoding import Encoding, Table, ignore_unknown
 from bayesnb.fitted.state import Classifier, Fitted, require_posterior
 from bayesnb.model import Statistics
 from bayesnb.uncertainty import ImproperPosteriorError, draw_parameters, require_proper, site_names
-from bayesnb.uncertainty.class_probabilities import STATISTIC, score_labelled
 from bayesnb.uncertainty.draws import (
     CLASS_PROB,
     distinct_names,
@@ -30,6 +29,7 @@ from bayesnb.uncertainty.draws import (
     log_prior_density,
     origin,
 )
+from bayesnb.uncertainty.given_draws import STATISTIC, score_labelled
 from bayesnb.uncertainty.replicates import CellBlock, read_cell_blocks, reason_against_replicates, replicate_rows
 from bayesnb.uncertainty.row_variates import TrainingData
 from bayesnb.version import __version__

@@ -19,8 +19,9 @@ from bayesnb.encoding import Encoding, Levels
 from bayesnb.encoding.structure import Conditional
 from bayesnb.families.arrays import kernel, pytree
 from bayesnb.fitted.state import Classifier, Fitted, require_posterior
-from bayesnb.uncertainty.class_probabilities import find_zeros, read_parameters
 from bayesnb.uncertainty.draws import feature_masks, require_proper, site_names
+from bayesnb.uncertainty.given_draws import read_parameters
+from bayesnb.uncertainty.score_moments import find_zeros
 from bayesnb.uncertainty.tables import Component, locate, summarize_family
 
 Contrast = Literal["difference", "ratio", "log_odds"]

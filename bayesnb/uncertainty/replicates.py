@@ -15,8 +15,8 @@ from bayesnb._util.arguments import shown
 from bayesnb.encoding import Columns, Encoding, Rows
 from bayesnb.families import Family, reason_for_lack
 from bayesnb.fitted.state import Fitted
-from bayesnb.uncertainty.class_probabilities import stacked_likelihood
 from bayesnb.uncertainty.draws import CLASS_PROB
+from bayesnb.uncertainty.given_draws import stacked_likelihood
 
 _MOST_CELLS = 2**21
 

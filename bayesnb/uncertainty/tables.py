@@ -19,7 +19,6 @@ from bayesnb.families.arrays import kernel, pytree, static, xp
 from bayesnb.fitted.scoring import plug_in
 from bayesnb.fitted.state import Classifier, Fitted, require_posterior
 from bayesnb.model import PLUGGED_IN, NaiveBayes, Statistics
-from bayesnb.uncertainty.class_probabilities import mixture_quantiles, read_parameters
 from bayesnb.uncertainty.draws import (
     CLASS,
     CLASS_PROB,
@@ -29,7 +28,9 @@ from bayesnb.uncertainty.draws import (
     require_proper,
     site_names,
 )
+from bayesnb.uncertainty.given_draws import read_parameters
 from bayesnb.uncertainty.row_variates import TrainingData
+from bayesnb.uncertainty.score_moments import mixture_quantiles
 
 PLACE = ["code", "block", "kind", "position"]
 """Index of the class, block (-1: the classes), name of the parameter in its family, position on the last axis."""

@@ -42,7 +42,7 @@ from bayesnb.fitted.state import (
 )
 from bayesnb.kernels import Output
 from bayesnb.model import Estimate, JointLikelihood, TermWeights
-from bayesnb.uncertainty.class_probabilities import read_sites, require_sites
+from bayesnb.uncertainty.given_draws import read_sites, require_sites
 
 # == Terms log p(x_t | class, D) of each feature and class: of new rows, and exact leave-one-out terms
 

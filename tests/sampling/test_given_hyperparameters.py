@@ -21,13 +21,9 @@ from bayesnb.fitted import counting, scoring
 from bayesnb.sampling import nuts
 from bayesnb.sampling.programs import Hierarchy
 from bayesnb.uncertainty import site_names
-from bayesnb.uncertainty.class_probabilities import (
-    choose_sampler,
-    hyperparameter_sites,
-    prior_given,
-    sampled_hyperparameters,
-)
+from bayesnb.uncertainty.class_probabilities import choose_sampler
 from bayesnb.uncertainty.draws import ParameterDraws, origin
+from bayesnb.uncertainty.given_draws import hyperparameter_sites, prior_given, sampled_hyperparameters
 from tests.sampling.models import GROUP, MODELS, POOLED, WEIGHT, Y, fitted
 
 KINDS = ("symmetric", "pooled")

@@ -24,7 +24,7 @@ from bayesnb.families import LevelCounts
 from bayesnb.families.protocol import HyperpriorKind
 from bayesnb.families.special import Histogram, Symmetric
 from bayesnb.sampling.programs import Hierarchy
-from bayesnb.uncertainty.class_probabilities import hyperparameter_sites, posteriors_given
+from bayesnb.uncertainty.given_draws import hyperparameter_sites, posteriors_given
 from tests.laws import test_bayes_identity as by_scipy
 from tests.sampling.problem import Fitted, ordinary
 

@@ -18,7 +18,8 @@ import bayesnb as bnb
 from bayesnb.encoding import row_pieces
 from bayesnb.fitted.scoring import pad
 from bayesnb.uncertainty import decompose_uncertainty, log_odds_moments, posterior_draws, predict_interval
-from bayesnb.uncertainty.class_probabilities import RowSampler, row_cumulants, score_cumulants, skewed, unskewed
+from bayesnb.uncertainty.class_probabilities import RowSampler
+from bayesnb.uncertainty.score_moments import row_cumulants, score_cumulants, skewed, unskewed
 from tests.strategies import thorough, variants
 from tests.uncertainty.simulated import SIMULATED
 

@@ -10,7 +10,7 @@ from scipy.optimize import brentq
 from scipy.special import expit
 
 from bayesnb.families.protocol import Cumulants
-from bayesnb.uncertainty.class_probabilities import probability_interval, skewed, skewness, unskewed
+from bayesnb.uncertainty.score_moments import probability_interval, skewed, skewness, unskewed
 
 SKEWS = np.array([0.0, 1e-9, -1e-4, 0.1, -0.5, 1.0, -1.0, 1.5, -2.0, 3.0])
 

@@ -10,7 +10,7 @@ import pytest
 from sklearn.base import BaseEstimator, clone
 
 import bayesnb as bnb
-from bayesnb._util import terminal
+from bayesnb._util import html
 from bayesnb.estimators import predictions
 
 RNG = np.random.default_rng(0)
@@ -66,14 +66,14 @@ def nb():
 
 def test_a_table_is_escaped_and_inherits_its_colours():
     page = Cells(
-        terminal.card("A <title>", "of & <i>", terminal.table([("<b>", 1, 0.123456)], ("a", "<u>", "c")), notes=["<p>"])
+        html.card("A <title>", "of & <i>", html.table([("<b>", 1, 0.123456)], ("a", "<u>", "c")), notes=["<p>"])
     )
     assert page.rows == [["a", "<u>", "c"], ["<b>", "1", "0.1235"]]
     assert "A <title>, of & <i>" in page.text
     assert page.text.endswith("<p>")
     for style in page.styles:
         assert not re.search(r"#[0-9a-f]{3}|rgb|white|black", style)
-    assert terminal.table([]) == terminal.table(iter(())), "a table without rows is one"
+    assert html.table([]) == html.table(iter(())), "a table without rows is one"
 
 
 def test_a_classifier_shows_its_diagram_and_what_was_counted(nb):

@@ -15,7 +15,8 @@ from scipy.special import log_softmax
 
 import bayesnb as bnb
 from bayesnb.model import TermWeights
-from bayesnb.uncertainty.class_probabilities import evaluate_rows, map_blocks, read_parameters
+from bayesnb.uncertainty.class_probabilities import evaluate_rows, map_blocks
+from bayesnb.uncertainty.given_draws import read_parameters
 from bayesnb.weights import cross_fitting, optimum
 from tests import tables
 from tests.persistence.models import FIXTURES
