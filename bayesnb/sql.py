@@ -181,14 +181,14 @@ def counts(
         f'{double} AS "mean", {double} AS "m2" {source} WHERE {labelled} {by_label}'
     ]
     for name, kind in types.items():
-        query = _count_numbers if kind is float else _count_levels
+        query = _query_of_numbers if kind is float else _query_of_levels
         queries.append(query(name, kind.__name__, label, times, source, counted, by_label))
     statement = "\nUNION ALL ".join(queries)
     others = '"feature", "type", "level", "count", "mean", "m2"'
     return statement if target is not None else f'SELECT {text} AS "class", {others} FROM ({statement}) AS c'
 
 
-def _count_levels(name: str, kind: str, label: str, times: str, source: str, counted: str, by_label: str) -> str:
+def _query_of_levels(name: str, kind: str, label: str, times: str, source: str, counted: str, by_label: str) -> str:
     """Return the query of the weight of each level of the column `name` in each class.
 
     The other arguments are SQL: label, weight, FROM clause, condition for a row to count, and GROUP BY clause.
@@ -206,7 +206,7 @@ def _count_levels(name: str, kind: str, label: str, times: str, source: str, cou
     )
 
 
-def _count_numbers(name: str, kind: str, label: str, times: str, source: str, counted: str, by_label: str) -> str:
+def _query_of_numbers(name: str, kind: str, label: str, times: str, source: str, counted: str, by_label: str) -> str:
     """Return the query of the weight, the mean and the sum of squares about the mean of a column in each class.
 
     The difference of raw sums would lose digits. So does a plain sum of many cells far from 0: deviations from the mean

@@ -165,7 +165,7 @@ def associations(tables: Tables) -> np.ndarray:
         member = (some.feature_of_level[:, None] == np.arange(len(some.levels))).astype(float)
         with np.errstate(divide="ignore", invalid="ignore"):
             matrix[:, :n_numbers, :n_numbers] = _correlations(x, seen)
-            matrix[:, n_numbers:, n_numbers:] = _cramer(hot, member)
+            matrix[:, n_numbers:, n_numbers:] = _cramers_v(hot, member)
             matrix[:, n_numbers:, :n_numbers] = _correlation_ratios(x, seen, hot, observed, member)
             matrix[:, :n_numbers, n_numbers:] = matrix[:, n_numbers:, :n_numbers].swapaxes(1, 2)
             margins = _margins(x, hot, np.concatenate([seen, observed], axis=1), member)
@@ -250,7 +250,7 @@ def _correlations(x: np.ndarray, seen: np.ndarray) -> np.ndarray:
     return np.where(defined, np.minimum(r, 1.0), np.nan)
 
 
-def _cramer(hot: np.ndarray, member: np.ndarray) -> np.ndarray:
+def _cramers_v(hot: np.ndarray, member: np.ndarray) -> np.ndarray:
     """(S, G, G) Cramér's V of features of levels, from indicators (S, N, L) and the feature (L, G) of each level."""
     pair = hot.swapaxes(1, 2) @ hot
     margin = pair @ member  # of each level, in the rows in which the other feature is observed

@@ -27,7 +27,6 @@ _FIRST_OBJECTS = 100
 _FEWEST_CELLS = 10
 MOST_EXACT = 2**53
 """Greatest number up to which float64 has every whole number."""
-"""Largest number up to which float64 represents every integer."""
 
 
 def cell_kind(column: Any) -> CellKind:

@@ -34,7 +34,6 @@ It returns the encoding, and the rows under it.
 """
 COLUMNS = ("class", "feature", "type", "level", "count", "mean", "m2")
 _BOOLEANS = dict.fromkeys(("true", "t", "1", "1.0"), True) | dict.fromkeys(("false", "f", "0", "0.0"), False)
-"""Largest integer up to which float64 represents every integer."""
 
 
 def from_counts(nb: NB, table: Any, *, log_base: float | None = None) -> NB:

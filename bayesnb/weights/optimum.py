@@ -258,7 +258,7 @@ class Expansion:
         theta = covariance @ (prior.mean + (self.slope + self.curvature @ self.point) @ design)
         return theta, np.asarray(covariance)
 
-    def optimum(self, prior: WeightPrior) -> Optimum:
+    def find_optimum(self, prior: WeightPrior) -> Optimum:
         """Return the optimum of this model of the log score under a prior, with Laplace's sds and evidence."""
         (theta, covariance), design = self.posterior(prior), prior.design(self.of_bias)
         (bias, weight), deviation, n_classes = prior.point(theta), theta - prior.mean, prior.n_classes
@@ -339,7 +339,7 @@ def maximize(terms: CrossTerms, prior: WeightPrior, start: Point | None = None) 
     theta = find_parameters(terms, prior, start)
     (bias, weight), deviation = prior.point(theta), theta - prior.mean
     if not terms.is_sparse:
-        return Expansion.around(terms, bias, weight).optimum(prior)
+        return Expansion.around(terms, bias, weight).find_optimum(prior)
     temperature, tau, index = theta[prior.temperatures], prior.tau, prior.groups.index
     # The block of biases and temperatures needs the probabilities at the optimum: the scores of the deviations are
     # moved into log P(class).
@@ -566,7 +566,7 @@ def _compare(terms: CrossTerms, priors: Sequence[WeightPrior], start: Point | No
 
     @cache
     def expect(k: int, center: int) -> Optimum:
-        return models[center].optimum(priors[k])
+        return models[center].find_optimum(priors[k])
 
     is_large, last = terms.are_many, len(priors) - 1
     missing = [first, last] if is_large else sorted(range(len(priors)), key=lambda k: abs(k - first))
