@@ -11,7 +11,7 @@ from dataclasses import dataclass, replace
 from functools import cached_property
 from itertools import compress
 from threading import Lock
-from typing import Any, NamedTuple, TypeVar, cast
+from typing import TYPE_CHECKING, Any, NamedTuple, TypeVar
 
 import numpy as np
 
@@ -40,13 +40,17 @@ from bayesnb.encoding.levels import UNITS
 from bayesnb.encoding.priors import class_distribution
 from bayesnb.encoding.structure import DEPENDENCE
 from bayesnb.encoding.units import check_groups, find_copies, warn_of_copies
-from bayesnb.families import LevelCounts
+from bayesnb.families import Dirichlet, Known, LevelCounts
 from bayesnb.fitted import counting, scoring
 from bayesnb.fitted.counting import Counted
 from bayesnb.fitted.number_cells import NumberCells
 from bayesnb.fitted.state import Fitted, NotOfferedError, read_columns
 from bayesnb.model import NaiveBayes
 from bayesnb.weights.cross_fitting import NumberTerms, TermColumns
+
+if TYPE_CHECKING:
+    from bayesnb.estimators.base import NaiveBayesClassifier
+    from bayesnb.estimators.weighted import WeightedNB
 
 # == Defaults of hyperparameters ====================================================================
 
@@ -67,6 +71,7 @@ _commit_lock = Lock()
 ANY_STATE = object()
 """Argument of `replace_state` for a classifier in whatever state it is."""
 NB = TypeVar("NB", bound=BaseEstimator)
+Model = TypeVar("Model", bound="NaiveBayesClassifier")
 
 
 class Batch(NamedTuple):
@@ -126,7 +131,6 @@ class LabelledRows(NamedTuple):
 
     def with_nodes(self, nodes: tuple[Node, ...]) -> LabelledRows:
         """Return these rows with other nodes (child, *parents) in the network, which is the first block."""
-        cells: Any
         (network, *blocks), (cells, *rows) = self.encoding.blocks, self.rows
         columns = replace(network.network, nodes=nodes)
         encoding = replace(self.encoding, blocks=(columns, *blocks))
@@ -180,7 +184,7 @@ def raise_missing(nb: object, name: str) -> Any:
     raise AttributeError(f"{type(nb).__name__!r} object has no attribute {name!r} before fit. Call fit first.")
 
 
-def collect_state(nb: BaseEstimator) -> dict[str, Any]:
+def collect_state(nb: BaseEstimator) -> dict[str, object]:
     """Return by name what a file stores beside hyperparameters: fitted attributes, "encoding_" and "statistics_"."""
     state = {name: value for name, value in vars(nb).items() if name.endswith("_")}
     fitted = state.pop("fitted_", None)
@@ -192,7 +196,7 @@ def collect_state(nb: BaseEstimator) -> dict[str, Any]:
     return state | {"encoding_": fitted.encoding, "statistics_": fitted.statistics} | cells
 
 
-def restore(nb: Any, values: dict[str, Any]) -> None:
+def restore(nb: Any, values: dict[str, object]) -> None:
     """Set the fitted attributes of a classifier from values of a file; ValueError if these contradict each other."""
     nb._restore(values)
     nb._check()
@@ -227,16 +231,16 @@ def copy_owner(nb: NB, source: BaseEstimator) -> NB:
     return owner
 
 
-def fit_to_counts(nb: NB, source: Any, counted: Counted) -> NB:
+def fit_to_counts(nb: Model, source: BaseEstimator, counted: Counted) -> Model:
     """Return a fitted copy of `nb` with the given counts, and with number and names of columns from `source`."""
-    fitted: Any = copy_features(copy_unfitted(nb), source)
+    fitted = copy_features(copy_unfitted(nb), source)
     fitted.fitted_ = fitted._state(counted)
-    return cast(NB, fitted)
+    return fitted
 
 
-def without_margins(nb: NB) -> NB:
+def without_margins(nb: Model) -> Model:
     """Return `nb`, or a fitted copy, without the tables of levels given the class alone beside its network."""
-    plain: Any = copy.copy(nb)
+    plain = copy.copy(nb)
     if not plain._counts_margins:
         return nb
     encoding, statistics, cells = plain.fitted_.counted
@@ -244,10 +248,12 @@ def without_margins(nb: NB) -> NB:
     keep = [columns.role is None or columns.are_cells().any() for columns in encoding.blocks]
     blocks, counts = tuple(compress(encoding.blocks, keep)), tuple(compress(statistics.blocks, keep))
     plain.fitted_ = plain._state(Counted(replace(encoding, blocks=blocks), replace(statistics, blocks=counts), cells))
-    return cast(NB, plain)
+    return plain
 
 
-def count_batch(nb: Any, X: object, y: object, sample_weight: object, classes: Levels | None = None) -> Counted:
+def count_batch(
+    nb: NaiveBayesClassifier, X: object, y: object, sample_weight: object, classes: Levels | None = None
+) -> Counted:
     """Encode one batch of rows and count its sufficient statistics; see `read_batch`.
 
     An unfitted classifier chooses its columns by these rows, and stores their number and names. The batch may have no
@@ -258,7 +264,7 @@ def count_batch(nb: Any, X: object, y: object, sample_weight: object, classes: L
 
 
 def read_batch(
-    nb: Any,
+    nb: BaseEstimator,
     X: object,
     y: object,
     sample_weight: object,
@@ -285,7 +291,7 @@ def read_batch(
     return Batch(classes, table, index_of_labels(classes, labels, label), weight, unit)
 
 
-def warn_of_dates(nb: Any) -> None:
+def warn_of_dates(nb: BaseEstimator) -> None:
     """Warn if a classifier counts dates as numbers."""
     dates = [name for name, unit in vars(nb).get("time_units_", {}).items() if unit == UNITS["date"]]
     if dates:
@@ -295,13 +301,15 @@ def warn_of_dates(nb: Any) -> None:
         )
 
 
-def warn_of_suspicious_columns(nb: Any, batch: Batch | LabelledRows) -> None:
+def warn_of_suspicious_columns(nb: NaiveBayesClassifier, batch: Batch | LabelledRows) -> None:
     """Warn of the suspicious columns of the rows to which a classifier was fitted, unless the fit is internal."""
     if not are_fits_internal():
         nb.encoding_.warn_of_suspicious_columns(batch.table, batch.label)
 
 
-def read_known_columns(known: Any, X: object, y: object, sample_weight: object, groups: object = None) -> Batch:
+def read_known_columns(
+    known: NaiveBayesClassifier, X: object, y: object, sample_weight: object, groups: object = None
+) -> Batch:
     """Check rows whose columns are those of `known`, a fitted classifier; the classes are the labels."""
     batch = read_batch(known, X, y, sample_weight, groups=groups)
     numeric = numeric_columns(known.fitted_.encoding.blocks)
@@ -328,7 +336,7 @@ def replace_state(nb: NB, updated: NB, before: object = ANY_STATE) -> NB:
     return nb
 
 
-def unfitted_model(nb: Any, X: object) -> Any:
+def unfitted_model(nb: NaiveBayesClassifier | WeightedNB, X: object) -> NaiveBayesClassifier:
     """Return an unfitted copy for counting rows; for a `WeightedNB` a copy of its estimator, which counts margins too.
 
     X matters only for the default estimator of a `WeightedNB`: `MultinomialNB` if X is sparse, else `KDB`.
@@ -336,7 +344,7 @@ def unfitted_model(nb: Any, X: object) -> Any:
     return nb._unfitted_model(X)
 
 
-def commit_counts(nb: NB, updated: Any, model: Any) -> NB:
+def commit_counts(nb: NB, updated: Any, model: NaiveBayesClassifier) -> NB:
     """Give `nb` the counts of `model`, which `unfitted_model` has made of `updated`, a copy of `nb`; return `nb`."""
     model.fitted_.require_usable()
     model.fitted_.encoding.warn_of_types()
@@ -366,13 +374,13 @@ class Parts:
         Position of each of these rows among the N rows.
     """
 
-    nb: Any
-    known: Any
+    nb: NaiveBayesClassifier
+    known: NaiveBayesClassifier
     batch: LabelledRows
     position: np.ndarray
 
     @classmethod
-    def from_rows(cls, nb: Any, known: Any, every: Batch, encoded: LabelledRows | None = None) -> Parts:
+    def from_rows(cls, nb: Model, known: Model, every: Batch, encoded: LabelledRows | None = None) -> Parts:
         """Encode rows for fits of `nb`, with the columns of `known`; values that are not levels become missing.
 
         `encoded` are the rows of positive weight by which `known` was fitted; default: `every` is other rows.
@@ -388,12 +396,12 @@ class Parts:
         encoded = batch._replace(encoding=encoding, rows=rows, number_terms=terms)
         return cls(nb, known, nb._add_densities(encoded), np.flatnonzero(every.weight > 0))
 
-    def __call__(self, weight: np.ndarray) -> Any:
+    def __call__(self, weight: np.ndarray) -> NaiveBayesClassifier:
         """Return a copy of the classifier fitted to the rows under these weights (N,)."""
         batch = self.nb._with_arcs(self.batch._replace(weight=weight[self.position]))
         return self.fit(self.nb._with_margins(batch))
 
-    def fit(self, batch: LabelledRows) -> Any:
+    def fit(self, batch: LabelledRows) -> NaiveBayesClassifier:
         """Return a copy of the classifier with the counts of these encoded rows."""
         return fit_to_counts(self.nb, self.known, batch.count_rows())
 
@@ -407,7 +415,7 @@ class Parts:
         """Encoding of each candidate for a model of all rows, from the simplest on."""
         return self.nb._candidates(self.batch, self.known)
 
-    def fit_candidate(self, k: int) -> Any:
+    def fit_candidate(self, k: int) -> NaiveBayesClassifier:
         """Return the k-th candidate, with arcs, fitted to all rows."""
         return self.fit(self.nb._with_margins(self.batch.with_nodes(self.encodings[k].blocks[0].network.nodes)))
 
@@ -544,7 +552,7 @@ def number_positions(base: LevelColumns) -> list[int]:
     return [j for j, cuts in enumerate(base.cuts) if cuts is not None]
 
 
-def _log_class(prior: Any, classes: Levels, class_count: np.ndarray) -> np.ndarray:
+def _log_class(prior: Dirichlet | Known, classes: Levels, class_count: np.ndarray) -> np.ndarray:
     """Return (C,) log posterior mean class probabilities; a fixed class prior is replaced by Dirichlet(1).
 
     Biases that were fitted under another class prior than the rows have would undo it.
